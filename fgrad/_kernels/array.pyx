@@ -1,0 +1,252 @@
+"""ArrayBase: an immutable strided view of pooled or foreign memory.  `fgrad.core.array.Array` adds the methods."""
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_ANY_CONTIGUOUS
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, intptr_t, uintptr_t
+from libc.string cimport memcpy
+
+from fgrad._kernels.abi cimport FG_BF16, FG_MAXDIM, FG_NDTYPES, FgTensor, fg_itemsize
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+
+cimport numpy as cnp
+
+import ml_dtypes
+import numpy as np
+
+cnp.import_array()
+
+DTYPES = tuple(np.dtype(t) for t in (
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128))
+CODES = {dtype: code for code, dtype in enumerate(DTYPES)}
+MAX_NDIM = FG_MAXDIM
+
+cdef tuple _dtypes = DTYPES
+cdef int[15] _typenums
+cdef list _formats = []
+for _i, _d in enumerate(DTYPES):
+    _typenums[_i] = np.dtype(np.uint16).num if _i == FG_BF16 else _d.num
+    _formats.append(b"" if _i == FG_BF16 else (b"Z" + (b"f" if _d.itemsize == 8 else b"d") if _d.kind == "c" else _d.char.encode()))
+
+cdef type _array_class = None
+
+
+def set_array_class(cls):
+    """Name the subclass of ArrayBase that new arrays are made of."""
+    global _array_class
+    _array_class = cls
+
+
+def get_array_class():
+    return _array_class
+
+
+cdef class ArrayBase:
+    def __cinit__(self):
+        self.data = NULL
+        self.owns = False
+        self.shared = False
+        self.deleted = False
+
+    def __dealloc__(self):
+        if self.owns:
+            pool_free(self.data)
+
+    cdef int fill_tensor(self, FgTensor *t) except -1:
+        cdef tuple shape = self.aval.shape
+        cdef int d, n = len(shape)
+        cdef int64_t acc = 1
+        if n > FG_MAXDIM:
+            raise ValueError(f"array of rank {n}: at most {FG_MAXDIM} axes are supported")
+        t.data = self.data
+        t.dtype = self.code
+        t.ndim = n
+        t.size = self.size
+        for d in range(n - 1, -1, -1):
+            t.shape[d] = shape[d]
+            t.strides[d] = acc if self.strides_or_none is None else <int64_t>self.strides_or_none[d]
+            acc *= t.shape[d]
+        return 0
+
+    @property
+    def pointer(self):
+        """Address of the first element."""
+        return <uintptr_t>self.data
+
+    @property
+    def owns_memory(self):
+        return self.owns
+
+    def mark_shared(self):
+        self.shared = True
+
+    def delete(self):
+        """Give the memory back now; any later use of this array raises."""
+        if not self.deleted:
+            self.deleted = True
+            if self.owns and not self.shared:
+                pool_free(self.data)
+                self.data = NULL
+                self.owns = False
+
+    def check_alive(self):
+        if self.deleted:
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.shape} and dtype={self.aval.dtype}: "
+                               "it was donated to a jitted function or deleted. Use that function's result instead.")
+
+    def view(self, aval, strides, int64_t offset):
+        """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
+        self.check_alive()
+        cdef int64_t lo = 0, hi = 0, n = 1, dim, stride, own_lo = 0, own_hi = 0
+        cdef tuple shape = aval.shape
+        for dim in shape:
+            n *= dim
+        if n:
+            acc = 1
+            for i in range(len(shape) - 1, -1, -1):
+                stride = acc if strides is None else strides[i]
+                acc *= shape[i]
+                if stride < 0:
+                    lo += (shape[i] - 1) * stride
+                else:
+                    hi += (shape[i] - 1) * stride
+            acc = 1
+            own = self.aval.shape
+            for i in range(len(own) - 1, -1, -1):
+                stride = acc if self.strides_or_none is None else self.strides_or_none[i]
+                acc *= own[i]
+                if stride < 0:
+                    own_lo += (own[i] - 1) * stride
+                else:
+                    own_hi += (own[i] - 1) * stride
+            if self.size == 0 or lo + offset < own_lo or hi + offset > own_hi:
+                raise ValueError("view reaches outside its array")
+        else:
+            offset = 0
+        self.shared = True
+        return wrap_memory(aval, self.code, n, self.data + offset * fg_itemsize(self.code),
+                           self if self.base is None or self.owns else self.base, strides)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        self.check_alive()
+        cdef int d, n = len(self.aval.shape)
+        cdef Py_ssize_t item = fg_itemsize(self.code)
+        cdef Py_ssize_t *dims
+        cdef FgTensor t
+        if self.code == FG_BF16:
+            raise BufferError("the buffer protocol has no format for bfloat16: use numpy.asarray(x)")
+        if flags & PyBUF_WRITABLE:
+            raise BufferError("fgrad arrays are immutable: no writable buffer")
+        if self.strides_or_none is not None and (not (flags & PyBUF_STRIDES) == PyBUF_STRIDES or
+                (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS or (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS
+                or (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS):
+            raise BufferError("this array is a strided view, not contiguous")
+        if (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and n > 1:
+            raise BufferError("this array is C-contiguous, not Fortran-contiguous")
+        self.fill_tensor(&t)
+        dims = <Py_ssize_t *>PyMem_Malloc(sizeof(Py_ssize_t) * (2 * n + 1))
+        if dims == NULL:
+            raise MemoryError()
+        for d in range(n):
+            dims[d] = t.shape[d]
+            dims[n + d] = t.strides[d] * item
+        self.shared = True
+        view.buf = self.data
+        view.obj = self
+        view.len = self.size * item
+        view.itemsize = item
+        view.readonly = 1
+        view.ndim = n
+        view.format = <char *>(<bytes>_formats[self.code]) if flags & PyBUF_FORMAT else NULL
+        view.shape = dims if flags & PyBUF_ND else NULL
+        view.strides = dims + n if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
+        view.suboffsets = NULL
+        view.internal = dims
+
+    def __releasebuffer__(self, Py_buffer *view):
+        PyMem_Free(view.internal)
+
+    def numpy_view(self, bint writeable=False):
+        """A NumPy view of this memory, read-only unless a fresh private buffer is being filled."""
+        self.check_alive()
+        cdef cnp.npy_intp dims[16]
+        cdef cnp.npy_intp strides[16]
+        cdef FgTensor t
+        cdef int d
+        self.fill_tensor(&t)
+        for d in range(t.ndim):
+            dims[d] = t.shape[d]
+            strides[d] = t.strides[d] * fg_itemsize(t.dtype)
+        out = cnp.PyArray_New(cnp.ndarray, t.ndim, dims, _typenums[self.code], strides, self.data, 0,
+                              cnp.NPY_ARRAY_WRITEABLE if writeable else 0, <object>NULL)
+        Py_INCREF(self)
+        cnp.PyArray_SetBaseObject(out, self)
+        self.shared = True
+        if self.code == FG_BF16:
+            out = out.view(_dtypes[FG_BF16])
+            out.flags.writeable = writeable
+        return out
+
+    def reset_shared(self):
+        """For the maker of a fresh array that has let go of its writeable view."""
+        self.shared = False
+
+
+cdef ArrayBase new_array(object aval, int32_t code, int64_t size):
+    cdef ArrayBase a = _array_class.__new__(_array_class)
+    a.data = pool_alloc(size * fg_itemsize(code))
+    if a.data == NULL:
+        raise MemoryError(f"no memory for an array of shape {aval.shape} and dtype {aval.dtype}")
+    a.owns = True
+    a.aval = aval
+    a.code = code
+    a.size = size
+    return a
+
+
+cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, object base, tuple strides):
+    cdef ArrayBase a = _array_class.__new__(_array_class)
+    a.data = data
+    a.base = base
+    a.aval = aval
+    a.code = code
+    a.size = size
+    a.strides_or_none = strides
+    return a
+
+
+def empty(aval):
+    """A fresh array with undefined contents."""
+    cdef int64_t n = 1
+    for d in aval.shape:
+        n *= d
+    if len(aval.shape) > FG_MAXDIM:
+        raise ValueError(f"array of rank {len(aval.shape)}: at most {FG_MAXDIM} axes are supported")
+    return new_array(aval, CODES[aval.dtype], n)
+
+
+def from_numpy(cnp.ndarray x, aval, bint copy):
+    """An array of `aval` (same shape and dtype as x): a copy, or a view where x's memory allows one."""
+    cdef int32_t code = CODES[aval.dtype]
+    cdef int64_t item = fg_itemsize(code)
+    cdef ArrayBase a
+    cdef int d
+    if (<object>x).dtype != aval.dtype or (<object>x).shape != aval.shape:
+        raise ValueError(f"from_numpy: array of {(<object>x).dtype}{(<object>x).shape} for aval {aval}")
+    if cnp.PyArray_NDIM(x) > FG_MAXDIM:
+        raise ValueError(f"array of rank {cnp.PyArray_NDIM(x)}: at most {FG_MAXDIM} axes are supported")
+    if not copy and (<object>x).flags.aligned and (<object>x).dtype.isnative:
+        if (<object>x).flags.c_contiguous:
+            return wrap_memory(aval, code, cnp.PyArray_SIZE(x), <char *>cnp.PyArray_DATA(x), x, None)
+        strides = (<object>x).strides
+        if all(s % item == 0 for s in strides):
+            return wrap_memory(aval, code, cnp.PyArray_SIZE(x), <char *>cnp.PyArray_DATA(x), x,
+                               tuple([s // item for s in strides]))
+    a = new_array(aval, code, cnp.PyArray_SIZE(x))
+    if (<object>x).flags.c_contiguous and (<object>x).dtype.isnative:
+        memcpy(a.data, cnp.PyArray_DATA(x), a.size * item)
+    else:
+        view = a.numpy_view(True)
+        view[...] = x
+        a.shared = False
+    return a

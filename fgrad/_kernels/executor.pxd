@@ -1,0 +1,41 @@
+from libc.stdint cimport int32_t, int64_t
+
+from fgrad._kernels.abi cimport FgInst, FgTensor
+
+
+cdef struct FgProg:
+    int32_t n_slots, n_inst, n_args, n_consts, n_outs, n_children
+    FgTensor *slots              # templates; data unset
+    int32_t *slot_base           # 0: arena, then args, consts, outs
+    int64_t *slot_offset         # bytes
+    FgInst *insts
+    int64_t arena_bytes
+    char **const_data
+    FgProg **children
+    int32_t *inst_child          # first child of each instruction
+
+cdef struct FgState:
+    FgProg *prog
+    FgTensor *slots
+    char **bases
+    char *arena
+    FgState **children
+    void *error                  # owned PyObject of an exception raised in a callback
+
+
+cdef class Program:
+    cdef FgProg p
+    cdef list keep               # arrays, children and callbacks that the C side points at
+    cdef list consts
+    cdef list free_states
+    cdef readonly list in_avals
+    cdef readonly list in_strides
+    cdef readonly list out_avals
+    cdef list out_codes
+    cdef int32_t *out_mode       # -1: fresh; k >= 0: takes over donated argument k; -2 - k: argument k itself
+    cdef int64_t *out_size
+    cdef readonly tuple donated
+    cdef bint small              # too little work to be worth giving up the GIL
+    cdef int add_inst(self, int i, tuple spec) except -1
+    cdef int check_children(self, int i, FgInst *inst, children) except -1
+    cdef list run_list(self, args)

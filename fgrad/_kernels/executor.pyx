@@ -1,0 +1,516 @@
+"""The executor: flat programs over a slot table, run without the GIL; while, scan and cond are instructions."""
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from fgrad._kernels.abi cimport (FG_BOOL, FG_EDATA, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst,
+                                 FgRun, FgTensor, fg_is_contiguous, fg_itemsize)
+from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+
+cdef enum:
+    KIND_KERNEL = 0
+    KIND_WHILE = 1
+    KIND_SCAN = 2
+    KIND_COND = 3
+    KIND_CALLBACK = 4
+
+KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK}
+
+
+cdef void state_free(FgState *st) noexcept nogil:
+    cdef int i
+    if st == NULL:
+        return
+    if st.children != NULL:
+        for i in range(st.prog.n_children):
+            state_free(st.children[i])
+    pool_free(st.arena)
+    free(st.slots)
+    free(st.bases)
+    free(st.children)
+    free(st)
+
+
+cdef FgState *state_new(FgProg *p) noexcept nogil:
+    cdef FgState *st = <FgState *>calloc(1, sizeof(FgState))
+    cdef int i, n_bases = 1 + p.n_args + p.n_consts + p.n_outs
+    if st == NULL:
+        return NULL
+    st.prog = p
+    st.slots = <FgTensor *>malloc(sizeof(FgTensor) * (p.n_slots + 1))
+    st.bases = <char **>calloc(n_bases, sizeof(char *))
+    st.children = <FgState **>calloc(p.n_children + 1, sizeof(FgState *))
+    st.arena = pool_alloc(p.arena_bytes)
+    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.arena == NULL:
+        state_free(st)
+        return NULL
+    memcpy(st.slots, p.slots, sizeof(FgTensor) * p.n_slots)
+    st.bases[0] = st.arena
+    for i in range(p.n_consts):
+        st.bases[1 + p.n_args + i] = p.const_data[i]
+    for i in range(p.n_children):
+        st.children[i] = state_new(p.children[i])
+        if st.children[i] == NULL:
+            state_free(st)
+            return NULL
+    return st
+
+
+cdef inline void bind_slots(FgState *st) noexcept nogil:
+    cdef FgProg *p = st.prog
+    cdef int i
+    for i in range(p.n_slots):
+        st.slots[i].data = st.bases[p.slot_base[i]] + p.slot_offset[i]
+
+
+cdef int run_state(FgState *st) noexcept nogil:
+    """Run a program whose bases are set."""
+    cdef FgProg *p = st.prog
+    cdef FgInst *inst
+    cdef int i, rc
+    bind_slots(st)
+    for i in range(p.n_inst):
+        inst = &p.insts[i]
+        if inst.kind == KIND_KERNEL:
+            rc = inst.run(inst, st.slots)
+        elif inst.kind == KIND_COND:
+            rc = run_cond(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_WHILE:
+            rc = run_while(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_SCAN:
+            rc = run_scan(st, inst, p.inst_child[i])
+        else:
+            rc = run_callback(st, inst)
+        if rc != FG_OK:
+            return rc
+    return FG_OK
+
+
+cdef inline int run_child(FgState *st, FgState *child) noexcept nogil:
+    cdef int rc = run_state(child)
+    if rc != FG_OK:
+        st.error = child.error
+        child.error = NULL
+    return rc
+
+
+cdef inline char *in_data(FgState *st, FgInst *inst, int i) noexcept nogil:
+    return st.slots[inst.args[i]].data
+
+
+cdef inline char *out_data(FgState *st, FgInst *inst, int i) noexcept nogil:
+    return st.slots[inst.args[inst.n_in + i]].data
+
+
+cdef inline int64_t out_bytes(FgState *st, FgInst *inst, int i) noexcept nogil:
+    cdef FgTensor *t = &st.slots[inst.args[inst.n_in + i]]
+    return t.size * fg_itemsize(t.dtype)
+
+
+cdef inline char **child_outs(FgState *child) noexcept nogil:
+    return child.bases + 1 + child.prog.n_args + child.prog.n_consts
+
+
+cdef int run_cond(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_branches, n_outs]; inputs: index, operands...
+    cdef int64_t k = (<int32_t *>in_data(st, inst, 0))[0]
+    cdef int i
+    cdef FgState *child
+    cdef char **outs
+    k = 0 if k < 0 else (inst.ip[0] - 1 if k >= inst.ip[0] else k)
+    child = st.children[first + k]
+    for i in range(inst.n_in - 1):
+        child.bases[1 + i] = in_data(st, inst, 1 + i)
+    outs = child_outs(child)
+    for i in range(<int>inst.ip[1]):
+        outs[i] = out_data(st, inst, i)
+    return run_child(st, child)
+
+
+cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_cond_consts, n_body_consts, n_carry]; outputs: carry..., then workspace: a second carry..., the predicate
+    cdef int ncc = <int>inst.ip[0], nbc = <int>inst.ip[1], nc = <int>inst.ip[2], i, rc
+    cdef FgState *cond = st.children[first]
+    cdef FgState *body = st.children[first + 1]
+    cdef char **couts = child_outs(cond)
+    cdef char **bouts = child_outs(body)
+    cdef int side = -1                       # where the carry is: -1 the inputs, 0 the outputs, 1 the workspace
+    cdef char *src
+    couts[0] = out_data(st, inst, 2 * nc)
+    for i in range(ncc):
+        cond.bases[1 + i] = in_data(st, inst, i)
+    for i in range(nbc):
+        body.bases[1 + i] = in_data(st, inst, ncc + i)
+    while True:
+        for i in range(nc):
+            src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, side * nc + i)
+            cond.bases[1 + ncc + i] = src
+            body.bases[1 + nbc + i] = src
+        rc = run_child(st, cond)
+        if rc != FG_OK:
+            return rc
+        if not (<uint8_t *>couts[0])[0]:
+            break
+        side = 1 if side == 0 else 0
+        for i in range(nc):
+            bouts[i] = out_data(st, inst, side * nc + i)
+        rc = run_child(st, body)
+        if rc != FG_OK:
+            return rc
+    if side != 0:
+        for i in range(nc):
+            src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, nc + i)
+            memcpy(out_data(st, inst, i), src, out_bytes(st, inst, i))
+    return FG_OK
+
+
+cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_consts, n_carry, n_xs, n_ys, length, reverse]; outputs: carry..., ys..., then workspace: a second carry...
+    cdef int nk = <int>inst.ip[0], nc = <int>inst.ip[1], nx = <int>inst.ip[2], ny = <int>inst.ip[3], i, rc
+    cdef int64_t length = inst.ip[4], step, at, chunk
+    cdef FgState *body = st.children[first]
+    cdef char **outs = child_outs(body)
+    cdef FgTensor *t
+    cdef int side = -1, other
+    if length == 0:
+        for i in range(nc):
+            memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
+        return FG_OK
+    for i in range(nk):
+        body.bases[1 + i] = in_data(st, inst, i)
+    for step in range(length):
+        at = length - 1 - step if inst.ip[5] else step
+        other = 0 if (length - 1 - step) % 2 == 0 else 1       # so that the last step writes the outputs
+        for i in range(nc):
+            body.bases[1 + nk + i] = (in_data(st, inst, nk + i) if side < 0 else
+                                      out_data(st, inst, i if side == 0 else nc + ny + i))
+            outs[i] = out_data(st, inst, i if other == 0 else nc + ny + i)
+        for i in range(nx):
+            t = &st.slots[inst.args[nk + nc + i]]
+            chunk = t.size // length * fg_itemsize(t.dtype)
+            body.bases[1 + nk + nc + i] = t.data + at * chunk
+        for i in range(ny):
+            t = &st.slots[inst.args[inst.n_in + nc + i]]
+            chunk = t.size // length * fg_itemsize(t.dtype)
+            outs[nc + i] = t.data + at * chunk
+        rc = run_child(st, body)
+        if rc != FG_OK:
+            return rc
+        side = other
+    return FG_OK
+
+
+cdef int run_callback(FgState *st, FgInst *inst) noexcept nogil:
+    with gil:
+        try:
+            call_python(st, inst)
+            return FG_OK
+        except BaseException as e:
+            Py_INCREF(e)
+            st.error = <void *><PyObject *>e
+            return FG_EPYTHON
+
+
+cdef int call_python(FgState *st, FgInst *inst) except -1:
+    cdef int i
+    cdef FgTensor *t
+    cdef ArrayBase a
+    fun, in_avals, out_avals = <object><PyObject *>inst.object
+    args = []
+    for i in range(inst.n_in):
+        t = &st.slots[inst.args[i]]
+        a = new_array(in_avals[i], t.dtype, t.size)
+        memcpy(a.data, t.data, t.size * fg_itemsize(t.dtype))
+        args.append(a)
+    results = fun(args)
+    if len(results) != len(out_avals):
+        raise ValueError(f"callback returned {len(results)} results, {len(out_avals)} were declared")
+    for i in range(len(out_avals)):
+        t = &st.slots[inst.args[inst.n_in + i]]
+        a = results[i]
+        if a.code != t.dtype or a.size != t.size or a.strides_or_none is not None or a.deleted:
+            raise ValueError(f"callback result {i}: got {a.aval}, declared {out_avals[i]}")
+        memcpy(t.data, a.data, t.size * fg_itemsize(t.dtype))
+    return 0
+
+
+cdef class Program:
+    """A flat program.
+
+    slots: (dtype code, shape, strides in elements, base, byte offset), base 0 the arena, then args, consts, outs.
+    insts: (kind, (run, check) addresses or None, input slots, output slots, ip, fp, children, object).
+    outs: (aval, mode): -1 fresh memory, k >= 0 takes over donated argument k, -2 - k returns argument k itself.
+    Raises ValueError where a kernel's check refuses its instruction or a slot reaches outside its base.
+    """
+
+    def __cinit__(self, *, list slots, list insts, list in_avals, list in_strides, list in_codes, list consts, list outs, list out_codes,
+                  int64_t arena_bytes, tuple donated=(), bint small=False):
+        cdef FgProg *p = &self.p
+        cdef int i, j, d, first = 0
+        cdef int64_t n
+        cdef FgTensor *t
+        cdef ArrayBase c
+        cdef Program child
+        memset(p, 0, sizeof(FgProg))
+        self.keep = [consts]
+        self.consts = consts
+        self.free_states = []
+        self.in_avals, self.in_strides = in_avals, in_strides
+        self.out_avals = [o[0] for o in outs]
+        self.out_codes = out_codes
+        self.donated = donated
+        self.small = small
+        p.n_args, p.n_consts, p.n_outs = len(in_avals), len(consts), len(outs)
+        p.arena_bytes = arena_bytes
+        p.n_slots = len(slots)
+        p.slots = <FgTensor *>calloc(p.n_slots + 1, sizeof(FgTensor))
+        p.slot_base = <int32_t *>calloc(p.n_slots + 1, sizeof(int32_t))
+        p.slot_offset = <int64_t *>calloc(p.n_slots + 1, sizeof(int64_t))
+        p.const_data = <char **>calloc(p.n_consts + 1, sizeof(char *))
+        p.insts = <FgInst *>calloc(len(insts) + 1, sizeof(FgInst))
+        p.inst_child = <int32_t *>calloc(len(insts) + 1, sizeof(int32_t))
+        self.out_mode = <int32_t *>calloc(p.n_outs + 1, sizeof(int32_t))
+        self.out_size = <int64_t *>calloc(p.n_outs + 1, sizeof(int64_t))
+        children = [k for inst in insts for k in inst[6]]
+        self.keep.append(children)
+        p.children = <FgProg **>calloc(len(children) + 1, sizeof(FgProg *))
+        if not (p.slots and p.slot_base and p.slot_offset and p.const_data and p.insts and p.inst_child and self.out_mode
+                and self.out_size and p.children):
+            raise MemoryError()
+        base_bytes = [arena_bytes]
+        for aval, code, strides in zip(in_avals, in_codes, in_strides):
+            base_bytes.append(-1 if strides is not None else size_of(aval.shape) * fg_itemsize(code))
+        for i in range(p.n_consts):
+            c = consts[i]
+            if c.strides_or_none is not None or c.deleted:
+                raise ValueError("a constant of a program must be contiguous and alive")
+            p.const_data[i] = c.data
+            base_bytes.append(c.size * fg_itemsize(c.code))
+        for i in range(p.n_outs):
+            aval, mode = outs[i]
+            self.out_mode[i] = mode
+            self.out_size[i] = size_of(aval.shape)
+            base_bytes.append(self.out_size[i] * fg_itemsize(out_codes[i]))
+        for i in range(p.n_slots):
+            code, shape, strides, base, offset = slots[i]
+            t = &p.slots[i]
+            if len(shape) > FG_MAXDIM or not 0 <= code < FG_NDTYPES:
+                raise ValueError(f"slot {i}: rank {len(shape)} or dtype code {code} is out of range (at most {FG_MAXDIM} axes)")
+            t.dtype, t.ndim, t.size = code, len(shape), size_of(shape)
+            lo = hi = 0
+            for d in range(t.ndim):
+                t.shape[d], t.strides[d] = shape[d], strides[d]
+                if t.strides[d] < 0:
+                    lo += (t.shape[d] - 1) * t.strides[d]
+                else:
+                    hi += (t.shape[d] - 1) * t.strides[d]
+            limit = base_bytes[base]
+            item = fg_itemsize(code)
+            if t.size and limit >= 0 and (offset + lo * item < 0 or offset + (hi + 1) * item > limit):
+                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of {limit} bytes")
+            p.slot_base[i], p.slot_offset[i] = base, offset
+        for i in range(len(children)):
+            child = children[i]
+            p.children[i] = &child.p
+        p.n_children = len(children)
+        for i in range(len(insts)):
+            self.add_inst(i, insts[i])
+            p.inst_child[i] = first
+            first += len(insts[i][6])
+
+    cdef int add_inst(self, int i, tuple spec) except -1:
+        cdef FgInst *inst = &self.p.insts[i]
+        cdef char msg[256]
+        cdef int j
+        kind, kernel, ins, outs, ip, fp, children, obj = spec
+        self.p.n_inst = i + 1
+        inst.kind = kind
+        inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip), len(fp)
+        inst.args = <int32_t *>calloc(len(ins) + len(outs) + 1, sizeof(int32_t))
+        inst.ip = <int64_t *>calloc(len(ip) + 1, sizeof(int64_t))
+        inst.fp = <double *>calloc(len(fp) + 1, sizeof(double))
+        if not (inst.args and inst.ip and inst.fp):
+            raise MemoryError()
+        for j, slot in enumerate((*ins, *outs)):
+            if not 0 <= slot < self.p.n_slots:
+                raise ValueError(f"instruction {i}: slot {slot} does not exist")
+            inst.args[j] = slot
+        for j in range(inst.n_ip):
+            inst.ip[j] = ip[j]
+        for j in range(inst.n_fp):
+            inst.fp[j] = fp[j]
+        if kind == KIND_KERNEL:
+            run, check = kernel
+            inst.run = <FgRun><uintptr_t>run
+            msg[0] = 0
+            if (<FgCheck><uintptr_t>check)(inst, self.p.slots, msg) != 0:
+                raise ValueError((<bytes>msg).decode("utf-8", "replace"))
+        else:
+            for j in range(inst.n_in + inst.n_out):
+                if not fg_is_contiguous(&self.p.slots[inst.args[j]]):
+                    raise ValueError(f"instruction {i}: operand {j} of a control-flow instruction must be contiguous")
+            if obj is not None:
+                self.keep.append(obj)
+                inst.object = <void *><PyObject *>obj
+            self.check_children(i, inst, children)
+        return 0
+
+    cdef int check_children(self, int i, FgInst *inst, children) except -1:
+        """Every child must take and give exactly what its instruction hands it: sizes are compared here, once."""
+        def bytes_of(k):
+            t = self.slot_bytes(inst.args[k])
+            return t
+        ins = [bytes_of(k) for k in range(inst.n_in)]
+        outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
+        ip = [inst.ip[k] for k in range(inst.n_ip)]
+        want = []
+        if inst.kind == KIND_COND:
+            want = [(ins[1:], outs[:ip[1]])] * ip[0]
+        elif inst.kind == KIND_WHILE:
+            ncc, nbc, nc = ip
+            carry = ins[ncc + nbc:]
+            want = [(ins[:ncc] + carry, [1]), (ins[ncc:ncc + nbc] + carry, carry)]
+            if outs[:nc] != carry or outs[nc:2 * nc] != carry or outs[2 * nc] != 1:
+                raise ValueError(f"instruction {i}: while carry buffers differ in size")
+        elif inst.kind == KIND_SCAN:
+            nk, nc, nx, ny, length, _ = ip
+            each = max(length, 1)
+            carry = ins[nk:nk + nc]
+            if length == 0:
+                want = [None]
+            else:
+                want = [(ins[:nk] + carry + [b // each for b in ins[nk + nc:]], carry + [b // each for b in outs[nc:nc + ny]])]
+            if outs[:nc] != carry or outs[nc + ny:] != carry:
+                raise ValueError(f"instruction {i}: scan carry buffers differ in size")
+        if len(children) != len(want):
+            raise ValueError(f"instruction {i}: {len(children)} sub-programs, expected {len(want)}")
+        for child, w in zip(children, want):
+            if w is not None and (<Program>child).io_bytes() != w:
+                raise ValueError(f"instruction {i}: sub-program takes and gives {(<Program>child).io_bytes()} bytes, expected {w}")
+            if any((<Program>child).out_mode[k] != -1 for k in range((<Program>child).p.n_outs)):
+                raise ValueError(f"instruction {i}: a sub-program must write all its outputs")
+        return 0
+
+    def slot_bytes(self, int k):
+        return self.p.slots[k].size * fg_itemsize(self.p.slots[k].dtype)
+
+    def io_bytes(self):
+        from_avals = [size_of(a.shape) * a.dtype.itemsize for a in self.in_avals]
+        return from_avals, [self.out_size[i] * fg_itemsize(self.out_codes[i]) for i in range(self.p.n_outs)]
+
+    def __dealloc__(self):
+        cdef int i
+        if self.free_states is not None:
+            for s in self.free_states:
+                state_free(<FgState *><uintptr_t>s)
+        if self.p.insts != NULL:
+            for i in range(self.p.n_inst):
+                free(self.p.insts[i].args)
+                free(self.p.insts[i].ip)
+                free(self.p.insts[i].fp)
+                free(self.p.insts[i].extra)
+        free(self.p.slots)
+        free(self.p.slot_base)
+        free(self.p.slot_offset)
+        free(self.p.const_data)
+        free(self.p.insts)
+        free(self.p.inst_child)
+        free(self.p.children)
+        free(self.out_mode)
+        free(self.out_size)
+
+    def run(self, args):
+        """Run on `args` (arrays that match in_avals and in_strides); returns the list of result arrays.
+
+        Raises RuntimeError for a deleted or mismatched argument, MemoryError, or what a callback raised.
+        """
+        return self.run_list(args)
+
+    cdef list run_list(self, args):
+        cdef FgProg *p = &self.p
+        cdef int i, rc, k
+        cdef ArrayBase a, o
+        cdef FgState *st
+        cdef list out = []
+        cdef list took = None
+        if len(args) != p.n_args:
+            raise RuntimeError(f"program takes {p.n_args} arrays, got {len(args)}")
+        if self.free_states:
+            st = <FgState *><uintptr_t>self.free_states.pop()
+        else:
+            st = state_new(p)
+            if st == NULL:
+                raise MemoryError(f"no memory for a program's arena of {p.arena_bytes} bytes")
+        try:
+            for i in range(p.n_args):
+                a = args[i]
+                if a.aval is not self.in_avals[i] and (a.aval.shape != self.in_avals[i].shape or a.aval.dtype != self.in_avals[i].dtype):
+                    raise RuntimeError(f"program argument {i}: got {a.aval}, compiled for {self.in_avals[i]}")
+                if a.strides_or_none is not self.in_strides[i] and a.strides_or_none != self.in_strides[i]:
+                    raise RuntimeError(f"program argument {i}: strides {a.strides_or_none}, compiled for {self.in_strides[i]}")
+                if a.deleted:
+                    a.check_alive()
+                st.bases[1 + i] = a.data
+            for i in range(p.n_outs):
+                k = self.out_mode[i]
+                if k <= -2:
+                    o = args[-2 - k]
+                else:
+                    if k >= 0:
+                        a = args[k]
+                        if a.owns and not a.shared and not a.deleted:
+                            o = steal(a, self.out_avals[i], self.out_codes[i], self.out_size[i])
+                        else:          # someone else can see this memory: work on a copy of it
+                            o = new_array(self.out_avals[i], self.out_codes[i], self.out_size[i])
+                            memcpy(o.data, a.data, self.out_size[i] * fg_itemsize(o.code))
+                            st.bases[1 + k] = o.data
+                    else:
+                        o = new_array(self.out_avals[i], self.out_codes[i], self.out_size[i])
+                    st.bases[1 + p.n_args + p.n_consts + i] = o.data
+                out.append(o)
+            if self.small:
+                rc = run_state(st)
+            else:
+                with nogil:
+                    rc = run_state(st)
+            if rc != FG_OK:
+                if rc == FG_EPYTHON and st.error != NULL:
+                    e = <object><PyObject *>st.error
+                    st.error = NULL
+                    Py_DECREF(e)
+                    raise e
+                if rc == FG_EMEM:
+                    raise MemoryError("a kernel ran out of memory")
+                raise RuntimeError(f"a kernel failed with code {rc}")
+        finally:
+            self.free_states.append(<uintptr_t>st)
+        return out
+
+    @property
+    def arena_bytes(self):
+        return self.p.arena_bytes
+
+    @property
+    def num_instructions(self):
+        return self.p.n_inst
+
+
+cdef ArrayBase steal(ArrayBase a, aval, int32_t code, int64_t size):
+    """A donated argument's memory under a new array; the argument is dead from here on."""
+    cdef ArrayBase o = new_array(aval, code, 0)
+    pool_free(o.data)
+    o.data = a.data
+    o.size = size
+    a.owns = False
+    a.data = NULL
+    a.deleted = True
+    return o
+
+
+cdef int64_t size_of(shape) except -1:
+    cdef int64_t n = 1
+    for d in shape:
+        n *= d
+    return n

@@ -1,0 +1,44 @@
+"""The one OpenMP door: every kernel splits its work through `parallel_for`."""
+from libc.stdint cimport int64_t
+
+import os
+
+cdef extern from "parallel.h" nogil:
+    void fg_parallel_init(int n)
+    int fg_get_threads()
+    void fg_parallel_for(int64_t n, int64_t grain, range_body body, void *ctx)
+
+
+cdef void parallel_for(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil:
+    fg_parallel_for(n, grain, body, ctx)
+
+
+cdef int thread_count() noexcept nogil:
+    return fg_get_threads()
+
+
+def set_num_threads(int n):
+    """Set how many threads kernels may use (1 or more)."""
+    if n < 1:
+        raise ValueError(f"set_num_threads: expected a count of at least 1, got {n}")
+    fg_parallel_init(min(n, 1024))
+
+
+def get_num_threads():
+    """How many threads kernels may use."""
+    return fg_get_threads()
+
+
+def _default_threads():
+    for name in ("FGRAD_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").split(",")[0].strip()
+        if text:
+            if not text.isdigit() or int(text) < 1:
+                raise ValueError(f"{name}={text!r}: expected a whole number of at least 1")
+            return int(text)
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+set_num_threads(_default_threads())
