@@ -1,0 +1,229 @@
+/* Strided copies.  A plan is made once from shapes and strides; running it needs only the two data pointers.
+ *
+ * Making a plan: axes are turned so that every destination stride is positive, ordered by destination stride (largest
+ * first), and merged where both sides allow.  The last two axes form a plane, cut into blocks; a unit of work is one
+ * block of one plane. */
+#ifndef FG_MOVEMENT_H
+#define FG_MOVEMENT_H
+#include "fg.h"
+
+typedef uint8_t __attribute__((may_alias)) fg_item1;
+typedef uint16_t __attribute__((may_alias)) fg_item2;
+typedef uint32_t __attribute__((may_alias)) fg_item4;
+typedef uint64_t __attribute__((may_alias, aligned(4))) fg_item8;       /* also complex64, which is aligned to 4 bytes */
+typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
+
+enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_STRIDED, FG_COPY_TILED };
+enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 196608 };
+
+typedef struct {
+    int32_t nd, item, kind;
+    int64_t shape[FG_MAXDIM + 2], ss[FG_MAXDIM + 2], ds[FG_MAXDIM + 2];   /* strides in bytes */
+    int64_t soff, doff;                                                   /* bytes from the data pointers to the first item */
+    int64_t ra, ca, na, nb;                                               /* block height and width, blocks per plane */
+    int64_t units, grain;
+} FgCopyPlan;
+
+typedef struct { const FgCopyPlan *plan; const char *src; char *dst; } FgCopyJob;
+
+static inline int64_t fg_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t fg_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t fg_abs64(int64_t a) { return a < 0 ? -a : a; }
+
+static void fg_plan_swap(FgCopyPlan *p, int a, int b) {
+    int64_t t;
+    t = p->shape[a]; p->shape[a] = p->shape[b]; p->shape[b] = t;
+    t = p->ss[a]; p->ss[a] = p->ss[b]; p->ss[b] = t;
+    t = p->ds[a]; p->ds[a] = p->ds[b]; p->ds[b] = t;
+}
+
+/* Strides and offsets come in items. */
+static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff) {
+    memset(p, 0, sizeof *p);
+    p->item = item;
+    p->soff = soff * item;
+    p->doff = doff * item;
+    int n = 0;
+    for (int d = 0; d < nd; d++) {
+        if (shape[d] == 0) { p->units = 0; p->grain = 1; return; }
+        if (shape[d] == 1) continue;
+        p->shape[n] = shape[d]; p->ss[n] = ss[d] * item; p->ds[n] = ds[d] * item;
+        if (p->ds[n] < 0) {
+            p->soff += (shape[d] - 1) * p->ss[n]; p->doff += (shape[d] - 1) * p->ds[n];
+            p->ss[n] = -p->ss[n]; p->ds[n] = -p->ds[n];
+        }
+        for (int k = n; k > 0 && p->ds[k - 1] < p->ds[k]; k--) fg_plan_swap(p, k - 1, k);
+        n++;
+    }
+    int m = 0;                                   /* merge neighbours */
+    for (int d = 1; d < n; d++) {
+        if (p->ds[m] == p->ds[d] * p->shape[d] && p->ss[m] == p->ss[d] * p->shape[d]) {
+            p->shape[m] *= p->shape[d]; p->ss[m] = p->ss[d]; p->ds[m] = p->ds[d];
+        } else {
+            m++;
+            p->shape[m] = p->shape[d]; p->ss[m] = p->ss[d]; p->ds[m] = p->ds[d];
+        }
+    }
+    n = n ? m + 1 : 0;
+    while (n < 2) {                              /* there is always a plane; axes of size 1 in front */
+        for (int d = n; d > 0; d--) { p->shape[d] = p->shape[d - 1]; p->ss[d] = p->ss[d - 1]; p->ds[d] = p->ds[d - 1]; }
+        p->shape[0] = 1;
+        if (n == 0) p->ss[0] = p->ds[0] = item;
+        else p->ss[0] = p->ds[0] = 0;
+        n++;
+    }
+    p->nd = n;
+    int b = n - 1, a = n - 2;
+    if (p->ds[b] == item && p->ss[b] == item) p->kind = FG_COPY_ROWS;
+    else if (p->ds[b] == item && p->ss[b] == 0) p->kind = FG_COPY_FILL;
+    else {
+        int best = -1;                           /* the axis along which the source is densest becomes the plane's other side */
+        for (int d = 0; d < n - 1; d++)
+            if (p->ss[d] != 0 && p->shape[d] > 1 && (best < 0 || fg_abs64(p->ss[d]) < fg_abs64(p->ss[best]))) best = d;
+        p->kind = FG_COPY_STRIDED;
+        if (best >= 0 && fg_abs64(p->ss[best]) < fg_abs64(p->ss[b])) {
+            for (int d = best; d < a; d++) fg_plan_swap(p, d, d + 1);
+            p->kind = FG_COPY_TILED;
+        }
+    }
+    if (p->kind == FG_COPY_TILED) {
+        p->ca = fg_min64(p->shape[b], 128);
+        p->ra = fg_min64(p->shape[a], fg_max64(64 / item, FG_UNIT_BYTES / (item * p->ca)));
+    } else {
+        p->ca = fg_min64(p->shape[b], FG_UNIT_BYTES / item);
+        p->ra = fg_min64(p->shape[a], fg_max64(1, FG_UNIT_BYTES / (item * p->ca)));
+    }
+    p->na = (p->shape[a] + p->ra - 1) / p->ra;
+    p->nb = (p->shape[b] + p->ca - 1) / p->ca;
+    p->units = p->na * p->nb;
+    for (int d = 0; d < n - 2; d++) p->units *= p->shape[d];
+    p->grain = fg_max64(1, FG_GRAIN_BYTES / (p->ra * p->ca * item + 16));
+}
+
+/* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
+#define FG_COPY_BLOCK(T, SIDE) \
+static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int64_t w) { \
+    T v = *(const T *)src, *restrict d = (T *)dst; \
+    for (int64_t j = 0; j < w; j++) d[j] = v; \
+} \
+static inline void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
+    for (int64_t i = 0; i < h; i++) { \
+        const char *restrict s = src + i * sa; char *restrict d = dst + i * da; \
+        if (db == (int64_t)sizeof(T)) for (int64_t j = 0; j < w; j++) ((T *)d)[j] = *(const T *)(s + j * sb); \
+        else if (sb == (int64_t)sizeof(T)) for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = ((const T *)s)[j]; \
+        else for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = *(const T *)(s + j * sb); \
+    } \
+} \
+/* SIDE x SIDE items, one cache line a row: every line of both sides is touched once, whatever the strides. */ \
+static inline void fg_tile_##T(char *dst, const char *src, int64_t sb, int64_t da) { \
+    T t[SIDE][SIDE] __attribute__((aligned(64))); \
+    for (int j = 0; j < SIDE; j++) memcpy(t[j], src + j * sb, sizeof t[j]); \
+    for (int i = 0; i < SIDE; i++) { \
+        T *restrict d = (T *)(dst + i * da); \
+        for (int j = 0; j < SIDE; j++) d[j] = t[j][i]; \
+    } \
+} \
+static void fg_tiled_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
+    int dense = sa == (int64_t)sizeof(T) && db == (int64_t)sizeof(T); \
+    for (int64_t i = 0; i < h; i += SIDE) for (int64_t j = 0; j < w; j += SIDE) { \
+        char *d = dst + i * da + j * db; const char *s = src + i * sa + j * sb; \
+        if (dense && i + SIDE <= h && j + SIDE <= w) fg_tile_##T(d, s, sb, da); \
+        else fg_strided_##T(d, s, fg_min64(SIDE, h - i), fg_min64(SIDE, w - j), sa, sb, da, db); \
+    } \
+} \
+static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src, int64_t h, int64_t w) { \
+    int64_t sa = p->ss[p->nd - 2], sb = p->ss[p->nd - 1], da = p->ds[p->nd - 2], db = p->ds[p->nd - 1]; \
+    if (p->kind == FG_COPY_ROWS) { \
+        if (w * (int64_t)sizeof(T) >= 64) for (int64_t i = 0; i < h; i++) memcpy(dst + i * da, src + i * sa, w * sizeof(T)); \
+        else fg_strided_##T(dst, src, h, w, sa, sizeof(T), da, sizeof(T)); \
+    } \
+    else if (p->kind == FG_COPY_FILL) for (int64_t i = 0; i < h; i++) fg_fill_##T(dst + i * da, src + i * sa, w); \
+    else if (p->kind == FG_COPY_STRIDED) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
+    else fg_tiled_##T(dst, src, h, w, sa, sb, da, db); \
+}
+FG_COPY_BLOCK(fg_item1, 64)
+FG_COPY_BLOCK(fg_item2, 32)
+FG_COPY_BLOCK(fg_item4, 16)
+FG_COPY_BLOCK(fg_item8, 8)
+FG_COPY_BLOCK(fg_item16, 4)
+
+static void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgCopyJob *job = (const FgCopyJob *)ctx;
+    const FgCopyPlan *p = job->plan;
+    int a = p->nd - 2, b = p->nd - 1;
+    int64_t at[FG_MAXDIM + 2], u = begin, ib, ia;
+    const char *src = job->src + p->soff;
+    char *dst = job->dst + p->doff;
+    (void)tid;
+    ib = u % p->nb; u /= p->nb;
+    ia = u % p->na; u /= p->na;
+    for (int d = a - 1; d >= 0; d--) {
+        at[d] = u % p->shape[d]; u /= p->shape[d];
+        src += at[d] * p->ss[d]; dst += at[d] * p->ds[d];
+    }
+    for (int64_t k = begin; k < end; k++) {
+        int64_t i = ia * p->ra, j = ib * p->ca, h = fg_min64(p->ra, p->shape[a] - i), w = fg_min64(p->ca, p->shape[b] - j);
+        const char *s = src + i * p->ss[a] + j * p->ss[b];
+        char *d = dst + i * p->ds[a] + j * p->ds[b];
+        switch (p->item) {
+            case 1: fg_block_fg_item1(p, d, s, h, w); break;
+            case 2: fg_block_fg_item2(p, d, s, h, w); break;
+            case 4: fg_block_fg_item4(p, d, s, h, w); break;
+            case 8: fg_block_fg_item8(p, d, s, h, w); break;
+            default: fg_block_fg_item16(p, d, s, h, w); break;
+        }
+        if (++ib < p->nb) continue;
+        ib = 0;
+        if (++ia < p->na) continue;
+        ia = 0;
+        for (int x = a - 1; x >= 0; x--) {
+            src += p->ss[x]; dst += p->ds[x];
+            if (++at[x] < p->shape[x]) break;
+            src -= at[x] * p->ss[x]; dst -= at[x] * p->ds[x];
+            at[x] = 0;
+        }
+    }
+}
+
+/* Index along an axis: out is (outer, n, inner), contiguous; elements [begin, end) of it. */
+typedef struct { char *out; int32_t dtype; int64_t n, inner; } FgIota;
+
+#define FG_IOTA(T, VALUE) { \
+    T *o = (T *)c->out; \
+    if (c->inner == 1) { \
+        for (int64_t i = begin; i < end; ) { \
+            int64_t k0 = i % c->n, m = fg_min64(end - i, c->n - k0); \
+            for (int64_t j = 0; j < m; j++) { int64_t k = k0 + j; o[i + j] = VALUE; } \
+            i += m; \
+        } \
+    } else { \
+        for (int64_t i = begin; i < end; ) { \
+            int64_t k = i / c->inner % c->n, m = fg_min64(end - i, c->inner - i % c->inner); \
+            T v = VALUE; \
+            for (int64_t j = 0; j < m; j++) o[i + j] = v; \
+            i += m; \
+        } \
+    } \
+} break
+
+typedef struct { float re, im; } fg_c64;
+typedef struct { double re, im; } fg_c128;
+
+static void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIota *c = (const FgIota *)ctx;
+    (void)tid;
+    switch (c->dtype) {
+        case FG_I8: case FG_U8: FG_IOTA(uint8_t, (uint8_t)k);
+        case FG_I16: case FG_U16: FG_IOTA(uint16_t, (uint16_t)k);
+        case FG_I32: case FG_U32: FG_IOTA(uint32_t, (uint32_t)k);
+        case FG_I64: case FG_U64: FG_IOTA(int64_t, k);
+        case FG_F16: FG_IOTA(uint16_t, fg_f32_to_f16((float)k));
+        case FG_BF16: FG_IOTA(uint16_t, fg_f32_to_bf16((float)k));
+        case FG_F32: FG_IOTA(float, (float)k);
+        case FG_F64: FG_IOTA(double, (double)k);
+        case FG_C64: FG_IOTA(fg_c64, ((fg_c64){(float)k, 0}));
+        case FG_C128: FG_IOTA(fg_c128, ((fg_c128){(double)k, 0}));
+        default: break;
+    }
+}
+#endif
