@@ -100,13 +100,63 @@ static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, 
     p->grain = fg_max64(1, FG_GRAIN_BYTES / (p->ra * p->ca * item + 16));
 }
 
+/* N x N items transposed in vector registers: log2 N rounds that interleave row i with row i + N / 2.  The vectors are as
+ * wide as the instruction set makes one-instruction shuffles. */
+#define FG_LO2 0, 2
+#define FG_HI2 1, 3
+#define FG_LO4 0, 4, 1, 5
+#define FG_HI4 2, 6, 3, 7
+#define FG_LO8 0, 8, 1, 9, 2, 10, 3, 11
+#define FG_HI8 4, 12, 5, 13, 6, 14, 7, 15
+#define FG_LO16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define FG_HI16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define FG_TRANSPOSER(T, U, N, LO, HI) \
+static inline void fg_transpose_##T(char *dst, const char *src, int64_t sb, int64_t da) { \
+    typedef U V __attribute__((vector_size(N * sizeof(U)), aligned(sizeof(U) > 4 ? 4 : sizeof(U)), may_alias)); \
+    V r[N], q[N]; \
+    for (int i = 0; i < N; i++) r[i] = *(const V *)(src + i * sb); \
+    for (int s = 1; s < N; s *= 2) { \
+        for (int i = 0; i < N / 2; i++) { \
+            q[2 * i] = __builtin_shufflevector(r[i], r[i + N / 2], LO); \
+            q[2 * i + 1] = __builtin_shufflevector(r[i], r[i + N / 2], HI); \
+        } \
+        for (int i = 0; i < N; i++) r[i] = q[i]; \
+    } \
+    for (int i = 0; i < N; i++) *(V *)(dst + i * da) = r[i]; \
+} \
+enum { fg_transpose_side_##T = N };
+
+FG_TRANSPOSER(fg_item1, uint8_t, 16, FG_LO16, FG_HI16)
+#ifdef __AVX512BW__
+FG_TRANSPOSER(fg_item2, uint16_t, 16, FG_LO16, FG_HI16)
+FG_TRANSPOSER(fg_item4, uint32_t, 16, FG_LO16, FG_HI16)
+FG_TRANSPOSER(fg_item8, uint64_t, 8, FG_LO8, FG_HI8)
+#elif defined(__AVX2__)
+FG_TRANSPOSER(fg_item2, uint16_t, 8, FG_LO8, FG_HI8)
+FG_TRANSPOSER(fg_item4, uint32_t, 8, FG_LO8, FG_HI8)
+FG_TRANSPOSER(fg_item8, uint64_t, 4, FG_LO4, FG_HI4)
+#else
+FG_TRANSPOSER(fg_item2, uint16_t, 8, FG_LO8, FG_HI8)
+FG_TRANSPOSER(fg_item4, uint32_t, 4, FG_LO4, FG_HI4)
+FG_TRANSPOSER(fg_item8, uint64_t, 2, FG_LO2, FG_HI2)
+#endif
+static inline void fg_transpose_fg_item16(char *dst, const char *src, int64_t sb, int64_t da) {
+    (void)sb; (void)da;
+    memcpy(dst, src, 16);
+}
+enum { fg_transpose_side_fg_item16 = 1 };
+
 /* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
 #define FG_COPY_BLOCK(T, SIDE) \
 static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int64_t w) { \
     T v = *(const T *)src, *restrict d = (T *)dst; \
     for (int64_t j = 0; j < w; j++) d[j] = v; \
 } \
-static inline void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
+static void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
+    if (w < 8 && w < h && sb != db) {                 /* the longer loop inside */ \
+        int64_t t; \
+        t = h; h = w; w = t; t = sa; sa = sb; sb = t; t = da; da = db; db = t; \
+    } \
     for (int64_t i = 0; i < h; i++) { \
         const char *restrict s = src + i * sa; char *restrict d = dst + i * da; \
         if (db == (int64_t)sizeof(T)) for (int64_t j = 0; j < w; j++) ((T *)d)[j] = *(const T *)(s + j * sb); \
@@ -114,21 +164,17 @@ static inline void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t
         else for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = *(const T *)(s + j * sb); \
     } \
 } \
-/* SIDE x SIDE items, one cache line a row: every line of both sides is touched once, whatever the strides. */ \
-static inline void fg_tile_##T(char *dst, const char *src, int64_t sb, int64_t da) { \
-    T t[SIDE][SIDE] __attribute__((aligned(64))); \
-    for (int j = 0; j < SIDE; j++) memcpy(t[j], src + j * sb, sizeof t[j]); \
-    for (int i = 0; i < SIDE; i++) { \
-        T *restrict d = (T *)(dst + i * da); \
-        for (int j = 0; j < SIDE; j++) d[j] = t[j][i]; \
-    } \
-} \
+/* Tiles of a cache line a side: every line of both sides is touched once, whatever the strides. */ \
 static void fg_tiled_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
+    enum { N = fg_transpose_side_##T }; \
     int dense = sa == (int64_t)sizeof(T) && db == (int64_t)sizeof(T); \
     for (int64_t i = 0; i < h; i += SIDE) for (int64_t j = 0; j < w; j += SIDE) { \
         char *d = dst + i * da + j * db; const char *s = src + i * sa + j * sb; \
-        if (dense && i + SIDE <= h && j + SIDE <= w) fg_tile_##T(d, s, sb, da); \
-        else fg_strided_##T(d, s, fg_min64(SIDE, h - i), fg_min64(SIDE, w - j), sa, sb, da, db); \
+        int64_t th = fg_min64(SIDE, h - i), tw = fg_min64(SIDE, w - j), mh = dense ? th / N * N : 0, mw = dense ? tw / N * N : 0; \
+        for (int64_t y = 0; y < mh; y += N) for (int64_t x = 0; x < mw; x += N) \
+            fg_transpose_##T(d + y * da + x * db, s + y * sa + x * sb, sb, da); \
+        if (mw < tw) fg_strided_##T(d + mw * db, s + mw * sb, mh, tw - mw, sa, sb, da, db); \
+        if (mh < th) fg_strided_##T(d + mh * da, s + mh * sa, th - mh, tw, sa, sb, da, db); \
     } \
 } \
 static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src, int64_t h, int64_t w) { \

@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fgrad._kernels import array, executor, parallel
-from fgrad._kernels.movement import KERNELS
+from fgrad._kernels import array, executor, movement, parallel
 from tests.kernels.harness import _Array, _Aval, contiguous, run_kernel
 
+KERNELS = movement.KERNELS
 DTYPES = [np.dtype(d) for d in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
                                 ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)]
 
@@ -16,7 +16,7 @@ def values(rng, shape, dtype):
     """Random bytes: movement must not care what they mean."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape, dtype=np.int64))
-    raw = rng.integers(0, 2 if dtype == bool else 256, n * dtype.itemsize, dtype=np.uint8)
+    raw = rng.integers(0, 2 if dtype.kind == "b" else 256, n * dtype.itemsize, dtype=np.uint8)
     return raw.view(dtype).reshape(shape)
 
 
@@ -50,9 +50,9 @@ def in_place(kernel, inputs, ip=()):
     slots = [(a.code, a.aval.shape, contiguous(a.aval.shape), 1 + i, 0) for i, a in enumerate(arrays)]
     n = len(arrays)
     slots.append((arrays[0].code, arrays[0].aval.shape, contiguous(arrays[0].aval.shape), 1 + n, 0))
-    program = executor.Program(slots=slots, insts=[(0, kernel, list(range(n)), [n], list(ip), [], [], None)], in_avals=[a.aval for a in arrays],
-                               in_strides=[None] * n, in_codes=[a.code for a in arrays], consts=[], outs=[(arrays[0].aval, 0)],
-                               out_codes=[arrays[0].code], arena_bytes=0, donated=(0,))
+    inst = (0, kernel, list(range(n)), [n], list(ip), [], [], None)
+    program = executor.Program(slots=slots, insts=[inst], in_avals=[a.aval for a in arrays], in_strides=[None] * n,
+                               in_codes=[a.code for a in arrays], consts=[], outs=[(arrays[0].aval, 0)], out_codes=[arrays[0].code], arena_bytes=0, donated=(0,))
     return program.run(arrays)[0].numpy_view()
 
 
@@ -151,7 +151,8 @@ def test_concatenate(dtype):
 
 def test_concatenate_rejects():
     x = np.zeros((2, 3), np.float32)
-    for inputs, shape, axis in (([x, x], (4, 3), 1), ([x, x], (5, 3), 0), ([x, x[0]], (3, 3), 0), ([x, x], (4, 3), 2), ([x], (2, 3), -1), ([], (2,), 0)):
+    for inputs, shape, axis in (([x, x], (4, 3), 1), ([x, x], (5, 3), 0), ([x, x[0]], (3, 3), 0), ([x, x], (4, 3), 2), ([x], (2, 3), -1),
+                                ([], (2,), 0)):
         with pytest.raises(ValueError, match="concatenate"):
             run_kernel(KERNELS["concatenate"], inputs, [(shape, np.float32)], [axis])
     with pytest.raises(ValueError, match="dtype"):
@@ -187,17 +188,18 @@ def test_pad(dtype):
 
 def test_pad_edges():
     one = np.float32(1)[None]
-    x = np.arange(3, dtype=np.float32)
-    for x, config in ((x, [(-5, 6, 0)]), (x, [(5, -6, 0)]), (x, [(-2, 9, 4)]), (x[:0], [(2, 3, 5)]), (x[:0], [(0, 0, 0)]), (x, [(10**6, 3, 0)]),
-                      (np.zeros((600, 700), np.float32), [(1, 2, 0), (3, 4, 0)]), (np.zeros((600, 700), np.float32), [(-1, 2, 1), (3, -4, 2)])):
+    row, plane = np.arange(3, dtype=np.float32), np.zeros((600, 700), np.float32)
+    for x, config in ((row, [(-5, 6, 0)]), (row, [(5, -6, 0)]), (row, [(-2, 9, 4)]), (row[:0], [(2, 3, 5)]), (row[:0], [(0, 0, 0)]),
+                      (row, [(10**6, 3, 0)]), (plane, [(1, 2, 0), (3, 4, 0)]), (plane, [(-1, 2, 1), (3, -4, 2)])):
         want = pad_reference(x, 1, config)
         same(run_kernel(KERNELS["pad"], [x, one], [(want.shape, np.float32)], [v for c in config for v in c])[0], want)
 
 
 def test_pad_rejects():
     x, v = np.zeros((2, 3), np.float32), np.zeros((), np.float32)
-    for inputs, shape, ip in (([x, v], (2, 3), [0] * 5), ([x, v], (2, 4), [0] * 6), ([x, v], (2, 3), [0, 0, -1, 0, 0, 0]), ([x], (2, 3), [0] * 6),
-                              ([x, x], (2, 3), [0] * 6), ([x, v], (2,), [0] * 6), ([x, v.astype(np.int32)], (2, 3), [0] * 6)):
+    for inputs, shape, ip in (([x, v], (2, 3), [0] * 5), ([x, v], (2, 4), [0] * 6), ([x, v], (2, 3), [0, 0, -1, 0, 0, 0]),
+                              ([x], (2, 3), [0] * 6), ([x, x], (2, 3), [0] * 6), ([x, v], (2,), [0] * 6),
+                              ([x, v.astype(np.int32)], (2, 3), [0] * 6)):
         with pytest.raises(ValueError, match="pad"):
             run_kernel(KERNELS["pad"], inputs, [(shape, np.float32)], ip)
 
