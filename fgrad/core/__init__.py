@@ -1,0 +1,29 @@
+"""What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
+from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
+from fgrad.core.aval import ShapedArray, typematch
+from fgrad.core.check import check_jaxpr
+from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
+from fgrad.core.jaxpr import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, source_text, sub_jaxprs
+from fgrad.core.pretty import pp_jaxpr
+from fgrad.core.primitive import Primitive, registry
+from fgrad.core.trace import (
+    StageTrace,
+    StageTracer,
+    Trace,
+    Tracer,
+    closed_as_fun,
+    concrete_or_none,
+    convert_constvars,
+    eval_jaxpr,
+    eval_trace,
+    is_tracer,
+    set_apply,
+    stage,
+)
+
+__all__ = [
+    "Array", "ClosedJaxpr", "DropVar", "Eqn", "Jaxpr", "Literal", "Primitive", "ShapedArray", "StageTrace", "StageTracer", "Trace",
+    "Tracer", "Var", "axis_size", "check_jaxpr", "closed_as_fun", "concrete_or_none", "context", "convert_constvars", "eval_jaxpr",
+    "eval_trace", "extended_axis_env", "from_numpy", "from_scalar", "get_aval", "is_tracer", "pp_jaxpr", "registry", "set_apply",
+    "source_text", "stage", "sub_jaxprs", "to_array", "typematch", "using_trace",
+]

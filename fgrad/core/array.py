@@ -1,0 +1,245 @@
+"""Array: the concrete value.  Operators and NumPy-style methods are added by fgrad.numpy.methods."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad._kernels import array as _array
+from fgrad.core.aval import ShapedArray
+from fgrad.errors import UnexpectedTracerError
+
+CODES = _array.CODES
+
+
+class ArrayMeta(type):
+    """isinstance(x, Array) holds for tracers too, so that type checks work under transformations."""
+
+    def __instancecheck__(cls, x):
+        return type.__instancecheck__(cls, x) or getattr(type(x), "_stands_for_array", False)
+
+
+class Array(_array.ArrayBase, metaclass=ArrayMeta):
+    """An immutable n-dimensional array in pooled, 64-byte-aligned memory, or a strided view of such memory or of NumPy's.
+
+    Made by fgrad.numpy functions and by transformed functions, not by calling the class.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.arange(6.).reshape(2, 3).T
+    Array([[0., 3.],
+           [1., 4.],
+           [2., 5.]], dtype=float32)
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100
+    _is_concrete = True
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def weak_type(self):
+        return self.aval.weak_type
+
+    @property
+    def ndim(self):
+        return len(self.aval.shape)
+
+    @property
+    def itemsize(self):
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self.size * self.aval.dtype.itemsize
+
+    @property
+    def device(self):
+        return "cpu"
+
+    def is_deleted(self):
+        return self.deleted
+
+    def block_until_ready(self):
+        """Return self: programs have run by the time their results exist."""
+        self.check_alive()
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        view = self.numpy_view()
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            if copy is False:
+                raise ValueError(f"cannot view {view.dtype} as {np.dtype(dtype)} without a copy")
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if self.dtype == dtypes.BFLOAT16:
+            raise BufferError("bfloat16 arrays cannot be exported through NumPy's DLPack; cast to float32 first")
+        if max_version is not None and max_version[0] >= 1:
+            return self.numpy_view().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        # An unversioned capsule has no read-only flag: hand out a copy, so that immutability holds.
+        return self.numpy_view().copy().__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def item(self, *args):
+        """The value as a Python scalar; args index an array of more than one element."""
+        return self.numpy_view().item(*args)
+
+    def tolist(self):
+        return self.numpy_view().tolist()
+
+    def tobytes(self):
+        return self.numpy_view().tobytes()
+
+    def __bool__(self):
+        return bool(self.numpy_view())
+
+    def _scalar(self, kind):
+        if self.aval.shape != ():
+            if self.size == 1 and kind != "index":
+                return self.numpy_view().reshape(())[()]
+            raise TypeError("Only scalar arrays can be converted to Python scalars; "
+                            f"got arr.ndim={self.ndim}, shape {self.shape}")
+        return self.numpy_view()[()]
+
+    def __float__(self):
+        return float(self._scalar("float"))
+
+    def __int__(self):
+        return int(self._scalar("int"))
+
+    def __complex__(self):
+        return complex(self._scalar("complex"))
+
+    def __index__(self):
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got {self.aval}")
+        return int(self._scalar("index"))
+
+    def __format__(self, spec):
+        return format(self.numpy_view()[()] if self.aval.shape == () else self, spec) if spec else str(self)
+
+    def __len__(self):
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
+                        "Use a tuple of numbers, or mark the argument static with a hashable value")
+
+    def __repr__(self):
+        if self.deleted:
+            return f"Array<deleted {self.aval}>"
+        dtype = f"dtype={self.dtype.name}" + (", weak_type=True" if self.weak_type else "")
+        x = self.numpy_view()
+        if x.dtype == dtypes.BFLOAT16:
+            x = x.astype(np.float32)
+        if x.size == 0:
+            return f"Array([], {f'shape={self.shape}, ' if self.shape != (0,) else ''}{dtype})"
+        body = np.array2string(x, separator=", ", prefix="Array(")
+        last = body.rsplit("\n", 1)[-1]
+        room = np.get_printoptions()["linewidth"]
+        used = len(last) + (len("Array(") if "\n" not in body else 0)
+        sep = ", " if used + len(dtype) + 3 <= room else ",\n" + " " * len("Array(")
+        return f"Array({body}{sep}{dtype})"
+
+    def __str__(self):
+        return f"Array<deleted {self.aval}>" if self.deleted else str(self.numpy_view())
+
+    def __reduce__(self):
+        return _rebuild, (np.array(self.numpy_view()), self.weak_type)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _rebuild(x, weak_type):
+    return from_numpy(x, weak_type=weak_type)
+
+
+_array.set_array_class(Array)
+_SCALARS = (bool, int, float, complex)
+
+
+def from_numpy(x: np.ndarray, dtype=None, weak_type=False, copy=True) -> Array:
+    """An Array with x's values: copied, or a view of x's memory with copy=False where dtype and layout allow."""
+    dtype = dtypes.canonicalize_dtype(x.dtype if dtype is None else dtype)
+    if dtype == dtypes.float0:
+        raise TypeError("float0 values have no data and cannot become an Array")
+    if x.dtype != dtype:
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            x = x.real
+        x = x.astype(dtype)
+        copy = False
+    return _array.from_numpy(x, ShapedArray(x.shape, dtype, weak_type), copy)
+
+
+_scalar_cache: dict = {}
+
+
+def from_scalar(x, dtype=None, weak_type=True) -> Array:
+    """A rank-0 Array of a Python scalar (weakly typed unless a dtype is given). Small cache: scalars repeat."""
+    t = type(x)
+    if dtype is None:
+        dtype = dtypes.scalar_dtype(x)
+        weak_type = weak_type and t is not bool
+    key = (t, x, dtype, weak_type)
+    out = _scalar_cache.get(key) if x else None
+    if out is None:
+        if dtype.kind in "iu" and t is int and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
+            raise OverflowError(f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
+                                "enable 64-bit types (enable_x64) or use a float")
+        out = _array.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
+        if x and x == x:        # 0 is not cached: 0.0 and -0.0 are one dictionary key
+            out.mark_shared()
+            if len(_scalar_cache) > 4096:
+                _scalar_cache.clear()
+            _scalar_cache[key] = out
+    return out
+
+
+def to_array(x) -> Array:
+    """Any concrete array-like leaf (Array, NumPy array or scalar, Python scalar) as an Array."""
+    if type(x) is Array:
+        return x
+    if type(x) in _SCALARS:
+        return from_scalar(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(np.asarray(x))
+    if getattr(type(x), "_stands_for_array", False):
+        raise UnexpectedTracerError(leak_message(x))
+    if hasattr(x, "__jax_array__"):
+        return to_array(x.__jax_array__())
+    raise TypeError(f"{type(x).__name__} is not a valid array type: {x!r:.80}")
+
+
+def get_aval(x) -> ShapedArray:
+    """The abstract value of a leaf. Raises TypeError for what is not an array or scalar."""
+    aval = getattr(x, "aval", None)
+    if type(aval) is ShapedArray:
+        return aval
+    if type(x) in _SCALARS:
+        return ShapedArray((), dtypes.scalar_dtype(x), type(x) is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    if hasattr(x, "__jax_array__"):
+        return get_aval(x.__jax_array__())
+    if isinstance(x, _SCALARS):
+        base = next(t for t in _SCALARS if isinstance(x, t))
+        return ShapedArray((), dtypes.scalar_dtype(base(x)), base is not bool)
+    raise TypeError(f"Value {x!r:.80} with type {type(x)} is not a valid JAX type: expected an array, a NumPy array or a number")
+
+
+def leak_message(tracer):
+    return (f"Encountered an unexpected tracer: {tracer._describe()} was used outside the transformation that made it, so it has no "
+            "value here. Return it from the transformed function instead of storing it in a global, a list or an attribute.")

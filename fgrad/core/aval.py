@@ -1,0 +1,78 @@
+"""Abstract values: what tracing knows of an array."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.dtypes import SHORT_NAMES, float0
+
+_interned: dict = {}
+
+
+class ShapedArray:
+    """Shape, dtype and weak type.  Instances are shared: equal ones are nearly always the same object.
+
+    >>> import fgrad
+    >>> fgrad.core.ShapedArray((2, 3), "float32")
+    ShapedArray(float32[2,3])
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "size", "_hash", "__weakref__")
+    shape: tuple
+    dtype: np.dtype
+    weak_type: bool
+    size: int
+
+    def __new__(cls, shape, dtype, weak_type=False):
+        key = (shape, dtype, weak_type)
+        try:
+            return _interned[key]
+        except (KeyError, TypeError):
+            pass
+        shape = tuple(int(d) for d in shape)
+        dtype = np.dtype(dtype)
+        self = object.__new__(cls)
+        self.shape, self.dtype, self.weak_type = shape, dtype, bool(weak_type)
+        size = 1
+        for d in shape:
+            size *= d
+        self.size = size
+        self._hash = hash((shape, dtype, self.weak_type))
+        if len(_interned) > 100_000:
+            _interned.clear()
+        return _interned.setdefault((shape, dtype, self.weak_type), self)
+
+    def __eq__(self, other):
+        return self is other or (type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype
+                                 and self.weak_type == other.weak_type)
+
+    def __hash__(self):
+        return self._hash
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    def update(self, *, shape=None, dtype=None, weak_type=None):
+        return ShapedArray(self.shape if shape is None else shape, self.dtype if dtype is None else dtype,
+                           self.weak_type if weak_type is None else weak_type)
+
+    def strong(self):
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def short(self):
+        return f"{SHORT_NAMES.get(self.dtype, self.dtype.name)}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self):
+        return ("~" if self.weak_type else "") + f"{self.dtype.name if self.dtype != float0 else 'float0'}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({str(self).lstrip('~')}{weak})"
+
+    def tangent_aval(self):
+        """Tangents of inexact arrays have their dtype; of all others float0."""
+        return self.strong() if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, float0)
+
+
+def typematch(a: ShapedArray, b: ShapedArray) -> bool:
+    """Equal up to weak type."""
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype)

@@ -1,0 +1,54 @@
+"""What is being traced in this thread, and which axis names are in scope."""
+import threading
+
+
+class Context(threading.local):
+    """`trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
+
+    trace = None       # set to the eval trace by fgrad.core.trace
+    axis_env = ()
+
+
+context = Context()
+
+
+class using_trace:
+    """Context manager: binds go to `trace`."""
+
+    __slots__ = ("trace", "before")
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __enter__(self):
+        self.before = context.trace
+        context.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *exc):
+        context.trace = self.before
+
+
+class extended_axis_env:
+    """Context manager: `name` is an axis of `size` in scope."""
+
+    __slots__ = ("entry", "before")
+
+    def __init__(self, name, size):
+        self.entry = (name, size)
+
+    def __enter__(self):
+        self.before = context.axis_env
+        if self.entry[0] is not None:
+            context.axis_env = (*self.before, self.entry)
+
+    def __exit__(self, *exc):
+        context.axis_env = self.before
+
+
+def axis_size(name):
+    """Size of the named axis in scope; NameError if there is none."""
+    for n, size in reversed(context.axis_env):
+        if n == name:
+            return size
+    raise NameError(f"unbound axis name: {name}. It is bound inside a function vmapped with axis_name={name!r}.")

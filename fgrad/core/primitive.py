@@ -1,0 +1,40 @@
+"""Primitives.  A primitive is declared once, with all its rules beside each other."""
+from fgrad.core.context import context
+
+registry: dict = {}
+
+
+class Primitive:
+    """An operation that the IR knows.
+
+    Rules, given at declaration or set right after it:
+      abstract_eval(*avals, **params) -> aval (a list of avals with multiple_results)
+      jvp(primals, tangents, **params) -> (primal_out, tangent_out); tangents may be Zero
+      transpose(cts, *args, **params) -> a cotangent or None per arg; linear args arrive as Linear(aval)
+      batch(axis, args, dims, **params) -> (outs, out_dims); dims are None where an argument has no batch axis
+      lower(ctx, ins, params, out_avals) -> compiler values
+      partial_eval(trace, args, params) -> outs, for higher-order primitives (see transforms.linearize)
+      impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
+    """
+
+    def __init__(self, name, *, multiple_results=False, abstract_eval=None, jvp=None, transpose=None, batch=None, lower=None,
+                 partial_eval=None, impl=None, effects=None, kind="kernel"):
+        self.name = name
+        self.multiple_results = multiple_results
+        self.abstract_eval, self.jvp, self.transpose, self.batch = abstract_eval, jvp, transpose, batch
+        self.lower, self.partial_eval, self.impl, self.effects = lower, partial_eval, impl, effects
+        self.kind = kind           # "kernel", "call" (has sub-jaxprs), or "collective"
+        if name in registry:
+            raise ValueError(f"primitive {name!r} is declared twice")
+        registry[name] = self
+
+    def __repr__(self):
+        return self.name
+
+    def bind(self, *args, **params):
+        return context.trace.process_primitive(self, args, params)
+
+    def effects_of(self, params):
+        if self.effects is None:
+            return frozenset()
+        return self.effects(params)

@@ -1,0 +1,355 @@
+"""Tracing.  The current trace in the context interprets each bind; tracers are the values it hands out."""
+import numpy as np
+
+from fgrad.core.array import Array, get_aval, leak_message, to_array
+from fgrad.core.aval import ShapedArray
+from fgrad.core.context import context, using_trace
+from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, source_of_caller, source_text
+from fgrad.core.primitive import Primitive
+from fgrad.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+_LITERALS = (bool, int, float, complex)
+
+
+class Trace:
+    """An interpretation of primitives.  `done` marks traces whose tracers have leaked if they are met again."""
+
+    __slots__ = ("done",)
+
+    def __init__(self):
+        self.done = False
+
+    def process_primitive(self, prim, args, params):
+        raise NotImplementedError
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        """fun(*args) with the derivative jvp(primals, tangents); the default forgets the rule."""
+        return fun(*args)
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        return fun(*args)
+
+
+class Tracer:
+    """A value under transformation.  Behaves as an Array does wherever no concrete value is needed."""
+
+    __slots__ = ("_trace", "__weakref__")
+    _stands_for_array = True
+    _is_concrete = False
+    __array_priority__ = 1000
+    aval: ShapedArray
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def weak_type(self):
+        return self.aval.weak_type
+
+    @property
+    def ndim(self):
+        return len(self.aval.shape)
+
+    @property
+    def size(self):
+        return self.aval.size
+
+    @property
+    def nbytes(self):
+        return self.size * self.aval.dtype.itemsize
+
+    @property
+    def itemsize(self):
+        return self.aval.dtype.itemsize
+
+    def block_until_ready(self):
+        return self
+
+    def _concrete(self):
+        """The concrete value behind this tracer, or None."""
+        return None
+
+    def _describe(self):
+        return f"traced array with shape {self.aval.short()}"
+
+    def _need(self, error, what, hint):
+        value = self._concrete()
+        if value is None:
+            if self._trace.done:
+                raise UnexpectedTracerError(leak_message(self))
+            raise error(f"Attempted {what} of a {self._describe()}{self._origin()}. {hint}")
+        return value
+
+    def _origin(self):
+        return ""
+
+    def __bool__(self):
+        return bool(self._need(TracerBoolConversionError, "boolean conversion",
+                               "Its value is not known while tracing: use jnp.where, lax.cond or lax.while_loop, "
+                               "or mark the argument it comes from as static with jit(..., static_argnums=...)."))
+
+    _STATIC = "Its value is not known while tracing: mark the argument it comes from as static (static_argnums), or keep it an array."
+
+    def __float__(self):
+        return float(self._need(ConcretizationTypeError, "conversion to float", self._STATIC))
+
+    def __int__(self):
+        return int(self._need(ConcretizationTypeError, "conversion to int", self._STATIC))
+
+    def __complex__(self):
+        return complex(self._need(ConcretizationTypeError, "conversion to complex", self._STATIC))
+
+    def __index__(self):
+        return self._need(TracerIntegerConversionError, "use as a Python integer", self._STATIC).__index__()
+
+    def __array__(self, *args, **kw):
+        raise TracerArrayConversionError(
+            f"The numpy.ndarray conversion method __array__() was called on {self._describe()}{self._origin()}. "
+            "Use fgrad.numpy functions in traced code, or pure_callback to call NumPy at run time.")
+
+    def __dlpack__(self, *args, **kw):
+        raise ConcretizationTypeError(f"DLPack export of a {self._describe()}. {self._STATIC}")
+
+    def item(self, *args):
+        return self._need(ConcretizationTypeError, "item()", self._STATIC).item(*args)
+
+    def tolist(self):
+        return self._need(ConcretizationTypeError, "tolist()", self._STATIC).tolist()
+
+    def __len__(self):
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: a {self._describe()} cannot be a dictionary key or a static argument")
+
+    def __repr__(self):
+        return f"{type(self).__name__}<{self.aval}>"
+
+    def __format__(self, spec):
+        return repr(self)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------------
+
+_apply = None
+
+
+def set_apply(fun):
+    """Set how the eval trace runs one primitive: fgrad.compile.eager does."""
+    global _apply
+    _apply = fun
+
+
+class EvalTrace(Trace):
+    """The bottom: run it."""
+
+    __slots__ = ()
+
+    def process_primitive(self, prim, args, params):
+        for x in args:
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(leak_message(x))
+        if prim.impl is not None:
+            return prim.impl(*args, **params)
+        return _apply(prim, args, params)
+
+
+eval_trace = EvalTrace()
+type(context).trace = eval_trace
+
+
+# --- staging ------------------------------------------------------------------------------------------------------
+
+class StageTracer(Tracer):
+    __slots__ = ("var", "source")
+
+    def __init__(self, trace, var, source=None):
+        self._trace = trace
+        self.var = var
+        self.source = source
+
+    @property
+    def aval(self):
+        return self.var.aval
+
+    def _origin(self):
+        if self.source is None:
+            return f", an argument of {self._trace.name!r}" if getattr(self._trace, "name", None) else ""
+        return f", computed at {source_text(self.source)}"
+
+
+class StageTrace(Trace):
+    """Builds a jaxpr."""
+
+    __slots__ = ("eqns", "const_vars", "consts", "invars", "name", "parent")
+
+    def __init__(self, name="f", parent=None):
+        super().__init__()
+        self.eqns = []
+        self.const_vars = {}      # id(value) -> Var
+        self.consts = []          # keeps the values, so that ids stay theirs
+        self.invars = []
+        self.name = name
+        self.parent = parent
+
+    def new_arg(self, aval):
+        var = Var(aval)
+        self.invars.append(var)
+        return StageTracer(self, var)
+
+    def atom(self, x):
+        """The Var or Literal that stands for x in this jaxpr."""
+        if type(x) is StageTracer and x._trace is self:
+            return x.var
+        t = type(x)
+        if t in _LITERALS:
+            return Literal(x, get_aval(x))
+        if isinstance(x, np.generic):
+            aval = get_aval(x)
+            return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
+        var = self.const_vars.get(id(x))
+        if var is None:
+            if isinstance(x, Tracer):
+                if x._trace.done:
+                    raise UnexpectedTracerError(leak_message(x))
+                value = x
+            else:
+                value = to_array(x)
+            self.const_vars[id(x)] = var = Var(value.aval)
+            self.consts.append((var, value, x))
+        return var
+
+    def process_primitive(self, prim, args, params):
+        if self.done:
+            raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
+        invars = [self.atom(x) for x in args]
+        out = prim.abstract_eval(*[v.aval for v in invars], **params)
+        source = source_of_caller()
+        if prim.multiple_results:
+            tracers = [StageTracer(self, Var(a), source) for a in out]
+            self.eqns.append(Eqn(prim, invars, [t.var for t in tracers], params, source))
+            return tracers
+        tracer = StageTracer(self, Var(out), source)
+        self.eqns.append(Eqn(prim, invars, [tracer.var], params, source))
+        return tracer
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        closed = stage(fun, [get_aval(x) for x in args], name=params.get("name", "custom_jvp"))
+        consts, jaxpr = convert_constvars(closed)
+        return self.process_primitive(prim, (*consts, *args), dict(call_jaxpr=jaxpr, jvp=jvp, num_consts=len(consts), **params))
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        closed = stage(fun, [get_aval(x) for x in args], name=params.get("name", "custom_vjp"))
+        consts, jaxpr = convert_constvars(closed)
+        return self.process_primitive(prim, (*consts, *args), dict(call_jaxpr=jaxpr, fwd=fwd, bwd=bwd, num_consts=len(consts), **params))
+
+    def to_jaxpr(self, outs) -> ClosedJaxpr:
+        outvars = [self.atom(x) for x in outs]
+        jaxpr = Jaxpr([v for v, _, _ in self.consts], self.invars, outvars, self.eqns, self.name)
+        return ClosedJaxpr(jaxpr, [c for _, c, _ in self.consts])
+
+
+def stage(fun, in_avals, name="f") -> ClosedJaxpr:
+    """Trace a flat function (leaves in, list of leaves out) to a jaxpr.
+
+    Values of outer traces that `fun` closes over become consts (they may be tracers of those traces).
+    """
+    trace = StageTrace(name)
+    args = [trace.new_arg(a) for a in in_avals]
+    try:
+        with using_trace(trace):
+            closed = trace.to_jaxpr(fun(*args))
+    finally:
+        trace.done = True
+    return closed
+
+
+def convert_constvars(closed):
+    """(consts, a ClosedJaxpr without consts that takes them as its first arguments)."""
+    jaxpr = closed.jaxpr
+    if not closed.consts:
+        return [], closed
+    return closed.consts, ClosedJaxpr(jaxpr.replace(constvars=[], invars=jaxpr.constvars + jaxpr.invars), [])
+
+
+def eval_jaxpr(jaxpr, consts, *args):
+    """Interpret a jaxpr under the current trace; returns the list of outputs."""
+    env = {}
+
+    def read(v):
+        return v.val if type(v) is Literal else env[v]
+
+    env.update(zip(jaxpr.constvars, consts))
+    if len(jaxpr.invars) != len(args):
+        raise TypeError(f"jaxpr {jaxpr.debug_name!r} takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    env.update(zip(jaxpr.invars, args))
+    last_use = last_uses(jaxpr)
+    for i, eqn in enumerate(jaxpr.eqns):
+        out = eqn.primitive.bind_eqn(eqn, [read(v) for v in eqn.invars])
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out))
+        else:
+            env[eqn.outvars[0]] = out
+        for v in last_use.get(i, ()):
+            del env[v]
+    return [read(v) for v in jaxpr.outvars]
+
+
+def last_uses(jaxpr):
+    """{equation index: variables that are dead after it}."""
+    seen, out = set(v for v in jaxpr.outvars if type(v) is not Literal), {}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn = jaxpr.eqns[i]
+        for v in (*eqn.outvars, *eqn.invars):
+            if type(v) is not Literal and v not in seen:
+                seen.add(v)
+                out.setdefault(i, []).append(v)
+    return out
+
+
+def _bind_eqn(self, eqn, args):
+    return context.trace.process_primitive(self, args, eqn.params)
+
+
+Primitive.bind_eqn = _bind_eqn
+
+
+def closed_as_fun(closed):
+    """The flat function that a ClosedJaxpr is."""
+    def fun(*args):
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    return fun
+
+
+def is_tracer(x):
+    return isinstance(x, Tracer)
+
+
+def concrete_or_none(x):
+    """The concrete value of x (seeing through jvp tracers), or None while it is abstract."""
+    if isinstance(x, Tracer):
+        return x._concrete()
+    return x
+
+
+__all__ = ["Array", "EvalTrace", "StageTrace", "StageTracer", "Trace", "Tracer", "closed_as_fun", "concrete_or_none", "convert_constvars",
+           "eval_jaxpr", "eval_trace", "is_tracer", "last_uses", "set_apply", "stage"]

@@ -1,0 +1,219 @@
+"""Dtypes, JAX's promotion lattice and weak types (https://docs.jax.dev/en/latest/type_promotion.html)."""
+import functools
+
+import ml_dtypes
+import numpy as np
+
+from fgrad.config import config
+
+bool_ = np.bool_
+int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+bfloat16 = ml_dtypes.bfloat16
+float16, float32, float64 = np.float16, np.float32, np.float64
+complex64, complex128 = np.complex64, np.complex128
+float0 = np.dtype([("float0", np.void, 0)])
+
+SUPPORTED = tuple(np.dtype(t) for t in (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16,
+                                        float32, float64, complex64, complex128))
+_SUPPORTED_SET = frozenset(SUPPORTED)
+BOOL, INT32, INT64, UINT32, FLOAT32, FLOAT64, COMPLEX64 = (np.dtype(t) for t in (bool_, int32, int64, uint32, float32, float64, complex64))
+BFLOAT16, FLOAT16 = np.dtype(bfloat16), np.dtype(float16)
+SHORT_NAMES = {np.dtype(t): s for t, s in (
+    (bool_, "bool"), (int8, "i8"), (int16, "i16"), (int32, "i32"), (int64, "i64"), (uint8, "u8"), (uint16, "u16"), (uint32, "u32"),
+    (uint64, "u64"), (float16, "f16"), (bfloat16, "bf16"), (float32, "f32"), (float64, "f64"), (complex64, "c64"),
+    (complex128, "c128"))} | {float0: "float0"}
+_NARROW = {np.dtype(a): np.dtype(b) for a, b in ((int64, int32), (uint64, uint32), (float64, float32), (complex128, complex64))}
+_PYTHON = {bool: BOOL, int: INT64, float: FLOAT64, complex: np.dtype(complex128)}
+
+
+def canonicalize_dtype(dtype) -> np.dtype:
+    """The dtype that arrays of `dtype` really have: 64-bit ones become 32-bit unless x64 is enabled.
+
+    Raises TypeError for a dtype that fgrad has no arrays of.
+    """
+    dtype = _PYTHON.get(dtype) or np.dtype(dtype)
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    if dtype in _NARROW and not config.enable_x64:
+        return _NARROW[dtype]
+    if dtype not in _SUPPORTED_SET and dtype != float0:
+        raise TypeError(f"dtype {dtype!r} is not a valid array type. Only arrays of numeric types are supported.")
+    return dtype
+
+
+def int_dtype() -> np.dtype:
+    return INT64 if config.enable_x64 else INT32
+
+
+def float_dtype() -> np.dtype:
+    return FLOAT64 if config.enable_x64 else FLOAT32
+
+
+def is_float(dtype) -> bool:
+    dtype = np.dtype(dtype)
+    return dtype.kind == "f" or dtype == BFLOAT16
+
+
+def is_complex(dtype) -> bool:
+    return np.dtype(dtype).kind == "c"
+
+
+def is_inexact(dtype) -> bool:
+    return np.dtype(dtype).kind in "fc" or np.dtype(dtype) == BFLOAT16
+
+
+def is_integer(dtype) -> bool:
+    return np.dtype(dtype).kind in "iu"
+
+
+def is_signed(dtype) -> bool:
+    return np.dtype(dtype).kind == "i"
+
+
+def is_bool(dtype) -> bool:
+    return np.dtype(dtype) == BOOL
+
+
+def issubdtype(a, b) -> bool:
+    """np.issubdtype that knows bfloat16 as a floating type and Python's scalar types."""
+    a = _PYTHON.get(a, a)
+    try:
+        if np.dtype(a) == BFLOAT16:
+            return b in (np.floating, np.inexact, np.number, np.generic, bfloat16, BFLOAT16)
+    except TypeError:
+        pass
+    if isinstance(b, type) and b is bfloat16 or isinstance(b, np.dtype) and b == BFLOAT16:
+        return False
+    return np.issubdtype(a, b)
+
+
+def finfo(dtype):
+    """Machine limits of a floating dtype (np.finfo, with bfloat16)."""
+    dtype = np.dtype(dtype)
+    return ml_dtypes.finfo(dtype) if dtype == BFLOAT16 else np.finfo(dtype)
+
+
+iinfo = np.iinfo
+
+
+def to_real(dtype) -> np.dtype:
+    """The dtype of the real part."""
+    dtype = np.dtype(dtype)
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def to_inexact(dtype) -> np.dtype:
+    """Integers and bools become the default float, inexact dtypes stay."""
+    dtype = np.dtype(dtype)
+    return dtype if is_inexact(dtype) else float_dtype()
+
+
+def to_complex(dtype) -> np.dtype:
+    """The complex dtype that holds values of `dtype`."""
+    dtype = to_inexact(dtype)
+    if dtype.kind == "c":
+        return dtype
+    return np.dtype(complex128 if dtype == FLOAT64 else complex64)
+
+
+_WEAK = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
+_EDGES = {
+    "bool": ["i*"], "u8": ["i16", "u16"], "u16": ["i32", "u32"], "u32": ["i64", "u64"], "u64": ["f*"],
+    "i*": ["u8", "i8"], "i8": ["i16"], "i16": ["i32"], "i32": ["i64"], "i64": ["f*"],
+    "f*": ["c*", "bf16", "f16"], "bf16": ["f32"], "f16": ["f32"], "f32": ["f64", "c64"], "f64": ["c128"],
+    "c*": ["c64"], "c64": ["c128"], "c128": [],
+}
+
+
+def _uppers(node):
+    out = {node}
+    for up in _EDGES[node]:
+        out |= _uppers(up)
+    return out
+
+
+_UPPERS = {node: frozenset(_uppers(node)) for node in _EDGES}
+_BY_SHORT = {s: d for d, s in SHORT_NAMES.items()}
+
+
+@functools.cache
+def _join(nodes: frozenset) -> str:
+    common = frozenset.intersection(*(_UPPERS[n] for n in nodes))
+    for n in common:
+        if _UPPERS[n] == common:
+            return n
+    raise TypeError(f"dtypes {sorted(nodes)} have no common promotion; cast explicitly with astype")
+
+
+def _node(dtype, weak):
+    if weak and dtype != BOOL:
+        return "f*" if dtype == BFLOAT16 else _WEAK[dtype.kind]
+    try:
+        return SHORT_NAMES[dtype]
+    except KeyError:
+        raise TypeError(f"dtype {dtype} takes no part in type promotion") from None
+
+
+def _from_node(node):
+    if node == "i*":
+        return int_dtype()
+    if node == "f*":
+        return float_dtype()
+    if node == "c*":
+        return np.dtype(complex128 if config.enable_x64 else complex64)
+    return _BY_SHORT[node]
+
+
+def promote(pairs) -> tuple[np.dtype, bool]:
+    """The dtype and weak type of a result, from the (dtype, weak_type) pairs of its operands."""
+    pairs = list(pairs)
+    dtypes = {d for d, _ in pairs}
+    all_weak = all(w for _, w in pairs)
+    if len(pairs) == 1:
+        out, weak = pairs[0]
+    elif len(dtypes) == 1 and not all_weak:
+        out, weak = pairs[0][0], False
+    elif all_weak:
+        out, weak = _from_node(_join(frozenset(_node(d, False) for d in dtypes))), True
+    else:
+        node = _join(frozenset(_node(d, w) for d, w in pairs))
+        out, weak = _from_node(node), node.endswith("*")
+    out = canonicalize_dtype(out)
+    return out, weak and out != BOOL
+
+
+def promote_types(a, b) -> np.dtype:
+    """JAX's binary promotion; Python's int, float and complex count as weak.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.promote_types("int32", "bfloat16")
+    dtype(bfloat16)
+    """
+    def pair(t):
+        if t in (int, float, complex):
+            return canonicalize_dtype(t), True
+        return canonicalize_dtype(t), False
+    return promote([pair(a), pair(b)])[0]
+
+
+def scalar_dtype(x) -> np.dtype:
+    """The dtype of a Python scalar."""
+    t = type(x)
+    if t is bool:
+        return BOOL
+    if t is int:
+        return int_dtype()
+    if t is float:
+        return float_dtype()
+    if t is complex:
+        return np.dtype(complex128 if config.enable_x64 else complex64)
+    raise TypeError(f"{x!r} is not a Python scalar")
+
+
+def check_user_dtype(dtype, name="dtype"):
+    """canonicalize a dtype argument of a public function."""
+    try:
+        return canonicalize_dtype(dtype)
+    except TypeError as e:
+        raise TypeError(f"{name}: {e}") from None

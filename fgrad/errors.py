@@ -1,0 +1,49 @@
+"""Named errors.  Names are JAX's where JAX has one, so that `except` clauses port."""
+
+
+class FgradError(Exception):
+    """Base of the errors that fgrad defines itself."""
+
+
+class TracerError(FgradError, TypeError):
+    pass
+
+
+class ConcretizationTypeError(TracerError):
+    """A traced value was used where Python needs a concrete one."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """bool() of a traced value: an `if`, `while`, `and`, `or` or `assert` depends on it."""
+
+
+class TracerIntegerConversionError(TracerError):
+    """A traced value was used as a Python integer (an index into a list, range(), a shape)."""
+
+
+class TracerArrayConversionError(TracerError):
+    """A traced value was given to NumPy."""
+
+
+class NonConcreteBooleanIndexError(TracerError, IndexError):
+    """A boolean mask under tracing would give a result of unknown shape."""
+
+
+class UnexpectedTracerError(FgradError):
+    """A tracer was used after, or outside, the transformation that made it."""
+
+
+class JaxprTypeError(FgradError, TypeError):
+    """A jaxpr is not well typed: raised by the checker."""
+
+
+class NotDifferentiableError(FgradError, NotImplementedError):
+    """A derivative was asked of something that has none, or in a mode that it does not support."""
+
+
+class ShapeError(FgradError, TypeError, ValueError):
+    """Shapes do not fit an operation."""
+
+
+class LoweringError(FgradError, RuntimeError):
+    """A program could not be compiled."""

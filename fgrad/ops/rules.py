@@ -1,0 +1,252 @@
+"""What the rules of all primitives share: symbolic zeros, linear placeholders, batch helpers and makers of common rules."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import NotDifferentiableError, ShapeError
+
+
+class Zero:
+    """A tangent or cotangent known to be zero."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"Zero({self.aval})"
+
+
+class Linear:
+    """Stands for an argument that a transposed equation is linear in."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def is_linear(x):
+    return type(x) is Linear
+
+
+def zero_of(x):
+    return Zero(get_aval(x).tangent_aval())
+
+
+def no_batch(dims):
+    return all(d is None for d in dims)
+
+
+def nary_aval(name, avals, dtype=None):
+    """Result aval of an elementwise primitive: operands have one shape, or are rank-0."""
+    shape, weak = (), True
+    for a in avals:
+        if a.shape:
+            if shape and a.shape != shape:
+                raise ShapeError(f"{name} got arrays of different shapes: {', '.join(str(a.shape) for a in avals)}. "
+                                 "fgrad.lax functions do not broadcast (fgrad.numpy's do).")
+            shape = a.shape
+        weak = weak and a.weak_type
+    return ShapedArray(shape, avals[0].dtype if dtype is None else dtype, weak)
+
+
+def same_dtypes(name, avals):
+    for a in avals[1:]:
+        if a.dtype != avals[0].dtype:
+            raise TypeError(f"{name} requires arguments to have the same dtypes, got {', '.join(a.dtype.name for a in avals)}. "
+                            "Convert one of them with astype (fgrad.numpy functions promote by themselves).")
+
+
+_PY = (bool, int, float, complex)
+
+
+def unify(name, args):
+    """Python scalars among `args` take the dtype of the arrays beside them; arrays must agree already."""
+    avals = [get_aval(a) for a in args]
+    first = avals[0].dtype
+    for a in avals:
+        if a.dtype is not first and a.dtype != first:
+            break
+    else:
+        return args
+    dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
+    out = []
+    for x, a in zip(args, avals):
+        if a.dtype != dtype:
+            if type(x) not in _PY:
+                same_dtypes(name, avals)
+            if isinstance(x, complex) and dtype.kind != "c" or isinstance(x, float) and dtype.kind in "iub":
+                same_dtypes(name, avals)
+            x = dtype.type(x)
+        out.append(x)
+    return out
+
+
+def _check_dtype(name, aval, kinds):
+    kind = {"V": "f"}.get(aval.dtype.kind, aval.dtype.kind)
+    if kind not in kinds:
+        words = {"f": "floating", "c": "complex", "i": "signed integer", "u": "unsigned integer", "b": "boolean"}
+        raise TypeError(f"{name} does not accept dtype {aval.dtype.name}. Accepted dtypes are {', '.join(words[k] for k in kinds)}.")
+
+
+def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=True):
+    """A primitive whose abstract eval, batching and lowering are those of any elementwise op.
+
+    kinds: dtype kinds it accepts ("biufc"); result: None, "bool", "real" or a function of the operands' avals;
+    op: its opcode in the elementwise VM (its name by default).
+    """
+    def abstract_eval(*avals, **params):
+        if same:
+            same_dtypes(name, avals)
+            _check_dtype(name, avals[0], kinds)
+        dtype = None
+        if result == "bool":
+            out = nary_aval(name, avals, dtypes.BOOL)
+            return out.strong()
+        if result == "real":
+            dtype = dtypes.to_real(avals[0].dtype)
+        elif result is not None:
+            dtype = result(*avals, **params)
+        return nary_aval(name, avals, dtype)
+
+    prim = Primitive(name, abstract_eval=abstract_eval, kind="elementwise")
+
+    def batch(axis, args, dims, **params):
+        args, dim = align_batch(args, dims)
+        return prim.bind(*args, **params), dim
+
+    prim.batch = batch
+    opcode = op or name
+    prim.lower = lower or (lambda ctx, ins, params, out_avals: ctx.elementwise(opcode, ins, out_avals[0]))
+    return prim
+
+
+def align_batch(args, dims):
+    """Bring the batch axes of elementwise operands together: (args, batch dim of the result)."""
+    from_shape = None
+    for x, d in zip(args, dims):
+        if d is not None:
+            shape = get_aval(x).shape
+            if from_shape is None:
+                from_shape, from_dim = shape, d
+            elif shape != from_shape or d != from_dim:
+                break
+    else:
+        if all(d is not None or not get_aval(x).shape for x, d in zip(args, dims)) and (
+                len(from_shape) > 1 or all(d is not None or not get_aval(x).shape for x, d in zip(args, dims))):
+            return args, from_dim
+    size = from_shape[from_dim]
+    inner = ()
+    for x, d in zip(args, dims):
+        s = get_aval(x).shape
+        s = s if d is None else s[:d] + s[d + 1:]
+        if s:
+            inner = s
+    out = []
+    for x, d in zip(args, dims):
+        s = get_aval(x).shape
+        if d is None:
+            out.append(broadcast_in_dim(x, (size, *inner), tuple(range(1, 1 + len(inner)))) if s else x)
+        else:
+            x = move_axis(x, d, 0)
+            if len(s) == 1 and inner:
+                x = broadcast_in_dim(x, (size, *inner), (0,))
+            out.append(x)
+    return out, 0
+
+
+# Filled in by ops.shape, which declares these: every family's rules use them.
+def broadcast_in_dim(x, shape, dims):
+    return _shape_ops["broadcast_in_dim"](x, shape, dims)
+
+
+def move_axis(x, src, dst):
+    n = len(get_aval(x).shape)
+    src, dst = src % n, dst % n
+    if src == dst:
+        return x
+    perm = [i for i in range(n) if i != src]
+    perm.insert(dst, src)
+    return _shape_ops["transpose"](x, tuple(perm))
+
+
+_shape_ops: dict = {}
+
+
+def set_shape_ops(**ops):
+    _shape_ops.update(ops)
+
+
+def bdim_at_front(x, dim, size):
+    """x with its batch axis at 0, broadcast to one where it has none."""
+    shape = get_aval(x).shape
+    if dim is None:
+        return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
+    return move_axis(x, dim, 0)
+
+
+def full(shape, value, dtype):
+    """An array of `shape` filled with a Python scalar."""
+    dtype = np.dtype(dtype)
+    value = dtype.type(value)
+    return broadcast_in_dim(value, tuple(shape), ())
+
+
+def zeros(aval):
+    return full(aval.shape, 0, aval.dtype)
+
+
+def instantiate(t):
+    """A symbolic zero as an array of zeros; other values as they are."""
+    return zeros(t.aval) if type(t) is Zero else t
+
+
+def broadcast_to(x, shape):
+    """Rank-0 values spread over `shape`; others have it already."""
+    return broadcast_in_dim(x, shape, ()) if get_aval(x).shape != shape else x
+
+
+def unbroadcast(ct, aval):
+    """Sum a cotangent down to a rank-0 operand that an elementwise op spread."""
+    shape = get_aval(ct).shape
+    if shape != aval.shape:
+        return _shape_ops["reduce_sum"](ct, tuple(range(len(shape))))
+    return ct
+
+
+def linear_jvp(prim):
+    """jvp of a primitive that is linear in its one argument: apply it to the tangent."""
+    def jvp(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        out = prim.bind(x, **params)
+        return out, prim.bind(t, **params)
+    return jvp
+
+
+def jvp_by_args(prim, *rules):
+    """jvp that sums one rule per argument: rule(t, out, *primals, **params), or None where it has no derivative."""
+    def jvp(primals, tangents, **params):
+        out = prim.bind(*primals, **params)
+        aval = get_aval(out)
+        total = None
+        for rule, t in zip(rules, tangents):
+            if type(t) is Zero:
+                continue
+            if rule is None:
+                raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
+            term = broadcast_to(rule(t, out, *primals, **params), aval.shape)
+            total = term if total is None else _shape_ops["add"](total, term)
+        return out, (Zero(aval.tangent_aval()) if total is None else total)
+    return jvp
+
+
+def zero_jvp(prim):
+    """jvp of a function that is constant wherever it is differentiable (floor, sign, comparisons)."""
+    def jvp(primals, tangents, **params):
+        out = prim.bind(*primals, **params)
+        if prim.multiple_results:
+            return out, [zero_of(o) for o in out]
+        return out, zero_of(out)
+    return jvp
