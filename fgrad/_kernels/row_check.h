@@ -1,0 +1,110 @@
+/* What the row kernels share: their plan, and the checks of operands with messages that name the kernel and the operand. */
+#ifndef FG_ROW_CHECK_H
+#define FG_ROW_CHECK_H
+#include <stdarg.h>
+#include <stdio.h>
+#include "fg.h"
+
+#define FG_TILE 64           /* columns handled together when the reduced axis is not the last */
+#define FG_ROW_WORK 32768    /* elements that make a thread worth its start */
+
+/* A contiguous tensor seen as (outer, n, inner), reduced over n.  A unit is a row, or one tile of columns. */
+typedef struct {
+    const void *in[5];
+    void *out[3];
+    int64_t outer, n, inner, tiles, units, grain;
+    double eps;
+    int label64;
+} FgRows;
+
+static const char *const row_dtype_names[FG_NDTYPES] = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+
+__attribute__((format(printf, 2, 3), unused)) static int row_fail(char *msg, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(msg, FG_MSG, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+/* "float32[3,4]" */
+static const char *row_text(const FgTensor *t, char *buf, int size) {
+    int at = snprintf(buf, size, "%s[", row_dtype_names[t->dtype]);
+    for (int d = 0; d < t->ndim && at < size; d++) at += snprintf(buf + at, size - at, d ? ",%lld" : "%lld", (long long)t->shape[d]);
+    if (at < size) snprintf(buf + at, size - at, "]");
+    return buf;
+}
+
+static inline const FgTensor *row_operand(const FgInst *inst, const FgTensor *slots, int k) { return &slots[inst->args[k]]; }
+
+static int row_counts(const FgInst *inst, const char *name, int n_in, int n_out, int n_ip, int n_fp, char *msg) {
+    if (inst->n_in == n_in && inst->n_out == n_out && inst->n_ip == n_ip && inst->n_fp == n_fp) return 0;
+    return row_fail(msg, "%s: %d inputs, %d outputs, %d integer and %d float parameters expected; got %d, %d, %d and %d",
+                    name, n_in, n_out, n_ip, n_fp, inst->n_in, inst->n_out, inst->n_ip, inst->n_fp);
+}
+
+/* Operand k is contiguous and has dtype `dtype`; -1 stands for float32 or float64. */
+static int row_dtype(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg) {
+    const FgTensor *t = row_operand(inst, slots, k);
+    char a[96];
+    if (dtype < 0 && t->dtype != FG_F32 && t->dtype != FG_F64)
+        return row_fail(msg, "%s: operand %d is %s; float32 or float64 expected", name, k, row_text(t, a, sizeof a));
+    if (dtype >= 0 && t->dtype != dtype)
+        return row_fail(msg, "%s: operand %d is %s; %s expected", name, k, row_text(t, a, sizeof a), row_dtype_names[dtype]);
+    return 0;
+}
+
+static int row_dense(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg) {
+    const FgTensor *t = row_operand(inst, slots, k);
+    char a[96];
+    if (row_dtype(inst, slots, name, k, dtype, msg)) return -1;
+    if (!fg_is_contiguous(t)) return row_fail(msg, "%s: operand %d, %s, must be contiguous", name, k, row_text(t, a, sizeof a));
+    return 0;
+}
+
+/* Operand k is contiguous, with the dtype and shape of operand 0. */
+static int row_like(const FgInst *inst, const FgTensor *slots, const char *name, int k, char *msg) {
+    const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);
+    char a[96], b[96];
+    if (row_dense(inst, slots, name, k, x->dtype, msg)) return -1;
+    if (!fg_same_shape(x, t))
+        return row_fail(msg, "%s: operand %d is %s but operand 0 is %s", name, k, row_text(t, a, sizeof a), row_text(x, b, sizeof b));
+    return 0;
+}
+
+/* Operand k is contiguous with dtype `dtype` and the shape of operand 0 without `axis`. */
+static int row_reduced(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, int64_t axis, char *msg) {
+    const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);
+    char a[96], b[96];
+    int same = t->ndim == x->ndim - 1;
+    if (row_dense(inst, slots, name, k, dtype, msg)) return -1;
+    for (int d = 0; same && d < t->ndim; d++) same = t->shape[d] == x->shape[d < axis ? d : d + 1];
+    if (!same) return row_fail(msg, "%s: operand %d is %s; expected the shape of operand 0, %s, without axis %lld", name, k,
+                               row_text(t, a, sizeof a), row_text(x, b, sizeof b), (long long)axis);
+    return 0;
+}
+
+static int row_axis(const FgInst *inst, const FgTensor *slots, const char *name, int64_t axis, char *msg) {
+    const FgTensor *x = row_operand(inst, slots, 0);
+    char a[96];
+    if (axis >= 0 && axis < x->ndim) return 0;
+    return row_fail(msg, "%s: axis %lld is out of range for %s", name, (long long)axis, row_text(x, a, sizeof a));
+}
+
+static void row_plan(FgRows *c, const FgInst *inst, FgTensor *slots, int64_t axis) {
+    const FgTensor *x = row_operand(inst, slots, 0);
+    memset(c, 0, sizeof *c);
+    for (int k = 0; k < inst->n_in; k++) c->in[k] = row_operand(inst, slots, k)->data;
+    for (int k = 0; k < inst->n_out; k++) c->out[k] = row_operand(inst, slots, inst->n_in + k)->data;
+    c->outer = c->inner = 1;
+    c->n = x->shape[axis];
+    for (int d = 0; d < axis; d++) c->outer *= x->shape[d];
+    for (int d = (int)axis + 1; d < x->ndim; d++) c->inner *= x->shape[d];
+    c->tiles = (c->inner + FG_TILE - 1) / FG_TILE;
+    c->units = c->outer * c->tiles;
+    int64_t each = c->n * (c->inner < FG_TILE ? c->inner : FG_TILE);
+    c->grain = 1 + FG_ROW_WORK / (each + 1);
+    c->eps = inst->n_fp ? inst->fp[0] : 0.0;
+}
+#endif
