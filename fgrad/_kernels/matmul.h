@@ -1,0 +1,257 @@
+/* Inner loops of `dot`: rows of A against blocks of B held in the first cache, conversions, packing. */
+#ifndef FG_MATMUL_H
+#define FG_MATMUL_H
+#include "fg.h"
+
+#define FG_MB 8          /* rows of A in a block */
+#define FG_NB 512        /* columns of B in a block */
+#define FG_SLAB 4        /* rows of a 16-bit B converted at a time */
+#define FG_KSLAB 1024    /* elements of a 16-bit row converted at a time */
+
+/* The product one instruction computes: out[b, m, n] (+)= sum_k a[b, m, k] * b[b, k, n].  Strides in elements. */
+typedef struct {
+    int64_t B, M, N, K;
+    int64_t a[3];                       /* strides of b, m, k */
+    int64_t b[3];                       /* strides of b, k, n */
+    int64_t c[3];                       /* strides of b, m, n */
+    int64_t nk, kc;                     /* chunks of K and their length, when K is split */
+    int32_t in_dtype, out_dtype, work;  /* work: dtype of the arithmetic */
+    int32_t swapped, acc, algo;         /* swapped: out^T = b^T a^T is computed, the inputs trade places */
+    int32_t pack_a, pack_b;             /* bring the operand to a layout and dtype the inner loops take */
+    int64_t lda, ldb;                   /* row strides of the operands, packed or not */
+    int32_t ta, tb;                     /* BLAS transpose flags */
+} FgDot;
+
+/* Branch-free, so that it vectorises: the exponent is moved by a multiplication, which also makes subnormals right. */
+static inline float fg_half(uint16_t h) {
+    uint32_t em = (uint32_t)(h & 0x7fffu) << 13, s = (uint32_t)(h & 0x8000u) << 16, u;
+    float f; memcpy(&f, &em, 4);
+    f *= 5.192296858534828e33f;                                   /* 2^112 */
+    memcpy(&u, &f, 4);
+    u = ((em >= 0x0f800000u) ? (em | 0x7f800000u) : u) | s;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *restrict dst, int64_t n) {
+    if (dtype == FG_F16) for (int64_t i = 0; i < n; i++) dst[i] = fg_half(src[i]);
+    else for (int64_t i = 0; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
+}
+
+/* y[m, 0:nb] += x[m, 0:nk] @ b[0:nk, 0:nb], rows of y FG_NB apart. */
+#define FG_AXPY(T, NAME) \
+static void NAME##_axpy(int64_t M, int64_t nk, int64_t nb, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, T *restrict y) { \
+    int64_t k = 0; \
+    for (; k + 4 <= nk; k += 4) { \
+        const T *r0 = b + k * ldb, *r1 = r0 + ldb, *r2 = r1 + ldb, *r3 = r2 + ldb; \
+        for (int64_t m = 0; m < M; m++) { \
+            const T *xm = x + m * ldx + k; T x0 = xm[0], x1 = xm[1], x2 = xm[2], x3 = xm[3], *restrict ym = y + m * FG_NB; \
+            for (int64_t j = 0; j < nb; j++) ym[j] = (T)(ym[j] + (T)(x0 * r0[j]) + (T)(x1 * r1[j]) + (T)(x2 * r2[j]) + (T)(x3 * r3[j])); \
+        } \
+    } \
+    for (; k < nk; k++) for (int64_t m = 0; m < M; m++) { \
+        const T *r0 = b + k * ldb; T x0 = x[m * ldx + k], *restrict ym = y + m * FG_NB; \
+        for (int64_t j = 0; j < nb; j++) ym[j] = (T)(ym[j] + (T)(x0 * r0[j])); \
+    } \
+}
+
+/* Store a block: `mode` 0 sets, 1 adds. */
+#define FG_STORE(T, NAME) \
+static void NAME##_store(const T *restrict y, int64_t M, int64_t nb, T *out, int64_t sm, int64_t sn, int mode) { \
+    for (int64_t m = 0; m < M; m++) { \
+        const T *ym = y + m * FG_NB; T *o = out + m * sm; \
+        if (sn == 1 && mode) for (int64_t j = 0; j < nb; j++) o[j] = (T)(o[j] + ym[j]); \
+        else if (sn == 1) memcpy(o, ym, (size_t)nb * sizeof(T)); \
+        else if (mode) for (int64_t j = 0; j < nb; j++) o[j * sn] = (T)(o[j * sn] + ym[j]); \
+        else for (int64_t j = 0; j < nb; j++) o[j * sn] = ym[j]; \
+    } \
+}
+
+FG_AXPY(float, f32) FG_STORE(float, f32)
+FG_AXPY(double, f64) FG_STORE(double, f64)
+FG_AXPY(uint8_t, u8) FG_STORE(uint8_t, u8)
+FG_AXPY(uint16_t, u16) FG_STORE(uint16_t, u16)
+FG_AXPY(uint32_t, u32) FG_STORE(uint32_t, u32)
+FG_AXPY(uint64_t, u64) FG_STORE(uint64_t, u64)
+
+/* y[m, 0:nj] += x[m, 0:nk] . b[j, 0:nk]: B's rows are contiguous along k.  Lanes are summed at the end. */
+#if defined(__AVX512F__)
+#define FG_VBYTES 64
+#elif defined(__AVX__)
+#define FG_VBYTES 32
+#else
+#define FG_VBYTES 16
+#endif
+#define FG_DOTROWS(T, NAME) \
+typedef T NAME##_vec __attribute__((vector_size(FG_VBYTES), aligned(sizeof(T)), may_alias)); \
+static inline T NAME##_sum(NAME##_vec v) { \
+    T s = 0; for (int i = 0; i < (int)(FG_VBYTES / sizeof(T)); i++) s += v[i]; return s; \
+} \
+static void NAME##_dots(int64_t M, int64_t nk, int64_t nj, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, T *restrict y) { \
+    const int64_t V = FG_VBYTES / sizeof(T); \
+    int64_t j = 0; \
+    for (; j + 4 <= nj; j += 4) { \
+        const T *b0 = b + j * ldb, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb; \
+        for (int64_t m = 0; m < M; m++) { \
+            const T *xm = x + m * ldx; T *ym = y + m * FG_NB + j; \
+            T s0 = 0, s1 = 0, s2 = 0, s3 = 0; int64_t k = 0; \
+            if (nk >= V) { \
+                NAME##_vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}; \
+                for (; k + V <= nk; k += V) { \
+                    NAME##_vec xv = *(const NAME##_vec *)(xm + k); \
+                    a0 += xv * *(const NAME##_vec *)(b0 + k); a1 += xv * *(const NAME##_vec *)(b1 + k); \
+                    a2 += xv * *(const NAME##_vec *)(b2 + k); a3 += xv * *(const NAME##_vec *)(b3 + k); \
+                } \
+                s0 = NAME##_sum(a0); s1 = NAME##_sum(a1); s2 = NAME##_sum(a2); s3 = NAME##_sum(a3); \
+            } \
+            for (; k < nk; k++) { s0 += xm[k] * b0[k]; s1 += xm[k] * b1[k]; s2 += xm[k] * b2[k]; s3 += xm[k] * b3[k]; } \
+            ym[0] += s0; ym[1] += s1; ym[2] += s2; ym[3] += s3; \
+        } \
+    } \
+    for (; j < nj; j++) for (int64_t m = 0; m < M; m++) { \
+        const T *xm = x + m * ldx, *bj = b + j * ldb; T s = 0; int64_t k = 0; \
+        if (nk >= 4 * V) { \
+            NAME##_vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}; \
+            for (; k + 4 * V <= nk; k += 4 * V) { \
+                a0 += *(const NAME##_vec *)(xm + k) * *(const NAME##_vec *)(bj + k); \
+                a1 += *(const NAME##_vec *)(xm + k + V) * *(const NAME##_vec *)(bj + k + V); \
+                a2 += *(const NAME##_vec *)(xm + k + 2 * V) * *(const NAME##_vec *)(bj + k + 2 * V); \
+                a3 += *(const NAME##_vec *)(xm + k + 3 * V) * *(const NAME##_vec *)(bj + k + 3 * V); \
+            } \
+            s = NAME##_sum((a0 + a1) + (a2 + a3)); \
+        } \
+        for (; k < nk; k++) s += xm[k] * bj[k]; \
+        y[m * FG_NB + j] += s; \
+    } \
+}
+FG_DOTROWS(float, f32)
+FG_DOTROWS(double, f64)
+
+/* One block of a streamed product, B read once where it lies: `b` points at B[k0, n0], rows ldb apart (ldb = stride of k
+ * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is converted slab by slab, 16-bit out at the end. */
+static void fg_store_f32(const float *y, int64_t M, int64_t nb, char *out, int64_t sm, int64_t sn, int mode, int odt) {
+    if (odt == FG_F32) { f32_store(y, M, nb, (float *)out, sm, sn, mode); return; }
+    uint16_t *o = (uint16_t *)out;
+    for (int64_t m = 0; m < M; m++) for (int64_t j = 0; j < nb; j++) {
+        uint16_t *p = o + m * sm + j * sn; float v = y[m * FG_NB + j];
+        if (odt == FG_F16) *p = fg_f32_to_f16(mode ? v + fg_f16_to_f32(*p) : v);
+        else *p = fg_f32_to_bf16(mode ? v + fg_bf16_to_f32(*p) : v);
+    }
+}
+
+#define FG_BLOCK(T, NAME) \
+static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, T *out, int64_t sm, int64_t sn, int mode) { \
+    T y[FG_MB * FG_NB]; \
+    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(T)); \
+    NAME##_axpy(M, nk, nb, x, ldx, b, ldb, y); \
+    NAME##_store(y, M, nb, out, sm, sn, mode); \
+}
+FG_BLOCK(uint8_t, u8) FG_BLOCK(uint16_t, u16) FG_BLOCK(uint32_t, u32) FG_BLOCK(uint64_t, u64)
+
+static void f64_block(int dots, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb,
+                      double *out, int64_t sm, int64_t sn, int mode) {
+    double y[FG_MB * FG_NB];
+    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(double));
+    if (dots) f64_dots(M, nk, nb, x, ldx, b, ldb, y); else f64_axpy(M, nk, nb, x, ldx, b, ldb, y);
+    f64_store(y, M, nb, out, sm, sn, mode);
+}
+
+static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx, const char *b, int64_t ldb,
+                      char *out, int64_t sm, int64_t sn, int mode) {
+    float y[FG_MB * FG_NB], buf[FG_SLAB * FG_KSLAB];
+    const uint16_t *h = (const uint16_t *)b;
+    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(float));
+    if (bdt == FG_F32 && dots) f32_dots(M, nk, nb, x, ldx, (const float *)b, ldb, y);
+    else if (bdt == FG_F32) f32_axpy(M, nk, nb, x, ldx, (const float *)b, ldb, y);
+    else if (dots) {
+        for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
+            int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;
+            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (j + i) * ldb + k, buf + i * FG_KSLAB, c);
+            f32_dots(M, c, r, x + k, ldx, buf, FG_KSLAB, y + j);
+        }
+    } else {
+        for (int64_t k = 0; k < nk; k += FG_SLAB) {
+            int64_t r = nk - k < FG_SLAB ? nk - k : FG_SLAB;
+            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (k + i) * ldb, buf + i * FG_NB, nb);
+            f32_axpy(M, r, nb, x + k, ldx, buf, FG_NB, y);
+        }
+    }
+    fg_store_f32(y, M, nb, out, sm, sn, mode, odt);
+}
+
+/* b is a block of `work` dtype, or 16-bit floats with work = float32; x, and out unless 16-bit, are of `work` dtype. */
+static void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx, const char *b, int64_t ldb,
+                     char *out, int64_t sm, int64_t sn, int mode) {
+    switch (fg_itemsize_table[work] * 2 + (work >= FG_F16)) {
+    case 9: f32_block(dots, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, out, sm, sn, mode); break;
+    case 17: f64_block(dots, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, (double *)out, sm, sn, mode); break;
+    case 2: u8_block(M, nk, nb, (const uint8_t *)x, ldx, (const uint8_t *)b, ldb, (uint8_t *)out, sm, sn, mode); break;
+    case 4: u16_block(M, nk, nb, (const uint16_t *)x, ldx, (const uint16_t *)b, ldb, (uint16_t *)out, sm, sn, mode); break;
+    case 8: u32_block(M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;
+    default: u64_block(M, nk, nb, (const uint64_t *)x, ldx, (const uint64_t *)b, ldb, (uint64_t *)out, sm, sn, mode);
+    }
+}
+
+/* Sum `nk` partial products, `step` elements apart, into a row of out. */
+static void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode) {
+    for (int64_t j0 = 0; j0 < n; j0 += FG_NB) {
+        int64_t nb = n - j0 < FG_NB ? n - j0 : FG_NB;
+        if (work == FG_F64) {
+            double y[FG_NB] = {0}; const double *p = (const double *)part + j0;
+            for (int64_t k = 0; k < nk; k++) for (int64_t j = 0; j < nb; j++) y[j] += p[k * step + j];
+            f64_store(y, 1, nb, (double *)out + j0 * sn, 0, sn, mode);
+        } else {
+            float y[FG_NB] = {0}; const float *p = (const float *)part + j0;
+            for (int64_t k = 0; k < nk; k++) for (int64_t j = 0; j < nb; j++) y[j] += p[k * step + j];
+            fg_store_f32(y, 1, nb, out + j0 * sn * fg_itemsize(odt), 0, sn, mode, odt);
+        }
+    }
+}
+
+/* Pack rows [r0, r1) of a strided matrix into rows of `cols` contiguous elements, converting 16-bit floats to float32 and
+ * integers to a wider dtype.  Tiles of 16 x 16 keep both sides in cache when the source runs down the columns. */
+typedef struct { uint32_t lo, hi; } fg_pair32;
+typedef struct { uint64_t lo, hi; } fg_pair64;
+#define FG_SAME(v) (v)
+#define FG_PACK(S, D, CONV) do { \
+    if (sc == 1) for (int64_t i = r0; i < r1; i++) { \
+        const S *restrict s = (const S *)src + i * sr; D *restrict d = (D *)dst + i * cols; \
+        for (int64_t j = 0; j < cols; j++) d[j] = CONV(s[j]); \
+    } else for (int64_t i0 = r0; i0 < r1; i0 += 16) for (int64_t j0 = 0; j0 < cols; j0 += 16) { \
+        int64_t i1 = i0 + 16 < r1 ? i0 + 16 : r1, j1 = j0 + 16 < cols ? j0 + 16 : cols; \
+        for (int64_t i = i0; i < i1; i++) for (int64_t j = j0; j < j1; j++) \
+            ((D *)dst)[i * cols + j] = CONV(((const S *)src)[i * sr + j * sc]); \
+    } } while (0)
+#define FG_PACK_INT(CODE, S) \
+    case CODE: switch (fg_itemsize_table[to]) { \
+        case 1: FG_PACK(S, uint8_t, (uint8_t)); break; \
+        case 2: FG_PACK(S, uint16_t, (uint16_t)); break; \
+        case 4: FG_PACK(S, uint32_t, (uint32_t)); break; \
+        default: FG_PACK(S, uint64_t, (uint64_t)); } break;
+static void fg_pack(int from, int to, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols) {
+    switch (from) {
+    case FG_F16: FG_PACK(uint16_t, float, fg_half); break;
+    case FG_BF16: FG_PACK(uint16_t, float, fg_bf16_to_f32); break;
+    case FG_F32: FG_PACK(float, float, FG_SAME); break;
+    case FG_F64: FG_PACK(double, double, FG_SAME); break;
+    case FG_C64: FG_PACK(fg_pair32, fg_pair32, FG_SAME); break;
+    case FG_C128: FG_PACK(fg_pair64, fg_pair64, FG_SAME); break;
+    FG_PACK_INT(FG_I8, int8_t) FG_PACK_INT(FG_I16, int16_t) FG_PACK_INT(FG_I32, int32_t) FG_PACK_INT(FG_I64, int64_t)
+    FG_PACK_INT(FG_U8, uint8_t) FG_PACK_INT(FG_U16, uint16_t) FG_PACK_INT(FG_U32, uint32_t) FG_PACK_INT(FG_U64, uint64_t)
+    }
+}
+
+/* Copy a row of n elements, `stride` apart on both sides; src NULL clears it. */
+static void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item) {
+    if (stride == 1 || n == 1) { if (src) memcpy(dst, src, (size_t)(n * item)); else memset(dst, 0, (size_t)(n * item)); return; }
+    for (int64_t j = 0; j < n; j++) {
+        if (src) memcpy(dst + j * stride * item, src + j * stride * item, (size_t)item);
+        else memset(dst + j * stride * item, 0, (size_t)item);
+    }
+}
+
+/* Convert a row of float32 and set or add it to a row of 16-bit floats. */
+static void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode) {
+    fg_store_f32(src, 1, n, dst, 0, sn, mode, odt);
+}
+#endif

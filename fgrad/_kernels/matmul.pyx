@@ -1,0 +1,517 @@
+"""Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
+
+Three ways, chosen when the program is built:
+  stream  one operand has few rows (matrix-vector, a handful of tokens), K is tiny, or the dtype is an integer: own loops read
+          the large operand once where it lies, 16-bit floats included.
+  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries.
+  split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
+Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
+"""
+from libc.limits cimport INT_MAX
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc
+
+from fgrad._kernels.abi cimport *
+from fgrad._kernels.blas cimport NO_TRANS, ROW_MAJOR, TRANS, cgemm, dgemm, sgemm, zgemm
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for, thread_count
+
+cdef extern from "matmul.h" nogil:
+    enum: FG_MB, FG_NB
+    ctypedef struct FgDot:
+        int64_t B, M, N, K
+        int64_t a[3]
+        int64_t b[3]
+        int64_t c[3]
+        int64_t nk, kc
+        int32_t in_dtype, out_dtype, work
+        int32_t swapped, acc, algo
+        int32_t pack_a, pack_b
+        int64_t lda, ldb
+        int32_t ta, tb
+    void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
+                  const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
+    void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
+    void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
+    void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
+    void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
+
+cdef enum:
+    EMPTY, CLEAR, AXPY, DOTS, BLAS
+    PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
+    SKINNY = 4                        # float32/64 products with at most so many rows or columns are streamed
+
+cdef struct Work:
+    FgDot *p
+    char *a
+    char *b
+    char *out
+    char *src                         # operand being packed, accumulator being copied
+    char *dst
+    int64_t sb, sr, sc, rows, cols, batches
+    int32_t src_dtype
+    int64_t blocks_m, blocks_n, len_n, panels_m, panels_n
+    int64_t a0, b0, c0, ldc           # batch strides of the operands as the inner loops see them
+    int32_t mode
+
+
+# ---------------------------------------------------------------- check
+
+cdef inline int64_t _abs(int64_t v) noexcept nogil:
+    return -v if v < 0 else v
+
+
+cdef bint _blas_layout(int64_t rows, int64_t cols, int64_t sr, int64_t sc, int32_t *trans, int64_t *ld) noexcept nogil:
+    """Can BLAS read this matrix where it lies?"""
+    if (cols == 1 or sc == 1) and (rows == 1 or sr >= cols):
+        trans[0] = NO_TRANS
+        ld[0] = cols if rows == 1 else sr
+    elif (rows == 1 or sr == 1) and (cols == 1 or sc >= rows):
+        trans[0] = TRANS
+        ld[0] = rows if cols == 1 else sc
+    else:
+        return False
+    return ld[0] <= INT_MAX
+
+
+cdef bint _no_overlap(const FgTensor *t) noexcept nogil:
+    """Positive strides under which no two elements share an address."""
+    cdef int64_t reach = 0, low, best
+    cdef int done = 0, d, pick
+    for _ in range(3):
+        pick = -1
+        best = 0
+        for d in range(3):
+            if not done & (1 << d) and t.shape[d] > 1 and (pick < 0 or t.strides[d] < best):
+                pick = d
+                best = t.strides[d]
+        if pick < 0:
+            break
+        low = t.strides[pick]
+        if low <= reach:
+            return False
+        reach += low * (t.shape[pick] - 1)
+        done |= 1 << pick
+    return True
+
+
+cdef bint _same_layout(const FgTensor *x, const FgTensor *y) noexcept nogil:
+    for d in range(3):
+        if x.shape[d] != y.shape[d] or (x.shape[d] > 1 and x.size and x.strides[d] != y.strides[d]):
+            return False
+    return x.dtype == y.dtype
+
+
+cdef void _swap(FgDot *p) noexcept nogil:
+    """Compute out^T = b^T a^T instead."""
+    cdef int64_t t
+    p.M, p.N = p.N, p.M
+    p.a[0], p.b[0] = p.b[0], p.a[0]
+    t = p.a[1]
+    p.a[1] = p.b[2]
+    p.b[2] = t
+    t = p.a[2]
+    p.a[2] = p.b[1]
+    p.b[1] = t
+    p.c[1], p.c[2] = p.c[2], p.c[1]
+    p.swapped ^= 1
+
+
+cdef void _collapse(FgDot *p) noexcept nogil:
+    """A batch whose entries share one operand is one product with more rows (or columns)."""
+    cdef int64_t total
+    if p.B == 1:
+        return
+    total = p.B * p.M
+    if p.b[0] == 0 and total <= INT_MAX and (p.M == 1 or (p.a[0] == p.M * p.a[1] and p.c[0] == p.M * p.c[1])):
+        if p.M == 1:
+            p.a[1] = p.a[0]
+            p.c[1] = p.c[0]
+        p.M = total
+        p.B = 1
+        return
+    total = p.B * p.N
+    if p.a[0] == 0 and total <= INT_MAX and (p.N == 1 or (p.b[0] == p.N * p.b[2] and p.c[0] == p.N * p.c[2])):
+        if p.N == 1:
+            p.b[2] = p.b[0]
+            p.c[2] = p.c[0]
+        p.N = total
+        p.B = 1
+
+
+cdef void _plan_stream(FgDot *p) noexcept nogil:
+    cdef int64_t tasks, item = fg_itemsize(p.in_dtype)
+    cdef bint integer = p.work <= FG_U64
+    if p.N < p.M if not integer else (p.N < 16 and p.N < p.M):
+        _swap(p)
+    p.pack_a = PACK_ROWS if p.in_dtype != p.work or (p.a[2] != 1 and p.K > 1) else 0
+    p.algo = AXPY
+    if integer:
+        p.pack_b = PACK_ROWS if p.in_dtype != p.work or (p.b[2] != 1 and p.N > 1) else 0
+    elif p.b[1] == 1 and p.K > 1 and (p.b[2] != 1 or p.N == 1):
+        p.algo = DOTS
+    elif p.N == 1 and p.K > 1:
+        p.algo = DOTS
+        p.pack_b = PACK_COLS
+    elif p.N > 1 and p.b[2] != 1:
+        p.pack_b = PACK_ROWS
+    p.lda = p.K if p.pack_a else p.a[1]
+    if p.algo == DOTS:
+        p.ldb = p.K if p.pack_b else p.b[2]
+    else:
+        p.ldb = p.N if p.pack_b else p.b[1]
+    p.nk = 1
+    p.kc = p.K
+    tasks = p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
+    if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
+        p.nk = min((32 + tasks - 1) // tasks, max(1, p.K // (4096 if p.algo == DOTS else 256)))
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+
+
+cdef int32_t _operand(FgDot *p, int64_t rows, int64_t cols, const int64_t *s, int32_t *trans, int64_t *ld) noexcept nogil:
+    """How BLAS shall see this operand; returns how to pack it, 0 for not at all."""
+    if p.in_dtype == p.work and _blas_layout(rows, cols, s[1], s[2], trans, ld):
+        return 0
+    if _abs(s[2]) <= _abs(s[1]):
+        trans[0] = NO_TRANS
+        ld[0] = cols
+        return PACK_ROWS
+    trans[0] = TRANS
+    ld[0] = rows
+    return PACK_COLS
+
+
+cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
+    if p.c[2] != 1 and p.N > 1:
+        _swap(p)
+    if p.M > INT_MAX or p.N > INT_MAX or p.K > INT_MAX or (p.M > 1 and p.c[1] > INT_MAX):
+        snprintf(msg, FG_MSG, "dot: BLAS takes sizes and row strides below 2^31, got (%lld, %lld) @ (%lld, %lld)",
+                 <long long>p.M, <long long>p.K, <long long>p.K, <long long>p.N)
+        return -1
+    p.algo = BLAS
+    p.pack_a = _operand(p, p.M, p.K, p.a, &p.ta, &p.lda)
+    p.pack_b = _operand(p, p.K, p.N, p.b, &p.tb, &p.ldb)
+    p.nk = 1
+    p.kc = p.K
+    if (p.B == 1 and p.work <= FG_F64 and p.M * p.N <= 1 << 16 and p.K >= 4096 and p.K >= 8 * max(p.M, p.N)
+            and p.M * p.N * p.K >= 1 << 23):
+        p.nk = min(16, p.K // 1024)
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+    return 0
+
+
+cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *a
+    cdef const FgTensor *b
+    cdef const FgTensor *o
+    cdef FgDot *p
+    cdef int64_t small
+    cdef int acc = inst.n_ip == 1 and inst.ip[0] == 1
+    if inst.n_ip > 1 or inst.n_fp or (inst.n_ip == 1 and not 0 <= inst.ip[0] <= 1):
+        snprintf(msg, FG_MSG, "dot: expected no parameter or [accumulate], 0 or 1")
+        return -1
+    if inst.n_in != 2 + acc or inst.n_out != 1:
+        snprintf(msg, FG_MSG, "dot: expected %d inputs and 1 output, got %d and %d", 2 + acc, inst.n_in, inst.n_out)
+        return -1
+    a = FG_IN(inst, slots, 0)
+    b = FG_IN(inst, slots, 1)
+    o = FG_OUT(inst, slots, 0)
+    if a.ndim != 3 or b.ndim != 3 or o.ndim != 3:
+        snprintf(msg, FG_MSG, "dot: expected a (B, M, K), b (B, K, N), out (B, M, N), got %d, %d and %d dimensions", a.ndim, b.ndim, o.ndim)
+        return -1
+    if (a.shape[0] != b.shape[0] or a.shape[0] != o.shape[0] or a.shape[2] != b.shape[1] or o.shape[1] != a.shape[1]
+            or o.shape[2] != b.shape[2]):
+        snprintf(msg, FG_MSG, "dot: shapes do not fit: a (%lld, %lld, %lld), b (%lld, %lld, %lld), out (%lld, %lld, %lld)",
+                 <long long>a.shape[0], <long long>a.shape[1], <long long>a.shape[2], <long long>b.shape[0], <long long>b.shape[1],
+                 <long long>b.shape[2], <long long>o.shape[0], <long long>o.shape[1], <long long>o.shape[2])
+        return -1
+    if a.dtype != b.dtype or a.dtype == FG_BOOL:
+        snprintf(msg, FG_MSG, "dot: a and b must have one dtype other than bool, got codes %d and %d", a.dtype, b.dtype)
+        return -1
+    if not (o.dtype == a.dtype or (a.dtype in (FG_F16, FG_BF16) and o.dtype == FG_F32)
+            or (a.dtype <= FG_U64 and FG_I8 <= o.dtype <= FG_U64 and fg_itemsize(o.dtype) > fg_itemsize(a.dtype))):
+        snprintf(msg, FG_MSG, "dot: inputs of dtype code %d cannot give an output of code %d", a.dtype, o.dtype)
+        return -1
+    if acc and not _same_layout(FG_IN(inst, slots, 2), o):
+        snprintf(msg, FG_MSG, "dot: the accumulated input must have the output's shape, strides and dtype")
+        return -1
+    if o.size and not _no_overlap(o):
+        snprintf(msg, FG_MSG, "dot: the output's strides must be positive and its elements distinct")
+        return -1
+    if o.size and not (o.shape[1] == 1 or o.shape[2] == 1 or o.strides[1] == 1 or o.strides[2] == 1):
+        snprintf(msg, FG_MSG, "dot: one of the output's last two strides must be 1, got %lld and %lld",
+                 <long long>o.strides[1], <long long>o.strides[2])
+        return -1
+    p = <FgDot *>calloc(1, sizeof(FgDot))
+    if p == NULL:
+        snprintf(msg, FG_MSG, "dot: no memory for a plan")
+        return -1
+    inst.extra = p
+    p.B = a.shape[0]
+    p.M = a.shape[1]
+    p.K = a.shape[2]
+    p.N = b.shape[2]
+    for d in range(3):
+        p.a[d] = a.strides[d]
+        p.b[d] = b.strides[d]
+        p.c[d] = o.strides[d]
+    p.in_dtype = a.dtype
+    p.out_dtype = o.dtype
+    p.work = FG_F32 if a.dtype in (FG_F16, FG_BF16) else o.dtype
+    p.acc = acc
+    if o.size == 0:
+        p.algo = EMPTY
+        return 0
+    if p.K == 0:
+        p.algo = CLEAR
+        return 0
+    _collapse(p)
+    small = min(p.M, p.N)
+    if p.work <= FG_U64 or (p.work <= FG_F64 and (small == 1 or p.K == 1 or small <= (SKINNY if p.in_dtype == p.work else FG_MB))):
+        _plan_stream(p)
+        return 0
+    return _plan_blas(p, msg)
+
+
+# ---------------------------------------------------------------- packing and rows of the output
+
+cdef void _pack_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are groups of 16 rows of every packed batch entry."""
+    cdef Work *w = <Work *>ctx
+    cdef int64_t groups = (w.rows + 15) // 16, i = begin, b, r0, r1
+    cdef int64_t isz = fg_itemsize(w.src_dtype), osz = fg_itemsize(w.p.work)
+    while i < end:
+        b = i // groups
+        r0 = (i - b * groups) * 16
+        r1 = min(w.rows, r0 + 16 * (end - i))
+        fg_pack(w.src_dtype, w.p.work, w.src + b * w.sb * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
+        i += (r1 - r0 + 15) // 16
+
+
+cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t rows, int64_t cols, int how, int64_t *sb) noexcept nogil:
+    """A packed copy of (B, rows, cols), its last axis contiguous (PACK_ROWS) or its first (PACK_COLS)."""
+    cdef Work w
+    cdef bint shared = p.B == 1 or s[0] == 0
+    w.p = p
+    w.src = src
+    w.src_dtype = p.in_dtype
+    w.batches = 1 if shared else p.B
+    w.sb = s[0]
+    w.sr, w.sc, w.rows, w.cols = s[1], s[2], rows, cols
+    if how == PACK_COLS:
+        w.sr, w.sc, w.rows, w.cols = s[2], s[1], cols, rows
+    w.dst = pool_alloc(w.batches * rows * cols * fg_itemsize(p.work))
+    if w.dst != NULL:
+        parallel_for(w.batches * ((w.rows + 15) // 16), max(1, 4096 // (w.cols + 1)), _pack_body, &w)
+        sb[0] = 0 if shared else rows * cols
+    return w.dst
+
+
+cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Copy the accumulator's rows to the output, or clear them."""
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef int64_t item = fg_itemsize(p.out_dtype), i, off
+    for i in range(begin, end):
+        off = ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * item
+        fg_copy_row(w.out + off, NULL if w.src == NULL else w.src + off, p.N, p.c[2], item)
+
+
+cdef void _narrow_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef int64_t i
+    for i in range(begin, end):
+        fg_narrow_row(p.out_dtype, <float *>w.src + i * p.N, p.N, w.out + ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * 2, p.c[2], p.acc)
+
+
+# ---------------------------------------------------------------- stream
+
+cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are blocks (batch, columns, chunk of K, rows), rows fastest so that a block of B stays in cache."""
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef bint dots = p.algo == DOTS
+    cdef int bdt = p.work if p.pack_b else p.in_dtype
+    cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz
+    cdef char *x
+    cdef char *y
+    for i in range(begin, end):
+        r = i
+        m = (r % w.blocks_m) * FG_MB
+        r //= w.blocks_m
+        k = (r % p.nk) * p.kc
+        r //= p.nk
+        n = (r % w.blocks_n) * w.len_n
+        b = r // w.blocks_n
+        mb = min(<int64_t>FG_MB, p.M - m)
+        nb = min(w.len_n, p.N - n)
+        kc = min(p.kc, p.K - k)
+        x = w.a + (b * w.a0 + m * p.lda + k) * xsz
+        y = w.b + (b * w.b0 + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
+        if p.nk > 1:       # partial sums, one (B, M, N) per chunk
+            fg_block(dots, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb,
+                     w.dst + (((k // p.kc) * p.B + b) * p.M * p.N + m * p.N + n) * xsz, p.N, 1, 0)
+        else:
+            osz = fg_itemsize(p.out_dtype)
+            fg_block(dots, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb,
+                     w.out + (b * p.c[0] + m * p.c[1] + n * p.c[2]) * osz, p.c[1], p.c[2], w.mode)
+
+
+cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef int64_t i
+    for i in range(begin, end):
+        fg_reduce_row(p.work, p.out_dtype, w.dst + i * p.N * fg_itemsize(p.work), p.nk, p.B * p.M * p.N, p.N,
+                      w.out + ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * fg_itemsize(p.out_dtype), p.c[2], w.mode)
+
+
+cdef void _stream(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
+    cdef int64_t tasks, cost
+    w.len_n = FG_NB if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 65536 // p.kc))
+    w.blocks_m = (p.M + FG_MB - 1) // FG_MB
+    w.blocks_n = (p.N + w.len_n - 1) // w.len_n
+    tasks = p.B * w.blocks_n * w.blocks_m * p.nk
+    cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // 16 + 50        # nanoseconds, roughly
+    parallel_for(tasks, max(1, 30000 // cost), _stream_body, w)
+    if p.nk > 1:
+        parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
+
+
+# ---------------------------------------------------------------- blas
+
+cdef inline void _gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
+                       int mode, char *c, int64_t ldc) noexcept nogil:
+    cdef float one_f[2]
+    cdef float beta_f[2]
+    cdef double one_d[2]
+    cdef double beta_d[2]
+    if dtype == FG_F32:
+        sgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const float *>a, <int>lda, <const float *>b, <int>ldb, mode, <float *>c, <int>ldc)
+    elif dtype == FG_F64:
+        dgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const double *>a, <int>lda, <const double *>b, <int>ldb, mode, <double *>c, <int>ldc)
+    elif dtype == FG_C64:
+        one_f[0], one_f[1], beta_f[0], beta_f[1] = 1, 0, mode, 0
+        cgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_f, a, <int>lda, b, <int>ldb, beta_f, c, <int>ldc)
+    else:
+        one_d[0], one_d[1], beta_d[0], beta_d[1] = 1, 0, mode, 0
+        zgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_d, a, <int>lda, b, <int>ldb, beta_d, c, <int>ldc)
+
+
+cdef inline int64_t _cut(int64_t n, int64_t i, int64_t parts) noexcept nogil:
+    """Where part i of n begins, on a multiple of 8 (the micro-kernels' width)."""
+    return n if i == parts else n * i // parts // 8 * 8
+
+
+cdef void _blas_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are panels of the output of every batch entry, or chunks of K."""
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef int64_t sz = fg_itemsize(p.work), per = w.panels_m * w.panels_n, i, b, r, m0, m1, n0, n1, k, kc, am, ak, bk, bn
+    am = p.lda if p.ta == NO_TRANS else 1
+    ak = 1 if p.ta == NO_TRANS else p.lda
+    bk = p.ldb if p.tb == NO_TRANS else 1
+    bn = 1 if p.tb == NO_TRANS else p.ldb
+    for i in range(begin, end):
+        if p.nk > 1:
+            k = i * p.kc
+            kc = min(p.kc, p.K - k)
+            _gemm(p.work, p.ta, p.tb, p.M, p.N, kc, w.a + k * ak * sz, p.lda, w.b + k * bk * sz, p.ldb, 0, w.dst + i * p.M * p.N * sz, p.N)
+            continue
+        b = i // per
+        r = i % per
+        m0 = _cut(p.M, r // w.panels_n, w.panels_m)
+        m1 = _cut(p.M, r // w.panels_n + 1, w.panels_m)
+        n0 = _cut(p.N, r % w.panels_n, w.panels_n)
+        n1 = _cut(p.N, r % w.panels_n + 1, w.panels_n)
+        if m1 > m0 and n1 > n0:
+            _gemm(p.work, p.ta, p.tb, m1 - m0, n1 - n0, p.K, w.a + (b * w.a0 + m0 * am) * sz, p.lda, w.b + (b * w.b0 + n0 * bn) * sz, p.ldb,
+                  w.mode, w.dst + (b * w.c0 + m0 * w.ldc + n0) * sz, w.ldc)
+
+
+cdef void _blas(Work *w) noexcept nogil:
+    """Whole batch entries per thread when there are enough of them, else panels of each.  ~100 flops a nanosecond."""
+    cdef FgDot *p = w.p
+    cdef int64_t t = thread_count(), parts, flops, best, d
+    cdef double work = 2.0 * p.M * p.N * p.K * (4 if p.work >= FG_C64 else 1)
+    flops = <int64_t>min(work, 1e15)
+    w.panels_m = w.panels_n = 1
+    if p.nk > 1:
+        parallel_for(p.nk, max(1, 2000000 * p.nk // flops), _blas_body, w)
+        parallel_for(p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
+        return
+    if p.B % t and p.B < 4 * t and flops >= 4000000:
+        parts = min(t, flops // 2000000)
+        best = INT64_MAX
+        for d in range(1, parts + 1):              # the divisors whose panels read the least
+            if parts % d == 0 and p.M // d + p.N // (parts // d) < best:
+                best = p.M // d + p.N // (parts // d)
+                w.panels_m = d
+                w.panels_n = parts // d
+    parallel_for(p.B * w.panels_m * w.panels_n, max(1, 2000000 * w.panels_m * w.panels_n // (flops + 1)), _blas_body, w)
+
+
+# ---------------------------------------------------------------- run
+
+cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgDot *p = <FgDot *>inst.extra
+    cdef Work w
+    cdef char *pa = NULL
+    cdef char *pb = NULL
+    cdef char *scratch = NULL
+    cdef int64_t ld, need = 0
+    cdef int status = FG_EMEM
+    if p.algo == EMPTY:
+        return FG_OK
+    w.p = p
+    w.a = FG_IN(inst, slots, 1 if p.swapped else 0).data
+    w.b = FG_IN(inst, slots, 0 if p.swapped else 1).data
+    w.out = FG_OUT(inst, slots, 0).data
+    w.src = FG_IN(inst, slots, 2).data if p.acc else NULL
+    w.mode = p.acc
+    if (p.acc and w.src != w.out) or (p.algo == CLEAR and not p.acc):
+        parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
+    if p.algo == CLEAR:
+        return FG_OK
+    w.a0 = p.a[0]
+    w.b0 = p.b[0]
+    if p.pack_a:
+        pa = _pack(p, w.a, p.a, p.M, p.K, p.pack_a, &w.a0)
+        w.a = pa
+    if p.pack_b:
+        pb = _pack(p, w.b, p.b, p.K, p.N, p.pack_b, &w.b0)
+        w.b = pb
+    if p.nk > 1:
+        need = p.nk * p.B * p.M * p.N
+    elif p.algo == BLAS and p.out_dtype != p.work:
+        need = p.B * p.M * p.N
+    if need:
+        scratch = pool_alloc(need * fg_itemsize(p.work))
+    if w.a != NULL and w.b != NULL and (scratch != NULL or not need):
+        status = FG_OK
+        w.dst = scratch if need else w.out
+        w.c0 = p.c[0]
+        w.ldc = p.c[1] if p.M > 1 else p.N
+        if p.algo != BLAS:
+            _stream(&w)
+        elif p.nk == 1 and need:           # 16-bit output: the product in float32, then narrowed
+            w.c0 = p.M * p.N
+            w.ldc = p.N
+            w.mode = 0
+            _blas(&w)
+            w.src = scratch
+            parallel_for(p.B * p.M, max(1, 50000 // p.N), _narrow_body, &w)
+        else:
+            _blas(&w)
+    pool_free(pa)
+    pool_free(pb)
+    pool_free(scratch)
+    return status
+
+
+KERNELS = {"dot": (<size_t><void *>dot_run, <size_t><void *>dot_check)}

@@ -1,0 +1,240 @@
+"""`dot` against NumPy, over layouts, dtypes and the sizes at which it changes its way."""
+import itertools
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fgrad._kernels import parallel
+from fgrad._kernels.blas import openblas_config
+from fgrad._kernels.matmul import KERNELS
+from tests.kernels.harness import contiguous, run_kernel
+
+RNG = np.random.default_rng(0)
+FLOATS = [np.float32, np.float64, np.complex64, np.complex128]
+INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+HALVES = [np.float16, ml_dtypes.bfloat16]
+
+
+@pytest.fixture(params=[1, 3], ids=["1thread", "3threads"])
+def threads(request):
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(request.param)
+    yield request.param
+    parallel.set_num_threads(before)
+
+
+def values(shape, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return RNG.integers(info.min, info.max, shape, dtype, endpoint=True)
+    x = RNG.standard_normal(shape)
+    return (x + 1j * RNG.standard_normal(shape)).astype(dtype) if dtype.kind == "c" else x.astype(dtype)
+
+
+def dot(a, b, out_dtype=None, c=None, transposed=False):
+    (B, M, _), N = a.shape, b.shape[2]
+    out_dtype = np.dtype(out_dtype or a.dtype)
+    view = ((B, M, N), (M * N, 1, M)) if transposed else ((B, M, N), contiguous((B, M, N)))
+    shape = (B, N, M) if transposed else (B, M, N)
+    inputs = [a, b]
+    if c is not None:
+        inputs.append(np.swapaxes(np.ascontiguousarray(np.swapaxes(c, 1, 2)), 1, 2) if transposed else c)
+    r = run_kernel(KERNELS["dot"], inputs, [(shape, out_dtype, *view)], ip=[] if c is None else [1])[0]
+    return np.swapaxes(r, 1, 2) if transposed else r
+
+
+def reference(a, b, out_dtype, c=None):
+    out_dtype = np.dtype(out_dtype)
+    if out_dtype.kind in "iu":
+        r = np.einsum("bmk,bkn->bmn", a.astype(out_dtype), b.astype(out_dtype))
+        return r if c is None else r + c
+    wide = np.complex128 if out_dtype.kind == "c" else np.float64
+    r = a.astype(wide) @ b.astype(wide)
+    return r if c is None else r + c.astype(wide)
+
+
+def check(a, b, out_dtype=None, c=None, transposed=False):
+    out_dtype = np.dtype(out_dtype or a.dtype)
+    got, want = dot(a, b, out_dtype, c, transposed), reference(a, b, out_dtype, c)
+    assert got.shape == want.shape and got.dtype == out_dtype
+    if out_dtype.kind in "iu":
+        np.testing.assert_array_equal(got, want)
+        return
+    eps = float(ml_dtypes.finfo(out_dtype).eps)
+    wide = np.complex128 if out_dtype.kind == "c" else np.float64
+    size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64) + (0 if c is None else np.abs(c).astype(np.float64))
+    narrow = np.dtype(out_dtype).itemsize == 2
+    rounding = 8 + min(a.shape[2], 64)          # worst when every term rounds the same way
+    bound = size * (rounding * float(np.finfo(np.float32).eps) + 2 * eps if narrow else rounding * eps) + 1e-6 * narrow
+    assert np.all(np.abs(got.astype(wide) - want) <= bound)
+
+
+SHAPES = [(1, 4, 8, 3), (1, 1, 1, 1), (1, 1, 700, 1), (1, 1, 33, 900), (1, 900, 33, 1), (1, 700, 1, 600), (2, 3, 40, 70), (1, 4, 600, 1100),
+          (1, 64, 64, 64), (1, 300, 200, 260), (5, 17, 9, 33), (40, 5, 6, 7), (3, 130, 120, 110), (1, 1, 300000, 1), (1, 2, 70000, 3), (2, 1, 3000, 200)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_shapes(shape, dtype, threads):
+    B, M, K, N = shape
+    check(values((B, M, K), dtype), values((B, K, N), dtype))
+
+
+def layouts(shape, dtype):
+    """The same shape in every kind of memory layout."""
+    B, R, C = shape
+    yield "rows", values(shape, dtype)
+    yield "cols", np.swapaxes(values((B, C, R), dtype), 1, 2)
+    yield "interleaved", np.swapaxes(values((R, B, C), dtype), 0, 1)
+    yield "stepped", values((B, R, 2 * C), dtype)[:, :, ::2]
+    yield "reversed", values(shape, dtype)[::-1, ::-1, ::-1]
+    yield "padded", values((B, R + 3, C + 5), dtype)[:, 1:R + 1, 2:C + 2]
+    yield "shared", np.broadcast_to(values((R, C), dtype), shape)
+    yield "one row", np.broadcast_to(values((B, 1, C), dtype), shape)
+    yield "one column", np.broadcast_to(values((B, R, 1), dtype), shape)
+    yield "scalar", np.broadcast_to(values((1, 1, 1), dtype), shape)
+
+
+@pytest.mark.parametrize("shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6), (1, 70, 90, 80), (2, 1, 40, 1)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int16, ml_dtypes.bfloat16])
+def test_layouts(shape, dtype):
+    B, M, K, N = shape
+    for (na, a), (nb, b) in itertools.product(layouts((B, M, K), dtype), layouts((B, K, N), dtype)):
+        for transposed in (False, True):
+            c = values((B, M, N), dtype) if transposed else None
+            try:
+                check(a, b, c=c, transposed=transposed)
+            except AssertionError as e:
+                raise AssertionError(f"a {na}, b {nb}, out transposed {transposed}") from e
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_integers_wrap_and_widen(dtype, threads):
+    for shape in [(1, 5, 7, 3), (2, 40, 33, 600), (1, 700, 20, 3), (3, 1, 9, 1)]:
+        B, M, K, N = shape
+        a, b = values((B, M, K), dtype), values((B, K, N), dtype)
+        check(a, b)
+        check(a, b, c=values((B, M, N), dtype))
+        for wide in INTS:
+            if np.dtype(wide).itemsize > np.dtype(dtype).itemsize:
+                check(a, np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2), wide)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("shape", [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2), (1, 16, 9000, 70)], ids=str)
+def test_sixteen_bit(dtype, shape, threads):
+    B, M, K, N = shape
+    a, b = values((B, M, K), dtype), values((B, K, N), dtype)
+    bt = np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2)
+    for y in (b, bt):
+        for out in (dtype, np.float32):
+            check(a, y, out)
+            check(a, y, out, c=values((B, M, N), out))
+
+
+def test_half_conversion_is_exact():
+    every = np.arange(65536, dtype=np.uint16).view(np.float16)[None, :, None]
+    one = np.ones((1, 1, 1), np.float16)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(dot(every, one, np.float32), every.astype(np.float32))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_accumulate(shape, transposed, threads):
+    B, M, K, N = shape
+    check(values((B, M, K), np.float32), values((B, K, N), np.float32), c=values((B, M, N), np.float32), transposed=transposed)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *HALVES, np.int32])
+def test_empty(dtype):
+    for B, M, K, N in [(0, 3, 4, 5), (2, 0, 4, 5), (2, 3, 4, 0), (2, 3, 0, 5), (1, 0, 0, 0)]:
+        a, b, c = values((B, M, K), dtype), values((B, K, N), dtype), values((B, M, N), dtype)
+        assert not np.any(dot(a, b))
+        np.testing.assert_array_equal(dot(a, b, c=c), c if K == 0 else c * 0)
+        np.testing.assert_array_equal(dot(a, b, c=c, transposed=True), c if K == 0 else c * 0)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 40, 50), (1, 3, 5, 7), (1, 33, 34, 35)], ids=str)
+def test_nan_and_inf(shape):
+    B, M, K, N = shape
+    a, b = np.ones((B, M, K), np.float32), np.ones((B, K, N), np.float32)
+    a[0, 0, 1], b[0, 2, 1], b[0, 1, 2] = np.inf, np.nan, 0
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(dot(a, b), a @ b)
+
+
+def test_same_result_for_any_number_of_threads_when_k_is_split():
+    before = parallel.get_num_threads()
+    for M, K, N in [(1, 500000, 1), (2, 90000, 30), (40, 70000, 50)]:
+        a, b = values((1, M, K), np.float32), values((1, K, N), np.float32)
+        results = []
+        for n in (1, 2, 5):
+            parallel.set_num_threads(n)
+            results.append(dot(a, b))
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+    parallel.set_num_threads(before)
+
+
+def test_interleaved_output():
+    """Heads beside each other in memory: the batch stride is smaller than the row stride."""
+    B, M, K, N = 3, 20, 8, 16
+    a, b = values((B, M, K), np.float32), values((B, K, N), np.float32)
+    r = run_kernel(KERNELS["dot"], [a, b], [((M, B, N), np.float32, (B, M, N), (N, B * N, 1))])[0]
+    np.testing.assert_allclose(np.swapaxes(r, 0, 1), a @ b, rtol=1e-5, atol=1e-5)
+
+
+def run(a, b, out, ip=(), extra=()):
+    return run_kernel(KERNELS["dot"], [a, b, *extra], [out], ip=ip)
+
+
+def test_rejections():
+    f = np.float32
+    a, b = np.zeros((2, 3, 4), f), np.zeros((2, 4, 5), f)
+    good = ((2, 3, 5), f)
+    run(a, b, good)
+    bad = [
+        (dict(a=a[0], b=b, out=good), "dimensions"),
+        (dict(a=a, b=b[:1], out=good), "shapes do not fit"),
+        (dict(a=a, b=b[:, :3], out=good), "shapes do not fit"),
+        (dict(a=a, b=b, out=((2, 3, 4), f)), "shapes do not fit"),
+        (dict(a=a, b=b.astype(np.float64), out=good), "dtype"),
+        (dict(a=a > 0, b=b > 0, out=((2, 3, 5), np.bool_)), "bool"),
+        (dict(a=a, b=b, out=((2, 3, 5), np.float64)), "output"),
+        (dict(a=a.astype(np.int32), b=b.astype(np.int32), out=((2, 3, 5), np.int16)), "output"),
+        (dict(a=a, b=b, out=good, ip=[1]), "inputs"),
+        (dict(a=a, b=b, out=good, ip=[2]), "parameter"),
+        (dict(a=a, b=b, out=good, ip=[1], extra=[np.zeros((2, 5, 3), f).swapaxes(1, 2)]), "accumulated"),
+        (dict(a=a, b=b, out=((2, 3, 5), f, (2, 3, 5), (0, 5, 1))), "distinct"),
+        (dict(a=a, b=b, out=((2, 3, 10), f, (2, 3, 5), (30, 10, 2))), "strides must be 1"),
+    ]
+    for kwargs, message in bad:
+        with pytest.raises(Exception, match=message):
+            run(**kwargs)
+
+
+def test_openblas_is_loaded_without_a_pool():
+    assert "OpenBLAS" in openblas_config()
+    code = ("import os, numpy\nn = len(os.listdir('/proc/self/task'))\nimport fgrad._kernels.blas\n"
+            "assert len(os.listdir('/proc/self/task')) == n\nassert 'OPENBLAS_NUM_THREADS' not in os.environ")
+    if os.path.isdir("/proc/self/task"):
+        env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+        subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+def test_products_after_fork():
+    code = ("import os, numpy as np\nfrom tests.kernels.test_matmul import dot\na = np.ones((1, 300, 300), np.float32)\ndot(a, a)\npid = os.fork()\n"
+            "if pid == 0:\n    os._exit(0 if (dot(a, a) == 300).all() else 1)\nassert os.waitpid(pid, 0)[1] == 0\n")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_missing_openblas_says_what_to_install():
+    code = ("import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'scipy_openblas32' else find(n, *a)\n"
+            "try:\n    import fgrad._kernels.blas\nexcept ImportError as e:\n    assert 'pip install scipy-openblas32' in str(e)\nelse:\n    raise SystemExit(1)")
+    subprocess.run([sys.executable, "-c", code], check=True)
