@@ -1,0 +1,233 @@
+/* Gather and scatter.  Both walk one geometry between a `big` tensor (operand, or the scatter's output) and a `small` one
+ * (the gather's output, or the updates).  Batch axes run over index vectors, window axes over what one vector selects:
+ *
+ *     small[s0 + batch . bs + window . ws]   <->   big[b0 + batch . bb + index vector . kb + window . wb]
+ *
+ * Index vectors are turned into offsets chunk by chunk; then, for every position p of the outer window axes, a run of
+ * `run` items is moved for each offset of the chunk.  All strides are in items. */
+#ifndef FG_INDEX_H
+#define FG_INDEX_H
+#include "movement.h"
+
+#define FG_MISS INT64_MIN                   /* the offset of a vector that is out of bounds, or another thread's */
+enum { FG_CHUNK = 512 };
+enum { FG_SET, FG_ADD, FG_MUL, FG_MIN, FG_MAX };
+enum { FG_SPLIT_NONE, FG_SPLIT_WINDOW, FG_SPLIT_BATCH, FG_SPLIT_RUN, FG_SPLIT_INDEX };
+
+typedef struct {
+    int32_t nb, nw, nk, item, wide, drop;                 /* axes and index components; wide: int64 indices */
+    int32_t kind, dtype, by_plan, in_order;               /* in_order: windows of different vectors may overlap */
+    int64_t n, p, chunk;                                  /* vectors, outer window positions, vectors a chunk */
+    int64_t i0, b0, s0;
+    int64_t shape[FG_MAXDIM], bi[FG_MAXDIM], bb[FG_MAXDIM], bs[FG_MAXDIM];
+    int64_t wshape[FG_MAXDIM], wb[FG_MAXDIM], ws[FG_MAXDIM];
+    int32_t free[FG_MAXDIM], run_free;                    /* window axes that no index moves: threads may share them out */
+    int64_t run, run_b, run_s;
+    int64_t ki, kb[FG_MAXDIM], top[FG_MAXDIM], kone[FG_MAXDIM];   /* index components; kone: the window is 1 wide there */
+    int64_t lo, hi, only;                                 /* component `only` must lie in [lo, hi); -1: no such bound */
+    FgCopyPlan copy, fill;                                /* gather by_plan: one window; scatter: operand to output */
+    char value[16];                                       /* what out-of-bounds windows are filled with */
+} FgIndexPlan;
+
+/* Offsets of vectors [first, first + n) into both tensors. */
+static void fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int64_t *big, int64_t *small) {
+    int64_t at[FG_MAXDIM], u = first, bi = g->i0, bb = g->b0, bs = g->s0;
+    for (int d = g->nb - 1; d >= 0; d--) {
+        at[d] = u % g->shape[d]; u /= g->shape[d];
+        bi += at[d] * g->bi[d]; bb += at[d] * g->bb[d]; bs += at[d] * g->bs[d];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t off = bb;
+        int ok = 1;
+        for (int c = 0; c < g->nk; c++) {
+            int64_t k = bi + c * g->ki, v = g->wide ? ((const int64_t *)indices)[k] : ((const int32_t *)indices)[k];
+            int64_t in = v < 0 ? 0 : v > g->top[c] ? g->top[c] : v;
+            if (g->drop) ok &= in == v;
+            if (c == g->only) ok &= in >= g->lo && in < g->hi;
+            off += in * g->kb[c];
+        }
+        big[i] = ok ? off : FG_MISS;
+        small[i] = bs;
+        for (int d = g->nb - 1; d >= 0; d--) {
+            bi += g->bi[d]; bb += g->bb[d]; bs += g->bs[d];
+            if (++at[d] < g->shape[d]) break;
+            bi -= at[d] * g->bi[d]; bb -= at[d] * g->bb[d]; bs -= at[d] * g->bs[d];
+            at[d] = 0;
+        }
+    }
+}
+
+static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *big, int64_t *small) {
+    *big = *small = 0;
+    for (int d = g->nw - 1; d >= 0; d--) {
+        int64_t k = p % g->wshape[d]; p /= g->wshape[d];
+        *big += k * g->wb[d]; *small += k * g->ws[d];
+    }
+}
+
+#define FG_GATHER(T) \
+static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restrict small, const int64_t *bo, const int64_t *so, int64_t n) { \
+    int64_t w = g->run; \
+    T fill = *(const T *)g->value; \
+    if (w == 1) { \
+        if (g->drop) for (int64_t i = 0; i < n; i++) small[so[i]] = bo[i] == FG_MISS ? fill : big[bo[i]]; \
+        else for (int64_t i = 0; i < n; i++) small[so[i]] = big[bo[i]]; \
+        return; \
+    } \
+    for (int64_t i = 0; i < n; i++) { \
+        T *d = small + so[i]; \
+        if (bo[i] == FG_MISS) for (int64_t j = 0; j < w; j++) d[j] = fill; \
+        else if (w * (int64_t)sizeof(T) >= 64) memcpy(d, big + bo[i], w * sizeof(T)); \
+        else for (int64_t j = 0; j < w; j++) d[j] = big[bo[i] + j]; \
+    } \
+}
+FG_GATHER(fg_item1)
+FG_GATHER(fg_item2)
+FG_GATHER(fg_item4)
+FG_GATHER(fg_item8)
+FG_GATHER(fg_item16)
+
+typedef struct { const FgIndexPlan *plan; const char *indices; const char *in; char *out; int64_t splits; int32_t split, axis; } FgIndexJob;
+
+/* Units are (chunk, outer window position). */
+static void fg_gather_units(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    int64_t bo[FG_CHUNK], so[FG_CHUNK], chunk = -1, n = 0, wb, ws;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        if (u / g->p != chunk) {
+            chunk = u / g->p;
+            n = fg_min64(g->chunk, g->n - chunk * g->chunk);
+            fg_index_offsets(g, job->indices, chunk * g->chunk, n, bo, so);
+        }
+        fg_window_offset(g, u % g->p, &wb, &ws);
+        const char *big = job->in + wb * g->item;
+        char *small = job->out + ws * g->item;
+        switch (g->item) {
+            case 1: fg_gather_fg_item1(g, (const fg_item1 *)big, (fg_item1 *)small, bo, so, n); break;
+            case 2: fg_gather_fg_item2(g, (const fg_item2 *)big, (fg_item2 *)small, bo, so, n); break;
+            case 4: fg_gather_fg_item4(g, (const fg_item4 *)big, (fg_item4 *)small, bo, so, n); break;
+            case 8: fg_gather_fg_item8(g, (const fg_item8 *)big, (fg_item8 *)small, bo, so, n); break;
+            default: fg_gather_fg_item16(g, (const fg_item16 *)big, (fg_item16 *)small, bo, so, n); break;
+        }
+    }
+}
+
+/* Few large windows: each is a strided copy.  Units are (vector, block of the window). */
+static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    for (int64_t u = begin; u < end; ) {
+        int64_t per = g->copy.units, b = u / per, stop = fg_min64(end, (b + 1) * per), big, small;
+        fg_index_offsets(g, job->indices, b, 1, &big, &small);
+        FgCopyJob copy = {&g->copy, job->in + big * g->item, job->out + small * g->item};
+        if (big == FG_MISS) {
+            copy.plan = &g->fill; copy.src = g->value;
+            int64_t all = g->fill.units;                  /* the fill plan may be cut differently */
+            fg_copy_units(&copy, (u - b * per) * all / per, (stop - b * per) * all / per, tid);
+        } else fg_copy_units(&copy, u - b * per, stop - b * per, tid);
+        u = stop;
+    }
+}
+
+/* One chunk at one outer window position: big[...] = OP(old a, update b). */
+#define FG_SCATTER(NAME, T, EXPR) \
+static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
+    int64_t w = g->run, db = g->run_b, ds = g->run_s; \
+    for (int64_t i = 0; i < n; i++) { \
+        if (bo[i] == FG_MISS) continue; \
+        T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
+        if (w == 1) { T a = *d, b = *s; (void)a; *d = EXPR; } \
+        else if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
+        else for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
+    } \
+}
+#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
+#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a)
+#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, b < a || b != b ? b : a, b > a || b != b ? b : a)
+#define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
+    UP(b) < UP(a) || UP(b) != UP(b) ? b : a, UP(b) > UP(a) || UP(b) != UP(b) ? b : a)
+#define FG_SCATTERS_COMPLEX(T) FG_SCATTERS(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
+    ((fg_##T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}), \
+    (a.re == b.re ? a.im < b.im : a.re < b.re) ? a : b, (a.re == b.re ? a.im > b.im : a.re > b.re) ? a : b)
+FG_SCATTER(item1, fg_item1, b) FG_SCATTER(item2, fg_item2, b) FG_SCATTER(item4, fg_item4, b) FG_SCATTER(item8, fg_item8, b)
+FG_SCATTER(item16, fg_item16, b)
+FG_SCATTERS(bool, uint8_t, a | b, a & b, a & b, a | b)
+FG_SCATTERS_INT(i8, int8_t)
+FG_SCATTERS_INT(i16, int16_t)
+FG_SCATTERS_INT(i32, int32_t)
+FG_SCATTERS_INT(i64, int64_t)
+FG_SCATTERS_INT(u8, uint8_t)
+FG_SCATTERS_INT(u16, uint16_t)
+FG_SCATTERS_INT(u32, uint32_t)
+FG_SCATTERS_INT(u64, uint64_t)
+FG_SCATTERS_HALF(f16, fg_f16_to_f32, fg_f32_to_f16)
+FG_SCATTERS_HALF(bf16, fg_bf16_to_f32, fg_f32_to_bf16)
+FG_SCATTERS_FLOAT(float)
+FG_SCATTERS_FLOAT(double)
+FG_SCATTERS_COMPLEX(c64)
+FG_SCATTERS_COMPLEX(c128)
+
+typedef void (*FgScatter)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
+#define FG_SCATTER_ROW(T) {fg_scatter_##T##_1, fg_scatter_##T##_2, fg_scatter_##T##_3, fg_scatter_##T##_4}
+static const FgScatter fg_scatter_ops[FG_NDTYPES][4] = {
+    FG_SCATTER_ROW(bool), FG_SCATTER_ROW(i8), FG_SCATTER_ROW(i16), FG_SCATTER_ROW(i32), FG_SCATTER_ROW(i64), FG_SCATTER_ROW(u8),
+    FG_SCATTER_ROW(u16), FG_SCATTER_ROW(u32), FG_SCATTER_ROW(u64), FG_SCATTER_ROW(f16), FG_SCATTER_ROW(bf16), FG_SCATTER_ROW(float),
+    FG_SCATTER_ROW(double), FG_SCATTER_ROW(c64), FG_SCATTER_ROW(c128)};
+
+static FgScatter fg_scatter_for(const FgIndexPlan *g) {
+    if (g->kind != FG_SET) return fg_scatter_ops[g->dtype][g->kind - 1];
+    switch (g->item) {
+        case 1: return fg_scatter_item1;
+        case 2: return fg_scatter_item2;
+        case 4: return fg_scatter_item4;
+        case 8: return fg_scatter_item8;
+        default: return fg_scatter_item16;
+    }
+}
+
+/* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
+ * values of an index component whose window is 1 wide.  Returns its extent. */
+static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job) {
+    int64_t best = 1, extent = 1;
+    job->split = FG_SPLIT_NONE; job->axis = 0;
+#define FG_OFFER(SPLIT, AXIS, USABLE, EXTENT) \
+    if (best < threads && (USABLE) > best) { best = (USABLE); extent = (EXTENT); job->split = SPLIT; job->axis = AXIS; }
+    for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
+    for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
+    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
+    for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
+#undef FG_OFFER
+    return extent;
+}
+
+static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    FgIndexPlan g = *job->plan;
+    int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws, size = end - begin;
+    int k = job->axis;
+    (void)tid;
+    if (job->split == FG_SPLIT_WINDOW) {
+        g.p = g.p / g.wshape[k] * size; g.wshape[k] = size;
+        g.b0 += begin * g.wb[k]; g.s0 += begin * g.ws[k];
+    } else if (job->split == FG_SPLIT_BATCH) {
+        g.n = g.n / g.shape[k] * size; g.shape[k] = size;
+        g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
+    } else if (job->split == FG_SPLIT_RUN) {
+        g.run = size;
+        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
+    } else if (job->split == FG_SPLIT_INDEX) {
+        g.only = k; g.lo = begin; g.hi = end;
+    }
+    FgScatter scatter = fg_scatter_for(&g);
+    for (int64_t first = 0; first < g.n; first += g.chunk) {
+        int64_t n = fg_min64(g.chunk, g.n - first);
+        fg_index_offsets(&g, job->indices, first, n, bo, so);
+        for (int64_t p = 0; p < g.p; p++) {
+            fg_window_offset(&g, p, &wb, &ws);
+            scatter(&g, job->out + wb * g.item, job->in + ws * g.item, bo, so, n);
+        }
+    }
+}
+#endif
