@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_F32, FG_I32, FG_I64, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for, range_body
-from fgrad._kernels.row_check cimport (FgRows, row_counts, row_dense, row_fail, row_like, row_operand, row_plan, row_reduced,
+from fgrad._kernels.row_check cimport (FgRows, fg_fail, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced,
                                        row_text)
 
 cdef extern from *:
@@ -45,16 +45,15 @@ cdef int run_cross_entropy_tangent(const FgInst *inst, FgTensor *slots) noexcept
 
 
 cdef int check_logits(FgInst *inst, const FgTensor *slots, const char *name, int n_in, int n_out, int labels, char *msg) noexcept nogil:
-    cdef char text[96]
     cdef const FgTensor *t
     if row_counts(inst, name, n_in, n_out, 0, 0, msg) or row_dense(inst, slots, name, 0, -1, msg):
         return -1
     t = row_operand(inst, slots, 0)
     if t.ndim != 2:
-        return row_fail(msg, "%s: logits are %s; two axes (rows, classes) expected", name, row_text(t, text, sizeof(text)))
+        return fg_fail(msg, "%s: logits are %s; two axes (rows, classes) expected", name, row_text(t))
     t = row_operand(inst, slots, labels)
     if t.dtype != FG_I32 and t.dtype != FG_I64:
-        return row_fail(msg, "%s: labels are %s; int32 or int64 expected", name, row_text(t, text, sizeof(text)))
+        return fg_fail(msg, "%s: labels are %s; int32 or int64 expected", name, row_text(t))
     return row_reduced(inst, slots, name, labels, t.dtype, 1, msg)
 
 

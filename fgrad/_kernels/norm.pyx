@@ -7,7 +7,7 @@ layer_norm_tangent: in y, r, t       out r * (t - mean(t) - y * mean(y * t)), wh
 """
 from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for, range_body
-from fgrad._kernels.row_check cimport FgRows, row_axis, row_counts, row_dense, row_fail, row_like, row_operand, row_plan, row_reduced
+from fgrad._kernels.row_check cimport FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced
 
 cdef extern from *:
     """
@@ -51,7 +51,7 @@ cdef int check_norm(FgInst *inst, const FgTensor *slots, const char *name, char 
     if row_axis(inst, slots, name, last, msg) or row_like(inst, slots, name, 1, msg):
         return -1
     if not inst.fp[0] >= 0:
-        return row_fail(msg, "%s: eps must be 0 or more, got %g", name, inst.fp[0])
+        return fg_fail(msg, "%s: eps must be 0 or more, got %g", name, inst.fp[0])
     return row_reduced(inst, slots, name, 2, row_operand(inst, slots, 0).dtype, last, msg)
 
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for
-from fgrad._kernels.row_check cimport FG_ROW_WORK, row_counts, row_dense, row_dtype, row_fail, row_operand, row_text
+from fgrad._kernels.row_check cimport FG_ROW_WORK, fg_fail, row_counts, row_dense, row_dtype, row_operand, row_text
 
 cdef extern from *:
     """
@@ -52,8 +52,6 @@ cdef int run_rope(const FgInst *inst, FgTensor *slots) noexcept nogil:
 cdef int check_rope(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef const FgTensor *x
     cdef const FgTensor *t
-    cdef char a[96]
-    cdef char b[96]
     cdef int k, d, last
     cdef bint same
     if row_counts(inst, "rope", 3, 1, 2, 0, msg) or row_dtype(inst, slots, "rope", 0, -1, msg):
@@ -61,7 +59,7 @@ cdef int check_rope(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     x = row_operand(inst, slots, 0)
     last = x.ndim - 1
     if last < 0:
-        return row_fail(msg, "rope: x is a scalar; at least one axis expected")
+        return fg_fail(msg, "rope: x is a scalar; at least one axis expected")
     for k in range(1, 3):
         if row_dtype(inst, slots, "rope", k, x.dtype, msg):
             return -1
@@ -70,11 +68,11 @@ cdef int check_rope(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
         for d in range(last):
             same = same and t.shape[d] == x.shape[d]
         if not same or 2 * t.shape[last] > x.shape[last]:
-            return row_fail(msg, "rope: %s is %s and x is %s; leading axes must agree and the last be at most half of x's",
-                            b"cos" if k == 1 else b"sin", row_text(t, a, sizeof(a)), row_text(x, b, sizeof(b)))
+            return fg_fail(msg, "rope: %s is %s and x is %s; leading axes must agree and the last be at most half of x's",
+                            b"cos" if k == 1 else b"sin", row_text(t), row_text(x))
     if row_operand(inst, slots, 1).shape[last] != row_operand(inst, slots, 2).shape[last]:
-        return row_fail(msg, "rope: cos is %s but sin is %s", row_text(row_operand(inst, slots, 1), a, sizeof(a)),
-                        row_text(row_operand(inst, slots, 2), b, sizeof(b)))
+        return fg_fail(msg, "rope: cos is %s but sin is %s", row_text(row_operand(inst, slots, 1)),
+                        row_text(row_operand(inst, slots, 2)))
     if row_dense(inst, slots, "rope", 3, x.dtype, msg):
         return -1
     t = row_operand(inst, slots, 3)
@@ -82,7 +80,7 @@ cdef int check_rope(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     for d in range(last + 1):
         same = same and t.shape[d] == x.shape[d]
     if not same:
-        return row_fail(msg, "rope: the output is %s but x is %s", row_text(t, a, sizeof(a)), row_text(x, b, sizeof(b)))
+        return fg_fail(msg, "rope: the output is %s but x is %s", row_text(t), row_text(x))
     return 0
 
 

@@ -1,8 +1,8 @@
 /* What the row kernels share: their plan, and the checks of operands with messages that name the kernel and the operand. */
 #ifndef FG_ROW_CHECK_H
 #define FG_ROW_CHECK_H
-#include <stdarg.h>
 #include <stdio.h>
+#include "fail.h"
 #include "fg.h"
 
 #define FG_TILE 64           /* columns handled together when the reduced axis is not the last */
@@ -17,79 +17,64 @@ typedef struct {
     int label64;
 } FgRows;
 
-static const char *const row_dtype_names[FG_NDTYPES] = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-    "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
-
-__attribute__((format(printf, 2, 3), unused)) static int row_fail(char *msg, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(msg, FG_MSG, fmt, ap);
-    va_end(ap);
-    return -1;
-}
-
-/* "float32[3,4]" */
-static const char *row_text(const FgTensor *t, char *buf, int size) {
-    int at = snprintf(buf, size, "%s[", row_dtype_names[t->dtype]);
-    for (int d = 0; d < t->ndim && at < size; d++) at += snprintf(buf + at, size - at, d ? ",%lld" : "%lld", (long long)t->shape[d]);
-    if (at < size) snprintf(buf + at, size - at, "]");
-    return buf;
+/* "float32(3, 4)", in one of four rotating buffers */
+static const char *row_text(const FgTensor *t) {
+    static __thread char text[4][96];
+    static __thread int turn = 0;
+    char *s = text[turn++ & 3];
+    snprintf(s, sizeof text[0], "%s%s", fg_dtype_name(t->dtype), fg_shape_text(t));
+    return s;
 }
 
 static inline const FgTensor *row_operand(const FgInst *inst, const FgTensor *slots, int k) { return &slots[inst->args[k]]; }
 
 static int row_counts(const FgInst *inst, const char *name, int n_in, int n_out, int n_ip, int n_fp, char *msg) {
     if (inst->n_in == n_in && inst->n_out == n_out && inst->n_ip == n_ip && inst->n_fp == n_fp) return 0;
-    return row_fail(msg, "%s: %d inputs, %d outputs, %d integer and %d float parameters expected; got %d, %d, %d and %d",
+    return fg_fail(msg, "%s: %d inputs, %d outputs, %d integer and %d float parameters expected; got %d, %d, %d and %d",
                     name, n_in, n_out, n_ip, n_fp, inst->n_in, inst->n_out, inst->n_ip, inst->n_fp);
 }
 
 /* Operand k is contiguous and has dtype `dtype`; -1 stands for float32 or float64. */
 static int row_dtype(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg) {
     const FgTensor *t = row_operand(inst, slots, k);
-    char a[96];
     if (dtype < 0 && t->dtype != FG_F32 && t->dtype != FG_F64)
-        return row_fail(msg, "%s: operand %d is %s; float32 or float64 expected", name, k, row_text(t, a, sizeof a));
+        return fg_fail(msg, "%s: operand %d is %s; float32 or float64 expected", name, k, row_text(t));
     if (dtype >= 0 && t->dtype != dtype)
-        return row_fail(msg, "%s: operand %d is %s; %s expected", name, k, row_text(t, a, sizeof a), row_dtype_names[dtype]);
+        return fg_fail(msg, "%s: operand %d is %s; %s expected", name, k, row_text(t), fg_dtype_name(dtype));
     return 0;
 }
 
 static int row_dense(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg) {
     const FgTensor *t = row_operand(inst, slots, k);
-    char a[96];
     if (row_dtype(inst, slots, name, k, dtype, msg)) return -1;
-    if (!fg_is_contiguous(t)) return row_fail(msg, "%s: operand %d, %s, must be contiguous", name, k, row_text(t, a, sizeof a));
+    if (!fg_is_contiguous(t)) return fg_fail(msg, "%s: operand %d, %s, must be contiguous", name, k, row_text(t));
     return 0;
 }
 
 /* Operand k is contiguous, with the dtype and shape of operand 0. */
 static int row_like(const FgInst *inst, const FgTensor *slots, const char *name, int k, char *msg) {
     const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);
-    char a[96], b[96];
     if (row_dense(inst, slots, name, k, x->dtype, msg)) return -1;
     if (!fg_same_shape(x, t))
-        return row_fail(msg, "%s: operand %d is %s but operand 0 is %s", name, k, row_text(t, a, sizeof a), row_text(x, b, sizeof b));
+        return fg_fail(msg, "%s: operand %d is %s but operand 0 is %s", name, k, row_text(t), row_text(x));
     return 0;
 }
 
 /* Operand k is contiguous with dtype `dtype` and the shape of operand 0 without `axis`. */
 static int row_reduced(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, int64_t axis, char *msg) {
     const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);
-    char a[96], b[96];
     int same = t->ndim == x->ndim - 1;
     if (row_dense(inst, slots, name, k, dtype, msg)) return -1;
     for (int d = 0; same && d < t->ndim; d++) same = t->shape[d] == x->shape[d < axis ? d : d + 1];
-    if (!same) return row_fail(msg, "%s: operand %d is %s; expected the shape of operand 0, %s, without axis %lld", name, k,
-                               row_text(t, a, sizeof a), row_text(x, b, sizeof b), (long long)axis);
+    if (!same) return fg_fail(msg, "%s: operand %d is %s; expected the shape of operand 0, %s, without axis %lld", name, k,
+                               row_text(t), row_text(x), (long long)axis);
     return 0;
 }
 
 static int row_axis(const FgInst *inst, const FgTensor *slots, const char *name, int64_t axis, char *msg) {
     const FgTensor *x = row_operand(inst, slots, 0);
-    char a[96];
     if (axis >= 0 && axis < x->ndim) return 0;
-    return row_fail(msg, "%s: axis %lld is out of range for %s", name, (long long)axis, row_text(x, a, sizeof a));
+    return fg_fail(msg, "%s: axis %lld is out of range for %s", name, (long long)axis, row_text(x));
 }
 
 static void row_plan(FgRows *c, const FgInst *inst, FgTensor *slots, int64_t axis) {

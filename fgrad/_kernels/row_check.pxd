@@ -3,6 +3,9 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FgInst, FgTensor
 
+cdef extern from "fail.h" nogil:
+    int fg_fail(char *msg, const char *format, ...)
+
 cdef extern from "row_check.h" nogil:
     ctypedef struct FgRows:
         const void *in_ "in"[5]
@@ -14,8 +17,7 @@ cdef extern from "row_check.h" nogil:
     enum:
         FG_ROW_WORK
 
-    int row_fail(char *msg, const char *fmt, ...)
-    const char *row_text(const FgTensor *t, char *buf, int size)
+    const char *row_text(const FgTensor *t)
     const FgTensor *row_operand(const FgInst *inst, const FgTensor *slots, int k)
     int row_counts(const FgInst *inst, const char *name, int n_in, int n_out, int n_ip, int n_fp, char *msg)
     int row_dtype(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg)

@@ -84,9 +84,9 @@ def test_empty(shape):
 
 def test_rejected():
     x, c = np.zeros((3, 8), np.float32), np.zeros((3, 4), np.float32)
-    with pytest.raises(ValueError, match=r"cos is float32\[3,5\] and x is float32\[3,8\]"):
+    with pytest.raises(ValueError, match=r"cos is float32\(3, 5\) and x is float32\(3, 8\)"):
         rope(x, np.zeros((3, 5), np.float32), c)
-    with pytest.raises(ValueError, match=r"sin is float32\[2,4\]"):
+    with pytest.raises(ValueError, match=r"sin is float32\(2, 4\)"):
         rope(x, c, np.zeros((2, 4), np.float32))
     with pytest.raises(ValueError, match="but sin is"):
         rope(x, c, np.zeros((3, 3), np.float32))

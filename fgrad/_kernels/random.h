@@ -1,0 +1,123 @@
+/* Threefry-2x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011): loops over blocks of
+ * counters that the compiler vectorises. */
+#ifndef FG_RANDOM_H
+#define FG_RANDOM_H
+#include "fg.h"
+#include "row_math.h"
+
+#define BITS_BLOCK 256       /* divides 2^32: a block of counters that starts at its multiple shares one high word */
+
+typedef struct {
+    const FgTensor *in[4];
+    void *out[2];
+    int64_t size, per, blocks;       /* elements in all, elements of one key, blocks of one key */
+    int width;
+} RandomPlan;
+
+FG_INLINE uint32_t random_rotate(uint32_t x, int r) { return (x << r) | (x >> (32 - r)); }
+
+#define ROUND(r) a += b; b = random_rotate(b, r) ^ a;
+#define FOUR(r0, r1, r2, r3, ka, kb, i) ROUND(r0) ROUND(r1) ROUND(r2) ROUND(r3) a += ka; b += kb + i;
+FG_INLINE void random_hash(uint32_t k1, uint32_t k2, uint32_t x1, uint32_t x2, uint32_t *y1, uint32_t *y2) {
+    uint32_t k3 = k1 ^ k2 ^ 0x1BD11BDAu, a = x1 + k1, b = x2 + k2;
+    FOUR(13, 15, 26, 6, k2, k3, 1u)
+    FOUR(17, 29, 16, 24, k3, k1, 2u)
+    FOUR(13, 15, 26, 6, k1, k2, 3u)
+    FOUR(17, 29, 16, 24, k2, k3, 4u)
+    FOUR(13, 15, 26, 6, k3, k1, 5u)
+    *y1 = a;
+    *y2 = b;
+}
+#undef ROUND
+#undef FOUR
+
+/* Copy elements [first, first + count) of a strided tensor, in row-major order, to buf. */
+static void random_gather(const FgTensor *t, int64_t first, int64_t count, uint32_t *buf) {
+    const uint32_t *data = (const uint32_t *)t->data;
+    int64_t shape[FG_MAXDIM] = {1}, stride[FG_MAXDIM] = {0}, index[FG_MAXDIM], at = 0, rest = first;
+    int n = 0;
+    for (int d = 0; d < t->ndim; d++) {                   /* merge axes that follow each other in memory */
+        if (t->shape[d] == 1) continue;
+        if (n && stride[n - 1] == t->strides[d] * t->shape[d]) { shape[n - 1] *= t->shape[d]; stride[n - 1] = t->strides[d]; }
+        else { shape[n] = t->shape[d]; stride[n] = t->strides[d]; n++; }
+    }
+    if (n == 0) n = 1;
+    for (int d = n - 1; d >= 0; d--) {
+        index[d] = rest % shape[d];
+        rest /= shape[d];
+        at += index[d] * stride[d];
+    }
+    int64_t s = stride[n - 1];
+    while (count > 0) {
+        int64_t run = shape[n - 1] - index[n - 1];
+        if (run > count) run = count;
+        if (s == 1) memcpy(buf, data + at, (size_t)run * 4);
+        else for (int64_t i = 0; i < run; i++) buf[i] = data[at + i * s];
+        buf += run;
+        count -= run;
+        index[n - 1] += run;
+        at += run * s;
+        for (int d = n - 1; d > 0 && index[d] == shape[d]; d--) {
+            at += stride[d - 1] - shape[d] * stride[d];
+            index[d] = 0;
+            index[d - 1]++;
+        }
+    }
+}
+
+/* k1, k2, x1, x2 -> y1, y2; units are blocks */
+static void random_threefry(void *ctx, int64_t begin, int64_t end, int tid) {
+    const RandomPlan *c = ctx;
+    uint32_t in[4][BITS_BLOCK], *y1 = c->out[0], *y2 = c->out[1];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t at = u * BITS_BLOCK, len = c->size - at < BITS_BLOCK ? c->size - at : BITS_BLOCK;
+        for (int k = 0; k < 4; k++) random_gather(c->in[k], at, len, in[k]);
+        #pragma omp simd
+        for (int64_t i = 0; i < len; i++) random_hash(in[0][i], in[1][i], in[2][i], in[3][i], &y1[at + i], &y2[at + i]);
+    }
+}
+
+/* The two words of key number b of a (..., 2) tensor. */
+static inline void random_key(const FgTensor *t, int64_t b, uint32_t *k1, uint32_t *k2) {
+    int64_t at = 0;
+    for (int d = t->ndim - 2; d >= 0; d--) { at += b % t->shape[d] * t->strides[d]; b /= t->shape[d]; }
+    *k1 = ((const uint32_t *)t->data)[at];
+    *k2 = ((const uint32_t *)t->data)[at + t->strides[t->ndim - 1]];
+}
+
+/* A unit is one block of one key's counters: `at` its first output, `count` its first counter. */
+#define BITS(TYPE, RESULT) { \
+    TYPE *out = (TYPE *)c->out[0] + at; \
+    _Pragma("omp simd") \
+    for (int64_t i = 0; i < len; i++) { uint32_t a, b; random_hash(k1, k2, hi, lo + (uint32_t)i, &a, &b); out[i] = (TYPE)(RESULT); } \
+} break
+static void random_bits(void *ctx, int64_t begin, int64_t end, int tid) {
+    const RandomPlan *c = ctx;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK, at = key * c->per + count;
+        int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;
+        uint32_t k1, k2, hi = (uint32_t)((uint64_t)count >> 32), lo = (uint32_t)count;
+        random_key(c->in[0], key, &k1, &k2);
+        switch (c->width) {
+            case 8: BITS(uint8_t, a ^ b);
+            case 16: BITS(uint16_t, a ^ b);
+            case 32: BITS(uint32_t, a ^ b);
+            default: BITS(uint64_t, (uint64_t)a << 32 | b);
+        }
+    }
+}
+#undef BITS
+
+static void random_split(void *ctx, int64_t begin, int64_t end, int tid) {
+    const RandomPlan *c = ctx;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK;
+        int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;
+        uint32_t k1, k2, hi = (uint32_t)((uint64_t)count >> 32), lo = (uint32_t)count;
+        uint32_t *out = (uint32_t *)c->out[0] + 2 * (key * c->per + count);
+        random_key(c->in[0], key, &k1, &k2);
+        #pragma omp simd
+        for (int64_t i = 0; i < len; i++) random_hash(k1, k2, hi, lo + (uint32_t)i, &out[2 * i], &out[2 * i + 1]);
+    }
+}
+#endif

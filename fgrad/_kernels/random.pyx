@@ -1,0 +1,130 @@
+"""Threefry-2x32 random bits, bit for bit those of jax.random (with its default, partitionable, counters).
+
+threefry2x32:   in k1, k2, x1, x2, uint32 of one shape and any strides; out y1, y2: the hash of (x1, x2) under key (k1, k2)
+threefry_bits:  in key (..., 2) uint32, ip [bit_width]; out uint8, 16, 32 or 64 of shape (..., *shape): counter i, as two words
+                (high, low), hashes to (a, b); 64 bits are a << 32 | b, fewer are the low bits of a ^ b
+threefry_split: in key (..., 2) uint32; out (..., *shape, 2): new key i is the hash of counter i
+
+Leading axes of a key are a batch: each key counts from 0.
+"""
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.abi cimport FG_OK, FG_U8, FG_U16, FG_U32, FG_U64, FgInst, FgTensor, fg_same_shape
+from fgrad._kernels.parallel cimport parallel_for, range_body
+from fgrad._kernels.row_check cimport fg_fail, row_counts, row_dense, row_dtype, row_operand, row_text
+
+cdef extern from "random.h" nogil:
+    enum:
+        BITS_BLOCK
+    ctypedef struct RandomPlan:
+        const FgTensor *in_ "in"[4]
+        void *out[2]
+        int64_t size, per, blocks
+        int width
+    range_body random_threefry, random_bits, random_split
+
+cdef enum:
+    GRAIN = 64               # blocks: about 20 microseconds
+
+
+cdef int run_threefry2x32(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef RandomPlan c
+    cdef int k
+    for k in range(4):
+        c.in_[k] = row_operand(inst, slots, k)
+    for k in range(2):
+        c.out[k] = row_operand(inst, slots, 4 + k).data
+    c.size = row_operand(inst, slots, 4).size
+    parallel_for((c.size + BITS_BLOCK - 1) // BITS_BLOCK, GRAIN, random_threefry, &c)
+    return FG_OK
+
+
+cdef inline int run_keys(const FgInst *inst, FgTensor *slots, int64_t words, int width, range_body body) noexcept nogil:
+    cdef RandomPlan c
+    cdef const FgTensor *out = row_operand(inst, slots, 1)
+    cdef int64_t keys
+    if out.size == 0:
+        return FG_OK
+    c.in_[0] = row_operand(inst, slots, 0)
+    c.out[0] = out.data
+    keys = c.in_[0].size // 2
+    c.per = out.size // words // keys
+    c.blocks = (c.per + BITS_BLOCK - 1) // BITS_BLOCK
+    c.width = width
+    parallel_for(keys * c.blocks, 1 + GRAIN * BITS_BLOCK // min(c.per, <int64_t>BITS_BLOCK), body, &c)
+    return FG_OK
+
+
+cdef int run_threefry_bits(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    return run_keys(inst, slots, 1, <int>inst.ip[0], random_bits)
+
+
+cdef int run_threefry_split(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    return run_keys(inst, slots, 2, 32, random_split)
+
+
+cdef int check_threefry2x32(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef int k
+    if row_counts(inst, "threefry2x32", 4, 2, 0, 0, msg):
+        return -1
+    for k in range(6):
+        if row_dtype(inst, slots, "threefry2x32", k, FG_U32, msg) if k < 4 else row_dense(inst, slots, "threefry2x32", k, FG_U32, msg):
+            return -1
+        if not fg_same_shape(row_operand(inst, slots, 0), row_operand(inst, slots, k)):
+            return fg_fail(msg, "threefry2x32: operand %d is %s but operand 0 is %s", k,
+                            row_text(row_operand(inst, slots, k)), row_text(row_operand(inst, slots, 0)))
+    return 0
+
+
+cdef int check_keys(FgInst *inst, const FgTensor *slots, const char *name, int n_ip, char *msg) noexcept nogil:
+    cdef const FgTensor *key
+    cdef const FgTensor *out
+    cdef int d
+    cdef bint same
+    if row_counts(inst, name, 1, 1, n_ip, 0, msg) or row_dtype(inst, slots, name, 0, FG_U32, msg):
+        return -1
+    key = row_operand(inst, slots, 0)
+    out = row_operand(inst, slots, 1)
+    if key.ndim < 1 or key.shape[key.ndim - 1] != 2:
+        return fg_fail(msg, "%s: the key is %s; (..., 2) expected", name, row_text(key))
+    same = out.ndim >= key.ndim - 1
+    for d in range(key.ndim - 1):
+        same = same and out.shape[d] == key.shape[d]
+    if not same:
+        return fg_fail(msg, "%s: the output is %s; its leading axes must be those of the key, %s", name,
+                        row_text(out), row_text(key))
+    return 0
+
+
+cdef int check_threefry_bits(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef int dtype = -1
+    if check_keys(inst, slots, "threefry_bits", 1, msg):
+        return -1
+    if inst.ip[0] == 8:
+        dtype = FG_U8
+    elif inst.ip[0] == 16:
+        dtype = FG_U16
+    elif inst.ip[0] == 32:
+        dtype = FG_U32
+    elif inst.ip[0] == 64:
+        dtype = FG_U64
+    else:
+        return fg_fail(msg, "threefry_bits: the bit width must be 8, 16, 32 or 64, got %lld", <long long>inst.ip[0])
+    return row_dense(inst, slots, "threefry_bits", 1, dtype, msg)
+
+
+cdef int check_threefry_split(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *out
+    if check_keys(inst, slots, "threefry_split", 0, msg) or row_dense(inst, slots, "threefry_split", 1, FG_U32, msg):
+        return -1
+    out = row_operand(inst, slots, 1)
+    if out.ndim < row_operand(inst, slots, 0).ndim or out.shape[out.ndim - 1] != 2:
+        return fg_fail(msg, "threefry_split: the output is %s; the key's leading axes, then (..., 2) expected", row_text(out))
+    return 0
+
+
+KERNELS = {
+    "threefry2x32": (<size_t><void *>run_threefry2x32, <size_t><void *>check_threefry2x32),
+    "threefry_bits": (<size_t><void *>run_threefry_bits, <size_t><void *>check_threefry_bits),
+    "threefry_split": (<size_t><void *>run_threefry_split, <size_t><void *>check_threefry_split),
+}
