@@ -1,0 +1,59 @@
+/* Complex arithmetic of the VM, written once over (R, suffix) for complex64 and complex128. */
+#ifndef FG_VM_COMPLEX_H
+#define FG_VM_COMPLEX_H
+#include "vm_loops.h"
+
+typedef struct { float re, im; } fg_c64;
+typedef struct { double re, im; } fg_c128;
+
+/* libm's complex functions handle every corner (C99 Annex G); they are used where a corner is likely */
+#include <complex.h>
+#undef complex    /* an opcode's name */
+#undef I
+static inline fg_c64 fg_from_c64(float _Complex z) { fg_c64 r = {crealf(z), cimagf(z)}; return r; }
+static inline fg_c128 fg_from_c128(double _Complex z) { fg_c128 r = {creal(z), cimag(z)}; return r; }
+static inline float _Complex fg_to_c64(fg_c64 z) { float _Complex r; memcpy(&r, &z, sizeof r); return r; }
+static inline double _Complex fg_to_c128(fg_c128 z) { double _Complex r; memcpy(&r, &z, sizeof r); return r; }
+
+#define VM_C_UN(name, t, C, ...) FG_SIG(name, t) { \
+    C *d = (C *)d_; const C *a = (const C *)a_; (void)b_; (void)c_; \
+    for (int64_t i = 0; i < n; i++) { C x = a[i], r; __VA_ARGS__; d[i] = r; } }
+#define VM_C_BIN(name, t, C, ...) FG_SIG(name, t) { \
+    C *d = (C *)d_; const C *a = (const C *)a_, *b = (const C *)b_; (void)c_; \
+    for (int64_t i = 0; i < n; i++) { C x = a[i], y = b[i], r; __VA_ARGS__; d[i] = r; } }
+#define VM_C_LIBM(name, t, C, f, F) VM_C_UN(name, t, C, r = fg_from_##t(f##F(fg_to_##t(x))))
+
+#define VM_COMPLEX(t, C, R, F, rt) \
+    VM_C_BIN(add, t, C, r.re = x.re + y.re; r.im = x.im + y.im) VM_C_BIN(sub, t, C, r.re = x.re - y.re; r.im = x.im - y.im) \
+    VM_C_BIN(mul, t, C, r.re = x.re * y.re - x.im * y.im; r.im = x.re * y.im + x.im * y.re) \
+    static inline C fg_div_##t(C x, C y) { return fg_from_##t(fg_to_##t(x) / fg_to_##t(y)); } \
+    VM_C_BIN(div, t, C, r = fg_div_##t(x, y)) \
+    VM_C_UN(neg, t, C, r.re = -x.re; r.im = -x.im) VM_C_UN(conj, t, C, r.re = x.re; r.im = -x.im) \
+    VM_C_UN(square, t, C, r.re = (x.re - x.im) * (x.re + x.im); r.im = 2 * x.re * x.im) \
+    VM_C_UN(recip, t, C, C one; one.re = 1; one.im = 0; r = fg_div_##t(one, x)) \
+    VM_C_UN(sign, t, C, R m = hypot##F(x.re, x.im); r.re = m == 0 ? 0 : x.re / m; r.im = m == 0 ? 0 : x.im / m) \
+    VM_C_LIBM(exp, t, C, cexp, F) VM_C_LIBM(log, t, C, clog, F) VM_C_LIBM(sqrt, t, C, csqrt, F) VM_C_LIBM(sin, t, C, csin, F) \
+    VM_C_LIBM(cos, t, C, ccos, F) VM_C_LIBM(tan, t, C, ctan, F) VM_C_LIBM(sinh, t, C, csinh, F) VM_C_LIBM(cosh, t, C, ccosh, F) \
+    VM_C_LIBM(tanh, t, C, ctanh, F) \
+    VM_C_UN(rsqrt, t, C, C one; one.re = 1; one.im = 0; r = fg_div_##t(one, fg_from_##t(csqrt##F(fg_to_##t(x))))) \
+    VM_C_UN(expm1, t, C, /* e^a cos b - 1 = expm1(a) cos b - 2 sin^2(b/2) */ \
+        R s = sin##F(x.im / 2), e = expm1##F(x.re); r.re = e * cos##F(x.im) - 2 * s * s; r.im = x.im == 0 ? x.im : (e + 1) * sin##F(x.im)) \
+    VM_C_UN(log1p, t, C, /* |1+z|^2 - 1 = a (2 + a) + b^2 */ \
+        R u = x.re * (2 + x.re) + x.im * x.im; \
+        r.re = fabs##F(x.re) < 0.5 && fabs##F(x.im) < 0.5 ? log1p##F(u) / 2 : log##F(hypot##F(1 + x.re, x.im)); r.im = atan2##F(x.im, 1 + x.re)) \
+    VM_C_UN(logistic, t, C, C e, one; e.re = 1; e.im = 0; one = e; C m; m.re = -x.re; m.im = -x.im; \
+        m = fg_from_##t(cexp##F(fg_to_##t(m))); e.re += m.re; e.im = m.im; r = fg_div_##t(one, e)) \
+    VM_C_BIN(pow, t, C, \
+        if (y.re == 0 && y.im == 0) { r.re = 1; r.im = 0; } \
+        else if (x.re == 0 && x.im == 0) { r.re = y.re > 0 ? 0 : NAN; r.im = y.re > 0 ? 0 : NAN; } \
+        else r = fg_from_##t(cpow##F(fg_to_##t(x), fg_to_##t(y)))) \
+    VM_UN(abs, t, C, R, hypot##F(x.re, x.im)) VM_UN(real, t, C, R, x.re) VM_UN(imag, t, C, R, x.im) \
+    VM_BIN(eq, t, C, uint8_t, (x.re == y.re) & (x.im == y.im)) VM_BIN(ne, t, C, uint8_t, (x.re != y.re) | (x.im != y.im)) \
+    FG_SIG(select, t) { C *d = (C *)d_; const uint8_t *a = (const uint8_t *)a_; const C *b = (const C *)b_, *c = (const C *)c_; \
+        for (int64_t i = 0; i < n; i++) { C y = b[i], z = c[i], r; r.re = a[i] ? y.re : z.re; r.im = a[i] ? y.im : z.im; d[i] = r; } } \
+    FG_SIG(complex, rt) { C *d = (C *)d_; const R *a = (const R *)a_, *b = (const R *)b_; (void)c_; \
+        for (int64_t i = 0; i < n; i++) { C r; r.re = a[i]; r.im = b[i]; d[i] = r; } }
+
+VM_COMPLEX(c64, fg_c64, float, f, f32)
+VM_COMPLEX(c128, fg_c128, double, , f64)
+#endif

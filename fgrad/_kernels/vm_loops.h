@@ -1,0 +1,118 @@
+/* The VM's loops over real types: one static function per (opcode, type), each a plain loop the compiler vectorises.
+ * `omp simd` also tells it that an output that is exactly one of the operands carries no dependence. */
+#ifndef FG_VM_LOOPS_H
+#define FG_VM_LOOPS_H
+#include "scalar_math.h"
+#include "scalar_special.h"
+#include "vm_ops.h"
+
+#define FG_SIMD _Pragma("omp simd")
+#define FG_SIG(name, t) static void vm_##name##_##t(int64_t n, void *d_, const void *a_, const void *b_, const void *c_)
+
+#define VM_UN(name, t, T, R, expr) FG_SIG(name, t) { \
+    R *d = (R *)d_; const T *a = (const T *)a_; (void)b_; (void)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (R)(expr); } }
+#define VM_BIN(name, t, T, R, expr) FG_SIG(name, t) { \
+    R *d = (R *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (R)(expr); } }
+#define VM_TERN(name, t, T, expr) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
+#define VM_SELECT(t, T) FG_SIG(select, t) { \
+    T *d = (T *)d_; const uint8_t *a = (const uint8_t *)a_; const T *b = (const T *)b_, *c = (const T *)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i], z = c[i]; d[i] = a[i] ? y : z; } }
+/* scalar loops: libm calls or integer division inside */
+#define VM_UN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_; (void)b_; (void)c_; \
+    for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (T)(expr); } }
+#define VM_BIN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
+    for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (T)(expr); } }
+
+#define VM_COMPARE(t, T) \
+    VM_BIN(lt, t, T, uint8_t, x < y) VM_BIN(le, t, T, uint8_t, x <= y) VM_BIN(gt, t, T, uint8_t, x > y) VM_BIN(ge, t, T, uint8_t, x >= y)
+
+/* Integers.  What does not depend on the sign exists once, on the unsigned type U of W bits. */
+#define VM_INT_BITS(t, U, S, W, POP, CLZ) \
+    VM_BIN(add, t, U, U, x + y) VM_BIN(sub, t, U, U, x - y) VM_BIN(mul, t, U, U, (U)((uint64_t)x * y)) VM_UN(neg, t, U, U, 0 - x) \
+    VM_UN(square, t, U, U, (U)((uint64_t)x * x)) VM_TERN(fma, t, U, (U)((uint64_t)x * y + z)) \
+    VM_BIN(and, t, U, U, x & y) VM_BIN(or, t, U, U, x | y) VM_BIN(xor, t, U, U, x ^ y) VM_UN(not, t, U, U, ~x) \
+    VM_BIN(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
+    VM_BIN(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1)) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
+    VM_BIN(eq, t, U, uint8_t, x == y) VM_BIN(ne, t, U, uint8_t, x != y) VM_SELECT(t, U)
+#define VM_INT_ORDER(t, T) \
+    VM_COMPARE(t, T) VM_BIN(max, t, T, T, x > y ? x : y) VM_BIN(min, t, T, T, x < y ? x : y) \
+    VM_TERN(clamp, t, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)
+
+static inline uint64_t fg_ipow(uint64_t x, uint64_t y) {
+    uint64_t r = 1;
+    for (; y; y >>= 1, x *= x) if (y & 1) r *= x;
+    return r;
+}
+static inline int64_t fg_ipow_signed(int64_t x, int64_t y) {   /* truncated: x^-n is 0 unless |x| = 1 (XLA's rule for x = 0 too) */
+    if (y < 0) return x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0;
+    return (int64_t)fg_ipow((uint64_t)x, (uint64_t)y);
+}
+#define VM_SIGNED(t, T) VM_INT_ORDER(t, T) \
+    VM_BIN_SLOW(div, t, T, y == 0 ? (T)-1 : y == -1 ? (T)(0 - (uint64_t)x) : (T)(x / y)) \
+    VM_BIN_SLOW(rem, t, T, y == 0 ? x : y == -1 ? 0 : x % y) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
+    VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
+#define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
+    VM_BIN_SLOW(div, t, T, y == 0 ? (T)-1 : x / y) VM_BIN_SLOW(rem, t, T, y == 0 ? x : x % y) \
+    VM_BIN_SLOW(pow, t, T, fg_ipow(x, y)) VM_UN(abs, t, T, T, x) VM_UN(sign, t, T, T, x > 0)
+
+VM_INT_BITS(u8, uint8_t, int8_t, 8, __builtin_popcount(x), x ? __builtin_clz(x) - 24 : 8)
+VM_INT_BITS(u16, uint16_t, int16_t, 16, __builtin_popcount(x), x ? __builtin_clz(x) - 16 : 16)
+VM_INT_BITS(u32, uint32_t, int32_t, 32, __builtin_popcount(x), x ? __builtin_clz(x) : 32)
+VM_INT_BITS(u64, uint64_t, int64_t, 64, __builtin_popcountll(x), x ? __builtin_clzll(x) : 64)
+VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(i64, int64_t)
+VM_UNSIGNED(u8, uint8_t) VM_UNSIGNED(u16, uint16_t) VM_UNSIGNED(u32, uint32_t) VM_UNSIGNED(u64, uint64_t)
+
+/* bool: bytes that are 0 or 1; and, or, xor, eq, ne, select and the comparisons are those of u8 */
+VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
+
+/* Floats.  F is the libm suffix.  max and min: the first operand if it is NaN, else the comparison lets the second's NaN through. */
+#define FG_MAX(x, y) ((x > y || x != x) ? x : y)
+#define FG_MIN(x, y) ((x < y || x != x) ? x : y)
+#define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
+#define VM_FLOAT(t, T, U, F) \
+    VM_BIN(add, t, T, T, x + y) VM_BIN(sub, t, T, T, x - y) VM_BIN(mul, t, T, T, x * y) VM_BIN(div, t, T, T, x / y) \
+    VM_BIN_SLOW(rem, t, T, fmod##F(x, y)) VM_BIN(pow, t, T, T, fg_pow_##t(x, y)) VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
+    VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
+    VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
+    VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
+    VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
+    VM_MATH1(exp, t, T) VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
+    VM_MATH1(cbrt, t, T) VM_MATH1(sin, t, T) VM_MATH1(cos, t, T) VM_MATH1(tan, t, T) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
+    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) VM_MATH1(asinh, t, T) VM_MATH1(acosh, t, T) \
+    VM_MATH1(atanh, t, T) VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) VM_MATH1(erfc, t, T) \
+    VM_UN_SLOW(erf_inv, t, T, fg_erf_inv_##t(x)) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
+    VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
+    VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
+    VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, x * y + z) VM_FLOAT_CLAMP(t, T)
+#define VM_FLOAT_CLAMP(t, T) FG_SIG(clamp, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T lo = a[i], x = b[i], hi = c[i]; T m = FG_MAX(x, lo); d[i] = FG_MIN(m, hi); } }
+
+/* half away from zero for x >= 0: trunc(x), one more if the exact remainder is at least a half */
+static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
+static inline double fg_round_away_f64(double x) { double w = trunc(x); return x - w >= 0.5 ? w + 1 : w; }
+
+VM_FLOAT(f32, float, uint32_t, f)
+VM_FLOAT(f64, double, uint64_t, )
+
+/* float32 <-> 16-bit floats, branch-free */
+#if defined(__F16C__) || defined(__aarch64__)
+static inline float fg_h2f(uint16_t h) { _Float16 v; memcpy(&v, &h, 2); return (float)v; }
+static inline uint16_t fg_f2h(float f) { _Float16 v = (_Float16)f; uint16_t h; memcpy(&h, &v, 2); return h; }
+#else
+#define fg_h2f fg_f16_to_f32
+#define fg_f2h fg_f32_to_f16
+#endif
+static void vm_load_f16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_h2f(a[i]); }
+static void vm_load_bf16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_bf16_to_f32(a[i]); }
+static void vm_store_f16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f2h(a[i]); }
+static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f32_to_bf16(a[i]); }
+VM_UN(round_f16, f32, float, float, fg_h2f(fg_f2h(x)))
+VM_UN(round_bf16, f32, float, float, fg_bf16_to_f32(fg_f32_to_bf16(x)))
+#endif

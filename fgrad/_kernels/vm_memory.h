@@ -1,0 +1,73 @@
+/* Moving tiles between strided memory and contiguous buffers. */
+#ifndef FG_VM_MEMORY_H
+#define FG_VM_MEMORY_H
+#include "fg.h"
+
+typedef struct { uint64_t lo, hi; } fg_u128;
+
+#define FG_BY_SIZE(size, MACRO) switch (size) { \
+    case 1: MACRO(uint8_t) break; case 2: MACRO(uint16_t) break; case 4: MACRO(uint32_t) break; \
+    case 8: MACRO(uint64_t) break; default: MACRO(fg_u128) break; }
+
+static void fg_vm_fill(char *dst, const void *value, int size, int64_t n) {
+    #define M(T) { T v; memcpy(&v, value, sizeof(T)); T *d = (T *)dst; for (int64_t i = 0; i < n; i++) d[i] = v; }
+    FG_BY_SIZE(size, M)
+    #undef M
+}
+
+/* rows x cols elements from src with strides (rs, cs) into contiguous dst */
+static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+    if (cs == 1 && cols * size >= 256) {
+        for (int64_t r = 0; r < rows; r++) memcpy(dst + r * cols * size, src + r * rs * size, cols * size);
+        return;
+    }
+    #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
+        if (cs == 1) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j]; \
+        else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { T v = s[0]; for (int64_t j = 0; j < cols; j++) d[j] = v; } \
+        else for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j * cs]; }
+    FG_BY_SIZE(size, M)
+    #undef M
+}
+static void fg_vm_scatter2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+    #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
+        if (cs == 1) for (int64_t r = 0; r < rows; r++, d += rs, s += cols) memcpy(d, s, cols * sizeof(T)); \
+        else for (int64_t r = 0; r < rows; r++, d += rs, s += cols) for (int64_t j = 0; j < cols; j++) d[j * cs] = s[j]; }
+    FG_BY_SIZE(size, M)
+    #undef M
+}
+
+/* Row-major coordinates of flat index `start`. */
+static void fg_vm_coords(int ndim, const int64_t *shape, int64_t start, int64_t *coord) {
+    for (int d = ndim - 1; d > 0; d--) { coord[d] = start % shape[d]; start /= shape[d]; }
+    if (ndim > 0) coord[0] = start;
+}
+static inline int64_t fg_vm_offset(int ndim, const int64_t *coord, const int64_t *strides) {
+    int64_t off = 0;
+    for (int d = 0; d < ndim; d++) off += coord[d] * strides[d];
+    return off;
+}
+
+/* `len` elements of the row-major walk over `shape` from `coord`, between strided memory and a contiguous buffer: a
+ * partial row, whole rows in runs along the last but one axis, a partial row.  store = 0 gathers, 1 scatters. */
+static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
+                       const int64_t *coord, int64_t len, int store) {
+    int64_t c[FG_MAXDIM + 1], last = ndim - 1;
+    if (ndim == 0) { memcpy(store ? mem : buf, store ? buf : mem, size); return; }
+    memcpy(c, coord, ndim * sizeof(int64_t));
+    int64_t cols = shape[last], cs = strides[last], rs = ndim > 1 ? strides[last - 1] : 0;
+    while (len > 0) {
+        char *at = mem + fg_vm_offset(ndim, c, strides) * size;
+        int64_t rows = 1, width = cols - c[last];
+        if (c[last] != 0 || len < cols) { if (width > len) width = len; }
+        else if (ndim > 1) { rows = len / cols; if (rows > shape[last - 1] - c[last - 1]) rows = shape[last - 1] - c[last - 1]; }
+        if (store) fg_vm_scatter2(at, buf, size, rows, width, rs, cs);
+        else fg_vm_gather2(buf, at, size, rows, width, rs, cs);
+        buf += rows * width * size; len -= rows * width;
+        if (rows == 1 && c[last] + width < cols) { c[last] += width; continue; }
+        c[last] = 0;
+        if (ndim == 1) continue;
+        c[last - 1] += rows;
+        for (int64_t d = last - 1; d > 0 && c[d] == shape[d]; d--) { c[d] = 0; c[d - 1]++; }
+    }
+}
+#endif

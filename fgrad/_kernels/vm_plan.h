@@ -1,0 +1,255 @@
+/* The plan that `check` hangs on an instruction, and the work of one tile.
+ *
+ * The iteration space is walked in a row-major order of possibly permuted and merged axes, as
+ *     [outer kept axes] x [reduced axes] x [inner kept axes]   =   n_outer x n_red x n_inner
+ * and a tile is a flat range of that walk. */
+#ifndef FG_VM_PLAN_H
+#define FG_VM_PLAN_H
+#include "vm_memory.h"
+#include "vm_reduce.h"
+
+enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_GENERAL };     /* operand is contiguous; the same in every tile; anything else */
+enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
+
+typedef struct {
+    int access, dtype, type, size;      /* memory dtype, register type, memory itemsize */
+    int last_use;                       /* time of the last read: op number, n_ops for a reduction, n_ops + 1 + k for output k */
+    int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
+    int64_t strides[FG_MAXDIM];         /* in walk order */
+} FgVmInput;
+
+typedef struct { int reg, type; int64_t buf; char bits[16]; } FgVmConst;
+typedef struct { FgVmFn fn; int dst, a, b, c; int64_t buf; } FgVmOp;   /* buf < 0: -1 - k, written straight to output k */
+
+typedef struct {
+    int reg, reduce, dtype, type, size, access;
+    int direct;                         /* the op that sets reg writes to the output itself */
+    int write_time;
+    int64_t count;                      /* elements of a reduced result */
+    int64_t buf, buf2;                  /* accumulators (columns), or results on their way to a 16-bit output */
+    int64_t part;                       /* offset of its partial results */
+    FgVmFn fn; FgVmSeg seg;
+    char identity[16];
+    int64_t strides[FG_MAXDIM];
+} FgVmOutput;
+
+typedef struct {
+    int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
+    int64_t n, n_outer, n_red, n_inner;
+    int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
+    int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
+    int64_t units, grain;
+    int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
+    int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
+    int64_t work_bytes;                 /* per thread */
+    int64_t shape[FG_MAXDIM];
+    FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out;
+} FgVmPlan;
+
+/* One thread's view of a run. */
+typedef struct {
+    const FgVmPlan *p;
+    const FgInst *inst;
+    FgTensor *slots;
+    char **ptr;                         /* register -> its values for the current tile */
+    char *work;
+    const char *copied;                 /* input -> 1: must be copied, since an output that aliases it is written before its last use */
+} FgVmThread;
+
+#define FG_MEM(t, i) ((t)->slots[(t)->inst->args[i]].data)
+
+/* float32 register <- raw values of a 16-bit float */
+static void fg_vm_widen(int dtype, int64_t n, char *dst, const char *src) {
+    if (dtype == FG_F16) vm_load_f16(n, (float *)dst, (const uint16_t *)src);
+    else vm_load_bf16(n, (float *)dst, (const uint16_t *)src);
+}
+static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
+    if (dtype == FG_F16) vm_store_f16(n, (uint16_t *)dst, (const float *)src);
+    else vm_store_bf16(n, (uint16_t *)dst, (const float *)src);
+}
+
+/* Input i for flat range [start, start + len): a pointer into memory where that is possible, else a copy. */
+static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t start, int64_t len) {
+    const FgVmPlan *p = t->p;
+    const FgVmInput *in = &p->in[i];
+    char *mem = FG_MEM(t, i), *dst = t->work + in->buf;
+    int last = p->ndim - 1, widen = in->dtype != in->type;
+    const char *src = 0;
+    if (in->access == FG_ACC_FULL) src = mem + start * in->size;
+    else if (in->strides[last] == 1 && coord[last] + len <= p->shape[last]) src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
+    if (!src) {
+        char *raw = widen ? t->work + p->raw_buf : dst;
+        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, coord, len, 0);
+        if (widen) fg_vm_widen(in->dtype, len, dst, raw);
+    } else if (widen) fg_vm_widen(in->dtype, len, dst, src);
+    else if (t->copied[i]) memcpy(dst, src, len * in->size);
+    else { t->ptr[i] = (char *)src; return; }
+    t->ptr[i] = dst;
+}
+
+/* Once per thread: constants, inputs that are the same in every tile, and the registers' buffers. */
+static void fg_vm_prepare(FgVmThread *t) {
+    const FgVmPlan *p = t->p;
+    int64_t zero[FG_MAXDIM] = {0}, width = p->n < p->step * p->tile_rows ? p->n : p->step * p->tile_rows;
+    for (int k = 0; k < p->n_const; k++) {
+        const FgVmConst *c = &p->consts[k];
+        t->ptr[c->reg] = t->work + c->buf;
+        fg_vm_fill(t->ptr[c->reg], c->bits, (int)fg_itemsize(c->type), width);
+    }
+    for (int i = 0; i < p->n_in; i++) if (p->in[i].access == FG_ACC_CACHED) {
+        const FgVmInput *in = &p->in[i];
+        char *mem = FG_MEM(t, i), *dst = t->work + in->buf, *raw = in->dtype != in->type ? t->work + p->raw_buf : dst;
+        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, zero, width, 0);
+        if (in->dtype != in->type) fg_vm_widen(in->dtype, width, dst, raw);
+        t->ptr[i] = dst;
+    }
+    for (int k = 0; k < p->n_ops; k++) if (p->ops[k].buf >= 0) t->ptr[p->ops[k].dst] = t->work + p->ops[k].buf;
+}
+
+/* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls
+ * fg_vm_store afterwards. */
+static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
+    const FgVmPlan *p = t->p;
+    if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
+    for (int i = 0; i < p->n_in; i++) if (p->in[i].access != FG_ACC_CACHED) fg_vm_fetch(t, i, coord, start, len);
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        if (op->buf < 0) { int o = (int)(-1 - op->buf); t->ptr[op->dst] = FG_MEM(t, p->n_in + o) + start * p->out[o].size; }
+        op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
+    }
+}
+static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
+    const FgVmPlan *p = t->p;
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        if (out->reduce || out->direct) continue;
+        char *mem = FG_MEM(t, p->n_in + o), *src = t->ptr[out->reg];
+        int narrow = out->dtype != out->type;
+        if (out->access == FG_ACC_FULL) {
+            char *dst = mem + start * out->size;
+            if (narrow) fg_vm_narrow(out->dtype, len, dst, src);
+            else if (dst != src) memcpy(dst, src, len * out->size);
+            continue;
+        }
+        if (narrow) { fg_vm_narrow(out->dtype, len, t->work + p->raw_buf, src); src = t->work + p->raw_buf; }
+        fg_vm_walk(src, mem, out->size, p->ndim, p->shape, out->strides, coord, len, 1);
+    }
+}
+
+/* Put `n` finished values of a reduced output at index `at` of its memory. */
+static void fg_vm_put(FgVmThread *t, int o, int64_t at, int64_t n, const char *src) {
+    const FgVmOutput *out = &t->p->out[o];
+    char *dst = FG_MEM(t, t->p->n_in + o) + at * out->size;
+    if (out->dtype != out->type) fg_vm_narrow(out->dtype, n, dst, src);
+    else if (dst != src) memcpy(dst, src, n * out->size);
+}
+
+/* rows x width values -> width values in place, halving: the last half of the rows is folded onto the first. */
+static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_t size) {
+    while (rows > 1) {
+        int64_t h = rows / 2;
+        char *hi = acc + (rows - h) * width * size;
+        fn(h * width, acc, acc, hi, hi);
+        rows -= h;
+    }
+}
+
+/* Flat, segment and wide modes: units [begin, end). */
+static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
+    const FgVmPlan *p = t->p;
+    int64_t coord[FG_MAXDIM + 1] = {0}, row = begin / p->chunks, c = begin % p->chunks;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t start = row * p->row + c * p->step, left = p->row - c * p->step, len = left < p->step ? left : p->step;
+        fg_vm_compute(t, coord, start, len);
+        if (p->n_reduced) {
+            for (int o = 0; o < p->n_out; o++) {
+                const FgVmOutput *out = &p->out[o];
+                if (!out->reduce) continue;
+                int64_t size = fg_itemsize(out->type);
+                const char *src = t->ptr[out->reg];
+                if (p->mode == FG_MODE_WIDE) {
+                    out->seg(partials + out->part + u * size, src, 1, len, 1);
+                } else {
+                    int64_t per = p->n_red * p->n_inner, rows = len / per, at = start / per * p->n_inner;
+                    char *dst = out->dtype != out->type ? t->work + out->buf : FG_MEM(t, p->n_in + o) + at * out->size;
+                    out->seg(dst, src, rows, p->n_red, p->n_inner);
+                    fg_vm_put(t, o, at, rows * p->n_inner, dst);
+                }
+            }
+        }
+        fg_vm_store(t, coord, start, len);
+        if (++c == p->chunks) { c = 0; row++; }
+    }
+}
+
+/* After the wide mode: the chunks of each row. */
+static void fg_vm_finish_wide(FgVmThread *t, char *partials) {
+    const FgVmPlan *p = t->p;
+    for (int o = 0; o < p->n_out; o++) if (p->out[o].reduce) {
+        const FgVmOutput *out = &p->out[o];
+        char *part = partials + out->part;
+        out->seg(part, part, p->n_outer, p->chunks, 1);    /* in place: row r is read before slot r <= r * chunks is written */
+        fg_vm_put(t, o, 0, p->n_outer, part);
+    }
+}
+
+#define FG_FLUSH 64    /* tiles between two flushes of the first accumulator into the second: keeps float32 sums accurate */
+
+/* acc op= src over `len` values, or acc = src where nothing is accumulated yet */
+static inline void fg_vm_accumulate(const FgVmOutput *out, char *acc, const char *src, int64_t len, int empty) {
+    if (empty) memcpy(acc, src, len * fg_itemsize(out->type));
+    else out->fn(len, acc, acc, src, src);
+}
+
+/* Columns mode: unit = (outer, block of reduced rows, chunk of columns).  A whole tile is added to a tile-sized accumulator;
+ * the tile's rows are folded into one at the end. */
+static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
+    const FgVmPlan *p = t->p;
+    int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
+        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
+        int64_t width = p->n_inner - col < p->step ? p->n_inner - col : p->step;
+        int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
+        for (int64_t k = 0; s + k < s_end; k++) {
+            int64_t m = (s + k) * p->tile_rows, rows = p->n_red - m < p->tile_rows ? p->n_red - m : p->tile_rows;
+            int64_t start = (outer * p->n_red + m) * p->n_inner + col, len = rows * width;
+            int flush = k > 0 && k % FG_FLUSH == 0;
+            fg_vm_compute(t, coord, start, len);
+            for (int o = 0; o < p->n_out; o++) {
+                const FgVmOutput *out = &p->out[o];
+                if (!out->reduce) continue;
+                char *acc = t->work + out->buf;
+                if (flush) fg_vm_accumulate(out, t->work + out->buf2, acc, filled * width, filled2 == 0);
+                fg_vm_accumulate(out, acc, t->ptr[out->reg], len, filled == 0 || flush);
+            }
+            if (flush) { filled2 = filled; filled = 0; }
+            if (filled == 0) filled = rows;
+            fg_vm_store(t, coord, start, len);
+        }
+        for (int o = 0; o < p->n_out; o++) {
+            const FgVmOutput *out = &p->out[o];
+            if (!out->reduce) continue;
+            int64_t size = fg_itemsize(out->type);
+            char *acc = t->work + out->buf, *acc2 = t->work + out->buf2;
+            fg_vm_fold(out->fn, acc, filled, width, size);
+            fg_vm_fold(out->fn, acc2, filled2, width, size);
+            if (filled2) out->fn(width, acc, acc2, acc, acc);
+            if (p->blocks == 1) fg_vm_put(t, o, outer * p->n_inner + col, width, acc);
+            else memcpy(partials + out->part + ((outer * p->blocks + b) * p->n_inner + col) * size, acc, width * size);
+        }
+    }
+}
+static void fg_vm_finish_columns(FgVmThread *t, char *partials) {
+    const FgVmPlan *p = t->p;
+    for (int o = 0; o < p->n_out; o++) if (p->out[o].reduce) {
+        const FgVmOutput *out = &p->out[o];
+        int64_t size = fg_itemsize(out->type), group = p->blocks * p->n_inner * size;
+        for (int64_t k = 0; k < p->n_outer; k++) {
+            char *part = partials + out->part + k * group;
+            fg_vm_fold(out->fn, part, p->blocks, p->n_inner, size);
+            fg_vm_put(t, o, k * p->n_inner, p->n_inner, part);
+        }
+    }
+}
+#endif

@@ -1,0 +1,70 @@
+/* Segmented reductions: d[r, j] = reduction over k of s[r, k, j]. */
+#ifndef FG_VM_REDUCE_H
+#define FG_VM_REDUCE_H
+#include "vm_table.h"
+
+/* A row is reduced in LANES independent partial results, long rows by halves, so that a float32 sum's error grows like
+ * log(k) and the loop is limited by loads, not by the latency of an addition. */
+#define FG_LANES(T) (sizeof(T) >= 64 / 2 ? 1 : 128 / sizeof(T))
+#define VM_SEG(name, t, T, OP) \
+    static T seg_row_##name##_##t(const T *s, int64_t k) { \
+        enum { L = FG_LANES(T) }; \
+        T acc[L]; int64_t i; \
+        if (k > 2048) { int64_t h = k / 2; T x = seg_row_##name##_##t(s, h), y = seg_row_##name##_##t(s + h, k - h); return (T)OP(x, y); } \
+        if (k < L) { T x = s[0]; for (i = 1; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } return x; } \
+        for (int j = 0; j < L; j++) acc[j] = s[j]; \
+        for (i = L; i + L <= k; i += L) for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+        for (int j = 0; i + j < k; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+        for (int h = L / 2; h >= 1; h /= 2) for (int j = 0; j < h; j++) { T x = acc[j], y = acc[j + h]; acc[j] = (T)OP(x, y); } \
+        return acc[0]; \
+    } \
+    static void vm_seg_##name##_##t(void *d_, const void *s_, int64_t rows, int64_t k, int64_t width) { \
+        T *d = (T *)d_; const T *s = (const T *)s_; \
+        if (width == 1) { for (int64_t r = 0; r < rows; r++) d[r] = seg_row_##name##_##t(s + r * k, k); return; } \
+        for (int64_t r = 0; r < rows; r++, d += width) { \
+            memcpy(d, s, width * sizeof(T)); s += width; \
+            for (int64_t i = 1; i < k; i++, s += width) FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = s[j]; d[j] = (T)OP(x, y); } \
+        } \
+    }
+#define FG_ADD(x, y) (x + y)
+#define FG_MUL(x, y) (x * y)
+#define FG_IMUL(x, y) ((uint64_t)x * y)
+#define FG_IMAX(x, y) (x > y ? x : y)
+#define FG_IMIN(x, y) (x < y ? x : y)
+#define VM_SEG_BITS(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_IMUL)
+#define VM_SEG_ORDER(t, T) VM_SEG(max, t, T, FG_IMAX) VM_SEG(min, t, T, FG_IMIN)
+#define VM_SEG_FLOAT(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_MUL) VM_SEG(max, t, T, FG_MAX) VM_SEG(min, t, T, FG_MIN)
+VM_SEG_BITS(u8, uint8_t) VM_SEG_BITS(u16, uint16_t) VM_SEG_BITS(u32, uint32_t) VM_SEG_BITS(u64, uint64_t)
+VM_SEG_ORDER(u8, uint8_t) VM_SEG_ORDER(u16, uint16_t) VM_SEG_ORDER(u32, uint32_t) VM_SEG_ORDER(u64, uint64_t)
+VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) VM_SEG_ORDER(i64, int64_t)
+VM_SEG_FLOAT(f32, float) VM_SEG_FLOAT(f64, double)
+VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
+VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
+
+static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
+    [FG_RED_SUM] = {ROW_BITS(seg_sum), ROW_F(seg_sum), ROW_C(seg_sum)},
+    [FG_RED_PROD] = {ROW_BITS(seg_prod), ROW_F(seg_prod), ROW_C(seg_prod)},
+    [FG_RED_MAX] = {[FG_BOOL] = vm_seg_max_u8, ROW_I(seg_max), ROW_F(seg_max)},
+    [FG_RED_MIN] = {[FG_BOOL] = vm_seg_min_u8, ROW_I(seg_min), ROW_F(seg_min)},
+};
+
+/* The identity of a reduction, as raw bits of the type. */
+static void fg_vm_identity(int reduce, int t, void *out) {
+    memset(out, 0, 16);
+    int64_t w = fg_itemsize(t);
+    int is_signed = t >= FG_I8 && t <= FG_I64, is_unsigned = t >= FG_U8 && t <= FG_U64;
+    if (reduce == FG_RED_PROD) {
+        float f = 1; double d = 1; int64_t one = 1;
+        memcpy(out, t == FG_F32 || t == FG_C64 ? (void *)&f : t == FG_F64 || t == FG_C128 ? (void *)&d : (void *)&one, t == FG_F32 || t == FG_C64 ? 4 : 8);
+    } else if (reduce == FG_RED_MAX || reduce == FG_RED_MIN) {
+        int max = reduce == FG_RED_MAX;
+        float f = max ? -INFINITY : INFINITY; double d = f;
+        int64_t lowest = -((int64_t)1 << (8 * w - 1 < 63 ? 8 * w - 1 : 63)), v;
+        if (w == 8) lowest = INT64_MIN;
+        if (t == FG_F32) { memcpy(out, &f, 4); return; }
+        if (t == FG_F64) { memcpy(out, &d, 8); return; }
+        v = is_signed ? (max ? lowest : ~lowest) : is_unsigned ? (max ? 0 : -1) : (max ? 0 : 1);
+        memcpy(out, &v, w);
+    }
+}
+#endif

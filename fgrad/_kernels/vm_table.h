@@ -1,0 +1,47 @@
+/* Which function runs an opcode on a type; NULL where the opcode does not accept the type. */
+#ifndef FG_VM_TABLE_H
+#define FG_VM_TABLE_H
+#include "vm_cast.h"
+
+#define ROW_F(op) [FG_F32] = vm_##op##_f32, [FG_F64] = vm_##op##_f64
+#define ROW_C(op) [FG_C64] = vm_##op##_c64, [FG_C128] = vm_##op##_c128
+#define ROW_I(op) [FG_I8] = vm_##op##_i8, [FG_I16] = vm_##op##_i16, [FG_I32] = vm_##op##_i32, [FG_I64] = vm_##op##_i64, \
+    [FG_U8] = vm_##op##_u8, [FG_U16] = vm_##op##_u16, [FG_U32] = vm_##op##_u32, [FG_U64] = vm_##op##_u64
+#define ROW_BITS(op) [FG_I8] = vm_##op##_u8, [FG_I16] = vm_##op##_u16, [FG_I32] = vm_##op##_u32, [FG_I64] = vm_##op##_u64, \
+    [FG_U8] = vm_##op##_u8, [FG_U16] = vm_##op##_u16, [FG_U32] = vm_##op##_u32, [FG_U64] = vm_##op##_u64
+#define F(op) [FG_OP_##op] = {ROW_F(op)}
+#define FC(op) [FG_OP_##op] = {ROW_F(op), ROW_C(op)}
+#define ARITH(op) [FG_OP_##op] = {ROW_BITS(op), ROW_F(op), ROW_C(op)}
+#define NUMERIC(op) [FG_OP_##op] = {ROW_I(op), ROW_F(op), ROW_C(op)}
+#define REALS(op) [FG_OP_##op] = {[FG_BOOL] = vm_##op##_u8, ROW_I(op), ROW_F(op)}
+#define BITS(op) [FG_OP_##op] = {[FG_BOOL] = vm_##op##_u8, ROW_BITS(op)}
+#define INTS(op) [FG_OP_##op] = {ROW_BITS(op)}
+#define ANY(op) [FG_OP_##op] = {[FG_BOOL] = vm_##op##_u8, ROW_BITS(op), ROW_F(op), ROW_C(op)}
+
+static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
+    ARITH(add), ARITH(sub), ARITH(mul), NUMERIC(div), [FG_OP_rem] = {ROW_I(rem), ROW_F(rem)}, NUMERIC(pow),
+    ARITH(neg), NUMERIC(abs), NUMERIC(sign), F(floor), F(ceil), F(round_away), F(round_even), F(trunc),
+    FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
+    FC(sin), FC(cos), FC(tan), F(asin), F(acos), F(atan), F(atan2), FC(sinh), FC(cosh), FC(tanh), F(asinh), F(acosh), F(atanh),
+    FC(logistic), F(erf), F(erfc), F(erf_inv), F(lgamma), F(digamma), REALS(max), REALS(min), BITS(and), BITS(or), BITS(xor),
+    [FG_OP_not] = {[FG_BOOL] = vm_not_bool, ROW_BITS(not)}, INTS(shl), INTS(shr_logical), INTS(shr_arith), INTS(popcount), INTS(clz),
+    ANY(eq), ANY(ne), REALS(lt), REALS(le), REALS(gt), REALS(ge), ANY(select), [FG_OP_clamp] = {ROW_I(clamp), ROW_F(clamp)},
+    F(is_finite), F(nextafter), [FG_OP_real] = {ROW_C(real)}, [FG_OP_imag] = {ROW_C(imag)}, F(complex), [FG_OP_conj] = {ROW_C(conj)},
+    [FG_OP_round_f16] = {[FG_F32] = vm_round_f16_f32}, [FG_OP_round_bf16] = {[FG_F32] = vm_round_bf16_f32}, [FG_OP_fma] = {ROW_BITS(fma), ROW_F(fma)},
+};
+#undef F
+#undef FC
+#undef ANY
+
+/* casts are supported to every compute type; fg_vm_cast gives the function */
+static inline int fg_vm_supports(int op, int t) {
+    if (op < 0 || op >= FG_OP_COUNT || t < 0 || t >= FG_NDTYPES) return 0;
+    return op == FG_OP_cast ? fg_vm_cast[FG_F32][t] != 0 : fg_vm_table[op][t] != 0;
+}
+
+/* bool sums and products have no meaning here (cast first); complex numbers have no order */
+static inline FgVmFn fg_vm_reducer(int reduce, int t) {
+    static const int ops[FG_RED_COUNT] = {-1, FG_OP_add, FG_OP_mul, FG_OP_max, FG_OP_min};
+    return reduce <= 0 || reduce >= FG_RED_COUNT ? 0 : fg_vm_table[ops[reduce]][t];
+}
+#endif
