@@ -4,9 +4,11 @@
 #include "fg.h"
 
 #define FG_MB 8          /* rows of A in a block */
-#define FG_NB 512        /* columns of B in a block */
+#define FG_NB 512        /* columns of B in a block of FG_MB rows; a single row takes up to four times as many */
+#define FG_BLOCK_SIZE (FG_MB * FG_NB)
 #define FG_SLAB 4        /* rows of a 16-bit B converted at a time */
-#define FG_KSLAB 1024    /* elements of a 16-bit row converted at a time */
+#define FG_KSLAB 2048    /* elements of a 16-bit row converted at a time: at least the longest block */
+#define FG_XMAX 4096     /* elements of x that stay in the first cache */
 
 /* The product one instruction computes: out[b, m, n] (+)= sum_k a[b, m, k] * b[b, k, n].  Strides in elements. */
 typedef struct {
@@ -38,28 +40,29 @@ static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *re
     else for (int64_t i = 0; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
 }
 
-/* y[m, 0:nb] += x[m, 0:nk] @ b[0:nk, 0:nb], rows of y FG_NB apart. */
+/* y[m, 0:nb] += x[m, 0:nk] @ b[0:nk, 0:nb], rows of y ldy apart. */
 #define FG_AXPY(T, NAME) \
-static void NAME##_axpy(int64_t M, int64_t nk, int64_t nb, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, T *restrict y) { \
+static void NAME##_axpy(int64_t M, int64_t nk, int64_t nb, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, \
+                        T *restrict y, int64_t ldy) { \
     int64_t k = 0; \
     for (; k + 4 <= nk; k += 4) { \
         const T *r0 = b + k * ldb, *r1 = r0 + ldb, *r2 = r1 + ldb, *r3 = r2 + ldb; \
         for (int64_t m = 0; m < M; m++) { \
-            const T *xm = x + m * ldx + k; T x0 = xm[0], x1 = xm[1], x2 = xm[2], x3 = xm[3], *restrict ym = y + m * FG_NB; \
+            const T *xm = x + m * ldx + k; T x0 = xm[0], x1 = xm[1], x2 = xm[2], x3 = xm[3], *restrict ym = y + m * ldy; \
             for (int64_t j = 0; j < nb; j++) ym[j] = (T)(ym[j] + (T)(x0 * r0[j]) + (T)(x1 * r1[j]) + (T)(x2 * r2[j]) + (T)(x3 * r3[j])); \
         } \
     } \
     for (; k < nk; k++) for (int64_t m = 0; m < M; m++) { \
-        const T *r0 = b + k * ldb; T x0 = x[m * ldx + k], *restrict ym = y + m * FG_NB; \
+        const T *r0 = b + k * ldb; T x0 = x[m * ldx + k], *restrict ym = y + m * ldy; \
         for (int64_t j = 0; j < nb; j++) ym[j] = (T)(ym[j] + (T)(x0 * r0[j])); \
     } \
 }
 
 /* Store a block: `mode` 0 sets, 1 adds. */
 #define FG_STORE(T, NAME) \
-static void NAME##_store(const T *restrict y, int64_t M, int64_t nb, T *out, int64_t sm, int64_t sn, int mode) { \
+static void NAME##_store(const T *restrict y, int64_t ldy, int64_t M, int64_t nb, T *out, int64_t sm, int64_t sn, int mode) { \
     for (int64_t m = 0; m < M; m++) { \
-        const T *ym = y + m * FG_NB; T *o = out + m * sm; \
+        const T *ym = y + m * ldy; T *o = out + m * sm; \
         if (sn == 1 && mode) for (int64_t j = 0; j < nb; j++) o[j] = (T)(o[j] + ym[j]); \
         else if (sn == 1) memcpy(o, ym, (size_t)nb * sizeof(T)); \
         else if (mode) for (int64_t j = 0; j < nb; j++) o[j * sn] = (T)(o[j * sn] + ym[j]); \
@@ -87,13 +90,14 @@ typedef T NAME##_vec __attribute__((vector_size(FG_VBYTES), aligned(sizeof(T)), 
 static inline T NAME##_sum(NAME##_vec v) { \
     T s = 0; for (int i = 0; i < (int)(FG_VBYTES / sizeof(T)); i++) s += v[i]; return s; \
 } \
-static void NAME##_dots(int64_t M, int64_t nk, int64_t nj, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, T *restrict y) { \
+static void NAME##_dots(int64_t M, int64_t nk, int64_t nj, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, \
+                        T *restrict y, int64_t ldy) { \
     const int64_t V = FG_VBYTES / sizeof(T); \
     int64_t j = 0; \
     for (; j + 4 <= nj; j += 4) { \
         const T *b0 = b + j * ldb, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb; \
         for (int64_t m = 0; m < M; m++) { \
-            const T *xm = x + m * ldx; T *ym = y + m * FG_NB + j; \
+            const T *xm = x + m * ldx; T *ym = y + m * ldy + j; \
             T s0 = 0, s1 = 0, s2 = 0, s3 = 0; int64_t k = 0; \
             if (nk >= V) { \
                 NAME##_vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}; \
@@ -121,7 +125,7 @@ static void NAME##_dots(int64_t M, int64_t nk, int64_t nj, const T *restrict x, 
             s = NAME##_sum((a0 + a1) + (a2 + a3)); \
         } \
         for (; k < nk; k++) s += xm[k] * bj[k]; \
-        y[m * FG_NB + j] += s; \
+        y[m * ldy + j] += s; \
     } \
 }
 FG_DOTROWS(float, f32)
@@ -129,59 +133,64 @@ FG_DOTROWS(double, f64)
 
 /* One block of a streamed product, B read once where it lies: `b` points at B[k0, n0], rows ldb apart (ldb = stride of k
  * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is converted slab by slab, 16-bit out at the end. */
-static void fg_store_f32(const float *y, int64_t M, int64_t nb, char *out, int64_t sm, int64_t sn, int mode, int odt) {
-    if (odt == FG_F32) { f32_store(y, M, nb, (float *)out, sm, sn, mode); return; }
+static void fg_store_f32(const float *y, int64_t ldy, int64_t M, int64_t nb, char *out, int64_t sm, int64_t sn, int mode, int odt) {
+    if (odt == FG_F32) { f32_store(y, ldy, M, nb, (float *)out, sm, sn, mode); return; }
     uint16_t *o = (uint16_t *)out;
     for (int64_t m = 0; m < M; m++) for (int64_t j = 0; j < nb; j++) {
-        uint16_t *p = o + m * sm + j * sn; float v = y[m * FG_NB + j];
+        uint16_t *p = o + m * sm + j * sn; float v = y[m * ldy + j];
         if (odt == FG_F16) *p = fg_f32_to_f16(mode ? v + fg_f16_to_f32(*p) : v);
         else *p = fg_f32_to_bf16(mode ? v + fg_bf16_to_f32(*p) : v);
     }
 }
 
 #define FG_BLOCK(T, NAME) \
-static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, T *out, int64_t sm, int64_t sn, int mode) { \
-    T y[FG_MB * FG_NB]; \
-    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(T)); \
-    NAME##_axpy(M, nk, nb, x, ldx, b, ldb, y); \
-    NAME##_store(y, M, nb, out, sm, sn, mode); \
+static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, \
+                         T *out, int64_t sm, int64_t sn, int mode) { \
+    T y[FG_BLOCK_SIZE]; int64_t ldy = nb; \
+    memset(y, 0, (size_t)(M * nb) * sizeof(T)); \
+    NAME##_axpy(M, nk, nb, x, ldx, b, ldb, y, ldy); \
+    NAME##_store(y, ldy, M, nb, out, sm, sn, mode); \
 }
 FG_BLOCK(uint8_t, u8) FG_BLOCK(uint16_t, u16) FG_BLOCK(uint32_t, u32) FG_BLOCK(uint64_t, u64)
 
 static void f64_block(int dots, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb,
                       double *out, int64_t sm, int64_t sn, int mode) {
-    double y[FG_MB * FG_NB];
-    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(double));
-    if (dots) f64_dots(M, nk, nb, x, ldx, b, ldb, y); else f64_axpy(M, nk, nb, x, ldx, b, ldb, y);
-    f64_store(y, M, nb, out, sm, sn, mode);
+    double y[FG_BLOCK_SIZE]; int64_t ldy = nb;
+    memset(y, 0, (size_t)(M * nb) * sizeof(double));
+    int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
+    if (dots) for (int64_t k = 0; k < nk; k += step) f64_dots(M, nk - k < step ? nk - k : step, nb, x + k, ldx, b + k, ldb, y, ldy);
+    else f64_axpy(M, nk, nb, x, ldx, b, ldb, y, ldy);
+    f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
-static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx, const char *b, int64_t ldb,
-                      char *out, int64_t sm, int64_t sn, int mode) {
-    float y[FG_MB * FG_NB], buf[FG_SLAB * FG_KSLAB];
+static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
+                      const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
+    float y[FG_BLOCK_SIZE], buf[FG_SLAB * FG_KSLAB]; int64_t ldy = nb;
     const uint16_t *h = (const uint16_t *)b;
-    for (int64_t m = 0; m < M; m++) memset(y + m * FG_NB, 0, (size_t)nb * sizeof(float));
-    if (bdt == FG_F32 && dots) f32_dots(M, nk, nb, x, ldx, (const float *)b, ldb, y);
-    else if (bdt == FG_F32) f32_axpy(M, nk, nb, x, ldx, (const float *)b, ldb, y);
+    int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
+    memset(y, 0, (size_t)(M * nb) * sizeof(float));
+    if (bdt == FG_F32 && dots) for (int64_t k = 0; k < nk; k += step)
+        f32_dots(M, nk - k < step ? nk - k : step, nb, x + k, ldx, (const float *)b + k, ldb, y, ldy);
+    else if (bdt == FG_F32) f32_axpy(M, nk, nb, x, ldx, (const float *)b, ldb, y, ldy);
     else if (dots) {
         for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
             int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;
             for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (j + i) * ldb + k, buf + i * FG_KSLAB, c);
-            f32_dots(M, c, r, x + k, ldx, buf, FG_KSLAB, y + j);
+            f32_dots(M, c, r, x + k, ldx, buf, FG_KSLAB, y + j, ldy);
         }
     } else {
         for (int64_t k = 0; k < nk; k += FG_SLAB) {
             int64_t r = nk - k < FG_SLAB ? nk - k : FG_SLAB;
-            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (k + i) * ldb, buf + i * FG_NB, nb);
-            f32_axpy(M, r, nb, x + k, ldx, buf, FG_NB, y);
+            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (k + i) * ldb, buf + i * nb, nb);
+            f32_axpy(M, r, nb, x + k, ldx, buf, nb, y, ldy);
         }
     }
-    fg_store_f32(y, M, nb, out, sm, sn, mode, odt);
+    fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
 }
 
 /* b is a block of `work` dtype, or 16-bit floats with work = float32; x, and out unless 16-bit, are of `work` dtype. */
-static void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx, const char *b, int64_t ldb,
-                     char *out, int64_t sm, int64_t sn, int mode) {
+static void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
+                     const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
     switch (fg_itemsize_table[work] * 2 + (work >= FG_F16)) {
     case 9: f32_block(dots, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, out, sm, sn, mode); break;
     case 17: f64_block(dots, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, (double *)out, sm, sn, mode); break;
@@ -199,11 +208,11 @@ static void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64
         if (work == FG_F64) {
             double y[FG_NB] = {0}; const double *p = (const double *)part + j0;
             for (int64_t k = 0; k < nk; k++) for (int64_t j = 0; j < nb; j++) y[j] += p[k * step + j];
-            f64_store(y, 1, nb, (double *)out + j0 * sn, 0, sn, mode);
+            f64_store(y, 0, 1, nb, (double *)out + j0 * sn, 0, sn, mode);
         } else {
             float y[FG_NB] = {0}; const float *p = (const float *)part + j0;
             for (int64_t k = 0; k < nk; k++) for (int64_t j = 0; j < nb; j++) y[j] += p[k * step + j];
-            fg_store_f32(y, 1, nb, out + j0 * sn * fg_itemsize(odt), 0, sn, mode, odt);
+            fg_store_f32(y, 0, 1, nb, out + j0 * sn * fg_itemsize(odt), 0, sn, mode, odt);
         }
     }
 }
@@ -252,6 +261,6 @@ static void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, i
 
 /* Convert a row of float32 and set or add it to a row of 16-bit floats. */
 static void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode) {
-    fg_store_f32(src, 1, n, dst, 0, sn, mode, odt);
+    fg_store_f32(src, 0, 1, n, dst, 0, sn, mode, odt);
 }
 #endif

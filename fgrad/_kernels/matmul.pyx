@@ -40,7 +40,7 @@ cdef extern from "matmul.h" nogil:
 cdef enum:
     EMPTY, CLEAR, AXPY, DOTS, BLAS
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
-    SKINNY = 4                        # float32/64 products with at most so many rows or columns are streamed
+    LARGE = 1000000                   # multiplications from which OpenBLAS packs its operands, which few rows do not repay
 
 cdef struct Work:
     FgDot *p
@@ -203,12 +203,25 @@ cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
     return 0
 
 
+cdef bint _streams(FgDot *p) noexcept nogil:
+    """Is the product better streamed than given to BLAS?"""
+    cdef int64_t few = min(p.M, p.N), many = max(p.M, p.N)
+    if p.work <= FG_U64:
+        return True
+    if p.work > FG_F64:
+        return False
+    if few == 1 or p.K == 1:
+        return True
+    if p.in_dtype != p.work:
+        return few <= FG_MB
+    return few <= FG_MB and p.K >= 64 and many >= 64 and few * many * p.K >= LARGE
+
+
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef const FgTensor *a
     cdef const FgTensor *b
     cdef const FgTensor *o
     cdef FgDot *p
-    cdef int64_t small
     cdef int acc = inst.n_ip == 1 and inst.ip[0] == 1
     if inst.n_ip > 1 or inst.n_fp or (inst.n_ip == 1 and not 0 <= inst.ip[0] <= 1):
         snprintf(msg, FG_MSG, "dot: expected no parameter or [accumulate], 0 or 1")
@@ -269,8 +282,7 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         p.algo = CLEAR
         return 0
     _collapse(p)
-    small = min(p.M, p.N)
-    if p.work <= FG_U64 or (p.work <= FG_F64 and (small == 1 or p.K == 1 or small <= (SKINNY if p.in_dtype == p.work else FG_MB))):
+    if _streams(p):
         _plan_stream(p)
         return 0
     return _plan_blas(p, msg)
@@ -373,7 +385,7 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
-    w.len_n = FG_NB if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 65536 // p.kc))
+    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 65536 // p.kc))
     w.blocks_m = (p.M + FG_MB - 1) // FG_MB
     w.blocks_n = (p.N + w.len_n - 1) // w.len_n
     tasks = p.B * w.blocks_n * w.blocks_m * p.nk
@@ -392,9 +404,11 @@ cdef inline void _gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t 
     cdef double one_d[2]
     cdef double beta_d[2]
     if dtype == FG_F32:
-        sgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const float *>a, <int>lda, <const float *>b, <int>ldb, mode, <float *>c, <int>ldc)
+        sgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const float *>a, <int>lda, <const float *>b, <int>ldb,
+              mode, <float *>c, <int>ldc)
     elif dtype == FG_F64:
-        dgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const double *>a, <int>lda, <const double *>b, <int>ldb, mode, <double *>c, <int>ldc)
+        dgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const double *>a, <int>lda, <const double *>b, <int>ldb,
+              mode, <double *>c, <int>ldc)
     elif dtype == FG_C64:
         one_f[0], one_f[1], beta_f[0], beta_f[1] = 1, 0, mode, 0
         cgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_f, a, <int>lda, b, <int>ldb, beta_f, c, <int>ldc)

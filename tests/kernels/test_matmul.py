@@ -7,10 +7,10 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-
-from fgrad._kernels import parallel
 from fgrad._kernels.blas import openblas_config
 from fgrad._kernels.matmul import KERNELS
+
+from fgrad._kernels import parallel
 from tests.kernels.harness import contiguous, run_kernel
 
 RNG = np.random.default_rng(0)
@@ -75,7 +75,8 @@ def check(a, b, out_dtype=None, c=None, transposed=False):
 
 
 SHAPES = [(1, 4, 8, 3), (1, 1, 1, 1), (1, 1, 700, 1), (1, 1, 33, 900), (1, 900, 33, 1), (1, 700, 1, 600), (2, 3, 40, 70), (1, 4, 600, 1100),
-          (1, 64, 64, 64), (1, 300, 200, 260), (5, 17, 9, 33), (40, 5, 6, 7), (3, 130, 120, 110), (1, 1, 300000, 1), (1, 2, 70000, 3), (2, 1, 3000, 200)]
+          (1, 64, 64, 64), (1, 300, 200, 260), (5, 17, 9, 33), (40, 5, 6, 7),
+          (3, 130, 120, 110), (1, 1, 300000, 1), (1, 2, 70000, 3), (2, 1, 3000, 200)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -100,7 +101,8 @@ def layouts(shape, dtype):
     yield "scalar", np.broadcast_to(values((1, 1, 1), dtype), shape)
 
 
-@pytest.mark.parametrize("shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6), (1, 70, 90, 80), (2, 1, 40, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6),
+                                   (1, 70, 90, 80), (2, 1, 40, 1)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int16, ml_dtypes.bfloat16])
 def test_layouts(shape, dtype):
     B, M, K, N = shape
@@ -126,7 +128,8 @@ def test_integers_wrap_and_widen(dtype, threads):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("shape", [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2), (1, 16, 9000, 70)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2),
+                                   (1, 16, 9000, 70)], ids=str)
 def test_sixteen_bit(dtype, shape, threads):
     B, M, K, N = shape
     a, b = values((B, M, K), dtype), values((B, K, N), dtype)
@@ -229,12 +232,14 @@ def test_openblas_is_loaded_without_a_pool():
 
 
 def test_products_after_fork():
-    code = ("import os, numpy as np\nfrom tests.kernels.test_matmul import dot\na = np.ones((1, 300, 300), np.float32)\ndot(a, a)\npid = os.fork()\n"
+    code = ("import os, numpy as np\nfrom tests.kernels.test_matmul import dot\n"
+            "a = np.ones((1, 300, 300), np.float32)\ndot(a, a)\npid = os.fork()\n"
             "if pid == 0:\n    os._exit(0 if (dot(a, a) == 300).all() else 1)\nassert os.waitpid(pid, 0)[1] == 0\n")
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_missing_openblas_says_what_to_install():
     code = ("import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'scipy_openblas32' else find(n, *a)\n"
-            "try:\n    import fgrad._kernels.blas\nexcept ImportError as e:\n    assert 'pip install scipy-openblas32' in str(e)\nelse:\n    raise SystemExit(1)")
+            "try:\n    import fgrad._kernels.blas\nexcept ImportError as e:\n"
+            "    assert 'pip install scipy-openblas32' in str(e)\nelse:\n    raise SystemExit(1)")
     subprocess.run([sys.executable, "-c", code], check=True)
