@@ -9,7 +9,7 @@
 #define FG_INDEX_H
 #include "movement.h"
 
-#define FG_MISS INT64_MIN                   /* the offset of a vector that is out of bounds, or another thread's */
+#define FG_MISS INT64_MIN                   /* the offset of a vector that is out of bounds */
 enum { FG_CHUNK = 512 };
 enum { FG_SET, FG_ADD, FG_MUL, FG_MIN, FG_MAX };
 enum { FG_SPLIT_NONE, FG_SPLIT_WINDOW, FG_SPLIT_BATCH, FG_SPLIT_RUN, FG_SPLIT_INDEX };
@@ -29,32 +29,55 @@ typedef struct {
     char value[16];                                       /* what out-of-bounds windows are filled with */
 } FgIndexPlan;
 
-/* Offsets of vectors [first, first + n) into both tensors. */
-static void fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int64_t *big, int64_t *small) {
-    int64_t at[FG_MAXDIM], u = first, bi = g->i0, bb = g->b0, bs = g->s0;
-    for (int d = g->nb - 1; d >= 0; d--) {
-        at[d] = u % g->shape[d]; u /= g->shape[d];
-        bi += at[d] * g->bi[d]; bb += at[d] * g->bb[d]; bs += at[d] * g->bs[d];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t off = bb;
-        int ok = 1;
-        for (int c = 0; c < g->nk; c++) {
-            int64_t k = bi + c * g->ki, v = g->wide ? ((const int64_t *)indices)[k] : ((const int32_t *)indices)[k];
-            int64_t in = v < 0 ? 0 : v > g->top[c] ? g->top[c] : v;
-            if (g->drop) ok &= in == v;
-            if (c == g->only) ok &= in >= g->lo && in < g->hi;
-            off += in * g->kb[c];
-        }
-        big[i] = ok ? off : FG_MISS;
-        small[i] = bs;
-        for (int d = g->nb - 1; d >= 0; d--) {
-            bi += g->bi[d]; bb += g->bb[d]; bs += g->bs[d];
-            if (++at[d] < g->shape[d]) break;
-            bi -= at[d] * g->bi[d]; bb -= at[d] * g->bb[d]; bs -= at[d] * g->bs[d];
-            at[d] = 0;
-        }
-    }
+/* Offsets of vectors [first, first + n) into both tensors; returns how many it wrote.  With `pack` vectors that miss are
+ * left out (no branch for the scatter loops to mispredict), else their offset is FG_MISS. */
+#define FG_OFFSETS(NAME, I, NK) \
+static int64_t NAME(const FgIndexPlan *g, const I *indices, int64_t first, int64_t n, int pack, int64_t *big, int64_t *small) { \
+    int64_t at[FG_MAXDIM], u = first, bi = g->i0, bb = g->b0, bs = g->s0, m = 0, last = g->nb - 1; \
+    int64_t inner = last < 0 ? 1 : g->shape[last], di = last < 0 ? 0 : g->bi[last], db = last < 0 ? 0 : g->bb[last]; \
+    int64_t dsm = last < 0 ? 0 : g->bs[last], t0 = g->top[0], k0 = g->kb[0], nk = NK, left = n; \
+    int64_t lo = g->lo, hi = g->hi, only = g->only; \
+    int drop = g->drop; \
+    for (int64_t d = last; d >= 0; d--) { \
+        at[d] = u % g->shape[d]; u /= g->shape[d]; \
+        bi += at[d] * g->bi[d]; bb += at[d] * g->bb[d]; bs += at[d] * g->bs[d]; \
+    } \
+    while (left > 0) { \
+        int64_t todo = fg_min64(left, inner - (last < 0 ? 0 : at[last])); \
+        for (int64_t i = 0; i < todo; i++) { \
+            const I *vector = indices + bi + i * di; \
+            int64_t off = bb + i * db; \
+            int ok = 1; \
+            for (int64_t c = 0; c < nk; c++) { \
+                int64_t v = vector[c * g->ki], top = NK == 1 ? t0 : g->top[c], in = v < 0 ? 0 : v > top ? top : v; \
+                ok &= !drop | (in == v); \
+                ok &= (c != only) | ((in >= lo) & (in < hi)); \
+                off += in * (NK == 1 ? k0 : g->kb[c]); \
+            } \
+            big[m] = ok ? off : FG_MISS; \
+            small[m] = bs + i * dsm; \
+            m += pack ? ok : 1; \
+        } \
+        left -= todo; \
+        bi += (todo - 1) * di; bb += (todo - 1) * db; bs += (todo - 1) * dsm; \
+        if (last >= 0) at[last] += todo - 1; \
+        for (int64_t d = last; d >= 0; d--) { \
+            bi += g->bi[d]; bb += g->bb[d]; bs += g->bs[d]; \
+            if (++at[d] < g->shape[d]) break; \
+            bi -= at[d] * g->bi[d]; bb -= at[d] * g->bb[d]; bs -= at[d] * g->bs[d]; \
+            at[d] = 0; \
+        } \
+    } \
+    return m; \
+}
+FG_OFFSETS(fg_offsets_i32_1, int32_t, 1)
+FG_OFFSETS(fg_offsets_i32, int32_t, g->nk)
+FG_OFFSETS(fg_offsets_i64_1, int64_t, 1)
+FG_OFFSETS(fg_offsets_i64, int64_t, g->nk)
+
+static int64_t fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int pack, int64_t *big, int64_t *small) {
+    if (g->wide) return (g->nk == 1 ? fg_offsets_i64_1 : fg_offsets_i64)(g, (const int64_t *)indices, first, n, pack, big, small);
+    return (g->nk == 1 ? fg_offsets_i32_1 : fg_offsets_i32)(g, (const int32_t *)indices, first, n, pack, big, small);
 }
 
 static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *big, int64_t *small) {
@@ -99,7 +122,7 @@ static void fg_gather_units(void *ctx, int64_t begin, int64_t end, int tid) {
         if (u / g->p != chunk) {
             chunk = u / g->p;
             n = fg_min64(g->chunk, g->n - chunk * g->chunk);
-            fg_index_offsets(g, job->indices, chunk * g->chunk, n, bo, so);
+            fg_index_offsets(g, job->indices, chunk * g->chunk, n, 0, bo, so);
         }
         fg_window_offset(g, u % g->p, &wb, &ws);
         const char *big = job->in + wb * g->item;
@@ -120,7 +143,7 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgIndexPlan *g = job->plan;
     for (int64_t u = begin; u < end; ) {
         int64_t per = g->copy.units, b = u / per, stop = fg_min64(end, (b + 1) * per), big, small;
-        fg_index_offsets(g, job->indices, b, 1, &big, &small);
+        fg_index_offsets(g, job->indices, b, 1, 0, &big, &small);
         FgCopyJob copy = {&g->copy, job->in + big * g->item, job->out + small * g->item};
         if (big == FG_MISS) {
             copy.plan = &g->fill; copy.src = g->value;
@@ -136,7 +159,6 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
 static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
     int64_t w = g->run, db = g->run_b, ds = g->run_s; \
     for (int64_t i = 0; i < n; i++) { \
-        if (bo[i] == FG_MISS) continue; \
         T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
         if (w == 1) { T a = *d, b = *s; (void)a; *d = EXPR; } \
         else if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
@@ -222,8 +244,7 @@ static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
     }
     FgScatter scatter = fg_scatter_for(&g);
     for (int64_t first = 0; first < g.n; first += g.chunk) {
-        int64_t n = fg_min64(g.chunk, g.n - first);
-        fg_index_offsets(&g, job->indices, first, n, bo, so);
+        int64_t n = fg_index_offsets(&g, job->indices, first, fg_min64(g.chunk, g.n - first), 1, bo, so);
         for (int64_t p = 0; p < g.p; p++) {
             fg_window_offset(&g, p, &wb, &ws);
             scatter(&g, job->out + wb * g.item, job->in + ws * g.item, bo, so, n);
