@@ -1,0 +1,330 @@
+/* Running sums, products, maxima, minima and log-sum-exps, and the position of a maximum or minimum.
+ * The input is seen as (outer, n, inner), contiguous; inner == 1 is a row each, otherwise tiles of columns. */
+#ifndef FG_CUMULATIVE_H
+#define FG_CUMULATIVE_H
+#include <math.h>
+#include "movement.h"
+
+enum { FG_SUM, FG_PROD, FG_CUMMAX, FG_CUMMIN, FG_LOGSUMEXP, FG_NCUM };
+enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 1024, FG_ARG_SEGMENT = 65536 };
+
+typedef struct { char bytes[16]; } __attribute__((aligned(16))) FgCarry;
+typedef struct {
+    void (*row)(const void *src, void *dst, int64_t n, int reverse, FgCarry *carry);   /* dst NULL: only the total */
+    void (*tile)(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse);
+    void (*start)(FgCarry *carry);
+    void (*combine)(FgCarry *carry, const FgCarry *next);
+} FgScanOps;
+
+typedef struct { FgCopyPlan copy; int32_t contiguous, reverse; int64_t outer, n, inner, item; const FgScanOps *ops; } FgAxisPlan;
+
+static inline double fg_logaddexp(double a, double b) {
+    if (a == b) return a + 0.69314718055994530942;                     /* equal infinities too */
+    double d = a - b;
+    return d > 0 ? a + log1p(exp(-d)) : d < 0 ? b + log1p(exp(d)) : d;  /* NaN */
+}
+
+#define FG_SAME(v) (v)
+#define FG_ADD_OP(a, b) ((a) + (b))
+#define FG_MUL_OP(a, b) ((a) * (b))
+#define FG_MAX_OP(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define FG_MIN_OP(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define FG_IMAX_OP(a, b) ((a) > (b) ? (a) : (b))
+#define FG_IMIN_OP(a, b) ((a) < (b) ? (a) : (b))
+
+/* T is stored, A accumulates.  VROW handles as much of a row as it can in vectors and moves k on. */
+#define FG_NO_VROW(s, d, n, reverse, acc, k)
+#define FG_SCAN(NAME, T, A, LOAD, STORE, INIT, OP, VROW) \
+static void fg_row_##NAME(const void *src, void *dst, int64_t n, int reverse, FgCarry *carry) { \
+    const T *s = (const T *)src; T *d = (T *)dst; \
+    A acc; \
+    int64_t k = 0, step = reverse ? -1 : 1; \
+    memcpy(&acc, carry, sizeof acc); \
+    if (reverse) s += n - 1; \
+    if (reverse && d) d += n - 1; \
+    VROW(s, d, n, reverse, acc, k) \
+    if (d) for (; k < n; k++) { A v = LOAD(s[k * step]); acc = OP(acc, v); d[k * step] = STORE(acc); } \
+    else for (; k < n; k++) { A v = LOAD(s[k * step]); acc = OP(acc, v); } \
+    memcpy(carry, &acc, sizeof acc); \
+} \
+static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse) { \
+    const T *s = (const T *)src; T *d = (T *)dst; \
+    A acc[FG_TILE]; \
+    for (int64_t j = 0; j < width; j++) acc[j] = INIT; \
+    for (int64_t k = 0; k < n; k++) { \
+        int64_t at = (reverse ? n - 1 - k : k) * inner; \
+        const T *sk = s + at; T *dk = d + at; \
+        for (int64_t j = 0; j < width; j++) { A v = LOAD(sk[j]), r = OP(acc[j], v); acc[j] = r; dk[j] = STORE(r); } \
+    } \
+} \
+static void fg_start_##NAME(FgCarry *carry) { A a = INIT; memcpy(carry, &a, sizeof a); } \
+static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
+    A a, b; \
+    memcpy(&a, carry, sizeof a); memcpy(&b, next, sizeof b); \
+    a = OP(a, b); \
+    memcpy(carry, &a, sizeof a); \
+}
+
+/* Prefix sums in vectors of eight: three shifted adds, then the carry, whose chain is one add long.  The shifted-in value
+ * is -0.0, the neutral element that keeps signs of zero. */
+#define FG_VROW(T) \
+{ \
+    typedef T V __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)))); \
+    V z = {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0}, c = d ? z + acc : z; \
+    if (!d) for (; k + 8 <= n; k += 8) c += *(const V *)(reverse ? s - k - 7 : s + k); \
+    else for (; k + 8 <= n; k += 8) { \
+        V v = *(const V *)(reverse ? s - k - 7 : s + k); \
+        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
+        v += __builtin_shufflevector(v, z, 8, 0, 1, 2, 3, 4, 5, 6); \
+        v += __builtin_shufflevector(v, z, 8, 8, 0, 1, 2, 3, 4, 5); \
+        v += __builtin_shufflevector(v, z, 8, 8, 8, 8, 0, 1, 2, 3); \
+        V t = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7); \
+        v += c; c += t; \
+        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
+        *(V *)(reverse ? d - k - 7 : d + k) = v; \
+    } \
+    acc = d ? c[0] : acc + (((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]))); \
+}
+#define FG_VROW_float(s, d, n, reverse, acc, k) FG_VROW(float)
+#define FG_VROW_double(s, d, n, reverse, acc, k) FG_VROW(double)
+
+#define FG_SCANS_INT(NAME, T, LOW, HIGH) \
+FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, FG_NO_VROW) FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, FG_NO_VROW) FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, FG_NO_VROW)
+#define FG_SCANS_FLOAT(NAME, T, A, LOAD, STORE, VROW) \
+FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW) FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, FG_NO_VROW) FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_lse, T, double, LOAD, STORE, -INFINITY, fg_logaddexp, FG_NO_VROW)
+
+static inline uint16_t fg_f64_to_bf16(double v) { return fg_f32_to_bf16((float)v); }
+FG_SCAN(bool_max, uint8_t, uint8_t, FG_SAME, FG_SAME, 0, FG_IMAX_OP, FG_NO_VROW)
+FG_SCAN(bool_min, uint8_t, uint8_t, FG_SAME, FG_SAME, 1, FG_IMIN_OP, FG_NO_VROW)
+FG_SCANS_INT(i8, int8_t, INT8_MIN, INT8_MAX)
+FG_SCANS_INT(i16, int16_t, INT16_MIN, INT16_MAX)
+FG_SCANS_INT(i32, int32_t, INT32_MIN, INT32_MAX)
+FG_SCANS_INT(i64, int64_t, INT64_MIN, INT64_MAX)
+FG_SCANS_INT(u8, uint8_t, 0, UINT8_MAX)
+FG_SCANS_INT(u16, uint16_t, 0, UINT16_MAX)
+FG_SCANS_INT(u32, uint32_t, 0, UINT32_MAX)
+FG_SCANS_INT(u64, uint64_t, 0, UINT64_MAX)
+FG_SCANS_FLOAT(f16, uint16_t, float, fg_f16_to_f32, fg_f32_to_f16, FG_NO_VROW)
+FG_SCANS_FLOAT(bf16, uint16_t, float, fg_bf16_to_f32, fg_f64_to_bf16, FG_NO_VROW)
+FG_SCANS_FLOAT(f32, float, float, FG_SAME, (float), FG_VROW_float)
+FG_SCANS_FLOAT(f64, double, double, FG_SAME, FG_SAME, FG_VROW_double)
+
+static inline fg_c128 fg_c64_up(fg_c64 v) { return (fg_c128){v.re, v.im}; }
+static inline fg_c64 fg_c64_down(fg_c128 v) { return (fg_c64){(float)v.re, (float)v.im}; }
+static inline fg_c128 fg_cadd(fg_c128 a, fg_c128 b) { return (fg_c128){a.re + b.re, a.im + b.im}; }
+static inline fg_c128 fg_cmul(fg_c128 a, fg_c128 b) { return (fg_c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline fg_c128 fg_cmax(fg_c128 a, fg_c128 b) { return (a.re == b.re ? a.im > b.im : a.re > b.re) || a.re != a.re || a.im != a.im ? a : b; }
+static inline fg_c128 fg_cmin(fg_c128 a, fg_c128 b) { return (a.re == b.re ? a.im < b.im : a.re < b.re) || a.re != a.re || a.im != a.im ? a : b; }
+#define FG_SCANS_COMPLEX(NAME, T, LOAD, STORE) \
+FG_SCAN(NAME##_sum, T, fg_c128, LOAD, STORE, ((fg_c128){-0.0, -0.0}), fg_cadd, FG_NO_VROW) \
+FG_SCAN(NAME##_prod, T, fg_c128, LOAD, STORE, ((fg_c128){1, 0}), fg_cmul, FG_NO_VROW) \
+FG_SCAN(NAME##_max, T, fg_c128, LOAD, STORE, ((fg_c128){-INFINITY, -INFINITY}), fg_cmax, FG_NO_VROW) \
+FG_SCAN(NAME##_min, T, fg_c128, LOAD, STORE, ((fg_c128){INFINITY, INFINITY}), fg_cmin, FG_NO_VROW)
+FG_SCANS_COMPLEX(c64, fg_c64, fg_c64_up, fg_c64_down)
+FG_SCANS_COMPLEX(c128, fg_c128, FG_SAME, FG_SAME)
+
+#define FG_OPS(NAME) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME}
+#define FG_OPS4(NAME) FG_OPS(NAME##_sum), FG_OPS(NAME##_prod), FG_OPS(NAME##_max), FG_OPS(NAME##_min)
+static const FgScanOps fg_scan_ops[FG_NDTYPES][FG_NCUM] = {
+    {{0}, {0}, FG_OPS(bool_max), FG_OPS(bool_min)},
+    {FG_OPS4(i8)}, {FG_OPS4(i16)}, {FG_OPS4(i32)}, {FG_OPS4(i64)}, {FG_OPS4(u8)}, {FG_OPS4(u16)}, {FG_OPS4(u32)}, {FG_OPS4(u64)},
+    {FG_OPS4(f16), FG_OPS(f16_lse)}, {FG_OPS4(bf16), FG_OPS(bf16_lse)}, {FG_OPS4(f32), FG_OPS(f32_lse)}, {FG_OPS4(f64), FG_OPS(f64_lse)},
+    {FG_OPS4(c64)}, {FG_OPS4(c128)}};
+
+static const FgScanOps *fg_scan_find(int dtype, int64_t kind) { return fg_scan_ops[dtype][kind].row ? &fg_scan_ops[dtype][kind] : NULL; }
+
+typedef struct { const FgAxisPlan *plan; const char *src; char *dst; FgCarry *carries; int64_t blocks; } FgScanJob;
+
+static void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgScanJob *job = (const FgScanJob *)ctx;
+    const FgAxisPlan *p = job->plan;
+    (void)tid;
+    for (int64_t r = begin; r < end; r++) {
+        FgCarry carry;
+        p->ops->start(&carry);
+        p->ops->row(job->src + r * p->n * p->item, job->dst + r * p->n * p->item, p->n, p->reverse, &carry);
+    }
+}
+
+/* Long rows in blocks: first every block's total, then (after the carries are summed up) the blocks from their carries.
+ * The blocks do not depend on the number of threads. */
+static void fg_scan_block(const FgScanJob *job, int64_t u, char *dst) {
+    const FgAxisPlan *p = job->plan;
+    int64_t r = u / job->blocks, b = u % job->blocks, n = fg_min64(FG_SCAN_BLOCK, p->n - b * FG_SCAN_BLOCK);
+    int64_t at = (r * p->n + (p->reverse ? p->n - b * FG_SCAN_BLOCK - n : b * FG_SCAN_BLOCK)) * p->item;
+    if (!dst) p->ops->start(&job->carries[u]);
+    p->ops->row(job->src + at, dst ? dst + at : NULL, n, p->reverse, &job->carries[u]);
+}
+static void fg_scan_totals(void *ctx, int64_t begin, int64_t end, int tid) {
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) fg_scan_block((const FgScanJob *)ctx, u, NULL);
+}
+static void fg_scan_blocks(void *ctx, int64_t begin, int64_t end, int tid) {
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) fg_scan_block((const FgScanJob *)ctx, u, ((const FgScanJob *)ctx)->dst);
+}
+static void fg_scan_carries(const FgScanJob *job) {
+    for (int64_t r = 0; r < job->plan->outer; r++) {
+        FgCarry sum, total;
+        job->plan->ops->start(&sum);
+        for (int64_t b = 0; b < job->blocks; b++) {
+            total = job->carries[r * job->blocks + b];
+            job->carries[r * job->blocks + b] = sum;
+            job->plan->ops->combine(&sum, &total);
+        }
+    }
+}
+
+static void fg_scan_tiles(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgScanJob *job = (const FgScanJob *)ctx;
+    const FgAxisPlan *p = job->plan;
+    int64_t tiles = (p->inner + FG_TILE - 1) / FG_TILE;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t j = u % tiles * FG_TILE, at = (u / tiles * p->n * p->inner + j) * p->item;
+        p->ops->tile(job->src + at, job->dst + at, p->n, p->inner, fg_min64(FG_TILE, p->inner - j), p->reverse);
+    }
+}
+
+/* argmax and argmin: everything is an argmax of an integer key.  A float's key is its magnitude's bits with its sign, so
+ * that -0.0 == 0.0, and the largest key for NaN; for the minimum keys are turned over. */
+#define FG_FLOAT_KEY(NAME, U, I, INF, TOP) \
+static inline I fg_key_##NAME(U u, int turn) { \
+    U m = u & (U)TOP; \
+    I sign = -(I)(u >> (8 * sizeof(U) - 1)), k = (I)((I)m ^ sign) - sign; \
+    I nan = -(I)(m > INF), t = -(I)turn;             /* masks: conditional moves here keep GCC from vectorising the maximum */ \
+    k = (I)((k ^ t) - t); \
+    return (I)((k & ~nan) | (nan & (I)TOP)); \
+}
+FG_FLOAT_KEY(f16, uint16_t, int16_t, 0x7c00, INT16_MAX)
+FG_FLOAT_KEY(bf16, uint16_t, int16_t, 0x7f80, INT16_MAX)
+FG_FLOAT_KEY(f32, uint32_t, int32_t, 0x7f800000u, INT32_MAX)
+FG_FLOAT_KEY(f64, uint64_t, int64_t, 0x7ff0000000000000u, INT64_MAX)
+#define FG_KEY_INT(v, turn) ((turn) ? ~(v) : (v))
+
+typedef struct {
+    int64_t (*row)(const void *src, int64_t n);
+    void (*tile)(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at);
+    int (*before)(const void *src, int64_t i, int64_t j);      /* does item j beat item i? */
+} FgArgOps;
+
+/* K is the key's type.  Rows: maxima of blocks, then one search in the winning block. */
+#define FG_ARG(NAME, T, K, KEY, TURN) \
+static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
+    const T *s = (const T *)src; \
+    int64_t where = 0; \
+    K best = (K)KEY(s[0], TURN); \
+    for (int64_t first = 0; first < n; first += FG_ARG_BLOCK) { \
+        int64_t m = fg_min64(FG_ARG_BLOCK, n - first); \
+        const T *b = s + first; \
+        K top = (K)KEY(b[0], TURN); \
+        for (int64_t j = 0; j < m; j++) { K v = (K)KEY(b[j], TURN); top = v > top ? v : top; } \
+        if (top > best) { best = top; where = first; } \
+    } \
+    for (; where + 64 <= n; where += 64) { \
+        K hit = 0; \
+        for (int j = 0; j < 64; j++) { K v = (K)KEY(s[where + j], TURN); hit |= v == best; } \
+        if (hit) break; \
+    } \
+    for (; ; where++) { K v = (K)KEY(s[where], TURN); if (v == best) return where; } \
+} \
+static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at) { \
+    const T *s = (const T *)src; \
+    K best[FG_TILE]; \
+    for (int64_t j = 0; j < width; j++) { best[j] = (K)KEY(s[j], TURN); at[j] = 0; } \
+    for (int64_t k = 1; k < n; k++) { \
+        const T *sk = s + k * inner; \
+        for (int64_t j = 0; j < width; j++) { \
+            K v = (K)KEY(sk[j], TURN), b = best[j]; \
+            int take = v > b; \
+            best[j] = take ? v : b; at[j] = take ? (int32_t)k : at[j]; \
+        } \
+    } \
+} \
+static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
+    K b = (K)KEY(((const T *)src)[i], TURN), v = (K)KEY(((const T *)src)[j], TURN); \
+    return v > b; \
+}
+#define FG_ARGS(NAME, T, K, KEY) FG_ARG(NAME##_min, T, K, KEY, 1) FG_ARG(NAME##_max, T, K, KEY, 0)
+FG_ARGS(i8, int8_t, int8_t, FG_KEY_INT) FG_ARGS(i16, int16_t, int16_t, FG_KEY_INT)
+FG_ARGS(i32, int32_t, int32_t, FG_KEY_INT) FG_ARGS(i64, int64_t, int64_t, FG_KEY_INT)
+FG_ARGS(u8, uint8_t, uint8_t, FG_KEY_INT) FG_ARGS(u16, uint16_t, uint16_t, FG_KEY_INT)
+FG_ARGS(u32, uint32_t, uint32_t, FG_KEY_INT) FG_ARGS(u64, uint64_t, uint64_t, FG_KEY_INT)
+FG_ARGS(f16, uint16_t, int16_t, fg_key_f16) FG_ARGS(bf16, uint16_t, int16_t, fg_key_bf16)
+FG_ARGS(f32, uint32_t, int32_t, fg_key_f32) FG_ARGS(f64, uint64_t, int64_t, fg_key_f64)
+
+/* Complex numbers are ordered by real, then imaginary part. */
+#define FG_ARG_COMPLEX(NAME, T, LESS) \
+static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
+    T b = ((const T *)src)[i], v = ((const T *)src)[j]; \
+    if (b.re != b.re || b.im != b.im) return 0; \
+    return v.re != v.re || v.im != v.im || (v.re == b.re ? b.im LESS v.im : b.re LESS v.re); \
+} \
+static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
+    int64_t where = 0; \
+    for (int64_t k = 1; k < n; k++) if (fg_arg_before_##NAME(src, where, k)) where = k; \
+    return where; \
+} \
+static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at) { \
+    for (int64_t j = 0; j < width; j++) { \
+        at[j] = 0; \
+        for (int64_t k = 1; k < n; k++) if (fg_arg_before_##NAME(src, at[j] * inner + j, k * inner + j)) at[j] = (int32_t)k; \
+    } \
+}
+FG_ARG_COMPLEX(c64_max, fg_c64, <) FG_ARG_COMPLEX(c64_min, fg_c64, >)
+FG_ARG_COMPLEX(c128_max, fg_c128, <) FG_ARG_COMPLEX(c128_min, fg_c128, >)
+
+#define FG_ARG_OPS(NAME) {{fg_arg_row_##NAME##_min, fg_arg_tile_##NAME##_min, fg_arg_before_##NAME##_min}, \
+                          {fg_arg_row_##NAME##_max, fg_arg_tile_##NAME##_max, fg_arg_before_##NAME##_max}}
+static const FgArgOps fg_arg_ops[FG_NDTYPES][2] = {
+    FG_ARG_OPS(u8), FG_ARG_OPS(i8), FG_ARG_OPS(i16), FG_ARG_OPS(i32), FG_ARG_OPS(i64), FG_ARG_OPS(u8), FG_ARG_OPS(u16), FG_ARG_OPS(u32),
+    FG_ARG_OPS(u64), FG_ARG_OPS(f16), FG_ARG_OPS(bf16), FG_ARG_OPS(f32), FG_ARG_OPS(f64), FG_ARG_OPS(c64), FG_ARG_OPS(c128)};
+
+typedef struct { const FgAxisPlan *plan; const FgArgOps *ops; const char *src; char *out; int64_t *part; int64_t segments; int32_t wide; } FgArgJob;
+
+static inline void fg_arg_store(const FgArgJob *job, int64_t i, int64_t v) {
+    if (job->wide) ((int64_t *)job->out)[i] = v;
+    else ((int32_t *)job->out)[i] = (int32_t)v;
+}
+static void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgArgJob *job = (const FgArgJob *)ctx;
+    const FgAxisPlan *p = job->plan;
+    (void)tid;
+    for (int64_t r = begin; r < end; r++) fg_arg_store(job, r, job->ops->row(job->src + r * p->n * p->item, p->n));
+}
+/* Segments of long rows, then one comparison per segment. */
+static void fg_arg_segments(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgArgJob *job = (const FgArgJob *)ctx;
+    const FgAxisPlan *p = job->plan;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t k = u % job->segments * FG_ARG_SEGMENT, r = u / job->segments;
+        job->part[u] = k + job->ops->row(job->src + (r * p->n + k) * p->item, fg_min64(FG_ARG_SEGMENT, p->n - k));
+    }
+}
+static void fg_arg_join(const FgArgJob *job) {
+    const FgAxisPlan *p = job->plan;
+    for (int64_t r = 0; r < p->outer; r++) {
+        const char *row = job->src + r * p->n * p->item;
+        int64_t where = job->part[r * job->segments];
+        for (int64_t b = 1; b < job->segments; b++)
+            if (job->ops->before(row, where, job->part[r * job->segments + b])) where = job->part[r * job->segments + b];
+        fg_arg_store(job, r, where);
+    }
+}
+static void fg_arg_tiles(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgArgJob *job = (const FgArgJob *)ctx;
+    const FgAxisPlan *p = job->plan;
+    int64_t tiles = (p->inner + FG_TILE - 1) / FG_TILE;
+    int32_t at[FG_TILE];
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t r = u / tiles, j = u % tiles * FG_TILE, w = fg_min64(FG_TILE, p->inner - j);
+        job->ops->tile(job->src + (r * p->n * p->inner + j) * p->item, p->n, p->inner, w, at);
+        for (int64_t i = 0; i < w; i++) fg_arg_store(job, r * p->inner + j + i, at[i]);
+    }
+}
+#endif
