@@ -24,6 +24,21 @@ typedef struct {
     int32_t ta, tb;                     /* BLAS transpose flags */
 } FgDot;
 
+/* Positive strides under which no two elements share an address: what an output must have. */
+static int fg_distinct(const FgTensor *t) {
+    int64_t reach = 0;
+    unsigned done = 0;
+    for (;;) {
+        int pick = -1;
+        for (int d = 0; d < t->ndim; d++)
+            if (t->shape[d] > 1 && !(done >> d & 1) && (pick < 0 || t->strides[d] < t->strides[pick])) pick = d;
+        if (pick < 0) return 1;
+        if (t->strides[pick] <= reach) return 0;
+        reach += t->strides[pick] * (t->shape[pick] - 1);
+        done |= 1u << pick;
+    }
+}
+
 /* Branch-free, so that it vectorises: the exponent is moved by a multiplication, which also makes subnormals right. */
 static inline float fg_half(uint16_t h) {
     uint32_t em = (uint32_t)(h & 0x7fffu) << 13, s = (uint32_t)(h & 0x8000u) << 16, u;

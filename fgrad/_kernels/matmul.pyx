@@ -30,6 +30,7 @@ cdef extern from "matmul.h" nogil:
         int32_t pack_a, pack_b
         int64_t lda, ldb
         int32_t ta, tb
+    bint fg_distinct(const FgTensor *t)
     void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
@@ -73,27 +74,6 @@ cdef bint _blas_layout(int64_t rows, int64_t cols, int64_t sr, int64_t sc, int32
     else:
         return False
     return ld[0] <= INT_MAX
-
-
-cdef bint _no_overlap(const FgTensor *t) noexcept nogil:
-    """Positive strides under which no two elements share an address."""
-    cdef int64_t reach = 0, low, best
-    cdef int done = 0, d, pick
-    for _ in range(3):
-        pick = -1
-        best = 0
-        for d in range(3):
-            if not done & (1 << d) and t.shape[d] > 1 and (pick < 0 or t.strides[d] < best):
-                pick = d
-                best = t.strides[d]
-        if pick < 0:
-            break
-        low = t.strides[pick]
-        if low <= reach:
-            return False
-        reach += low * (t.shape[pick] - 1)
-        done |= 1 << pick
-    return True
 
 
 cdef bint _same_layout(const FgTensor *x, const FgTensor *y) noexcept nogil:
@@ -251,7 +231,7 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     if acc and not _same_layout(FG_IN(inst, slots, 2), o):
         snprintf(msg, FG_MSG, "dot: the accumulated input must have the output's shape, strides and dtype")
         return -1
-    if o.size and not _no_overlap(o):
+    if o.size and not fg_distinct(o):
         snprintf(msg, FG_MSG, "dot: the output's strides must be positive and its elements distinct")
         return -1
     if o.size and not (o.shape[1] == 1 or o.shape[2] == 1 or o.strides[1] == 1 or o.strides[2] == 1):

@@ -1,0 +1,106 @@
+/* Tiled attention with an online softmax: the plan both directions share, and their tiles for float and for double.
+ * Sources: Milakov and Gimelshein 2018 (online softmax), Dao et al. 2022 (tiled attention and its backward pass). */
+#ifndef FG_ATTENTION_H
+#define FG_ATTENTION_H
+#include <math.h>
+#include "matmul.h"
+#include "row_math.h"
+
+#define ATT_ROWS 64        /* query rows of a tile */
+#define ATT_FEW 2          /* tiles of at most so many rows stream K and V instead of calling BLAS */
+
+typedef struct {
+    int64_t B, H, Hk, G, L, S, D, Dv;                       /* L queries, S keys; G = H / Hk query heads share one key head */
+    int64_t q[4], k[4], v[4], o[4], lse[3], g[4], bias[4];  /* strides; g is the cotangent of o */
+    int64_t dq[4], dk[4], dv[4];
+    int32_t causal, has_bias, want_dbias, dtype;
+    int64_t window;
+    double scale, softcap;
+    int64_t heads, queries;                                 /* a forward tile's rows: heads of one group x queries */
+    int64_t chunks, blocks;                                 /* groups of heads per key head, blocks of queries */
+    int64_t keys, kblocks;                                  /* keys of a tile, tiles of keys */
+    int64_t splits, split_keys;                             /* forward: parts the keys are cut into, and their length */
+} FgAttn;
+
+enum { ATT_DQ = 1, ATT_DKV = 2 };
+
+typedef struct {
+    const FgAttn *p;
+    void *gemm;
+    const char *q, *k, *v, *bias, *g;
+    char *o, *lse, *dq, *dk, *dv, *dbias, *delta;
+    char *scratch, *part;
+    int64_t per_thread;                                     /* bytes of scratch of a thread */
+    int64_t next, units;                                    /* the queue of units, drained by the threads */
+    int32_t want;                                           /* backward: which gradients this pass accumulates */
+} FgAttnRun;
+
+/* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb. */
+typedef struct { int64_t b, h0, t0, tb, rows; } FgAttnRows;
+
+/* The keys [lo, hi) that the queries [t0, t1) can see between them. */
+static inline void att_range(const FgAttn *p, int64_t t0, int64_t t1, int64_t *lo, int64_t *hi) {
+    int64_t off = p->S - p->L;
+    *lo = p->window > 0 && t0 + off - p->window + 1 > 0 ? t0 + off - p->window + 1 : 0;
+    *hi = p->causal && t1 + off < p->S ? t1 + off : p->S;
+}
+
+/* The forward pass's block i: the longest rows come first, which evens out the threads. */
+static FgAttnRows att_block(const FgAttn *p, int64_t i) {
+    FgAttnRows x;
+    int64_t block = p->blocks - 1 - i % p->blocks, rest = i / p->blocks, first = rest % p->chunks * p->heads;   /* long rows first */
+    x.b = rest / p->chunks / p->Hk;
+    x.h0 = rest / p->chunks % p->Hk * p->G + first;
+    x.t0 = block * p->queries;
+    x.tb = p->L - x.t0 < p->queries ? p->L - x.t0 : p->queries;
+    x.rows = x.tb * (p->G - first < p->heads ? p->G - first : p->heads);
+    return x;
+}
+
+static inline int64_t att_unit(FgAttnRun *w) { return __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED); }
+
+/* tanh without libm: x + x^3 P(x^2) near 0, 1 - 2 / (exp(2x) + 1) elsewhere. */
+FG_INLINE float att_tanh_f32(float x) {
+    float a = fabsf(x), z = x * x;
+    float P = -5.70498872745e-3f;
+    P = P * z + 2.06390887954e-2f;
+    P = P * z - 5.37397155531e-2f;
+    P = P * z + 1.33314422036e-1f;
+    P = P * z - 3.33332819422e-1f;
+    float far = copysignf(1.0f - 2.0f / (row_exp_f32(2.0f * a) + 1.0f), x);
+    return a < 0.625f ? x + x * z * P : far;
+}
+FG_INLINE double att_tanh_f64(double x) {
+    double a = fabs(x), z = x * x;
+    double P = (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3;
+    double Q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3;
+    double far = copysign(1.0 - 2.0 / (row_exp_f64(2.0 * a) + 1.0), x);
+    return a < 0.625 ? x + x * z * P / Q : far;
+}
+
+#define T float
+#define N(name) name##_f32
+#define STREAM(name) f32_##name
+#include "attention_tiles.h"
+#undef T
+#undef N
+#undef STREAM
+
+#define T double
+#define N(name) name##_f64
+#define STREAM(name) f64_##name
+#include "attention_tiles.h"
+#undef T
+#undef N
+#undef STREAM
+
+static int64_t att_scratch(const FgAttn *p, int backward) {
+    return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);
+}
+#define ATT_BY_DTYPE(NAME, ARGS, ...) \
+    static void NAME ARGS { if (w->p->dtype == FG_F32) NAME##_f32(__VA_ARGS__); else NAME##_f64(__VA_ARGS__); }
+ATT_BY_DTYPE(att_forward, (FgAttnRun *w, int tid), w, tid)
+ATT_BY_DTYPE(att_combine, (FgAttnRun *w, int64_t begin, int64_t end), w, begin, end)
+ATT_BY_DTYPE(att_delta, (FgAttnRun *w, int64_t begin, int64_t end), w, begin, end)
+ATT_BY_DTYPE(att_backward, (FgAttnRun *w, int tid), w, tid)
+#endif

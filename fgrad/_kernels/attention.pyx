@@ -1,0 +1,339 @@
+"""Scaled dot-product attention, forward and backward, in tiles: memory O(T), never a T x S matrix.
+
+attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias (B, H, T, S)] -> o (B, H, T, Dv), lse (B, H, T)
+attention_bwd: q, k, v, o, lse, do [, bias] -> dq, dk, dv [, dbias (B, H, T, S)]
+ip: causal, has_bias, window [, want_dbias]; fp: scale, softcap.  H is a multiple of Hk.  Query t sees the keys
+t + (S - T) - window < s <= t + (S - T), the first bound if window > 0, the second if causal.
+logits = softcap * tanh(scale * q.k / softcap) + bias, without the tanh if softcap is 0.
+A row that sees nothing has o = 0, lse = -inf and no gradient.
+
+Tiles are single-threaded BLAS calls; threads draw blocks of queries (or of keys) from one queue, longest first.  Long keys under
+few queries (decoding) are cut into parts that are merged in order.  Results do not depend on the number of threads.
+"""
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdlib cimport calloc
+from libc.string cimport memset
+
+from fgrad._kernels.abi cimport *
+from fgrad._kernels.blas cimport dgemm, sgemm
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for, thread_count
+
+cdef extern from "fail.h" nogil:
+    int fg_fail(char *msg, const char *format, ...)
+    const char *fg_shape_text(const FgTensor *t)
+
+cdef extern from "attention.h" nogil:
+    enum: ATT_ROWS, ATT_DQ, ATT_DKV
+    bint fg_distinct(const FgTensor *t)
+    ctypedef struct FgAttn:
+        int64_t B, H, Hk, G, L, S, D, Dv
+        int64_t q[4]
+        int64_t k[4]
+        int64_t v[4]
+        int64_t o[4]
+        int64_t lse[3]
+        int64_t g[4]
+        int64_t bias[4]
+        int64_t dq[4]
+        int64_t dk[4]
+        int64_t dv[4]
+        int32_t causal, has_bias, want_dbias, dtype
+        int64_t window
+        double scale, softcap
+        int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys
+    ctypedef struct FgAttnRun:
+        const FgAttn *p
+        void *gemm
+        char *q
+        char *k
+        char *v
+        char *bias
+        char *g
+        char *o
+        char *lse
+        char *dq
+        char *dk
+        char *dv
+        char *dbias
+        char *delta
+        char *scratch
+        char *part
+        int64_t per_thread, next, units
+        int32_t want
+    int64_t att_scratch(const FgAttn *p, int backward)
+    void att_forward(FgAttnRun *w, int tid)
+    void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
+    void att_delta(FgAttnRun *w, int64_t begin, int64_t end)
+    void att_backward(FgAttnRun *w, int tid)
+
+
+# ---------------------------------------------------------------- check
+
+cdef int _operand(const FgTensor *t, const char *name, int dtype, int ndim, int64_t n0, int64_t n1, int64_t n2, int64_t n3,
+                  int64_t *strides, char *msg) noexcept nogil:
+    """Shape and dtype of an operand, and unit stride on its last axis when it has four (bias passes ndim 5 to skip that)."""
+    cdef int nd = 4 if ndim == 5 else ndim, d
+    if (t.ndim != nd or t.shape[0] != n0 or t.shape[1] != n1 or t.shape[2] != n2 or (nd == 4 and t.shape[3] != n3)):
+        if nd == 3:
+            return fg_fail(msg, "attention: %s must have shape (%lld, %lld, %lld), got %s", name, <long long>n0, <long long>n1,
+                           <long long>n2, fg_shape_text(t))
+        return fg_fail(msg, "attention: %s must have shape (%lld, %lld, %lld, %lld), got %s", name, <long long>n0, <long long>n1,
+                       <long long>n2, <long long>n3, fg_shape_text(t))
+    if t.dtype != dtype or dtype not in (FG_F32, FG_F64):
+        return fg_fail(msg, "attention: every operand must be float32, or every one float64; %s is not", name)
+    if ndim == 4 and t.size and t.shape[3] > 1 and t.strides[3] != 1:
+        return fg_fail(msg, "attention: the last axis of %s must have stride 1, got %lld", name, <long long>t.strides[3])
+    for d in range(nd):
+        strides[d] = t.strides[d]
+    return 0
+
+
+cdef int _output(const FgTensor *t, const char *name, int dtype, int64_t n0, int64_t n1, int64_t n2, int64_t n3, int64_t *strides,
+                 char *msg) noexcept nogil:
+    if _operand(t, name, dtype, 4, n0, n1, n2, n3, strides, msg):
+        return -1
+    if n2 <= 1 or t.size == 0:
+        strides[2] = n3
+    if t.size and not fg_distinct(t):
+        return fg_fail(msg, "attention: %s must have positive strides and distinct elements", name)
+    if t.size and not n3 <= strides[2] <= INT32_MAX:
+        return fg_fail(msg, "attention: rows of %s must be at least %lld and less than 2^31 apart, got %lld", name, <long long>n3,
+                       <long long>strides[2])
+    return 0
+
+
+cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in, int n_out, int n_ip, char *msg) noexcept nogil:
+    """Counts, parameters and q, k, v; leaves a plan in inst.extra."""
+    cdef FgAttn *p
+    cdef const FgTensor *q
+    cdef const FgTensor *k
+    cdef const FgTensor *v
+    cdef int bias, want
+    cdef int64_t tasks
+    if inst.n_ip != n_ip or inst.n_fp != 2 or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0:
+        return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0%s] and fp [scale, softcap]", name,
+                       b", want_dbias 0/1" if n_ip == 4 else b"")
+    bias = inst.ip[1]
+    want = n_ip == 4 and inst.ip[3]
+    if n_ip == 4 and (inst.ip[3] < 0 or inst.ip[3] > bias):
+        return fg_fail(msg, "%s: want_dbias must be 0, or 1 with a bias", name)
+    if not (inst.fp[1] >= 0 and inst.fp[1] <= 1e30) or not (-1e30 <= inst.fp[0] <= 1e30):
+        return fg_fail(msg, "%s: scale must be finite and softcap finite and at least 0, got %g and %g", name, inst.fp[0], inst.fp[1])
+    if inst.n_in != n_in + bias or inst.n_out != n_out + want:
+        return fg_fail(msg, "%s: expected %d inputs and %d outputs, got %d and %d", name, n_in + bias, n_out + want, inst.n_in, inst.n_out)
+    q = FG_IN(inst, slots, 0)
+    k = FG_IN(inst, slots, 1)
+    v = FG_IN(inst, slots, 2)
+    if q.ndim != 4 or k.ndim != 4 or v.ndim != 4:
+        return fg_fail(msg, "%s: q, k and v must have 4 dimensions (batch, head, position, feature), got %s, %s, %s", name,
+                       fg_shape_text(q), fg_shape_text(k), fg_shape_text(v))
+    p = <FgAttn *>calloc(1, sizeof(FgAttn))
+    if p == NULL:
+        return fg_fail(msg, "%s: no memory for a plan", name)
+    inst.extra = p
+    p.B = q.shape[0]
+    p.H = q.shape[1]
+    p.L = q.shape[2]
+    p.D = q.shape[3]
+    p.Hk = k.shape[1]
+    p.S = k.shape[2]
+    p.Dv = v.shape[3]
+    p.dtype = q.dtype
+    p.causal = inst.ip[0]
+    p.has_bias = bias
+    p.window = inst.ip[2]
+    p.want_dbias = want
+    p.scale = inst.fp[0]
+    p.softcap = inst.fp[1]
+    if (p.Hk == 0 and p.H) or (p.Hk and p.H % p.Hk):
+        return fg_fail(msg, "%s: %lld query heads are not a multiple of %lld key heads", name, <long long>p.H, <long long>p.Hk)
+    if p.D > 1 << 20 or p.Dv > 1 << 20 or p.S >= (<int64_t>1 << 40) or p.L >= (<int64_t>1 << 40) or p.window >= (<int64_t>1 << 40):
+        return fg_fail(msg, "%s: heads are limited to 2^20 features, sequences and windows to 2^40 positions", name)
+    p.G = p.H // p.Hk if p.Hk else 0
+    if _operand(q, b"q", q.dtype, 4, p.B, p.H, p.L, p.D, p.q, msg) or _operand(k, b"k", q.dtype, 4, p.B, p.Hk, p.S, p.D, p.k, msg) \
+            or _operand(v, b"v", q.dtype, 4, p.B, p.Hk, p.S, p.Dv, p.v, msg):
+        return -1
+    if bias and _operand(FG_IN(inst, slots, n_in), b"bias", q.dtype, 5, p.B, p.H, p.L, p.S, p.bias, msg):
+        return -1
+    p.queries = max(<int64_t>1, min(<int64_t>ATT_ROWS, p.L))
+    p.heads = max(<int64_t>1, min(p.G, ATT_ROWS // p.queries))
+    p.blocks = (p.L + p.queries - 1) // p.queries
+    p.chunks = (p.G + p.heads - 1) // p.heads
+    p.keys = 128 if n_ip == 3 and max(p.D, p.Dv) <= 96 else 64
+    p.kblocks = (p.S + p.keys - 1) // p.keys
+    p.splits = 1
+    p.split_keys = max(p.S, <int64_t>1)
+    tasks = p.B * p.Hk * p.chunks * p.blocks
+    if p.blocks == 1 and 0 < tasks < 32 and p.S >= 1024:
+        p.splits = min((32 + tasks - 1) // tasks, p.S // 512)
+        p.split_keys = ((p.S + p.splits - 1) // p.splits + p.keys - 1) // p.keys * p.keys
+        p.splits = (p.S + p.split_keys - 1) // p.split_keys
+    return 0
+
+
+cdef int fwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef FgAttn *p
+    cdef const FgTensor *lse
+    if _common(inst, slots, b"attention_fwd", 3, 2, 3, msg):
+        return -1
+    p = <FgAttn *>inst.extra
+    if _output(FG_OUT(inst, slots, 0), b"o", p.dtype, p.B, p.H, p.L, p.Dv, p.o, msg):
+        return -1
+    lse = FG_OUT(inst, slots, 1)
+    if _operand(lse, b"lse", p.dtype, 3, p.B, p.H, p.L, 0, p.lse, msg):
+        return -1
+    if not fg_is_contiguous(lse):
+        return fg_fail(msg, "attention_fwd: lse must be contiguous")
+    return 0
+
+
+cdef int bwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef FgAttn *p
+    cdef const FgTensor *dbias
+    cdef int64_t ignored[4]
+    if _common(inst, slots, b"attention_bwd", 6, 3, 4, msg):
+        return -1
+    p = <FgAttn *>inst.extra
+    if _operand(FG_IN(inst, slots, 3), b"o", p.dtype, 4, p.B, p.H, p.L, p.Dv, p.o, msg) \
+            or _operand(FG_IN(inst, slots, 4), b"lse", p.dtype, 3, p.B, p.H, p.L, 0, p.lse, msg) \
+            or _operand(FG_IN(inst, slots, 5), b"do", p.dtype, 4, p.B, p.H, p.L, p.Dv, p.g, msg) \
+            or _output(FG_OUT(inst, slots, 0), b"dq", p.dtype, p.B, p.H, p.L, p.D, p.dq, msg) \
+            or _output(FG_OUT(inst, slots, 1), b"dk", p.dtype, p.B, p.Hk, p.S, p.D, p.dk, msg) \
+            or _output(FG_OUT(inst, slots, 2), b"dv", p.dtype, p.B, p.Hk, p.S, p.Dv, p.dv, msg):
+        return -1
+    if p.want_dbias:
+        dbias = FG_OUT(inst, slots, 3)
+        if _operand(dbias, b"dbias", p.dtype, 5, p.B, p.H, p.L, p.S, ignored, msg):
+            return -1
+        if not fg_is_contiguous(dbias):
+            return fg_fail(msg, "attention_bwd: dbias must be contiguous")
+    return 0
+
+
+# ---------------------------------------------------------------- run
+
+cdef int64_t _threads(const FgAttn *p, int64_t units, double per_pair) noexcept nogil:
+    """Threads worth waking: one for every 30 microseconds.  per_pair: matrix columns met by a query-key pair."""
+    cdef double ns = 0.02 * per_pair * p.B * p.H * p.L * p.S * (0.6 if p.causal and p.L > 1 else 1.0) * (1 if p.dtype == FG_F32 else 2)
+    return <int64_t>max(1.0, min(min(ns / 30000, <double>units), <double>thread_count()))
+
+
+cdef void _forward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    att_forward(<FgAttnRun *>ctx, tid)
+
+
+cdef void _combine_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    att_combine(<FgAttnRun *>ctx, begin, end)
+
+
+cdef void _delta_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    att_delta(<FgAttnRun *>ctx, begin, end)
+
+
+cdef void _backward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    att_backward(<FgAttnRun *>ctx, tid)
+
+
+cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgAttn *p = <FgAttn *>inst.extra
+    cdef FgAttnRun w
+    cdef int64_t tasks = p.B * p.Hk * p.chunks * p.blocks, threads, item = fg_itemsize(p.dtype)
+    cdef int status = FG_EMEM
+    if tasks == 0:
+        return FG_OK
+    memset(&w, 0, sizeof(w))
+    w.p = p
+    w.gemm = <void *>sgemm if p.dtype == FG_F32 else <void *>dgemm
+    w.q = FG_IN(inst, slots, 0).data
+    w.k = FG_IN(inst, slots, 1).data
+    w.v = FG_IN(inst, slots, 2).data
+    if p.has_bias:
+        w.bias = FG_IN(inst, slots, 3).data
+    w.o = FG_OUT(inst, slots, 0).data
+    w.lse = FG_OUT(inst, slots, 1).data
+    w.units = tasks * p.splits
+    w.per_thread = att_scratch(p, 0)
+    threads = _threads(p, w.units, p.D + p.Dv + 40)
+    w.scratch = pool_alloc(threads * w.per_thread)
+    if p.splits > 1:
+        w.part = pool_alloc(w.units * ATT_ROWS * (p.Dv + 2) * item)
+    if w.scratch != NULL and (w.part != NULL or p.splits == 1):
+        parallel_for(threads, 1, _forward_body, &w)
+        if p.splits > 1:
+            parallel_for(tasks, max(<int64_t>1, 100000 // (p.splits * p.heads * p.queries * (p.Dv + 1))), _combine_body, &w)
+        status = FG_OK
+    pool_free(w.scratch)
+    pool_free(w.part)
+    return status
+
+
+cdef void _clear(FgTensor *t, int64_t *strides) noexcept nogil:
+    """Zero a (b, h, rows, cols) output whose rows are contiguous."""
+    cdef int64_t i, j, r, item = fg_itemsize(t.dtype)
+    if t.size == 0:
+        return
+    if fg_is_contiguous(t):
+        memset(t.data, 0, t.size * item)
+        return
+    for i in range(t.shape[0]):
+        for j in range(t.shape[1]):
+            for r in range(t.shape[2]):
+                memset(t.data + (i * strides[0] + j * strides[1] + r * strides[2]) * item, 0, t.shape[3] * item)
+
+
+cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgAttn *p = <FgAttn *>inst.extra
+    cdef FgAttnRun w
+    cdef int64_t heads = p.B * p.Hk, nq = (p.L + ATT_ROWS - 1) // ATT_ROWS, threads
+    _clear(FG_OUT(inst, slots, 0), p.dq)
+    _clear(FG_OUT(inst, slots, 1), p.dk)
+    _clear(FG_OUT(inst, slots, 2), p.dv)
+    if p.want_dbias:
+        _clear(FG_OUT(inst, slots, 3), NULL)
+    if heads * p.G * nq * p.kblocks == 0:
+        return FG_OK
+    memset(&w, 0, sizeof(w))
+    w.p = p
+    w.gemm = <void *>sgemm if p.dtype == FG_F32 else <void *>dgemm
+    w.q = FG_IN(inst, slots, 0).data
+    w.k = FG_IN(inst, slots, 1).data
+    w.v = FG_IN(inst, slots, 2).data
+    w.o = FG_IN(inst, slots, 3).data
+    w.lse = FG_IN(inst, slots, 4).data
+    w.g = FG_IN(inst, slots, 5).data
+    if p.has_bias:
+        w.bias = FG_IN(inst, slots, 6).data
+    w.dq = FG_OUT(inst, slots, 0).data
+    w.dk = FG_OUT(inst, slots, 1).data
+    w.dv = FG_OUT(inst, slots, 2).data
+    if p.want_dbias:
+        w.dbias = FG_OUT(inst, slots, 3).data
+    w.per_thread = att_scratch(p, 1)
+    threads = _threads(p, heads * p.G * nq * p.kblocks, 2.5 * (p.D + p.Dv) + 60)
+    w.delta = pool_alloc(p.B * p.H * p.L * fg_itemsize(p.dtype))
+    w.scratch = pool_alloc(threads * w.per_thread)
+    if w.delta == NULL or w.scratch == NULL:
+        pool_free(w.delta)
+        pool_free(w.scratch)
+        return FG_EMEM
+    parallel_for(p.B * p.H * p.L, 200000 // (p.Dv + 1) + 1, _delta_body, &w)
+    if heads >= 3 * threads or heads % threads == 0:       # whole key heads: every tile is computed once
+        w.want = ATT_DQ | ATT_DKV
+        w.units = heads
+        parallel_for(threads, 1, _backward_body, &w)
+    else:                                                  # 7 products a tile instead of 5, but work for every thread
+        w.want = ATT_DKV
+        w.units = heads * p.kblocks
+        parallel_for(threads, 1, _backward_body, &w)
+        w.want = ATT_DQ
+        w.units = heads * p.G * nq
+        w.next = 0
+        parallel_for(threads, 1, _backward_body, &w)
+    pool_free(w.delta)
+    pool_free(w.scratch)
+    return FG_OK
+
+
+KERNELS = {"attention_fwd": (<size_t><void *>fwd_run, <size_t><void *>fwd_check),
+           "attention_bwd": (<size_t><void *>bwd_run, <size_t><void *>bwd_check)}

@@ -1,0 +1,225 @@
+/* Tiles of attention for one element type T; included twice by attention.h. */
+
+typedef void (*N(att_gemm_t))(int, int, int, int, int, int, T, const T *, int, const T *, int, T, T *, int);
+
+/* c[m, n] = alpha op(a) op(b) + beta c, row major, on this thread. */
+static inline void N(att_gemm)(const FgAttnRun *w, int ta, int tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda,
+                               const T *b, int64_t ldb, T beta, T *c, int64_t ldc) {
+    if (m <= 0 || n <= 0) return;
+    ((N(att_gemm_t))w->gemm)(101, ta ? 112 : 111, tb ? 112 : 111, (int)m, (int)n, (int)k, alpha, a, (int)(lda > 0 ? lda : 1),
+                             b, (int)(ldb > 0 ? ldb : 1), beta, c, (int)(ldc > 0 ? ldc : 1));
+}
+
+/* Rows of a strided operand as BLAS takes them: where they lie, or copied to buf when their stride is not one BLAS allows. */
+static inline const T *N(att_rows)(const T *src, int64_t stride, int64_t rows, int64_t cols, T *buf, int64_t *ld) {
+    if ((stride >= cols && stride <= INT32_MAX) || rows == 1) { *ld = rows == 1 ? cols : stride; return src; }
+    for (int64_t i = 0; i < rows; i++) memcpy(buf + i * cols, src + i * stride, (size_t)cols * sizeof(T));
+    *ld = cols;
+    return buf;
+}
+
+static inline T N(att_qscale)(const FgAttn *p) { return (T)(p->softcap > 0 ? p->scale / p->softcap : p->scale); }
+
+static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T *qs) {
+    const FgAttn *p = w->p;
+    T f = N(att_qscale)(p);
+    for (int64_t r = 0; r < x->rows; r++) {
+        const T *restrict s = (const T *)w->q + x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
+        T *restrict d = qs + r * p->D;
+        for (int64_t i = 0; i < p->D; i++) d[i] = s[i] * f;
+    }
+}
+
+/* Logits of a tile: softcap, bias and mask applied; masked entries are -inf.  th, when given, receives tanh for the backward pass. */
+static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, const T *k, int64_t ldk, int64_t k0, int64_t nb,
+                          T *s, T *th) {
+    const FgAttn *p = w->p;
+    int64_t ld = p->keys, off = p->S - p->L;
+    if (x->rows <= ATT_FEW) {
+        for (int64_t r = 0; r < x->rows; r++) memset(s + r * ld, 0, (size_t)nb * sizeof(T));
+        STREAM(dots)(x->rows, p->D, nb, qs, p->D, k, ldk, s, ld);
+    } else N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
+    for (int64_t r = 0; r < x->rows; r++) {
+        int64_t t = x->t0 + r % x->tb;
+        T *restrict row = s + r * ld;
+        if (p->softcap > 0) {
+            T cap = (T)p->softcap;
+            if (th) for (int64_t j = 0; j < nb; j++) { T y = N(att_tanh)(row[j]); th[r * ld + j] = y; row[j] = cap * y; }
+            else for (int64_t j = 0; j < nb; j++) row[j] = cap * N(att_tanh)(row[j]);
+        }
+        if (p->has_bias) {
+            int64_t sj = p->bias[3];
+            const T *restrict b = (const T *)w->bias + x->b * p->bias[0] + (x->h0 + r / x->tb) * p->bias[1] + t * p->bias[2] + k0 * sj;
+            if (sj == 1) for (int64_t j = 0; j < nb; j++) row[j] += b[j];
+            else for (int64_t j = 0; j < nb; j++) row[j] += b[j * sj];
+        }
+        if (p->causal && t + off + 1 < k0 + nb)
+            for (int64_t j = t + off + 1 > k0 ? t + off + 1 - k0 : 0; j < nb; j++) row[j] = -(T)INFINITY;
+        if (p->window > 0 && t + off - p->window >= k0) {
+            int64_t end = t + off - p->window + 1 - k0 < nb ? t + off - p->window + 1 - k0 : nb;
+            for (int64_t j = 0; j < end; j++) row[j] = -(T)INFINITY;
+        }
+    }
+}
+
+/* One more tile of logits: s becomes exp(s - max), the running maximum and sum advance, earlier output is rescaled. */
+static void N(att_online)(int64_t rows, int64_t nb, int64_t ld, T *s, T *max, T *sum, T *out, int64_t Dv) {
+    for (int64_t r = 0; r < rows; r++) {
+        T *restrict row = s + r * ld, m = max[r], l = 0;
+        #pragma omp simd reduction(max:m)
+        for (int64_t j = 0; j < nb; j++) m = row[j] > m ? row[j] : m;
+        T base = m == -(T)INFINITY ? 0 : m;
+        #pragma omp simd reduction(+:l)
+        for (int64_t j = 0; j < nb; j++) { T e = N(row_exp)(row[j] - base); row[j] = e; l += e; }
+        if (m != max[r]) {
+            T f = N(row_exp)(max[r] - base), *restrict o = out + r * Dv;
+            sum[r] *= f;
+            for (int64_t d = 0; d < Dv; d++) o[d] *= f;
+            max[r] = m;
+        }
+        sum[r] += l;
+    }
+}
+
+static void N(att_finish)(const FgAttnRun *w, const FgAttnRows *x, const T *max, const T *sum, const T *out) {
+    const FgAttn *p = w->p;
+    for (int64_t r = 0; r < x->rows; r++) {
+        int64_t h = x->h0 + r / x->tb, t = x->t0 + r % x->tb;
+        T *restrict o = (T *)w->o + x->b * p->o[0] + h * p->o[1] + t * p->o[2];
+        const T *restrict a = out + r * p->Dv;
+        T inv = sum[r] == 0 ? 0 : 1 / sum[r];
+        for (int64_t d = 0; d < p->Dv; d++) o[d] = a[d] * inv;
+        ((T *)w->lse)[(x->b * p->H + h) * p->L + t] = sum[r] == 0 ? -(T)INFINITY : max[r] + N(row_log)(sum[r]);
+    }
+}
+
+static int64_t N(att_scratch)(const FgAttn *p, int backward) {
+    int64_t wide = p->D + p->Dv, n = ATT_ROWS * (wide + p->keys + 2) + p->keys * wide;
+    if (backward) n += ATT_ROWS * 2 * p->keys;
+    return (n * (int64_t)sizeof(T) + 63) / 64 * 64;
+}
+
+static void N(att_forward)(FgAttnRun *w, int tid) {
+    const FgAttn *p = w->p;
+    T *qs = (T *)(w->scratch + tid * w->per_thread), *s = qs + ATT_ROWS * p->D, *kbuf = s + ATT_ROWS * p->keys;
+    T *vbuf = kbuf + p->keys * p->D, *own = vbuf + p->keys * p->Dv;
+    for (int64_t i; (i = att_unit(w)) < w->units;) {
+        FgAttnRows x = att_block(p, i / p->splits);
+        int64_t part = i % p->splits, lo, hi;
+        T *state = p->splits > 1 ? (T *)w->part + i * ATT_ROWS * (p->Dv + 2) : own;     /* output, maxima, sums */
+        T *max = state + ATT_ROWS * p->Dv, *sum = max + ATT_ROWS;
+        att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
+        if (lo < part * p->split_keys) lo = part * p->split_keys;
+        if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
+        memset(state, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
+        for (int64_t r = 0; r < x.rows; r++) { max[r] = -(T)INFINITY; sum[r] = 0; }
+        N(att_pack_q)(w, &x, qs);
+        const T *kh = (const T *)w->k + x.b * p->k[0] + x.h0 / p->G * p->k[1];
+        const T *vh = (const T *)w->v + x.b * p->v[0] + x.h0 / p->G * p->v[1];
+        for (int64_t k0 = lo; k0 < hi; k0 += p->keys) {
+            int64_t nb = hi - k0 < p->keys ? hi - k0 : p->keys, ldk, ldv;
+            const T *k = N(att_rows)(kh + k0 * p->k[2], p->k[2], nb, p->D, kbuf, &ldk);
+            const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, vbuf, &ldv);
+            N(att_logits)(w, &x, qs, k, ldk, k0, nb, s, NULL);
+            N(att_online)(x.rows, nb, p->keys, s, max, sum, state, p->Dv);
+            if (x.rows <= ATT_FEW) STREAM(axpy)(x.rows, nb, p->Dv, s, p->keys, v, ldv, state, p->Dv);
+            else N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
+        }
+        if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);
+    }
+}
+
+/* Merge the parts of blocks [begin, end) into the first part, in order, and write the output. */
+static void N(att_combine)(FgAttnRun *w, int64_t begin, int64_t end) {
+    const FgAttn *p = w->p;
+    int64_t step = ATT_ROWS * (p->Dv + 2);
+    for (int64_t i = begin; i < end; i++) {
+        FgAttnRows x = att_block(p, i);
+        T *a = (T *)w->part + i * p->splits * step, *amax = a + ATT_ROWS * p->Dv, *asum = amax + ATT_ROWS;
+        for (int64_t s = 1; s < p->splits; s++) {
+            const T *b = a + s * step, *bmax = b + ATT_ROWS * p->Dv, *bsum = bmax + ATT_ROWS;
+            for (int64_t r = 0; r < x.rows; r++) {
+                T m = bmax[r] > amax[r] ? bmax[r] : amax[r], base = m == -(T)INFINITY ? 0 : m;
+                T fa = amax[r] == m ? 1 : N(row_exp)(amax[r] - base), fb = bmax[r] == m ? 1 : N(row_exp)(bmax[r] - base);
+                for (int64_t d = 0; d < p->Dv; d++) a[r * p->Dv + d] = fa * a[r * p->Dv + d] + fb * b[r * p->Dv + d];
+                asum[r] = fa * asum[r] + fb * bsum[r];
+                amax[r] = m;
+            }
+        }
+        N(att_finish)(w, &x, amax, asum, a);
+    }
+}
+
+/* delta[b, h, t] = sum_d g * o, the softmax's inner product of output and cotangent. */
+static void N(att_delta)(FgAttnRun *w, int64_t begin, int64_t end) {
+    const FgAttn *p = w->p;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t t = i % p->L, h = i / p->L % p->H, b = i / p->L / p->H;
+        const T *o = (const T *)w->o + b * p->o[0] + h * p->o[1] + t * p->o[2];
+        const T *g = (const T *)w->g + b * p->g[0] + h * p->g[1] + t * p->g[2];
+        T sum = 0;
+        #pragma omp simd reduction(+:sum)
+        for (int64_t d = 0; d < p->Dv; d++) sum += o[d] * g[d];
+        ((T *)w->delta)[i] = sum;
+    }
+}
+
+/* One tile of the backward pass: query block x of one head against keys [k0, k0 + nb) of its key head. */
+static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, T *scratch) {
+    const FgAttn *p = w->p;
+    int64_t hk = x->h0 / p->G, ld = p->keys, ldk, ldv, ldg;
+    T *qs = scratch, *s = qs + ATT_ROWS * p->D, *ds = s + ATT_ROWS * ld, *th = ds + ATT_ROWS * ld;
+    T *kbuf = th + ATT_ROWS * ld, *vbuf = kbuf + ld * p->D, *gbuf = vbuf + ld * p->Dv;
+    const T *k = (const T *)w->k + x->b * p->k[0] + hk * p->k[1] + k0 * p->k[2];
+    const T *v = (const T *)w->v + x->b * p->v[0] + hk * p->v[1] + k0 * p->v[2];
+    const T *g = (const T *)w->g + x->b * p->g[0] + x->h0 * p->g[1] + x->t0 * p->g[2];
+    k = N(att_rows)(k, p->k[2], nb, p->D, kbuf, &ldk);
+    v = N(att_rows)(v, p->v[2], nb, p->Dv, vbuf, &ldv);
+    g = N(att_rows)(g, p->g[2], x->rows, p->Dv, gbuf, &ldg);
+    N(att_pack_q)(w, x, qs);
+    N(att_logits)(w, x, qs, k, ldk, k0, nb, s, p->softcap > 0 ? th : NULL);
+    N(att_gemm)(w, 0, 1, x->rows, nb, p->Dv, 1, g, ldg, v, ldv, 0, ds, ld);
+    for (int64_t r = 0; r < x->rows; r++) {
+        int64_t t = x->t0 + r;
+        T lse = ((const T *)w->lse)[x->b * p->lse[0] + x->h0 * p->lse[1] + t * p->lse[2]];
+        T delta = ((const T *)w->delta)[(x->b * p->H + x->h0) * p->L + t], *restrict pr = s + r * ld, *restrict dr = ds + r * ld;
+        if (lse == -(T)INFINITY) lse = (T)INFINITY;                  /* a row that sees nothing has no gradient */
+        for (int64_t j = 0; j < nb; j++) { T e = N(row_exp)(pr[j] - lse); pr[j] = e; dr[j] = e * (dr[j] - delta); }
+        if (p->want_dbias && (w->want & ATT_DKV))
+            memcpy((T *)w->dbias + ((x->b * p->H + x->h0) * p->L + t) * p->S + k0, dr, (size_t)nb * sizeof(T));
+        if (p->softcap > 0) {
+            const T *restrict y = th + r * ld; T cap = (T)p->softcap;
+            for (int64_t j = 0; j < nb; j++) dr[j] *= cap * (1 - y[j] * y[j]);
+        }
+    }
+    if (w->want & ATT_DQ)
+        N(att_gemm)(w, 0, 0, x->rows, p->D, nb, N(att_qscale)(p), ds, ld, k, ldk, 1,
+                    (T *)w->dq + x->b * p->dq[0] + x->h0 * p->dq[1] + x->t0 * p->dq[2], p->dq[2]);
+    if (w->want & ATT_DKV) {
+        N(att_gemm)(w, 1, 0, nb, p->Dv, x->rows, 1, s, ld, g, ldg, 1,
+                    (T *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
+        N(att_gemm)(w, 1, 0, nb, p->D, x->rows, 1, ds, ld, qs, p->D, 1,
+                    (T *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
+    }
+}
+
+/* Units by what the pass wants: dk and dv a block of keys, dq a block of queries, all three a whole key head.  Each gradient adds up
+ * its tiles in the same order every way, so the result depends neither on the way nor on the threads. */
+static void N(att_backward)(FgAttnRun *w, int tid) {
+    const FgAttn *p = w->p;
+    T *scratch = (T *)(w->scratch + tid * w->per_thread);
+    int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, lo, hi;
+    for (int64_t i; (i = att_unit(w)) < w->units;) {
+        int64_t head = i, q0 = 0, q1 = nq, j0 = 0, j1 = p->kblocks, g0 = 0, g1 = p->G;
+        if (w->want == ATT_DKV) { head = i / p->kblocks; j0 = i % p->kblocks; j1 = j0 + 1; }
+        if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
+        for (int64_t j = j0; j < j1; j++) for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++) {
+            FgAttnRows x;
+            x.b = head / p->Hk; x.h0 = head % p->Hk * p->G + g; x.t0 = q * ATT_ROWS;
+            x.tb = x.rows = p->L - x.t0 < ATT_ROWS ? p->L - x.t0 : ATT_ROWS;
+            att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
+            int64_t k0 = j * p->keys, nb = p->S - k0 < p->keys ? p->S - k0 : p->keys;
+            if (k0 < hi && k0 + nb > lo) N(att_tile_back)(w, &x, k0, nb, scratch);
+        }
+    }
+}
