@@ -59,7 +59,7 @@ cdef extern from "vm_plan.h" nogil:
         char identity[16]
         int64_t strides[16]
     ctypedef struct FgVmPlan:
-        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general
+        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds
         int64_t n, n_outer, n_red, n_inner, row, step, chunks, tile_rows, blocks, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
@@ -394,6 +394,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 p.row = p.shape[p.ndim - 1]
     elif p.n_red * p.n_inner <= tile:
         p.mode, p.row, unit = FG_MODE_SEGMENT, p.n, p.n_red * p.n_inner
+        p.folds = p.n_inner > 1 and p.n_red >= 8
     elif p.n_inner == 1:
         p.mode, p.row = FG_MODE_WIDE, p.n_red
     else:
@@ -541,7 +542,7 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         size = <int>fg_itemsize(o.type)
         if not o.reduce:
             continue
-        if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and o.dtype != o.type):
+        if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
             o.buf = at
             at += align(width * size)
         if p.mode == FG_MODE_COLUMNS:

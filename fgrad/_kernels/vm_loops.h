@@ -74,8 +74,14 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 /* Floats.  F is the libm suffix.  max and min: the first operand if it is NaN, else the comparison lets the second's NaN through. */
 #define FG_MAX(x, y) ((x > y || x != x) ? x : y)
 #define FG_MIN(x, y) ((x < y || x != x) ? x : y)
+/* sin, cos, tan: arguments beyond the fast range reduction (and inf, NaN) send the whole tile through a loop that asks libm */
+#define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
+    if (far) { for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); } } \
+    else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
-#define VM_FLOAT(t, T, U, F) \
+#define VM_FLOAT(t, T, F, MAX) \
     VM_BIN(add, t, T, T, x + y) VM_BIN(sub, t, T, T, x - y) VM_BIN(mul, t, T, T, x * y) VM_BIN(div, t, T, T, x / y) \
     VM_BIN_SLOW(rem, t, T, fmod##F(x, y)) VM_BIN(pow, t, T, T, fg_pow_##t(x, y)) VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
     VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
@@ -83,7 +89,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(exp, t, T) VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
-    VM_MATH1(cbrt, t, T) VM_MATH1(sin, t, T) VM_MATH1(cos, t, T) VM_MATH1(tan, t, T) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
+    VM_MATH1(cbrt, t, T) VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) VM_MATH1(asinh, t, T) VM_MATH1(acosh, t, T) \
     VM_MATH1(atanh, t, T) VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) VM_MATH1(erfc, t, T) \
     VM_UN_SLOW(erf_inv, t, T, fg_erf_inv_##t(x)) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
@@ -98,8 +104,8 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
 static inline double fg_round_away_f64(double x) { double w = trunc(x); return x - w >= 0.5 ? w + 1 : w; }
 
-VM_FLOAT(f32, float, uint32_t, f)
-VM_FLOAT(f64, double, uint64_t, )
+VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
+VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 
 /* float32 <-> 16-bit floats, branch-free */
 #if defined(__F16C__) || defined(__aarch64__)

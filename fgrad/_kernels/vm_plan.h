@@ -35,6 +35,7 @@ typedef struct {
 
 typedef struct {
     int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
+    int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
@@ -171,9 +172,15 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
                     out->seg(partials + out->part + u * size, src, 1, len, 1);
                 } else {
                     int64_t per = p->n_red * p->n_inner, rows = len / per, at = start / per * p->n_inner;
-                    char *dst = out->dtype != out->type ? t->work + out->buf : FG_MEM(t, p->n_in + o) + at * out->size;
-                    out->seg(dst, src, rows, p->n_red, p->n_inner);
-                    fg_vm_put(t, o, at, rows * p->n_inner, dst);
+                    char *acc = t->work + out->buf, *dst = out->dtype != out->type ? acc : FG_MEM(t, p->n_in + o) + at * out->size;
+                    if (!p->folds) {
+                        out->seg(dst, src, rows, p->n_red, p->n_inner);
+                        fg_vm_put(t, o, at, rows * p->n_inner, dst);
+                    } else for (int64_t r = 0; r < rows; r++) {
+                        memcpy(acc, src + r * per * size, per * size);
+                        fg_vm_fold(out->fn, acc, p->n_red, p->n_inner, size);
+                        fg_vm_put(t, o, at + r * p->n_inner, p->n_inner, acc);
+                    }
                 }
             }
         }

@@ -1,0 +1,201 @@
+/* float32 elementary functions; included by scalar_math.h, which says how they are built.  Functions with awkward
+ * conditioning and little use go through float64. */
+
+static inline float fg_pow2i_f32(float n) { return fg_float(fg_bits32(n + (FG_MAGIC32 + 127)) << 23); }
+static inline float fg_scale_f32(float p, float n) {
+    float h = (n * 0.5f + FG_MAGIC32) - FG_MAGIC32;
+    return p * fg_pow2i_f32(h) * fg_pow2i_f32(n - h);
+}
+/* n - y * d with the product exact */
+static inline float fg_residual_f32(float n, float y, float d) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(-y, d, n);
+#else
+    return (float)((double)n - (double)y * d);
+#endif
+}
+#define FG_LN2_HI32 0.693359375f
+#define FG_LN2_LO32 -2.12194440e-4f
+#define FG_LOG2E32 1.44269504f
+
+/* 2^k e^x */
+static inline float fg_expk_f32(float x, float k) {
+    x = x > 90 ? 90 : x;
+    x = x < -105 ? -105 : x;
+    float n = (x * FG_LOG2E32 + FG_MAGIC32) - FG_MAGIC32, r = (x - n * FG_LN2_HI32) - n * FG_LN2_LO32;
+    float q = FG_POLY(r, 0.49999994f, 0.166665196f, 0.0416684002f, 0.00836885069f, 0.00138143217f);
+    float s = 1 + r, e = (1 - s) + r;                     /* 1 + r in two parts: one rounding less */
+    return fg_scale_f32(s + (e + r * r * q), n + k);
+}
+static inline float fg_exp_f32(float x) { return fg_expk_f32(x, 0); }
+
+static inline float fg_exp2_f32(float x) {
+    float y = x > 150 ? 150 : x;
+    y = y < -152 ? -152 : y;
+    float n = (y + FG_MAGIC32) - FG_MAGIC32, r = y - n;
+    float p = FG_POLY(r, 0.693147182f, 0.240226507f, 0.0555032715f, 0.00961800292f, 0.00134005374f, 0.000154765934f);
+    return fg_scale_f32(1 + r * p, n);
+}
+static inline float fg_expm1_f32(float x) {
+    float y = x > 89 ? 89 : x;
+    y = y < -20 ? -20 : y;
+    float n = (y * FG_LOG2E32 + FG_MAGIC32) - FG_MAGIC32, r = (y - n * FG_LN2_HI32) - n * FG_LN2_LO32;
+    float q = FG_POLY(r, 0.5f, 0.166666672f, 0.0416663513f, 0.0083332723f, 0.00139412063f, 0.000199144473f);
+    float p = r + r * r * q, t = fg_pow2i_f32(n - 1);
+    return fabsf(x) < 2e-8f ? x : 2 * (t * p + (t - 0.5f));
+}
+
+/* x = m 2^k with m in [sqrt(1/2), sqrt(2)), x a positive normal number */
+static inline float fg_split_f32(float x, float *k) {
+    int32_t t = (int32_t)(fg_bits32(x) - 0x3f3504f3u);
+    *k = (float)(t >> 23);
+    return fg_float(fg_bits32(x) - ((uint32_t)t & 0xff800000u));
+}
+/* log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1] */
+static inline float fg_logr_f32(float f) {
+    float p = FG_POLY(f, 0.333333105f, -0.249999866f, 0.200022265f, -0.16669251f, 0.142186642f, -0.123843372f, 0.118729264f, -0.117898561f, 0.0691553056f);
+    float z = f * f;
+    return f * z * p - 0.5f * z;
+}
+static inline float fg_log_f32(float x) {
+    float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
+    k -= x < FLT_MIN ? 24 : 0;
+    float y = k * FG_LN2_HI32 + (f + (fg_logr_f32(f) + k * FG_LN2_LO32));
+    return FG_LOG_EDGES(x, y);
+}
+static inline float fg_log1p_f32(float x) {
+    float u = 1 + x, c = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = fg_split_f32(u, &k);
+    c = k < 40 ? c * fg_pow2i_f32(k < 40 ? -k : 0) : 0;
+    float f0 = m - 1, f = f0 + c, lo = (f0 - f) + c;
+    float y = k * FG_LN2_HI32 + (f + (fg_logr_f32(f) + (k * FG_LN2_LO32 + lo)));
+    y = FG_LOG_EDGES(u, y);
+    return fabsf(x) < 2e-8f ? x : y;
+}
+static inline float fg_log2_f32(float x) {
+    float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
+    k -= x < FLT_MIN ? 24 : 0;
+    float q = FG_POLY(f, -0.721347511f, 0.480898023f, -0.360673577f, 0.288571119f, -0.240486488f, 0.205131918f, -0.178668022f, 0.171290234f,
+        -0.170092583f, 0.0997707099f);
+    float y = k + (f * FG_LOG2E32 + (f * 1.92596303e-08f + f * f * q));
+    return FG_LOG_EDGES(x, y);
+}
+
+/* x - n pi/2 for |x| <= 1e5.  With a fused multiply-add three float32 parts of pi/2 do; without, float64 does. */
+#define FG_TRIG_MAX_F32 1e5f
+static inline double fg_pio2d_f32(float x, uint64_t *q) {
+    double z = (double)x * 0.63661977236758134308 + FG_MAGIC64, n = z - FG_MAGIC64;
+    *q = fg_bits64(z);
+    return ((double)x - n * 1.57079632673412561417e+00) - n * 6.07710050650619224932e-11;
+}
+static inline float fg_pio2_f32(float x, uint32_t *q) {
+#if defined(__FMA__) || defined(__aarch64__)
+    float z = x * 0.636619772f + FG_MAGIC32, n = z - FG_MAGIC32;
+    float r = __builtin_fmaf(-n, 1.57079637f, x);
+    r = __builtin_fmaf(-n, -4.37113883e-08f, r);
+    *q = fg_bits32(z);
+    return __builtin_fmaf(-n, -1.71512451e-15f, r);
+#else
+    uint64_t q64;
+    double r = fg_pio2d_f32(x, &q64);
+    *q = (uint32_t)q64;
+    return (float)r;
+#endif
+}
+static inline float fg_sincos_f32(float x, uint32_t shift) {
+    uint32_t q;
+    float r = fg_pio2_f32(x, &q), z = r * r;
+    float s = r + r * z * FG_POLY(z, -0.166666552f, 0.00833217334f, -0.000195166562f);
+    float c = 1 - 0.5f * z + z * z * FG_POLY(z, 0.0416666456f, -0.00138873619f, 2.44377297e-05f);
+    q += shift;
+    return fg_float(fg_bits32((q & 1) ? c : s) ^ ((q & 2) << 30));
+}
+static inline float fg_sin_f32(float x) { float y = fg_sincos_f32(x, 0); return fabsf(x) < 1e-4f ? x : y; }
+static inline float fg_cos_f32(float x) { return fg_sincos_f32(x, 1); }
+static inline float fg_tan_f32(float x) {
+    uint64_t q;
+    double r = fg_pio2d_f32(x, &q), z = r * r;
+    double s = r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817, 2.7172769798012506e-06);
+    double c = FG_POLY(z, 0.99999999999994382, -0.4999999999934539, 0.041666666543029252, -0.001388888034741309, 2.479891899545847e-05, -2.7172721260320314e-07);
+    float y = (float)(((q & 1) ? -c : s) / ((q & 1) ? s : c));
+    return fabsf(x) < 1e-4f ? x : y;
+}
+
+static inline float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f, 0.0422185399f); }
+static inline float fg_asin_f32(float x) {
+    float a = fabsf(x);
+    int big = a > 0.5f;
+    float z = big ? 0.5f - 0.5f * a : a * a, s = big ? sqrtf(z) : a, w = s * z * fg_asinp_f32(z);
+    return copysignf(big ? (float)FG_PIO2 - 2 * (s + (w + 2.18556941e-08f)) : s + w, x);
+}
+static inline float fg_acos_f32(float x) {
+    float a = fabsf(x);
+    int big = a > 0.5f;
+    float z = big ? 0.5f - 0.5f * a : a * a, s = big ? sqrtf(z) : x, w = s * z * fg_asinp_f32(z);
+    float mid = (float)FG_PIO2 - (s + (w + 4.37113883e-08f));
+    return big ? (x > 0 ? 2 * (s + w) : 2 * mid) : mid;
+}
+static inline float fg_atanq_f32(float a, float b) {
+    int far = a > 2.41421356f * b, mid = a > 0.414213562f * b;
+    float num = far ? -b : mid ? a - b : a, den = far ? a : mid ? a + b : b;
+    float hi = far ? 1.57079637f : mid ? 0.785398185f : 0, lo = far ? -4.37113883e-08f : mid ? -2.18556941e-08f : 0;
+    float t = num / den, z = t * t;
+    float p = z * FG_POLY(z, -0.333333164f, 0.199984878f, -0.142438263f, 0.105958305f, -0.060829971f);
+    return hi + (t + (t * p + lo));
+}
+static inline float fg_atan_f32(float x) { return copysignf(fg_atanq_f32(fabsf(x), 1), x); }
+static inline float fg_atan2_f32(float y, float x) {
+    float a = fabsf(y), b = fabsf(x);
+    int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
+    float s = (a > 1e37f) | (b > 1e37f) ? 0.25f : 1;
+    float r = fg_atanq_f32(inf ? 1 : a * s, inf | zero ? 1 : b * s);
+    r = copysignf(1, x) < 0 ? 3.14159274f - (r + 8.74227766e-08f) : r;
+    return copysignf(r, y);
+}
+
+static inline float fg_tanh_f32(float x) {
+    float a = fabsf(x), z = a * a, e = fg_expk_f32(2 * (a > 10 ? 10 : a), 0);
+    float q = (a < 0.6f ? a * z * (315 + 14 * z) : 2) / (a < 0.6f ? FG_POLY(z, 945.0f, 420.0f, 15.0f) : e + 1);
+    return copysignf((a < 0.6f ? a : 1) - q, x);
+}
+static inline float fg_sinh_f32(float x) {
+    float a = fabsf(x), z = a * a, e = fg_expk_f32(a, -1), big = e - 0.25f / e;
+    float p = FG_POLY(z, 0.166666672f, 0.00833335053f, 0.000198360663f, 2.81743951e-06f);
+    return copysignf(a < 1 ? a + a * z * p : big, x);
+}
+static inline float fg_cosh_f32(float x) { float e = fg_expk_f32(fabsf(x), -1); return e + 0.25f / e; }
+/* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by its residual */
+static inline float fg_logistic_f32(float x) {
+    float e = fg_exp_f32(-fabsf(x)), n = x < 0 ? e : 1, d = 1 + e, dl = (1 - d) + e, r = 1 / d, y = n * r;
+    return y + (fg_residual_f32(n, y, d) - y * dl) * r;
+}
+
+static inline float fg_erf_f32(float x) {
+    float a = fabsf(x), z = a * a, t = a > 4 ? 4 : a;
+    float small = x + x * FG_POLY(z, 0.128379107f, -0.37612626f, 0.112836003f, -0.0268544443f, 0.00518953567f, -0.00080208428f, 7.88912512e-05f);
+    float q = FG_POLY(t, -0.000188036211f, 1.12957835f, 0.633219898f, 0.108418547f, -0.0252082366f, 0.00420455495f, -0.000441335025f, 2.16867411e-05f);
+    return a < 1 ? small : x != x ? x : copysignf(1 - fg_exp_f32(-q), x);
+}
+
+static inline float fg_erfc_f32(float x) { return (float)fg_erfc_f64((double)x); }
+static inline float fg_asinh_f32(float x) { return (float)fg_asinh_f64((double)x); }
+static inline float fg_acosh_f32(float x) { return (float)fg_acosh_f64((double)x); }
+static inline float fg_atanh_f32(float x) { return (float)fg_atanh_f64((double)x); }
+static inline float fg_cbrt_f32(float x) { return (float)fg_cbrt_f64((double)x); }
+
+/* x^y = 2^(y log2 x) in float64: log2 to 2^-43, and the conversion rounds denormal results once */
+static inline float fg_pow_f32(float x, float y) {
+    double a = fabs((double)x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;
+    double L = k + s * FG_POLY(z, 2.8853900817778495, 0.9617966941141487, 0.57707794213940666, 0.41220927444632183, 0.31990481536437854, 0.28291247948350134);
+    L = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : L;
+    double e = (double)y * L;
+    e = e > 200 ? 200 : e;
+    e = e < -200 ? -200 : e;
+    double n = (e + FG_MAGIC64) - FG_MAGIC64, r = e - n;
+    double p = FG_POLY(r, 0.9999999999588971, 0.69314718053462143, 0.24022651219833185, 0.055504109774419448, 0.0096180247727005938, 0.0013333421549472906,
+        0.00015469997177066026, 1.5316718979907108e-05);
+    float f = (float)(p * fg_pow2i_f64(n)), half = 0.5f * y;
+    int whole = truncf(y) == y, odd = whole & (truncf(half) != half);
+    f = (x < 0) & (a < INFINITY) & !whole ? NAN : f;
+    f = odd & (copysignf(1, x) < 0) ? -f : f;
+    return (y == 0) | (x == 1) | ((x == -1) & (fabsf(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : f;
+}

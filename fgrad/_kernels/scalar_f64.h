@@ -1,0 +1,278 @@
+/* float64 elementary functions; included by scalar_math.h, which says how they are built. */
+
+/* 2^n for a whole number n in [-1022, 1023] */
+static inline double fg_pow2i_f64(double n) { return fg_double(fg_bits64(n + (FG_MAGIC64 + 1023)) << 52); }
+
+/* p * 2^n in two steps, so that a denormal result is rounded once */
+static inline double fg_scale_f64(double p, double n) {
+    double h = (n * 0.5 + FG_MAGIC64) - FG_MAGIC64;
+    return p * fg_pow2i_f64(h) * fg_pow2i_f64(n - h);
+}
+
+/* a * b = p + err exactly, for products that neither overflow nor underflow */
+static inline double fg_mul_err(double a, double b, double p) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fma(a, b, -p);
+#else
+    double t = 134217729.0 * a, ah = t - (t - a), al = a - ah, u = 134217729.0 * b, bh = u - (u - b), bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2 */
+static inline double fg_expq_f64(double r) {
+    return FG_POLY(r, 0.5, 0.16666666666666677, 0.041666666666666699, 0.0083333333333216152, 0.001388888888886683, 0.00019841269886158622,
+        2.4801587360570644e-05, 2.7557244181877631e-06, 2.7557242747080409e-07, 2.5109044893179733e-08, 2.0924447259855354e-09);
+}
+#define FG_LN2_HI 6.93147180369123816490e-01     /* 32 bits: n * FG_LN2_HI is exact */
+#define FG_LN2_LO 1.90821492927058770002e-10
+#define FG_LOG2E 1.44269504088896340736
+
+/* 2^k e^(x + xl) for |xl| tiny */
+static inline double fg_expk_f64(double x, double xl, double k) {
+    x = x > 720 ? 720 : x;
+    x = x < -760 ? -760 : x;
+    double n = (x * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64;
+    double r = (x - n * FG_LN2_HI) - (n * FG_LN2_LO - xl);
+    double s = 1 + r, e = (1 - s) + r;                    /* 1 + r in two parts: one rounding less */
+    return fg_scale_f64(s + (e + r * r * fg_expq_f64(r)), n + k);
+}
+static inline double fg_exp_f64(double x) { return fg_expk_f64(x, 0, 0); }
+
+static inline double fg_exp2_f64(double x) {
+    double y = x > 1100 ? 1100 : x;
+    y = y < -1100 ? -1100 : y;
+    double n = (y + FG_MAGIC64) - FG_MAGIC64, r = y - n;
+    double p = FG_POLY(r, 0.24022650695910072, 0.055504108664821611, 0.0096181291076284856, 0.001333355814640968, 0.00015403530393357127,
+        1.525273383858826e-05, 1.321548682159236e-06, 1.0178058281913403e-07, 7.0548920342157169e-09, 4.4556437725750675e-10, 2.5737106828471302e-11);
+    return fg_scale_f64(1 + (r * 0.69314718055994530942 + r * r * p), n);
+}
+
+static inline double fg_expm1_f64(double x) {
+    double y = x > 710 ? 710 : x;
+    y = y < -40 ? -40 : y;
+    double n = (y * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64;
+    double hi = y - n * FG_LN2_HI, lo = n * FG_LN2_LO, r = hi - lo, c = (hi - r) - lo;
+    double p = r + (r * r * fg_expq_f64(r) + c), t = fg_pow2i_f64(n - 1);
+    return fabs(x) < 1e-16 ? x : 2 * (t * p + (t - 0.5));
+}
+
+/* x = m 2^k with m in [sqrt(1/2), sqrt(2)), x a positive normal number */
+static inline double fg_split_f64(double x, double *k) {
+    uint64_t t = fg_bits64(x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+    *k = fg_double((t >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
+    return fg_double((t & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu);
+}
+/* log(1 + f) = f - *c for f in [sqrt(1/2) - 1, sqrt(2) - 1], by log((1+s)/(1-s)) with s = f / (2 + f) */
+static inline double fg_logc_f64(double f) {
+    double s = f / (2 + f), z = s * s, h = 0.5 * f * f;
+    double R = z * FG_POLY(z, 0.6666666666666734, 0.39999999999413965, 0.28571428742561306, 0.22222198553875094, 0.18183565402410531,
+        0.15314021247266493, 0.14796259832450306);
+    return h - s * (h + R);
+}
+#define FG_LOG_EDGES(x, y) ((x) > 0 ? ((x) < INFINITY ? (y) : (x)) : (x) == 0 ? -INFINITY : NAN)
+
+static inline double fg_log_f64(double x) {
+    double k, f = fg_split_f64(x < DBL_MIN ? x * 18014398509481984.0 : x, &k) - 1;
+    k -= x < DBL_MIN ? 54 : 0;
+    double y = k * FG_LN2_HI + (f - (fg_logc_f64(f) - k * FG_LN2_LO));
+    return FG_LOG_EDGES(x, y);
+}
+static inline double fg_log2_f64(double x) {
+    double k, f = fg_split_f64(x < DBL_MIN ? x * 18014398509481984.0 : x, &k) - 1;
+    k -= x < DBL_MIN ? 54 : 0;
+    double c = fg_logc_f64(f), hi = f - c, lo = (f - hi) - c, p = hi * FG_LOG2E, e = fg_mul_err(hi, FG_LOG2E, p);
+    double y = k + p, t = (k - y) + p;                   /* |k| >= 1 > p, or k = 0 and t = 0 */
+    y += t + (e + (hi * 2.0355273740931033e-17 + lo * FG_LOG2E));
+    return FG_LOG_EDGES(x, y);
+}
+/* log(1 + x + xl) for |xl| tiny */
+static inline double fg_log1pl_f64(double x, double xl) {
+    double u = 1 + x, c = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = fg_split_f64(u, &k);
+    c = k < 60 ? (c + xl) * fg_pow2i_f64(k < 60 ? -k : 0) : 0;
+    double f0 = m - 1, f = f0 + c, lo = (f0 - f) + c;    /* exact where it matters: c is far below f0 unless f0 = 0 */
+    double y = k * FG_LN2_HI + (f - (fg_logc_f64(f) - (k * FG_LN2_LO + lo)));
+    y = FG_LOG_EDGES(u, y);
+    return fabs(x) < 1e-16 ? x : y;
+}
+static inline double fg_log1p_f64(double x) { return fg_log1pl_f64(x, 0); }
+
+/* x - n pi/2 for |x| <= 1e6, as r + *lo; the quadrant stands in the low bits of *q */
+static inline double fg_pio2_f64(double x, double *lo, uint64_t *q) {
+    double z = x * 0.63661977236758134308 + FG_MAGIC64, n = z - FG_MAGIC64;
+    double t = x - n * 1.57079632673412561417e+00, w = n * 6.07710050630396597660e-11, r = t - w;   /* 33-bit parts: exact products */
+    double e = ((t - r) - w) - n * 2.02226624879595063154e-21, s = r + e;
+    *q = fg_bits64(z);
+    *lo = (r - s) + e;
+    return s;
+}
+/* sin and cos of r + lo, as the returned value + *err */
+static inline double fg_sinr_f64(double r, double lo, double *err) {
+    double z = r * r, v = z * r;
+    double p = FG_POLY(z, 0.0083333333333224131, -0.00019841269829807813, 2.7557313691920405e-06, -2.5050758115764694e-08, 1.5896795689741376e-10);
+    double d = (z * (0.5 * lo - v * p) - lo) + v * 0.16666666666666632, s = r - d;
+    *err = (r - s) - d;
+    return s;
+}
+static inline double fg_cosr_f64(double r, double lo, double *err) {
+    double z = r * r, h = 0.5 * z, w = 1 - h;
+    double p = FG_POLY(z, 0.041666666666666602, -0.0013888888888874125, 2.4801587289482293e-05, -2.7557314352360537e-07, 2.0875723276674192e-09,
+        -1.1359647968406598e-11);
+    double d = ((1 - w) - h) + (z * z * p - r * lo), c = w + d;
+    *err = (w - c) + d;
+    return c;
+}
+#define FG_TRIG_MAX_F64 1e6
+static inline double fg_sincos_f64(double x, uint64_t shift) {
+    uint64_t q;
+    double lo, el, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &el), c = fg_cosr_f64(r, lo, &el);
+    q += shift;
+    return fg_double(fg_bits64((q & 1) ? c : s) ^ ((q & 2) << 62));
+}
+static inline double fg_sin_f64(double x) { double y = fg_sincos_f64(x, 0); return fabs(x) < 1e-8 ? x : y; }
+static inline double fg_cos_f64(double x) { return fg_sincos_f64(x, 1); }
+static inline double fg_tan_f64(double x) {              /* sin / cos, the quotient corrected by its residual */
+    uint64_t q;
+    double lo, sl, cl, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &sl), c = fg_cosr_f64(r, lo, &cl);
+    double n = (q & 1) ? -c : s, nl = (q & 1) ? -cl : sl, d = (q & 1) ? s : c, dl = (q & 1) ? sl : cl;
+    double rd = 1 / d, y = n * rd, p = y * d;
+    y += (((n - p) - fg_mul_err(y, d, p)) + (nl - y * dl)) * rd;
+    return fabs(x) < 1e-8 ? x : y;
+}
+
+/* (asin(x) - x) / x^3 at z = x^2, for |x| <= 1/2 */
+static inline double fg_asinp_f64(double z) {
+    return FG_POLY(z, 0.16666666666666763, 0.074999999999702624, 0.044642857175120246, 0.030381942683650801, 0.022372215659222212, 0.017351600112782677,
+        0.013980961189774327, 0.011397778168652291, 0.010786516780489674, 0.0036830881092762826, 0.021763387985508944, -0.021077136679306836, 0.032676793567942501);
+}
+static inline double fg_asin_f64(double x) {
+    double a = fabs(x), big = a > 0.5, z = big ? 0.5 - 0.5 * a : a * a, s = big ? sqrt(z) : a;
+    double w = s * z * fg_asinp_f64(z), e = (z - s * s - fg_mul_err(s, s, s * s)) / (s + s);   /* sqrt(z) = s + e */
+    e = s > 0 ? e : 0;
+    return copysign(big ? FG_PIO2 - 2 * (s + (w + e - 0.5 * FG_PIO2_LO)) : s + w, x);
+}
+static inline double fg_acos_f64(double x) {
+    double a = fabs(x), big = a > 0.5, z = big ? 0.5 - 0.5 * a : a * a, s = big ? sqrt(z) : x;
+    double w = s * z * fg_asinp_f64(z);
+    return big ? (x > 0 ? 2 * (s + w) : 2 * (FG_PIO2 - (s + (w - FG_PIO2_LO)))) : FG_PIO2 - (s + (w - FG_PIO2_LO));
+}
+
+/* atan(a / b) for a, b >= 0, reduced to |t| <= tan(pi/8) by one division */
+static inline double fg_atanq_f64(double a, double b) {
+    int far = a > 2.41421356237309504880 * b, mid = a > 0.41421356237309504880 * b;
+    double num = far ? -b : mid ? a - b : a, den = far ? a : mid ? a + b : b;
+    double hi = far ? FG_PIO2 : mid ? 0.5 * FG_PIO2 : 0, lo = far ? FG_PIO2_LO : mid ? 0.5 * FG_PIO2_LO : 0;
+    double t = num / den, z = t * t;
+    double p = z * FG_POLY(z, -0.33333333333333326, 0.19999999999997689, -0.14285714285390502, 0.1111111108833313, -0.090909081501337821, 0.076922828854460695,
+        -0.066662286304979682, 0.05877040150961927, -0.052185226093172089, 0.045040304987449709, -0.033485666117147116, 0.015206547953650193);
+    return hi + (t + (t * p + lo));
+}
+static inline double fg_atan_f64(double x) { return copysign(fg_atanq_f64(fabs(x), 1), x); }
+static inline double fg_atan2_f64(double y, double x) {
+    double a = fabs(y), b = fabs(x);
+    int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
+    double s = (a > 1e307) | (b > 1e307) ? 0.25 : 1;
+    double r = fg_atanq_f64(inf ? 1 : a * s, inf | zero ? 1 : b * s);
+    r = copysign(1, x) < 0 ? 2 * FG_PIO2 - (r - 2 * FG_PIO2_LO) : r;
+    return copysign(r, y);
+}
+
+/* |x| < 0.6: Lambert's continued fraction, tanh x = x - x z (...) / (...) with z = x^2; else 1 - 2 / (e^2x + 1) */
+static inline double fg_tanh_f64(double x) {
+    double a = fabs(x), z = a * a, e = fg_expk_f64(2 * (a > 22 ? 22 : a), 0, 0);
+    double num = a * z * FG_POLY(z, 675675.0, 45045.0, 594.0, 1.0), den = FG_POLY(z, 2027025.0, 945945.0, 51975.0, 630.0, 1.0);
+    double q = (a < 0.6 ? num : 2) / (a < 0.6 ? den : e + 1);
+    return copysign((a < 0.6 ? a : 1) - q, x);
+}
+static inline double fg_sinh_f64(double x) {
+    double a = fabs(x), z = a * a, e = fg_expk_f64(a, 0, -1), big = e - 0.25 / e;
+    double p = FG_POLY(z, 0.16666666666666669, 0.0083333333333331389, 0.00019841269841437678, 2.7557319155337337e-06, 2.5052123398486171e-08,
+        1.6057240346256301e-10, 7.7593120622703776e-13);
+    return copysign(a < 1 ? a + a * z * p : big, x);
+}
+static inline double fg_cosh_f64(double x) { double e = fg_expk_f64(fabs(x), 0, -1); return e + 0.25 / e; }
+/* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by its residual */
+static inline double fg_logistic_f64(double x) {
+    double e = fg_exp_f64(-fabs(x)), n = x < 0 ? e : 1, d = 1 + e, dl = (1 - d) + e, r = 1 / d, y = n * r, p = y * d;
+    return y + (((n - p) - fg_mul_err(y, d, p)) - y * dl) * r;
+}
+
+static inline double fg_asinh_f64(double x) {
+    double a = fabs(x), big = a > 1e17, t = a * a, y = a + t / (1 + sqrt(1 + t));
+    return copysign(fg_log1p_f64(big ? a : y) + (big ? 0.69314718055994530942 : 0), x);
+}
+static inline double fg_acosh_f64(double x) {
+    double t = x - 1, big = x > 1e17, v = 2 * t + t * t, s = sqrt(v), p = s * s;
+    double e = (((2 * t - v) + t * t) + ((v - p) - fg_mul_err(s, s, p))) / (s + s), y = t + s, l = (s - y) + t;    /* sqrt(v) = s + e */
+    e = (t > 0) & (t < 1) ? e + l : 0;
+    y = fg_log1pl_f64(big ? x : y, e) + (big ? 0.69314718055994530942 : 0);
+    return x < 1 ? NAN : y;
+}
+static inline double fg_atanh_f64(double x) {
+    double a = fabs(x), b = 2 * a, small = a < 0.5, q = (small ? b * a : b) / (1 - a);
+    return copysign(0.5 * fg_log1p_f64(small ? b + q : q), x);
+}
+
+static inline double fg_cbrt_f64(double x) {
+    double a = fabs(x), tiny = a < DBL_MIN, b = tiny ? a * 18014398509481984.0 : a;
+    uint64_t u = fg_bits64(b);
+    double e = fg_double((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
+    double q = ((e - 1) * 0.33333333333333333 + FG_MAGIC64) - FG_MAGIC64, r = e - 3 * q;         /* r in {0, 1, 2} */
+    double m = fg_double((u & 0x000fffffffffffffu) | 0x3ff0000000000000u) * (r == 0 ? 1 : r == 1 ? 2 : 4);
+    double y = FG_POLY(m, 0.62729570991316053, 0.4491923449670096, -0.083774487166864225, 0.0095837224255906558, -0.00043209554457952792), c;
+    c = y * y * y; y -= y * (c - m) / (2 * c + m);                                               /* Halley: 2^-9, 2^-27, 2^-81 */
+    c = y * y * y; y -= y * (c - m) / (2 * c + m);
+    y = y * fg_pow2i_f64(q) * (tiny ? 3.814697265625e-06 : 1);
+    return (a > 0) & (a < INFINITY) ? copysign(y, x) : x;
+}
+
+/* erf(x) / x - 1 at z = x^2, for |x| <= 1 */
+static inline double fg_erfp_f64(double z) {
+    return FG_POLY(z, 0.12837916709551256, -0.37612638903183754, 0.11283791670955121, -0.026866170645129868, 0.0052239776254236108, -0.00085483270219560605,
+        0.00012055332903814525, -1.4925647594563675e-05, 1.6462045982050497e-06, -1.63646495742019e-07, 1.4792469874518503e-08, -1.216497009938543e-09,
+        8.7104708446426189e-11, -4.2331385111448316e-12);
+}
+/* erfc(x) = e^(-x^2) P(u) / (1 + 2x) for x >= 0.5, with u = (x - 4) / (x + 4); x^2 in two parts, since its error counts
+ * x^2-fold, and the division by 1 + 2x with its residual */
+static inline double fg_erfc_tail_f64(double a) {
+    a = a > 27.5 ? 27.5 : a;
+    double h = a * a, e = fg_expk_f64(-h, -fg_mul_err(a, a, h), 0), u = (a - 4) / (a + 4);
+    double t = u * FG_POLY(u, -0.1396211168405625, 0.015379652102619849, 0.068097054254688719, -0.10103906603631108, 0.093732834998523057,
+        -0.066330365812053371, 0.037167515534006844, -0.016197734059865253, 0.0050319700163638193, -0.00075777327336936317, -0.00019925695184250106,
+        0.00015062160717758851, -2.4398110564770663e-05, -1.1221840791779883e-05, 5.7066247756515347e-06, 2.9350307669585849e-07, -8.1970250301209038e-07,
+        7.4905491601694343e-08, 1.0341799612872728e-07, -1.8026541007257695e-08, -9.7095140683894959e-09, 1.8465477143585618e-09);
+    double p = 1.2329951186255526 + t, pl = (1.2329951186255526 - p) + t, y = e * p, yl = fg_mul_err(e, p, y) + e * pl;
+    double d = 1 + 2 * a, dl = (2 * a - d) + 1, q = y / d, m = q * d;
+    return q + (((y - m) - fg_mul_err(q, d, m)) + (yl - q * dl)) / d;
+}
+static inline double fg_erf_f64(double x) {
+    double a = fabs(x), small = x + x * fg_erfp_f64(a < 1 ? x * x : 1);
+    return a < 1 ? small : x != x ? x : copysign(1 - fg_erfc_tail_f64(a < 1 ? 1 : a), x);
+}
+static inline double fg_erfc_f64(double x) {
+    double a = fabs(x), small = (1 - x) - x * fg_erfp_f64(a < 0.65 ? x * x : 0), t = fg_erfc_tail_f64(a < 0.65 ? 0.65 : a);
+    return a < 0.65 ? small : x != x ? x : x > 0 ? t : 2 - t;
+}
+
+/* x^y: log|x| and its product with y as unevaluated sums of two doubles */
+static inline double fg_pow_f64(double x, double y) {
+    double a = fabs(x), k, m = fg_split_f64(a < DBL_MIN ? a * 18014398509481984.0 : a, &k);
+    k -= a < DBL_MIN ? 54 : 0;
+    double f = m - 1, d = m + 1, dl = m > 1 ? 1 - (d - m) : m - (d - 1), rd = 1 / d;
+    double s = f * rd, p = s * d, sl = (((f - p) - fg_mul_err(s, d, p)) - s * dl) * rd;
+    double z = s * s, zl = fg_mul_err(s, s, z) + 2 * s * sl;
+    double c = z * FG_POLY(z, 0.40000000000002239, 0.28571428570106988, 0.22222222518824325, 0.18181784449089708, 0.15386754050617069,
+        0.13256885027259938, 0.13195773138790357);
+    double T = 0.66666666666666663 + c, Tl = (0.66666666666666663 - T) + c + 3.7007434154171883e-17;
+    double w = z * T, wl = fg_mul_err(z, T, w) + (z * Tl + zl * T);
+    double v = s * w, vl = fg_mul_err(s, w, v) + (s * wl + sl * w);
+    double h = 2 * s + v, l = ((2 * s - h) + v) + (2 * sl + vl);
+    double kh = k * FG_LN2_HI, H = kh + h, b = H - kh, L = ((kh - (H - b)) + (h - b)) + (l + k * FG_LN2_LO);
+    H = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : H;
+    double e = y * H, el = fg_mul_err(y, H, e) + y * L;
+    double r = fg_expk_f64(e, fabs(e) < 1e4 ? el : 0, 0), half = 0.5 * y;
+    int whole = trunc(y) == y, odd = whole & (trunc(half) != half);
+    r = (x < 0) & (a < INFINITY) & !whole ? NAN : r;
+    r = odd & (copysign(1, x) < 0) ? -r : r;
+    return (y == 0) | (x == 1) | ((x == -1) & (fabs(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : r;
+}

@@ -1,0 +1,50 @@
+"""Every elementary function of the VM stays within its bound in ULP, edges included."""
+import mpmath
+import numpy as np
+import pytest
+
+from tests.kernels import ulp
+from tests.kernels.vm_builder import apply
+
+EXTENDED = np.finfo(np.longdouble).nmant >= 63
+TYPES = [np.float32, np.float64]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", [*ulp.FUNCTIONS, *ulp.SLOW_REFERENCE])
+def test_error_in_ulp(name, dtype):
+    bound = {**ulp.FUNCTIONS, **ulp.SLOW_REFERENCE}[name][2 if dtype == np.float32 else 3]
+    err, x, got = ulp.unary(name, dtype, 20000 if name in ulp.FUNCTIONS else 200)
+    assert err <= bound + (0 if EXTENDED else 1), f"{name}({x!r}) = {got!r}: {err} ulp"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", list(ulp.BINARY))
+def test_binary_error_in_ulp(name, dtype):
+    err, x, got = ulp.binary(name, dtype, 20000)
+    assert err <= ulp.BINARY[name][1 if dtype == np.float32 else 2] + (0 if EXTENDED else 1), f"{name}{x!r} = {got!r}: {err} ulp"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_trigonometry_of_huge_arguments(name, dtype):
+    x = np.array([1e6, -3e7, 1e10, 2.0**100, -1e38, 7.0, np.inf, -np.inf, np.nan], dtype)
+    with mpmath.workdps(80):
+        want = [float(getattr(mpmath, name)(mpmath.mpf(float(v)))) for v in x[:6]]
+    got = apply(name, dtype, x)
+    np.testing.assert_allclose(got[:6], want, rtol=4 * np.finfo(dtype).eps)
+    assert np.isnan(got[6:]).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_lgamma_and_digamma(dtype):
+    x = np.array([0.1, 0.5, 1.0, 1.4616, 1.5, 2.0, 3.3, 10.0, 171.5, 1e5, -0.5, -1.3, -7.7, 1e-9, -1e-9], dtype)
+    tol = 4 * np.finfo(dtype).eps
+    with mpmath.workdps(40):
+        lgamma = np.array([float(mpmath.re(mpmath.loggamma(mpmath.mpf(float(v))))) for v in x])
+        digamma = np.array([float(mpmath.digamma(mpmath.mpf(float(v)))) for v in x])
+    np.testing.assert_allclose(apply("lgamma", dtype, x), lgamma, rtol=tol, atol=tol)
+    np.testing.assert_allclose(apply("digamma", dtype, x), digamma, rtol=tol, atol=tol)
+    edges = apply("digamma", dtype, np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan], dtype))
+    np.testing.assert_array_equal(edges, np.array([-np.inf, np.inf, np.nan, np.nan, np.inf, np.nan, np.nan], dtype))
+    np.testing.assert_array_equal(apply("lgamma", dtype, np.array([0.0, -1.0, np.inf, -np.inf], dtype)), np.full(4, np.inf, dtype))
