@@ -3,6 +3,7 @@
 #ifndef FG_CUMULATIVE_H
 #define FG_CUMULATIVE_H
 #include <math.h>
+#include "keys.h"
 #include "movement.h"
 
 enum { FG_SUM, FG_PROD, FG_CUMMAX, FG_CUMMIN, FG_LOGSUMEXP, FG_NCUM };
@@ -189,20 +190,7 @@ static void fg_scan_tiles(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* argmax and argmin: everything is an argmax of an integer key.  A float's key is its magnitude's bits with its sign, so
- * that -0.0 == 0.0, and the largest key for NaN; for the minimum keys are turned over. */
-#define FG_FLOAT_KEY(NAME, U, I, INF, TOP) \
-static inline I fg_key_##NAME(U u, int turn) { \
-    U m = u & (U)TOP; \
-    I sign = -(I)(u >> (8 * sizeof(U) - 1)), k = (I)((I)m ^ sign) - sign; \
-    I nan = -(I)(m > INF), t = -(I)turn;             /* masks: conditional moves here keep GCC from vectorising the maximum */ \
-    k = (I)((k ^ t) - t); \
-    return (I)((k & ~nan) | (nan & (I)TOP)); \
-}
-FG_FLOAT_KEY(f16, uint16_t, int16_t, 0x7c00, INT16_MAX)
-FG_FLOAT_KEY(bf16, uint16_t, int16_t, 0x7f80, INT16_MAX)
-FG_FLOAT_KEY(f32, uint32_t, int32_t, 0x7f800000u, INT32_MAX)
-FG_FLOAT_KEY(f64, uint64_t, int64_t, 0x7ff0000000000000u, INT64_MAX)
+/* argmax and argmin: everything is an argmax of an integer key; for the minimum keys are turned over. */
 #define FG_KEY_INT(v, turn) ((turn) ? ~(v) : (v))
 
 typedef struct {

@@ -1,0 +1,378 @@
+/* Sorting by unsigned keys: every operand's order is mapped to 32 or 64-bit keys, which a stable radix sort orders alone
+ * (one operand) or packed with their positions.  Several keys are several stable sorts, the least significant first. */
+#ifndef FG_SORT_H
+#define FG_SORT_H
+#include "keys.h"
+#include "movement.h"
+
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16 };
+typedef struct { uint64_t key, index; } FgPair;
+enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
+
+/* ---- keys: ~0 as `flip` reverses the order */
+#define FG_KEYS(NAME, T, U, EXPR) \
+static void fg_keys_##NAME(const void *src, void *dst, int64_t n, U flip, int part) { \
+    const T *s = (const T *)src; U *d = (U *)dst; \
+    (void)part; \
+    for (int64_t i = 0; i < n; i++) { T v = s[i]; d[i] = (U)(EXPR) ^ flip; } \
+}
+#define FG_UKEY32(v) ((uint32_t)fg_key_f32(v, 0) ^ 0x80000000u)
+#define FG_UKEY64(v) ((uint64_t)fg_key_f64(v, 0) ^ 0x8000000000000000u)
+typedef struct { uint32_t re, im; } fg_bits64;
+typedef struct { uint64_t re, im; } fg_bits128;
+FG_KEYS(u8, uint8_t, uint32_t, v)
+FG_KEYS(u16, uint16_t, uint32_t, v)
+FG_KEYS(u32, uint32_t, uint32_t, v)
+FG_KEYS(u64, uint64_t, uint64_t, v)
+FG_KEYS(i8, int8_t, uint32_t, (uint8_t)(v ^ INT8_MIN))
+FG_KEYS(i16, int16_t, uint32_t, (uint16_t)(v ^ INT16_MIN))
+FG_KEYS(i32, int32_t, uint32_t, (uint32_t)v ^ 0x80000000u)
+FG_KEYS(i64, int64_t, uint64_t, (uint64_t)v ^ 0x8000000000000000u)
+FG_KEYS(f16, uint16_t, uint32_t, (uint16_t)(fg_key_f16(v, 0) ^ INT16_MIN))
+FG_KEYS(bf16, uint16_t, uint32_t, (uint16_t)(fg_key_bf16(v, 0) ^ INT16_MIN))
+FG_KEYS(f32, uint32_t, uint32_t, FG_UKEY32(v))
+FG_KEYS(f64, uint64_t, uint64_t, FG_UKEY64(v))
+FG_KEYS(c64, fg_bits64, uint64_t, (uint64_t)FG_UKEY32(v.re) << 32 | FG_UKEY32(v.im))
+FG_KEYS(c128, fg_bits128, uint64_t, part == 0 ? FG_UKEY64(v.re) : FG_UKEY64(v.im))
+
+static int fg_key_wide(int dtype) { return fg_itemsize(dtype) >= 8; }
+static int fg_key_bits(int dtype) { int64_t b = 8 * fg_itemsize(dtype); return b > 64 ? 64 : (int)b; }
+static int fg_key_parts(int dtype) { return dtype == FG_C128 ? 2 : 1; }
+
+/* Keys of up to 32 bits leave the bits above the dtype's own zero, reversed or not. */
+static void fg_keys(int dtype, const void *s, void *d, int64_t n, int reverse, int part) {
+    uint32_t f = !reverse ? 0 : fg_key_bits(dtype) < 32 ? (1u << fg_key_bits(dtype)) - 1 : 0xffffffffu;
+    uint64_t g = reverse ? ~(uint64_t)0 : 0;
+    switch (dtype) {
+        case FG_BOOL: case FG_U8: fg_keys_u8(s, d, n, f, part); break;
+        case FG_U16: fg_keys_u16(s, d, n, f, part); break;
+        case FG_U32: fg_keys_u32(s, d, n, f, part); break;
+        case FG_U64: fg_keys_u64(s, d, n, g, part); break;
+        case FG_I8: fg_keys_i8(s, d, n, f, part); break;
+        case FG_I16: fg_keys_i16(s, d, n, f, part); break;
+        case FG_I32: fg_keys_i32(s, d, n, f, part); break;
+        case FG_I64: fg_keys_i64(s, d, n, g, part); break;
+        case FG_F16: fg_keys_f16(s, d, n, f, part); break;
+        case FG_BF16: fg_keys_bf16(s, d, n, f, part); break;
+        case FG_F32: fg_keys_f32(s, d, n, f, part); break;
+        case FG_F64: fg_keys_f64(s, d, n, g, part); break;
+        case FG_C64: fg_keys_c64(s, d, n, g, part); break;
+        default: fg_keys_c128(s, d, n, g, part); break;
+    }
+}
+
+/* ---- values back from keys (real dtypes); NaNs and zeros come out in one form and are put right by fg_sort_mend */
+#define FG_UNKEY(NAME, U, K, BITS, EXPR) \
+static void fg_unkey_##NAME(const void *src, void *dst, int64_t n, K flip) { \
+    const K *s = (const K *)src; U *d = (U *)dst; \
+    for (int64_t i = 0; i < n; i++) { U k = (U)((U)(s[i] ^ flip) ^ ((U)1 << (BITS - 1))); d[i] = (U)(EXPR); } \
+}
+#define FG_UNFLOAT(U, BITS) (k >> (BITS - 1) ? ((U)1 << (BITS - 1)) | (U)-k : k)
+FG_UNKEY(float16, uint16_t, uint32_t, 16, FG_UNFLOAT(uint16_t, 16))
+FG_UNKEY(float32, uint32_t, uint32_t, 32, FG_UNFLOAT(uint32_t, 32))
+FG_UNKEY(float64, uint64_t, uint64_t, 64, FG_UNFLOAT(uint64_t, 64))
+FG_UNKEY(int8, uint8_t, uint32_t, 8, k)
+FG_UNKEY(int16, uint16_t, uint32_t, 16, k)
+FG_UNKEY(int32, uint32_t, uint32_t, 32, k)
+FG_UNKEY(int64, uint64_t, uint64_t, 64, k)
+
+static int fg_is_signed(int dtype) { return dtype >= FG_I8 && dtype <= FG_I64; }
+
+static void fg_unkeys(int dtype, const void *s, void *d, int64_t n, int reverse) {
+    uint32_t f = reverse ? 0xffffffffu : 0;
+    uint64_t g = reverse ? ~(uint64_t)0 : 0;
+    int sign = !fg_is_signed(dtype);                       /* unsigned: undo what FG_UNKEY does to the top bit */
+    switch (dtype) {
+        case FG_F16: case FG_BF16: fg_unkey_float16(s, d, n, f); break;
+        case FG_F32: fg_unkey_float32(s, d, n, f); break;
+        case FG_F64: fg_unkey_float64(s, d, n, g); break;
+        case FG_BOOL: case FG_I8: case FG_U8: fg_unkey_int8(s, d, n, f ^ (sign ? 0x80u : 0)); break;
+        case FG_I16: case FG_U16: fg_unkey_int16(s, d, n, f ^ (sign ? 0x8000u : 0)); break;
+        case FG_I32: case FG_U32: fg_unkey_int32(s, d, n, f ^ (sign ? 0x80000000u : 0)); break;
+        default: fg_unkey_int64(s, d, n, g ^ (sign ? 0x8000000000000000u : 0)); break;
+    }
+}
+
+/* Zeros and NaNs have lost their signs and payloads: write the originals, in their order, over their places. */
+#define FG_MEND(NAME, U, INF, TOP) \
+static void fg_mend_##NAME(const void *src, void *dst, int64_t n) { \
+    const U *s = (const U *)src; U *d = (U *)dst; \
+    int odd = 0; \
+    for (int64_t i = 0; i < n; i++) odd |= (s[i] == (U)((U)1 << (8 * sizeof(U) - 1))) | ((s[i] & (U)TOP) > INF); \
+    if (!odd) return; \
+    int64_t zero = 0, nan = 0; \
+    while (zero < n && d[zero] != 0) zero++; \
+    while (nan < n && (d[nan] & (U)TOP) <= INF) nan++; \
+    for (int64_t i = 0; i < n; i++) { \
+        U m = s[i] & (U)TOP; \
+        if (m == 0) d[zero++] = s[i]; \
+        else if (m > INF) d[nan++] = s[i]; \
+    } \
+}
+FG_MEND(f16, uint16_t, 0x7c00, INT16_MAX)
+FG_MEND(bf16, uint16_t, 0x7f80, INT16_MAX)
+FG_MEND(f32, uint32_t, 0x7f800000u, INT32_MAX)
+FG_MEND(f64, uint64_t, 0x7ff0000000000000u, INT64_MAX)
+
+static void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n) {
+    switch (dtype) {
+        case FG_F16: fg_mend_f16(src, dst, n); break;
+        case FG_BF16: fg_mend_bf16(src, dst, n); break;
+        case FG_F32: fg_mend_f32(src, dst, n); break;
+        case FG_F64: fg_mend_f64(src, dst, n); break;
+        default: break;
+    }
+}
+
+/* ---- stable radix sort of a by bits [lo, hi) of its keys, with t as workspace; merges for chunks sorted in parallel */
+#define FG_RADIX(NAME, E, KEY) \
+static void fg_radix_##NAME(E *a, E *t, int64_t n, int lo, int hi) { \
+    if (n <= 48) { \
+        for (int64_t i = 1; i < n; i++) { \
+            E e = a[i]; \
+            int64_t j = i; \
+            for (; j > 0 && KEY(a[j - 1]) >> lo > KEY(e) >> lo; j--) a[j] = a[j - 1]; \
+            a[j] = e; \
+        } \
+        return; \
+    } \
+    int width = n < 4096 ? 8 : 11; \
+    uint32_t count[2048]; \
+    E *from = a, *to = t; \
+    for (int shift = lo; shift < hi; shift += width) { \
+        uint32_t mask = (1u << (hi - shift < width ? hi - shift : width)) - 1, sum = 0; \
+        memset(count, 0, ((size_t)mask + 1) * sizeof *count); \
+        for (int64_t i = 0; i < n; i++) count[(uint32_t)(KEY(from[i]) >> shift) & mask]++; \
+        if (count[(uint32_t)(KEY(from[0]) >> shift) & mask] == (uint64_t)n) continue;      /* one digit only */ \
+        for (uint32_t k = 0; k <= mask; k++) { uint32_t c = count[k]; count[k] = sum; sum += c; } \
+        for (int64_t i = 0; i < n; i++) { E e = from[i]; to[count[(uint32_t)(KEY(e) >> shift) & mask]++] = e; } \
+        E *swap = from; from = to; to = swap; \
+    } \
+    if (from != a) memcpy(a, from, n * sizeof(E)); \
+} \
+/* Outputs [begin, end) of the stable merge of a and b. */ \
+static void fg_merge_##NAME(const E *a, int64_t na, const E *b, int64_t nb, E *out, int64_t begin, int64_t end, int lo) { \
+    int64_t i = fg_max64(0, begin - nb), hi = fg_min64(begin, na); \
+    while (i < hi) { \
+        int64_t mid = (i + hi) / 2; \
+        if (KEY(a[mid]) >> lo <= KEY(b[begin - mid - 1]) >> lo) i = mid + 1; else hi = mid; \
+    } \
+    int64_t j = begin - i, k = begin; \
+    while (k < end && i < na && j < nb) { \
+        int first = KEY(a[i]) >> lo <= KEY(b[j]) >> lo; \
+        out[k++] = first ? a[i] : b[j]; \
+        i += first; j += !first; \
+    } \
+    while (k < end && i < na) out[k++] = a[i++]; \
+    while (k < end) out[k++] = b[j++]; \
+}
+#define FG_ITSELF(e) (e)
+#define FG_PAIR_KEY(e) ((e).key)
+FG_RADIX(u32, uint32_t, FG_ITSELF)
+FG_RADIX(u64, uint64_t, FG_ITSELF)
+FG_RADIX(pair, FgPair, FG_PAIR_KEY)
+
+/* ---- one row (or a whole big one, in stages whose ranges threads share out) */
+typedef struct {
+    int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first;
+    int64_t n, chunk;
+    int32_t dtypes[FG_SORT_MAX];
+    const char *src[FG_SORT_MAX];
+    char *dst[FG_SORT_MAX];
+    const char *key;
+    void *a, *t;
+    char *keys;
+    uint32_t *perm;
+} FgSortRow;
+
+static int64_t fg_sort_scratch(int32_t wide, int64_t n) { return (wide ? 16 + 16 + 8 + 4 : 8 + 8 + 4 + 4) * n + 256; }
+
+static void fg_sort_layout(FgSortRow *r, char *scratch, int wide) {
+    int64_t e = ((wide ? 16 : 8) * r->n + 63) & ~(int64_t)63;
+    r->a = scratch; r->t = scratch + e; r->keys = scratch + 2 * e;
+    r->perm = (uint32_t *)(r->keys + (((wide ? 8 : 4) * r->n + 63) & ~(int64_t)63));
+}
+
+/* Keys of one part of one operand, packed with positions (the current order, unless this is the first sort). */
+static void fg_sort_keys(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    int wide = fg_key_wide(r->dtype);
+    (void)tid;
+    char *keys = r->packed ? r->keys : (char *)r->a;
+    fg_keys(r->dtype, r->key + begin * fg_itemsize(r->dtype), keys + begin * (wide ? 8 : 4), end - begin, r->reverse, r->part);
+}
+static void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    if (r->engine == FG_ENGINE_PAIR) {
+        FgPair *a = (FgPair *)r->a; const uint64_t *k = (const uint64_t *)r->keys;
+        for (int64_t i = begin; i < end; i++) { uint32_t p = r->first ? (uint32_t)i : r->perm[i]; a[i] = (FgPair){k[p], p}; }
+    } else {
+        uint64_t *a = (uint64_t *)r->a; const uint32_t *k = (const uint32_t *)r->keys;
+        for (int64_t i = begin; i < end; i++) { uint32_t p = r->first ? (uint32_t)i : r->perm[i]; a[i] = (uint64_t)k[p] << 32 | p; }
+    }
+}
+static void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n) {
+    if (r->engine == FG_ENGINE_U32) fg_radix_u32((uint32_t *)r->a + begin, (uint32_t *)r->t + begin, n, 0, r->bits);
+    else if (r->engine == FG_ENGINE_PAIR) fg_radix_pair((FgPair *)r->a + begin, (FgPair *)r->t + begin, n, 0, 64);
+    else if (r->packed) fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 32, 32 + r->bits);
+    else fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 0, 64);
+}
+static void fg_sort_chunks(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++)
+        if (u * r->chunk < r->n) fg_sort_range(r, u * r->chunk, fg_min64(r->chunk, r->n - u * r->chunk));
+}
+/* Merge neighbouring chunks of a into t; units are output segments, which never straddle two pairs of chunks. */
+static void fg_sort_merge(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t at = u * FG_SORT_SEGMENT, s = at / (2 * r->chunk) * (2 * r->chunk);
+        int64_t mid = fg_min64(r->n, s + r->chunk), top = fg_min64(r->n, s + 2 * r->chunk), stop = fg_min64(top, at + FG_SORT_SEGMENT);
+#define FG_MERGE(NAME, E) fg_merge_##NAME((const E *)r->a + s, mid - s, (const E *)r->a + mid, top - mid, (E *)r->t + s, at - s, stop - s, r->packed && r->engine == FG_ENGINE_U64 ? 32 : 0)
+        if (r->engine == FG_ENGINE_U32) FG_MERGE(u32, uint32_t);
+        else if (r->engine == FG_ENGINE_U64) FG_MERGE(u64, uint64_t);
+        else FG_MERGE(pair, FgPair);
+    }
+}
+static void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    if (r->engine == FG_ENGINE_PAIR) for (int64_t i = begin; i < end; i++) r->perm[i] = (uint32_t)((const FgPair *)r->a)[i].index;
+    else for (int64_t i = begin; i < end; i++) r->perm[i] = (uint32_t)((const uint64_t *)r->a)[i];
+}
+static void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    fg_unkeys(r->dtype, (const char *)r->a + begin * (r->engine == FG_ENGINE_U32 ? 4 : 8), r->dst[0] + begin * fg_itemsize(r->dtype),
+              end - begin, r->reverse);
+}
+#define FG_APPLY(T) for (int64_t i = begin; i < end; i++) ((T *)d)[i] = ((const T *)s)[r->perm[i]]; break
+static void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    for (int k = 0; k < r->n_ops; k++) {
+        const char *s = r->src[k]; char *d = r->dst[k];
+        switch (fg_itemsize(r->dtypes[k])) {
+            case 1: FG_APPLY(fg_item1);
+            case 2: FG_APPLY(fg_item2);
+            case 4: FG_APPLY(fg_item4);
+            case 8: FG_APPLY(fg_item8);
+            default: FG_APPLY(fg_item16);
+        }
+    }
+}
+
+/* ---- top k of a row: candidates below the k-th best so far are dropped; the buffer is sorted whenever it is full.
+ * Keys are reversed, so the best come first, and equal ones in the order of their positions. */
+typedef struct { int64_t have, room, k; uint64_t limit; int32_t full; } FgTopState;
+#define FG_TOP(NAME, E, K, KEY, MAKE) \
+static void fg_top_##NAME(FgTopState *s, E *buf, E *tmp, const K *keys, int64_t n, int64_t base, int lo, int hi) { \
+    for (int64_t i = 0; i < n; i++) { \
+        if (s->full && keys[i] >= s->limit) continue; \
+        buf[s->have++] = MAKE(keys[i], base + i); \
+        if (s->have == s->room) { \
+            fg_radix_##NAME(buf, tmp, s->have, lo, hi); \
+            s->have = s->k; s->full = 1; s->limit = KEY(buf[s->k - 1]); \
+        } \
+    } \
+}
+#define FG_MAKE_U64(k, i) ((uint64_t)(k) << 32 | (uint32_t)(i))
+#define FG_MAKE_PAIR(k, i) ((FgPair){k, (uint64_t)(i)})
+#define FG_U64_KEY(e) ((uint32_t)((e) >> 32))
+FG_TOP(u64, uint64_t, uint32_t, FG_U64_KEY, FG_MAKE_U64)
+FG_TOP(pair, FgPair, uint64_t, FG_PAIR_KEY, FG_MAKE_PAIR)
+
+typedef struct {
+    const char *src; char *values; int32_t *indices;
+    int64_t n, k; int32_t dtype, failed;
+    int64_t segments, seglen;                     /* rows are cut into segments, whose candidates go to `found` */
+    char *found; int64_t *counts;
+} FgTopK;
+
+static int64_t fg_top_room(int64_t k) { return k + fg_max64(k, 256); }
+static int64_t fg_top_scratch(const FgTopK *t) { return 16 * fg_top_room(t->k) + 8 * 1024; }   /* workspace and keys */
+
+/* The best of items [begin, begin + n) of a row, sorted, to buf; at most k of them. */
+static int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch) {
+    int wide = fg_key_wide(t->dtype), bits = fg_key_bits(t->dtype);
+    int64_t item = fg_itemsize(t->dtype);
+    FgTopState state = {0, fg_top_room(t->k), t->k, 0, 0};
+    char *tmp = scratch, *keys = scratch + 16 * state.room;
+    const char *src = t->src + (row * t->n + begin) * item;
+    for (int64_t i = 0; i < n; i += 1024) {
+        int64_t m = fg_min64(1024, n - i);
+        fg_keys(t->dtype, src + i * item, keys, m, 1, 0);
+        if (wide) fg_top_pair(&state, (FgPair *)buf, (FgPair *)tmp, (const uint64_t *)keys, m, begin + i, 0, 64);
+        else fg_top_u64(&state, (uint64_t *)buf, (uint64_t *)tmp, (const uint32_t *)keys, m, begin + i, 32, 32 + bits);
+    }
+    if (wide) fg_radix_pair((FgPair *)buf, (FgPair *)tmp, state.have, 0, 64);
+    else fg_radix_u64((uint64_t *)buf, (uint64_t *)tmp, state.have, 32, 32 + bits);
+    return fg_min64(state.have, t->k);
+}
+
+/* Join the candidates of a row's segments, which stand sorted in the order of their positions. */
+static void fg_top_join(const FgTopK *t, int64_t row, char *buf, char *tmp) {
+    int wide = fg_key_wide(t->dtype), bits = fg_key_bits(t->dtype);
+    int64_t e = wide ? 16 : 8, have = 0;
+    for (int64_t s = row * t->segments; s < (row + 1) * t->segments; s++) {
+        memcpy(buf + have * e, t->found + s * t->k * e, t->counts[s] * e);
+        have += t->counts[s];
+    }
+    if (wide) fg_radix_pair((FgPair *)buf, (FgPair *)tmp, have, 0, 64);
+    else fg_radix_u64((uint64_t *)buf, (uint64_t *)tmp, have, 32, 32 + bits);
+}
+
+static void fg_top_write(const FgTopK *t, int64_t row, const char *buf) {
+    int wide = fg_key_wide(t->dtype);
+    int64_t item = fg_itemsize(t->dtype);
+    for (int64_t i = 0; i < t->k; i++) {
+        uint32_t at = wide ? (uint32_t)((const FgPair *)buf)[i].index : (uint32_t)((const uint64_t *)buf)[i];
+        t->indices[row * t->k + i] = (int32_t)at;
+        memcpy(t->values + (row * t->k + i) * item, t->src + (row * t->n + at) * item, item);
+    }
+}
+
+/* ---- searchsorted */
+#define FG_SEARCH(NAME, T, LESS) \
+static void fg_search_##NAME(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out) { \
+    const T *a = (const T *)sorted, *q = (const T *)queries; \
+    for (int64_t i = begin; i < end; i++) { \
+        T v = q[i]; \
+        int64_t at = 0, len = n; \
+        while (len > 0) {                        /* a[:at] lies before v, a[at + len:] does not */ \
+            int64_t half = len / 2; \
+            T m = a[at + half]; \
+            int before = right ? !(LESS(v, m)) : LESS(m, v); \
+            at = before ? at + half + 1 : at; \
+            len = before ? len - half - 1 : half; \
+        } \
+        if (wide) ((int64_t *)out)[i] = at; else ((int32_t *)out)[i] = (int32_t)at; \
+    } \
+}
+#define FG_LESS_INT(a, b) ((a) < (b))
+#define FG_LESS_F16(a, b) (fg_key_f16(a, 0) < fg_key_f16(b, 0))
+#define FG_LESS_BF16(a, b) (fg_key_bf16(a, 0) < fg_key_bf16(b, 0))
+#define FG_LESS_F32(a, b) (fg_key_f32(a, 0) < fg_key_f32(b, 0))
+#define FG_LESS_F64(a, b) (fg_key_f64(a, 0) < fg_key_f64(b, 0))
+#define FG_LESS_C64(a, b) (FG_LESS_F32((a).re, (b).re) || (!FG_LESS_F32((b).re, (a).re) && FG_LESS_F32((a).im, (b).im)))
+#define FG_LESS_C128(a, b) (FG_LESS_F64((a).re, (b).re) || (!FG_LESS_F64((b).re, (a).re) && FG_LESS_F64((a).im, (b).im)))
+FG_SEARCH(i8, int8_t, FG_LESS_INT) FG_SEARCH(i16, int16_t, FG_LESS_INT) FG_SEARCH(i32, int32_t, FG_LESS_INT) FG_SEARCH(i64, int64_t, FG_LESS_INT)
+FG_SEARCH(u8, uint8_t, FG_LESS_INT) FG_SEARCH(u16, uint16_t, FG_LESS_INT) FG_SEARCH(u32, uint32_t, FG_LESS_INT) FG_SEARCH(u64, uint64_t, FG_LESS_INT)
+FG_SEARCH(f16, uint16_t, FG_LESS_F16) FG_SEARCH(bf16, uint16_t, FG_LESS_BF16) FG_SEARCH(f32, uint32_t, FG_LESS_F32) FG_SEARCH(f64, uint64_t, FG_LESS_F64)
+FG_SEARCH(c64, fg_bits64, FG_LESS_C64) FG_SEARCH(c128, fg_bits128, FG_LESS_C128)
+
+typedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out);
+static const FgSearch fg_searches[FG_NDTYPES] = {
+    fg_search_u8, fg_search_i8, fg_search_i16, fg_search_i32, fg_search_i64, fg_search_u8, fg_search_u16, fg_search_u32, fg_search_u64,
+    fg_search_f16, fg_search_bf16, fg_search_f32, fg_search_f64, fg_search_c64, fg_search_c128};
+typedef struct { FgSearch search; const void *sorted, *queries; void *out; int64_t n; int32_t right, wide; } FgSearchJob;
+
+static void fg_search_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgSearchJob *j = (const FgSearchJob *)ctx;
+    (void)tid;
+    j->search(j->sorted, j->n, j->queries, begin, end, j->right, j->wide, j->out);
+}
+#endif

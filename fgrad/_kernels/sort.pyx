@@ -1,0 +1,403 @@
+"""sort, top_k and searchsorted.
+
+sort          n operands (strided) -> n sorted operands; ip [axis, num_keys, stable, reverse (may be left out)].  Ordered by the
+              first num_keys operands, lexicographically; -0.0 == 0.0, NaN last (first if reversed), complex numbers by
+              real then imaginary part.  Always stable.
+top_k         x (contiguous) -> the k greatest of the last axis, descending, and their int32 positions; ip [k].  Of equal
+              values the first comes first; NaN is greatest.
+searchsorted  a (sorted, contiguous, 1-D), v (contiguous) -> int32 or int64 positions of v's shape; ip [side_right].
+"""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport calloc
+
+from fgrad._kernels.abi cimport (FG_C64, FG_C128, FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
+                                 fg_itemsize, fg_same_shape)
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for, range_body, thread_count
+
+cdef extern from "fail.h" nogil:
+    int fg_fail(char *msg, const char *format, ...)
+    const char *fg_dtype_name(int d)
+    const char *fg_shape_text(const FgTensor *t)
+
+cdef extern from "sort.h" nogil:
+    enum:
+        FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_SORT_CHUNKS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
+    ctypedef struct FgCopyPlan:
+        int64_t units, grain
+    ctypedef struct FgCopyJob:
+        const FgCopyPlan *plan
+        const char *src
+        char *dst
+    ctypedef struct FgSortRow:
+        int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first
+        int64_t n, chunk
+        int32_t dtypes[32]
+        const char *src[32]
+        char *dst[32]
+        const char *key
+        void *a
+        void *t
+    ctypedef struct FgTopK:
+        const char *src
+        char *values
+        int32_t *indices
+        int64_t n, k
+        int32_t dtype, failed
+        int64_t segments, seglen
+        char *found
+        int64_t *counts
+    ctypedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out) noexcept nogil
+    ctypedef struct FgSearchJob:
+        FgSearch search
+        const void *sorted
+        const void *queries
+        void *out
+        int64_t n
+        int32_t right, wide
+    const FgSearch fg_searches[15]
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff)
+    void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
+    int fg_key_wide(int dtype)
+    int fg_key_bits(int dtype)
+    int fg_key_parts(int dtype)
+    int64_t fg_sort_scratch(int32_t wide, int64_t n)
+    void fg_sort_layout(FgSortRow *r, char *scratch, int wide)
+    void fg_sort_keys(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n)
+    void fg_sort_chunks(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_merge(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n)
+    int64_t fg_top_scratch(const FgTopK *t)
+    int64_t fg_top_room(int64_t k)
+    int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch)
+    void fg_top_join(const FgTopK *t, int64_t row, char *buf, char *tmp)
+    void fg_top_write(const FgTopK *t, int64_t row, const char *buf)
+    void fg_search_range(void *ctx, int64_t begin, int64_t end, int tid)
+
+ctypedef struct OperandPlan:
+    FgCopyPlan lay, back              # to and from rows that are contiguous along the sorted axis
+    int lay_needed, back_needed
+
+ctypedef struct SortJob:
+    FgSortRow row                     # of row 0
+    int64_t rows
+    int wide, failed
+
+
+# ---- sort
+
+cdef int sort_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *out
+    cdef OperandPlan *plans
+    cdef int i
+    if inst.n_in < 1 or inst.n_in > FG_SORT_MAX or inst.n_out != inst.n_in or inst.n_ip < 3 or inst.n_ip > 4:
+        return fg_fail(msg, "sort: got %d inputs, %d outputs, %d integers; expected n, n, 3 or 4 with n from 1 to %d", inst.n_in, inst.n_out,
+                       inst.n_ip, <int>FG_SORT_MAX)
+    out = FG_OUT(inst, slots, 0)
+    if inst.ip[0] < 0 or inst.ip[0] >= out.ndim:
+        return fg_fail(msg, "sort: axis %lld is out of range for shape %s", <long long>inst.ip[0], fg_shape_text(out))
+    if inst.ip[1] < 1 or inst.ip[1] > inst.n_in:
+        return fg_fail(msg, "sort: num_keys is %lld, expected 1 to %d", <long long>inst.ip[1], inst.n_in)
+    if out.shape[inst.ip[0]] > 0x7fffffff:
+        return fg_fail(msg, "sort: axis %lld of shape %s is longer than 2^31 - 1", <long long>inst.ip[0], fg_shape_text(out))
+    for i in range(inst.n_in):
+        x = FG_IN(inst, slots, i)
+        out = FG_OUT(inst, slots, i)
+        if x.dtype != out.dtype or not fg_same_shape(x, out) or not fg_same_shape(out, FG_OUT(inst, slots, 0)):
+            return fg_fail(msg, "sort: operand %d is %s%s, its output %s%s, output 0 %s", i, fg_dtype_name(x.dtype), fg_shape_text(x),
+                           fg_dtype_name(out.dtype), fg_shape_text(out), fg_shape_text(FG_OUT(inst, slots, 0)))
+        if not fg_is_contiguous(out):
+            return fg_fail(msg, "sort: output %d of shape %s must be contiguous", i, fg_shape_text(out))
+    plans = <OperandPlan *>calloc(inst.n_in, sizeof(OperandPlan))
+    if plans == NULL:
+        return fg_fail(msg, "sort: no memory for its plans")
+    inst.extra = plans
+    for i in range(inst.n_in):
+        plan_operand(&plans[i], FG_IN(inst, slots, i), FG_OUT(inst, slots, i), <int>inst.ip[0])
+    return 0
+
+
+cdef void plan_operand(OperandPlan *p, const FgTensor *x, const FgTensor *out, int axis) noexcept nogil:
+    cdef int64_t shape[16]
+    cdef int64_t xs[16]
+    cdef int64_t os[16]
+    cdef int64_t rows[16]
+    cdef int64_t acc = 1
+    cdef int d, k = 0, inner = 0
+    for d in range(x.ndim):
+        if d > axis and x.shape[d] != 1:
+            inner = 1
+        if d != axis:
+            shape[k], xs[k], os[k] = x.shape[d], x.strides[d], out.strides[d]
+            k += 1
+    shape[k], xs[k], os[k] = x.shape[axis], x.strides[axis], out.strides[axis]
+    for d in range(x.ndim - 1, -1, -1):
+        rows[d] = acc
+        acc *= shape[d]
+    p.lay_needed, p.back_needed = inner or not fg_is_contiguous(x), inner
+    fg_copy_plan(&p.lay, <int>fg_itemsize(x.dtype), x.ndim, shape, xs, rows, 0, 0)
+    fg_copy_plan(&p.back, <int>fg_itemsize(x.dtype), x.ndim, shape, rows, os, 0, 0)
+
+
+cdef inline void run_copy(const FgCopyPlan *plan, const char *src, char *dst) noexcept nogil:
+    cdef FgCopyJob job
+    job.plan, job.src, job.dst = plan, src, dst
+    parallel_for(plan.units, plan.grain, fg_copy_units, &job)
+
+
+cdef inline void stage(range_body body, FgSortRow *r, int parts) noexcept nogil:
+    """One step over all items of a row, shared out if the row has the threads for itself."""
+    if parts > 1:
+        parallel_for(r.n, FG_SORT_SEGMENT, body, r)
+    else:
+        body(r, 0, r.n, 0)
+
+
+cdef void order(FgSortRow *r, int parts) noexcept nogil:
+    """Sort r.a; with parts > 1 (a power of two) as so many chunks, then merges."""
+    cdef int64_t segments = (r.n + FG_SORT_SEGMENT - 1) // FG_SORT_SEGMENT
+    cdef void *swap
+    if parts <= 1:
+        fg_sort_range(r, 0, r.n)
+        return
+    r.chunk = (segments + parts - 1) // parts * FG_SORT_SEGMENT
+    parallel_for(parts, 1, fg_sort_chunks, r)
+    while r.chunk < r.n:
+        parallel_for(segments, 1, fg_sort_merge, r)
+        swap = r.a
+        r.a = r.t
+        r.t = swap
+        r.chunk *= 2
+
+
+cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
+    cdef int k, part
+    if r.n_ops == 1 and r.dtype != FG_C64 and r.dtype != FG_C128:        # keys alone, and back
+        r.packed, r.key, r.part, r.bits = 0, r.src[0], 0, fg_key_bits(r.dtype)
+        r.engine = FG_ENGINE_U64 if fg_key_wide(r.dtype) else FG_ENGINE_U32
+        stage(fg_sort_keys, r, parts)
+        order(r, parts)
+        stage(fg_sort_values, r, parts)
+        fg_sort_mend(r.dtype, r.src[0], r.dst[0], r.n)
+        return
+    r.packed, r.first = 1, 1
+    for k in range(r.n_keys - 1, -1, -1):
+        r.dtype, r.key = r.dtypes[k], r.src[k]
+        r.bits, r.engine = fg_key_bits(r.dtype), FG_ENGINE_PAIR if fg_key_wide(r.dtype) else FG_ENGINE_U64
+        for part in range(fg_key_parts(r.dtype) - 1, -1, -1):
+            r.part = part
+            stage(fg_sort_keys, r, parts)
+            stage(fg_sort_pack, r, parts)
+            order(r, parts)
+            stage(fg_sort_unpack, r, parts)
+            r.first = 0
+    stage(fg_sort_apply, r, parts)
+
+
+cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef SortJob *job = <SortJob *>ctx
+    cdef FgSortRow r = job.row
+    cdef char *scratch = pool_alloc(fg_sort_scratch(job.wide, r.n))
+    cdef int64_t i, step
+    cdef int k, parts = 1
+    if scratch == NULL:
+        job.failed = 1
+        return
+    if job.rows < thread_count() and r.n >= FG_SORT_BIG and begin == 0 and end == job.rows:
+        while parts < thread_count() and parts < FG_SORT_CHUNKS:
+            parts *= 2
+    for i in range(begin, end):
+        for k in range(r.n_ops):
+            step = i * r.n * fg_itemsize(r.dtypes[k])
+            r.src[k], r.dst[k] = job.row.src[k] + step, job.row.dst[k] + step
+        fg_sort_layout(&r, scratch, job.wide)
+        r.dtype = r.dtypes[0]
+        sort_row(&r, parts)
+    pool_free(scratch)
+
+
+cdef int sort_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef OperandPlan *plans = <OperandPlan *>inst.extra
+    cdef FgTensor *x
+    cdef FgTensor *out = FG_OUT(inst, slots, 0)
+    cdef SortJob job
+    cdef char *laid[32]
+    cdef char *sorted_[32]
+    cdef int i, rc = FG_OK
+    if out.size == 0:
+        return FG_OK
+    job.row.n_ops, job.row.n_keys, job.row.n = inst.n_in, <int32_t>inst.ip[1], out.shape[inst.ip[0]]
+    job.row.reverse = 1 if inst.n_ip > 3 and inst.ip[3] else 0
+    job.rows, job.wide, job.failed = out.size // job.row.n, 0, 0
+    for i in range(inst.n_in):
+        laid[i], sorted_[i] = NULL, NULL
+    for i in range(inst.n_in):
+        x = FG_IN(inst, slots, i)
+        out = FG_OUT(inst, slots, i)
+        job.row.dtypes[i], job.row.src[i], job.row.dst[i] = x.dtype, x.data, out.data
+        if i < inst.ip[1] and fg_key_wide(x.dtype):
+            job.wide = 1
+        if plans[i].lay_needed:
+            laid[i] = pool_alloc(x.size * fg_itemsize(x.dtype))
+            job.row.src[i] = laid[i]
+            if laid[i] == NULL:
+                rc = FG_EMEM
+            else:
+                run_copy(&plans[i].lay, x.data, laid[i])
+        if plans[i].back_needed:
+            sorted_[i] = pool_alloc(x.size * fg_itemsize(x.dtype))
+            job.row.dst[i] = sorted_[i]
+            if sorted_[i] == NULL:
+                rc = FG_EMEM
+    if rc == FG_OK:
+        if job.rows < thread_count() and job.row.n >= FG_SORT_BIG:
+            sort_rows(&job, 0, job.rows, 0)
+        else:
+            parallel_for(job.rows, 1 + 4096 // job.row.n, sort_rows, &job)
+        if job.failed:
+            rc = FG_EMEM
+    for i in range(inst.n_in):
+        if rc == FG_OK and plans[i].back_needed:
+            run_copy(&plans[i].back, sorted_[i], FG_OUT(inst, slots, i).data)
+        pool_free(laid[i])
+        pool_free(sorted_[i])
+    return rc
+
+
+# ---- top_k
+
+cdef int top_k_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *values
+    cdef const FgTensor *indices
+    cdef int d
+    cdef int64_t n
+    if inst.n_in != 1 or inst.n_out != 2 or inst.n_ip != 1:
+        return fg_fail(msg, "top_k: got %d inputs, %d outputs, %d integers; expected 1, 2, 1", inst.n_in, inst.n_out, inst.n_ip)
+    x = FG_IN(inst, slots, 0)
+    values = FG_OUT(inst, slots, 0)
+    indices = FG_OUT(inst, slots, 1)
+    if x.dtype == FG_C64 or x.dtype == FG_C128:
+        return fg_fail(msg, "top_k: x is %s; complex numbers have no greatest", fg_dtype_name(x.dtype))
+    if x.ndim < 1 or not fg_is_contiguous(x):
+        return fg_fail(msg, "top_k: x of shape %s must be contiguous with at least one axis", fg_shape_text(x))
+    n = x.shape[x.ndim - 1]
+    if inst.ip[0] < 0 or inst.ip[0] > n or n > 0x7fffffff:
+        return fg_fail(msg, "top_k: k is %lld, the last axis of shape %s holds %lld (at most 2^31 - 1)", <long long>inst.ip[0],
+                       fg_shape_text(x), <long long>n)
+    for d in range(x.ndim):
+        if values.ndim != x.ndim or values.shape[d] != (inst.ip[0] if d == x.ndim - 1 else x.shape[d]):
+            return fg_fail(msg, "top_k: %lld of x%s do not make an output of shape %s", <long long>inst.ip[0], fg_shape_text(x),
+                           fg_shape_text(values))
+    if values.dtype != x.dtype or indices.dtype != FG_I32 or not fg_same_shape(values, indices):
+        return fg_fail(msg, "top_k: x is %s; values are %s%s, indices %s%s", fg_dtype_name(x.dtype), fg_dtype_name(values.dtype),
+                       fg_shape_text(values), fg_dtype_name(indices.dtype), fg_shape_text(indices))
+    if not fg_is_contiguous(values) or not fg_is_contiguous(indices):
+        return fg_fail(msg, "top_k: the outputs of shape %s must be contiguous", fg_shape_text(values))
+    return 0
+
+
+cdef void top_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are rows, or segments of rows whose candidates are joined later."""
+    cdef FgTopK *t = <FgTopK *>ctx
+    cdef int64_t u, at, item = 16 if fg_key_wide(t.dtype) else 8
+    cdef char *buf = pool_alloc(16 * fg_top_room(t.k))
+    cdef char *scratch = pool_alloc(fg_top_scratch(t))
+    if buf == NULL or scratch == NULL:
+        t.failed = 1
+    else:
+        for u in range(begin, end):
+            if t.segments == 1:
+                fg_top_scan(t, u, 0, t.n, buf, scratch)
+                fg_top_write(t, u, buf)
+            else:
+                at = u % t.segments * t.seglen
+                t.counts[u] = fg_top_scan(t, u // t.segments, at, t.seglen if t.seglen < t.n - at else t.n - at, buf, scratch)
+                copy_bytes(t.found + u * t.k * item, buf, t.counts[u] * item)
+    pool_free(buf)
+    pool_free(scratch)
+
+
+cdef extern from "string.h" nogil:
+    void copy_bytes "memcpy"(void *dst, const void *src, size_t n)
+
+
+cdef int top_k_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgTensor *x = FG_IN(inst, slots, 0)
+    cdef FgTopK t
+    cdef int64_t rows, r, size
+    cdef char *buf = NULL
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    t.src, t.values, t.indices = x.data, FG_OUT(inst, slots, 0).data, <int32_t *>FG_OUT(inst, slots, 1).data
+    t.n, t.k, t.dtype, t.failed, t.segments, t.seglen = x.shape[x.ndim - 1], inst.ip[0], x.dtype, 0, 1, 0
+    t.found, t.counts = NULL, NULL
+    rows = x.size // t.n
+    if rows >= thread_count() or t.n < FG_SORT_BIG or t.k > 8192:
+        parallel_for(rows, 1 + 16384 // t.n, top_rows, &t)
+        return FG_EMEM if t.failed else FG_OK
+    t.seglen = 65536
+    t.segments = (t.n + t.seglen - 1) // t.seglen
+    size = t.segments * t.k * 16
+    t.found = pool_alloc(rows * size)
+    t.counts = <int64_t *>pool_alloc(rows * t.segments * sizeof(int64_t))
+    buf = pool_alloc(2 * size)
+    if t.found == NULL or t.counts == NULL or buf == NULL:
+        t.failed = 1
+    else:
+        parallel_for(rows * t.segments, 1, top_rows, &t)
+        if not t.failed:
+            for r in range(rows):
+                fg_top_join(&t, r, buf, buf + size)
+                fg_top_write(&t, r, buf)
+    pool_free(t.found)
+    pool_free(<char *>t.counts)
+    pool_free(buf)
+    return FG_EMEM if t.failed else FG_OK
+
+
+# ---- searchsorted
+
+cdef int searchsorted_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *a
+    cdef const FgTensor *v
+    cdef const FgTensor *out
+    if inst.n_in != 2 or inst.n_out != 1 or inst.n_ip != 1:
+        return fg_fail(msg, "searchsorted: got %d inputs, %d outputs, %d integers; expected 2, 1, 1", inst.n_in, inst.n_out, inst.n_ip)
+    a = FG_IN(inst, slots, 0)
+    v = FG_IN(inst, slots, 1)
+    out = FG_OUT(inst, slots, 0)
+    if a.dtype != v.dtype:
+        return fg_fail(msg, "searchsorted: a is %s, v is %s", fg_dtype_name(a.dtype), fg_dtype_name(v.dtype))
+    if a.ndim != 1 or not fg_same_shape(v, out):
+        return fg_fail(msg, "searchsorted: a has shape %s (expected one axis), v %s, the output %s", fg_shape_text(a), fg_shape_text(v),
+                       fg_shape_text(out))
+    if out.dtype != FG_I32 and out.dtype != FG_I64 or (out.dtype == FG_I32 and a.size > 0x7fffffff):
+        return fg_fail(msg, "searchsorted: the output is %s; expected int64, or int32 for an a of less than 2^31", fg_dtype_name(out.dtype))
+    if not fg_is_contiguous(a) or not fg_is_contiguous(v) or not fg_is_contiguous(out):
+        return fg_fail(msg, "searchsorted: a%s, v%s and the output must be contiguous", fg_shape_text(a), fg_shape_text(v))
+    return 0
+
+
+cdef int searchsorted_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgTensor *a = FG_IN(inst, slots, 0)
+    cdef FgTensor *v = FG_IN(inst, slots, 1)
+    cdef FgTensor *out = FG_OUT(inst, slots, 0)
+    cdef FgSearchJob job
+    job.search, job.sorted, job.queries, job.out, job.n = fg_searches[a.dtype], a.data, v.data, out.data, a.size
+    job.right, job.wide = inst.ip[0] != 0, out.dtype == FG_I64
+    parallel_for(v.size, 1024, fg_search_range, &job)
+    return FG_OK
+
+
+KERNELS = {
+    "sort": (<size_t><void *>sort_run, <size_t><void *>sort_check),
+    "top_k": (<size_t><void *>top_k_run, <size_t><void *>top_k_check),
+    "searchsorted": (<size_t><void *>searchsorted_run, <size_t><void *>searchsorted_check),
+}

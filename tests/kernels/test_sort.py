@@ -1,0 +1,198 @@
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fgrad._kernels import parallel, sort
+from tests.kernels.harness import run_kernel
+from tests.kernels.test_movement import DTYPES, same
+
+KERNELS = sort.KERNELS
+FLOATS = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
+REAL = [d for d in DTYPES if d.kind != "c"]
+
+
+def noise(rng, shape, dtype, ties=True):
+    """Values with ties, zeros of both signs, infinities and NaNs."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        part = np.float32 if dtype.itemsize == 8 else np.float64
+        return np.stack([noise(rng, shape, part), noise(rng, shape, part)], -1).view(dtype)[..., 0]
+    if dtype.kind not in "fV":
+        if dtype.kind == "b":
+            return rng.integers(0, 2, shape).astype(bool)
+        info = np.iinfo(dtype)
+        x = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        return np.where(rng.integers(0, 2, shape, dtype=bool), x, x % 5).astype(dtype)
+    x = rng.normal(size=shape) * 10
+    x = (np.round(x) if ties else x).astype(dtype)
+    pick = rng.integers(0, 20, shape)
+    for k, v in enumerate((-0.0, 0.0, np.inf, -np.inf, np.nan, -np.nan)):
+        x[pick == k] = v
+    return x
+
+
+def ranks(x, reverse=False):
+    """Integers in the order that sort uses."""
+    if x.dtype.kind == "c":
+        return [ranks(x.real, reverse)[0], ranks(x.imag, reverse)[0]]
+    if x.dtype in FLOATS:
+        x = x.astype(np.float64) + 0.0                                           # one zero
+    r = np.unique(x, return_inverse=True)[1].reshape(x.shape)                    # NaNs are one value and last
+    return [-r if reverse else r]
+
+
+def reference_order(keys, axis, reverse=False):
+    """The stable permutation along `axis`."""
+    ks = [np.moveaxis(r, axis, -1) for k in keys for r in ranks(k, reverse)]
+    return np.moveaxis(np.lexsort([k for k in reversed(ks)], axis=-1), -1, axis)
+
+
+def run_sort(operands, axis, num_keys=1, reverse=False):
+    return run_kernel(KERNELS["sort"], operands, [(x.shape, x.dtype) for x in operands], [axis, num_keys, 1, int(reverse)])
+
+
+def check(operands, axis, num_keys=1, reverse=False):
+    perm = reference_order(operands[:num_keys], axis, reverse)
+    for got, x in zip(run_sort(operands, axis, num_keys, reverse), operands):
+        same(got, np.take_along_axis(x, perm, axis))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sort_one(dtype):
+    rng = np.random.default_rng(0)
+    for shape in ((1,), (2,), (30,), (48,), (49,), (1000,), (9000,), (3, 60), (5, 7, 9), (40, 3), (3, 200, 2)):
+        x = noise(rng, shape, dtype)
+        for axis in range(x.ndim):
+            for reverse in (False, True):
+                check([x], axis, reverse=reverse)
+                check([x[::-1]], axis, reverse=reverse)
+                check([np.array(x.T, order="C").T], axis, reverse=reverse)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_argsort(dtype):
+    rng = np.random.default_rng(1)
+    for shape in ((1,), (40,), (2000,), (6000,), (3, 70), (70, 3)):
+        x = noise(rng, shape, dtype)
+        for axis in range(x.ndim):
+            iota = np.moveaxis(np.broadcast_to(np.arange(shape[axis], dtype=np.int32), (*np.delete(shape, axis), shape[axis])), -1, axis)
+            for reverse in (False, True):
+                check([x, iota], axis, reverse=reverse)
+
+
+def test_sort_several_keys():
+    rng = np.random.default_rng(2)
+    for shape in ((30,), (700,), (5000,), (20, 40)):
+        for _ in range(6):
+            dtypes = [DTYPES[k] for k in rng.integers(0, len(DTYPES), 4)]
+            operands = [noise(rng, shape, d) if rng.integers(2) else noise(rng, shape, bool).astype(d) for d in dtypes]
+            for num_keys in range(1, 5):
+                for reverse in (False, True):
+                    check(operands, len(shape) - 1, num_keys, reverse)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_sort_large(threads):
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(threads)
+    try:
+        rng = np.random.default_rng(3)
+        for n in (131072, 200001):
+            for dtype in (np.float32, np.int8, np.float64, np.complex64):
+                x = noise(rng, (n,), dtype, ties=False)
+                check([x], 0)
+                check([x, np.arange(n, dtype=np.int32)], 0, reverse=True)
+            check([noise(rng, (n,), np.int8), noise(rng, (n,), np.float16), np.arange(n)], 0, 2)
+    finally:
+        parallel.set_num_threads(before)
+
+
+def test_sort_keeps_bits():
+    x = np.array([0x7fc00001, 0xffc00002, 0x80000000, 0, 0x80000000, 0x7f800000, 0xff800000], np.uint32).view(np.float32)
+    want = np.array([0xff800000, 0x80000000, 0, 0x80000000, 0x7f800000, 0x7fc00001, 0xffc00002], np.uint32).view(np.float32)
+    same(run_sort([x], 0)[0], want)
+
+
+def test_sort_empty_and_rejects():
+    for shape, axis in (((0,), 0), ((0, 3), 0), ((0, 3), 1), ((3, 0), 1)):
+        same(run_sort([np.zeros(shape, np.float32)], axis)[0], np.zeros(shape, np.float32))
+    x = np.zeros((2, 3), np.float32)
+    for ins, outs, ip in (([x], [x], [2, 1, 1]), ([x], [x], [-1, 1, 1]), ([x], [x], [0, 0, 1]), ([x], [x], [0, 2, 1]), ([x], [x], [0, 1]),
+                          ([x], [x, x], [0, 1, 1]), ([x, x.T], [x, x], [0, 1, 1]), ([x], [x.astype(np.int32)], [0, 1, 1]),
+                          ([], [], [0, 1, 1])):
+        with pytest.raises(ValueError, match="sort"):
+            run_kernel(KERNELS["sort"], ins, [(o.shape, o.dtype) for o in outs], ip)
+
+
+def top_k(x, k):
+    shape = (*x.shape[:-1], k)
+    return run_kernel(KERNELS["top_k"], [x], [(shape, x.dtype), (shape, np.int32)], [k])
+
+
+def check_top_k(x, k):
+    order = reference_order([x], x.ndim - 1, reverse=True)[..., :k]
+    values, indices = top_k(x, k)
+    same(indices, order.astype(np.int32))
+    same(values, np.take_along_axis(x, order, -1))
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_top_k(dtype):
+    rng = np.random.default_rng(4)
+    for shape in ((1,), (20,), (3, 50), (2, 3, 400), (5000,)):
+        x = noise(rng, shape, dtype)
+        for k in {0, 1, min(5, shape[-1]), shape[-1] // 2, shape[-1]}:
+            check_top_k(x, k)
+    ramp = np.arange(3000).astype(dtype)
+    check_top_k(ramp, 7)
+    check_top_k(ramp[::-1].copy(), 7)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_top_k_large(threads):
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(threads)
+    try:
+        rng = np.random.default_rng(5)
+        for dtype in (np.float32, np.float64, np.int8):
+            x = noise(rng, (2, 200001), dtype, ties=False)
+            for k in (1, 40, 3000, 100000):
+                check_top_k(x, k)
+    finally:
+        parallel.set_num_threads(before)
+
+
+def test_top_k_rejects():
+    x, i = np.zeros((2, 3), np.float32), np.int32
+    for inputs, outs, k in (([x], [((2, 4), np.float32), ((2, 4), i)], [4]), ([x], [((2, 2), np.float32), ((2, 2), i)], [-1]),
+                            ([x], [((2, 2), np.float32), ((2, 2), np.int64)], [2]), ([x], [((2, 2), np.float64), ((2, 2), i)], [2]),
+                            ([x], [((2, 1), np.float32), ((2, 2), i)], [2]), ([x.T], [((3, 1), np.float32), ((3, 1), i)], [1]),
+                            ([x.astype(np.complex64)], [((2, 1), np.complex64), ((2, 1), i)], [1]), ([x], [((2, 1), np.float32)], [1]),
+                            ([np.zeros(())], [((), np.float64), ((), i)], [1])):
+        with pytest.raises(ValueError, match="top_k"):
+            run_kernel(KERNELS["top_k"], inputs, outs, k)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_searchsorted(dtype):
+    rng = np.random.default_rng(6)
+    for n in (0, 1, 7, 300):
+        a = noise(rng, (n,), dtype)
+        a = a[reference_order([a], 0)]
+        v = np.concatenate([a[rng.integers(0, n, 50)] if n else a, noise(rng, (150,), dtype)])
+        v = v[:len(v) // 2 * 2].reshape(2, -1)
+        both = ranks(np.concatenate([a, v.reshape(-1)]))
+        rank = both[0] if len(both) == 1 else both[0] * (both[1].max() + 1) + both[1]
+        for side in ("left", "right"):
+            want = np.searchsorted(rank[:n], rank[n:], side).reshape(v.shape)
+            for out in (np.int32, np.int64):
+                same(run_kernel(KERNELS["searchsorted"], [a, v], [(v.shape, out)], [int(side == "right")])[0], want.astype(out))
+
+
+def test_searchsorted_rejects():
+    a, v = np.zeros(3, np.float32), np.zeros((2, 2), np.float32)
+    for inputs, shape, dtype, ip in (([a, v], (2, 2), np.float32, [0]), ([a, v], (4,), np.int32, [0]), ([v, v], (2, 2), np.int32, [0]),
+                                     ([a, v.astype(np.float64)], (2, 2), np.int32, [0]), ([a, v], (2, 2), np.int32, []),
+                                     ([a[::-1], v], (2, 2), np.int32, [0]), ([a], (2, 2), np.int32, [0])):
+        with pytest.raises(ValueError, match="searchsorted"):
+            run_kernel(KERNELS["searchsorted"], inputs, [(shape, dtype)], ip)
