@@ -7,7 +7,6 @@
 #include "row_math.h"
 
 #define ATT_ROWS 64        /* query rows of a tile */
-#define ATT_FEW 2          /* tiles of at most so many rows stream K and V instead of calling BLAS */
 
 typedef struct {
     int64_t B, H, Hk, G, L, S, D, Dv;                       /* L queries, S keys; G = H / Hk query heads share one key head */
@@ -80,19 +79,15 @@ FG_INLINE double att_tanh_f64(double x) {
 
 #define T float
 #define N(name) name##_f32
-#define STREAM(name) f32_##name
 #include "attention_tiles.h"
 #undef T
 #undef N
-#undef STREAM
 
 #define T double
 #define N(name) name##_f64
-#define STREAM(name) f64_##name
 #include "attention_tiles.h"
 #undef T
 #undef N
-#undef STREAM
 
 static int64_t att_scratch(const FgAttn *p, int backward) {
     return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);

@@ -35,10 +35,7 @@ static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, 
                           T *s, T *th) {
     const FgAttn *p = w->p;
     int64_t ld = p->keys, off = p->S - p->L;
-    if (x->rows <= ATT_FEW) {
-        for (int64_t r = 0; r < x->rows; r++) memset(s + r * ld, 0, (size_t)nb * sizeof(T));
-        STREAM(dots)(x->rows, p->D, nb, qs, p->D, k, ldk, s, ld);
-    } else N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
+    N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t t = x->t0 + r % x->tb;
         T *restrict row = s + r * ld;
@@ -122,8 +119,7 @@ static void N(att_forward)(FgAttnRun *w, int tid) {
             const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, vbuf, &ldv);
             N(att_logits)(w, &x, qs, k, ldk, k0, nb, s, NULL);
             N(att_online)(x.rows, nb, p->keys, s, max, sum, state, p->Dv);
-            if (x.rows <= ATT_FEW) STREAM(axpy)(x.rows, nb, p->Dv, s, p->keys, v, ldv, state, p->Dv);
-            else N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
+            N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
         }
         if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);
     }

@@ -185,6 +185,16 @@ def test_same_result_for_any_number_of_threads_when_k_is_split():
     parallel.set_num_threads(before)
 
 
+def test_grid_of_panels():
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(6)
+    for M, K, N in [(250, 210, 300), (40, 300, 1000), (1000, 300, 40)]:
+        for dtype in (np.float32, np.complex64):
+            check(values((1, M, K), dtype), values((1, K, N), dtype))
+            check(values((2, M, K), dtype), values((2, K, N), dtype), c=values((2, M, N), dtype), transposed=True)
+    parallel.set_num_threads(before)
+
+
 def test_interleaved_output():
     """Heads beside each other in memory: the batch stride is smaller than the row stride."""
     B, M, K, N = 3, 20, 8, 16
