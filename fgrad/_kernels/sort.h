@@ -292,7 +292,7 @@ typedef struct {
     char *found; int64_t *counts;
 } FgTopK;
 
-static int64_t fg_top_room(int64_t k) { return k + fg_max64(k, 256); }
+static int64_t fg_top_room(int64_t k) { return k + fg_max64(k, 32); }
 static int64_t fg_top_scratch(const FgTopK *t) { return 16 * fg_top_room(t->k) + 8 * 1024; }   /* workspace and keys */
 
 /* The best of items [begin, begin + n) of a row, sorted, to buf; at most k of them. */
@@ -336,20 +336,26 @@ static void fg_top_write(const FgTopK *t, int64_t row, const char *buf) {
 }
 
 /* ---- searchsorted */
+/* Sixteen binary searches in step: they share their lengths, so there is no branch to mispredict and the loads overlap. */
 #define FG_SEARCH(NAME, T, LESS) \
 static void fg_search_##NAME(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out) { \
     const T *a = (const T *)sorted, *q = (const T *)queries; \
-    for (int64_t i = begin; i < end; i++) { \
-        T v = q[i]; \
-        int64_t at = 0, len = n; \
-        while (len > 0) {                        /* a[:at] lies before v, a[at + len:] does not */ \
-            int64_t half = len / 2; \
-            T m = a[at + half]; \
-            int before = right ? !(LESS(v, m)) : LESS(m, v); \
-            at = before ? at + half + 1 : at; \
-            len = before ? len - half - 1 : half; \
+    for (int64_t i = begin; i < end; i += 16) { \
+        int m = (int)fg_min64(16, end - i); \
+        int64_t at[16] = {0}; \
+        T v[16]; \
+        for (int l = 0; l < 16; l++) v[l] = q[i + (l < m ? l : 0)]; \
+        for (int64_t len = n; len > 0; ) {         /* a[:at] lies before v, a[at + len:] does not */ \
+            int64_t half = len > 1 ? len / 2 : 1; \
+            for (int l = 0; l < 16; l++) { \
+                T x = a[at[l] + half - 1]; \
+                int64_t before = right ? !(LESS(v[l], x)) : LESS(x, v[l]); \
+                at[l] += before * half; \
+            } \
+            len -= half; \
         } \
-        if (wide) ((int64_t *)out)[i] = at; else ((int32_t *)out)[i] = (int32_t)at; \
+        if (wide) for (int l = 0; l < m; l++) ((int64_t *)out)[i + l] = at[l]; \
+        else for (int l = 0; l < m; l++) ((int32_t *)out)[i + l] = (int32_t)at[l]; \
     } \
 }
 #define FG_LESS_INT(a, b) ((a) < (b))
