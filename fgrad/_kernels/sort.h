@@ -5,7 +5,7 @@
 #include "keys.h"
 #include "movement.h"
 
-enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16 };
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16, FG_SORT_SMALL = 128 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
 
@@ -125,9 +125,39 @@ static void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n) {
 }
 
 /* ---- stable radix sort of a by bits [lo, hi) of its keys, with t as workspace; merges for chunks sorted in parallel */
-#define FG_RADIX(NAME, E, KEY) \
+#define FG_RADIX(NAME, E, K, KEY) \
+/* Outputs [begin, end) of the stable merge of a and b. */ \
+static void fg_merge_##NAME(const E *a, int64_t na, const E *b, int64_t nb, E *out, int64_t begin, int64_t end, int lo) { \
+    int64_t i = fg_max64(0, begin - nb), hi = fg_min64(begin, na); \
+    while (i < hi) { \
+        int64_t mid = (i + hi) / 2; \
+        if (KEY(a[mid]) >> lo <= KEY(b[begin - mid - 1]) >> lo) i = mid + 1; else hi = mid; \
+    } \
+    int64_t j = begin - i, k = begin; \
+    while (k < end && i < na && j < nb) { \
+        int first = KEY(a[i]) >> lo <= KEY(b[j]) >> lo; \
+        const E *e = first ? a + i : b + j; \
+        out[k++] = *e; \
+        i += first; j += !first; \
+    } \
+    while (k < end && i < na) out[k++] = a[i++]; \
+    while (k < end) out[k++] = b[j++]; \
+} \
+/* Few items: each one's place is the number of smaller keys, counted in vectors, plus its equals so far. */ \
+static void fg_small_##NAME(E *a, E *t, int64_t n, int lo) { \
+    K key[FG_SORT_SMALL + 16]; \
+    uint8_t equals[FG_SORT_SMALL] = {0}; \
+    int64_t padded = (n + 15) & ~(int64_t)15; \
+    for (int64_t i = 0; i < padded; i++) key[i] = i < n ? (K)(KEY(a[i]) >> lo) : (K)-1; \
+    for (int64_t i = 0; i < n; i++) { \
+        K e = key[i], below = 0; \
+        for (int64_t j = 0; j < padded; j++) below += key[j] < e; \
+        t[below + equals[below]++] = a[i]; \
+    } \
+    memcpy(a, t, n * sizeof(E)); \
+} \
 static void fg_radix_##NAME(E *a, E *t, int64_t n, int lo, int hi) { \
-    if (n <= 48) { \
+    if (n <= 8) { \
         for (int64_t i = 1; i < n; i++) { \
             E e = a[i]; \
             int64_t j = i; \
@@ -136,6 +166,7 @@ static void fg_radix_##NAME(E *a, E *t, int64_t n, int lo, int hi) { \
         } \
         return; \
     } \
+    if (n <= FG_SORT_SMALL) { fg_small_##NAME(a, t, n, lo); return; } \
     int width = n < 4096 ? 8 : 11; \
     uint32_t count[2048]; \
     E *from = a, *to = t; \
@@ -149,28 +180,12 @@ static void fg_radix_##NAME(E *a, E *t, int64_t n, int lo, int hi) { \
         E *swap = from; from = to; to = swap; \
     } \
     if (from != a) memcpy(a, from, n * sizeof(E)); \
-} \
-/* Outputs [begin, end) of the stable merge of a and b. */ \
-static void fg_merge_##NAME(const E *a, int64_t na, const E *b, int64_t nb, E *out, int64_t begin, int64_t end, int lo) { \
-    int64_t i = fg_max64(0, begin - nb), hi = fg_min64(begin, na); \
-    while (i < hi) { \
-        int64_t mid = (i + hi) / 2; \
-        if (KEY(a[mid]) >> lo <= KEY(b[begin - mid - 1]) >> lo) i = mid + 1; else hi = mid; \
-    } \
-    int64_t j = begin - i, k = begin; \
-    while (k < end && i < na && j < nb) { \
-        int first = KEY(a[i]) >> lo <= KEY(b[j]) >> lo; \
-        out[k++] = first ? a[i] : b[j]; \
-        i += first; j += !first; \
-    } \
-    while (k < end && i < na) out[k++] = a[i++]; \
-    while (k < end) out[k++] = b[j++]; \
 }
 #define FG_ITSELF(e) (e)
 #define FG_PAIR_KEY(e) ((e).key)
-FG_RADIX(u32, uint32_t, FG_ITSELF)
-FG_RADIX(u64, uint64_t, FG_ITSELF)
-FG_RADIX(pair, FgPair, FG_PAIR_KEY)
+FG_RADIX(u32, uint32_t, uint32_t, FG_ITSELF)
+FG_RADIX(u64, uint64_t, uint64_t, FG_ITSELF)
+FG_RADIX(pair, FgPair, uint64_t, FG_PAIR_KEY)
 
 /* ---- one row (or a whole big one, in stages whose ranges threads share out) */
 typedef struct {
