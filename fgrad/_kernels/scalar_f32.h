@@ -176,26 +176,16 @@ static inline float fg_erf_f32(float x) {
     return a < 1 ? small : x != x ? x : copysignf(1 - fg_exp_f32(-q), x);
 }
 
-static inline float fg_erfc_f32(float x) { return (float)fg_erfc_f64((double)x); }
-static inline float fg_asinh_f32(float x) { return (float)fg_asinh_f64((double)x); }
-static inline float fg_acosh_f32(float x) { return (float)fg_acosh_f64((double)x); }
-static inline float fg_atanh_f32(float x) { return (float)fg_atanh_f64((double)x); }
-static inline float fg_cbrt_f32(float x) { return (float)fg_cbrt_f64((double)x); }
-
-/* x^y = 2^(y log2 x) in float64: log2 to 2^-43, and the conversion rounds denormal results once */
-static inline float fg_pow_f32(float x, float y) {
-    double a = fabs((double)x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;
+/* x^y for float32 values held in float64: 2^(y log2 x), log2 to 2^-43; the conversion to float32 rounds denormal results once */
+static inline double fg_powf_f64(double x, double y) {
+    double a = fabs(x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;
     double L = k + s * FG_POLY(z, 2.8853900817778495, 0.9617966941141487, 0.57707794213940666, 0.41220927444632183, 0.31990481536437854, 0.28291247948350134);
     L = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : L;
-    double e = (double)y * L;
+    double e = y * L;
     e = e > 200 ? 200 : e;
     e = e < -200 ? -200 : e;
     double n = (e + FG_MAGIC64) - FG_MAGIC64, r = e - n;
     double p = FG_POLY(r, 0.9999999999588971, 0.69314718053462143, 0.24022651219833185, 0.055504109774419448, 0.0096180247727005938, 0.0013333421549472906,
         0.00015469997177066026, 1.5316718979907108e-05);
-    float f = (float)(p * fg_pow2i_f64(n)), half = 0.5f * y;
-    int whole = truncf(y) == y, odd = whole & (truncf(half) != half);
-    f = (x < 0) & (a < INFINITY) & !whole ? NAN : f;
-    f = odd & (copysignf(1, x) < 0) ? -f : f;
-    return (y == 0) | (x == 1) | ((x == -1) & (fabsf(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : f;
+    return fg_pow_edges(x, y, a, p * fg_pow2i_f64(n));
 }

@@ -254,6 +254,14 @@ static inline double fg_erfc_f64(double x) {
     return a < 0.65 ? small : x != x ? x : x > 0 ? t : 2 - t;
 }
 
+/* sign and edges of x^y, given r = |x|^y with a = |x| */
+static inline double fg_pow_edges(double x, double y, double a, double r) {
+    double half = 0.5 * y;
+    int whole = trunc(y) == y, odd = whole & (trunc(half) != half);
+    r = (x < 0) & (a < INFINITY) & !whole ? NAN : r;
+    r = odd & (copysign(1, x) < 0) ? -r : r;
+    return (y == 0) | (x == 1) | ((x == -1) & (fabs(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : r;
+}
 /* x^y: log|x| and its product with y as unevaluated sums of two doubles */
 static inline double fg_pow_f64(double x, double y) {
     double a = fabs(x), k, m = fg_split_f64(a < DBL_MIN ? a * 18014398509481984.0 : a, &k);
@@ -270,9 +278,5 @@ static inline double fg_pow_f64(double x, double y) {
     double kh = k * FG_LN2_HI, H = kh + h, b = H - kh, L = ((kh - (H - b)) + (h - b)) + (l + k * FG_LN2_LO);
     H = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : H;
     double e = y * H, el = fg_mul_err(y, H, e) + y * L;
-    double r = fg_expk_f64(e, fabs(e) < 1e4 ? el : 0, 0), half = 0.5 * y;
-    int whole = trunc(y) == y, odd = whole & (trunc(half) != half);
-    r = (x < 0) & (a < INFINITY) & !whole ? NAN : r;
-    r = odd & (copysign(1, x) < 0) ? -r : r;
-    return (y == 0) | (x == 1) | ((x == -1) & (fabs(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : r;
+    return fg_pow_edges(x, y, a, fg_expk_f64(e, fabs(e) < 1e4 ? el : 0, 0));
 }

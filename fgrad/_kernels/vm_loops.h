@@ -53,12 +53,14 @@ static inline int64_t fg_ipow_signed(int64_t x, int64_t y) {   /* truncated: x^-
     if (y < 0) return x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0;
     return (int64_t)fg_ipow((uint64_t)x, (uint64_t)y);
 }
-#define VM_SIGNED(t, T) VM_INT_ORDER(t, T) \
-    VM_BIN_SLOW(div, t, T, y == 0 ? (T)-1 : y == -1 ? (T)(0 - (uint64_t)x) : (T)(x / y)) \
-    VM_BIN_SLOW(rem, t, T, y == 0 ? x : y == -1 ? 0 : x % y) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
+/* Division up to 32 bits goes through float64, which vectorises: a quotient that is not whole is further than 2^-32
+ * (relative) from a whole number, so truncation is exact.  INT_MIN / -1 wraps by the conversion through int64. */
+#define VM_DIVIDE_NARROW(t, T) \
+    VM_BIN(div, t, T, T, y == 0 ? (T)-1 : (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y))) \
+    VM_BIN(rem, t, T, T, y == 0 ? x : (T)(x - (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y)) * (uint64_t)y))
+#define VM_SIGNED(t, T) VM_INT_ORDER(t, T) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
     VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
-    VM_BIN_SLOW(div, t, T, y == 0 ? (T)-1 : x / y) VM_BIN_SLOW(rem, t, T, y == 0 ? x : x % y) \
     VM_BIN_SLOW(pow, t, T, fg_ipow(x, y)) VM_UN(abs, t, T, T, x) VM_UN(sign, t, T, T, x > 0)
 
 VM_INT_BITS(u8, uint8_t, int8_t, 8, __builtin_popcount(x), x ? __builtin_clz(x) - 24 : 8)
@@ -67,13 +69,19 @@ VM_INT_BITS(u32, uint32_t, int32_t, 32, __builtin_popcount(x), x ? __builtin_clz
 VM_INT_BITS(u64, uint64_t, int64_t, 64, __builtin_popcountll(x), x ? __builtin_clzll(x) : 64)
 VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(i64, int64_t)
 VM_UNSIGNED(u8, uint8_t) VM_UNSIGNED(u16, uint16_t) VM_UNSIGNED(u32, uint32_t) VM_UNSIGNED(u64, uint64_t)
+VM_DIVIDE_NARROW(i8, int8_t) VM_DIVIDE_NARROW(i16, int16_t) VM_DIVIDE_NARROW(i32, int32_t)
+VM_DIVIDE_NARROW(u8, uint8_t) VM_DIVIDE_NARROW(u16, uint16_t) VM_DIVIDE_NARROW(u32, uint32_t)
+VM_BIN_SLOW(div, i64, int64_t, y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
+VM_BIN_SLOW(rem, i64, int64_t, y == 0 ? x : y == -1 ? 0 : x % y)
+VM_BIN_SLOW(div, u64, uint64_t, y == 0 ? (uint64_t)-1 : x / y)
+VM_BIN_SLOW(rem, u64, uint64_t, y == 0 ? x : x % y)
 
 /* bool: bytes that are 0 or 1; and, or, xor, eq, ne, select and the comparisons are those of u8 */
 VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 
 /* Floats.  F is the libm suffix.  max and min: the first operand if it is NaN, else the comparison lets the second's NaN through. */
-#define FG_MAX(x, y) ((x > y || x != x) ? x : y)
-#define FG_MIN(x, y) ((x < y || x != x) ? x : y)
+#define FG_MAX(x, y) (x != x ? x : x > y ? x : y)
+#define FG_MIN(x, y) (x != x ? x : x < y ? x : y)
 /* sin, cos, tan: arguments beyond the fast range reduction (and inf, NaN) send the whole tile through a loop that asks libm */
 #define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
@@ -83,22 +91,24 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN(add, t, T, T, x + y) VM_BIN(sub, t, T, T, x - y) VM_BIN(mul, t, T, T, x * y) VM_BIN(div, t, T, T, x / y) \
-    VM_BIN_SLOW(rem, t, T, fmod##F(x, y)) VM_BIN(pow, t, T, T, fg_pow_##t(x, y)) VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
+    VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
     VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(exp, t, T) VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
-    VM_MATH1(cbrt, t, T) VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
-    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) VM_MATH1(asinh, t, T) VM_MATH1(acosh, t, T) \
-    VM_MATH1(atanh, t, T) VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) VM_MATH1(erfc, t, T) \
+    VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
+    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) \
+    VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
     VM_UN_SLOW(erf_inv, t, T, fg_erf_inv_##t(x)) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
     VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
     VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, x * y + z) VM_FLOAT_CLAMP(t, T)
+/* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */
 #define VM_FLOAT_CLAMP(t, T) FG_SIG(clamp, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
-    FG_SIMD for (int64_t i = 0; i < n; i++) { T lo = a[i], x = b[i], hi = c[i]; T m = FG_MAX(x, lo); d[i] = FG_MIN(m, hi); } }
+    FG_SIMD for (int64_t i = 0; i < n; i++) { T lo = a[i], x = b[i], hi = c[i]; \
+        T m = x < lo ? lo : x, w = m > hi ? hi : m, s = lo + hi; d[i] = s != s && lo != -hi ? s : w; } }
 
 /* half away from zero for x >= 0: trunc(x), one more if the exact remainder is at least a half */
 static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
@@ -106,19 +116,77 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
 
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
+VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double) VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
+VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
 
-/* float32 <-> 16-bit floats, branch-free */
-#if defined(__F16C__) || defined(__aarch64__)
-static inline float fg_h2f(uint16_t h) { _Float16 v; memcpy(&v, &h, 2); return (float)v; }
-static inline uint16_t fg_f2h(float f) { _Float16 v = (_Float16)f; uint16_t h; memcpy(&h, &v, 2); return h; }
+/* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
+#define FG_BLOCK 256
+static __attribute__((noinline)) void fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
+static __attribute__((noinline)) void fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
+#define VM_VIA_F64(name, f, reads_b) FG_SIG(name, f32) { \
+    double u[FG_BLOCK], v[FG_BLOCK]; (void)b_; (void)c_; \
+    for (int64_t k = 0; k < n; k += FG_BLOCK) { \
+        int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
+        fg_widen(m, u, (const float *)a_ + k); \
+        if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
+        f(m, u, u, v, v); \
+        fg_narrow(m, (float *)d_ + k, u); } }
+VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
+VM_VIA_F64(cbrt, vm_cbrt_f64, 0) VM_VIA_F64(asinh, vm_asinh_f64, 0) VM_VIA_F64(acosh, vm_acosh_f64, 0) VM_VIA_F64(atanh, vm_atanh_f64, 0)
+VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
+
+/* x - trunc(x / y) y, exact while the quotient is whole and the product exact; a quotient rounded up to a whole number is
+ * one too large, which the sign shows.  Other quotients (huge, NaN) send the tile through libm. */
+static inline double fg_rem_fix(double r, double x, double y) { return copysign(r != 0 && (r < 0) != (x < 0) ? fabs(y) - fabs(r) : fabs(r), x); }
+FG_SIG(rem, f32) {
+    float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; int far = 0; (void)c_;
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f);
+    if (far) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], b[i]);
+    else FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = (float)fg_rem_fix(x - trunc(x / y) * y, x, y); }
+}
+FG_SIG(rem, f64) {
+    double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int far = 0; (void)c_;
+#if defined(__FMA__) || defined(__aarch64__)
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | (fabs(b[i]) < 1e-290);
+    if (!far) { FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = fg_rem_fix(__builtin_fma(-trunc(x / y), y, x), x, y); } return; }
+#endif
+    (void)far;
+    for (int64_t i = 0; i < n; i++) d[i] = fmod(a[i], b[i]);
+}
+
+/* float32 <-> 16-bit floats: the machine's conversions where it has them, else branch-free integer arithmetic */
+#ifdef __F16C__
+#include <immintrin.h>
+static inline float fg_h2f(uint16_t h) { return _cvtsh_ss(h); }
+static inline uint16_t fg_f2h(float f) { return _cvtss_sh(f, 0); }
+static void vm_load_f16(int64_t n, float *d, const uint16_t *a) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(a + i))));
+    for (; i < n; i++) d[i] = fg_h2f(a[i]);
+}
+static void vm_store_f16(int64_t n, uint16_t *d, const float *a) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(a + i), 0));
+    for (; i < n; i++) d[i] = fg_f2h(a[i]);
+}
+FG_SIG(round_f16, f32) {
+    float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(a + i), 0)));
+    for (; i < n; i++) d[i] = fg_h2f(fg_f2h(a[i]));
+}
+#else
+#if defined(__aarch64__)
+static inline float fg_h2f(uint16_t h) { __fp16 v; memcpy(&v, &h, 2); return (float)v; }
+static inline uint16_t fg_f2h(float f) { __fp16 v = (__fp16)f; uint16_t h; memcpy(&h, &v, 2); return h; }
 #else
 #define fg_h2f fg_f16_to_f32
 #define fg_f2h fg_f32_to_f16
 #endif
 static void vm_load_f16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_h2f(a[i]); }
-static void vm_load_bf16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_bf16_to_f32(a[i]); }
 static void vm_store_f16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f2h(a[i]); }
-static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f32_to_bf16(a[i]); }
 VM_UN(round_f16, f32, float, float, fg_h2f(fg_f2h(x)))
+#endif
+static void vm_load_bf16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_bf16_to_f32(a[i]); }
+static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f32_to_bf16(a[i]); }
 VM_UN(round_bf16, f32, float, float, fg_bf16_to_f32(fg_f32_to_bf16(x)))
 #endif

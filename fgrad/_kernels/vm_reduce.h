@@ -5,7 +5,8 @@
 
 /* A row is reduced in LANES independent partial results, long rows by halves, so that a float32 sum's error grows like
  * log(k) and the loop is limited by loads, not by the latency of an addition. */
-#define FG_LANES(T) (sizeof(T) >= 64 / 2 ? 1 : 128 / sizeof(T))
+#define FG_LANES(T) (sizeof(T) >= 4 ? 64 / sizeof(T) : 32)
+#define FG_HALVE(h, OP, T) if (L > h) FG_SIMD for (int j = 0; j < h; j++) { T x = acc[j], y = acc[j + h]; acc[j] = (T)OP(x, y); }
 #define VM_SEG(name, t, T, OP) \
     static T seg_row_##name##_##t(const T *s, int64_t k) { \
         enum { L = FG_LANES(T) }; \
@@ -13,9 +14,9 @@
         if (k > 2048) { int64_t h = k / 2; T x = seg_row_##name##_##t(s, h), y = seg_row_##name##_##t(s + h, k - h); return (T)OP(x, y); } \
         if (k < L) { T x = s[0]; for (i = 1; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } return x; } \
         for (int j = 0; j < L; j++) acc[j] = s[j]; \
-        for (i = L; i + L <= k; i += L) for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+        for (i = L; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
         for (int j = 0; i + j < k; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
-        for (int h = L / 2; h >= 1; h /= 2) for (int j = 0; j < h; j++) { T x = acc[j], y = acc[j + h]; acc[j] = (T)OP(x, y); } \
+        FG_HALVE(16, OP, T) FG_HALVE(8, OP, T) FG_HALVE(4, OP, T) FG_HALVE(2, OP, T) FG_HALVE(1, OP, T) \
         return acc[0]; \
     } \
     static void vm_seg_##name##_##t(void *d_, const void *s_, int64_t rows, int64_t k, int64_t width) { \

@@ -1,0 +1,363 @@
+"""The elementwise VM: every opcode on every type it accepts, fused groups, broadcasts, aliasing, reductions, rejected programs."""
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fgrad._kernels import array, elementwise as vm, executor, parallel
+from tests.kernels.harness import _Aval, contiguous, run_kernel
+from tests.kernels.vm_builder import KERNEL, apply, code, encode, run
+
+SIGNED = ["int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+INTS = SIGNED + UNSIGNED
+FLOATS = ["float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+ALL = ["bool", *INTS, *FLOATS, *COMPLEX]
+DTYPES = {code(d): d for d in ALL}
+CODES = {str(np.dtype(d)): code(d) for d in [*ALL, "float16", ml_dtypes.bfloat16]}
+
+
+def values(dtype, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype == bool:
+        return rng.random(n) < 0.5
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        edges = np.array([info.min, info.max, 0, 1, info.max - 1], dtype)
+        return np.concatenate([edges, rng.integers(info.min, info.max, n, dtype=dtype), rng.integers(0, 9, n, dtype=dtype)])
+    if dtype.kind == "c":
+        return (rng.normal(size=n) + 1j * rng.normal(size=n)).astype(dtype)
+    edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, -2.5, 8388607.5, 3e38]
+    return np.concatenate([edges, rng.normal(size=n) * 3]).astype(dtype)
+
+
+def trunc_div(a, b):
+    out = []
+    bits = a.dtype.itemsize * 8
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        q = -1 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        out.append(q & ((1 << bits) - 1))
+    return np.array(out, f"u{a.dtype.itemsize}").view(a.dtype)
+
+
+def trunc_rem(a, b):
+    out = [x if y == 0 else abs(x) % abs(y) * (-1 if x < 0 else 1) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    return np.array(out, a.dtype)
+
+
+def same(got, want):
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+    if got.dtype.kind == "f":
+        zero = (want == 0)
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+
+
+def unsigned(a):
+    return a.view(f"u{a.dtype.itemsize}")
+
+
+ARITHMETIC = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": lambda a: (0 - a).astype(a.dtype) if a.dtype.kind in "iu" else -a,
+    "square": lambda a: a * a, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.abs,
+    "not": lambda a: ~a, "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round_even": np.rint,
+    "round_away": lambda a: np.where(np.isfinite(a), np.copysign(np.trunc(np.abs(a).astype("longdouble") + 0.5), a), a).astype(a.dtype),
+    "is_finite": np.isfinite, "nextafter": np.nextafter, "sqrt": np.sqrt, "popcount": lambda a: np.bitwise_count(unsigned(a)), "real": np.real, "imag": np.imag, "conj": np.conj,
+    "clz": lambda a: np.array([a.dtype.itemsize * 8 - int(v).bit_length() for v in unsigned(a)], a.dtype),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_exact_ops(name):
+    """Ops whose results are exact: the same as NumPy's on every type."""
+    for t in vm.SUPPORTED[name]:
+        dtype = DTYPES[t]
+        args = [values(dtype, seed=k) for k in range(vm.ARITY[name])]
+        with np.errstate(all="ignore"):
+            want = ARITHMETIC[name](*args)
+        got = apply(name, dtype, *args)
+        want = np.asarray(want).astype(got.dtype)
+        if np.dtype(dtype).kind == "c" and name in ("mul", "square", "abs", "sign", "sqrt"):
+            np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps)
+        elif name == "max" or name == "min":
+            np.testing.assert_array_equal(got, want)
+        else:
+            same(got, want)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_integer_division_power_and_shifts(dtype):
+    a, b = values(dtype, seed=1), values(dtype, seed=2)
+    b[5:25] = 0
+    if dtype in SIGNED:
+        a[25], b[25] = np.iinfo(dtype).min, -1
+    same(apply("div", dtype, a, b), trunc_div(a, b))
+    same(apply("rem", dtype, a, b), trunc_rem(a, b))
+    bits = a.dtype.itemsize * 8
+    e = np.random.default_rng(3).integers(0, 12, a.size).astype(dtype)
+    want = np.array([pow(int(x), int(y)) & ((1 << bits) - 1) for x, y in zip(a, e, strict=True)], f"u{a.dtype.itemsize}").view(dtype)
+    same(apply("pow", dtype, a, e), want)
+    s = np.random.default_rng(4).integers(0, min(2 * bits, 127), a.size).astype(dtype)
+    big = s.astype(int) >= bits
+    left = [(int(x) << int(y)) & ((1 << bits) - 1) if y < bits else 0 for x, y in zip(unsigned(a), s, strict=True)]
+    same(apply("shl", dtype, a, s), np.array(left, f"u{a.dtype.itemsize}").view(dtype))
+    logical = np.where(big, 0, unsigned(a) >> np.where(big, 0, s).astype(unsigned(a).dtype)).astype(unsigned(a).dtype).view(dtype)
+    same(apply("shr_logical", dtype, a, s), logical)
+    as_signed = a.view(f"i{a.dtype.itemsize}")
+    arith = (as_signed >> np.minimum(s, bits - 1).astype(as_signed.dtype)).view(dtype)
+    same(apply("shr_arith", dtype, a, s), arith)
+    if dtype in SIGNED:
+        x = np.array([1, -1, -1, 2, 0, -3], dtype)
+        same(apply("pow", dtype, x, np.array([-5, -2, -3, -1, -1, -2], dtype)), np.array([1, 1, -1, 0, 0, 0], dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_division_and_remainder(dtype):
+    a, b = values(dtype, seed=1), values(dtype, seed=2)[::-1]
+    with np.errstate(all="ignore"):
+        same(apply("div", dtype, a, b), a / b)
+        same(apply("rem", dtype, a, b), np.fmod(a, b))
+        rng = np.random.default_rng(0)
+        x, y = (rng.normal(size=4000) * 1e3).astype(dtype), rng.normal(size=4000).astype(dtype)
+        x[:1000] = np.round(x[:1000]) * y[:1000]
+        same(apply("rem", dtype, x, y), np.fmod(x, y))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_select_clamp_fma_complex(dtype):
+    x, y = values(dtype, seed=1), values(dtype, seed=2)
+    p = np.random.default_rng(3).random(x.size) < 0.5
+    same(apply("select", dtype, p, x, y), np.where(p, x, y))
+    lo, hi = np.full_like(x, -1), np.full_like(x, 2)
+    lo[3], hi[4] = -np.inf, np.inf
+    same(apply("clamp", dtype, lo, x, hi), np.minimum(np.maximum(lo, x), hi))
+    lo[5], hi[6] = np.nan, np.nan
+    assert np.isnan(apply("clamp", dtype, lo, np.zeros_like(x), hi)[5:7]).all()
+    finite = (np.abs(x) < 1e3) & (np.abs(y) < 1e3)
+    np.testing.assert_allclose(apply("fma", dtype, x, y, x)[finite], x[finite] * y[finite] + x[finite], rtol=1e-5, atol=1e-5)
+    same(apply("complex", dtype, x, y).view(dtype), np.stack([x, y], 1).ravel())
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_functions(dtype):
+    x, y = values(dtype, seed=1), values(dtype, seed=2)
+    tol = 64 * np.finfo(dtype).eps
+    names = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
+             "tanh": np.tanh, "expm1": np.expm1, "log1p": np.log1p, "recip": lambda z: 1 / z, "rsqrt": lambda z: 1 / np.sqrt(z),
+             "logistic": lambda z: 1 / (1 + np.exp(-z)), "sign": lambda z: z / np.abs(z)}
+    for name, f in names.items():
+        np.testing.assert_allclose(apply(name, dtype, x), f(x.astype("complex128")), rtol=tol, err_msg=name)
+    np.testing.assert_allclose(apply("div", dtype, x, y), x / y, rtol=tol)
+    np.testing.assert_allclose(apply("pow", dtype, x, y), x.astype("complex128") ** y, rtol=tol)
+    small = (x * 1e-6).astype(dtype)
+    np.testing.assert_allclose(apply("expm1", dtype, small), small + small**2 / 2 + small**3 / 6, rtol=tol)
+    np.testing.assert_allclose(apply("log1p", dtype, small), small - small**2 / 2 + small**3 / 3, rtol=tol)
+    zero = np.zeros(2, dtype)
+    same(apply("sign", dtype, zero), zero)
+    same(apply("pow", dtype, zero, np.array([2, 0], dtype)), np.array([0, 1], dtype))
+
+
+@pytest.mark.parametrize("source", ALL)
+@pytest.mark.parametrize("target", ALL)
+def test_cast(source, target):
+    x = values(source)
+    s, t = np.dtype(source), np.dtype(target)
+    got = run([x], [("cast", target, 0)], [(1, target)])[0]
+    if t == bool:
+        want = x != 0
+    elif s.kind in "fc" and t.kind in "iu":
+        info = np.iinfo(t)
+        want = np.array([0 if v != v else info.max if v >= info.max else info.min if v <= info.min else int(v) for v in x.real.tolist()], t)
+    elif s.kind == "c" and t.kind != "c":
+        want = x.real.astype(t)
+    else:
+        with np.errstate(all="ignore"):
+            want = x.astype(t)
+    same(got, want)
+
+
+@pytest.mark.parametrize("half", ["float16", ml_dtypes.bfloat16])
+def test_half_floats(half):
+    half = np.dtype(half)
+    every = np.arange(65536).astype(np.uint16).view(half)
+    wide = run([every], [], [(0, "float32")])[0]
+    np.testing.assert_array_equal(wide, every.astype(np.float32))
+    edges = [1e-8, 6e-8, 65519.0, 65520.0, 3e38, -3e38, 3.4e38, np.inf, np.nan, 3e-45, -0.0]
+    x = np.concatenate([np.random.default_rng(0).normal(size=5000), edges]).astype("f")
+    with np.errstate(all="ignore"):
+        want = x.astype(half)
+    np.testing.assert_array_equal(run([x], [], [(0, half)])[0].astype("f"), want.astype("f"))
+    name = "round_f16" if half == np.float16 else "round_bf16"
+    np.testing.assert_array_equal(apply(name, "float32", x), want.astype("f"))
+    y = every[np.isfinite(every.astype("f"))][::7][:6000].reshape(60, -1)
+    got = run([y, y.T.copy().T, y[:, :1]], [("add", "float32", 0, 1), ("mul", "float32", 3, 2)], [(4, half), (3, half, "max", (1,))])
+    with np.errstate(all="ignore"):
+        total = y.astype("f") + y.astype("f")
+        np.testing.assert_array_equal(got[0], (total * y[:, :1].astype("f")).astype(half))
+        np.testing.assert_array_equal(got[1], total.max(1).astype(half))
+    ones = np.ones((3, 5000), half)                # a 16-bit accumulator would stop at 2048 or 256
+    np.testing.assert_array_equal(run([ones], [], [(0, half, "sum", (1,))])[0].astype("f"), np.full(3, 5000, "f").astype(half).astype("f"))
+
+
+SHAPES = [(), (1,), (10,), (4097,), (3, 7), (100, 64), (5, 3000), (300, 10), (2, 3, 4, 5), (7, 1, 300), (16, 100, 9), (2, 2500, 3), (0,), (3, 0), (0, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_broadcast_and_strided_operands(shape):
+    rng = np.random.default_rng(len(shape))
+    x = rng.normal(size=shape)
+    scalar = rng.normal(size=(1,) * len(shape))
+    row = rng.normal(size=(1,) * (len(shape) - 1) + shape[-1:]) if shape else scalar
+    column = rng.normal(size=shape[:-1] + (1,)) if shape else scalar
+    turned = rng.normal(size=shape[::-1]).transpose()
+    backward = rng.normal(size=tuple(2 * n for n in shape))[tuple(slice(None, None, -2) for _ in shape)]
+    operands = [x, scalar, row, column, turned, backward]
+    ops = [("add", "float64", 0, 1), ("mul", "float64", 6, 2), ("sub", "float64", 7, 3), ("mul", "float64", 8, 4), ("add", "float64", 9, 5)]
+    got = run(operands, ops, [(10, "float64"), (7, "float64")], shape=shape)
+    first = (x + scalar) * row
+    np.testing.assert_array_equal(got[1], first)
+    np.testing.assert_allclose(got[0], (first - column) * turned + backward, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s], ids=str)
+@pytest.mark.parametrize("reduce", ["sum", "prod", "max", "min"])
+def test_reductions(shape, reduce):
+    f = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[reduce]
+    rng = np.random.default_rng(1)
+    for bits in range(2 ** len(shape)):
+        axes = tuple(d for d in range(len(shape)) if bits >> d & 1)
+        for dtype in ("float64", "int8"):
+            x = rng.integers(1, 3, shape).astype(dtype) if reduce == "prod" else (rng.normal(size=shape) * 50).astype(dtype)
+            if reduce == "prod" and dtype == "float64":
+                x = rng.uniform(0.99, 1.01, shape)
+            got, plain = run([x], [("add", dtype, 0, 0), ("sub", dtype, 1, 0)], [(2, dtype, reduce, axes), (1, dtype)], shape=shape)
+            info = np.iinfo(dtype) if dtype == "int8" else None
+            start = {"sum": 0, "prod": 1, "max": info.min if info else -np.inf, "min": info.max if info else np.inf}[reduce]
+            want = f(x, axis=axes, initial=start) if reduce in ("max", "min") else f(x, axis=axes, dtype=dtype)
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-9)
+            np.testing.assert_array_equal(plain, x + x)
+
+
+def test_reductions_of_bool_nan_and_complex():
+    b = np.random.default_rng(0).random((50, 70)) < 0.98
+    got = run([b], [], [(0, "bool", "min", (1,)), (0, "bool", "max", (1,))])
+    np.testing.assert_array_equal(got[0], b.all(1))
+    np.testing.assert_array_equal(got[1], b.any(1))
+    for shape, axes in (((40, 3000), (1,)), ((3000, 4), (0,)), ((2000, 30), (1,)), ((20, 30, 5), (1,))):
+        x = np.random.default_rng(1).normal(size=shape).astype("f")
+        x[np.random.default_rng(2).random(shape) < 2e-3] = np.nan
+        for name, f in (("max", np.max), ("min", np.min)):
+            np.testing.assert_array_equal(run([x], [], [(0, "float32", name, axes)])[0], f(x, axis=axes))
+    z = values("complex64", 6000).reshape(60, 100)
+    for axes in ((0,), (1,), (0, 1)):
+        np.testing.assert_allclose(run([z], [], [(0, "complex64", "sum", axes)])[0], z.astype("complex128").sum(axes), rtol=1e-4, atol=1e-4)
+    got = run([np.empty((0,), bool)], [], [(0, "bool", "max", (0,)), (0, "bool", "min", (0,))])
+    assert not got[0] and got[1]
+
+
+@pytest.mark.parametrize("shape,axes", [((3_000_000,), (0,)), ((1_000_000, 3), (0,)), ((3, 1_000_000), (1,)), ((200_000, 10), (1,)), ((2, 200_000, 6), (1,))])
+def test_float32_sums_are_accurate(shape, axes):
+    x = np.random.default_rng(0).random(shape, "f") + np.float32(0.1)
+    got = run([x], [], [(0, "float32", "sum", axes)])[0]
+    np.testing.assert_allclose(got, x.sum(axes, dtype=np.float64), rtol=1e-6)
+
+
+def test_threads_do_not_change_results():
+    before = parallel.get_num_threads()
+    x = np.random.default_rng(0).normal(size=(700, 900)).astype("f")
+    ops = [("exp", "float32", 0)]
+    try:
+        results = []
+        for n in (1, 2, 3):
+            parallel.set_num_threads(n)
+            results.append([run([x], ops, [(1, "float32"), (1, "float32", "sum", axes)]) for axes in ((0,), (1,), (0, 1))])
+        for other in results[1:]:
+            for a, b in zip(results[0], other, strict=True):
+                np.testing.assert_array_equal(a[0], b[0])
+                np.testing.assert_array_equal(a[1], b[1])
+    finally:
+        parallel.set_num_threads(before)
+
+
+def test_constants_and_no_inputs():
+    got = run([], [("add", "float32", 0, 1), ("complex", "float32", 0, 2)], [(2, "float32"), (3, "complex64"), (2, "float32", "sum", (0, 1))],
+              consts=[(1.5, "float32"), (2.0, "float32")], shape=(30, 100))
+    np.testing.assert_array_equal(got[0], np.full((30, 100), 3.5, "f"))
+    np.testing.assert_array_equal(got[1], np.full((30, 100), 1.5 + 3.5j, "complex64"))
+    assert got[2] == 10500
+    for dtype, value in (("complex64", 1 - 2j), ("complex128", 3 + 4j), ("int8", -5), ("bool", True), ("uint64", 2**64 - 1)):
+        x = np.zeros(5, dtype)
+        got = run([x], [("select", dtype, 2, 1, 0)], [(3, dtype)], consts=[(value, dtype), (True, "bool")])[0]
+        same(got, np.full(5, value, dtype))
+
+
+def aliased(inputs, ops, targets, consts=()):
+    """Run with output k written over input targets[k] (a donated argument)."""
+    arrays = [array.from_numpy(x.copy(), _Aval(x.shape, x.dtype), True) for x in inputs]
+    n, slots = len(arrays), []
+    for i, x in enumerate(inputs):
+        slots.append((arrays[i].code, x.shape, contiguous(x.shape), 1 + i, 0))
+    for reg, target in targets:
+        slots.append((arrays[target].code, inputs[target].shape, contiguous(inputs[target].shape), 1 + target, 0))
+    ip = encode(n, list(consts), ops, [(reg, "none") for reg, _ in targets])
+    inst = (0, KERNEL, list(range(n)), list(range(n, n + len(targets))), ip, [], [], None)
+    avals = [a.aval for a in arrays]
+    program = executor.Program(slots=slots, insts=[inst], in_avals=avals, in_strides=[None] * n, in_codes=[a.code for a in arrays], consts=[],
+                               outs=[(avals[t], t) for _, t in targets], out_codes=[arrays[t].code for _, t in targets], arena_bytes=0)
+    return [r.numpy_view() for r in program.run(arrays)]
+
+
+@pytest.mark.parametrize("n", [10, 5000])
+def test_outputs_over_inputs(n):
+    a, b = np.random.default_rng(0).normal(size=(2, n)).astype("f")
+    same(aliased([a, b], [("add", "float32", 0, 1)], [(2, 0)])[0], a + b)
+    swapped = aliased([a, b], [], [(1, 0), (0, 1)])
+    same(swapped[0], b)
+    same(swapped[1], a)
+    # output 0 is written by the first op, while the input it replaces is still needed
+    got = aliased([a, b], [("add", "float32", 0, 1), ("mul", "float32", 2, 0), ("sub", "float32", 3, 1)], [(2, 0), (4, 1)])
+    same(got[0], a + b)
+    np.testing.assert_allclose(got[1], (a + b) * a - b, rtol=1e-5, atol=1e-6)
+
+
+def check_rejected(message, ip, inputs=((4,),), outputs=(((4,), "float32"),), dtype="float32"):
+    with pytest.raises(Exception, match=message):
+        run_kernel(KERNEL, [np.zeros(s, dtype) for s in inputs], list(outputs), ip)
+
+
+def test_rejected_programs():
+    add, exp, f32 = vm.OPCODES["add"], vm.OPCODES["exp"], code("float32")
+    check_rejected("must start", [1])
+    check_rejected("registers", [9, 0, 0, 0, 0])
+    check_rejected("registers", [1, -1, 0, 0, 0])
+    check_rejected("registers", [2**40 + 1, 2**40, 0, 0, 0])
+    check_rejected("integer parameters", [2, 0, 1, add, f32, 1, 0, 0, 0, 1])
+    check_rejected("opcode 999", [2, 0, 1, 999, f32, 1, 0, 0, 0, 1, 0])
+    check_rejected("does not accept", [2, 0, 1, exp, code("int32"), 1, 0, 0, 0, 1, 0])
+    check_rejected("does not accept", [2, 0, 1, exp, code("float16"), 1, 0, 0, 0, 1, 0])
+    check_rejected("sets register 0", [2, 0, 1, add, f32, 0, 0, 0, 0, 0, 0])
+    check_rejected("sets register 1", [3, 0, 2, add, f32, 1, 0, 0, 0, add, f32, 1, 0, 0, 0, 1, 0])
+    check_rejected("reads register 1", [2, 0, 1, add, f32, 1, 0, 1, 0, 1, 0])
+    check_rejected("reads register -3", [2, 0, 1, add, f32, 1, -3, 0, 0, 1, 0])
+    check_rejected("has type", [2, 0, 1, add, code("float64"), 1, 0, 0, 0, 1, 0])
+    check_rejected("output 0 is register 7", [1, 0, 0, 7, 0])
+    check_rejected("output 0 has dtype", [1, 0, 0, 0, 0], outputs=[((4,), "float64")])
+    check_rejected("reduction 9", [1, 0, 0, 0, 9])
+    check_rejected("reduction 1", [1, 0, 0, 0, 1], outputs=[((), "bool", (4,), (0,))], dtype="bool")
+    check_rejected("constant 0", [2, 1, 0, 99, 0, 0, 0, 0])
+    check_rejected("shape of output 0", [1, 0, 0, 0, 0], inputs=[(5,)])
+    check_rejected("stride 0 on axis 0", [1, 0, 0, 0, 0], outputs=[((4,), "float32", (4,), (0,))])
+    check_rejected("contiguous over its kept", [1, 0, 0, 0, 1], inputs=[(4, 3)], outputs=[((8,), "float32", (4, 3), (2, 0))])
+    check_rejected("differ on whether axis", [1, 0, 0, 0, 1, 0, 1], inputs=[(4, 3)],
+                   outputs=[((4,), "float32", (4, 3), (1, 0)), ((3,), "float32", (4, 3), (0, 1))])
+
+
+def test_tables():
+    assert set(vm.OPCODES) == set(vm.ARITY) == set(vm.SUPPORTED) == set(vm.RESULT)
+    assert vm.ARITY["select"] == 3 and vm.RESULT["abs"] == "real" and vm.RESULT["lt"] == "bool"
+    assert code("float16") not in vm.SUPPORTED["add"] and code("complex64") in vm.SUPPORTED["tanh"]
+    assert vm.SUPPORTED["cast"] == frozenset(DTYPES)
+    assert len(CODES) == 15
