@@ -12,8 +12,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fgrad._kernels.abi cimport (FG_BF16, FG_C128, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MAXDIM, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
-                                 fg_is_contiguous, fg_itemsize, fg_same_shape)
+from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
+                                 fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
@@ -189,11 +189,13 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         arg = ip + 3
         for j in range(arity):
             if not 0 <= arg[j] < p.n_regs or regs[arg[j]].type == -1:
-                snprintf(msg, FG_MSG, b"vm: op %d (%s) reads register %lld, which is not set before it", k, fg_vm_info[op].name, <long long>arg[j])
+                snprintf(msg, FG_MSG, b"vm: op %d (%s) reads register %lld, which is not set before it", k, fg_vm_info[op].name,
+                         <long long>arg[j])
                 return -1
             want = 0 if op == FG_OP_select and j == 0 else <int>ip[1]
             if op != FG_OP_cast and regs[arg[j]].type != want:
-                snprintf(msg, FG_MSG, b"vm: op %d: operand %d of %s has type %d, expected %d", k, j, fg_vm_info[op].name, regs[arg[j]].type, want)
+                snprintf(msg, FG_MSG, b"vm: op %d: operand %d of %s has type %d, expected %d", k, j, fg_vm_info[op].name,
+                         regs[arg[j]].type, want)
                 return -1
             regs[arg[j]].last = k
         p.ops[k].fn = fg_vm_cast[regs[arg[0]].type][ip[1]] if op == FG_OP_cast else fg_vm_table[op][ip[1]]
@@ -270,8 +272,8 @@ cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *ms
             if t.shape[d] == 1 or t.strides[d] == 0:
                 continue
             if p.n > 0 and t.strides[d] != expect:
-                snprintf(msg, FG_MSG, b"vm: reduced output %d must be contiguous over its kept axes: stride %lld on axis %d, expected %lld", i,
-                         <long long>t.strides[d], d, <long long>expect)
+                snprintf(msg, FG_MSG, b"vm: reduced output %d must be contiguous over its kept axes: stride %lld on axis %d, expected %lld",
+                         i, <long long>t.strides[d], d, <long long>expect)
                 return -1
             expect *= t.shape[d]
         p.out[i].count = expect

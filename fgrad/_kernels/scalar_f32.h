@@ -53,7 +53,8 @@ static inline float fg_split_f32(float x, float *k) {
 }
 /* log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1] */
 static inline float fg_logr_f32(float f) {
-    float p = FG_POLY(f, 0.333333105f, -0.249999866f, 0.200022265f, -0.16669251f, 0.142186642f, -0.123843372f, 0.118729264f, -0.117898561f, 0.0691553056f);
+    float p = FG_POLY(f, 0.333333105f, -0.249999866f, 0.200022265f, -0.16669251f, 0.142186642f, -0.123843372f, 0.118729264f,
+        -0.117898561f, 0.0691553056f);
     float z = f * f;
     return f * z * p - 0.5f * z;
 }
@@ -74,8 +75,8 @@ static inline float fg_log1p_f32(float x) {
 static inline float fg_log2_f32(float x) {
     float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
     k -= x < FLT_MIN ? 24 : 0;
-    float q = FG_POLY(f, -0.721347511f, 0.480898023f, -0.360673577f, 0.288571119f, -0.240486488f, 0.205131918f, -0.178668022f, 0.171290234f,
-        -0.170092583f, 0.0997707099f);
+    float q = FG_POLY(f, -0.721347511f, 0.480898023f, -0.360673577f, 0.288571119f, -0.240486488f, 0.205131918f, -0.178668022f,
+        0.171290234f, -0.170092583f, 0.0997707099f);
     float y = k + (f * FG_LOG2E32 + (f * 1.92596303e-08f + f * f * q));
     return FG_LOG_EDGES(x, y);
 }
@@ -114,13 +115,16 @@ static inline float fg_cos_f32(float x) { return fg_sincos_f32(x, 1); }
 static inline float fg_tan_f32(float x) {
     uint64_t q;
     double r = fg_pio2d_f32(x, &q), z = r * r;
-    double s = r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817, 2.7172769798012506e-06);
-    double c = FG_POLY(z, 0.99999999999994382, -0.4999999999934539, 0.041666666543029252, -0.001388888034741309, 2.479891899545847e-05, -2.7172721260320314e-07);
+    double s = r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817,
+        2.7172769798012506e-06);
+    double c = FG_POLY(z, 0.99999999999994382, -0.4999999999934539, 0.041666666543029252, -0.001388888034741309,
+        2.479891899545847e-05, -2.7172721260320314e-07);
     float y = (float)(((q & 1) ? -c : s) / ((q & 1) ? s : c));
     return fabsf(x) < 1e-4f ? x : y;
 }
 
-static inline float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f, 0.0422185399f); }
+static inline float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f,
+    0.0422185399f); }
 static inline float fg_asin_f32(float x) {
     float a = fabsf(x);
     int big = a > 0.5f;
@@ -171,21 +175,24 @@ static inline float fg_logistic_f32(float x) {
 
 static inline float fg_erf_f32(float x) {
     float a = fabsf(x), z = a * a, t = a > 4 ? 4 : a;
-    float small = x + x * FG_POLY(z, 0.128379107f, -0.37612626f, 0.112836003f, -0.0268544443f, 0.00518953567f, -0.00080208428f, 7.88912512e-05f);
-    float q = FG_POLY(t, -0.000188036211f, 1.12957835f, 0.633219898f, 0.108418547f, -0.0252082366f, 0.00420455495f, -0.000441335025f, 2.16867411e-05f);
+    float small = x + x * FG_POLY(z, 0.128379107f, -0.37612626f, 0.112836003f, -0.0268544443f, 0.00518953567f,
+        -0.00080208428f, 7.88912512e-05f);
+    float q = FG_POLY(t, -0.000188036211f, 1.12957835f, 0.633219898f, 0.108418547f, -0.0252082366f, 0.00420455495f,
+        -0.000441335025f, 2.16867411e-05f);
     return a < 1 ? small : x != x ? x : copysignf(1 - fg_exp_f32(-q), x);
 }
 
 /* x^y for float32 values held in float64: 2^(y log2 x), log2 to 2^-43; the conversion to float32 rounds denormal results once */
 static inline double fg_powf_f64(double x, double y) {
     double a = fabs(x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;
-    double L = k + s * FG_POLY(z, 2.8853900817778495, 0.9617966941141487, 0.57707794213940666, 0.41220927444632183, 0.31990481536437854, 0.28291247948350134);
+    double L = k + s * FG_POLY(z, 2.8853900817778495, 0.9617966941141487, 0.57707794213940666, 0.41220927444632183,
+        0.31990481536437854, 0.28291247948350134);
     L = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : L;
     double e = y * L;
     e = e > 200 ? 200 : e;
     e = e < -200 ? -200 : e;
     double n = (e + FG_MAGIC64) - FG_MAGIC64, r = e - n;
-    double p = FG_POLY(r, 0.9999999999588971, 0.69314718053462143, 0.24022651219833185, 0.055504109774419448, 0.0096180247727005938, 0.0013333421549472906,
-        0.00015469997177066026, 1.5316718979907108e-05);
+    double p = FG_POLY(r, 0.9999999999588971, 0.69314718053462143, 0.24022651219833185, 0.055504109774419448,
+        0.0096180247727005938, 0.0013333421549472906, 0.00015469997177066026, 1.5316718979907108e-05);
     return fg_pow_edges(x, y, a, p * fg_pow2i_f64(n));
 }

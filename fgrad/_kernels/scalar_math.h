@@ -42,7 +42,8 @@ static inline double fg_double(uint64_t u) { double x; memcpy(&x, &u, 8); return
 #define FG_H23(x, a, ...) (FG_H22(x, __VA_ARGS__) * (x) + (a))
 #define FG_H24(x, a, ...) (FG_H23(x, __VA_ARGS__) * (x) + (a))
 #define FG_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, _16, _17, _18, _19, _20, _21, _22, _23, _24, n, ...) n
-#define FG_POLY(x, ...) FG_PICK(__VA_ARGS__, FG_H24, FG_H23, FG_H22, FG_H21, FG_H20, FG_H19, FG_H18, FG_H17, FG_H16, FG_H15, FG_H14, FG_H13, FG_H12, FG_H11, FG_H10, FG_H9, FG_H8, FG_H7, FG_H6, FG_H5, FG_H4, FG_H3, FG_H2, FG_H1, 0)(x, __VA_ARGS__)
+#define FG_POLY(x, ...) FG_PICK(__VA_ARGS__, FG_H24, FG_H23, FG_H22, FG_H21, FG_H20, FG_H19, FG_H18, FG_H17, FG_H16, FG_H15, FG_H14, \
+    FG_H13, FG_H12, FG_H11, FG_H10, FG_H9, FG_H8, FG_H7, FG_H6, FG_H5, FG_H4, FG_H3, FG_H2, FG_H1, 0)(x, __VA_ARGS__)
 
 /* Adding 1.5 * 2^(mantissa bits) rounds to the nearest integer, which then stands in the low bits. */
 #define FG_MAGIC32 12582912.0f

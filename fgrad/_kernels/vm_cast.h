@@ -4,12 +4,14 @@
 #define FG_VM_CAST_H
 #include "vm_complex.h"
 
-#define VM_CAST(from, A, to, D, expr) static void vm_cast_##from##_##to(int64_t n, void *d_, const void *a_, const void *b_, const void *c_) { \
+#define FG_CAST_SIG(from, to) static void vm_cast_##from##_##to(int64_t n, void *d_, const void *a_, const void *b_, const void *c_)
+#define VM_CAST(from, A, to, D, expr) FG_CAST_SIG(from, to) { \
     D *d = (D *)d_; const A *a = (const A *)a_; (void)b_; (void)c_; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { A x = a[i]; d[i] = (D)(expr); } }
 /* (A)MAX may round up to MAX + 1, which is why the test is >= */
-#define FG_SATURATE(A, D, lo, hi, v) ((v) >= (A)(hi) ? (D)(hi) : (v) <= (A)(lo) ? (D)(lo) : (D)(((v) > (A)(lo) && (v) < (A)(hi)) ? (v) : 0))
-#define VM_CASTC(from, A, to, C, R, RE, IM) static void vm_cast_##from##_##to(int64_t n, void *d_, const void *a_, const void *b_, const void *c_) { \
+#define FG_SATURATE(A, D, lo, hi, v) \
+    ((v) >= (A)(hi) ? (D)(hi) : (v) <= (A)(lo) ? (D)(lo) : (D)(((v) > (A)(lo) && (v) < (A)(hi)) ? (v) : 0))
+#define VM_CASTC(from, A, to, C, R, RE, IM) FG_CAST_SIG(from, to) { \
     C *d = (C *)d_; const A *a = (const A *)a_; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n; i++) { A x = a[i]; C r; r.re = (R)(RE); r.im = (R)(IM); d[i] = r; } }
 
@@ -18,11 +20,12 @@
     VM_CASTC(f, A, c64, fg_c64, float, RE, IM) VM_CASTC(f, A, c128, fg_c128, double, RE, IM)
 #define VM_CASTS_INT(f, A) VM_CASTS_COMMON(f, A, x, 0, x != 0) \
     VM_CAST(f, A, u8, uint8_t, x) VM_CAST(f, A, u16, uint16_t, x) VM_CAST(f, A, u32, uint32_t, x) VM_CAST(f, A, u64, uint64_t, x)
+#define VM_CAST_SAT(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE(R, D, lo, hi, RE))
 #define VM_CASTS_FLOAT(f, A, R, RE, IM, NONZERO) VM_CASTS_COMMON(f, A, RE, IM, NONZERO) \
-    VM_CAST(f, A, i8, int8_t, FG_SATURATE(R, int8_t, INT8_MIN, INT8_MAX, RE)) VM_CAST(f, A, u8, uint8_t, FG_SATURATE(R, uint8_t, 0, UINT8_MAX, RE)) \
-    VM_CAST(f, A, i16, int16_t, FG_SATURATE(R, int16_t, INT16_MIN, INT16_MAX, RE)) VM_CAST(f, A, u16, uint16_t, FG_SATURATE(R, uint16_t, 0, UINT16_MAX, RE)) \
-    VM_CAST(f, A, i32, int32_t, FG_SATURATE(R, int32_t, INT32_MIN, INT32_MAX, RE)) VM_CAST(f, A, u32, uint32_t, FG_SATURATE(R, uint32_t, 0, UINT32_MAX, RE)) \
-    VM_CAST(f, A, i64, int64_t, FG_SATURATE(R, int64_t, INT64_MIN, INT64_MAX, RE)) VM_CAST(f, A, u64, uint64_t, FG_SATURATE(R, uint64_t, 0, UINT64_MAX, RE))
+    VM_CAST_SAT(f, A, i8, int8_t, R, INT8_MIN, INT8_MAX, RE) VM_CAST_SAT(f, A, u8, uint8_t, R, 0, UINT8_MAX, RE) \
+    VM_CAST_SAT(f, A, i16, int16_t, R, INT16_MIN, INT16_MAX, RE) VM_CAST_SAT(f, A, u16, uint16_t, R, 0, UINT16_MAX, RE) \
+    VM_CAST_SAT(f, A, i32, int32_t, R, INT32_MIN, INT32_MAX, RE) VM_CAST_SAT(f, A, u32, uint32_t, R, 0, UINT32_MAX, RE) \
+    VM_CAST_SAT(f, A, i64, int64_t, R, INT64_MIN, INT64_MAX, RE) VM_CAST_SAT(f, A, u64, uint64_t, R, 0, UINT64_MAX, RE)
 
 VM_CASTS_INT(i8, int8_t) VM_CASTS_INT(i16, int16_t) VM_CASTS_INT(i32, int32_t) VM_CASTS_INT(i64, int64_t)
 VM_CASTS_INT(u8, uint8_t) VM_CASTS_INT(u16, uint16_t) VM_CASTS_INT(u32, uint32_t) VM_CASTS_INT(u64, uint64_t)
@@ -30,13 +33,14 @@ VM_CASTS_FLOAT(f32, float, float, x, 0, x != 0) VM_CASTS_FLOAT(f64, double, doub
 VM_CASTS_FLOAT(c64, fg_c64, float, x.re, x.im, (x.re != 0) | (x.im != 0))
 VM_CASTS_FLOAT(c128, fg_c128, double, x.re, x.im, (x.re != 0) | (x.im != 0))
 
-/* Rows: source type; columns in dtype order.  Wrapping integer casts only depend on the width of the target. */
-#define VM_CAST_ROW_INT(f) {[FG_BOOL] = vm_cast_##f##_bool, [FG_I8] = vm_cast_##f##_u8, [FG_I16] = vm_cast_##f##_u16, [FG_I32] = vm_cast_##f##_u32, \
-    [FG_I64] = vm_cast_##f##_u64, [FG_U8] = vm_cast_##f##_u8, [FG_U16] = vm_cast_##f##_u16, [FG_U32] = vm_cast_##f##_u32, [FG_U64] = vm_cast_##f##_u64, \
-    [FG_F32] = vm_cast_##f##_f32, [FG_F64] = vm_cast_##f##_f64, [FG_C64] = vm_cast_##f##_c64, [FG_C128] = vm_cast_##f##_c128}
-#define VM_CAST_ROW_FLOAT(f) {[FG_BOOL] = vm_cast_##f##_bool, [FG_I8] = vm_cast_##f##_i8, [FG_I16] = vm_cast_##f##_i16, [FG_I32] = vm_cast_##f##_i32, \
-    [FG_I64] = vm_cast_##f##_i64, [FG_U8] = vm_cast_##f##_u8, [FG_U16] = vm_cast_##f##_u16, [FG_U32] = vm_cast_##f##_u32, [FG_U64] = vm_cast_##f##_u64, \
-    [FG_F32] = vm_cast_##f##_f32, [FG_F64] = vm_cast_##f##_f64, [FG_C64] = vm_cast_##f##_c64, [FG_C128] = vm_cast_##f##_c128}
+/* Rows: source type.  Wrapping integer casts only depend on the width of the target. */
+#define VM_CAST_ROW_COMMON(f) [FG_BOOL] = vm_cast_##f##_bool, [FG_U8] = vm_cast_##f##_u8, [FG_U16] = vm_cast_##f##_u16, \
+    [FG_U32] = vm_cast_##f##_u32, [FG_U64] = vm_cast_##f##_u64, [FG_F32] = vm_cast_##f##_f32, [FG_F64] = vm_cast_##f##_f64, \
+    [FG_C64] = vm_cast_##f##_c64, [FG_C128] = vm_cast_##f##_c128
+#define VM_CAST_ROW_INT(f) {VM_CAST_ROW_COMMON(f), [FG_I8] = vm_cast_##f##_u8, [FG_I16] = vm_cast_##f##_u16, \
+    [FG_I32] = vm_cast_##f##_u32, [FG_I64] = vm_cast_##f##_u64}
+#define VM_CAST_ROW_FLOAT(f) {VM_CAST_ROW_COMMON(f), [FG_I8] = vm_cast_##f##_i8, [FG_I16] = vm_cast_##f##_i16, \
+    [FG_I32] = vm_cast_##f##_i32, [FG_I64] = vm_cast_##f##_i64}
 static const FgVmFn fg_vm_cast[FG_NDTYPES][FG_NDTYPES] = {
     [FG_BOOL] = VM_CAST_ROW_INT(u8), [FG_I8] = VM_CAST_ROW_INT(i8), [FG_I16] = VM_CAST_ROW_INT(i16), [FG_I32] = VM_CAST_ROW_INT(i32),
     [FG_I64] = VM_CAST_ROW_INT(i64), [FG_U8] = VM_CAST_ROW_INT(u8), [FG_U16] = VM_CAST_ROW_INT(u16), [FG_U32] = VM_CAST_ROW_INT(u32),

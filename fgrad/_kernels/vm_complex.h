@@ -40,7 +40,8 @@ static inline double _Complex fg_to_c128(fg_c128 z) { double _Complex r; memcpy(
         R s = sin##F(x.im / 2), e = expm1##F(x.re); r.re = e * cos##F(x.im) - 2 * s * s; r.im = x.im == 0 ? x.im : (e + 1) * sin##F(x.im)) \
     VM_C_UN(log1p, t, C, /* |1+z|^2 - 1 = a (2 + a) + b^2 */ \
         R u = x.re * (2 + x.re) + x.im * x.im; \
-        r.re = fabs##F(x.re) < 0.5 && fabs##F(x.im) < 0.5 ? log1p##F(u) / 2 : log##F(hypot##F(1 + x.re, x.im)); r.im = atan2##F(x.im, 1 + x.re)) \
+        r.re = fabs##F(x.re) < 0.5 && fabs##F(x.im) < 0.5 ? log1p##F(u) / 2 : log##F(hypot##F(1 + x.re, x.im)); \
+        r.im = atan2##F(x.im, 1 + x.re)) \
     VM_C_UN(logistic, t, C, C e, one; e.re = 1; e.im = 0; one = e; C m; m.re = -x.re; m.im = -x.im; \
         m = fg_from_##t(cexp##F(fg_to_##t(m))); e.re += m.re; e.im = m.im; r = fg_div_##t(one, e)) \
     VM_C_BIN(pow, t, C, \

@@ -102,7 +102,8 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
     VM_UN_SLOW(erf_inv, t, T, fg_erf_inv_##t(x)) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
     VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
-    VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
+    VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
+    VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
     VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, x * y + z) VM_FLOAT_CLAMP(t, T)
 /* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */
 #define VM_FLOAT_CLAMP(t, T) FG_SIG(clamp, t) { \
@@ -116,13 +117,15 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
 
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double) VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
+VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
+VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
 #define FG_BLOCK 256
-static __attribute__((noinline)) void fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
-static __attribute__((noinline)) void fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
+#define FG_NOINLINE static __attribute__((noinline)) void
+FG_NOINLINE fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
+FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
 #define VM_VIA_F64(name, f, reads_b) FG_SIG(name, f32) { \
     double u[FG_BLOCK], v[FG_BLOCK]; (void)b_; (void)c_; \
     for (int64_t k = 0; k < n; k += FG_BLOCK) { \
@@ -137,7 +140,9 @@ VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
 
 /* x - trunc(x / y) y, exact while the quotient is whole and the product exact; a quotient rounded up to a whole number is
  * one too large, which the sign shows.  Other quotients (huge, NaN) send the tile through libm. */
-static inline double fg_rem_fix(double r, double x, double y) { return copysign(r != 0 && (r < 0) != (x < 0) ? fabs(y) - fabs(r) : fabs(r), x); }
+static inline double fg_rem_fix(double r, double x, double y) {
+    return copysign(r != 0 && (r < 0) != (x < 0) ? fabs(y) - fabs(r) : fabs(r), x);
+}
 FG_SIG(rem, f32) {
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; int far = 0; (void)c_;
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f);
@@ -148,7 +153,10 @@ FG_SIG(rem, f64) {
     double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int far = 0; (void)c_;
 #if defined(__FMA__) || defined(__aarch64__)
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | (fabs(b[i]) < 1e-290);
-    if (!far) { FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = fg_rem_fix(__builtin_fma(-trunc(x / y), y, x), x, y); } return; }
+    if (!far) {
+        FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = fg_rem_fix(__builtin_fma(-trunc(x / y), y, x), x, y); }
+        return;
+    }
 #endif
     (void)far;
     for (int64_t i = 0; i < n; i++) d[i] = fmod(a[i], b[i]);

@@ -23,7 +23,10 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 1) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j]; \
-        else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { T v = s[0]; for (int64_t j = 0; j < cols; j++) d[j] = v; } \
+        else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
+            T v = s[0]; \
+            for (int64_t j = 0; j < cols; j++) d[j] = v; \
+        } \
         else for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j * cs]; }
     FG_BY_SIZE(size, M)
     #undef M

@@ -77,7 +77,8 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     int last = p->ndim - 1, widen = in->dtype != in->type;
     const char *src = 0;
     if (in->access == FG_ACC_FULL) src = mem + start * in->size;
-    else if (in->strides[last] == 1 && coord[last] + len <= p->shape[last]) src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
+    else if (in->strides[last] == 1 && coord[last] + len <= p->shape[last])
+        src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
     if (!src) {
         char *raw = widen ? t->work + p->raw_buf : dst;
         fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, coord, len, 0);

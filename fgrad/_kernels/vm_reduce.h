@@ -24,7 +24,8 @@
         if (width == 1) { for (int64_t r = 0; r < rows; r++) d[r] = seg_row_##name##_##t(s + r * k, k); return; } \
         for (int64_t r = 0; r < rows; r++, d += width) { \
             memcpy(d, s, width * sizeof(T)); s += width; \
-            for (int64_t i = 1; i < k; i++, s += width) FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = s[j]; d[j] = (T)OP(x, y); } \
+            for (int64_t i = 1; i < k; i++, s += width) \
+                FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = s[j]; d[j] = (T)OP(x, y); } \
         } \
     }
 #define FG_ADD(x, y) (x + y)
@@ -56,7 +57,8 @@ static void fg_vm_identity(int reduce, int t, void *out) {
     int is_signed = t >= FG_I8 && t <= FG_I64, is_unsigned = t >= FG_U8 && t <= FG_U64;
     if (reduce == FG_RED_PROD) {
         float f = 1; double d = 1; int64_t one = 1;
-        memcpy(out, t == FG_F32 || t == FG_C64 ? (void *)&f : t == FG_F64 || t == FG_C128 ? (void *)&d : (void *)&one, t == FG_F32 || t == FG_C64 ? 4 : 8);
+        if (t == FG_F32 || t == FG_C64) memcpy(out, &f, 4);
+        else memcpy(out, t == FG_F64 || t == FG_C128 ? (void *)&d : (void *)&one, 8);
     } else if (reduce == FG_RED_MAX || reduce == FG_RED_MIN) {
         int max = reduce == FG_RED_MAX;
         float f = max ? -INFINITY : INFINITY; double d = f;

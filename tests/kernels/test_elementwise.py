@@ -3,7 +3,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fgrad._kernels import array, elementwise as vm, executor, parallel
+from fgrad._kernels import array, executor, parallel
+from fgrad._kernels import elementwise as vm
 from tests.kernels.harness import _Aval, contiguous, run_kernel
 from tests.kernels.vm_builder import KERNEL, apply, code, encode, run
 
@@ -20,7 +21,7 @@ CODES = {str(np.dtype(d)): code(d) for d in [*ALL, "float16", ml_dtypes.bfloat16
 def values(dtype, n=300, seed=0):
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.random(n) < 0.5
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -60,11 +61,14 @@ def unsigned(a):
 
 ARITHMETIC = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": lambda a: (0 - a).astype(a.dtype) if a.dtype.kind in "iu" else -a,
-    "square": lambda a: a * a, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "square": lambda a: a * a, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal,
     "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.abs,
-    "not": lambda a: ~a, "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round_even": np.rint,
+    "not": lambda a: ~a, "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "round_even": np.rint,
     "round_away": lambda a: np.where(np.isfinite(a), np.copysign(np.trunc(np.abs(a).astype("longdouble") + 0.5), a), a).astype(a.dtype),
-    "is_finite": np.isfinite, "nextafter": np.nextafter, "sqrt": np.sqrt, "popcount": lambda a: np.bitwise_count(unsigned(a)), "real": np.real, "imag": np.imag, "conj": np.conj,
+    "is_finite": np.isfinite, "nextafter": np.nextafter, "sqrt": np.sqrt, "popcount": lambda a: np.bitwise_count(unsigned(a)),
+    "real": np.real, "imag": np.imag, "conj": np.conj,
     "clz": lambda a: np.array([a.dtype.itemsize * 8 - int(v).bit_length() for v in unsigned(a)], a.dtype),
 }
 
@@ -165,7 +169,7 @@ def test_cast(source, target):
     x = values(source)
     s, t = np.dtype(source), np.dtype(target)
     got = run([x], [("cast", target, 0)], [(1, target)])[0]
-    if t == bool:
+    if t.kind == "b":
         want = x != 0
     elif s.kind in "fc" and t.kind in "iu":
         info = np.iinfo(t)
@@ -201,7 +205,8 @@ def test_half_floats(half):
     np.testing.assert_array_equal(run([ones], [], [(0, half, "sum", (1,))])[0].astype("f"), np.full(3, 5000, "f").astype(half).astype("f"))
 
 
-SHAPES = [(), (1,), (10,), (4097,), (3, 7), (100, 64), (5, 3000), (300, 10), (2, 3, 4, 5), (7, 1, 300), (16, 100, 9), (2, 2500, 3), (0,), (3, 0), (0, 4)]
+SHAPES = [(), (1,), (10,), (4097,), (3, 7), (100, 64), (5, 3000), (300, 10), (2, 3, 4, 5), (7, 1, 300), (16, 100, 9), (2, 2500, 3),
+          (0,), (3, 0), (0, 4)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -258,7 +263,10 @@ def test_reductions_of_bool_nan_and_complex():
     assert not got[0] and got[1]
 
 
-@pytest.mark.parametrize("shape,axes", [((3_000_000,), (0,)), ((1_000_000, 3), (0,)), ((3, 1_000_000), (1,)), ((200_000, 10), (1,)), ((2, 200_000, 6), (1,))])
+LONG = [((3_000_000,), (0,)), ((1_000_000, 3), (0,)), ((3, 1_000_000), (1,)), ((200_000, 10), (1,)), ((2, 200_000, 6), (1,))]
+
+
+@pytest.mark.parametrize("shape,axes", LONG)
 def test_float32_sums_are_accurate(shape, axes):
     x = np.random.default_rng(0).random(shape, "f") + np.float32(0.1)
     got = run([x], [], [(0, "float32", "sum", axes)])[0]
@@ -283,7 +291,8 @@ def test_threads_do_not_change_results():
 
 
 def test_constants_and_no_inputs():
-    got = run([], [("add", "float32", 0, 1), ("complex", "float32", 0, 2)], [(2, "float32"), (3, "complex64"), (2, "float32", "sum", (0, 1))],
+    ops = [("add", "float32", 0, 1), ("complex", "float32", 0, 2)]
+    got = run([], ops, [(2, "float32"), (3, "complex64"), (2, "float32", "sum", (0, 1))],
               consts=[(1.5, "float32"), (2.0, "float32")], shape=(30, 100))
     np.testing.assert_array_equal(got[0], np.full((30, 100), 3.5, "f"))
     np.testing.assert_array_equal(got[1], np.full((30, 100), 1.5 + 3.5j, "complex64"))
@@ -300,12 +309,13 @@ def aliased(inputs, ops, targets, consts=()):
     n, slots = len(arrays), []
     for i, x in enumerate(inputs):
         slots.append((arrays[i].code, x.shape, contiguous(x.shape), 1 + i, 0))
-    for reg, target in targets:
+    for _, target in targets:
         slots.append((arrays[target].code, inputs[target].shape, contiguous(inputs[target].shape), 1 + target, 0))
     ip = encode(n, list(consts), ops, [(reg, "none") for reg, _ in targets])
     inst = (0, KERNEL, list(range(n)), list(range(n, n + len(targets))), ip, [], [], None)
     avals = [a.aval for a in arrays]
-    program = executor.Program(slots=slots, insts=[inst], in_avals=avals, in_strides=[None] * n, in_codes=[a.code for a in arrays], consts=[],
+    codes = [a.code for a in arrays]
+    program = executor.Program(slots=slots, insts=[inst], in_avals=avals, in_strides=[None] * n, in_codes=codes, consts=[],
                                outs=[(avals[t], t) for _, t in targets], out_codes=[arrays[t].code for _, t in targets], arena_bytes=0)
     return [r.numpy_view() for r in program.run(arrays)]
 

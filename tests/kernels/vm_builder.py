@@ -1,7 +1,8 @@
 """Build VM programs for tests: constants, ops and outputs as Python tuples, run through the one-kernel harness."""
 import numpy as np
 
-from fgrad._kernels import array, elementwise as vm
+from fgrad._kernels import array
+from fgrad._kernels import elementwise as vm
 from tests.kernels.harness import contiguous, run_kernel
 
 KERNEL = vm.KERNELS["vm"]
