@@ -90,11 +90,15 @@ static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
 #define FG_VROW_double(s, d, n, reverse, acc, k) FG_VROW(double)
 
 #define FG_SCANS_INT(NAME, T, LOW, HIGH) \
-FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, FG_NO_VROW) FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, FG_NO_VROW) FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, FG_NO_VROW)
+FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, FG_NO_VROW)
 #define FG_SCANS_FLOAT(NAME, T, A, LOAD, STORE, VROW) \
-FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW) FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, FG_NO_VROW) FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW) \
+FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, FG_NO_VROW) \
+FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, FG_NO_VROW) \
 FG_SCAN(NAME##_lse, T, double, LOAD, STORE, -INFINITY, fg_logaddexp, FG_NO_VROW)
 
 static inline uint16_t fg_f64_to_bf16(double v) { return fg_f32_to_bf16((float)v); }
@@ -117,8 +121,12 @@ static inline fg_c128 fg_c64_up(fg_c64 v) { return (fg_c128){v.re, v.im}; }
 static inline fg_c64 fg_c64_down(fg_c128 v) { return (fg_c64){(float)v.re, (float)v.im}; }
 static inline fg_c128 fg_cadd(fg_c128 a, fg_c128 b) { return (fg_c128){a.re + b.re, a.im + b.im}; }
 static inline fg_c128 fg_cmul(fg_c128 a, fg_c128 b) { return (fg_c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-static inline fg_c128 fg_cmax(fg_c128 a, fg_c128 b) { return (a.re == b.re ? a.im > b.im : a.re > b.re) || a.re != a.re || a.im != a.im ? a : b; }
-static inline fg_c128 fg_cmin(fg_c128 a, fg_c128 b) { return (a.re == b.re ? a.im < b.im : a.re < b.re) || a.re != a.re || a.im != a.im ? a : b; }
+static inline fg_c128 fg_cmax(fg_c128 a, fg_c128 b) {
+    return (a.re == b.re ? a.im > b.im : a.re > b.re) || a.re != a.re || a.im != a.im ? a : b;
+}
+static inline fg_c128 fg_cmin(fg_c128 a, fg_c128 b) {
+    return (a.re == b.re ? a.im < b.im : a.re < b.re) || a.re != a.re || a.im != a.im ? a : b;
+}
 #define FG_SCANS_COMPLEX(NAME, T, LOAD, STORE) \
 FG_SCAN(NAME##_sum, T, fg_c128, LOAD, STORE, ((fg_c128){-0.0, -0.0}), fg_cadd, FG_NO_VROW) \
 FG_SCAN(NAME##_prod, T, fg_c128, LOAD, STORE, ((fg_c128){1, 0}), fg_cmul, FG_NO_VROW) \
@@ -271,7 +279,11 @@ static const FgArgOps fg_arg_ops[FG_NDTYPES][2] = {
     FG_ARG_OPS(u8), FG_ARG_OPS(i8), FG_ARG_OPS(i16), FG_ARG_OPS(i32), FG_ARG_OPS(i64), FG_ARG_OPS(u8), FG_ARG_OPS(u16), FG_ARG_OPS(u32),
     FG_ARG_OPS(u64), FG_ARG_OPS(f16), FG_ARG_OPS(bf16), FG_ARG_OPS(f32), FG_ARG_OPS(f64), FG_ARG_OPS(c64), FG_ARG_OPS(c128)};
 
-typedef struct { const FgAxisPlan *plan; const FgArgOps *ops; const char *src; char *out; int64_t *part; int64_t segments; int32_t wide; } FgArgJob;
+typedef struct {
+    const FgAxisPlan *plan; const FgArgOps *ops;
+    const char *src; char *out;
+    int64_t *part; int64_t segments; int32_t wide;
+} FgArgJob;
 
 static inline void fg_arg_store(const FgArgJob *job, int64_t i, int64_t v) {
     if (job->wide) ((int64_t *)job->out)[i] = v;

@@ -7,7 +7,8 @@ argreduce   x (strided) -> int32 or int64 without the axis; ip [is_max, axis]; t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc
 
-from fgrad._kernels.abi cimport FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous, fg_itemsize, fg_same_shape
+from fgrad._kernels.abi cimport (FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous, fg_itemsize,
+                                 fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
@@ -52,7 +53,8 @@ cdef extern from "cumulative.h" nogil:
         int32_t wide
     const FgArgOps fg_arg_ops[15][2]
     const FgScanOps *fg_scan_find(int dtype, int64_t kind)
-    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff)
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_scan_totals(void *ctx, int64_t begin, int64_t end, int tid)

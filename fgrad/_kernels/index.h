@@ -75,7 +75,8 @@ FG_OFFSETS(fg_offsets_i32, int32_t, g->nk)
 FG_OFFSETS(fg_offsets_i64_1, int64_t, 1)
 FG_OFFSETS(fg_offsets_i64, int64_t, g->nk)
 
-static int64_t fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int pack, int64_t *big, int64_t *small) {
+static int64_t fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int pack,
+                                int64_t *big, int64_t *small) {
     if (g->wide) return (g->nk == 1 ? fg_offsets_i64_1 : fg_offsets_i64)(g, (const int64_t *)indices, first, n, pack, big, small);
     return (g->nk == 1 ? fg_offsets_i32_1 : fg_offsets_i32)(g, (const int32_t *)indices, first, n, pack, big, small);
 }
@@ -89,7 +90,8 @@ static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *bi
 }
 
 #define FG_GATHER(T) \
-static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restrict small, const int64_t *bo, const int64_t *so, int64_t n) { \
+static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restrict small, const int64_t *bo, const int64_t *so, \
+                            int64_t n) { \
     int64_t w = g->run; \
     T fill = *(const T *)g->value; \
     if (w == 1) { \
@@ -165,7 +167,8 @@ static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small
         else for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
     } \
 }
-#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
+#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) \
+    FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
 #define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a)
 #define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, b < a || b != b ? b : a, b > a || b != b ? b : a)
 #define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \

@@ -56,7 +56,8 @@ cdef extern from "index.h" nogil:
         const char *in_ "in"
         char *out
         int32_t split, axis
-    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff)
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_gather_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid)
@@ -171,7 +172,8 @@ cdef FgIndexPlan *make_plan(FgInst *inst, const char *name, const FgTensor *big,
         if is_gather:
             size = ip[need - operand.ndim + d]
             if size != slices[d] and not (size == 0 and position(batching, nbat, d) >= 0):
-                fg_fail(msg, "gather: slice size %lld on operand axis %d, but the output %s and the dropped axes make it %lld", <long long>size,
+                fg_fail(msg, "gather: slice size %lld on operand axis %d, but the output %s and the dropped axes make it %lld",
+                        <long long>size,
                         d, fg_shape_text(small), <long long>slices[d])
                 return NULL
         if slices[d] > operand.shape[d] and small.size and (is_gather or position(dropped, nd, d) < 0):

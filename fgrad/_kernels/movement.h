@@ -38,7 +38,8 @@ static void fg_plan_swap(FgCopyPlan *p, int a, int b) {
 }
 
 /* Strides and offsets come in items. */
-static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff) {
+static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                         int64_t soff, int64_t doff) {
     memset(p, 0, sizeof *p);
     p->item = item;
     p->soff = soff * item;

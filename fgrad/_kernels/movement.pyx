@@ -22,7 +22,8 @@ cdef extern from "movement.h" nogil:
         char *out
         int32_t dtype
         int64_t n, inner
-    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff)
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid)
 
@@ -126,7 +127,8 @@ cdef int concatenate_check(FgInst *inst, const FgTensor *slots, char *msg) noexc
     cdef int i, d
     cdef int64_t axis, at = 0
     if inst.n_in < 1 or inst.n_out != 1 or inst.n_ip != 1:
-        return fg_fail(msg, "concatenate: got %d inputs, %d outputs, %d integers; expected at least 1, 1, 1", inst.n_in, inst.n_out, inst.n_ip)
+        return fg_fail(msg, "concatenate: got %d inputs, %d outputs, %d integers; expected at least 1, 1, 1",
+                       inst.n_in, inst.n_out, inst.n_ip)
     out = FG_OUT(inst, slots, 0)
     axis = inst.ip[0]
     if axis < 0 or axis >= out.ndim:
@@ -222,7 +224,8 @@ cdef int pad_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     return 0
 
 
-cdef void plan_fill(FgCopyPlan *plans, int item, const FgTensor *out, const int64_t *inner, const int64_t *begin, bint everything) noexcept nogil:
+cdef void plan_fill(FgCopyPlan *plans, int item, const FgTensor *out, const int64_t *inner, const int64_t *begin,
+                    bint everything) noexcept nogil:
     """Fill plans for `out` outside the box begin .. begin + inner: two slabs an axis, or one plan for everything."""
     cdef int64_t box[16]
     cdef int64_t none[16]
@@ -263,7 +266,8 @@ cdef int check_starts(const char *name, const FgInst *inst, const FgTensor *slot
     for i in range(first, inst.n_in):
         s = FG_IN(inst, slots, i)
         if s.size != 1 or (s.dtype != FG_I32 and s.dtype != FG_I64):
-            return fg_fail(msg, "%s: start %d is %s%s, expected one int32 or int64", name, i - first, fg_dtype_name(s.dtype), fg_shape_text(s))
+            return fg_fail(msg, "%s: start %d is %s%s, expected one int32 or int64", name, i - first,
+                           fg_dtype_name(s.dtype), fg_shape_text(s))
     return 0
 
 
@@ -302,7 +306,9 @@ cdef int dynamic_slice_check(FgInst *inst, const FgTensor *slots, char *msg) noe
         return -1
     if x.ndim != out.ndim:
         return fg_fail(msg, "dynamic_slice: x has shape %s, the output %s", fg_shape_text(x), fg_shape_text(out))
-    if check_out("dynamic_slice", out, msg) or check_window("dynamic_slice", x, out, msg) or check_starts("dynamic_slice", inst, slots, 1, msg):
+    if check_out("dynamic_slice", out, msg) or check_window("dynamic_slice", x, out, msg):
+        return -1
+    if check_starts("dynamic_slice", inst, slots, 1, msg):
         return -1
     plan = new_plans(inst, 1, msg)
     if plan == NULL:

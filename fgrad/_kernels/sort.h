@@ -246,7 +246,8 @@ static void fg_sort_merge(void *ctx, int64_t begin, int64_t end, int tid) {
     for (int64_t u = begin; u < end; u++) {
         int64_t at = u * FG_SORT_SEGMENT, s = at / (2 * r->chunk) * (2 * r->chunk);
         int64_t mid = fg_min64(r->n, s + r->chunk), top = fg_min64(r->n, s + 2 * r->chunk), stop = fg_min64(top, at + FG_SORT_SEGMENT);
-#define FG_MERGE(NAME, E) fg_merge_##NAME((const E *)r->a + s, mid - s, (const E *)r->a + mid, top - mid, (E *)r->t + s, at - s, stop - s, r->packed && r->engine == FG_ENGINE_U64 ? 32 : 0)
+#define FG_MERGE(NAME, E) fg_merge_##NAME((const E *)r->a + s, mid - s, (const E *)r->a + mid, top - mid, (E *)r->t + s, at - s, \
+                                          stop - s, r->packed && r->engine == FG_ENGINE_U64 ? 32 : 0)
         if (r->engine == FG_ENGINE_U32) FG_MERGE(u32, uint32_t);
         else if (r->engine == FG_ENGINE_U64) FG_MERGE(u64, uint64_t);
         else FG_MERGE(pair, FgPair);
@@ -353,7 +354,8 @@ static void fg_top_write(const FgTopK *t, int64_t row, const char *buf) {
 /* ---- searchsorted */
 /* Sixteen binary searches in step: they share their lengths, so there is no branch to mispredict and the loads overlap. */
 #define FG_SEARCH(NAME, T, LESS) \
-static void fg_search_##NAME(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out) { \
+static void fg_search_##NAME(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, \
+                             int wide, void *out) { \
     const T *a = (const T *)sorted, *q = (const T *)queries; \
     for (int64_t i = begin; i < end; i += 16) { \
         int m = (int)fg_min64(16, end - i); \
@@ -380,9 +382,12 @@ static void fg_search_##NAME(const void *sorted, int64_t n, const void *queries,
 #define FG_LESS_F64(a, b) (fg_key_f64(a, 0) < fg_key_f64(b, 0))
 #define FG_LESS_C64(a, b) (FG_LESS_F32((a).re, (b).re) || (!FG_LESS_F32((b).re, (a).re) && FG_LESS_F32((a).im, (b).im)))
 #define FG_LESS_C128(a, b) (FG_LESS_F64((a).re, (b).re) || (!FG_LESS_F64((b).re, (a).re) && FG_LESS_F64((a).im, (b).im)))
-FG_SEARCH(i8, int8_t, FG_LESS_INT) FG_SEARCH(i16, int16_t, FG_LESS_INT) FG_SEARCH(i32, int32_t, FG_LESS_INT) FG_SEARCH(i64, int64_t, FG_LESS_INT)
-FG_SEARCH(u8, uint8_t, FG_LESS_INT) FG_SEARCH(u16, uint16_t, FG_LESS_INT) FG_SEARCH(u32, uint32_t, FG_LESS_INT) FG_SEARCH(u64, uint64_t, FG_LESS_INT)
-FG_SEARCH(f16, uint16_t, FG_LESS_F16) FG_SEARCH(bf16, uint16_t, FG_LESS_BF16) FG_SEARCH(f32, uint32_t, FG_LESS_F32) FG_SEARCH(f64, uint64_t, FG_LESS_F64)
+FG_SEARCH(i8, int8_t, FG_LESS_INT) FG_SEARCH(i16, int16_t, FG_LESS_INT)
+FG_SEARCH(i32, int32_t, FG_LESS_INT) FG_SEARCH(i64, int64_t, FG_LESS_INT)
+FG_SEARCH(u8, uint8_t, FG_LESS_INT) FG_SEARCH(u16, uint16_t, FG_LESS_INT)
+FG_SEARCH(u32, uint32_t, FG_LESS_INT) FG_SEARCH(u64, uint64_t, FG_LESS_INT)
+FG_SEARCH(f16, uint16_t, FG_LESS_F16) FG_SEARCH(bf16, uint16_t, FG_LESS_BF16)
+FG_SEARCH(f32, uint32_t, FG_LESS_F32) FG_SEARCH(f64, uint64_t, FG_LESS_F64)
 FG_SEARCH(c64, fg_bits64, FG_LESS_C64) FG_SEARCH(c128, fg_bits128, FG_LESS_C128)
 
 typedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out);

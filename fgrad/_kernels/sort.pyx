@@ -47,7 +47,8 @@ cdef extern from "sort.h" nogil:
         int64_t segments, seglen
         char *found
         int64_t *counts
-    ctypedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end, int right, int wide, void *out) noexcept nogil
+    ctypedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end,
+                              int right, int wide, void *out) noexcept nogil
     ctypedef struct FgSearchJob:
         FgSearch search
         const void *sorted
@@ -56,7 +57,8 @@ cdef extern from "sort.h" nogil:
         int64_t n
         int32_t right, wide
     const FgSearch fg_searches[15]
-    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds, int64_t soff, int64_t doff)
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     int fg_key_wide(int dtype)
     int fg_key_bits(int dtype)
@@ -97,8 +99,8 @@ cdef int sort_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     cdef OperandPlan *plans
     cdef int i
     if inst.n_in < 1 or inst.n_in > FG_SORT_MAX or inst.n_out != inst.n_in or inst.n_ip < 3 or inst.n_ip > 4:
-        return fg_fail(msg, "sort: got %d inputs, %d outputs, %d integers; expected n, n, 3 or 4 with n from 1 to %d", inst.n_in, inst.n_out,
-                       inst.n_ip, <int>FG_SORT_MAX)
+        return fg_fail(msg, "sort: got %d inputs, %d outputs, %d integers; expected n, n, 3 or 4 with n from 1 to %d",
+                       inst.n_in, inst.n_out, inst.n_ip, <int>FG_SORT_MAX)
     out = FG_OUT(inst, slots, 0)
     if inst.ip[0] < 0 or inst.ip[0] >= out.ndim:
         return fg_fail(msg, "sort: axis %lld is out of range for shape %s", <long long>inst.ip[0], fg_shape_text(out))

@@ -52,7 +52,8 @@ def in_place(kernel, inputs, ip=()):
     slots.append((arrays[0].code, arrays[0].aval.shape, contiguous(arrays[0].aval.shape), 1 + n, 0))
     inst = (0, kernel, list(range(n)), [n], list(ip), [], [], None)
     program = executor.Program(slots=slots, insts=[inst], in_avals=[a.aval for a in arrays], in_strides=[None] * n,
-                               in_codes=[a.code for a in arrays], consts=[], outs=[(arrays[0].aval, 0)], out_codes=[arrays[0].code], arena_bytes=0, donated=(0,))
+                               in_codes=[a.code for a in arrays], consts=[], outs=[(arrays[0].aval, 0)],
+                               out_codes=[arrays[0].code], arena_bytes=0, donated=(0,))
     return program.run(arrays)[0].numpy_view()
 
 
