@@ -60,7 +60,7 @@ cdef extern from "vm_plan.h" nogil:
         int64_t strides[16]
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds
-        int64_t n, n_outer, n_red, n_inner, row, step, chunks, tile_rows, blocks, units, grain
+        int64_t n, n_outer, n_red, n_inner, row, step, chunks, tile_rows, blocks, span, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"
@@ -433,7 +433,10 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
         return
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
-    p.chunks = (p.n_inner + p.step - 1) // p.step
+    p.span = p.step
+    while p.span < 8 * p.step and p.n_outer * p.n_inner > 64 * p.span:
+        p.span *= 2
+    p.chunks = (p.n_inner + p.span - 1) // p.span
     steps = (p.n_red + p.tile_rows - 1) // p.tile_rows
     p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 8 tiles
     if p.blocks > steps // 8:
@@ -515,11 +518,12 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     """Byte offsets of all buffers of a thread, and of the partial results of a run."""
     cdef int64_t counts[17]
     cdef int64_t base[17]
-    cdef int64_t at = 0, width = p.step * p.tile_rows
+    cdef int64_t at = 0, width = p.step * p.tile_rows, acc
     cdef int i, k, size = 1
     cdef FgVmOutput *o
     if width > p.n:
         width = p.n
+    acc = p.span if p.mode == FG_MODE_COLUMNS and p.span > width else width
     plan_slots(p, regs, scratch, counts)
     while size <= 16:
         base[size] = at
@@ -546,10 +550,10 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
             continue
         if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
             o.buf = at
-            at += align(width * size)
+            at += align(acc * size)
         if p.mode == FG_MODE_COLUMNS:
             o.buf2 = at
-            at += align(width * size)
+            at += align(acc * size)
         o.part = p.partial_bytes
         if p.mode == FG_MODE_WIDE:
             p.partial_bytes += align(p.units * size)

@@ -1,4 +1,4 @@
-/* Special functions that run as scalar loops: lgamma, digamma, erf_inv. */
+/* Special functions that run as scalar loops: lgamma, digamma. */
 #ifndef FG_SCALAR_SPECIAL_H
 #define FG_SCALAR_SPECIAL_H
 #include <math.h>
@@ -44,29 +44,4 @@ static inline double fg_digamma_f64(double x) {
 }
 static inline float fg_digamma_f32(float x) { return (float)fg_digamma_f64(x); }
 
-/* Inverse error function: Giles, "Approximating the erfinv function" (2012), for a start, then Newton-Halley steps on
- * erf (centre) or erfc (tails), where the result keeps full relative accuracy. */
-static inline double fg_erf_inv_f64(double y) {
-    double a = fabs(y);
-    if (!(a < 1)) return a == 1 ? copysign(INFINITY, y) : NAN;
-    if (a < 1e-8) return y * 0.88622692545275801365;
-    double w = -log((1 - a) * (1 + a)), p;
-    if (w < 5) {
-        w -= 2.5;
-        p = 2.81022636e-08; p = 3.43273939e-07 + p * w; p = -3.5233877e-06 + p * w; p = -4.39150654e-06 + p * w;
-        p = 0.00021858087 + p * w; p = -0.00125372503 + p * w; p = -0.00417768164 + p * w; p = 0.246640727 + p * w; p = 1.50140941 + p * w;
-    } else {
-        w = sqrt(w) - 3;
-        p = -0.000200214257; p = 0.000100950558 + p * w; p = 0.00134934322 + p * w; p = -0.00367342844 + p * w;
-        p = 0.00573950773 + p * w; p = -0.0076224613 + p * w; p = 0.00943887047 + p * w; p = 1.00167406 + p * w; p = 2.83297682 + p * w;
-    }
-    double x = p * a;
-    for (int k = 0; k < 2; k++) {
-        double e = a < 0.5 ? erf(x) - a : (1 - a) - erfc(x);
-        double u = e / (1.12837916709551257390 * exp(-x * x));
-        x -= u / (1 + x * u);
-    }
-    return copysign(x, y);
-}
-static inline float fg_erf_inv_f32(float y) { return (float)fg_erf_inv_f64(y); }
 #endif

@@ -100,7 +100,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) \
     VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
-    VM_UN_SLOW(erf_inv, t, T, fg_erf_inv_##t(x)) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
+    VM_MATH1(erf_inv, t, T) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
     VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \

@@ -39,6 +39,7 @@ typedef struct {
     int64_t n, n_outer, n_red, n_inner;
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
+    int64_t span;                       /* columns of one unit: a few tiles side by side, to read long runs of each row */
     int64_t units, grain;
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
     int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
@@ -216,24 +217,25 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
     int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
     for (int64_t u = begin; u < end; u++) {
         int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
-        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
-        int64_t width = p->n_inner - col < p->step ? p->n_inner - col : p->step;
+        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->span;
+        int64_t width = p->n_inner - col < p->span ? p->n_inner - col : p->span;
         int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
         for (int64_t k = 0; s + k < s_end; k++) {
             int64_t m = (s + k) * p->tile_rows, rows = p->n_red - m < p->tile_rows ? p->n_red - m : p->tile_rows;
-            int64_t start = (outer * p->n_red + m) * p->n_inner + col, len = rows * width;
             int flush = k > 0 && k % FG_FLUSH == 0;
-            fg_vm_compute(t, coord, start, len);
-            for (int o = 0; o < p->n_out; o++) {
-                const FgVmOutput *out = &p->out[o];
-                if (!out->reduce) continue;
-                char *acc = t->work + out->buf;
-                if (flush) fg_vm_accumulate(out, t->work + out->buf2, acc, filled * width, filled2 == 0);
-                fg_vm_accumulate(out, acc, t->ptr[out->reg], len, filled == 0 || flush);
-            }
+            for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
+                fg_vm_accumulate(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
             if (flush) { filled2 = filled; filled = 0; }
+            for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if rows = 1 */
+                int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, len = rows * (width - at < p->step ? width - at : p->step);
+                fg_vm_compute(t, coord, start, len);
+                for (int o = 0; o < p->n_out; o++) {
+                    const FgVmOutput *out = &p->out[o];
+                    if (out->reduce) fg_vm_accumulate(out, t->work + out->buf + at * fg_itemsize(out->type), t->ptr[out->reg], len, filled == 0);
+                }
+                fg_vm_store(t, coord, start, len);
+            }
             if (filled == 0) filled = rows;
-            fg_vm_store(t, coord, start, len);
         }
         for (int o = 0; o < p->n_out; o++) {
             const FgVmOutput *out = &p->out[o];
