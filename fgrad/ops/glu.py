@@ -1,0 +1,73 @@
+"""The SwiGLU gate, silu(g) * u, with one fused pass for both of its cotangents."""
+from fgrad.core import Primitive, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.elementwise import add, like, logistic, mul, sub
+from fgrad.ops.fused import jvp_by_reference, narrow, need_float, wide_kernel, widen
+from fgrad.ops.rules import Zero, align_batch, instantiate, is_linear, zero_of
+
+
+def _aval(name, results=None):
+    def abstract_eval(*avals):
+        need_float(name, *avals)
+        if any(a.shape != avals[0].shape or a.dtype != avals[0].dtype for a in avals):
+            raise ShapeError(f"{name} takes arrays of one shape and dtype, got {', '.join(a.short() for a in avals)}")
+        out = avals[0].strong()
+        return [out] * results if results else out
+    return abstract_eval
+
+
+def _batch(prim):
+    def batch(axis, args, dims):
+        args, d = align_batch(args, dims)
+        out = prim.bind(*args)
+        return (out, [d] * len(out)) if prim.multiple_results else (out, d)
+    return batch
+
+
+def _slope(g, s):
+    """The derivative of silu: s + g s (1 - s), where s = sigmoid(g)."""
+    return mul(s, add(like(g, 1), mul(g, sub(like(s, 1), s))))
+
+
+def _tangent(g, u, tg, tu):
+    dtype = get_aval(g).dtype
+    g, u, tg, tu = map(widen, (g, u, tg, tu))
+    s = logistic(g)
+    return [narrow(add(mul(mul(tg, u), _slope(g, s)), mul(tu, mul(g, s))), dtype)]
+
+
+def _cotangent(g, u, ct):
+    dtype = get_aval(g).dtype
+    g, u, ct = map(widen, (g, u, ct))
+    s = logistic(g)
+    return [narrow(mul(mul(ct, u), _slope(g, s)), dtype), narrow(mul(ct, mul(g, s)), dtype)]
+
+
+def _swiglu_jvp(primals, tangents):
+    out = swiglu_p.bind(*primals)
+    if all(type(t) is Zero for t in tangents):
+        return out, zero_of(out)
+    return out, swiglu_tangent_p.bind(*primals, *map(instantiate, tangents))
+
+
+def _tangent_transpose(cts, g, u, tg, tu):
+    dg, du = swiglu_cotangent_p.bind(g, u, cts[0])
+    return [None, None, dg if is_linear(tg) else None, du if is_linear(tu) else None]
+
+
+swiglu_p = Primitive("swiglu", abstract_eval=_aval("swiglu"), jvp=_swiglu_jvp,
+                     lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu", ins, out)[0])
+swiglu_tangent_p = Primitive("swiglu_tangent", abstract_eval=_aval("swiglu_tangent"), transpose=_tangent_transpose,
+                             lower=lambda ctx, ins, params, out: ctx.compose(_tangent, ins)[0])
+swiglu_cotangent_p = Primitive("swiglu_cotangent", multiple_results=True, abstract_eval=_aval("swiglu_cotangent", 2),
+                               transpose=lambda cts, g, u, ct: [None, None, swiglu_tangent_p.bind(g, u, *map(instantiate, cts))],
+                               lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu_cotangent", ins, out))
+swiglu_tangent_p.jvp = jvp_by_reference(swiglu_tangent_p, _tangent, linear=(2, 3))
+swiglu_cotangent_p.jvp = jvp_by_reference(swiglu_cotangent_p, _cotangent, linear=(2,))
+for _p in (swiglu_p, swiglu_tangent_p, swiglu_cotangent_p):
+    _p.batch = _batch(_p)
+
+
+def swiglu(g, u):
+    """silu(g) * u with silu(g) = g * sigmoid(g), for floats of one shape (Shazeer, GLU variants improve transformer, 2020)."""
+    return swiglu_p.bind(g, u)

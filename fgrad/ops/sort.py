@@ -1,0 +1,121 @@
+"""sort and top_k. Their derivatives move the tangents as the values were moved."""
+import operator
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.index import GatherDimensionNumbers, gather
+from fgrad.ops.reduce import argaxis
+from fgrad.ops.rules import Zero, bdim_at_front, zero_of
+from fgrad.ops.shape import broadcasted_iota, reshape
+
+
+def take_along(x, positions, axis):
+    """out[..., i, ...] = x[..., positions[..., i, ...], ...] along one axis; positions must be in bounds."""
+    n = get_aval(positions).ndim
+    others = tuple(i for i in range(n) if i != axis)
+    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,), operand_batching_dims=others,
+                                     start_indices_batching_dims=others)
+    return gather(x, reshape(positions, (*get_aval(positions).shape, 1)), numbers, (1,) * n)
+
+
+# --- sort -------------------------------------------------------------------------------------------------------------
+
+def _sort_aval(*avals, dimension, is_stable, num_keys):
+    shape = avals[0].shape
+    if any(a.shape != shape for a in avals):
+        raise ShapeError(f"sort: operands must have one shape, got {', '.join(str(a.shape) for a in avals)}")
+    if not 0 <= dimension < len(shape):
+        raise ShapeError(f"sort: dimension {dimension} is out of bounds for shape {shape}")
+    return [a.strong() for a in avals]
+
+
+def _sort_lower(ctx, ins, params, out_avals):
+    ip = (params["dimension"], params["num_keys"], int(params["is_stable"]))
+    return ctx.kernel("sort", ins, out_avals, ip=ip, contiguous=False)
+
+
+def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
+    shape = get_aval(primals[0]).shape
+    if all(type(t) is Zero for t in tangents):
+        out = sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+        return out, [zero_of(o) for o in out]
+    *out, order = sort_p.bind(*primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension, is_stable=is_stable,
+                              num_keys=num_keys)
+    return out, [zero_of(o) if type(t) is Zero else take_along(t, order, dimension) for o, t in zip(out, tangents)]
+
+
+def _sort_batch(axis, args, dims, *, dimension, is_stable, num_keys):
+    out = sort_p.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)], dimension=dimension + 1, is_stable=is_stable,
+                      num_keys=num_keys)
+    return out, [0] * len(out)
+
+
+sort_p = Primitive("sort", multiple_results=True, abstract_eval=_sort_aval, lower=_sort_lower, jvp=_sort_jvp, batch=_sort_batch)
+
+
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    """Ascending order along `dimension`: of one array, or of several by the first num_keys of them, lexicographically.
+
+    Arrays of one shape; a sequence gives a tuple. NaN comes last and -0.0 equals 0.0; complex numbers go by real, then imaginary
+    part. The sort is always stable.
+    """
+    several = isinstance(operand, (list, tuple))
+    operands = tuple(operand) if several else (operand,)
+    if not operands:
+        raise TypeError("sort requires at least one operand")
+    num_keys = operator.index(num_keys)
+    if not 1 <= num_keys <= len(operands):
+        raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(operands)}")
+    out = sort_p.bind(*operands, dimension=argaxis(operands[0], dimension), is_stable=bool(is_stable), num_keys=num_keys)
+    return tuple(out) if several else out[0]
+
+
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    """(keys sorted along `dimension`, values in the same order)."""
+    return sort((keys, values), dimension, is_stable, 1)
+
+
+# --- top_k ------------------------------------------------------------------------------------------------------------
+
+def _top_k_aval(x, *, k, axis):
+    if x.dtype.kind == "c":
+        raise TypeError(f"top_k does not accept dtype {x.dtype.name}: complex numbers have no order")
+    if not 0 <= axis < len(x.shape):
+        raise ShapeError(f"top_k: axis {axis} is out of bounds for shape {x.shape}")
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"top_k: k must be between 0 and the size of axis {axis} of shape {x.shape}, got {k}")
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
+    return [ShapedArray(shape, x.dtype), ShapedArray(shape, dtypes.INT32)]
+
+
+def _top_k_lower(ctx, ins, params, out_avals):
+    x, axis, n = ins[0], params["axis"], len(ins[0].shape)
+    perm = (*[i for i in range(n) if i != axis], axis)
+    back = (*range(axis), n - 1, *range(axis, n - 1))
+    avals = [a.update(shape=tuple(a.shape[i] for i in perm)) for a in out_avals]
+    return [ctx.transpose(v, back) for v in ctx.kernel("top_k", [ctx.transpose(x, perm)], avals, ip=(params["k"],))]
+
+
+def _top_k_jvp(primals, tangents, *, k, axis):
+    values, positions = top_k_p.bind(*primals, k=k, axis=axis)
+    t = tangents[0]
+    return [values, positions], [zero_of(values) if type(t) is Zero else take_along(t, positions, axis), zero_of(positions)]
+
+
+def _top_k_batch(size, args, dims, *, k, axis):
+    d = dims[0]
+    return top_k_p.bind(args[0], k=k, axis=axis + (axis >= d)), [d, d]
+
+
+top_k_p = Primitive("top_k", multiple_results=True, abstract_eval=_top_k_aval, lower=_top_k_lower, jvp=_top_k_jvp, batch=_top_k_batch)
+
+
+def top_k(operand, k, *, axis=-1):
+    """(values, positions): the k greatest elements along `axis` in descending order, and where they are (int32).
+
+    Of equal elements the first comes first; NaN is greatest. Real arrays only; 0 <= k <= the axis's size.
+    """
+    return tuple(top_k_p.bind(operand, k=operator.index(k), axis=argaxis(operand, axis)))
