@@ -29,7 +29,7 @@ def _check(name, avals):
         if len(a.shape) != 4:
             raise ShapeError(f"{name}: {what} must have 4 axes (batch, heads, positions, features), got {a.shape}")
     for what, a in zip(("key", "value", "bias"), avals[1:]):
-        if a.dtype != q.dtype:
+        if a.dtype != q.dtype and not (what == "bias" and a.dtype == wide_dtype(q.dtype)):
             raise TypeError(f"{name}: query is {q.dtype.name} but {what} {a.dtype.name}; cast them to one dtype")
     (b, h, t, d), (hk, s) = q.shape, k.shape[1:3]
     need_shape(name, "key", k, (b, hk, s, d))
@@ -43,7 +43,8 @@ def _check(name, avals):
 
 def _attention_aval(*avals, causal, window, scale, softcap):
     if window < 0 or not (math.isfinite(scale) and math.isfinite(softcap) and softcap >= 0):
-        raise ValueError(f"attention: window must be 0 or more, scale finite, softcap finite and 0 or more; got {window}, {scale}, {softcap}")
+        raise ValueError("attention: window must be 0 or more, scale finite, softcap finite and 0 or more; "
+                         f"got {window}, {scale} and {softcap}")
     return list(_check("attention", avals))
 
 
@@ -140,7 +141,6 @@ def _tangent(*args, biased, wrt_bias, **params):
 def _cotangent(*args, biased, wrt_bias, **params):
     n = 3 + biased
     operands, (o, lse, do) = args[:n], args[n:]
-    dtype = get_aval(o).dtype
     q, k, v, slope, p = _probabilities(operands, lse, params)
     heads = get_aval(k).shape[1]
     o, do = _grouped(widen(o), heads), _grouped(widen(do), heads)
@@ -151,7 +151,7 @@ def _cotangent(*args, biased, wrt_bias, **params):
     ds = mul(ds, like(ds, params["scale"]))
     outs = [_contract(ds, k, (4,), (2,)), _contract(ds, q, (2, 3), (2, 3)), _contract(p, do, (2, 3), (2, 3))]
     outs += [dbias] if wrt_bias else []
-    return [narrow(reshape(x, get_aval(a).shape), dtype) for x, a in zip(outs, operands)]
+    return [narrow(reshape(x, get_aval(a).shape), get_aval(a).dtype) for x, a in zip(outs, operands)]
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -242,7 +242,8 @@ for _p in (attention_p, attention_tangent_p, attention_cotangent_p):
 def attention(q, k, v, bias=None, *, causal=False, window=0, scale=None, softcap=0.0):
     """(o, lse): softmax(softcap * tanh(scale * q.k / softcap) + bias) v for every head, and the log of the softmax's sum.
 
-    q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv), bias (B, H, T, S) or None; H a multiple of Hk (grouped queries share a key
+    q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv), bias (B, H, T, S), float32 or of
+    q's dtype, or None; H a multiple of Hk (grouped queries share a key
     head). scale is 1/sqrt(D) by default; softcap 0 means none. Query t sees key s if s <= t + (S - T) (causal) and
     s > t + (S - T) - window (window > 0). A query that sees no key has o = 0 and lse = -inf. 16-bit inputs compute in float32
     and have a float32 lse.

@@ -25,7 +25,8 @@ def _cumulative(name, kinds):
         return x
 
     def lower(ctx, ins, params, out_avals):
-        return ctx.kernel("cumulative", ins, out_avals, ip=(_KINDS.index(name), params["axis"], int(params["reverse"])), contiguous=False)[0]
+        ip = (_KINDS.index(name), params["axis"], int(params["reverse"]))
+        return ctx.kernel("cumulative", ins, out_avals, ip=ip, contiguous=False)[0]
 
     def batch(size, args, dims, *, axis, reverse):
         d = dims[0]

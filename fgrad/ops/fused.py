@@ -36,7 +36,7 @@ def wide_kernel(ctx, name, ins, out_avals, **kw):
 def need_float(name, *avals):
     for a in avals:
         if not dtypes.is_float(a.dtype):
-            raise TypeError(f"{name} takes real floating-point arrays, got {a.dtype.name}{list(a.shape)}. Convert it with astype(float) first.")
+            raise TypeError(f"{name} takes real floating-point arrays, got {a.dtype.name}{list(a.shape)}. Convert it with astype(float).")
 
 
 def need_shape(name, what, aval, shape, dtype=None):

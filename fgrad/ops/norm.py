@@ -2,7 +2,18 @@
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import integer_pow, mul, neg, square, sub
-from fgrad.ops.fused import jvp_by_reference, last_sum, mean_scale, narrow, need_float, need_shape, spread_last, wide_dtype, wide_kernel, widen
+from fgrad.ops.fused import (
+    jvp_by_reference,
+    last_sum,
+    mean_scale,
+    narrow,
+    need_float,
+    need_shape,
+    spread_last,
+    wide_dtype,
+    wide_kernel,
+    widen,
+)
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, zero_of
 

@@ -1,10 +1,29 @@
-"""The SwiGLU gate, silu(g) * u, with one fused pass for both of its cotangents."""
+"""softplus, whose derivatives of every order are those of the logistic, and the SwiGLU gate with one pass for both cotangents."""
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, like, logistic, mul, sub
 from fgrad.ops.fused import jvp_by_reference, narrow, need_float, wide_kernel, widen
-from fgrad.ops.rules import Zero, align_batch, instantiate, is_linear, zero_of
+from fgrad.ops.rules import Zero, align_batch, elementwise, instantiate, is_linear, jvp_by_args, zero_of
 
+
+def _softplus_lower(ctx, ins, params, out_avals):
+    """max(x, 0) + log(1 + exp(-|x|))"""
+    (x,), aval = ins, out_avals[0]
+    tail = ctx.elementwise("exp", [ctx.elementwise("neg", [ctx.elementwise("abs", [x], aval)], aval)], aval)
+    top = ctx.elementwise("max", [x, ctx.scalar(0, aval.dtype)], aval)
+    return ctx.elementwise("add", [top, ctx.elementwise("log1p", [tail], aval)], aval)
+
+
+softplus_p = elementwise("softplus", "f", lower=_softplus_lower)
+softplus_p.jvp = jvp_by_args(softplus_p, lambda t, out, x: mul(t, logistic(x)))
+
+
+def softplus(x):
+    """log(1 + exp(x)) without overflow, for real floats."""
+    return softplus_p.bind(x)
+
+
+# --- swiglu -----------------------------------------------------------------------------------------------------------
 
 def _aval(name, results=None):
     def abstract_eval(*avals):

@@ -1,0 +1,176 @@
+"""Activation functions, with jax.nn's names, defaults and behaviour at their corners."""
+import math
+
+import fgrad.numpy as jnp
+from fgrad import dtypes
+from fgrad.errors import ShapeError
+from fgrad.numpy.util import as_array, binary, unary
+from fgrad.ops import activation, elementwise
+
+
+def _float(name, x):
+    """x as a float array: integers and bools become the default float."""
+    return unary(name, x, inexact=True)
+
+
+def identity(x):
+    """x itself, as an array."""
+    return as_array("identity", x)
+
+
+def relu(x):
+    """max(x, 0), with derivative 0 at 0 (https://dl.acm.org/doi/10.5555/3540261.3540297).
+
+    x: array of any shape and real dtype; the result has both.
+
+    >>> import fgrad.nn, fgrad.numpy as jnp
+    >>> fgrad.nn.relu(jnp.array([-1., 0., 2.]))
+    Array([0., 0., 2.], dtype=float32)
+    """
+    x = as_array("relu", x)
+    zero = elementwise.like(x, 0)
+    return elementwise.select(elementwise.le(x, zero), zero, x)
+
+
+def relu6(x):
+    """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
+    x = _float("relu6", x)
+    zero, six = elementwise.like(x, 0), elementwise.like(x, 6)
+    return elementwise.select(elementwise.le(x, zero), zero, elementwise.select(elementwise.ge(x, six), six, x))
+
+
+def squareplus(x, b=4):
+    """(x + sqrt(x^2 + b)) / 2 (Barron, https://arxiv.org/abs/2112.11687)."""
+    x = _float("squareplus", x)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+
+
+def softplus(x):
+    """log(1 + exp(x)), exact far from 0 on both sides."""
+    return activation.softplus(_float("softplus", x))
+
+
+def sparse_plus(x):
+    """0 below -1, (x + 1)^2 / 4 between -1 and 1, x above 1: a softplus that reaches its asymptotes."""
+    x = _float("sparse_plus", x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, jnp.square(x + 1.0) / 4))
+
+
+def soft_sign(x):
+    """x / (|x| + 1)."""
+    x = _float("soft_sign", x)
+    return x / (jnp.abs(x) + 1)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    return elementwise.logistic(_float("sigmoid", x))
+
+
+def sparse_sigmoid(x):
+    """(x + 1) / 2 clipped to [0, 1]: the derivative of sparse_plus (https://arxiv.org/abs/1901.02324, section 6.2)."""
+    return 0.5 * jnp.clip(_float("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+
+
+def silu(x):
+    """x * sigmoid(x), also called swish (https://arxiv.org/abs/1702.03118)."""
+    x = _float("silu", x)
+    return x * elementwise.logistic(x)
+
+
+swish = silu
+
+
+def mish(x):
+    """x * tanh(softplus(x)) (https://arxiv.org/abs/1908.08681)."""
+    x = _float("mish", x)
+    return x * jnp.tanh(activation.softplus(x))
+
+
+def log_sigmoid(x):
+    """log(sigmoid(x)) = -softplus(-x)."""
+    return -activation.softplus(-_float("log_sigmoid", x))
+
+
+def tanh(x):
+    """The hyperbolic tangent."""
+    return jnp.tanh(x)
+
+
+def elu(x, alpha=1.0):
+    """x above 0, alpha * (exp(x) - 1) below (https://arxiv.org/abs/1511.07289)."""
+    x = _float("elu", x)
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
+
+
+def leaky_relu(x, negative_slope=1e-2):
+    """x from 0 up, negative_slope * x below."""
+    x = _float("leaky_relu", x)
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+def hard_tanh(x):
+    """x limited to [-1, 1], with derivative 1 at both ends."""
+    x = as_array("hard_tanh", x)
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+def celu(x, alpha=1.0):
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1) (https://arxiv.org/abs/1704.07483)."""
+    x = _float("celu", x)
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+def selu(x):
+    """Scaled elu, with the constants that keep activations normalised (https://arxiv.org/abs/1706.02515)."""
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+def gelu(x, approximate=True):
+    """x times the normal distribution's cumulative function at x (https://arxiv.org/abs/1606.08415).
+
+    approximate: by tanh(sqrt(2 / pi) (x + 0.044715 x^3)), else exactly, through erfc.
+
+    >>> import fgrad.nn, fgrad.numpy as jnp
+    >>> fgrad.nn.gelu(jnp.array([0., 3.]))
+    Array([0.       , 2.9963627], dtype=float32)
+    """
+    x = _float("gelu", x)
+    if approximate:
+        return x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * jnp.square(x))))))
+    return 0.5 * x * elementwise.erfc(-x * math.sqrt(0.5))
+
+
+def glu(x, axis=-1):
+    """The first half of x along `axis` times the sigmoid of the second half (https://arxiv.org/abs/1612.08083)."""
+    x = as_array("glu", x)
+    if x.shape[axis] % 2:
+        raise ShapeError(f"glu: axis {axis} of shape {x.shape} must have an even size")
+    a, b = jnp.split(x, 2, axis)
+    return a * sigmoid(b)
+
+
+def swiglu(gate, up):
+    """silu(gate) * up in one fused pass, and one for both gradients (https://arxiv.org/abs/2002.05202).
+
+    gate, up: float arrays that broadcast to one shape.
+    """
+    gate, up = binary("swiglu", gate, up, inexact=True)
+    gate, up = jnp.broadcast_arrays(gate, up)
+    if not dtypes.is_float(gate.dtype):
+        raise TypeError(f"swiglu takes real arrays, got {gate.dtype.name}")
+    return activation.swiglu(gate, up)
+
+
+def hard_sigmoid(x):
+    """relu6(x + 3) / 6."""
+    return relu6(_float("hard_sigmoid", x) + 3.0) / 6.0
+
+
+def hard_silu(x):
+    """x * hard_sigmoid(x), also called hard_swish."""
+    x = _float("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu

@@ -1,0 +1,75 @@
+"""Loss functions, with optax's names and meaning."""
+import numpy as np
+
+import fgrad.numpy as jnp
+from fgrad.errors import ShapeError
+from fgrad.nn.activations import log_sigmoid
+from fgrad.nn.functions import log_softmax
+from fgrad.numpy.util import axis_tuple, unary
+from fgrad.ops import loss as loss_ops
+from fgrad.ops.shape import reshape, transpose
+
+
+def softmax_cross_entropy(logits, labels, axis=-1, where=None):
+    """-sum(labels * log_softmax(logits)) over `axis`.
+
+    labels: probabilities (one-hot or soft) that broadcast against logits; where: mask of the classes that take part. The result has
+    no `axis`.
+    """
+    logp = log_softmax(logits, axis, where)
+    return -jnp.sum(labels * logp, axis=axis, where=where)
+
+
+def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=None):
+    """-log_softmax(logits)[label] over `axis`, reading the logits once forward and once backward.
+
+    logits: floats with the classes along `axis` (an int or a tuple of axes, whose elements count in row-major order); labels:
+    integers of logits' shape without `axis`. A label outside [0, classes) ignores its row: loss 0 and no gradient.
+
+    >>> import fgrad.nn, fgrad.numpy as jnp
+    >>> fgrad.nn.softmax_cross_entropy_with_integer_labels(jnp.zeros((2, 4)), jnp.array([1, 3]))
+    Array([1.3862944, 1.3862944], dtype=float32)
+    """
+    logits, labels = unary("softmax_cross_entropy_with_integer_labels", logits, inexact=True), jnp.asarray(labels)
+    if where is not None:
+        logits = jnp.where(where, logits, -np.inf)
+    axes = axis_tuple(axis, logits.ndim)
+    others = [i for i in range(logits.ndim) if i not in axes]
+    lead = tuple(logits.shape[i] for i in others)
+    if labels.shape != lead:
+        raise ShapeError(f"labels must have the shape of logits {logits.shape} without axis {axis}, which is {lead}; got {labels.shape}")
+    rows = reshape(transpose(logits, (*others, *axes)), (*lead, int(np.prod([logits.shape[i] for i in axes]))))
+    return loss_ops.cross_entropy(rows, labels)[0]
+
+
+def sigmoid_binary_cross_entropy(logits, labels):
+    """-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), element by element; labels in [0, 1]."""
+    logits = unary("sigmoid_binary_cross_entropy", logits, inexact=True)
+    return -labels * log_sigmoid(logits) - (1 - labels) * log_sigmoid(-logits)
+
+
+def squared_error(predictions, targets=None):
+    """(predictions - targets)^2, element by element; targets are 0 if None."""
+    predictions = unary("squared_error", predictions, inexact=True)
+    return jnp.square(predictions if targets is None else predictions - targets)
+
+
+def l2_loss(predictions, targets=None):
+    """Half the squared error, element by element."""
+    return 0.5 * squared_error(predictions, targets)
+
+
+def mse(predictions, targets=None, axis=None):
+    """The mean squared error over `axis` (over all elements by default)."""
+    return jnp.mean(squared_error(predictions, targets), axis=axis)
+
+
+def huber_loss(predictions, targets=None, delta=1.0):
+    """Half the squared error up to an error of delta, linear beyond it (Huber, 1964), element by element."""
+    predictions = unary("huber_loss", predictions, inexact=True)
+    error = jnp.abs(predictions if targets is None else predictions - targets)
+    near = jnp.minimum(error, delta)
+    return 0.5 * jnp.square(near) + delta * (error - near)
+
+
+huber = huber_loss
