@@ -56,7 +56,7 @@ def _linear_aval(name):
         o, lse = _check(name, operands)
         moved = list(operands[:3 + wrt_bias])
         expected, outs = (moved, [o, lse]) if name == "attention_tangent" else ([o], moved)
-        for what, a, e in zip(("o", "lse", *["a (co)tangent"] * 4), rest, [o, lse, *expected], strict=True):
+        for what, a, e in zip(("o", "lse", *["the linear argument"] * len(expected)), rest, [o, lse, *expected], strict=True):
             need_shape(name, what, a, e.shape, e.dtype)
         return [a.strong() for a in outs]
     return abstract_eval
