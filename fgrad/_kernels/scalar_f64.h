@@ -304,5 +304,5 @@ static inline double fg_pow_f64(double x, double y) {
     double kh = k * FG_LN2_HI, H = kh + h, b = H - kh, L = ((kh - (H - b)) + (h - b)) + (l + k * FG_LN2_LO);
     H = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : H;
     double e = y * H, el = fg_mul_err(y, H, e) + y * L;
-    return fg_pow_edges(x, y, a, fg_expk_f64(e, fabs(e) < 1e4 ? el : 0, 0));
+    return fg_pow_edges(x, y, a, fg_expk_f64(e, (fabs(e) < 1e4) & (fabs(y) < 1e290) ? el : 0, 0));
 }

@@ -231,7 +231,8 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
                 fg_vm_compute(t, coord, start, len);
                 for (int o = 0; o < p->n_out; o++) {
                     const FgVmOutput *out = &p->out[o];
-                    if (out->reduce) fg_vm_accumulate(out, t->work + out->buf + at * fg_itemsize(out->type), t->ptr[out->reg], len, filled == 0);
+                    char *acc = t->work + out->buf + at * fg_itemsize(out->type);
+                    if (out->reduce) fg_vm_accumulate(out, acc, t->ptr[out->reg], len, filled == 0);
                 }
                 fg_vm_store(t, coord, start, len);
             }

@@ -371,3 +371,36 @@ def test_tables():
     assert code("float16") not in vm.SUPPORTED["add"] and code("complex64") in vm.SUPPORTED["tanh"]
     assert vm.SUPPORTED["cast"] == frozenset(DTYPES)
     assert len(CODES) == 15
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (70, 50), (40, 3000)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_strided_outputs(shape, dtype):
+    """An output may be written through any view with non-zero strides: here transposed, beside a reduced one."""
+    x = (np.random.default_rng(0).normal(size=shape) * 20).astype(dtype)
+    reg = "float32" if dtype == "float16" else dtype
+    rows, cols = shape
+    ip = encode(1, [], [("add", reg, 0, 0)], [(1, "none"), (1, "max"), (1, "none")])
+    got = run_kernel(KERNEL, [x], [((cols, rows), dtype, shape, (1, rows)), ((cols,), dtype, shape, (0, 1)), (shape, dtype)], ip)
+    same(got[0], (x + x).T)
+    same(got[1], (x + x).max(0))
+    same(got[2], x + x)
+
+
+def test_random_programs_never_crash():
+    """Mutated parameters are either rejected by check or run; nothing reads out of bounds."""
+    rng = np.random.default_rng(0)
+    x = np.ones((3, 5), "f")
+    good = encode(2, [(2.0, "float32")], [("add", "float32", 0, 1), ("mul", "float32", 3, 2)], [(4, "none"), (3, "sum")])
+    outputs = [((3, 5), "float32"), ((3,), "float32", (3, 5), (1, 0))]
+    ran = 0
+    for _ in range(3000):
+        ip = list(good)
+        for _ in range(rng.integers(1, 4)):
+            ip[rng.integers(len(ip))] = int(rng.choice([-1, 0, 1, 2, 3, 4, 5, 11, 12, 60, 2**31, -(2**63)]))
+        try:
+            run_kernel(KERNEL, [x, x], outputs, ip)
+            ran += 1
+        except Exception as e:
+            assert "vm" in str(e)
+    assert ran > 100
