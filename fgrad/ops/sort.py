@@ -1,4 +1,4 @@
-"""sort and top_k. Their derivatives move the tangents as the values were moved."""
+"""sort, top_k and searchsorted. Their derivatives move the tangents as the values were moved."""
 import operator
 
 import numpy as np
@@ -6,19 +6,11 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.index import GatherDimensionNumbers, gather
-from fgrad.ops.reduce import argaxis
-from fgrad.ops.rules import Zero, bdim_at_front, zero_of
-from fgrad.ops.shape import broadcasted_iota, reshape
-
-
-def take_along(x, positions, axis):
-    """out[..., i, ...] = x[..., positions[..., i, ...], ...] along one axis; positions must be in bounds."""
-    n = get_aval(positions).ndim
-    others = tuple(i for i in range(n) if i != axis)
-    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,), operand_batching_dims=others,
-                                     start_indices_batching_dims=others)
-    return gather(x, reshape(positions, (*get_aval(positions).shape, 1)), numbers, (1,) * n)
+from fgrad.ops.along import take_along
+from fgrad.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, convert_element_type, lt, ne, select
+from fgrad.ops.reduce import argaxis, reduce_sum
+from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, move_axis, zero_jvp, zero_of
+from fgrad.ops.shape import broadcasted_iota
 
 
 # --- sort -------------------------------------------------------------------------------------------------------------
@@ -119,3 +111,46 @@ def top_k(operand, k, *, axis=-1):
     Of equal elements the first comes first; NaN is greatest. Real arrays only; 0 <= k <= the axis's size.
     """
     return tuple(top_k_p.bind(operand, k=operator.index(k), axis=argaxis(operand, axis)))
+
+
+# --- searchsorted -----------------------------------------------------------------------------------------------------
+
+def _search_aval(a, v, *, right):
+    if len(a.shape) != 1:
+        raise ShapeError(f"searchsorted: the sorted array must have one axis, got {a.shape}")
+    if a.dtype != v.dtype or a.dtype.kind == "c":
+        raise TypeError(f"searchsorted takes two real arrays of one dtype, got {a.dtype.name} and {v.dtype.name}")
+    return ShapedArray(v.shape, dtypes.INT32)
+
+
+def _count_before(a, v, right):
+    """searchsorted of v (n, ...) in each row of a (n, m) by comparing all pairs; NaN counts as greatest."""
+    shape = (*get_aval(v).shape, get_aval(a).shape[1])
+    x = broadcast_in_dim(a, shape, (0, len(shape) - 1))
+    y = broadcast_in_dim(v, shape, tuple(range(len(shape) - 1)))
+    before = bitwise_not(lt(y, x)) if right else lt(x, y)
+    x_nan, y_nan = ne(x, x), ne(y, y)
+    before = select(y_nan, bitwise_or(np.bool_(right), bitwise_not(x_nan)), bitwise_and(before, bitwise_not(x_nan)))
+    return reduce_sum(convert_element_type(before, np.int32), (len(shape) - 1,))
+
+
+def _search_batch(axis, args, dims, *, right):
+    a, v = args
+    if dims[0] is None:
+        return searchsorted_p.bind(a, v, right=right), dims[1]
+    return _count_before(move_axis(a, dims[0], 0), bdim_at_front(v, dims[1], axis.size), right), 0
+
+
+searchsorted_p = Primitive("searchsorted", abstract_eval=_search_aval, batch=_search_batch,
+                           lower=lambda ctx, ins, params, out: ctx.kernel("searchsorted", ins, out, ip=(int(params["right"]),))[0])
+searchsorted_p.jvp = zero_jvp(searchsorted_p)
+
+
+def searchsorted(a, v, side="left"):
+    """int32 positions where v's elements keep the sorted 1-D array `a` in order: before equal elements, or behind with side="right".
+
+    a, v: real arrays of one dtype; NaN sorts last. The result has v's shape.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    return searchsorted_p.bind(a, v, right=side == "right")
