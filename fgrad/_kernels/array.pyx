@@ -28,7 +28,7 @@ for _i, _d in enumerate(DTYPES):
     _typenums[_i] = np.dtype(np.uint16).num if _i == FG_BF16 else _d.num
     _formats.append(b"" if _i == FG_BF16 else (b"Z" + (b"f" if _d.itemsize == 8 else b"d") if _d.kind == "c" else _d.char.encode()))
 
-cdef type _array_class = None
+cdef object _array_class = None        # a type whose metaclass is not plain `type`
 
 
 def set_array_class(cls):
@@ -193,7 +193,9 @@ cdef class ArrayBase:
 
 
 cdef ArrayBase new_array(object aval, int32_t code, int64_t size):
-    cdef ArrayBase a = _array_class.__new__(_array_class)
+    if _array_class is None:
+        raise RuntimeError("set_array_class has not been called")
+    cdef ArrayBase a = (<type>_array_class).__new__(<type>_array_class)
     a.data = pool_alloc(size * fg_itemsize(code))
     if a.data == NULL:
         raise MemoryError(f"no memory for an array of shape {aval.shape} and dtype {aval.dtype}")
@@ -205,7 +207,9 @@ cdef ArrayBase new_array(object aval, int32_t code, int64_t size):
 
 
 cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, object base, tuple strides):
-    cdef ArrayBase a = _array_class.__new__(_array_class)
+    if _array_class is None:
+        raise RuntimeError("set_array_class has not been called")
+    cdef ArrayBase a = (<type>_array_class).__new__(<type>_array_class)
     a.data = data
     a.base = base
     a.aval = aval
