@@ -14,10 +14,25 @@
         if (k > 2048) { int64_t h = k / 2; T x = seg_row_##name##_##t(s, h), y = seg_row_##name##_##t(s + h, k - h); return (T)OP(x, y); } \
         if (k < L) { T x = s[0]; for (i = 1; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } return x; } \
         for (int j = 0; j < L; j++) acc[j] = s[j]; \
-        for (i = L; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
-        for (int j = 0; i + j < k; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+        i = L; \
+        if (k >= 8 * L) {        /* four chains hide the latency of OP */ \
+            T b[L], c[L], e[L]; \
+            for (int j = 0; j < L; j++) { b[j] = s[L + j]; c[j] = s[2 * L + j]; e[j] = s[3 * L + j]; } \
+            for (i = 4 * L; i + 4 * L <= k; i += 4 * L) { \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = s[i + L + j]; b[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = c[j], y = s[i + 2 * L + j]; c[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = e[j], y = s[i + 3 * L + j]; e[j] = (T)OP(x, y); } \
+            } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = c[j]; acc[j] = (T)OP(x, y); } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = e[j]; b[j] = (T)OP(x, y); } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
+        } \
+        for (; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
         FG_HALVE(16, OP, T) FG_HALVE(8, OP, T) FG_HALVE(4, OP, T) FG_HALVE(2, OP, T) FG_HALVE(1, OP, T) \
-        return acc[0]; \
+        T r = acc[0]; \
+        if (i < k) { T x = s[i++]; for (; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } T y = r; r = (T)OP(x, y); } \
+        return r; \
     } \
     static void vm_seg_##name##_##t(void *d_, const void *s_, int64_t rows, int64_t k, int64_t width) { \
         T *d = (T *)d_; const T *s = (const T *)s_; \

@@ -19,7 +19,9 @@
 #define ANY(op) [FG_OP_##op] = {[FG_BOOL] = vm_##op##_u8, ROW_BITS(op), ROW_F(op), ROW_C(op)}
 
 static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
-    ARITH(add), ARITH(sub), ARITH(mul), NUMERIC(div), [FG_OP_rem] = {ROW_I(rem), ROW_F(rem)}, NUMERIC(pow),
+    [FG_OP_add] = {[FG_BOOL] = vm_or_u8, ROW_BITS(add), ROW_F(add), ROW_C(add)}, ARITH(sub),
+    [FG_OP_mul] = {[FG_BOOL] = vm_and_u8, ROW_BITS(mul), ROW_F(mul), ROW_C(mul)}, NUMERIC(div),
+    [FG_OP_rem] = {ROW_I(rem), ROW_F(rem)}, NUMERIC(pow),
     ARITH(neg), NUMERIC(abs), NUMERIC(sign), F(floor), F(ceil), F(round_away), F(round_even), F(trunc),
     FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
     FC(sin), FC(cos), FC(tan), F(asin), F(acos), F(atan), F(atan2), FC(sinh), FC(cosh), FC(tanh), F(asinh), F(acosh), F(atanh),
@@ -43,6 +45,7 @@ static inline int fg_vm_supports(int op, int t) {
 /* bool sums and products have no meaning here (cast first); complex numbers have no order */
 static inline FgVmFn fg_vm_reducer(int reduce, int t) {
     static const int ops[FG_RED_COUNT] = {-1, FG_OP_add, FG_OP_mul, FG_OP_max, FG_OP_min};
+    if (t == FG_BOOL && reduce < FG_RED_MAX) return 0;
     return reduce <= 0 || reduce >= FG_RED_COUNT ? 0 : fg_vm_table[ops[reduce]][t];
 }
 #endif
