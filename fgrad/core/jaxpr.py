@@ -75,14 +75,14 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A Jaxpr with the values of its constvars."""
+    """A Jaxpr with the values of its constvars. `cache` keeps what has been derived from it (its jvp, its program...)."""
 
-    __slots__ = ("jaxpr", "consts", "__weakref__")
+    __slots__ = ("jaxpr", "consts", "cache", "__weakref__")
 
     def __init__(self, jaxpr, consts):
         if len(jaxpr.constvars) != len(consts):
             raise ValueError(f"{len(jaxpr.constvars)} constvars, {len(consts)} consts")
-        self.jaxpr, self.consts = jaxpr, list(consts)
+        self.jaxpr, self.consts, self.cache = jaxpr, list(consts), {}
 
     @property
     def in_avals(self):

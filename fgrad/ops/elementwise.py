@@ -7,6 +7,7 @@ from fgrad import dtypes
 from fgrad.core import ShapedArray, get_aval
 from fgrad.ops.rules import (
     Zero,
+    broadcast_to,
     elementwise,
     is_linear,
     jvp_by_args,
@@ -145,8 +146,7 @@ integer_pow_p.jvp = jvp_by_args(integer_pow_p, lambda t, out, x, y: mul(t, mul(l
 def integer_pow(x, y):
     """x ** y for a Python integer y, by repeated squaring."""
     if y == 0:
-        return add(mul(x, like(x, 0)), like(x, 1)) if not dtypes.is_inexact(get_aval(x).dtype) else select(
-            eq(x, x), like(x, 1), like(x, 1))
+        return broadcast_to(like(x, 1), get_aval(x).shape)
     if y == 1:
         return x
     if y == 2:
@@ -371,12 +371,7 @@ def _select_jvp(primals, tangents):
     aval = get_aval(out)
     tx = aval.dtype.type(0) if type(tx) is Zero else tx
     ty = aval.dtype.type(0) if type(ty) is Zero else ty
-    return out, _spread(select_p.bind(pred, tx, ty), aval.shape)
-
-
-def _spread(x, shape):
-    from fgrad.ops.rules import broadcast_to
-    return broadcast_to(x, shape)
+    return out, broadcast_to(select_p.bind(pred, tx, ty), aval.shape)
 
 
 def _select_transpose(cts, pred, x, y):

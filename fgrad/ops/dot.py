@@ -1,0 +1,128 @@
+"""dot_general: batched contraction, the one matmul primitive."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.elementwise import convert_element_type
+from fgrad.ops.rules import is_linear, jvp_by_args
+from fgrad.ops.shape import transpose
+
+
+def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
+    (lc, rc), (lb, rb) = dimension_numbers
+    for name, x, dims in (("lhs", a, lc + lb), ("rhs", b, rc + rb)):
+        if len(set(dims)) != len(dims) or any(not 0 <= d < len(x.shape) for d in dims):
+            raise ShapeError(f"dot_general: {name} contracting and batch dimensions {dims} must be distinct axes of {name} shape {x.shape}")
+    if len(lc) != len(rc) or len(lb) != len(rb):
+        raise ShapeError(f"dot_general: lhs and rhs must have equally many contracting and batch dimensions, got {dimension_numbers}")
+    for what, ld, rd in (("contracting", lc, rc), ("batch", lb, rb)):
+        if any(a.shape[i] != b.shape[j] for i, j in zip(ld, rd)):
+            raise ShapeError(f"dot_general requires {what} dimensions to have equal sizes, got {a.shape} (axes {ld}) and {b.shape} (axes {rd})")
+    if a.dtype != b.dtype:
+        raise TypeError(f"dot_general requires operands of one dtype, got {a.dtype.name} and {b.dtype.name}")
+    shape = tuple(a.shape[i] for i in lb) + tuple(a.shape[i] for i in _free(a, lc, lb)) + tuple(b.shape[j] for j in _free(b, rc, rb))
+    return ShapedArray(shape, preferred_element_type or a.dtype, preferred_element_type is None and a.weak_type and b.weak_type)
+
+
+def _free(x, contract, batch):
+    used = (*contract, *batch)
+    return [i for i in range(len(x.shape)) if i not in used]
+
+
+def _prod(xs):
+    n = 1
+    for x in xs:
+        n *= x
+    return n
+
+
+def _dot_lower(ctx, ins, params, out_avals):
+    a, b = ins
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    aval = out_avals[0]
+    if a.dtype == dtypes.BOOL:
+        a, b = ctx.cast(a, np.dtype(np.int32)), ctx.cast(b, np.dtype(np.int32))
+        wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=np.dtype(np.int32))])
+        return ctx.cast(wide, aval.dtype)
+    lf, rf = _free(a, lc, lb), _free(b, rc, rb)
+    batch, m, n, k = (_prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc]))
+    a3 = ctx.reshape(ctx.transpose(a, (*lb, *lf, *lc)), (batch, m, k))
+    b3 = ctx.reshape(ctx.transpose(b, (*rb, *rc, *rf)), (batch, k, n))
+    out_dtype = aval.dtype
+    if dtypes.is_float(a.dtype) and a.dtype.itemsize == 2 and out_dtype == dtypes.FLOAT64 or a.dtype == dtypes.FLOAT32 and out_dtype != a.dtype \
+            or a.dtype.kind in "iu" and out_dtype.kind not in "iu" or a.dtype.kind == "c" and out_dtype != a.dtype:
+        a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
+    out = ctx.kernel("dot", [a3, b3], [ShapedArray((batch, m, n), out_dtype)], contiguous=False)[0]
+    return ctx.reshape(out, aval.shape)
+
+
+def _dot_batch(axis, args, dims, *, dimension_numbers, preferred_element_type):
+    (a, b), (da, db) = args, dims
+    (lc, rc), (lb, rb) = dimension_numbers
+
+    def shift(axes, d):
+        return axes if d is None else tuple(i + (i >= d) for i in axes)
+
+    lc, lb, rc, rb = shift(lc, da), shift(lb, da), shift(rc, db), shift(rb, db)
+    if da is not None and db is not None:
+        lb, rb, where = (da, *lb), (db, *rb), 0
+    elif da is not None:
+        where = len(lb) + sum(i < da for i in range(get_aval(a).ndim) if i not in (*lc, *lb))
+    else:
+        free_left = get_aval(a).ndim - len(lc) - len(lb)
+        where = len(lb) + free_left + sum(i < db for i in range(get_aval(b).ndim) if i not in (*rc, *rb))
+    return dot_general_p.bind(a, b, dimension_numbers=((lc, rc), (lb, rb)), preferred_element_type=preferred_element_type), where
+
+
+def _dot_transpose(cts, a, b, *, dimension_numbers, preferred_element_type):
+    if is_linear(a):
+        return [_dot_transpose_lhs(cts[0], a.aval, b, dimension_numbers, False), None]
+    (lc, rc), (lb, rb) = dimension_numbers
+    return [None, _dot_transpose_lhs(cts[0], b.aval, a, ((rc, lc), (rb, lb)), True)]
+
+
+def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
+    """Cotangent of operand x, for out = dot(x, y) (or dot(y, x) when swapped): contract ct with y over y's free axes."""
+    (xc, yc), (xb, yb) = dimension_numbers
+    y_aval = get_aval(y)
+    x_free, y_free = _free(x, xc, xb), _free(y_aval, yc, yb)
+    nb = len(xb)
+    first = nb if swapped else nb + len(x_free)
+    ct_y_axes = tuple(range(first, first + len(y_free)))
+    ct = convert_element_type(ct, y_aval.dtype)
+    batch = tuple(range(nb))
+    if swapped:      # y's axes come first in out: keep that order, so that the contraction is y^T ct
+        out = dot_general_p.bind(y, ct, dimension_numbers=((tuple(y_free), ct_y_axes), (tuple(yb), batch)), preferred_element_type=None)
+        # axes of out: batch, y contracting (ascending), x free
+        order = [*xb, *[xc[yc.index(c)] for c in sorted(yc)], *x_free]
+    else:
+        out = dot_general_p.bind(ct, y, dimension_numbers=((ct_y_axes, tuple(y_free)), (batch, tuple(yb))), preferred_element_type=None)
+        order = [*xb, *x_free, *[xc[yc.index(c)] for c in sorted(yc)]]
+    inverse = [0] * len(order)
+    for i, axis in enumerate(order):
+        inverse[axis] = i
+    return convert_element_type(transpose(out, tuple(inverse)), x.dtype)
+
+
+dot_general_p = Primitive("dot_general", abstract_eval=_dot_aval, lower=_dot_lower, batch=_dot_batch, transpose=_dot_transpose)
+dot_general_p.jvp = jvp_by_args(dot_general_p, lambda t, out, x, y, **kw: dot_general_p.bind(t, y, **kw), lambda t, out, x, y, **kw: dot_general_p.bind(x, t, **kw))
+
+
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
+    """Contraction over dimension_numbers = ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
+
+    The result's axes are the batch axes, then lhs's free axes, then rhs's. `precision` is accepted and ignored:
+    products are always computed in full precision. 16-bit floats accumulate in float32.
+    """
+    (lc, rc), (lb, rb) = dimension_numbers
+    preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=((tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))), preferred_element_type=preferred)
+
+
+def dot(lhs, rhs, precision=None, preferred_element_type=None):
+    """lax.dot: vector-vector, matrix-vector and matrix-matrix products."""
+    a, b = get_aval(lhs), get_aval(rhs)
+    if not 1 <= a.ndim <= 2 or not 1 <= b.ndim <= 2 or a.shape[-1] != b.shape[0]:
+        raise ShapeError(f"Incompatible shapes for dot: got {a.shape} and {b.shape}")
+    return dot_general(lhs, rhs, (((a.ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)

@@ -1,0 +1,109 @@
+"""Reductions over axes: sum, prod, max, min, and, or."""
+import operator
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.elementwise import add, convert_element_type, div, eq, mul
+from fgrad.ops.rules import Zero, broadcast_in_dim, full, jvp_by_args, move_axis, set_shape_ops, zero_jvp, zero_of
+
+
+def _reducer(name, kind, kinds):
+    def abstract_eval(x, *, axes):
+        if x.dtype.kind not in kinds and not (x.dtype == dtypes.BFLOAT16 and "f" in kinds):
+            raise TypeError(f"{name} does not accept dtype {x.dtype.name}")
+        if len(set(axes)) != len(axes) or any(not 0 <= a < len(x.shape) for a in axes):
+            raise ShapeError(f"{name}: axes {axes} must be distinct axes of shape {x.shape}")
+        return ShapedArray(tuple(n for i, n in enumerate(x.shape) if i not in axes), x.dtype, x.weak_type)
+
+    def batch(axis, args, dims, *, axes):
+        d = dims[0]
+        out = prim.bind(args[0], axes=tuple(a + (a >= d) for a in axes))
+        return out, d - sum(a < d for a in axes)
+
+    def lower(ctx, ins, params, out_avals):
+        return ctx.reduce(kind, ins[0], params["axes"], out_avals[0])
+
+    prim = Primitive(name, abstract_eval=abstract_eval, batch=batch, lower=lower, kind="reduce")
+
+    def fun(x, axes):
+        axes = tuple(sorted(map(operator.index, axes)))
+        return prim.bind(x, axes=axes) if axes or isinstance(x, (bool, int, float, complex)) else x
+    fun.__name__ = fun.__qualname__ = name
+    return prim, fun
+
+
+reduce_sum_p, reduce_sum = _reducer("reduce_sum", "sum", "iufc")
+reduce_prod_p, reduce_prod = _reducer("reduce_prod", "prod", "iufc")
+reduce_max_p, reduce_max = _reducer("reduce_max", "max", "biuf")
+reduce_min_p, reduce_min = _reducer("reduce_min", "min", "biuf")
+reduce_and_p, reduce_and = _reducer("reduce_and", "min", "b")
+reduce_or_p, reduce_or = _reducer("reduce_or", "max", "b")
+reduce_and_p.jvp, reduce_or_p.jvp = zero_jvp(reduce_and_p), zero_jvp(reduce_or_p)
+
+
+def spread_back(x, shape, axes):
+    """A reduced array broadcast back over the axes that were reduced."""
+    return broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i not in axes))
+
+
+reduce_sum_p.jvp = jvp_by_args(reduce_sum_p, lambda t, out, x, *, axes: reduce_sum(t, axes))
+reduce_sum_p.transpose = lambda cts, x, *, axes: [spread_back(cts[0], x.aval.shape, axes)]
+
+
+def _extremum_jvp(t, out, x, *, axes):
+    """The mean of the tangents where the extremum is attained: ties share it evenly."""
+    hit = convert_element_type(eq(x, spread_back(out, get_aval(x).shape, axes)), get_aval(t).dtype)
+    return div(reduce_sum(mul(t, hit), axes), reduce_sum(hit, axes))
+
+
+reduce_max_p.jvp = jvp_by_args(reduce_max_p, _extremum_jvp)
+reduce_min_p.jvp = jvp_by_args(reduce_min_p, _extremum_jvp)
+
+
+def _prod_jvp(primals, tangents, *, axes):
+    """A tree of pairwise products, each with its product rule: exact where factors are zero, and differentiable again."""
+    (x,), (t,) = primals, tangents
+    out = reduce_prod_p.bind(x, axes=axes)
+    if type(t) is Zero:
+        return out, zero_of(out)
+    shape = get_aval(x).shape
+    for k, a in enumerate(axes):
+        x, t = move_axis(x, a, k), move_axis(t, a, k)
+    n = 1
+    for a in axes:
+        n *= shape[a]
+    kept = tuple(d for i, d in enumerate(shape) if i not in axes)
+    if n == 0:
+        return out, zero_of(out)
+    reshape, cut, join = _prod_ops["reshape"], _prod_ops["slice_in_dim"], _prod_ops["concatenate"]
+    x, t = reshape(x, (n, *kept)), reshape(t, (n, *kept))
+    while n > 1:
+        if n % 2:
+            one, zero = full((1, *kept), 1, get_aval(x).dtype), full((1, *kept), 0, get_aval(t).dtype)
+            x, t, n = join([x, one], 0), join([t, zero], 0), n + 1
+        n //= 2
+        a, b, ta, tb = cut(x, 0, n), cut(x, n, 2 * n), cut(t, 0, n), cut(t, n, 2 * n)
+        x, t = mul(a, b), add(mul(ta, b), mul(a, tb))
+    return out, reshape(t, kept)
+
+
+_prod_ops: dict = {}
+reduce_prod_p.jvp = _prod_jvp
+
+
+def set_prod_ops(**ops):
+    """ops.shape hands over what the derivative of a product needs (it is imported later)."""
+    _prod_ops.update(ops)
+
+
+def argaxis(x, axis):
+    """An axis argument as a non-negative int."""
+    n = len(get_aval(x).shape)
+    axis = operator.index(axis)
+    if not -n <= axis < n:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {n}")
+    return axis % n
+
+
+set_shape_ops(reduce_sum=reduce_sum)

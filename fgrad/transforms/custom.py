@@ -1,0 +1,121 @@
+"""Primitives behind custom_jvp and custom_vjp: functions that bring their own derivative."""
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr
+from fgrad.errors import NotDifferentiableError
+from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.rules import Zero, instantiate, move_axis
+from fgrad.transforms.vmap import batch_flat_front
+
+
+def _call_aval(*avals, call_jaxpr, **_):
+    return call_jaxpr.out_avals
+
+
+def _inline(ctx, ins, params, out_avals):
+    return ctx.inline(params["call_jaxpr"], ins)
+
+
+def _jaxpr_fun(call_jaxpr):
+    def fun(*args):
+        return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+    return fun
+
+
+custom_jvp_call_p = Primitive("custom_jvp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
+custom_vjp_call_p = Primitive("custom_vjp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
+
+
+def custom_jvp_call(fun, jvp, args, name):
+    """fun(*args) -> outs, with jvp(primals, tangents) -> (outs, tangents) as its derivative; all flat."""
+    return context.trace.process_custom_jvp(custom_jvp_call_p, fun, jvp, args, {"name": name})
+
+
+def custom_vjp_call(fun, fwd, bwd, args, name):
+    """fun(*args) -> outs; fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> a cotangent per argument; all flat."""
+    return context.trace.process_custom_vjp(custom_vjp_call_p, fun, fwd, bwd, args, {"name": name})
+
+
+# A staged custom call that is interpreted again goes back through the custom protocol.  Its constants were hoisted in front
+# of its arguments: the user's rule knows nothing of them, so their tangents must be zero (as for any value closed over).
+
+def _rebind_jvp(eqn, args):
+    p = eqn.params
+    n = p["num_consts"]
+    consts, args = args[:n], args[n:]
+    base = _jaxpr_fun(p["call_jaxpr"])
+    return custom_jvp_call(lambda *xs: base(*consts, *xs), p["jvp"], args, p["name"])
+
+
+def _rebind_vjp(eqn, args):
+    p = eqn.params
+    n = p["num_consts"]
+    consts, args = args[:n], args[n:]
+    base = _jaxpr_fun(p["call_jaxpr"])
+    return custom_vjp_call(lambda *xs: base(*consts, *xs), p["fwd"], p["bwd"], args, p["name"])
+
+
+custom_jvp_call_p.bind_eqn = _rebind_jvp
+custom_vjp_call_p.bind_eqn = _rebind_vjp
+
+
+def _no_direct_rule(prim):
+    def rule(*args, **params):
+        raise TypeError(f"{prim} is interpreted through its custom protocol, not bound directly")
+    return rule
+
+
+for _p in (custom_jvp_call_p, custom_vjp_call_p):
+    _p.jvp = _p.batch = _no_direct_rule(_p.name)
+    _p.impl = lambda *args, call_jaxpr, **_: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+# --- the linear call that a custom_vjp leaves behind -----------------------------------------------------------------------
+
+def _lin_aval(*avals, num_res, bwd, inexact, out_avals, all_out_avals):
+    return list(out_avals)
+
+
+def _lin_refuse(*args, **params):
+    raise NotDifferentiableError("can't apply forward-mode differentiation (jvp) to a custom_vjp function. "
+                                 "Define it with custom_jvp, or use reverse mode (grad, vjp, jacrev).")
+
+
+def _lin_transpose(cts, *args, num_res, bwd, inexact, out_avals, all_out_avals):
+    given = iter(cts)
+    full = [Zero(a) if a.dtype == dtypes.float0 else next(given) for a in all_out_avals]
+    full = [ct if ct.aval.dtype == dtypes.float0 and type(ct) is Zero else instantiate(ct) for ct in full]
+    out = bwd(args[:num_res], full)
+    return [None] * num_res + [ct for ct, ok in zip(out, inexact) if ok]
+
+
+def _lin_batch(axis, args, dims, *, num_res, bwd, inexact, out_avals, all_out_avals):
+    """Batch the transpose, which is all that this call means; outputs have the batch axis in front."""
+    res_dims, given = dims[:num_res], iter(zip(args[num_res:], dims[num_res:]))
+    placed = [next(given) if ok else None for ok in inexact]
+
+    def batched_bwd(res, cts):
+        out_zero = []
+
+        def flat(*xs):
+            out = bwd(xs[:num_res], [x if a.dtype != dtypes.float0 else Zero(a) for x, a in zip(xs[num_res:], all_out_avals)])
+            out_zero.extend(ct is None or type(ct) is Zero for ct in out)
+            return [ct for ct, z in zip(out, out_zero) if not z]
+
+        ct_dims = [None if a.dtype == dtypes.float0 else 0 for a in all_out_avals]
+        rest = iter(batch_flat_front(flat, axis, [*res_dims, *ct_dims], [*res, *cts]))
+        cts_out = [None if z else next(rest) for z in out_zero]
+        return [ct if p is None or ct is None else reduce_sum(ct, (0,)) if p[1] is None else move_axis(ct, 0, p[1])
+                for ct, p in zip(cts_out, placed)]
+
+    def with_axis(a):
+        return ShapedArray((axis.size, *a.shape), a.dtype, a.weak_type)
+
+    outs = custom_lin_p.bind(*args, num_res=num_res, bwd=batched_bwd, inexact=inexact, out_avals=tuple(map(with_axis, out_avals)),
+                             all_out_avals=tuple(map(with_axis, all_out_avals)))
+    return outs, [0] * len(outs)
+
+
+custom_lin_p = Primitive("custom_lin", multiple_results=True, abstract_eval=_lin_aval, transpose=_lin_transpose, kind="custom")
+custom_lin_p.jvp = custom_lin_p.impl = custom_lin_p.lower = _lin_refuse
+custom_lin_p.batch = _lin_batch
+custom_vjp_call_p.linear = custom_lin_p

@@ -1,0 +1,138 @@
+"""Forward mode: JVPTrace pairs primals with tangents and applies each primitive's jvp rule."""
+from fgrad import dtypes
+from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, source_text, stage, using_trace
+from fgrad.errors import NotDifferentiableError
+from fgrad.ops.rules import Zero, instantiate, zero_of
+
+
+class JVPTracer(Tracer):
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace, primal, tangent):
+        self._trace, self.primal, self.tangent = trace, primal, tangent
+
+    @property
+    def aval(self):
+        return get_aval(self.primal)
+
+    def _concrete(self):
+        p = self.primal
+        return p._concrete() if isinstance(p, Tracer) else p
+
+    def _origin(self):
+        return self.primal._origin() if isinstance(self.primal, Tracer) else ""
+
+    def __repr__(self):
+        return f"JVPTracer<{self.aval}>(primal={self.primal!r})"
+
+
+class JVPTrace(Trace):
+    __slots__ = ("parent",)
+
+    def __init__(self, parent):
+        self.done = False
+        self.parent = parent
+
+    def unzip(self, args):
+        primals, tangents, any_nonzero = [], [], False
+        for x in args:
+            if type(x) is JVPTracer and x._trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                any_nonzero = True
+            else:
+                primals.append(x)
+                tangents.append(None)
+        return primals, tangents, any_nonzero
+
+    def wrap(self, out, tangent):
+        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+
+    def process_primitive(self, prim, args, params):
+        primals, tangents, nonzero = self.unzip(args)
+        before, context.trace = context.trace, self.parent
+        try:
+            if not nonzero:
+                return self.parent.process_primitive(prim, primals, params)
+            if prim.jvp is None:
+                raise NotDifferentiableError(f"Differentiation rule for '{prim.name}' not implemented")
+            tangents = [zero_of(p) if t is None else t for p, t in zip(primals, tangents)]
+            out, tangent = prim.jvp(primals, tangents, **params)
+        finally:
+            context.trace = before
+        if prim.multiple_results:
+            return [self.wrap(o, t) for o, t in zip(out, tangent)]
+        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        primals, tangents, nonzero = self.unzip(args)
+        with using_trace(self.parent):
+            if not nonzero:
+                return self.parent.process_custom_jvp(prim, fun, jvp, primals, params)
+            tangents = [zero_of(p) if t is None else t for p, t in zip(primals, tangents)]
+            outs, out_tangents = jvp(primals, tangents)
+        return [self.wrap(o, t) for o, t in zip(outs, out_tangents)]
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        primals, tangents, nonzero = self.unzip(args)
+        with using_trace(self.parent):
+            if not nonzero:
+                return self.parent.process_custom_vjp(prim, fun, fwd, bwd, primals, params)
+            outs, res = fwd(*primals)
+            inexact = tuple(dtypes.is_inexact(get_aval(p).dtype) for p in primals)
+            given = [instantiate(zero_of(p) if t is None else t) for p, t, ok in zip(primals, tangents, inexact) if ok]
+            out_avals = tuple(get_aval(o).tangent_aval() for o in outs)
+            live = tuple(a for a in out_avals if a.dtype != dtypes.float0)
+            tangents_out = iter(prim.linear.bind(*res, *given, num_res=len(res), bwd=bwd, inexact=inexact, out_avals=live,
+                                                 all_out_avals=out_avals))
+        return [self.wrap(o, Zero(a) if a.dtype == dtypes.float0 else next(tangents_out)) for o, a in zip(outs, out_avals)]
+
+
+def jvp_flat(fun, primals, tangents):
+    """(outs, tangents) of a flat function; tangents in and out may be Zero."""
+    trace = JVPTrace(context.trace)
+    ins = [p if type(t) is Zero else JVPTracer(trace, p, t) for p, t in zip(primals, tangents)]
+    try:
+        with using_trace(trace):
+            outs = fun(*ins)
+        out_primals, out_tangents = [], []
+        for o in outs:
+            if type(o) is JVPTracer and o._trace is trace:
+                out_primals.append(o.primal)
+                out_tangents.append(o.tangent)
+            else:
+                out_primals.append(o)
+                out_tangents.append(zero_of(o))
+    finally:
+        trace.done = True
+    return out_primals, out_tangents
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, nonzero, force=False):
+    """The jaxpr of closed's jvp: (primals..., nonzero tangents...) -> (outs..., nonzero out tangents...), and which are nonzero.
+
+    `force` is True, False, or a list: out tangents that must be there even if they are zero.
+    """
+    nonzero = tuple(nonzero)
+    forced = tuple([force] * len(closed.out_avals) if isinstance(force, bool) else force)
+    key = ("jvp", nonzero, forced)
+    if key in closed.cache:
+        return closed.cache[key]
+    avals = closed.in_avals
+    out_nonzero = []
+
+    def fun(*args):
+        primals, given = args[:len(avals)], iter(args[len(avals):])
+        tangents = [next(given) if nz else Zero(a.tangent_aval()) for nz, a in zip(nonzero, avals)]
+        outs, out_tangents = jvp_flat(closed_as_fun(closed), primals, tangents)
+        for t, f in zip(out_tangents, forced):
+            out_nonzero.append(type(t) is not Zero or (f and t.aval.dtype != dtypes.float0))
+        return [*outs, *[instantiate(t) for t, nz in zip(out_tangents, out_nonzero) if nz]]
+
+    out = stage(fun, [*avals, *[a.tangent_aval() for a, nz in zip(avals, nonzero) if nz]], closed.jaxpr.debug_name)
+    closed.cache[key] = out, tuple(out_nonzero)
+    return closed.cache[key]
+
+
+def missing_rule(kind, eqn):
+    return NotDifferentiableError(f"{kind} for '{eqn.primitive.name}' not implemented (asked at {source_text(eqn.source)})")

@@ -1,0 +1,130 @@
+"""Linearize: run the primals, stage the tangents.  It is jvp over a trace that stages only what depends on a tangent.
+
+The same trace partially evaluates jaxprs: what depends on unknown inputs is staged, the rest goes to the parent.
+"""
+from fgrad import dtypes
+from fgrad.core import ClosedJaxpr, Literal, StageTrace, StageTracer, closed_as_fun, context, get_aval, using_trace
+from fgrad.ops.rules import Zero
+from fgrad.transforms.jvp import jvp_flat
+
+
+class TangentTrace(StageTrace):
+    """Stages equations with an unknown input; others run in the parent. Parent values used inside become residuals."""
+
+    __slots__ = ()
+
+    def unknown(self, args):
+        for x in args:
+            if type(x) is StageTracer and x._trace is self:
+                return True
+        return False
+
+    def is_unknown(self, x):
+        return type(x) is StageTracer and x._trace is self
+
+    def process_primitive(self, prim, args, params):
+        if not self.unknown(args):
+            before, context.trace = context.trace, self.parent
+            try:
+                return self.parent.process_primitive(prim, args, params)
+            finally:
+                context.trace = before
+        if prim.partial_eval is not None:
+            return prim.partial_eval(self, args, params)
+        return StageTrace.process_primitive(self, prim, args, params)
+
+    def stage_eqn(self, prim, args, params):
+        """Stage this equation whole."""
+        return StageTrace.process_primitive(self, prim, args, params)
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        if not self.unknown(args):
+            with using_trace(self.parent):
+                return self.parent.process_custom_jvp(prim, fun, jvp, args, params)
+        return StageTrace.process_custom_jvp(self, prim, fun, jvp, args, params)
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        if not self.unknown(args):
+            with using_trace(self.parent):
+                return self.parent.process_custom_vjp(prim, fun, fwd, bwd, args, params)
+        return StageTrace.process_custom_vjp(self, prim, fun, fwd, bwd, args, params)
+
+
+def linearize_flat(fun, primals):
+    """(outs, linear jaxpr closed over its residuals, out_avals, nonzero): the jaxpr takes the tangents of the inexact primals
+    and gives those of the outs marked nonzero."""
+    trace = TangentTrace("linearized", context.trace)
+    tangents = []
+    for p in primals:
+        aval = get_aval(p).tangent_aval()
+        tangents.append(Zero(aval) if aval.dtype == dtypes.float0 else trace.new_arg(aval))
+    try:
+        with using_trace(trace):
+            outs, out_tangents = jvp_flat(fun, primals, tangents)
+            nonzero = [type(t) is not Zero for t in out_tangents]
+            linear = trace.to_jaxpr([t for t in out_tangents if type(t) is not Zero])
+    finally:
+        trace.done = True
+    return outs, linear, [t.aval if type(t) is Zero else get_aval(t) for t in out_tangents], nonzero
+
+
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown):
+    """Split a jaxpr by which inputs are unknown.
+
+    Returns (known, staged, out_unknown, forwarded): `known` maps the known inputs to (known outs..., residuals...),
+    `staged` maps (residuals..., unknown inputs...) to the unknown outs, and forwarded[i] is the position among the known inputs
+    of residual i where it is just one of them (it is then not an output of `known`), else None.
+    """
+    key = ("partial_eval", tuple(unknown))
+    if key in closed.cache:
+        return closed.cache[key]
+    outer = StageTrace(closed.jaxpr.debug_name)
+    inner = TangentTrace(closed.jaxpr.debug_name, outer)
+    args = [(inner if u else outer).new_arg(a) for a, u in zip(closed.in_avals, unknown)]
+    known_args = [a for a, u in zip(args, unknown) if not u]
+    try:
+        with using_trace(inner):
+            outs = closed_as_fun(closed)(*args)
+            out_unknown = tuple(inner.is_unknown(o) for o in outs)
+            staged = inner.to_jaxpr([o for o, u in zip(outs, out_unknown) if u])
+        position = {id(a): i for i, a in enumerate(known_args)}
+        forwarded = tuple(position.get(id(c)) for c in staged.consts)
+        with using_trace(outer):
+            known = outer.to_jaxpr([*[o for o, u in zip(outs, out_unknown) if not u],
+                                    *[c for c, f in zip(staged.consts, forwarded) if f is None]])
+    finally:
+        inner.done = outer.done = True
+    jaxpr = staged.jaxpr
+    staged = ClosedJaxpr(jaxpr.replace(constvars=[], invars=jaxpr.constvars + jaxpr.invars), [])
+    closed.cache[key] = known, staged, out_unknown, forwarded
+    return closed.cache[key]
+
+
+def split_residuals(known_outs, n_known, known_args, forwarded):
+    """(known outs, all residuals in order) from the outputs of the known jaxpr."""
+    fresh = iter(known_outs[n_known:])
+    return known_outs[:n_known], [known_args[f] if f is not None else next(fresh) for f in forwarded]
+
+
+def merge(mask, ones, zeros):
+    """Interleave two sequences: from `ones` where mask holds."""
+    ones, zeros = iter(ones), iter(zeros)
+    return [next(ones) if m else next(zeros) for m in mask]
+
+
+def split(mask, xs):
+    """(those where mask holds, the others)."""
+    return [x for m, x in zip(mask, xs) if m], [x for m, x in zip(mask, xs) if not m]
+
+
+def dce_jaxpr(jaxpr, used_outs):
+    """(jaxpr without what the used outputs do not need, mask of the inputs still needed). Effects stay."""
+    outvars = [v for v, u in zip(jaxpr.outvars, used_outs) if u]
+    live = {v for v in outvars if type(v) is not Literal}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(v in live for v in eqn.outvars) or eqn.primitive.effects_of(eqn.params):
+            eqns.append(eqn)
+            live.update(v for v in eqn.invars if type(v) is not Literal)
+    used_ins = [v in live for v in jaxpr.invars]
+    return jaxpr.replace(outvars=outvars, eqns=eqns[::-1], constvars=jaxpr.constvars), used_ins
