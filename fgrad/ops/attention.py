@@ -159,7 +159,7 @@ def _cotangent(*args, biased, wrt_bias, **params):
 def _kernel_inputs(ctx, ins, strided):
     """Float32 or float64 values; the first `strided` need a last axis of stride 1, the bias takes any strides."""
     ins = [ctx.f32(v) for v in ins]
-    return [v if i >= strided or v.strides[-1] == 1 and all(s >= 0 for s in v.strides) else ctx.contiguous(v) for i, v in enumerate(ins)]
+    return [v if i >= strided or v.strides[-1] == 1 else ctx.contiguous(v) for i, v in enumerate(ins)]
 
 
 def _attention_lower(ctx, ins, params, out_avals):
