@@ -90,7 +90,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     causal = bool(is_causal) and s == t
     window = 0
     rest = local_window_size
-    if rest is not None and s == t and (causal or rest[1] == 0 or rest[1] >= s) and rest[0] >= 0:
+    if rest is not None and s == t and (causal or rest[1] == 0 or rest[1] >= s) and min(rest) >= 0:
         causal, window, rest = causal or rest[1] == 0, min(rest[0], s) + 1, None
     mask = _mask(t, s, mask, is_causal and not causal, query_lengths, key_lengths, rest)
 

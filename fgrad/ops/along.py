@@ -1,7 +1,8 @@
 """take_along and put_along: moves along one axis by an array of positions.  Each is the other's transpose."""
-from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
-from fgrad.core import Primitive, ShapedArray, get_aval
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray
 from fgrad.errors import ShapeError
 from fgrad.ops.reduce import argaxis
 from fgrad.ops.rules import bdim_at_front, jvp_by_args

@@ -18,7 +18,6 @@ from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, zero_of
 from fgrad.ops.shape import broadcasted_iota, concatenate, reshape, slice_in_dim
 
-
 # --- types ------------------------------------------------------------------------------------------------------------
 
 def _check(name, avals):

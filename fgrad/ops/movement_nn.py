@@ -3,14 +3,13 @@ import math
 import operator
 
 import numpy as np
-
 from fgrad._kernels.index import scatter_ip
+
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, linear_jvp, zero_of
 from fgrad.ops.shape import reshape
-
 
 # --- view and acc -----------------------------------------------------------------------------------------------------
 

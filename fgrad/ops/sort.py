@@ -12,7 +12,6 @@ from fgrad.ops.reduce import argaxis, reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, move_axis, zero_jvp, zero_of
 from fgrad.ops.shape import broadcasted_iota
 
-
 # --- sort -------------------------------------------------------------------------------------------------------------
 
 def _sort_aval(*avals, dimension, is_stable, num_keys):
