@@ -46,6 +46,7 @@ def _param(k, v, names):
 
 
 def _eqn(e, names):
+    args = " ".join(_atom(v, names) for v in e.invars)
     params = [_param(k, v, names) for k, v in sorted(e.params.items())]
     if not params:
         inner = ""
@@ -53,7 +54,6 @@ def _eqn(e, names):
         inner = f"[{params[0]}]"
     else:
         inner = "[\n" + _indent("\n".join(params)) + "\n]"
-    args = " ".join(_atom(v, names) for v in e.invars)
     outs = _typed(e.outvars, names)
     return f"{outs} = {e.primitive.name}{inner} {args}".rstrip() if outs else f"{e.primitive.name}{inner} {args}".rstrip()
 
@@ -61,10 +61,10 @@ def _eqn(e, names):
 def _jaxpr(jaxpr, names):
     consts, ins = _typed(jaxpr.constvars, names), _typed(jaxpr.invars, names)
     head = f"{{ lambda {consts} ; {ins}. let" if consts else f"{{ lambda ; {ins}. let"
+    body = "\n".join(_eqn(e, names) for e in jaxpr.eqns)       # before the outputs: names go by first appearance
     outs = ", ".join(_atom(v, names) for v in jaxpr.outvars) + ("," if len(jaxpr.outvars) == 1 else "")
     if not jaxpr.eqns:
         return f"{head} in ({outs}) }}"
-    body = "\n".join(_eqn(e, names) for e in jaxpr.eqns)
     if len(jaxpr.eqns) == 1 and "\n" not in body and len(body) + len(head) < 70:
         return f"{head} {body} in ({outs}) }}"
     return f"{head}\n{_indent(body, 4)}\n  in ({outs}) }}"

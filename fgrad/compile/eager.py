@@ -1,0 +1,54 @@
+"""The eager path: one primitive on concrete arrays is a cached one-equation program. Ops that only relabel memory return views."""
+from fgrad.compile.lower import LowerContext
+from fgrad.compile.program import build
+from fgrad.config import config
+from fgrad.core import set_apply, to_array
+
+_programs: dict = {}
+_LIMIT = 20_000
+
+
+def apply(prim, args, params):
+    """Run one primitive."""
+    arrays = [to_array(x) for x in args]
+    key = (prim, *[(a.aval, a.strides_or_none) for a in arrays], *params.items(), config.enable_x64)
+    entry = _programs.get(key)
+    if entry is None:
+        if len(_programs) > _LIMIT:
+            _programs.clear()
+        entry = _programs[key] = _compile(prim, arrays, params)
+    program, view = entry
+    if program is None:
+        i, aval, strides, offset = view
+        return arrays[i].view(aval, strides, offset)
+    out = program.run(arrays)
+    if config.debug_nans:
+        check_nans(prim.name, out)
+    return out if prim.multiple_results else out[0]
+
+
+def check_nans(what, outs):
+    """Raise FloatingPointError if an array has a NaN."""
+    for x in outs:
+        if x.dtype.kind in "fcV" and (x.numpy_view() != x.numpy_view()).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {what}")
+
+
+def _compile(prim, arrays, params):
+    avals = [a.aval for a in arrays]
+    strides = [a.strides_or_none for a in arrays]
+    out_avals = prim.abstract_eval(*avals, **params)
+    out_avals = out_avals if prim.multiple_results else [out_avals]
+    ctx = LowerContext()
+    ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, strides))]
+    if prim.lower is None:
+        raise NotImplementedError(f"no lowering for '{prim.name}'")
+    outs = prim.lower(ctx, ins, params, list(out_avals))
+    outs = outs if prim.multiple_results else [outs]
+    if len(outs) == 1 and not prim.multiple_results and not ctx.nodes and outs[0].buf is not None and outs[0].buf.kind == "arg":
+        v = outs[0]
+        return None, (v.buf.index, out_avals[0], None if v.contiguous else v.strides, v.offset)
+    return build(ctx, ins, outs, avals, strides, out_avals), None
+
+
+set_apply(apply)

@@ -1,0 +1,213 @@
+"""Lowering: a jaxpr's equations become nodes over strided values. Views cost nothing; elementwise ops stay fusible."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.config import config
+from fgrad._kernels import elementwise as vm
+from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
+from fgrad.core import Literal, ShapedArray, source_text, stage, to_array
+from fgrad.core.array import CODES
+from fgrad.errors import LoweringError
+
+F32, F64 = dtypes.FLOAT32, dtypes.FLOAT64
+_HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
+
+
+def compute_dtype(dtype):
+    """The dtype of the VM register that holds values of `dtype`."""
+    return F32 if dtype in _HALF else dtype
+
+
+class LowerContext:
+    """Collects the nodes of one program. Primitives' lower rules call its methods (see CONTRIBUTING)."""
+
+    def __init__(self):
+        self.nodes = []
+        self.consts = []          # Arrays
+        self.const_values = {}
+        self.seen = {}            # common subexpressions: key -> values
+        self.tags = 0
+        self.cse = config.pass_cse
+        self.simplify = config.pass_simplify
+
+    # --- values ---------------------------------------------------------------------------------------------------
+    def arg(self, i, aval, strides=None):
+        buf = Buf("arg", aval.dtype, aval.size, index=i, strided=strides is not None)
+        return Value(buf, aval.shape, strides or row_major(aval.shape), 0, aval.dtype)
+
+    def temp(self, aval, node=None):
+        return Value(Buf("temp", aval.dtype, aval.size, node), aval.shape, row_major(aval.shape), 0, aval.dtype)
+
+    def scalar(self, value, dtype):
+        """A rank-0 constant in the program text."""
+        return Value(None, (), (), 0, np.dtype(dtype), np.asarray(value).astype(dtype)[()])
+
+    def constant(self, x):
+        """An array constant."""
+        if id(x) not in self.const_values:
+            a = to_array(x)
+            if a.strides_or_none is not None:
+                a = to_array(np.ascontiguousarray(np.asarray(a)))
+            if a.shape == ():
+                value = Value(None, (), (), 0, a.dtype, np.asarray(a)[()])
+            else:
+                self.consts.append(a)
+                value = Value(Buf("const", a.dtype, a.size, index=len(self.consts) - 1), a.shape, row_major(a.shape), 0, a.dtype)
+            self.const_values[id(x)] = (value, x)
+        return self.const_values[id(x)][0]
+
+    def materialize(self, v):
+        """A value with memory: scalar constants get a buffer."""
+        if v.buf is not None:
+            return v
+        a = to_array(np.asarray(v.scalar))
+        self.consts.append(a)
+        buf = Buf("const", v.dtype, 1, index=len(self.consts) - 1)
+        return Value(buf, v.shape, v.strides, 0, v.dtype)
+
+    def view(self, v, shape, strides, offset=0):
+        v = self.materialize(v)
+        return Value(v.buf, tuple(shape), tuple(strides), v.offset + offset, v.dtype, tag=v.tag)
+
+    def transpose(self, v, perm):
+        return self.view(v, tuple(v.shape[p] for p in perm), tuple(v.strides[p] for p in perm))
+
+    def broadcast(self, v, shape, dims):
+        strides = [0] * len(shape)
+        for i, d in enumerate(dims):
+            strides[d] = v.strides[i] if v.shape[i] == shape[d] else 0
+        return Value(v.buf, tuple(shape), tuple(strides), v.offset, v.dtype, v.scalar, v.tag)
+
+    def reshape(self, v, shape):
+        shape = tuple(shape)
+        if v.shape == shape:
+            return v
+        if v.buf is None:
+            return Value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar)
+        strides = view_reshape(v.shape, v.strides, shape)
+        if strides is None:
+            v = self.fresh_copy(v)
+            strides = row_major(shape)
+        return Value(v.buf, shape, strides, v.offset, v.dtype, tag=v.tag)
+
+    def contiguous(self, v):
+        v = self.materialize(v)
+        return v if v.contiguous else self.fresh_copy(v)
+
+    def fresh_copy(self, v):
+        """v's elements in memory of their own, row-major."""
+        return self.kernel("copy", [self.materialize(v)], [v.aval], contiguous=False)[0]
+
+    def cast(self, v, dtype):
+        dtype = np.dtype(dtype)
+        return v if v.dtype == dtype else self.elementwise("cast", [v], ShapedArray(v.shape, dtype))
+
+    def f32(self, v):
+        return self.cast(v, F32) if v.dtype in _HALF else v
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+    def elementwise(self, op, ins, aval):
+        """One op of the elementwise VM; rank-0 operands are spread."""
+        shape = aval.shape
+        if op == "cast" and ins[0].dtype == aval.dtype:
+            return ins[0]
+        if self.simplify and (same := _identity(op, ins, aval)) is not None:
+            return same
+        ins = [v if v.shape == shape else self.broadcast(v, shape, ()) for v in ins]
+        operand = ins[1] if op == "select" else ins[0]
+        source = compute_dtype(operand.dtype)
+        code = CODES[compute_dtype(aval.dtype)] if op == "cast" else CODES[source]
+        if code not in vm.SUPPORTED[op]:
+            raise LoweringError(f"{op} has no kernel for dtype {operand.dtype.name}")
+        if op == "cast" and aval.dtype in _HALF:
+            # A register is float32: round now, so that a chain sees the value that memory would hold.
+            wide = ins[0] if source == F32 else self.elementwise("cast", ins, ShapedArray(shape, F32))
+            return self.elementwise("round_f16" if aval.dtype == dtypes.FLOAT16 else "round_bf16", [wide], aval)
+        if op == "cast" and source == compute_dtype(aval.dtype):
+            op, code = "mul", CODES[F32]
+            ins = [ins[0], self.broadcast(self.scalar(1, F32), shape, ())]
+        return self._add(Node("ew", op, ins, [self.temp(ShapedArray(shape, aval.dtype))], shape, type_code=code))[0]
+
+    def reduce(self, kind, v, axes, aval):
+        """A reduction ("sum", "prod", "max", "min") over axes, in the VM."""
+        return self._add(Node("reduce", kind, [v], [self.temp(ShapedArray(aval.shape, aval.dtype))], v.shape, axes=tuple(axes)))[0]
+
+    def kernel(self, name, ins, out_avals, ip=(), fp=(), contiguous=True):
+        flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else contiguous
+        ins = [self.contiguous(v) if c else self.materialize(v) for v, c in zip(ins, flags)]
+        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
+        return self._add(Node("kernel", name, ins, outs, ip=tuple(map(int, ip)), fp=tuple(map(float, fp))))
+
+    def control(self, kind, children, ins, out_avals, ip, workspace_avals=()):
+        """A while, scan or cond instruction; children are ClosedJaxprs without consts."""
+        ins = [self.contiguous(v) for v in ins]
+        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
+        space = [self.temp(ShapedArray(a.shape, a.dtype)) for a in workspace_avals]
+        self._add(Node("control", kind, ins, outs + space, ip=tuple(map(int, ip)), children=tuple(children)))
+        return outs
+
+    def callback(self, fun, ins, in_avals, out_avals):
+        ins = [self.contiguous(v) for v in ins]
+        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
+        self._add(Node("callback", "callback", ins, outs, obj=(fun, list(in_avals), list(out_avals))))
+        return outs
+
+    def barrier(self, ins):
+        """The same values, but nothing computed from them merges with what was computed before."""
+        self.tags += 1
+        return [Value(v.buf, v.shape, v.strides, v.offset, v.dtype, v.scalar, self.tags) for v in ins]
+
+    def _add(self, node):
+        """Append a node and return its outputs, or those of an equal node that is there already."""
+        if self.cse and node.kind in ("ew", "reduce", "kernel") and not (node.kind == "kernel" and node.op == "copy"):
+            key = (node.kind, node.op, node.ip, node.fp, node.axes, node.shape, tuple(v.key() for v in node.ins),
+                   tuple((o.shape, o.dtype) for o in node.outs))
+            if key in self.seen:
+                return self.seen[key]
+            self.seen[key] = node.outs
+        for o in node.outs:
+            o.buf.node = node
+        self.nodes.append(node)
+        return node.outs
+
+    # --- jaxprs ---------------------------------------------------------------------------------------------------
+    def inline(self, closed, ins):
+        """The outputs of a closed jaxpr on `ins`, lowered into this program."""
+        env = {}
+        jaxpr = closed.jaxpr
+        for v, c in zip(jaxpr.constvars, closed.consts):
+            env[v] = self.constant(c)
+        for v, x in zip(jaxpr.invars, ins):
+            env[v] = x
+
+        def read(v):
+            return self.scalar(v.val, v.aval.dtype) if type(v) is Literal else env[v]
+
+        for eqn in jaxpr.eqns:
+            prim = eqn.primitive
+            if prim.lower is None:
+                raise LoweringError(f"no lowering for '{prim.name}'")
+            try:
+                out = prim.lower(self, [read(v) for v in eqn.invars], eqn.params, [v.aval for v in eqn.outvars])
+            except LoweringError as e:
+                if eqn.source and " (from " not in str(e):
+                    raise LoweringError(f"{e} (from {source_text(eqn.source)})") from None
+                raise
+            env.update(zip(eqn.outvars, out if prim.multiple_results else [out]))
+        return [read(v) for v in jaxpr.outvars]
+
+    def compose(self, fun, ins):
+        """Lower fun(*arrays) -> list, a composition of ops functions."""
+        return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
+
+
+def _identity(op, ins, aval):
+    """The operand that an op leaves as it is (x * 1, x / 1, x - 0), or None."""
+    if op in ("mul", "div", "sub"):
+        b = ins[1]
+        if b.buf is None and b.scalar == (0 if op == "sub" else 1) and ins[0].shape == aval.shape and aval.dtype != dtypes.BOOL:
+            return ins[0]
+        a = ins[0]
+        if op == "mul" and a.buf is None and a.scalar == 1 and b.shape == aval.shape and aval.dtype != dtypes.BOOL:
+            return b
+    return None

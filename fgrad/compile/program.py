@@ -1,0 +1,173 @@
+"""From nodes to a Program: fuse, plan buffers, write instructions."""
+import numpy as np
+
+from fgrad._kernels import KERNELS
+from fgrad._kernels import elementwise as vm
+from fgrad._kernels.executor import KINDS, Program
+from fgrad.compile.fuse import fuse, in_register, live_nodes
+from fgrad.compile.lower import LowerContext, compute_dtype
+from fgrad.compile.plan import plan
+from fgrad.compile.values import row_major
+from fgrad.config import config
+from fgrad.core import check_jaxpr
+from fgrad.core.array import CODES
+from fgrad.errors import LoweringError
+
+_REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
+_SMALL_WORK = 20_000
+
+
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False):
+    """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
+
+    donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
+    """
+    if config.enable_checks:
+        check_jaxpr(closed)
+    ctx = LowerContext()
+    avals = closed.in_avals
+    in_strides = in_strides or [None] * len(avals)
+    ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, in_strides))]
+    outs = ctx.inline(closed, ins)
+    return build(ctx, ins, outs, avals, in_strides, closed.out_avals, donated, sub)
+
+
+def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False):
+    """The Program that computes the values `outs` from `ins`."""
+    try:
+        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub)
+    except ValueError as e:
+        raise LoweringError(f"could not compile: {e}") from e
+
+
+def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
+    modes, taken = [], set()
+    outs = list(outs)
+    for j, (v, aval) in enumerate(zip(outs, out_avals)):
+        mode = -1
+        if v.buf is not None and v.buf.kind == "arg" and v.whole() and in_strides[v.buf.index] is None and not sub \
+                and in_avals[v.buf.index] == aval and v.buf.index not in donated and v.shape == aval.shape:
+            mode = -2 - v.buf.index
+        elif v.buf is None or v.buf.kind != "temp" or not v.whole() or id(v.buf) in taken:
+            v = outs[j] = ctx.fresh_copy(v)
+        if mode == -1:
+            taken.add(id(v.buf))
+            v.buf.base = ("out", j)
+        modes.append(mode)
+    units = fuse(live_nodes(ctx.nodes, outs))
+    in_memory = _materialized(units, outs)
+    arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals)
+    for j, k in donors.items():
+        modes[j] = k
+    writer = _Writer(len(in_avals), len(ctx.consts), in_memory)
+    for unit in units:
+        writer.unit(unit)
+    work = sum(u.nodes[0].outs[0].size * len(u.nodes) for u in units if u.nodes[0].outs)
+    small = work < _SMALL_WORK and all(u.nodes[0].kind in ("ew", "reduce", "kernel") for u in units)
+    return Program(slots=writer.slots, insts=writer.insts, in_avals=list(in_avals), in_strides=list(in_strides),
+                   in_codes=[CODES[a.dtype] for a in in_avals], consts=ctx.consts,
+                   outs=list(zip(out_avals, modes)), out_codes=[CODES[a.dtype] for a in out_avals], arena_bytes=arena_bytes,
+                   donated=tuple(donated), small=small)
+
+
+def _materialized(units, outs):
+    """ids of the buffers that live in memory: everything but what only its own fused group reads."""
+    out = {id(v.buf) for v in outs if v.buf is not None}
+    for u in units:
+        for node in u.nodes:
+            if node.kind != "ew":
+                out.update(id(o.buf) for o in node.outs)
+            for v in node.ins:
+                if v.buf is not None and v.buf.node is not None and not (
+                        u.fused and v.buf.node.group is u and in_register(v, u.shape)):
+                    out.add(id(v.buf))
+    return out
+
+
+class _Writer:
+    """Slots and instructions of a program whose buffers are placed."""
+
+    def __init__(self, n_args, n_consts, in_memory):
+        self.slots, self.insts, self.slot_ids = [], [], {}
+        self.n_args, self.n_consts, self.in_memory = n_args, n_consts, in_memory
+
+    def slot(self, v, shape=None, strides=None):
+        shape, strides = v.shape if shape is None else shape, v.strides if strides is None else strides
+        key = (id(v.buf), shape, strides, v.offset)
+        if key not in self.slot_ids:
+            buf = v.buf
+            if buf.kind == "arg":
+                base, start = 1 + buf.index, 0
+            elif buf.kind == "const":
+                base, start = 1 + self.n_args + buf.index, 0
+            elif buf.base is not None and buf.base[0] == "out":
+                base, start = 1 + self.n_args + self.n_consts + buf.base[1], 0
+            else:
+                base, start = 0, buf.offset
+            self.slot_ids[key] = len(self.slots)
+            self.slots.append((CODES[v.dtype], shape, strides, base, start + v.offset * v.dtype.itemsize))
+        return self.slot_ids[key]
+
+    def unit(self, u):
+        if u.fused:
+            return self.group(u)
+        node = u.nodes[0]
+        ins, outs = [self.slot(v) for v in node.ins], [self.slot(v) for v in node.outs]
+        if node.kind == "kernel":
+            self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
+        elif node.kind == "control":
+            children = [compile_jaxpr(c, sub=True) for c in node.children]
+            self.insts.append((KINDS[node.op], None, ins, outs, node.ip, (), children, None))
+        else:
+            self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
+
+    def group(self, u):
+        shape = u.shape
+        inputs, consts, ops, outs = {}, {}, [], []
+        in_slots, const_words = [], []
+        for node in u.nodes:
+            for v in node.ins:
+                if v.buf is None:
+                    dtype = compute_dtype(v.dtype)
+                    bits = np.asarray(v.scalar).astype(dtype).tobytes()
+                    key = (dtype, bits)
+                    if key not in consts:
+                        consts[key] = len(consts)
+                        words = np.frombuffer(bits.ljust(16, b"\0"), np.int64)
+                        const_words += [CODES[dtype], int(words[0]), int(words[1])]
+                elif not (v.buf.node is not None and v.buf.node.group is u and in_register(v, shape)):
+                    s = self.slot(v)
+                    if s not in inputs:
+                        inputs[s] = len(inputs)
+                        in_slots.append(s)
+        n_in, n_const = len(inputs), len(consts)
+        regs, n_regs = {}, n_in + n_const
+
+        def reg(v):
+            if v.buf is None:
+                dtype = compute_dtype(v.dtype)
+                return n_in + consts[(dtype, np.asarray(v.scalar).astype(dtype).tobytes())]
+            if id(v.buf) in regs and in_register(v, shape):
+                return regs[id(v.buf)]
+            return inputs[self.slot(v)]
+
+        out_words, out_slots = [], []
+        for node in u.nodes:
+            if node.kind == "ew":
+                args = [reg(v) for v in node.ins]
+                ops += [vm.OPCODES[node.op], node.type_code, n_regs, *args, *[0] * (3 - len(args))]
+                regs[id(node.outs[0].buf)] = n_regs
+                n_regs += 1
+                if id(node.outs[0].buf) in self.in_memory:
+                    out_slots.append(self.slot(node.outs[0]))
+                    out_words += [n_regs - 1, 0]
+            else:
+                out = node.outs[0]
+                kept = iter(row_major(out.shape))
+                strides = tuple(0 if i in node.axes else next(kept) for i in range(len(shape)))
+                out_slots.append(self.slot(out, shape, strides))
+                out_words += [reg(node.ins[0]), _REDUCE[node.op]]
+        ip = [n_regs, n_const, len(ops) // 6, *const_words, *ops, *out_words]
+        self.insts.append((0, KERNELS["vm"], in_slots, out_slots, ip, (), [], None))
+
+

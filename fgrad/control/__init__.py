@@ -1,0 +1,1 @@
+"""Higher-order primitives with all their rules: jit, cond, while, scan, callbacks."""
