@@ -24,15 +24,16 @@ def check_derivatives(fun, *xs, order=2, eps=1e-5, tol=1e-5, seed=0, label="f"):
     plus, minus = ([np.asarray(o) for o in flat(*[np.asarray(x) + s * eps * t for x, t in zip(xs, ts)])] for s in (1, -1))
     for got, a, b in zip(out_ts, plus, minus):
         want = (a - b) / (2 * eps)
-        np.testing.assert_allclose(np.asarray(got), want, rtol=tol, atol=tol * max(1.0, np.abs(want).max(initial=0)), err_msg=f"jvp of {label}")
+        atol = tol * max(1.0, np.abs(want).max(initial=0))
+        np.testing.assert_allclose(np.asarray(got), want, rtol=tol, atol=atol, err_msg=f"jvp of {label}")
     cts = tuple(rng.standard_normal(np.shape(o)) for o in outs)
     grads = fgrad.vjp(flat, *xs)[1](cts)
     left, right = _dot(grads, ts), _dot(cts, out_ts)
     assert abs(left - right) <= 1e-8 * max(1.0, abs(left)), f"vjp of {label}: {left} against the jvp's {right}"
     if order > 1:
-        check_derivatives(lambda *a: fgrad.vjp(flat, *a)[1](cts), *xs, order=order - 1, eps=eps, tol=tol, seed=seed + 1, label=f"vjp of {label}")
-        check_derivatives(lambda *a: fgrad.jvp(flat, tuple(a), ts)[1], *xs, order=order - 1, eps=eps, tol=tol, seed=seed + 2,
-                          label=f"jvp of {label}")
+        kw = dict(order=order - 1, eps=eps, tol=tol, seed=seed + 1)
+        check_derivatives(lambda *a: fgrad.vjp(flat, *a)[1](cts), *xs, label=f"vjp of {label}", **kw)
+        check_derivatives(lambda *a: fgrad.jvp(flat, tuple(a), ts)[1], *xs, label=f"jvp of {label}", **kw)
 
 
 def check_vmap(fun, *xs, in_axes, rtol=1e-10):
