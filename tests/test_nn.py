@@ -189,7 +189,8 @@ def test_dot_product_attention_interface(x64):
         args = [jnp.array(x, dtype) for x in (q, k, k)]
         out = nn.dot_product_attention(*args, is_causal=True)
         assert out.dtype == dtype
-        np.testing.assert_allclose(np.asarray(out, float), nn.dot_product_attention(*[a.astype(float) for a in args], is_causal=True), atol=tol)
+        want = nn.dot_product_attention(*[a.astype(float) for a in args], is_causal=True)
+        np.testing.assert_allclose(np.asarray(out, float), want, atol=tol)
     check_vmap(lambda q: nn.dot_product_attention(q, k, k), np.stack([q, 2 * q]), in_axes=(0,))
     for bad, message in (((q, k, k[:3]), "value shape"), ((q[:, :3], k, k), "multiple"), ((q, k.astype(np.float32), k), "dtype")):
         with pytest.raises(ValueError, match=message):
