@@ -336,10 +336,8 @@ def _pad_aval(x, value, *, padding_config):
 
 
 def _pad_lower(ctx, ins, params, out):
-    lo, hi, inner = zip(*params["padding_config"]) if params["padding_config"] else ((), (), ())
-    if not lo:
-        return ins[0]
-    return ctx.kernel("pad", ins, out, ip=(*lo, *hi, *inner), contiguous=False)[0]
+    config = params["padding_config"]
+    return ctx.kernel("pad", ins, out, ip=[v for axis in config for v in axis], contiguous=False)[0] if config else ins[0]
 
 
 def _pad_jvp(primals, tangents, *, padding_config):
