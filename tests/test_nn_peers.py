@@ -34,10 +34,16 @@ def test_unary(name):
             assert ours(jnp.array(x)).dtype == expected, (name, x.dtype)
 
 
-@pytest.mark.parametrize("kw", [{}, {"is_causal": True}, {"local_window_size": (2, 1)}, {"local_window_size": 1, "is_causal": True},
-                                {"key_value_seq_lengths": np.array([2, 4], np.int32), "query_seq_lengths": np.array([1, 3], np.int32)},
-                                {"mask": rng.random((2, 1, 5, 5)) > 0.5}, {"bias": rng.standard_normal((1, 4, 5, 5)).astype(np.float32)},
-                                {"mask": rng.random((1, 4, 1, 5)) > 0.3, "is_causal": True, "scale": 0.7}], ids=lambda kw: "+".join(kw))
+ATTENTION = [
+    {}, {"is_causal": True}, {"local_window_size": (2, 1)}, {"local_window_size": 1, "is_causal": True},
+    {"key_value_seq_lengths": np.array([2, 4], np.int32), "query_seq_lengths": np.array([1, 3], np.int32)},
+    {"mask": rng.random((2, 1, 5, 5)) > 0.5}, {"bias": rng.standard_normal((1, 4, 5, 5)).astype(np.float32)},
+    {"mask": np.arange(5) % 3 == rng.integers(0, 3, (1, 4, 5, 1)), "scale": 0.7},
+    {"mask": (rng.random((2, 1, 1, 5)) > 0.5) | (np.arange(5) == 0), "is_causal": True},
+]
+
+
+@pytest.mark.parametrize("kw", ATTENTION, ids=lambda kw: "+".join(kw))
 def test_attention(kw):
     jax = pytest.importorskip("jax")
     q, k, v = (rng.standard_normal((2, 5, n, 8)).astype(np.float32) for n in (4, 2, 2))

@@ -1,8 +1,13 @@
-"""Activation functions, with jax.nn's names, defaults and behaviour at their corners."""
+"""Activation functions, with jax.nn's names, defaults and behaviour at their corners.
+
+Those of several ops are jitted, so that a call outside jit is one pass over memory too.
+"""
+import functools
 import math
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
+from fgrad.api import jit
 from fgrad.errors import ShapeError
 from fgrad.numpy.util import as_array, binary, unary
 from fgrad.ops import activation, elementwise
@@ -18,6 +23,7 @@ def identity(x):
     return as_array("identity", x)
 
 
+@jit
 def relu(x):
     """max(x, 0), with derivative 0 at 0 (https://dl.acm.org/doi/10.5555/3540261.3540297).
 
@@ -32,6 +38,7 @@ def relu(x):
     return elementwise.select(elementwise.le(x, zero), zero, x)
 
 
+@jit
 def relu6(x):
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
     x = _float("relu6", x)
@@ -39,6 +46,7 @@ def relu6(x):
     return elementwise.select(elementwise.le(x, zero), zero, elementwise.select(elementwise.ge(x, six), six, x))
 
 
+@jit
 def squareplus(x, b=4):
     """(x + sqrt(x^2 + b)) / 2 (Barron, https://arxiv.org/abs/2112.11687)."""
     x = _float("squareplus", x)
@@ -50,12 +58,14 @@ def softplus(x):
     return activation.softplus(_float("softplus", x))
 
 
+@jit
 def sparse_plus(x):
     """0 below -1, (x + 1)^2 / 4 between -1 and 1, x above 1: a softplus that reaches its asymptotes."""
     x = _float("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, jnp.square(x + 1.0) / 4))
 
 
+@jit
 def soft_sign(x):
     """x / (|x| + 1)."""
     x = _float("soft_sign", x)
@@ -67,11 +77,13 @@ def sigmoid(x):
     return elementwise.logistic(_float("sigmoid", x))
 
 
+@jit
 def sparse_sigmoid(x):
     """(x + 1) / 2 clipped to [0, 1]: the derivative of sparse_plus (https://arxiv.org/abs/1901.02324, section 6.2)."""
     return 0.5 * jnp.clip(_float("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
+@jit
 def silu(x):
     """x * sigmoid(x), also called swish (https://arxiv.org/abs/1702.03118)."""
     x = _float("silu", x)
@@ -81,12 +93,14 @@ def silu(x):
 swish = silu
 
 
+@jit
 def mish(x):
     """x * tanh(softplus(x)) (https://arxiv.org/abs/1908.08681)."""
     x = _float("mish", x)
     return x * jnp.tanh(activation.softplus(x))
 
 
+@jit
 def log_sigmoid(x):
     """log(sigmoid(x)) = -softplus(-x)."""
     return -activation.softplus(-_float("log_sigmoid", x))
@@ -97,35 +111,41 @@ def tanh(x):
     return jnp.tanh(x)
 
 
+@jit
 def elu(x, alpha=1.0):
     """x above 0, alpha * (exp(x) - 1) below (https://arxiv.org/abs/1511.07289)."""
     x = _float("elu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
+@jit
 def leaky_relu(x, negative_slope=1e-2):
     """x from 0 up, negative_slope * x below."""
     x = _float("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
+@jit
 def hard_tanh(x):
     """x limited to [-1, 1], with derivative 1 at both ends."""
     x = as_array("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
+@jit
 def celu(x, alpha=1.0):
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1) (https://arxiv.org/abs/1704.07483)."""
     x = _float("celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
+@jit
 def selu(x):
     """Scaled elu, with the constants that keep activations normalised (https://arxiv.org/abs/1706.02515)."""
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
+@functools.partial(jit, static_argnames=("approximate",))
 def gelu(x, approximate=True):
     """x times the normal distribution's cumulative function at x (https://arxiv.org/abs/1606.08415).
 
@@ -141,6 +161,7 @@ def gelu(x, approximate=True):
     return 0.5 * x * elementwise.erfc(-x * math.sqrt(0.5))
 
 
+@functools.partial(jit, static_argnames=("axis",))
 def glu(x, axis=-1):
     """The first half of x along `axis` times the sigmoid of the second half (https://arxiv.org/abs/1612.08083)."""
     x = as_array("glu", x)
@@ -162,11 +183,13 @@ def swiglu(gate, up):
     return activation.swiglu(gate, up)
 
 
+@jit
 def hard_sigmoid(x):
     """relu6(x + 3) / 6."""
     return relu6(_float("hard_sigmoid", x) + 3.0) / 6.0
 
 
+@jit
 def hard_silu(x):
     """x * hard_sigmoid(x), also called hard_swish."""
     x = _float("hard_silu", x)

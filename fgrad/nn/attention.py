@@ -5,9 +5,20 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
-from fgrad.lax import stop_gradient
+from fgrad.api import custom_jvp
 from fgrad.ops.attention import attention
 from fgrad.ops.fused import wide_dtype
+
+
+@custom_jvp
+def _constant(x):
+    """x, as a constant to differentiation."""
+    return x
+
+
+@_constant.defjvp
+def _constant_jvp(primals, tangents):
+    return primals[0], jnp.zeros_like(primals[0])
 
 
 def _four_axes(x):
@@ -56,8 +67,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     local_window_size: (left, right) or an int for both: query t sees keys from t - left to t + right.
     implementation: None or "xla", which mean the same here.
     Returns an array of query's shape, and with return_residual also the logsumexp of the scores (B, T, N), without a gradient.
-    A query whose keys are all masked gets the mean of the values, as in JAX. Raises ValueError for shapes that do not fit.
-    16-bit inputs compute in float32.
+    A query whose keys are all masked gets the mean of the values, as in JAX (0 where the last of them are masked by is_causal).
+    Raises ValueError for shapes that do not fit. 16-bit inputs compute in float32.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> q = jnp.ones((1, 2, 1, 4))
@@ -95,9 +106,12 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     mask = _mask(t, s, mask, is_causal and not causal, query_lengths, key_lengths, rest)
 
     wide = wide_dtype(query.dtype)
-    if mask is not None:          # masked scores become a number so low that it absorbs them
-        low = -0.7 * min(float(dtypes.finfo(wide).max), float(np.finfo(np.float32).max))
-        bias = jnp.where(mask, jnp.zeros((), wide) if bias is None else bias.astype(wide), jnp.asarray(low, wide))
+    sees = None
+    if mask is not None:
+        # A query that sees no key gets equal scores, as in JAX: no bias, and 0 in its place, so that no gradient goes through it.
+        sees = jnp.any(mask, axis=-1, keepdims=True)
+        query = jnp.where(jnp.swapaxes(sees, 1, 2), query, 0)
+        bias = jnp.where(mask, jnp.zeros((), wide) if bias is None else bias.astype(wide), jnp.where(sees, -np.inf, 0).astype(wide))
     if bias is not None:
         bias = jnp.broadcast_to(bias.astype(wide), (b, n, t, s))
     if scale is None:
@@ -111,4 +125,6 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     o = jnp.reshape(o, out_shape)
     if not return_residual:
         return o
-    return o, jnp.reshape(stop_gradient(jnp.swapaxes(lse, 1, 2).astype(query.dtype)), out_shape[:-1])
+    if sees is not None:
+        lse = jnp.where(sees[..., 0], lse, -0.7 * float(np.finfo(np.float32).max))
+    return o, jnp.reshape(_constant(jnp.swapaxes(lse, 1, 2).astype(query.dtype)), out_shape[:-1])

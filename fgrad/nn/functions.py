@@ -7,7 +7,7 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes
 from fgrad.errors import ShapeError
-from fgrad.numpy.util import as_array, axis_tuple, unary, with_axes
+from fgrad.numpy.util import as_array, axis_tuple, binary, unary, with_axes
 from fgrad.ops import norm as norm_ops
 from fgrad.ops import rope as rope_ops
 from fgrad.ops import softmax as softmax_ops
@@ -84,7 +84,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
         out = softmax_ops.logsumexp(flat, axes[0] if len(axes) == 1 else -1)
         return with_axes(out, axes, a.ndim) if keepdims else out
     if b is not None:
-        a, b = jnp.broadcast_arrays(*jnp.promote_dtypes_inexact(a, b))
+        a, b = jnp.broadcast_arrays(*binary("logsumexp", a, b, inexact=True))
         a = jnp.where(b != 0, a, -np.inf)
     # Dividing by exp(top) changes no derivative: top - top cancels.
     top = jnp.max(jnp.real(a), axis=axis, keepdims=True)

@@ -2,6 +2,7 @@
 import numpy as np
 
 import fgrad.numpy as jnp
+from fgrad.api import jit
 from fgrad.errors import ShapeError
 from fgrad.nn.activations import log_sigmoid
 from fgrad.nn.functions import log_softmax
@@ -42,18 +43,21 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=Non
     return loss_ops.cross_entropy(rows, labels)[0]
 
 
+@jit
 def sigmoid_binary_cross_entropy(logits, labels):
     """-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits)), element by element; labels in [0, 1]."""
     logits = unary("sigmoid_binary_cross_entropy", logits, inexact=True)
     return -labels * log_sigmoid(logits) - (1 - labels) * log_sigmoid(-logits)
 
 
+@jit
 def squared_error(predictions, targets=None):
     """(predictions - targets)^2, element by element; targets are 0 if None."""
     predictions = unary("squared_error", predictions, inexact=True)
     return jnp.square(predictions if targets is None else predictions - targets)
 
 
+@jit
 def l2_loss(predictions, targets=None):
     """Half the squared error, element by element."""
     return 0.5 * squared_error(predictions, targets)
@@ -64,6 +68,7 @@ def mse(predictions, targets=None, axis=None):
     return jnp.mean(squared_error(predictions, targets), axis=axis)
 
 
+@jit
 def huber_loss(predictions, targets=None, delta=1.0):
     """Half the squared error up to an error of delta, linear beyond it (Huber, 1964), element by element."""
     predictions = unary("huber_loss", predictions, inexact=True)
