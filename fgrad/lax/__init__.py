@@ -1,0 +1,81 @@
+"""The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart), and stop_gradient."""
+from fgrad import tree
+from fgrad.core import get_aval
+from fgrad.dtypes import is_inexact
+from fgrad.ops.argreduce import argmax, argmin
+from fgrad.ops.collective import all_gather_leaf, axis_index, pmax_leaf, pmin_leaf, psum_leaf
+from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from fgrad.ops.dot import dot, dot_general
+from fgrad.ops.elementwise import *  # noqa: F403
+from fgrad.ops.elementwise import complex_ as complex
+from fgrad.ops.index import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
+from fgrad.ops.reduce import reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_sum
+from fgrad.ops.rules import Zero, full
+from fgrad.ops.shape import (
+    broadcast,
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    index_in_dim,
+    iota,
+    pad,
+    reshape,
+    rev,
+    slice,
+    slice_in_dim,
+    split,
+    squeeze,
+    transpose,
+)
+from fgrad.ops.sort import sort, sort_key_val, top_k
+from fgrad.transforms.custom import custom_jvp_call
+
+
+def _stop(x):
+    if not hasattr(x, "aval") or not is_inexact(x.dtype):
+        return x
+    return custom_jvp_call(lambda v: [v], lambda p, t: (p, [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
+
+
+def stop_gradient(x):
+    """x, seen by differentiation as a constant.
+
+    >>> import fgrad
+    >>> float(fgrad.grad(lambda x: x * fgrad.lax.stop_gradient(x))(3.0))
+    3.0
+    """
+    return tree.map(_stop, x)
+
+
+def psum(x, axis_name):
+    """Sum over the named axes of the enclosing vmaps, leaf by leaf."""
+    return tree.map(lambda v: psum_leaf(v, axis_name), x)
+
+
+def pmean(x, axis_name):
+    """Mean over the named axes of the enclosing vmaps."""
+    n = psum_leaf(1, axis_name)
+    return tree.map(lambda v: psum_leaf(v, axis_name) / n, x)
+
+
+def pmax(x, axis_name):
+    return tree.map(lambda v: pmax_leaf(v, axis_name), x)
+
+
+def pmin(x, axis_name):
+    return tree.map(lambda v: pmin_leaf(v, axis_name), x)
+
+
+def all_gather(x, axis_name):
+    """Everybody's value, stacked along a new axis 0."""
+    return tree.map(lambda v: all_gather_leaf(v, axis_name), x)
+
+

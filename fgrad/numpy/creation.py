@@ -1,0 +1,235 @@
+"""Making arrays."""
+import math
+import operator
+
+import numpy as np
+
+from fgrad import dtypes, tree
+from fgrad.core import Array, Tracer, from_numpy, from_scalar, get_aval
+from fgrad.errors import ConcretizationTypeError
+from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
+from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, ge, like, mul
+from fgrad.ops.rules import full as _full
+from fgrad.ops.shape import broadcasted_iota, canonical_shape, concatenate, reshape, slice_in_dim, transpose
+
+
+def array(object, dtype=None, copy=True, order="K", ndmin=0):
+    """An array of the values of a scalar, array or nested list. Python scalars stay weakly typed unless dtype is given.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.array([1, 2, 3])
+    Array([1, 2, 3], dtype=int32)
+    """
+    dtype = user_dtype(dtype)
+    if type(object) in SCALARS:
+        out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+    elif isinstance(object, (Array, Tracer)):
+        out = object if dtype is None else convert_element_type(object, dtype)
+        out = copy_p.bind(out) if copy and out is object else out
+    elif isinstance(object, (list, tuple)):
+        out = _from_sequence(object, dtype)
+    elif isinstance(object, (np.ndarray, np.generic)):
+        out = from_numpy(np.asarray(object), dtype, copy=copy)
+    elif hasattr(object, "__jax_array__"):
+        return array(object.__jax_array__(), dtype, copy, order, ndmin)
+    elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):
+        out = from_numpy(np.asarray(object), dtype, copy=True)
+    else:
+        try:
+            out = from_numpy(np.asarray(memoryview(object)), dtype)
+        except TypeError:
+            raise TypeError(f"Unexpected input type for array: {type(object)}") from None
+    if out.ndim < ndmin:
+        out = reshape(out, (1,) * (ndmin - out.ndim) + out.shape)
+    return out
+
+
+def _from_sequence(xs, dtype):
+    leaves = tree.leaves(xs, is_leaf=lambda v: v is None)
+    if not any(isinstance(v, (Array, Tracer)) for v in leaves):
+        try:
+            x = np.array(xs)
+        except ValueError as e:
+            raise ValueError(f"array: nested sequence does not make a rectangular array: {e}") from None
+        if x.dtype == object:
+            raise TypeError("array: the nested sequence holds values that are not numbers")
+        if dtype is None and all(type(v) in SCALARS for v in leaves):
+            dtype = dtypes.promote([(dtypes.scalar_dtype(v), type(v) is not bool) for v in leaves])[0] if leaves else dtypes.float_dtype()
+            if x.dtype.kind in "iu" and x.size and dtype.kind in "iu" and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max):
+                raise OverflowError(f"array: integers out of range for {dtype.name}; enable 64-bit types (enable_x64) or give a dtype")
+        return from_numpy(x, dtype, copy=False)
+    parts = [array(v, copy=False) for v in xs]
+    shapes = {p.shape for p in parts}
+    if len(shapes) > 1:
+        raise ValueError(f"array: elements have different shapes: {sorted(shapes)}")
+    parts = [as_array("array", p) for p in promoted("array", parts)]
+    out = concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    return out if dtype is None else convert_element_type(out, dtype)
+
+
+def asarray(a, dtype=None, order=None, *, copy=None):
+    """array() without a copy where the memory can be shared: a NumPy array must then not be changed afterwards."""
+    return array(a, dtype, copy=bool(copy), order=order)
+
+
+def astype(x, dtype, copy=False):
+    return convert_element_type(as_array("astype", x), user_dtype(dtype))
+
+
+def copy(a, order=None):
+    return array(a, copy=True)
+
+
+def _shape(shape):
+    return canonical_shape(shape if np.iterable(shape) else (shape,))
+
+
+def full(shape, fill_value, dtype=None, *, device=None):
+    """An array filled with a value, which broadcasts."""
+    shape = _shape(shape)
+    if type(fill_value) in SCALARS:
+        return _full(shape, fill_value, user_dtype(dtype) or dtypes.scalar_dtype(fill_value))
+    v = array(fill_value, copy=False)
+    return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
+
+
+def zeros(shape, dtype=None, *, device=None):
+    return _full(_shape(shape), 0, user_dtype(dtype) or dtypes.float_dtype())
+
+
+def ones(shape, dtype=None, *, device=None):
+    return _full(_shape(shape), 1, user_dtype(dtype) or dtypes.float_dtype())
+
+
+empty = zeros
+
+
+def _like(a, dtype, shape):
+    aval = get_aval(a)
+    return (aval.shape if shape is None else _shape(shape)), (user_dtype(dtype) or aval.dtype)
+
+
+def zeros_like(a, dtype=None, shape=None):
+    shape, dtype = _like(a, dtype, shape)
+    return _full(shape, 0, dtype)
+
+
+def ones_like(a, dtype=None, shape=None):
+    shape, dtype = _like(a, dtype, shape)
+    return _full(shape, 1, dtype)
+
+
+empty_like = zeros_like
+
+
+def full_like(a, fill_value, dtype=None, shape=None):
+    s, d = _like(a, dtype, shape)
+    return full(s, fill_value, d)
+
+
+def arange(start, stop=None, step=None, dtype=None):
+    """Evenly spaced values in [start, stop), as NumPy; the default dtype is JAX's.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.arange(3.)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    given = [v for v in (start, stop, step) if v is not None]
+    for v in given:
+        if isinstance(v, Tracer) and v._concrete() is None:
+            v._need(ConcretizationTypeError, "arange", "It decides the result's shape, which must be known while tracing.")
+    given = [v.item() if isinstance(v, (Array, Tracer)) else v for v in given]
+    if dtype is None:
+        dtype = dtypes.promote([(get_aval(v).dtype, get_aval(v).weak_type) for v in given])[0]
+    else:
+        dtype = user_dtype(dtype)
+    start, stop, step = (0, given[0], 1) if stop is None else (given[0], given[1], given[2] if step is not None else 1)
+    if step == 0:
+        raise ValueError("arange: step must not be zero")
+    if start == 0 and step == 1 and dtype.kind in "iuf":
+        return broadcasted_iota(dtype, (max(0, math.ceil(stop)),), 0)
+    return from_numpy(np.arange(start, stop, step).astype(dtype))
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """num evenly spaced values from start to stop."""
+    start, stop = (as_array("linspace", v) for v in promoted("linspace", [_operand(start), _operand(stop)], inexact=True))
+    num = operator.index(num)
+    shape = np.broadcast_shapes(start.shape, stop.shape)
+    start, stop = spread(start, shape), spread(stop, shape)
+    div_by = (num - 1) if endpoint else num
+    full_shape = (num, *shape)
+    t = broadcasted_iota(start.dtype, full_shape, 0) if num else _full(full_shape, 0, start.dtype)
+    lo, hi = (reshape(v, (1, *shape)) for v in (start, stop))
+    frac = div(t, like(t, max(div_by, 1)))
+    out = add(mul(spread(lo, full_shape), _one_minus(frac)), mul(spread(hi, full_shape), frac))
+    if endpoint and num > 1:
+        out = concatenate([slice_in_dim(out, 0, num - 1), hi], 0)
+    if dtype is not None:
+        out = convert_element_type(out, user_dtype(dtype))
+    if axis % out.ndim:
+        perm = list(range(1, out.ndim))
+        perm.insert(axis % out.ndim, 0)
+        out = transpose(out, tuple(perm))
+    return (out, (stop - start) / max(div_by, 1)) if retstep else out
+
+
+def _operand(x):
+    return x if type(x) in SCALARS else array(x, copy=False)
+
+
+def _one_minus(x):
+    return add(like(x, 1), mul(x, like(x, -1)))
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    out = base ** linspace(start, stop, num, endpoint, axis=axis)
+    return out if dtype is None else out.astype(dtype)
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    lo, hi = math.log(start), math.log(stop)
+    out = math.e ** linspace(lo, hi, num, endpoint, axis=axis)
+    return out if dtype is None else out.astype(dtype)
+
+
+def eye(N, M=None, k=0, dtype=None):
+    """Ones on diagonal k of an (N, M) array of zeros."""
+    shape = (operator.index(N), operator.index(N if M is None else M))
+    i, j = broadcasted_iota(dtypes.INT32, shape, 0), broadcasted_iota(dtypes.INT32, shape, 1)
+    return convert_element_type(eq(add(i, like(i, k)), j), user_dtype(dtype) or dtypes.float_dtype())
+
+
+def identity(n, dtype=None):
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    """Ones at and below diagonal k."""
+    shape = (operator.index(N), operator.index(N if M is None else M))
+    i, j = broadcasted_iota(dtypes.INT32, shape, 0), broadcasted_iota(dtypes.INT32, shape, 1)
+    return convert_element_type(ge(add(i, like(i, k)), j), user_dtype(dtype) or dtypes.float_dtype())
+
+
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """Coordinate arrays of a grid."""
+    xi = [as_array("meshgrid", x) for x in xi]
+    n = len(xi)
+    order = list(range(n))
+    if indexing == "xy" and n >= 2:
+        order[0], order[1] = 1, 0
+    shape = [0] * n
+    for i, x in enumerate(xi):
+        shape[order[i]] = x.size
+    out = []
+    for i, x in enumerate(xi):
+        x = reshape(x, tuple(x.size if d == order[i] else 1 for d in range(n)))
+        out.append(x if sparse else spread(x, tuple(shape)))
+    return out
+
+
+def indices(dimensions, dtype=None):
+    """One array of positions per axis, stacked."""
+    dims = _shape(dimensions)
+    dtype = user_dtype(dtype) or dtypes.int_dtype()
+    return concatenate([reshape(broadcasted_iota(dtype, dims, d), (1, *dims)) for d in range(len(dims))], 0)

@@ -1,0 +1,291 @@
+"""NumPy-style indexing, .at updates, take and take_along_axis. Static indices become views; arrays of them become row gathers."""
+import operator
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import Array, Tracer, from_numpy
+from fgrad.errors import NonConcreteBooleanIndexError
+from fgrad.numpy.util import SCALARS, as_array, axis_index, broadcast_shape, cast, spread
+from fgrad.ops import elementwise as E
+from fgrad.ops import shape as S
+from fgrad.ops.index import dynamic_index_in_dim, put_rows, take_rows
+
+
+def _is_int(i):
+    return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
+
+
+def _normalize(shape, idx):
+    """The index as a list with one entry per consumed axis (or None), Ellipsis filled in, masks turned into positions."""
+    idx = idx if isinstance(idx, tuple) else (idx,)
+    out = []
+    for i in idx:
+        if isinstance(i, (list, tuple)):
+            raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
+                            f"Got {i!r}.")
+        if isinstance(i, (Array, Tracer, np.ndarray, np.generic, bool)) and not _is_int(i):
+            x = as_array("indexing", i)
+            if x.dtype == dtypes.BOOL:
+                value = x if x._is_concrete else x._concrete()
+                if value is None:
+                    raise NonConcreteBooleanIndexError(f"Array boolean indices must be concrete; got {x._describe()}{x._origin()}. "
+                                                       "Use fgrad.numpy.where(mask, x, y) instead of x[mask].")
+                mask = np.asarray(value)
+                if mask.ndim == 0:
+                    out += [None, from_numpy(np.flatnonzero(mask.reshape(1)))]
+                    continue
+                at = sum(j is not None and j is not Ellipsis for j in out)
+                if Ellipsis not in out and mask.shape != shape[at:at + mask.ndim]:
+                    raise IndexError(f"boolean index did not match shape of indexed array in index {at}: got {mask.shape}, expected {shape[at:at + mask.ndim]}")
+                out += [from_numpy(p) for p in np.nonzero(mask)]
+                continue
+            if not dtypes.is_integer(x.dtype):
+                raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {x.dtype.name} at position {len(out)}, indexer value {i!r:.60}")
+            out.append(x)
+        elif i is None or i is Ellipsis or isinstance(i, slice) or _is_int(i):
+            out.append(i)
+        elif hasattr(i, "__index__"):
+            out.append(operator.index(i))
+        else:
+            raise TypeError(f"Indexer must be integers, slices, None, Ellipsis or arrays, got {type(i).__name__}: {i!r:.60}")
+    if sum(i is Ellipsis for i in out) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(i is not None and i is not Ellipsis for i in out)
+    if used > len(shape):
+        raise IndexError(f"Too many indices: {len(shape)}-dimensional array indexed with {used} regular indices.")
+    at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
+    return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1:]
+
+
+def _static(x, idx):
+    """Apply ints, slices and None as views; returns (x, the advanced indices left as {axis: array})."""
+    starts, limits, strides, flips, squeeze, news, advanced = [], [], [], [], [], [], {}
+    axis = out_axis = 0
+    for i in idx:
+        if i is None:
+            news.append(out_axis)
+            out_axis += 1
+            continue
+        n = x.shape[axis]
+        if _is_int(i):
+            i = operator.index(i)
+            if not -n <= i < n:
+                raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+            starts.append(i % n)
+            limits.append(i % n + 1)
+            strides.append(1)
+            squeeze.append(axis)
+        elif isinstance(i, slice):
+            try:
+                lo, hi, step = i.indices(n)
+            except TypeError:
+                raise IndexError(f"Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found {i}. "
+                                 "To index a dynamic window use lax.dynamic_slice.") from None
+            size = len(range(lo, hi, step))
+            if step < 0:
+                flips.append(axis)
+                lo, hi, step = (lo + (size - 1) * step, lo + 1, -step) if size else (0, 0, 1)
+            elif not size:
+                lo = hi = 0
+            starts.append(lo)
+            limits.append(hi)
+            strides.append(step)
+            out_axis += 1
+        else:
+            starts.append(0)
+            limits.append(n)
+            strides.append(1)
+            advanced[out_axis] = i
+            out_axis += 1
+        axis += 1
+    x = S.rev(S.slice(x, starts, limits, strides), tuple(flips))
+    x = S.squeeze(x, squeeze) if squeeze else x
+    return S.expand_dims(x, news) if news else x, advanced
+
+
+def _advanced_layout(idx):
+    """True if the advanced indices (and ints among them) stand apart, so that their axes come first."""
+    kinds = [isinstance(i, (Array, Tracer)) or _is_int(i) for i in idx]
+    if not any(isinstance(i, (Array, Tracer)) for i in idx):
+        return False
+    first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
+    return not all(kinds[first:last + 1])
+
+
+def _rows(x, advanced, mode):
+    """Linear rows over the advanced axes (negative ones wrapped, out-of-range ones clamped or marked), and those axes."""
+    axes = sorted(advanced)
+    arrays = [advanced[a] for a in axes]
+    shape = broadcast_shape(*[i.shape for i in arrays])
+    linear, bad = None, None
+    for a, i in zip(axes, arrays):
+        n = x.shape[a]
+        dtype = i.dtype if i.dtype in (dtypes.INT32, dtypes.INT64) else (dtypes.INT64 if dtypes.config.enable_x64 else dtypes.INT32)
+        i = E.convert_element_type(i, dtype)
+        i = spread(E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i) if mode != "wrap" else _wrap(i, n), shape)
+        if mode in ("fill", "drop"):
+            out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
+            bad = out if bad is None else E.bitwise_or(bad, out)
+        i = E.clamp(E.like(i, 0), i, E.like(i, max(n - 1, 0)))
+        linear = i if linear is None else E.add(E.mul(linear, E.like(linear, n)), E.convert_element_type(i, linear.dtype))
+    if bad is not None:
+        linear = E.select(bad, E.like(linear, -1), linear)
+    return linear, axes, shape
+
+
+def _wrap(i, n):
+    r = E.rem(i, E.like(i, n))
+    return E.select(E.lt(r, E.like(r, 0)), E.add(r, E.like(r, n)), r)
+
+
+def _table(x, axes):
+    """x with `axes` in front, merged into one axis of rows; (table, permutation, remaining shape)."""
+    rest = [i for i in range(x.ndim) if i not in axes]
+    perm = (*axes, *rest)
+    moved = S.transpose(x, perm)
+    n = 1
+    for a in axes:
+        n *= x.shape[a]
+    tail = tuple(x.shape[i] for i in rest)
+    return S.reshape(moved, (n, *tail)), perm, tail
+
+
+def getitem(x, idx, mode=None, fill_value=None):
+    """x[idx]. Out-of-range array indices are clamped, or filled with mode='fill'."""
+    if mode not in (None, "clip", "fill", "wrap", "promise_in_bounds"):
+        raise ValueError(f"unknown indexing mode {mode!r}: clip, fill, wrap or promise_in_bounds")
+    if isinstance(x, (Array, Tracer)) and isinstance(idx, (Array, Tracer)) and idx.ndim == 0 and dtypes.is_integer(idx.dtype) and x.ndim and mode is None:
+        return dynamic_index_in_dim(x, idx, 0, keepdims=False)
+    idx = _normalize(x.shape, idx)
+    apart = _advanced_layout(idx)
+    if any(isinstance(i, (Array, Tracer)) for i in idx):       # ints among arrays are arrays too
+        idx = [from_numpy(np.int32(i)[()]) if _is_int(i) else i for i in idx]
+    x, advanced = _static(x, idx)
+    if not advanced:
+        return x
+    rows, axes, shape = _rows(x, advanced, mode)
+    table, _, tail = _table(x, axes)
+    fill = None
+    if mode == "fill":
+        fill = fill_value if fill_value is not None else (np.nan if dtypes.is_inexact(x.dtype) else
+                                                          np.iinfo(x.dtype).min if dtypes.is_signed(x.dtype) else np.iinfo(x.dtype).max if x.dtype.kind == "u" else True)
+    out = take_rows(table, rows, fill)
+    front = 0 if apart else axes[0]
+    if front:
+        n = len(shape)
+        perm = [*range(n, n + front), *range(n), *range(n + front, out.ndim)]
+        out = S.transpose(out, tuple(perm))
+    return out
+
+
+def iterate(x):
+    """The slices of x along axis 0."""
+    if not x.ndim:
+        raise TypeError("iteration over a 0-d array")
+    return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
+
+
+def _update(x, idx, values, kind, mode=None):
+    """x with values combined into x[idx]."""
+    values = as_array("scatter", values) if type(values) not in SCALARS else values
+    values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
+    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
+    rows = getitem(positions, idx, "clip" if mode in (None, "drop", "fill") else mode)
+    if mode not in ("clip", "promise_in_bounds", "wrap"):
+        norm = _normalize(x.shape, idx)
+        if any(isinstance(i, (Array, Tracer)) for i in norm):
+            rows = getitem(positions, idx, "fill", -1)
+    values = as_array("scatter", values) if not hasattr(values, "aval") else values
+    if values.ndim > rows.ndim and all(n == 1 for n in values.shape[:values.ndim - rows.ndim]):
+        values = S.reshape(values, values.shape[values.ndim - rows.ndim:])
+    try:
+        fits = broadcast_shape(values.shape, rows.shape) == rows.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"Incompatible shapes for broadcasting: {values.shape} and requested shape {rows.shape} (indexed update)")
+    flat = put_rows(kind, S.reshape(x, (x.size,)), S.reshape(rows, (rows.size,)), S.reshape(spread(values, rows.shape), (rows.size,)))
+    return S.reshape(flat, x.shape)
+
+
+class IndexUpdateHelper:
+    """x.at: index it for updates."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index):
+        return IndexUpdateRef(self.array, index)
+
+
+class IndexUpdateRef:
+    """x.at[idx]: each method returns a new array with x[idx] updated; out-of-range updates are dropped.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.zeros(3).at[1].set(5.)
+    Array([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array, self.index = array, index
+
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+        return getitem(self.array, self.index, mode, fill_value)
+
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, values, "set", mode)
+
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, values, "add", mode)
+
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode)
+
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, values, "mul", mode)
+
+    mul = multiply
+
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        ones = _update(E.broadcast_to(E.like(self.array, 1), self.array.shape), self.index, values, "mul", mode)
+        return E.div(self.array, ones)
+
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, values, "min", mode)
+
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, values, "max", mode)
+
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, getitem(self.array, self.index) ** values, "set", mode)
+
+    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return _update(self.array, self.index, func(getitem(self.array, self.index)), "set", mode)
+
+
+def take(a, indices, axis=None, out=None, mode=None, fill_value=None):
+    """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped or wrapped."""
+    a, indices = as_array("take", a), as_array("take", indices, 1)
+    if axis is None:
+        a, axis = S.reshape(a, (a.size,)), 0
+    return getitem(a, (slice(None),) * axis_index(axis, a.ndim) + (indices,), mode or "fill", fill_value)
+
+
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
+    """arr[..., indices[..., i, ...], ...]: one position per output element along an axis."""
+    arr, indices = as_array("take_along_axis", arr), as_array("take_along_axis", indices, 1)
+    if axis is None:
+        arr, axis = S.reshape(arr, (arr.size,)), 0
+    axis = axis_index(axis, arr.ndim)
+    if indices.ndim != arr.ndim:
+        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
+    shape = broadcast_shape(indices.shape[:axis] + (1,) + indices.shape[axis + 1:], arr.shape[:axis] + (1,) + arr.shape[axis + 1:])
+    full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1:]
+    arr = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1:])
+    idx = tuple(spread(indices, full) if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
+    return getitem(arr, idx, mode or "fill", fill_value)

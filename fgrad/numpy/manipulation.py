@@ -1,0 +1,366 @@
+"""Changing shape and order, joining and splitting."""
+import math
+import operator
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import get_aval
+from fgrad.numpy.creation import array
+from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, promoted, spread
+from fgrad.ops import shape as S
+from fgrad.ops.elementwise import add, eq, ge, le, like, select
+
+
+def shape(a):
+    return get_aval(a).shape if hasattr(a, "shape") or type(a) in SCALARS else np.shape(a)
+
+
+def ndim(a):
+    return len(shape(a))
+
+
+def size(a, axis=None):
+    s = shape(a)
+    return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
+
+
+def reshape(a, shape, order="C", *, copy=None):
+    """a with another shape; one entry may be -1."""
+    a = as_array("reshape", a)
+    if order != "C":
+        raise NotImplementedError(f"reshape: order={order!r}; only 'C' is supported")
+    shape = [operator.index(d) for d in (shape if np.iterable(shape) else (shape,))]
+    if shape.count(-1) > 1:
+        raise ValueError("reshape: can only specify one unknown dimension")
+    if -1 in shape:
+        known = math.prod(d for d in shape if d != -1)
+        if known == 0 or a.size % known:
+            raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {tuple(shape)}")
+        shape[shape.index(-1)] = a.size // known
+    elif math.prod(shape) != a.size:
+        raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {tuple(shape)} (size {math.prod(shape)})")
+    return S.reshape(a, tuple(shape))
+
+
+def ravel(a, order="C"):
+    return reshape(a, (-1,) if size(a) else (0,), order)
+
+
+def transpose(a, axes=None):
+    a = as_array("transpose", a)
+    axes = tuple(range(a.ndim))[::-1] if axes is None else tuple(axis_index(i, a.ndim) for i in axes)
+    return S.transpose(a, axes)
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x):
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a, axis1, axis2):
+    a = as_array("swapaxes", a)
+    perm = list(range(a.ndim))
+    i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
+    perm[i], perm[j] = j, i
+    return S.transpose(a, tuple(perm))
+
+
+def moveaxis(a, source, destination):
+    a = as_array("moveaxis", a)
+    src, dst = axis_tuple(source, a.ndim), axis_tuple(destination, a.ndim)
+    if len(src) != len(dst):
+        raise ValueError(f"moveaxis: {len(src)} source axes, {len(dst)} destinations")
+    perm = [i for i in range(a.ndim) if i not in src]
+    for d, s in sorted(zip(dst, src)):
+        perm.insert(d, s)
+    return S.transpose(a, tuple(perm))
+
+
+def expand_dims(a, axis):
+    return S.expand_dims(as_array("expand_dims", a), axis if np.iterable(axis) else (axis,))
+
+
+def squeeze(a, axis=None):
+    a = as_array("squeeze", a)
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    return S.squeeze(a, axis if np.iterable(axis) else (axis,))
+
+
+def broadcast_to(array, shape):
+    x = as_array("broadcast_to", array)
+    shape = tuple(shape) if np.iterable(shape) else (shape,)
+    if broadcast_shape(x.shape, shape) != shape:
+        raise ValueError(f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}")
+    return spread(x, shape)
+
+
+def broadcast_shapes(*shapes):
+    return broadcast_shape(*[tuple(s) if np.iterable(s) else (s,) for s in shapes])
+
+
+def broadcast_arrays(*args):
+    xs = [as_array("broadcast_arrays", x) for x in args]
+    s = broadcast_shape(*[x.shape for x in xs])
+    return [spread(x, s) for x in xs]
+
+
+def _sequence(name, arrays):
+    if hasattr(arrays, "shape"):
+        if not arrays.shape:
+            raise TypeError(f"{name} requires a sequence of arrays, got a scalar")
+        return [arrays[i] for i in range(arrays.shape[0])]
+    xs = [x if hasattr(x, "aval") else array(x, copy=False) for x in arrays]
+    if not xs:
+        raise ValueError(f"Need at least one array to {name}.")
+    return [as_array(name, x) for x in promoted(name, xs)]
+
+
+def concatenate(arrays, axis=0, dtype=None):
+    """Arrays joined along an axis (None flattens first)."""
+    xs = _sequence("concatenate", arrays)
+    if axis is None:
+        xs, axis = [ravel(x) for x in xs], 0
+    if not xs[0].ndim:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    out = S.concatenate(xs, axis_index(axis, xs[0].ndim))
+    return out if dtype is None else out.astype(dtype)
+
+
+concat = concatenate
+
+
+def stack(arrays, axis=0, dtype=None):
+    """Arrays joined along a new axis."""
+    xs = _sequence("stack", arrays)
+    if any(x.shape != xs[0].shape for x in xs):
+        raise ValueError("All input arrays must have the same shape.")
+    return concatenate([S.expand_dims(x, (axis_index(axis, xs[0].ndim + 1),)) for x in xs], axis_index(axis, xs[0].ndim + 1), dtype)
+
+
+def unstack(x, axis=0):
+    x = as_array("unstack", x)
+    return tuple(S.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
+
+
+def atleast_1d(*arys):
+    out = [reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x) for x in arys]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_2d(*arys):
+    out = [as_array("atleast_2d", x) for x in arys]
+    out = [S.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in out]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_3d(*arys):
+    out = [as_array("atleast_3d", x) for x in arys]
+    out = [S.reshape(x, {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]) if x.ndim < 3 else x for x in out]
+    return out[0] if len(out) == 1 else out
+
+
+def vstack(tup, dtype=None):
+    return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
+
+
+def hstack(tup, dtype=None):
+    xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
+    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup, dtype=None):
+    return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup):
+    return concatenate([S.expand_dims(x, (1,)) if x.ndim == 1 else atleast_2d(x) for x in _sequence("column_stack", tup)], 1)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    x = as_array("array_split", ary)
+    axis = axis_index(axis, x.ndim)
+    n = x.shape[axis]
+    if np.ndim(indices_or_sections):
+        points = [0, *[min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)], n]
+    else:
+        k = operator.index(indices_or_sections)
+        q, r = divmod(n, k)
+        points = [0, *np.cumsum([q + 1] * r + [q] * (k - r)).tolist()]
+    return [S.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in zip(points, points[1:])]
+
+
+def split(ary, indices_or_sections, axis=0):
+    if not np.ndim(indices_or_sections) and shape(ary)[axis] % operator.index(indices_or_sections):
+        raise ValueError("array split does not result in an equal division")
+    return array_split(ary, indices_or_sections, axis)
+
+
+def hsplit(ary, indices_or_sections):
+    return split(ary, indices_or_sections, 0 if ndim(ary) == 1 else 1)
+
+
+def vsplit(ary, indices_or_sections):
+    return split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary, indices_or_sections):
+    return split(ary, indices_or_sections, 2)
+
+
+def flip(m, axis=None):
+    m = as_array("flip", m)
+    return S.rev(m, axis_tuple(axis, m.ndim))
+
+
+def fliplr(m):
+    return flip(m, 1)
+
+
+def flipud(m):
+    return flip(m, 0)
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    m = as_array("rot90", m)
+    a, b = (axis_index(i, m.ndim) for i in axes)
+    k %= 4
+    if k == 0:
+        return m
+    if k == 2:
+        return flip(m, (a, b))
+    return flip(swapaxes(m, a, b), a) if k == 1 else flip(swapaxes(m, a, b), b)
+
+
+def roll(a, shift, axis=None):
+    """Elements moved around cyclically."""
+    a = as_array("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    shifts = shift if np.iterable(shift) else (shift,)
+    axes = axis if np.iterable(axis) else (axis,)
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
+    for s, ax in zip(shifts, axes):
+        ax = axis_index(ax, a.ndim)
+        n = a.shape[ax]
+        if n:
+            k = -operator.index(s) % n
+            if k:
+                a = S.concatenate([S.slice_in_dim(a, k, n, axis=ax), S.slice_in_dim(a, 0, k, axis=ax)], ax)
+    return a
+
+
+def tile(A, reps):
+    a = as_array("tile", A)
+    reps = tuple(map(operator.index, reps)) if np.iterable(reps) else (operator.index(reps),)
+    n = max(a.ndim, len(reps))
+    a, reps = S.reshape(a, (1,) * (n - a.ndim) + a.shape), (1,) * (n - len(reps)) + reps
+    wide = tuple(d for r, s in zip(reps, a.shape) for d in (r, s))
+    out = S.broadcast_in_dim(a, wide, tuple(range(1, 2 * n, 2)))
+    return S.reshape(out, tuple(r * s for r, s in zip(reps, a.shape)))
+
+
+def repeat(a, repeats, axis=None, *, total_repeat_length=None):
+    """Each element repeated; `repeats` is a number or one number per element (known while tracing)."""
+    a = as_array("repeat", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    if np.ndim(repeats) == 0 and total_repeat_length is None:
+        r = operator.index(repeats)
+        s = a.shape
+        wide = S.broadcast_in_dim(a, (*s[:axis + 1], r, *s[axis + 1:]), tuple(i + (i > axis) for i in range(a.ndim)))
+        return S.reshape(wide, (*s[:axis], s[axis] * r, *s[axis + 1:]))
+    counts = np.asarray(repeats)
+    rows = np.repeat(np.arange(a.shape[axis]), counts)
+    if total_repeat_length is not None:
+        rows = np.resize(rows, total_repeat_length) if len(rows) >= total_repeat_length else np.pad(rows, (0, total_repeat_length - len(rows)), mode="edge")
+    return a[(slice(None),) * axis + (rows,)]
+
+
+def pad(array, pad_width, mode="constant", *, constant_values=0):
+    """x with margins. Modes: constant, edge, reflect, symmetric, wrap."""
+    x = as_array("pad", array)
+    width = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
+    if any(w < 0 for pair in width for w in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        values = np.asarray(constant_values) if not hasattr(constant_values, "aval") else constant_values
+        if getattr(values, "ndim", 0) == 0:
+            value = values.item() if isinstance(values, np.ndarray) else values.astype(x.dtype)
+            return S.pad(x, x.dtype.type(value) if not hasattr(value, "aval") else value, [(a, b, 0) for a, b in width])
+        for ax, (v, (a, b)) in enumerate(zip(np.broadcast_to(values, (x.ndim, 2)).tolist(), width)):
+            x = S.pad(x, x.dtype.type(v[0]), [(a, 0, 0) if i == ax else (0, 0, 0) for i in range(x.ndim)])
+            x = S.pad(x, x.dtype.type(v[1]), [(0, b, 0) if i == ax else (0, 0, 0) for i in range(x.ndim)])
+        return x
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise NotImplementedError(f"pad: unsupported mode {mode!r}; constant, edge, reflect, symmetric and wrap are there")
+    for ax, (a, b) in enumerate(width):
+        rows = np.pad(np.arange(x.shape[ax]), (a, b), mode=mode)
+        if a or b:
+            x = x[(slice(None),) * ax + (rows,)]
+    return x
+
+
+def append(arr, values, axis=None):
+    return concatenate([ravel(arr), ravel(values)], 0) if axis is None else concatenate([arr, values], axis)
+
+
+def _triangle(m, k, keep):
+    m = as_array("tril", m)
+    if m.ndim < 2:
+        raise ValueError("Argument to tril and triu must be at least 2D")
+    i, j = (S.broadcasted_iota(dtypes.INT32, m.shape, m.ndim - 2 + d) for d in (0, 1))
+    return select(keep(add(i, like(i, k)), j), m, like(m, 0))
+
+
+def tril(m, k=0):
+    """m with zeros above diagonal k."""
+    return _triangle(m, k, ge)
+
+
+def triu(m, k=0):
+    """m with zeros below diagonal k."""
+    return _triangle(m, k, le)
+
+
+def diag(v, k=0):
+    """The diagonal of a matrix, or a matrix with the diagonal v."""
+    v = as_array("diag", v)
+    if v.ndim == 1:
+        n = v.shape[0] + abs(k)
+        i, j = S.broadcasted_iota(dtypes.INT32, (n, n), 0), S.broadcasted_iota(dtypes.INT32, (n, n), 1)
+        column = S.pad(v, like(v, 0), [(max(k, 0), max(-k, 0), 0)])
+        wide = S.broadcast_in_dim(column, (n, n), (1,))
+        return select(eq(add(i, like(i, k)), j), wide, like(v, 0))
+    if v.ndim != 2:
+        raise ValueError("diag input must be 1d or 2d")
+    return diagonal(v, k)
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    a = moveaxis(as_array("diagonal", a), (axis1, axis2), (-2, -1))
+    n, m = a.shape[-2:]
+    count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
+    i = np.arange(count)
+    return a[..., i - min(offset, 0), i + max(offset, 0)]
+
+
+def diagflat(v, k=0):
+    return diag(ravel(v), k)
+
+
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
+    return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
+
+
+def tril_indices(n, k=0, m=None):
+    return tuple(array(i) for i in np.tril_indices(n, k, m))
+
+
+def triu_indices(n, k=0, m=None):
+    return tuple(array(i) for i in np.triu_indices(n, k, m))

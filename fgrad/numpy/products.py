@@ -1,0 +1,156 @@
+"""Products of vectors, matrices and tensors."""
+import numpy as np
+import opt_einsum
+
+from fgrad import dtypes
+from fgrad.errors import ShapeError
+from fgrad.numpy.manipulation import moveaxis, ravel, reshape
+from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, promoted
+from fgrad.ops import elementwise as E
+from fgrad.ops import shape as S
+from fgrad.ops.dot import dot_general
+from fgrad.ops.reduce import reduce_sum
+
+
+def _pair(name, a, b):
+    a, b = promoted(name, [as_array(name, a), as_array(name, b, 1)])
+    return a, b
+
+
+def matmul(a, b, *, precision=None, preferred_element_type=None):
+    """The matrix product a @ b, batched over leading axes, which broadcast."""
+    a, b = _pair("matmul", a, b)
+    if not a.ndim or not b.ndim:
+        raise ValueError(f"matmul input operand must have ndim at least 1, but it has ndim {min(a.ndim, b.ndim)}")
+    k, kb = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if k != kb:
+        raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got ({k},) and ({kb},) (matmul of {a.shape} and {b.shape})")
+    if b.ndim <= 2:
+        return dot_general(a, b, (((a.ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
+    if a.ndim == 1:
+        return dot_general(b, a, (((b.ndim - 2,), (0,)), ((), ())), precision, preferred_element_type)
+    lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    n = len(lead)
+    # Batch axes that only b has stay free axes of b: one product over all of them.
+    a = S.broadcast_in_dim(a, (*lead, *a.shape[-2:]), tuple(range(n + 2 - a.ndim, n + 2)))
+    b = S.broadcast_in_dim(b, (*lead, *b.shape[-2:]), tuple(range(n + 2 - b.ndim, n + 2)))
+    batch = tuple(range(n))
+    return dot_general(a, b, (((n + 1,), (n,)), (batch, batch)), precision, preferred_element_type)
+
+
+def dot(a, b, *, precision=None, preferred_element_type=None):
+    """NumPy's dot: over the last axis of a and the second-to-last of b."""
+    a, b = _pair("dot", a, b)
+    if not a.ndim or not b.ndim:
+        return E.mul(a, b)
+    axis = b.ndim - 2 if b.ndim > 1 else 0
+    return dot_general(a, b, (((a.ndim - 1,), (axis,)), ((), ())), precision, preferred_element_type)
+
+
+def vdot(a, b):
+    a, b = _pair("vdot", a, b)
+    return dot(E.conj(ravel(a)), ravel(b))
+
+
+def inner(a, b):
+    a, b = _pair("inner", a, b)
+    if not a.ndim or not b.ndim:
+        return E.mul(a, b)
+    return dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())))
+
+
+def outer(a, b):
+    a, b = _pair("outer", ravel(a), ravel(b))
+    return E.mul(S.broadcast_in_dim(a, (a.size, b.size), (0,)), S.broadcast_in_dim(b, (a.size, b.size), (1,)))
+
+
+def tensordot(a, b, axes=2):
+    """Contraction over the last axes of a and first of b (a number), or over given pairs of axes."""
+    a, b = _pair("tensordot", a, b)
+    if not np.iterable(axes):
+        left, right = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    else:
+        left, right = (axis_tuple(x, y.ndim) for x, y in zip(axes, (a, b)))
+    return dot_general(a, b, ((left, right), ((), ())))
+
+
+def kron(a, b):
+    a, b = _pair("kron", a, b)
+    n = max(a.ndim, b.ndim)
+    a, b = S.reshape(a, (1,) * (n - a.ndim) + a.shape), S.reshape(b, (1,) * (n - b.ndim) + b.shape)
+    shape = tuple(d for p in zip(a.shape, b.shape) for d in p)
+    out = E.mul(S.broadcast_in_dim(a, shape, tuple(range(0, 2 * n, 2))), S.broadcast_in_dim(b, shape, tuple(range(1, 2 * n, 2))))
+    return reshape(out, tuple(p * q for p, q in zip(a.shape, b.shape)))
+
+
+def cross(a, b, axis=-1):
+    """The vector product of 3-vectors along `axis`."""
+    a, b = _pair("cross", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError(f"cross: both arrays need size 3 along axis {axis}, got {a.shape} and {b.shape}")
+    a1, a2, a3 = (a[..., i] for i in range(3))
+    b1, b2, b3 = (b[..., i] for i in range(3))
+    parts = [a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1]
+    return moveaxis(S.concatenate([S.expand_dims(p, (p.ndim,)) for p in parts], parts[0].ndim), -1, axis)
+
+
+def einsum(subscripts, /, *operands, optimize="auto", precision=None, preferred_element_type=None):
+    """Einstein summation; the order of contractions is opt_einsum's.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.))
+    Array([3., 3.], dtype=float32)
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError("einsum: subscripts must be a string such as 'ij,jk->ik'")
+    ops = promoted("einsum", [as_array("einsum", x) for x in operands])
+    ins, out, _ = opt_einsum.parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), x.shape) for x in ops]))
+    terms = ins.split(",")
+    for t, x in zip(terms, ops):
+        if len(t) != x.ndim:
+            raise ShapeError(f"einsum: subscript {t!r} does not match an operand of shape {x.shape}")
+    path = opt_einsum.contract_path(f"{ins}->{out}", *[x.shape for x in ops], shapes=True, optimize=optimize)[0] if len(ops) > 2 else [tuple(range(len(ops)))]
+    items = list(zip(terms, ops))
+    for step in path:
+        chosen = [items[i] for i in sorted(step)]
+        items = [it for i, it in enumerate(items) if i not in step]
+        later = set(out).union(*[t for t, _ in items])
+        while len(chosen) > 1:
+            b, a = chosen.pop(), chosen.pop()
+            keep = later.union(*[t for t, _ in chosen])
+            chosen.append(_contract(_simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0])), keep))
+        items.append(_simplify(*chosen[0], later))
+    term, x = items[0]
+    return S.transpose(x, tuple(term.index(c) for c in out))
+
+
+def _simplify(term, x, keep):
+    """Diagonals of repeated letters taken, letters that nobody needs summed."""
+    for c in set(term):
+        while term.count(c) > 1:
+            i, j = term.index(c), term.rindex(c)
+            eq = E.eq(S.broadcasted_iota(dtypes.INT32, x.shape, i), S.broadcasted_iota(dtypes.INT32, x.shape, j))
+            x = reduce_sum(E.select(eq, x, E.like(x, 0)), (j,))
+            term = term[:j] + term[j + 1:]
+    drop = tuple(i for i, c in enumerate(term) if c not in keep)
+    return "".join(c for c in term if c in keep), reduce_sum(x, drop)
+
+
+def _contract(left, right, keep):
+    (ta, a), (tb, b) = left, right
+    shared = [c for c in ta if c in tb]
+    sizes = dict(zip(ta, a.shape))
+    for c, n in zip(tb, b.shape):
+        if sizes.get(c, n) != n:
+            if n != 1 and sizes[c] != 1:
+                raise ShapeError(f"einsum: label {c!r} has sizes {sizes[c]} and {n}")
+            a, b = _spread(ta, a, c, max(n, sizes[c])), _spread(tb, b, c, max(n, sizes[c]))
+            sizes[c] = max(n, sizes[c])
+    batch, gone = [c for c in shared if c in keep], [c for c in shared if c not in keep]
+    out = dot_general(a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch)))))
+    return "".join([*batch, *[c for c in ta if c not in shared], *[c for c in tb if c not in shared]]), out
+
+
+def _spread(term, x, c, n):
+    i = term.index(c)
+    return S.broadcast_in_dim(x, (*x.shape[:i], n, *x.shape[i + 1:]), tuple(range(x.ndim)))

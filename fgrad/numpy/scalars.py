@@ -1,0 +1,47 @@
+"""Dtype objects that make arrays when called (jnp.float32(3)) and stand for their dtype everywhere else."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import get_aval
+from fgrad.numpy.creation import asarray
+
+
+class ScalarType:
+    """A dtype that can be called."""
+
+    def __init__(self, scalar):
+        self.dtype = np.dtype(scalar)
+        self.__name__ = self.dtype.name
+
+    def __call__(self, x):
+        return asarray(x, self.dtype)
+
+    def __eq__(self, other):
+        try:
+            return self.dtype == np.dtype(other)
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"<fgrad.numpy.{self.__name__}>"
+
+
+bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(ScalarType, (
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64))
+float16, bfloat16, float32, float64, complex64, complex128 = map(ScalarType, (
+    np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128))
+
+
+def result_type(*args):
+    """The dtype that these operands (arrays, scalars, dtypes) promote to."""
+    pairs = []
+    for a in args:
+        try:
+            aval = get_aval(a)
+            pairs.append((aval.dtype, aval.weak_type))
+        except TypeError:
+            pairs.append((dtypes.canonicalize_dtype(a), a in (int, float, complex)))
+    return dtypes.promote(pairs)[0]

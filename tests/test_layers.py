@@ -1,0 +1,47 @@
+"""Imports run one way through the layers, and each primitive has its rules."""
+import ast
+from pathlib import Path
+
+import pytest
+
+import fgrad
+import fgrad.numpy  # noqa: F401  (declares nothing itself, but must import)
+from fgrad.core import registry
+
+ROOT = Path(fgrad.__file__).parent
+LAYERS = [("errors", "config", "dtypes", "tree"), ("_kernels",), ("core",), ("ops",), ("transforms",), ("compile",), ("control",), ("api",),
+          ("numpy", "lax", "random"), ("nn", "optim")]
+RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("fgrad"):
+            parts = node.module.split(".")
+            if len(parts) > 1:
+                yield parts[1]
+            else:
+                yield from (a.name for a in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("fgrad."))
+
+
+def test_no_back_edge():
+    bad = []
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] not in RANK:
+            continue
+        for name in imported(path):
+            if name in RANK and RANK[name] > RANK[parts[0]]:
+                bad.append(f"{'/'.join(parts)} imports {name}")
+    assert not bad, bad
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_rules(name):
+    prim = registry[name]
+    assert prim.abstract_eval is not None
+    assert prim.batch is not None
+    assert prim.jvp is not None or name in ("jit",) or prim.kind == "custom"
+    assert prim.lower is not None

@@ -1,0 +1,147 @@
+"""Transformations compose and agree with finite differences and closed forms."""
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+
+def f(x):
+    return jnp.sum(jnp.tanh(x) * jnp.cos(x) + x ** 3)
+
+
+def df(x):
+    return (1 - np.tanh(x) ** 2) * np.cos(x) - np.tanh(x) * np.sin(x) + 3 * x ** 2
+
+
+X = np.linspace(-1.5, 1.2, 7).astype(np.float32)
+
+
+def test_grad_vjp_jvp_agree():
+    np.testing.assert_allclose(fgrad.grad(f)(X), df(X), rtol=1e-5)
+    np.testing.assert_allclose(fgrad.jit(fgrad.grad(f))(X), df(X), rtol=1e-5)
+    np.testing.assert_allclose(fgrad.grad(fgrad.jit(f))(X), df(X), rtol=1e-5)
+    np.testing.assert_allclose(fgrad.vjp(f, X)[1](2.0)[0], 2 * df(X), rtol=1e-5)
+    v = np.ones_like(X)
+    np.testing.assert_allclose(fgrad.jvp(f, (X,), (v,))[1], df(X).sum(), rtol=1e-5)
+    y, lin = fgrad.linearize(f, X)
+    np.testing.assert_allclose(lin(v), df(X).sum(), rtol=1e-5)
+
+
+def test_vmap_of_grad_and_jit_of_it():
+    x = np.stack([X, 2 * X])
+    want = np.stack([df(X), df(2 * X)])
+    np.testing.assert_allclose(fgrad.vmap(fgrad.grad(f))(x), want, rtol=1e-5)
+    np.testing.assert_allclose(fgrad.jit(fgrad.vmap(fgrad.grad(f)))(x), want, rtol=1e-5)
+    np.testing.assert_allclose(fgrad.vmap(fgrad.jit(fgrad.grad(f)), in_axes=1, out_axes=1)(x.T), want.T, rtol=1e-5)
+
+
+def test_second_order():
+    def g(x):
+        return jnp.sum(jnp.sin(x) * x[::-1])
+    with fgrad.enable_x64():
+        x = jnp.asarray(X.astype(np.float64))
+        h = np.asarray(fgrad.hessian(g)(x))
+        eps, eye = 1e-6, np.eye(7)
+        numeric = np.stack([(np.asarray(fgrad.grad(g)(x + eps * e)) - np.asarray(fgrad.grad(g)(x - eps * e))) / (2 * eps) for e in eye])
+        np.testing.assert_allclose(h, numeric, atol=1e-7)
+        np.testing.assert_allclose(fgrad.jacrev(fgrad.jacrev(g))(x), h, atol=1e-12)
+        hvp = fgrad.jvp(fgrad.grad(g), (x,), (jnp.ones(7),))[1]
+        np.testing.assert_allclose(hvp, h.sum(1), atol=1e-12)
+
+
+def test_mlp_step_jit_equals_eager_and_donation():
+    rng = np.random.default_rng(0)
+    params = {"w": jnp.asarray(rng.normal(size=(5, 4)).astype("f")), "b": jnp.zeros(4)}
+    x, y = rng.normal(size=(16, 5)).astype("f"), rng.integers(0, 4, 16)
+
+    def loss(p, x, y):
+        logits = x @ p["w"] + p["b"]
+        m = jnp.max(logits, axis=1, keepdims=True)
+        logp = logits - m - jnp.log(jnp.sum(jnp.exp(logits - m), axis=1, keepdims=True))
+        return -jnp.mean(jnp.take_along_axis(logp, y[:, None], 1))
+
+    def step(p, x, y):
+        value, g = fgrad.value_and_grad(loss)(p, x, y)
+        return value, fgrad.tree.map(lambda p, g: p - 0.1 * g, p, g)
+
+    v1, p1 = step(params, x, y)
+    v2, p2 = fgrad.jit(step)(params, x, y)
+    np.testing.assert_allclose(v1, v2, rtol=1e-5)
+    np.testing.assert_allclose(p1["w"], p2["w"], rtol=1e-5, atol=1e-6)
+    donated = fgrad.jit(step, donate_argnums=0)
+    p = fgrad.tree.map(lambda a: a + 0, params)
+    v3, p3 = donated(p, x, y)
+    np.testing.assert_allclose(p3["w"], p2["w"], rtol=1e-6)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(p["w"])
+
+
+def test_python_control_flow_under_grad():
+    def g(x):
+        return x * x if x > 0 else -x
+    assert float(fgrad.grad(g)(3.0)) == 6.0 and float(fgrad.grad(g)(-3.0)) == -1.0
+    with pytest.raises(fgrad.errors.TracerBoolConversionError, match="boolean"):
+        fgrad.jit(g)(3.0)
+
+
+def test_custom_rules():
+    @fgrad.custom_vjp
+    def clip_grad(x):
+        return x
+    clip_grad.defvjp(lambda x: (x, ()), lambda res, ct: (jnp.clip(ct, -1, 1),))
+    for t in (lambda h: h, fgrad.jit):
+        np.testing.assert_allclose(t(fgrad.grad(lambda x: jnp.sum(clip_grad(x) * 5)))(X), np.ones(7))
+        np.testing.assert_allclose(t(fgrad.vmap(fgrad.grad(lambda x: clip_grad(x) * 5)))(X), np.ones(7))
+    with pytest.raises(fgrad.errors.NotDifferentiableError, match="custom_vjp"):
+        fgrad.jvp(clip_grad, (1.0,), (1.0,))
+
+    @fgrad.custom_jvp
+    def h(x, y):
+        return x * y
+    h.defjvps(lambda t, out, x, y: 10 * t, None)
+    assert float(fgrad.grad(h)(2.0, 3.0)) == 10.0 and float(fgrad.jit(fgrad.grad(h))(2.0, 3.0)) == 10.0
+    np.testing.assert_allclose(fgrad.vmap(fgrad.grad(h))(X, X), np.full(7, 10.0))
+
+
+def test_collectives():
+    out = fgrad.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.arange(1.0, 5.0))
+    np.testing.assert_allclose(out, np.arange(1, 5) / 10)
+    out = fgrad.vmap(lambda x: lax.axis_index("i") + 0 * x, axis_name="i")(jnp.arange(3))
+    np.testing.assert_array_equal(out, np.arange(3))
+    with pytest.raises(NameError, match="unbound axis name"):
+        lax.psum(jnp.ones(2), "nowhere")
+
+
+def test_integer_arguments():
+    assert fgrad.vjp(lambda n, x: n * x, 3, 2.0)[1](1.0)[0].dtype == fgrad.float0
+    with pytest.raises(TypeError, match="allow_int"):
+        fgrad.grad(lambda n: n * 1.0)(3)
+    with pytest.raises(TypeError, match="scalar-output"):
+        fgrad.grad(lambda x: x)(X)
+
+
+def test_leaked_tracer():
+    kept = []
+    fgrad.jit(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(fgrad.errors.UnexpectedTracerError):
+        kept[0] + 1
+
+
+def test_indexing_gradients():
+    rows = np.array([[0, 2], [2, 1]])
+    g = fgrad.grad(lambda x: jnp.sum(x[rows] ** 2))(jnp.arange(3.0))
+    np.testing.assert_allclose(g, 2 * np.arange(3.0) * np.array([1, 1, 2]))
+    g = fgrad.grad(lambda x: jnp.sum(x.at[1].set(0.0) ** 2))(jnp.arange(3.0))
+    np.testing.assert_allclose(g, [0, 0, 4])
+    y = fgrad.vmap(lambda x, i: x[i])(jnp.arange(6.0).reshape(2, 3), jnp.array([2, 0]))
+    np.testing.assert_allclose(y, [2, 3])
+
+
+@pytest.mark.parametrize("switch", ["pass_cse", "pass_fuse", "pass_simplify", "pass_dce"])
+def test_results_do_not_depend_on_passes(switch):
+    want = fgrad.jit(fgrad.value_and_grad(f))(X)
+    with fgrad.config.override(switch, False):
+        got = fgrad.jit(fgrad.value_and_grad(f))(X)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
