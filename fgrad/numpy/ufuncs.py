@@ -9,7 +9,7 @@ from fgrad.core import Array, Tracer, concrete_or_none
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, as_array, binary, cast, common_dtype, no_out, unary
 from fgrad.ops import elementwise as ew
-from fgrad.ops.rules import broadcast_to, full
+from fgrad.ops import rules
 
 _UNARY_DOC = """{what}, element by element.
 
@@ -171,7 +171,7 @@ def real(val, /):
 def imag(val, /):
     """Imaginary part; zeros for real arrays."""
     x = unary("imag", val)
-    return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else full(x.aval.shape, 0, x.aval.dtype)
+    return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else rules.full(x.aval.shape, 0, x.aval.dtype)
 
 
 def angle(z, deg=False):
@@ -471,7 +471,7 @@ def _integers(name, x1, x2):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {dtype.name}.")
     x, y = [as_array(name, dtype.type(v) if type(v) in SCALARS else v) for v in (x, y)]
     shape = x.aval.shape or y.aval.shape
-    return broadcast_to(x, shape), broadcast_to(y, shape)
+    return rules.broadcast_to(x, shape), rules.broadcast_to(y, shape)
 
 
 # --- comparison and logic ---------------------------------------------------------------------------------------------
@@ -566,7 +566,7 @@ def isfinite(x, /):
     dtype = x.aval.dtype
     if dtype.kind == "c":
         return ew.bitwise_and(ew.is_finite(ew.real(x)), ew.is_finite(ew.imag(x)))
-    return ew.is_finite_p.bind(x) if dtypes.is_inexact(dtype) else full(x.aval.shape, True, BOOL)
+    return ew.is_finite_p.bind(x) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, True, BOOL)
 
 
 def isinf(x, /):
@@ -575,7 +575,7 @@ def isinf(x, /):
     dtype = x.aval.dtype
     if dtype.kind == "c":
         return ew.bitwise_or(isinf(ew.real(x)), isinf(ew.imag(x)))
-    return ew.eq(ew.abs(x), dtype.type(np.inf)) if dtypes.is_inexact(dtype) else full(x.aval.shape, False, BOOL)
+    return ew.eq(ew.abs(x), dtype.type(np.inf)) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, False, BOOL)
 
 
 def _is_signed_inf(name, x, out, value):
@@ -584,7 +584,7 @@ def _is_signed_inf(name, x, out, value):
     dtype = x.aval.dtype
     if dtype.kind == "c":
         raise ValueError("isposinf/isneginf are not well defined for complex types")
-    return ew.eq(x, dtype.type(value)) if dtypes.is_inexact(dtype) else full(x.aval.shape, False, BOOL)
+    return ew.eq(x, dtype.type(value)) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, False, BOOL)
 
 
 def isposinf(x, /, out=None):
@@ -600,7 +600,7 @@ def isneginf(x, /, out=None):
 def isnan(x, /):
     """True where x (or a part of complex x) is NaN."""
     x = unary("isnan", x)
-    return ew.ne_p.bind(x, x) if dtypes.is_inexact(x.aval.dtype) else full(x.aval.shape, False, BOOL)
+    return ew.ne_p.bind(x, x) if dtypes.is_inexact(x.aval.dtype) else rules.full(x.aval.shape, False, BOOL)
 
 
 def signbit(x, /):
@@ -610,7 +610,7 @@ def signbit(x, /):
     if dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
     if dtype.kind in "bu":
-        return full(x.aval.shape, False, BOOL)
+        return rules.full(x.aval.shape, False, BOOL)
     zero = dtype.type(0)
     negative = ew.lt(x, zero)
     if dtype.kind == "i":
