@@ -1,0 +1,54 @@
+"""What the control-flow primitives share: staging of closures and error messages."""
+from fgrad import tree
+from fgrad.core import convert_constvars, eval_jaxpr, get_aval, stage, to_array
+from fgrad.ops.rules import Zero
+
+
+def leaf_avals(leaves):
+    return [get_aval(x) for x in leaves]
+
+
+def hoist(fun, avals, name):
+    """(consts, a jaxpr without consts that takes them first) of a flat function."""
+    return convert_constvars(stage(fun, avals, name))
+
+
+def share_consts(closeds):
+    """(consts, jaxprs): several staged functions over one list of consts, each taking all of them first."""
+    consts = [c for closed in closeds for c in closed.consts]
+    out, start = [], 0
+    for closed in closeds:
+        avals = leaf_avals(consts)
+        k, n = start, len(closed.consts)
+
+        def fun(*args, closed=closed, k=k, n=n):
+            own = convert_constvars(closed)[1]
+            return run(own, *args[k:k + n], *args[len(consts):])
+        out.append(hoist(fun, [*avals, *closed.in_avals], closed.jaxpr.debug_name)[1])
+        start += n
+    return consts, out
+
+
+def run(closed, *args):
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def flat_fun(fun, treedef, out_tree):
+    """fun over trees as a flat function; the structure of its result goes to out_tree[0]."""
+    def flat(*leaves):
+        outs, out_tree[0] = tree.flatten(fun(*tree.unflatten(treedef, leaves)))
+        return outs
+    return flat
+
+
+def nonzeros(tangents):
+    return [type(t) is not Zero for t in tangents]
+
+
+def live(tangents):
+    return [t for t in tangents if type(t) is not Zero]
+
+
+def strong_leaf(x):
+    """Python scalars as arrays: operands of control flow have memory."""
+    return to_array(x) if isinstance(x, (bool, int, float, complex)) else x

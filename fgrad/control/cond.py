@@ -1,0 +1,186 @@
+"""cond and switch."""
+from fgrad import tree
+from fgrad.control.common import flat_fun, leaf_avals, live, nonzeros, run, share_consts, strong_leaf
+from fgrad.core import Primitive, get_aval, stage, typematch, using_trace
+from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
+from fgrad.ops.rules import Linear, Zero, broadcast_in_dim, move_axis, zeros
+from fgrad.transforms.jvp import jvp_jaxpr
+from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split
+from fgrad.transforms.transpose import transpose_jaxpr
+from fgrad.transforms.vmap import batch_jaxpr
+
+
+def _lower(ctx, ins, params, out_avals):
+    branches = params["branches"]
+    return ctx.control("cond", list(branches), ins, out_avals, (len(branches), len(out_avals)))
+
+
+def _agree(rule, branches, n):
+    """Apply rule(branch, force) to all branches until their output masks agree: (results, mask)."""
+    mask = [False] * n
+    while True:
+        outs = [rule(b, mask) for b in branches]
+        grown = [any(m) for m in zip(mask, *[o[1] for o in outs])]
+        if all(list(o[1]) == grown for o in outs):
+            return [o[0] for o in outs], grown
+        mask = grown
+
+
+def _bind(index, operands, funs, name):
+    """cond_p of flat functions of the operands."""
+    consts, branches = share_consts([stage(f, leaf_avals(operands), name) for f in funs])
+    return cond_p.bind(index, *consts, *operands, branches=tuple(branches))
+
+
+def _jvp(primals, tangents, *, branches):
+    nz = nonzeros(tangents[1:])
+    jvps, out_nz = _agree(lambda b, force: jvp_jaxpr(b, nz, force), branches, len(branches[0].out_avals))
+    outs = _bind(primals[0], [*primals[1:], *live(tangents[1:])], [lambda *a, j=j: run(j, *a) for j in jvps], "cond")
+    n = len(out_nz)
+    ts = iter(outs[n:])
+    return outs[:n], [next(ts) if z else Zero(get_aval(o).tangent_aval()) for o, z in zip(outs, out_nz)]
+
+
+def _partial_eval(trace, args, params):
+    branches = params["branches"]
+    index, operands = args[0], args[1:]
+    if trace.is_unknown(index):
+        return trace.stage_eqn(cond_p, args, params)
+    unknown = [trace.is_unknown(x) for x in operands]
+    parts = [partial_eval_jaxpr(b, unknown) for b in branches]
+    out_uk = [any(u) for u in zip(*[p[2] for p in parts])]
+    uk, kn = split(unknown, operands)
+    # Each branch has its own residuals: all of them leave the known cond, zeros for the branches not taken. Outputs that
+    # are known in one branch but not in another are residuals too.
+    res_avals, starts = [], []
+    for known, _, o_uk, _ in parts:
+        starts.append(len(res_avals))
+        late = [u and not o for u, o in zip(out_uk, o_uk)]
+        kn_late = [lt for lt, o in zip(late, o_uk) if not o]
+        avals = known.out_avals
+        res_avals += [a for a, lt in zip(avals, kn_late) if lt] + avals[len(kn_late):]
+
+    def known_fun(b):
+        known, _, o_uk, _ = parts[b]
+
+        def fun(*xs):
+            outs = run(known, *xs)
+            n = o_uk.count(False)
+            at = [i for i, o in enumerate(o_uk) if not o]
+            keep = [o for o, i in zip(outs, at) if not out_uk[i]]
+            own = [o for o, i in zip(outs, at) if out_uk[i]] + outs[n:]
+            res = [zeros(a) for a in res_avals]
+            res[starts[b]:starts[b] + len(own)] = own
+            return [*keep, *res]
+        return fun
+
+    with using_trace(trace.parent):
+        outs = _bind(index, kn, [known_fun(b) for b in range(len(parts))], "cond")
+    n_known = out_uk.count(False)
+    known_outs, res = outs[:n_known], outs[n_known:]
+    nr, nkn = len(res), len(kn)
+
+    def staged_fun(b):
+        _, staged, o_uk, forwarded = parts[b]
+
+        def fun(*xs):
+            rs, ks, us = iter(xs[starts[b]:nr]), xs[nr:nr + nkn], xs[nr + nkn:]
+            late = {i: next(rs) for i, (u, o) in enumerate(zip(out_uk, o_uk)) if u and not o}
+            own = [ks[f] if f is not None else next(rs) for f in forwarded]
+            got = iter(run(staged, *own, *us))
+            return [next(got) if o_uk[i] else late[i] for i, u in enumerate(out_uk) if u]
+        return fun
+
+    ops = [*res, *kn, *uk]
+    consts, staged = share_consts([stage(staged_fun(b), leaf_avals(ops), "cond") for b in range(len(parts))])
+    staged_outs = trace.stage_eqn(cond_p, (index, *consts, *ops), dict(branches=tuple(staged)))
+    return merge(out_uk, staged_outs, known_outs)
+
+
+def _transpose(cts, index, *args, branches):
+    lin = [type(x) is Linear for x in args]
+    zero = [type(ct) is Zero for ct in cts]
+    ts = [transpose_jaxpr(b, lin, zero) for b in branches]
+    outs = iter(_bind(index, [*[x for x in args if type(x) is not Linear], *live(cts)], [lambda *a, t=t: run(t, *a) for t in ts], "cond"))
+    return [None, *[next(outs) if ln else None for ln in lin]]
+
+
+def _batch(axis, args, dims, *, branches):
+    b = [d is not None for d in dims[1:]]
+    front = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims)]
+    n = len(branches[0].out_avals)
+    if dims[0] is None:
+        batched, out_b = _agree(lambda br, force: batch_jaxpr(br, axis, b, force), branches, n)
+        outs = _bind(front[0], front[1:], [lambda *a, j=j: run(j, *a) for j in batched], "cond")
+        return outs, [0 if m else None for m in out_b]
+    every = [run(batch_jaxpr(br, axis, b, True)[0], *front[1:]) for br in branches]
+    index = clamp(like(front[0], 0), front[0], like(front[0], len(branches) - 1))
+    outs = every[0]
+    for k, other in enumerate(every[1:], 1):
+        hit = eq(index, like(index, k))
+        outs = [select(broadcast_in_dim(hit, get_aval(o).shape, (0,)), x, o) for x, o in zip(other, outs)]
+    return outs, [0] * n
+
+
+cond_p = Primitive("cond", multiple_results=True, abstract_eval=lambda index, *avals, branches: [a.strong() for a in branches[0].out_avals],
+                   jvp=_jvp, transpose=_transpose, batch=_batch, partial_eval=_partial_eval, lower=_lower, kind="call",
+                   effects=lambda p: frozenset().union(*(b.effects for b in p["branches"])))
+
+
+def _check_branches(names, outs, trees):
+    for name, avals, t in zip(names[1:], outs[1:], trees[1:]):
+        if t != trees[0]:
+            raise TypeError(f"cond branches must return the same structure: {names[0]} returned {trees[0]}, {name} returned {t}")
+        bad = [f"output {i}: {a} from {names[0]}, {c} from {name}" for i, (a, c) in enumerate(zip(outs[0], avals)) if not typematch(a, c)]
+        if bad:
+            raise TypeError("cond branches must return equal types: " + "; ".join(bad) + ". Convert the results (astype).")
+
+
+def switch(index, branches, *operands):
+    """branches[index](*operands), index clamped to the range. Raises TypeError where branches return different types."""
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("switch needs at least one branch")
+    aval = get_aval(index)
+    if aval.shape or aval.dtype.kind not in "iu":
+        raise TypeError(f"switch: the index must be an integer scalar, got {aval}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if isinstance(index, int):
+        index = max(0, min(index, len(branches) - 1))
+    else:
+        index = clamp(like(index, 0), index, like(index, len(branches) - 1))
+    return _cond(convert_element_type(index, "int32"), branches, operands)
+
+
+def _cond(index, branches, operands):
+    leaves, treedef = tree.flatten(operands)
+    leaves = [strong_leaf(x) for x in leaves]
+    trees, closed = [], []
+    for f in branches:
+        out = [None]
+        closed.append(stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")))
+        trees.append(out[0])
+    names = [f"{getattr(f, '__name__', 'branch')} (branch {i})" for i, f in enumerate(branches)]
+    _check_branches(names, [c.out_avals for c in closed], trees)
+    consts, jaxprs = share_consts(closed)
+    outs = cond_p.bind(strong_leaf(index), *consts, *leaves, branches=tuple(jaxprs))
+    return tree.unflatten(trees[0], outs)
+
+
+def cond(pred, true_fun, false_fun, *operands):
+    """true_fun(*operands) if pred else false_fun(*operands); only the taken branch runs (under vmap over pred, both).
+
+    pred: a scalar. Raises TypeError where pred is no scalar or the branches return different types.
+    """
+    aval = get_aval(pred)
+    if aval.shape:
+        raise TypeError(f"cond: pred must be a scalar, got {aval}")
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("cond: true_fun and false_fun must be callable")
+    if aval.dtype.kind != "b":
+        pred = ne(pred, like(pred, 0))
+    return _cond(convert_element_type(pred, "int32"), (false_fun, true_fun), operands)
+
+
+__all__ = ["cond", "cond_p", "switch"]

@@ -1,0 +1,267 @@
+"""scan and the loops made of it."""
+from fgrad import tree
+from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run, strong_leaf
+from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, eval_jaxpr, get_aval, typematch, using_trace
+from fgrad.ops.elementwise import add, convert_element_type
+from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
+from fgrad.transforms.jvp import jvp_jaxpr
+from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split
+from fgrad.transforms.transpose import backward_pass
+from fgrad.transforms.vmap import batch_jaxpr
+
+
+def _parts(xs, nk, nc):
+    return list(xs[:nk]), list(xs[nk:nk + nc]), list(xs[nk + nc:])
+
+
+def _row(a):
+    return ShapedArray(a.shape[1:], a.dtype, a.weak_type)
+
+
+def _scan_aval(*avals, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    outs = jaxpr.out_avals
+    return [*[a.strong() for a in outs[:num_carry]], *[ShapedArray((length, *a.shape), a.dtype) for a in outs[num_carry:]]]
+
+
+def _scan_lower(ctx, ins, params, out_avals):
+    nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
+    ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
+    return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
+
+
+def _bind(consts, carry, xs, fun, length, reverse, unroll, name):
+    """scan_p of a flat function of (*consts, *carry, *xs): what it closes over becomes more consts."""
+    avals = [*leaf_avals([*consts, *carry]), *[_row(get_aval(x)) for x in xs]]
+    more, jaxpr = hoist(fun, avals, name)
+    return scan_p.bind(*more, *consts, *carry, *xs, jaxpr=jaxpr, length=length, reverse=reverse, num_consts=len(more) + len(consts),
+                       num_carry=len(carry), unroll=unroll)
+
+
+def _scan_jvp(primals, tangents, *, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    nk, nc = num_consts, num_carry
+    nz_k, nz_c, nz_x = _parts(nonzeros(tangents), nk, nc)
+    n_out = len(jaxpr.out_avals)
+    while True:           # a carry has a tangent if its initial value or what the body makes of it has one
+        jvp, out_nz = jvp_jaxpr(jaxpr, [*nz_k, *nz_c, *nz_x], [*nz_c, *[False] * (n_out - nc)])
+        grown = [a or b for a, b in zip(nz_c, out_nz[:nc])]
+        if grown == nz_c:
+            break
+        nz_c = grown
+    pk, pc, px = _parts(primals, nk, nc)
+    tk, tc, tx = _parts(tangents, nk, nc)
+    tk, tx, tc = live(tk), live(tx), [instantiate(t) for t, nz in zip(tc, nz_c) if nz]
+    ntk, ntc = len(tk), len(tc)
+
+    def body(*args):
+        k, t_k, c, t_c = args[:nk], args[nk:nk + ntk], args[nk + ntk:nk + ntk + nc], args[nk + ntk + nc:nk + ntk + nc + ntc]
+        rest = args[nk + ntk + nc + ntc:]
+        outs = run(jvp, *k, *c, *rest[:len(px)], *t_k, *t_c, *rest[len(px):])
+        p, t = outs[:n_out], outs[n_out:]
+        return [*p[:nc], *t[:ntc], *p[nc:], *t[ntc:]]
+
+    outs = _bind([*pk, *tk], [*pc, *tc], [*px, *tx], body, length, reverse, unroll, jaxpr.jaxpr.debug_name)
+    ys = outs[nc + ntc:]
+    ny = n_out - nc
+    ts = iter([*outs[nc:nc + ntc], *ys[ny:]])
+    primals_out = [*outs[:nc], *ys[:ny]]
+    return primals_out, [next(ts) if nz else Zero(get_aval(o).tangent_aval()) for o, nz in zip(primals_out, out_nz)]
+
+
+def _invariant(jaxpr, nk):
+    """(equations that depend on the first nk inputs only, their variables)."""
+    known, eqns = set(jaxpr.constvars) | set(jaxpr.invars[:nk]), []
+    for e in jaxpr.eqns:
+        if not e.primitive.effects_of(e.params) and all(type(v) is Literal or v in known for v in e.invars):
+            known.update(e.outvars)
+            eqns.append(e)
+    return eqns, known
+
+
+def _scan_partial_eval(trace, args, params):
+    jaxpr, nk, nc = params["jaxpr"], params["num_consts"], params["num_carry"]
+    length, reverse, unroll, name = params["length"], params["reverse"], params["unroll"], jaxpr.jaxpr.debug_name
+    uk_k, uk_c, uk_x = _parts([trace.is_unknown(x) for x in args], nk, nc)
+    while True:
+        known, staged, out_uk, forwarded = partial_eval_jaxpr(jaxpr, [*uk_k, *uk_c, *uk_x])
+        grown = [a or b for a, b in zip(uk_c, out_uk[:nc])]
+        if grown == uk_c:
+            break
+        uk_c = grown
+    k, c, x = _parts(args, nk, nc)
+    (k_uk, k_kn), (c_uk, c_kn), (x_uk, x_kn) = split(uk_k, k), split(uk_c, c), split(uk_x, x)
+    nkk, nck = len(k_kn), len(c_kn)
+    n_known = out_uk.count(False)
+    # Known outputs: carries that stay known, carries known after one step whose initial value is unknown, ys.
+    known_at = [i for i, u in enumerate(out_uk) if not u]
+    carry_at = [j for j, i in enumerate(known_at) if i < nc and not uk_c[i]]
+    late_at = [j for j, i in enumerate(known_at) if i < nc and uk_c[i]]
+    ys_at = [j for j, i in enumerate(known_at) if i >= nc]
+    fresh_at = iter(range(n_known, len(known.jaxpr.outvars)))
+    eqns, same = _invariant(known.jaxpr, nkk)
+    where, invariant, stacked, direct = [], [], [], []        # of each residual: (kind, position)
+    for f in forwarded:
+        v = known.jaxpr.invars[f] if f is not None else known.jaxpr.outvars[next(fresh_at)]
+        if type(v) is Literal or v in same:
+            where.append(("k", len(invariant)))
+            invariant.append(v)
+        elif f is not None and f >= nkk + nck:
+            where.append(("x", len(direct)))
+            direct.append(x_kn[f - nkk - nck])
+        else:
+            where.append(("y", len(stacked)))
+            stacked.append(v)
+    j = known.jaxpr
+    outer = Jaxpr(j.constvars, j.invars[:nkk], invariant, eqns, name)
+    inner = j.replace(outvars=[*[j.outvars[i] for i in (*carry_at, *ys_at, *late_at)], *stacked])
+    with using_trace(trace.parent):
+        res_k = eval_jaxpr(outer, known.consts, *k_kn)
+        outs = _bind(k_kn, c_kn, x_kn, lambda *a: eval_jaxpr(inner, known.consts, *a), length, reverse, unroll, name)
+    known_carry, ys, rest = outs[:nck], outs[nck:nck + len(ys_at)], outs[nck + len(ys_at):]
+    late, res_y = rest[:len(late_at)], rest[len(late_at):]
+    late_index = {known_at[jj]: i for i, jj in enumerate(late_at)}
+    n_rk, n_uk, n_cu, n_l, n_ry, n_rx = len(res_k), len(k_uk), len(c_uk), len(late), len(res_y), len(direct)
+
+    def body(*a):
+        a = iter(a)
+        rk, ku, cu, lt, ry, rx = ([next(a) for _ in range(n)] for n in (n_rk, n_uk, n_cu, n_l, n_ry, n_rx))
+        res = [{"k": rk, "y": ry, "x": rx}[kind][i] for kind, i in where]
+        got = iter(run(staged, *res, *ku, *cu, *a))
+        full = [next(got) if u else None for u in out_uk]
+        carry = [full[i] if out_uk[i] else lt[late_index[i]] for i in range(nc) if uk_c[i]]
+        return [*carry, *[full[i] for i in range(nc, len(full)) if out_uk[i]]]
+
+    operands = [[*res_k, *k_uk], c_uk, [*late, *res_y, *direct, *x_uk]]
+    avals = [*leaf_avals([*operands[0], *operands[1]]), *[_row(get_aval(v)) for v in operands[2]]]
+    more, staged_body = hoist(body, avals, name)
+    staged_outs = trace.stage_eqn(scan_p, (*more, *operands[0], *operands[1], *operands[2]),
+                                  dict(jaxpr=staged_body, length=length, reverse=reverse, num_consts=len(more) + len(operands[0]),
+                                       num_carry=n_cu, unroll=unroll))
+    return merge([*uk_c, *out_uk[nc:]], staged_outs, [*known_carry, *ys])
+
+
+def _scan_transpose(cts, *args, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    nk, nc = num_consts, num_carry
+    lin = [type(a) is Linear for a in args]
+    lin_k, lin_c, lin_x = _parts(lin, nk, nc)
+    # A carry whose initial tangent is a known value (zero) is linear in the body all the same.
+    body_lin = [*lin_k, *[True] * nc, *lin_x]
+    k, c, x = _parts(args, nk, nc)
+    k_lin, k_res = split(lin_k, k)
+    x_lin, x_res = split(lin_x, x)
+    ct_c = [instantiate(ct) for ct in cts[:nc]]
+    zero_y = [type(ct) is Zero for ct in cts[nc:]]
+    n_r, n_l, n_xr = len(k_res), len(k_lin), len(x_res)
+    in_avals, y_avals = jaxpr.in_avals, jaxpr.out_avals[nc:]
+
+    def body(*a):
+        res, acc, ct, xr, ys = (a[:n_r], a[n_r:n_r + n_l], a[n_r + n_l:n_r + n_l + nc], a[n_r + n_l + nc:n_r + n_l + nc + n_xr],
+                                iter(a[n_r + n_l + nc + n_xr:]))
+        given = iter([*res, *xr])
+        full = [Linear(av) if ln else next(given) for av, ln in zip(in_avals, body_lin)]
+        ct_y = [Zero(av) if z else next(ys) for av, z in zip(y_avals, zero_y)]
+        out = backward_pass(jaxpr.jaxpr, jaxpr.consts, full, [*ct, *ct_y])
+        ok, oc, ox = _parts(out, nk, nc)
+        ok = [s if type(t) is Zero else add(s, t) for s, t in zip(acc, [t for t, ln in zip(ok, lin_k) if ln])]
+        return [*ok, *[instantiate(t) for t in oc], *[instantiate(t) for t, ln in zip(ox, lin_x) if ln]]
+
+    acc = [instantiate(Zero(v.aval.strong())) for v in k_lin]
+    outs = _bind(k_res, [*acc, *ct_c], [*x_res, *live(cts[nc:])], body, length, not reverse, unroll, jaxpr.jaxpr.debug_name)
+    got = merge(body_lin, outs, [None] * len(args))
+    return [ct if ln else None for ct, ln in zip(got, lin)]
+
+
+def _scan_batch(axis, args, dims, *, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    nk, nc = num_consts, num_carry
+    b_k, b_c, b_x = _parts([d is not None for d in dims], nk, nc)
+    while True:
+        batched, out_b = batch_jaxpr(jaxpr, axis, [*b_k, *b_c, *b_x], [*b_c, *[False] * (len(jaxpr.out_avals) - nc)])
+        grown = [a or b for a, b in zip(b_c, out_b[:nc])]
+        if grown == b_c:
+            break
+        b_c = grown
+    k, c, x = _parts(list(zip(args, dims)), nk, nc)
+    front = [*[v if d is None else move_axis(v, d, 0) for v, d in k],
+             *[bdim_at_front(v, d, axis.size) if b else v for (v, d), b in zip(c, b_c)],
+             *[v if d is None else move_axis(v, d, 1) for v, d in x]]
+    outs = scan_p.bind(*front, jaxpr=batched, length=length, reverse=reverse, num_consts=nk, num_carry=nc, unroll=unroll)
+    return outs, [(0 if i < nc else 1) if b else None for i, b in enumerate(out_b)]
+
+
+scan_p = Primitive("scan", multiple_results=True, abstract_eval=_scan_aval, jvp=_scan_jvp, transpose=_scan_transpose, batch=_scan_batch,
+                   partial_eval=_scan_partial_eval, lower=_scan_lower, kind="call", effects=lambda p: p["jaxpr"].effects)
+
+
+def _check_carry(what, init_paths, avals, in_tree, out_avals, out_tree):
+    if in_tree != out_tree:
+        raise TypeError(f"{what} must return a carry with the structure of its input carry: got {out_tree}, expected {in_tree}")
+    bad = [f"carry{tree.keystr(p)} has type {a} as input and {b} as output"
+           for p, a, b in zip(init_paths, avals, out_avals) if not typematch(a, b)]
+    if bad:
+        raise TypeError(f"{what} must keep the types of its carry: " + "; ".join(bad) +
+                        ". Convert the initial value or the result (astype).")
+
+
+def _settle(init, stage_body):
+    """Stage a body, after converting weakly typed initial values to what the body makes of them."""
+    staged = stage_body(init)
+    outs = staged[1]
+    new = [convert_element_type(x, o.dtype) if get_aval(x).weak_type and get_aval(x).shape == o.shape and get_aval(x).dtype != o.dtype
+           else x for x, o in zip(init, outs)]
+    if len(outs) >= len(init) and any(a is not b for a, b in zip(init, new)):
+        return new, stage_body(new)
+    return init, staged
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    """f(carry, x) -> (carry, y) over the leading axis of the leaves of `xs`; returns (last carry, stacked ys).
+
+    Raises TypeError where f changes the structure, shape or dtype of the carry, ValueError where lengths differ.
+
+    >>> import fgrad.numpy as jnp
+    >>> from fgrad.control.loops import scan
+    >>> scan(lambda c, x: (c + x, c), 0.0, jnp.arange(3.0))[0]
+    Array(3., dtype=float32)
+    """
+    paths, in_tree = tree.flatten_with_path(init)
+    leaves = [strong_leaf(x) for _, x in paths]
+    x_leaves, x_tree = tree.flatten(xs)
+    for x in x_leaves:
+        if not get_aval(x).shape:
+            raise ValueError("scan got a scalar in xs: its leaves need a leading axis to scan over")
+    sizes = {get_aval(x).shape[0] for x in x_leaves} | ({int(length)} if length is not None else set())
+    if len(sizes) != 1:
+        raise ValueError(f"scan needs one length: the leading axes of xs and the length argument give {sorted(sizes)}" if sizes else
+                         "scan got neither xs nor a length")
+    (n,) = sizes
+    nc = len(leaves)
+    name = getattr(f, "__name__", "scan")
+
+    def stage_body(carry):
+        info = {}
+
+        def flat(*args):
+            out = f(tree.unflatten(in_tree, args[:nc]), tree.unflatten(x_tree, args[nc:]))
+            if not (isinstance(out, (tuple, list)) and len(out) == 2):
+                raise TypeError(f"scan: {name} must return a pair (carry, y), got {type(out).__name__}")
+            c, info["carry"] = tree.flatten(out[0])
+            y, info["ys"] = tree.flatten(out[1])
+            return [*c, *y]
+        more, jaxpr = hoist(flat, [*[a.update() for a in leaf_avals(carry)], *[_row(get_aval(x)) for x in x_leaves]], name)
+        return (more, jaxpr, info), jaxpr.out_avals[:info["carry"].num_leaves]
+
+    leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
+    _check_carry(f"scan: {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
+    out = scan_p.bind(*more, *leaves, *x_leaves, jaxpr=jaxpr, length=n, reverse=bool(reverse), num_consts=len(more), num_carry=nc,
+                      unroll=int(unroll))
+    return tree.unflatten(in_tree, out[:nc]), tree.unflatten(info["ys"], out[nc:])
+
+
+def map(f, xs, *, batch_size=None):  # noqa: A001
+    """f applied to each row of the leaves of `xs`, one after another; the results stacked.
+
+    batch_size is accepted for compatibility: rows are always run one at a time.
+    """
+    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+
+
+__all__ = ["map", "scan", "scan_p"]

@@ -1,0 +1,173 @@
+"""while_loop and fori_loop."""
+import numpy as np
+
+from fgrad import tree
+from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
+from fgrad.control.loops import _check_carry, _settle, scan
+from fgrad.core import Literal, Primitive, ShapedArray, Tracer, eval_jaxpr, get_aval, to_array, using_trace
+from fgrad.dtypes import BOOL
+from fgrad.errors import NotDifferentiableError
+from fgrad.ops.elementwise import add, convert_element_type, like, lt, select
+from fgrad.ops.reduce import reduce_or
+from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, instantiate, move_axis
+from fgrad.transforms.jvp import jvp_jaxpr
+from fgrad.transforms.linearize import dce_jaxpr
+from fgrad.transforms.vmap import batch_jaxpr
+
+
+def _aval(*avals, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    return [a.strong() for a in body_jaxpr.out_avals]
+
+
+def _lower(ctx, ins, params, out_avals):
+    ip = (params["cond_nconsts"], params["body_nconsts"], len(out_avals))
+    return ctx.control("while", [params["cond_jaxpr"], params["body_jaxpr"]], ins, out_avals, ip, [*out_avals, ShapedArray((), BOOL)])
+
+
+def _bind(carry, cond, body):
+    """while_p of flat functions of the carry: what they close over becomes consts."""
+    avals = leaf_avals(carry)
+    ck, cj = hoist(cond, avals, "cond")
+    bk, bj = hoist(body, avals, "body")
+    return while_p.bind(*ck, *bk, *carry, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk))
+
+
+def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    a, b = cond_nconsts, cond_nconsts + body_nconsts
+    nz = nonzeros(tangents)
+    nz_c = nz[b:]
+    while True:
+        jvp, out_nz = jvp_jaxpr(body_jaxpr, [*nz[a:b], *nz_c], nz_c)
+        grown = [x or y for x, y in zip(nz_c, out_nz)]
+        if grown == nz_c:
+            break
+        nz_c = grown
+    ck, bk, carry, t_k = primals[:a], primals[a:b], primals[b:], live(tangents[a:b])
+    n = len(carry)
+    t_c = [instantiate(t) for t, z in zip(tangents[b:], nz_c) if z]
+    outs = _bind([*carry, *t_c], lambda *x: run(cond_jaxpr, *ck, *x[:n]), lambda *x: run(jvp, *bk, *x[:n], *t_k, *x[n:]))
+    ts = iter(outs[n:])
+    return outs[:n], [next(ts) if z else Zero(get_aval(o).tangent_aval()) for o, z in zip(outs, nz_c)]
+
+
+def _transpose(cts, *args, **params):
+    raise NotDifferentiableError("Reverse-mode differentiation does not work for while_loop, or for fori_loop with a trip count that is "
+                                 "not static. Use fori_loop with Python integers as bounds, or scan.")
+
+
+def _batch(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    a, b = cond_nconsts, cond_nconsts + body_nconsts
+    bt = [d is not None for d in dims]
+    bt_c = bt[b:]
+    while True:
+        body, out_b = batch_jaxpr(body_jaxpr, axis, [*bt[a:b], *bt_c], bt_c)
+        cond, (pred_b,) = batch_jaxpr(cond_jaxpr, axis, [*bt[:a], *bt_c])
+        grown = [x or y or pred_b for x, y in zip(bt_c, out_b)]
+        if grown == bt_c:
+            break
+        bt_c = grown
+    ks = [x if d is None else move_axis(x, d, 0) for x, d in zip(args[:b], dims[:b])]
+    carry = [bdim_at_front(x, d, axis.size) if m else x for x, d, m in zip(args[b:], dims[b:], bt_c)]
+
+    def any_pred(*c):
+        (p,) = run(cond, *ks[:a], *c)
+        return [reduce_or(p, (0,)) if pred_b else p]
+
+    def step(*c):
+        new = run(body, *ks[a:], *c)
+        if not pred_b:
+            return new
+        (p,) = run(cond, *ks[:a], *c)
+        return [select(broadcast_in_dim(p, get_aval(o).shape, (0,)), x, o) for x, o in zip(new, c)]
+
+    return _bind(carry, any_pred, step), [0 if m else None for m in bt_c]
+
+
+while_p = Primitive("while", multiple_results=True, abstract_eval=_aval, jvp=_jvp, transpose=_transpose, batch=_batch, lower=_lower,
+                    kind="call", effects=lambda p: p["cond_jaxpr"].effects | p["body_jaxpr"].effects)
+
+
+def _partial_eval(trace, args, params):
+    """Carries that depend on no unknown value are run now; the whole loop is staged for the others."""
+    a, b = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    unknown = [trace.is_unknown(x) for x in args]
+    cj, bj = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
+    uk_c = unknown[b:]
+    while True:
+        uk_out = _depends(bj, [*unknown[a:b], *uk_c])
+        grown = [x or y for x, y in zip(uk_c, uk_out)]
+        if grown == uk_c:
+            break
+        uk_c = grown
+    if _depends(cj, [*unknown[:a], *uk_c])[0] or all(uk_c) or params["body_jaxpr"].effects or params["cond_jaxpr"].effects:
+        return trace.stage_eqn(while_p, args, params)
+    keep = [i for i, u in enumerate(uk_c) if not u]
+    carry, n = [args[b + i] for i in keep], len(uk_c)
+
+    def pruned(jaxpr, outs, consts):
+        slim, used = dce_jaxpr(jaxpr, outs)
+        full_args = [*consts, *[None] * n]
+
+        def fun(*c):
+            vals = list(full_args)
+            for i, x in zip(keep, c):
+                vals[len(consts) + i] = x
+            ins = [(v, x) for v, x, u in zip(slim.invars, vals, used) if u]
+            return eval_jaxpr(slim.replace(invars=[v for v, _ in ins]), [], *[x for _, x in ins])
+        return fun
+
+    with using_trace(trace.parent):
+        known = _bind(carry, pruned(cj, [True], args[:a]), pruned(bj, [not u for u in uk_c], args[a:b]))
+    staged = trace.stage_eqn(while_p, args, params)
+    got = dict(zip(keep, known))
+    return [got[i] if i in got else staged[i] for i in range(n)]
+
+
+def _depends(jaxpr, unknown):
+    """Which outputs depend on the unknown inputs."""
+    seen = {v for v, u in zip(jaxpr.invars, unknown) if u}
+    for e in jaxpr.eqns:
+        if any(type(v) is not Literal and v in seen for v in e.invars):
+            seen.update(e.outvars)
+    return [type(v) is not Literal and v in seen for v in jaxpr.outvars]
+
+
+while_p.partial_eval = _partial_eval
+
+
+def while_loop(cond_fun, body_fun, init_val):
+    """val = init_val; while cond_fun(val): val = body_fun(val). Forward-mode differentiable only.
+
+    Raises TypeError where cond_fun gives no boolean scalar or body_fun changes the type of its carry.
+    """
+    paths, treedef = tree.flatten_with_path(init_val)
+    leaves = [strong_leaf(x) for _, x in paths]
+
+    args_tree = tree.structure((init_val,))
+
+    def stage_body(carry):
+        out = [None]
+        ks, jaxpr = hoist(flat_fun(body_fun, args_tree, out), leaf_avals(carry), "body")
+        return (ks, jaxpr, out[0]), jaxpr.out_avals
+
+    leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
+    _check_carry("while_loop: body_fun", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
+    ck, cj = hoist(flat_fun(cond_fun, args_tree, [None]), leaf_avals(leaves), "cond")
+    if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, got {', '.join(map(str, cj.out_avals)) or 'nothing'}")
+    out = while_p.bind(*ck, *bk, *leaves, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk))
+    return tree.unflatten(treedef, out)
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+    """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode."""
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        lo, hi = int(lower), int(upper)
+        (_, out), _ = scan(lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
+                           (to_array(np.int32(lo)), init_val), None, length=max(hi - lo, 0))
+        return out
+    lo, hi = convert_element_type(lower, "int32"), convert_element_type(upper, "int32")
+    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]
+
+
+__all__ = ["fori_loop", "while_loop", "while_p"]
