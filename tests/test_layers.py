@@ -10,7 +10,7 @@ from fgrad.core import registry
 
 ROOT = Path(fgrad.__file__).parent
 LAYERS = [("errors", "config", "dtypes", "tree"), ("_kernels",), ("core",), ("ops",), ("transforms",), ("compile",), ("control",), ("api",),
-          ("numpy", "lax", "random"), ("nn", "optim")]
+          ("numpy", "lax"), ("random",), ("nn", "optim")]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 
 

@@ -2,9 +2,9 @@
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.config import config
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
+from fgrad.config import config
 from fgrad.core import Literal, ShapedArray, source_text, stage, to_array
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
@@ -97,6 +97,11 @@ class LowerContext:
     def fresh_copy(self, v):
         """v's elements in memory of their own, row-major."""
         return self.kernel("copy", [self.materialize(v)], [v.aval], contiguous=False)[0]
+
+    def bitcast(self, v, dtype):
+        """A copy of v's memory read as another dtype of the same size."""
+        out = self.fresh_copy(v)
+        return Value(out.buf, out.shape, out.strides, 0, np.dtype(dtype))
 
     def cast(self, v, dtype):
         dtype = np.dtype(dtype)

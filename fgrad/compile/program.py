@@ -93,7 +93,7 @@ class _Writer:
 
     def slot(self, v, shape=None, strides=None):
         shape, strides = v.shape if shape is None else shape, v.strides if strides is None else strides
-        key = (id(v.buf), shape, strides, v.offset)
+        key = (id(v.buf), shape, strides, v.offset, v.dtype)
         if key not in self.slot_ids:
             buf = v.buf
             if buf.kind == "arg":
@@ -123,7 +123,7 @@ class _Writer:
 
     def group(self, u):
         shape = u.shape
-        inputs, consts, ops, outs = {}, {}, [], []
+        inputs, consts, ops = {}, {}, []
         in_slots, const_words = [], []
         for node in u.nodes:
             for v in node.ins:

@@ -37,7 +37,7 @@ class Value:
     def key(self):
         if self.buf is None:
             return (self.dtype, self.scalar.tobytes(), self.shape)
-        return (id(self.buf), self.shape, self.strides, self.offset, self.tag)
+        return (id(self.buf), self.shape, self.strides, self.offset, self.dtype, self.tag)
 
     @property
     def aval(self):

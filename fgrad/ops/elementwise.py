@@ -477,6 +477,22 @@ def convert_element_type(x, new_dtype, weak_type=False):
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
+def _bitcast_dtype(x, *, new_dtype):
+    if x.dtype.itemsize != new_dtype.itemsize or dtypes.BOOL in (x.dtype, new_dtype):
+        raise TypeError(f"bitcast_convert_type: {x.dtype.name} and {new_dtype.name} must have the same number of bits (and not be bool)")
+    return new_dtype
+
+
+bitcast_convert_type_p = elementwise("bitcast_convert_type", same=False, result=_bitcast_dtype,
+                                     lower=lambda ctx, ins, params, out_avals: ctx.bitcast(ins[0], params["new_dtype"]))
+bitcast_convert_type_p.jvp = zero_jvp(bitcast_convert_type_p)
+
+
+def bitcast_convert_type(x, new_dtype):
+    """x's bits read as a dtype of the same width."""
+    return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
+
+
 # Rounding to another float format and back, without leaving the dtype.
 def _lower_reduce_precision(ctx, ins, params, out_avals):
     kind = (params["exponent_bits"], params["mantissa_bits"])

@@ -4,8 +4,9 @@ take_rows and the put_rows family see an operand as a table of rows along axis 0
 """
 import operator
 
-from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
+
+from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, bitwise_or, clamp, convert_element_type, div, eq, ge, like, lt, mul, select

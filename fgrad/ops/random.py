@@ -1,0 +1,63 @@
+"""Random bits: the threefry-2x32 hash (Salmon et al., 2011) and the counters that key splitting and drawing use."""
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.rules import align_batch, bdim_at_front, broadcast_to, nary_aval, same_dtypes, zero_jvp
+
+_BITS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
+
+
+def _hash_aval(*avals):
+    same_dtypes("threefry2x32", avals)
+    if avals[0].dtype != dtypes.UINT32:
+        raise TypeError(f"threefry2x32 takes uint32 words, got {avals[0].dtype.name}")
+    out = nary_aval("threefry2x32", avals).strong()
+    return [out, out]
+
+
+def _hash_lower(ctx, ins, params, out_avals):
+    shape = out_avals[0].shape
+    ins = [v if v.shape == shape else ctx.broadcast(v, shape, ()) for v in ins]
+    return ctx.kernel("threefry2x32", ins, out_avals, contiguous=False)
+
+
+def _hash_batch(axis, args, dims):
+    args, dim = align_batch(args, dims)
+    return threefry2x32_p.bind(*args), [dim, dim]
+
+
+threefry2x32_p = Primitive("threefry2x32", multiple_results=True, abstract_eval=_hash_aval, lower=_hash_lower, batch=_hash_batch)
+threefry2x32_p.jvp = zero_jvp(threefry2x32_p)
+
+
+def _check_key(name, key):
+    if key.dtype != dtypes.UINT32 or not key.shape or key.shape[-1] != 2:
+        raise ShapeError(f"{name}: a key is a uint32 array of shape (2,), got {key}")
+
+
+def _from_key(name, out_shape, out_dtype, ip):
+    """A primitive that draws from keys of shape (..., 2); each key counts from 0."""
+    def abstract_eval(key, **params):
+        _check_key(name, key)
+        return ShapedArray((*key.shape[:-1], *out_shape(params)), out_dtype(params))
+
+    def batch(axis, args, dims, **params):
+        return prim.bind(bdim_at_front(args[0], dims[0], axis.size), **params), 0
+
+    prim = Primitive(name, abstract_eval=abstract_eval, batch=batch,
+                     lower=lambda ctx, ins, params, out_avals: ctx.kernel(kernel, ins, out_avals, ip=ip(params))[0])
+    kernel = name
+    prim.jvp = zero_jvp(prim)
+    return prim
+
+
+threefry_bits_p = _from_key("threefry_bits", lambda p: p["shape"], lambda p: _BITS[p["bit_width"]], lambda p: (p["bit_width"],))
+threefry_split_p = _from_key("threefry_split", lambda p: (*p["shape"], 2), lambda p: dtypes.UINT32, lambda p: ())
+
+
+def threefry2x32(k1, k2, x1, x2):
+    """The two words of the hash of counter (x1, x2) under key (k1, k2), element by element."""
+    shape = max((get_aval(v).shape for v in (k1, k2, x1, x2)), key=len)
+    return threefry2x32_p.bind(*[broadcast_to(v, shape) for v in (k1, k2, x1, x2)])
