@@ -1,0 +1,20 @@
+"""checkpoint changes memory, not values."""
+import numpy as np
+
+from fgrad import api
+from fgrad.control.loops import scan
+from fgrad.core import to_array
+from fgrad.ops.elementwise import mul, sin
+from fgrad.transforms.remat import checkpoint
+
+
+def test_checkpoint_grad_vmap_and_in_scan():
+    x = to_array(np.float32([.3, .7]))
+    f = checkpoint(lambda x: mul(sin(sin(x)), x))
+    want = np.sin(np.sin(x)) + x * np.cos(np.sin(x)) * np.cos(x)
+    np.testing.assert_allclose(api.vmap(api.grad(f))(x), want, rtol=1e-5)
+    np.testing.assert_allclose(api.jit(api.grad(f))(to_array(np.float32(.3))), np.asarray(want)[0], rtol=1e-5)
+
+    def loop(body):
+        return api.vmap(api.grad(lambda x: scan(lambda c, _: (body(c), None), x, None, length=3)[0]))(x)
+    np.testing.assert_allclose(loop(f), loop(lambda x: mul(sin(sin(x)), x)), rtol=1e-5)
