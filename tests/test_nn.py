@@ -223,3 +223,44 @@ def test_losses(x64):
     np.testing.assert_allclose(nn.huber_loss(x, y, 0.7), np.where(e <= 0.7, 0.5 * e ** 2, 0.7 * (e - 0.35)), rtol=1e-11, atol=1e-14)
     for f in (nn.sigmoid_binary_cross_entropy, nn.l2_loss, nn.mse, nn.huber_loss):
         check_derivatives(f, X, y)
+
+
+def test_initializers():
+    init, key = nn.initializers, fgrad.random.key(0)
+    assert (np.asarray(init.zeros(key, (2, 3))) == 0).all() and (np.asarray(init.ones(key, (2,), jnp.bfloat16)) == 1).all()
+    assert (np.asarray(init.constant(2.5)(key, (3,))) == 2.5).all()
+    u = np.asarray(init.uniform(0.5)(key, (4000,)))
+    assert 0 <= u.min() and u.max() < 0.5
+    assert abs(np.asarray(init.normal(2.0)(key, (40000,))).std() - 2) < 0.05
+    t = np.asarray(init.truncated_normal(1.0, lower=-1, upper=1)(key, (4000,)))
+    assert np.abs(t).max() <= 1
+    for name, var in (("lecun_normal", 1 / 200), ("lecun_uniform", 1 / 200), ("he_normal", 2 / 200), ("he_uniform", 2 / 200),
+                      ("glorot_normal", 2 / 500), ("glorot_uniform", 2 / 500), ("xavier_uniform", 2 / 500), ("kaiming_normal", 2 / 200)):
+        w = np.asarray(getattr(init, name)()(key, (200, 300), jnp.float32))
+        assert w.dtype == np.float32 and abs(w.var() / var - 1) < 0.05, name
+    conv = np.asarray(init.he_normal(in_axis=1, out_axis=0)(key, (64, 32, 3, 3)))
+    assert abs(conv.var() / (2 / (32 * 9)) - 1) < 0.1
+    assert abs(np.asarray(init.variance_scaling(1.0, "fan_geo_avg", "normal")(key, (100, 400))).var() * 200 - 1) < 0.05
+    z = np.asarray(init.variance_scaling(1.0, "fan_in", "uniform")(key, (200, 200), jnp.complex64))
+    assert z.dtype == np.complex64 and abs((np.abs(z) ** 2).mean() * 200 - 1) < 0.05
+    with pytest.raises(ValueError, match="at least 2D"):
+        init.lecun_normal()(key, (3,))
+    with pytest.raises(ValueError, match="mode"):
+        init.variance_scaling(1.0, "no", "normal")(key, (3, 3))
+    with pytest.raises(ValueError, match="distribution"):
+        init.variance_scaling(1.0, "fan_in", "no")(key, (3, 3))
+
+
+def test_orthogonal():
+    init, key = nn.initializers.orthogonal(2.0), fgrad.random.key(1)
+    with pytest.raises(ValueError, match="2D"):
+        init(key, (3,))
+    assert init(key, (0, 3)).shape == (0, 3)
+    if not hasattr(fgrad.random, "orthogonal"):
+        with pytest.raises(NotImplementedError, match="QR"):
+            init(key, (3, 3))
+        return
+    w = np.asarray(init(key, (5, 3)))
+    np.testing.assert_allclose(w.T @ w, 4 * np.eye(3), atol=1e-5)
+    w = np.asarray(nn.initializers.orthogonal(column_axis=0)(key, (3, 2, 4))).reshape(3, 8)
+    np.testing.assert_allclose(w @ w.T, np.eye(3), atol=1e-5)

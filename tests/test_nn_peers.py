@@ -57,3 +57,11 @@ def test_attention(kw):
     _, jax_pull = jax.vjp(lambda *a: jax.nn.dot_product_attention(*a, **kw), q, k, v)
     for a, b in zip(pull(jnp.array(ct)), jax_pull(ct)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=5e-5)
+
+
+@pytest.mark.parametrize("name", ["lecun_normal", "lecun_uniform", "he_normal", "he_uniform", "glorot_normal", "glorot_uniform"])
+def test_initializers(name):
+    jax = pytest.importorskip("jax")
+    shape = (8, 3, 16)
+    got = getattr(nn.initializers, name)()(fgrad.random.key(5), shape, jnp.float32)
+    np.testing.assert_allclose(got, getattr(jax.nn.initializers, name)()(jax.random.key(5), shape, np.float32), rtol=2e-5, atol=1e-6)

@@ -1,4 +1,5 @@
 """Neural network functions: jax.nn's, and fused norms, rotary embeddings, attention and losses."""
+from fgrad.nn import initializers
 from fgrad.nn.activations import (
     celu,
     elu,
@@ -52,7 +53,7 @@ from fgrad.nn.losses import (
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "huber", "huber_loss",
-    "identity", "l2_loss", "layer_norm", "leaky_relu", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
+    "identity", "initializers", "l2_loss", "layer_norm", "leaky_relu", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
     "mse", "one_hot", "relu", "relu6", "rms_norm", "rope", "rope_angles", "selu", "sigmoid", "sigmoid_binary_cross_entropy", "silu",
     "soft_sign", "softmax", "softmax_cross_entropy", "softmax_cross_entropy_with_integer_labels", "softplus", "sparse_plus",
     "sparse_sigmoid", "squared_error", "squareplus", "standardize", "swiglu", "swish", "tanh",
