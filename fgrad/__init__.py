@@ -31,6 +31,8 @@ from fgrad.api import (
 from fgrad.config import disable_jit, enable_x64
 from fgrad.core import Array
 from fgrad.dtypes import float0
+from fgrad.transforms.remat import checkpoint
 
 config = _config_module.config
+remat = checkpoint
 __version__ = "0.1.0"

@@ -1,5 +1,8 @@
 """The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart), and stop_gradient."""
 from fgrad import tree
+from fgrad.control.cond import cond, switch
+from fgrad.control.loops import map, scan
+from fgrad.control.while_loop import fori_loop, while_loop
 from fgrad.core import get_aval
 from fgrad.dtypes import is_inexact
 from fgrad.ops.argreduce import argmax, argmin
