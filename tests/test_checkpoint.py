@@ -18,3 +18,8 @@ def test_checkpoint_grad_vmap_and_in_scan():
     def loop(body):
         return api.vmap(api.grad(lambda x: scan(lambda c, _: (body(c), None), x, None, length=3)[0]))(x)
     np.testing.assert_allclose(loop(f), loop(lambda x: mul(sin(sin(x)), x)), rtol=1e-5)
+
+
+def test_second_derivative():
+    f = checkpoint(lambda x: mul(sin(x), x))
+    np.testing.assert_allclose(api.grad(api.grad(f))(to_array(np.float32(.3))), 2 * np.cos(.3) - .3 * np.sin(.3), rtol=1e-5)

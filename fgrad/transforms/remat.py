@@ -10,6 +10,8 @@ from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import batch_jaxpr
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, abstract_eval=lambda *avals: list(avals),
+                                   jvp=lambda primals, tangents: (optimization_barrier_p.bind(*primals), tangents),
+                                   transpose=lambda cts, *args: cts,
                                    batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims),
                                    lower=lambda ctx, ins, params, out_avals: ctx.barrier(ins))
 
