@@ -145,3 +145,11 @@ def test_results_do_not_depend_on_passes(switch):
     with fgrad.config.override(switch, False):
         got = fgrad.jit(fgrad.value_and_grad(f))(X)
     np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
+
+
+def test_index_mixing_an_integer_and_an_array():
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    i = np.array([2, 0])
+    np.testing.assert_array_equal(jnp.asarray(x)[1, i], x[1, i])
+    np.testing.assert_array_equal(jnp.asarray(x)[0, :, i], x[0, :, i])
+    np.testing.assert_array_equal(jnp.asarray(x)[0, jnp.asarray(2)], x[0, 2])

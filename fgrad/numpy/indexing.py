@@ -160,7 +160,7 @@ def getitem(x, idx, mode=None, fill_value=None):
     idx = _normalize(x.shape, idx)
     apart = _advanced_layout(idx)
     if any(isinstance(i, (Array, Tracer)) for i in idx):       # ints among arrays are arrays too
-        idx = [from_numpy(np.int32(i)[()]) if _is_int(i) else i for i in idx]
+        idx = [from_numpy(np.asarray(i, np.int32)) if _is_int(i) else i for i in idx]
     x, advanced = _static(x, idx)
     if not advanced:
         return x
