@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Train on real data: makes .venv, builds the package into it, trains an MLP on scikit-learn's digits.
+# Train on real data: makes .venv, builds the package into it, trains a small Llama on Python source text.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -7,4 +7,4 @@ python=${PYTHON:-python3}
 .venv/bin/python -m pip install -q --upgrade pip
 .venv/bin/python -m pip install -q -e ".[examples]"
 unset PYTHONPATH
-exec .venv/bin/python examples/mlp_digits.py "$@"
+exec .venv/bin/python examples/train_llama.py "$@"

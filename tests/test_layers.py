@@ -9,7 +9,7 @@ import fgrad.numpy  # noqa: F401  (declares nothing itself, but must import)
 from fgrad.core import registry
 
 ROOT = Path(fgrad.__file__).parent
-LAYERS = [("errors", "config", "dtypes", "tree"), ("_kernels",), ("core",), ("ops",), ("transforms",), ("compile",), ("control",), ("api",),
+LAYERS = [("errors", "config", "dtypes", "tree", "tree_util"), ("_kernels",), ("core",), ("ops",), ("transforms",), ("compile",), ("control",), ("api",),
           ("numpy", "lax"), ("random",), ("nn", "optim")]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 
