@@ -1,7 +1,7 @@
 """checkpoint changes memory, not values."""
 import numpy as np
 
-from fgrad import api
+import fgrad as api
 from fgrad.control.loops import scan
 from fgrad.core import to_array
 from fgrad.ops.elementwise import mul, sin

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from fgrad import api
+import fgrad as api
 from fgrad.control.cond import cond, switch
 from fgrad.control.loops import map as loop_map
 from fgrad.control.loops import scan

@@ -1,0 +1,104 @@
+"""What the transformations share: flat functions, checks of arguments, tangents at the border."""
+import numpy as np
+
+from fgrad import dtypes, tree
+from fgrad.core import Array, ShapedArray, Tracer, get_aval, to_array
+from fgrad.ops.rules import Zero, instantiate
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without its values."""
+
+    __slots__ = ("shape", "dtype", "weak_type")
+
+    def __init__(self, shape, dtype, *, weak_type=False, **_):
+        self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonicalize_dtype(dtype), weak_type
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: ShapedArray(self.shape, self.dtype).size)
+
+    def __repr__(self):
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+
+def fun_name(fun):
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def flat_fun(fun, treedef, out_tree):
+    """fun as a flat function; the structure of its result goes to out_tree[0]."""
+    def flat(*leaves):
+        args, kwargs = tree.unflatten(treedef, leaves)
+        leaves_out, out_tree[0] = tree.flatten(fun(*args, **kwargs))
+        return [checked_leaf(x, fun) for x in leaves_out]
+    return flat
+
+
+def checked_leaf(x, fun):
+    try:
+        get_aval(x)
+    except TypeError as e:
+        raise TypeError(f"{fun_name(fun)} returned a value that is not an array: {e}") from None
+    return x
+
+
+def check_args(leaves, what):
+    for x in leaves:
+        try:
+            get_aval(x)
+        except TypeError as e:
+            raise TypeError(f"{what}: {e}") from None
+
+
+def argnums_tuple(argnums, n, what):
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for i in nums:
+        if not -n <= i < n:
+            raise ValueError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
+    return tuple(i % n for i in nums)
+
+def abstractify(x):
+    if isinstance(x, ShapeDtypeStruct) or (not hasattr(x, "aval") and hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic))):
+        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False))
+    return get_aval(x)
+
+def bind_static(fun, args, static):
+    if not static:
+        return fun, args
+    static = {i % len(args) for i in static if -len(args) <= i < len(args)}
+
+    def f(*dynamic, **kwargs):
+        it = iter(dynamic)
+        return fun(*[a if i in static else next(it) for i, a in enumerate(args)], **kwargs)
+    return f, tuple(a for i, a in enumerate(args) if i not in static)
+
+def float0_zeros(aval):
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def tangent_out(t):
+    if type(t) is Zero:
+        return float0_zeros(t.aval) if t.aval.dtype == dtypes.float0 else instantiate(t)
+    return t
+
+def as_arrays(outs):
+    return [x if isinstance(x, (Array, Tracer)) else to_array(x) for x in outs]
+
+def check_grad_input(x, where, holomorphic, allow_int):
+    try:
+        dtype = get_aval(x).dtype
+    except TypeError as e:
+        raise TypeError(f"grad: {where}: {e}") from None
+    if holomorphic and not dtypes.is_complex(dtype):
+        raise TypeError(f"grad with holomorphic=True requires inputs with complex dtype, but got {dtype.name} ({where}).")
+    if not holomorphic and dtypes.is_complex(dtype):
+        return
+    if not dtypes.is_inexact(dtype) and not allow_int:
+        raise TypeError(f"grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {dtype.name} ({where}). "
+                        "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")

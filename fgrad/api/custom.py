@@ -1,0 +1,177 @@
+"""custom_jvp and custom_vjp: functions with derivative rules of their own."""
+import functools
+import inspect
+import operator
+
+from fgrad import dtypes, tree
+from fgrad.api.common import flat_fun, float0_zeros, fun_name, tangent_out
+from fgrad.core import get_aval
+from fgrad.ops.elementwise import convert_element_type
+from fgrad.ops.rules import Zero, instantiate
+from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
+
+
+def _resolve(fun, args, kwargs):
+    """Positional arguments from a call with keywords and defaults."""
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        if kwargs:
+            raise
+        return args
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"keyword arguments {sorted(bound.kwargs)} of {fun_name(fun)} could not be resolved to positions")
+    return bound.args
+
+
+class custom_jvp:
+    """A function with a derivative rule of its own: f.defjvp(rule), rule(primals, tangents) -> (out, tangent_out).
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> @fgrad.custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 3.0 * t
+    >>> float(fgrad.grad(f)(1.0))
+    3.0
+    """
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        functools.update_wrapper(self, fun)
+        self.fun, self.nondiff_argnums, self.jvp = fun, tuple(nondiff_argnums), None
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def defjvp(self, jvp, symbolic_zeros=False):
+        """Set the rule; with nondiff_argnums it is called rule(*nondiff, primals, tangents)."""
+        self.jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps):
+        """One rule per argument: rule(tangent, out, *primals), or None for zero."""
+        def rule(primals, tangents):
+            out = self(*primals)
+            terms = [r(t, out, *primals) for r, t in zip(jvps, tangents) if r is not None]
+            total = terms[0] if terms else tree.map(lambda o: instantiate(Zero(get_aval(o).tangent_aval())), out)
+            for t in terms[1:]:
+                total = tree.map(operator.add, total, t)
+            return out, total
+        self.defjvp(rule)
+
+    def __call__(self, *args, **kwargs):
+        if self.jvp is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp.")
+        args = _resolve(self.fun, args, kwargs)
+        nondiff = tuple(i % len(args) for i in self.nondiff_argnums)
+        fixed = [args[i] for i in nondiff]
+        dynamic = tuple(a for i, a in enumerate(args) if i not in nondiff)
+        leaves, treedef = tree.flatten((dynamic, {}))
+        out_tree = [None]
+
+        def base(*dyn):
+            it = iter(dyn)
+            fx = dict(zip(nondiff, fixed))
+            return self.fun(*[fx[i] if i in fx else next(it) for i in range(len(args))])
+
+        def flat_jvp(primals, tangents):
+            p = tree.unflatten(treedef, primals)[0]
+            t = tree.unflatten(treedef, [tangent_out(x) for x in tangents])[0]
+            out, t_out = self.jvp(*fixed, p, t)
+            outs, tree_out = tree.flatten(out)
+            ts, t_tree = tree.flatten(t_out)
+            if t_tree != tree_out:
+                raise TypeError(f"Custom JVP rule {fun_name(self.jvp)} for function {fun_name(self.fun)} must produce primal and tangent outputs with equal "
+                                f"container (pytree) structures, but got {tree_out} and {t_tree} respectively.")
+            out_tree[0] = tree_out
+            return outs, [_rule_tangent(o, x, self) for o, x in zip(outs, ts)]
+
+        outs = custom_jvp_call(flat_fun(lambda *a: base(*a), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
+        return tree.unflatten(out_tree[0], outs)
+
+
+def _rule_tangent(out, t, rule):
+    want = get_aval(out).tangent_aval()
+    if want.dtype == dtypes.float0:
+        return Zero(want)
+    got = get_aval(t)
+    if got.shape != want.shape:
+        raise TypeError(f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
+                        f"but got {want.short()} and {got.short()}.")
+    return convert_element_type(t, want.dtype)
+
+
+class custom_vjp:
+    """A function with a reverse rule of its own: f.defvjp(fwd, bwd); fwd(*args) -> (out, residuals),
+    bwd(residuals, ct) -> a tuple of cotangents. With nondiff_argnums, bwd takes those arguments first."""
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        functools.update_wrapper(self, fun)
+        self.fun, self.nondiff_argnums, self.fwd, self.bwd = fun, tuple(nondiff_argnums), None, None
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args, **kwargs):
+        if self.fwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp.")
+        args = _resolve(self.fun, args, kwargs)
+        nondiff = tuple(i % len(args) for i in self.nondiff_argnums)
+        fixed = [args[i] for i in nondiff]
+        dynamic = tuple(a for i, a in enumerate(args) if i not in nondiff)
+        leaves, treedef = tree.flatten((dynamic, {}))
+        in_avals = [get_aval(x) for x in leaves]
+        out_tree, res_tree = [None], [None]
+
+        def call(f, dyn):
+            it, fx = iter(dyn), dict(zip(nondiff, fixed))
+            return f(*[fx[i] if i in fx else next(it) for i in range(len(args))])
+
+        def flat_fwd(*xs):
+            pair = call(self.fwd, tree.unflatten(treedef, xs)[0])
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, residuals), got {type(pair).__name__}.")
+            outs, out_tree[0] = tree.flatten(pair[0])
+            res, res_tree[0] = tree.flatten(pair[1])
+            return outs, res
+
+        def flat_bwd(res, cts):
+            cts = [float0_zeros(ct.aval) if type(ct) is Zero else ct for ct in cts]
+            out = self.bwd(*fixed, tree.unflatten(res_tree[0], res), tree.unflatten(out_tree[0], cts))
+            return self._cotangents(out, dynamic, treedef, in_avals)
+
+        outs = custom_vjp_call(flat_fun(lambda *a: call(self.fun, a), treedef, out_tree), flat_fwd, flat_bwd, leaves, fun_name(self.fun))
+        return tree.unflatten(out_tree[0], outs)
+
+    def _cotangents(self, out, dynamic, treedef, in_avals):
+        """The rule's cotangents as leaves: None stands for zeros of a whole argument."""
+        if isinstance(out, list):
+            out = tuple(out)
+        if not isinstance(out, tuple) or len(out) != len(dynamic):
+            raise TypeError(f"Custom VJP bwd rule {fun_name(self.bwd)} for {fun_name(self.fun)} must produce a tuple of {len(dynamic)} cotangents, one per "
+                            f"differentiable argument, got {type(out).__name__}" + (f" of length {len(out)}" if isinstance(out, tuple) else ""))
+        cts, avals = [], iter(in_avals)
+        for i, (ct, arg) in enumerate(zip(out, dynamic)):
+            n = tree.structure(arg).num_leaves
+            if ct is None:
+                cts += [Zero(next(avals).tangent_aval()) for _ in range(n)]
+                continue
+            leaves, got = tree.flatten(ct, is_leaf=lambda x: x is None)
+            if len(leaves) != n:
+                raise TypeError(f"Custom VJP bwd rule {fun_name(self.bwd)}: the cotangent of argument {i} has structure {got}, expected {tree.structure(arg)}")
+            for x in leaves:
+                want = next(avals).tangent_aval()
+                if x is None or want.dtype == dtypes.float0:
+                    cts.append(Zero(want))
+                    continue
+                if get_aval(x).shape != want.shape:
+                    raise ValueError(f"Custom VJP bwd rule {fun_name(self.bwd)} produced a cotangent of shape {get_aval(x).shape} for argument {i} of shape {want.shape}")
+                cts.append(convert_element_type(x, want.dtype))
+        return cts

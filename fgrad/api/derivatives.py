@@ -1,0 +1,223 @@
+"""jvp, linearize, vjp, grad, value_and_grad, linear_transpose."""
+import functools
+
+import numpy as np
+
+from fgrad import dtypes, tree
+from fgrad.api.common import abstractify, argnums_tuple, as_arrays, check_args, check_grad_input, flat_fun, fun_name, tangent_out
+from fgrad.control.jit import jit_p
+from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage
+from fgrad.core.trace import convert_constvars
+from fgrad.ops.elementwise import convert_element_type
+from fgrad.ops.rules import Linear, Zero, full, instantiate
+from fgrad.transforms.jvp import jvp_flat
+from fgrad.transforms.linearize import linearize_flat
+from fgrad.transforms.transpose import backward_pass
+
+
+def _check_tangent(p, t, path):
+    want, got = get_aval(p).tangent_aval(), None
+    if isinstance(t, np.ndarray) and t.dtype == dtypes.float0:
+        got = ShapedArray(t.shape, dtypes.float0)
+    else:
+        got = get_aval(t)
+    if got.shape != want.shape:
+        raise ValueError(f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} at {path}")
+    if got.dtype != want.dtype and not (got.weak_type and want.dtype != dtypes.float0):
+        raise TypeError(f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
+                        f"dtype must be float0. Got primal dtype {get_aval(p).dtype.name}, so expected tangent dtype {want.dtype}, "
+                        f"but got tangent dtype {got.dtype.name} instead, at {path}")
+    if want.dtype == dtypes.float0:
+        return Zero(want)
+    return t if got.dtype == want.dtype and isinstance(t, (Array, Tracer)) else convert_element_type(t, want.dtype)
+
+def jvp(fun, primals, tangents, has_aux=False):
+    """(fun(*primals), directional derivative along tangents), with primals and tangents tuples of matching pytrees.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.jvp(jnp.sin, (0.0,), (1.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(f"primal and tangent arguments to jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}.")
+    p_leaves, treedef = tree.flatten((tuple(primals), {}))
+    t_leaves, t_def = tree.flatten((tuple(tangents), {}))
+    if treedef != t_def:
+        raise TypeError(f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents have {t_def}")
+    check_args(p_leaves, f"jvp of {fun_name(fun)}")
+    paths = [tree.keystr(path[1:]) for path, _ in tree.leaves_with_path((tuple(primals), {}))]
+    t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
+    out_tree, aux = [None], [None]
+    outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
+    result = tree.unflatten(out_tree[0], as_arrays(outs)), tree.unflatten(out_tree[0], [tangent_out(t) for t in out_tangents])
+    return (*result, _strip_aux(aux[0])) if has_aux else result
+
+def _with_aux(fun, treedef, out_tree, aux, has_aux):
+    if not has_aux:
+        return flat_fun(fun, treedef, out_tree)
+
+    def main(*args, **kwargs):
+        pair = fun(*args, **kwargs)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"expected {fun_name(fun)} with has_aux=True to return a pair (output, auxiliary data), got {type(pair).__name__}")
+        aux[0] = pair[1]
+        return pair[0]
+    return flat_fun(main, treedef, out_tree)
+
+
+def _strip_aux(aux):
+    """Auxiliary output holds tracers of the transformation: give their primals."""
+    def strip(x):
+        while isinstance(x, Tracer) and x._trace.done and hasattr(x, "primal"):
+            x = x.primal
+        return x
+    return tree.map(strip, aux)
+
+
+def _linearize(fun, primals, has_aux=False):
+    leaves, treedef = tree.flatten((tuple(primals), {}))
+    check_args(leaves, f"derivative of {fun_name(fun)}")
+    out_tree, aux = [None], [None]
+    outs, linear, out_avals, nonzero = linearize_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), leaves)
+    return leaves, treedef, outs, out_tree[0], linear, out_avals, nonzero, _strip_aux(aux[0])
+
+
+def linearize(fun, *primals, has_aux=False):
+    """(fun(*primals), a function of tangents): the derivative at a point, computed once and applied many times."""
+    leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
+    cell = [linear]
+
+    def f_jvp(*tangents):
+        t_leaves, t_def = tree.flatten((tuple(tangents), {}))
+        if t_def != treedef:
+            raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
+        t_leaves = [_check_tangent(p, t, "") for p, t in zip(leaves, t_leaves)]
+        given = [instantiate(t) for p, t in zip(leaves, t_leaves) if dtypes.is_inexact(get_aval(p).dtype)]
+        live = iter(_call_linear(cell, given))
+        return tree.unflatten(out_tree, [next(live) if nz else tangent_out(Zero(a)) for nz, a in zip(nonzero, out_avals)])
+
+    result = tree.unflatten(out_tree, as_arrays(outs)), f_jvp
+    return (*result, aux) if has_aux else result
+
+
+def _call_linear(cell, args):
+    """Apply a linear jaxpr as one program."""
+    consts, closed = convert_constvars(cell[0])
+    if not closed.jaxpr.outvars:
+        return []
+    return jit_p.bind(*consts, *args, jaxpr=closed, name="linearized", donated=())
+
+
+def _pullback(leaves, linear, nonzero, out_avals, cts):
+    """Cotangent of each leaf (Zero where there is none)."""
+    live = [ct for ct, nz in zip(cts, nonzero) if nz]
+    jaxpr = linear.jaxpr
+    got = iter(backward_pass(jaxpr, linear.consts, [Linear(v.aval) for v in jaxpr.invars], live))
+    return [next(got) if dtypes.is_inexact(get_aval(p).dtype) else Zero(get_aval(p).tangent_aval()) for p in leaves]
+
+
+def vjp(fun, *primals, has_aux=False, reduce_axes=()):
+    """(fun(*primals), pullback): pullback(ct) gives a tuple of cotangents, one per primal; float0 for integer primals.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> y, pullback = fgrad.vjp(lambda x: x ** 2, 3.0)
+    >>> float(pullback(1.0)[0])
+    6.0
+    """
+    leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
+
+    def pullback(ct):
+        ct_leaves, ct_def = tree.flatten(ct)
+        if ct_def != out_tree:
+            raise ValueError(f"unexpected tree structure of argument to vjp function: got {ct_def}, but expected to match {out_tree}")
+        cts = []
+        for x, a in zip(ct_leaves, out_avals):
+            if a.dtype == dtypes.float0:
+                cts.append(Zero(a))
+                continue
+            got = get_aval(x)
+            if got.shape != a.shape:
+                raise ValueError(f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
+                                 f"corresponding primal output {a.shape}.")
+            if got.dtype != a.dtype and not got.weak_type:
+                raise TypeError(f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type ({a.dtype.name}) "
+                                "of corresponding primal output.")
+            cts.append(x if got.dtype == a.dtype and isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
+        return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, cts)])[0]
+
+    result = tree.unflatten(out_tree, as_arrays(outs)), pullback
+    return (*result, aux) if has_aux else result
+
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """A function that gives (fun's value, its gradient in the arguments `argnums`). fun must return a real scalar.
+
+    Raises TypeError for a non-scalar result or an integer argument (unless allow_int).
+    """
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        nums = argnums_tuple(argnums, len(args), f"grad of {fun_name(fun)}")
+        chosen = [args[i] for i in nums]
+        for i, a in zip(nums, chosen):
+            for path, x in tree.leaves_with_path(a):
+                check_grad_input(x, f"argument {i}{tree.keystr(path)}", holomorphic, allow_int)
+
+        def partial(*dynamic):
+            full_args = list(args)
+            for i, d in zip(nums, dynamic):
+                full_args[i] = d
+            return fun(*full_args, **kwargs)
+        functools.update_wrapper(partial, fun, updated=())
+
+        leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(partial, chosen, has_aux)
+        _check_scalar(outs, out_tree, fun, holomorphic)
+        ct = full((), 1, get_aval(outs[0]).dtype)
+        grads = tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, [ct])])[0]
+        value = tree.unflatten(out_tree, as_arrays(outs))
+        grads = grads[0] if isinstance(argnums, int) else grads
+        return ((value, aux) if has_aux else value), grads
+    return wrapped
+
+def _check_scalar(outs, out_tree, fun, holomorphic):
+    if len(outs) != 1 or out_tree != tree.structure(0):
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
+    aval = get_aval(outs[0])
+    if aval.shape != ():
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
+    if holomorphic:
+        if not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"grad with holomorphic=True requires outputs with a dtype that is a sub-dtype of np.complexfloating, but got {aval.dtype.name}.")
+    elif not dtypes.is_float(aval.dtype):
+        raise TypeError(f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
+                        "For holomorphic differentiation, pass holomorphic=True.")
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The gradient of a scalar function, in the arguments `argnums`; (gradient, aux) with has_aux.
+
+    >>> import fgrad
+    >>> float(fgrad.grad(lambda x: x ** 3)(2.0))
+    12.0
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        value, g = both(*args, **kwargs)
+        return (g, value[1]) if has_aux else g
+    return wrapped
+
+
+def linear_transpose(fun, *primals):
+    """The transpose of a function that is linear: takes a cotangent of its result, gives cotangents of its arguments."""
+    leaves, treedef = tree.flatten((tuple(primals), {}))
+    out_tree = [None]
+    closed = stage(flat_fun(fun, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+
+    def transposed(ct):
+        cts, ct_def = tree.flatten(ct)
+        if ct_def != out_tree[0]:
+            raise TypeError(f"cotangent tree does not match function output, expected {out_tree[0]} but got {ct_def}")
+        out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], cts)
+        return tree.unflatten(treedef, [tangent_out(t) for t in out])[0]
+    return transposed

@@ -1,0 +1,97 @@
+"""jacfwd, jacrev, hessian."""
+import functools
+
+import numpy as np
+
+from fgrad import tree
+from fgrad.api.common import argnums_tuple, check_grad_input, fun_name
+from fgrad.api.derivatives import jvp, vjp
+from fgrad.api.vmap import Slot, vmap
+from fgrad.core import get_aval, to_array
+from fgrad.ops.shape import reshape, slice_in_dim
+
+
+def _basis(leaves):
+    """One-hot rows over all elements of the leaves: a list of arrays (total, *shape)."""
+    total = sum(get_aval(x).size for x in leaves)
+    out, at = [], 0
+    for x in leaves:
+        a = get_aval(x)
+        eye = np.zeros((total, a.size), a.dtype)
+        eye[range(at, at + a.size), range(a.size)] = 1
+        out.append(to_array(eye.reshape(total, *a.shape)))
+        at += a.size
+    return out
+
+
+def _split_rows(x, shapes, axis, treedef):
+    """Cut axis `axis` of x into the leaves it enumerates, each with its own shape there."""
+    out, at, shape = [], 0, get_aval(x).shape
+    axis %= len(shape)
+    for s in shapes:
+        n = int(np.prod(s))
+        piece = slice_in_dim(x, at, at + n, axis=axis)
+        out.append(reshape(piece, (*shape[:axis], *s, *shape[axis + 1:])))
+        at += n
+    return tree.unflatten(treedef, out)
+
+
+def _partial_args(fun, args, kwargs, argnums):
+    nums = argnums_tuple(argnums, len(args), f"jacobian of {fun_name(fun)}")
+
+    def f(*dynamic):
+        full_args = list(args)
+        for i, d in zip(nums, dynamic):
+            full_args[i] = d
+        return fun(*full_args, **kwargs)
+    return f, tuple(args[i] for i in nums)
+
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape."""
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        f, dynamic = _partial_args(fun, args, kwargs, argnums)
+        leaves, treedef = tree.flatten(dynamic)
+        for x in leaves:
+            check_grad_input(x, "an argument of jacfwd", holomorphic, False)
+        push = lambda *t: jvp(f, dynamic, tree.unflatten(treedef, t), has_aux=has_aux)  # noqa: E731
+        if has_aux:
+            y, jac, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
+        else:
+            y, jac = vmap(push, out_axes=(None, -1))(*_basis(leaves))
+        shapes = [get_aval(x).shape for x in leaves]
+        out = tree.map(lambda x: _split_rows(x, shapes, -1, treedef), jac)
+        out = tree.map(lambda j: j[0], out, is_leaf=lambda j: isinstance(j, tuple) and len(j) == len(dynamic) and tree.structure(j) == treedef) \
+            if isinstance(argnums, int) else out
+        return (out, aux) if has_aux else out
+    return wrapped
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian by reverse mode, one row per output element: leaf shape is output shape + input shape."""
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        f, dynamic = _partial_args(fun, args, kwargs, argnums)
+        for x in tree.leaves(dynamic):
+            check_grad_input(x, "an argument of jacrev", holomorphic, allow_int)
+        res = vjp(f, *dynamic, has_aux=has_aux)
+        y, pullback = res[:2]
+        leaves, treedef = tree.flatten(y)
+        shapes = [get_aval(x).shape for x in leaves]
+        rows = vmap(lambda *ct: pullback(tree.unflatten(treedef, ct)))(*_basis(leaves))
+        rows = rows[0] if isinstance(argnums, int) else rows
+        in_leaves, in_def = tree.flatten(rows)
+        columns = [tree.leaves(_split_rows(x, shapes, 0, treedef)) for x in in_leaves]
+        out = tree.unflatten(treedef, [Slot(i) for i in range(len(leaves))])
+        out = tree.map(lambda s: tree.unflatten(in_def, [c[s.i] for c in columns]), out)
+        return (out, res[2]) if has_aux else out
+    return wrapped
+
+
+jacobian = jacrev
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Hessian: forward mode over reverse mode."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

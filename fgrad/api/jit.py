@@ -1,0 +1,197 @@
+"""jit: one traced and compiled program per shapes, dtypes and static values of the arguments."""
+import functools
+import inspect
+
+from fgrad import tree
+from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
+from fgrad.api.staging import eval_shape
+from fgrad.compile.program import compile_jaxpr
+from fgrad.config import config
+from fgrad.control.jit import contiguous, jit_p
+from fgrad.core import Array, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
+from fgrad.core.trace import convert_constvars
+
+
+class _Traced:
+    __slots__ = ("closed", "out_tree", "consts", "program", "donated", "n_consts", "name")
+
+
+class Compiled:
+    """A compiled program: call it with arguments of the shapes it was compiled for."""
+
+    def __init__(self, jitted, traced):
+        self._jitted, self._traced = jitted, traced
+
+    def __call__(self, *args, **kwargs):
+        return self._jitted(*args, **kwargs)
+
+    def memory_analysis(self):
+        """Bytes of temporaries, arguments and results."""
+        program = self._traced.program
+        size = lambda avals: sum(a.size * a.dtype.itemsize for a in avals)  # noqa: E731
+        return {"temp_bytes": program.arena_bytes, "argument_bytes": size(program.in_avals), "output_bytes": size(program.out_avals)}
+
+
+class Lowered:
+    """A traced function, not yet compiled."""
+
+    def __init__(self, jitted, traced):
+        self._jitted, self._traced = jitted, traced
+
+    def as_text(self):
+        return pp_jaxpr(self._traced.closed)
+
+    @property
+    def jaxpr(self):
+        return self._traced.closed
+
+    def compile(self):
+        self._jitted._program(self._traced)
+        return Compiled(self._jitted, self._traced)
+
+
+class JitFunction:
+    """What jit returns."""
+
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, inline=False):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
+        self._cache = {}
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        leaves, traced = self._lookup(args, kwargs)
+        if context.trace is eval_trace and traced.program is not None:
+            arrays = [x if type(x) is Array and x.strides_or_none is None else contiguous(a) if (a := to_array(x)).strides_or_none is not None else a
+                      for x in leaves]
+            out = traced.program.run([*traced.consts, *arrays] if traced.consts else arrays)
+            if traced.donated:
+                for i in traced.donated:
+                    arrays[i - traced.n_consts].delete()
+        elif context.trace is eval_trace:
+            self._program(traced)
+            return self(*args, **kwargs)
+        else:
+            out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=())
+        return tree.unflatten(traced.out_tree, out)
+
+    def _program(self, traced):
+        if traced.program is None:
+            traced.consts = [to_array(c) for c in traced.consts]
+            traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
+
+    def _lookup(self, args, kwargs):
+        """(dynamic leaves, the traced function for them)."""
+        static_key = ()
+        if self._static or self._names:
+            fun, dynamic, kwargs, static_key = self._split_static(args, kwargs)
+        else:
+            fun, dynamic = self._fun, args
+        leaves, treedef = tree.flatten((dynamic, kwargs))
+        try:
+            key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else _aval_key(x) for x in leaves])
+        except TypeError:
+            check_args(leaves, f"jit of {fun_name(self._fun)}")
+            raise
+        traced = self._cache.get(key)
+        if traced is None:
+            traced = self._trace(fun, dynamic, leaves, treedef)
+            if not any(is_tracer(c) for c in traced.consts):
+                self._cache[key] = traced
+        return leaves, traced
+
+    def _split_static(self, args, kwargs):
+        n = len(args)
+        static = {i % n for i in self._static if -n <= i < n}
+        values = [(i, args[i]) for i in sorted(static)] + [(k, kwargs[k]) for k in sorted(self._names & kwargs.keys())]
+        for where, v in values:
+            try:
+                hash(v)
+            except TypeError:
+                raise ValueError(f"Non-hashable static arguments are not supported: argument {where!r} of {fun_name(self._fun)} is of type "
+                                 f"{type(v).__name__}. Static arguments must have a hash and ==.") from None
+        fun, dynamic = bind_static(self._fun, args, tuple(static))
+        names = {k: kwargs[k] for k in self._names & kwargs.keys()}
+        if names:
+            fun = functools.partial(fun, **names)
+        return fun, dynamic, {k: v for k, v in kwargs.items() if k not in names}, tuple((w, type(v), v) for w, v in values)
+
+    def _trace(self, fun, args, leaves, treedef):
+        check_args(leaves, f"jit of {fun_name(self._fun)}")
+        out_tree = [None]
+        closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
+        out = _Traced()
+        out.consts, out.closed = convert_constvars(closed)
+        out.out_tree, out.name, out.program = out_tree[0], fun_name(self._fun), None
+        out.n_consts = len(out.consts)
+        donated, at = [], out.n_consts
+        if self._donate:
+            static = {i % max(1, len(args) + len(self._static)) for i in self._static}
+            position = 0
+            for a in args:
+                while position in static:
+                    position += 1
+                n = len(tree.leaves(a))
+                if position in self._donate:
+                    donated.extend(range(at, at + n))
+                at, position = at + n, position + 1
+        out.donated = tuple(donated)
+        return out
+
+    def lower(self, *args, **kwargs):
+        """The traced program at these arguments, with .as_text() and .compile()."""
+        return Lowered(self, self._lookup(args, kwargs)[1])
+
+    def trace(self, *args, **kwargs):
+        return self.lower(*args, **kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        return eval_shape(self._fun, *args, **kwargs)
+
+    def clear_cache(self):
+        self._cache.clear()
+
+    def _cache_size(self):
+        return len(self._cache)
+
+
+def _aval_key(x):
+    t = type(x)
+    return t if t is float or t is int or t is bool or t is complex else get_aval(x)
+
+
+def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(), keep_unused=False, inline=False):
+    """Compile `fun`: it is traced once per shapes, dtypes and static values of its arguments, and then runs as one program.
+
+    static_argnums, static_argnames: arguments that are Python values, hashed and compared; each value compiles anew.
+    donate_argnums: arguments whose memory the results may take over; they must not be used afterwards.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.jit(lambda x: jnp.sum(x * 2))(jnp.ones(3))
+    Array(6., dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
+                                 donate_argnames=donate_argnames, keep_unused=keep_unused, inline=inline)
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r}")
+    nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
+    donate = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums or ())
+    if nums or names or donate_argnames:
+        try:
+            params = list(inspect.signature(fun).parameters.values())
+        except (TypeError, ValueError):
+            params = []
+        plain = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        nums = tuple(dict.fromkeys((*nums, *[plain.index(n) for n in names if n in plain])))
+        names = tuple(dict.fromkeys((*names, *[plain[i] for i in nums if -len(plain) <= i < len(plain)])))
+        for n in (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames:
+            if n in plain:
+                donate.add(plain.index(n))
+    return JitFunction(fun, nums, names, frozenset(donate))

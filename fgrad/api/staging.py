@@ -1,0 +1,50 @@
+"""make_jaxpr, eval_shape, closure_convert: functions as programs, without running them."""
+import functools
+
+from fgrad import dtypes, tree
+from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, flat_fun, fun_name
+from fgrad.core import eval_jaxpr, is_tracer, stage
+
+
+def make_jaxpr(fun, static_argnums=(), return_shape=False):
+    """A function that returns the jaxpr of `fun` at its arguments.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> print(fgrad.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0))
+    { lambda ; a:f32[]. let
+        b:f32[] = sin a
+        c:f32[] = mul b 2.0:f32[]
+      in (c,) }
+    """
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun)
+    def wrapped(*args, **kwargs):
+        f, args = bind_static(fun, args, static)
+        leaves, treedef = tree.flatten((args, kwargs))
+        out_tree = [None]
+        closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+        if return_shape:
+            return closed, tree.unflatten(out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
+        return closed
+    return wrapped
+
+def eval_shape(fun, *args, **kwargs):
+    """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct."""
+    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
+
+def closure_convert(fun, *example_args):
+    """(pure function, list of the inexact arrays that `fun` closes over): converted(*args, *consts) == fun(*args)."""
+    leaves, treedef = tree.flatten((example_args, {}))
+    out_tree = [None]
+    closed = stage(flat_fun(fun, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+    hoist = [is_tracer(c) and dtypes.is_inexact(c.dtype) for c in closed.consts]
+    hoisted = [c for c, h in zip(closed.consts, hoist) if h]
+
+    def converted(*args_and_consts):
+        n = len(args_and_consts) - len(hoisted)
+        args, given = args_and_consts[:n], iter(args_and_consts[n:])
+        consts = [next(given) if h else c for c, h in zip(closed.consts, hoist)]
+        xs = tree.flatten((args, {}))[0]
+        return tree.unflatten(out_tree[0], eval_jaxpr(closed.jaxpr, consts, *xs))
+    return converted, hoisted
