@@ -1,4 +1,5 @@
 """Build of the Cython kernels.  Everything else is in pyproject.toml."""
+
 import os
 import platform
 import subprocess
@@ -25,6 +26,7 @@ macOS: brew install libomp, then set CC=clang CFLAGS="-Xpreprocessor -fopenmp -I
 
 def compiler():
     import sysconfig
+
     return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
 
 
@@ -33,8 +35,19 @@ def accepts(flags, source="int main(void) { return 0; }\n"):
     with tempfile.TemporaryDirectory() as tmp:
         c = Path(tmp, "probe.c")
         c.write_text(source)
-        run = subprocess.run([*compiler(), *os.environ.get("CFLAGS", "").split(), *flags, str(c), "-o", str(Path(tmp, "probe")),
-                              *os.environ.get("LDFLAGS", "").split()], capture_output=True, text=True)
+        run = subprocess.run(
+            [
+                *compiler(),
+                *os.environ.get("CFLAGS", "").split(),
+                *flags,
+                str(c),
+                "-o",
+                str(Path(tmp, "probe")),
+                *os.environ.get("LDFLAGS", "").split(),
+            ],
+            capture_output=True,
+            text=True,
+        )
         return run.returncode == 0, run.stderr
 
 
@@ -52,8 +65,19 @@ def flags():
     return out
 
 
-common = dict(include_dirs=[numpy.get_include(), "fgrad/_kernels"], extra_compile_args=flags(), extra_link_args=["-fopenmp"],
-              define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")], depends=[str(h) for h in (HERE / "fgrad" / "_kernels").glob("*.h")])
+common = dict(
+    include_dirs=[numpy.get_include(), "fgrad/_kernels"],
+    extra_compile_args=flags(),
+    extra_link_args=["-fopenmp"],
+    define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+    depends=[str(h) for h in (HERE / "fgrad" / "_kernels").glob("*.h")],
+)
 extensions = [Extension(".".join(p.with_suffix("").parts), [str(p)], **common) for p in KERNELS]
-setup(ext_modules=cythonize(extensions, nthreads=os.cpu_count() or 1, language_level=3,
-                            compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}))
+setup(
+    ext_modules=cythonize(
+        extensions,
+        nthreads=os.cpu_count() or 1,
+        language_level=3,
+        compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False},
+    )
+)

@@ -1,4 +1,5 @@
 """An MLP on scikit-learn's handwritten digits: value_and_grad and SGD with momentum in one jitted, donated step."""
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -7,8 +8,10 @@ import fgrad.numpy as jnp
 
 
 def init(rng, sizes):
-    return [{"w": jnp.asarray((rng.normal(size=(m, n)) * np.sqrt(2 / m)).astype(np.float32)), "b": jnp.zeros(n)}
-            for m, n in zip(sizes, sizes[1:])]
+    return [
+        {"w": jnp.asarray((rng.normal(size=(m, n)) * np.sqrt(2 / m)).astype(np.float32)), "b": jnp.zeros(n)}
+        for m, n in zip(sizes, sizes[1:])
+    ]
 
 
 def logits(params, x):
@@ -45,7 +48,7 @@ def main(epochs=30, batch=64):
         order = rng.permutation(len(x))
         values = []
         for i in range(0, len(x) - batch + 1, batch):
-            rows = order[i:i + batch]
+            rows = order[i : i + batch]
             params, momentum, value = train_step(params, momentum, x[rows], y[rows], 0.05)
             values.append(float(value))
         if epoch % 5 == 4:

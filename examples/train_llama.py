@@ -3,6 +3,7 @@
 The data are the sources of Python's own standard library (--data FILE_OR_FOLDER for yours).  One jitted, donated train step:
 value_and_grad, clipping by global norm, AdamW with warm-up and cosine decay.  Prints held-out bits per byte and a sample.
 """
+
 import argparse
 import math
 import sysconfig
@@ -32,10 +33,21 @@ def read_bytes(path):
 def init(key):
     keys = iter(random.split(key, 2 + 6 * LAYERS))
     dense = lambda m, n: random.normal(next(keys), (m, n)) / math.sqrt(m)  # noqa: E731
-    layer = lambda: {"norm1": jnp.ones(DIM), "qkv": dense(DIM, 3 * DIM), "out": dense(DIM, DIM) / math.sqrt(2 * LAYERS), "norm2": jnp.ones(DIM),  # noqa: E731
-                     "gate": dense(DIM, HIDDEN), "up": dense(DIM, HIDDEN), "down": dense(HIDDEN, DIM) / math.sqrt(2 * LAYERS)}
-    return {"embed": random.normal(next(keys), (256, DIM)) * 0.02, "layers": [layer() for _ in range(LAYERS)], "norm": jnp.ones(DIM),
-            "head": dense(DIM, 256)}
+    layer = lambda: {
+        "norm1": jnp.ones(DIM),
+        "qkv": dense(DIM, 3 * DIM),
+        "out": dense(DIM, DIM) / math.sqrt(2 * LAYERS),
+        "norm2": jnp.ones(DIM),  # noqa: E731
+        "gate": dense(DIM, HIDDEN),
+        "up": dense(DIM, HIDDEN),
+        "down": dense(HIDDEN, DIM) / math.sqrt(2 * LAYERS),
+    }
+    return {
+        "embed": random.normal(next(keys), (256, DIM)) * 0.02,
+        "layers": [layer() for _ in range(LAYERS)],
+        "norm": jnp.ones(DIM),
+        "head": dense(DIM, 256),
+    }
 
 
 def forward(params, tokens):
@@ -73,7 +85,7 @@ def sample(params, prompt, length, key):
         key, sub = random.split(key)
         tail = out[-CONTEXT:]
         window = np.zeros((1, CONTEXT), np.int32)
-        window[0, :len(tail)] = tail
+        window[0, : len(tail)] = tail
         out.append(int(step(params, window, len(tail) - 1, sub)))
     return bytes(out).decode("utf-8", "replace")
 

@@ -1,4 +1,5 @@
 """fgrad: JAX's programming model, made for the CPU."""
+
 from fgrad import config as _config_module
 from fgrad import core, dtypes, errors, lax, nn, numpy, optim, random, tree, tree_util
 from fgrad._kernels.memory import memory_stats, trim_memory

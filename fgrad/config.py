@@ -1,13 +1,14 @@
 """Settings.  `config.update("jax_enable_x64", True)` as in JAX; `FGRAD_*` (or `JAX_*`) environment variables set the start values."""
+
 import contextlib
 import os
 import threading
 
 _DEFAULTS = {
-    "enable_x64": False,       # 64-bit dtypes
-    "disable_jit": False,      # run jitted functions op by op
-    "debug_nans": False,       # raise where a result has a NaN
-    "enable_checks": False,    # type-check every jaxpr that is built
+    "enable_x64": False,  # 64-bit dtypes
+    "disable_jit": False,  # run jitted functions op by op
+    "debug_nans": False,  # raise where a result has a NaN
+    "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
     "pass_dce": True,
     "pass_cse": True,

@@ -1,4 +1,5 @@
 """Dtypes, JAX's promotion lattice and weak types (https://docs.jax.dev/en/latest/type_promotion.html)."""
+
 import functools
 
 import ml_dtypes
@@ -14,15 +15,33 @@ float16, float32, float64 = np.float16, np.float32, np.float64
 complex64, complex128 = np.complex64, np.complex128
 float0 = np.dtype([("float0", np.void, 0)])
 
-SUPPORTED = tuple(np.dtype(t) for t in (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16,
-                                        float32, float64, complex64, complex128))
+SUPPORTED = tuple(
+    np.dtype(t)
+    for t in (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128)
+)
 _SUPPORTED_SET = frozenset(SUPPORTED)
 BOOL, INT32, INT64, UINT32, FLOAT32, FLOAT64, COMPLEX64 = (np.dtype(t) for t in (bool_, int32, int64, uint32, float32, float64, complex64))
 BFLOAT16, FLOAT16 = np.dtype(bfloat16), np.dtype(float16)
-SHORT_NAMES = {np.dtype(t): s for t, s in (
-    (bool_, "bool"), (int8, "i8"), (int16, "i16"), (int32, "i32"), (int64, "i64"), (uint8, "u8"), (uint16, "u16"), (uint32, "u32"),
-    (uint64, "u64"), (float16, "f16"), (bfloat16, "bf16"), (float32, "f32"), (float64, "f64"), (complex64, "c64"),
-    (complex128, "c128"))} | {float0: "float0"}
+SHORT_NAMES = {
+    np.dtype(t): s
+    for t, s in (
+        (bool_, "bool"),
+        (int8, "i8"),
+        (int16, "i16"),
+        (int32, "i32"),
+        (int64, "i64"),
+        (uint8, "u8"),
+        (uint16, "u16"),
+        (uint32, "u32"),
+        (uint64, "u64"),
+        (float16, "f16"),
+        (bfloat16, "bf16"),
+        (float32, "f32"),
+        (float64, "f64"),
+        (complex64, "c64"),
+        (complex128, "c128"),
+    )
+} | {float0: "float0"}
 _NARROW = {np.dtype(a): np.dtype(b) for a, b in ((int64, int32), (uint64, uint32), (float64, float32), (complex128, complex64))}
 _PYTHON = {bool: BOOL, int: INT64, float: FLOAT64, complex: np.dtype(complex128)}
 
@@ -119,10 +138,24 @@ def to_complex(dtype) -> np.dtype:
 
 _WEAK = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
 _EDGES = {
-    "bool": ["i*"], "u8": ["i16", "u16"], "u16": ["i32", "u32"], "u32": ["i64", "u64"], "u64": ["f*"],
-    "i*": ["u8", "i8"], "i8": ["i16"], "i16": ["i32"], "i32": ["i64"], "i64": ["f*"],
-    "f*": ["c*", "bf16", "f16"], "bf16": ["f32"], "f16": ["f32"], "f32": ["f64", "c64"], "f64": ["c128"],
-    "c*": ["c64"], "c64": ["c128"], "c128": [],
+    "bool": ["i*"],
+    "u8": ["i16", "u16"],
+    "u16": ["i32", "u32"],
+    "u32": ["i64", "u64"],
+    "u64": ["f*"],
+    "i*": ["u8", "i8"],
+    "i8": ["i16"],
+    "i16": ["i32"],
+    "i32": ["i64"],
+    "i64": ["f*"],
+    "f*": ["c*", "bf16", "f16"],
+    "bf16": ["f32"],
+    "f16": ["f32"],
+    "f32": ["f64", "c64"],
+    "f64": ["c128"],
+    "c*": ["c64"],
+    "c64": ["c128"],
+    "c128": [],
 }
 
 
@@ -190,10 +223,12 @@ def promote_types(a, b) -> np.dtype:
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     """
+
     def pair(t):
         if t in (int, float, complex):
             return canonicalize_dtype(t), True
         return canonicalize_dtype(t), False
+
     return promote([pair(a), pair(b)])[0]
 
 

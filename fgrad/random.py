@@ -1,4 +1,5 @@
 """Random numbers as jax.random: explicit keys, threefry-2x32 with partitionable counters. Keys are uint32 arrays of shape (2,)."""
+
 import math
 import operator
 
@@ -23,14 +24,18 @@ def key(seed, *, impl=None):
     if isinstance(seed, (int, np.integer)):
         seed = int(seed)
         if not config.enable_x64:
-            seed = ((seed + 2 ** 31) % 2 ** 32) - 2 ** 31 if not -2 ** 31 <= seed < 2 ** 31 else seed
-            return from_numpy(np.array([0, seed % 2 ** 32], np.uint32))
-        return from_numpy(np.array([seed % 2 ** 64 >> 32, seed % 2 ** 32], np.uint32))
+            seed = ((seed + 2**31) % 2**32) - 2**31 if not -(2**31) <= seed < 2**31 else seed
+            return from_numpy(np.array([0, seed % 2**32], np.uint32))
+        return from_numpy(np.array([seed % 2**64 >> 32, seed % 2**32], np.uint32))
     seed = as_array("key", seed)
     if seed.shape or not dtypes.is_integer(seed.dtype):
         raise TypeError(f"PRNG key seed must be an integer scalar, got {seed.aval}")
     low = lax.convert_element_type(lax.convert_element_type(seed, np.int64) if config.enable_x64 else seed, np.uint32)
-    high = lax.convert_element_type(lax.shift_right_logical(seed, lax.like(seed, 32)), np.uint32) if seed.dtype.itemsize == 8 else jnp.zeros((), np.uint32)
+    high = (
+        lax.convert_element_type(lax.shift_right_logical(seed, lax.like(seed, 32)), np.uint32)
+        if seed.dtype.itemsize == 8
+        else jnp.zeros((), np.uint32)
+    )
     return jnp.stack([high, low])
 
 
@@ -174,10 +179,10 @@ def categorical(key, logits, axis=-1, shape=None):
     """Positions drawn with probabilities softmax(logits) along `axis` (Gumbel-max)."""
     logits = as_array("categorical", logits)
     axis = axis % logits.ndim
-    batch = logits.shape[:axis] + logits.shape[axis + 1:]
+    batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
-    lead = shape[:len(shape) - len(batch)]
-    if shape[len(lead):] != batch:
+    lead = shape[: len(shape) - len(batch)]
+    if shape[len(lead) :] != batch:
         raise ValueError(f"categorical: shape {shape} does not end with the batch shape {batch}")
     at = len(lead) + axis
     full = (*lead, *logits.shape)
@@ -229,5 +234,11 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
 def laplace(key, shape=(), dtype=None):
     """Laplace floats of scale 1."""
     dtype = _float(dtype, "laplace")
-    u = uniform(key, shape, dtype, -1.0 + float(dtypes.finfo(dtype).epsneg if hasattr(dtypes.finfo(dtype), "epsneg") else dtypes.finfo(dtype).eps), 1.0)
+    u = uniform(
+        key,
+        shape,
+        dtype,
+        -1.0 + float(dtypes.finfo(dtype).epsneg if hasattr(dtypes.finfo(dtype), "epsneg") else dtypes.finfo(dtype).eps),
+        1.0,
+    )
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))

@@ -1,4 +1,5 @@
 """Pytrees, as jax.tree: a thin layer over optree with JAX's rules (None is a node, dicts sort by key)."""
+
 import dataclasses
 import functools
 import operator
@@ -105,10 +106,20 @@ def register_dataclass(cls, data_fields=None, meta_fields=None, drop_fields=()):
         data_fields = [f.name for f in fields if not f.metadata.get("static")]
     data_fields, meta_fields = tuple(data_fields), tuple(meta_fields or ())
     return register_pytree_node(
-        cls, lambda x: ([getattr(x, n) for n in data_fields], tuple(getattr(x, n) for n in meta_fields)),
-        lambda aux, children: cls(**dict(zip(data_fields, children)), **dict(zip(meta_fields, aux))))
+        cls,
+        lambda x: ([getattr(x, n) for n in data_fields], tuple(getattr(x, n) for n in meta_fields)),
+        lambda aux, children: cls(**dict(zip(data_fields, children)), **dict(zip(meta_fields, aux))),
+    )
 
 
 tree_flatten, tree_unflatten, tree_leaves, tree_structure, tree_map, tree_reduce, tree_all, tree_transpose = (
-    flatten, unflatten, leaves, structure, map, reduce, all, transpose)
+    flatten,
+    unflatten,
+    leaves,
+    structure,
+    map,
+    reduce,
+    all,
+    transpose,
+)
 tree_flatten_with_path, tree_map_with_path, tree_leaves_with_path = flatten_with_path, map_with_path, leaves_with_path

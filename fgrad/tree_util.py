@@ -1,2 +1,3 @@
 """jax.tree_util's names: see fgrad.tree."""
+
 from fgrad.tree import *  # noqa: F403

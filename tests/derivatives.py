@@ -1,4 +1,5 @@
 """Checks of derivatives: forward mode against central differences, reverse mode against forward mode, then again one order up."""
+
 import numpy as np
 
 import fgrad

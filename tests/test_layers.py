@@ -1,4 +1,5 @@
 """Imports run one way through the layers, and each primitive has its rules."""
+
 import ast
 from pathlib import Path
 
@@ -9,8 +10,19 @@ import fgrad.numpy  # noqa: F401  (declares nothing itself, but must import)
 from fgrad.core import registry
 
 ROOT = Path(fgrad.__file__).parent
-LAYERS = [("errors", "config", "dtypes", "tree", "tree_util"), ("_kernels",), ("core",), ("ops",), ("transforms",), ("compile",), ("control",), ("api",),
-          ("numpy", "lax"), ("random",), ("nn", "optim")]
+LAYERS = [
+    ("errors", "config", "dtypes", "tree", "tree_util"),
+    ("_kernels",),
+    ("core",),
+    ("ops",),
+    ("transforms",),
+    ("compile",),
+    ("control",),
+    ("api",),
+    ("numpy", "lax"),
+    ("random",),
+    ("nn", "optim"),
+]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 
 

@@ -1,4 +1,5 @@
 """fgrad.nn against NumPy: values, corners, derivatives, 16 bits, errors. test_nn_peers.py compares with jax.nn."""
+
 import math
 
 import numpy as np
@@ -26,13 +27,29 @@ def elu(x, alpha=1.0):
 
 
 ACTIVATIONS = {
-    "identity": X, "relu": np.maximum(X, 0), "relu6": np.clip(X, 0, 6), "sigmoid": SIG, "softplus": np.logaddexp(X, 0),
-    "soft_sign": X / (np.abs(X) + 1), "silu": X * SIG, "swish": X * SIG, "log_sigmoid": -np.logaddexp(-X, 0),
-    "leaky_relu": np.where(X >= 0, X, 0.01 * X), "hard_sigmoid": np.clip(X + 3, 0, 6) / 6, "hard_silu": X * np.clip(X + 3, 0, 6) / 6,
-    "hard_swish": X * np.clip(X + 3, 0, 6) / 6, "hard_tanh": np.clip(X, -1, 1), "elu": elu(X), "celu": elu(X), "tanh": np.tanh(X),
-    "selu": 1.0507009873554805 * elu(X, 1.6732632423543772), "mish": X * np.tanh(np.logaddexp(X, 0)),
-    "gelu": 0.5 * X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X ** 3))), "squareplus": (X + np.sqrt(X ** 2 + 4)) / 2,
-    "sparse_plus": np.where(X <= -1, 0, np.where(X >= 1, X, (X + 1) ** 2 / 4)), "sparse_sigmoid": np.clip((X + 1) / 2, 0, 1),
+    "identity": X,
+    "relu": np.maximum(X, 0),
+    "relu6": np.clip(X, 0, 6),
+    "sigmoid": SIG,
+    "softplus": np.logaddexp(X, 0),
+    "soft_sign": X / (np.abs(X) + 1),
+    "silu": X * SIG,
+    "swish": X * SIG,
+    "log_sigmoid": -np.logaddexp(-X, 0),
+    "leaky_relu": np.where(X >= 0, X, 0.01 * X),
+    "hard_sigmoid": np.clip(X + 3, 0, 6) / 6,
+    "hard_silu": X * np.clip(X + 3, 0, 6) / 6,
+    "hard_swish": X * np.clip(X + 3, 0, 6) / 6,
+    "hard_tanh": np.clip(X, -1, 1),
+    "elu": elu(X),
+    "celu": elu(X),
+    "tanh": np.tanh(X),
+    "selu": 1.0507009873554805 * elu(X, 1.6732632423543772),
+    "mish": X * np.tanh(np.logaddexp(X, 0)),
+    "gelu": 0.5 * X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3))),
+    "squareplus": (X + np.sqrt(X**2 + 4)) / 2,
+    "sparse_plus": np.where(X <= -1, 0, np.where(X >= 1, X, (X + 1) ** 2 / 4)),
+    "sparse_sigmoid": np.clip((X + 1) / 2, 0, 1),
     "glu": X[..., :3] / (1 + np.exp(-X[..., 3:])),
 }
 
@@ -125,7 +142,7 @@ def test_standardize_and_one_hot(x64):
 def test_norms_and_rope(x64):
     w, b = rng.standard_normal(6), rng.standard_normal(6)
     c = X - X.mean(-1, keepdims=True)
-    np.testing.assert_allclose(nn.rms_norm(X, w, 1e-5), X / np.sqrt((X ** 2).mean(-1, keepdims=True) + 1e-5) * w, rtol=1e-11)
+    np.testing.assert_allclose(nn.rms_norm(X, w, 1e-5), X / np.sqrt((X**2).mean(-1, keepdims=True) + 1e-5) * w, rtol=1e-11)
     np.testing.assert_allclose(nn.layer_norm(X, w, b), c / np.sqrt(X.var(-1, keepdims=True) + 1e-5) * w + b, rtol=1e-10, atol=1e-12)
     check_derivatives(nn.rms_norm, X, w)
     check_derivatives(nn.layer_norm, X, w, b)
@@ -161,11 +178,19 @@ def test_dot_product_attention(t, s, x64):
     lengths = np.array([2, 3], np.int32)
     random = rng.random((2, 1, t, s)) > 0.3
     random[..., 0] = True
-    cases = [({}, True), ({"bias": bias}, True), ({"mask": random}, random), ({"is_causal": True}, j <= i), ({"scale": 0.2}, True),
-             ({"is_causal": True, "bias": bias}, j <= i), ({"is_causal": True, "mask": random}, random & (j <= i)),
-             ({"local_window_size": (2, 1)}, (j >= i - 2) & (j <= i + 1)), ({"local_window_size": (1, 0)}, (j >= i - 1) & (j <= i)),
-             ({"is_causal": True, "local_window_size": 1}, (j >= i - 1) & (j <= i)),
-             ({"key_value_seq_lengths": jnp.array(lengths)}, (j < lengths[:, None, None])[:, None])]
+    cases = [
+        ({}, True),
+        ({"bias": bias}, True),
+        ({"mask": random}, random),
+        ({"is_causal": True}, j <= i),
+        ({"scale": 0.2}, True),
+        ({"is_causal": True, "bias": bias}, j <= i),
+        ({"is_causal": True, "mask": random}, random & (j <= i)),
+        ({"local_window_size": (2, 1)}, (j >= i - 2) & (j <= i + 1)),
+        ({"local_window_size": (1, 0)}, (j >= i - 1) & (j <= i)),
+        ({"is_causal": True, "local_window_size": 1}, (j >= i - 1) & (j <= i)),
+        ({"key_value_seq_lengths": jnp.array(lengths)}, (j < lengths[:, None, None])[:, None]),
+    ]
     for kw, mask in cases:
         want = np_attention(q, k, v, kw.get("bias", 0.0), mask, kw.get("scale"))
         seen = np.broadcast_to(mask, (2, 4, t, s)).any(-1).transpose(0, 2, 1)
@@ -220,7 +245,7 @@ def test_losses(x64):
     np.testing.assert_allclose(nn.l2_loss(x, y), 0.5 * (X - y) ** 2, rtol=1e-12)
     np.testing.assert_allclose(nn.mse(x, y), ((X - y) ** 2).mean(), rtol=1e-12)
     e = np.abs(X - y)
-    np.testing.assert_allclose(nn.huber_loss(x, y, 0.7), np.where(e <= 0.7, 0.5 * e ** 2, 0.7 * (e - 0.35)), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(nn.huber_loss(x, y, 0.7), np.where(e <= 0.7, 0.5 * e**2, 0.7 * (e - 0.35)), rtol=1e-11, atol=1e-14)
     for f in (nn.sigmoid_binary_cross_entropy, nn.l2_loss, nn.mse, nn.huber_loss):
         check_derivatives(f, X, y)
 
@@ -234,8 +259,16 @@ def test_initializers():
     assert abs(np.asarray(init.normal(2.0)(key, (40000,))).std() - 2) < 0.05
     t = np.asarray(init.truncated_normal(1.0, lower=-1, upper=1)(key, (4000,)))
     assert np.abs(t).max() <= 1
-    for name, var in (("lecun_normal", 1 / 200), ("lecun_uniform", 1 / 200), ("he_normal", 2 / 200), ("he_uniform", 2 / 200),
-                      ("glorot_normal", 2 / 500), ("glorot_uniform", 2 / 500), ("xavier_uniform", 2 / 500), ("kaiming_normal", 2 / 200)):
+    for name, var in (
+        ("lecun_normal", 1 / 200),
+        ("lecun_uniform", 1 / 200),
+        ("he_normal", 2 / 200),
+        ("he_uniform", 2 / 200),
+        ("glorot_normal", 2 / 500),
+        ("glorot_uniform", 2 / 500),
+        ("xavier_uniform", 2 / 500),
+        ("kaiming_normal", 2 / 200),
+    ):
         w = np.asarray(getattr(init, name)()(key, (200, 300), jnp.float32))
         assert w.dtype == np.float32 and abs(w.var() / var - 1) < 0.05, name
     conv = np.asarray(init.he_normal(in_axis=1, out_axis=0)(key, (64, 32, 3, 3)))

@@ -1,4 +1,5 @@
 """fgrad.nn against jax.nn: values and gradients in float32, dtypes of the results."""
+
 import numpy as np
 import pytest
 
@@ -11,9 +12,37 @@ rng = np.random.default_rng(0)
 X = (rng.standard_normal((3, 4, 6)) * 3).astype(np.float32)
 X[0, 0] = [0, -0.0, 6, 1, -1, -3]
 
-UNARY = ["identity", "relu", "relu6", "sigmoid", "softplus", "soft_sign", "silu", "swish", "log_sigmoid", "leaky_relu", "hard_sigmoid",
-         "hard_silu", "hard_swish", "hard_tanh", "elu", "celu", "selu", "gelu", "glu", "mish", "squareplus", "sparse_plus",
-         "sparse_sigmoid", "softmax", "log_softmax", "logsumexp", "standardize", "logmeanexp", "tanh"]
+UNARY = [
+    "identity",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "softplus",
+    "soft_sign",
+    "silu",
+    "swish",
+    "log_sigmoid",
+    "leaky_relu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "elu",
+    "celu",
+    "selu",
+    "gelu",
+    "glu",
+    "mish",
+    "squareplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+    "standardize",
+    "logmeanexp",
+    "tanh",
+]
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -35,9 +64,13 @@ def test_unary(name):
 
 
 ATTENTION = [
-    {}, {"is_causal": True}, {"local_window_size": (2, 1)}, {"local_window_size": 1, "is_causal": True},
+    {},
+    {"is_causal": True},
+    {"local_window_size": (2, 1)},
+    {"local_window_size": 1, "is_causal": True},
     {"key_value_seq_lengths": np.array([2, 4], np.int32), "query_seq_lengths": np.array([1, 3], np.int32)},
-    {"mask": rng.random((2, 1, 5, 5)) > 0.5}, {"bias": rng.standard_normal((1, 4, 5, 5)).astype(np.float32)},
+    {"mask": rng.random((2, 1, 5, 5)) > 0.5},
+    {"bias": rng.standard_normal((1, 4, 5, 5)).astype(np.float32)},
     {"mask": np.arange(5) % 3 == rng.integers(0, 3, (1, 4, 5, 1)), "scale": 0.7},
     {"mask": (rng.random((2, 1, 1, 5)) > 0.5) | (np.arange(5) == 0), "is_causal": True},
 ]

@@ -1,4 +1,5 @@
 """The fused NN primitives, sorting and cumulative primitives: values, derivatives of two orders, vmap, 16 bits, errors."""
+
 import numpy as np
 import pytest
 
@@ -72,12 +73,13 @@ def test_softmax_errors(f):
 
 # --- norms ------------------------------------------------------------------------------------------------------------
 
+
 def test_norm_values():
     eps = 1e-3
-    r = 1 / np.sqrt((X ** 2).mean(-1, keepdims=True) + eps)
+    r = 1 / np.sqrt((X**2).mean(-1, keepdims=True) + eps)
     np.testing.assert_allclose(norm.rms_norm(arr(X), eps), X * r, rtol=1e-13)
     c = X - X.mean(-1, keepdims=True)
-    np.testing.assert_allclose(norm.layer_norm(arr(X), eps), c / np.sqrt((c ** 2).mean(-1, keepdims=True) + eps), rtol=1e-12)
+    np.testing.assert_allclose(norm.layer_norm(arr(X), eps), c / np.sqrt((c**2).mean(-1, keepdims=True) + eps), rtol=1e-12)
 
 
 @pytest.mark.parametrize("p", [norm.rms_norm_p, norm.layer_norm_p], ids=str)
@@ -96,6 +98,7 @@ def test_norm_rules(p):
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------
+
 
 def test_cross_entropy():
     labels = np.array([[0, 1, 2, 4], [3, -1, 7, 2], [0, 0, 4, 4]])
@@ -121,6 +124,7 @@ def test_cross_entropy():
 
 
 # --- activation, rope -------------------------------------------------------------------------------------------------
+
 
 def test_swiglu_and_softplus():
     g, u = X, rng.standard_normal(X.shape)
@@ -158,6 +162,7 @@ def test_rope(interleaved, n):
 
 # --- attention --------------------------------------------------------------------------------------------------------
 
+
 def np_attention(q, k, v, bias=None, causal=False, window=0, scale=None, softcap=0.0):
     t, s = q.shape[2], k.shape[2]
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
@@ -173,9 +178,14 @@ def np_attention(q, k, v, bias=None, causal=False, window=0, scale=None, softcap
         return p / np.where(total, total, 1) @ v, (np.log(total) + np.where(total, top, 0))[..., 0]
 
 
-CASES = [(2, 2, 3, 3, 4, 4, False, {}), (4, 2, 3, 5, 4, 3, True, {}), (2, 1, 4, 4, 3, 3, False, {"causal": True}),
-         (2, 1, 4, 5, 3, 3, True, {"causal": True, "window": 2, "softcap": 1.5}), (2, 1, 3, 4, 3, 2, False, {"window": 2, "scale": 0.3}),
-         (2, 1, 5, 3, 3, 3, False, {"causal": True})]
+CASES = [
+    (2, 2, 3, 3, 4, 4, False, {}),
+    (4, 2, 3, 5, 4, 3, True, {}),
+    (2, 1, 4, 4, 3, 3, False, {"causal": True}),
+    (2, 1, 4, 5, 3, 3, True, {"causal": True, "window": 2, "softcap": 1.5}),
+    (2, 1, 3, 4, 3, 2, False, {"window": 2, "scale": 0.3}),
+    (2, 1, 5, 3, 3, 3, False, {"causal": True}),
+]
 
 
 def attention_args(h, hk, t, s, d, dv, bias):
@@ -190,9 +200,9 @@ def test_attention(case):
     for got, want in zip(attention.attention(*map(arr, args), **kw), np_attention(*args, **kw)):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
     check_derivatives(lambda *a: attention.attention(*a, **kw)[0], *args)
-    if sizes[2] <= sizes[3]:        # else some lse are -inf
+    if sizes[2] <= sizes[3]:  # else some lse are -inf
         check_derivatives(lambda *a: attention.attention(*a, **kw), *args)
-    if bias:                        # a mask: no cotangent of the bias is computed
+    if bias:  # a mask: no cotangent of the bias is computed
         check_derivatives(lambda *a: attention.attention(*a, arr(args[3]), **kw)[0], *args[:3])
 
 
@@ -231,6 +241,7 @@ def test_attention_vmap_16_bits_and_errors():
 
 # --- view, acc, repeat ------------------------------------------------------------------------------------------------
 
+
 def test_view_and_acc():
     flat = X.reshape(-1)
     np.testing.assert_array_equal(movement_nn.view(arr(X), (3, 2), (4, 3), 1), flat[1 + 4 * np.arange(3)[:, None] + 3 * np.arange(2)])
@@ -239,7 +250,7 @@ def test_view_and_acc():
     want[:2, 1:, 1:] += y
     np.testing.assert_allclose(movement_nn.acc(arr(X), arr(y), (20, 5, 1), 6), want, rtol=1e-15)
     check_derivatives(lambda x: movement_nn.view(x, (3, 2), (4, 3), 1), X)
-    check_derivatives(lambda x: movement_nn.view(x, (3, 2, 2), (4, 1, 1), 1), X)      # overlaps itself
+    check_derivatives(lambda x: movement_nn.view(x, (3, 2, 2), (4, 1, 1), 1), X)  # overlaps itself
     check_derivatives(lambda x: movement_nn.view(x, (3, 2), (-4, 0), 50), X)
     check_derivatives(lambda x, y: movement_nn.acc(x, y, (20, 5, 1), 6), X, y)
     check_derivatives(lambda x, y: movement_nn.acc(x, y, (20, 2), 1), X, y[0])
@@ -264,6 +275,7 @@ def test_repeat():
 
 
 # --- sorting ----------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_sort_and_top_k(axis):
@@ -320,10 +332,19 @@ def test_searchsorted(side):
 
 # --- cumulative and arg reductions ------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 2])
-@pytest.mark.parametrize("name, ref", [("cumsum", np.cumsum), ("cumprod", np.cumprod), ("cummax", np.maximum.accumulate),
-                                       ("cummin", np.minimum.accumulate), ("cumlogsumexp", np.logaddexp.accumulate)])
+@pytest.mark.parametrize(
+    "name, ref",
+    [
+        ("cumsum", np.cumsum),
+        ("cumprod", np.cumprod),
+        ("cummax", np.maximum.accumulate),
+        ("cummin", np.minimum.accumulate),
+        ("cumlogsumexp", np.logaddexp.accumulate),
+    ],
+)
 def test_cumulative(name, ref, axis, reverse):
     f = getattr(cumulative, name)
     flip = (slice(None),) * axis + (slice(None, None, -1 if reverse else 1),)

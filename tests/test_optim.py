@@ -1,4 +1,5 @@
 """Optimizers against their formulas in NumPy."""
+
 import numpy as np
 
 import fgrad
@@ -15,6 +16,7 @@ def run(opt, steps=5, jit=True):
     def step(params, state):
         updates, state = opt.update({"w": jnp.asarray(G)}, state, params)
         return optim.apply_updates(params, updates), state
+
     step = fgrad.jit(step, donate_argnums=(0, 1)) if jit else step
     params = fgrad.tree.map(lambda x: x + 0, params)
     for _ in range(steps):
@@ -35,7 +37,7 @@ def test_adamw_jitted_and_eager():
     p, m, v = P.astype(np.float64), np.zeros(3), np.zeros(3)
     for k in range(1, 6):
         m, v = 0.9 * m + 0.1 * G, 0.999 * v + 0.001 * G.astype(np.float64) ** 2
-        p = p - 0.01 * ((m / (1 - 0.9 ** k)) / (np.sqrt(v / (1 - 0.999 ** k)) + 1e-8) + 0.1 * p)
+        p = p - 0.01 * ((m / (1 - 0.9**k)) / (np.sqrt(v / (1 - 0.999**k)) + 1e-8) + 0.1 * p)
     for jit in (True, False):
         np.testing.assert_allclose(run(optim.adamw(0.01, weight_decay=0.1), jit=jit), p, rtol=1e-5)
 
@@ -47,4 +49,6 @@ def test_clip_and_chain():
 
 def test_schedules():
     s = optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 110, 0.1)
-    np.testing.assert_allclose([float(s(jnp.asarray(k))) for k in (0, 5, 10, 60, 110, 200)], [0, 0.5, 1, 0.55, 0.1, 0.1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        [float(s(jnp.asarray(k))) for k in (0, 5, 10, 60, 110, 200)], [0, 0.5, 1, 0.55, 0.1, 0.1], rtol=1e-5, atol=1e-6
+    )

@@ -1,19 +1,22 @@
 """Random numbers: golden values of jax.random 0.10 (partitionable threefry), and the distributions' shapes."""
+
 import numpy as np
 
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import random
 
-GOLDEN = {'bernoulli': [False, False, False, False, False, False, False, False],
- 'bits': [2895194379, 4185947648, 1300703658],
- 'categorical': [4, 4, 4, 4, 4, 4, 2, 4],
- 'fold_in': [2796958904, 1911163382],
- 'normal': [0.4512351453304291, 1.9534509181976318, -0.5162394642829895],
- 'permutation': [4, 2, 3, 5, 0, 7, 6, 1],
- 'randint': [-4, 43, 19, 60, 59, 59],
- 'split': [[3625411723, 1954958720], [195045567, 4062205631]],
- 'uniform': [0.6740899085998535, 0.9746168851852417, 0.3028435707092285]}
+GOLDEN = {
+    "bernoulli": [False, False, False, False, False, False, False, False],
+    "bits": [2895194379, 4185947648, 1300703658],
+    "categorical": [4, 4, 4, 4, 4, 4, 2, 4],
+    "fold_in": [2796958904, 1911163382],
+    "normal": [0.4512351453304291, 1.9534509181976318, -0.5162394642829895],
+    "permutation": [4, 2, 3, 5, 0, 7, 6, 1],
+    "randint": [-4, 43, 19, 60, 59, 59],
+    "split": [[3625411723, 1954958720], [195045567, 4062205631]],
+    "uniform": [0.6740899085998535, 0.9746168851852417, 0.3028435707092285],
+}
 
 
 def test_golden():

@@ -1,4 +1,5 @@
 """Transformations compose and agree with finite differences and closed forms."""
+
 import numpy as np
 import pytest
 
@@ -8,11 +9,11 @@ from fgrad import lax
 
 
 def f(x):
-    return jnp.sum(jnp.tanh(x) * jnp.cos(x) + x ** 3)
+    return jnp.sum(jnp.tanh(x) * jnp.cos(x) + x**3)
 
 
 def df(x):
-    return (1 - np.tanh(x) ** 2) * np.cos(x) - np.tanh(x) * np.sin(x) + 3 * x ** 2
+    return (1 - np.tanh(x) ** 2) * np.cos(x) - np.tanh(x) * np.sin(x) + 3 * x**2
 
 
 X = np.linspace(-1.5, 1.2, 7).astype(np.float32)
@@ -40,6 +41,7 @@ def test_vmap_of_grad_and_jit_of_it():
 def test_second_order():
     def g(x):
         return jnp.sum(jnp.sin(x) * x[::-1])
+
     with fgrad.enable_x64():
         x = jnp.asarray(X.astype(np.float64))
         h = np.asarray(fgrad.hessian(g)(x))
@@ -81,6 +83,7 @@ def test_mlp_step_jit_equals_eager_and_donation():
 def test_python_control_flow_under_grad():
     def g(x):
         return x * x if x > 0 else -x
+
     assert float(fgrad.grad(g)(3.0)) == 6.0 and float(fgrad.grad(g)(-3.0)) == -1.0
     with pytest.raises(fgrad.errors.TracerBoolConversionError, match="boolean"):
         fgrad.jit(g)(3.0)
@@ -90,6 +93,7 @@ def test_custom_rules():
     @fgrad.custom_vjp
     def clip_grad(x):
         return x
+
     clip_grad.defvjp(lambda x: (x, ()), lambda res, ct: (jnp.clip(ct, -1, 1),))
     for t in (lambda h: h, fgrad.jit):
         np.testing.assert_allclose(t(fgrad.grad(lambda x: jnp.sum(clip_grad(x) * 5)))(X), np.ones(7))
@@ -100,6 +104,7 @@ def test_custom_rules():
     @fgrad.custom_jvp
     def h(x, y):
         return x * y
+
     h.defjvps(lambda t, out, x, y: 10 * t, None)
     assert float(fgrad.grad(h)(2.0, 3.0)) == 10.0 and float(fgrad.jit(fgrad.grad(h))(2.0, 3.0)) == 10.0
     np.testing.assert_allclose(fgrad.vmap(fgrad.grad(h))(X, X), np.full(7, 10.0))

@@ -1,4 +1,5 @@
 """Everything that touches memory.  KERNELS maps a kernel's name to its (run, check) addresses."""
+
 from fgrad._kernels import (
     attention,
     cumulative,

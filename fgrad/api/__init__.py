@@ -1,4 +1,5 @@
 """The transformations as users call them: over pytrees, with JAX's names and signatures."""
+
 from fgrad.api.common import ShapeDtypeStruct
 from fgrad.api.custom import custom_jvp, custom_vjp
 from fgrad.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp

@@ -1,4 +1,5 @@
 """What the transformations share: flat functions, checks of arguments, tangents at the border."""
+
 import numpy as np
 
 from fgrad import dtypes, tree
@@ -33,10 +34,12 @@ def fun_name(fun):
 
 def flat_fun(fun, treedef, out_tree):
     """fun as a flat function; the structure of its result goes to out_tree[0]."""
+
     def flat(*leaves):
         args, kwargs = tree.unflatten(treedef, leaves)
         leaves_out, out_tree[0] = tree.flatten(fun(*args, **kwargs))
         return [checked_leaf(x, fun) for x in leaves_out]
+
     return flat
 
 
@@ -63,10 +66,14 @@ def argnums_tuple(argnums, n, what):
             raise ValueError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
     return tuple(i % n for i in nums)
 
+
 def abstractify(x):
-    if isinstance(x, ShapeDtypeStruct) or (not hasattr(x, "aval") and hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic))):
+    if isinstance(x, ShapeDtypeStruct) or (
+        not hasattr(x, "aval") and hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic))
+    ):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False))
     return get_aval(x)
+
 
 def bind_static(fun, args, static):
     if not static:
@@ -76,7 +83,9 @@ def bind_static(fun, args, static):
     def f(*dynamic, **kwargs):
         it = iter(dynamic)
         return fun(*[a if i in static else next(it) for i, a in enumerate(args)], **kwargs)
+
     return f, tuple(a for i, a in enumerate(args) if i not in static)
+
 
 def float0_zeros(aval):
     return np.zeros(aval.shape, dtypes.float0)
@@ -87,8 +96,10 @@ def tangent_out(t):
         return float0_zeros(t.aval) if t.aval.dtype == dtypes.float0 else instantiate(t)
     return t
 
+
 def as_arrays(outs):
     return [x if isinstance(x, (Array, Tracer)) else to_array(x) for x in outs]
+
 
 def check_grad_input(x, where, holomorphic, allow_int):
     try:
@@ -100,5 +111,8 @@ def check_grad_input(x, where, holomorphic, allow_int):
     if not holomorphic and dtypes.is_complex(dtype):
         return
     if not dtypes.is_inexact(dtype) and not allow_int:
-        raise TypeError(f"grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {dtype.name} ({where}). "
-                        "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")
+        raise TypeError(
+            f"grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+            f"{dtype.name} ({where}). "
+            "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+        )

@@ -1,4 +1,5 @@
 """custom_jvp and custom_vjp: functions with derivative rules of their own."""
+
 import functools
 import inspect
 import operator
@@ -54,6 +55,7 @@ class custom_jvp:
 
     def defjvps(self, *jvps):
         """One rule per argument: rule(tangent, out, *primals), or None for zero."""
+
         def rule(primals, tangents):
             out = self(*primals)
             terms = [r(t, out, *primals) for r, t in zip(jvps, tangents) if r is not None]
@@ -61,6 +63,7 @@ class custom_jvp:
             for t in terms[1:]:
                 total = tree.map(operator.add, total, t)
             return out, total
+
         self.defjvp(rule)
 
     def __call__(self, *args, **kwargs):
@@ -85,8 +88,11 @@ class custom_jvp:
             outs, tree_out = tree.flatten(out)
             ts, t_tree = tree.flatten(t_out)
             if t_tree != tree_out:
-                raise TypeError(f"Custom JVP rule {fun_name(self.jvp)} for function {fun_name(self.fun)} must produce primal and tangent outputs with equal "
-                                f"container (pytree) structures, but got {tree_out} and {t_tree} respectively.")
+                raise TypeError(
+                    f"Custom JVP rule {fun_name(self.jvp)} for function {fun_name(self.fun)} must produce primal and tangent "
+                    "outputs with equal "
+                    f"container (pytree) structures, but got {tree_out} and {t_tree} respectively."
+                )
             out_tree[0] = tree_out
             return outs, [_rule_tangent(o, x, self) for o, x in zip(outs, ts)]
 
@@ -100,8 +106,10 @@ def _rule_tangent(out, t, rule):
         return Zero(want)
     got = get_aval(t)
     if got.shape != want.shape:
-        raise TypeError(f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
-                        f"but got {want.short()} and {got.short()}.")
+        raise TypeError(
+            f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
+            f"but got {want.short()} and {got.short()}."
+        )
     return convert_element_type(t, want.dtype)
 
 
@@ -137,7 +145,10 @@ class custom_vjp:
         def flat_fwd(*xs):
             pair = call(self.fwd, tree.unflatten(treedef, xs)[0])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, residuals), got {type(pair).__name__}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, "
+                    f"residuals), got {type(pair).__name__}."
+                )
             outs, out_tree[0] = tree.flatten(pair[0])
             res, res_tree[0] = tree.flatten(pair[1])
             return outs, res
@@ -155,8 +166,11 @@ class custom_vjp:
         if isinstance(out, list):
             out = tuple(out)
         if not isinstance(out, tuple) or len(out) != len(dynamic):
-            raise TypeError(f"Custom VJP bwd rule {fun_name(self.bwd)} for {fun_name(self.fun)} must produce a tuple of {len(dynamic)} cotangents, one per "
-                            f"differentiable argument, got {type(out).__name__}" + (f" of length {len(out)}" if isinstance(out, tuple) else ""))
+            raise TypeError(
+                f"Custom VJP bwd rule {fun_name(self.bwd)} for {fun_name(self.fun)} must produce a tuple of {len(dynamic)} "
+                "cotangents, one per "
+                f"differentiable argument, got {type(out).__name__}" + (f" of length {len(out)}" if isinstance(out, tuple) else "")
+            )
         cts, avals = [], iter(in_avals)
         for i, (ct, arg) in enumerate(zip(out, dynamic)):
             n = tree.structure(arg).num_leaves
@@ -165,13 +179,19 @@ class custom_vjp:
                 continue
             leaves, got = tree.flatten(ct, is_leaf=lambda x: x is None)
             if len(leaves) != n:
-                raise TypeError(f"Custom VJP bwd rule {fun_name(self.bwd)}: the cotangent of argument {i} has structure {got}, expected {tree.structure(arg)}")
+                raise TypeError(
+                    f"Custom VJP bwd rule {fun_name(self.bwd)}: the cotangent of argument {i} has structure {got}, expected "
+                    f"{tree.structure(arg)}"
+                )
             for x in leaves:
                 want = next(avals).tangent_aval()
                 if x is None or want.dtype == dtypes.float0:
                     cts.append(Zero(want))
                     continue
                 if get_aval(x).shape != want.shape:
-                    raise ValueError(f"Custom VJP bwd rule {fun_name(self.bwd)} produced a cotangent of shape {get_aval(x).shape} for argument {i} of shape {want.shape}")
+                    raise ValueError(
+                        f"Custom VJP bwd rule {fun_name(self.bwd)} produced a cotangent of shape {get_aval(x).shape} for argument {i} "
+                        f"of shape {want.shape}"
+                    )
                 cts.append(convert_element_type(x, want.dtype))
         return cts

@@ -1,4 +1,5 @@
 """jvp, linearize, vjp, grad, value_and_grad, linear_transpose."""
+
 import functools
 
 import numpy as np
@@ -22,14 +23,19 @@ def _check_tangent(p, t, path):
     else:
         got = get_aval(t)
     if got.shape != want.shape:
-        raise ValueError(f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} at {path}")
+        raise ValueError(
+            f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} at {path}"
+        )
     if got.dtype != want.dtype and not (got.weak_type and want.dtype != dtypes.float0):
-        raise TypeError(f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
-                        f"dtype must be float0. Got primal dtype {get_aval(p).dtype.name}, so expected tangent dtype {want.dtype}, "
-                        f"but got tangent dtype {got.dtype.name} instead, at {path}")
+        raise TypeError(
+            f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
+            f"dtype must be float0. Got primal dtype {get_aval(p).dtype.name}, so expected tangent dtype {want.dtype}, "
+            f"but got tangent dtype {got.dtype.name} instead, at {path}"
+        )
     if want.dtype == dtypes.float0:
         return Zero(want)
     return t if got.dtype == want.dtype and isinstance(t, (Array, Tracer)) else convert_element_type(t, want.dtype)
+
 
 def jvp(fun, primals, tangents, has_aux=False):
     """(fun(*primals), directional derivative along tangents), with primals and tangents tuples of matching pytrees.
@@ -39,11 +45,15 @@ def jvp(fun, primals, tangents, has_aux=False):
     (Array(0., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError(f"primal and tangent arguments to jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}.")
+        raise TypeError(
+            f"primal and tangent arguments to jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}."
+        )
     p_leaves, treedef = tree.flatten((tuple(primals), {}))
     t_leaves, t_def = tree.flatten((tuple(tangents), {}))
     if treedef != t_def:
-        raise TypeError(f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents have {t_def}")
+        raise TypeError(
+            f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents have {t_def}"
+        )
     check_args(p_leaves, f"jvp of {fun_name(fun)}")
     paths = [tree.keystr(path[1:]) for path, _ in tree.leaves_with_path((tuple(primals), {}))]
     t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
@@ -52,6 +62,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     result = tree.unflatten(out_tree[0], as_arrays(outs)), tree.unflatten(out_tree[0], [tangent_out(t) for t in out_tangents])
     return (*result, _strip_aux(aux[0])) if has_aux else result
 
+
 def _with_aux(fun, treedef, out_tree, aux, has_aux):
     if not has_aux:
         return flat_fun(fun, treedef, out_tree)
@@ -59,18 +70,23 @@ def _with_aux(fun, treedef, out_tree, aux, has_aux):
     def main(*args, **kwargs):
         pair = fun(*args, **kwargs)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"expected {fun_name(fun)} with has_aux=True to return a pair (output, auxiliary data), got {type(pair).__name__}")
+            raise TypeError(
+                f"expected {fun_name(fun)} with has_aux=True to return a pair (output, auxiliary data), got {type(pair).__name__}"
+            )
         aux[0] = pair[1]
         return pair[0]
+
     return flat_fun(main, treedef, out_tree)
 
 
 def _strip_aux(aux):
     """Auxiliary output holds tracers of the transformation: give their primals."""
+
     def strip(x):
         while isinstance(x, Tracer) and x._trace.done and hasattr(x, "primal"):
             x = x.primal
         return x
+
     return tree.map(strip, aux)
 
 
@@ -137,11 +153,16 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
                 continue
             got = get_aval(x)
             if got.shape != a.shape:
-                raise ValueError(f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
-                                 f"corresponding primal output {a.shape}.")
+                raise ValueError(
+                    f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
+                    f"corresponding primal output {a.shape}."
+                )
             if got.dtype != a.dtype and not got.weak_type:
-                raise TypeError(f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type ({a.dtype.name}) "
-                                "of corresponding primal output.")
+                raise TypeError(
+                    f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type "
+                    f"({a.dtype.name}) "
+                    "of corresponding primal output."
+                )
             cts.append(x if got.dtype == a.dtype and isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
         return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, cts)])[0]
 
@@ -154,6 +175,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
     Raises TypeError for a non-scalar result or an integer argument (unless allow_int).
     """
+
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         nums = argnums_tuple(argnums, len(args), f"grad of {fun_name(fun)}")
@@ -167,6 +189,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
             for i, d in zip(nums, dynamic):
                 full_args[i] = d
             return fun(*full_args, **kwargs)
+
         functools.update_wrapper(partial, fun, updated=())
 
         leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(partial, chosen, has_aux)
@@ -176,7 +199,9 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         value = tree.unflatten(out_tree, as_arrays(outs))
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), grads
+
     return wrapped
+
 
 def _check_scalar(outs, out_tree, fun, holomorphic):
     if len(outs) != 1 or out_tree != tree.structure(0):
@@ -186,10 +211,15 @@ def _check_scalar(outs, out_tree, fun, holomorphic):
         raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"grad with holomorphic=True requires outputs with a dtype that is a sub-dtype of np.complexfloating, but got {aval.dtype.name}.")
+            raise TypeError(
+                f"grad with holomorphic=True requires outputs with a dtype that is a sub-dtype of np.complexfloating, but got "
+                f"{aval.dtype.name}."
+            )
     elif not dtypes.is_float(aval.dtype):
-        raise TypeError(f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
-                        "For holomorphic differentiation, pass holomorphic=True.")
+        raise TypeError(
+            f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
+            "For holomorphic differentiation, pass holomorphic=True."
+        )
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
@@ -205,6 +235,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     def wrapped(*args, **kwargs):
         value, g = both(*args, **kwargs)
         return (g, value[1]) if has_aux else g
+
     return wrapped
 
 
@@ -220,4 +251,5 @@ def linear_transpose(fun, *primals):
             raise TypeError(f"cotangent tree does not match function output, expected {out_tree[0]} but got {ct_def}")
         out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], cts)
         return tree.unflatten(treedef, [tangent_out(t) for t in out])[0]
+
     return transposed

@@ -1,4 +1,5 @@
 """Names that JAX programs use and that mean little on one CPU."""
+
 import numpy as np
 
 from fgrad import tree

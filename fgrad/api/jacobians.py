@@ -1,4 +1,5 @@
 """jacfwd, jacrev, hessian."""
+
 import functools
 
 import numpy as np
@@ -31,7 +32,7 @@ def _split_rows(x, shapes, axis, treedef):
     for s in shapes:
         n = int(np.prod(s))
         piece = slice_in_dim(x, at, at + n, axis=axis)
-        out.append(reshape(piece, (*shape[:axis], *s, *shape[axis + 1:])))
+        out.append(reshape(piece, (*shape[:axis], *s, *shape[axis + 1 :])))
         at += n
     return tree.unflatten(treedef, out)
 
@@ -44,11 +45,13 @@ def _partial_args(fun, args, kwargs, argnums):
         for i, d in zip(nums, dynamic):
             full_args[i] = d
         return fun(*full_args, **kwargs)
+
     return f, tuple(args[i] for i in nums)
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape."""
+
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
@@ -62,14 +65,21 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
             y, jac = vmap(push, out_axes=(None, -1))(*_basis(leaves))
         shapes = [get_aval(x).shape for x in leaves]
         out = tree.map(lambda x: _split_rows(x, shapes, -1, treedef), jac)
-        out = tree.map(lambda j: j[0], out, is_leaf=lambda j: isinstance(j, tuple) and len(j) == len(dynamic) and tree.structure(j) == treedef) \
-            if isinstance(argnums, int) else out
+        out = (
+            tree.map(
+                lambda j: j[0], out, is_leaf=lambda j: isinstance(j, tuple) and len(j) == len(dynamic) and tree.structure(j) == treedef
+            )
+            if isinstance(argnums, int)
+            else out
+        )
         return (out, aux) if has_aux else out
+
     return wrapped
 
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The Jacobian by reverse mode, one row per output element: leaf shape is output shape + input shape."""
+
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
@@ -86,6 +96,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         out = tree.unflatten(treedef, [Slot(i) for i in range(len(leaves))])
         out = tree.map(lambda s: tree.unflatten(in_def, [c[s.i] for c in columns]), out)
         return (out, res[2]) if has_aux else out
+
     return wrapped
 
 

@@ -1,4 +1,5 @@
 """jit: one traced and compiled program per shapes, dtypes and static values of the arguments."""
+
 import functools
 import inspect
 
@@ -67,8 +68,14 @@ class JitFunction:
             return self._fun(*args, **kwargs)
         leaves, traced = self._lookup(args, kwargs)
         if context.trace is eval_trace and traced.program is not None:
-            arrays = [x if type(x) is Array and x.strides_or_none is None else contiguous(a) if (a := to_array(x)).strides_or_none is not None else a
-                      for x in leaves]
+            arrays = [
+                x
+                if type(x) is Array and x.strides_or_none is None
+                else contiguous(a)
+                if (a := to_array(x)).strides_or_none is not None
+                else a
+                for x in leaves
+            ]
             out = traced.program.run([*traced.consts, *arrays] if traced.consts else arrays)
             if traced.donated:
                 for i in traced.donated:
@@ -113,8 +120,10 @@ class JitFunction:
             try:
                 hash(v)
             except TypeError:
-                raise ValueError(f"Non-hashable static arguments are not supported: argument {where!r} of {fun_name(self._fun)} is of type "
-                                 f"{type(v).__name__}. Static arguments must have a hash and ==.") from None
+                raise ValueError(
+                    f"Non-hashable static arguments are not supported: argument {where!r} of {fun_name(self._fun)} is of type "
+                    f"{type(v).__name__}. Static arguments must have a hash and ==."
+                ) from None
         fun, dynamic = bind_static(self._fun, args, tuple(static))
         names = {k: kwargs[k] for k in self._names & kwargs.keys()}
         if names:
@@ -176,8 +185,15 @@ def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), d
     Array(6., dtype=float32)
     """
     if fun is None:
-        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
-                                 donate_argnames=donate_argnames, keep_unused=keep_unused, inline=inline)
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            inline=inline,
+        )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r}")
     nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())

@@ -1,4 +1,5 @@
 """make_jaxpr, eval_shape, closure_convert: functions as programs, without running them."""
+
 import functools
 
 from fgrad import dtypes, tree
@@ -25,13 +26,18 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
         out_tree = [None]
         closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
         if return_shape:
-            return closed, tree.unflatten(out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
+            return closed, tree.unflatten(
+                out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
+            )
         return closed
+
     return wrapped
+
 
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct."""
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
+
 
 def closure_convert(fun, *example_args):
     """(pure function, list of the inexact arrays that `fun` closes over): converted(*args, *consts) == fun(*args)."""
@@ -47,4 +53,5 @@ def closure_convert(fun, *example_args):
         consts = [next(given) if h else c for c, h in zip(closed.consts, hoist)]
         xs = tree.flatten((args, {}))[0]
         return tree.unflatten(out_tree[0], eval_jaxpr(closed.jaxpr, consts, *xs))
+
     return converted, hoisted

@@ -1,4 +1,5 @@
 """vmap: a function mapped over an axis of its arguments."""
+
 import functools
 import operator
 
@@ -14,8 +15,10 @@ def _axes_leaves(axes, value, what):
     try:
         return tree.broadcast_prefix(_Axes.wrap(axes), value, is_leaf=lambda x: isinstance(x, _Axes) or x is None)
     except ValueError as e:
-        raise ValueError(f"vmap {what} specification must be a tree prefix of the corresponding value, got specification {axes} "
-                         f"for value tree structure {tree.structure(value)}: {e}") from None
+        raise ValueError(
+            f"vmap {what} specification must be a tree prefix of the corresponding value, got specification {axes} "
+            f"for value tree structure {tree.structure(value)}: {e}"
+        ) from None
 
 
 class _Axes:
@@ -46,8 +49,11 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         leaves, treedef = tree.flatten((args, kwargs))
         check_args(leaves, f"vmap of {fun_name(fun)}")
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, "
-                             f"but got len(in_axes)={len(in_axes)}, len(args)={len(args)}")
+            raise ValueError(
+                f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
+                "the function, "
+                f"but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+            )
         axes = [a.axis for a in _axes_leaves(in_axes, args, "in_axes")] + [0] * len(tree.leaves(kwargs))
         dims, size = _map_sizes(leaves, axes, axis_size, fun)
         out_tree = [None]
@@ -64,6 +70,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 front = bdim_at_front(o, d, size)
                 final.append(move_axis(front, 0, w))
         return tree.unflatten(out_tree[0], as_arrays(final))
+
     return wrapped
 
 
@@ -83,8 +90,10 @@ def _map_sizes(leaves, axes, axis_size, fun):
         shape = get_aval(x).shape
         a = operator.index(a)
         if not -len(shape) <= a < len(shape):
-            raise ValueError(f"vmap was requested to map its argument along axis {a}, which implies that its rank should be at least "
-                             f"{a + 1 if a >= 0 else -a}, but is only {len(shape)} (its shape is {shape})")
+            raise ValueError(
+                f"vmap was requested to map its argument along axis {a}, which implies that its rank should be at least "
+                f"{a + 1 if a >= 0 else -a}, but is only {len(shape)} (its shape is {shape})"
+            )
         dims.append(a % len(shape))
         sizes.setdefault(shape[a], shape)
     if axis_size is not None:
@@ -92,5 +101,8 @@ def _map_sizes(leaves, axes, axis_size, fun):
     if not sizes:
         raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in in_axes, or axis_size")
     if len(sizes) > 1:
-        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)} (argument shapes {[get_aval(x).shape for x in leaves]})")
+        raise ValueError(
+            f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)} (argument shapes "
+            f"{[get_aval(x).shape for x in leaves]})"
+        )
     return dims, next(iter(sizes))

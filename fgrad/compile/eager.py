@@ -1,4 +1,5 @@
 """The eager path: one primitive on concrete arrays is a cached one-equation program. Ops that only relabel memory return views."""
+
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build
 from fgrad.config import config

@@ -1,4 +1,5 @@
 """Fusion: elementwise ops (and reductions of them) over one shape become one instruction of the blocked VM."""
+
 import heapq
 
 from fgrad.config import config
@@ -18,7 +19,7 @@ class Unit:
         self.shape = node.shape
         self.axes = node.axes
         self.id = uid
-        self.before = 0           # bit mask of the units that must come earlier
+        self.before = 0  # bit mask of the units that must come earlier
         self.producers = set()
         self.n_inputs = len(node.ins)
 

@@ -1,4 +1,5 @@
 """Lowering: a jaxpr's equations become nodes over strided values. Views cost nothing; elementwise ops stay fusible."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -23,9 +24,9 @@ class LowerContext:
 
     def __init__(self):
         self.nodes = []
-        self.consts = []          # Arrays
+        self.consts = []  # Arrays
         self.const_values = {}
-        self.seen = {}            # common subexpressions: key -> values
+        self.seen = {}  # common subexpressions: key -> values
         self.tags = 0
         self.cse = config.pass_cse
         self.simplify = config.pass_simplify
@@ -165,8 +166,16 @@ class LowerContext:
     def _add(self, node):
         """Append a node and return its outputs, or those of an equal node that is there already."""
         if self.cse and node.kind in ("ew", "reduce", "kernel") and not (node.kind == "kernel" and node.op == "copy"):
-            key = (node.kind, node.op, node.ip, node.fp, node.axes, node.shape, tuple(v.key() for v in node.ins),
-                   tuple((o.shape, o.dtype) for o in node.outs))
+            key = (
+                node.kind,
+                node.op,
+                node.ip,
+                node.fp,
+                node.axes,
+                node.shape,
+                tuple(v.key() for v in node.ins),
+                tuple((o.shape, o.dtype) for o in node.outs),
+            )
             if key in self.seen:
                 return self.seen[key]
             self.seen[key] = node.outs

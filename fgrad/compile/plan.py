@@ -16,7 +16,7 @@ class _Arena:
             if size >= n and (best is None or size < self.free[best][1]):
                 best = i
         if best is None:
-            if self.free and self.free[-1][0] + self.free[-1][1] == self.end:      # grow the last gap
+            if self.free and self.free[-1][0] + self.free[-1][1] == self.end:  # grow the last gap
                 at, _ = self.free.pop()
                 self.end = at + n
                 return at
@@ -81,7 +81,7 @@ def plan(units, in_memory, outs, modes, donated, in_avals):
         for b in dying.values():
             arena.give(b.offset, b.nbytes)
         for out in written:
-            if out.base is None and last[id(out)] == i:      # workspace, or a result that nobody reads
+            if out.base is None and last[id(out)] == i:  # workspace, or a result that nobody reads
                 arena.give(out.offset, out.nbytes)
     return max(arena.end, ALIGN), donors
 

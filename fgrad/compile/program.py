@@ -1,4 +1,5 @@
 """From nodes to a Program: fuse, plan buffers, write instructions."""
+
 import numpy as np
 
 from fgrad._kernels import KERNELS
@@ -45,8 +46,16 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
     outs = list(outs)
     for j, (v, aval) in enumerate(zip(outs, out_avals)):
         mode = -1
-        if v.buf is not None and v.buf.kind == "arg" and v.whole() and in_strides[v.buf.index] is None and not sub \
-                and in_avals[v.buf.index] == aval and v.buf.index not in donated and v.shape == aval.shape:
+        if (
+            v.buf is not None
+            and v.buf.kind == "arg"
+            and v.whole()
+            and in_strides[v.buf.index] is None
+            and not sub
+            and in_avals[v.buf.index] == aval
+            and v.buf.index not in donated
+            and v.shape == aval.shape
+        ):
             mode = -2 - v.buf.index
         elif v.buf is None or v.buf.kind != "temp" or not v.whole() or id(v.buf) in taken:
             v = outs[j] = ctx.fresh_copy(v)
@@ -64,10 +73,19 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
         writer.unit(unit)
     work = sum(u.nodes[0].outs[0].size * len(u.nodes) for u in units if u.nodes[0].outs)
     small = work < _SMALL_WORK and all(u.nodes[0].kind in ("ew", "reduce", "kernel") for u in units)
-    return Program(slots=writer.slots, insts=writer.insts, in_avals=list(in_avals), in_strides=list(in_strides),
-                   in_codes=[CODES[a.dtype] for a in in_avals], consts=ctx.consts,
-                   outs=list(zip(out_avals, modes)), out_codes=[CODES[a.dtype] for a in out_avals], arena_bytes=arena_bytes,
-                   donated=tuple(donated), small=small)
+    return Program(
+        slots=writer.slots,
+        insts=writer.insts,
+        in_avals=list(in_avals),
+        in_strides=list(in_strides),
+        in_codes=[CODES[a.dtype] for a in in_avals],
+        consts=ctx.consts,
+        outs=list(zip(out_avals, modes)),
+        out_codes=[CODES[a.dtype] for a in out_avals],
+        arena_bytes=arena_bytes,
+        donated=tuple(donated),
+        small=small,
+    )
 
 
 def _materialized(units, outs):
@@ -78,8 +96,7 @@ def _materialized(units, outs):
             if node.kind != "ew":
                 out.update(id(o.buf) for o in node.outs)
             for v in node.ins:
-                if v.buf is not None and v.buf.node is not None and not (
-                        u.fused and v.buf.node.group is u and in_register(v, u.shape)):
+                if v.buf is not None and v.buf.node is not None and not (u.fused and v.buf.node.group is u and in_register(v, u.shape)):
                     out.add(id(v.buf))
     return out
 
@@ -169,5 +186,3 @@ class _Writer:
                 out_words += [reg(node.ins[0]), _REDUCE[node.op]]
         ip = [n_regs, n_const, len(ops) // 6, *const_words, *ops, *out_words]
         self.insts.append((0, KERNELS["vm"], in_slots, out_slots, ip, (), [], None))
-
-

@@ -1,4 +1,5 @@
 """What lowering works with: buffers, strided values over them, and the nodes that compute them."""
+
 from fgrad.core import ShapedArray
 
 
@@ -18,7 +19,7 @@ class Buf:
     def __init__(self, kind, dtype, size, node=None, index=0, strided=False):
         self.kind, self.dtype, self.size, self.node, self.index = kind, dtype, size, node, index
         self.base = self.offset = None
-        self.strided = strided        # a caller's array with strides of its own: its bounds are the caller's
+        self.strided = strided  # a caller's array with strides of its own: its bounds are the caller's
 
     @property
     def nbytes(self):
@@ -32,7 +33,7 @@ class Value:
 
     def __init__(self, buf, shape, strides, offset, dtype, scalar=None, tag=0):
         self.buf, self.shape, self.strides, self.offset, self.dtype, self.scalar = buf, shape, strides, offset, dtype, scalar
-        self.tag = tag            # values with different tags are never merged as common subexpressions
+        self.tag = tag  # values with different tags are never merged as common subexpressions
 
     def key(self):
         if self.buf is None:

@@ -1,4 +1,5 @@
 """What the control-flow primitives share: staging of closures and error messages."""
+
 from fgrad import tree
 from fgrad.core import convert_constvars, eval_jaxpr, get_aval, stage, to_array
 from fgrad.ops.rules import Zero
@@ -23,7 +24,8 @@ def share_consts(closeds):
 
         def fun(*args, closed=closed, k=k, n=n):
             own = convert_constvars(closed)[1]
-            return run(own, *args[k:k + n], *args[len(consts):])
+            return run(own, *args[k : k + n], *args[len(consts) :])
+
         out.append(hoist(fun, [*avals, *closed.in_avals], closed.jaxpr.debug_name)[1])
         start += n
     return consts, out
@@ -35,9 +37,11 @@ def run(closed, *args):
 
 def flat_fun(fun, treedef, out_tree):
     """fun over trees as a flat function; the structure of its result goes to out_tree[0]."""
+
     def flat(*leaves):
         outs, out_tree[0] = tree.flatten(fun(*tree.unflatten(treedef, leaves)))
         return outs
+
     return flat
 
 

@@ -1,4 +1,5 @@
 """cond and switch."""
+
 from fgrad import tree
 from fgrad.control.common import flat_fun, leaf_avals, live, nonzeros, run, share_consts, strong_leaf
 from fgrad.core import Primitive, get_aval, stage, typematch, using_trace
@@ -58,7 +59,7 @@ def _partial_eval(trace, args, params):
         late = [u and not o for u, o in zip(out_uk, o_uk)]
         kn_late = [lt for lt, o in zip(late, o_uk) if not o]
         avals = known.out_avals
-        res_avals += [a for a, lt in zip(avals, kn_late) if lt] + avals[len(kn_late):]
+        res_avals += [a for a, lt in zip(avals, kn_late) if lt] + avals[len(kn_late) :]
 
     def known_fun(b):
         known, _, o_uk, _ = parts[b]
@@ -70,8 +71,9 @@ def _partial_eval(trace, args, params):
             keep = [o for o, i in zip(outs, at) if not out_uk[i]]
             own = [o for o, i in zip(outs, at) if out_uk[i]] + outs[n:]
             res = [zeros(a) for a in res_avals]
-            res[starts[b]:starts[b] + len(own)] = own
+            res[starts[b] : starts[b] + len(own)] = own
             return [*keep, *res]
+
         return fun
 
     with using_trace(trace.parent):
@@ -84,11 +86,12 @@ def _partial_eval(trace, args, params):
         _, staged, o_uk, forwarded = parts[b]
 
         def fun(*xs):
-            rs, ks, us = iter(xs[starts[b]:nr]), xs[nr:nr + nkn], xs[nr + nkn:]
+            rs, ks, us = iter(xs[starts[b] : nr]), xs[nr : nr + nkn], xs[nr + nkn :]
             late = {i: next(rs) for i, (u, o) in enumerate(zip(out_uk, o_uk)) if u and not o}
             own = [ks[f] if f is not None else next(rs) for f in forwarded]
             got = iter(run(staged, *own, *us))
             return [next(got) if o_uk[i] else late[i] for i, u in enumerate(out_uk) if u]
+
         return fun
 
     ops = [*res, *kn, *uk]
@@ -122,9 +125,18 @@ def _batch(axis, args, dims, *, branches):
     return outs, [0] * n
 
 
-cond_p = Primitive("cond", multiple_results=True, abstract_eval=lambda index, *avals, branches: [a.strong() for a in branches[0].out_avals],
-                   jvp=_jvp, transpose=_transpose, batch=_batch, partial_eval=_partial_eval, lower=_lower, kind="call",
-                   effects=lambda p: frozenset().union(*(b.effects for b in p["branches"])))
+cond_p = Primitive(
+    "cond",
+    multiple_results=True,
+    abstract_eval=lambda index, *avals, branches: [a.strong() for a in branches[0].out_avals],
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    lower=_lower,
+    kind="call",
+    effects=lambda p: frozenset().union(*(b.effects for b in p["branches"])),
+)
 
 
 def _check_branches(names, outs, trees):

@@ -1,4 +1,5 @@
 """jit_p: a call of a compiled program, with the rules that make it transparent to every transformation."""
+
 from fgrad.compile.eager import check_nans
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
@@ -69,7 +70,16 @@ def _batch(axis, args, dims, *, jaxpr, name, donated):
     return jit_p.bind(*from_front, jaxpr=batched, name=name, donated=()), [0 if b else None for b in out_batched]
 
 
-jit_p = Primitive("jit", multiple_results=True, abstract_eval=lambda *avals, jaxpr, name, donated: jaxpr.out_avals, impl=_impl, jvp=_jvp,
-                  transpose=_transpose, batch=_batch, partial_eval=_partial_eval, kind="call",
-                  lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins),
-                  effects=lambda params: params["jaxpr"].effects)
+jit_p = Primitive(
+    "jit",
+    multiple_results=True,
+    abstract_eval=lambda *avals, jaxpr, name, donated: jaxpr.out_avals,
+    impl=_impl,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    kind="call",
+    lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins),
+    effects=lambda params: params["jaxpr"].effects,
+)

@@ -1,4 +1,5 @@
 """scan and the loops made of it."""
+
 from fgrad import tree
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, eval_jaxpr, get_aval, typematch, using_trace
@@ -11,7 +12,7 @@ from fgrad.transforms.vmap import batch_jaxpr
 
 
 def _parts(xs, nk, nc):
-    return list(xs[:nk]), list(xs[nk:nk + nc]), list(xs[nk + nc:])
+    return list(xs[:nk]), list(xs[nk : nk + nc]), list(xs[nk + nc :])
 
 
 def _row(a):
@@ -33,15 +34,25 @@ def _bind(consts, carry, xs, fun, length, reverse, unroll, name):
     """scan_p of a flat function of (*consts, *carry, *xs): what it closes over becomes more consts."""
     avals = [*leaf_avals([*consts, *carry]), *[_row(get_aval(x)) for x in xs]]
     more, jaxpr = hoist(fun, avals, name)
-    return scan_p.bind(*more, *consts, *carry, *xs, jaxpr=jaxpr, length=length, reverse=reverse, num_consts=len(more) + len(consts),
-                       num_carry=len(carry), unroll=unroll)
+    return scan_p.bind(
+        *more,
+        *consts,
+        *carry,
+        *xs,
+        jaxpr=jaxpr,
+        length=length,
+        reverse=reverse,
+        num_consts=len(more) + len(consts),
+        num_carry=len(carry),
+        unroll=unroll,
+    )
 
 
 def _scan_jvp(primals, tangents, *, jaxpr, length, reverse, num_consts, num_carry, unroll):
     nk, nc = num_consts, num_carry
     nz_k, nz_c, nz_x = _parts(nonzeros(tangents), nk, nc)
     n_out = len(jaxpr.out_avals)
-    while True:           # a carry has a tangent if its initial value or what the body makes of it has one
+    while True:  # a carry has a tangent if its initial value or what the body makes of it has one
         jvp, out_nz = jvp_jaxpr(jaxpr, [*nz_k, *nz_c, *nz_x], [*nz_c, *[False] * (n_out - nc)])
         grown = [a or b for a, b in zip(nz_c, out_nz[:nc])]
         if grown == nz_c:
@@ -53,16 +64,16 @@ def _scan_jvp(primals, tangents, *, jaxpr, length, reverse, num_consts, num_carr
     ntk, ntc = len(tk), len(tc)
 
     def body(*args):
-        k, t_k, c, t_c = args[:nk], args[nk:nk + ntk], args[nk + ntk:nk + ntk + nc], args[nk + ntk + nc:nk + ntk + nc + ntc]
-        rest = args[nk + ntk + nc + ntc:]
-        outs = run(jvp, *k, *c, *rest[:len(px)], *t_k, *t_c, *rest[len(px):])
+        k, t_k, c, t_c = args[:nk], args[nk : nk + ntk], args[nk + ntk : nk + ntk + nc], args[nk + ntk + nc : nk + ntk + nc + ntc]
+        rest = args[nk + ntk + nc + ntc :]
+        outs = run(jvp, *k, *c, *rest[: len(px)], *t_k, *t_c, *rest[len(px) :])
         p, t = outs[:n_out], outs[n_out:]
         return [*p[:nc], *t[:ntc], *p[nc:], *t[ntc:]]
 
     outs = _bind([*pk, *tk], [*pc, *tc], [*px, *tx], body, length, reverse, unroll, jaxpr.jaxpr.debug_name)
-    ys = outs[nc + ntc:]
+    ys = outs[nc + ntc :]
     ny = n_out - nc
-    ts = iter([*outs[nc:nc + ntc], *ys[ny:]])
+    ts = iter([*outs[nc : nc + ntc], *ys[ny:]])
     primals_out = [*outs[:nc], *ys[:ny]]
     return primals_out, [next(ts) if nz else Zero(get_aval(o).tangent_aval()) for o, nz in zip(primals_out, out_nz)]
 
@@ -98,7 +109,7 @@ def _scan_partial_eval(trace, args, params):
     ys_at = [j for j, i in enumerate(known_at) if i >= nc]
     fresh_at = iter(range(n_known, len(known.jaxpr.outvars)))
     eqns, same = _invariant(known.jaxpr, nkk)
-    where, invariant, stacked, direct = [], [], [], []        # of each residual: (kind, position)
+    where, invariant, stacked, direct = [], [], [], []  # of each residual: (kind, position)
     for f in forwarded:
         v = known.jaxpr.invars[f] if f is not None else known.jaxpr.outvars[next(fresh_at)]
         if type(v) is Literal or v in same:
@@ -116,8 +127,8 @@ def _scan_partial_eval(trace, args, params):
     with using_trace(trace.parent):
         res_k = eval_jaxpr(outer, known.consts, *k_kn)
         outs = _bind(k_kn, c_kn, x_kn, lambda *a: eval_jaxpr(inner, known.consts, *a), length, reverse, unroll, name)
-    known_carry, ys, rest = outs[:nck], outs[nck:nck + len(ys_at)], outs[nck + len(ys_at):]
-    late, res_y = rest[:len(late_at)], rest[len(late_at):]
+    known_carry, ys, rest = outs[:nck], outs[nck : nck + len(ys_at)], outs[nck + len(ys_at) :]
+    late, res_y = rest[: len(late_at)], rest[len(late_at) :]
     late_index = {known_at[jj]: i for i, jj in enumerate(late_at)}
     n_rk, n_uk, n_cu, n_l, n_ry, n_rx = len(res_k), len(k_uk), len(c_uk), len(late), len(res_y), len(direct)
 
@@ -133,9 +144,11 @@ def _scan_partial_eval(trace, args, params):
     operands = [[*res_k, *k_uk], c_uk, [*late, *res_y, *direct, *x_uk]]
     avals = [*leaf_avals([*operands[0], *operands[1]]), *[_row(get_aval(v)) for v in operands[2]]]
     more, staged_body = hoist(body, avals, name)
-    staged_outs = trace.stage_eqn(scan_p, (*more, *operands[0], *operands[1], *operands[2]),
-                                  dict(jaxpr=staged_body, length=length, reverse=reverse, num_consts=len(more) + len(operands[0]),
-                                       num_carry=n_cu, unroll=unroll))
+    staged_outs = trace.stage_eqn(
+        scan_p,
+        (*more, *operands[0], *operands[1], *operands[2]),
+        dict(jaxpr=staged_body, length=length, reverse=reverse, num_consts=len(more) + len(operands[0]), num_carry=n_cu, unroll=unroll),
+    )
     return merge([*uk_c, *out_uk[nc:]], staged_outs, [*known_carry, *ys])
 
 
@@ -154,8 +167,13 @@ def _scan_transpose(cts, *args, jaxpr, length, reverse, num_consts, num_carry, u
     in_avals, y_avals = jaxpr.in_avals, jaxpr.out_avals[nc:]
 
     def body(*a):
-        res, acc, ct, xr, ys = (a[:n_r], a[n_r:n_r + n_l], a[n_r + n_l:n_r + n_l + nc], a[n_r + n_l + nc:n_r + n_l + nc + n_xr],
-                                iter(a[n_r + n_l + nc + n_xr:]))
+        res, acc, ct, xr, ys = (
+            a[:n_r],
+            a[n_r : n_r + n_l],
+            a[n_r + n_l : n_r + n_l + nc],
+            a[n_r + n_l + nc : n_r + n_l + nc + n_xr],
+            iter(a[n_r + n_l + nc + n_xr :]),
+        )
         given = iter([*res, *xr])
         full = [Linear(av) if ln else next(given) for av, ln in zip(in_avals, body_lin)]
         ct_y = [Zero(av) if z else next(ys) for av, z in zip(y_avals, zero_y)]
@@ -180,33 +198,51 @@ def _scan_batch(axis, args, dims, *, jaxpr, length, reverse, num_consts, num_car
             break
         b_c = grown
     k, c, x = _parts(list(zip(args, dims)), nk, nc)
-    front = [*[v if d is None else move_axis(v, d, 0) for v, d in k],
-             *[bdim_at_front(v, d, axis.size) if b else v for (v, d), b in zip(c, b_c)],
-             *[v if d is None else move_axis(v, d, 1) for v, d in x]]
+    front = [
+        *[v if d is None else move_axis(v, d, 0) for v, d in k],
+        *[bdim_at_front(v, d, axis.size) if b else v for (v, d), b in zip(c, b_c)],
+        *[v if d is None else move_axis(v, d, 1) for v, d in x],
+    ]
     outs = scan_p.bind(*front, jaxpr=batched, length=length, reverse=reverse, num_consts=nk, num_carry=nc, unroll=unroll)
     return outs, [(0 if i < nc else 1) if b else None for i, b in enumerate(out_b)]
 
 
-scan_p = Primitive("scan", multiple_results=True, abstract_eval=_scan_aval, jvp=_scan_jvp, transpose=_scan_transpose, batch=_scan_batch,
-                   partial_eval=_scan_partial_eval, lower=_scan_lower, kind="call", effects=lambda p: p["jaxpr"].effects)
+scan_p = Primitive(
+    "scan",
+    multiple_results=True,
+    abstract_eval=_scan_aval,
+    jvp=_scan_jvp,
+    transpose=_scan_transpose,
+    batch=_scan_batch,
+    partial_eval=_scan_partial_eval,
+    lower=_scan_lower,
+    kind="call",
+    effects=lambda p: p["jaxpr"].effects,
+)
 
 
 def _check_carry(what, init_paths, avals, in_tree, out_avals, out_tree):
     if in_tree != out_tree:
         raise TypeError(f"{what} must return a carry with the structure of its input carry: got {out_tree}, expected {in_tree}")
-    bad = [f"carry{tree.keystr(p)} has type {a} as input and {b} as output"
-           for p, a, b in zip(init_paths, avals, out_avals) if not typematch(a, b)]
+    bad = [
+        f"carry{tree.keystr(p)} has type {a} as input and {b} as output"
+        for p, a, b in zip(init_paths, avals, out_avals)
+        if not typematch(a, b)
+    ]
     if bad:
-        raise TypeError(f"{what} must keep the types of its carry: " + "; ".join(bad) +
-                        ". Convert the initial value or the result (astype).")
+        raise TypeError(
+            f"{what} must keep the types of its carry: " + "; ".join(bad) + ". Convert the initial value or the result (astype)."
+        )
 
 
 def _settle(init, stage_body):
     """Stage a body, after converting weakly typed initial values to what the body makes of them."""
     staged = stage_body(init)
     outs = staged[1]
-    new = [convert_element_type(x, o.dtype) if get_aval(x).weak_type and get_aval(x).shape == o.shape and get_aval(x).dtype != o.dtype
-           else x for x, o in zip(init, outs)]
+    new = [
+        convert_element_type(x, o.dtype) if get_aval(x).weak_type and get_aval(x).shape == o.shape and get_aval(x).dtype != o.dtype else x
+        for x, o in zip(init, outs)
+    ]
     if len(outs) >= len(init) and any(a is not b for a, b in zip(init, new)):
         return new, stage_body(new)
     return init, staged
@@ -230,8 +266,11 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
             raise ValueError("scan got a scalar in xs: its leaves need a leading axis to scan over")
     sizes = {get_aval(x).shape[0] for x in x_leaves} | ({int(length)} if length is not None else set())
     if len(sizes) != 1:
-        raise ValueError(f"scan needs one length: the leading axes of xs and the length argument give {sorted(sizes)}" if sizes else
-                         "scan got neither xs nor a length")
+        raise ValueError(
+            f"scan needs one length: the leading axes of xs and the length argument give {sorted(sizes)}"
+            if sizes
+            else "scan got neither xs nor a length"
+        )
     (n,) = sizes
     nc = len(leaves)
     name = getattr(f, "__name__", "scan")
@@ -246,13 +285,15 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
             c, info["carry"] = tree.flatten(out[0])
             y, info["ys"] = tree.flatten(out[1])
             return [*c, *y]
+
         more, jaxpr = hoist(flat, [*[a.update() for a in leaf_avals(carry)], *[_row(get_aval(x)) for x in x_leaves]], name)
-        return (more, jaxpr, info), jaxpr.out_avals[:info["carry"].num_leaves]
+        return (more, jaxpr, info), jaxpr.out_avals[: info["carry"].num_leaves]
 
     leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
     _check_carry(f"scan: {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
-    out = scan_p.bind(*more, *leaves, *x_leaves, jaxpr=jaxpr, length=n, reverse=bool(reverse), num_consts=len(more), num_carry=nc,
-                      unroll=int(unroll))
+    out = scan_p.bind(
+        *more, *leaves, *x_leaves, jaxpr=jaxpr, length=n, reverse=bool(reverse), num_consts=len(more), num_carry=nc, unroll=int(unroll)
+    )
     return tree.unflatten(in_tree, out[:nc]), tree.unflatten(info["ys"], out[nc:])
 
 

@@ -1,4 +1,5 @@
 """while_loop and fori_loop."""
+
 import numpy as np
 
 from fgrad import tree
@@ -51,8 +52,10 @@ def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconst
 
 
 def _transpose(cts, *args, **params):
-    raise NotDifferentiableError("Reverse-mode differentiation does not work for while_loop, or for fori_loop with a trip count that is "
-                                 "not static. Use fori_loop with Python integers as bounds, or scan.")
+    raise NotDifferentiableError(
+        "Reverse-mode differentiation does not work for while_loop, or for fori_loop with a trip count that is "
+        "not static. Use fori_loop with Python integers as bounds, or scan."
+    )
 
 
 def _batch(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
@@ -83,8 +86,17 @@ def _batch(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_ncons
     return _bind(carry, any_pred, step), [0 if m else None for m in bt_c]
 
 
-while_p = Primitive("while", multiple_results=True, abstract_eval=_aval, jvp=_jvp, transpose=_transpose, batch=_batch, lower=_lower,
-                    kind="call", effects=lambda p: p["cond_jaxpr"].effects | p["body_jaxpr"].effects)
+while_p = Primitive(
+    "while",
+    multiple_results=True,
+    abstract_eval=_aval,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    lower=_lower,
+    kind="call",
+    effects=lambda p: p["cond_jaxpr"].effects | p["body_jaxpr"].effects,
+)
 
 
 def _partial_eval(trace, args, params):
@@ -114,6 +126,7 @@ def _partial_eval(trace, args, params):
                 vals[len(consts) + i] = x
             ins = [(v, x) for v, x, u in zip(slim.invars, vals, used) if u]
             return eval_jaxpr(slim.replace(invars=[v for v, _ in ins]), [], *[x for _, x in ins])
+
         return fun
 
     with using_trace(trace.parent):
@@ -163,8 +176,12 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode."""
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         lo, hi = int(lower), int(upper)
-        (_, out), _ = scan(lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
-                           (to_array(np.int32(lo)), init_val), None, length=max(hi - lo, 0))
+        (_, out), _ = scan(
+            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
+            (to_array(np.int32(lo)), init_val),
+            None,
+            length=max(hi - lo, 0),
+        )
         return out
     lo, hi = convert_element_type(lower, "int32"), convert_element_type(upper, "int32")
     return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]

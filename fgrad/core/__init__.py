@@ -1,4 +1,5 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
+
 from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
 from fgrad.core.aval import ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
@@ -22,8 +23,39 @@ from fgrad.core.trace import (
 )
 
 __all__ = [
-    "Array", "ClosedJaxpr", "DropVar", "Eqn", "Jaxpr", "Literal", "Primitive", "ShapedArray", "StageTrace", "StageTracer", "Trace",
-    "Tracer", "Var", "axis_size", "check_jaxpr", "closed_as_fun", "concrete_or_none", "context", "convert_constvars", "eval_jaxpr",
-    "eval_trace", "extended_axis_env", "from_numpy", "from_scalar", "get_aval", "is_tracer", "pp_jaxpr", "registry", "set_apply",
-    "source_text", "stage", "sub_jaxprs", "to_array", "typematch", "using_trace",
+    "Array",
+    "ClosedJaxpr",
+    "DropVar",
+    "Eqn",
+    "Jaxpr",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "StageTrace",
+    "StageTracer",
+    "Trace",
+    "Tracer",
+    "Var",
+    "axis_size",
+    "check_jaxpr",
+    "closed_as_fun",
+    "concrete_or_none",
+    "context",
+    "convert_constvars",
+    "eval_jaxpr",
+    "eval_trace",
+    "extended_axis_env",
+    "from_numpy",
+    "from_scalar",
+    "get_aval",
+    "is_tracer",
+    "pp_jaxpr",
+    "registry",
+    "set_apply",
+    "source_text",
+    "stage",
+    "sub_jaxprs",
+    "to_array",
+    "typematch",
+    "using_trace",
 ]

@@ -1,4 +1,5 @@
 """Array: the concrete value.  Operators and NumPy-style methods are added by fgrad.numpy.methods."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -104,8 +105,7 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
         if self.aval.shape != ():
             if self.size == 1 and kind != "index":
                 return self.numpy_view().reshape(())[()]
-            raise TypeError("Only scalar arrays can be converted to Python scalars; "
-                            f"got arr.ndim={self.ndim}, shape {self.shape}")
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}, shape {self.shape}")
         return self.numpy_view()[()]
 
     def __float__(self):
@@ -131,8 +131,10 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
         return self.aval.shape[0]
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
-                        "Use a tuple of numbers, or mark the argument static with a hashable value")
+        raise TypeError(
+            f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
+            "Use a tuple of numbers, or mark the argument static with a hashable value"
+        )
 
     def __repr__(self):
         if self.deleted:
@@ -197,10 +199,12 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
     out = _scalar_cache.get(key) if x else None
     if out is None:
         if dtype.kind in "iu" and t is int and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
-            raise OverflowError(f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
-                                "enable 64-bit types (enable_x64) or use a float")
+            raise OverflowError(
+                f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
+                "enable 64-bit types (enable_x64) or use a float"
+            )
         out = _array.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
-        if x and x == x:        # 0 is not cached: 0.0 and -0.0 are one dictionary key
+        if x and x == x:  # 0 is not cached: 0.0 and -0.0 are one dictionary key
             out.mark_shared()
             if len(_scalar_cache) > 4096:
                 _scalar_cache.clear()
@@ -241,5 +245,7 @@ def get_aval(x) -> ShapedArray:
 
 
 def leak_message(tracer):
-    return (f"Encountered an unexpected tracer: {tracer._describe()} was used outside the transformation that made it, so it has no "
-            "value here. Return it from the transformed function instead of storing it in a global, a list or an attribute.")
+    return (
+        f"Encountered an unexpected tracer: {tracer._describe()} was used outside the transformation that made it, so it has no "
+        "value here. Return it from the transformed function instead of storing it in a global, a list or an attribute."
+    )

@@ -1,4 +1,5 @@
 """Abstract values: what tracing knows of an array."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -41,8 +42,9 @@ class ShapedArray:
         return _interned.setdefault((shape, dtype, self.weak_type), self)
 
     def __eq__(self, other):
-        return self is other or (type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype
-                                 and self.weak_type == other.weak_type)
+        return self is other or (
+            type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype and self.weak_type == other.weak_type
+        )
 
     def __hash__(self):
         return self._hash
@@ -52,8 +54,11 @@ class ShapedArray:
         return len(self.shape)
 
     def update(self, *, shape=None, dtype=None, weak_type=None):
-        return ShapedArray(self.shape if shape is None else shape, self.dtype if dtype is None else dtype,
-                           self.weak_type if weak_type is None else weak_type)
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
 
     def strong(self):
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
@@ -62,7 +67,9 @@ class ShapedArray:
         return f"{SHORT_NAMES.get(self.dtype, self.dtype.name)}[{','.join(map(str, self.shape))}]"
 
     def __str__(self):
-        return ("~" if self.weak_type else "") + f"{self.dtype.name if self.dtype != float0 else 'float0'}[{','.join(map(str, self.shape))}]"
+        return (
+            "~" if self.weak_type else ""
+        ) + f"{self.dtype.name if self.dtype != float0 else 'float0'}[{','.join(map(str, self.shape))}]"
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""

@@ -1,4 +1,5 @@
 """The checker: types every equation of a jaxpr.  The compiler and executor trust only what passed."""
+
 from fgrad.core.aval import typematch
 from fgrad.core.jaxpr import ClosedJaxpr, Literal, source_text, sub_jaxprs
 from fgrad.errors import JaxprTypeError

@@ -1,4 +1,5 @@
 """The IR: a Jaxpr is a list of typed equations in A-normal form."""
+
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self):
-        return f"Var({id(self) & 0xffff:x}:{self.aval.short()})"
+        return f"Var({id(self) & 0xFFFF:x}:{self.aval.short()})"
 
 
 class DropVar(Var):
@@ -44,8 +45,13 @@ class Eqn:
         self.primitive, self.invars, self.outvars, self.params, self.source = primitive, invars, outvars, params, source
 
     def replace(self, *, primitive=None, invars=None, outvars=None, params=None):
-        return Eqn(primitive or self.primitive, self.invars if invars is None else invars,
-                   self.outvars if outvars is None else outvars, self.params if params is None else params, self.source)
+        return Eqn(
+            primitive or self.primitive,
+            self.invars if invars is None else invars,
+            self.outvars if outvars is None else outvars,
+            self.params if params is None else params,
+            self.source,
+        )
 
     def __repr__(self):
         return f"{self.outvars} = {self.primitive} {self.invars}"

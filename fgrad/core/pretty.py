@@ -1,4 +1,5 @@
 """Jaxprs as text, in JAX's notation."""
+
 from fgrad.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal
 
 
@@ -61,7 +62,7 @@ def _eqn(e, names):
 def _jaxpr(jaxpr, names):
     consts, ins = _typed(jaxpr.constvars, names), _typed(jaxpr.invars, names)
     head = f"{{ lambda {consts} ; {ins}. let" if consts else f"{{ lambda ; {ins}. let"
-    body = "\n".join(_eqn(e, names) for e in jaxpr.eqns)       # before the outputs: names go by first appearance
+    body = "\n".join(_eqn(e, names) for e in jaxpr.eqns)  # before the outputs: names go by first appearance
     outs = ", ".join(_atom(v, names) for v in jaxpr.outvars) + ("," if len(jaxpr.outvars) == 1 else "")
     if not jaxpr.eqns:
         return f"{head} in ({outs}) }}"

@@ -1,4 +1,5 @@
 """Primitives.  A primitive is declared once, with all its rules beside each other."""
+
 from fgrad.core.context import context
 
 registry: dict = {}
@@ -17,13 +18,26 @@ class Primitive:
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
 
-    def __init__(self, name, *, multiple_results=False, abstract_eval=None, jvp=None, transpose=None, batch=None, lower=None,
-                 partial_eval=None, impl=None, effects=None, kind="kernel"):
+    def __init__(
+        self,
+        name,
+        *,
+        multiple_results=False,
+        abstract_eval=None,
+        jvp=None,
+        transpose=None,
+        batch=None,
+        lower=None,
+        partial_eval=None,
+        impl=None,
+        effects=None,
+        kind="kernel",
+    ):
         self.name = name
         self.multiple_results = multiple_results
         self.abstract_eval, self.jvp, self.transpose, self.batch = abstract_eval, jvp, transpose, batch
         self.lower, self.partial_eval, self.impl, self.effects = lower, partial_eval, impl, effects
-        self.kind = kind           # "kernel", "call" (has sub-jaxprs), or "collective"
+        self.kind = kind  # "kernel", "call" (has sub-jaxprs), or "collective"
         if name in registry:
             raise ValueError(f"primitive {name!r} is declared twice")
         registry[name] = self

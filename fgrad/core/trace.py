@@ -1,4 +1,5 @@
 """Tracing.  The current trace in the context interprets each bind; tracers are the values it hands out."""
+
 import numpy as np
 
 from fgrad.core.array import Array, get_aval, leak_message, to_array
@@ -95,9 +96,14 @@ class Tracer:
         return ""
 
     def __bool__(self):
-        return bool(self._need(TracerBoolConversionError, "boolean conversion",
-                               "Its value is not known while tracing: use jnp.where, lax.cond or lax.while_loop, "
-                               "or mark the argument it comes from as static with jit(..., static_argnums=...)."))
+        return bool(
+            self._need(
+                TracerBoolConversionError,
+                "boolean conversion",
+                "Its value is not known while tracing: use jnp.where, lax.cond or lax.while_loop, "
+                "or mark the argument it comes from as static with jit(..., static_argnums=...).",
+            )
+        )
 
     _STATIC = "Its value is not known while tracing: mark the argument it comes from as static (static_argnums), or keep it an array."
 
@@ -116,7 +122,8 @@ class Tracer:
     def __array__(self, *args, **kw):
         raise TracerArrayConversionError(
             f"The numpy.ndarray conversion method __array__() was called on {self._describe()}{self._origin()}. "
-            "Use fgrad.numpy functions in traced code, or pure_callback to call NumPy at run time.")
+            "Use fgrad.numpy functions in traced code, or pure_callback to call NumPy at run time."
+        )
 
     def __dlpack__(self, *args, **kw):
         raise ConcretizationTypeError(f"DLPack export of a {self._describe()}. {self._STATIC}")
@@ -179,6 +186,7 @@ type(context).trace = eval_trace
 
 # --- staging ------------------------------------------------------------------------------------------------------
 
+
 class StageTracer(Tracer):
     __slots__ = ("var", "source")
 
@@ -205,8 +213,8 @@ class StageTrace(Trace):
     def __init__(self, name="f", parent=None):
         super().__init__()
         self.eqns = []
-        self.const_vars = {}      # id(value) -> Var
-        self.consts = []          # keeps the values, so that ids stay theirs
+        self.const_vars = {}  # id(value) -> Var
+        self.consts = []  # keeps the values, so that ids stay theirs
         self.invars = []
         self.name = name
         self.parent = parent
@@ -335,8 +343,10 @@ Primitive.bind_eqn = _bind_eqn
 
 def closed_as_fun(closed):
     """The flat function that a ClosedJaxpr is."""
+
     def fun(*args):
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
     return fun
 
 
@@ -351,5 +361,20 @@ def concrete_or_none(x):
     return x
 
 
-__all__ = ["Array", "EvalTrace", "StageTrace", "StageTracer", "Trace", "Tracer", "closed_as_fun", "concrete_or_none", "convert_constvars",
-           "eval_jaxpr", "eval_trace", "is_tracer", "last_uses", "set_apply", "stage"]
+__all__ = [
+    "Array",
+    "EvalTrace",
+    "StageTrace",
+    "StageTracer",
+    "Trace",
+    "Tracer",
+    "closed_as_fun",
+    "concrete_or_none",
+    "convert_constvars",
+    "eval_jaxpr",
+    "eval_trace",
+    "is_tracer",
+    "last_uses",
+    "set_apply",
+    "stage",
+]

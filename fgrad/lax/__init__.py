@@ -1,4 +1,5 @@
 """The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart), and stop_gradient."""
+
 from fgrad import tree
 from fgrad.control.cond import cond, switch
 from fgrad.control.loops import map, scan
@@ -80,5 +81,3 @@ def pmin(x, axis_name):
 def all_gather(x, axis_name):
     """Everybody's value, stacked along a new axis 0."""
     return tree.map(lambda v: all_gather_leaf(v, axis_name), x)
-
-

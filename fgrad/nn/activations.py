@@ -2,6 +2,7 @@
 
 Those of several ops are jitted, so that a call outside jit is one pass over memory too.
 """
+
 import functools
 import math
 

@@ -1,4 +1,5 @@
 """dot_product_attention with jax.nn's signature, on the fused primitive."""
+
 import math
 
 import numpy as np
@@ -46,8 +47,21 @@ def _mask(t, s, mask, causal, query_lengths, key_lengths, window):
     return out
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None,
-                          key_value_seq_lengths=None, local_window_size=None, implementation=None, return_residual=False):
+def dot_product_attention(
+    query,
+    key,
+    value,
+    bias=None,
+    mask=None,
+    *,
+    scale=None,
+    is_causal=False,
+    query_seq_lengths=None,
+    key_value_seq_lengths=None,
+    local_window_size=None,
+    implementation=None,
+    return_residual=False,
+):
     """softmax(scale * query.key + bias) value, for every head, in tiles: the T x S scores are never stored.
 
     query: (B, T, N, H) or (T, N, H). key, value: (B, S, K, H) or (S, K, H), N a multiple of K (grouped queries).
@@ -84,7 +98,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     if isinstance(local_window_size, (int, np.integer)):
         local_window_size = (local_window_size, local_window_size)
 
-    if is_causal and s > t:       # no query sees a key from t on
+    if is_causal and s > t:  # no query sees a key from t on
         key, value, s = key[:, :t], value[:, :t], t
         bias, mask = (x if x is None or x.shape[3] == 1 else x[..., :t] for x in (bias, mask))
     causal = bool(is_causal) and s == t

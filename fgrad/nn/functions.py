@@ -1,4 +1,5 @@
 """softmax and its relatives, normalisation, one_hot and rotary embeddings."""
+
 import math
 import operator
 
@@ -30,7 +31,7 @@ def _joined(x, axes):
     perm = (*others, *axes)
     moved = transpose(x, perm)
     inverse = tuple(np.argsort(perm).tolist())
-    flat = reshape(moved, (*moved.shape[:len(others)], math.prod(moved.shape[len(others):])))
+    flat = reshape(moved, (*moved.shape[: len(others)], math.prod(moved.shape[len(others) :])))
     return flat, lambda y: transpose(reshape(y, moved.shape), inverse)
 
 

@@ -1,4 +1,5 @@
 """Initializers of weights: functions init(key, shape, dtype), with the names and distributions of jax.nn.initializers."""
+
 import math
 
 import numpy as np
@@ -23,29 +24,37 @@ def ones(key, shape, dtype=None):
 
 def constant(value, dtype=None):
     """An initializer that gives `value`, a scalar or an array that broadcasts to the shape."""
+
     def init(key, shape, dtype=dtype):
         return jnp.full(shape, value, dtype=_dtype(dtype))
+
     return init
 
 
 def uniform(scale=1e-2, dtype=None):
     """An initializer uniform on [0, scale)."""
+
     def init(key, shape, dtype=dtype):
         return random.uniform(key, shape, _dtype(dtype)) * jnp.asarray(scale, _dtype(dtype))
+
     return init
 
 
 def normal(stddev=1e-2, dtype=None):
     """An initializer from the normal distribution with mean 0."""
+
     def init(key, shape, dtype=dtype):
         return random.normal(key, shape, _dtype(dtype)) * jnp.asarray(stddev, _dtype(dtype))
+
     return init
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
     """An initializer from the normal distribution cut at lower and upper (before it is scaled by stddev)."""
+
     def init(key, shape, dtype=dtype):
         return random.truncated_normal(key, lower, upper, shape, _dtype(dtype)) * jnp.asarray(stddev, _dtype(dtype))
+
     return init
 
 
@@ -56,8 +65,10 @@ def _size(shape, axes):
 def _fans(shape, in_axis, out_axis, batch_axis):
     """(inputs, outputs) of a unit; the axes in none of the three are the receptive field, which counts for both."""
     if len(shape) <= 1 and isinstance(in_axis, (int, np.integer)) and in_axis == -2:
-        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
-                         "Must be at least 2D or specify in_axis explicitly.")
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
+            "Must be at least 2D or specify in_axis explicitly."
+        )
     n_in, n_out, n_batch = (_size(shape, a) for a in (in_axis, out_axis, batch_axis))
     if 0 in (n_in, n_out, n_batch):
         raise ValueError(f"variance_scaling: weights of shape {tuple(shape)} have an input, output or batch axis of size 0")
@@ -81,6 +92,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     distribution: "truncated_normal" (cut at two standard deviations), "normal" or "uniform" (an interval, or a disk for complex
     dtypes). Axes in none of in_axis, out_axis and batch_axis are a convolution's window.
     """
+
     def init(key, shape, dtype=dtype):
         shape, dtype = tuple(shape), _dtype(dtype)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
@@ -102,12 +114,14 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
                 return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
             return _disk(key, shape, dtype, lambda u: 2 * u) * jnp.sqrt(variance)
         raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+
     return init
 
 
 def _scaled(name, scale, mode, distribution, source):
     def make(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f'variance_scaling({scale}, "{mode}", "{distribution}"): {source}.'
     return make
@@ -124,6 +138,7 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 
 def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """An initializer with orthonormal columns along column_axis (or rows, if there are more columns), times scale."""
+
     def init(key, shape, dtype=dtype):
         shape, dtype = tuple(shape), _dtype(dtype)
         if len(shape) < 2:
@@ -131,10 +146,13 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
         if 0 in shape:
             return jnp.zeros(shape, dtype)
         if not hasattr(random, "orthogonal"):
-            raise NotImplementedError("the orthogonal initializer needs random.orthogonal (a QR decomposition), which this fgrad lacks; "
-                                      "use variance_scaling, or pass an orthogonal array of your own to constant")
+            raise NotImplementedError(
+                "the orthogonal initializer needs random.orthogonal (a QR decomposition), which this fgrad lacks; "
+                "use variance_scaling, or pass an orthogonal array of your own to constant"
+            )
         columns = shape[column_axis]
         q = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
         return jnp.moveaxis(jnp.reshape(q, (*others, columns)), -1, column_axis) * jnp.asarray(scale, dtype)
+
     return init

@@ -1,4 +1,5 @@
 """Loss functions, with optax's names and meaning."""
+
 import numpy as np
 
 import fgrad.numpy as jnp

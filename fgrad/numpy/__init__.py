@@ -1,4 +1,5 @@
 """The jax.numpy surface."""
+
 import numpy as _np
 
 from fgrad.core import Array as ndarray
@@ -31,6 +32,13 @@ from fgrad.numpy.ufuncs import *  # noqa: F403
 from fgrad.numpy.util import promote_dtypes_inexact
 
 pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None
-integer, floating, inexact, number, complexfloating, generic = _np.integer, _np.floating, _np.inexact, _np.number, _np.complexfloating, _np.generic
+integer, floating, inexact, number, complexfloating, generic = (
+    _np.integer,
+    _np.floating,
+    _np.inexact,
+    _np.number,
+    _np.complexfloating,
+    _np.generic,
+)
 signedinteger, unsignedinteger, dtype = _np.signedinteger, _np.unsignedinteger, _np.dtype
 del _methods

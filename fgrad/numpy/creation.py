@@ -1,4 +1,5 @@
 """Making arrays."""
+
 import math
 import operator
 
@@ -55,7 +56,12 @@ def _from_sequence(xs, dtype):
             raise TypeError("array: the nested sequence holds values that are not numbers")
         if dtype is None and all(type(v) in SCALARS for v in leaves):
             dtype = dtypes.promote([(dtypes.scalar_dtype(v), type(v) is not bool) for v in leaves])[0] if leaves else dtypes.float_dtype()
-            if x.dtype.kind in "iu" and x.size and dtype.kind in "iu" and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max):
+            if (
+                x.dtype.kind in "iu"
+                and x.size
+                and dtype.kind in "iu"
+                and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max)
+            ):
                 raise OverflowError(f"array: integers out of range for {dtype.name}; enable 64-bit types (enable_x64) or give a dtype")
         return from_numpy(x, dtype, copy=False)
     parts = [array(v, copy=False) for v in xs]

@@ -1,4 +1,5 @@
 """NumPy-style indexing, .at updates, take and take_along_axis. Static indices become views; arrays of them become row gathers."""
+
 import operator
 
 import numpy as np
@@ -22,26 +23,36 @@ def _normalize(shape, idx):
     out = []
     for i in idx:
         if isinstance(i, (list, tuple)):
-            raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
-                            f"Got {i!r}.")
+            raise TypeError(
+                "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
+                f"Got {i!r}."
+            )
         if isinstance(i, (Array, Tracer, np.ndarray, np.generic, bool)) and not _is_int(i):
             x = as_array("indexing", i)
             if x.dtype == dtypes.BOOL:
                 value = x if x._is_concrete else x._concrete()
                 if value is None:
-                    raise NonConcreteBooleanIndexError(f"Array boolean indices must be concrete; got {x._describe()}{x._origin()}. "
-                                                       "Use fgrad.numpy.where(mask, x, y) instead of x[mask].")
+                    raise NonConcreteBooleanIndexError(
+                        f"Array boolean indices must be concrete; got {x._describe()}{x._origin()}. "
+                        "Use fgrad.numpy.where(mask, x, y) instead of x[mask]."
+                    )
                 mask = np.asarray(value)
                 if mask.ndim == 0:
                     out += [None, from_numpy(np.flatnonzero(mask.reshape(1)))]
                     continue
                 at = sum(j is not None and j is not Ellipsis for j in out)
-                if Ellipsis not in out and mask.shape != shape[at:at + mask.ndim]:
-                    raise IndexError(f"boolean index did not match shape of indexed array in index {at}: got {mask.shape}, expected {shape[at:at + mask.ndim]}")
+                if Ellipsis not in out and mask.shape != shape[at : at + mask.ndim]:
+                    raise IndexError(
+                        f"boolean index did not match shape of indexed array in index {at}: got {mask.shape}, expected "
+                        f"{shape[at : at + mask.ndim]}"
+                    )
                 out += [from_numpy(p) for p in np.nonzero(mask)]
                 continue
             if not dtypes.is_integer(x.dtype):
-                raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {x.dtype.name} at position {len(out)}, indexer value {i!r:.60}")
+                raise TypeError(
+                    f"Indexer must have integer or boolean type, got indexer with type {x.dtype.name} at position {len(out)}, "
+                    f"indexer value {i!r:.60}"
+                )
             out.append(x)
         elif i is None or i is Ellipsis or isinstance(i, slice) or _is_int(i):
             out.append(i)
@@ -55,7 +66,7 @@ def _normalize(shape, idx):
     if used > len(shape):
         raise IndexError(f"Too many indices: {len(shape)}-dimensional array indexed with {used} regular indices.")
     at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
-    return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1:]
+    return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
 
 
 def _static(x, idx):
@@ -80,8 +91,10 @@ def _static(x, idx):
             try:
                 lo, hi, step = i.indices(n)
             except TypeError:
-                raise IndexError(f"Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found {i}. "
-                                 "To index a dynamic window use lax.dynamic_slice.") from None
+                raise IndexError(
+                    f"Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found {i}. "
+                    "To index a dynamic window use lax.dynamic_slice."
+                ) from None
             size = len(range(lo, hi, step))
             if step < 0:
                 flips.append(axis)
@@ -110,7 +123,7 @@ def _advanced_layout(idx):
     if not any(isinstance(i, (Array, Tracer)) for i in idx):
         return False
     first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
-    return not all(kinds[first:last + 1])
+    return not all(kinds[first : last + 1])
 
 
 def _rows(x, advanced, mode):
@@ -155,11 +168,18 @@ def getitem(x, idx, mode=None, fill_value=None):
     """x[idx]. Out-of-range array indices are clamped, or filled with mode='fill'."""
     if mode not in (None, "clip", "fill", "wrap", "promise_in_bounds"):
         raise ValueError(f"unknown indexing mode {mode!r}: clip, fill, wrap or promise_in_bounds")
-    if isinstance(x, (Array, Tracer)) and isinstance(idx, (Array, Tracer)) and idx.ndim == 0 and dtypes.is_integer(idx.dtype) and x.ndim and mode is None:
+    if (
+        isinstance(x, (Array, Tracer))
+        and isinstance(idx, (Array, Tracer))
+        and idx.ndim == 0
+        and dtypes.is_integer(idx.dtype)
+        and x.ndim
+        and mode is None
+    ):
         return dynamic_index_in_dim(x, idx, 0, keepdims=False)
     idx = _normalize(x.shape, idx)
     apart = _advanced_layout(idx)
-    if any(isinstance(i, (Array, Tracer)) for i in idx):       # ints among arrays are arrays too
+    if any(isinstance(i, (Array, Tracer)) for i in idx):  # ints among arrays are arrays too
         idx = [from_numpy(np.asarray(i, np.int32)) if _is_int(i) else i for i in idx]
     x, advanced = _static(x, idx)
     if not advanced:
@@ -168,8 +188,19 @@ def getitem(x, idx, mode=None, fill_value=None):
     table, _, tail = _table(x, axes)
     fill = None
     if mode == "fill":
-        fill = fill_value if fill_value is not None else (np.nan if dtypes.is_inexact(x.dtype) else
-                                                          np.iinfo(x.dtype).min if dtypes.is_signed(x.dtype) else np.iinfo(x.dtype).max if x.dtype.kind == "u" else True)
+        fill = (
+            fill_value
+            if fill_value is not None
+            else (
+                np.nan
+                if dtypes.is_inexact(x.dtype)
+                else np.iinfo(x.dtype).min
+                if dtypes.is_signed(x.dtype)
+                else np.iinfo(x.dtype).max
+                if x.dtype.kind == "u"
+                else True
+            )
+        )
     out = take_rows(table, rows, fill)
     front = 0 if apart else axes[0]
     if front:
@@ -197,8 +228,8 @@ def _update(x, idx, values, kind, mode=None):
         if any(isinstance(i, (Array, Tracer)) for i in norm):
             rows = getitem(positions, idx, "fill", -1)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
-    if values.ndim > rows.ndim and all(n == 1 for n in values.shape[:values.ndim - rows.ndim]):
-        values = S.reshape(values, values.shape[values.ndim - rows.ndim:])
+    if values.ndim > rows.ndim and all(n == 1 for n in values.shape[: values.ndim - rows.ndim]):
+        values = S.reshape(values, values.shape[values.ndim - rows.ndim :])
     try:
         fits = broadcast_shape(values.shape, rows.shape) == rows.shape
     except ValueError:
@@ -284,8 +315,8 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
     axis = axis_index(axis, arr.ndim)
     if indices.ndim != arr.ndim:
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
-    shape = broadcast_shape(indices.shape[:axis] + (1,) + indices.shape[axis + 1:], arr.shape[:axis] + (1,) + arr.shape[axis + 1:])
-    full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1:]
-    arr = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1:])
+    shape = broadcast_shape(indices.shape[:axis] + (1,) + indices.shape[axis + 1 :], arr.shape[:axis] + (1,) + arr.shape[axis + 1 :])
+    full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1 :]
+    arr = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1 :])
     idx = tuple(spread(indices, full) if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
     return getitem(arr, idx, mode or "fill", fill_value)

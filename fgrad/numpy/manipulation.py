@@ -1,4 +1,5 @@
 """Changing shape and order, joining and splitting."""
+
 import math
 import operator
 
@@ -273,12 +274,16 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     if np.ndim(repeats) == 0 and total_repeat_length is None:
         r = operator.index(repeats)
         s = a.shape
-        wide = S.broadcast_in_dim(a, (*s[:axis + 1], r, *s[axis + 1:]), tuple(i + (i > axis) for i in range(a.ndim)))
-        return S.reshape(wide, (*s[:axis], s[axis] * r, *s[axis + 1:]))
+        wide = S.broadcast_in_dim(a, (*s[: axis + 1], r, *s[axis + 1 :]), tuple(i + (i > axis) for i in range(a.ndim)))
+        return S.reshape(wide, (*s[:axis], s[axis] * r, *s[axis + 1 :]))
     counts = np.asarray(repeats)
     rows = np.repeat(np.arange(a.shape[axis]), counts)
     if total_repeat_length is not None:
-        rows = np.resize(rows, total_repeat_length) if len(rows) >= total_repeat_length else np.pad(rows, (0, total_repeat_length - len(rows)), mode="edge")
+        rows = (
+            np.resize(rows, total_repeat_length)
+            if len(rows) >= total_repeat_length
+            else np.pad(rows, (0, total_repeat_length - len(rows)), mode="edge")
+        )
     return a[(slice(None),) * axis + (rows,)]
 
 

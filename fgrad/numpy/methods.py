@@ -1,4 +1,5 @@
 """Operators and methods of Array and of tracers."""
+
 import numpy as np
 
 from fgrad.core import Array, Tracer
@@ -15,6 +16,7 @@ def _binary(fun):
         if not isinstance(other, _OPERANDS) and not hasattr(other, "__jax_array__"):
             return NotImplemented
         return fun(self, other)
+
     return op
 
 
@@ -23,11 +25,15 @@ def _reflected(fun):
         if not isinstance(other, _OPERANDS) and not hasattr(other, "__jax_array__"):
             return NotImplemented
         return fun(other, self)
+
     return op
 
 
 def _setitem(self, i, x):
-    raise TypeError(f"{type(self).__name__} object does not support item assignment. JAX arrays are immutable. Instead of x[idx] = y, use x = x.at[idx].set(y).")
+    raise TypeError(
+        f"{type(self).__name__} object does not support item assignment. JAX arrays are immutable. Instead of x[idx] = "
+        "y, use x = x.at[idx].set(y)."
+    )
 
 
 def _reshape(self, *shape, order="C"):
@@ -38,22 +44,79 @@ def _transpose(self, *axes):
     return manipulation.transpose(self, (axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes) or None)
 
 
-_BINARY = {"add": U.add, "sub": U.subtract, "mul": U.multiply, "truediv": U.true_divide, "floordiv": U.floor_divide, "mod": U.remainder,
-           "pow": U.power, "matmul": products.matmul, "and": U.bitwise_and, "or": U.bitwise_or, "xor": U.bitwise_xor, "lshift": U.left_shift,
-           "rshift": U.right_shift, "divmod": U.divmod}
+_BINARY = {
+    "add": U.add,
+    "sub": U.subtract,
+    "mul": U.multiply,
+    "truediv": U.true_divide,
+    "floordiv": U.floor_divide,
+    "mod": U.remainder,
+    "pow": U.power,
+    "matmul": products.matmul,
+    "and": U.bitwise_and,
+    "or": U.bitwise_or,
+    "xor": U.bitwise_xor,
+    "lshift": U.left_shift,
+    "rshift": U.right_shift,
+    "divmod": U.divmod,
+}
 _COMPARE = {"eq": U.equal, "ne": U.not_equal, "lt": U.less, "le": U.less_equal, "gt": U.greater, "ge": U.greater_equal}
 _METHODS = {
-    "__neg__": U.negative, "__pos__": U.positive, "__abs__": U.absolute, "__invert__": U.bitwise_not, "__round__": lambda self, n=0: reductions.round(self, n),
-    "__getitem__": lambda self, idx: indexing.getitem(self, idx), "__setitem__": _setitem, "__iter__": indexing.iterate,
-    "reshape": _reshape, "transpose": _transpose, "ravel": manipulation.ravel, "flatten": manipulation.ravel, "swapaxes": manipulation.swapaxes,
-    "squeeze": manipulation.squeeze, "repeat": manipulation.repeat, "diagonal": manipulation.diagonal, "trace": manipulation.trace,
-    "astype": astype, "copy": _copy, "dot": products.dot, "conj": U.conjugate, "conjugate": U.conjugate, "clip": reductions.clip, "round": reductions.round,
+    "__neg__": U.negative,
+    "__pos__": U.positive,
+    "__abs__": U.absolute,
+    "__invert__": U.bitwise_not,
+    "__round__": lambda self, n=0: reductions.round(self, n),
+    "__getitem__": lambda self, idx: indexing.getitem(self, idx),
+    "__setitem__": _setitem,
+    "__iter__": indexing.iterate,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "ravel": manipulation.ravel,
+    "flatten": manipulation.ravel,
+    "swapaxes": manipulation.swapaxes,
+    "squeeze": manipulation.squeeze,
+    "repeat": manipulation.repeat,
+    "diagonal": manipulation.diagonal,
+    "trace": manipulation.trace,
+    "astype": astype,
+    "copy": _copy,
+    "dot": products.dot,
+    "conj": U.conjugate,
+    "conjugate": U.conjugate,
+    "clip": reductions.clip,
+    "round": reductions.round,
     "take": indexing.take,
-    **{n: getattr(reductions, n) for n in ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "ptp", "cumsum", "cumprod", "argmax", "argmin",
-                                           "sort", "argsort", "nonzero", "searchsorted")},
+    **{
+        n: getattr(reductions, n)
+        for n in (
+            "sum",
+            "prod",
+            "mean",
+            "var",
+            "std",
+            "max",
+            "min",
+            "any",
+            "all",
+            "ptp",
+            "cumsum",
+            "cumprod",
+            "argmax",
+            "argmin",
+            "sort",
+            "argsort",
+            "nonzero",
+            "searchsorted",
+        )
+    },
 }
 _PROPERTIES = {
-    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "at": indexing.IndexUpdateHelper, "real": U.real, "imag": U.imag,
+    "T": manipulation.transpose,
+    "mT": manipulation.matrix_transpose,
+    "at": indexing.IndexUpdateHelper,
+    "real": U.real,
+    "imag": U.imag,
 }
 
 

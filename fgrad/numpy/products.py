@@ -1,4 +1,5 @@
 """Products of vectors, matrices and tensors."""
+
 import numpy as np
 import opt_einsum
 
@@ -24,7 +25,10 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
         raise ValueError(f"matmul input operand must have ndim at least 1, but it has ndim {min(a.ndim, b.ndim)}")
     k, kb = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
     if k != kb:
-        raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got ({k},) and ({kb},) (matmul of {a.shape} and {b.shape})")
+        raise TypeError(
+            f"dot_general requires contracting dimensions to have the same shape, got ({k},) and ({kb},) (matmul of "
+            f"{a.shape} and {b.shape})"
+        )
     if b.ndim <= 2:
         return dot_general(a, b, (((a.ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
     if a.ndim == 1:
@@ -109,7 +113,11 @@ def einsum(subscripts, /, *operands, optimize="auto", precision=None, preferred_
     for t, x in zip(terms, ops):
         if len(t) != x.ndim:
             raise ShapeError(f"einsum: subscript {t!r} does not match an operand of shape {x.shape}")
-    path = opt_einsum.contract_path(f"{ins}->{out}", *[x.shape for x in ops], shapes=True, optimize=optimize)[0] if len(ops) > 2 else [tuple(range(len(ops)))]
+    path = (
+        opt_einsum.contract_path(f"{ins}->{out}", *[x.shape for x in ops], shapes=True, optimize=optimize)[0]
+        if len(ops) > 2
+        else [tuple(range(len(ops)))]
+    )
     items = list(zip(terms, ops))
     for step in path:
         chosen = [items[i] for i in sorted(step)]
@@ -131,7 +139,7 @@ def _simplify(term, x, keep):
             i, j = term.index(c), term.rindex(c)
             eq = E.eq(S.broadcasted_iota(dtypes.INT32, x.shape, i), S.broadcasted_iota(dtypes.INT32, x.shape, j))
             x = reduce_sum(E.select(eq, x, E.like(x, 0)), (j,))
-            term = term[:j] + term[j + 1:]
+            term = term[:j] + term[j + 1 :]
     drop = tuple(i for i, c in enumerate(term) if c not in keep)
     return "".join(c for c in term if c in keep), reduce_sum(x, drop)
 
@@ -147,10 +155,12 @@ def _contract(left, right, keep):
             a, b = _spread(ta, a, c, max(n, sizes[c])), _spread(tb, b, c, max(n, sizes[c]))
             sizes[c] = max(n, sizes[c])
     batch, gone = [c for c in shared if c in keep], [c for c in shared if c not in keep]
-    out = dot_general(a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch)))))
+    out = dot_general(
+        a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch))))
+    )
     return "".join([*batch, *[c for c in ta if c not in shared], *[c for c in tb if c not in shared]]), out
 
 
 def _spread(term, x, c, n):
     i = term.index(c)
-    return S.broadcast_in_dim(x, (*x.shape[:i], n, *x.shape[i + 1:]), tuple(range(x.ndim)))
+    return S.broadcast_in_dim(x, (*x.shape[:i], n, *x.shape[i + 1 :]), tuple(range(x.ndim)))

@@ -1,4 +1,5 @@
 """Reductions, running reductions, sorting and selection by value."""
+
 import builtins
 import math
 
@@ -8,7 +9,19 @@ from fgrad import dtypes
 from fgrad.core import from_numpy
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.util import as_array, as_operand, axis_index, axis_tuple, binary, broadcasted, no_out, promoted, unary, user_dtype, with_axes
+from fgrad.numpy.util import (
+    as_array,
+    as_operand,
+    axis_index,
+    axis_tuple,
+    binary,
+    broadcasted,
+    no_out,
+    promoted,
+    unary,
+    user_dtype,
+    with_axes,
+)
 from fgrad.ops import argreduce, cumulative, reduce
 from fgrad.ops import elementwise as E
 from fgrad.ops import sort as sort_ops
@@ -116,7 +129,11 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, 
     d = U.subtract(x, mean(x, axes, keepdims=True, where=where))
     sq = E.real(E.mul(d, E.conj(d))) if d.dtype.kind == "c" else E.square(d)
     total = sum(sq, axes, keepdims=keepdims, where=where)
-    n = math.prod(x.shape[i] for i in axes) if where is None else sum(_masked("var", E.broadcast_to(E.like(x, 1), x.shape), where, 0), axes, keepdims=keepdims)
+    n = (
+        math.prod(x.shape[i] for i in axes)
+        if where is None
+        else sum(_masked("var", E.broadcast_to(E.like(x, 1), x.shape), where, 0), axes, keepdims=keepdims)
+    )
     out = U.true_divide(total, n - ddof)
     return out if dtype is None else out.astype(dtype)
 
@@ -150,6 +167,7 @@ def _nan(fun, fill):
     def wrapped(a, axis=None, keepdims=False, **kw):
         x = as_array(fun.__name__, a)
         return fun(where(U.isnan(x), E.like(x, fill(x.dtype)), x) if dtypes.is_inexact(x.dtype) else x, axis, keepdims=keepdims, **kw)
+
     wrapped.__name__ = wrapped.__qualname__ = "nan" + fun.__name__
     return wrapped
 
@@ -178,6 +196,7 @@ def _running(name, prim):
         if axis is None:
             x, axis = _reshape(x, (x.size,)), 0
         return prim(x, axis_index(axis, x.ndim))
+
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"{name} along an axis (over the flattened array by default)."
     return fun
@@ -207,6 +226,7 @@ def _arg(name, fun):
             raise ValueError(f"attempt to get {name} of an empty sequence")
         res = fun(x, i, dtypes.int_dtype())
         return with_axes(res, range(ndim) if axis is None else (i,), ndim) if keepdims else res
+
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"{name}: the first position of the extremum; NaN counts as the extremum."
     return wrapped
@@ -267,7 +287,7 @@ def quantile(a, q, axis=None, keepdims=False):
         at = p * (n - 1)
         lo = int(np.floor(at))
         hi = builtins.min(lo + 1, n - 1)
-        low, high = (_reshape(slice_in_dim(ordered, i, i + 1, axis=axis), x.shape[:axis] + x.shape[axis + 1:]) for i in (lo, hi))
+        low, high = (_reshape(slice_in_dim(ordered, i, i + 1, axis=axis), x.shape[:axis] + x.shape[axis + 1 :]) for i in (lo, hi))
         out.append(E.add(low, E.mul(E.sub(high, low), E.like(low, at - lo))))
     out = [with_axes(o, restore, shape) if keepdims else o for o in out]
     return out[0] if qs.ndim == 0 else _stack(out, qs.shape)
@@ -327,7 +347,7 @@ def round(a, decimals=0, out=None):
         return x
     if decimals == 0:
         return E.round_even_p.bind(x)
-    scale = E.like(x, 10.0 ** decimals)
+    scale = E.like(x, 10.0**decimals)
     return E.div(E.round_even_p.bind(E.mul(x, scale)), scale)
 
 
@@ -338,6 +358,7 @@ def _rounding(name, prim):
     def fun(x, /):
         x = unary(name, x)
         return prim.bind(x) if dtypes.is_inexact(x.dtype) else x
+
     fun.__name__ = fun.__qualname__ = name
     return fun
 
@@ -369,6 +390,10 @@ def array_equal(a1, a2, equal_nan=False):
 def unique(x, return_index=False, return_inverse=False, return_counts=False):
     """Sorted distinct values of a concrete array, as NumPy's unique."""
     x = as_array("unique", x)
-    out = np.unique(np.asarray(x if x._is_concrete else x._need(ConcretizationTypeError, "unique", "Its result's size depends on values.")), return_index,
-                    return_inverse, return_counts)
+    out = np.unique(
+        np.asarray(x if x._is_concrete else x._need(ConcretizationTypeError, "unique", "Its result's size depends on values.")),
+        return_index,
+        return_inverse,
+        return_counts,
+    )
     return tuple(map(from_numpy, out)) if isinstance(out, tuple) else from_numpy(out)

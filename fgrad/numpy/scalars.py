@@ -1,4 +1,5 @@
 """Dtype objects that make arrays when called (jnp.float32(3)) and stand for their dtype everywhere else."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -29,10 +30,12 @@ class ScalarType:
         return f"<fgrad.numpy.{self.__name__}>"
 
 
-bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(ScalarType, (
-    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64))
-float16, bfloat16, float32, float64, complex64, complex128 = map(ScalarType, (
-    np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128))
+bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(
+    ScalarType, (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+)
+float16, bfloat16, float32, float64, complex64, complex128 = map(
+    ScalarType, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
+)
 
 
 def result_type(*args):

@@ -1,4 +1,5 @@
 """Elementwise functions: arithmetic, comparison, logic, bits, exp/log, trigonometric.  Selection and rounding are in .selection."""
+
 import math
 import operator
 
@@ -37,11 +38,17 @@ def _inexact(name, prim, what, complex_form=None):
         if complex_form is not None and x.aval.dtype.kind == "c":
             return complex_form(x)
         return bind(x)
-    return _named(fun, name, f"{what}, element by element. Integers become the default float.\n\n"
-                  "x: array or scalar of any shape. Returns an array of that shape. Raises TypeError for lists.\n")
+
+    return _named(
+        fun,
+        name,
+        f"{what}, element by element. Integers become the default float.\n\n"
+        "x: array or scalar of any shape. Returns an array of that shape. Raises TypeError for lists.\n",
+    )
 
 
 # --- complex forms of functions whose primitives are real -------------------------------------------------------------
+
 
 def _mul_i(z, sign=1):
     """i*z or -i*z, exactly."""
@@ -109,6 +116,7 @@ def log10(x, /):
 
 
 # --- sign, absolute value, parts --------------------------------------------------------------------------------------
+
 
 def negative(x, /):
     """-x. Raises TypeError for booleans (use logical_not)."""
@@ -198,6 +206,7 @@ radians, degrees = deg2rad, rad2deg
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
+
 def _arithmetic(name, prim, bool_prim, doc):
     """A binary function; booleans take bool_prim (None: the primitive refuses them itself)."""
     bind = prim.bind
@@ -207,8 +216,13 @@ def _arithmetic(name, prim, bool_prim, doc):
         if bool_prim is not None and common_dtype(x, y) is BOOL:
             return bool_prim.bind(x, y)
         return bind(x, y)
-    return _named(fun, name, f"{doc}, element by element, after type promotion and broadcasting.\n\n"
-                  "x, y: arrays or scalars of shapes that broadcast together (ValueError otherwise). Raises TypeError for lists.\n")
+
+    return _named(
+        fun,
+        name,
+        f"{doc}, element by element, after type promotion and broadcasting.\n\n"
+        "x, y: arrays or scalars of shapes that broadcast together (ValueError otherwise). Raises TypeError for lists.\n",
+    )
 
 
 add = _arithmetic("add", ew.add_p, ew.or_p, "x + y (logical or of booleans)")
@@ -220,11 +234,13 @@ minimum = _arithmetic("minimum", ew.min_p, None, "The smaller of x and y; NaN if
 
 def _ordered(fun, pick):
     """maximum and minimum order complex numbers by real, then imaginary part."""
+
     def wrapped(x, y, /):
         x, y = binary(fun.__name__, x, y)
         if common_dtype(x, y).kind == "c":
             return ew.select(pick(x, y), x, y)
         return fun(x, y)
+
     return _named(wrapped, fun.__name__, fun.__doc__)
 
 
@@ -476,6 +492,7 @@ def _integers(name, x1, x2):
 
 # --- comparison and logic ---------------------------------------------------------------------------------------------
 
+
 def _compare(name, prim, symbol, ordered):
     bind = prim.bind
 
@@ -485,8 +502,13 @@ def _compare(name, prim, symbol, ordered):
             xr, yr, xi, yi = real(x), real(y), imag(x), imag(y)
             return ew.select(ew.eq(xr, yr), bind(xi, yi), bind(xr, yr))
         return bind(x, y)
-    return _named(fun, name, f"x {symbol} y as a boolean array, after type promotion and broadcasting.\n\n"
-                  + ("Complex numbers are ordered by real part, then by imaginary part.\n" if ordered else "NaN equals nothing.\n"))
+
+    return _named(
+        fun,
+        name,
+        f"x {symbol} y as a boolean array, after type promotion and broadcasting.\n\n"
+        + ("Complex numbers are ordered by real part, then by imaginary part.\n" if ordered else "NaN equals nothing.\n"),
+    )
 
 
 equal = _compare("equal", ew.eq_p, "==", False)
@@ -511,6 +533,7 @@ def _logical(name, prim):
         dtype = common_dtype(x, y)
         x, y = [np.bool_(v) if not hasattr(v, "aval") else truth(v) for v in (x, y)] if dtype is not BOOL else (x, y)
         return prim.bind(x, y)
+
     return _named(fun, name, f"{name.replace('_', ' ')} of x != 0 and y != 0, as booleans, after broadcasting.")
 
 
@@ -559,6 +582,7 @@ def bitwise_count(x, /):
 
 
 # --- floating-point classes -------------------------------------------------------------------------------------------
+
 
 def isfinite(x, /):
     """True where x is neither infinite nor NaN."""

@@ -1,4 +1,5 @@
 """What the functions of fgrad.numpy share: operand checks, promotion, broadcasting, axis and dtype arguments."""
+
 import operator
 import warnings
 
@@ -13,14 +14,16 @@ from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.shape import broadcast_in_dim, reshape
 
 SCALARS = (bool, int, float, complex)
-OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)     # tracers count as Array
+OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)  # tracers count as Array
 _PY_OF_KIND = {"i": int, "f": float, "c": complex}
 
 
 def not_array_like(name, x, position):
     """Raise the TypeError for what is neither array nor scalar."""
-    raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
-                    + (" Wrap lists and tuples in fgrad.numpy.array(...)." if isinstance(x, (list, tuple)) else ""))
+    raise TypeError(
+        f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
+        + (" Wrap lists and tuples in fgrad.numpy.array(...)." if isinstance(x, (list, tuple)) else "")
+    )
 
 
 def as_operand(name, x, position=0):
@@ -30,8 +33,10 @@ def as_operand(name, x, position=0):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         if x.dtype == float0:
-            raise TypeError(f"Called {name} with a float0 array. float0s do not support any operations by design because they are not "
-                            "compatible with non-trivial vector spaces: they are gradients with respect to integers.")
+            raise TypeError(
+                f"Called {name} with a float0 array. float0s do not support any operations by design because they are not "
+                "compatible with non-trivial vector spaces: they are gradients with respect to integers."
+            )
         return from_numpy(np.asarray(x))
     if hasattr(x, "__jax_array__"):
         return as_operand(name, x.__jax_array__(), position)
@@ -85,16 +90,22 @@ def _pair(x):
 
 def _refuse_float0(name, pairs):
     if any(d == float0 for d, _ in pairs):
-        raise TypeError(f"Called {name} with a float0 array. float0s do not support any operations by design; "
-                        "if you did not expect one, you may have taken a gradient with respect to an integer argument.")
+        raise TypeError(
+            f"Called {name} with a float0 array. float0s do not support any operations by design; "
+            "if you did not expect one, you may have taken a gradient with respect to an integer argument."
+        )
 
 
 def promoted(name, args, numeric=False, inexact=False):
     """Operands promoted to one dtype. numeric: bool becomes int; inexact: what is not inexact becomes the default float."""
     pairs = [_pair(x) for x in args]
     first = pairs[0][0]
-    if all(p[0] is first for p in pairs) and not (numeric and first == BOOL) and not (inexact and not dtypes.is_inexact(first)) \
-            and not any(type(x) in SCALARS for x in args):
+    if (
+        all(p[0] is first for p in pairs)
+        and not (numeric and first == BOOL)
+        and not (inexact and not dtypes.is_inexact(first))
+        and not any(type(x) in SCALARS for x in args)
+    ):
         return list(args)
     _refuse_float0(name, pairs)
     dtype, weak = promote(pairs)
@@ -131,11 +142,16 @@ def spread(x, shape):
 def _check_rank_promotion(name, shapes):
     mode = config.numpy_rank_promotion
     if mode == "warn":
-        warnings.warn(f"Following NumPy automatic rank promotion for {name} on shapes {' '.join(map(str, shapes))}. "
-                      "Set the numpy_rank_promotion option to 'allow' to disable this warning.", stacklevel=4)
+        warnings.warn(
+            f"Following NumPy automatic rank promotion for {name} on shapes {' '.join(map(str, shapes))}. "
+            "Set the numpy_rank_promotion option to 'allow' to disable this warning.",
+            stacklevel=4,
+        )
     elif mode == "raise":
-        raise ValueError(f"Operands could not be broadcast together for {name} on shapes {' '.join(map(str, shapes))} and with the config "
-                         "option numpy_rank_promotion='raise'. Insert axes with x[None] or expand_dims.")
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {' '.join(map(str, shapes))} and with the config "
+            "option numpy_rank_promotion='raise'. Insert axes with x[None] or expand_dims."
+        )
 
 
 def broadcasted(name, args):
@@ -225,9 +241,11 @@ def user_dtype(dtype, name="dtype"):
 def _warn_narrowed(name, dtype, out):
     if isinstance(dtype, type) and not issubclass(dtype, np.generic) and getattr(dtype, "_default_alias", False):
         return
-    warnings.warn(f"Explicitly requested dtype {np.dtype(dtype).name} requested in {name} is not available, and will be truncated to dtype "
-                  f"{out.name}. To enable more dtypes, set the enable_x64 configuration option or the FGRAD_ENABLE_X64 environment variable.",
-                  stacklevel=4)
+    warnings.warn(
+        f"Explicitly requested dtype {np.dtype(dtype).name} requested in {name} is not available, and will be truncated to dtype "
+        f"{out.name}. To enable more dtypes, set the enable_x64 configuration option or the FGRAD_ENABLE_X64 environment variable.",
+        stacklevel=4,
+    )
 
 
 def axis_index(axis, ndim):
@@ -287,4 +305,7 @@ def with_axes(x, axes, ndim):
 
 def promote_dtypes_inexact(*args):
     """Arrays promoted to one floating or complex dtype."""
-    return [as_array("promote_dtypes_inexact", x) for x in promoted("promote_dtypes_inexact", [as_operand("promote", x) for x in args], inexact=True)]
+    return [
+        as_array("promote_dtypes_inexact", x)
+        for x in promoted("promote_dtypes_inexact", [as_operand("promote", x) for x in args], inexact=True)
+    ]

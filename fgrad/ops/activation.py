@@ -1,4 +1,5 @@
 """softplus, whose derivatives of every order are those of the logistic, and the SwiGLU gate with one pass for both cotangents."""
+
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, like, logistic, mul, sub
@@ -25,6 +26,7 @@ def softplus(x):
 
 # --- swiglu -----------------------------------------------------------------------------------------------------------
 
+
 def _aval(name, results=None):
     def abstract_eval(*avals):
         need_float(name, *avals)
@@ -32,6 +34,7 @@ def _aval(name, results=None):
             raise ShapeError(f"{name} takes arrays of one shape and dtype, got {', '.join(a.short() for a in avals)}")
         out = avals[0].strong()
         return [out] * results if results else out
+
     return abstract_eval
 
 
@@ -40,6 +43,7 @@ def _batch(prim):
         args, d = align_batch(args, dims)
         out = prim.bind(*args)
         return (out, [d] * len(out)) if prim.multiple_results else (out, d)
+
     return batch
 
 
@@ -74,13 +78,22 @@ def _tangent_transpose(cts, g, u, tg, tu):
     return [None, None, dg if is_linear(tg) else None, du if is_linear(tu) else None]
 
 
-swiglu_p = Primitive("swiglu", abstract_eval=_aval("swiglu"), jvp=_swiglu_jvp,
-                     lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu", ins, out)[0])
-swiglu_tangent_p = Primitive("swiglu_tangent", abstract_eval=_aval("swiglu_tangent"), transpose=_tangent_transpose,
-                             lower=lambda ctx, ins, params, out: ctx.compose(_tangent, ins)[0])
-swiglu_cotangent_p = Primitive("swiglu_cotangent", multiple_results=True, abstract_eval=_aval("swiglu_cotangent", 2),
-                               transpose=lambda cts, g, u, ct: [None, None, swiglu_tangent_p.bind(g, u, *map(instantiate, cts))],
-                               lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu_cotangent", ins, out))
+swiglu_p = Primitive(
+    "swiglu", abstract_eval=_aval("swiglu"), jvp=_swiglu_jvp, lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu", ins, out)[0]
+)
+swiglu_tangent_p = Primitive(
+    "swiglu_tangent",
+    abstract_eval=_aval("swiglu_tangent"),
+    transpose=_tangent_transpose,
+    lower=lambda ctx, ins, params, out: ctx.compose(_tangent, ins)[0],
+)
+swiglu_cotangent_p = Primitive(
+    "swiglu_cotangent",
+    multiple_results=True,
+    abstract_eval=_aval("swiglu_cotangent", 2),
+    transpose=lambda cts, g, u, ct: [None, None, swiglu_tangent_p.bind(g, u, *map(instantiate, cts))],
+    lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu_cotangent", ins, out),
+)
 swiglu_tangent_p.jvp = jvp_by_reference(swiglu_tangent_p, _tangent, linear=(2, 3))
 swiglu_cotangent_p.jvp = jvp_by_reference(swiglu_cotangent_p, _cotangent, linear=(2,))
 for _p in (swiglu_p, swiglu_tangent_p, swiglu_cotangent_p):

@@ -1,4 +1,5 @@
 """take_along and put_along: moves along one axis by an array of positions.  Each is the other's transpose."""
+
 from fgrad._kernels.index import gather_ip, scatter_ip
 
 from fgrad import dtypes
@@ -12,7 +13,7 @@ def _check(name, x, positions, axis):
     if positions.dtype not in (dtypes.INT32, dtypes.INT64):
         raise TypeError(f"{name}: positions must be int32 or int64, got {positions.dtype.name}")
     a, b = list(x.shape), list(positions.shape)
-    if not 0 <= axis < len(a) or len(a) != len(b) or a[:axis] + a[axis + 1:] != b[:axis] + b[axis + 1:]:
+    if not 0 <= axis < len(a) or len(a) != len(b) or a[:axis] + a[axis + 1 :] != b[:axis] + b[axis + 1 :]:
         raise ShapeError(f"{name}: x {x.shape} and positions {positions.shape} may differ in size along axis {axis} only")
 
 
@@ -27,7 +28,7 @@ def _put_aval(x, positions, *, axis, size):
     _check("put_along", x, positions, axis)
     if x.shape != positions.shape:
         raise ShapeError(f"put_along: x {x.shape} and positions {positions.shape} must have one shape")
-    return ShapedArray((*x.shape[:axis], size, *x.shape[axis + 1:]), x.dtype, x.weak_type)
+    return ShapedArray((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
 
 
 def _take_lower(ctx, ins, params, out_avals):
@@ -50,6 +51,7 @@ def _put_lower(ctx, ins, params, out_avals):
 def _batch(prim):
     def batch(size, args, dims, *, axis, **params):
         return prim.bind(*[bdim_at_front(x, d, size.size) for x, d in zip(args, dims)], axis=axis + 1, **params), 0
+
     return batch
 
 
@@ -59,8 +61,7 @@ for _p in (take_along_p, put_along_p):
     _p.batch = _batch(_p)
 take_along_p.jvp = jvp_by_args(take_along_p, lambda t, out, x, positions, **kw: take_along_p.bind(t, positions, **kw))
 put_along_p.jvp = jvp_by_args(put_along_p, lambda t, out, x, positions, **kw: put_along_p.bind(t, positions, **kw))
-take_along_p.transpose = lambda cts, x, positions, *, axis: [
-    put_along_p.bind(cts[0], positions, axis=axis, size=x.aval.shape[axis]), None]
+take_along_p.transpose = lambda cts, x, positions, *, axis: [put_along_p.bind(cts[0], positions, axis=axis, size=x.aval.shape[axis]), None]
 put_along_p.transpose = lambda cts, x, positions, *, axis, size: [take_along_p.bind(cts[0], positions, axis=axis), None]
 
 

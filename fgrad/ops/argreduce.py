@@ -1,4 +1,5 @@
 """argmax and argmin: the first position of an extremum along an axis."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -18,7 +19,7 @@ def _arg_reducer(name, is_max):
             raise ShapeError(f"{name}: axis {axis} is out of bounds for shape {x.shape}")
         if x.shape[axis] == 0:
             raise ValueError(f"{name}: axis {axis} of shape {x.shape} is empty, which has no extremum")
-        return ShapedArray(x.shape[:axis] + x.shape[axis + 1:], index_dtype)
+        return ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], index_dtype)
 
     def lower(ctx, ins, params, out_avals):
         aval = out_avals[0]
@@ -35,9 +36,12 @@ def _arg_reducer(name, is_max):
 
     def fun(x, axis, index_dtype=np.int32):
         return prim.bind(x, axis=argaxis(x, axis), index_dtype=dtypes.canonicalize_dtype(index_dtype))
+
     fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = (f"Position of the first {'greatest' if is_max else 'least'} element along `axis` (of the first NaN, if there is one), "
-                   f"as integers of index_dtype.\n\n    x: any real or boolean array. Raises ValueError where the axis is empty.\n    ")
+    fun.__doc__ = (
+        f"Position of the first {'greatest' if is_max else 'least'} element along `axis` (of the first NaN, if there is one), "
+        f"as integers of index_dtype.\n\n    x: any real or boolean array. Raises ValueError where the axis is empty.\n    "
+    )
     return prim, fun
 
 

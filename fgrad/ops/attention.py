@@ -5,6 +5,7 @@ attention_tangent     the linear map (tq, tk, tv [, tbias]) -> (to, tlse)
 attention_cotangent   its transpose (do, dlse) -> (dq, dk, dv [, dbias]): the fused backward kernel
 Query t sees the keys t + (S - T) - window < s <= t + (S - T), the first bound if window > 0, the second if causal.
 """
+
 import math
 
 import numpy as np
@@ -19,6 +20,7 @@ from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, z
 from fgrad.ops.shape import broadcasted_iota, concatenate, reshape, slice_in_dim
 
 # --- types ------------------------------------------------------------------------------------------------------------
+
 
 def _check(name, avals):
     """(aval of o, aval of lse) for the operands q, k, v [, bias]."""
@@ -42,26 +44,30 @@ def _check(name, avals):
 
 def _attention_aval(*avals, causal, window, scale, softcap):
     if window < 0 or not (math.isfinite(scale) and math.isfinite(softcap) and softcap >= 0):
-        raise ValueError("attention: window must be 0 or more, scale finite, softcap finite and 0 or more; "
-                         f"got {window}, {scale} and {softcap}")
+        raise ValueError(
+            f"attention: window must be 0 or more, scale finite, softcap finite and 0 or more; got {window}, {scale} and {softcap}"
+        )
     return list(_check("attention", avals))
 
 
 def _linear_aval(name):
     """Abstract eval of the tangent and cotangent primitives."""
+
     def abstract_eval(*avals, biased, wrt_bias, causal, window, scale, softcap):
         n = 3 + biased
         operands, rest = avals[:n], avals[n:]
         o, lse = _check(name, operands)
-        moved = list(operands[:3 + wrt_bias])
+        moved = list(operands[: 3 + wrt_bias])
         expected, outs = (moved, [o, lse]) if name == "attention_tangent" else ([o], moved)
         for what, a, e in zip(("o", "lse", *["the linear argument"] * len(expected)), rest, [o, lse, *expected], strict=True):
             need_shape(name, what, a, e.shape, e.dtype)
         return [a.strong() for a in outs]
+
     return abstract_eval
 
 
 # --- the same functions as plain compositions: for tangents and for higher derivatives --------------------------------
+
 
 def _grouped(x, heads):
     """(B, H, ...) as (B, heads, H / heads, ...): query heads beside the key head that they share."""
@@ -119,7 +125,7 @@ def _last(x):
 
 def _tangent(*args, biased, wrt_bias, **params):
     n = 3 + biased
-    operands, (o, lse), tangents = args[:n], args[n:n + 2], args[n + 2:]
+    operands, (o, lse), tangents = args[:n], args[n : n + 2], args[n + 2 :]
     dtype, shape = get_aval(o).dtype, get_aval(o).shape
     q, k, v, slope, p = _probabilities(operands, lse, params)
     heads = get_aval(k).shape[1]
@@ -155,6 +161,7 @@ def _cotangent(*args, biased, wrt_bias, **params):
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
+
 def _kernel_inputs(ctx, ins, strided):
     """Float32 or float64 values; the first `strided` need a last axis of stride 1, the bias takes any strides."""
     ins = [ctx.f32(v) for v in ins]
@@ -163,8 +170,9 @@ def _kernel_inputs(ctx, ins, strided):
 
 def _attention_lower(ctx, ins, params, out_avals):
     ip = (int(params["causal"]), int(len(ins) > 3), params["window"])
-    return wide_kernel(ctx, "attention_fwd", _kernel_inputs(ctx, ins, 3), out_avals, ip=ip, fp=(params["scale"], params["softcap"]),
-                       contiguous=False)
+    return wide_kernel(
+        ctx, "attention_fwd", _kernel_inputs(ctx, ins, 3), out_avals, ip=ip, fp=(params["scale"], params["softcap"]), contiguous=False
+    )
 
 
 def _cotangent_lower(ctx, ins, params, out_avals):
@@ -180,7 +188,7 @@ def _attention_jvp(primals, tangents, **params):
     if all(type(t) is Zero for t in tangents):
         return [o, lse], [zero_of(o), zero_of(lse)]
     wrt_bias = len(tangents) > 3 and type(tangents[3]) is not Zero
-    moved = map(instantiate, tangents[:3 + wrt_bias])
+    moved = map(instantiate, tangents[: 3 + wrt_bias])
     return [o, lse], attention_tangent_p.bind(*primals, o, lse, *moved, biased=len(primals) > 3, wrt_bias=wrt_bias, **params)
 
 
@@ -188,7 +196,7 @@ def _tangent_transpose(cts, *args, biased, **params):
     """The fused backward kernel.  It knows no cotangent of lse: one more column of v (0), o (1) and do (-dlse) stands for it,
     because it enters as sum(o * do) - dlse."""
     n = 3 + biased
-    (q, k, v, *bias), (o, lse), moved = args[:n], args[n:n + 2], args[n + 2:]
+    (q, k, v, *bias), (o, lse), moved = args[:n], args[n : n + 2], args[n + 2 :]
     do, dlse = cts
     if type(dlse) is Zero:
         out = attention_cotangent_p.bind(*args[:n], o, lse, do, biased=biased, **params)
@@ -210,28 +218,41 @@ def _cotangent_transpose(cts, *args, **params):
 
 def _batch(prim):
     """The batch axis of vmap joins the batch axis of attention."""
+
     def batch(axis, args, dims, **params):
         args = [bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)]
         n = get_aval(args[0]).shape[1]
         outs = prim.bind(*[reshape(x, (axis.size * n, *get_aval(x).shape[2:])) for x in args], **params)
         return [reshape(x, (axis.size, n, *get_aval(x).shape[1:])) for x in outs], [0] * len(outs)
+
     return batch
 
 
 def _linear_jvp(prim, reference, first_linear):
     """first_linear: position of the first linear argument, counted from the operands' end."""
+
     def jvp(primals, tangents, *, biased, **params):
         linear = tuple(range(3 + biased + first_linear, len(primals)))
         return jvp_by_reference(prim, reference, linear)(primals, tangents, biased=biased, **params)
+
     return jvp
 
 
 attention_p = Primitive("attention", multiple_results=True, abstract_eval=_attention_aval, jvp=_attention_jvp, lower=_attention_lower)
-attention_tangent_p = Primitive("attention_tangent", multiple_results=True, abstract_eval=_linear_aval("attention_tangent"),
-                                transpose=_tangent_transpose,
-                                lower=lambda ctx, ins, params, out: ctx.compose(lambda *xs: _tangent(*xs, **params), ins))
-attention_cotangent_p = Primitive("attention_cotangent", multiple_results=True, abstract_eval=_linear_aval("attention_cotangent"),
-                                  transpose=_cotangent_transpose, lower=_cotangent_lower)
+attention_tangent_p = Primitive(
+    "attention_tangent",
+    multiple_results=True,
+    abstract_eval=_linear_aval("attention_tangent"),
+    transpose=_tangent_transpose,
+    lower=lambda ctx, ins, params, out: ctx.compose(lambda *xs: _tangent(*xs, **params), ins),
+)
+attention_cotangent_p = Primitive(
+    "attention_cotangent",
+    multiple_results=True,
+    abstract_eval=_linear_aval("attention_cotangent"),
+    transpose=_cotangent_transpose,
+    lower=_cotangent_lower,
+)
 attention_tangent_p.jvp = _linear_jvp(attention_tangent_p, _tangent, 2)
 attention_cotangent_p.jvp = _linear_jvp(attention_cotangent_p, _cotangent, 2)
 for _p in (attention_p, attention_tangent_p, attention_cotangent_p):

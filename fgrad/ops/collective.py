@@ -1,4 +1,5 @@
 """Collectives over the named axes that vmap binds: psum, pmean, pmax, pmin, all_gather, axis_index."""
+
 import numpy as np
 
 from fgrad.core import Primitive, ShapedArray, axis_size, get_aval
@@ -13,11 +14,13 @@ _INDEX = np.dtype(np.int32)
 def _unlowered(name):
     def lower(ctx, ins, params, out_avals):
         raise NameError(f"unbound axis name: {name} over {params['axis_name']!r} outside a vmap that binds it")
+
     return lower
 
 
 def _collective(name, reduce, when_constant):
     """psum and pmax. The batch rule of another axis name passes the batch axis through."""
+
     def abstract_eval(x, *, axis_name):
         axis_size(axis_name)
         return x
@@ -69,8 +72,14 @@ def _gather_transpose(cts, x, *, axis_name):
     return [reduce_sum(mul(ct, mask), (0,))]
 
 
-all_gather_p = Primitive("all_gather", abstract_eval=_gather_aval, batch=_gather_batch, kind="collective", lower=_unlowered("all_gather"),
-                         transpose=_gather_transpose)
+all_gather_p = Primitive(
+    "all_gather",
+    abstract_eval=_gather_aval,
+    batch=_gather_batch,
+    kind="collective",
+    lower=_unlowered("all_gather"),
+    transpose=_gather_transpose,
+)
 all_gather_p.jvp = jvp_by_args(all_gather_p, lambda t, out, x, *, axis_name: all_gather_p.bind(t, axis_name=axis_name))
 
 

@@ -3,6 +3,7 @@
 cumsum is linear. The others differentiate as the scan that they are: pairs (value, tangent) are combined over distances 1, 2, 4, ...
 (Hillis and Steele, Data parallel algorithms, 1986), which is exact where factors are zero and shares ties evenly.
 """
+
 import numpy as np
 
 from fgrad import dtypes
@@ -36,6 +37,7 @@ def _cumulative(name, kinds):
 
     def fun(operand, axis=0, reverse=False):
         return prim.bind(operand, axis=argaxis(operand, axis), reverse=bool(reverse))
+
     fun.__name__ = fun.__qualname__ = name
     return prim, fun
 
@@ -71,12 +73,14 @@ def _scan(combine, values, fills, axis, reverse):
 def _cumprod_jvp(t, out, x, *, axis, reverse):
     def combine(a, b):
         return [mul(a[0], b[0]), add(mul(a[1], b[0]), mul(a[0], b[1]))]
+
     return _scan(combine, [x, t], (1, 0), axis, reverse)[1]
 
 
 def _cumextremum_jvp(pick, empty):
     def rule(t, out, x, *, axis, reverse):
         """The mean of the tangents where the extremum so far is attained."""
+
         def combine(a, b):
             m = pick(a[0], b[0])
             from_a, from_b = eq(a[0], m), eq(b[0], m)
@@ -86,6 +90,7 @@ def _cumextremum_jvp(pick, empty):
         ones = full(get_aval(t).shape, 1, get_aval(t).dtype)
         _, total, count = _scan(combine, [x, t, ones], (empty, 0, 0), axis, reverse)
         return div(total, count)
+
     return rule
 
 
@@ -98,6 +103,7 @@ def _cumlogsumexp_jvp(t, out, x, *, axis, reverse):
         norm = select(eq(total, like(total, 0)), like(total, 1), total)
         value = select(eq(total, like(total, 0)), like(total, -np.inf), add(safe, log(norm)))
         return [value, add(mul(div(wa, norm), a[1]), mul(div(wb, norm), b[1]))]
+
     return _scan(combine, [x, t], (-np.inf, 0), axis, reverse)[1]
 
 

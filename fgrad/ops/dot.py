@@ -1,4 +1,5 @@
 """dot_general: batched contraction, the one matmul primitive."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -18,7 +19,9 @@ def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
         raise ShapeError(f"dot_general: lhs and rhs must have equally many contracting and batch dimensions, got {dimension_numbers}")
     for what, ld, rd in (("contracting", lc, rc), ("batch", lb, rb)):
         if any(a.shape[i] != b.shape[j] for i, j in zip(ld, rd)):
-            raise ShapeError(f"dot_general requires {what} dimensions to have equal sizes, got {a.shape} (axes {ld}) and {b.shape} (axes {rd})")
+            raise ShapeError(
+                f"dot_general requires {what} dimensions to have equal sizes, got {a.shape} (axes {ld}) and {b.shape} (axes {rd})"
+            )
     if a.dtype != b.dtype:
         raise TypeError(f"dot_general requires operands of one dtype, got {a.dtype.name} and {b.dtype.name}")
     shape = tuple(a.shape[i] for i in lb) + tuple(a.shape[i] for i in _free(a, lc, lb)) + tuple(b.shape[j] for j in _free(b, rc, rb))
@@ -46,12 +49,23 @@ def _dot_lower(ctx, ins, params, out_avals):
         wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=np.dtype(np.int32))])
         return ctx.cast(wide, aval.dtype)
     lf, rf = _free(a, lc, lb), _free(b, rc, rb)
-    batch, m, n, k = (_prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc]))
+    batch, m, n, k = (
+        _prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc])
+    )
     a3 = ctx.reshape(ctx.transpose(a, (*lb, *lf, *lc)), (batch, m, k))
     b3 = ctx.reshape(ctx.transpose(b, (*rb, *rc, *rf)), (batch, k, n))
     out_dtype = aval.dtype
-    if dtypes.is_float(a.dtype) and a.dtype.itemsize == 2 and out_dtype == dtypes.FLOAT64 or a.dtype == dtypes.FLOAT32 and out_dtype != a.dtype \
-            or a.dtype.kind in "iu" and out_dtype.kind not in "iu" or a.dtype.kind == "c" and out_dtype != a.dtype:
+    if (
+        dtypes.is_float(a.dtype)
+        and a.dtype.itemsize == 2
+        and out_dtype == dtypes.FLOAT64
+        or a.dtype == dtypes.FLOAT32
+        and out_dtype != a.dtype
+        or a.dtype.kind in "iu"
+        and out_dtype.kind not in "iu"
+        or a.dtype.kind == "c"
+        and out_dtype != a.dtype
+    ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
     out = ctx.kernel("dot", [a3, b3], [ShapedArray((batch, m, n), out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
@@ -92,7 +106,7 @@ def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
     ct_y_axes = tuple(range(first, first + len(y_free)))
     ct = convert_element_type(ct, y_aval.dtype)
     batch = tuple(range(nb))
-    if swapped:      # y's axes come first in out: keep that order, so that the contraction is y^T ct
+    if swapped:  # y's axes come first in out: keep that order, so that the contraction is y^T ct
         out = dot_general_p.bind(y, ct, dimension_numbers=((tuple(y_free), ct_y_axes), (tuple(yb), batch)), preferred_element_type=None)
         # axes of out: batch, y contracting (ascending), x free
         order = [*xb, *[xc[yc.index(c)] for c in sorted(yc)], *x_free]
@@ -106,7 +120,9 @@ def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
 
 
 dot_general_p = Primitive("dot_general", abstract_eval=_dot_aval, lower=_dot_lower, batch=_dot_batch, transpose=_dot_transpose)
-dot_general_p.jvp = jvp_by_args(dot_general_p, lambda t, out, x, y, **kw: dot_general_p.bind(t, y, **kw), lambda t, out, x, y, **kw: dot_general_p.bind(x, t, **kw))
+dot_general_p.jvp = jvp_by_args(
+    dot_general_p, lambda t, out, x, y, **kw: dot_general_p.bind(t, y, **kw), lambda t, out, x, y, **kw: dot_general_p.bind(x, t, **kw)
+)
 
 
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
@@ -117,7 +133,9 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     """
     (lc, rc), (lb, rb) = dimension_numbers
     preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=((tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))), preferred_element_type=preferred)
+    return dot_general_p.bind(
+        lhs, rhs, dimension_numbers=((tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))), preferred_element_type=preferred
+    )
 
 
 def dot(lhs, rhs, precision=None, preferred_element_type=None):

@@ -1,4 +1,5 @@
 """Elementwise primitives: arithmetic, comparison, logic, exp/log, trigonometric, special functions, casts."""
+
 import math
 
 import numpy as np
@@ -27,6 +28,7 @@ ANY = "biufc"
 def _nary(prim):
     def fun(*args):
         return prim.bind(*unify(prim.name, args))
+
     fun.__name__ = fun.__qualname__ = prim.name
     return fun
 
@@ -49,19 +51,25 @@ def neg(x):
 
 add_p = elementwise("add", ANY)
 add_p.jvp = jvp_by_args(add_p, lambda t, out, x, y: t, lambda t, out, x, y: t)
-add_p.transpose = lambda cts, x, y: [unbroadcast(cts[0], x.aval) if is_linear(x) else None,
-                                     unbroadcast(cts[0], y.aval) if is_linear(y) else None]
+add_p.transpose = lambda cts, x, y: [
+    unbroadcast(cts[0], x.aval) if is_linear(x) else None,
+    unbroadcast(cts[0], y.aval) if is_linear(y) else None,
+]
 add = _nary(add_p)
 
 sub_p = elementwise("sub", NUMBER)
 sub_p.jvp = jvp_by_args(sub_p, lambda t, out, x, y: t, lambda t, out, x, y: neg(t))
-sub_p.transpose = lambda cts, x, y: [unbroadcast(cts[0], x.aval) if is_linear(x) else None,
-                                     unbroadcast(neg(cts[0]), y.aval) if is_linear(y) else None]
+sub_p.transpose = lambda cts, x, y: [
+    unbroadcast(cts[0], x.aval) if is_linear(x) else None,
+    unbroadcast(neg(cts[0]), y.aval) if is_linear(y) else None,
+]
 sub = _nary(sub_p)
 
 mul_p = elementwise("mul", ANY)
 mul_p.jvp = jvp_by_args(mul_p, lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t))
-mul_p.transpose = lambda cts, x, y: [unbroadcast(mul(cts[0], y), x.aval), None] if is_linear(x) else [None, unbroadcast(mul(x, cts[0]), y.aval)]
+mul_p.transpose = lambda cts, x, y: (
+    [unbroadcast(mul(cts[0], y), x.aval), None] if is_linear(x) else [None, unbroadcast(mul(x, cts[0]), y.aval)]
+)
 mul = _nary(mul_p)
 
 div_p = elementwise("div", NUMBER)
@@ -79,9 +87,11 @@ min_p = elementwise("min", ANY)
 
 def _pick_jvp(prim):
     """Derivative of max and min: the chosen operand's tangent, half of each where they tie."""
+
     def side(t, out, x, other):
         one, zero, half = like(t, 1), like(t, 0), like(t, 0.5)
         return mul(t, select(eq(x, out), select(eq(other, out), half, one), zero))
+
     return jvp_by_args(prim, lambda t, out, x, y: side(t, out, x, y), lambda t, out, x, y: side(t, out, y, x))
 
 
@@ -127,8 +137,9 @@ def _lower_integer_pow(ctx, ins, params, out_avals):
     (x,), y, aval = ins, params["y"], out_avals[0]
     n = y if y >= 0 else -y
     if n == 0:
-        return ctx.elementwise("add", [ctx.elementwise("mul", [ctx.scalar(0, aval.dtype), ctx.scalar(0, aval.dtype)], aval),
-                                       ctx.scalar(1, aval.dtype)], aval)
+        return ctx.elementwise(
+            "add", [ctx.elementwise("mul", [ctx.scalar(0, aval.dtype), ctx.scalar(0, aval.dtype)], aval), ctx.scalar(1, aval.dtype)], aval
+        )
     acc, base = None, x
     while n:
         if n & 1:
@@ -229,8 +240,11 @@ acos_p.jvp = jvp_by_args(acos_p, lambda t, out, x: mul(t, neg(rsqrt(sub(like(x, 
 atan_p = elementwise("atan", "f")
 atan_p.jvp = jvp_by_args(atan_p, lambda t, out, x: div(t, add(like(x, 1), square(x))))
 atan2_p = elementwise("atan2", "f")
-atan2_p.jvp = jvp_by_args(atan2_p, lambda t, out, x, y: mul(t, div(y, add(square(x), square(y)))),
-                          lambda t, out, x, y: mul(t, div(neg(x), add(square(x), square(y)))))
+atan2_p.jvp = jvp_by_args(
+    atan2_p,
+    lambda t, out, x, y: mul(t, div(y, add(square(x), square(y)))),
+    lambda t, out, x, y: mul(t, div(neg(x), add(square(x), square(y)))),
+)
 atan2 = _nary(atan2_p)
 sinh_p = elementwise("sinh", INEXACT)
 sinh_p.jvp = jvp_by_args(sinh_p, lambda t, out, x: mul(t, cosh(x)))
@@ -272,7 +286,7 @@ def _trigamma(x):
         series = add(mul(series, r2), like(x, c)) if c != 5 / 66 else like(x, c)
     total = add(total, add(add(r, mul(half, r2)), mul(mul(r2, r), series)))
     s = sin(mul(like(x, math.pi), x))
-    return select(left, sub(div(like(x, math.pi ** 2), square(s)), total), total)
+    return select(left, sub(div(like(x, math.pi**2), square(s)), total), total)
 
 
 digamma_p = elementwise("digamma", "f")
@@ -286,14 +300,65 @@ def recip(x):
 def _unary(prim):
     def fun(x):
         return prim.bind(x)
+
     fun.__name__ = fun.__qualname__ = prim.name
     return fun
 
 
-(exp, exp2, expm1, log, log2, log1p, logistic, tanh, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh,
- erf, erfc, erf_inv, lgamma, digamma) = map(_unary, (
-    exp_p, exp2_p, expm1_p, log_p, log2_p, log1p_p, logistic_p, tanh_p, sin_p, cos_p, tan_p, asin_p, acos_p, atan_p, sinh_p, cosh_p,
-    asinh_p, acosh_p, atanh_p, erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
+(
+    exp,
+    exp2,
+    expm1,
+    log,
+    log2,
+    log1p,
+    logistic,
+    tanh,
+    sin,
+    cos,
+    tan,
+    asin,
+    acos,
+    atan,
+    sinh,
+    cosh,
+    asinh,
+    acosh,
+    atanh,
+    erf,
+    erfc,
+    erf_inv,
+    lgamma,
+    digamma,
+) = map(
+    _unary,
+    (
+        exp_p,
+        exp2_p,
+        expm1_p,
+        log_p,
+        log2_p,
+        log1p_p,
+        logistic_p,
+        tanh_p,
+        sin_p,
+        cos_p,
+        tan_p,
+        asin_p,
+        acos_p,
+        atan_p,
+        sinh_p,
+        cosh_p,
+        asinh_p,
+        acosh_p,
+        atanh_p,
+        erf_p,
+        erfc_p,
+        erf_inv_p,
+        lgamma_p,
+        digamma_p,
+    ),
+)
 
 # --- rounding -------------------------------------------------------------------------------------------------------
 
@@ -331,15 +396,32 @@ not_p, population_count_p, clz_p = elementwise("not", "biu"), elementwise("popul
 shift_left_p = elementwise("shift_left", "iu", op="shl")
 shift_right_logical_p = elementwise("shift_right_logical", "iu", op="shr_logical")
 shift_right_arithmetic_p = elementwise("shift_right_arithmetic", "iu", op="shr_arith")
-for _p in (eq_p, ne_p, lt_p, le_p, gt_p, ge_p, and_p, or_p, xor_p, not_p, population_count_p, clz_p, shift_left_p,
-           shift_right_logical_p, shift_right_arithmetic_p):
+for _p in (
+    eq_p,
+    ne_p,
+    lt_p,
+    le_p,
+    gt_p,
+    ge_p,
+    and_p,
+    or_p,
+    xor_p,
+    not_p,
+    population_count_p,
+    clz_p,
+    shift_left_p,
+    shift_right_logical_p,
+    shift_right_arithmetic_p,
+):
     _p.jvp = zero_jvp(_p)
-eq, ne, lt, le, gt, ge, bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical, shift_right_arithmetic = map(_nary, (
-    eq_p, ne_p, lt_p, le_p, gt_p, ge_p, and_p, or_p, xor_p, shift_left_p, shift_right_logical_p, shift_right_arithmetic_p))
+eq, ne, lt, le, gt, ge, bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical, shift_right_arithmetic = map(
+    _nary, (eq_p, ne_p, lt_p, le_p, gt_p, ge_p, and_p, or_p, xor_p, shift_left_p, shift_right_logical_p, shift_right_arithmetic_p)
+)
 bitwise_not, population_count, clz = map(_unary, (not_p, population_count_p, clz_p))
 
 
 # --- select and clamp -----------------------------------------------------------------------------------------------
+
 
 def _select_dtype(pred, x, y):
     if pred.dtype != dtypes.BOOL:
@@ -356,6 +438,7 @@ def _select_weak(prim_eval):
     def abstract_eval(pred, x, y):
         out = prim_eval(pred, x, y)
         return out.update(weak_type=x.weak_type and y.weak_type)
+
     return abstract_eval
 
 
@@ -376,8 +459,11 @@ def _select_jvp(primals, tangents):
 
 def _select_transpose(cts, pred, x, y):
     ct, zero = cts[0], like(cts[0], 0)
-    return [None, unbroadcast(select_p.bind(pred, ct, zero), x.aval) if is_linear(x) else None,
-            unbroadcast(select_p.bind(pred, zero, ct), y.aval) if is_linear(y) else None]
+    return [
+        None,
+        unbroadcast(select_p.bind(pred, ct, zero), x.aval) if is_linear(x) else None,
+        unbroadcast(select_p.bind(pred, zero, ct), y.aval) if is_linear(y) else None,
+    ]
 
 
 select_p.jvp, select_p.transpose = _select_jvp, _select_transpose
@@ -407,9 +493,11 @@ def select_n(which, *cases):
 
 clamp_p = elementwise("clamp", "iuf")
 clamp_p.jvp = jvp_by_args(
-    clamp_p, lambda t, out, lo, x, hi: select(bitwise_and(gt(lo, x), lt(lo, hi)), t, like(t, 0)),
+    clamp_p,
+    lambda t, out, lo, x, hi: select(bitwise_and(gt(lo, x), lt(lo, hi)), t, like(t, 0)),
     lambda t, out, lo, x, hi: select(bitwise_and(le(lo, x), le(x, hi)), t, like(t, 0)),
-    lambda t, out, lo, x, hi: select(gt(x, hi), t, like(t, 0)))
+    lambda t, out, lo, x, hi: select(gt(x, hi), t, like(t, 0)),
+)
 
 
 def clamp(lo, x, hi):
@@ -435,8 +523,10 @@ real_p.transpose = lambda cts, x: [complex_(cts[0], mul(cts[0], like(cts[0], 0))
 imag_p.transpose = lambda cts, x: [complex_(mul(cts[0], like(cts[0], 0)), neg(cts[0]))]
 conj_p.transpose = lambda cts, x: [conj(cts[0])]
 complex_p.jvp = jvp_by_args(complex_p, lambda t, out, x, y: complex_(t, like(t, 0)), lambda t, out, x, y: complex_(like(t, 0), t))
-complex_p.transpose = lambda cts, x, y: [unbroadcast(real(cts[0]), x.aval) if is_linear(x) else None,
-                                         unbroadcast(neg(imag(cts[0])), y.aval) if is_linear(y) else None]
+complex_p.transpose = lambda cts, x, y: [
+    unbroadcast(real(cts[0]), x.aval) if is_linear(x) else None,
+    unbroadcast(neg(imag(cts[0])), y.aval) if is_linear(y) else None,
+]
 real, imag = map(_unary, (real_p, imag_p))
 
 
@@ -446,6 +536,7 @@ def conj(x):
 
 
 # --- casts ----------------------------------------------------------------------------------------------------------
+
 
 def _cast_aval(x, *, new_dtype, weak_type):
     return ShapedArray(x.shape, new_dtype, weak_type)
@@ -483,8 +574,12 @@ def _bitcast_dtype(x, *, new_dtype):
     return new_dtype
 
 
-bitcast_convert_type_p = elementwise("bitcast_convert_type", same=False, result=_bitcast_dtype,
-                                     lower=lambda ctx, ins, params, out_avals: ctx.bitcast(ins[0], params["new_dtype"]))
+bitcast_convert_type_p = elementwise(
+    "bitcast_convert_type",
+    same=False,
+    result=_bitcast_dtype,
+    lower=lambda ctx, ins, params, out_avals: ctx.bitcast(ins[0], params["new_dtype"]),
+)
 bitcast_convert_type_p.jvp = zero_jvp(bitcast_convert_type_p)
 
 

@@ -1,4 +1,5 @@
 """What the fused primitives share: float32 kernels under 16-bit dtypes, and jvp rules taken from a reference composition."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -89,6 +90,7 @@ def jvp_by_reference(prim, reference, linear):
     Their tangents go through the primitive itself; those of the others through `reference`, the same function as a composition
     of plain ops that returns a list, so that every order of derivative is exact.
     """
+
     def jvp(primals, tangents, **params):
         out = prim.bind(*primals, **params)
         outs = out if prim.multiple_results else [out]
@@ -102,6 +104,7 @@ def jvp_by_reference(prim, reference, linear):
             _, extra = jvp_of(lambda *xs: reference(*xs, **params), primals, rest)
             totals = [a if type(b) is Zero else b if type(a) is Zero else add(a, b) for a, b in zip(totals, extra)]
         return (out, totals) if prim.multiple_results else (out, totals[0])
+
     return jvp
 
 

@@ -2,6 +2,7 @@
 
 take_rows and the put_rows family see an operand as a table of rows along axis 0; NumPy-style indexing reduces to them.
 """
+
 import operator
 
 from fgrad._kernels.index import gather_ip, scatter_ip
@@ -27,7 +28,11 @@ def _fold(axis, x, dx, rows, dr):
     rows = bdim_at_front(rows, dr, axis.size)
     b, n, *rest = get_aval(x).shape
     idtype = get_aval(rows).dtype
-    inside = select(_outside(rows, n), full(get_aval(rows).shape, -1, idtype), add(rows, mul(broadcasted_iota(idtype, get_aval(rows).shape, 0), like(rows, n))))
+    inside = select(
+        _outside(rows, n),
+        full(get_aval(rows).shape, -1, idtype),
+        add(rows, mul(broadcasted_iota(idtype, get_aval(rows).shape, 0), like(rows, n))),
+    )
     return reshape(x, (b * n, *rest)), inside, (b, n, *rest)
 
 
@@ -59,7 +64,7 @@ def _take_batch(axis, args, dims, *, fill):
     (x, rows), (dx, dr) = args, dims
     if dx is None:
         return take_rows_p.bind(x, rows, fill=fill), dr
-    if dr is None:          # rows are shared: put the batch axis behind the row axis
+    if dr is None:  # rows are shared: put the batch axis behind the row axis
         return take_rows_p.bind(move_axis(bdim_at_front(x, dx, axis.size), 0, 1), rows, fill=fill), get_aval(rows).ndim
     n = get_aval(bdim_at_front(x, dx, axis.size)).shape[1]
     if fill is None:
@@ -124,8 +129,11 @@ def _add_jvp(primals, tangents):
 
 
 put_rows_p["add"].jvp = _add_jvp
-put_rows_p["add"].transpose = lambda cts, x, rows, u: [cts[0] if is_linear(x) else None, None,
-                                                      take_rows_p.bind(cts[0], rows, fill=0) if is_linear(u) else None]
+put_rows_p["add"].transpose = lambda cts, x, rows, u: [
+    cts[0] if is_linear(x) else None,
+    None,
+    take_rows_p.bind(cts[0], rows, fill=0) if is_linear(u) else None,
+]
 
 
 def _set_jvp(primals, tangents):
@@ -165,6 +173,7 @@ def _mul_jvp(primals, tangents):
 
 def _extremum_jvp(kind):
     """Tangents of whatever attains the extremum, shared evenly among ties."""
+
     def jvp(primals, tangents):
         x, rows, u = primals
         out = put_rows_p[kind].bind(x, rows, u)
@@ -176,6 +185,7 @@ def _extremum_jvp(kind):
         hit_u = convert_element_type(eq(u, take_rows_p.bind(out, rows, fill=0)), dtype)
         count = put_rows_p["add"].bind(hit_x, rows, hit_u)
         return out, div(put_rows_p["add"].bind(mul(tx, hit_x), rows, mul(tu, hit_u)), count)
+
     return jvp
 
 
@@ -189,6 +199,7 @@ def put_rows(kind, x, rows, updates):
 
 
 # --- dynamic slices -----------------------------------------------------------------------------------------------------
+
 
 def _check_starts(name, x, starts):
     if len(starts) != len(x.shape):
@@ -277,7 +288,9 @@ def _dus_aval(x, update, *starts):
 def _dus_lower(ctx, ins, params, out_avals):
     if not ins[0].shape:
         return ins[1]
-    return ctx.kernel("dynamic_update_slice", [*ins[:2], *_starts(ctx, ins[2:])], out_avals, contiguous=(True, False, *[False] * (len(ins) - 2)))[0]
+    return ctx.kernel(
+        "dynamic_update_slice", [*ins[:2], *_starts(ctx, ins[2:])], out_avals, contiguous=(True, False, *[False] * (len(ins) - 2))
+    )[0]
 
 
 def _dus_batch(axis, args, dims):
@@ -306,8 +319,9 @@ def _dus_transpose(cts, x, update, *starts):
     return [ct_x, ct_u, *[None] * len(starts)]
 
 
-dynamic_update_slice_p = Primitive("dynamic_update_slice", abstract_eval=_dus_aval, lower=_dus_lower, batch=_dus_batch, jvp=_dus_jvp,
-                                   transpose=_dus_transpose)
+dynamic_update_slice_p = Primitive(
+    "dynamic_update_slice", abstract_eval=_dus_aval, lower=_dus_lower, batch=_dus_batch, jvp=_dus_jvp, transpose=_dus_transpose
+)
 
 
 def _start_values(x, starts):
@@ -346,7 +360,7 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True):
     out = dynamic_slice_in_dim(operand, index, 1, axis)
     shape = get_aval(out).shape
     axis %= len(shape)
-    return out if keepdims else reshape(out, shape[:axis] + shape[axis + 1:])
+    return out if keepdims else reshape(out, shape[:axis] + shape[axis + 1 :])
 
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis):

@@ -1,4 +1,5 @@
 """Softmax cross-entropy against integer labels: the loss, its lse and its derivative each read the logits once."""
+
 import math
 
 import numpy as np
@@ -43,6 +44,7 @@ def _cotangent_aval(logits, lse, labels, ct):
 
 def _rows(name, full):
     """Lowering: the kernels take (rows, classes); `full` marks the operands that have the class axis."""
+
     def lower(ctx, ins, params, out_avals):
         shape = ins[0].shape
         rows = math.prod(shape[:-1])
@@ -50,6 +52,7 @@ def _rows(name, full):
         avals = [a.update(shape=(rows, shape[-1]) if a.shape == shape else (rows,)) for a in out_avals]
         outs = [ctx.reshape(v, a.shape) for v, a in zip(wide_kernel(ctx, name, flat, avals), out_avals)]
         return outs if len(outs) > 1 else outs[0]
+
     return lower
 
 
@@ -57,6 +60,7 @@ def _batch(prim):
     def batch(axis, args, dims):
         out = prim.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)])
         return (out, [0] * len(out)) if prim.multiple_results else (out, 0)
+
     return batch
 
 
@@ -96,20 +100,31 @@ def _cotangent(logits, lse, labels, ct):
     return [narrow(mul(_difference(logits, lse, labels), spread_last(widen(ct), aval.shape)), aval.dtype)]
 
 
-cross_entropy_p = Primitive("cross_entropy", multiple_results=True, abstract_eval=_loss_aval, jvp=_loss_jvp,
-                            lower=_rows("cross_entropy", (True, False)))
-cross_entropy_tangent_p = Primitive("cross_entropy_tangent", abstract_eval=_tangent_aval,
-                                    lower=_rows("cross_entropy_tangent", (True, False, False, True)))
-cross_entropy_cotangent_p = Primitive("cross_entropy_cotangent", abstract_eval=_cotangent_aval,
-                                      lower=_rows("cross_entropy_cotangent", (True, False, False, False)))
+cross_entropy_p = Primitive(
+    "cross_entropy", multiple_results=True, abstract_eval=_loss_aval, jvp=_loss_jvp, lower=_rows("cross_entropy", (True, False))
+)
+cross_entropy_tangent_p = Primitive(
+    "cross_entropy_tangent", abstract_eval=_tangent_aval, lower=_rows("cross_entropy_tangent", (True, False, False, True))
+)
+cross_entropy_cotangent_p = Primitive(
+    "cross_entropy_cotangent", abstract_eval=_cotangent_aval, lower=_rows("cross_entropy_cotangent", (True, False, False, False))
+)
 for _p in (cross_entropy_p, cross_entropy_tangent_p, cross_entropy_cotangent_p):
     _p.batch = _batch(_p)
 cross_entropy_tangent_p.jvp = jvp_by_reference(cross_entropy_tangent_p, _tangent, linear=(3,))
 cross_entropy_cotangent_p.jvp = jvp_by_reference(cross_entropy_cotangent_p, _cotangent, linear=(3,))
-cross_entropy_tangent_p.transpose = lambda cts, logits, lse, labels, t: [None, None, None,
-                                                                         cross_entropy_cotangent_p.bind(logits, lse, labels, cts[0])]
-cross_entropy_cotangent_p.transpose = lambda cts, logits, lse, labels, ct: [None, None, None,
-                                                                            cross_entropy_tangent_p.bind(logits, lse, labels, cts[0])]
+cross_entropy_tangent_p.transpose = lambda cts, logits, lse, labels, t: [
+    None,
+    None,
+    None,
+    cross_entropy_cotangent_p.bind(logits, lse, labels, cts[0]),
+]
+cross_entropy_cotangent_p.transpose = lambda cts, logits, lse, labels, ct: [
+    None,
+    None,
+    None,
+    cross_entropy_tangent_p.bind(logits, lse, labels, cts[0]),
+]
 
 
 def cross_entropy(logits, labels):

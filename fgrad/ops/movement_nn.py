@@ -1,4 +1,5 @@
 """ggml's view, acc and repeat: strided windows of a flat buffer, sums into them, and tiles."""
+
 import math
 import operator
 
@@ -13,6 +14,7 @@ from fgrad.ops.shape import reshape
 
 # --- view and acc -----------------------------------------------------------------------------------------------------
 
+
 def _check_window(name, x, shape, strides, offset):
     """The window must lie inside x's elements, counted in row-major order."""
     if len(shape) != len(strides):
@@ -22,8 +24,10 @@ def _check_window(name, x, shape, strides, offset):
     low = offset + sum(s * (n - 1) for n, s in zip(shape, strides) if s < 0)
     high = offset + sum(s * (n - 1) for n, s in zip(shape, strides) if s > 0)
     if low < 0 or high >= x.size:
-        raise ShapeError(f"{name}: the window of shape {shape}, strides {strides} and offset {offset} covers elements {low} to {high}, "
-                         f"but x of shape {x.shape} has elements 0 to {x.size - 1}")
+        raise ShapeError(
+            f"{name}: the window of shape {shape}, strides {strides} and offset {offset} covers elements {low} to {high}, "
+            f"but x of shape {x.shape} has elements 0 to {x.size - 1}"
+        )
 
 
 def _view_aval(x, *, shape, strides, offset):
@@ -66,7 +70,7 @@ def _acc_lower(ctx, ins, params, out_avals):
     for axis, (n, s) in enumerate(zip(shape, strides)):
         starts += (np.arange(n, dtype=np.int64) * s).reshape((n,) + (1,) * (len(shape) - axis - 1))
     index = starts.reshape(-1, 1)
-    index = index.astype(np.int32) if out_avals[0].size < 2 ** 31 else index
+    index = index.astype(np.int32) if out_avals[0].size < 2**31 else index
     flat = ctx.reshape(ctx.contiguous(x), (out_avals[0].size,))
     rows = ctx.reshape(y, (len(index), run))
     ip = scatter_ip((1,), (), (0,), (), (), "add", True)
@@ -82,8 +86,10 @@ def _acc_jvp(primals, tangents, **params):
 
 
 def _acc_transpose(cts, x, y, *, strides, offset):
-    return [cts[0] if is_linear(x) else None,
-            view_p.bind(cts[0], shape=y.aval.shape, strides=strides, offset=offset) if is_linear(y) else None]
+    return [
+        cts[0] if is_linear(x) else None,
+        view_p.bind(cts[0], shape=y.aval.shape, strides=strides, offset=offset) if is_linear(y) else None,
+    ]
 
 
 def _acc_batch(axis, args, dims, *, strides, offset):
@@ -114,6 +120,7 @@ def acc(x, y, strides, offset=0):
 
 
 # --- repeat and its transpose -----------------------------------------------------------------------------------------
+
 
 def _check_reps(name, x, reps):
     if len(reps) != len(x.shape) or any(r < 0 for r in reps):
@@ -148,6 +155,7 @@ def _batched(prim):
     def batch(axis, args, dims, *, reps):
         d = dims[0]
         return prim.bind(args[0], reps=(*reps[:d], 1, *reps[d:])), d
+
     return batch
 
 
@@ -156,8 +164,9 @@ def _repeat_transpose(cts, x, *, reps):
 
 
 repeat_p = Primitive("repeat", abstract_eval=_repeat_aval, lower=_repeat_lower, transpose=_repeat_transpose)
-repeat_back_p = Primitive("repeat_back", abstract_eval=_repeat_back_aval, lower=_repeat_back_lower,
-                          transpose=lambda cts, x, *, reps: [repeat(cts[0], reps)])
+repeat_back_p = Primitive(
+    "repeat_back", abstract_eval=_repeat_back_aval, lower=_repeat_back_lower, transpose=lambda cts, x, *, reps: [repeat(cts[0], reps)]
+)
 for _p in (repeat_p, repeat_back_p):
     _p.jvp, _p.batch = linear_jvp(_p), _batched(_p)
 

@@ -1,4 +1,5 @@
 """rms_norm and layer_norm over the last axis, without weights: the scale and shift around them fuse as elementwise ops."""
+
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import integer_pow, mul, neg, square, sub
@@ -36,6 +37,7 @@ def _norm_aval(name):
         if not eps >= 0:
             raise ValueError(f"{name}: eps must be 0 or more, got {eps}")
         return [x.strong(), ShapedArray(x.shape[:-1], wide_dtype(x.dtype))]
+
     return abstract_eval
 
 
@@ -45,6 +47,7 @@ def _tangent_aval(name):
         need_shape(name, "r", r, x.shape[:-1], wide_dtype(x.dtype))
         need_shape(name, "the tangent", t, x.shape, x.dtype)
         return x.strong()
+
     return abstract_eval
 
 
@@ -53,6 +56,7 @@ def _norm(name, tangent_of, r_tangent, tangent_reference):
 
     tangent_of(x, y) picks what the tangent kernel reads beside r; r_tangent(that, r, t) is the tangent of r.
     """
+
     def batch(axis, args, dims, *, eps):
         d, n = dims[0], get_aval(args[0]).ndim
         x, d = (bdim_at_front(args[0], d, axis.size), 0) if d == n - 1 else (args[0], d)
@@ -71,24 +75,40 @@ def _norm(name, tangent_of, r_tangent, tangent_reference):
         z, t = widen(z), widen(t)
         return [narrow(tangent_reference(z, spread_last(r, get_aval(z).shape), t), dtype)]
 
-    prim = Primitive(name, multiple_results=True, abstract_eval=_norm_aval(name), jvp=jvp, batch=batch,
-                     lower=lambda ctx, ins, params, out: wide_kernel(ctx, name, ins, out, fp=(params["eps"],)))
+    prim = Primitive(
+        name,
+        multiple_results=True,
+        abstract_eval=_norm_aval(name),
+        jvp=jvp,
+        batch=batch,
+        lower=lambda ctx, ins, params, out: wide_kernel(ctx, name, ins, out, fp=(params["eps"],)),
+    )
     tname = name + "_tangent"
-    tangent = Primitive(tname, abstract_eval=_tangent_aval(tname), lower=lambda ctx, ins, params, out: wide_kernel(ctx, tname, ins, out)[0],
-                        batch=lambda axis, args, dims: (tangent.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)]), 0),
-                        transpose=lambda cts, z, r, t: [None, None, tangent.bind(z, r, cts[0])])
+    tangent = Primitive(
+        tname,
+        abstract_eval=_tangent_aval(tname),
+        lower=lambda ctx, ins, params, out: wide_kernel(ctx, tname, ins, out)[0],
+        batch=lambda axis, args, dims: (tangent.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)]), 0),
+        transpose=lambda cts, z, r, t: [None, None, tangent.bind(z, r, cts[0])],
+    )
     tangent.jvp = jvp_by_reference(tangent, reference, linear=(2,))
     return prim, tangent
 
 
 # Both maps of t are symmetric, so each tangent primitive is its own transpose.
 rms_norm_p, rms_norm_tangent_p = _norm(
-    "rms_norm", lambda x, y: x, lambda x, r, t: neg(mul(integer_pow(r, 3), _row_mean(mul(x, t)))),
-    lambda x, r, t: mul(r, sub(t, mul(mul(x, square(r)), _last_mean(mul(x, t))))))
+    "rms_norm",
+    lambda x, y: x,
+    lambda x, r, t: neg(mul(integer_pow(r, 3), _row_mean(mul(x, t)))),
+    lambda x, r, t: mul(r, sub(t, mul(mul(x, square(r)), _last_mean(mul(x, t))))),
+)
 
 layer_norm_p, layer_norm_tangent_p = _norm(
-    "layer_norm", lambda x, y: y, lambda y, r, t: neg(mul(square(r), _row_mean(mul(y, t)))),
-    lambda y, r, t: mul(r, sub(sub(t, _last_mean(t)), mul(y, _last_mean(mul(y, t))))))
+    "layer_norm",
+    lambda x, y: y,
+    lambda y, r, t: neg(mul(square(r), _row_mean(mul(y, t)))),
+    lambda y, r, t: mul(r, sub(sub(t, _last_mean(t)), mul(y, _last_mean(mul(y, t))))),
+)
 
 
 def rms_norm(x, eps=1e-6):

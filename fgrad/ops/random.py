@@ -1,4 +1,5 @@
 """Random bits: the threefry-2x32 hash (Salmon et al., 2011) and the counters that key splitting and drawing use."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -39,6 +40,7 @@ def _check_key(name, key):
 
 def _from_key(name, out_shape, out_dtype, ip):
     """A primitive that draws from keys of shape (..., 2); each key counts from 0."""
+
     def abstract_eval(key, **params):
         _check_key(name, key)
         return ShapedArray((*key.shape[:-1], *out_shape(params)), out_dtype(params))
@@ -46,8 +48,12 @@ def _from_key(name, out_shape, out_dtype, ip):
     def batch(axis, args, dims, **params):
         return prim.bind(bdim_at_front(args[0], dims[0], axis.size), **params), 0
 
-    prim = Primitive(name, abstract_eval=abstract_eval, batch=batch,
-                     lower=lambda ctx, ins, params, out_avals: ctx.kernel(kernel, ins, out_avals, ip=ip(params))[0])
+    prim = Primitive(
+        name,
+        abstract_eval=abstract_eval,
+        batch=batch,
+        lower=lambda ctx, ins, params, out_avals: ctx.kernel(kernel, ins, out_avals, ip=ip(params))[0],
+    )
     kernel = name
     prim.jvp = zero_jvp(prim)
     return prim

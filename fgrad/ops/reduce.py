@@ -1,4 +1,5 @@
 """Reductions over axes: sum, prod, max, min, and, or."""
+
 import operator
 
 from fgrad import dtypes
@@ -29,6 +30,7 @@ def _reducer(name, kind, kinds):
     def fun(x, axes):
         axes = tuple(sorted(map(operator.index, axes)))
         return prim.bind(x, axes=axes) if axes or isinstance(x, (bool, int, float, complex)) else x
+
     fun.__name__ = fun.__qualname__ = name
     return prim, fun
 

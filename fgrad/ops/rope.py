@@ -1,4 +1,5 @@
 """Rotary position embedding: pairs of components turned by given angles (Su et al., RoFormer, 2021)."""
+
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, mul, neg, sub
@@ -13,8 +14,10 @@ def _rope_aval(x, cos, sin, *, interleaved, inverse):
         raise ShapeError("rope turns pairs of the last axis; got a scalar")
     for name, a in (("cos", cos), ("sin", sin)):
         if a.shape != cos.shape or a.shape[:-1] != x.shape[:-1] or not a.shape or 2 * a.shape[-1] > x.shape[-1]:
-            raise ShapeError(f"rope: {name} has shape {a.shape}; it needs x's leading axes {x.shape[:-1]} and at most half of x's "
-                             f"last axis {x.shape[-1]}, as many for cos {cos.shape} as for sin {sin.shape}")
+            raise ShapeError(
+                f"rope: {name} has shape {a.shape}; it needs x's leading axes {x.shape[:-1]} and at most half of x's "
+                f"last axis {x.shape[-1]}, as many for cos {cos.shape} as for sin {sin.shape}"
+            )
         if a.dtype not in (x.dtype, wide_dtype(x.dtype)):
             raise TypeError(f"rope: {name} is {a.dtype.name} and x {x.dtype.name}; cast {name} with astype")
     return x.strong()
@@ -47,7 +50,10 @@ rope_p = Primitive("rope", abstract_eval=_rope_aval, lower=_rope_lower, batch=_r
 rope_p.jvp = jvp_by_reference(rope_p, _reference, linear=(0,))
 # A rotation's transpose is the rotation back.
 rope_p.transpose = lambda cts, x, cos, sin, *, interleaved, inverse: [
-    rope_p.bind(cts[0], cos, sin, interleaved=interleaved, inverse=not inverse), None, None]
+    rope_p.bind(cts[0], cos, sin, interleaved=interleaved, inverse=not inverse),
+    None,
+    None,
+]
 
 
 def rope(x, cos, sin, interleaved=False, inverse=False):

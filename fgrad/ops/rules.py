@@ -1,4 +1,5 @@
 """What the rules of all primitives share: symbolic zeros, linear placeholders, batch helpers and makers of common rules."""
+
 import numpy as np
 
 from fgrad import dtypes
@@ -45,8 +46,10 @@ def nary_aval(name, avals, dtype=None):
     for a in avals:
         if a.shape:
             if shape and a.shape != shape:
-                raise ShapeError(f"{name} got arrays of different shapes: {', '.join(str(a.shape) for a in avals)}. "
-                                 "fgrad.lax functions do not broadcast (fgrad.numpy's do).")
+                raise ShapeError(
+                    f"{name} got arrays of different shapes: {', '.join(str(a.shape) for a in avals)}. "
+                    "fgrad.lax functions do not broadcast (fgrad.numpy's do)."
+                )
             shape = a.shape
         weak = weak and a.weak_type
     return ShapedArray(shape, avals[0].dtype if dtype is None else dtype, weak)
@@ -55,8 +58,10 @@ def nary_aval(name, avals, dtype=None):
 def same_dtypes(name, avals):
     for a in avals[1:]:
         if a.dtype != avals[0].dtype:
-            raise TypeError(f"{name} requires arguments to have the same dtypes, got {', '.join(a.dtype.name for a in avals)}. "
-                            "Convert one of them with astype (fgrad.numpy functions promote by themselves).")
+            raise TypeError(
+                f"{name} requires arguments to have the same dtypes, got {', '.join(a.dtype.name for a in avals)}. "
+                "Convert one of them with astype (fgrad.numpy functions promote by themselves)."
+            )
 
 
 _PY = (bool, int, float, complex)
@@ -97,6 +102,7 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
     kinds: dtype kinds it accepts ("biufc"); result: None, "bool", "real" or a function of the operands' avals;
     op: its opcode in the elementwise VM (its name by default).
     """
+
     def abstract_eval(*avals, **params):
         if same:
             same_dtypes(name, avals)
@@ -135,13 +141,14 @@ def align_batch(args, dims):
                 break
     else:
         if all(d is not None or not get_aval(x).shape for x, d in zip(args, dims)) and (
-                len(from_shape) > 1 or all(d is not None or not get_aval(x).shape for x, d in zip(args, dims))):
+            len(from_shape) > 1 or all(d is not None or not get_aval(x).shape for x, d in zip(args, dims))
+        ):
             return args, from_dim
     size = from_shape[from_dim]
     inner = ()
     for x, d in zip(args, dims):
         s = get_aval(x).shape
-        s = s if d is None else s[:d] + s[d + 1:]
+        s = s if d is None else s[:d] + s[d + 1 :]
         if s:
             inner = s
     out = []
@@ -218,15 +225,18 @@ def unbroadcast(ct, aval):
 
 def linear_jvp(prim):
     """jvp of a primitive that is linear in its one argument: apply it to the tangent."""
+
     def jvp(primals, tangents, **params):
         (x,), (t,) = primals, tangents
         out = prim.bind(x, **params)
         return out, prim.bind(t, **params)
+
     return jvp
 
 
 def jvp_by_args(prim, *rules):
     """jvp that sums one rule per argument: rule(t, out, *primals, **params), or None where it has no derivative."""
+
     def jvp(primals, tangents, **params):
         out = prim.bind(*primals, **params)
         aval = get_aval(out)
@@ -239,14 +249,17 @@ def jvp_by_args(prim, *rules):
             term = broadcast_to(rule(t, out, *primals, **params), aval.shape)
             total = term if total is None else _shape_ops["add"](total, term)
         return out, (Zero(aval.tangent_aval()) if total is None else total)
+
     return jvp
 
 
 def zero_jvp(prim):
     """jvp of a function that is constant wherever it is differentiable (floor, sign, comparisons)."""
+
     def jvp(primals, tangents, **params):
         out = prim.bind(*primals, **params)
         if prim.multiple_results:
             return out, [zero_of(o) for o in out]
         return out, zero_of(out)
+
     return jvp

@@ -2,6 +2,7 @@
 
 Those that only relabel memory lower to views and cost nothing.
 """
+
 import operator
 
 import numpy as np
@@ -38,6 +39,7 @@ def canonical_shape(shape, what="shape"):
 
 # --- broadcast_in_dim -------------------------------------------------------------------------------------------------
 
+
 def _broadcast_aval(x, *, shape, broadcast_dimensions):
     dims = broadcast_dimensions
     if len(dims) != len(x.shape):
@@ -65,8 +67,14 @@ def _broadcast_transpose(cts, x, *, shape, broadcast_dimensions):
     return [reshape(out, x.aval.shape)]
 
 
-broadcast_in_dim_p = Primitive("broadcast_in_dim", abstract_eval=_broadcast_aval, batch=_broadcast_batch, transpose=_broadcast_transpose, kind="view",
-                               lower=lambda ctx, ins, params, out: ctx.broadcast(ins[0], params["shape"], params["broadcast_dimensions"]))
+broadcast_in_dim_p = Primitive(
+    "broadcast_in_dim",
+    abstract_eval=_broadcast_aval,
+    batch=_broadcast_batch,
+    transpose=_broadcast_transpose,
+    kind="view",
+    lower=lambda ctx, ins, params, out: ctx.broadcast(ins[0], params["shape"], params["broadcast_dimensions"]),
+)
 broadcast_in_dim_p.jvp = linear_jvp(broadcast_in_dim_p)
 
 
@@ -86,6 +94,7 @@ def broadcast(x, sizes):
 
 # --- reshape, squeeze, expand_dims ------------------------------------------------------------------------------------
 
+
 def _reshape_aval(x, *, new_sizes):
     out = ShapedArray(new_sizes, x.dtype, x.weak_type)
     if out.size != x.size:
@@ -93,9 +102,14 @@ def _reshape_aval(x, *, new_sizes):
     return out
 
 
-reshape_p = Primitive("reshape", abstract_eval=_reshape_aval, kind="view", lower=lambda ctx, ins, params, out: ctx.reshape(ins[0], params["new_sizes"]),
-                      batch=lambda axis, args, dims, *, new_sizes: (reshape(move_axis(args[0], dims[0], 0), (axis.size, *new_sizes)), 0),
-                      transpose=lambda cts, x, *, new_sizes: [reshape(cts[0], x.aval.shape)])
+reshape_p = Primitive(
+    "reshape",
+    abstract_eval=_reshape_aval,
+    kind="view",
+    lower=lambda ctx, ins, params, out: ctx.reshape(ins[0], params["new_sizes"]),
+    batch=lambda axis, args, dims, *, new_sizes: (reshape(move_axis(args[0], dims[0], 0), (axis.size, *new_sizes)), 0),
+    transpose=lambda cts, x, *, new_sizes: [reshape(cts[0], x.aval.shape)],
+)
 reshape_p.jvp = linear_jvp(reshape_p)
 
 
@@ -115,7 +129,10 @@ def squeeze(x, dimensions):
     dims = {_axis(d, len(shape), "squeeze") for d in dimensions}
     for d in dims:
         if shape[d] != 1:
-            raise ShapeError(f"cannot select an axis to squeeze out which has size not equal to one, got shape={shape} and dimensions={tuple(dimensions)}")
+            raise ShapeError(
+                f"cannot select an axis to squeeze out which has size not equal to one, got shape={shape} and "
+                f"dimensions={tuple(dimensions)}"
+            )
     return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dims))
 
 
@@ -137,14 +154,21 @@ def _axis(d, n, what):
 
 # --- transpose --------------------------------------------------------------------------------------------------------
 
+
 def _transpose_aval(x, *, permutation):
     if sorted(permutation) != list(range(len(x.shape))):
-        raise ShapeError(f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for shape {x.shape}")
+        raise ShapeError(
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for shape {x.shape}"
+        )
     return ShapedArray(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
 
 
-transpose_p = Primitive("transpose", abstract_eval=_transpose_aval, kind="view",
-                        lower=lambda ctx, ins, params, out: ctx.transpose(ins[0], params["permutation"]))
+transpose_p = Primitive(
+    "transpose",
+    abstract_eval=_transpose_aval,
+    kind="view",
+    lower=lambda ctx, ins, params, out: ctx.transpose(ins[0], params["permutation"]),
+)
 transpose_p.jvp = linear_jvp(transpose_p)
 transpose_p.transpose = lambda cts, x, *, permutation: [transpose(cts[0], tuple(np.argsort(permutation).tolist()))]
 
@@ -167,10 +191,14 @@ def transpose(x, permutation):
 
 # --- slice and rev ----------------------------------------------------------------------------------------------------
 
+
 def _slice_aval(x, *, start_indices, limit_indices, strides):
     n = len(x.shape)
     if not len(start_indices) == len(limit_indices) == len(strides) == n:
-        raise ShapeError(f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} must each have one entry per axis of {x.shape}")
+        raise ShapeError(
+            f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} must each have one "
+            f"entry per axis of {x.shape}"
+        )
     for size, lo, hi, st in zip(x.shape, start_indices, limit_indices, strides):
         if not 0 <= lo <= hi <= size or st < 1:
             raise ShapeError(f"slice: [{lo}:{hi}:{st}] is not inside an axis of size {size} (shape {x.shape})")
@@ -185,9 +213,13 @@ def _slice_lower(ctx, ins, params, out):
 
 def _slice_batch(axis, args, dims, *, start_indices, limit_indices, strides):
     d = dims[0]
+
     def put(t, v):
         return (*t[:d], v, *t[d:])
-    return slice_p.bind(args[0], start_indices=put(start_indices, 0), limit_indices=put(limit_indices, axis.size), strides=put(strides, 1)), d
+
+    return slice_p.bind(
+        args[0], start_indices=put(start_indices, 0), limit_indices=put(limit_indices, axis.size), strides=put(strides, 1)
+    ), d
 
 
 def _slice_transpose(cts, x, *, start_indices, limit_indices, strides):
@@ -261,8 +293,14 @@ def _rev_lower(ctx, ins, params, out):
     return ctx.view(x, x.shape, tuple(-s if i in dims else s for i, s in enumerate(x.strides)), offset)
 
 
-rev_p = Primitive("rev", abstract_eval=_rev_aval, lower=_rev_lower, kind="view", transpose=lambda cts, x, *, dimensions: [rev(cts[0], dimensions)],
-                  batch=lambda axis, args, dims, *, dimensions: (rev(args[0], tuple(d + (d >= dims[0]) for d in dimensions)), dims[0]))
+rev_p = Primitive(
+    "rev",
+    abstract_eval=_rev_aval,
+    lower=_rev_lower,
+    kind="view",
+    transpose=lambda cts, x, *, dimensions: [rev(cts[0], dimensions)],
+    batch=lambda axis, args, dims, *, dimensions: (rev(args[0], tuple(d + (d >= dims[0]) for d in dimensions)), dims[0]),
+)
 rev_p.jvp = linear_jvp(rev_p)
 
 
@@ -273,6 +311,7 @@ def rev(x, dimensions):
 
 # --- concatenate ------------------------------------------------------------------------------------------------------
 
+
 def _concat_aval(*avals, dimension):
     first = avals[0]
     if not 0 <= dimension < len(first.shape):
@@ -280,11 +319,13 @@ def _concat_aval(*avals, dimension):
     for a in avals:
         if a.dtype != first.dtype:
             raise TypeError(f"concatenate requires operands of equal dtypes, got {[x.dtype.name for x in avals]}")
-        if a.shape[:dimension] + a.shape[dimension + 1:] != first.shape[:dimension] + first.shape[dimension + 1:]:
-            raise ShapeError(f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated "
-                             f"(dimension {dimension}): {[x.shape for x in avals]}")
+        if a.shape[:dimension] + a.shape[dimension + 1 :] != first.shape[:dimension] + first.shape[dimension + 1 :]:
+            raise ShapeError(
+                f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated "
+                f"(dimension {dimension}): {[x.shape for x in avals]}"
+            )
     size = sum(a.shape[dimension] for a in avals)
-    return ShapedArray((*first.shape[:dimension], size, *first.shape[dimension + 1:]), first.dtype, all(a.weak_type for a in avals))
+    return ShapedArray((*first.shape[:dimension], size, *first.shape[dimension + 1 :]), first.dtype, all(a.weak_type for a in avals))
 
 
 def _concat_jvp(primals, tangents, *, dimension):
@@ -307,8 +348,14 @@ def _concat_batch(axis, args, dims, *, dimension):
     return concatenate_p.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)], dimension=dimension + 1), 0
 
 
-concatenate_p = Primitive("concatenate", abstract_eval=_concat_aval, jvp=_concat_jvp, transpose=_concat_transpose, batch=_concat_batch,
-                          lower=lambda ctx, ins, params, out: ctx.kernel("concatenate", ins, out, ip=(params["dimension"],), contiguous=False)[0])
+concatenate_p = Primitive(
+    "concatenate",
+    abstract_eval=_concat_aval,
+    jvp=_concat_jvp,
+    transpose=_concat_transpose,
+    batch=_concat_batch,
+    lower=lambda ctx, ins, params, out: ctx.kernel("concatenate", ins, out, ip=(params["dimension"],), contiguous=False)[0],
+)
 
 
 def concatenate(operands, dimension):
@@ -321,11 +368,14 @@ def concatenate(operands, dimension):
 
 # --- pad --------------------------------------------------------------------------------------------------------------
 
+
 def _pad_aval(x, value, *, padding_config):
     if x.dtype != value.dtype:
         raise TypeError(f"pad: operand and padding_value must be of one dtype, got {x.dtype.name} and {value.dtype.name}")
     if value.shape != () or len(padding_config) != len(x.shape):
-        raise ShapeError(f"pad: needs a scalar value and one (lo, hi, interior) per axis, got {value.shape} and {padding_config} for {x.shape}")
+        raise ShapeError(
+            f"pad: needs a scalar value and one (lo, hi, interior) per axis, got {value.shape} and {padding_config} for {x.shape}"
+        )
     shape = []
     for n, (lo, hi, inner) in zip(x.shape, padding_config):
         size = lo + hi + n + (n - 1) * inner if n else lo + hi
@@ -391,6 +441,7 @@ def pad(x, padding_value, padding_config):
 
 # --- iota -------------------------------------------------------------------------------------------------------------
 
+
 def _iota_aval(*, dtype, shape, dimension):
     if not 0 <= dimension < len(shape):
         raise ShapeError(f"iota: dimension {dimension} is out of range for shape {shape}")
@@ -399,7 +450,9 @@ def _iota_aval(*, dtype, shape, dimension):
     return ShapedArray(shape, dtype)
 
 
-iota_p = Primitive("iota", abstract_eval=_iota_aval, lower=lambda ctx, ins, params, out: ctx.kernel("iota", [], out, ip=(params["dimension"],))[0])
+iota_p = Primitive(
+    "iota", abstract_eval=_iota_aval, lower=lambda ctx, ins, params, out: ctx.kernel("iota", [], out, ip=(params["dimension"],))[0]
+)
 iota_p.jvp = lambda primals, tangents, **params: (lambda out: (out, zero_of(out)))(iota_p.bind(**params))
 iota_p.batch = lambda axis, args, dims, **params: (iota_p.bind(**params), None)
 

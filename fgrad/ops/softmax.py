@@ -1,4 +1,5 @@
 """softmax, log_softmax and logsumexp along one axis."""
+
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import exp, mul, sub
@@ -14,6 +15,7 @@ def _axis_sum(x, axis):
 
 def _row_primitive(name, n_args, reduces=False):
     """A primitive over rows along `axis`: its first argument gives the shape, the kernel has its name."""
+
     def abstract_eval(*avals, axis):
         x = avals[0]
         need_float(name, *avals)
@@ -21,7 +23,7 @@ def _row_primitive(name, n_args, reduces=False):
             raise ShapeError(f"{name}: axis {axis} is out of bounds for shape {x.shape}")
         for a in avals[1:]:
             need_shape(name, "the tangent", a, x.shape, x.dtype)
-        return ShapedArray(x.shape[:axis] + x.shape[axis + 1:], x.dtype) if reduces else x.strong()
+        return ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype) if reduces else x.strong()
 
     def lower(ctx, ins, params, out_avals):
         return wide_kernel(ctx, name, ins, out_avals, ip=(params["axis"],))[0]

@@ -1,4 +1,5 @@
 """sort, top_k and searchsorted. Their derivatives move the tangents as the values were moved."""
+
 import operator
 
 import numpy as np
@@ -13,6 +14,7 @@ from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, move_axis, ze
 from fgrad.ops.shape import broadcasted_iota
 
 # --- sort -------------------------------------------------------------------------------------------------------------
+
 
 def _sort_aval(*avals, dimension, is_stable, num_keys):
     shape = avals[0].shape
@@ -33,14 +35,16 @@ def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
     if all(type(t) is Zero for t in tangents):
         out = sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         return out, [zero_of(o) for o in out]
-    *out, order = sort_p.bind(*primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension, is_stable=is_stable,
-                              num_keys=num_keys)
+    *out, order = sort_p.bind(
+        *primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension, is_stable=is_stable, num_keys=num_keys
+    )
     return out, [zero_of(o) if type(t) is Zero else take_along(t, order, dimension) for o, t in zip(out, tangents)]
 
 
 def _sort_batch(axis, args, dims, *, dimension, is_stable, num_keys):
-    out = sort_p.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)], dimension=dimension + 1, is_stable=is_stable,
-                      num_keys=num_keys)
+    out = sort_p.bind(
+        *[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)], dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys
+    )
     return out, [0] * len(out)
 
 
@@ -71,6 +75,7 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 # --- top_k ------------------------------------------------------------------------------------------------------------
 
+
 def _top_k_aval(x, *, k, axis):
     if x.dtype.kind == "c":
         raise TypeError(f"top_k does not accept dtype {x.dtype.name}: complex numbers have no order")
@@ -78,7 +83,7 @@ def _top_k_aval(x, *, k, axis):
         raise ShapeError(f"top_k: axis {axis} is out of bounds for shape {x.shape}")
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"top_k: k must be between 0 and the size of axis {axis} of shape {x.shape}, got {k}")
-    shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype), ShapedArray(shape, dtypes.INT32)]
 
 
@@ -114,6 +119,7 @@ def top_k(operand, k, *, axis=-1):
 
 # --- searchsorted -----------------------------------------------------------------------------------------------------
 
+
 def _search_aval(a, v, *, right):
     if len(a.shape) != 1:
         raise ShapeError(f"searchsorted: the sorted array must have one axis, got {a.shape}")
@@ -140,8 +146,12 @@ def _search_batch(axis, args, dims, *, right):
     return _count_before(move_axis(a, dims[0], 0), bdim_at_front(v, dims[1], axis.size), right), 0
 
 
-searchsorted_p = Primitive("searchsorted", abstract_eval=_search_aval, batch=_search_batch,
-                           lower=lambda ctx, ins, params, out: ctx.kernel("searchsorted", ins, out, ip=(int(params["right"]),))[0])
+searchsorted_p = Primitive(
+    "searchsorted",
+    abstract_eval=_search_aval,
+    batch=_search_batch,
+    lower=lambda ctx, ins, params, out: ctx.kernel("searchsorted", ins, out, ip=(int(params["right"]),))[0],
+)
 searchsorted_p.jvp = zero_jvp(searchsorted_p)
 
 

@@ -1,4 +1,5 @@
 """Learning-rate schedules: functions of the step count (an integer array)."""
+
 import math
 
 import fgrad.numpy as jnp
@@ -11,9 +12,11 @@ def constant_schedule(value):
 
 def linear_schedule(init_value, end_value, transition_steps):
     """From init_value to end_value over transition_steps, then constant."""
+
     def schedule(count):
         frac = jnp.clip(count, 0, transition_steps) / transition_steps
         return init_value + (end_value - init_value) * frac
+
     return schedule
 
 
@@ -25,6 +28,7 @@ def cosine_decay_schedule(init_value, decay_steps, alpha=0.0):
     def schedule(count):
         frac = jnp.minimum(count, decay_steps) / decay_steps
         return init_value * ((1 - alpha) * 0.5 * (1 + jnp.cos(math.pi * frac)) + alpha)
+
     return schedule
 
 

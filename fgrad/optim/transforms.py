@@ -1,4 +1,5 @@
 """sgd, adam, adamw, clipping and chaining."""
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -52,15 +53,18 @@ def global_norm(updates):
 
 def clip_by_global_norm(max_norm):
     """Scale the updates down to a global norm of max_norm where theirs is larger (Pascanu et al., 2012)."""
+
     def update(updates, state, params=None):
         norm = global_norm(updates)
         scale = jnp.where(norm < max_norm, 1.0, max_norm / norm)
         return tree.map(lambda u: u * scale.astype(u.dtype), updates), state
+
     return GradientTransformation(lambda params: (), update)
 
 
 def chain(*transforms):
     """Transformations one after another."""
+
     def update(updates, state, params=None):
         if len(state) != len(transforms):
             raise ValueError(f"chain: the state has {len(state)} parts for {len(transforms)} transformations; make it with init(params)")
@@ -69,11 +73,13 @@ def chain(*transforms):
             updates, s = t.update(updates, s, params)
             new.append(s)
         return updates, tuple(new)
+
     return GradientTransformation(lambda params: tuple(t.init(params) for t in transforms), update)
 
 
 def sgd(learning_rate, momentum=None, nesterov=False):
     """Stochastic gradient descent, with (Nesterov) momentum (Sutskever et al., 2013)."""
+
     def init(params):
         count = jnp.zeros((), jnp.int32)
         return ScheduleState(count) if momentum is None else MomentumState(count, tree.map(jnp.zeros_like, params))
@@ -85,6 +91,7 @@ def sgd(learning_rate, momentum=None, nesterov=False):
         trace = tree.map(lambda g, t: g + momentum * t, grads, state.trace)
         step = tree.map(lambda g, t: g + momentum * t, grads, trace) if nesterov else trace
         return tree.map(lambda s: -lr * s, step), MomentumState(state.count + 1, trace)
+
     return GradientTransformation(init, update)
 
 
@@ -94,7 +101,9 @@ def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8):
 
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=None):
-    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019). mask: a tree of booleans (or a function of params): which leaves decay."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019). mask: a tree of booleans (or a function of "
+    "params): which leaves decay."""
+
     def init(params):
         return AdamState(jnp.zeros((), jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
 
@@ -111,4 +120,5 @@ def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=Non
             step = tree.map(lambda s, p, d: s + weight_decay * p if d else s, step, params, decays)
         lr = _rate(learning_rate, state.count)
         return tree.map(lambda s: jnp.asarray(-lr * s, s.dtype), step), AdamState(count, mu, nu)
+
     return GradientTransformation(init, update)

@@ -1,4 +1,5 @@
 """Primitives behind custom_jvp and custom_vjp: functions that bring their own derivative."""
+
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr
 from fgrad.errors import NotDifferentiableError
@@ -18,6 +19,7 @@ def _inline(ctx, ins, params, out_avals):
 def _jaxpr_fun(call_jaxpr):
     def fun(*args):
         return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
     return fun
 
 
@@ -37,6 +39,7 @@ def custom_vjp_call(fun, fwd, bwd, args, name):
 
 # A staged custom call that is interpreted again goes back through the custom protocol.  Its constants were hoisted in front
 # of its arguments: the user's rule knows nothing of them, so their tangents must be zero (as for any value closed over).
+
 
 def _rebind_jvp(eqn, args):
     p = eqn.params
@@ -61,6 +64,7 @@ custom_vjp_call_p.bind_eqn = _rebind_vjp
 def _no_direct_rule(prim):
     def rule(*args, **params):
         raise TypeError(f"{prim} is interpreted through its custom protocol, not bound directly")
+
     return rule
 
 
@@ -71,13 +75,16 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p):
 
 # --- the linear call that a custom_vjp leaves behind -----------------------------------------------------------------------
 
+
 def _lin_aval(*avals, num_res, bwd, inexact, out_avals, all_out_avals):
     return list(out_avals)
 
 
 def _lin_refuse(*args, **params):
-    raise NotDifferentiableError("can't apply forward-mode differentiation (jvp) to a custom_vjp function. "
-                                 "Define it with custom_jvp, or use reverse mode (grad, vjp, jacrev).")
+    raise NotDifferentiableError(
+        "can't apply forward-mode differentiation (jvp) to a custom_vjp function. "
+        "Define it with custom_jvp, or use reverse mode (grad, vjp, jacrev)."
+    )
 
 
 def _lin_transpose(cts, *args, num_res, bwd, inexact, out_avals, all_out_avals):
@@ -104,14 +111,22 @@ def _lin_batch(axis, args, dims, *, num_res, bwd, inexact, out_avals, all_out_av
         ct_dims = [None if a.dtype == dtypes.float0 else 0 for a in all_out_avals]
         rest = iter(batch_flat_front(flat, axis, [*res_dims, *ct_dims], [*res, *cts]))
         cts_out = [None if z else next(rest) for z in out_zero]
-        return [ct if p is None or ct is None else reduce_sum(ct, (0,)) if p[1] is None else move_axis(ct, 0, p[1])
-                for ct, p in zip(cts_out, placed)]
+        return [
+            ct if p is None or ct is None else reduce_sum(ct, (0,)) if p[1] is None else move_axis(ct, 0, p[1])
+            for ct, p in zip(cts_out, placed)
+        ]
 
     def with_axis(a):
         return ShapedArray((axis.size, *a.shape), a.dtype, a.weak_type)
 
-    outs = custom_lin_p.bind(*args, num_res=num_res, bwd=batched_bwd, inexact=inexact, out_avals=tuple(map(with_axis, out_avals)),
-                             all_out_avals=tuple(map(with_axis, all_out_avals)))
+    outs = custom_lin_p.bind(
+        *args,
+        num_res=num_res,
+        bwd=batched_bwd,
+        inexact=inexact,
+        out_avals=tuple(map(with_axis, out_avals)),
+        all_out_avals=tuple(map(with_axis, all_out_avals)),
+    )
     return outs, [0] * len(outs)
 
 

@@ -1,4 +1,5 @@
 """Forward mode: JVPTrace pairs primals with tangents and applies each primitive's jvp rule."""
+
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, source_text, stage, using_trace
 from fgrad.errors import NotDifferentiableError
@@ -83,8 +84,9 @@ class JVPTrace(Trace):
             given = [instantiate(zero_of(p) if t is None else t) for p, t, ok in zip(primals, tangents, inexact) if ok]
             out_avals = tuple(get_aval(o).tangent_aval() for o in outs)
             live = tuple(a for a in out_avals if a.dtype != dtypes.float0)
-            tangents_out = iter(prim.linear.bind(*res, *given, num_res=len(res), bwd=bwd, inexact=inexact, out_avals=live,
-                                                 all_out_avals=out_avals))
+            tangents_out = iter(
+                prim.linear.bind(*res, *given, num_res=len(res), bwd=bwd, inexact=inexact, out_avals=live, all_out_avals=out_avals)
+            )
         return [self.wrap(o, Zero(a) if a.dtype == dtypes.float0 else next(tangents_out)) for o, a in zip(outs, out_avals)]
 
 
@@ -122,7 +124,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero, force=False):
     out_nonzero = []
 
     def fun(*args):
-        primals, given = args[:len(avals)], iter(args[len(avals):])
+        primals, given = args[: len(avals)], iter(args[len(avals) :])
         tangents = [next(given) if nz else Zero(a.tangent_aval()) for nz, a in zip(nonzero, avals)]
         outs, out_tangents = jvp_flat(closed_as_fun(closed), primals, tangents)
         for t, f in zip(out_tangents, forced):

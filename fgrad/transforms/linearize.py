@@ -2,6 +2,7 @@
 
 The same trace partially evaluates jaxprs: what depends on unknown inputs is staged, the rest goes to the parent.
 """
+
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, Literal, StageTrace, StageTracer, closed_as_fun, context, get_aval, using_trace
 from fgrad.ops.rules import Zero
@@ -90,8 +91,9 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown):
         position = {id(a): i for i, a in enumerate(known_args)}
         forwarded = tuple(position.get(id(c)) for c in staged.consts)
         with using_trace(outer):
-            known = outer.to_jaxpr([*[o for o, u in zip(outs, out_unknown) if not u],
-                                    *[c for c, f in zip(staged.consts, forwarded) if f is None]])
+            known = outer.to_jaxpr(
+                [*[o for o, u in zip(outs, out_unknown) if not u], *[c for c, f in zip(staged.consts, forwarded) if f is None]]
+            )
     finally:
         inner.done = outer.done = True
     jaxpr = staged.jaxpr

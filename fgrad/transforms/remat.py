@@ -1,4 +1,5 @@
 """checkpoint: the backward pass recomputes what the forward pass would have stored (Griewank & Walther, 2000)."""
+
 import functools
 
 from fgrad import tree
@@ -9,11 +10,15 @@ from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split, split_r
 from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import batch_jaxpr
 
-optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, abstract_eval=lambda *avals: list(avals),
-                                   jvp=lambda primals, tangents: (optimization_barrier_p.bind(*primals), tangents),
-                                   transpose=lambda cts, *args: cts,
-                                   batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims),
-                                   lower=lambda ctx, ins, params, out_avals: ctx.barrier(ins))
+optimization_barrier_p = Primitive(
+    "optimization_barrier",
+    multiple_results=True,
+    abstract_eval=lambda *avals: list(avals),
+    jvp=lambda primals, tangents: (optimization_barrier_p.bind(*primals), tangents),
+    transpose=lambda cts, *args: cts,
+    batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims),
+    lower=lambda ctx, ins, params, out_avals: ctx.barrier(ins),
+)
 
 
 def _jvp(primals, tangents, *, jaxpr):
@@ -55,13 +60,23 @@ def _batch(axis, args, dims, *, jaxpr):
     return outs, [0 if m else None for m in mask]
 
 
-remat_p = Primitive("checkpoint", multiple_results=True, abstract_eval=lambda *avals, jaxpr: jaxpr.out_avals, jvp=_jvp,
-                    transpose=_transpose, batch=_batch, partial_eval=_partial_eval, kind="call",
-                    lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins), effects=lambda p: p["jaxpr"].effects)
+remat_p = Primitive(
+    "checkpoint",
+    multiple_results=True,
+    abstract_eval=lambda *avals, jaxpr: jaxpr.out_avals,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    kind="call",
+    lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins),
+    effects=lambda p: p["jaxpr"].effects,
+)
 
 
 def checkpoint(fun):
     """fun, whose intermediate values are recomputed in the backward pass instead of stored."""
+
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         leaves, treedef = tree.flatten((args, kwargs))
@@ -71,8 +86,10 @@ def checkpoint(fun):
             a, kw = tree.unflatten(treedef, xs)
             outs, out[0] = tree.flatten(fun(*a, **kw))
             return outs
+
         consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], getattr(fun, "__name__", "checkpoint")))
         return tree.unflatten(out[0], remat_p.bind(*consts, *leaves, jaxpr=jaxpr))
+
     return wrapped
 
 

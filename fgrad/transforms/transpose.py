@@ -1,4 +1,5 @@
 """Reverse mode's second half: run a linear jaxpr backwards with each primitive's transpose rule."""
+
 from fgrad.core import ClosedJaxpr, Literal, stage
 from fgrad.ops.elementwise import add
 from fgrad.ops.rules import Linear, Zero, instantiate
@@ -65,7 +66,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear, zero_cts):
     known_avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
 
     def fun(*args):
-        known, given = iter(args[:len(known_avals)]), iter(args[len(known_avals):])
+        known, given = iter(args[: len(known_avals)]), iter(args[len(known_avals) :])
         full = [Linear(a) if lin else next(known) for a, lin in zip(closed.in_avals, linear)]
         cts = [Zero(a) if z else next(given) for a, z in zip(closed.out_avals, zero_cts)]
         out = backward_pass(closed.jaxpr, closed.consts, full, cts)

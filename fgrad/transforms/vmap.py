@@ -1,4 +1,5 @@
 """Batching: BatchTrace carries a batch axis beside each value and applies each primitive's batch rule."""
+
 from fgrad.core import (
     ClosedJaxpr,
     ShapedArray,
@@ -39,7 +40,7 @@ class BatchTracer(Tracer):
     @property
     def aval(self):
         a = get_aval(self.val)
-        return ShapedArray(a.shape[:self.dim] + a.shape[self.dim + 1:], a.dtype, a.weak_type)
+        return ShapedArray(a.shape[: self.dim] + a.shape[self.dim + 1 :], a.dtype, a.weak_type)
 
     def _describe(self):
         return f"traced array with shape {self.aval.short()} (one example of a vmapped batch)"
@@ -74,8 +75,11 @@ class BatchTrace(Trace):
         vals, dims, batched = self.unzip(args)
         before, context.trace = context.trace, self.parent
         try:
-            if not batched and not (prim.kind == "collective" and params.get("axis_name") == self.axis.name) and not (
-                    prim.kind == "call" and self.axis.name is not None):
+            if (
+                not batched
+                and not (prim.kind == "collective" and params.get("axis_name") == self.axis.name)
+                and not (prim.kind == "call" and self.axis.name is not None)
+            ):
                 return self.parent.process_primitive(prim, vals, params)
             if prim.batch is None:
                 raise NotImplementedError(f"Batching rule for '{prim.name}' not implemented")
@@ -98,15 +102,15 @@ class BatchTrace(Trace):
             live = [i for i, t in enumerate(tangents) if type(t) is not Zero]
 
             def flat(*args):
-                p, t = args[:len(primals)], list(map(_example_zero, tangents, dims))
-                for i, x in zip(live, args[len(primals):]):
+                p, t = args[: len(primals)], list(map(_example_zero, tangents, dims))
+                for i, x in zip(live, args[len(primals) :]):
                     t[i] = x
                 outs, out_tangents = jvp(p, t)
                 n[0] = [type(x) is Zero for x in out_tangents]
                 return [*outs, *[x for x in out_tangents if type(x) is not Zero]]
 
             res = batch_flat_front(flat, axis, [*dims, *[dims[i] for i in live]], [*primals, *[tangents[i] for i in live]])
-            outs, rest = res[:len(n[0])], iter(res[len(n[0]):])
+            outs, rest = res[: len(n[0])], iter(res[len(n[0]) :])
             return outs, [Zero(get_aval(o).tangent_aval()) if z else next(rest) for o, z in zip(outs, n[0])]
 
         with using_trace(self.parent):
@@ -129,13 +133,13 @@ class BatchTrace(Trace):
                 return [*outs, *res]
 
             both = batch_flat_front(flat, axis, dims, vals)
-            return both[:n[0]], both[n[0]:]
+            return both[: n[0]], both[n[0] :]
 
         def batched_bwd(res, cts):
             which = []
 
             def flat(*args):
-                out = bwd(args[:len(res)], args[len(res):])
+                out = bwd(args[: len(res)], args[len(res) :])
                 which.extend(type(x) is Zero or x is None for x in out)
                 return [x for x in out if not (type(x) is Zero or x is None)]
 
@@ -157,7 +161,7 @@ class BatchTrace(Trace):
 def _example_zero(t, d):
     """A symbolic zero without its batch axis."""
     if type(t) is Zero and d is not None:
-        return Zero(ShapedArray(t.aval.shape[:d] + t.aval.shape[d + 1:], t.aval.dtype))
+        return Zero(ShapedArray(t.aval.shape[:d] + t.aval.shape[d + 1 :], t.aval.dtype))
     return t
 
 

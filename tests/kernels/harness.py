@@ -1,4 +1,5 @@
 """Run one kernel on NumPy arrays through a one-instruction program (no core, no compiler)."""
+
 import numpy as np
 
 from fgrad._kernels import array, executor
@@ -32,8 +33,17 @@ def run_kernel(kernel, inputs, outputs, ip=(), fp=()):
         codes.append(code)
     n = len(arrays)
     insts.append((0, kernel, list(range(n)), list(range(n, n + len(outs))), list(ip), list(fp), [], None))
-    program = executor.Program(slots=slots, insts=insts, in_avals=[a.aval for a in arrays], in_strides=[a.strides_or_none for a in arrays],
-                               in_codes=[a.code for a in arrays], consts=[], outs=outs, out_codes=codes, arena_bytes=0)
+    program = executor.Program(
+        slots=slots,
+        insts=insts,
+        in_avals=[a.aval for a in arrays],
+        in_strides=[a.strides_or_none for a in arrays],
+        in_codes=[a.code for a in arrays],
+        consts=[],
+        outs=outs,
+        out_codes=codes,
+        arena_bytes=0,
+    )
     return [r.numpy_view() for r in program.run(arrays)]
 
 

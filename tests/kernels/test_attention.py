@@ -1,4 +1,5 @@
 """Tiled attention against the plain formula, and its gradients against finite differences."""
+
 import numpy as np
 import pytest
 from fgrad._kernels.attention import KERNELS
@@ -60,8 +61,13 @@ def forward(q, k, v, bias=None, causal=0, window=0, scale=1.0, softcap=0.0, tran
     shape = (B, H, T, v.shape[3])
     memory, slot, strides = interleaved(shape) if transposed_out else (shape, shape, contiguous(shape))
     ins = [q, k, v] + ([] if bias is None else [bias])
-    o, lse = run_kernel(KERNELS["attention_fwd"], ins, [(memory, q.dtype, slot, strides), ((B, H, T), q.dtype)],
-                        ip=[causal, bias is not None, window], fp=[scale, softcap])
+    o, lse = run_kernel(
+        KERNELS["attention_fwd"],
+        ins,
+        [(memory, q.dtype, slot, strides), ((B, H, T), q.dtype)],
+        ip=[causal, bias is not None, window],
+        fp=[scale, softcap],
+    )
     return (np.swapaxes(o, 1, 2) if transposed_out else o), lse
 
 
@@ -72,17 +78,38 @@ def backward(q, k, v, o, lse, g, bias=None, causal=0, window=0, scale=1.0, softc
         outs.append((memory, x.dtype, slot, strides))
     if want_dbias:
         outs.append(((*q.shape[:3], k.shape[2]), q.dtype))
-    r = run_kernel(KERNELS["attention_bwd"], [q, k, v, o, lse, g] + ([] if bias is None else [bias]), outs,
-                   ip=[causal, bias is not None, window, want_dbias], fp=[scale, softcap])
+    r = run_kernel(
+        KERNELS["attention_bwd"],
+        [q, k, v, o, lse, g] + ([] if bias is None else [bias]),
+        outs,
+        ip=[causal, bias is not None, window, want_dbias],
+        fp=[scale, softcap],
+    )
     return [np.swapaxes(x, 1, 2) if transposed_out and i < 3 else x for i, x in enumerate(r)]
 
 
-OPTIONS = [{}, {"causal": 1}, {"window": 5}, {"causal": 1, "window": 17}, {"softcap": 2.0},
-           {"causal": 1, "softcap": 3.0, "scale": 0.4}, {"scale": -0.7}]
+OPTIONS = [
+    {},
+    {"causal": 1},
+    {"window": 5},
+    {"causal": 1, "window": 17},
+    {"softcap": 2.0},
+    {"causal": 1, "softcap": 3.0, "scale": 0.4},
+    {"scale": -0.7},
+]
 SHAPES = [  # B, H, Hk, T, S, D, Dv
-    (1, 1, 1, 1, 1, 1, 1), (2, 4, 2, 7, 7, 8, 5), (1, 3, 1, 65, 130, 16, 16), (2, 2, 2, 130, 70, 33, 20), (1, 6, 3, 64, 64, 64, 64),
-    (1, 2, 1, 200, 300, 100, 130), (1, 8, 2, 1, 3000, 32, 32), (2, 1, 1, 1, 1500, 16, 24), (1, 4, 4, 3, 2000, 8, 8),
-    (1, 70, 1, 1, 40, 4, 4), (1, 4, 1, 40, 1100, 20, 12)]
+    (1, 1, 1, 1, 1, 1, 1),
+    (2, 4, 2, 7, 7, 8, 5),
+    (1, 3, 1, 65, 130, 16, 16),
+    (2, 2, 2, 130, 70, 33, 20),
+    (1, 6, 3, 64, 64, 64, 64),
+    (1, 2, 1, 200, 300, 100, 130),
+    (1, 8, 2, 1, 3000, 32, 32),
+    (2, 1, 1, 1, 1500, 16, 24),
+    (1, 4, 4, 3, 2000, 8, 8),
+    (1, 70, 1, 1, 40, 4, 4),
+    (1, 4, 1, 40, 1100, 20, 12),
+]
 TOL = {np.float32: 3e-5, np.float64: 1e-13}
 
 
@@ -127,7 +154,7 @@ def test_bias(shape, threads):
 
 def layouts(x):
     yield "heads inside", np.swapaxes(np.ascontiguousarray(np.swapaxes(x, 1, 2)), 1, 2)
-    yield "padded", np.pad(x, ((0, 0), (1, 0), (0, 2), (3, 1)))[:, 1:, :x.shape[2], 3:-1]
+    yield "padded", np.pad(x, ((0, 0), (1, 0), (0, 2), (3, 1)))[:, 1:, : x.shape[2], 3:-1]
     yield "reversed", np.ascontiguousarray(x[::-1, ::-1, ::-1])[::-1, ::-1, ::-1]
     yield "shared row", np.broadcast_to(x[:, :, :1], x.shape)
     yield "shared head", np.broadcast_to(x[:, :1], x.shape)
@@ -172,8 +199,12 @@ def plain_gradients(q, k, v, g, bias=None, causal=0, window=0, scale=1.0, softca
     def grouped(x):
         return x.reshape(x.shape[0], -1, G, *x.shape[2:]).sum(2)
 
-    return (scale * np.einsum("bhts,bhsd->bhtd", ds, kk), scale * grouped(np.einsum("bhts,bhtd->bhsd", ds, q)),
-            grouped(np.einsum("bhts,bhtd->bhsd", p, g)), dbias)
+    return (
+        scale * np.einsum("bhts,bhsd->bhtd", ds, kk),
+        scale * grouped(np.einsum("bhts,bhtd->bhsd", ds, q)),
+        grouped(np.einsum("bhts,bhtd->bhsd", p, g)),
+        dbias,
+    )
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -211,7 +242,7 @@ def test_backward_against_finite_differences(options):
 
 
 def test_rows_that_see_nothing():
-    q, k, v = inputs(1, 2, 1, 100, 30, 8, 8, np.float64)         # causal with T > S: the first 70 queries see no key
+    q, k, v = inputs(1, 2, 1, 100, 30, 8, 8, np.float64)  # causal with T > S: the first 70 queries see no key
     o, lse = forward(q, k, v, causal=1)
     assert not o[:, :, :70].any() and (lse[:, :, :70] == -np.inf).all() and np.isfinite(lse[:, :, 70:]).all()
     g = normal(o.shape, np.float64)
@@ -250,8 +281,19 @@ def test_softcap_tanh_is_accurate():
         assert np.max(np.abs(lse[0, 0] - want) / np.abs(want).clip(1e-300)) < tol
 
 
-@pytest.mark.parametrize("shape", [(0, 2, 1, 3, 4, 5, 6), (2, 0, 1, 3, 4, 5, 6), (1, 0, 0, 3, 4, 5, 6), (1, 2, 2, 0, 4, 5, 6),
-                                   (1, 2, 1, 3, 0, 5, 6), (1, 2, 1, 3, 4, 0, 6), (1, 2, 1, 3, 4, 5, 0)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (0, 2, 1, 3, 4, 5, 6),
+        (2, 0, 1, 3, 4, 5, 6),
+        (1, 0, 0, 3, 4, 5, 6),
+        (1, 2, 2, 0, 4, 5, 6),
+        (1, 2, 1, 3, 0, 5, 6),
+        (1, 2, 1, 3, 4, 0, 6),
+        (1, 2, 1, 3, 4, 5, 0),
+    ],
+    ids=str,
+)
 def test_empty(shape):
     B, H, Hk, T, S, D, Dv = shape
     q, k, v = inputs(*shape, np.float32)
@@ -295,18 +337,29 @@ def test_rejections():
     fwd(), bwd()
     fwd(ins=(q, k, v, bias), ip=(0, 1, 0))
     for call, kwargs, message in [
-            (fwd, {"ip": (2, 0, 0)}, "ip"), (fwd, {"ip": (0, 0)}, "ip"), (fwd, {"ip": (0, 0, -1)}, "window"), (fwd, {"fp": (1,)}, "fp"),
-            (fwd, {"fp": (1, -1)}, "softcap"), (fwd, {"fp": (np.nan, 0)}, "scale"), (fwd, {"ip": (0, 1, 0)}, "inputs"),
-            (fwd, {"ins": (q[0], k, v)}, "4 dimensions"), (fwd, {"ins": (q[:, :3], k, v)}, "multiple"),
-            (fwd, {"ins": (q, k[..., :4].copy(), v)}, "k must have shape"), (fwd, {"ins": (q, k, v[:, :, :3])}, "v must have shape"),
-            (fwd, {"ins": (q, k.astype(np.float64), v)}, "float64"), (fwd, {"ins": [x.astype(np.int32) for x in (q, k, v)]}, "float32"),
-            (fwd, {"ins": (np.swapaxes(np.zeros((1, 4, 8, 5), f), 2, 3), k, v)}, "last axis of q"),
-            (fwd, {"ins": (q, k, v, bias[..., :5]), "ip": (0, 1, 0)}, "bias must have shape"),
-            (fwd, {"outs": (((1, 4, 5, 7), f), lse)}, "o must have shape"), (fwd, {"outs": (o, ((1, 4, 6), f))}, "lse must have shape"),
-            (fwd, {"outs": (((1, 4, 5, 8), f, (1, 4, 5, 8), (160, 0, 8, 1)), lse)}, "distinct"),
-            (fwd, {"outs": (o, ((1, 4, 5), f, (1, 4, 5), (20, 1, 4)))}, "contiguous"),
-            (bwd, {"ip": (0, 0, 0, 1)}, "want_dbias"), (bwd, {"ins": (q, k, v, oz, lz, oz[:, :, :4])}, "do must have shape"),
-            (bwd, {"ins": (q, k, v, oz, lz[:, :, :3], oz)}, "lse must have shape"),
-            (bwd, {"outs": [grads[0], grads[1], grads[0]]}, "dv must have shape")]:
+        (fwd, {"ip": (2, 0, 0)}, "ip"),
+        (fwd, {"ip": (0, 0)}, "ip"),
+        (fwd, {"ip": (0, 0, -1)}, "window"),
+        (fwd, {"fp": (1,)}, "fp"),
+        (fwd, {"fp": (1, -1)}, "softcap"),
+        (fwd, {"fp": (np.nan, 0)}, "scale"),
+        (fwd, {"ip": (0, 1, 0)}, "inputs"),
+        (fwd, {"ins": (q[0], k, v)}, "4 dimensions"),
+        (fwd, {"ins": (q[:, :3], k, v)}, "multiple"),
+        (fwd, {"ins": (q, k[..., :4].copy(), v)}, "k must have shape"),
+        (fwd, {"ins": (q, k, v[:, :, :3])}, "v must have shape"),
+        (fwd, {"ins": (q, k.astype(np.float64), v)}, "float64"),
+        (fwd, {"ins": [x.astype(np.int32) for x in (q, k, v)]}, "float32"),
+        (fwd, {"ins": (np.swapaxes(np.zeros((1, 4, 8, 5), f), 2, 3), k, v)}, "last axis of q"),
+        (fwd, {"ins": (q, k, v, bias[..., :5]), "ip": (0, 1, 0)}, "bias must have shape"),
+        (fwd, {"outs": (((1, 4, 5, 7), f), lse)}, "o must have shape"),
+        (fwd, {"outs": (o, ((1, 4, 6), f))}, "lse must have shape"),
+        (fwd, {"outs": (((1, 4, 5, 8), f, (1, 4, 5, 8), (160, 0, 8, 1)), lse)}, "distinct"),
+        (fwd, {"outs": (o, ((1, 4, 5), f, (1, 4, 5), (20, 1, 4)))}, "contiguous"),
+        (bwd, {"ip": (0, 0, 0, 1)}, "want_dbias"),
+        (bwd, {"ins": (q, k, v, oz, lz, oz[:, :, :4])}, "do must have shape"),
+        (bwd, {"ins": (q, k, v, oz, lz[:, :, :3], oz)}, "lse must have shape"),
+        (bwd, {"outs": [grads[0], grads[1], grads[0]]}, "dv must have shape"),
+    ]:
         with pytest.raises(ValueError, match=message):
             call(**kwargs)

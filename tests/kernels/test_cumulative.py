@@ -56,7 +56,7 @@ def test_cumulative(dtype, kind):
     for shape in ((1,), (7,), (40,), (3, 5), (2, 9, 3), (4, 1, 6), (2, 6, 300)):
         x = noise(rng, shape, dtype)
         if kind == "prod" and dtype.kind in "fVc":
-            x = (rng.uniform(0.97, 1.03, shape) * x / (np.abs(x) + 1e-6)).astype(dtype)         # stay in range
+            x = (rng.uniform(0.97, 1.03, shape) * x / (np.abs(x) + 1e-6)).astype(dtype)  # stay in range
         for axis in range(x.ndim):
             for reverse in (False, True):
                 for view in (x, x[::-1], np.array(x.T, order="C").T, np.broadcast_to(x[..., :1], shape)):
@@ -116,14 +116,22 @@ def test_cumulative_empty_and_rejects():
         x = np.zeros(shape, np.float32)
         same(scan(x, "sum", axis), x)
     x = np.zeros((2, 3), np.float32)
-    for inputs, out, ip in (([x], x, [5, 0, 0]), ([x], x, [-1, 0, 0]), ([x], x, [0, 2, 0]), ([x], x, [0, -1, 0]), ([x], x, [0, 0]),
-                            ([x, x], x, [0, 0, 0]), ([x], x.T, [0, 0, 0]), ([x], x.astype(np.float64), [0, 0, 0])):
+    for inputs, out, ip in (
+        ([x], x, [5, 0, 0]),
+        ([x], x, [-1, 0, 0]),
+        ([x], x, [0, 2, 0]),
+        ([x], x, [0, -1, 0]),
+        ([x], x, [0, 0]),
+        ([x, x], x, [0, 0, 0]),
+        ([x], x.T, [0, 0, 0]),
+        ([x], x.astype(np.float64), [0, 0, 0]),
+    ):
         with pytest.raises(ValueError, match="cumulative"):
             run_kernel(KERNELS["cumulative"], inputs, [(out.shape, out.dtype)], ip)
 
 
 def arg(x, is_max, axis, dtype=np.int32):
-    return run_kernel(KERNELS["argreduce"], [x], [(x.shape[:axis] + x.shape[axis + 1:], dtype)], [is_max, axis])[0]
+    return run_kernel(KERNELS["argreduce"], [x], [(x.shape[:axis] + x.shape[axis + 1 :], dtype)], [is_max, axis])[0]
 
 
 def arg_reference(x, is_max, axis, dtype=np.int32):
@@ -137,7 +145,7 @@ def test_argreduce(dtype):
     for shape in ((1,), (33,), (5000,), (6, 70), (3, 4, 5), (4, 50, 300), (2, 3000, 2)):
         x = noise(rng, shape, dtype)
         if dtype.kind in "fVc":
-            x = np.round(np.real(x) * 4).astype(dtype)                          # ties
+            x = np.round(np.real(x) * 4).astype(dtype)  # ties
             x[x == 0] *= -1
         for k in range(3):
             if k == 2 and dtype.kind in "fVc":
@@ -174,8 +182,15 @@ def test_argreduce_long(threads):
 def test_argreduce_special_values():
     nan, inf = np.nan, np.inf
     for dtype in FLOATS:
-        for values, hi, lo in (([-inf, -inf], 0, 0), ([inf, 1, inf], 0, 1), ([0.0, -0.0], 0, 0), ([-0.0, 0.0], 0, 0),
-                               ([inf, nan, nan], 1, 1), ([-nan, inf, 3], 0, 0), ([1, 2, -inf, -nan], 3, 3)):
+        for values, hi, lo in (
+            ([-inf, -inf], 0, 0),
+            ([inf, 1, inf], 0, 1),
+            ([0.0, -0.0], 0, 0),
+            ([-0.0, 0.0], 0, 0),
+            ([inf, nan, nan], 1, 1),
+            ([-nan, inf, 3], 0, 0),
+            ([1, 2, -inf, -nan], 3, 3),
+        ):
             x = np.array(values).astype(dtype)
             for view in (x, np.stack([x, x], 1)):
                 assert (arg(view, True, 0) == hi).all() and (arg(view, False, 0) == lo).all()
@@ -184,8 +199,14 @@ def test_argreduce_special_values():
 def test_argreduce_empty_and_rejects():
     same(arg(np.zeros((0, 3), np.float32), True, 1), np.zeros(0, np.int32))
     x = np.zeros((2, 3), np.float32)
-    for inputs, shape, dtype, ip in (([x], (2,), np.float32, [1, 1]), ([x], (3,), np.int32, [1, 1]), ([x], (2,), np.int32, [1, 2]),
-                                     ([x], (2,), np.int32, [1, -1]), ([x], (2,), np.int32, [1]), ([x[:, :0]], (2,), np.int32, [1, 1]),
-                                     ([], (2,), np.int32, [1, 1])):
+    for inputs, shape, dtype, ip in (
+        ([x], (2,), np.float32, [1, 1]),
+        ([x], (3,), np.int32, [1, 1]),
+        ([x], (2,), np.int32, [1, 2]),
+        ([x], (2,), np.int32, [1, -1]),
+        ([x], (2,), np.int32, [1]),
+        ([x[:, :0]], (2,), np.int32, [1, 1]),
+        ([], (2,), np.int32, [1, 1]),
+    ):
         with pytest.raises(ValueError, match="argreduce"):
             run_kernel(KERNELS["argreduce"], inputs, [(shape, dtype)], ip)

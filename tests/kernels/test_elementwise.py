@@ -1,4 +1,5 @@
 """The elementwise VM: every opcode on every type it accepts, fused groups, broadcasts, aliasing, reductions, rejected programs."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def same(got, want):
     assert got.dtype == want.dtype and got.shape == want.shape
     np.testing.assert_array_equal(got, want)
     if got.dtype.kind == "f":
-        zero = (want == 0)
+        zero = want == 0
         np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
 
 
@@ -60,15 +61,37 @@ def unsigned(a):
 
 
 ARITHMETIC = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": lambda a: (0 - a).astype(a.dtype) if a.dtype.kind in "iu" else -a,
-    "square": lambda a: a * a, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": lambda a: (0 - a).astype(a.dtype) if a.dtype.kind in "iu" else -a,
+    "square": lambda a: a * a,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
     "ge": np.greater_equal,
-    "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.abs,
-    "not": lambda a: ~a, "sign": lambda a: np.where(a == 0, a, np.sign(a)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "abs": np.abs,
+    "not": lambda a: ~a,
+    "sign": lambda a: np.where(a == 0, a, np.sign(a)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
     "round_even": np.rint,
     "round_away": lambda a: np.where(np.isfinite(a), np.copysign(np.trunc(np.abs(a).astype("longdouble") + 0.5), a), a).astype(a.dtype),
-    "is_finite": np.isfinite, "nextafter": np.nextafter, "sqrt": np.sqrt, "popcount": lambda a: np.bitwise_count(unsigned(a)),
-    "real": np.real, "imag": np.imag, "conj": np.conj,
+    "is_finite": np.isfinite,
+    "nextafter": np.nextafter,
+    "sqrt": np.sqrt,
+    "popcount": lambda a: np.bitwise_count(unsigned(a)),
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conj,
     "clz": lambda a: np.array([a.dtype.itemsize * 8 - int(v).bit_length() for v in unsigned(a)], a.dtype),
 }
 
@@ -148,9 +171,23 @@ def test_select_clamp_fma_complex(dtype):
 def test_complex_functions(dtype):
     x, y = values(dtype, seed=1), values(dtype, seed=2)
     tol = 64 * np.finfo(dtype).eps
-    names = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
-             "tanh": np.tanh, "expm1": np.expm1, "log1p": np.log1p, "recip": lambda z: 1 / z, "rsqrt": lambda z: 1 / np.sqrt(z),
-             "logistic": lambda z: 1 / (1 + np.exp(-z)), "sign": lambda z: z / np.abs(z)}
+    names = {
+        "exp": np.exp,
+        "log": np.log,
+        "sqrt": np.sqrt,
+        "sin": np.sin,
+        "cos": np.cos,
+        "tan": np.tan,
+        "sinh": np.sinh,
+        "cosh": np.cosh,
+        "tanh": np.tanh,
+        "expm1": np.expm1,
+        "log1p": np.log1p,
+        "recip": lambda z: 1 / z,
+        "rsqrt": lambda z: 1 / np.sqrt(z),
+        "logistic": lambda z: 1 / (1 + np.exp(-z)),
+        "sign": lambda z: z / np.abs(z),
+    }
     for name, f in names.items():
         np.testing.assert_allclose(apply(name, dtype, x), f(x.astype("complex128")), rtol=tol, err_msg=name)
     np.testing.assert_allclose(apply("div", dtype, x, y), x / y, rtol=tol)
@@ -201,12 +238,27 @@ def test_half_floats(half):
         total = y.astype("f") + y.astype("f")
         np.testing.assert_array_equal(got[0], (total * y[:, :1].astype("f")).astype(half))
         np.testing.assert_array_equal(got[1], total.max(1).astype(half))
-    ones = np.ones((3, 5000), half)                # a 16-bit accumulator would stop at 2048 or 256
+    ones = np.ones((3, 5000), half)  # a 16-bit accumulator would stop at 2048 or 256
     np.testing.assert_array_equal(run([ones], [], [(0, half, "sum", (1,))])[0].astype("f"), np.full(3, 5000, "f").astype(half).astype("f"))
 
 
-SHAPES = [(), (1,), (10,), (4097,), (3, 7), (100, 64), (5, 3000), (300, 10), (2, 3, 4, 5), (7, 1, 300), (16, 100, 9), (2, 2500, 3),
-          (0,), (3, 0), (0, 4)]
+SHAPES = [
+    (),
+    (1,),
+    (10,),
+    (4097,),
+    (3, 7),
+    (100, 64),
+    (5, 3000),
+    (300, 10),
+    (2, 3, 4, 5),
+    (7, 1, 300),
+    (16, 100, 9),
+    (2, 2500, 3),
+    (0,),
+    (3, 0),
+    (0, 4),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -292,8 +344,13 @@ def test_threads_do_not_change_results():
 
 def test_constants_and_no_inputs():
     ops = [("add", "float32", 0, 1), ("complex", "float32", 0, 2)]
-    got = run([], ops, [(2, "float32"), (3, "complex64"), (2, "float32", "sum", (0, 1))],
-              consts=[(1.5, "float32"), (2.0, "float32")], shape=(30, 100))
+    got = run(
+        [],
+        ops,
+        [(2, "float32"), (3, "complex64"), (2, "float32", "sum", (0, 1))],
+        consts=[(1.5, "float32"), (2.0, "float32")],
+        shape=(30, 100),
+    )
     np.testing.assert_array_equal(got[0], np.full((30, 100), 3.5, "f"))
     np.testing.assert_array_equal(got[1], np.full((30, 100), 1.5 + 3.5j, "complex64"))
     assert got[2] == 10500
@@ -315,8 +372,17 @@ def aliased(inputs, ops, targets, consts=()):
     inst = (0, KERNEL, list(range(n)), list(range(n, n + len(targets))), ip, [], [], None)
     avals = [a.aval for a in arrays]
     codes = [a.code for a in arrays]
-    program = executor.Program(slots=slots, insts=[inst], in_avals=avals, in_strides=[None] * n, in_codes=codes, consts=[],
-                               outs=[(avals[t], t) for _, t in targets], out_codes=[arrays[t].code for _, t in targets], arena_bytes=0)
+    program = executor.Program(
+        slots=slots,
+        insts=[inst],
+        in_avals=avals,
+        in_strides=[None] * n,
+        in_codes=codes,
+        consts=[],
+        outs=[(avals[t], t) for _, t in targets],
+        out_codes=[arrays[t].code for _, t in targets],
+        arena_bytes=0,
+    )
     return [r.numpy_view() for r in program.run(arrays)]
 
 
@@ -361,8 +427,12 @@ def test_rejected_programs():
     check_rejected("shape of output 0", [1, 0, 0, 0, 0], inputs=[(5,)])
     check_rejected("stride 0 on axis 0", [1, 0, 0, 0, 0], outputs=[((4,), "float32", (4,), (0,))])
     check_rejected("contiguous over its kept", [1, 0, 0, 0, 1], inputs=[(4, 3)], outputs=[((8,), "float32", (4, 3), (2, 0))])
-    check_rejected("differ on whether axis", [1, 0, 0, 0, 1, 0, 1], inputs=[(4, 3)],
-                   outputs=[((4,), "float32", (4, 3), (1, 0)), ((3,), "float32", (4, 3), (0, 1))])
+    check_rejected(
+        "differ on whether axis",
+        [1, 0, 0, 0, 1, 0, 1],
+        inputs=[(4, 3)],
+        outputs=[((4,), "float32", (4, 3), (1, 0)), ((3,), "float32", (4, 3), (0, 1))],
+    )
 
 
 def test_tables():

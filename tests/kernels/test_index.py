@@ -53,20 +53,20 @@ def random_case(rng, max_ndim=4):
     """Dimension numbers, an operand shape, slice sizes and an indices shape that fit together."""
     ndim = int(rng.integers(0, max_ndim + 1))
     shape = [int(n) for n in rng.integers(1, 6, ndim)]
-    role = [int(r) for r in rng.integers(0, 3, ndim)]                          # window, dropped, batching
+    role = [int(r) for r in rng.integers(0, 3, ndim)]  # window, dropped, batching
     batching = [d for d in range(ndim) if role[d] == 2]
     dropped = [d for d in range(ndim) if role[d] == 1]
     window = [d for d in range(ndim) if role[d] == 0]
     slices = [1 if role[d] else int(rng.integers(1, shape[d] + 1)) for d in range(ndim)]
     candidates = [d for d in range(ndim) if role[d] != 2]
-    index_map = [int(d) for d in rng.permutation(candidates)[:rng.integers(0, len(candidates) + 1)]]
+    index_map = [int(d) for d in rng.permutation(candidates)[: rng.integers(0, len(candidates) + 1)]]
     extra = [int(n) for n in rng.integers(1, 5, rng.integers(0, 3))]
     batch_shape = [shape[d] for d in batching] + extra
     order = rng.permutation(len(batch_shape))
     ibatching = [int(np.where(order == k)[0][0]) for k in range(len(batching))]
     ishape = [batch_shape[k] for k in order] + [len(index_map)]
     small_ndim = len(window) + len(batch_shape)
-    offset_dims = sorted(int(d) for d in rng.permutation(small_ndim)[:len(window)])
+    offset_dims = sorted(int(d) for d in rng.permutation(small_ndim)[: len(window)])
     return shape, slices, ishape, offset_dims, dropped, index_map, batching, ibatching
 
 
@@ -112,7 +112,7 @@ def take(x, idx, axis, fill=None):
     """x.take(idx, axis) as dimension numbers."""
     slices = [1 if d == axis else n for d, n in enumerate(x.shape)]
     offset = [d if d < axis else d + idx.ndim - 1 for d in range(x.ndim) if d != axis]
-    shape = (*x.shape[:axis], *idx.shape, *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], *idx.shape, *x.shape[axis + 1 :])
     return gather(x, idx[..., None], offset, [axis], [axis], [], [], slices, fill, shape)
 
 
@@ -122,8 +122,15 @@ def test_gather_large(threads):
     parallel.set_num_threads(threads)
     try:
         rng = np.random.default_rng(1)
-        for shape, axis, n in (((1000, 96), 0, 5000), ((96, 1000), 1, 3000), ((30, 40, 50), 1, 700), ((100000,), 0, 70000),
-                               ((7, 300000), 0, 2), ((300, 400, 3), 2, 9), ((500, 300), 1, 4)):
+        for shape, axis, n in (
+            ((1000, 96), 0, 5000),
+            ((96, 1000), 1, 3000),
+            ((30, 40, 50), 1, 700),
+            ((100000,), 0, 70000),
+            ((7, 300000), 0, 2),
+            ((300, 400, 3), 2, 9),
+            ((500, 300), 1, 4),
+        ):
             x = noise(rng, shape, np.float32)
             idx = rng.integers(0, shape[axis], n)
             same(take(x, idx, axis), x.take(idx, axis))
@@ -170,7 +177,7 @@ def scatter(operand, indices, updates, window, inserted, index_map, batching, ib
 def test_scatter_random(dtype, kind):
     rng = np.random.default_rng(2)
     if dtype.kind == "c" and kind in ("min", "max"):
-        rng = np.random.default_rng(3)                   # NumPy orders complex numbers lexicographically too
+        rng = np.random.default_rng(3)  # NumPy orders complex numbers lexicographically too
     for k in range(25):
         shape, slices, ishape, window, inserted, index_map, batching, ibatching = random_case(rng)
         operand = noise(rng, shape, dtype)
@@ -182,7 +189,7 @@ def test_scatter_random(dtype, kind):
             with np.errstate(over="ignore"):
                 want = scatter_reference(operand, indices, updates, *dims, kind, drop)
             got = scatter(operand, indices, updates, *dims, kind, drop)
-            if dtype.kind == "c" and kind == "mul":      # compilers may fuse a complex product differently
+            if dtype.kind == "c" and kind == "mul":  # compilers may fuse a complex product differently
                 np.testing.assert_allclose(got, want, rtol=1e-4)
             else:
                 same(got, want)
@@ -215,8 +222,9 @@ def test_scatter_does_not_depend_on_threads(dtype):
         cases.append((noise(rng, shape, dtype), idx, noise(rng, (*idx_shape, *shape[1:]), dtype), window, [0], [0], [], []))
     cases.append((noise(rng, (90, 1000), dtype), rng.integers(0, 1000, 700)[:, None], noise(rng, (90, 700), dtype), [0], [1], [1], [], []))
     cases.append((noise(rng, (90, 1000), dtype), rng.integers(0, 1000, (90, 700, 1)), noise(rng, (90, 700), dtype), [], [1], [1], [0], [0]))
-    cases.append((noise(rng, (400, 300), dtype), rng.integers(0, 300, (600, 2)), noise(rng, (600, 40, 20), dtype), [1, 2], [], [0, 1], [],
-                  []))
+    cases.append(
+        (noise(rng, (400, 300), dtype), rng.integers(0, 300, (600, 2)), noise(rng, (600, 40, 20), dtype), [1, 2], [], [0, 1], [], [])
+    )
     try:
         for case in cases:
             for kind in ("add", "set"):
@@ -245,30 +253,61 @@ def test_scatter_broadcast_updates_and_empty():
 
 def test_rejects():
     x, idx = np.zeros((3, 4), np.float32), np.zeros((5, 1), np.int32)
-    good = dict(offset_dims=[1], collapsed_slice_dims=[0], start_index_map=[0], operand_batching_dims=[], start_indices_batching_dims=[],
-                slice_sizes=[1, 4], fill=False)
+    good = dict(
+        offset_dims=[1],
+        collapsed_slice_dims=[0],
+        start_index_map=[0],
+        operand_batching_dims=[],
+        start_indices_batching_dims=[],
+        slice_sizes=[1, 4],
+        fill=False,
+    )
     out = [((5, 4), np.float32)]
     run_kernel(KERNELS["gather"], [x, idx], out, index.gather_ip(**good))
-    for bad in (dict(offset_dims=[2]), dict(offset_dims=[0]), dict(offset_dims=[0, 1]), dict(collapsed_slice_dims=[2]),
-                dict(start_index_map=[2]), dict(start_index_map=[0, 1]), dict(slice_sizes=[1, 3]),
-                dict(slice_sizes=[2, 4]), dict(slice_sizes=[1]),
-                dict(collapsed_slice_dims=[]), dict(collapsed_slice_dims=[], operand_batching_dims=[0], start_indices_batching_dims=[0]),
-                dict(operand_batching_dims=[1], start_indices_batching_dims=[0]), dict(collapsed_slice_dims=[0, 0], offset_dims=[])):
+    for bad in (
+        dict(offset_dims=[2]),
+        dict(offset_dims=[0]),
+        dict(offset_dims=[0, 1]),
+        dict(collapsed_slice_dims=[2]),
+        dict(start_index_map=[2]),
+        dict(start_index_map=[0, 1]),
+        dict(slice_sizes=[1, 3]),
+        dict(slice_sizes=[2, 4]),
+        dict(slice_sizes=[1]),
+        dict(collapsed_slice_dims=[]),
+        dict(collapsed_slice_dims=[], operand_batching_dims=[0], start_indices_batching_dims=[0]),
+        dict(operand_batching_dims=[1], start_indices_batching_dims=[0]),
+        dict(collapsed_slice_dims=[0, 0], offset_dims=[]),
+    ):
         with pytest.raises(ValueError, match="gather"):
             run_kernel(KERNELS["gather"], [x, idx], out, index.gather_ip(**{**good, **bad}))
     ip = index.gather_ip(**good)
-    for inputs, outputs, params in (([x], out, ip), ([x, idx.astype(np.float32)], out, ip), ([x, idx], [((5, 4), np.float64)], ip),
-                                    ([x, idx], [((6, 4), np.float32)], ip), ([x, idx], out, ip[:-1]), ([x, idx], out, []),
-                                    ([x, idx], out, [-1, *ip[1:]]), ([x, idx], out, [*ip[:4], 2, *ip[5:]]), ([x[:0], idx], out, ip),
-                                    ([x, idx[:, 0]], out, ip)):
+    for inputs, outputs, params in (
+        ([x], out, ip),
+        ([x, idx.astype(np.float32)], out, ip),
+        ([x, idx], [((5, 4), np.float64)], ip),
+        ([x, idx], [((6, 4), np.float32)], ip),
+        ([x, idx], out, ip[:-1]),
+        ([x, idx], out, []),
+        ([x, idx], out, [-1, *ip[1:]]),
+        ([x, idx], out, [*ip[:4], 2, *ip[5:]]),
+        ([x[:0], idx], out, ip),
+        ([x, idx[:, 0]], out, ip),
+    ):
         with pytest.raises(ValueError, match="gather"):
             run_kernel(KERNELS["gather"], inputs, outputs, params)
     ip = index.scatter_ip([1], [0], [0], [], [], "add", True)
     u = np.zeros((5, 4), np.float32)
     out = [(x.shape, np.float32)]
     run_kernel(KERNELS["scatter"], [x, idx, u], out, ip)
-    for inputs, outputs, params in (([x, idx], out, ip), ([x, idx, u], [((3, 3), np.float32)], ip), ([x, idx, u[:4]], out, ip),
-                                    ([x, idx, np.zeros((5, 5), np.float32)], out, ip), ([x, idx, u.astype(np.int32)], out, ip),
-                                    ([x, idx, u], out, ip[:-1]), ([x, idx, u], out, [*ip[:5], 5, *ip[6:]])):
+    for inputs, outputs, params in (
+        ([x, idx], out, ip),
+        ([x, idx, u], [((3, 3), np.float32)], ip),
+        ([x, idx, u[:4]], out, ip),
+        ([x, idx, np.zeros((5, 5), np.float32)], out, ip),
+        ([x, idx, u.astype(np.int32)], out, ip),
+        ([x, idx, u], out, ip[:-1]),
+        ([x, idx, u], out, [*ip[:5], 5, *ip[6:]]),
+    ):
         with pytest.raises(ValueError, match="scatter"):
             run_kernel(KERNELS["scatter"], inputs, outputs, params)

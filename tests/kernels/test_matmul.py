@@ -1,4 +1,5 @@
 """`dot` against NumPy, over layouts, dtypes and the sizes at which it changes its way."""
+
 import itertools
 import os
 import subprocess
@@ -69,14 +70,29 @@ def check(a, b, out_dtype=None, c=None, transposed=False):
     wide = np.complex128 if out_dtype.kind == "c" else np.float64
     size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64) + (0 if c is None else np.abs(c).astype(np.float64))
     narrow = np.dtype(out_dtype).itemsize == 2
-    rounding = 8 + min(a.shape[2], 64)          # worst when every term rounds the same way
+    rounding = 8 + min(a.shape[2], 64)  # worst when every term rounds the same way
     bound = size * (rounding * float(np.finfo(np.float32).eps) + 2 * eps if narrow else rounding * eps) + 1e-6 * narrow
     assert np.all(np.abs(got.astype(wide) - want) <= bound)
 
 
-SHAPES = [(1, 4, 8, 3), (1, 1, 1, 1), (1, 1, 700, 1), (1, 1, 33, 900), (1, 900, 33, 1), (1, 700, 1, 600), (2, 3, 40, 70), (1, 4, 600, 1100),
-          (1, 64, 64, 64), (1, 300, 200, 260), (5, 17, 9, 33), (40, 5, 6, 7),
-          (3, 130, 120, 110), (1, 1, 300000, 1), (1, 2, 70000, 3), (2, 1, 3000, 200)]
+SHAPES = [
+    (1, 4, 8, 3),
+    (1, 1, 1, 1),
+    (1, 1, 700, 1),
+    (1, 1, 33, 900),
+    (1, 900, 33, 1),
+    (1, 700, 1, 600),
+    (2, 3, 40, 70),
+    (1, 4, 600, 1100),
+    (1, 64, 64, 64),
+    (1, 300, 200, 260),
+    (5, 17, 9, 33),
+    (40, 5, 6, 7),
+    (3, 130, 120, 110),
+    (1, 1, 300000, 1),
+    (1, 2, 70000, 3),
+    (2, 1, 3000, 200),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -94,15 +110,16 @@ def layouts(shape, dtype):
     yield "interleaved", np.swapaxes(values((R, B, C), dtype), 0, 1)
     yield "stepped", values((B, R, 2 * C), dtype)[:, :, ::2]
     yield "reversed", values(shape, dtype)[::-1, ::-1, ::-1]
-    yield "padded", values((B, R + 3, C + 5), dtype)[:, 1:R + 1, 2:C + 2]
+    yield "padded", values((B, R + 3, C + 5), dtype)[:, 1 : R + 1, 2 : C + 2]
     yield "shared", np.broadcast_to(values((R, C), dtype), shape)
     yield "one row", np.broadcast_to(values((B, 1, C), dtype), shape)
     yield "one column", np.broadcast_to(values((B, R, 1), dtype), shape)
     yield "scalar", np.broadcast_to(values((1, 1, 1), dtype), shape)
 
 
-@pytest.mark.parametrize("shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6),
-                                   (1, 70, 90, 80), (2, 1, 40, 1)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6), (1, 70, 90, 80), (2, 1, 40, 1)], ids=str
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int16, ml_dtypes.bfloat16])
 def test_layouts(shape, dtype):
     B, M, K, N = shape
@@ -128,8 +145,11 @@ def test_integers_wrap_and_widen(dtype, threads):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("shape", [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2),
-                                   (1, 16, 9000, 70)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2), (1, 16, 9000, 70)],
+    ids=str,
+)
 def test_sixteen_bit(dtype, shape, threads):
     B, M, K, N = shape
     a, b = values((B, M, K), dtype), values((B, K, N), dtype)
@@ -234,22 +254,28 @@ def test_rejections():
 
 def test_openblas_is_loaded_without_a_pool():
     assert "OpenBLAS" in openblas_config()
-    code = ("import os, numpy\nn = len(os.listdir('/proc/self/task'))\nimport fgrad._kernels.blas\n"
-            "assert len(os.listdir('/proc/self/task')) == n\nassert 'OPENBLAS_NUM_THREADS' not in os.environ")
+    code = (
+        "import os, numpy\nn = len(os.listdir('/proc/self/task'))\nimport fgrad._kernels.blas\n"
+        "assert len(os.listdir('/proc/self/task')) == n\nassert 'OPENBLAS_NUM_THREADS' not in os.environ"
+    )
     if os.path.isdir("/proc/self/task"):
         env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
         subprocess.run([sys.executable, "-c", code], check=True, env=env)
 
 
 def test_products_after_fork():
-    code = ("import os, numpy as np\nfrom tests.kernels.test_matmul import dot\n"
-            "a = np.ones((1, 300, 300), np.float32)\ndot(a, a)\npid = os.fork()\n"
-            "if pid == 0:\n    os._exit(0 if (dot(a, a) == 300).all() else 1)\nassert os.waitpid(pid, 0)[1] == 0\n")
+    code = (
+        "import os, numpy as np\nfrom tests.kernels.test_matmul import dot\n"
+        "a = np.ones((1, 300, 300), np.float32)\ndot(a, a)\npid = os.fork()\n"
+        "if pid == 0:\n    os._exit(0 if (dot(a, a) == 300).all() else 1)\nassert os.waitpid(pid, 0)[1] == 0\n"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_missing_openblas_says_what_to_install():
-    code = ("import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'scipy_openblas32' else find(n, *a)\n"
-            "try:\n    import fgrad._kernels.blas\nexcept ImportError as e:\n"
-            "    assert 'pip install scipy-openblas32' in str(e)\nelse:\n    raise SystemExit(1)")
+    code = (
+        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'scipy_openblas32' else find(n, *a)\n"
+        "try:\n    import fgrad._kernels.blas\nexcept ImportError as e:\n"
+        "    assert 'pip install scipy-openblas32' in str(e)\nelse:\n    raise SystemExit(1)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

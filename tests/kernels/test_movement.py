@@ -8,8 +8,26 @@ from fgrad._kernels import array, executor, movement, parallel
 from tests.kernels.harness import _Array, _Aval, contiguous, run_kernel
 
 KERNELS = movement.KERNELS
-DTYPES = [np.dtype(d) for d in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
-                                ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)]
+DTYPES = [
+    np.dtype(d)
+    for d in (
+        np.bool_,
+        np.int8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.uint16,
+        np.uint32,
+        np.uint64,
+        np.float16,
+        ml_dtypes.bfloat16,
+        np.float32,
+        np.float64,
+        np.complex64,
+        np.complex128,
+    )
+]
 
 
 def values(rng, shape, dtype):
@@ -33,12 +51,13 @@ def random_view(rng, dtype, max_ndim=5, max_dim=7):
     """An array with permuted, stepped, reversed and broadcast axes."""
     ndim = int(rng.integers(0, max_ndim + 1))
     x = values(rng, tuple(int(n) * 2 for n in rng.integers(1, max_dim + 1, ndim)), dtype)
-    index = tuple(slice(*[(None, None, None), (None, None, -1), (1, None, 2), (None, None, -2), (0, 1, None)][rng.integers(5)])
-                  for _ in range(ndim))
+    index = tuple(
+        slice(*[(None, None, None), (None, None, -1), (1, None, 2), (None, None, -2), (0, 1, None)][rng.integers(5)]) for _ in range(ndim)
+    )
     x = x[(*index, ...)].transpose(rng.permutation(ndim))
     if ndim and rng.integers(2):
         d = int(rng.integers(ndim))
-        x = np.broadcast_to(np.take(x, [0], axis=d), (*x.shape[:d], int(rng.integers(1, 9)), *x.shape[d + 1:]))
+        x = np.broadcast_to(np.take(x, [0], axis=d), (*x.shape[:d], int(rng.integers(1, 9)), *x.shape[d + 1 :]))
     return x
 
 
@@ -51,9 +70,18 @@ def in_place(kernel, inputs, ip=()):
     n = len(arrays)
     slots.append((arrays[0].code, arrays[0].aval.shape, contiguous(arrays[0].aval.shape), 1 + n, 0))
     inst = (0, kernel, list(range(n)), [n], list(ip), [], [], None)
-    program = executor.Program(slots=slots, insts=[inst], in_avals=[a.aval for a in arrays], in_strides=[None] * n,
-                               in_codes=[a.code for a in arrays], consts=[], outs=[(arrays[0].aval, 0)],
-                               out_codes=[arrays[0].code], arena_bytes=0, donated=(0,))
+    program = executor.Program(
+        slots=slots,
+        insts=[inst],
+        in_avals=[a.aval for a in arrays],
+        in_strides=[None] * n,
+        in_codes=[a.code for a in arrays],
+        consts=[],
+        outs=[(arrays[0].aval, 0)],
+        out_codes=[arrays[0].code],
+        arena_bytes=0,
+        donated=(0,),
+    )
     return program.run(arrays)[0].numpy_view()
 
 
@@ -144,7 +172,7 @@ def test_concatenate(dtype):
         for axis in range(len(shape)):
             parts = []
             for n in (2, 0, 1, 7):
-                x = values(rng, (*shape[:axis], n, *shape[axis + 1:]), dtype)
+                x = values(rng, (*shape[:axis], n, *shape[axis + 1 :]), dtype)
                 parts += [x, x[::-1], np.ascontiguousarray(x.T).T, np.broadcast_to(x[(0,) * x.ndim] if x.size else x, x.shape)]
             want = np.concatenate(parts, axis)
             same(run_kernel(KERNELS["concatenate"], parts, [(want.shape, dtype)], [axis])[0], want)
@@ -152,8 +180,14 @@ def test_concatenate(dtype):
 
 def test_concatenate_rejects():
     x = np.zeros((2, 3), np.float32)
-    for inputs, shape, axis in (([x, x], (4, 3), 1), ([x, x], (5, 3), 0), ([x, x[0]], (3, 3), 0), ([x, x], (4, 3), 2), ([x], (2, 3), -1),
-                                ([], (2,), 0)):
+    for inputs, shape, axis in (
+        ([x, x], (4, 3), 1),
+        ([x, x], (5, 3), 0),
+        ([x, x[0]], (3, 3), 0),
+        ([x, x], (4, 3), 2),
+        ([x], (2, 3), -1),
+        ([], (2,), 0),
+    ):
         with pytest.raises(ValueError, match="concatenate"):
             run_kernel(KERNELS["concatenate"], inputs, [(shape, np.float32)], [axis])
     with pytest.raises(ValueError, match="dtype"):
@@ -165,10 +199,10 @@ def pad_reference(x, value, config):
         x = np.moveaxis(x, d, 0)
         n = len(x)
         spread = np.full((n + max(n - 1, 0) * interior, *x.shape[1:]), value, x.dtype)
-        spread[::interior + 1] = x
+        spread[:: interior + 1] = x
         sides = [np.full((max(k, 0), *x.shape[1:]), value, x.dtype) for k in (lo, hi)]
         spread = np.concatenate([sides[0], spread, sides[1]])
-        x = np.moveaxis(spread[max(-lo, 0):len(spread) - max(-hi, 0)], 0, d)
+        x = np.moveaxis(spread[max(-lo, 0) : len(spread) - max(-hi, 0)], 0, d)
     return x
 
 
@@ -190,17 +224,31 @@ def test_pad(dtype):
 def test_pad_edges():
     one = np.float32(1)[None]
     row, plane = np.arange(3, dtype=np.float32), np.zeros((600, 700), np.float32)
-    for x, config in ((row, [(-5, 6, 0)]), (row, [(5, -6, 0)]), (row, [(-2, 9, 4)]), (row[:0], [(2, 3, 5)]), (row[:0], [(0, 0, 0)]),
-                      (row, [(10**6, 3, 0)]), (plane, [(1, 2, 0), (3, 4, 0)]), (plane, [(-1, 2, 1), (3, -4, 2)])):
+    for x, config in (
+        (row, [(-5, 6, 0)]),
+        (row, [(5, -6, 0)]),
+        (row, [(-2, 9, 4)]),
+        (row[:0], [(2, 3, 5)]),
+        (row[:0], [(0, 0, 0)]),
+        (row, [(10**6, 3, 0)]),
+        (plane, [(1, 2, 0), (3, 4, 0)]),
+        (plane, [(-1, 2, 1), (3, -4, 2)]),
+    ):
         want = pad_reference(x, 1, config)
         same(run_kernel(KERNELS["pad"], [x, one], [(want.shape, np.float32)], [v for c in config for v in c])[0], want)
 
 
 def test_pad_rejects():
     x, v = np.zeros((2, 3), np.float32), np.zeros((), np.float32)
-    for inputs, shape, ip in (([x, v], (2, 3), [0] * 5), ([x, v], (2, 4), [0] * 6), ([x, v], (2, 3), [0, 0, -1, 0, 0, 0]),
-                              ([x], (2, 3), [0] * 6), ([x, x], (2, 3), [0] * 6), ([x, v], (2,), [0] * 6),
-                              ([x, v.astype(np.int32)], (2, 3), [0] * 6)):
+    for inputs, shape, ip in (
+        ([x, v], (2, 3), [0] * 5),
+        ([x, v], (2, 4), [0] * 6),
+        ([x, v], (2, 3), [0, 0, -1, 0, 0, 0]),
+        ([x], (2, 3), [0] * 6),
+        ([x, x], (2, 3), [0] * 6),
+        ([x, v], (2,), [0] * 6),
+        ([x, v.astype(np.int32)], (2, 3), [0] * 6),
+    ):
         with pytest.raises(ValueError, match="pad"):
             run_kernel(KERNELS["pad"], inputs, [(shape, np.float32)], ip)
 
@@ -250,11 +298,24 @@ def test_extreme_starts(start):
 
 def test_dynamic_rejects():
     x, s = np.zeros((2, 3), np.float32), np.zeros((), np.int32)
-    for inputs, shape in (([x, s], (1, 1)), ([x, s, s], (3, 3)), ([x, s, s], (1,)), ([x, s, np.zeros(2, np.int32)], (1, 1)),
-                          ([x, s, np.zeros((), np.float32)], (1, 1)), ([x.astype(np.int32), s, s], (1, 1)), ([], (1,))):
+    for inputs, shape in (
+        ([x, s], (1, 1)),
+        ([x, s, s], (3, 3)),
+        ([x, s, s], (1,)),
+        ([x, s, np.zeros(2, np.int32)], (1, 1)),
+        ([x, s, np.zeros((), np.float32)], (1, 1)),
+        ([x.astype(np.int32), s, s], (1, 1)),
+        ([], (1,)),
+    ):
         with pytest.raises(ValueError, match="dynamic_slice"):
             run_kernel(KERNELS["dynamic_slice"], inputs, [(shape, np.float32)])
-    for inputs, shape in (([x, x, s], (2, 3)), ([x, np.zeros((3, 3), np.float32), s, s], (2, 3)), ([x, x[0], s, s], (2, 3)),
-                          ([x, x, s, s], (3, 2)), ([x, x.astype(np.int32), s, s], (2, 3)), ([x], (2, 3))):
+    for inputs, shape in (
+        ([x, x, s], (2, 3)),
+        ([x, np.zeros((3, 3), np.float32), s, s], (2, 3)),
+        ([x, x[0], s, s], (2, 3)),
+        ([x, x, s, s], (3, 2)),
+        ([x, x.astype(np.int32), s, s], (2, 3)),
+        ([x], (2, 3)),
+    ):
         with pytest.raises(ValueError, match="dynamic_update_slice"):
             run_kernel(KERNELS["dynamic_update_slice"], inputs, [(shape, np.float32)])

@@ -30,11 +30,11 @@ def close(got, want, dtype, factor=10):
 def test_rms_norm(shape, dtype):
     x, t, eps = data(shape, dtype), data(shape, dtype, 1), 1e-6
     x64, t64 = x.astype(np.float64), t.astype(np.float64)
-    r64 = 1 / np.sqrt((x64 ** 2).mean(-1, keepdims=True) + eps)
+    r64 = 1 / np.sqrt((x64**2).mean(-1, keepdims=True) + eps)
     y, r = norm("rms_norm", x, eps)
     close(y, x64 * r64, dtype)
     close(r, r64[..., 0], dtype)
-    want = r64 * (t64 - x64 * r64 ** 2 * (x64 * t64).mean(-1, keepdims=True))
+    want = r64 * (t64 - x64 * r64**2 * (x64 * t64).mean(-1, keepdims=True))
     close(tangent("rms_norm_tangent", x, r, t), want, dtype, 20 + (2000 if shape[-1] == 1 else 0))
 
 
@@ -44,7 +44,7 @@ def test_layer_norm(shape, dtype):
     x, t, eps = data(shape, dtype), data(shape, dtype, 1), 1e-5
     x64, t64 = x.astype(np.float64), t.astype(np.float64)
     d = x64 - x64.mean(-1, keepdims=True)
-    r64 = 1 / np.sqrt((d ** 2).mean(-1, keepdims=True) + eps)
+    r64 = 1 / np.sqrt((d**2).mean(-1, keepdims=True) + eps)
     y, r = norm("layer_norm", x, eps)
     close(y, d * r64, dtype)
     close(r, r64[..., 0], dtype)
@@ -57,7 +57,7 @@ def test_layer_norm_with_a_mean_far_above_the_spread():
     x = (1e4 + 0.05 * np.random.default_rng(2).standard_normal((4, 777))).astype(np.float32)
     x64 = x.astype(np.float64)
     d = x64 - x64.mean(-1, keepdims=True)
-    want = d / np.sqrt((d ** 2).mean(-1, keepdims=True))
+    want = d / np.sqrt((d**2).mean(-1, keepdims=True))
     y, _ = norm("layer_norm", x, 0.0)
     assert np.abs(y - want).max() < 2e-5
 

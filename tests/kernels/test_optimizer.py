@@ -17,7 +17,7 @@ def data(shape, dtype):
 
 
 def scalars(dtype, lr=1e-2, step=3, scale=1.0, b1=0.9, b2=0.999):
-    return [np.asarray(s, dtype) for s in (lr, 1 - b1 ** step, 1 - b2 ** step, scale)]
+    return [np.asarray(s, dtype) for s in (lr, 1 - b1**step, 1 - b2**step, scale)]
 
 
 def reference(tensors, scale_args, fp):
@@ -53,9 +53,18 @@ def test_in_place():
     code = array.CODES[np.dtype(np.float32)]
     args = [array.from_numpy(a, aval, True) for a, aval in zip(tensors + extra, avals)]
     slots = [(code, aval.shape, (1,), 1 + i, 0) for i, aval in enumerate(avals)] + [(code, (1000,), (1,), 9 + i, 0) for i in range(3)]
-    program = executor.Program(slots=slots, insts=[(0, K["adamw"], list(range(8)), [8, 9, 10], [], FP, [], None)], in_avals=avals,
-                               in_strides=[None] * 8, in_codes=[code] * 8, consts=[], outs=[(avals[0], 0), (avals[0], 2), (avals[0], 3)],
-                               out_codes=[code] * 3, arena_bytes=0, donated=(0, 2, 3))
+    program = executor.Program(
+        slots=slots,
+        insts=[(0, K["adamw"], list(range(8)), [8, 9, 10], [], FP, [], None)],
+        in_avals=avals,
+        in_strides=[None] * 8,
+        in_codes=[code] * 8,
+        consts=[],
+        outs=[(avals[0], 0), (avals[0], 2), (avals[0], 3)],
+        out_codes=[code] * 3,
+        arena_bytes=0,
+        donated=(0, 2, 3),
+    )
     for a, b in zip(program.run(args), want):
         np.testing.assert_array_equal(a.numpy_view(), b)
 

@@ -1,4 +1,5 @@
 """Golden values are those of jax.random (JAX 0.10.2, jax_threefry_partitionable=True)."""
+
 import numpy as np
 import pytest
 
@@ -6,7 +7,7 @@ from fgrad._kernels import random as kernels
 from tests.kernels.harness import run_kernel
 
 K = kernels.KERNELS
-ZERO = np.array([0, 0], np.uint32)                          # jax.random.PRNGKey(0)
+ZERO = np.array([0, 0], np.uint32)  # jax.random.PRNGKey(0)
 KEY = np.array([0x12345678, 0x9ABCDEF0], np.uint32)
 UINT = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -40,9 +41,11 @@ def reference(k1, k2, x1, x2):
 
 def test_known_answers():
     # the vectors of the Random123 distribution
-    for k1, k2, x1, x2, y1, y2 in [(0, 0, 0, 0, 0x6B200159, 0x99BA4EFE),
-                                   (0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0x1CB996FC, 0xBB002BE7),
-                                   (0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3, 0xC4923A9C, 0x483DF7A0)]:
+    for k1, k2, x1, x2, y1, y2 in [
+        (0, 0, 0, 0, 0x6B200159, 0x99BA4EFE),
+        (0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0x1CB996FC, 0xBB002BE7),
+        (0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3, 0xC4923A9C, 0x483DF7A0),
+    ]:
         assert [int(v) for v in threefry(k1, k2, x1, x2)] == [y1, y2]
 
 
@@ -73,7 +76,7 @@ def test_a_larger_draw_is_that_of_jax(key, total, xor):
 def test_split_and_fold_in_are_those_of_jax():
     want = [[0x6B200159, 0x99BA4EFE], [0x375F238F, 0xCDDB151D], [0xF71F4EA9, 0xA20E4081]]
     np.testing.assert_array_equal(split(ZERO, (3,)), np.array(want, np.uint32))
-    assert [int(v) for v in threefry(*ZERO, 0, 7)] == [0xA1EF7A4D, 0x116EB6B3]         # jax.random.fold_in(key, 7)
+    assert [int(v) for v in threefry(*ZERO, 0, 7)] == [0xA1EF7A4D, 0x116EB6B3]  # jax.random.fold_in(key, 7)
     assert [int(v) for v in threefry(*KEY, 0, 7)] == [0x3AB29D8E, 0x13E8830E]
 
 
@@ -91,9 +94,13 @@ def test_bits_agree_with_the_hash(n):
 def test_hash_of_strided_and_broadcast_operands():
     rng = np.random.default_rng(0)
     k1, k2, x1, x2 = (rng.integers(0, 2**32, (7, 33, 5), dtype=np.uint32) for _ in range(4))
-    views = [(k1, k2, x1, x2), (k1[:, :1], k2[:1, :, :1], x1[::-1], x2[..., ::-1]),
-             (k1[0, 0, 0], k2[0, 0, 0], x1.transpose(2, 1, 0)[:, ::3], x2.transpose(2, 1, 0)[:, ::3]),
-             (k1[:, ::2, ::2], k2[:, ::2, ::2], x1[:, ::-2, ::-2], 3), (k1[:, 0], k2[:, 0], x1[:, 1], np.uint32(0))]
+    views = [
+        (k1, k2, x1, x2),
+        (k1[:, :1], k2[:1, :, :1], x1[::-1], x2[..., ::-1]),
+        (k1[0, 0, 0], k2[0, 0, 0], x1.transpose(2, 1, 0)[:, ::3], x2.transpose(2, 1, 0)[:, ::3]),
+        (k1[:, ::2, ::2], k2[:, ::2, ::2], x1[:, ::-2, ::-2], 3),
+        (k1[:, 0], k2[:, 0], x1[:, 1], np.uint32(0)),
+    ]
     for view in views:
         y1, y2 = threefry(*view)
         for at in [(0,) * y1.ndim, tuple(s - 1 for s in y1.shape), tuple(s // 2 for s in y1.shape)]:

@@ -1,4 +1,5 @@
 """Every elementary function of the VM stays within its bound in ULP, edges included."""
+
 import mpmath
 import numpy as np
 import pytest

@@ -6,8 +6,20 @@ from fgrad._kernels import softmax as kernels
 from tests.kernels.harness import run_kernel
 
 K = kernels.KERNELS
-CASES = [((7,), 0), ((1,), 0), ((3, 128), 1), ((5, 33), 1), ((4, 6, 5), 1), ((300, 2), 0), ((3, 200, 70), 1), ((2, 9000), 1),
-         ((2, 3, 4), 0), ((1, 40000), 1), ((64, 1), 1), ((64, 1), 0)]
+CASES = [
+    ((7,), 0),
+    ((1,), 0),
+    ((3, 128), 1),
+    ((5, 33), 1),
+    ((4, 6, 5), 1),
+    ((300, 2), 0),
+    ((3, 200, 70), 1),
+    ((2, 9000), 1),
+    ((2, 3, 4), 0),
+    ((1, 40000), 1),
+    ((64, 1), 1),
+    ((64, 1), 0),
+]
 TYPES = [np.float32, np.float64]
 
 
@@ -66,7 +78,7 @@ def test_infinities_and_nan(n, columns, dtype):
     x[0] = -inf
     x[1, n - 2] = inf
     x[2, 1] = nan
-    x[3, :n - 1] = -inf
+    x[3, : n - 1] = -inf
     x[4, 0], x[4, 1] = nan, inf
     axis = 0 if columns else 1
     x = np.ascontiguousarray(x.T) if columns else x

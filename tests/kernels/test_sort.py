@@ -36,8 +36,8 @@ def ranks(x, reverse=False):
     if x.dtype.kind == "c":
         return [ranks(x.real, reverse)[0], ranks(x.imag, reverse)[0]]
     if x.dtype in FLOATS:
-        x = x.astype(np.float64) + 0.0                                           # one zero
-    r = np.unique(x, return_inverse=True)[1].reshape(x.shape)                    # NaNs are one value and last
+        x = x.astype(np.float64) + 0.0  # one zero
+    r = np.unique(x, return_inverse=True)[1].reshape(x.shape)  # NaNs are one value and last
     return [-r if reverse else r]
 
 
@@ -108,8 +108,8 @@ def test_sort_large(threads):
 
 
 def test_sort_keeps_bits():
-    x = np.array([0x7fc00001, 0xffc00002, 0x80000000, 0, 0x80000000, 0x7f800000, 0xff800000], np.uint32).view(np.float32)
-    want = np.array([0xff800000, 0x80000000, 0, 0x80000000, 0x7f800000, 0x7fc00001, 0xffc00002], np.uint32).view(np.float32)
+    x = np.array([0x7FC00001, 0xFFC00002, 0x80000000, 0, 0x80000000, 0x7F800000, 0xFF800000], np.uint32).view(np.float32)
+    want = np.array([0xFF800000, 0x80000000, 0, 0x80000000, 0x7F800000, 0x7FC00001, 0xFFC00002], np.uint32).view(np.float32)
     same(run_sort([x], 0)[0], want)
 
 
@@ -117,9 +117,17 @@ def test_sort_empty_and_rejects():
     for shape, axis in (((0,), 0), ((0, 3), 0), ((0, 3), 1), ((3, 0), 1)):
         same(run_sort([np.zeros(shape, np.float32)], axis)[0], np.zeros(shape, np.float32))
     x = np.zeros((2, 3), np.float32)
-    for ins, outs, ip in (([x], [x], [2, 1, 1]), ([x], [x], [-1, 1, 1]), ([x], [x], [0, 0, 1]), ([x], [x], [0, 2, 1]), ([x], [x], [0, 1]),
-                          ([x], [x, x], [0, 1, 1]), ([x, x.T], [x, x], [0, 1, 1]), ([x], [x.astype(np.int32)], [0, 1, 1]),
-                          ([], [], [0, 1, 1])):
+    for ins, outs, ip in (
+        ([x], [x], [2, 1, 1]),
+        ([x], [x], [-1, 1, 1]),
+        ([x], [x], [0, 0, 1]),
+        ([x], [x], [0, 2, 1]),
+        ([x], [x], [0, 1]),
+        ([x], [x, x], [0, 1, 1]),
+        ([x, x.T], [x, x], [0, 1, 1]),
+        ([x], [x.astype(np.int32)], [0, 1, 1]),
+        ([], [], [0, 1, 1]),
+    ):
         with pytest.raises(ValueError, match="sort"):
             run_kernel(KERNELS["sort"], ins, [(o.shape, o.dtype) for o in outs], ip)
 
@@ -164,11 +172,17 @@ def test_top_k_large(threads):
 
 def test_top_k_rejects():
     x, i = np.zeros((2, 3), np.float32), np.int32
-    for inputs, outs, k in (([x], [((2, 4), np.float32), ((2, 4), i)], [4]), ([x], [((2, 2), np.float32), ((2, 2), i)], [-1]),
-                            ([x], [((2, 2), np.float32), ((2, 2), np.int64)], [2]), ([x], [((2, 2), np.float64), ((2, 2), i)], [2]),
-                            ([x], [((2, 1), np.float32), ((2, 2), i)], [2]), ([x.T], [((3, 1), np.float32), ((3, 1), i)], [1]),
-                            ([x.astype(np.complex64)], [((2, 1), np.complex64), ((2, 1), i)], [1]), ([x], [((2, 1), np.float32)], [1]),
-                            ([np.zeros(())], [((), np.float64), ((), i)], [1])):
+    for inputs, outs, k in (
+        ([x], [((2, 4), np.float32), ((2, 4), i)], [4]),
+        ([x], [((2, 2), np.float32), ((2, 2), i)], [-1]),
+        ([x], [((2, 2), np.float32), ((2, 2), np.int64)], [2]),
+        ([x], [((2, 2), np.float64), ((2, 2), i)], [2]),
+        ([x], [((2, 1), np.float32), ((2, 2), i)], [2]),
+        ([x.T], [((3, 1), np.float32), ((3, 1), i)], [1]),
+        ([x.astype(np.complex64)], [((2, 1), np.complex64), ((2, 1), i)], [1]),
+        ([x], [((2, 1), np.float32)], [1]),
+        ([np.zeros(())], [((), np.float64), ((), i)], [1]),
+    ):
         with pytest.raises(ValueError, match="top_k"):
             run_kernel(KERNELS["top_k"], inputs, outs, k)
 
@@ -180,7 +194,7 @@ def test_searchsorted(dtype):
         a = noise(rng, (n,), dtype)
         a = a[reference_order([a], 0)]
         v = np.concatenate([a[rng.integers(0, n, 50)] if n else a, noise(rng, (150,), dtype)])
-        v = v[:len(v) // 2 * 2].reshape(2, -1)
+        v = v[: len(v) // 2 * 2].reshape(2, -1)
         both = ranks(np.concatenate([a, v.reshape(-1)]))
         rank = both[0] if len(both) == 1 else both[0] * (both[1].max() + 1) + both[1]
         for side in ("left", "right"):
@@ -191,8 +205,14 @@ def test_searchsorted(dtype):
 
 def test_searchsorted_rejects():
     a, v = np.zeros(3, np.float32), np.zeros((2, 2), np.float32)
-    for inputs, shape, dtype, ip in (([a, v], (2, 2), np.float32, [0]), ([a, v], (4,), np.int32, [0]), ([v, v], (2, 2), np.int32, [0]),
-                                     ([a, v.astype(np.float64)], (2, 2), np.int32, [0]), ([a, v], (2, 2), np.int32, []),
-                                     ([a[::-1], v], (2, 2), np.int32, [0]), ([a], (2, 2), np.int32, [0])):
+    for inputs, shape, dtype, ip in (
+        ([a, v], (2, 2), np.float32, [0]),
+        ([a, v], (4,), np.int32, [0]),
+        ([v, v], (2, 2), np.int32, [0]),
+        ([a, v.astype(np.float64)], (2, 2), np.int32, [0]),
+        ([a, v], (2, 2), np.int32, []),
+        ([a[::-1], v], (2, 2), np.int32, [0]),
+        ([a], (2, 2), np.int32, [0]),
+    ):
         with pytest.raises(ValueError, match="searchsorted"):
             run_kernel(KERNELS["searchsorted"], inputs, [(shape, dtype)], ip)

@@ -2,16 +2,54 @@
 
 References: numpy.longdouble where NumPy has the function (64 or more bits of mantissa on Linux), mpmath elsewhere.
 """
+
 import mpmath
 import numpy as np
 
 from tests.kernels.vm_builder import apply
 
 L = np.longdouble
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0,
-           1e-45, -1e-45, 1e-40, 5e-324, 1e-310, 1e-30, 3e38, -3e38, 1.7e308, -1.7e308,
-           88.72, 88.73, 89.0, -87.4, -103.9, -104.0, 709.7, 709.8, -745.0, -745.2, -708.5, 128.0,
-           127.99, -149.0, -150.0, 1024.0, -1074.0, -1075.0]
+SPECIAL = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    1e-45,
+    -1e-45,
+    1e-40,
+    5e-324,
+    1e-310,
+    1e-30,
+    3e38,
+    -3e38,
+    1.7e308,
+    -1.7e308,
+    88.72,
+    88.73,
+    89.0,
+    -87.4,
+    -103.9,
+    -104.0,
+    709.7,
+    709.8,
+    -745.0,
+    -745.2,
+    -708.5,
+    128.0,
+    127.99,
+    -149.0,
+    -150.0,
+    1024.0,
+    -1074.0,
+    -1075.0,
+]
 
 
 def with_mpmath(f):
@@ -19,12 +57,13 @@ def with_mpmath(f):
         out = np.empty(x.shape, L)
         with mpmath.workdps(40):
             for i, v in enumerate(x.astype(np.float64).tolist()):
-                y = f(mpmath.mpf(max(min(v, 1e4), -1e4) if abs(v) < np.inf else v))      # erf and erfc are constant from there on
+                y = f(mpmath.mpf(max(min(v, 1e4), -1e4) if abs(v) < np.inf else v))  # erf and erfc are constant from there on
                 hi = float(y)
                 out[i] = L(hi) + L(float(y - hi)) if np.isfinite(hi) else L(hi)
                 if hi == 0 and v == 0:
-                    out[i] = L(v)              # mpmath has no -0
+                    out[i] = L(v)  # mpmath has no -0
         return out
+
     return reference
 
 
@@ -36,18 +75,33 @@ def mp_erf_inv(y):
 
 # name: (reference on longdouble arrays, plain range, bound for float32, bound for float64)
 FUNCTIONS = {
-    "exp": (np.exp, (-745, 710), 1, 1), "exp2": (np.exp2, (-1075, 1024), 1.3, 1.3), "expm1": (np.expm1, (-40, 710), 1.5, 1.7),
-    "log": (np.log, (0, 3), 1, 1), "log1p": (np.log1p, (-1, 3), 1, 1), "log2": (np.log2, (0, 3), 2, 1),
-    "sin": (np.sin, (-9e4, 9e4), 1.7, 1), "cos": (np.cos, (-9e4, 9e4), 1.7, 1), "tan": (np.tan, (-9e4, 9e4), 1, 1),
-    "asin": (np.arcsin, (-1, 1), 1.8, 1.3), "acos": (np.arccos, (-1, 1), 1.3, 1.2), "atan": (np.arctan, (-5, 5), 2, 2),
-    "sinh": (np.sinh, (-710, 710), 1.8, 1.8), "cosh": (np.cosh, (-710, 710), 1.5, 1.5), "tanh": (np.tanh, (-20, 20), 1.6, 1.6),
-    "asinh": (np.arcsinh, (-5, 5), 1, 1.9), "acosh": (np.arccosh, (1, 5), 1, 1.5), "atanh": (np.arctanh, (-1, 1), 1, 1.8),
-    "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 1.6, 1.6), "cbrt": (np.cbrt, (-10, 10), 1, 1),
-    "sqrt": (np.sqrt, (0, 10), 0.5, 0.5), "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5, 1.5),
+    "exp": (np.exp, (-745, 710), 1, 1),
+    "exp2": (np.exp2, (-1075, 1024), 1.3, 1.3),
+    "expm1": (np.expm1, (-40, 710), 1.5, 1.7),
+    "log": (np.log, (0, 3), 1, 1),
+    "log1p": (np.log1p, (-1, 3), 1, 1),
+    "log2": (np.log2, (0, 3), 2, 1),
+    "sin": (np.sin, (-9e4, 9e4), 1.7, 1),
+    "cos": (np.cos, (-9e4, 9e4), 1.7, 1),
+    "tan": (np.tan, (-9e4, 9e4), 1, 1),
+    "asin": (np.arcsin, (-1, 1), 1.8, 1.3),
+    "acos": (np.arccos, (-1, 1), 1.3, 1.2),
+    "atan": (np.arctan, (-5, 5), 2, 2),
+    "sinh": (np.sinh, (-710, 710), 1.8, 1.8),
+    "cosh": (np.cosh, (-710, 710), 1.5, 1.5),
+    "tanh": (np.tanh, (-20, 20), 1.6, 1.6),
+    "asinh": (np.arcsinh, (-5, 5), 1, 1.9),
+    "acosh": (np.arccosh, (1, 5), 1, 1.5),
+    "atanh": (np.arctanh, (-1, 1), 1, 1.8),
+    "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 1.6, 1.6),
+    "cbrt": (np.cbrt, (-10, 10), 1, 1),
+    "sqrt": (np.sqrt, (0, 10), 0.5, 0.5),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5, 1.5),
     "recip": (lambda x: 1 / x, (-3, 3), 0.5, 0.5),
 }
 SLOW_REFERENCE = {
-    "erf": (with_mpmath(mpmath.erf), (-6, 6), 1.9, 1.5), "erfc": (with_mpmath(mpmath.erfc), (-6, 27.3), 1, 2),
+    "erf": (with_mpmath(mpmath.erf), (-6, 6), 1.9, 1.5),
+    "erfc": (with_mpmath(mpmath.erfc), (-6, 27.3), 1, 2),
     "erf_inv": (with_mpmath(mp_erf_inv), (-1, 1), 4, 2.5),
 }
 BINARY = {"pow": (np.power, 1, 1), "atan2": (np.arctan2, 2, 2)}
@@ -73,12 +127,18 @@ def samples(name, dtype, low, high, n, seed=0):
     bits = np.uint32 if dtype == np.float32 else np.uint64
     if dtype == np.float32:
         low, high = max(low, -110 if high < 1e4 else low), min(high, 95 if high < 1e4 else high)
-    parts = [rng.uniform(low, high, n), rng.uniform(-3, 3, n), rng.uniform(-1, 1, n),
-             np.exp(rng.uniform(-30, 3, n)) * rng.choice([-1, 1], n), 1 + rng.uniform(-1e-3, 1e-3, n // 4), SPECIAL]
+    parts = [
+        rng.uniform(low, high, n),
+        rng.uniform(-3, 3, n),
+        rng.uniform(-1, 1, n),
+        np.exp(rng.uniform(-30, 3, n)) * rng.choice([-1, 1], n),
+        1 + rng.uniform(-1e-3, 1e-3, n // 4),
+        SPECIAL,
+    ]
     everything = rng.integers(0, np.iinfo(bits).max, n, dtype=bits).view(dtype)
-    if name == "erf_inv":                  # towards 1, where all is in the last bits
+    if name == "erf_inv":  # towards 1, where all is in the last bits
         parts.append(1 - np.exp(rng.uniform(-36, 0, n)))
-    if name in ("sin", "cos", "tan"):      # near multiples of pi/2; longdouble's own range reduction is not trusted far out
+    if name in ("sin", "cos", "tan"):  # near multiples of pi/2; longdouble's own range reduction is not trusted far out
         everything = (rng.integers(-50000, 50000, n) * (np.pi / 2)).astype(dtype)
         parts[-1] = [v for v in SPECIAL if not abs(v) > 1e6]
     with np.errstate(all="ignore"):

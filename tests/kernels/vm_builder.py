@@ -1,4 +1,5 @@
 """Build VM programs for tests: constants, ops and outputs as Python tuples, run through the one-kernel harness."""
+
 import numpy as np
 
 from fgrad._kernels import array
