@@ -101,8 +101,8 @@ def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8):
 
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=None):
-    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019). mask: a tree of booleans (or a function of "
-    "params): which leaves decay."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019). mask: a tree of booleans (or a function of
+    params): which leaves decay."""
 
     def init(params):
         return AdamState(jnp.zeros((), jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
