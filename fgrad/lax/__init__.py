@@ -6,6 +6,7 @@ from fgrad.control.loops import map, scan
 from fgrad.control.while_loop import fori_loop, while_loop
 from fgrad.core import get_aval
 from fgrad.dtypes import is_inexact
+from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.collective import all_gather_leaf, axis_index, pmax_leaf, pmin_leaf, psum_leaf
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum

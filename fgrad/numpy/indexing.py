@@ -10,7 +10,8 @@ from fgrad.errors import NonConcreteBooleanIndexError
 from fgrad.numpy.util import SCALARS, as_array, axis_index, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
-from fgrad.ops.index import dynamic_index_in_dim, put_rows, take_rows
+from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.index import dynamic_index_in_dim
 
 
 def _is_int(i):

@@ -1,0 +1,503 @@
+"""gather and the scatter family in XLA's generality. gather's transpose is scatter_add, and scatter_add's is gather."""
+
+import enum
+import operator
+from typing import NamedTuple
+
+import numpy as np
+from fgrad._kernels.index import gather_ip, scatter_ip
+
+from fgrad import dtypes
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops.elementwise import bitwise_and, convert_element_type, div, eq, like, mul, neg, select
+from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
+from fgrad.ops.shape import iota, reshape
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes of a gather mean what.
+
+    offset_dims: axes of the result that run over a slice; collapsed_slice_dims: operand axes (of slice size 1) left out of it;
+    start_index_map: the operand axis of each index component; operand_batching_dims and start_indices_batching_dims: axes of
+    the operand and of the indices that run together.
+    """
+
+    offset_dims: tuple
+    collapsed_slice_dims: tuple
+    start_index_map: tuple
+    operand_batching_dims: tuple = ()
+    start_indices_batching_dims: tuple = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes of a scatter mean what.
+
+    update_window_dims: axes of the updates that run over a window; inserted_window_dims: operand axes left out of it;
+    scatter_dims_to_operand_dims: the operand axis of each index component; operand_batching_dims and
+    scatter_indices_batching_dims: axes of the operand and of the indices that run together.
+    """
+
+    update_window_dims: tuple
+    inserted_window_dims: tuple
+    scatter_dims_to_operand_dims: tuple
+    operand_batching_dims: tuple = ()
+    scatter_indices_batching_dims: tuple = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to slices that are not inside the operand: moved inside, or filled (gather) and dropped (scatter)."""
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+    ONE_HOT = "one_hot"
+
+    @classmethod
+    def from_any(cls, s):
+        """A mode from its name, itself, or None (fill or drop). Raises ValueError for anything else."""
+        if isinstance(s, cls):
+            return s
+        if s is None or s == "drop":
+            return cls.FILL_OR_DROP
+        try:
+            return cls(s)
+        except ValueError:
+            raise ValueError(f"unknown gather or scatter mode {s!r}: clip, fill, drop, promise_in_bounds or one_hot") from None
+
+
+def _shifted(axes, by=1):
+    return tuple(a + by for a in axes)
+
+
+def _check_indices(name, indices):
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{name}: indices must have an integer type, got {indices.dtype.name}")
+    if not indices.shape:
+        raise ShapeError(f"{name}: indices need a last axis that holds the index vectors, got shape ()")
+
+
+def _check_axes(name, what, axes, rank, ascending=True):
+    if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
+        raise ShapeError(f"{name}: {what} {axes} must be distinct axes in [0, {rank})")
+    if ascending and list(axes) != sorted(axes):
+        raise ShapeError(f"{name}: {what} {axes} must be sorted")
+
+
+def _check_geometry(name, x, indices, dropped, index_map, batching, ibatching, what):
+    """The checks that gather and scatter share; `what` names the dimension numbers' fields."""
+    _check_indices(name, indices)
+    rank = len(x.shape)
+    _check_axes(name, what[0], dropped, rank)
+    _check_axes(name, what[1], index_map, rank, ascending=False)
+    _check_axes(name, "operand_batching_dims", batching, rank)
+    _check_axes(name, what[2], ibatching, len(indices.shape) - 1, ascending=False)
+    if len(index_map) != indices.shape[-1]:
+        raise ShapeError(
+            f"{name}: {what[1]} {index_map} must have one axis per index component, got indices of shape {indices.shape} "
+            f"with {indices.shape[-1]} components"
+        )
+    if set(batching) & (set(dropped) | set(index_map)):
+        raise ShapeError(f"{name}: operand_batching_dims {batching} may not be in {what[0]} {dropped} or {what[1]} {index_map}")
+    if [x.shape[a] for a in batching] != [indices.shape[a] for a in ibatching]:
+        raise ShapeError(
+            f"{name}: operand_batching_dims {batching} of shape {x.shape} and {what[2]} {ibatching} of shape {indices.shape} "
+            "must have equal sizes"
+        )
+
+
+def _index_operand(ctx, indices):
+    return indices if indices.dtype in (dtypes.INT32, dtypes.INT64) else ctx.cast(indices, dtypes.INT64)
+
+
+# --- gather ---------------------------------------------------------------------------------------------------------------
+
+
+def _gather_aval(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value):
+    d = dimension_numbers
+    what = ("collapsed_slice_dims", "start_index_map", "start_indices_batching_dims")
+    _check_geometry(
+        "gather",
+        x,
+        indices,
+        d.collapsed_slice_dims,
+        d.start_index_map,
+        d.operand_batching_dims,
+        d.start_indices_batching_dims,
+        what,
+    )
+    if len(slice_sizes) != len(x.shape) or any(not 0 <= k <= n for k, n in zip(slice_sizes, x.shape)):
+        raise ShapeError(f"gather: slice_sizes {slice_sizes} must fit the operand's shape {x.shape}")
+    out_of_slice = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    if any(slice_sizes[a] > 1 for a in out_of_slice):
+        raise ShapeError(f"gather: slice_sizes {slice_sizes} must be 1 on collapsed and batching axes {out_of_slice}")
+    window = [k for a, k in enumerate(slice_sizes) if a not in out_of_slice]
+    if len(window) != len(d.offset_dims):
+        raise ShapeError(
+            f"gather: offset_dims {d.offset_dims} must have one axis per operand axis that is neither collapsed nor "
+            f"batching, which are {len(window)}"
+        )
+    rank = len(window) + len(indices.shape) - 1
+    _check_axes("gather", "offset_dims", d.offset_dims, rank)
+    window, batch = iter(window), iter(indices.shape[:-1])
+    return ShapedArray(tuple(next(window) if a in d.offset_dims else next(batch) for a in range(rank)), x.dtype, x.weak_type)
+
+
+def _gather_lower(ctx, ins, params, out_avals):
+    x, d, fill = ins[0], params["dimension_numbers"], params["mode"] is GatherScatterMode.FILL_OR_DROP
+    value = x.dtype.type(params["fill_value"]) if fill else None
+    return ctx.kernel("gather", [x, _index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, params["slice_sizes"], fill, value))[0]
+
+
+def _gather_batch(axis, args, dims, *, dimension_numbers, slice_sizes, mode, fill_value):
+    (x, indices), (dx, di), d = args, dims, dimension_numbers
+    x = x if dx is None else move_axis(x, dx, 0)
+    indices = indices if di is None else move_axis(indices, di, 0)
+    offset, collapsed, index_map, batching, ibatching = d
+    if dx is not None:
+        collapsed, index_map, batching = _shifted(collapsed), _shifted(index_map), _shifted(batching)
+    offset = _shifted(offset)
+    if di is None:  # the batch axis is one more axis of the slice
+        offset, slice_sizes = (0, *offset), (axis.size, *slice_sizes)
+    else:
+        ibatching = _shifted(ibatching)
+        if dx is not None:
+            batching, ibatching, slice_sizes = (0, *batching), (0, *ibatching), (min(axis.size, 1), *slice_sizes)
+    numbers = GatherDimensionNumbers(offset, collapsed, index_map, batching, ibatching)
+    return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, mode=mode, fill_value=fill_value), 0
+
+
+def _gather_transpose(cts, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value):
+    zeros = full(x.aval.shape, 0, x.aval.dtype)
+    numbers = ScatterDimensionNumbers(*dimension_numbers)
+    return [scatter_add_p.bind(zeros, indices, cts[0], dimension_numbers=numbers, mode=mode, unique_indices=False), None]
+
+
+gather_p = Primitive("gather", abstract_eval=_gather_aval, lower=_gather_lower, batch=_gather_batch, transpose=_gather_transpose)
+gather_p.jvp = jvp_by_args(gather_p, lambda t, out, x, i, *, fill_value, **kw: gather_p.bind(t, i, fill_value=0, **kw))
+
+
+def default_fill(dtype):
+    """What slices outside the operand are filled with: NaN, the least signed or the greatest unsigned integer, or True."""
+    if dtypes.is_inexact(dtype):
+        return np.nan
+    if dtype == dtypes.BOOL:
+        return True
+    return int(np.iinfo(dtype).min if dtypes.is_signed(dtype) else np.iinfo(dtype).max)
+
+
+def gather(
+    operand,
+    start_indices,
+    dimension_numbers,
+    slice_sizes,
+    *,
+    unique_indices=False,
+    indices_are_sorted=False,
+    mode=None,
+    fill_value=None,
+):
+    """Slices of `operand` of slice_sizes at the index vectors in the last axis of start_indices (integers).
+
+    dimension_numbers: GatherDimensionNumbers. mode: "clip" moves slices inside the operand; "fill" (the default) gives
+    fill_value (NaN, or an extreme integer) for slices that leave it; "promise_in_bounds" is the caller's word that none does
+    (memory is safe all the same: it clips). unique_indices and indices_are_sorted are hints that no kernel needs.
+    Raises ShapeError where the dimension numbers do not fit the shapes.
+
+    >>> import fgrad.numpy as jnp
+    >>> numbers = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> gather(jnp.arange(6.).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
+    Array([[4., 5.],
+           [0., 1.]], dtype=float32)
+    """
+    mode = GatherScatterMode.from_any(mode)
+    if mode is GatherScatterMode.ONE_HOT:
+        mode, fill_value = GatherScatterMode.FILL_OR_DROP, 0
+    if mode is GatherScatterMode.FILL_OR_DROP:
+        fill_value = default_fill(get_aval(operand).dtype) if fill_value is None else np.asarray(fill_value).item()
+    else:
+        fill_value = None
+    return gather_p.bind(
+        operand,
+        start_indices,
+        dimension_numbers=_numbers(GatherDimensionNumbers, dimension_numbers),
+        slice_sizes=tuple(map(operator.index, slice_sizes)),
+        mode=mode,
+        fill_value=fill_value,
+    )
+
+
+def _numbers(cls, d):
+    """Dimension numbers with tuples of Python ints for whatever sequences the caller gave (those of JAX fit too)."""
+    return cls(*(tuple(map(operator.index, getattr(d, f))) for f in cls._fields))
+
+
+# --- scatter --------------------------------------------------------------------------------------------------------------
+
+
+def _slice_sizes(x_shape, u_shape, d):
+    """Slice sizes of the gather that reads what this scatter writes."""
+    window = iter(d.update_window_dims)
+    left_out = (*d.inserted_window_dims, *d.operand_batching_dims)
+    return tuple(min(n, 1) if a in left_out else u_shape[next(window)] for a, n in enumerate(x_shape))
+
+
+def _read(x, indices, u_shape, numbers, mode, fill=0):
+    """The windows of x that a scatter of updates of u_shape touches; `fill` for those that it drops."""
+    return gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=GatherDimensionNumbers(*numbers),
+        slice_sizes=_slice_sizes(get_aval(x).shape, u_shape, numbers),
+        mode=mode,
+        fill_value=fill if mode is GatherScatterMode.FILL_OR_DROP else None,
+    )
+
+
+def _scatter(name, kind):
+    def abstract_eval(x, indices, updates, *, dimension_numbers, mode, unique_indices):
+        d = dimension_numbers
+        what = ("inserted_window_dims", "scatter_dims_to_operand_dims", "scatter_indices_batching_dims")
+        _check_geometry(
+            name,
+            x,
+            indices,
+            d.inserted_window_dims,
+            d.scatter_dims_to_operand_dims,
+            d.operand_batching_dims,
+            d.scatter_indices_batching_dims,
+            what,
+        )
+        if updates.dtype != x.dtype:
+            raise TypeError(f"{name}: updates of dtype {updates.dtype.name} for an operand of {x.dtype.name}")
+        if kind in ("min", "max") and dtypes.is_complex(x.dtype):
+            raise TypeError(f"{name} does not accept dtype {x.dtype.name}: complex numbers have no order")
+        rank = len(updates.shape)
+        _check_axes(name, "update_window_dims", d.update_window_dims, rank)
+        left_out = (*d.inserted_window_dims, *d.operand_batching_dims)
+        window = [n for a, n in enumerate(x.shape) if a not in left_out]
+        if len(set(left_out)) != len(left_out) or len(window) != len(d.update_window_dims):
+            raise ShapeError(
+                f"{name}: update_window_dims {d.update_window_dims} must have one axis per operand axis that is neither "
+                f"inserted nor batching, which are {len(window)} of shape {x.shape}"
+            )
+        batch = tuple(n for a, n in enumerate(updates.shape) if a not in d.update_window_dims)
+        if batch != indices.shape[:-1]:
+            raise ShapeError(
+                f"{name}: the axes {batch} of updates {updates.shape} outside update_window_dims must be those of the "
+                f"indices {indices.shape} without the last"
+            )
+        if any(updates.shape[a] > n for a, n in zip(d.update_window_dims, window)):
+            raise ShapeError(f"{name}: windows of updates {updates.shape} must fit the operand's shape {x.shape}")
+        return x
+
+    def lower(ctx, ins, params, out_avals):
+        x, indices, updates = ins
+        ip = scatter_ip(*params["dimension_numbers"], kind, params["mode"] is GatherScatterMode.FILL_OR_DROP)
+        return ctx.kernel("scatter", [x, _index_operand(ctx, indices), updates], out_avals, ip=ip)[0]
+
+    def batch(axis, args, dims, *, dimension_numbers, **params):
+        x, updates = bdim_at_front(args[0], dims[0], axis.size), bdim_at_front(args[2], dims[2], axis.size)
+        window, inserted, to_operand, batching, ibatching = map(_shifted, dimension_numbers)
+        indices = args[1]
+        if dims[1] is None:  # the batch axis is one more axis of the window
+            window, ibatching = (0, *window), dimension_numbers.scatter_indices_batching_dims
+        else:
+            indices = move_axis(indices, dims[1], 0)
+            batching, ibatching = (0, *batching), (0, *ibatching)
+        numbers = ScatterDimensionNumbers(window, inserted, to_operand, batching, ibatching)
+        return prim.bind(x, indices, updates, dimension_numbers=numbers, **params), 0
+
+    prim = Primitive(name, abstract_eval=abstract_eval, lower=lower, batch=batch)
+    return prim
+
+
+scatter_p = _scatter("scatter", "set")
+scatter_add_p = _scatter("scatter_add", "add")
+scatter_mul_p = _scatter("scatter_mul", "mul")
+scatter_min_p = _scatter("scatter_min", "min")
+scatter_max_p = _scatter("scatter_max", "max")
+
+
+def _linear_jvp(prim):
+    """scatter and scatter_add are linear in the operand and the updates together."""
+
+    def jvp(primals, tangents, **params):
+        x, indices, u = primals
+        out = prim.bind(x, indices, u, **params)
+        if type(tangents[0]) is Zero and type(tangents[2]) is Zero:
+            return out, zero_of(out)
+        return out, prim.bind(instantiate(tangents[0]), indices, instantiate(tangents[2]), **params)
+
+    return jvp
+
+
+scatter_p.jvp, scatter_add_p.jvp = _linear_jvp(scatter_p), _linear_jvp(scatter_add_p)
+
+
+def _add_transpose(cts, x, indices, u, *, dimension_numbers, mode, unique_indices):
+    ct_u = _read(cts[0], indices, u.aval.shape, dimension_numbers, mode) if is_linear(u) else None
+    return [cts[0] if is_linear(x) else None, None, ct_u]
+
+
+def _set_transpose(cts, x, indices, u, *, dimension_numbers, mode, unique_indices):
+    """The operand gets what no update covers; an update gets what no later one covers: number them, and see whose stand."""
+    ct, params = cts[0], dict(dimension_numbers=dimension_numbers, mode=mode)
+    u_aval = u.aval if is_linear(u) else get_aval(u)
+    ct_x = ct_u = None
+    if is_linear(x):
+        ct_x = scatter_p.bind(ct, indices, full(u_aval.shape, 0, ct.dtype), unique_indices=unique_indices, **params)
+    if is_linear(u):
+        ct_u = _read(ct, indices, u_aval.shape, dimension_numbers, mode)
+        if not unique_indices and u_aval.size:
+            dtype = dtypes.INT32 if u_aval.size < 2**31 else dtypes.INT64
+            order = reshape(iota(dtype, u_aval.size), u_aval.shape)
+            winner = scatter_p.bind(full(get_aval(ct).shape, -1, dtype), indices, order, unique_indices=False, **params)
+            won = eq(_read(winner, indices, u_aval.shape, dimension_numbers, mode, -1), order)
+            ct_u = select(won, ct_u, like(ct_u, 0))
+    return [ct_x, None, ct_u]
+
+
+scatter_add_p.transpose, scatter_p.transpose = _add_transpose, _set_transpose
+scatter_mul_p.transpose = lambda cts, x, indices, u, **params: [scatter_mul_p.bind(cts[0], indices, u, **params), None, None]
+
+
+def _mul_jvp(primals, tangents, *, dimension_numbers, mode, unique_indices):
+    """An update's tangent is multiplied by all other factors of its element. Where updates repeat they are the result divided
+    by the update, or at a zero the product of the nonzero factors (a second derivative is exact where no factor is zero)."""
+    x, indices, u = primals
+    params = dict(dimension_numbers=dimension_numbers, mode=mode, unique_indices=unique_indices)
+    out = scatter_mul_p.bind(x, indices, u, **params)
+    tx, _, tu = tangents
+    total = zero_of(out) if type(tx) is Zero else scatter_mul_p.bind(tx, indices, u, **params)
+    if type(tu) is Zero:
+        return out, total
+    shape = get_aval(u).shape
+
+    def read(v):
+        return _read(v, indices, shape, dimension_numbers, mode)
+
+    if unique_indices:
+        others = read(x)
+    else:
+        x0, u0, dtype = eq(x, like(x, 0)), eq(u, like(u, 0)), dtypes.INT32
+        zeros = read(scatter_add_p.bind(convert_element_type(x0, dtype), indices, convert_element_type(u0, dtype), **params))
+        safe_u = select(u0, like(u, 1), u)
+        nonzero = read(scatter_mul_p.bind(select(x0, like(x, 1), x), indices, safe_u, **params))
+        only_zero = bitwise_and(u0, eq(zeros, like(zeros, 1)))
+        others = select(only_zero, nonzero, select(u0, like(u, 0), div(read(out), safe_u)))
+    return out, scatter_add_p.bind(instantiate(total), indices, mul(tu, others), **params)
+
+
+def _extremum_jvp(prim):
+    """Tangents of whatever attains the extremum, shared evenly among ties."""
+
+    def jvp(primals, tangents, **params):
+        x, indices, u = primals
+        out = prim.bind(x, indices, u, **params)
+        if type(tangents[0]) is Zero and type(tangents[2]) is Zero:
+            return out, zero_of(out)
+        tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
+        dtype = get_aval(tx).dtype
+        there = _read(out, indices, get_aval(u).shape, params["dimension_numbers"], params["mode"])
+        hit_x, hit_u = convert_element_type(eq(x, out), dtype), convert_element_type(eq(u, there), dtype)
+        count = scatter_add_p.bind(hit_x, indices, hit_u, **params)
+        return out, div(scatter_add_p.bind(mul(tx, hit_x), indices, mul(tu, hit_u), **params), count)
+
+    return jvp
+
+
+scatter_mul_p.jvp = _mul_jvp
+scatter_min_p.jvp, scatter_max_p.jvp = _extremum_jvp(scatter_min_p), _extremum_jvp(scatter_max_p)
+
+
+def _scatter_mode(mode):
+    mode = GatherScatterMode.from_any(mode)
+    return GatherScatterMode.FILL_OR_DROP if mode is GatherScatterMode.ONE_HOT else mode
+
+
+def _function(prim, what):
+    def fun(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return prim.bind(
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers=_numbers(ScatterDimensionNumbers, dimension_numbers),
+            mode=_scatter_mode(mode),
+            unique_indices=bool(unique_indices),
+        )
+
+    fun.__name__ = fun.__qualname__ = prim.name
+    fun.__doc__ = f"""operand with `updates` {what} its windows at scatter_indices.
+
+    The last axis of scatter_indices (integers) holds the index vectors; dimension_numbers: ScatterDimensionNumbers.
+    mode: "clip" moves windows inside the operand, "drop" (the default) leaves out those that are not inside. Updates of one
+    element are applied in the order of the indices; unique_indices is the caller's word that there is one for each.
+    Raises ShapeError where shapes do not fit, TypeError where dtypes differ.
+    """
+    return fun
+
+
+scatter = _function(scatter_p, "written into")
+scatter_add = _function(scatter_add_p, "added to")
+scatter_mul = _function(scatter_mul_p, "multiplied into")
+scatter_min = _function(scatter_min_p, "combined by minimum into")
+scatter_max = _function(scatter_max_p, "combined by maximum into")
+
+
+def scatter_sub(operand, scatter_indices, updates, dimension_numbers, **kw):
+    """operand with `updates` subtracted from its windows at scatter_indices: scatter_add of their negatives."""
+    return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, **kw)
+
+
+# --- rows: the common case, a table indexed along axis 0 ---------------------------------------------------------------------
+
+
+def _rows_numbers(cls, x, rows):
+    n, r = get_aval(rows).ndim, get_aval(x).ndim
+    return cls(tuple(range(n, n + r - 1)), (0,), (0,))
+
+
+def take_rows(x, rows, fill=None):
+    """x[rows]: rows has any shape; out-of-range rows are clamped, or give `fill`."""
+    shape = get_aval(x).shape
+    if shape[0] == 0:
+        return full((*get_aval(rows).shape, *shape[1:]), 0 if fill is None else fill, get_aval(x).dtype)
+    return gather(
+        x,
+        reshape(rows, (*get_aval(rows).shape, 1)),
+        _rows_numbers(GatherDimensionNumbers, x, rows),
+        (1, *shape[1:]),
+        mode="clip" if fill is None else "fill",
+        fill_value=fill,
+    )
+
+
+_PUT = {"set": scatter, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
+
+
+def put_rows(kind, x, rows, updates):
+    """x with updates combined into its rows; kind: set, add, mul, min or max. Out-of-range rows are dropped."""
+    if get_aval(x).shape[0] == 0:
+        return x
+    return _PUT[kind](x, reshape(rows, (*get_aval(rows).shape, 1)), updates, _rows_numbers(ScatterDimensionNumbers, x, rows))
+
+
+__all__ = [
+    "GatherDimensionNumbers",
+    "GatherScatterMode",
+    "ScatterDimensionNumbers",
+    "gather",
+    "gather_p",
+    "scatter",
+    "scatter_add",
+    "scatter_add_p",
+    "scatter_max",
+    "scatter_max_p",
+    "scatter_min",
+    "scatter_min_p",
+    "scatter_mul",
+    "scatter_mul_p",
+    "scatter_p",
+    "scatter_sub",
+]

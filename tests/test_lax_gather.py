@@ -1,0 +1,161 @@
+"""gather and scatter against a reference in Python loops, and their derivatives against finite differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from tests.derivatives import check_derivatives, check_vmap
+
+RNG = np.random.default_rng(0)
+
+# name: operand shape, indices, numbers (as for gather), slice sizes
+CASES = {
+    "rows": ((5, 3), [[4], [0], [7], [-1]], ((1,), (0,), (0,)), (1, 3)),
+    "columns_of_windows": ((4, 6), [[0, 5], [3, 1], [1, 2]], ((1, 2), (), (0, 1)), (2, 3)),
+    "swapped_map": ((4, 6), [[5, 0], [2, 1], [2, 1]], ((0,), (1,), (1, 0)), (2, 1)),
+    "scalars": ((7,), [[[0], [6]], [[3], [9]]], ((), (0,), (0,)), (1,)),
+    "batching": ((3, 4, 2), [[[1], [3]], [[0], [0]], [[2], [5]]], ((2,), (1,), (1,), (0,), (0,)), (1, 1, 2)),
+    "batching_transposed": ((3, 4, 2), [[[1], [3], [0]], [[0], [2], [1]]], ((1,), (1,), (1,), (0,), (1,)), (1, 1, 2)),
+}
+
+
+def case(name):
+    shape, indices, numbers, sizes = CASES[name]
+    numbers = lax.GatherDimensionNumbers(*numbers)
+    return RNG.standard_normal(shape), np.array(indices, np.int32), numbers, sizes
+
+
+def windows(x_shape, indices, d, sizes, clip):
+    """For each index vector: (its position, operand slices or None where it is outside)."""
+    for at in itertools.product(*map(range, indices.shape[:-1])):
+        start = [0] * len(x_shape)
+        for axis, i in zip(d.start_index_map, indices[at]):
+            start[axis] = int(i)
+        for axis, i in zip(d.operand_batching_dims, d.start_indices_batching_dims):
+            start[axis] = at[i]
+        if clip:
+            start = [min(max(s, 0), n - k) for s, n, k in zip(start, x_shape, sizes)]
+        inside = all(0 <= s <= n - k for s, n, k in zip(start, x_shape, sizes))
+        yield at, tuple(slice(s, s + k) for s, k in zip(start, sizes)) if inside else None
+
+
+def place(at, d, rank):
+    """The position of an index vector's window in the gathered array."""
+    batch = iter(at)
+    return tuple(slice(None) if a in d.offset_dims else next(batch) for a in range(rank))
+
+
+def reference_gather(x, indices, d, sizes, clip, fill):
+    kept = [k for a, k in enumerate(sizes) if a not in d.collapsed_slice_dims + d.operand_batching_dims]
+    rank = len(kept) + indices.ndim - 1
+    window, batch = iter(kept), iter(indices.shape[:-1])
+    out = np.full([next(window) if a in d.offset_dims else next(batch) for a in range(rank)], fill, x.dtype)
+    for at, box in windows(x.shape, indices, d, sizes, clip):
+        if box is not None:
+            out[place(at, d, rank)] = x[box].reshape(kept)
+    return out
+
+
+def reference_scatter(kind, x, indices, updates, d, sizes, clip):
+    out = x.copy()
+    combine = {"set": lambda a, b: b, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+    for at, box in windows(x.shape, indices, d, sizes, clip):
+        if box is not None:
+            out[box] = combine(out[box], updates[place(at, d, updates.ndim)].reshape(out[box].shape))
+    return out
+
+
+SCATTER = {"set": lax.scatter, "add": lax.scatter_add, "mul": lax.scatter_mul, "min": lax.scatter_min, "max": lax.scatter_max}
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+@pytest.mark.parametrize("name", CASES)
+def test_gather(name, mode):
+    x, indices, d, sizes = case(name)
+
+    def f(x):
+        return lax.gather(x, indices, d, sizes, mode=mode, fill_value=0)
+
+    with fgrad.enable_x64():
+        np.testing.assert_array_equal(f(x), reference_gather(x, indices, d, sizes, mode == "clip", 0))
+        check_derivatives(f, x)
+        xs, many = RNG.standard_normal((3, *x.shape)), np.stack([indices, indices[::-1], indices])
+        if not d.operand_batching_dims:
+            check_vmap(lambda x, i: lax.gather(x, i, d, sizes, mode=mode, fill_value=0), x, many, in_axes=(None, 0))
+        check_vmap(f, xs, in_axes=(0,))
+        check_vmap(lambda x, i: lax.gather(x, i, d, sizes, mode=mode, fill_value=0), np.moveaxis(xs, 0, 1), many, in_axes=(1, 0))
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+@pytest.mark.parametrize("kind", SCATTER)
+@pytest.mark.parametrize("name", CASES)
+def test_scatter(name, kind, mode):
+    x, indices, d, sizes = case(name)
+    numbers = lax.ScatterDimensionNumbers(*d)
+    updates = RNG.standard_normal(reference_gather(x, indices, d, sizes, True, 0).shape)
+
+    def f(x, u):
+        return SCATTER[kind](x, indices, u, numbers, mode=mode)
+
+    with fgrad.enable_x64():
+        np.testing.assert_allclose(f(x, updates), reference_scatter(kind, x, indices, updates, d, sizes, mode == "clip"), rtol=1e-12)
+        check_derivatives(f, x, updates, order=2)
+        us, xs = RNG.standard_normal((3, *updates.shape)), RNG.standard_normal((3, *x.shape))
+        check_vmap(f, x, us, in_axes=(None, 0))
+        many = np.stack([indices, indices[::-1], indices])
+        check_vmap(lambda x, i, u: SCATTER[kind](x, i, u, numbers, mode=mode), xs, many, us, in_axes=(0, 0, 0))
+
+
+def test_scatter_mul_at_zeros():
+    """d(x * u0 * u1)/du0 is x * u1, also where u0 or u1 is zero."""
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    index = jnp.array([[0], [0], [1], [2], [2]])
+    x, u = jnp.array([2.0, 3.0, 5.0]), jnp.array([0.0, 7.0, 0.0, 0.0, 0.0])
+    got = fgrad.grad(lambda u: lax.scatter_mul(x, index, u, numbers).sum())(u)
+    np.testing.assert_allclose(got, [14.0, 0.0, 3.0, 0.0, 0.0])
+
+
+def test_scatter_apply_repeats():
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    out = lax.scatter_apply(jnp.arange(4.0), jnp.array([[1], [3], [1], [8]]), lambda x: x * 10, numbers)
+    np.testing.assert_array_equal(out, [0.0, 100.0, 2.0, 30.0])
+    got = fgrad.grad(lambda x: lax.scatter_apply(x, jnp.array([[1]]), jnp.sin, numbers, unique_indices=True).sum())(jnp.arange(3.0))
+    np.testing.assert_allclose(got, [1.0, np.cos(1.0), 1.0], rtol=1e-6)
+
+
+def test_fill_values():
+    numbers, out = lax.GatherDimensionNumbers((), (0,), (0,)), jnp.array([[9]])
+    for dtype, want in ((np.float32, np.nan), (np.int32, np.iinfo(np.int32).min), (np.uint8, 255), (bool, True)):
+        np.testing.assert_array_equal(lax.gather(jnp.zeros(3, dtype), out, numbers, (1,)), np.array([want], dtype))
+
+
+@pytest.mark.parametrize(
+    "numbers, sizes, words",
+    [
+        (((0,), (0,), (0,)), (1, 3), "offset_dims"),
+        (((1,), (0,), (0, 1)), (1, 3), "start_index_map"),
+        (((1,), (0,), (0,)), (2, 3), "collapsed"),
+        (((1,), (0,), (0,)), (1, 4), "slice_sizes"),
+        (((1,), (5,), (0,)), (1, 3), "collapsed_slice_dims"),
+        (((5,), (0,), (0,)), (1, 3), "offset_dims"),
+    ],
+)
+def test_errors_name_the_field(numbers, sizes, words):
+    if numbers == ((0,), (0,), (0,)):
+        sizes, numbers = (1, 3), ((), (0,), (0,))
+    with pytest.raises((TypeError, ValueError), match=words):
+        lax.gather(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), lax.GatherDimensionNumbers(*numbers), sizes)
+
+
+def test_scatter_errors():
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    with pytest.raises(TypeError, match="float16.*float32"):
+        lax.scatter_add(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), jnp.zeros((2, 3), jnp.float16), numbers)
+    with pytest.raises(TypeError, match="updates"):
+        lax.scatter(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), jnp.zeros((3, 3)), numbers)
+    with pytest.raises(ValueError, match="mode"):
+        lax.scatter(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), jnp.zeros((2, 3)), numbers, mode="what")
