@@ -1,22 +1,11 @@
 """Everything that touches memory.  KERNELS maps a kernel's name to its (run, check) addresses."""
 
-from fgrad._kernels import (
-    attention,
-    cumulative,
-    elementwise,
-    glu,
-    index,
-    loss,
-    matmul,
-    movement,
-    norm,
-    optimizer,
-    random,
-    rope,
-    softmax,
-    sort,
-)
+from importlib import import_module
 
-KERNELS: dict = {}
-for _module in (attention, cumulative, elementwise, glu, index, loss, matmul, movement, norm, optimizer, random, rope, softmax, sort):
-    KERNELS.update(_module.KERNELS)
+_MODULES = """
+    attention cumulative elementwise glu index loss matmul movement norm optimizer random rope softmax sort
+""".split()
+
+KERNELS: dict[str, tuple[int, int]] = {}
+for _name in _MODULES:
+    KERNELS.update(import_module(f"fgrad._kernels.{_name}").KERNELS)

@@ -1,5 +1,7 @@
 """Array: the concrete value.  Operators and NumPy-style methods are added by fgrad.numpy.methods."""
 
+from typing import Any
+
 import numpy as np
 
 from fgrad import dtypes
@@ -239,7 +241,7 @@ def get_aval(x) -> ShapedArray:
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
     if isinstance(x, _SCALARS):
-        base = next(t for t in _SCALARS if isinstance(x, t))
+        base: Any = next(t for t in _SCALARS if isinstance(x, t))
         return ShapedArray((), dtypes.scalar_dtype(base(x)), base is not bool)
     raise TypeError(f"Value {x!r:.80} with type {type(x)} is not a valid JAX type: expected an array, a NumPy array or a number")
 

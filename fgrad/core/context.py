@@ -1,13 +1,14 @@
 """What is being traced in this thread, and which axis names are in scope."""
 
 import threading
+from typing import Any
 
 
 class Context(threading.local):
     """`trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
 
-    trace = None  # set to the eval trace by fgrad.core.trace
-    axis_env = ()
+    trace: Any = None  # set to the eval trace by fgrad.core.trace
+    axis_env: tuple = ()
 
 
 context = Context()

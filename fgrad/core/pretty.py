@@ -75,4 +75,5 @@ def pp_jaxpr(jaxpr) -> str:
     return _jaxpr(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, _Names())
 
 
-Jaxpr.__repr__ = Jaxpr.__str__ = ClosedJaxpr.__repr__ = ClosedJaxpr.__str__ = pp_jaxpr
+for _cls in (Jaxpr, ClosedJaxpr):
+    _cls.__repr__ = _cls.__str__ = pp_jaxpr  # type: ignore[method-assign, assignment]

@@ -1,8 +1,11 @@
 """Primitives.  A primitive is declared once, with all its rules beside each other."""
 
+from collections.abc import Callable
+from typing import Any
+
 from fgrad.core.context import context
 
-registry: dict = {}
+registry: dict[str, "Primitive"] = {}
 
 
 class Primitive:
@@ -17,6 +20,16 @@ class Primitive:
       partial_eval(trace, args, params) -> outs, for higher-order primitives (see transforms.linearize)
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
+
+    abstract_eval: Any
+    jvp: Any
+    transpose: Any
+    batch: Any
+    lower: Any
+    partial_eval: Any
+    impl: Any
+    bind_eqn: Callable[..., Any]
+    linear: "Primitive"  # of a custom vjp: the linear primitive that stands for its derivative
 
     def __init__(
         self,
@@ -37,6 +50,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.abstract_eval, self.jvp, self.transpose, self.batch = abstract_eval, jvp, transpose, batch
         self.lower, self.partial_eval, self.impl, self.effects = lower, partial_eval, impl, effects
+        self.bind_eqn = self._bind_eqn
         self.kind = kind  # "kernel", "call" (has sub-jaxprs), or "collective"
         if name in registry:
             raise ValueError(f"primitive {name!r} is declared twice")
@@ -47,6 +61,10 @@ class Primitive:
 
     def bind(self, *args, **params):
         return context.trace.process_primitive(self, args, params)
+
+    def _bind_eqn(self, eqn, args):
+        """Interpret an equation of this primitive on `args`; custom derivatives hand their functions on instead."""
+        return context.trace.process_primitive(self, args, eqn.params)
 
     def effects_of(self, params):
         if self.effects is None:

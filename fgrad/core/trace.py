@@ -6,7 +6,6 @@ from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import ShapedArray
 from fgrad.core.context import context, using_trace
 from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, source_of_caller, source_text
-from fgrad.core.primitive import Primitive
 from fgrad.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -332,13 +331,6 @@ def last_uses(jaxpr):
                 seen.add(v)
                 out.setdefault(i, []).append(v)
     return out
-
-
-def _bind_eqn(self, eqn, args):
-    return context.trace.process_primitive(self, args, eqn.params)
-
-
-Primitive.bind_eqn = _bind_eqn
 
 
 def closed_as_fun(closed):

@@ -1,8 +1,7 @@
 """take_along and put_along: moves along one axis by an array of positions.  Each is the other's transpose."""
 
-from fgrad._kernels.index import gather_ip, scatter_ip
-
 from fgrad import dtypes
+from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray
 from fgrad.errors import ShapeError
 from fgrad.ops.reduce import argaxis

@@ -5,9 +5,9 @@ import operator
 from typing import NamedTuple
 
 import numpy as np
-from fgrad._kernels.index import gather_ip, scatter_ip
 
 from fgrad import dtypes
+from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import bitwise_and, convert_element_type, div, eq, like, mul, neg, select

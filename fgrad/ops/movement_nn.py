@@ -4,8 +4,8 @@ import math
 import operator
 
 import numpy as np
-from fgrad._kernels.index import scatter_ip
 
+from fgrad._kernels.index import scatter_ip
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.reduce import reduce_sum

@@ -1,10 +1,17 @@
 """What the rules of all primitives share: symbolic zeros, linear placeholders, batch helpers and makers of common rules."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
+
+INEXACT = "fc"
+NUMBER = "iufc"
+ANY = "biufc"
 
 
 class Zero:
@@ -94,6 +101,35 @@ def _check_dtype(name, aval, kinds):
     if kind not in kinds:
         words = {"f": "floating", "c": "complex", "i": "signed integer", "u": "unsigned integer", "b": "boolean"}
         raise TypeError(f"{name} does not accept dtype {aval.dtype.name}. Accepted dtypes are {', '.join(words[k] for k in kinds)}.")
+
+
+def like(x, value):
+    """A scalar constant of x's dtype."""
+    return get_aval(x).dtype.type(value)
+
+
+def nary(prim: Primitive, doc: str) -> Callable[..., Any]:
+    """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
+
+    def fun(*args):
+        return prim.bind(*unify(prim.name, args))
+
+    return named(fun, prim, doc)
+
+
+def unary(prim: Primitive, doc: str) -> Callable[[Any], Any]:
+    """The function of a primitive of one operand."""
+
+    def fun(x):
+        return prim.bind(x)
+
+    return named(fun, prim, doc)
+
+
+def named(fun, prim, doc):
+    fun.__name__ = fun.__qualname__ = prim.name
+    fun.__doc__ = doc
+    return fun
 
 
 def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=True):

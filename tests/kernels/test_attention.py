@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from fgrad._kernels.attention import KERNELS
 
 from fgrad._kernels import parallel
+from fgrad._kernels.attention import KERNELS
 from tests.kernels.harness import contiguous, run_kernel
 
 RNG = np.random.default_rng(0)

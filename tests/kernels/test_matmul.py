@@ -8,10 +8,10 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from fgrad._kernels.blas import openblas_config
-from fgrad._kernels.matmul import KERNELS
 
 from fgrad._kernels import parallel
+from fgrad._kernels.blas import openblas_config
+from fgrad._kernels.matmul import KERNELS
 from tests.kernels.harness import contiguous, run_kernel
 
 RNG = np.random.default_rng(0)

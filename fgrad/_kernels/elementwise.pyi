@@ -1,0 +1,6 @@
+OPCODES: dict[str, int]
+ARITY: dict[str, int]
+SUPPORTED: dict[str, frozenset[int]]
+RESULT: dict[str, str]
+REDUCTIONS: dict[str, int]
+KERNELS: dict[str, tuple[int, int]]

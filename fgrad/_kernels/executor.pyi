@@ -1,0 +1,29 @@
+from typing import Any
+
+KINDS: dict[str, int]
+
+class Program:
+    in_avals: list[Any]
+    out_avals: list[Any]
+    in_strides: list[Any]
+    donated: tuple[int, ...]
+    def __init__(
+        self,
+        *,
+        slots: list[tuple],
+        insts: list[tuple],
+        in_avals: list,
+        in_strides: list,
+        in_codes: list[int],
+        consts: list,
+        outs: list[tuple],
+        out_codes: list[int],
+        arena_bytes: int,
+        donated: tuple[int, ...] = (),
+        small: bool = False,
+    ) -> None: ...
+    def run(self, args: list) -> list: ...
+    @property
+    def arena_bytes(self) -> int: ...
+    @property
+    def num_instructions(self) -> int: ...

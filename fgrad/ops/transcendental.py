@@ -1,0 +1,148 @@
+"""Elementwise powers and roots, exp and log, trigonometric and hyperbolic functions, special functions."""
+
+import math
+
+from fgrad.ops.arithmetic import add, div, mul, neg, recip, square, sub
+from fgrad.ops.logic import eq, lt, select
+from fgrad.ops.rules import INEXACT, NUMBER, elementwise, jvp_by_args, like, nary, unary
+
+# --- powers and roots ----------------------------------------------------------------------------------------------
+
+pow_p = elementwise("pow", NUMBER, same=True)
+
+
+def _pow_jvp_x(t, out, x, y):
+    # d/dx x**y = y * x**(y-1); 0 where y is 0, so that 0**0 has derivative 0.
+    one = like(y, 1)
+    safe = select(eq(y, like(y, 0)), one, sub(y, one))
+    jac = select(eq(y, like(y, 0)), like(y, 0), mul(y, pow(x, safe)))
+    return mul(t, jac)
+
+
+def _pow_jvp_y(t, out, x, y):
+    # out * log(x), with log 0 taken as log 1 where x is 0, so that 0**y (y > 0) has derivative 0.
+    return mul(t, mul(log(select(eq(x, like(x, 0)), like(x, 1), x)), out))
+
+
+pow_p.jvp = jvp_by_args(pow_p, _pow_jvp_x, _pow_jvp_y)
+pow = nary(pow_p, "x ** y. d/dx is 0 where y is 0, and d/dy is 0 where x is 0.")
+
+sqrt_p = elementwise("sqrt", INEXACT)
+sqrt_p.jvp = jvp_by_args(sqrt_p, lambda t, out, x: mul(t, div(like(x, 0.5), out)))
+sqrt = unary(sqrt_p, "The square root; NaN below 0 for real x.")
+rsqrt_p = elementwise("rsqrt", INEXACT)
+rsqrt_p.jvp = jvp_by_args(rsqrt_p, lambda t, out, x: mul(t, mul(like(x, -0.5), div(out, x))))
+rsqrt = unary(rsqrt_p, "1 / sqrt(x).")
+cbrt_p = elementwise("cbrt", "f")
+cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: mul(t, mul(like(x, 1 / 3), div(out, x))))
+cbrt = unary(cbrt_p, "The cube root, of negative numbers too.")
+
+# --- exp and log ----------------------------------------------------------------------------------------------------
+
+exp_p = elementwise("exp", INEXACT)
+exp_p.jvp = jvp_by_args(exp_p, lambda t, out, x: mul(t, out))
+exp = unary(exp_p, "e ** x.")
+exp2_p = elementwise("exp2", INEXACT)
+exp2_p.jvp = jvp_by_args(exp2_p, lambda t, out, x: mul(t, mul(out, like(x, math.log(2)))))
+exp2 = unary(exp2_p, "2 ** x.")
+expm1_p = elementwise("expm1", INEXACT)
+expm1_p.jvp = jvp_by_args(expm1_p, lambda t, out, x: mul(t, add(out, like(out, 1))))
+expm1 = unary(expm1_p, "e ** x - 1, exact near 0.")
+log_p = elementwise("log", INEXACT)
+log_p.jvp = jvp_by_args(log_p, lambda t, out, x: div(t, x))
+log = unary(log_p, "The natural logarithm.")
+log2_p = elementwise("log2", "f")
+log2_p.jvp = jvp_by_args(log2_p, lambda t, out, x: div(t, mul(x, like(x, math.log(2)))))
+log2 = unary(log2_p, "The logarithm to base 2.")
+log1p_p = elementwise("log1p", INEXACT)
+log1p_p.jvp = jvp_by_args(log1p_p, lambda t, out, x: div(t, add(x, like(x, 1))))
+log1p = unary(log1p_p, "log(1 + x), exact near 0.")
+logistic_p = elementwise("logistic", INEXACT)
+logistic_p.jvp = jvp_by_args(logistic_p, lambda t, out, x: mul(t, mul(out, sub(like(out, 1), out))))
+logistic = unary(logistic_p, "1 / (1 + exp(-x)).")
+tanh_p = elementwise("tanh", INEXACT)
+tanh_p.jvp = jvp_by_args(tanh_p, lambda t, out, x: mul(t, sub(like(out, 1), square(out))))
+tanh = unary(tanh_p, "The hyperbolic tangent.")
+
+# --- trigonometric and hyperbolic -----------------------------------------------------------------------------------
+
+sin_p = elementwise("sin", INEXACT)
+sin_p.jvp = jvp_by_args(sin_p, lambda t, out, x: mul(t, cos(x)))
+sin = unary(sin_p, "The sine of x in radians.")
+cos_p = elementwise("cos", INEXACT)
+cos_p.jvp = jvp_by_args(cos_p, lambda t, out, x: neg(mul(t, sin(x))))
+cos = unary(cos_p, "The cosine of x in radians.")
+tan_p = elementwise("tan", INEXACT)
+tan_p.jvp = jvp_by_args(tan_p, lambda t, out, x: mul(t, add(like(out, 1), square(out))))
+tan = unary(tan_p, "The tangent of x in radians.")
+asin_p = elementwise("asin", "f")
+asin_p.jvp = jvp_by_args(asin_p, lambda t, out, x: mul(t, rsqrt(sub(like(x, 1), square(x)))))
+asin = unary(asin_p, "The angle in [-pi/2, pi/2] whose sine is x.")
+acos_p = elementwise("acos", "f")
+acos_p.jvp = jvp_by_args(acos_p, lambda t, out, x: mul(t, neg(rsqrt(sub(like(x, 1), square(x))))))
+acos = unary(acos_p, "The angle in [0, pi] whose cosine is x.")
+atan_p = elementwise("atan", "f")
+atan_p.jvp = jvp_by_args(atan_p, lambda t, out, x: div(t, add(like(x, 1), square(x))))
+atan = unary(atan_p, "The angle in [-pi/2, pi/2] whose tangent is x.")
+atan2_p = elementwise("atan2", "f")
+atan2_p.jvp = jvp_by_args(
+    atan2_p,
+    lambda t, out, x, y: mul(t, div(y, add(square(x), square(y)))),
+    lambda t, out, x, y: mul(t, div(neg(x), add(square(x), square(y)))),
+)
+atan2 = nary(atan2_p, "The angle of the point (y, x): atan(x / y) in the quadrant of the signs.")
+sinh_p = elementwise("sinh", INEXACT)
+sinh_p.jvp = jvp_by_args(sinh_p, lambda t, out, x: mul(t, cosh(x)))
+sinh = unary(sinh_p, "The hyperbolic sine.")
+cosh_p = elementwise("cosh", INEXACT)
+cosh_p.jvp = jvp_by_args(cosh_p, lambda t, out, x: mul(t, sinh(x)))
+cosh = unary(cosh_p, "The hyperbolic cosine.")
+asinh_p = elementwise("asinh", "f")
+asinh_p.jvp = jvp_by_args(asinh_p, lambda t, out, x: mul(t, rsqrt(add(square(x), like(x, 1)))))
+asinh = unary(asinh_p, "The inverse of sinh.")
+acosh_p = elementwise("acosh", "f")
+acosh_p.jvp = jvp_by_args(acosh_p, lambda t, out, x: mul(t, mul(rsqrt(sub(x, like(x, 1))), rsqrt(add(x, like(x, 1))))))
+acosh = unary(acosh_p, "The inverse of cosh; NaN below 1.")
+atanh_p = elementwise("atanh", "f")
+atanh_p.jvp = jvp_by_args(atanh_p, lambda t, out, x: div(t, mul(add(like(x, 1), x), sub(like(x, 1), x))))
+atanh = unary(atanh_p, "The inverse of tanh; NaN outside [-1, 1].")
+
+# --- special functions ----------------------------------------------------------------------------------------------
+
+erf_p = elementwise("erf", "f")
+erf_p.jvp = jvp_by_args(erf_p, lambda t, out, x: mul(t, mul(like(x, 2 / math.sqrt(math.pi)), exp(neg(square(x))))))
+erf = unary(erf_p, "The error function, 2 / sqrt(pi) * the integral of exp(-t**2) from 0 to x.")
+erfc_p = elementwise("erfc", "f")
+erfc_p.jvp = jvp_by_args(erfc_p, lambda t, out, x: mul(t, mul(like(x, -2 / math.sqrt(math.pi)), exp(neg(square(x))))))
+erfc = unary(erfc_p, "1 - erf(x), exact where erf(x) is near 1.")
+erf_inv_p = elementwise("erf_inv", "f")
+erf_inv_p.jvp = jvp_by_args(erf_inv_p, lambda t, out, x: mul(t, mul(like(x, math.sqrt(math.pi) / 2), exp(square(out)))))
+erf_inv = unary(erf_inv_p, "The inverse of erf on (-1, 1).")
+lgamma_p = elementwise("lgamma", "f")
+lgamma_p.jvp = jvp_by_args(lgamma_p, lambda t, out, x: mul(t, digamma(x)))
+lgamma = unary(lgamma_p, "log |gamma(x)|.")
+
+
+def _trigamma(x):
+    """d digamma: reflection below 0, recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.4.11, 6.4.12)."""
+    half, one = like(x, 0.5), like(x, 1)
+    left = lt(x, half)
+    z = select(left, sub(one, x), x)
+    total = mul(z, like(x, 0))
+    for _ in range(8):
+        low = lt(z, like(x, 8))
+        total = add(total, select(low, recip(square(z)), like(x, 0)))
+        z = select(low, add(z, one), z)
+    r = recip(z)
+    r2 = square(r)
+    series = like(x, 0)
+    for c in (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
+        series = add(mul(series, r2), like(x, c)) if c != 5 / 66 else like(x, c)
+    total = add(total, add(add(r, mul(half, r2)), mul(mul(r2, r), series)))
+    s = sin(mul(like(x, math.pi), x))
+    return select(left, sub(div(like(x, math.pi**2), square(s)), total), total)
+
+
+digamma_p = elementwise("digamma", "f")
+digamma_p.jvp = jvp_by_args(digamma_p, lambda t, out, x: mul(t, _trigamma(x)))
+digamma = unary(digamma_p, "The derivative of lgamma.")
