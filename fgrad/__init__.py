@@ -1,7 +1,7 @@
 """fgrad: JAX's programming model, made for the CPU."""
 
+from fgrad import ad_checkpoint, core, debug, dtypes, errors, lax, nn, numpy, optim, random, tree, tree_util
 from fgrad import config as _config_module
-from fgrad import core, dtypes, errors, lax, nn, numpy, optim, random, tree, tree_util
 from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads
 from fgrad.api import (
@@ -29,8 +29,10 @@ from fgrad.api import (
     vmap,
 )
 from fgrad.config import disable_jit, enable_x64
+from fgrad.control.callback import effects_barrier, pure_callback
 from fgrad.core import Array
 from fgrad.dtypes import float0
+from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.remat import checkpoint
 
 config = _config_module.config

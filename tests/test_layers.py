@@ -19,7 +19,7 @@ LAYERS = [
     ("compile",),
     ("control",),
     ("api",),
-    ("numpy", "lax"),
+    ("numpy", "lax", "debug", "ad_checkpoint", "experimental"),
     ("random",),
     ("nn", "optim"),
 ]

@@ -25,12 +25,12 @@ class Unit:
 
 
 def live_nodes(nodes, outputs):
-    """The nodes that the outputs need; callbacks always stay."""
+    """The nodes that the outputs need; those with effects stay."""
     if not config.pass_dce:
         return nodes
     live, out = {id(v.buf.node) for v in outputs if v.buf is not None and v.buf.node is not None}, []
     for node in reversed(nodes):
-        if id(node) in live or node.kind in ("callback", "control"):
+        if id(node) in live or node.effects:
             out.append(node)
             live.update(id(v.buf.node) for v in node.ins if v.buf is not None and v.buf.node is not None)
     return out[::-1]
@@ -70,7 +70,7 @@ def fuse(nodes):
             if g is not home:
                 home.producers.add(g.id)
                 before |= g.before | (1 << g.id)
-        if node.kind == "callback":
+        if node.effects:
             if last_effect is not None:
                 home.producers.add(last_effect.id)
                 before |= last_effect.before | (1 << last_effect.id)

@@ -152,10 +152,11 @@ class LowerContext:
         self._add(Node("control", kind, ins, outs + space, ip=tuple(map(int, ip)), children=tuple(children)))
         return outs
 
-    def callback(self, fun, ins, in_avals, out_avals):
+    def callback(self, fun, ins, in_avals, out_avals, op="callback"):
+        """A call of Python: fun(list of Arrays) -> list of Arrays. op "pure_callback": dropped if nobody reads its results."""
         ins = [self.contiguous(v) for v in ins]
         outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
-        self._add(Node("callback", "callback", ins, outs, obj=(fun, list(in_avals), list(out_avals))))
+        self._add(Node("callback", op, ins, outs, obj=(fun, list(in_avals), list(out_avals))))
         return outs
 
     def barrier(self, ins):

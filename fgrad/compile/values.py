@@ -77,6 +77,11 @@ class Node:
         self.ip, self.fp, self.children, self.obj, self.type_code, self.axes = ip, fp, children, obj, type_code, axes
         self.group = None
 
+    @property
+    def effects(self):
+        """True if it shows from outside whether, and when, this runs: callbacks that are not pure, and what holds one."""
+        return self.op == "callback" or any(c.effects for c in self.children)
+
 
 def view_reshape(shape, strides, new_shape):
     """Strides that show a strided array under a new shape, or None if only a copy can."""

@@ -69,6 +69,7 @@ def _no_direct_rule(prim):
 
 
 for _p in (custom_jvp_call_p, custom_vjp_call_p):
+    _p.effects = lambda params: params["call_jaxpr"].effects
     _p.jvp = _p.batch = _no_direct_rule(_p.name)
     _p.impl = lambda *args, call_jaxpr, **_: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 

@@ -3,10 +3,10 @@
 import functools
 
 from fgrad import tree
-from fgrad.core import Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace
+from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split, split_residuals
+from fgrad.transforms.linearize import dce_jaxpr, merge, partial_eval_jaxpr, split
 from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import batch_jaxpr
 
@@ -21,49 +21,101 @@ optimization_barrier_p = Primitive(
 )
 
 
-def _jvp(primals, tangents, *, jaxpr):
+def _jvp(primals, tangents, *, jaxpr, **how):
     out, nz = jvp_jaxpr(jaxpr, [type(t) is not Zero for t in tangents])
     consts, out = convert_constvars(out)
-    outs = remat_p.bind(*consts, *primals, *[t for t in tangents if type(t) is not Zero], jaxpr=out)
+    outs = remat_p.bind(*consts, *primals, *[t for t in tangents if type(t) is not Zero], jaxpr=out, **how)
     n = len(nz)
     ts = iter(outs[n:])
     return outs[:n], [next(ts) if z else Zero(get_aval(o).tangent_aval()) for o, z in zip(outs, nz)]
 
 
 def _partial_eval(trace, args, params):
+    """Run what is known, storing what the policy allows; stage the rest behind a recomputation of its residuals."""
     unknown = [trace.is_unknown(x) for x in args]
     known, staged, out_uk, forwarded = partial_eval_jaxpr(params["jaxpr"], unknown)
     uk, kn = split(unknown, args)
     n, nk = out_uk.count(False), len(kn)
+    saved = []
+    if params["policy"] is not None:
+        known = _inline_jits(known)
+        saved = _saveable(known.jaxpr, params["policy"])
+    jaxpr, used = _recomputation(known.jaxpr, n, saved)
+    keep_kn = [i for i in range(nk) if used[i] or i in forwarded]
+    keep_saved = [v for v, u in zip(saved, used[nk:]) if u]
+    forward = known.jaxpr.replace(outvars=[*known.jaxpr.outvars[:n], *keep_saved])
     with using_trace(trace.parent):
-        known_outs = eval_jaxpr(known.jaxpr, known.consts, *kn)[:n]
+        known_outs = eval_jaxpr(forward, known.consts, *kn)
+    stored = [*[kn[i] for i in keep_kn], *known_outs[n:]]
+    m = len(stored)
+    at = {i: k for k, i in enumerate(keep_kn)}
+    invars = [*[known.jaxpr.invars[i] for i in keep_kn], *keep_saved]
 
     def recompute(*xs):
-        _, res = split_residuals(eval_jaxpr(known.jaxpr, known.consts, *xs[:nk]), n, xs[:nk], forwarded)
-        return eval_jaxpr(staged.jaxpr, staged.consts, *res, *xs[nk:])
+        fresh = iter(eval_jaxpr(jaxpr.replace(invars=invars), known.consts, *xs[:m]))
+        res = [next(fresh) if f is None else xs[at[f]] for f in forwarded]
+        return eval_jaxpr(staged.jaxpr, staged.consts, *res, *xs[m:])
 
-    consts, jaxpr = convert_constvars(stage(recompute, [get_aval(x) for x in (*kn, *uk)], "checkpoint"))
-    return merge(out_uk, trace.stage_eqn(remat_p, (*consts, *kn, *uk), dict(jaxpr=jaxpr)), known_outs)
+    consts, out = convert_constvars(stage(recompute, [get_aval(x) for x in (*stored, *uk)], "checkpoint"))
+    return merge(out_uk, trace.stage_eqn(remat_p, (*consts, *stored, *uk), {**params, "jaxpr": out}), known_outs[:n])
 
 
-def _transpose(cts, *args, jaxpr):
+def _saveable(jaxpr, policy):
+    """The variables that the policy allows to be stored."""
+    return [v for e in jaxpr.eqns if policy(e.primitive, *[v.aval for v in e.invars], **e.params) for v in e.outvars]
+
+
+def _recomputation(jaxpr, n, saved):
+    """(the jaxpr of the outputs after the first n, given the saved variables as further inputs, mask of the inputs it needs)."""
+    given = set(saved)
+    eqns = [e for e in jaxpr.eqns if not e.outvars or any(v not in given for v in e.outvars)]
+    rest = jaxpr.replace(invars=[*jaxpr.invars, *saved], outvars=jaxpr.outvars[n:], eqns=eqns)
+    return dce_jaxpr(rest, [True] * len(rest.outvars))
+
+
+def _inline_jits(closed):
+    """The jaxpr with jitted functions inlined, so that a policy sees what they are made of."""
+    if not any(e.primitive.name == "jit" for e in closed.eqns):
+        return closed
+
+    def evaluate(closed, args):
+        env = dict(zip((*closed.jaxpr.constvars, *closed.jaxpr.invars), (*closed.consts, *args)))
+
+        def read(v):
+            return v.val if type(v) is Literal else env[v]
+
+        for e in closed.eqns:
+            ins = [read(v) for v in e.invars]
+            if e.primitive.name == "jit":
+                out = evaluate(e.params["jaxpr"], ins)
+            else:
+                out = e.primitive.bind_eqn(e, ins)
+                out = out if e.primitive.multiple_results else [out]
+            env.update(zip(e.outvars, out))
+        return [read(v) for v in closed.jaxpr.outvars]
+
+    return stage(lambda *args: evaluate(closed, args), closed.in_avals, closed.jaxpr.debug_name)
+
+
+def _transpose(cts, *args, jaxpr, policy, prevent_cse):
     lin = [type(x) is Linear for x in args]
     linear, known = split(lin, args)
-    known = optimization_barrier_p.bind(*known) if known else []
+    if prevent_cse and known:
+        known = optimization_barrier_p.bind(*known)
     return backward_pass(jaxpr.jaxpr, jaxpr.consts, merge(lin, linear, known), cts)
 
 
-def _batch(axis, args, dims, *, jaxpr):
+def _batch(axis, args, dims, *, jaxpr, **how):
     out, mask = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
     consts, out = convert_constvars(out)
-    outs = remat_p.bind(*consts, *[x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims)], jaxpr=out)
+    outs = remat_p.bind(*consts, *[x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims)], jaxpr=out, **how)
     return outs, [0 if m else None for m in mask]
 
 
 remat_p = Primitive(
     "checkpoint",
     multiple_results=True,
-    abstract_eval=lambda *avals, jaxpr: jaxpr.out_avals,
+    abstract_eval=lambda *avals, jaxpr, **how: jaxpr.out_avals,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
@@ -74,21 +126,57 @@ remat_p = Primitive(
 )
 
 
-def checkpoint(fun):
-    """fun, whose intermediate values are recomputed in the backward pass instead of stored."""
+def _static_positions(static_argnums, n, name):
+    nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    for i in nums:
+        if not isinstance(i, int):
+            raise TypeError(f"checkpoint of {name}: static_argnums must be an int or a tuple of ints, got {static_argnums!r}")
+        if not -n <= i < n:
+            raise ValueError(f"checkpoint of {name}: static_argnums {static_argnums} asks for argument {i} of {n} positional arguments")
+    return {i % n for i in nums}
+
+
+def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), concrete=False):
+    """fun, whose intermediate values are recomputed in the backward pass instead of stored.
+
+    policy: which values are stored all the same: a function of fgrad.checkpoint_policies, or None for none of them.
+    prevent_cse: keep the recomputation apart from the first computation, so that the compiler does not merge them (and
+    store the values after all). static_argnums: positional arguments that are Python values, not traced.
+    Without `fun` it gives a decorator. Raises NotImplementedError where `fun` has side effects (io_callback).
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> f = fgrad.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=fgrad.checkpoint_policies.dots_saveable)
+    >>> float(fgrad.grad(f)(0.0))
+    1.0
+    """
+    if concrete:
+        raise NotImplementedError("checkpoint(concrete=True) is not supported: mark Python values with static_argnums")
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+    if policy is not None and not callable(policy):
+        raise TypeError(f"checkpoint: policy must be a function of fgrad.checkpoint_policies or None, got {policy!r}")
+    name = getattr(fun, "__name__", "checkpoint")
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
-        leaves, treedef = tree.flatten((args, kwargs))
+        static = _static_positions(static_argnums, len(args), name)
+        dynamic = [a for i, a in enumerate(args) if i not in static]
+        leaves, treedef = tree.flatten((dynamic, kwargs))
         out = [None]
 
         def flat(*xs):
             a, kw = tree.unflatten(treedef, xs)
-            outs, out[0] = tree.flatten(fun(*a, **kw))
+            a = iter(a)
+            outs, out[0] = tree.flatten(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw))
             return outs
 
-        consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], getattr(fun, "__name__", "checkpoint")))
-        return tree.unflatten(out[0], remat_p.bind(*consts, *leaves, jaxpr=jaxpr))
+        consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], name))
+        if jaxpr.effects - {"debug"}:
+            raise NotImplementedError(
+                f"checkpoint of {name}: effects of {sorted(jaxpr.effects - {'debug'})} callbacks are not supported, because they "
+                "would happen again when it is recomputed"
+            )
+        return tree.unflatten(out[0], remat_p.bind(*consts, *leaves, jaxpr=jaxpr, policy=policy, prevent_cse=bool(prevent_cse)))
 
     return wrapped
 

@@ -1,0 +1,6 @@
+"""What JAX users import from jax.experimental."""
+
+from fgrad.config import enable_x64
+from fgrad.control.callback import io_callback
+
+__all__ = ["enable_x64", "io_callback"]
