@@ -30,6 +30,12 @@ def _start_value(name, default):
     return default
 
 
+class _Overrides(threading.local):
+    """This thread's settings inside `override` contexts."""
+
+    values: dict | None = None
+
+
 class Config:
     """All settings as attributes, with or without JAX's `jax_` prefix.
 
@@ -40,8 +46,9 @@ class Config:
 
     def __init__(self):
         object.__setattr__(self, "_values", {k: _start_value(k, v) for k, v in _DEFAULTS.items()})
-        object.__setattr__(self, "_local", threading.local())
-        object.__setattr__(self, "_listeners", [])
+        object.__setattr__(self, "_local", _Overrides())
+        object.__setattr__(self, "_keys", {})
+        object.__setattr__(self, "_global_key", self._key_of(self._values))
 
     @staticmethod
     def _key(name):
@@ -52,7 +59,7 @@ class Config:
 
     def __getattr__(self, name):
         key = self._key(name)
-        local = getattr(self._local, "values", None)
+        local = self._local.values
         if local and key in local:
             return local[key]
         return self._values[key]
@@ -66,7 +73,7 @@ class Config:
         if not isinstance(value, type(_DEFAULTS[key])):
             raise TypeError(f"config option {name!r} takes a {type(_DEFAULTS[key]).__name__}, got {value!r}")
         self._values[key] = value
-        self._changed()
+        object.__setattr__(self, "_global_key", self._key_of(self._values))
 
     def read(self, name):
         return getattr(self, name)
@@ -75,26 +82,20 @@ class Config:
     def override(self, name, value):
         """Set option `name` in this thread while the context lasts."""
         key = self._key(name)
-        before = getattr(self._local, "values", None) or {}
-        self._local.values = {**before, key: value}
-        self._changed()
+        before = self._local.values
+        self._local.values = {**(before or {}), key: value}
         try:
             yield
         finally:
             self._local.values = before
-            self._changed()
 
-    def on_change(self, fun):
-        self._listeners.append(fun)
-
-    def _changed(self):
-        for fun in self._listeners:
-            fun()
+    def _key_of(self, values):
+        return self._keys.setdefault(tuple(values.values()), len(self._keys))
 
     def key(self):
-        """What compiled programs depend on besides their arguments."""
-        local = getattr(self._local, "values", None)
-        return tuple({**self._values, **local}.values()) if local else tuple(self._values.values())
+        """A number that stands for all settings: what compiled programs depend on besides their arguments."""
+        local = self._local.values
+        return self._key_of({**self._values, **local}) if local else self._global_key
 
 
 config = Config()

@@ -12,6 +12,7 @@ cdef class ArrayBase:
     cdef readonly bint deleted
     cdef readonly int64_t size
     cdef bint owns
+    cdef int32_t uses                    # how often a call names this array: a donated one must be named once
     cdef object __weakref__
 
     cdef int fill_tensor(self, FgTensor *t) except -1

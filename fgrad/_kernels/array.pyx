@@ -37,6 +37,21 @@ def set_array_class(cls):
     _array_class = cls
 
 
+OPERATORS = (
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
+    "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__matmul__", "__rmatmul__", "__and__", "__rand__",
+    "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__",
+    "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__eq__", "__ne__", "__lt__", "__le__",
+    "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__")
+cdef list _operators = []              # a callable for each of OPERATORS
+
+
+def set_operators(table):
+    """Say what the operators of arrays call: a dictionary from each name of OPERATORS to a function."""
+    global _operators
+    _operators = [table[name] for name in OPERATORS]
+
+
 def get_array_class():
     return _array_class
 
@@ -186,6 +201,125 @@ cdef class ArrayBase:
             out = out.view(_dtypes[FG_BF16])
             out.flags.writeable = writeable
         return out
+
+    def __add__(self, other):
+        return _operators[0](self, other)
+
+    def __radd__(self, other):
+        return _operators[1](self, other)
+
+    def __sub__(self, other):
+        return _operators[2](self, other)
+
+    def __rsub__(self, other):
+        return _operators[3](self, other)
+
+    def __mul__(self, other):
+        return _operators[4](self, other)
+
+    def __rmul__(self, other):
+        return _operators[5](self, other)
+
+    def __truediv__(self, other):
+        return _operators[6](self, other)
+
+    def __rtruediv__(self, other):
+        return _operators[7](self, other)
+
+    def __floordiv__(self, other):
+        return _operators[8](self, other)
+
+    def __rfloordiv__(self, other):
+        return _operators[9](self, other)
+
+    def __mod__(self, other):
+        return _operators[10](self, other)
+
+    def __rmod__(self, other):
+        return _operators[11](self, other)
+
+    def __matmul__(self, other):
+        return _operators[12](self, other)
+
+    def __rmatmul__(self, other):
+        return _operators[13](self, other)
+
+    def __and__(self, other):
+        return _operators[14](self, other)
+
+    def __rand__(self, other):
+        return _operators[15](self, other)
+
+    def __or__(self, other):
+        return _operators[16](self, other)
+
+    def __ror__(self, other):
+        return _operators[17](self, other)
+
+    def __xor__(self, other):
+        return _operators[18](self, other)
+
+    def __rxor__(self, other):
+        return _operators[19](self, other)
+
+    def __lshift__(self, other):
+        return _operators[20](self, other)
+
+    def __rlshift__(self, other):
+        return _operators[21](self, other)
+
+    def __rshift__(self, other):
+        return _operators[22](self, other)
+
+    def __rrshift__(self, other):
+        return _operators[23](self, other)
+
+    def __divmod__(self, other):
+        return _operators[24](self, other)
+
+    def __rdivmod__(self, other):
+        return _operators[25](self, other)
+
+    def __pow__(self, other, modulus):
+        return _operators[26](self, other)
+
+    def __rpow__(self, other, modulus):
+        return _operators[27](self, other)
+
+    def __eq__(self, other):
+        return _operators[28](self, other)
+
+    def __ne__(self, other):
+        return _operators[29](self, other)
+
+    def __lt__(self, other):
+        return _operators[30](self, other)
+
+    def __le__(self, other):
+        return _operators[31](self, other)
+
+    def __gt__(self, other):
+        return _operators[32](self, other)
+
+    def __ge__(self, other):
+        return _operators[33](self, other)
+
+    def __neg__(self):
+        return _operators[34](self)
+
+    def __pos__(self):
+        return _operators[35](self)
+
+    def __abs__(self):
+        return _operators[36](self)
+
+    def __invert__(self):
+        return _operators[37](self)
+
+    def __hash__(self):
+        raise TypeError(
+            f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
+            "Use a tuple of numbers, or mark the argument static with a hashable value")
 
     def reset_shared(self):
         """For the maker of a fresh array that has let go of its writeable view."""

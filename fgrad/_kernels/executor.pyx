@@ -453,6 +453,11 @@ cdef class Program:
                 if a.deleted:
                     a.check_alive()
                 st.bases[1 + i] = a.data
+            if self.donated:
+                for i in range(p.n_args):
+                    (<ArrayBase>args[i]).uses = 0
+                for i in range(p.n_args):
+                    (<ArrayBase>args[i]).uses += 1
             for i in range(p.n_outs):
                 k = self.out_mode[i]
                 if k <= -2:
@@ -460,7 +465,7 @@ cdef class Program:
                 else:
                     if k >= 0:
                         a = args[k]
-                        if a.owns and not a.shared and not a.deleted:
+                        if a.owns and not a.shared and not a.deleted and a.uses == 1:
                             o = steal(a, self.out_avals[i], self.out_codes[i], self.out_size[i])
                         else:          # someone else can see this memory: work on a copy of it
                             o = new_array(self.out_avals[i], self.out_codes[i], self.out_size[i])

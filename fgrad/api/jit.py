@@ -4,6 +4,7 @@ import functools
 import inspect
 
 from fgrad import tree
+from fgrad._kernels.dispatch import Entry, JitDispatch, install
 from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
 from fgrad.api.staging import eval_shape
 from fgrad.compile.program import compile_jaxpr
@@ -11,6 +12,9 @@ from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import Array, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
 from fgrad.core.trace import convert_constvars
+
+_LEAF = tree.structure(0)
+install(context, eval_trace, config, tree.flatten, get_aval, to_array, contiguous, Array)
 
 
 class _Traced:
@@ -51,40 +55,37 @@ class Lowered:
         return Compiled(self._jitted, self._traced)
 
 
-class JitFunction:
+class JitFunction(JitDispatch):
     """What jit returns."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, inline=False):
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums):
+        super().__init__(bool(static_argnums) or bool(static_argnames))
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
-        self._cache = {}
+        self._cache: dict = {}
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args, **kwargs):
+    def _prepare(self, args, kwargs, leaves):
+        """The compiled program and how to wrap its results; None where settings ask for `_slow`."""
+        if config.disable_jit or config.debug_nans:
+            return None
+        _, traced = self._lookup(args, kwargs)
+        self._program(traced)
+        out_tree = traced.out_tree
+        flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
+        keep = [get_aval(x) for x in leaves]
+        return Entry(traced.program, traced.consts, traced.donated, None if out_tree == _LEAF else out_tree, flat_tuple, keep)
+
+    def _slow(self, args, kwargs):
+        """The call as one bind: while tracing, and with settings that look into the call."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         leaves, traced = self._lookup(args, kwargs)
-        if context.trace is eval_trace and traced.program is not None:
-            arrays = [
-                x
-                if type(x) is Array and x.strides_or_none is None
-                else contiguous(a)
-                if (a := to_array(x)).strides_or_none is not None
-                else a
-                for x in leaves
-            ]
-            out = traced.program.run([*traced.consts, *arrays] if traced.consts else arrays)
-            if traced.donated:
-                for i in traced.donated:
-                    arrays[i - traced.n_consts].delete()
-        elif context.trace is eval_trace:
-            self._program(traced)
-            return self(*args, **kwargs)
-        else:
-            out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=())
+        donated = traced.donated if context.trace is eval_trace else ()
+        out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)
 
     def _program(self, traced):
@@ -94,11 +95,10 @@ class JitFunction:
 
     def _lookup(self, args, kwargs):
         """(dynamic leaves, the traced function for them)."""
-        static_key = ()
+        fun, dynamic, static_key = self._fun, args, ()
         if self._static or self._names:
-            fun, dynamic, kwargs, static_key = self._split_static(args, kwargs)
-        else:
-            fun, dynamic = self._fun, args
+            fun = self._bind_static(args, kwargs)
+            dynamic, kwargs, static_key = self._split(args, kwargs)
         leaves, treedef = tree.flatten((dynamic, kwargs))
         try:
             key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else _aval_key(x) for x in leaves])
@@ -112,7 +112,8 @@ class JitFunction:
                 self._cache[key] = traced
         return leaves, traced
 
-    def _split_static(self, args, kwargs):
+    def _split(self, args, kwargs):
+        """(dynamic arguments, dynamic keyword arguments, the static values as a hashable key)."""
         n = len(args)
         static = {i % n for i in self._static if -n <= i < n}
         values = [(i, args[i]) for i in sorted(static)] + [(k, kwargs[k]) for k in sorted(self._names & kwargs.keys())]
@@ -124,11 +125,14 @@ class JitFunction:
                     f"Non-hashable static arguments are not supported: argument {where!r} of {fun_name(self._fun)} is of type "
                     f"{type(v).__name__}. Static arguments must have a hash and ==."
                 ) from None
-        fun, dynamic = bind_static(self._fun, args, tuple(static))
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        return dynamic, {k: v for k, v in kwargs.items() if k not in self._names}, tuple((w, type(v), v) for w, v in values)
+
+    def _bind_static(self, args, kwargs):
+        """The function of the dynamic arguments alone."""
+        fun = bind_static(self._fun, args, self._static)[0]
         names = {k: kwargs[k] for k in self._names & kwargs.keys()}
-        if names:
-            fun = functools.partial(fun, **names)
-        return fun, dynamic, {k: v for k, v in kwargs.items() if k not in names}, tuple((w, type(v), v) for w, v in values)
+        return functools.partial(fun, **names) if names else fun
 
     def _trace(self, fun, args, leaves, treedef):
         check_args(leaves, f"jit of {fun_name(self._fun)}")
@@ -163,6 +167,8 @@ class JitFunction:
         return eval_shape(self._fun, *args, **kwargs)
 
     def clear_cache(self):
+        """Forget all traced and compiled programs."""
+        super().clear_cache()
         self._cache.clear()
 
     def _cache_size(self):

@@ -1,9 +1,15 @@
 """The eager path: one primitive on concrete arrays is a cached one-equation program. Ops that only relabel memory return views."""
 
+import functools
+import types
+
+from fgrad._kernels.dispatch import EagerDispatch, Entry
 from fgrad.compile.lower import LowerContext
-from fgrad.compile.program import build
+from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
-from fgrad.core import set_apply, to_array
+from fgrad.core import Array, set_apply, stage, to_array
+from fgrad.dtypes import float0
+from fgrad.errors import ConcretizationTypeError
 
 _programs: dict = {}
 _LIMIT = 20_000
@@ -26,6 +32,47 @@ def apply(prim, args, params):
     if config.debug_nans:
         check_nans(prim.name, out)
     return out if prim.multiple_results else out[0]
+
+
+class EagerFunction(EagerDispatch):
+    """What eager makes."""
+
+    def __init__(self, fun, n_arrays):
+        super().__init__(n_arrays)
+        functools.update_wrapper(self, fun)
+        self._slow = fun
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _prepare(self, arrays, args, kwargs):
+        """The program of the function at these arrays; None where the function itself must run."""
+        if config.debug_nans or config.disable_jit:
+            return None
+        n, single = len(arrays), [True]
+
+        def flat(*xs):
+            out = self._slow(*xs, *args[n:], **kwargs)
+            single[0] = not isinstance(out, tuple)
+            return [out] if single[0] else list(out)
+
+        try:
+            closed = stage(flat, [a.aval for a in arrays], self.__name__)
+        except ConcretizationTypeError:
+            return None
+        if any(v.aval.dtype == float0 for v in closed.jaxpr.outvars) or not all(type(c) is Array for c in closed.consts):
+            return None
+        program = compile_jaxpr(closed, [a.strides_or_none for a in arrays])
+        return Entry(program, [], (), None if single[0] else True, not single[0], [a.aval for a in arrays])
+
+
+def eager(n_arrays):
+    """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
+    (scalars count as arrays), and per value of all others. While tracing it is the plain function.
+
+    The function must be pure, and give an array or a tuple of arrays.
+    """
+    return functools.partial(EagerFunction, n_arrays=n_arrays)
 
 
 def check_nans(what, outs):

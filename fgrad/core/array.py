@@ -132,12 +132,6 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
             raise TypeError("len() of unsized object")
         return self.aval.shape[0]
 
-    def __hash__(self):
-        raise TypeError(
-            f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
-            "Use a tuple of numbers, or mark the argument static with a hashable value"
-        )
-
     def __repr__(self):
         if self.deleted:
             return f"Array<deleted {self.aval}>"

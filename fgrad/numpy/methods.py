@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from fgrad._kernels.array import set_operators
+from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
 from fgrad.numpy import indexing, manipulation, products, reductions
 from fgrad.numpy import ufuncs as U
@@ -61,11 +63,8 @@ _BINARY = {
     "divmod": U.divmod,
 }
 _COMPARE = {"eq": U.equal, "ne": U.not_equal, "lt": U.less, "le": U.less_equal, "gt": U.greater, "ge": U.greater_equal}
+_UNARY = {"__neg__": U.negative, "__pos__": U.positive, "__abs__": U.absolute, "__invert__": U.bitwise_not}
 _METHODS = {
-    "__neg__": U.negative,
-    "__pos__": U.positive,
-    "__abs__": U.absolute,
-    "__invert__": U.bitwise_not,
     "__round__": lambda self, n=0: reductions.round(self, n),
     "__getitem__": lambda self, idx: indexing.getitem(self, idx),
     "__setitem__": _setitem,
@@ -120,17 +119,31 @@ _PROPERTIES = {
 }
 
 
-def _install(cls):
-    for name, fun in _BINARY.items():
-        setattr(cls, f"__{name}__", _binary(fun))
-        setattr(cls, f"__r{name}__", _reflected(fun))
-    for name, fun in _COMPARE.items():
-        setattr(cls, f"__{name}__", _binary(fun))
-    for name, fun in _METHODS.items():
-        setattr(cls, name, fun)
-    for name, fun in _PROPERTIES.items():
-        setattr(cls, name, property(fun))
+def _operators():
+    """name -> function, for the operators that both kinds of arrays have."""
+    out = {f"__{name}__": _binary(fun) for name, fun in (_BINARY | _COMPARE).items()}
+    out |= {f"__r{name}__": _reflected(fun) for name, fun in _BINARY.items()}
+    return out | _UNARY
 
 
-_install(Array)
-_install(Tracer)
+def _power_of(power):
+    """Static exponents: x ** 2 is a multiplication. Array exponents are arguments."""
+    by_value, by_array = eager(1)(power), eager(2)(power)
+    return lambda x, y: (by_array if type(y) is Array else by_value)(x, y)
+
+
+def _install():
+    operators = _operators()
+    for name, fun in operators.items():
+        setattr(Tracer, name, fun)
+    fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name not in ("__pow__", "__rpow__")}
+    fast["__pow__"], fast["__rpow__"] = _power_of(operators["__pow__"]), operators["__rpow__"]
+    set_operators(fast)
+    for cls in (Array, Tracer):
+        for name, fun in _METHODS.items():
+            setattr(cls, name, fun)
+        for name, fun in _PROPERTIES.items():
+            setattr(cls, name, property(fun))
+
+
+_install()
