@@ -1,0 +1,140 @@
+"""Chains of elementwise operations."""
+
+from benchmarks.workload import Workload, normal, workload
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+class ChainInputs(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n), normal(rng, n), normal(rng, n)
+
+
+@workload("elementwise/chain", sizes=SIZES, quick=(1_000, 1_000_000), core=True)
+class Chain(ChainInputs):
+    """tanh(x*w+b)*sigmoid(x) + log1p(exp(x)), summed."""
+
+    def bytes(self):
+        return 12 * self.size[0]
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(lambda x, w, b: m.np.sum(m.np.tanh(x * w + b) * m.nn.sigmoid(x) + m.np.log1p(m.np.exp(x))))
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        t = m.torch
+        f = m.compile(lambda x, w, b: (t.tanh(x * w + b) * t.sigmoid(x) + t.log1p(t.exp(x))).sum())
+        return lambda: f(x, w, b)
+
+    def numpy(self, np, x, w, b):
+        return lambda: np.sum(np.tanh(x * w + b) / (1 + np.exp(-x)) + np.log1p(np.exp(x)))
+
+    def numexpr(self, ne, x, w, b):
+        return lambda: ne.evaluate("tanh(x*w+b)/(1+exp(-x))+log1p(exp(x))", {"x": x, "w": w, "b": b}).sum()
+
+
+@workload("elementwise/chain value_and_grad", sizes=SIZES, quick=SIZES, core=True)
+class ChainGrad(ChainInputs):
+    """The chain's value and its gradient in all three arguments."""
+
+    def bytes(self):
+        return 24 * self.size[0]
+
+    def jaxlike(self, m, x, w, b):
+        loss = lambda x, w, b: m.np.sum(m.np.tanh(x * w + b) * m.nn.sigmoid(x) + m.np.log1p(m.np.exp(x)))  # noqa: E731
+        f = m.jit(m.value_and_grad(loss, argnums=(0, 1, 2)))
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        t = m.torch
+        xs = [v.requires_grad_() for v in (x, w, b)]
+        loss = m.compile(lambda x, w, b: (t.tanh(x * w + b) * t.sigmoid(x) + t.log1p(t.exp(x))).sum())
+
+        def call():
+            value = loss(*xs)
+            return value, t.autograd.grad(value, xs)
+
+        return call
+
+    def numpy(self, np, x, w, b):
+        def call():
+            t, e = np.tanh(x * w + b), np.exp(x)
+            s = e / (1 + e)
+            db = (1 - t * t) * s
+            return np.sum(t * s + np.log1p(e)), db * w + t * s * (1 - s) + s, db * x, db
+
+        return call
+
+    def numexpr(self, ne, x, w, b):
+        def call():
+            t, s = ne.evaluate("tanh(x*w+b)", {"x": x, "w": w, "b": b}), ne.evaluate("1/(1+exp(-x))", {"x": x})
+            db = ne.evaluate("(1-t*t)*s", {"t": t, "s": s})
+            dx = ne.evaluate("db*w+t*s*(1-s)+s", {"db": db, "w": w, "t": t, "s": s})
+            value = ne.evaluate("t*s+log1p(exp(x))", {"t": t, "s": s, "x": x}).sum()
+            return value, dx, ne.evaluate("db*x", {"db": db, "x": x}), db
+
+        return call
+
+
+@workload("elementwise/axpy", sizes=(100_000, 10_000_000), quick=(10_000_000,))
+class Axpy(ChainInputs):
+    """2.5*x + w: as fast as memory."""
+
+    def bytes(self):
+        return 12 * self.size[0]
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(lambda x, w: 2.5 * x + w)
+        return lambda: f(x, w)
+
+    def torch(self, m, x, w, b):
+        return lambda: m.torch.add(w, x, alpha=2.5)
+
+    def numpy(self, np, x, w, b):
+        return lambda: np.float32(2.5) * x + w
+
+    def numexpr(self, ne, x, w, b):
+        c = ne.necompiler.numpy.float32(2.5)
+        return lambda: ne.evaluate("c*x+w", {"c": c, "x": x, "w": w})
+
+
+@workload("elementwise/gelu tanh", sizes=(1_000_000,))
+class Gelu(ChainInputs):
+    def bytes(self):
+        return 8 * self.size[0]
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(m.nn.gelu)
+        return lambda: f(x)
+
+    def torch(self, m, x, w, b):
+        return lambda: m.F.gelu(x, approximate="tanh")
+
+    def numpy(self, np, x, w, b):
+        return lambda: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def numexpr(self, ne, x, w, b):
+        return lambda: ne.evaluate("0.5*x*(1+tanh(0.7978845608*(x+0.044715*x*x*x)))", {"x": x}, casting="same_kind")
+
+
+@workload("elementwise/broadcast row and column", sizes=((2048, 2048),))
+class Broadcast(Workload):
+    """x * row + column, then relu."""
+
+    def inputs(self, rng):
+        n, k = self.size
+        return normal(rng, n, k), normal(rng, k), normal(rng, n, 1)
+
+    def bytes(self):
+        return 8 * self.size[0] * self.size[1]
+
+    def jaxlike(self, m, x, r, c):
+        f = m.jit(lambda x, r, c: m.np.maximum(x * r + c, 0))
+        return lambda: f(x, r, c)
+
+    def torch(self, m, x, r, c):
+        return lambda: m.torch.relu(m.torch.addcmul(c, x, r))
+
+    def numpy(self, np, x, r, c):
+        return lambda: np.maximum(x * r + c, 0)

@@ -1,0 +1,118 @@
+"""Matrix products."""
+
+import math
+
+from benchmarks.workload import Workload, normal, workload
+
+SQUARES = (128, 256, 512, 1024, 2048)
+
+
+@workload("matmul/square", sizes=SQUARES, quick=(512,))
+class Square(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n, n), normal(rng, n, n)
+
+    def flops(self):
+        return 2 * self.size[0] ** 3
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: x @ y)
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        return lambda: x @ y
+
+    def numpy(self, np, x, y):
+        return lambda: x @ y
+
+
+@workload("matmul/square float64", sizes=(512, 1024), x64=True)
+class Square64(Square):
+    def inputs(self, rng):
+        (n,) = self.size
+        return rng.standard_normal((n, n)), rng.standard_normal((n, n))
+
+
+@workload("matmul/m,k,n", sizes=((1, 1024, 4096), (4096, 64, 64), (64, 4096, 64), (2048, 8, 2048), (4096, 1024, 1)))
+class Skinny(Square):
+    def inputs(self, rng):
+        m, k, n = self.size
+        return normal(rng, m, k), normal(rng, k, n)
+
+    def flops(self):
+        return 2 * math.prod(self.size)
+
+
+@workload("matmul/x.T @ y and x @ y.T", sizes=(256, 1024))
+class Transposed(Square):
+    def flops(self):
+        return 4 * self.size[0] ** 3
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: (x.T @ y, x @ y.T))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        return lambda: (x.T @ y, x @ y.T)
+
+    def numpy(self, np, x, y):
+        return lambda: (x.T @ y, x @ y.T)
+
+
+@workload("matmul/batch,n", sizes=((64, 32), (64, 128), (1000, 8)))
+class Batched(Square):
+    def inputs(self, rng):
+        b, n = self.size
+        return normal(rng, b, n, n), normal(rng, b, n, n)
+
+    def flops(self):
+        b, n = self.size
+        return 2 * b * n**3
+
+
+@workload("matmul/gelu(x @ w + b)", sizes=((256, 512, 2048),))
+class Epilogue(Workload):
+    def inputs(self, rng):
+        m, k, n = self.size
+        return normal(rng, m, k), normal(rng, k, n, scale=k**-0.5), normal(rng, n)
+
+    def flops(self):
+        return 2 * math.prod(self.size)
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(lambda x, w, b: m.nn.gelu(x @ w + b))
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        f = m.compile(lambda x, w, b: m.F.gelu(m.torch.addmm(b, x, w), approximate="tanh"))
+        return lambda: f(x, w, b)
+
+    def numpy(self, np, x, w, b):
+        def call():
+            z = x @ w + b
+            return 0.5 * z * (1 + np.tanh(0.7978845608 * (z + 0.044715 * z * z * z)))
+
+        return call
+
+
+@workload("matmul/grad of sum(gelu(x @ w + b))", sizes=((256, 512, 2048),))
+class EpilogueGrad(Epilogue):
+    numpy = None
+
+    def flops(self):
+        return 6 * math.prod(self.size)
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(m.value_and_grad(lambda x, w, b: m.np.sum(m.nn.gelu(x @ w + b)), argnums=(0, 1, 2)))
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        xs = [v.requires_grad_() for v in (x, w, b)]
+        f = m.compile(lambda x, w, b: m.F.gelu(m.torch.addmm(b, x, w), approximate="tanh").sum())
+
+        def call():
+            value = f(*xs)
+            return value, m.torch.autograd.grad(value, xs)
+
+        return call
