@@ -77,6 +77,11 @@ def keystr(path):
     return "".join(f"[{k!r}]" for k in path)
 
 
+def paths(treedef):
+    """The key path of each leaf of a structure."""
+    return treedef.paths()
+
+
 def num_leaves(treedef):
     return treedef.num_leaves
 

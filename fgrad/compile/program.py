@@ -10,9 +10,10 @@ from fgrad.compile.lower import LowerContext, compute_dtype
 from fgrad.compile.plan import plan
 from fgrad.compile.values import row_major
 from fgrad.config import config
-from fgrad.core import check_jaxpr
+from fgrad.core import ClosedJaxpr, check_jaxpr
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
+from fgrad.transforms.linearize import dce_jaxpr
 
 _REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
 _SMALL_WORK = 20_000
@@ -25,6 +26,8 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False):
     """
     if config.enable_checks:
         check_jaxpr(closed)
+    if config.pass_dce:  # what no output needs, inside loops and branches too
+        closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals))[0], closed.consts)
     ctx = LowerContext()
     avals = closed.in_avals
     in_strides = in_strides or [None] * len(avals)

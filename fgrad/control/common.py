@@ -56,3 +56,16 @@ def live(tangents):
 def strong_leaf(x):
     """Python scalars as arrays: operands of control flow have memory."""
     return to_array(x) if isinstance(x, (bool, int, float, complex)) else x
+
+
+def tree_difference(a, b, what_a, what_b):
+    """Where two tree structures differ, in words."""
+    paths_a, paths_b = ([tree.keystr(p) or "(the value itself)" for p in tree.paths(t)] for t in (a, b))
+    only_a, only_b = [p for p in paths_a if p not in paths_b], [p for p in paths_b if p not in paths_a]
+    parts = [f"{what} alone has a leaf at {', '.join(ps)}" for what, ps in ((what_a, only_a), (what_b, only_b)) if ps]
+    return "; ".join(parts) or f"{what_a} is {a}, {what_b} is {b}"
+
+
+def mismatch(a, b):
+    """What differs between two avals, in words: "dtypes", "shapes", or both."""
+    return " and ".join([w for w, x, y in (("shapes", a.shape, b.shape), ("dtypes", a.dtype, b.dtype)) if x != y])

@@ -1,12 +1,12 @@
 """cond and switch."""
 
-from fgrad import tree
-from fgrad.control.common import flat_fun, leaf_avals, live, nonzeros, run, share_consts, strong_leaf
-from fgrad.core import Primitive, get_aval, stage, typematch, using_trace
+from fgrad import dtypes, tree
+from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
+from fgrad.core import Primitive, get_aval, stage, using_trace
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
 from fgrad.ops.rules import Linear, Zero, broadcast_in_dim, move_axis, zeros
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split
+from fgrad.transforms.linearize import keep, merge, partial_eval_jaxpr, pruned, split
 from fgrad.transforms.transpose import transpose_jaxpr
 from fgrad.transforms.vmap import batch_jaxpr
 
@@ -139,17 +139,64 @@ cond_p = Primitive(
 )
 
 
-def _check_branches(names, outs, trees):
-    for name, avals, t in zip(names[1:], outs[1:], trees[1:]):
+def _dce(eqn, used_outs):
+    branches = eqn.params["branches"]
+    needed = [any(m) for m in zip(*[pruned(b, used_outs)[1] for b in branches])]
+    slim = tuple(pruned(b, used_outs, needed)[0] for b in branches)
+    return keep(eqn, [True, *needed], used_outs, branches=slim)
+
+
+cond_p.dce = _dce
+
+
+def _check_branches(what, names, outs, trees):
+    """Raise TypeError where branches return other structures or types; the dtypes to convert weakly typed outputs to, or None."""
+    for name, t in zip(names[1:], trees[1:]):
         if t != trees[0]:
-            raise TypeError(f"cond branches must return the same structure: {names[0]} returned {trees[0]}, {name} returned {t}")
-        bad = [f"output {i}: {a} from {names[0]}, {c} from {name}" for i, (a, c) in enumerate(zip(outs[0], avals)) if not typematch(a, c)]
-        if bad:
-            raise TypeError("cond branches must return equal types: " + "; ".join(bad) + ". Convert the results (astype).")
+            where = tree_difference(trees[0], t, names[0], name)
+            raise TypeError(f"{what} branches must have the same output pytree structure, but they differ: {where}")
+    paths, bad, want = tree.paths(trees[0]), [], []
+    for p, avals in zip(paths, zip(*outs)):
+        dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
+        want.append(dtype)
+        if any(a.shape != avals[0].shape or (a.dtype != dtype and not a.weak_type) for a in avals):
+            types = ", ".join(f"{a} from {name}" for a, name in zip(avals, names))
+            kinds = dict.fromkeys(k for a in avals[1:] for k in mismatch(avals[0], a).split(" and ") if k)
+            bad.append(f"output{tree.keystr(p)} has type {types}, so the {' and '.join(kinds)} do not match")
+    if bad:
+        raise TypeError(
+            f"{what} branches must have equal output types (shapes and dtypes), but they differ: {'; '.join(bad)}. Convert them (astype)."
+        )
+    return want
 
 
-def switch(index, branches, *operands):
-    """branches[index](*operands), index clamped to the range. Raises TypeError where branches return different types."""
+def _with_dtypes(fun, want):
+    def converted(*args):
+        return [convert_element_type(x, d) if get_aval(x).dtype != d else x for x, d in zip(fun(*args), want)]
+
+    return converted
+
+
+_NO_OPERAND = object()
+
+
+def _operands(operands, operand):
+    """The operands of cond and switch: `operand` is their old name for a single one."""
+    if operand is _NO_OPERAND:
+        return operands
+    if operands:
+        raise TypeError("pass operands by position or as `operand`, not both")
+    return (operand,)
+
+
+def switch(index, branches, *operands, operand=_NO_OPERAND):
+    """branches[index](*operands), index clamped to the range. Raises TypeError where branches return different types.
+
+    >>> from fgrad import lax
+    >>> float(lax.switch(1, [lambda x: x, lambda x: 2 * x, lambda x: 3 * x], 5.0))
+    10.0
+    """
+    operands = _operands(operands, operand)
     branches = tuple(branches)
     if not branches:
         raise ValueError("switch needs at least one branch")
@@ -162,10 +209,11 @@ def switch(index, branches, *operands):
         index = max(0, min(index, len(branches) - 1))
     else:
         index = clamp(like(index, 0), index, like(index, len(branches) - 1))
-    return _cond(convert_element_type(index, "int32"), branches, operands)
+    names = [f"branch {i} ({getattr(f, '__name__', 'function')})" for i, f in enumerate(branches)]
+    return _cond("switch", convert_element_type(index, "int32"), branches, names, operands)
 
 
-def _cond(index, branches, operands):
+def _cond(what, index, branches, names, operands):
     leaves, treedef = tree.flatten(operands)
     leaves = [strong_leaf(x) for x in leaves]
     trees, closed = [], []
@@ -173,26 +221,39 @@ def _cond(index, branches, operands):
         out = [None]
         closed.append(stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")))
         trees.append(out[0])
-    names = [f"{getattr(f, '__name__', 'branch')} (branch {i})" for i, f in enumerate(branches)]
-    _check_branches(names, [c.out_avals for c in closed], trees)
+    want = _check_branches(what, names, [c.out_avals for c in closed], trees)
+    for i, c in enumerate(closed):
+        if any(a.dtype != d for a, d in zip(c.out_avals, want)):
+            closed[i] = stage(_with_dtypes(lambda *a, c=c: run(c, *a), want), c.in_avals, c.jaxpr.debug_name)
     consts, jaxprs = share_consts(closed)
     outs = cond_p.bind(strong_leaf(index), *consts, *leaves, branches=tuple(jaxprs))
     return tree.unflatten(trees[0], outs)
 
 
-def cond(pred, true_fun, false_fun, *operands):
+def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
     """true_fun(*operands) if pred else false_fun(*operands); only the taken branch runs (under vmap over pred, both).
 
-    pred: a scalar. Raises TypeError where pred is no scalar or the branches return different types.
+    pred: a scalar; a number stands for whether it is not zero. Raises TypeError where pred is no scalar or the branches return
+    different structures or types, naming the output that differs.
+
+    >>> from fgrad import lax
+    >>> float(lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0))
+    6.0
     """
-    aval = get_aval(pred)
-    if aval.shape:
-        raise TypeError(f"cond: pred must be a scalar, got {aval}")
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("cond: true_fun and false_fun must be callable")
+    try:
+        aval = get_aval(pred)
+    except TypeError:
+        raise TypeError(f"cond: pred must be a scalar, got {pred!r:.80} of type {type(pred).__name__}") from None
+    if aval.shape:
+        raise TypeError(f"cond: pred must be a scalar, got {aval}")
     if aval.dtype.kind != "b":
+        if aval.dtype.kind not in "iufV":
+            raise TypeError(f"cond: pred must be a boolean or a number, got {aval}")
         pred = ne(pred, like(pred, 0))
-    return _cond(convert_element_type(pred, "int32"), (false_fun, true_fun), operands)
+    names = ("false_fun", "true_fun")
+    return _cond("cond", convert_element_type(pred, "int32"), (false_fun, true_fun), names, _operands(operands, operand))
 
 
 __all__ = ["cond", "cond_p", "switch"]

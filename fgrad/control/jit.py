@@ -7,7 +7,7 @@ from fgrad.core import Primitive, eval_jaxpr, to_array, using_trace
 from fgrad.ops.elementwise import copy_p
 from fgrad.ops.rules import Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split, split_residuals
+from fgrad.transforms.linearize import keep, merge, partial_eval_jaxpr, pruned, split, split_residuals
 from fgrad.transforms.transpose import transpose_by_call
 from fgrad.transforms.vmap import batch_jaxpr
 
@@ -83,3 +83,11 @@ jit_p = Primitive(
     lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins),
     effects=lambda params: params["jaxpr"].effects,
 )
+
+
+def _dce(eqn, used_outs):
+    slim, used = pruned(eqn.params["jaxpr"], used_outs)
+    return keep(eqn, used, used_outs, jaxpr=slim, donated=())
+
+
+jit_p.dce = _dce

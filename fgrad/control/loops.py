@@ -1,14 +1,17 @@
 """scan and the loops made of it."""
 
+import operator
+
 from fgrad import tree
-from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run, strong_leaf
+from fgrad.control.common import flat_fun, hoist, leaf_avals, live, mismatch, nonzeros, run, strong_leaf, tree_difference
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, eval_jaxpr, get_aval, typematch, using_trace
 from fgrad.ops.elementwise import add, convert_element_type
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
+from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, reshape, slice_in_dim
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import merge, partial_eval_jaxpr, split
+from fgrad.transforms.linearize import keep, merge, partial_eval_jaxpr, pruned, split
 from fgrad.transforms.transpose import backward_pass
-from fgrad.transforms.vmap import batch_jaxpr
+from fgrad.transforms.vmap import Axis, batch_flat_front, batch_jaxpr
 
 
 def _parts(xs, nk, nc):
@@ -25,6 +28,8 @@ def _scan_aval(*avals, jaxpr, length, reverse, num_consts, num_carry, unroll):
 
 
 def _scan_lower(ctx, ins, params, out_avals):
+    if params["unroll"] > 1 and params["length"]:
+        return ctx.compose(lambda *args: _unrolled(args, **params), ins)
     nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
     ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
@@ -46,6 +51,44 @@ def _bind(consts, carry, xs, fun, length, reverse, unroll, name):
         num_carry=len(carry),
         unroll=unroll,
     )
+
+
+def _unrolled(args, *, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    """The same scan with `unroll` steps laid out in one iteration, and what is left over behind it."""
+    nk, nc = num_consts, num_carry
+    consts, carry, xs = _parts(args, nk, nc)
+    unroll = min(unroll, length)
+    blocks, rest = divmod(length, unroll)
+
+    def steps(consts, carry, xs, n):
+        """n steps one after another: (carry, ys stacked)."""
+        rows = []
+        for i in reversed(range(n)) if reverse else range(n):
+            out = run(jaxpr, *consts, *carry, *[index_in_dim(x, i, 0, keepdims=False) for x in xs])
+            carry, ys = out[:nc], out[nc:]
+            rows.append([expand_dims(y, (0,)) for y in ys])
+        rows = rows[::-1] if reverse else rows
+        return carry, [concatenate(list(col), 0) for col in zip(*rows)]
+
+    def part(lo, hi):
+        return [slice_in_dim(x, lo, hi) for x in xs]
+
+    if unroll == length:  # no loop is left
+        carry, ys = steps(consts, carry, xs, length)
+        return [*carry, *ys]
+    start = rest if reverse else 0
+    main = [reshape(x, (blocks, unroll, *get_aval(x).shape[1:])) for x in part(start, start + blocks * unroll)]
+
+    def body(*a):
+        c, ys = steps(a[:nk], a[nk : nk + nc], a[nk + nc :], unroll)
+        return [*c, *ys]
+
+    outs = _bind(consts, carry, main, body, blocks, reverse, 1, jaxpr.jaxpr.debug_name)
+    carry, ys = outs[:nc], [reshape(y, (blocks * unroll, *get_aval(y).shape[2:])) for y in outs[nc:]]
+    if rest:
+        carry, more = steps(consts, carry, part(0, rest) if reverse else part(blocks * unroll, length), rest)
+        ys = [concatenate([b, a] if reverse else [a, b], 0) for a, b in zip(ys, more)]
+    return [*carry, *ys]
 
 
 def _scan_jvp(primals, tangents, *, jaxpr, length, reverse, num_consts, num_carry, unroll):
@@ -221,17 +264,41 @@ scan_p = Primitive(
 )
 
 
+def _dce(eqn, used_outs):
+    """Drop unused ys, and carries that nothing used depends on."""
+    jaxpr, nk, nc = eqn.params["jaxpr"], eqn.params["num_consts"], eqn.params["num_carry"]
+    used_carry, used_ys = list(used_outs[:nc]), list(used_outs[nc:])
+    while True:
+        slim, used = pruned(jaxpr, [*used_carry, *used_ys], [*[False] * nk, *used_carry, *[False] * (len(eqn.invars) - nk - nc)])
+        if used[nk : nk + nc] == used_carry:
+            break
+        used_carry = used[nk : nk + nc]
+    outs = [*used_carry, *used_ys]
+    return keep(eqn, used, outs, jaxpr=slim, num_consts=sum(used[:nk]), num_carry=sum(used_carry))
+
+
+scan_p.dce = _dce
+
+
 def _check_carry(what, init_paths, avals, in_tree, out_avals, out_tree):
+    """Raise TypeError where a body gives its carry another structure or other types than it takes."""
     if in_tree != out_tree:
-        raise TypeError(f"{what} must return a carry with the structure of its input carry: got {out_tree}, expected {in_tree}")
+        where = tree_difference(in_tree, out_tree, "the input carry", "the output carry")
+        raise TypeError(
+            f"{what} function carry input and carry output must have the same pytree structure, but they differ: {where}. "
+            f"The input structure is {in_tree}, the output structure {out_tree}."
+        )
     bad = [
-        f"carry{tree.keystr(p)} has type {a} as input and {b} as output"
+        f"the input carry component carry{tree.keystr(p)} has type {a} but the corresponding output carry component has type "
+        f"{b}, so the {mismatch(a, b)} do not match"
         for p, a, b in zip(init_paths, avals, out_avals)
         if not typematch(a, b)
     ]
     if bad:
         raise TypeError(
-            f"{what} must keep the types of its carry: " + "; ".join(bad) + ". Convert the initial value or the result (astype)."
+            f"{what} function carry input and carry output must have equal types (shapes and dtypes), but they differ: "
+            + "; ".join(bad)
+            + ". Convert the initial value or the result (astype)."
         )
 
 
@@ -248,9 +315,39 @@ def _settle(init, stage_body):
     return init, staged
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+def _length(x_paths, length):
+    """The number of steps, from the leading axes of xs and the length argument."""
+    sizes = {}
+    for p, x in x_paths:
+        shape = get_aval(x).shape
+        if not shape:
+            raise ValueError(f"scan got a value with no leading axis to scan over: xs{tree.keystr(p)} is {get_aval(x)}")
+        sizes.setdefault(shape[0], f"xs{tree.keystr(p)} of shape {shape}")
+    if len(sizes) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(sizes.values())}")
+    if length is not None:
+        length = operator.index(length)
+        if length < 0 or sizes and length not in sizes:
+            raise ValueError(f"scan got a length of {length}, which disagrees with {', '.join(sizes.values()) or 'any number of steps'}")
+        return length
+    if not sizes:
+        raise ValueError("scan got no values to scan over and no length: pass xs or length")
+    return next(iter(sizes))
+
+
+def _unroll(unroll, length):
+    """The number of steps to lay out in one iteration."""
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    if not isinstance(unroll, int) or unroll < 1:
+        raise ValueError(f"unroll must be a bool or a positive int, got {unroll!r}")
+    return unroll
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
     """f(carry, x) -> (carry, y) over the leading axis of the leaves of `xs`; returns (last carry, stacked ys).
 
+    unroll: how many steps are laid out in one iteration of the compiled loop; True lays out all of them.
     Raises TypeError where f changes the structure, shape or dtype of the carry, ValueError where lengths differ.
 
     >>> import fgrad.numpy as jnp
@@ -258,20 +355,13 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     >>> scan(lambda c, x: (c + x, c), 0.0, jnp.arange(3.0))[0]
     Array(3., dtype=float32)
     """
+    if not callable(f):
+        raise TypeError(f"scan: f must be a function of (carry, x), got {f!r:.80}")
     paths, in_tree = tree.flatten_with_path(init)
     leaves = [strong_leaf(x) for _, x in paths]
-    x_leaves, x_tree = tree.flatten(xs)
-    for x in x_leaves:
-        if not get_aval(x).shape:
-            raise ValueError("scan got a scalar in xs: its leaves need a leading axis to scan over")
-    sizes = {get_aval(x).shape[0] for x in x_leaves} | ({int(length)} if length is not None else set())
-    if len(sizes) != 1:
-        raise ValueError(
-            f"scan needs one length: the leading axes of xs and the length argument give {sorted(sizes)}"
-            if sizes
-            else "scan got neither xs nor a length"
-        )
-    (n,) = sizes
+    x_paths, x_tree = tree.flatten_with_path(xs)
+    x_leaves = [x for _, x in x_paths]
+    n = _length(x_paths, length)
     nc = len(leaves)
     name = getattr(f, "__name__", "scan")
 
@@ -281,7 +371,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         def flat(*args):
             out = f(tree.unflatten(in_tree, args[:nc]), tree.unflatten(x_tree, args[nc:]))
             if not (isinstance(out, (tuple, list)) and len(out) == 2):
-                raise TypeError(f"scan: {name} must return a pair (carry, y), got {type(out).__name__}")
+                raise TypeError(f"scan body output must be a pair (carry, y), but {name} returned {_describe(out)}")
             c, info["carry"] = tree.flatten(out[0])
             y, info["ys"] = tree.flatten(out[1])
             return [*c, *y]
@@ -290,19 +380,48 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         return (more, jaxpr, info), jaxpr.out_avals[: info["carry"].num_leaves]
 
     leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
-    _check_carry(f"scan: {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
+    _check_carry(f"scan body {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
     out = scan_p.bind(
-        *more, *leaves, *x_leaves, jaxpr=jaxpr, length=n, reverse=bool(reverse), num_consts=len(more), num_carry=nc, unroll=int(unroll)
+        *more,
+        *leaves,
+        *x_leaves,
+        jaxpr=jaxpr,
+        length=n,
+        reverse=bool(reverse),
+        num_consts=len(more),
+        num_carry=nc,
+        unroll=_unroll(unroll, n),
     )
     return tree.unflatten(in_tree, out[:nc]), tree.unflatten(info["ys"], out[nc:])
+
+
+def _describe(x):
+    return f"{type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"a {type(x).__name__}"
 
 
 def map(f, xs, *, batch_size=None):  # noqa: A001
     """f applied to each row of the leaves of `xs`, one after another; the results stacked.
 
-    batch_size is accepted for compatibility: rows are always run one at a time.
+    With batch_size rows are taken that many at a time, by a vmap of f.
     """
-    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, treedef = tree.flatten(xs)
+    n, size, out_tree = _length(tree.flatten_with_path(xs)[0], None), operator.index(batch_size), [None]
+    if size < 1:
+        raise ValueError(f"map: batch_size must be at least 1, got {batch_size}")
+
+    def batched(rows):
+        args_tree = tree.structure((xs,))
+        return batch_flat_front(flat_fun(f, args_tree, out_tree), Axis(get_aval(rows[0]).shape[0]), [0] * len(rows), rows)
+
+    whole = n // size * size
+    blocks = [reshape(slice_in_dim(x, 0, whole), (n // size, size, *get_aval(x).shape[1:])) for x in leaves]
+    out = [reshape(y, (whole, *get_aval(y).shape[2:])) for y in scan(lambda _, x: ((), batched(x)), (), blocks)[1]]
+    if whole < n:
+        rest = batched([slice_in_dim(x, whole, n) for x in leaves])
+        out = [concatenate([a, b], 0) for a, b in zip(out, rest)]
+    return tree.unflatten(out_tree[0], out)
 
 
 __all__ = ["map", "scan", "scan_p"]

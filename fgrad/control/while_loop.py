@@ -1,8 +1,6 @@
 """while_loop and fori_loop."""
 
-import numpy as np
-
-from fgrad import tree
+from fgrad import dtypes, tree
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.control.loops import _check_carry, _settle, scan
 from fgrad.core import Literal, Primitive, ShapedArray, Tracer, eval_jaxpr, get_aval, to_array, using_trace
@@ -12,7 +10,7 @@ from fgrad.ops.elementwise import add, convert_element_type, like, lt, select
 from fgrad.ops.reduce import reduce_or
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, instantiate, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import dce_jaxpr
+from fgrad.transforms.linearize import dce_jaxpr, keep, pruned
 from fgrad.transforms.vmap import batch_jaxpr
 
 
@@ -116,7 +114,7 @@ def _partial_eval(trace, args, params):
     keep = [i for i, u in enumerate(uk_c) if not u]
     carry, n = [args[b + i] for i in keep], len(uk_c)
 
-    def pruned(jaxpr, outs, consts):
+    def slice_of(jaxpr, outs, consts):
         slim, used = dce_jaxpr(jaxpr, outs)
         full_args = [*consts, *[None] * n]
 
@@ -130,7 +128,7 @@ def _partial_eval(trace, args, params):
         return fun
 
     with using_trace(trace.parent):
-        known = _bind(carry, pruned(cj, [True], args[:a]), pruned(bj, [not u for u in uk_c], args[a:b]))
+        known = _bind(carry, slice_of(cj, [True], args[:a]), slice_of(bj, [not u for u in uk_c], args[a:b]))
     staged = trace.stage_eqn(while_p, args, params)
     got = dict(zip(keep, known))
     return [got[i] if i in got else staged[i] for i in range(n)]
@@ -146,6 +144,26 @@ def _depends(jaxpr, unknown):
 
 
 while_p.partial_eval = _partial_eval
+
+
+def _dce(eqn, used_outs):
+    """Drop carries that neither a used result nor the condition depends on."""
+    p = eqn.params
+    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    carry = list(used_outs)
+    while True:
+        cond, used_c = pruned(p["cond_jaxpr"], [True], [*[False] * a, *carry])
+        body, used_b = pruned(p["body_jaxpr"], carry, [*[False] * (b - a), *carry])
+        grown = [x or y for x, y in zip(used_c[a:], used_b[b - a :])]
+        if grown == carry:
+            break
+        carry = grown
+    ins = [*used_c[:a], *used_b[: b - a], *carry]
+    counts = dict(cond_nconsts=sum(used_c[:a]), body_nconsts=sum(used_b[: b - a]))
+    return keep(eqn, ins, carry, cond_jaxpr=cond, body_jaxpr=body, **counts)
+
+
+while_p.dce = _dce
 
 
 def while_loop(cond_fun, body_fun, init_val):
@@ -164,26 +182,42 @@ def while_loop(cond_fun, body_fun, init_val):
         return (ks, jaxpr, out[0]), jaxpr.out_avals
 
     leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
-    _check_carry("while_loop: body_fun", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
+    _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
     ck, cj = hoist(flat_fun(cond_fun, args_tree, [None]), leaf_avals(leaves), "cond")
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
-        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, got {', '.join(map(str, cj.out_avals)) or 'nothing'}")
+        got = ", ".join(map(str, cj.out_avals)) or "nothing"
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got output type(s) {got}")
     out = while_p.bind(*ck, *bk, *leaves, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk))
     return tree.unflatten(treedef, out)
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode."""
+    """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode.
+
+    lower, upper: integer scalars of one dtype, which i has. unroll: as for scan; ValueError where the bounds are traced.
+    """
+    avals = [get_aval(lower), get_aval(upper)]
+    for what, a in zip(("lower", "upper"), avals):
+        if a.shape or not dtypes.is_integer(a.dtype):
+            raise TypeError(f"fori_loop: {what} must be an integer scalar, got {a}")
+    dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
+    if any(a.dtype != dtype and not a.weak_type for a in avals):
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {avals[0].dtype.name} and {avals[1].dtype.name}"
+        )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         lo, hi = int(lower), int(upper)
         (_, out), _ = scan(
             lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
-            (to_array(np.int32(lo)), init_val),
+            (to_array(dtype.type(lo)), init_val),
             None,
             length=max(hi - lo, 0),
+            unroll=1 if unroll is None else unroll,
         )
         return out
-    lo, hi = convert_element_type(lower, "int32"), convert_element_type(upper, "int32")
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are known while tracing")
+    lo, hi = (strong_leaf(convert_element_type(x, dtype)) for x in (lower, upper))
     return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]
 
 

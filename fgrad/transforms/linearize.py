@@ -120,13 +120,46 @@ def split(mask, xs):
 
 
 def dce_jaxpr(jaxpr, used_outs):
-    """(jaxpr without what the used outputs do not need, mask of the inputs still needed). Effects stay."""
+    """(jaxpr without what the used outputs do not need, mask of the inputs still needed). Effects stay.
+
+    Of loops, branches and calls only the outputs that are needed stay: their primitives have dce rules.
+    """
     outvars = [v for v, u in zip(jaxpr.outvars, used_outs) if u]
     live = {v for v in outvars if type(v) is not Literal}
     eqns = []
     for eqn in reversed(jaxpr.eqns):
-        if any(v in live for v in eqn.outvars) or eqn.primitive.effects_of(eqn.params):
+        used = [v in live for v in eqn.outvars]
+        if any(used) or eqn.primitive.effects_of(eqn.params):
+            if eqn.primitive.dce is not None and not all(used):
+                eqn = eqn.primitive.dce(eqn, used)
             eqns.append(eqn)
             live.update(v for v in eqn.invars if type(v) is not Literal)
     used_ins = [v in live for v in jaxpr.invars]
     return jaxpr.replace(outvars=outvars, eqns=eqns[::-1], constvars=jaxpr.constvars), used_ins
+
+
+def pruned(closed: ClosedJaxpr, used_outs, keep_ins=None):
+    """(closed jaxpr of the used outputs, mask of the inputs it takes): those it needs and those that `keep_ins` marks."""
+    key = ("pruned", tuple(used_outs), None if keep_ins is None else tuple(keep_ins))
+    if key not in closed.cache:
+        slim, used = dce_jaxpr(closed.jaxpr, used_outs)
+        if keep_ins is not None:
+            used = [u or k for u, k in zip(used, keep_ins)]
+        slim = slim.replace(invars=[v for v, u in zip(slim.invars, used) if u])
+        closed.cache[key] = ClosedJaxpr(slim, closed.consts), used
+    return closed.cache[key]
+
+
+def dce_call(eqn, used_outs):
+    """The dce rule of a primitive that calls its parameter `jaxpr`."""
+    slim, used = pruned(eqn.params["jaxpr"], used_outs)
+    return keep(eqn, used, used_outs, jaxpr=slim)
+
+
+def keep(eqn, ins, outs, **params):
+    """The equation with only the inputs and outputs that the masks mark, and these parameters changed."""
+    return eqn.replace(
+        invars=[v for v, u in zip(eqn.invars, ins) if u],
+        outvars=[v for v, u in zip(eqn.outvars, outs) if u],
+        params={**eqn.params, **params},
+    )

@@ -6,7 +6,7 @@ from fgrad import tree
 from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import dce_jaxpr, merge, partial_eval_jaxpr, split
+from fgrad.transforms.linearize import dce_call, dce_jaxpr, merge, partial_eval_jaxpr, split
 from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import batch_jaxpr
 
@@ -124,6 +124,7 @@ remat_p = Primitive(
     lower=lambda ctx, ins, params, out_avals: ctx.inline(params["jaxpr"], ins),
     effects=lambda p: p["jaxpr"].effects,
 )
+remat_p.dce = dce_call
 
 
 def _static_positions(static_argnums, n, name):

@@ -1,0 +1,186 @@
+"""Control flow's options and errors, and what the compiler drops of it."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import ShapeDtypeStruct, lax
+from fgrad.control.loops import _unrolled
+from fgrad.core import check_jaxpr
+from fgrad.transforms.linearize import dce_jaxpr
+
+
+def pruned(fun, used, *args):
+    """The equations of fun's jaxpr that the used outputs need."""
+    closed = fgrad.make_jaxpr(fun)(*args)
+    jaxpr, ins = dce_jaxpr(closed.jaxpr, used)
+    check_jaxpr(jaxpr)
+    return jaxpr.eqns, ins
+
+
+def body(c, x):
+    a, b, n = c
+    return (a + x, b * jnp.sin(x) + a, n + 1), (jnp.cos(x), b)
+
+
+def test_dce_of_scan():
+    args = (1.0, 2.0, 0, jnp.arange(3.0))
+    f = lambda a, b, n, xs: lax.scan(body, (a, b, n), xs)  # noqa: E731
+    for used, carries, prims, ins in (
+        ([1, 0, 0, 0, 0], 1, {"add"}, [True, False, False, True]),
+        ([0, 1, 0, 0, 0], 2, {"add", "mul", "sin"}, [True, True, False, True]),
+        ([0, 0, 1, 0, 0], 1, {"add"}, [False, False, True, False]),
+        ([0, 0, 0, 1, 0], 0, {"cos"}, [False, False, False, True]),
+    ):
+        (eqn,), used_ins = pruned(lambda *a: (lambda c, y: (*c, *y))(*f(*a)), list(map(bool, used)), *args)
+        assert eqn.params["num_carry"] == carries and used_ins == ins
+        assert {e.primitive.name for e in eqn.params["jaxpr"].eqns} == prims
+    want = f(*args)
+    got = fgrad.jit(lambda *a: f(*a)[0][1])(*args)
+    np.testing.assert_allclose(got, want[0][1])
+    np.testing.assert_allclose(fgrad.jit(lambda *a: f(*a)[1][0])(*args), want[1][0])
+
+
+def test_dce_of_while_and_cond_and_nested_jit():
+    def loop(x, y):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(c[1]), c[1] * c[2]), (0, x, y))
+
+    (eqn,), ins = pruned(loop, [False, True, False], 1.0, 2.0)
+    assert len(eqn.outvars) == 2 and ins == [True, False]
+    np.testing.assert_allclose(fgrad.jit(lambda x, y: loop(x, y)[1])(1.0, 2.0), np.sin(np.sin(np.sin(1.0))), rtol=1e-6)
+
+    def branch(p, x, y):
+        return lax.cond(p, lambda x, y: (x + 1, jnp.sin(y)), lambda x, y: (x, y), x, y)
+
+    eqns, ins = pruned(fgrad.jit(branch), [True, False], True, 1.0, 2.0)
+    assert ins == [True, True, False] and "sin" not in str(eqns[0].params["jaxpr"])
+    np.testing.assert_allclose(fgrad.jit(lambda *a: branch(*a)[0])(True, 1.0, 2.0), 2.0)
+
+
+def test_dce_keeps_effects_and_drops_unused_loops():
+    seen = []
+
+    def note(x):
+        seen.append(int(x))
+        return np.int32(0)
+
+    def step(c, x):
+        fgrad.debug.callback(note, x)
+        return c + 1, x
+
+    fgrad.jit(lambda x: (lax.scan(step, 0, x), 1)[1])(jnp.arange(3))
+    assert seen == [0, 1, 2]
+    pure = fgrad.jit(lambda x: (lax.scan(lambda c, v: (fgrad.pure_callback(note, ShapeDtypeStruct((), np.int32), v), v), 0, x), x)[1])
+    pure(jnp.arange(3))
+    assert seen == [0, 1, 2]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [1, 2, 3, 5, 7, 9, True, False])
+def test_unroll(unroll, reverse):
+    xs = np.random.default_rng(0).standard_normal((7, 2)).astype(np.float32)
+    w = jnp.array([0.5, 2.0])
+
+    def f(w, xs, unroll):
+        return lax.scan(lambda c, x: (c * w + x, jnp.sin(c) * x), jnp.zeros(2), xs, reverse=reverse, unroll=unroll)
+
+    def loss(w, xs, unroll):
+        c, ys = f(w, xs, unroll)
+        return jnp.sum(c) + jnp.sum(ys * ys)
+
+    for got, want in zip(fgrad.jit(lambda *a: f(*a, unroll))(w, xs), f(w, xs, 1)):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for got, want in zip(fgrad.jit(fgrad.grad(lambda *a: loss(*a, unroll), (0, 1)))(w, xs), fgrad.grad(lambda *a: loss(*a, 1), (0, 1))(w, xs)):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5)
+
+
+def test_unroll_leaves_fewer_or_no_iterations():
+    closed = fgrad.make_jaxpr(lambda x: lax.scan(lambda c, v: (c + v, c), 0.0, x, unroll=3))(jnp.arange(7.0))
+    (eqn,) = closed.eqns
+    for unroll, loops in ((3, 1), (7, 0)):
+        params = {**eqn.params, "unroll": unroll}
+        inner = fgrad.make_jaxpr(lambda *a, p=params: _unrolled(a, **p))(0.0, jnp.arange(7.0))
+        assert [e.params["length"] for e in inner.eqns if e.primitive.name == "scan"] == [2] * loops
+    with pytest.raises(ValueError, match="unroll"):
+        lax.scan(lambda c, x: (c, x), 0.0, jnp.arange(3.0), unroll=0)
+    with pytest.raises(ValueError, match="unroll"):
+        fgrad.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2))(3)
+    assert int(lax.fori_loop(0, 5, lambda i, c: c + i, 0, unroll=2)) == 10
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 7, 10])
+def test_map_in_batches(batch_size):
+    xs = {"a": jnp.arange(14.0).reshape(7, 2), "b": jnp.arange(7)}
+    f = lambda d: {"s": jnp.sum(d["a"]) * d["b"], "r": d["a"][::-1]}  # noqa: E731
+    got = lax.map(f, xs, batch_size=batch_size)
+    np.testing.assert_allclose(got["s"], np.arange(14.0).reshape(7, 2).sum(1) * np.arange(7))
+    np.testing.assert_allclose(got["r"], np.arange(14.0).reshape(7, 2)[:, ::-1])
+    with pytest.raises(ValueError, match="batch_size"):
+        lax.map(f, xs, batch_size=0)
+
+
+def test_weak_outputs_of_branches_are_promoted():
+    out = lax.cond(True, lambda: 1, lambda: jnp.float32(2))
+    assert out.dtype == np.float32 and float(out) == 1.0
+    assert fgrad.jit(lambda p: lax.switch(p, [lambda: 1, lambda: jnp.int8(2), lambda: jnp.int8(3)]))(0).dtype == np.int8
+
+
+def test_operand_keyword():
+    assert float(lax.cond(True, lambda x: x + 1, lambda x: x, operand=2.0)) == 3.0
+    assert lax.switch(0, [lambda x: 1, lambda x: 2], operand=None) == 1
+    with pytest.raises(TypeError, match="operand"):
+        lax.cond(True, lambda x: x, lambda x: x, 1.0, operand=2.0)
+
+
+def ident(x):
+    return x
+
+
+ERRORS = {
+    "scan_dtype": (
+        lambda: lax.scan(lambda c, x: ({"a": [c["a"][0].astype(int)]}, x), {"a": [jnp.ones(2)]}, jnp.arange(2)),
+        TypeError,
+        r"carry\['a'\]\[0\] has type float32\[2\].*int32\[2\], so the dtypes do not match",
+    ),
+    "scan_shape": (lambda: lax.scan(lambda c, x: (c[:1], x), jnp.ones(2), jnp.arange(2)), TypeError, r"float32\[1\], so the shapes do not"),
+    "scan_tree": (
+        lambda: lax.scan(lambda c, x: ({"b": c["a"]}, x), {"a": 1.0}, jnp.arange(2)),
+        TypeError,
+        r"input carry alone has a leaf at \['a'\]; the output carry alone has a leaf at \['b'\]",
+    ),
+    "scan_pair": (lambda: lax.scan(lambda c, x: c, 0.0, jnp.arange(2)), TypeError, "must be a pair"),
+    "scan_lengths": (
+        lambda: lax.scan(ident, 0.0, {"a": jnp.ones(2), "b": jnp.ones(3)}),
+        ValueError,
+        r"xs\['a'\].*\(2,\).*xs\['b'\].*\(3,\)",
+    ),
+    "scan_length": (lambda: lax.scan(ident, 0.0, jnp.ones(2), length=3), ValueError, "length of 3"),
+    "scan_scalar": (lambda: lax.scan(ident, 0.0, {"k": 1.0}), ValueError, r"no leading axis.*xs\['k'\]"),
+    "scan_nothing": (lambda: lax.scan(ident, 0.0), ValueError, "neither|no values"),
+    "while_body": (
+        lambda: lax.while_loop(lambda c: True, lambda c: (c[0], c[1][None]), (0, 1.0)),
+        TypeError,
+        r"carry\[1\] has type .*float32\[\].*float32\[1\], so the shapes",
+    ),
+    "while_cond": (lambda: lax.while_loop(lambda c: c, ident, 1.0), TypeError, r"boolean scalar.*float32\[\]"),
+    "cond_types": (
+        lambda: lax.cond(True, lambda: {"x": jnp.ones(2)}, lambda: {"x": jnp.ones(3, int)}),
+        TypeError,
+        r"output\['x'\] has type int32\[3\] from false_fun, float32\[2\] from true_fun, so the shapes and dtypes",
+    ),
+    "cond_tree": (lambda: lax.cond(True, lambda: (1, 2), lambda: (1,)), TypeError, r"true_fun alone has a leaf at \[1\]"),
+    "cond_pred": (lambda: lax.cond(jnp.ones(2), lambda: 1, lambda: 2), TypeError, r"scalar.*float32\[2\]"),
+    "cond_pred_str": (lambda: lax.cond("yes", lambda: 1, lambda: 2), TypeError, "scalar.*'yes'"),
+    "switch_types": (lambda: lax.switch(1, [lambda: jnp.ones(2), lambda: jnp.ones(2), lambda: jnp.ones(3)]), TypeError, "branch 2"),
+    "switch_index": (lambda: lax.switch(1.0, [lambda: 1, lambda: 2]), TypeError, "integer scalar"),
+    "fori_types": (lambda: lax.fori_loop(jnp.int8(0), jnp.int32(3), lambda i, c: c, 0), TypeError, "int8 and int32"),
+    "fori_float": (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 0), TypeError, "upper must be an integer"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_name_what_differs(name):
+    call, error, words = ERRORS[name]
+    with pytest.raises(error, match=words):
+        call()
