@@ -1,124 +1,132 @@
-"""A small Llama (RMSNorm, RoPE, SwiGLU, causal attention) trained from scratch, byte by byte, on Python source text.
+"""A small Llama (RMSNorm, RoPE, SwiGLU, causal attention) trained from scratch, byte by byte, on Python's standard library.
 
-The data are the sources of Python's own standard library (--data FILE_OR_FOLDER for yours).  One jitted, donated train step:
-value_and_grad, clipping by global norm, AdamW with warm-up and cosine decay.  Prints held-out bits per byte and a sample.
+    python examples/train_llama.py                      train; Ctrl-C saves a checkpoint
+    python examples/train_llama.py --resume             go on from it, to the bit
+    python examples/train_llama.py --data FILE_OR_FOLDER
+    python examples/train_llama.py --sample-only --prompt "class "
+
+It prints the held-out loss in bits per byte and a sample, and leaves a checkpoint and the loss curves in out/.
 """
 
 import argparse
-import math
-import sysconfig
-import time
+import dataclasses
+import sys
 from pathlib import Path
 
-import numpy as np
+from llama import checkpoint, data, report, sample
+from llama import train as training
+from llama.model import Config
 
-import fgrad
-import fgrad.numpy as jnp
-from fgrad import nn, optim, random
+from fgrad import random
 
-LAYERS, DIM, HEADS, HIDDEN, CONTEXT, BATCH = 4, 128, 4, 352, 128, 16
-
-
-def read_bytes(path):
-    """All Python sources below a folder (or one file) as bytes: (training, held-out)."""
-    path = Path(path)
-    files = sorted(p for p in path.rglob("*.py") if "test" not in p.parts and "site-packages" not in p.parts) if path.is_dir() else [path]
-    text = np.frombuffer(b"\n".join(p.read_bytes() for p in files[:400]), np.uint8).astype(np.int32)
-    if len(text) < 20 * CONTEXT:
-        raise SystemExit(f"{path}: {len(text)} bytes are too few to train on")
-    cut = len(text) * 19 // 20
-    return text[:cut], text[cut:]
+OUT = Path(__file__).resolve().parent.parent / "out"
+INTERRUPTED = 130  # a shell's exit status for Ctrl-C
 
 
-def init(key):
-    keys = iter(random.split(key, 2 + 6 * LAYERS))
-    dense = lambda m, n: random.normal(next(keys), (m, n)) / math.sqrt(m)  # noqa: E731
-    layer = lambda: {
-        "norm1": jnp.ones(DIM),
-        "qkv": dense(DIM, 3 * DIM),
-        "out": dense(DIM, DIM) / math.sqrt(2 * LAYERS),
-        "norm2": jnp.ones(DIM),  # noqa: E731
-        "gate": dense(DIM, HIDDEN),
-        "up": dense(DIM, HIDDEN),
-        "down": dense(HIDDEN, DIM) / math.sqrt(2 * LAYERS),
-    }
-    return {
-        "embed": random.normal(next(keys), (256, DIM)) * 0.02,
-        "layers": [layer() for _ in range(LAYERS)],
-        "norm": jnp.ones(DIM),
-        "head": dense(DIM, 256),
-    }
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="a text file, or a folder of them (default: Python's standard library)")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the checkpoint and the loss curves (default: out/)")
+    parser.add_argument("--resume", nargs="?", const=True, metavar="PATH", help="go on from a checkpoint (default: the one in --out)")
+    parser.add_argument("--stop-after", type=int, metavar="N", help="stop after N steps, as Ctrl-C would")
+    parser.add_argument("--every", type=int, default=100, metavar="N", help="held-out loss and checkpoint every N steps (default: 100)")
+    parser.add_argument("--sample-only", action="store_true", help="write text from the checkpoint of --resume (default: the one in --out)")
+    parser.add_argument("--prompt", default="def ", help="what the sample continues")
+    parser.add_argument("--length", type=int, default=400, help="bytes to sample (default: 400)")
+    parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest byte (default: 0.8)")
+    parser.add_argument("--top-k", type=int, default=0, help="draw from the K likeliest bytes only (default: 0, all)")
+    for field in dataclasses.fields(Config):
+        parser.add_argument(f"--{field.name}", type=field.type, help=f"default: {field.default}")
+    args = parser.parse_args(argv)
+    for name, low in (("every", 1), ("length", 0), ("temperature", 0), ("top_k", 0)):
+        if not getattr(args, name) >= low:
+            parser.error(f"--{name.replace('_', '-')} must be at least {low}, got {getattr(args, name)}")
+    if args.top_k > 256:
+        parser.error(f"--top-k must be at most 256, the number of bytes, got {args.top_k}")
+    if args.stop_after is not None and args.stop_after < 1:
+        parser.error(f"--stop-after must be at least 1, got {args.stop_after}")
+    return args
 
 
-def forward(params, tokens):
-    """Logits (B, T, 256) of the next byte."""
-    b, t = tokens.shape
-    x = params["embed"][tokens]
-    tables = nn.rope_angles(jnp.arange(t), DIM // HEADS)
-    tables = tuple(v[:, None, :] for v in tables)
-    for p in params["layers"]:
-        h = nn.rms_norm(x, p["norm1"]) @ p["qkv"]
-        q, k, v = (jnp.reshape(a, (b, t, HEADS, DIM // HEADS)) for a in jnp.split(h, 3, axis=-1))
-        a = nn.dot_product_attention(nn.rope(q, tables), nn.rope(k, tables), v, is_causal=True)
-        x = x + jnp.reshape(a, (b, t, DIM)) @ p["out"]
-        h = nn.rms_norm(x, p["norm2"])
-        x = x + nn.swiglu(h @ p["gate"], h @ p["up"]) @ p["down"]
-    return nn.rms_norm(x, params["norm"]) @ params["head"]
+def given(args):
+    """The configuration's options on the command line, as a dict."""
+    values = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
+    return {k: v for k, v in values.items() if v is not None}
 
 
-def loss_fn(params, tokens):
-    logits = forward(params, tokens[:, :-1])
-    return jnp.mean(nn.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]))
+def load(path, options):
+    """The run at `path`. Options that the command line gives must be those of the checkpoint, but for the number of steps."""
+    run = checkpoint.load(path, training.template)
+    for name, value in options.items():
+        have = getattr(run.config, name)
+        if name != "steps" and value != have:
+            raise SystemExit(f"{path}: was made with --{name} {have}, not {value}; leave the option out, or train anew without --resume")
+    steps = options.get("steps", run.config.steps)
+    if steps < run.step:
+        raise SystemExit(f"{path}: has {run.step} steps already, more than --steps {steps}")
+    if steps != run.config.steps:
+        print(f"--steps {steps}: the learning rate now falls until there, not until {run.config.steps}")
+        run.config = dataclasses.replace(run.config, steps=steps)
+    return run
 
 
-def batches(data, rng):
-    while True:
-        starts = rng.integers(0, len(data) - CONTEXT - 1, BATCH)
-        yield data[starts[:, None] + np.arange(CONTEXT + 1)]
+def begin(args, path):
+    """(the run to train, its training bytes, its held-out bytes)."""
+    if args.resume:
+        run = load(path, given(args))
+        source = run.data["path"] if args.data is None else args.data
+        text = data.read_bytes(source)
+        if data.fingerprint(text) != run.data["sha256"]:
+            raise SystemExit(f"{path}: the text at {source or 'the standard library'} is not what it was trained on; give that as --data")
+        print(f"{path}: going on after step {run.step} of {run.config.steps}")
+    else:
+        config = Config(**given(args))
+        text = data.read_bytes(args.data)
+        source = None if args.data is None else str(Path(args.data).resolve())
+        run = training.new_run(config, {"path": source, "sha256": data.fingerprint(text)})
+        print(f"{source or 'Python standard library'}: {len(text):,} bytes, the last twentieth held out")
+        if path.exists():
+            print(f"{path} is of an earlier run and will be replaced (--resume goes on with it)")
+    return run, *data.split(text, run.config.context)
 
 
-def sample(params, prompt, length, key):
-    """Text continued one byte at a time (the window is recomputed for each)."""
-    step = fgrad.jit(lambda p, window, at, key: random.categorical(key, forward(p, window)[0, at] / 0.8))
-    out = list(prompt.encode())
-    for _ in range(length):
-        key, sub = random.split(key)
-        tail = out[-CONTEXT:]
-        window = np.zeros((1, CONTEXT), np.int32)
-        window[0, : len(tail)] = tail
-        out.append(int(step(params, window, len(tail) - 1, sub)))
-    return bytes(out).decode("utf-8", "replace")
+def write_sample(args, run):
+    """Print the prompt and what follows."""
+    prompt = args.prompt.encode()
+    key = random.fold_in(run.key, 3)
+    text = sample.generate(run.config, run.params, prompt, args.length, key, args.temperature, args.top_k) if args.length else b""
+    print("\n" + (prompt + text).decode("utf-8", "replace"), flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=sysconfig.get_paths()["stdlib"], help="a text file, or a folder of Python sources")
-    parser.add_argument("--steps", type=int, default=1200)
-    args = parser.parse_args()
-    train, held_out = read_bytes(args.data)
-    params = init(random.key(0))
-    schedule = optim.warmup_cosine_decay_schedule(0.0, 2e-3, min(60, args.steps // 4), args.steps, 2e-4)
-    optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(schedule, b2=0.99, weight_decay=0.01))
-    state = optimizer.init(params)
+def main(argv=None):
+    """Run the command; the exit status."""
+    args = parse(argv)
+    saved = args.out / "llama.safetensors"
+    source = saved if args.resume in (None, True) else Path(args.resume)
+    if args.sample_only:
+        write_sample(args, load(source, given(args)))
+        return 0
+    with training.Interrupt().watch() as interrupt:
+        run, train, held_out = begin(args, source if args.resume else saved)
+        training.fit(run, train, held_out, saved, args.every, args.stop_after, interrupt)
+        curve = args.out / "llama_loss.png"
+        drawn = report.loss_curve(curve, run.train, run.held_out)
+        print(f"saved {saved}" + (f" and {curve}" if drawn else " (no loss curves: matplotlib is not installed)"))
+    if run.step < run.config.steps:
+        print(f"stopped after step {run.step} of {run.config.steps}; go on with:  {resume_command(args)}", flush=True)
+        return INTERRUPTED if interrupt.set else 0
+    print(f"{report.bits(run.held_out[-1][1]):.3f} held-out bits per byte after {run.step} steps")
+    write_sample(args, run)
+    return 0
 
-    def step(params, state, tokens):
-        value, grads = fgrad.value_and_grad(loss_fn)(params, tokens)
-        updates, state = optimizer.update(grads, state, params)
-        return optim.apply_updates(params, updates), state, value
 
-    step = fgrad.jit(step, donate_argnums=(0, 1))
-    evaluate = fgrad.jit(loss_fn)
-    valid = batches(held_out, np.random.default_rng(1))
-    checks = [next(valid) for _ in range(8)]
-    data, start = batches(train, np.random.default_rng(0)), time.time()
-    for i in range(args.steps):
-        params, state, value = step(params, state, next(data))
-        if i % 100 == 0 or i == args.steps - 1:
-            bits = np.mean([float(evaluate(params, c)) for c in checks]) / math.log(2)
-            rate = (i + 1) * BATCH * CONTEXT / (time.time() - start)
-            print(f"step {i:5d}  train loss {float(value):.3f}  held-out {bits:.3f} bits per byte  {rate:,.0f} tokens/s", flush=True)
-    print("\n" + sample(params, "def ", 300, random.key(1)))
+def resume_command(args):
+    """What to type to go on."""
+    return f"python {sys.argv[0]} --resume" + ("" if args.out == OUT else f" --out {args.out}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
