@@ -6,7 +6,7 @@ class FgradError(Exception):
 
 
 class TracerError(FgradError, TypeError):
-    pass
+    """A traced value was used where it cannot be."""
 
 
 class ConcretizationTypeError(TracerError):
@@ -29,7 +29,7 @@ class NonConcreteBooleanIndexError(TracerError, IndexError):
     """A boolean mask under tracing would give a result of unknown shape."""
 
 
-class UnexpectedTracerError(FgradError):
+class UnexpectedTracerError(TracerError):
     """A tracer was used after, or outside, the transformation that made it."""
 
 
@@ -37,7 +37,7 @@ class JaxprTypeError(FgradError, TypeError):
     """A jaxpr is not well typed: raised by the checker."""
 
 
-class NotDifferentiableError(FgradError, NotImplementedError):
+class NotDifferentiableError(FgradError, NotImplementedError, ValueError):
     """A derivative was asked of something that has none, or in a mode that it does not support."""
 
 

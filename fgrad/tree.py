@@ -82,6 +82,15 @@ def paths(treedef):
     return treedef.paths()
 
 
+def difference(want, got, skip=0):
+    """Where two structures differ, as the end of a message; `skip` leaves out the first keys of each path."""
+    a, b = want.paths(), got.paths()
+    gone = [keystr(p[skip:]) or "a leaf" for p in a if p not in b]
+    extra = [keystr(p[skip:]) or "a leaf" for p in b if p not in a]
+    parts = [f"{word} {', '.join(ps[:3])}" for word, ps in (("it lacks", gone), ("it has in excess", extra)) if ps]
+    return f" ({' and '.join(parts)})" if parts else ""
+
+
 def num_leaves(treedef):
     return treedef.num_leaves
 

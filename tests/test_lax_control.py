@@ -91,7 +91,9 @@ def test_unroll(unroll, reverse):
 
     for got, want in zip(fgrad.jit(lambda *a: f(*a, unroll))(w, xs), f(w, xs, 1)):
         np.testing.assert_allclose(got, want, rtol=1e-5)
-    for got, want in zip(fgrad.jit(fgrad.grad(lambda *a: loss(*a, unroll), (0, 1)))(w, xs), fgrad.grad(lambda *a: loss(*a, 1), (0, 1))(w, xs)):
+    for got, want in zip(
+        fgrad.jit(fgrad.grad(lambda *a: loss(*a, unroll), (0, 1)))(w, xs), fgrad.grad(lambda *a: loss(*a, 1), (0, 1))(w, xs)
+    ):
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5)
 
 

@@ -43,15 +43,22 @@ cdef class Entry:
 
     cdef object run(self, list arrays):
         cdef list out = self.program.run_list(self.consts + arrays if self.consts else arrays)
-        cdef int i
         if self.donated:
-            for i in self.donated:
-                (<ArrayBase>arrays[i - len(self.consts)]).delete()
+            self.delete_donated(arrays)
         if self.out_tree is None:
             return out[0]
         if self.as_tuple:
             return tuple(out)
         return self.out_tree.unflatten(out)
+
+
+    cdef int delete_donated(self, list leaves) except -1:
+        cdef int i
+        for i in self.donated:
+            x = leaves[i - len(self.consts)]
+            if type(x) is _array_class:
+                (<ArrayBase>x).delete()
+        return 0
 
 
 cdef inline bint is_scalar(object t) noexcept:
@@ -101,14 +108,21 @@ cdef class JitDispatch:
             if found is None:
                 found = table[(treedef, static)] = {}
             table = found
-        key = signature(leaves, &convert)
+        try:
+            key = signature(leaves, &convert)
+        except TypeError:                # a leaf that is no array: _slow says which
+            return self._slow(args, kwargs)
         entry = table.get(key)
         if entry is None:
             entry = self._prepare(args, kwargs, leaves)
             if entry is None:
                 return self._slow(args, kwargs)
             table[key] = entry
-        return entry.run(as_arrays(leaves) if convert else leaves)
+        if not convert:
+            return entry.run(leaves)
+        out = entry.run(as_arrays(leaves))
+        entry.delete_donated(leaves)
+        return out
 
 
 cdef bytes signature(list leaves, bint *convert):

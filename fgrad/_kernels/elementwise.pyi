@@ -1,6 +1,10 @@
+from typing import Any
+
 OPCODES: dict[str, int]
 ARITY: dict[str, int]
 SUPPORTED: dict[str, frozenset[int]]
 RESULT: dict[str, str]
 REDUCTIONS: dict[str, int]
 KERNELS: dict[str, tuple[int, int]]
+
+def __getattr__(name: str) -> Any: ...

@@ -1,5 +1,8 @@
 """What the transformations share: flat functions, checks of arguments, tangents at the border."""
 
+import functools
+import inspect
+
 import numpy as np
 
 from fgrad import dtypes, tree
@@ -32,6 +35,29 @@ def fun_name(fun):
     return getattr(fun, "__name__", type(fun).__name__)
 
 
+def arg_names(fun):
+    """Names of the positional parameters of `fun`, without those that bind_static has bound."""
+    static = getattr(fun.func if isinstance(fun, functools.partial) else fun, "static_positions", ())
+    try:
+        params = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [n for i, n in enumerate(names) if i not in static]
+
+
+def arg_name(fun, i):
+    """How messages name positional argument i of `fun`."""
+    names = arg_names(fun)
+    return f"argument {names[i] if i < len(names) else f'args[{i}]'}"
+
+
+def arg_paths(fun, treedef):
+    """How messages name each leaf of (args, kwargs): "argument x['w']", or "argument args[0]['w']" where the name is not known."""
+    first = lambda kind, key: f"argument {key}" if kind == 1 else arg_name(fun, key)
+    return [first(kind, key) + tree.keystr(path) for kind, key, *path in treedef.paths()]
+
+
 def flat_fun(fun, treedef, out_tree):
     """fun as a flat function; the structure of its result goes to out_tree[0]."""
 
@@ -40,6 +66,7 @@ def flat_fun(fun, treedef, out_tree):
         leaves_out, out_tree[0] = tree.flatten(fun(*args, **kwargs))
         return [checked_leaf(x, fun) for x in leaves_out]
 
+    flat.__wrapped__, flat.arg_paths = fun, lambda: arg_paths(fun, treedef)
     return flat
 
 
@@ -51,19 +78,19 @@ def checked_leaf(x, fun):
     return x
 
 
-def check_args(leaves, what):
-    for x in leaves:
+def check_args(leaves, treedef, fun, what):
+    for i, x in enumerate(leaves):
         try:
             get_aval(x)
         except TypeError as e:
-            raise TypeError(f"{what}: {e}") from None
+            raise TypeError(f"{what} of {fun_name(fun)}, {arg_paths(fun, treedef)[i]}: {e}") from None
 
 
 def argnums_tuple(argnums, n, what):
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not -n <= i < n:
-            raise ValueError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
+            raise TypeError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
     return tuple(i % n for i in nums)
 
 
@@ -84,6 +111,7 @@ def bind_static(fun, args, static):
         it = iter(dynamic)
         return fun(*[a if i in static else next(it) for i, a in enumerate(args)], **kwargs)
 
+    f.__wrapped__, f.static_positions = fun, static
     return f, tuple(a for i, a in enumerate(args) if i not in static)
 
 
@@ -101,18 +129,18 @@ def as_arrays(outs):
     return [x if isinstance(x, (Array, Tracer)) else to_array(x) for x in outs]
 
 
-def check_grad_input(x, where, holomorphic, allow_int):
+def check_grad_input(x, where, holomorphic, allow_int, what="grad"):
     try:
         dtype = get_aval(x).dtype
     except TypeError as e:
-        raise TypeError(f"grad: {where}: {e}") from None
+        raise TypeError(f"{what}: {where}: {e}") from None
     if holomorphic and not dtypes.is_complex(dtype):
-        raise TypeError(f"grad with holomorphic=True requires inputs with complex dtype, but got {dtype.name} ({where}).")
+        raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} ({where}).")
     if not holomorphic and dtypes.is_complex(dtype):
         return
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
-            f"grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+            f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
             f"{dtype.name} ({where}). "
             "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
         )

@@ -5,7 +5,18 @@ import functools
 import numpy as np
 
 from fgrad import dtypes, tree
-from fgrad.api.common import abstractify, argnums_tuple, as_arrays, check_args, check_grad_input, flat_fun, fun_name, tangent_out
+from fgrad.api.common import (
+    abstractify,
+    arg_name,
+    arg_paths,
+    argnums_tuple,
+    as_arrays,
+    check_args,
+    check_grad_input,
+    flat_fun,
+    fun_name,
+    tangent_out,
+)
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage
 from fgrad.core.trace import convert_constvars
@@ -24,13 +35,13 @@ def _check_tangent(p, t, path):
         got = get_aval(t)
     if got.shape != want.shape:
         raise ValueError(
-            f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} at {path}"
+            f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} for {path}"
         )
     if got.dtype != want.dtype and not (got.weak_type and want.dtype != dtypes.float0):
         raise TypeError(
             f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
             f"dtype must be float0. Got primal dtype {get_aval(p).dtype.name}, so expected tangent dtype {want.dtype}, "
-            f"but got tangent dtype {got.dtype.name} instead, at {path}"
+            f"but got tangent dtype {got.dtype.name} instead, for {path}"
         )
     if want.dtype == dtypes.float0:
         return Zero(want)
@@ -52,10 +63,11 @@ def jvp(fun, primals, tangents, has_aux=False):
     t_leaves, t_def = tree.flatten((tuple(tangents), {}))
     if treedef != t_def:
         raise TypeError(
-            f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents have {t_def}"
+            f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents "
+            f"have {t_def}{tree.difference(treedef, t_def, 2)}"
         )
-    check_args(p_leaves, f"jvp of {fun_name(fun)}")
-    paths = [tree.keystr(path[1:]) for path, _ in tree.leaves_with_path((tuple(primals), {}))]
+    check_args(p_leaves, treedef, fun, "jvp")
+    paths = arg_paths(fun, treedef)
     t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
     out_tree, aux = [None], [None]
     outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
@@ -92,7 +104,7 @@ def _strip_aux(aux):
 
 def _linearize(fun, primals, has_aux=False):
     leaves, treedef = tree.flatten((tuple(primals), {}))
-    check_args(leaves, f"derivative of {fun_name(fun)}")
+    check_args(leaves, treedef, fun, "derivative")
     out_tree, aux = [None], [None]
     outs, linear, out_avals, nonzero = linearize_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), leaves)
     return leaves, treedef, outs, out_tree[0], linear, out_avals, nonzero, _strip_aux(aux[0])
@@ -107,7 +119,7 @@ def linearize(fun, *primals, has_aux=False):
         t_leaves, t_def = tree.flatten((tuple(tangents), {}))
         if t_def != treedef:
             raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
-        t_leaves = [_check_tangent(p, t, "") for p, t in zip(leaves, t_leaves)]
+        t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(leaves, t_leaves, arg_paths(fun, treedef))]
         given = [instantiate(t) for p, t in zip(leaves, t_leaves) if dtypes.is_inexact(get_aval(p).dtype)]
         live = iter(_call_linear(cell, given))
         return tree.unflatten(out_tree, [next(live) if nz else tangent_out(Zero(a)) for nz, a in zip(nonzero, out_avals)])
@@ -145,9 +157,12 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     def pullback(ct):
         ct_leaves, ct_def = tree.flatten(ct)
         if ct_def != out_tree:
-            raise ValueError(f"unexpected tree structure of argument to vjp function: got {ct_def}, but expected to match {out_tree}")
+            raise ValueError(
+                f"unexpected tree structure of argument to vjp function: got {ct_def}, but expected to match {out_tree}"
+                f"{tree.difference(out_tree, ct_def)}"
+            )
         cts = []
-        for x, a in zip(ct_leaves, out_avals):
+        for x, a, path in zip(ct_leaves, out_avals, out_tree.paths()):
             if a.dtype == dtypes.float0:
                 cts.append(Zero(a))
                 continue
@@ -155,13 +170,13 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
             if got.shape != a.shape:
                 raise ValueError(
                     f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
-                    f"corresponding primal output {a.shape}."
+                    f"corresponding primal output {a.shape}, at result{tree.keystr(path)}."
                 )
             if got.dtype != a.dtype and not got.weak_type:
-                raise TypeError(
+                raise ValueError(
                     f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type "
                     f"({a.dtype.name}) "
-                    "of corresponding primal output."
+                    f"of corresponding primal output, at result{tree.keystr(path)}."
                 )
             cts.append(x if got.dtype == a.dtype and isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
         return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, cts)])[0]
@@ -182,7 +197,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
             for path, x in tree.leaves_with_path(a):
-                check_grad_input(x, f"argument {i}{tree.keystr(path)}", holomorphic, allow_int)
+                check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int)
 
         def partial(*dynamic):
             full_args = list(args)
@@ -248,7 +263,10 @@ def linear_transpose(fun, *primals):
     def transposed(ct):
         cts, ct_def = tree.flatten(ct)
         if ct_def != out_tree[0]:
-            raise TypeError(f"cotangent tree does not match function output, expected {out_tree[0]} but got {ct_def}")
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {out_tree[0]} but got {ct_def}"
+                f"{tree.difference(out_tree[0], ct_def)}"
+            )
         out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], cts)
         return tree.unflatten(treedef, [tangent_out(t) for t in out])[0]
 

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from fgrad import tree
-from fgrad.api.common import argnums_tuple, check_grad_input, fun_name
+from fgrad.api.common import arg_name, argnums_tuple, check_grad_input, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
 from fgrad.core import get_aval, to_array
@@ -49,6 +49,12 @@ def _partial_args(fun, args, kwargs, argnums):
     return f, tuple(args[i] for i in nums)
 
 
+def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
+    for i, a in zip((argnums,) if isinstance(argnums, int) else argnums, dynamic):
+        for path, x in tree.leaves_with_path(a):
+            check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int, what)
+
+
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape."""
 
@@ -56,8 +62,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
         leaves, treedef = tree.flatten(dynamic)
-        for x in leaves:
-            check_grad_input(x, "an argument of jacfwd", holomorphic, False)
+        _check_inputs(fun, dynamic, argnums, "jacfwd", holomorphic, False)
         push = lambda *t: jvp(f, dynamic, tree.unflatten(treedef, t), has_aux=has_aux)  # noqa: E731
         if has_aux:
             y, jac, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
@@ -83,8 +88,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
-        for x in tree.leaves(dynamic):
-            check_grad_input(x, "an argument of jacrev", holomorphic, allow_int)
+        _check_inputs(fun, dynamic, argnums, "jacrev", holomorphic, allow_int)
         res = vjp(f, *dynamic, has_aux=has_aux)
         y, pullback = res[:2]
         leaves, treedef = tree.flatten(y)

@@ -103,7 +103,7 @@ class JitFunction(JitDispatch):
         try:
             key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else _aval_key(x) for x in leaves])
         except TypeError:
-            check_args(leaves, f"jit of {fun_name(self._fun)}")
+            check_args(leaves, treedef, fun, "jit")
             raise
         traced = self._cache.get(key)
         if traced is None:
@@ -135,7 +135,7 @@ class JitFunction(JitDispatch):
         return functools.partial(fun, **names) if names else fun
 
     def _trace(self, fun, args, leaves, treedef):
-        check_args(leaves, f"jit of {fun_name(self._fun)}")
+        check_args(leaves, treedef, fun, "jit")
         out_tree = [None]
         closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
         out = _Traced()
@@ -180,6 +180,19 @@ def _aval_key(x):
     return t if t is float or t is int or t is bool or t is complex else get_aval(x)
 
 
+def _check_static(fun, params, plain, nums, names):
+    """static_argnums and static_argnames must be arguments that `fun` takes."""
+    kinds = {p.kind for p in params}
+    if params and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for i in nums:
+            if not -len(plain) <= i < len(plain):
+                raise ValueError(f"jit of {fun_name(fun)} has static_argnums={nums}, but it takes only {len(plain)} positional arguments")
+    if params and inspect.Parameter.VAR_KEYWORD not in kinds:
+        unknown = [n for n in names if n not in {p.name for p in params}]
+        if unknown:
+            raise ValueError(f"jit of {fun_name(fun)} has static_argnames {unknown}, which are not among its parameters")
+
+
 def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(), keep_unused=False, inline=False):
     """Compile `fun`: it is traced once per shapes, dtypes and static values of its arguments, and then runs as one program.
 
@@ -211,6 +224,7 @@ def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), d
         except (TypeError, ValueError):
             params = []
         plain = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        _check_static(fun, params, plain, nums, names)
         nums = tuple(dict.fromkeys((*nums, *[plain.index(n) for n in names if n in plain])))
         names = tuple(dict.fromkeys((*names, *[plain[i] for i in nums if -len(plain) <= i < len(plain)])))
         for n in (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames:

@@ -4,7 +4,7 @@ import functools
 import operator
 
 from fgrad import tree
-from fgrad.api.common import as_arrays, check_args, flat_fun, fun_name
+from fgrad.api.common import arg_paths, as_arrays, check_args, flat_fun, fun_name
 from fgrad.core import get_aval
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
@@ -12,12 +12,17 @@ from fgrad.transforms.vmap import Axis, batch_flat
 
 def _axes_leaves(axes, value, what):
     """The axis of each leaf of `value`, from a tree prefix of ints and None."""
+    for a in tree.leaves(axes):
+        if not isinstance(a, int) and not hasattr(a, "__index__"):
+            raise TypeError(f"vmap {what} must be ints, None, or pytrees of them, got {a!r}")
+    structure = tree.structure(value)
+    slots = tree.unflatten(structure, [Slot(i) for i in range(structure.num_leaves)])
     try:
-        return tree.broadcast_prefix(_Axes.wrap(axes), value, is_leaf=lambda x: isinstance(x, _Axes) or x is None)
+        return tree.broadcast_prefix(_Axes.wrap(axes), slots, is_leaf=lambda x: isinstance(x, _Axes) or x is None)
     except ValueError as e:
         raise ValueError(
             f"vmap {what} specification must be a tree prefix of the corresponding value, got specification {axes} "
-            f"for value tree structure {tree.structure(value)}: {e}"
+            f"for value tree structure {structure}: {e}"
         ) from None
 
 
@@ -47,7 +52,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         leaves, treedef = tree.flatten((args, kwargs))
-        check_args(leaves, f"vmap of {fun_name(fun)}")
+        check_args(leaves, treedef, fun, "vmap")
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
@@ -55,7 +60,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 f"but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         axes = [a.axis for a in _axes_leaves(in_axes, args, "in_axes")] + [0] * len(tree.leaves(kwargs))
-        dims, size = _map_sizes(leaves, axes, axis_size, fun)
+        dims, size = _map_sizes(leaves, treedef, axes, axis_size, fun)
         out_tree = [None]
         outs, out_dims = batch_flat(flat_fun(fun, treedef, out_tree), Axis(size, axis_name), dims, leaves)
         result = tree.unflatten(out_tree[0], [Slot(i) for i in range(len(outs))])
@@ -64,10 +69,14 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         for o, d, w in zip(outs, out_dims, want):
             if w is None:
                 if d is not None:
-                    raise ValueError("vmap has mapped output but out_axes is None")
+                    raise ValueError(
+                        "vmap has mapped output but out_axes is None: a result that depends on a mapped argument needs an axis"
+                    )
                 final.append(o)
             else:
-                front = bdim_at_front(o, d, size)
+                front, ndim = bdim_at_front(o, d, size), get_aval(o).ndim + (d is None)
+                if not -ndim <= w < ndim:
+                    raise ValueError(f"vmap out_axes: axis {w} is out of bounds for a mapped result of dimension {ndim}")
                 final.append(move_axis(front, 0, w))
         return tree.unflatten(out_tree[0], as_arrays(final))
 
@@ -80,29 +89,40 @@ class Slot:
     def __init__(self, i):
         self.i = i
 
+    def __repr__(self):
+        return "*"
 
-def _map_sizes(leaves, axes, axis_size, fun):
-    dims, sizes = [], {}
-    for x, a in zip(leaves, axes):
+
+def _map_sizes(leaves, treedef, axes, axis_size, fun):
+    """(the mapped axis of each leaf or None, the size of the mapped axes)."""
+    dims: list[int | None] = []
+    where: dict[int, list[int | str]] = {} if axis_size is None else {axis_size: ["the axis_size argument"]}
+    for i, (x, a) in enumerate(zip(leaves, axes)):
         if a is None:
             dims.append(None)
             continue
-        shape = get_aval(x).shape
+        aval = get_aval(x)
         a = operator.index(a)
-        if not -len(shape) <= a < len(shape):
+        if not -aval.ndim <= a < aval.ndim:
             raise ValueError(
-                f"vmap was requested to map its argument along axis {a}, which implies that its rank should be at least "
-                f"{a + 1 if a >= 0 else -a}, but is only {len(shape)} (its shape is {shape})"
+                f"vmap was requested to map its {arg_paths(fun, treedef)[i]} along axis {a}, which implies that its rank should be at "
+                f"least {a + 1 if a >= 0 else -a}, but is only {aval.ndim} (its shape is {aval.shape})"
             )
-        dims.append(a % len(shape))
-        sizes.setdefault(shape[a], shape)
-    if axis_size is not None:
-        sizes.setdefault(axis_size, None)
-    if not sizes:
+        dims.append(a % aval.ndim)
+        where.setdefault(aval.shape[a], []).append(i)
+    if not where:
         raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in in_axes, or axis_size")
-    if len(sizes) > 1:
-        raise ValueError(
-            f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)} (argument shapes "
-            f"{[get_aval(x).shape for x in leaves]})"
-        )
-    return dims, next(iter(sizes))
+    if len(where) > 1:
+        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped:{_size_report(where, leaves, treedef, dims, fun)}")
+    return dims, next(iter(where))
+
+
+def _size_report(where, leaves, treedef, dims, fun):
+    """One line per size: what has it."""
+    paths = arg_paths(fun, treedef)
+    name = lambda i: i if isinstance(i, str) else f"axis {dims[i]} of {paths[i]} of type {get_aval(leaves[i])}"
+    lines = []
+    for size, who in sorted(where.items(), key=lambda item: -len(item[1])):
+        count = "one axis" if len(who) == 1 else f"{len(who)} axes"
+        lines.append(f"\n  * {count} had size {size}: {', '.join(name(i) for i in who[:3])}{', ...' if len(who) > 3 else ''}")
+    return ";".join(lines)

@@ -241,7 +241,9 @@ def get_aval(x) -> ShapedArray:
 
 
 def leak_message(tracer):
+    origin = tracer._origin()
     return (
-        f"Encountered an unexpected tracer: {tracer._describe()} was used outside the transformation that made it, so it has no "
-        "value here. Return it from the transformed function instead of storing it in a global, a list or an attribute."
+        f"Encountered an unexpected tracer: {tracer._describe()}{origin}{',' if origin else ''} was used outside the transformation "
+        "that made it, so it has no value here. Return it from the transformed function instead of storing it in a global, a list "
+        "or an attribute."
     )

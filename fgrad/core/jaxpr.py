@@ -1,5 +1,6 @@
 """The IR: a Jaxpr is a list of typed equations in A-normal form."""
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -120,6 +121,13 @@ def source_of_caller():
 
 def source_text(source):
     return f"{source[0]}:{source[1]} ({source[2]})" if source else "an unknown line"
+
+
+def function_text(fun):
+    """A function's name and where it was defined, for messages."""
+    fun = inspect.unwrap(fun)
+    name, code = getattr(fun, "__name__", type(fun).__name__), getattr(fun, "__code__", None)
+    return f"{name!r} ({code.co_filename}:{code.co_firstlineno})" if code else repr(name)
 
 
 def sub_jaxprs(params):

@@ -5,7 +5,7 @@ import numpy as np
 from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import ShapedArray
 from fgrad.core.context import context, using_trace
-from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, source_of_caller, source_text
+from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, function_text, source_of_caller, source_text
 from fgrad.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -18,12 +18,14 @@ _LITERALS = (bool, int, float, complex)
 
 
 class Trace:
-    """An interpretation of primitives.  `done` marks traces whose tracers have leaked if they are met again."""
+    """An interpretation of primitives.  `done` marks traces whose tracers have leaked if they are met again; `fun` is the function
+    that is traced, for messages."""
 
-    __slots__ = ("done",)
+    __slots__ = ("done", "fun")
 
-    def __init__(self):
+    def __init__(self, fun=None):
         self.done = False
+        self.fun = fun
 
     def process_primitive(self, prim, args, params):
         raise NotImplementedError
@@ -92,7 +94,7 @@ class Tracer:
         return value
 
     def _origin(self):
-        return ""
+        return f", made while tracing {function_text(self._trace.fun)}" if self._trace.fun else ""
 
     def __bool__(self):
         return bool(
@@ -199,9 +201,14 @@ class StageTracer(Tracer):
         return self.var.aval
 
     def _origin(self):
-        if self.source is None:
-            return f", an argument of {self._trace.name!r}" if getattr(self._trace, "name", None) else ""
-        return f", computed at {source_text(self.source)}"
+        fun = self._trace.fun
+        if self.source is not None:
+            return f", computed at {source_text(self.source)}"
+        if fun is None:
+            return f", an argument of {self._trace.name!r}"
+        paths = getattr(fun, "arg_paths", None)
+        which = paths()[self._trace.invars.index(self.var)] if paths and self.var in self._trace.invars else "an argument"
+        return f", {which} of {function_text(fun)}"
 
 
 class StageTrace(Trace):
@@ -209,8 +216,8 @@ class StageTrace(Trace):
 
     __slots__ = ("eqns", "const_vars", "consts", "invars", "name", "parent")
 
-    def __init__(self, name="f", parent=None):
-        super().__init__()
+    def __init__(self, name="f", parent=None, fun=None):
+        super().__init__(fun)
         self.eqns = []
         self.const_vars = {}  # id(value) -> Var
         self.consts = []  # keeps the values, so that ids stay theirs
@@ -280,7 +287,7 @@ def stage(fun, in_avals, name="f") -> ClosedJaxpr:
 
     Values of outer traces that `fun` closes over become consts (they may be tracers of those traces).
     """
-    trace = StageTrace(name)
+    trace = StageTrace(name, fun=fun)
     args = [trace.new_arg(a) for a in in_avals]
     try:
         with using_trace(trace):

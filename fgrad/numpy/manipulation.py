@@ -138,7 +138,7 @@ def stack(arrays, axis=0, dtype=None):
     """Arrays joined along a new axis."""
     xs = _sequence("stack", arrays)
     if any(x.shape != xs[0].shape for x in xs):
-        raise ValueError("All input arrays must have the same shape.")
+        raise ValueError(f"stack: all input arrays must have the same shape, got {', '.join(str(x.shape) for x in xs)}")
     return concatenate([S.expand_dims(x, (axis_index(axis, xs[0].ndim + 1),)) for x in xs], axis_index(axis, xs[0].ndim + 1), dtype)
 
 

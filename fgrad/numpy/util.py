@@ -9,7 +9,7 @@ from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
 from fgrad.dtypes import BOOL, float0, promote
-from fgrad.errors import ConcretizationTypeError
+from fgrad.errors import ConcretizationTypeError, ShapeError
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.shape import broadcast_in_dim, reshape
 
@@ -125,7 +125,7 @@ def broadcast_shape(*shapes):
         for i, n in enumerate(s, at):
             if n != 1:
                 if out[i] != 1 and out[i] != n:
-                    raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}")
+                    raise ShapeError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}")
                 out[i] = n
     return tuple(out)
 
@@ -163,7 +163,7 @@ def broadcasted(name, args):
     try:
         shape = broadcast_shape(*shapes)
     except ValueError:
-        raise ValueError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None
+        raise ShapeError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None
     if any(len(s) != len(shape) for s in shapes):
         _check_rank_promotion(name, shapes)
     return [spread(x, shape) if hasattr(x, "aval") and x.aval.shape else x for x in args]

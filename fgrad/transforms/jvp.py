@@ -21,7 +21,7 @@ class JVPTracer(Tracer):
         return p._concrete() if isinstance(p, Tracer) else p
 
     def _origin(self):
-        return self.primal._origin() if isinstance(self.primal, Tracer) else ""
+        return self.primal._origin() if isinstance(self.primal, Tracer) else Tracer._origin(self)
 
     def __repr__(self):
         return f"JVPTracer<{self.aval}>(primal={self.primal!r})"
@@ -30,8 +30,8 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     __slots__ = ("parent",)
 
-    def __init__(self, parent):
-        self.done = False
+    def __init__(self, parent, fun=None):
+        super().__init__(fun)
         self.parent = parent
 
     def unzip(self, args):
@@ -92,7 +92,7 @@ class JVPTrace(Trace):
 
 def jvp_flat(fun, primals, tangents):
     """(outs, tangents) of a flat function; tangents in and out may be Zero."""
-    trace = JVPTrace(context.trace)
+    trace = JVPTrace(context.trace, fun)
     ins = [p if type(t) is Zero else JVPTracer(trace, p, t) for p, t in zip(primals, tangents)]
     try:
         with using_trace(trace):

@@ -54,7 +54,7 @@ class TangentTrace(StageTrace):
 def linearize_flat(fun, primals):
     """(outs, linear jaxpr closed over its residuals, out_avals, nonzero): the jaxpr takes the tangents of the inexact primals
     and gives those of the outs marked nonzero."""
-    trace = TangentTrace("linearized", context.trace)
+    trace = TangentTrace("linearized", context.trace, fun)
     tangents = []
     for p in primals:
         aval = get_aval(p).tangent_aval()

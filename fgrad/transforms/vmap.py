@@ -52,8 +52,8 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     __slots__ = ("parent", "axis")
 
-    def __init__(self, parent, axis):
-        self.done = False
+    def __init__(self, parent, axis, fun=None):
+        super().__init__(fun)
         self.parent, self.axis = parent, axis
 
     def unzip(self, args):
@@ -167,7 +167,7 @@ def _example_zero(t, d):
 
 def batch_flat(fun, axis, dims, vals):
     """(outs, out_dims) of a flat function mapped over `axis`; dims has None for what is not mapped."""
-    trace = BatchTrace(context.trace, axis)
+    trace = BatchTrace(context.trace, axis, fun)
     ins = [v if d is None else BatchTracer(trace, v, d) for v, d in zip(vals, dims)]
     try:
         with using_trace(trace), extended_axis_env(axis.name, axis.size):
