@@ -9,12 +9,17 @@ from fgrad import dtypes, tree
 from fgrad.core import Array, Tracer, from_numpy, from_scalar, get_aval
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
-from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, ge, like, mul
+from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
 from fgrad.ops.rules import full as _full
 from fgrad.ops.shape import broadcasted_iota, canonical_shape, concatenate, reshape, slice_in_dim, transpose
 
+__all__ = [
+    "array", "asarray", "astype", "copy", "full", "zeros", "ones", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
+    "linspace", "logspace", "geomspace", "eye", "identity", "tri", "meshgrid", "indices", "empty",
+]  # fmt: skip
 
-def array(object, dtype=None, copy=True, order="K", ndmin=0):
+
+def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     """An array of the values of a scalar, array or nested list. Python scalars stay weakly typed unless dtype is given.
 
     >>> import fgrad.numpy as jnp
@@ -73,12 +78,15 @@ def _from_sequence(xs, dtype):
     return out if dtype is None else convert_element_type(out, dtype)
 
 
-def asarray(a, dtype=None, order=None, *, copy=None):
+def asarray(a, dtype=None, order=None, *, copy=None, device=None):
     """array() without a copy where the memory can be shared: a NumPy array must then not be changed afterwards."""
     return array(a, dtype, copy=bool(copy), order=order)
 
 
-def astype(x, dtype, copy=False):
+def astype(x, dtype, copy=False, device=None):
+    """x cast to dtype (None: the default float), as convert_element_type; complex to bool asks for nonzero."""
+    if dtype is None:
+        dtype = dtypes.float_dtype()
     return convert_element_type(as_array("astype", x), user_dtype(dtype))
 
 
@@ -115,25 +123,27 @@ def _like(a, dtype, shape):
     return (aval.shape if shape is None else _shape(shape)), (user_dtype(dtype) or aval.dtype)
 
 
-def zeros_like(a, dtype=None, shape=None):
+def zeros_like(a, dtype=None, shape=None, *, device=None):
     shape, dtype = _like(a, dtype, shape)
     return _full(shape, 0, dtype)
 
 
-def ones_like(a, dtype=None, shape=None):
+def ones_like(a, dtype=None, shape=None, *, device=None):
     shape, dtype = _like(a, dtype, shape)
     return _full(shape, 1, dtype)
 
 
-empty_like = zeros_like
+def empty_like(prototype, dtype=None, shape=None, *, device=None):
+    """zeros_like: uninitialized memory is never shown."""
+    return zeros_like(prototype, dtype, shape)
 
 
-def full_like(a, fill_value, dtype=None, shape=None):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
     s, d = _like(a, dtype, shape)
     return full(s, fill_value, d)
 
 
-def arange(start, stop=None, step=None, dtype=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None):
     """Evenly spaced values in [start, stop), as NumPy; the default dtype is JAX's.
 
     >>> import fgrad.numpy as jnp
@@ -157,7 +167,7 @@ def arange(start, stop=None, step=None, dtype=None):
     return from_numpy(np.arange(start, stop, step).astype(dtype))
 
 
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """num evenly spaced values from start to stop."""
     start, stop = (as_array("linspace", v) for v in promoted("linspace", [_operand(start), _operand(stop)], inexact=True))
     num = operator.index(num)
@@ -189,17 +199,32 @@ def _one_minus(x):
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    out = base ** linspace(start, stop, num, endpoint, axis=axis)
+    """num values from base**start to base**stop with one ratio between neighbours."""
+    out = base ** linspace(start, stop, num, endpoint, dtype=None, axis=axis)
     return out if dtype is None else out.astype(dtype)
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    lo, hi = math.log(start), math.log(stop)
-    out = math.e ** linspace(lo, hi, num, endpoint, axis=axis)
-    return out if dtype is None else out.astype(dtype)
+    """num values from start to stop with one ratio between neighbours; both of one sign, or complex."""
+    lo, hi = (as_array("geomspace", v) for v in promoted("geomspace", [_operand(start), _operand(stop)], inexact=True))
+    unit = sign(lo)
+    lo, hi = lo / unit, hi / unit
+    out = exp(linspace(log(lo), log(hi), num, endpoint, axis=0))
+    ends = [reshape(v, (1, *v.shape)) for v in (spread(lo, out.shape[1:]), spread(hi, out.shape[1:]))]
+    if num > 1 and endpoint:
+        out = concatenate([ends[0], slice_in_dim(out, 1, num - 1), ends[1]], 0)
+    elif num > 0:
+        out = concatenate([ends[0], slice_in_dim(out, 1, num)], 0)
+    out = out * unit
+    out = out if dtype is None else out.astype(dtype)
+    if axis % out.ndim:
+        perm = list(range(1, out.ndim))
+        perm.insert(axis % out.ndim, 0)
+        out = transpose(out, tuple(perm))
+    return out
 
 
-def eye(N, M=None, k=0, dtype=None):
+def eye(N, M=None, k=0, dtype=None, *, device=None):
     """Ones on diagonal k of an (N, M) array of zeros."""
     shape = (operator.index(N), operator.index(N if M is None else M))
     i, j = broadcasted_iota(dtypes.INT32, shape, 0), broadcasted_iota(dtypes.INT32, shape, 1)
@@ -220,6 +245,10 @@ def tri(N, M=None, k=0, dtype=None):
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """Coordinate arrays of a grid."""
     xi = [as_array("meshgrid", x) for x in xi]
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    if any(x.ndim > 1 for x in xi):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be at most 1D, got shapes {[x.shape for x in xi]}")
     n = len(xi)
     order = list(range(n))
     if indexing == "xy" and n >= 2:
@@ -234,8 +263,14 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     return out
 
 
-def indices(dimensions, dtype=None):
-    """One array of positions per axis, stacked."""
+def indices(dimensions, dtype=None, sparse=False):
+    """One array of positions per axis, stacked; or with sparse a tuple of open arrays that broadcast."""
     dims = _shape(dimensions)
     dtype = user_dtype(dtype) or dtypes.int_dtype()
+    if sparse:
+        return tuple(
+            reshape(broadcasted_iota(dtype, (n,), 0), tuple(n if i == d else 1 for i in range(len(dims)))) for d, n in enumerate(dims)
+        )
+    if not dims:
+        return _full((0,), 0, dtype)
     return concatenate([reshape(broadcasted_iota(dtype, dims, d), (1, *dims)) for d in range(len(dims))], 0)

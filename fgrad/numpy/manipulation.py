@@ -6,11 +6,21 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core import get_aval
+from fgrad.core import concrete_or_none, get_aval
 from fgrad.numpy.creation import array
-from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, promoted, spread
+from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
 from fgrad.ops import shape as S
-from fgrad.ops.elementwise import add, eq, ge, le, like, select
+from fgrad.ops.cumulative import cumsum
+from fgrad.ops.elementwise import add, convert_element_type, eq, ge, le, like, select
+from fgrad.ops.sort import searchsorted
+
+__all__ = [
+    "shape", "ndim", "size", "reshape", "ravel", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze",
+    "broadcast_to", "broadcast_shapes", "broadcast_arrays", "concatenate", "stack", "unstack", "atleast_1d", "atleast_2d",
+    "atleast_3d", "vstack", "hstack", "dstack", "column_stack", "block", "array_split", "split", "hsplit", "vsplit", "dsplit", "flip",
+    "fliplr", "flipud", "rot90", "roll", "rollaxis", "tile", "repeat", "append", "tril", "triu", "diag", "diagonal", "diagflat",
+    "trace", "permute_dims", "concat",
+]  # fmt: skip
 
 
 def shape(a):
@@ -29,8 +39,8 @@ def size(a, axis=None):
 def reshape(a, shape, order="C", *, copy=None):
     """a with another shape; one entry may be -1."""
     a = as_array("reshape", a)
-    if order != "C":
-        raise NotImplementedError(f"reshape: order={order!r}; only 'C' is supported")
+    if order not in ("C", "F"):
+        raise ValueError(f"reshape: order={order!r} is not supported; 'C' and 'F' are")
     shape = [operator.index(d) for d in (shape if np.iterable(shape) else (shape,))]
     if shape.count(-1) > 1:
         raise ValueError("reshape: can only specify one unknown dimension")
@@ -41,10 +51,13 @@ def reshape(a, shape, order="C", *, copy=None):
         shape[shape.index(-1)] = a.size // known
     elif math.prod(shape) != a.size:
         raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {tuple(shape)} (size {math.prod(shape)})")
+    if order == "F":
+        return transpose(S.reshape(transpose(a), tuple(shape[::-1])))
     return S.reshape(a, tuple(shape))
 
 
 def ravel(a, order="C"):
+    """a as one axis, in C or F order."""
     return reshape(a, (-1,) if size(a) else (0,), order)
 
 
@@ -134,8 +147,9 @@ def concatenate(arrays, axis=0, dtype=None):
 concat = concatenate
 
 
-def stack(arrays, axis=0, dtype=None):
+def stack(arrays, axis=0, out=None, dtype=None):
     """Arrays joined along a new axis."""
+    no_out("stack", out)
     xs = _sequence("stack", arrays)
     if any(x.shape != xs[0].shape for x in xs):
         raise ValueError(f"stack: all input arrays must have the same shape, got {', '.join(str(x.shape) for x in xs)}")
@@ -179,6 +193,37 @@ def dstack(tup, dtype=None):
 
 def column_stack(tup):
     return concatenate([S.expand_dims(x, (1,)) if x.ndim == 1 else atleast_2d(x) for x in _sequence("column_stack", tup)], 1)
+
+
+def block(arrays):
+    """Nested lists of arrays put together: the innermost lists along the last axis, the next ones along the one before, and so on."""
+    depth = _block_depth(arrays)
+    rank = max(depth, _block_rank(arrays))
+
+    def build(xs, level):
+        if not isinstance(xs, list):
+            x = as_array("block", xs)
+            return S.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+        return concatenate([build(x, level + 1) for x in xs], rank - depth + level)
+
+    return build(arrays, 0)
+
+
+def _block_depth(xs):
+    if isinstance(xs, tuple):
+        raise TypeError("block: tuples are not allowed, only lists, to prevent mistakes")
+    if not isinstance(xs, list):
+        return 0
+    if not xs:
+        raise ValueError("block does not allow empty list arguments")
+    depths = {_block_depth(x) for x in xs}
+    if len(depths) > 1:
+        raise ValueError("block: lists must be nested to one depth")
+    return depths.pop() + 1
+
+
+def _block_rank(xs):
+    return max(map(_block_rank, xs)) if isinstance(xs, list) else ndim(xs)
 
 
 def array_split(ary, indices_or_sections, axis=0):
@@ -237,22 +282,39 @@ def rot90(m, k=1, axes=(0, 1)):
 
 
 def roll(a, shift, axis=None):
-    """Elements moved around cyclically."""
+    """Elements moved around cyclically by `shift` places; shift and axis may be sequences, and shift may be traced."""
     a = as_array("roll", a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
-    shifts = shift if np.iterable(shift) else (shift,)
-    axes = axis if np.iterable(axis) else (axis,)
-    if len(shifts) == 1:
-        shifts = tuple(shifts) * len(axes)
+    axes = [axis_index(i, a.ndim) for i in (axis if np.iterable(axis) else (axis,))]
+    shifts = list(shift) if np.ndim(shift) else [shift]
+    if len(shifts) != len(axes):
+        if 1 not in (len(shifts), len(axes)):
+            raise ValueError(f"roll: shifts {shift} and axes {axis} do not broadcast")
+        shifts, axes = shifts * len(axes) if len(shifts) == 1 else shifts, axes * len(shifts) if len(axes) == 1 else axes
     for s, ax in zip(shifts, axes):
-        ax = axis_index(ax, a.ndim)
-        n = a.shape[ax]
-        if n:
-            k = -operator.index(s) % n
-            if k:
-                a = S.concatenate([S.slice_in_dim(a, k, n, axis=ax), S.slice_in_dim(a, 0, k, axis=ax)], ax)
+        a = _roll(a, s, ax) if a.shape[ax] else a
     return a
+
+
+def _roll(a, shift, axis):
+    n = a.shape[axis]
+    value = concrete_or_none(shift)
+    if value is None:
+        place = S.iota(dtypes.INT32, n) - convert_element_type(shift, dtypes.INT32)
+        return a[(slice(None),) * axis + (place % n,)]
+    k = -operator.index(value) % n
+    return S.concatenate([S.slice_in_dim(a, k, n, axis=axis), S.slice_in_dim(a, 0, k, axis=axis)], axis) if k else a
+
+
+def rollaxis(a, axis, start=0):
+    """a with `axis` moved back until it lies before the axis `start`."""
+    a = as_array("rollaxis", a)
+    axis, start = axis_index(axis, a.ndim), operator.index(start)
+    if not -a.ndim <= start <= a.ndim:
+        raise ValueError(f"start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
+    start += a.ndim if start < 0 else 0
+    return moveaxis(a, axis, start - (start > axis))
 
 
 def tile(A, reps):
@@ -266,49 +328,36 @@ def tile(A, reps):
 
 
 def repeat(a, repeats, axis=None, *, total_repeat_length=None):
-    """Each element repeated; `repeats` is a number or one number per element (known while tracing)."""
+    """Each element (or slice along `axis`) repeated; `repeats` is a number or one number per element.
+
+    Numbers per element decide the size, so they must be concrete unless total_repeat_length gives it: then the result is cut there, or
+    filled up with the last element.
+    """
     a = as_array("repeat", a)
     if axis is None:
         a, axis = ravel(a), 0
     axis = axis_index(axis, a.ndim)
-    if np.ndim(repeats) == 0 and total_repeat_length is None:
-        r = operator.index(repeats)
-        s = a.shape
-        wide = S.broadcast_in_dim(a, (*s[: axis + 1], r, *s[axis + 1 :]), tuple(i + (i > axis) for i in range(a.ndim)))
-        return S.reshape(wide, (*s[:axis], s[axis] * r, *s[axis + 1 :]))
-    counts = np.asarray(repeats)
-    rows = np.repeat(np.arange(a.shape[axis]), counts)
-    if total_repeat_length is not None:
-        rows = (
-            np.resize(rows, total_repeat_length)
-            if len(rows) >= total_repeat_length
-            else np.pad(rows, (0, total_repeat_length - len(rows)), mode="edge")
-        )
+    n = a.shape[axis]
+    counts = array(repeats, copy=False) if isinstance(repeats, (list, tuple)) else as_array("repeat", repeats, 1)
+    if not dtypes.is_integer(counts.dtype):
+        raise TypeError(f"repeat: repeats must be integers, got {counts.dtype.name}")
+    if counts.ndim > 1 or counts.ndim == 1 and counts.size not in (1, n):
+        raise ValueError(f"repeat: {counts.shape} repeats for an axis of size {n}")
+    if total_repeat_length is None:
+        value = concrete("repeat", counts, "The result's size depends on it: pass total_repeat_length=.")
+        if value.ndim == 0 or value.size == 1:
+            r, s = max(int(value.reshape(())), 0), a.shape
+            wide = S.broadcast_in_dim(a, (*s[: axis + 1], r, *s[axis + 1 :]), tuple(i + (i > axis) for i in range(a.ndim)))
+            return S.reshape(wide, (*s[:axis], n * r, *s[axis + 1 :]))
+        return a[(slice(None),) * axis + (np.repeat(np.arange(n), np.maximum(value, 0)),)]
+    total = operator.index(total_repeat_length)
+    if n == 0 or total == 0:
+        return a[(slice(None),) * axis + (np.zeros(total, np.int32),)]
+    counts = spread(counts if counts.ndim else S.reshape(counts, (1,)), (n,))
+    ends = cumsum(convert_element_type(counts, np.int32), 0)
+    # Place i holds the first element whose repetitions end behind it.
+    rows = searchsorted(ends, S.iota(dtypes.INT32, total), side="right")
     return a[(slice(None),) * axis + (rows,)]
-
-
-def pad(array, pad_width, mode="constant", *, constant_values=0):
-    """x with margins. Modes: constant, edge, reflect, symmetric, wrap."""
-    x = as_array("pad", array)
-    width = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
-    if any(w < 0 for pair in width for w in pair):
-        raise ValueError("index can't contain negative values")
-    if mode == "constant":
-        values = np.asarray(constant_values) if not hasattr(constant_values, "aval") else constant_values
-        if getattr(values, "ndim", 0) == 0:
-            value = values.item() if isinstance(values, np.ndarray) else values.astype(x.dtype)
-            return S.pad(x, x.dtype.type(value) if not hasattr(value, "aval") else value, [(a, b, 0) for a, b in width])
-        for ax, (v, (a, b)) in enumerate(zip(np.broadcast_to(values, (x.ndim, 2)).tolist(), width)):
-            x = S.pad(x, x.dtype.type(v[0]), [(a, 0, 0) if i == ax else (0, 0, 0) for i in range(x.ndim)])
-            x = S.pad(x, x.dtype.type(v[1]), [(0, b, 0) if i == ax else (0, 0, 0) for i in range(x.ndim)])
-        return x
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise NotImplementedError(f"pad: unsupported mode {mode!r}; constant, edge, reflect, symmetric and wrap are there")
-    for ax, (a, b) in enumerate(width):
-        rows = np.pad(np.arange(x.shape[ax]), (a, b), mode=mode)
-        if a or b:
-            x = x[(slice(None),) * ax + (rows,)]
-    return x
 
 
 def append(arr, values, axis=None):
@@ -359,13 +408,7 @@ def diagflat(v, k=0):
     return diag(ravel(v), k)
 
 
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """The sum of a diagonal of the matrices over two axes."""
+    no_out("trace", out)
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
-
-
-def tril_indices(n, k=0, m=None):
-    return tuple(array(i) for i in np.tril_indices(n, k, m))
-
-
-def triu_indices(n, k=0, m=None):
-    return tuple(array(i) for i in np.triu_indices(n, k, m))

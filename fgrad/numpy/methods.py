@@ -5,7 +5,7 @@ import numpy as np
 from fgrad._kernels.array import set_operators
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
-from fgrad.numpy import indexing, manipulation, products, reductions
+from fgrad.numpy import edit, indexing, manipulation, products, reductions, selection, sorting
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
@@ -46,6 +46,10 @@ def _transpose(self, *axes):
     return manipulation.transpose(self, (axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes) or None)
 
 
+def _contains(self, x):
+    return bool(reductions.any(U.equal(self, x)))
+
+
 _BINARY = {
     "add": U.add,
     "sub": U.subtract,
@@ -65,7 +69,7 @@ _BINARY = {
 _COMPARE = {"eq": U.equal, "ne": U.not_equal, "lt": U.less, "le": U.less_equal, "gt": U.greater, "ge": U.greater_equal}
 _UNARY = {"__neg__": U.negative, "__pos__": U.positive, "__abs__": U.absolute, "__invert__": U.bitwise_not}
 _METHODS = {
-    "__round__": lambda self, n=0: reductions.round(self, n),
+    "__round__": lambda self, n=0: selection.round(self, n),
     "__getitem__": lambda self, idx: indexing.getitem(self, idx),
     "__setitem__": _setitem,
     "__iter__": indexing.iterate,
@@ -83,31 +87,19 @@ _METHODS = {
     "dot": products.dot,
     "conj": U.conjugate,
     "conjugate": U.conjugate,
-    "clip": reductions.clip,
-    "round": reductions.round,
+    "clip": selection.clip,
+    "round": selection.round,
     "take": indexing.take,
+    "compress": lambda self, condition, axis=None, *, out=None, size=None, fill_value=0: edit.compress(
+        condition, self, axis, size=size, fill_value=fill_value, out=out
+    ),
+    "choose": edit.choose,
+    "nonzero": selection.nonzero,
+    "__contains__": _contains,
+    **{n: getattr(sorting, n) for n in ("sort", "argsort", "argpartition", "searchsorted")},
     **{
         n: getattr(reductions, n)
-        for n in (
-            "sum",
-            "prod",
-            "mean",
-            "var",
-            "std",
-            "max",
-            "min",
-            "any",
-            "all",
-            "ptp",
-            "cumsum",
-            "cumprod",
-            "argmax",
-            "argmin",
-            "sort",
-            "argsort",
-            "nonzero",
-            "searchsorted",
-        )
+        for n in ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "ptp", "cumsum", "cumprod", "argmax", "argmin")
     },
 }
 _PROPERTIES = {

@@ -1,16 +1,22 @@
 """Products of vectors, matrices and tensors."""
 
+import operator
+
 import numpy as np
 import opt_einsum
 
 from fgrad import dtypes
 from fgrad.errors import ShapeError
 from fgrad.numpy.manipulation import moveaxis, ravel, reshape
-from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, promoted
+from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, no_out, promoted
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.dot import dot_general
 from fgrad.ops.reduce import reduce_sum
+
+__all__ = [
+    "matmul", "dot", "vdot", "vecdot", "matvec", "vecmat", "inner", "outer", "tensordot", "kron", "cross", "einsum", "einsum_path",
+]  # fmt: skip
 
 
 def _pair(name, a, b):
@@ -51,34 +57,72 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
     return dot_general(a, b, (((a.ndim - 1,), (axis,)), ((), ())), precision, preferred_element_type)
 
 
-def vdot(a, b):
+def vdot(a, b, *, precision=None, preferred_element_type=None):
+    """The product conj(a) . b of flattened arrays."""
     a, b = _pair("vdot", a, b)
-    return dot(E.conj(ravel(a)), ravel(b))
+    return dot(E.conj(ravel(a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-def inner(a, b):
+def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+    """The products conj(x1) . x2 of vectors along `axis`; other axes broadcast."""
+    a, b = _pair("vecdot", x1, x2)
+    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"vecdot: shapes {a.shape} and {b.shape} differ along the contracted axis")
+    a, b = E.conj(a), S.expand_dims(b, (b.ndim,))
+    a = S.expand_dims(a, (a.ndim - 1,))
+    out = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    return S.squeeze(out, (out.ndim - 2, out.ndim - 1))
+
+
+def matvec(x1, x2, /):
+    """Products of matrices (..., m, n) with vectors (..., n); leading axes broadcast."""
+    a, b = _pair("matvec", x1, x2)
+    if a.ndim < 2 or b.ndim < 1:
+        raise ValueError(f"matvec needs a matrix and a vector, got shapes {a.shape} and {b.shape}")
+    out = matmul(a, S.expand_dims(b, (b.ndim,)))
+    return S.squeeze(out, (out.ndim - 1,))
+
+
+def vecmat(x1, x2, /):
+    """Products conj(vector) (..., n) with matrices (..., n, m); leading axes broadcast."""
+    a, b = _pair("vecmat", x1, x2)
+    if a.ndim < 1 or b.ndim < 2:
+        raise ValueError(f"vecmat needs a vector and a matrix, got shapes {a.shape} and {b.shape}")
+    out = matmul(S.expand_dims(E.conj(a), (a.ndim - 1,)), b)
+    return S.squeeze(out, (out.ndim - 2,))
+
+
+def inner(a, b, *, precision=None, preferred_element_type=None):
+    """Products over the last axes of both arrays."""
     a, b = _pair("inner", a, b)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
-    return dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())))
+    return dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())), precision, preferred_element_type)
 
 
-def outer(a, b):
+def outer(a, b, out=None):
+    """The products of every element of a with every element of b, both flattened."""
+    no_out("outer", out)
     a, b = _pair("outer", ravel(a), ravel(b))
     return E.mul(S.broadcast_in_dim(a, (a.size, b.size), (0,)), S.broadcast_in_dim(b, (a.size, b.size), (1,)))
 
 
-def tensordot(a, b, axes=2):
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
     """Contraction over the last axes of a and first of b (a number), or over given pairs of axes."""
     a, b = _pair("tensordot", a, b)
     if not np.iterable(axes):
+        axes = operator.index(axes)
+        if axes > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a.shape} and {b.shape})")
         left, right = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
     else:
         left, right = (axis_tuple(x, y.ndim) for x, y in zip(axes, (a, b)))
-    return dot_general(a, b, ((left, right), ((), ())))
+    return dot_general(a, b, ((left, right), ((), ())), precision, preferred_element_type)
 
 
 def kron(a, b):
+    """The Kronecker product: b scaled by every element of a."""
     a, b = _pair("kron", a, b)
     n = max(a.ndim, b.ndim)
     a, b = S.reshape(a, (1,) * (n - a.ndim) + a.shape), S.reshape(b, (1,) * (n - b.ndim) + b.shape)
@@ -87,28 +131,50 @@ def kron(a, b):
     return reshape(out, tuple(p * q for p, q in zip(a.shape, b.shape)))
 
 
-def cross(a, b, axis=-1):
-    """The vector product of 3-vectors along `axis`."""
-    a, b = _pair("cross", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
-    if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError(f"cross: both arrays need size 3 along axis {axis}, got {a.shape} and {b.shape}")
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """The vector product of 2- or 3-vectors; of two 2-vectors its third component. axis: overrides axisa, axisb and axisc."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = _pair("cross", moveaxis(a, axisa, -1), moveaxis(b, axisb, -1))
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
+    flat = a.shape[-1] == b.shape[-1] == 2
+    a, b = (x if x.shape[-1] == 3 else S.pad(x, E.like(x, 0), [(0, 0, 0)] * (x.ndim - 1) + [(0, 1, 0)]) for x in (a, b))
     a1, a2, a3 = (a[..., i] for i in range(3))
     b1, b2, b3 = (b[..., i] for i in range(3))
+    if flat:
+        return a1 * b2 - a2 * b1
     parts = [a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1]
-    return moveaxis(S.concatenate([S.expand_dims(p, (p.ndim,)) for p in parts], parts[0].ndim), -1, axis)
+    return moveaxis(S.concatenate([S.expand_dims(p, (p.ndim,)) for p in parts], parts[0].ndim), -1, axisc)
 
 
-def einsum(subscripts, /, *operands, optimize="auto", precision=None, preferred_element_type=None):
+def _as_subscripts(subscripts, operands):
+    """einsum's arguments as ("ij,j->i", arrays): they may also come as array, [0, 1], array, [1], ..., [0]."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = opt_einsum.parser.convert_interleaved_input((subscripts, *operands))
+    ops = promoted("einsum", [as_array("einsum", x, i) for i, x in enumerate(operands)])
+    ins, out, _ = opt_einsum.parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), x.shape) for x in ops]))
+    return ins, out, ops
+
+
+def einsum_path(subscripts, /, *operands, optimize="auto"):
+    """(order of contractions, text that describes it) of einsum, as opt_einsum finds it."""
+    ins, out, ops = _as_subscripts(subscripts, operands)
+    path, info = opt_einsum.contract_path(f"{ins}->{out}", *[x.shape for x in ops], shapes=True, optimize=optimize)
+    return list(path), info
+
+
+def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None):
     """Einstein summation; the order of contractions is opt_einsum's.
 
     >>> import fgrad.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.))
     Array([3., 3.], dtype=float32)
     """
-    if not isinstance(subscripts, str):
-        raise TypeError("einsum: subscripts must be a string such as 'ij,jk->ik'")
-    ops = promoted("einsum", [as_array("einsum", x) for x in operands])
-    ins, out, _ = opt_einsum.parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), x.shape) for x in ops]))
+    no_out("einsum", out)
+    ins, out, ops = _as_subscripts(subscripts, operands)
+    if preferred_element_type is not None:
+        ops = [E.convert_element_type(x, preferred_element_type) for x in ops]
     terms = ins.split(",")
     for t, x in zip(terms, ops):
         if len(t) != x.ndim:

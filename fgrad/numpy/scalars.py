@@ -6,6 +6,12 @@ from fgrad import dtypes
 from fgrad.core import get_aval
 from fgrad.numpy.creation import asarray
 
+__all__ = [
+    "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int_", "uint",
+    "float16", "bfloat16", "float32", "float64", "single", "double", "float_",
+    "complex64", "complex128", "csingle", "cdouble", "complex_", "result_type",
+]  # fmt: skip
+
 
 class ScalarType:
     """A dtype that can be called."""
@@ -36,6 +42,23 @@ bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(
 float16, bfloat16, float32, float64, complex64, complex128 = map(
     ScalarType, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
 )
+
+bool, single, double, csingle, cdouble = bool_, float32, float64, complex64, complex128
+
+
+class DefaultType(ScalarType):
+    """int_, uint, float_ and complex_: of 64 bits per part where those are enabled, else of 32."""
+
+    def __init__(self, name, wide):
+        self._wide, self.__name__ = np.dtype(wide), name
+
+    @property
+    def dtype(self):
+        return dtypes.canonicalize_dtype(self._wide)
+
+
+int_, uint = DefaultType("int_", np.int64), DefaultType("uint", np.uint64)
+float_, complex_ = DefaultType("float_", np.float64), DefaultType("complex_", np.complex128)
 
 
 def result_type(*args):

@@ -12,15 +12,17 @@ from fgrad.numpy.util import SCALARS, as_array, binary, cast, common_dtype, no_o
 from fgrad.ops import elementwise as ew
 from fgrad.ops import rules
 
-_UNARY_DOC = """{what}, element by element.
-
-x: array or scalar of any shape{accepts}. Returns an array of x's shape; dtype {result}.
-Raises TypeError for lists and for dtypes without the operation.
-
->>> import fgrad.numpy as jnp
->>> float(jnp.{name}({example}))
-{value}
-"""
+__all__ = [
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh",
+    "tanh", "arcsinh", "arccosh", "arctanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "log10", "negative", "positive",
+    "absolute", "abs", "fabs", "sign", "square", "reciprocal", "conjugate", "conj", "real", "imag", "angle", "deg2rad", "rad2deg",
+    "radians", "degrees", "add", "subtract", "multiply", "maximum", "minimum", "true_divide", "divide", "floor_divide", "remainder",
+    "mod", "fmod", "divmod", "power", "pow", "float_power", "arctan2", "atan2", "hypot", "logaddexp", "logaddexp2", "nextafter",
+    "heaviside", "gcd", "lcm", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "invert", "bitwise_invert", "left_shift",
+    "right_shift", "bitwise_left_shift", "bitwise_right_shift", "bitwise_count", "isfinite", "isinf", "isposinf", "isneginf", "isnan",
+    "signbit", "copysign",
+]  # fmt: skip
 
 
 def _named(fun, name, doc):

@@ -75,6 +75,8 @@ def cast(x, dtype, weak=False):
     """An operand cast to dtype, if it has another."""
     if type(x) in SCALARS:
         return cast_scalar(x, dtype, weak)
+    if isinstance(x, np.generic):  # a Python scalar that `binary` has cast
+        return x if x.dtype == dtype else x.astype(dtype)
     if x.aval.dtype is dtype:
         return x
     return convert_element_type(x, dtype, weak)

@@ -1,0 +1,250 @@
+"""Arrays with parts put in, replaced or left out. Arrays are immutable: each function returns a new one."""
+
+import math
+import operator
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import concrete_or_none
+from fgrad.numpy.creation import arange, array
+from fgrad.numpy.indexing import take
+from fgrad.numpy.manipulation import concatenate, moveaxis, ravel, tile
+from fgrad.numpy.selection import clip, flatnonzero, nonzero, static_size, where
+from fgrad.numpy.sorting import argsort, sort
+from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, concrete, promoted, spread
+from fgrad.ops import elementwise as E
+from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.rules import full
+from fgrad.ops.shape import broadcasted_iota, reshape
+
+__all__ = [
+    "insert", "delete", "put", "place", "put_along_axis", "fill_diagonal", "resize", "extract", "compress", "choose", "trim_zeros",
+]  # fmt: skip
+
+
+def _immutable(name, inplace):
+    if inplace:
+        raise ValueError(f"jax.numpy.{name}: arrays are immutable, so inplace=True is not possible; pass inplace=False for a new array")
+
+
+def _flat_or_axis(name, a, axis):
+    x = as_array(name, a)
+    return (ravel(x), 0) if axis is None else (x, axis_index(axis, x.ndim))
+
+
+def delete(arr, obj, axis=None, *, assume_unique_indices=False):
+    """arr without the slices at `obj` along `axis` (of the flattened array if None).
+
+    obj: an int, a slice, a boolean mask or an integer array. Masks and integer arrays must be concrete, as the result's size depends on
+    them; with assume_unique_indices an integer array may be traced.
+    """
+    x, axis = _flat_or_axis("delete", arr, axis)
+    n = x.shape[axis]
+    if isinstance(obj, slice):
+        rows = np.delete(np.arange(n), obj)
+    elif isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
+        rows = np.delete(np.arange(n), axis_index(obj, n))
+    else:
+        at = as_array("delete", obj, 1)
+        if assume_unique_indices and dtypes.is_integer(at.dtype):
+            at = ravel(at)
+            at = sort(clip(where(at < 0, at + n, at), 0, n))
+            # The i-th kept slice lies behind as many deleted ones as have fewer than i + 1 kept ones before them.
+            before = at - arange(at.size, dtype=at.dtype)
+            kept = arange(max(n - at.size, 0), dtype=at.dtype)
+            rows = kept + reduce_sum((before[:, None] <= kept[None, :]).astype(at.dtype), (0,))
+        else:
+            value = concrete("delete", at, "The result's size depends on it: pass assume_unique_indices=True for an integer array.")
+            if value.dtype == bool and value.shape != (n,):
+                raise ValueError("delete: a boolean obj must be one-dimensional with the size of the axis")
+            if value.dtype.kind not in "biu":
+                raise ValueError(f"delete: obj must be integer or bool, got {value.dtype}")
+            rows = np.delete(np.arange(n), value)
+    return x[(slice(None),) * axis + (array(rows),)]
+
+
+def insert(arr, obj, values, axis=None):
+    """arr with `values` put in before the positions obj along `axis` (in the flattened array if None).
+
+    obj: an int, a slice or a 1-D integer array of positions in arr; values broadcast to one slice per position.
+    """
+    x, axis = _flat_or_axis("insert", arr, axis)
+    n = x.shape[axis]
+    at = (
+        arange(*obj.indices(n))
+        if isinstance(obj, slice)
+        else (as_array("insert", obj, 1) if not isinstance(obj, (list, tuple)) else array(obj))
+    )
+    if at.ndim > 1:
+        raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got {obj}")
+    if not dtypes.is_integer(at.dtype):
+        if at.size:
+            raise ValueError(f"insert: index array must be integer typed; got {obj}")
+        at = at.astype(int)
+    v = E.convert_element_type(as_array("insert", values, 2), x.dtype)
+    v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
+    if at.size == 1:
+        v = moveaxis(v, 0, axis) if at.ndim == 0 else v
+        at = spread(ravel(at), (v.shape[axis],))
+    count = broadcast_shape(at.shape, (v.shape[axis],))[0]
+    at = spread(at, (count,))
+    at = clip(where(at < 0, at + n, at), 0, n)
+    v = spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape)))
+    # A stable sort of all slices by position: new ones (even keys) come before the old one (odd key) at their position.
+    keys = concatenate([2 * at.astype(int), 2 * arange(n) + 1])
+    order = argsort(keys)
+    return concatenate([v, x], axis)[(slice(None),) * axis + (order,)]
+
+
+def put(a, ind, v, mode=None, *, inplace=True):
+    """A copy of `a` with values v (repeated as needed) at positions `ind` of the flattened array; pass inplace=False.
+
+    mode: clip (the default) or wrap what is out of bounds.
+    """
+    _immutable("put", inplace)
+    x, at, v = as_array("put", a), ravel(as_array("put", ind, 1)), ravel(as_array("put", v, 2))
+    if mode not in (None, "clip", "wrap"):
+        raise NotImplementedError(f"put: mode={mode!r} is not supported; clip and wrap are")
+    if not at.size or not v.size:
+        return x
+    if mode == "wrap":
+        at = at % x.size
+    else:
+        at = clip(at, 0, x.size - 1) if mode == "clip" else at
+    return reshape(ravel(x).at[at].set(_repeated(v, at.size), mode="drop"), x.shape)
+
+
+def _repeated(v, n):
+    return tile(v, -(-n // v.size))[:n] if v.size != n else v
+
+
+def place(arr, mask, vals, *, inplace=True):
+    """A copy of arr with values (repeated as needed) at the true elements of mask, in order; pass inplace=False."""
+    _immutable("place", inplace)
+    x, mask, v = as_array("place", arr), as_array("place", mask, 1), ravel(as_array("place", vals, 2))
+    if mask.size != x.size:
+        raise ValueError("place: arr and mask must be the same size")
+    if not v.size:
+        raise ValueError("place: vals must not be empty")
+    (at,) = nonzero(ravel(mask) != 0, size=x.size, fill_value=x.size)
+    return reshape(ravel(x).at[at].set(_repeated(v, x.size), mode="drop"), x.shape)
+
+
+def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
+    """A copy of arr with values at arr[..., indices[..., i, ...], ...] along `axis`: take_along_axis reversed; pass inplace=False."""
+    _immutable("put_along_axis", inplace)
+    x, at = as_array("put_along_axis", arr), as_array("put_along_axis", indices, 1)
+    shape = x.shape
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, x.ndim)
+    if at.ndim != x.ndim:
+        raise ValueError(f"put_along_axis: indices and arr must have the same number of dimensions; {at.ndim} vs. {x.ndim}")
+    full_shape = tuple(at.shape[axis] if i == axis else d for i, d in enumerate(x.shape))
+    at = spread(at, full_shape)
+    idx = tuple(at if i == axis else broadcasted_iota(np.int32, full_shape, i) for i in range(x.ndim))
+    values = spread(as_array("put_along_axis", values, 2), full_shape)
+    return reshape(x.at[idx].set(values, mode=mode), shape)
+
+
+def fill_diagonal(a, val, wrap=False, *, inplace=True):
+    """A copy of `a` with `val` (repeated as needed) on its main diagonal; pass inplace=False. All axes must match if more than two."""
+    _immutable("fill_diagonal", inplace)
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    x, v = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    n = min(x.shape)
+    return x.at[(arange(n),) * x.ndim].set(v if v.ndim == 0 else _repeated(ravel(v), n))
+
+
+def resize(a, new_shape):
+    """The elements of `a`, repeated or cut as needed, in another shape."""
+    x = ravel(as_array("resize", a))
+    shape = tuple(map(operator.index, new_shape)) if np.iterable(new_shape) else (operator.index(new_shape),)
+    if any(d < 0 for d in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    n = math.prod(shape)
+    if not x.size or not n:
+        return full(shape, 0, x.dtype)
+    return reshape(_repeated(x, n), shape)
+
+
+def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
+    """The slices along `axis` for which the 1-D condition holds. size: how many are returned, filled up with fill_value; without it the
+    condition must be concrete."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
+    mask = as_array("compress", condition) != 0
+    if mask.ndim != 1:
+        raise ValueError("condition must be a 1D array")
+    x, axis = _flat_or_axis("compress", a, axis)
+    n = x.shape[axis]
+    if size is None:
+        value = concrete("compress", mask, "The result's size depends on it: pass size=.")
+        if value[n:].any():
+            raise ValueError("condition contains entries that are out of bounds")
+        return take(x, array(np.flatnonzero(value[:n])), axis)
+    size = static_size("compress", size)
+    if size > n:
+        raise ValueError(f"size must be positive and not greater than the size of the array axis; got {size=} for a.shape[axis]={n}")
+    at = flatnonzero(mask[:n], size=size, fill_value=n)
+    return take(x, at, axis, mode="fill", fill_value=_concrete_fill(fill_value, x.dtype))
+
+
+def _concrete_fill(value, dtype):
+    value = concrete_or_none(value)
+    if value is None:
+        raise ValueError("compress: fill_value must be known while tracing")
+    return np.asarray(value).astype(dtype)[()]
+
+
+def extract(condition, arr, *, size=None, fill_value=0):
+    """The elements of arr for which condition (of its shape) holds; size and fill_value as in compress."""
+    return compress(ravel(as_array("extract", condition)), ravel(as_array("extract", arr, 1)), size=size, fill_value=fill_value)
+
+
+def choose(a, choices, out=None, mode="raise"):
+    """choices[a], element by element. mode: raise (needs a concrete a), wrap or clip what is out of bounds."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
+    which = as_array("choose", a)
+    if not dtypes.is_integer(which.dtype):
+        raise ValueError("`a` array must be integer typed")
+    cases = [as_array("choose", c, 1) for c in promoted("choose", [as_array("choose", c, 1) for c in choices])]
+    n = len(cases)
+    if mode == "raise":
+        value = concrete("choose", which, "Use mode='wrap' or mode='clip' under jit.")
+        if ((value < 0) | (value >= n)).any():
+            raise ValueError("invalid entry in choice array")
+    elif mode in ("clip", "wrap"):
+        which = clip(which, 0, n - 1) if mode == "clip" else which % n
+    else:
+        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    shape = broadcast_shape(which.shape, *[c.shape for c in cases])
+    which, out = spread(which, shape), spread(cases[-1], shape)
+    for i in range(n - 2, -1, -1):
+        out = E.select(E.eq(which, E.like(which, i)), spread(cases[i], shape), out)
+    return out
+
+
+def trim_zeros(filt, trim="fb", axis=None):
+    """A concrete array without its leading ("f") and trailing ("b") zeros, along the given axes (all by default)."""
+    x = as_array("trim_zeros", filt)
+    value = concrete("trim_zeros", x, "The result's size depends on values.") != 0
+    trim = trim.lower()
+    if any(c not in "fb" for c in trim):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    idx = [slice(None)] * x.ndim
+    for i in axis_tuple(axis, x.ndim):
+        at = np.flatnonzero(value.any(tuple(j for j in range(x.ndim) if j != i)))
+        n = x.shape[i]
+        if at.size:
+            idx[i] = slice(int(at[0]) if "f" in trim else 0, int(at[-1]) + 1 if "b" in trim else n)
+        else:
+            idx[i] = slice(0, 0)
+    return x[tuple(idx)]

@@ -1,0 +1,231 @@
+"""The parts of floating-point numbers, questions about dtypes, and packed bits."""
+
+import operator
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.core import get_aval
+from fgrad.numpy import ufuncs as U
+from fgrad.numpy.selection import where
+from fgrad.numpy.util import as_array, axis_index, binary, cast, no_out, unary
+from fgrad.ops import elementwise as E
+from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.rules import full
+from fgrad.ops.shape import pad, reshape, slice_in_dim, transpose
+
+__all__ = [
+    "fmax", "fmin", "frexp", "ldexp", "modf", "spacing", "iscomplex", "isreal", "iscomplexobj", "isrealobj", "isscalar", "iterable",
+    "can_cast", "isdtype", "packbits", "unpackbits",
+]  # fmt: skip
+
+
+def _ignoring_nan(name, pick):
+    def fun(x1, x2, /):
+        x, y = binary(name, x1, x2)
+        x, y = as_array(name, x), as_array(name, y)
+        return where(U.logical_or(pick(x, y), U.isnan(y)), x, y)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = f"The {'larger' if name == 'fmax' else 'smaller'} of x1 and x2; of a number and NaN the number."
+    return fun
+
+
+fmax, fmin = _ignoring_nan("fmax", U.greater), _ignoring_nan("fmin", U.less)
+
+
+def _format(dtype):
+    """(bits of the mantissa, exponent bias, unsigned integer of the same width) of a float dtype."""
+    info = dtypes.finfo(dtype)
+    return int(info.nmant), int(1 - info.minexp), np.dtype(f"u{dtype.itemsize}")
+
+
+def frexp(x, /):
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1 (m = x and e = 0 for 0, infinity and NaN); e is int32."""
+    x = unary("frexp", x, inexact=True)
+    dtype = x.dtype
+    if dtype.kind == "c":
+        raise TypeError("frexp does not support complex-valued inputs")
+    mantissa, bias, uint = _format(dtype)
+    fields = (1 << (dtype.itemsize * 8 - 1 - mantissa)) - 1
+    tiny = U.absolute(x) < dtype.type(dtypes.finfo(dtype).smallest_normal)
+    scaled = where(tiny, x * dtype.type(2.0**mantissa), x)  # subnormal numbers first become normal
+    bits = E.bitcast_convert_type(scaled, uint)
+    field = E.bitwise_and(E.shift_right_logical(bits, E.like(bits, mantissa)), E.like(bits, fields))
+    e = E.convert_element_type(field, np.int32) - (bias - 1) - where(tiny, np.int32(mantissa), np.int32(0))
+    special = (x == 0) | E.bitwise_not(U.isfinite(x))
+    # x * 2**-e, in two steps because 2**-e itself may overflow; the derivative is that factor.
+    half = e // 2
+    m = where(special, x, x * _power_of_two(-half, dtype) * _power_of_two(half - e, dtype))
+    return m, where(special, np.int32(0), e)
+
+
+def _power_of_two(n, dtype):
+    """2**n for int32 n within the normal exponents."""
+    mantissa, bias, uint = _format(dtype)
+    n = _limited(n, 1 - bias, bias)
+    return E.bitcast_convert_type(E.shift_left(E.convert_element_type(n + bias, uint), uint.type(mantissa)), dtype)
+
+
+def _limited(n, lo, hi):
+    return U.minimum(U.maximum(n, np.int32(lo)), np.int32(hi))
+
+
+def ldexp(x1, x2, /):
+    """x1 * 2**x2 for integer x2, without overflow on the way."""
+    x, n = as_array("ldexp", x1), as_array("ldexp", x2, 1)
+    if x.dtype.kind == "c" or not (dtypes.is_integer(n.dtype) or n.dtype == dtypes.BOOL):
+        raise ValueError(f"ldexp not supported for input types {(x.dtype.name, n.dtype.name)}")
+    x = unary("ldexp", x, inexact=True)
+    _, bias, _ = _format(x.dtype)
+    m, e = frexp(x)
+    # m is in [0.5, 1): all steps but the last are exact, so the result is rounded once.
+    n = _limited(E.convert_element_type(n, np.int32), -8 * bias, 8 * bias) + e
+    first = _limited(n, 2 - bias, bias)
+    return m * _power_of_two(first, x.dtype) * _power_of_two(n - first, x.dtype)
+
+
+def modf(x, /, out=None):
+    """(fractional part, whole part), both with the sign of x."""
+    no_out("modf", out)
+    x = unary("modf", x, inexact=True)
+    if x.dtype.kind == "c":
+        raise TypeError("modf does not support complex-valued inputs")
+    whole = E.trunc(x)
+    return where(U.isinf(x), E.like(x, 0), x - whole), whole
+
+
+def spacing(x, /):
+    """The distance from x to the next number away from zero, with x's sign."""
+    x = unary("spacing", x, inexact=True)
+    if x.dtype.kind == "c":
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    away = U.copysign(E.like(x, np.inf), x)
+    return U.subtract(U.nextafter(x, away), x)
+
+
+# --- questions ----------------------------------------------------------------------------------------------------------
+
+
+def iscomplex(x):
+    """Where the imaginary part is not zero."""
+    x = as_array("iscomplex", x)
+    return E.imag(x) != 0 if x.dtype.kind == "c" else full(x.shape, False, dtypes.BOOL)
+
+
+def isreal(x):
+    """Where the imaginary part is zero."""
+    x = as_array("isreal", x)
+    return E.imag(x) == 0 if x.dtype.kind == "c" else full(x.shape, True, dtypes.BOOL)
+
+
+def iscomplexobj(x):
+    """Whether the dtype is complex, whatever the values."""
+    if x is None:
+        return False
+    try:
+        return get_aval(x).dtype.kind == "c"
+    except TypeError:
+        return bool(np.iscomplexobj(x))
+
+
+def isrealobj(x):
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element):
+    """Whether something is a number or an array of rank 0."""
+    if isinstance(element, (bool, int, float, complex, np.number, np.bool_)):
+        return True
+    return hasattr(element, "aval") and element.ndim == 0 or isinstance(element, np.ndarray) and element.ndim == 0
+
+
+def iterable(y):
+    """Whether something can be iterated over (arrays of rank 0 cannot)."""
+    return bool(np.iterable(y)) and getattr(y, "ndim", 1) != 0
+
+
+def can_cast(from_, to, casting="safe"):
+    """NumPy's rule for casts between dtypes, with bfloat16."""
+    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+
+
+_KINDS = {
+    "bool": lambda d: d == dtypes.BOOL,
+    "signed integer": lambda d: d.kind == "i",
+    "unsigned integer": lambda d: d.kind == "u",
+    "integral": lambda d: d.kind in "iu",
+    "real floating": dtypes.is_float,
+    "complex floating": lambda d: d.kind == "c",
+    "numeric": lambda d: d.kind in "iufc" or dtypes.is_float(d),
+}
+
+
+def isdtype(dtype, kind):
+    """Whether a dtype is of a kind: a dtype, a name such as "integral" or "real floating" (array API), or a tuple of these."""
+    d = np.dtype(getattr(dtype, "dtype", dtype))
+    for k in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(k, str) and k in _KINDS:
+            if _KINDS[k](d):
+                return True
+            continue
+        try:
+            other = np.dtype(getattr(k, "dtype", k))
+        except TypeError:
+            raise ValueError(f"Unrecognized kind={k!r}, expected a dtype or one of {', '.join(_KINDS)}") from None
+        if d == other:
+            return True
+    return False
+
+
+# --- packed bits --------------------------------------------------------------------------------------------------------
+
+
+def _behind(name, a, axis, bitorder):
+    """The array with the axis to work on last, and that axis."""
+    if bitorder not in ("big", "little"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    x = as_array(name, a)
+    if axis is None:
+        return reshape(x, (x.size,)), 0
+    axis = axis_index(axis, x.ndim)
+    return _swap(x, axis), axis
+
+
+def _swap(x, axis):
+    perm = list(range(x.ndim))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return transpose(x, tuple(perm))
+
+
+def packbits(a, axis=None, bitorder="big"):
+    """Eight truth values to a uint8 along an axis (of the flattened array if None), filled up with zeros; bitorder: big or little."""
+    x, axis = _behind("packbits", a, axis, bitorder)
+    if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.BOOL):
+        raise TypeError("Expected an input array of integer or boolean data type")
+    bits = E.convert_element_type(U.truth(x), np.uint8)
+    n = bits.shape[-1]
+    bits = pad(bits, np.uint8(0), [(0, 0, 0)] * (bits.ndim - 1) + [(0, -n % 8, 0)])
+    bits = reshape(bits, (*bits.shape[:-1], -(-n // 8), 8))
+    weights = 1 << np.arange(8)
+    weights = cast(as_array("packbits", (weights[::-1] if bitorder == "big" else weights).astype(np.uint8)), bits.dtype)
+    return _swap(reduce_sum(U.multiply(bits, weights), (bits.ndim - 1,)), axis)
+
+
+def unpackbits(a, axis=None, count=None, bitorder="big"):
+    """Each uint8 as eight zeros and ones along an axis; count: how many are kept (negative: how many are cut off the end)."""
+    x, axis = _behind("unpackbits", a, axis, bitorder)
+    if x.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    shifts = np.arange(8, dtype=np.uint8)
+    shifts = as_array("unpackbits", shifts[::-1].copy() if bitorder == "big" else shifts)
+    bits = U.bitwise_and(U.right_shift(x[..., None], shifts), np.uint8(1))
+    n = x.shape[-1] * 8
+    bits = reshape(bits, (*x.shape[:-1], n))
+    if count is not None:
+        count = operator.index(count)
+        keep = count if count >= 0 else max(n + count, 0)
+        bits = slice_in_dim(bits, 0, min(keep, n), axis=bits.ndim - 1)
+        bits = pad(bits, np.uint8(0), [(0, 0, 0)] * (bits.ndim - 1) + [(0, max(keep - n, 0), 0)])
+    return _swap(bits, axis)

@@ -1,0 +1,119 @@
+"""Polynomials as 1-D arrays of coefficients, the highest power first."""
+
+import operator
+
+import numpy as np
+
+from fgrad.control.loops import scan
+from fgrad.numpy.calculus import _arrays, convolve
+from fgrad.numpy.creation import array, ones, zeros
+from fgrad.numpy.edit import trim_zeros
+from fgrad.numpy.manipulation import atleast_1d, concatenate
+from fgrad.numpy.util import broadcast_shape, spread
+from fgrad.ops.rules import full
+
+__all__ = ["poly", "polyval", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint"]
+
+
+def _coefficients(name, p):
+    if p.ndim != 1:
+        raise ValueError(f"{name}: coefficients must be a 1-D array, got shape {p.shape}")
+    return p
+
+
+def poly(seq_of_zeros):
+    """The polynomial with given roots (a 1-D array) and leading coefficient 1.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.poly(jnp.array([1., 2.]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    (roots,) = _arrays("poly", (seq_of_zeros,), inexact=True)
+    roots = atleast_1d(roots)
+    if roots.ndim != 1:
+        raise NotImplementedError("poly of a matrix needs its eigenvalues, which fgrad.numpy does not have; pass a 1-D array of roots")
+    if not roots.size:
+        return ones((), roots.dtype)
+    out = ones(1, roots.dtype)
+    for i in range(roots.size):
+        out = convolve(out, concatenate([ones(1, roots.dtype), -roots[i : i + 1]]))
+    return out
+
+
+def polyval(p, x, *, unroll=16):
+    """The polynomial's value at x, by Horner's rule. p may have further axes, which broadcast with x."""
+    p, x = _arrays("polyval", (p, x))
+    shape = broadcast_shape(p.shape[1:], x.shape)
+    x = spread(x, shape)
+    if p.shape[0] <= unroll:
+        y = full(shape, 0, x.dtype)
+        for i in range(p.shape[0]):
+            y = y * x + p[i]
+        return y
+    return scan(lambda y, c: (y * x + c, None), full(shape, 0, x.dtype), p, unroll=unroll)[0]
+
+
+def polyadd(a1, a2):
+    """Sum of two polynomials."""
+    a, b = (_coefficients("polyadd", p) for p in _arrays("polyadd", (a1, a2)))
+    a, b = (a, b) if a.size >= b.size else (b, a)
+    return a + concatenate([zeros(a.size - b.size, b.dtype), b]) if a.size > b.size else a + b
+
+
+def polysub(a1, a2):
+    """Difference of two polynomials."""
+    a, b = _arrays("polysub", (a1, a2))
+    return polyadd(a, -b)
+
+
+def polymul(a1, a2, *, trim_leading_zeros=False):
+    """Product of two polynomials. trim_leading_zeros needs concrete arrays."""
+    a, b = (_coefficients("polymul", p) for p in _arrays("polymul", (a1, a2), inexact=True))
+    if trim_leading_zeros and (a.size > 1 or b.size > 1):
+        a, b = trim_zeros(a, "f"), trim_zeros(b, "f")
+    a, b = (p if p.size else zeros(1, p.dtype) for p in (a, b))
+    return convolve(a, b)
+
+
+def polydiv(u, v, *, trim_leading_zeros=False):
+    """(quotient, remainder) of polynomials; the remainder keeps u's size unless trim_leading_zeros, which needs concrete arrays."""
+    u, v = (_coefficients("polydiv", p) for p in _arrays("polydiv", (u, v), inexact=True))
+    steps = u.size - v.size + 1
+    quotient = []
+    for k in range(steps):
+        q = u[k] / v[0]
+        quotient.append(q.reshape(1))
+        u = u.at[k : k + v.size].add(-q * v)
+    q = concatenate(quotient) if quotient else zeros(1, u.dtype)
+    if trim_leading_zeros:
+        small = np.abs(np.asarray(u)) <= np.sqrt(np.finfo(u.dtype).eps)
+        keep = np.flatnonzero(~small)
+        u = u[int(keep[0]) :] if keep.size else u[:0]
+    return q, u
+
+
+def polyder(p, m=1):
+    """The m-th derivative of a polynomial."""
+    (p,) = _arrays("polyder", (p,), inexact=True)
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    for _ in range(m):
+        n = p.size - 1
+        p = p[:-1] * array(np.arange(n, 0, -1), p.dtype) if n > 0 else p[:0]
+    return p
+
+
+def polyint(p, m=1, k=None):
+    """The m-th integral of a polynomial, with constants k (a number, or one per integration, the first one's first)."""
+    p, k = _arrays("polyint", (p, 0 if k is None else k), inexact=True)
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = atleast_1d(k)
+    k = spread(k, (m,)) if k.size == 1 else k
+    if k.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    for i in range(m):
+        p = concatenate([p / array(np.arange(p.size, 0, -1), p.dtype), k[i : i + 1]])
+    return p
