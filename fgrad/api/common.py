@@ -7,6 +7,7 @@ import numpy as np
 
 from fgrad import dtypes, tree
 from fgrad.core import Array, ShapedArray, Tracer, get_aval, to_array
+from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 
 
@@ -117,6 +118,14 @@ def bind_static(fun, args, static):
 
 def float0_zeros(aval):
     return np.zeros(aval.shape, dtypes.float0)
+
+
+def with_weak_type(t, weak_type):
+    """A tangent or cotangent, weakly typed just where its primal is (as the derivative of a Python scalar is)."""
+    aval = get_aval(t) if type(t) is not Zero else t.aval
+    if aval.dtype == dtypes.float0 or aval.weak_type == weak_type:
+        return t
+    return convert_element_type(instantiate(t), aval.dtype, weak_type)
 
 
 def tangent_out(t):

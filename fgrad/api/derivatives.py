@@ -16,6 +16,7 @@ from fgrad.api.common import (
     flat_fun,
     fun_name,
     tangent_out,
+    with_weak_type,
 )
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage
@@ -71,6 +72,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
     out_tree, aux = [None], [None]
     outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
+    out_tangents = [with_weak_type(t, get_aval(o).weak_type) for t, o in zip(out_tangents, outs)]
     result = tree.unflatten(out_tree[0], as_arrays(outs)), tree.unflatten(out_tree[0], [tangent_out(t) for t in out_tangents])
     return (*result, _strip_aux(aux[0])) if has_aux else result
 
@@ -113,7 +115,7 @@ def _linearize(fun, primals, has_aux=False):
 def linearize(fun, *primals, has_aux=False):
     """(fun(*primals), a function of tangents): the derivative at a point, computed once and applied many times."""
     leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
-    cell = [linear]
+    cell, weak = [linear], [get_aval(o).weak_type for o in outs]
 
     def f_jvp(*tangents):
         t_leaves, t_def = tree.flatten((tuple(tangents), {}))
@@ -122,7 +124,8 @@ def linearize(fun, *primals, has_aux=False):
         t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(leaves, t_leaves, arg_paths(fun, treedef))]
         given = [instantiate(t) for p, t in zip(leaves, t_leaves) if dtypes.is_inexact(get_aval(p).dtype)]
         live = iter(_call_linear(cell, given))
-        return tree.unflatten(out_tree, [next(live) if nz else tangent_out(Zero(a)) for nz, a in zip(nonzero, out_avals)])
+        out = [with_weak_type(next(live) if nz else Zero(a), w) for nz, a, w in zip(nonzero, out_avals, weak)]
+        return tree.unflatten(out_tree, [tangent_out(t) for t in out])
 
     result = tree.unflatten(out_tree, as_arrays(outs)), f_jvp
     return (*result, aux) if has_aux else result
@@ -141,7 +144,8 @@ def _pullback(leaves, linear, nonzero, out_avals, cts):
     live = [ct for ct, nz in zip(cts, nonzero) if nz]
     jaxpr = linear.jaxpr
     got = iter(backward_pass(jaxpr, linear.consts, [Linear(v.aval) for v in jaxpr.invars], live))
-    return [next(got) if dtypes.is_inexact(get_aval(p).dtype) else Zero(get_aval(p).tangent_aval()) for p in leaves]
+    avals = [get_aval(p) for p in leaves]
+    return [with_weak_type(next(got), a.weak_type) if dtypes.is_inexact(a.dtype) else Zero(a.tangent_aval()) for a in avals]
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):

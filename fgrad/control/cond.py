@@ -11,6 +11,11 @@ from fgrad.transforms.transpose import transpose_jaxpr
 from fgrad.transforms.vmap import batch_jaxpr
 
 
+def _aval(index, *avals, branches):
+    """Outputs are weakly typed where they are so in every branch."""
+    return [outs[0] if all(o.weak_type for o in outs) else outs[0].strong() for outs in zip(*[b.out_avals for b in branches])]
+
+
 def _lower(ctx, ins, params, out_avals):
     branches = params["branches"]
     return ctx.control("cond", list(branches), ins, out_avals, (len(branches), len(out_avals)))
@@ -128,7 +133,7 @@ def _batch(axis, args, dims, *, branches):
 cond_p = Primitive(
     "cond",
     multiple_results=True,
-    abstract_eval=lambda index, *avals, branches: [a.strong() for a in branches[0].out_avals],
+    abstract_eval=_aval,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

@@ -24,7 +24,7 @@ def _row(a):
 
 def _scan_aval(*avals, jaxpr, length, reverse, num_consts, num_carry, unroll):
     outs = jaxpr.out_avals
-    return [*[a.strong() for a in outs[:num_carry]], *[ShapedArray((length, *a.shape), a.dtype) for a in outs[num_carry:]]]
+    return [*outs[:num_carry], *[ShapedArray((length, *a.shape), a.dtype, a.weak_type) for a in outs[num_carry:]]]
 
 
 def _scan_lower(ctx, ins, params, out_avals):

@@ -15,7 +15,7 @@ from fgrad.transforms.vmap import batch_jaxpr
 
 
 def _aval(*avals, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
-    return [a.strong() for a in body_jaxpr.out_avals]
+    return body_jaxpr.out_avals
 
 
 def _lower(ctx, ins, params, out_avals):

@@ -189,16 +189,16 @@ type(context).trace = eval_trace
 
 
 class StageTracer(Tracer):
-    __slots__ = ("var", "source")
+    __slots__ = ("_var", "source")  # not `var`: that is an array method
 
     def __init__(self, trace, var, source=None):
         self._trace = trace
-        self.var = var
+        self._var = var
         self.source = source
 
     @property
     def aval(self):
-        return self.var.aval
+        return self._var.aval
 
     def _origin(self):
         fun = self._trace.fun
@@ -233,7 +233,7 @@ class StageTrace(Trace):
     def atom(self, x):
         """The Var or Literal that stands for x in this jaxpr."""
         if type(x) is StageTracer and x._trace is self:
-            return x.var
+            return x._var
         t = type(x)
         if t in _LITERALS:
             return Literal(x, get_aval(x))
@@ -260,10 +260,10 @@ class StageTrace(Trace):
         source = source_of_caller()
         if prim.multiple_results:
             tracers = [StageTracer(self, Var(a), source) for a in out]
-            self.eqns.append(Eqn(prim, invars, [t.var for t in tracers], params, source))
+            self.eqns.append(Eqn(prim, invars, [t._var for t in tracers], params, source))
             return tracers
         tracer = StageTracer(self, Var(out), source)
-        self.eqns.append(Eqn(prim, invars, [tracer.var], params, source))
+        self.eqns.append(Eqn(prim, invars, [tracer._var], params, source))
         return tracer
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):

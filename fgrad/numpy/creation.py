@@ -102,7 +102,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     """An array filled with a value, which broadcasts."""
     shape = _shape(shape)
     if type(fill_value) in SCALARS:
-        return _full(shape, fill_value, user_dtype(dtype) or dtypes.scalar_dtype(fill_value))
+        return spread(from_scalar(fill_value), shape) if dtype is None else _full(shape, fill_value, user_dtype(dtype))
     v = array(fill_value, copy=False)
     return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
 

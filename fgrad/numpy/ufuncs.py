@@ -261,7 +261,8 @@ divide = true_divide
 
 def _zero_safe(y, dtype):
     """Integer divisors with 0 replaced by 1, so that x % 0 is 0."""
-    y = cast(y, dtype)
+    if type(y) in SCALARS or isinstance(y, np.generic):
+        return y if y else type(y)(1)
     return ew.select(ew.eq(y, dtype.type(0)), dtype.type(1), y)
 
 

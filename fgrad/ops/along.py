@@ -48,8 +48,8 @@ def _put_lower(ctx, ins, params, out_avals):
 
 
 def _batch(prim):
-    def batch(size, args, dims, *, axis, **params):
-        return prim.bind(*[bdim_at_front(x, d, size.size) for x, d in zip(args, dims)], axis=axis + 1, **params), 0
+    def batch(mapped, args, dims, /, *, axis, **params):
+        return prim.bind(*[bdim_at_front(x, d, mapped.size) for x, d in zip(args, dims)], axis=axis + 1, **params), 0
 
     return batch
 

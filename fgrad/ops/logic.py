@@ -167,11 +167,11 @@ clamp_p = elementwise("clamp", "iuf")
 clamp_p.jvp = jvp_by_args(
     clamp_p,
     lambda t, out, lo, x, hi: select(bitwise_and(gt(lo, x), lt(lo, hi)), t, like(t, 0)),
-    lambda t, out, lo, x, hi: select(bitwise_and(le(lo, x), le(x, hi)), t, like(t, 0)),
+    lambda t, out, lo, x, hi: select(bitwise_and(gt(x, lo), lt(x, hi)), t, like(t, 0)),
     lambda t, out, lo, x, hi: select(gt(x, hi), t, like(t, 0)),
 )
 
 
 def clamp(lo, x, hi):
-    """x limited to [lo, hi]; the gradient is 1 on the closed interval and 0 outside."""
+    """x limited to [lo, hi]; the gradient is 1 inside the interval, 0 at its bounds and outside."""
     return clamp_p.bind(*unify("clamp", (lo, x, hi)))

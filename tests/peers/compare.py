@@ -15,7 +15,9 @@ def described(x, path=""):
     if isinstance(x, dict):
         return [p for k in sorted(x) for p in described(x[k], f"{path}{type(x).__name__}[{k!r}]")] or [(path + ":{}", None)]
     if isinstance(x, (list, tuple)):
-        return [p for i, v in enumerate(x) for p in described(v, f"{path}{type(x).__name__}[{i}]")] or [(f"{path}:{type(x).__name__}()", None)]
+        return [p for i, v in enumerate(x) for p in described(v, f"{path}{type(x).__name__}[{i}]")] or [
+            (f"{path}:{type(x).__name__}()", None)
+        ]
     if dataclasses.is_dataclass(x) and not hasattr(x, "dtype"):
         return [p for f in dataclasses.fields(x) for p in described(getattr(x, f.name), f"{path}{type(x).__name__}.{f.name}")]
     return [(path, x)]

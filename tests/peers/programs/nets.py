@@ -14,7 +14,9 @@ def logistic_regression(jax, w, x, y):
     return jnp.mean(jnp.logaddexp(0.0, logits) - y * logits) + 0.01 * jnp.sum(w**2)
 
 
-@program(lambda r: ([{"w": r.standard_normal((m, n)) * 0.5, "b": r.standard_normal(n)} for m, n in ((3, 8), (8, 2))], r.standard_normal((5, 3))))
+@program(
+    lambda r: ([{"w": r.standard_normal((m, n)) * 0.5, "b": r.standard_normal(n)} for m, n in ((3, 8), (8, 2))], r.standard_normal((5, 3)))
+)
 def mlp(jax, params, x):
     jnp = jax.numpy
     for layer in params[:-1]:
@@ -151,7 +153,10 @@ def sgd_with_momentum(jax, w, x, y):
     return jax.lax.scan(step, (w, jnp.zeros_like(w)), None, length=3)
 
 
-@program(lambda r: ({"w": r.standard_normal((3, 2)), "b": np.zeros(2)}, r.standard_normal((4, 3)), r.standard_normal((4, 2))), transforms=VALUE + REVERSE)
+@program(
+    lambda r: ({"w": r.standard_normal((3, 2)), "b": np.zeros(2)}, r.standard_normal((4, 3)), r.standard_normal((4, 2))),
+    transforms=VALUE + REVERSE,
+)
 def adam_step(jax, params, x, y):
     jnp = jax.numpy
     loss = lambda p: jnp.mean((x @ p["w"] + p["b"] - y) ** 2)

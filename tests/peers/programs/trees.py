@@ -71,7 +71,14 @@ def collectives(jax, x):
 
     def f(v):
         centred = v - lax.pmean(v, "i")
-        return centred / lax.psum(v**2, "i"), lax.axis_index("i"), lax.pmax(lax.stop_gradient(v), "i"), lax.all_gather(v[0], "i"), lax.psum(1, "i"), lax.pmin(lax.stop_gradient(v), "i")
+        return (
+            centred / lax.psum(v**2, "i"),
+            lax.axis_index("i"),
+            lax.pmax(lax.stop_gradient(v), "i"),
+            lax.all_gather(v[0], "i"),
+            lax.psum(1, "i"),
+            lax.pmin(lax.stop_gradient(v), "i"),
+        )
 
     return jax.vmap(f, axis_name="i")(x)
 
