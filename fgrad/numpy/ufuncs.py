@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Array, Tracer, concrete_or_none
 from fgrad.dtypes import BOOL
-from fgrad.numpy.util import SCALARS, as_array, binary, cast, common_dtype, no_out, unary
+from fgrad.numpy.util import SCALARS, as_array, binary, common_dtype, no_out, unary
 from fgrad.ops import elementwise as ew
 from fgrad.ops import rules
 

@@ -1,7 +1,8 @@
 """The table of programs: each is written once, as a function of the namespace `jax`, and called with fgrad's or JAX's."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
