@@ -2,15 +2,19 @@
 
 from fgrad import tree
 from fgrad.control.cond import cond, switch
+from fgrad.control.linear_solve import custom_linear_solve, custom_root
 from fgrad.control.loops import map, scan
 from fgrad.control.while_loop import fori_loop, while_loop
 from fgrad.core import get_aval
 from fgrad.dtypes import is_inexact
+from fgrad.lax.collectives import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
+from fgrad.lax.misc import *  # noqa: F403
+from fgrad.lax.reductions import *  # noqa: F403
+from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.ops.argreduce import argmax, argmin
-from fgrad.ops.collective import all_gather_leaf, axis_index, pmax_leaf, pmin_leaf, psum_leaf
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from fgrad.ops.dot import dot, dot_general
+from fgrad.ops.dot import dot_general_p
 from fgrad.ops.elementwise import *  # noqa: F403
 from fgrad.ops.elementwise import complex_ as complex
 from fgrad.ops.index import (
@@ -21,8 +25,8 @@ from fgrad.ops.index import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
 )
-from fgrad.ops.reduce import reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_sum
-from fgrad.ops.rules import Zero, full
+from fgrad.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
+from fgrad.ops.rules import Zero
 from fgrad.ops.shape import (
     broadcast,
     broadcast_in_dim,
@@ -58,27 +62,3 @@ def stop_gradient(x):
     3.0
     """
     return tree.map(_stop, x)
-
-
-def psum(x, axis_name):
-    """Sum over the named axes of the enclosing vmaps, leaf by leaf."""
-    return tree.map(lambda v: psum_leaf(v, axis_name), x)
-
-
-def pmean(x, axis_name):
-    """Mean over the named axes of the enclosing vmaps."""
-    n = psum_leaf(1, axis_name)
-    return tree.map(lambda v: psum_leaf(v, axis_name) / n, x)
-
-
-def pmax(x, axis_name):
-    return tree.map(lambda v: pmax_leaf(v, axis_name), x)
-
-
-def pmin(x, axis_name):
-    return tree.map(lambda v: pmin_leaf(v, axis_name), x)
-
-
-def all_gather(x, axis_name):
-    """Everybody's value, stacked along a new axis 0."""
-    return tree.map(lambda v: all_gather_leaf(v, axis_name), x)

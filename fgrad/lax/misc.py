@@ -1,0 +1,240 @@
+"""Products in lax's signatures, integer arithmetic, random bits, and what stands for hardware choices elsewhere."""
+
+import enum
+
+import numpy as np
+
+from fgrad import dtypes, tree
+from fgrad.control.callback import io_callback
+from fgrad.core import ShapedArray, get_aval
+from fgrad.errors import ShapeError
+from fgrad.ops import dot as _dot
+from fgrad.ops.cumulative import cumsum
+from fgrad.ops.elementwise import (
+    add,
+    bitcast_convert_type,
+    bitwise_and,
+    bitwise_xor,
+    convert_element_type,
+    ge,
+    integer_pow,
+    like,
+    lt,
+    mul,
+    select,
+    shift_right_arithmetic,
+    shift_right_logical,
+    sub,
+)
+from fgrad.ops.random import threefry2x32
+from fgrad.ops.rules import broadcast_in_dim, broadcast_to
+from fgrad.ops.shape import broadcasted_iota, concatenate, expand_dims, index_in_dim, iota, reshape, slice_in_dim
+from fgrad.transforms.remat import optimization_barrier_p
+
+
+class Precision(enum.Enum):
+    """Accepted wherever JAX takes one. Products are always computed in full precision."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+
+class AccuracyMode(enum.Enum):
+    """Accepted wherever JAX takes one; there is one implementation of each function."""
+
+    DEFAULT = 0
+    HIGHEST = 1
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """Algorithms of rng_bit_generator: all names stand for threefry."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
+    """Vector-vector, matrix-vector and matrix-matrix products, or dot_general where dimension_numbers are given."""
+    if dimension_numbers is not None:
+        return _dot.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return _dot.dot(lhs, rhs, precision, preferred_element_type)
+
+
+def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
+    """Contraction over dimension_numbers = ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
+
+    The result's axes are the batch axes, then lhs's free axes, then rhs's. `precision` is accepted and ignored.
+    Raises ShapeError where sizes differ, TypeError where dtypes do.
+    """
+    return _dot.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs, rhs, precision=None):
+    """Matrix products of the last two axes, over equal leading ones. Raises ShapeError where ranks differ or are below 2."""
+    a, b = get_aval(lhs).ndim, get_aval(rhs).ndim
+    if min(a, b) < 2 or a != b:
+        raise ShapeError(
+            f"batch_matmul takes two arrays of one rank, at least 2, got shapes {get_aval(lhs).shape} and {get_aval(rhs).shape}"
+        )
+    batch = tuple(range(a - 2))
+    return _dot.dot_general(lhs, rhs, (((a - 1,), (a - 2,)), (batch, batch)), precision)
+
+
+def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
+    """Rows of lhs (m, k), in groups of group_sizes (g,) one after another, each times the matrix of its group in rhs (g, k, n).
+
+    Rows behind the last group give zeros. Raises ShapeError where shapes do not fit.
+    """
+    a, b, s = get_aval(lhs), get_aval(rhs), get_aval(group_sizes)
+    if a.ndim != 2 or b.ndim != 3 or s.shape != b.shape[:1] or a.shape[1] != b.shape[1]:
+        raise ShapeError(f"ragged_dot takes (m, k), (g, k, n) and (g,), got {a.shape}, {b.shape} and {s.shape}")
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot: group_offset is not supported")
+    shape = (b.shape[0], a.shape[0], a.shape[1])
+    ends = cumsum(group_sizes, 0)
+    starts = sub(ends, group_sizes)
+    rows = broadcasted_iota(s.dtype, shape, 1)
+    spread = [broadcast_in_dim(v, shape, (0,)) for v in (starts, ends)]
+    mask = bitwise_and(ge(rows, spread[0]), lt(rows, spread[1]))
+    wide = broadcast_in_dim(lhs, shape, (1, 2))
+    return _dot.dot_general(select(mask, wide, like(wide, 0)), rhs, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
+
+
+def reciprocal(x):
+    """1 / x, for floats and complex numbers."""
+    if not dtypes.is_inexact(get_aval(x).dtype):
+        raise TypeError(f"reciprocal does not accept dtype {get_aval(x).dtype.name}. Accepted dtypes are floating and complex.")
+    return integer_pow(x, -1)
+
+
+_WIDE = {1: "int16", 2: "int32", 4: "int64"}
+
+
+def mulhi(x, y, /):
+    """The high half of the product of two integers of one dtype."""
+    aval = get_aval(x)
+    if not dtypes.is_integer(aval.dtype) or get_aval(y).dtype != aval.dtype:
+        raise TypeError(f"mulhi takes integers of one dtype, got {aval.dtype.name} and {get_aval(y).dtype.name}")
+    bits, signed = 8 * aval.dtype.itemsize, dtypes.is_signed(aval.dtype)
+    if bits < 64:
+        wide = np.dtype(_WIDE[bits // 8] if signed else "u" + _WIDE[bits // 8])
+        product = mul(convert_element_type(x, wide), convert_element_type(y, wide))
+        shift = shift_right_arithmetic if signed else shift_right_logical
+        return convert_element_type(shift(product, wide.type(bits)), aval.dtype)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    ux, uy = (bitcast_convert_type(v, np.uint64) if signed else v for v in (x, y))
+    x1, x0, y1, y0 = (
+        shift_right_logical(ux, half),
+        bitwise_and(ux, low),
+        shift_right_logical(uy, half),
+        bitwise_and(uy, low),
+    )
+    middle = add(mul(x1, y0), shift_right_logical(mul(x0, y0), half))  # cannot overflow: (2^32-1)^2 + 2^32-1 < 2^64
+    carry = add(mul(x0, y1), bitwise_and(middle, low))
+    high = add(add(mul(x1, y1), shift_right_logical(middle, half)), shift_right_logical(carry, half))
+    if not signed:
+        return high
+    high = bitcast_convert_type(high, np.int64)
+    zero = like(x, 0)
+    return sub(sub(high, select(lt(x, zero), y, zero)), select(lt(y, zero), x, zero))
+
+
+def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
+    """(new key, random bits of `shape`): a counter-based generator with an explicit state.
+
+    key: uint32 of shape (4,) (or (2,)): two words of key and two of counter. The bits are threefry's, whatever the algorithm:
+    they are the same everywhere, and not XLA's. dtype: an unsigned integer type.
+    """
+    aval, out = get_aval(key), dtypes.canonicalize_dtype(dtype)
+    if aval.dtype != dtypes.UINT32 or aval.shape not in ((2,), (4,)):
+        raise TypeError(f"rng_bit_generator: the key must be uint32 of shape (4,) or (2,), got {aval}")
+    if out.kind != "u":
+        raise TypeError(f"rng_bit_generator: dtype must be an unsigned integer type, got {out.name}")
+    words = [index_in_dim(key, i, keepdims=False) for i in range(aval.shape[0])]
+    k1, k2 = words[:2]
+    low, high = words[2:] or (np.uint32(0), np.uint32(0))
+    n = ShapedArray(shape, out).size
+    blocks = (n * out.itemsize + 7) // 8
+    at = add(iota(np.uint32, blocks), broadcast_to(low, (blocks,)))
+    carried = convert_element_type(lt(at, broadcast_to(low, (blocks,))), np.uint32)
+    pair = threefry2x32(broadcast_to(k1, (blocks,)), broadcast_to(k2, (blocks,)), add(carried, broadcast_to(high, (blocks,))), at)
+    bits = concatenate([reshape(w, (blocks,)) for w in pair], 0)
+    if out.itemsize == 8:
+        lo, hi = (convert_element_type(w, out) for w in pair)
+        bits = bitwise_xor(mul(hi, out.type(2**32)), lo)
+    elif out.itemsize < 4:
+        parts = 4 // out.itemsize
+        shifts = broadcasted_iota(np.uint32, (2 * blocks, parts), 1)
+        wide = broadcast_in_dim(bits, (2 * blocks, parts), (0,))
+        word = shift_right_logical(wide, mul(shifts, np.uint32(8 * out.itemsize)))
+        bits = reshape(convert_element_type(bitwise_and(word, np.uint32(2 ** (8 * out.itemsize) - 1)), out), (2 * blocks * parts,))
+    step = np.uint32(blocks)
+    new_low = add(low, step)
+    new_high = add(high, convert_element_type(lt(new_low, low), np.uint32))
+    if aval.shape == (2,):  # no room for a counter: hash it into the key
+        new = threefry2x32(k1, k2, new_high, new_low)
+    else:
+        new = [k1, k2, new_low, new_high]
+    return concatenate([expand_dims(w, (0,)) for w in new], 0), reshape(slice_in_dim(bits, 0, n), tuple(shape))
+
+
+_stateful = np.random.default_rng()
+
+
+def rng_uniform(a, b, shape):
+    """Numbers in [a, b) from a hidden state, so that calls differ; fgrad.random is what programs should use."""
+    aval = get_aval(a)
+    if aval.shape or get_aval(b) != aval:
+        raise TypeError(f"rng_uniform takes two scalars of one dtype, got {aval} and {get_aval(b)}")
+    integer = dtypes.is_integer(aval.dtype)
+
+    def draw(a, b):
+        lo, hi = np.asarray(a), np.asarray(b)
+        x = _stateful.integers(lo, hi, size=shape) if integer else _stateful.uniform(lo, hi, size=shape)
+        return x.astype(aval.dtype)
+
+    return io_callback(draw, ShapedArray(tuple(shape), aval.dtype), a, b)
+
+
+def optimization_barrier(operand, /):
+    """operand (a tree): what is computed from it is not merged with the same computation before it."""
+    leaves, treedef = tree.flatten(operand)
+    return tree.unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand
+
+
+def composite(decomposition, name, version=0):
+    """decomposition, as a function of arrays and keyword attributes. The name means nothing to this compiler."""
+
+    def call(*args, **attributes):
+        return decomposition(*args, **attributes)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def platform_dependent(*args, default=None, **per_platform):
+    """per_platform["cpu"](*args), or default(*args) where there is none. NotImplementedError where there is neither."""
+    fun = per_platform.get("cpu", default)
+    if fun is None:
+        raise NotImplementedError(f"platform_dependent: no implementation for cpu among {sorted(per_platform)}, and no default")
+    return fun(*args)
+
+
+__all__ = [
+    "AccuracyMode",
+    "Precision",
+    "RandomAlgorithm",
+    "batch_matmul",
+    "composite",
+    "dot",
+    "dot_general",
+    "mulhi",
+    "optimization_barrier",
+    "platform_dependent",
+    "ragged_dot",
+    "reciprocal",
+    "rng_bit_generator",
+    "rng_uniform",
+]
