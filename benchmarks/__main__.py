@@ -28,6 +28,7 @@ def arguments(argv):
     p.add_argument("--filter", default="", metavar="REGEX", help="only workloads whose 'name size' matches")
     p.add_argument("--list", action="store_true", help="list the workloads and stop")
     p.add_argument("--peers", default=",".join(PEERS), help="comma-separated, of numpy, numexpr, jax, torch, torch-compile")
+    p.add_argument("--check", action="store_true", help="compare the results and time nothing")
     p.add_argument("--threads", type=int, default=cores(), help="threads of every implementation (all cores)")
     p.add_argument("--rounds", type=int, help="interleaved rounds (15; 5 with --quick)")
     p.add_argument("--wait-policy", choices=("passive", "default"), default="passive", help="OpenMP pools sleep at once, or as they like")
@@ -96,7 +97,7 @@ def describe(args, options):
 def main(argv=None):
     args = arguments(argv)
     chosen = selection(args.filter, args.quick)
-    outside = [n for n in startup.NAMES if re.search(args.filter, n)]
+    outside = [n for n in startup.NAMES if re.search(args.filter, n) and not args.check]
     if args.list:
         for name in outside:
             print(name)
@@ -106,11 +107,12 @@ def main(argv=None):
     for peer in [p for p in args.peers if not installed(p)]:
         print(f"{peer} is not installed: skipped", file=sys.stderr)
         args.peers.remove(peer)
-    options = Options(args.threads, rounds=args.rounds or (5 if args.quick else 15), wait_policy=args.wait_policy)
+    rounds = 0 if args.check else args.rounds or (5 if args.quick else 15)
+    options = Options(args.threads, rounds=rounds, wait_policy=args.wait_policy)
     if args.quick:
         options.warm_up, options.budget = 0.05, 1.5
     meta = describe(args, options)
-    meta["limits"] = None if args.no_limits else limits.measure(["fgrad", *args.peers], options)
+    meta["limits"] = None if args.no_limits or args.check else limits.measure(["fgrad", *args.peers], options)
     if meta["limits"]:
         print("limits: triad {triad_gbs:.1f} GB/s, sgemm {sgemm_gflops:.0f} and dgemm {dgemm_gflops:.0f} GFLOP/s".format(**meta["limits"]))
     rows = []

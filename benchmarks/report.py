@@ -31,18 +31,25 @@ def _names(rows):
     return [p for p in order if any(p in r.timings or p in r.failures for r in rows)]
 
 
+def _outcome(row):
+    """What the comparison of results said."""
+    parts = [f"agrees with {', '.join(p for p in row.checked if p not in row.mismatches)}"] * ("fgrad" not in row.failures)
+    parts += [f"DIFFERS from {p}: {why}" for p, why in row.mismatches.items()]
+    parts += [f"{p} failed: {why.splitlines()[-1] if why else ''}" for p, why in row.failures.items()]
+    return "; ".join(parts)
+
+
 def line(row, limits):
     """One row for the terminal."""
     if "fgrad" not in row.timings:
-        return f"{row.workload} {row.size}: fgrad failed: {row.failures.get('fgrad', '').splitlines()[-1:]}"
+        return f"{row.workload} {row.size}".ljust(50) + f" {_outcome(row)}"
     t = row.timings["fgrad"]
     spread = (t.high - t.low) / t.median if t.median else 0
     parts = [f"{row.workload} {row.size}".ljust(50), f"{quantity(t.median, row.unit):>9}", f"+-{100 * spread:3.0f}%"]
     parts += [f"{p} {_ratio(row.ratio(p)) or '-'}" for p in row.timings if p != "fgrad"]
     share = fraction(row, limits)
     parts += [f"{100 * share:.0f}% of limit"] if share else []
-    parts += [f"DIFFERS from {p}: {why}" for p, why in row.mismatches.items()]
-    parts += [f"{p} failed: {why.splitlines()[-1] if why else ''}" for p, why in row.failures.items()]
+    parts += [_outcome(row)] if row.mismatches or row.failures else []
     return "  ".join(parts)
 
 

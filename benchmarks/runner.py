@@ -53,6 +53,7 @@ class Row:
     timings: dict = field(default_factory=dict)
     failures: dict = field(default_factory=dict)
     mismatches: dict = field(default_factory=dict)
+    checked: list = field(default_factory=list)  # peers whose results were compared
 
     def ratio(self, peer):
         """peer / fgrad, or None."""
@@ -237,6 +238,9 @@ def _steady_row(work, workers, failures, options):
     workers = dict(workers)
     prepared = _try_all(row, workers, "prepare", work.name, work.size)
     _check(row, work, prepared)
+    row.checked = [p for p in prepared if p != "fgrad" and p not in work.unchecked]
+    if not options.rounds:
+        return row
     cost = _try_all(row, workers, "warm_up", options.warm_up, options.sample)
     samples = {p: [] for p in workers}
     limit = {p: max(3, min(options.rounds, int(options.budget / max(cost[p], options.sample)))) for p in workers}
@@ -261,7 +265,7 @@ def _steady_row(work, workers, failures, options):
 def first_call_row(work, peers, options):
     """Seconds from building to the first result, in a fresh process per round."""
     row, samples, answers = _row(work), {p: [] for p in peers}, {}
-    for _ in range(min(options.rounds, 5)):
+    for _ in range(min(max(options.rounds, 1), 5)):
         for peer in peers:
             if peer in row.failures:
                 continue
@@ -275,5 +279,6 @@ def first_call_row(work, peers, options):
                 for worker in workers.values():
                     worker.close()
     _check(row, work, answers)
+    row.checked = [p for p in answers if p != "fgrad" and p not in work.unchecked]
     row.timings = {p: timing_of(s) for p, s in samples.items() if s}
     return row

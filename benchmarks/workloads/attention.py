@@ -1,0 +1,77 @@
+"""Causal attention over growing contexts: 8 heads of 64."""
+
+import math
+
+from benchmarks.workload import Workload, normal, workload
+
+LENGTHS = (128, 512, 1024, 2048, 4096)
+HEADS, WIDTH = 8, 64
+
+
+@workload("attention/causal forward", sizes=LENGTHS, quick=(512,))
+class Attention(Workload):
+    """B is chosen so that B*T is 4096."""
+
+    def inputs(self, rng):
+        (t,) = self.size
+        return tuple(normal(rng, 4096 // t, t, HEADS, WIDTH) for _ in range(4))
+
+    def flops(self):
+        (t,) = self.size
+        return 2 * (4096 // t) * HEADS * t * t * WIDTH  # scores and values, 4 each, the causal half of it
+
+    def functions(self, m):
+        return lambda q, k, v: m.nn.dot_product_attention(q, k, v, is_causal=True)
+
+    def jaxlike(self, m, q, k, v, ct):
+        f = m.jit(self.functions(m))
+        return lambda: f(q, k, v)
+
+    def torch(self, m, q, k, v, ct):
+        q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v))
+        return lambda: m.F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+
+    def numpy(self, np, q, k, v, ct):
+        q, k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v))
+        masked = np.triu(np.full((q.shape[2],) * 2, -np.inf, np.float32), 1)
+
+        def call():
+            s = q @ k.swapaxes(2, 3)
+            s *= np.float32(1 / math.sqrt(WIDTH))
+            s += masked
+            s -= s.max(-1, keepdims=True)
+            np.exp(s, out=s)
+            s /= s.sum(-1, keepdims=True)
+            return (s @ v).swapaxes(1, 2)
+
+        return call
+
+
+@workload("attention/causal forward and backward", sizes=LENGTHS, quick=(512,))
+class AttentionGrad(Attention):
+    numpy = None
+
+    def flops(self):
+        return 3.5 * super().flops()  # two products forward, five backward
+
+    def jaxlike(self, m, q, k, v, ct):
+        attend = self.functions(m)
+        f = m.jit(m.value_and_grad(lambda q, k, v, ct: m.np.sum(attend(q, k, v) * ct), argnums=(0, 1, 2)))
+        return lambda: f(q, k, v, ct)
+
+    def torch(self, m, q, k, v, ct):
+        xs = [x.requires_grad_() for x in (q, k, v)]
+        ct = ct.transpose(1, 2).contiguous()
+
+        def call():
+            q, k, v = (x.transpose(1, 2) for x in xs)
+            value = (m.F.scaled_dot_product_attention(q, k, v, is_causal=True) * ct).sum()
+            return value, m.torch.autograd.grad(value, xs)
+
+        return call
+
+
+@workload("attention/causal forward and backward, written out", sizes=(512,))
+class PlainAttentionGrad(AttentionGrad):
+    def functions(self, m):
+        return m.plain.attention

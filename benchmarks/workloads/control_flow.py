@@ -1,0 +1,223 @@
+"""Loops inside the program: recurrent networks by scan, differential equations, data-dependent iteration."""
+
+from types import SimpleNamespace
+
+from benchmarks.workload import Workload, normal, workload
+
+T, B, H = 64, 32, 128
+
+
+class Recurrent(Workload):
+    """Value and gradient of the mean square of the hidden states, over 64 steps of a batch of 32, width 128."""
+
+    gates, cell = 0, ""
+
+    def inputs(self, rng):
+        scale = H**-0.5
+        return (
+            {
+                "wx": normal(rng, H, self.gates * H, scale=scale),
+                "wh": normal(rng, H, self.gates * H, scale=scale),
+                "b": normal(rng, self.gates * H, scale=0.1),
+            },
+            normal(rng, T, B, H),
+        )
+
+    def flops(self):
+        return 3 * 2 * 2 * T * B * H * H * self.gates
+
+    def start(self, m):
+        return m.np.zeros((B, H))
+
+    def hidden(self, state):
+        return state
+
+    def jaxlike(self, m, params, xs):
+        ops = SimpleNamespace(tanh=m.np.tanh, sigmoid=m.nn.sigmoid, split=lambda z: m.np.split(z, self.gates, -1))
+
+        def loss(params, xs):
+            def body(state, z):
+                state = self.step(ops, params, state, z)
+                return state, self.hidden(state)
+
+            _, hs = m.lax.scan(body, self.start(m), xs @ params["wx"] + params["b"])
+            return m.np.mean(hs * hs)
+
+        f = m.jit(m.value_and_grad(loss))
+        return lambda: f(params, xs)
+
+    def torch(self, m, params, xs):
+        """torch.nn.GRU or LSTM, whose loops are in C++, with the same weights (transposed)."""
+        t = m.torch
+        module = getattr(t.nn, self.cell)(H, H)
+        with t.no_grad():
+            module.weight_ih_l0.copy_(params["wx"].T)
+            module.weight_hh_l0.copy_(params["wh"].T)
+            module.bias_ih_l0.copy_(params["b"])
+            module.bias_hh_l0.zero_()
+        weights = (module.bias_ih_l0, module.weight_hh_l0, module.weight_ih_l0)
+
+        def call():
+            value = (module(xs)[0] ** 2).mean()
+            b, wh, wx = t.autograd.grad(value, weights)
+            return value, {"b": b, "wh": wh.T, "wx": wx.T}
+
+        return call
+
+
+@workload("control flow/GRU by scan, value_and_grad")
+class Gru(Recurrent):
+    gates, cell = 3, "GRU"
+
+    def step(self, ops, params, h, z):
+        zr, zu, zn = ops.split(z)
+        hr, hu, hn = ops.split(h @ params["wh"])
+        r, u = ops.sigmoid(zr + hr), ops.sigmoid(zu + hu)
+        return (1 - u) * ops.tanh(zn + r * hn) + u * h
+
+
+@workload("control flow/LSTM by scan, value_and_grad", quick=((),))
+class Lstm(Recurrent):
+    gates, cell = 4, "LSTM"
+
+    def start(self, m):
+        return m.np.zeros((B, H)), m.np.zeros((B, H))
+
+    def hidden(self, state):
+        return state[0]
+
+    def step(self, ops, params, state, z):
+        h, c = state
+        i, f, g, o = ops.split(z + h @ params["wh"])
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def lorenz(x, y, z):
+    return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z
+
+
+def runge_kutta(state, h):
+    """One step of the classical method on Lorenz's system."""
+    add = lambda s, k, a: tuple(u + a * v for u, v in zip(s, k))  # noqa: E731
+    k1 = lorenz(*state)
+    k2 = lorenz(*add(state, k1, h / 2))
+    k3 = lorenz(*add(state, k2, h / 2))
+    k4 = lorenz(*add(state, k3, h))
+    return tuple(u + h / 6 * (a + 2 * b + 2 * c + d) for u, a, b, c, d in zip(state, k1, k2, k3, k4))
+
+
+@workload(
+    "control flow/Runge-Kutta by fori_loop", sizes=(1, 1000), quick=(1,), tol=1e-3, note="200 steps of Lorenz's system, N trajectories"
+)
+class Ode(Workload):
+    steps = 200
+
+    def inputs(self, rng):
+        return tuple(1 + normal(rng, *self.size, scale=0.1) for _ in range(3))
+
+    def jaxlike(self, m, *state):
+        f = m.jit(lambda *state: m.lax.fori_loop(0, self.steps, lambda i, s: runge_kutta(s, 0.005), state))
+        return lambda: f(*state)
+
+    def torch(self, m, *state):
+        step = m.compile(lambda s: runge_kutta(s, 0.005))
+
+        def call():
+            s = state
+            for _ in range(self.steps):
+                s = step(s)
+            return s
+
+        return call
+
+    def numpy(self, np, *state):
+        def call():
+            s = state
+            for _ in range(self.steps):
+                s = runge_kutta(s, 0.005)
+            return s
+
+        return call
+
+
+@workload("control flow/Runge-Kutta by scan, grad", sizes=(1000,), tol=1e-3, note="100 steps of Lorenz's system")
+class OdeGrad(Ode):
+    steps, numpy = 100, None
+
+    def jaxlike(self, m, *state):
+        def loss(state):
+            end, _ = m.lax.scan(lambda s, _: (runge_kutta(s, 0.005), None), state, None, length=self.steps)
+            return sum(m.np.sum(v * v) for v in end)
+
+        f = m.jit(m.grad(loss))
+        return lambda: f(state)
+
+    def torch(self, m, *state):
+        state = [v.requires_grad_() for v in state]
+        step = m.compile(lambda s: runge_kutta(s, 0.005))
+
+        def call():
+            s = tuple(state)
+            for _ in range(self.steps):
+                s = step(s)
+            return m.torch.autograd.grad(sum((v * v).sum() for v in s), state)
+
+        return call
+
+
+@workload("control flow/Newton's method by while_loop", sizes=(10, 100_000))
+class Newton(Workload):
+    """Square roots to a tolerance: how often the loop runs depends on the data."""
+
+    def inputs(self, rng):
+        return (abs(normal(rng, *self.size)) + 0.5,)
+
+    def jaxlike(self, m, a):
+        def roots(a):
+            far = lambda x: m.np.max(m.np.abs(x * x - a)) > 1e-5  # noqa: E731
+            return m.lax.while_loop(far, lambda x: 0.5 * (x + a / x), a)
+
+        f = m.jit(roots)
+        return lambda: f(a)
+
+    def torch(self, m, a):
+        return lambda: self.loop(a, lambda v: v.abs().max())
+
+    def numpy(self, np, a):
+        return lambda: self.loop(a, lambda v: np.max(np.abs(v)))
+
+    @staticmethod
+    def loop(a, largest):
+        x = a
+        while largest(x * x - a) > 1e-5:
+            x = 0.5 * (x + a / x)
+        return x
+
+
+@workload("control flow/cond in a scan", sizes=(1000,), tol=1e-3)
+class CondScan(Workload):
+    """A running sum of ten floats that is halved whenever it grows large."""
+
+    def inputs(self, rng):
+        return (abs(normal(rng, *self.size, 10)),)
+
+    def jaxlike(self, m, xs):
+        def body(s, x):
+            s = m.lax.cond(m.np.sum(s) > 50, lambda s: s * 0.5, lambda s: s + x, s)
+            return s, None
+
+        f = m.jit(lambda xs: m.lax.scan(body, m.np.zeros(10), xs)[0])
+        return lambda: f(xs)
+
+    def torch(self, m, xs):
+        return lambda: self.loop(m.torch.zeros(10), xs)
+
+    def numpy(self, np, xs):
+        return lambda: self.loop(np.zeros(10, np.float32), xs)
+
+    @staticmethod
+    def loop(s, xs):
+        for x in xs:
+            s = s * 0.5 if s.sum() > 50 else s + x
+        return s

@@ -1,0 +1,114 @@
+"""Gathers and scatters."""
+
+from benchmarks.workload import Workload, integers, normal, workload
+
+
+@workload("indexing/embedding lookup", sizes=((32_000, 256),), note="4096 tokens")
+class Embedding(Workload):
+    def inputs(self, rng):
+        vocab, width = self.size
+        return normal(rng, vocab, width), integers(rng, vocab, 8, 512), normal(rng, 8, 512, width)
+
+    def bytes(self):
+        return 8 * 4096 * self.size[1]
+
+    def jaxlike(self, m, table, tokens, ct):
+        f = m.jit(lambda table, tokens: table[tokens])
+        return lambda: f(table, tokens)
+
+    def torch(self, m, table, tokens, ct):
+        tokens = tokens.long()
+        return lambda: m.F.embedding(tokens, table)
+
+    def numpy(self, np, table, tokens, ct):
+        return lambda: table[tokens]
+
+
+@workload("indexing/embedding value_and_grad", sizes=((32_000, 256), (27, 32)), note="4096 tokens; the gradient is dense")
+class EmbeddingGrad(Embedding):
+    def bytes(self):
+        return 4 * self.size[1] * (4 * 4096 + self.size[0])
+
+    def jaxlike(self, m, table, tokens, ct):
+        f = m.jit(m.value_and_grad(lambda table, tokens, ct: m.np.sum(table[tokens] * ct)))
+        return lambda: f(table, tokens, ct)
+
+    def torch(self, m, table, tokens, ct):
+        table, tokens = table.requires_grad_(), tokens.long()
+        loss = m.compile(lambda table: (m.F.embedding(tokens, table) * ct).sum())
+
+        def call():
+            value = loss(table)
+            return value, m.torch.autograd.grad(value, table)
+
+        return call
+
+    def numpy(self, np, table, tokens, ct):
+        def call():
+            grad = np.zeros_like(table)
+            np.add.at(grad, tokens, ct)
+            return np.sum(table[tokens] * ct), grad
+
+        return call
+
+
+@workload("indexing/x.at[i].add(v)", sizes=(1_000_000,), note="100,000 random places")
+class ScatterAdd(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n), integers(rng, n, n // 10), normal(rng, n // 10)
+
+    def jaxlike(self, m, x, i, v):
+        f = m.jit(lambda x, i, v: x.at[i].add(v))
+        return lambda: f(x, i, v)
+
+    def torch(self, m, x, i, v):
+        i = i.long()
+        return lambda: x.index_add(0, i, v)
+
+    def numpy(self, np, x, i, v):
+        def call():
+            y = x.copy()
+            np.add.at(y, i, v)
+            return y
+
+        return call
+
+
+@workload("indexing/take_along_axis", sizes=((4096, 1024),), note="8 of each row")
+class TakeAlong(Workload):
+    def inputs(self, rng):
+        n, d = self.size
+        return normal(rng, n, d), integers(rng, d, n, 8)
+
+    def jaxlike(self, m, x, i):
+        f = m.jit(lambda x, i: m.np.take_along_axis(x, i, 1))
+        return lambda: f(x, i)
+
+    def torch(self, m, x, i):
+        i = i.long()
+        return lambda: m.torch.gather(x, 1, i)
+
+    def numpy(self, np, x, i):
+        return lambda: np.take_along_axis(x, i, 1)
+
+
+@workload("indexing/transpose and concatenate", sizes=(2048,))
+class Movement(Workload):
+    """concatenate([x.T, flip(x)]): copies that cannot be avoided."""
+
+    def inputs(self, rng):
+        return (normal(rng, *self.size * 2),)
+
+    def bytes(self):
+        return 16 * self.size[0] ** 2
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.concatenate([x.T, m.np.flip(x, 1)]))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.cat([x.T, x.flip(1)])
+
+    def numpy(self, np, x):
+        return lambda: np.concatenate([x.T, x[:, ::-1]])

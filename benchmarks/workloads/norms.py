@@ -1,0 +1,149 @@
+"""Softmax and norms over the last axis, forward and backward."""
+
+from benchmarks.workload import Workload, normal, workload
+
+SHAPES = ((4096, 128), (2048, 1024))
+
+
+class Rows(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def bytes(self):
+        return 8 * self.size[0] * self.size[1]
+
+
+@workload("norms/softmax", sizes=SHAPES)
+class Softmax(Rows):
+    def jaxlike(self, m, x):
+        f = m.jit(m.nn.softmax)
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.softmax(x, -1)
+
+    def numpy(self, np, x):
+        def call():
+            e = np.exp(x - x.max(-1, keepdims=True))
+            e /= e.sum(-1, keepdims=True)
+            return e
+
+        return call
+
+
+@workload("norms/log_softmax", sizes=SHAPES)
+class LogSoftmax(Rows):
+    def jaxlike(self, m, x):
+        f = m.jit(m.nn.log_softmax)
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.log_softmax(x, -1)
+
+    def numpy(self, np, x):
+        def call():
+            s = x - x.max(-1, keepdims=True)
+            return s - np.log(np.exp(s).sum(-1, keepdims=True))
+
+        return call
+
+
+class Weighted(Rows):
+    """x, the cotangent, scale, bias."""
+
+    def inputs(self, rng):
+        n, d = self.size
+        return normal(rng, n, d), normal(rng, n, d), 1 + normal(rng, d, scale=0.1), normal(rng, d)
+
+    def functions(self, m):
+        return m.nn
+
+
+@workload("norms/layer_norm", sizes=SHAPES)
+class LayerNorm(Weighted):
+    def jaxlike(self, m, x, ct, w, b):
+        f = m.jit(m.nn.layer_norm)
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, ct, w, b):
+        return lambda: m.F.layer_norm(x, w.shape, w, b)
+
+    def numpy(self, np, x, ct, w, b):
+        def call():
+            c = x - x.mean(-1, keepdims=True)
+            return c / np.sqrt(np.mean(c * c, -1, keepdims=True) + np.float32(1e-5)) * w + b
+
+        return call
+
+
+class NormGrad(Weighted):
+    """Value, and the gradients of sum(norm(x) * ct) in x and the weights."""
+
+    def bytes(self):
+        return 16 * self.size[0] * self.size[1]
+
+
+@workload("norms/layer_norm value_and_grad", sizes=SHAPES)
+class LayerNormGrad(NormGrad):
+    def jaxlike(self, m, x, ct, w, b):
+        norm = self.functions(m).layer_norm
+        f = m.jit(m.value_and_grad(lambda x, w, b, ct: m.np.sum(norm(x, w, b) * ct), argnums=(0, 1, 2)))
+        return lambda: f(x, w, b, ct)
+
+    def torch(self, m, x, ct, w, b):
+        xs = [v.requires_grad_() for v in (x, w, b)]
+        loss = m.compile(lambda x, w, b: (m.F.layer_norm(x, w.shape, w, b) * ct).sum())
+
+        def call():
+            value = loss(*xs)
+            return value, m.torch.autograd.grad(value, xs)
+
+        return call
+
+    def numpy(self, np, x, ct, w, b):
+        def call():
+            c = x - x.mean(-1, keepdims=True)
+            r = 1 / np.sqrt(np.mean(c * c, -1, keepdims=True) + np.float32(1e-5))
+            y, g = c * r, ct * w
+            dx = r * (g - g.mean(-1, keepdims=True) - y * np.mean(g * y, -1, keepdims=True))
+            return np.sum((y * w + b) * ct), (dx, np.sum(ct * y, 0), ct.sum(0))
+
+        return call
+
+
+@workload("norms/layer_norm value_and_grad, written out", sizes=SHAPES[1:])
+class PlainLayerNormGrad(LayerNormGrad):
+    def functions(self, m):
+        return m.plain
+
+
+@workload("norms/rms_norm value_and_grad", sizes=SHAPES)
+class RmsNormGrad(NormGrad):
+    def jaxlike(self, m, x, ct, w, b):
+        norm = self.functions(m).rms_norm
+        f = m.jit(m.value_and_grad(lambda x, w, ct: m.np.sum(norm(x, w) * ct), argnums=(0, 1)))
+        return lambda: f(x, w, ct)
+
+    def torch(self, m, x, ct, w, b):
+        xs = [v.requires_grad_() for v in (x, w)]
+        loss = m.compile(lambda x, w: (m.F.rms_norm(x, w.shape, w, 1e-6) * ct).sum())
+
+        def call():
+            value = loss(*xs)
+            return value, m.torch.autograd.grad(value, xs)
+
+        return call
+
+    def numpy(self, np, x, ct, w, b):
+        def call():
+            r = 1 / np.sqrt(np.mean(x * x, -1, keepdims=True) + np.float32(1e-6))
+            y, g = x * r, ct * w
+            return np.sum(y * g), (r * (g - y * np.mean(g * y, -1, keepdims=True)), np.sum(ct * y, 0))
+
+        return call
+
+
+@workload("norms/rms_norm value_and_grad, written out", sizes=SHAPES[1:])
+class PlainRmsNormGrad(RmsNormGrad):
+    def functions(self, m):
+        return m.plain

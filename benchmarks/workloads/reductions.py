@@ -1,0 +1,122 @@
+"""Reductions, cumulative operations and sorting."""
+
+from benchmarks.workload import Workload, normal, workload
+
+AXES = {"all": None, "rows": 1, "columns": 0}
+SHAPE = (2048, 2048)
+
+
+class Matrix(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *SHAPE),)
+
+    def bytes(self):
+        return 4 * SHAPE[0] * SHAPE[1]
+
+
+def reduction(op):
+    """A workload over all elements, along rows and along columns."""
+
+    class Reduction(Matrix):
+        def jaxlike(self, m, x):
+            axis = AXES[self.size[0]]
+            f = m.jit(lambda x: getattr(m.np, op)(x, axis=axis))
+            return lambda: f(x)
+
+        def torch(self, m, x):
+            axis, name = AXES[self.size[0]], {"max": "amax"}.get(op, op)
+            along = {} if axis is None else {"dim": axis}
+            return lambda: getattr(m.torch, name)(x, **along)
+
+        def numpy(self, np, x):
+            axis = AXES[self.size[0]]
+            return lambda: getattr(np, op)(x, axis=axis)
+
+    workload(f"reductions/{op}", sizes=tuple(AXES), note="2048x2048", tol=1e-3 if op == "sum" else 1e-4)(Reduction)
+
+
+for name in ("sum", "max", "argmax"):
+    reduction(name)
+
+
+@workload("reductions/sum of squares grad", sizes=("rows", "columns"), note="2048x2048")
+class SumGrad(Matrix):
+    """Gradient of sum(sqrt(1 + sum(x*x, axis)))."""
+
+    def bytes(self):
+        return 2 * super().bytes()
+
+    def jaxlike(self, m, x):
+        axis = AXES[self.size[0]]
+        f = m.jit(m.grad(lambda x: m.np.sum(m.np.sqrt(1 + m.np.sum(x * x, axis=axis)))))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        axis, x = AXES[self.size[0]], x.requires_grad_()
+        loss = m.compile(lambda x: (1 + (x * x).sum(axis)).sqrt().sum())
+        return lambda: m.torch.autograd.grad(loss(x), x)
+
+    def numpy(self, np, x):
+        axis = AXES[self.size[0]]
+        return lambda: x / np.sqrt(1 + np.sum(x * x, axis, keepdims=True))
+
+
+@workload("reductions/cumsum", sizes=("rows", "columns"), note="2048x2048", tol=1e-3)
+class Cumsum(Matrix):
+    def bytes(self):
+        return 2 * super().bytes()
+
+    def jaxlike(self, m, x):
+        axis = AXES[self.size[0]]
+        f = m.jit(lambda x: m.np.cumsum(x, axis=axis))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        axis = AXES[self.size[0]]
+        return lambda: m.torch.cumsum(x, axis)
+
+    def numpy(self, np, x):
+        axis = AXES[self.size[0]]
+        return lambda: np.cumsum(x, axis)
+
+
+@workload("reductions/sort", sizes=((1, 1_000_000), (1000, 1000)))
+class Sort(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.sort(x, axis=-1))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.sort(x, -1).values
+
+    def numpy(self, np, x):
+        return lambda: np.sort(x, -1)
+
+
+@workload("reductions/argsort", sizes=((1000, 1000),))
+class Argsort(Sort):
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.argsort(x, axis=-1))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.argsort(x, dim=-1, stable=True)
+
+    def numpy(self, np, x):
+        return lambda: np.argsort(x, -1, kind="stable")
+
+
+@workload("reductions/top_k of 50", sizes=((64, 32_000),))
+class TopK(Sort):
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.lax.top_k(x, 50)[0])
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.topk(x, 50).values
+
+    def numpy(self, np, x):
+        return lambda: -np.sort(np.partition(-x, 50, axis=-1)[:, :50], -1)
