@@ -7,7 +7,7 @@ def row_major(shape):
     strides, acc = [], 1
     for d in reversed(shape):
         strides.append(acc)
-        acc *= d
+        acc *= max(d, 1)  # no stride is 0 because another axis is empty: 0 means broadcast
     return tuple(reversed(strides))
 
 
