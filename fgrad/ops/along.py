@@ -4,8 +4,9 @@ from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray
 from fgrad.errors import ShapeError
+from fgrad.ops.elementwise import bitwise_and, clamp, ge, like, lt, select
 from fgrad.ops.reduce import argaxis
-from fgrad.ops.rules import bdim_at_front, jvp_by_args
+from fgrad.ops.rules import bdim_at_front, full, jvp_by_args
 
 
 def _check(name, x, positions, axis):
@@ -60,8 +61,25 @@ for _p in (take_along_p, put_along_p):
     _p.batch = _batch(_p)
 take_along_p.jvp = jvp_by_args(take_along_p, lambda t, out, x, positions, **kw: take_along_p.bind(t, positions, **kw))
 put_along_p.jvp = jvp_by_args(put_along_p, lambda t, out, x, positions, **kw: put_along_p.bind(t, positions, **kw))
-take_along_p.transpose = lambda cts, x, positions, *, axis: [put_along_p.bind(cts[0], positions, axis=axis, size=x.aval.shape[axis]), None]
-put_along_p.transpose = lambda cts, x, positions, *, axis, size: [take_along_p.bind(cts[0], positions, axis=axis), None]
+
+
+def _take_transpose(cts, x, positions, *, axis):
+    """take_along clamps positions, put_along drops those outside: clamp them first."""
+    size = x.aval.shape[axis]
+    inside = clamp(like(positions, 0), positions, like(positions, max(size - 1, 0)))
+    return [put_along_p.bind(cts[0], inside, axis=axis, size=size), None]
+
+
+def _put_transpose(cts, x, positions, *, axis, size):
+    """What was dropped gets no cotangent."""
+    if not size or not x.aval.size:
+        return [full(x.aval.shape, 0, x.aval.dtype), None]
+    taken = take_along_p.bind(cts[0], positions, axis=axis)
+    inside = bitwise_and(ge(positions, like(positions, 0)), lt(positions, like(positions, size)))
+    return [select(inside, taken, like(taken, 0)), None]
+
+
+take_along_p.transpose, put_along_p.transpose = _take_transpose, _put_transpose
 
 
 def take_along(x, positions, axis):
