@@ -79,7 +79,11 @@ def _tangent_transpose(cts, g, u, tg, tu):
 
 
 swiglu_p = Primitive(
-    "swiglu", abstract_eval=_aval("swiglu"), jvp=_swiglu_jvp, lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu", ins, out)[0]
+    "swiglu",
+    abstract_eval=_aval("swiglu"),
+    jvp=_swiglu_jvp,
+    transpose=lambda cts, g, u: [None, swiglu_p.bind(g, cts[0])],  # linear in u
+    lower=lambda ctx, ins, params, out: wide_kernel(ctx, "swiglu", ins, out)[0],
 )
 swiglu_tangent_p = Primitive(
     "swiglu_tangent",

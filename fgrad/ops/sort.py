@@ -6,11 +6,11 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.errors import ShapeError
-from fgrad.ops.along import take_along
+from fgrad.errors import NotDifferentiableError, ShapeError
+from fgrad.ops.along import put_along, take_along
 from fgrad.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, convert_element_type, lt, ne, select
 from fgrad.ops.reduce import argaxis, reduce_sum
-from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, move_axis, zero_jvp, zero_of
+from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, instantiate, is_linear, move_axis, zero_jvp, zero_of
 from fgrad.ops.shape import broadcasted_iota
 
 # --- sort -------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,26 @@ def _sort_batch(axis, args, dims, *, dimension, is_stable, num_keys):
     return out, [0] * len(out)
 
 
-sort_p = Primitive("sort", multiple_results=True, abstract_eval=_sort_aval, lower=_sort_lower, jvp=_sort_jvp, batch=_sort_batch)
+def _sort_transpose(cts, *args, dimension, is_stable, num_keys):
+    """Linear in the operands that are no keys: their cotangents go back to where the values came from."""
+    if any(map(is_linear, args[:num_keys])):
+        raise NotDifferentiableError("sort is not linear in its keys: use grad or vjp, not linear_transpose")
+    shape = get_aval(args[0]).shape
+    *_, order = sort_p.bind(
+        *args[:num_keys], broadcasted_iota(np.int32, shape, dimension), dimension=dimension, is_stable=is_stable, num_keys=num_keys
+    )
+    return [put_along(instantiate(ct), order, dimension, shape[dimension]) if is_linear(x) else None for x, ct in zip(args, cts)]
+
+
+sort_p = Primitive(
+    "sort",
+    multiple_results=True,
+    abstract_eval=_sort_aval,
+    lower=_sort_lower,
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+    transpose=_sort_transpose,
+)
 
 
 def sort(operand, dimension=-1, is_stable=True, num_keys=1):
