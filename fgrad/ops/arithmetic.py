@@ -2,7 +2,7 @@
 
 from fgrad import dtypes
 from fgrad.core import get_aval
-from fgrad.ops.logic import eq, select, trunc
+from fgrad.ops.logic import eq, gt, lt, select, trunc
 from fgrad.ops.rules import (
     ANY,
     NUMBER,
@@ -59,8 +59,25 @@ rem_p = elementwise("rem", NUMBER[:3])
 rem_p.jvp = jvp_by_args(rem_p, lambda t, out, x, y: t, lambda t, out, x, y: mul(neg(t), trunc(div(x, y))))
 rem = nary(rem_p, "x - y * trunc(x / y): the remainder with x's sign.")
 
-max_p = elementwise("max", ANY)
-min_p = elementwise("min", ANY)
+
+def _lower_extremum(op, before):
+    """max and min; of complex numbers by real part, then by imaginary part."""
+
+    def first(x, y):
+        rx, ry = real(x), real(y)
+        which = select(eq(rx, ry), before(imag(x), imag(y)), before(rx, ry))
+        return [select(which, x, y)]
+
+    def lower(ctx, ins, params, out_avals):
+        if out_avals[0].dtype.kind != "c":
+            return ctx.elementwise(op, ins, out_avals[0])
+        return ctx.compose(first, ins)[0]
+
+    return lower
+
+
+max_p = elementwise("max", ANY, lower=_lower_extremum("max", gt))
+min_p = elementwise("min", ANY, lower=_lower_extremum("min", lt))
 
 
 def _pick_jvp(prim):

@@ -1,10 +1,12 @@
-"""Casts: between dtypes, of bits, to less precision, and copies."""
+"""Casts: between dtypes, of bits, to less precision; the next float, and copies."""
 
 import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import ShapedArray, get_aval
-from fgrad.ops.rules import ANY, Zero, elementwise, linear_jvp, zero_jvp, zero_of
+from fgrad.ops.arithmetic import add
+from fgrad.ops.logic import bitwise_or, eq, gt, ne, select
+from fgrad.ops.rules import ANY, Zero, elementwise, like, linear_jvp, nary, zero_jvp, zero_of
 
 # --- casts ----------------------------------------------------------------------------------------------------------
 
@@ -57,6 +59,34 @@ bitcast_convert_type_p.jvp = zero_jvp(bitcast_convert_type_p)
 def bitcast_convert_type(x, new_dtype):
     """x's bits read as a dtype of the same width."""
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
+
+
+# --- the next float -------------------------------------------------------------------------------------------------
+
+
+def _next16(x, y):
+    """nextafter of 16-bit floats on their bits: a step away from 0 adds one to them, a step towards it takes one."""
+    dtype = get_aval(x).dtype
+    up, zero = gt(y, x), eq(x, like(x, 0))
+    bits = bitcast_convert_type(x, np.int16)
+    step = select(eq(up, gt(x, like(x, 0))), np.int16(1), np.int16(-1))
+    least = select(up, np.int16(1), np.int16(-0x7FFF))
+    moved = bitcast_convert_type(select(zero, least, add(bits, step)), dtype)
+    return [select(eq(x, y), y, select(bitwise_or(ne(x, x), ne(y, y)), add(x, y), moved))]
+
+
+def _lower_nextafter(ctx, ins, params, out_avals):
+    if out_avals[0].dtype.itemsize > 2:
+        return ctx.elementwise("nextafter", ins, out_avals[0])
+    return ctx.compose(_next16, [v if v.shape else ctx.broadcast(v, out_avals[0].shape, ()) for v in ins])[0]
+
+
+nextafter_p = elementwise("nextafter", "f", lower=_lower_nextafter)
+nextafter_p.jvp = zero_jvp(nextafter_p)
+nextafter = nary(nextafter_p, "The float next to x toward y.")
+
+
+# --- less precision, copies -----------------------------------------------------------------------------------------
 
 
 # Rounding to another float format and back, without leaving the dtype.

@@ -26,14 +26,12 @@ trunc_p = elementwise("trunc", "f")
 round_away_p = elementwise("round_away", "f")
 round_even_p = elementwise("round_even", "f")
 is_finite_p = elementwise("is_finite", "f", result="bool")
-nextafter_p = elementwise("nextafter", "f")
-for _p in (floor_p, ceil_p, trunc_p, round_away_p, round_even_p, is_finite_p, nextafter_p):
+for _p in (floor_p, ceil_p, trunc_p, round_away_p, round_even_p, is_finite_p):
     _p.jvp = zero_jvp(_p)
 floor = unary(floor_p, "The largest whole number <= x.")
 ceil = unary(ceil_p, "The smallest whole number >= x.")
 trunc = unary(trunc_p, "x without its fraction.")
 is_finite = unary(is_finite_p, "Where x is neither infinite nor NaN, as booleans.")
-nextafter = nary(nextafter_p, "The float next to x toward y.")
 
 
 class RoundingMethod:
