@@ -4,12 +4,12 @@ import operator
 
 from fgrad import tree
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, mismatch, nonzeros, run, strong_leaf, tree_difference
-from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, eval_jaxpr, get_aval, typematch, using_trace
+from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace
 from fgrad.ops.elementwise import add, convert_element_type
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, reshape, slice_in_dim
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import keep, merge, partial_eval_jaxpr, pruned, split
+from fgrad.transforms.linearize import TangentTrace, keep, merge, partial_eval_jaxpr, pruned, split
 from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import Axis, batch_flat_front, batch_jaxpr
 
@@ -195,10 +195,45 @@ def _scan_partial_eval(trace, args, params):
     return merge([*uk_c, *out_uk[nc:]], staged_outs, [*known_carry, *ys])
 
 
-def _scan_transpose(cts, *args, jaxpr, length, reverse, num_consts, num_carry, unroll):
-    nk, nc = num_consts, num_carry
+def _linear_carry(jaxpr, lin_k, lin_c, lin_x):
+    """Which carries depend on a linear argument, at once or after some steps."""
+    lin_c = list(lin_c)
+    while True:
+        seen = {v for v, lin in zip(jaxpr.jaxpr.invars, [*lin_k, *lin_c, *lin_x]) if lin}
+        for e in jaxpr.jaxpr.eqns:
+            if any(type(v) is not Literal and v in seen for v in e.invars):
+                seen.update(e.outvars)
+        grown = [a or (type(v) is not Literal and v in seen) for a, v in zip(lin_c, jaxpr.jaxpr.outvars)]
+        if grown == lin_c:
+            return lin_c
+        lin_c = grown
+
+
+def _transpose_linear_part(cts, args, params):
+    """The transpose where some carries are not linear (a counter): they run forward first, and what the others need of them is kept."""
+    trace = TangentTrace("scan", context.trace)
+    ins = [trace.new_arg(x.aval) if type(x) is Linear else x for x in args]
+    try:
+        with using_trace(trace):
+            outs = _scan_partial_eval(trace, ins, params)
+            unknown = [trace.is_unknown(o) for o in outs]
+            linear = trace.to_jaxpr([o for o, u in zip(outs, unknown) if u])
+    finally:
+        trace.done = True
+    back = iter(
+        backward_pass(linear.jaxpr, linear.consts, [x for x in args if type(x) is Linear], [ct for ct, u in zip(cts, unknown) if u])
+    )
+    return [next(back) if type(x) is Linear else None for x in args]
+
+
+def _scan_transpose(cts, *args, **params):
+    jaxpr, nk, nc = params["jaxpr"], params["num_consts"], params["num_carry"]
+    length, reverse, unroll = params["length"], params["reverse"], params["unroll"]
     lin = [type(a) is Linear for a in args]
     lin_k, lin_c, lin_x = _parts(lin, nk, nc)
+    lin_out = _linear_carry(jaxpr, lin_k, lin_c, lin_x)
+    if not all(lin_out):
+        return _transpose_linear_part(cts, args, params)
     # A carry whose initial tangent is a known value (zero) is linear in the body all the same.
     body_lin = [*lin_k, *[True] * nc, *lin_x]
     k, c, x = _parts(args, nk, nc)
