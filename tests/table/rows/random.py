@@ -1,0 +1,76 @@
+"""Random bits: the published threefry-2x32 (Salmon et al., 2011) in Python integers, and how keys count."""
+
+import numpy as np
+
+from fgrad.ops import random as ops
+from tests.table.case import Case, Sample
+
+U32 = np.dtype(np.uint32)
+WORD = 0xFFFFFFFF
+
+
+def threefry(k1, k2, x1, x2):
+    """One hash."""
+    keys = (k1, k2, k1 ^ k2 ^ 0x1BD11BDA)
+    a, b = (x1 + k1) & WORD, (x2 + k2) & WORD
+    for group in range(5):
+        for r in (13, 15, 26, 6) if group % 2 == 0 else (17, 29, 16, 24):
+            a = (a + b) & WORD
+            b = ((b << r) | (b >> (32 - r))) & WORD ^ a
+        a = (a + keys[(group + 1) % 3]) & WORD
+        b = (b + keys[(group + 2) % 3] + group + 1) & WORD
+    return a, b
+
+
+def np_hash(*words):
+    words = np.broadcast_arrays(*words)
+    pairs = [threefry(*map(int, w)) for w in zip(*[x.ravel() for x in words])]
+    out = np.array(pairs, np.uint32).reshape(-1, 2)
+    return out[:, 0].reshape(words[0].shape), out[:, 1].reshape(words[0].shape)
+
+
+def np_count(draw, shape, dtype):
+    """draw(hash words) of the counters 0, 1, ... for every key of an array of keys."""
+
+    def ref(keys):
+        n = int(np.prod(shape))
+        each = [[draw(*threefry(int(k[0]), int(k[1]), i >> 32, i & WORD)) for i in range(n)] for k in keys.reshape(-1, 2)]
+        return np.array(each, dtype)
+
+    return ref
+
+
+def _bits(keys, shape, width):
+    def draw(a, b):
+        return a << 32 | b if width == 64 else (a ^ b) & ((1 << width) - 1)
+
+    dtype = np.dtype(f"uint{width}")
+
+    def ref(k):
+        return np_count(draw, shape, dtype)(k).reshape((*k.shape[:-1], *shape))
+
+    fun = lambda k: ops.threefry_bits_p.bind(k, shape=shape, bit_width=width)
+    return Case(fun, (words(*keys, 2),), ref, name=f"{width} bits {shape} from {keys}", dtypes=(U32,), out=dtype, wrt=())
+
+
+def _split(keys, shape):
+    def ref(k):
+        return np_count(lambda a, b: (a, b), shape, np.uint32)(k).reshape((*k.shape[:-1], *shape, 2))
+
+    fun = lambda k: ops.threefry_split_p.bind(k, shape=shape)
+    return Case(fun, (words(*keys, 2),), ref, name=f"{shape} from {keys}", dtypes=(U32,), wrt=())
+
+
+def words(*shape):
+    return Sample(shape, 0, 2**32, U32)
+
+
+ROWS = {
+    "threefry2x32": [
+        Case(ops.threefry2x32, (words(5),) * 4, np_hash, dtypes=(U32,), wrt=()),
+        Case(ops.threefry2x32, (words(), words(), words(2, 3), words(2, 3)), np_hash, name="one key", dtypes=(U32,), wrt=()),
+        Case(ops.threefry2x32, (words(0),) * 4, np_hash, name="empty", dtypes=(U32,), wrt=()),
+    ],
+    "threefry_bits": [_bits((), (5,), 32), _bits((2,), (2, 3), 64), _bits((), (3,), 8), _bits((), (), 16), _bits((), (0, 2), 32)],
+    "threefry_split": [_split((), (3,)), _split((2,), (2, 2)), _split((), (0,))],
+}

@@ -1,0 +1,69 @@
+"""Sorting and searching."""
+
+import numpy as np
+
+from fgrad.ops import sort as ops
+from tests.table.case import Case, distinct, ints, of_kinds, typed
+
+
+def _sort(shape, axis):
+    fun = lambda x: ops.sort(x, axis)
+    return Case(fun, (distinct(*shape),), lambda x: np.sort(x, axis), name=f"{shape} along {axis}", dtypes=of_kinds("fiubc"), ulps=0)
+
+
+def _by_keys(k, v):
+    order = np.argsort(k, 0, kind="stable")
+    return np.take_along_axis(k, order, 0), np.take_along_axis(v, order, 0)
+
+
+def _two_keys(a, b):
+    out = np.sort(a + 1j * b, 1)
+    return out.real.astype(a.dtype), out.imag
+
+
+def _top_k(shape, k, axis):
+    def ref(x):
+        wide = x.astype(np.int64 if x.dtype.kind in "iub" else float)
+        where = np.take(np.argsort(-wide, axis, kind="stable"), range(k), axis)
+        return np.take_along_axis(x, where, axis), where.astype(np.int32)
+
+    fun = lambda x: ops.top_k(x, k, axis=axis)
+    title = f"{k} of {shape} along {axis}"
+    return Case(fun, (distinct(*shape),), ref, name=title, dtypes=of_kinds("fiub"), out=("same", np.int32), ulps=0)
+
+
+def _search(side, n, shape):
+    """The table is made ascending inside the function, whatever is drawn."""
+
+    def ref(a, v):
+        return np.searchsorted(np.sort(a), v, side).astype(np.int32)
+
+    fun = lambda a, v: ops.searchsorted(ops.sort(a), v, side)
+    args = (typed(n), typed(*shape))
+    return Case(fun, args, ref, name=f"{side} of {shape} in {n}", dtypes=of_kinds("fiu"), out=np.int32, wrt=())
+
+
+ROWS = {
+    "sort": [
+        *[_sort(*s) for s in (((3, 4), 0), ((3, 4), 1), ((2, 3, 2), 1), ((5,), 0), ((1,), 0), ((0, 2), 0), ((2, 0), 0))],
+        Case(
+            lambda k, v: ops.sort_key_val(k, v, 0),
+            (ints(4, 3, hi=3), typed(4, 3)),
+            _by_keys,
+            name="values by tied keys",
+            out=(np.int32, "same"),
+            ulps=0,
+            linear=((1,),),
+        ),
+        Case(
+            lambda k, v: ops.sort((k, v), 1, num_keys=2),
+            (ints(2, 5, hi=3), distinct(2, 5)),
+            _two_keys,
+            name="by two keys",
+            out=(np.int32, "same"),
+            ulps=0,
+        ),
+    ],
+    "top_k": [_top_k(*s) for s in (((3, 4), 2, 1), ((4, 3), 2, 0), ((5,), 5, 0), ((5,), 0, 0), ((1,), 1, 0), ((0, 3), 2, 1))],
+    "searchsorted": [_search("left", 5, (3, 4)), _search("right", 5, (6,)), _search("left", 1, ()), _search("right", 0, (3,))],
+}
