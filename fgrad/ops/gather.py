@@ -9,8 +9,9 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import bitwise_and, convert_element_type, div, eq, like, mul, neg, select
+from fgrad.errors import NotDifferentiableError, ShapeError
+from fgrad.ops.elementwise import add, convert_element_type, div, eq, like, mul, neg, select
+from fgrad.ops.products import grouped_products
 from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
 from fgrad.ops.shape import iota, reshape
 
@@ -359,34 +360,41 @@ def _set_transpose(cts, x, indices, u, *, dimension_numbers, mode, unique_indice
 
 
 scatter_add_p.transpose, scatter_p.transpose = _add_transpose, _set_transpose
-scatter_mul_p.transpose = lambda cts, x, indices, u, **params: [scatter_mul_p.bind(cts[0], indices, u, **params), None, None]
 
 
-def _mul_jvp(primals, tangents, *, dimension_numbers, mode, unique_indices):
-    """An update's tangent is multiplied by all other factors of its element. Where updates repeat they are the result divided
-    by the update, or at a zero the product of the nonzero factors (a second derivative is exact where no factor is zero)."""
+def _mul_transpose(cts, x, indices, u, **params):
+    if is_linear(u):
+        raise NotDifferentiableError("scatter_mul is not linear in its updates: use grad or vjp, not linear_transpose")
+    return [scatter_mul_p.bind(cts[0], indices, u, **params), None, None]
+
+
+scatter_mul_p.transpose = _mul_transpose
+
+
+def _update_products(x, indices, u, tu, params):
+    """(products, their tangents) of the updates that go to each element of x."""
+    shape, flat = get_aval(x).shape, (get_aval(u).size,)
+    n = get_aval(x).size
+    dtype = dtypes.INT32 if n < 2**31 else dtypes.INT64
+    where = _read(reshape(iota(dtype, n), shape), indices, get_aval(u).shape, params["dimension_numbers"], params["mode"], n)
+    where, u, tu = grouped_products(reshape(where, flat), reshape(u, flat), reshape(tu, flat))
+    # of one element's updates the last has the product of all, and is the last to be written; n stands for dropped ones
+    return [reshape(put_rows("set", full((n,), start, get_aval(v).dtype), where, v), shape) for v, start in ((u, 1), (tu, 0))]
+
+
+def _mul_jvp(primals, tangents, **params):
     x, indices, u = primals
-    params = dict(dimension_numbers=dimension_numbers, mode=mode, unique_indices=unique_indices)
     out = scatter_mul_p.bind(x, indices, u, **params)
     tx, _, tu = tangents
     total = zero_of(out) if type(tx) is Zero else scatter_mul_p.bind(tx, indices, u, **params)
-    if type(tu) is Zero:
+    if type(tu) is Zero or not get_aval(u).size:
         return out, total
-    shape = get_aval(u).shape
-
-    def read(v):
-        return _read(v, indices, shape, dimension_numbers, mode)
-
-    if unique_indices:
-        others = read(x)
-    else:
-        x0, u0, dtype = eq(x, like(x, 0)), eq(u, like(u, 0)), dtypes.INT32
-        zeros = read(scatter_add_p.bind(convert_element_type(x0, dtype), indices, convert_element_type(u0, dtype), **params))
-        safe_u = select(u0, like(u, 1), u)
-        nonzero = read(scatter_mul_p.bind(select(x0, like(x, 1), x), indices, safe_u, **params))
-        only_zero = bitwise_and(u0, eq(zeros, like(zeros, 1)))
-        others = select(only_zero, nonzero, select(u0, like(u, 0), div(read(out), safe_u)))
-    return out, scatter_add_p.bind(instantiate(total), indices, mul(tu, others), **params)
+    if params["unique_indices"]:
+        others = _read(x, indices, get_aval(u).shape, params["dimension_numbers"], params["mode"])
+        return out, scatter_add_p.bind(instantiate(total), indices, mul(tu, others), **params)
+    product, t_product = _update_products(x, indices, u, tu, params)
+    t = mul(x, t_product)
+    return out, t if type(tx) is Zero else add(mul(tx, product), t)
 
 
 def _extremum_jvp(prim):

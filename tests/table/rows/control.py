@@ -3,8 +3,12 @@
 import numpy as np
 
 import fgrad
+import fgrad.debug
+import fgrad.experimental
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.ad_checkpoint import checkpoint_name
+from fgrad.control.callback import VMAP_METHODS
 from fgrad.control.loops import scan
 from fgrad.control.while_loop import while_loop
 from fgrad.ops import collective
@@ -50,7 +54,25 @@ def saved(x, y):
     return fgrad.checkpoint(lambda x, y: (jnp.sin(jnp.sin(x) * y), x + y))(x, y)
 
 
+def called_back(callback, **kw):
+    def fun(x):
+        return callback(lambda v: np.asarray(v) * 2, fgrad.ShapeDtypeStruct(x.shape, x.dtype), x, **kw)
+
+    return Case(fun, (typed(2, 3),), lambda x: x * 2, dtypes=of_kinds("fi"), modes=(), name=str(kw or ""))
+
+
+def watched(x):
+    fgrad.debug.callback(lambda v: None, x)
+    return jnp.sin(x)
+
+
 CALLS = {
+    "pure_callback": [called_back(fgrad.pure_callback, vmap_method=m) for m in VMAP_METHODS],
+    "io_callback": [called_back(fgrad.experimental.io_callback)],
+    "debug_callback": [Case(watched, (typed(3),), np.sin)],
+    "name": [
+        Case(lambda x: checkpoint_name(x, "kept"), (typed(2, 3),), lambda x: x, dtypes=of_kinds("fiubc"), linear=((0,),), ulps=0),
+    ],
     "jit": [
         Case(called, (typed(3), typed(3)), np_called, **LOOSE),
         Case(fgrad.jit(lambda x: 2 * x), (typed(2, 3),), lambda x: 2 * x, name="linear", linear=((0,),), dtypes=of_kinds("fiuc")),
