@@ -36,6 +36,7 @@ cdef class Program:
     cdef int64_t *out_size
     cdef readonly tuple donated
     cdef bint small              # too little work to be worth giving up the GIL
+    cdef int check_mode(self, int i, list ranges) except -1
     cdef int add_inst(self, int i, tuple spec) except -1
     cdef int check_children(self, int i, FgInst *inst, children) except -1
     cdef list run_list(self, args)

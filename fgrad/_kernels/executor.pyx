@@ -1,4 +1,5 @@
 """The executor: flat programs over a slot table, run without the GIL; while, scan and cond are instructions."""
+cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -245,6 +246,8 @@ cdef class Program:
     Raises ValueError where a kernel's check refuses its instruction or a slot reaches outside its base.
     """
 
+    @cython.boundscheck(True)
+    @cython.wraparound(True)
     def __cinit__(self, *, list slots, list insts, list in_avals, list in_strides, list in_codes, list consts, list outs, list out_codes,
                   int64_t arena_bytes, tuple donated=(), bint small=False):
         cdef FgProg *p = &self.p
@@ -254,6 +257,16 @@ cdef class Program:
         cdef ArrayBase c
         cdef Program child
         memset(p, 0, sizeof(FgProg))
+        if not len(in_avals) == len(in_strides) == len(in_codes) or len(outs) != len(out_codes):
+            raise ValueError(f"{len(in_avals)} inputs, {len(in_strides)} strides and {len(in_codes)} codes; {len(outs)} outputs "
+                             f"and {len(out_codes)} codes")
+        for aval, code in zip([*in_avals, *[o[0] for o in outs]], [*in_codes, *out_codes]):
+            if not 0 <= code < FG_NDTYPES or aval.dtype.itemsize != fg_itemsize(code):
+                raise ValueError(f"dtype code {code} for {aval}")
+        if any(len(inst) != 8 for inst in insts):
+            raise ValueError("an instruction is (kind, kernel, inputs, outputs, ip, fp, children, object)")
+        if not 0 <= arena_bytes <= MAX_BYTES:
+            raise ValueError(f"an arena of {arena_bytes} bytes")
         self.keep = [consts]
         self.consts = consts
         self.free_states = []
@@ -279,38 +292,36 @@ cdef class Program:
         if not (p.slots and p.slot_base and p.slot_offset and p.const_data and p.insts and p.inst_child and self.out_mode
                 and self.out_size and p.children):
             raise MemoryError()
-        base_bytes = [arena_bytes]
+        ranges = [(0, arena_bytes)]                # of each base: the bytes that slots may reach
         for aval, code, strides in zip(in_avals, in_codes, in_strides):
-            base_bytes.append(-1 if strides is not None else size_of(aval.shape) * fg_itemsize(code))
+            ranges.append(byte_range(code, aval.shape, strides, 0))
         for i in range(p.n_consts):
             c = consts[i]
             if c.strides_or_none is not None or c.deleted:
                 raise ValueError("a constant of a program must be contiguous and alive")
             p.const_data[i] = c.data
-            base_bytes.append(c.size * fg_itemsize(c.code))
+            ranges.append((0, c.size * fg_itemsize(c.code)))
         for i in range(p.n_outs):
             aval, mode = outs[i]
             self.out_mode[i] = mode
             self.out_size[i] = size_of(aval.shape)
-            base_bytes.append(self.out_size[i] * fg_itemsize(out_codes[i]))
+            ranges.append(byte_range(out_codes[i], aval.shape, None, 0) if mode >= -1 else (0, 0))
+            self.check_mode(i, ranges)
         for i in range(p.n_slots):
             code, shape, strides, base, offset = slots[i]
             t = &p.slots[i]
-            if len(shape) > FG_MAXDIM or not 0 <= code < FG_NDTYPES:
-                raise ValueError(f"slot {i}: rank {len(shape)} or dtype code {code} is out of range (at most {FG_MAXDIM} axes)")
+            try:
+                lo, hi = byte_range(code, shape, strides, offset)
+            except ValueError as e:
+                raise ValueError(f"slot {i}: {e}") from None
+            if not 0 <= base < len(ranges):
+                raise ValueError(f"slot {i}: base {base} does not exist (there are {len(ranges)})")
+            if hi > lo and (lo < ranges[base][0] or hi > ranges[base][1]):
+                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of bytes {ranges[base]}")
             t.dtype, t.ndim, t.size = code, len(shape), size_of(shape)
-            lo = hi = 0
             for d in range(t.ndim):
                 t.shape[d], t.strides[d] = shape[d], strides[d]
-                if t.strides[d] < 0:
-                    lo += (t.shape[d] - 1) * t.strides[d]
-                else:
-                    hi += (t.shape[d] - 1) * t.strides[d]
-            limit = base_bytes[base]
-            item = fg_itemsize(code)
-            if t.size and limit >= 0 and (offset + lo * item < 0 or offset + (hi + 1) * item > limit):
-                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of {limit} bytes")
-            p.slot_base[i], p.slot_offset[i] = base, offset
+            p.slot_base[i], p.slot_offset[i] = base, offset if hi > lo else 0
         for i in range(len(children)):
             child = children[i]
             p.children[i] = &child.p
@@ -320,12 +331,28 @@ cdef class Program:
             p.inst_child[i] = first
             first += len(insts[i][6])
 
+    cdef int check_mode(self, int i, list ranges) except -1:
+        """An output that takes over or returns argument k needs one of its own size, in one piece."""
+        cdef int mode = self.out_mode[i], k = mode if mode >= 0 else -2 - mode
+        if mode == -1:
+            return 0
+        if not 0 <= k < self.p.n_args or self.in_strides[k] is not None:
+            raise ValueError(f"output {i}: there is no contiguous argument {k}")
+        want = self.out_size[i] * fg_itemsize(self.out_codes[i])
+        if ranges[1 + k] != (0, want):
+            raise ValueError(f"output {i} of {want} bytes cannot be argument {k} of {ranges[1 + k][1]}")
+        return 0
+
+    @cython.boundscheck(True)
+    @cython.wraparound(True)
     cdef int add_inst(self, int i, tuple spec) except -1:
         cdef FgInst *inst = &self.p.insts[i]
         cdef char msg[256]
         cdef int j
         kind, kernel, ins, outs, ip, fp, children, obj = spec
         self.p.n_inst = i + 1
+        if kind not in KINDS.values():
+            raise ValueError(f"instruction {i}: kind {kind!r} does not exist")
         inst.kind = kind
         inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip), len(fp)
         inst.args = <int32_t *>calloc(len(ins) + len(outs) + 1, sizeof(int32_t))
@@ -351,12 +378,16 @@ cdef class Program:
             for j in range(inst.n_in + inst.n_out):
                 if not fg_is_contiguous(&self.p.slots[inst.args[j]]):
                     raise ValueError(f"instruction {i}: operand {j} of a control-flow instruction must be contiguous")
-            if obj is not None:
+            if kind == KIND_CALLBACK:
+                if type(obj) is not tuple or len(obj) != 3 or len(obj[1]) != inst.n_in or len(obj[2]) != inst.n_out:
+                    raise ValueError(f"instruction {i}: a callback needs (function, an aval per input, an aval per output)")
                 self.keep.append(obj)
                 inst.object = <void *><PyObject *>obj
             self.check_children(i, inst, children)
         return 0
 
+    @cython.boundscheck(True)
+    @cython.wraparound(True)
     cdef int check_children(self, int i, FgInst *inst, children) except -1:
         """Every child must take and give exactly what its instruction hands it: sizes are compared here, once."""
         def bytes_of(k):
@@ -366,11 +397,18 @@ cdef class Program:
         outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
+        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0}[inst.kind]
+        if len(ip) != n_ip or any(n < 0 for n in ip):
+            raise ValueError(f"instruction {i}: expected {n_ip} counts of at least 0, got {ip}")
         if inst.kind == KIND_COND:
+            if not ip[0] or not ins or self.p.slots[inst.args[0]].dtype != FG_I32 or ins[0] != 4 or ip[1] != len(outs):
+                raise ValueError(f"instruction {i}: cond needs branches, an int32 index and {ip[1]} outputs")
             want = [(ins[1:], outs[:ip[1]])] * ip[0]
         elif inst.kind == KIND_WHILE:
             ncc, nbc, nc = ip
             carry = ins[ncc + nbc:]
+            if ncc + nbc + nc != len(ins) or len(outs) != 2 * nc + 1:
+                raise ValueError(f"instruction {i}: while with counts {ip} got {len(ins)} inputs and {len(outs)} outputs")
             want = [(ins[:ncc] + carry, [1]), (ins[ncc:ncc + nbc] + carry, carry)]
             if outs[:nc] != carry or outs[nc:2 * nc] != carry or outs[2 * nc] != 1:
                 raise ValueError(f"instruction {i}: while carry buffers differ in size")
@@ -378,6 +416,8 @@ cdef class Program:
             nk, nc, nx, ny, length, _ = ip
             each = max(length, 1)
             carry = ins[nk:nk + nc]
+            if nk + nc + nx != len(ins) or any(b % each for b in (*ins[nk + nc:], *outs[nc:nc + ny])):
+                raise ValueError(f"instruction {i}: scan with counts {ip} got inputs of {ins} and outputs of {outs} bytes")
             if length == 0:
                 want = [None]
             else:
@@ -389,6 +429,8 @@ cdef class Program:
         for child, w in zip(children, want):
             if w is not None and (<Program>child).io_bytes() != w:
                 raise ValueError(f"instruction {i}: sub-program takes and gives {(<Program>child).io_bytes()} bytes, expected {w}")
+            if any(s is not None for s in (<Program>child).in_strides):
+                raise ValueError(f"instruction {i}: a sub-program must take contiguous arrays")
             if any((<Program>child).out_mode[k] != -1 for k in range((<Program>child).p.n_outs)):
                 raise ValueError(f"instruction {i}: a sub-program must write all its outputs")
         return 0
@@ -512,6 +554,34 @@ cdef ArrayBase steal(ArrayBase a, aval, int32_t code, int64_t size):
     a.data = NULL
     a.deleted = True
     return o
+
+
+MAX_BYTES = 1 << 60
+
+
+cdef tuple byte_range(code, shape, strides, offset):
+    """(first, end) of the bytes that an array reaches; strides None for contiguous. Raises ValueError for what no array can be."""
+    if not 0 <= code < FG_NDTYPES or len(shape) > FG_MAXDIM or (strides is not None and len(strides) != len(shape)):
+        raise ValueError(f"dtype code {code}, shape {shape}, strides {strides}: at most {FG_MAXDIM} axes, {FG_NDTYPES} dtypes, a stride an axis")
+    item, n, lo, hi = fg_itemsize(code), 1, 0, 0
+    for d in shape:
+        if d < 0:
+            raise ValueError(f"negative size in shape {shape}")
+        n *= d
+    if not n:
+        return 0, 0
+    if strides is None:
+        hi = n - 1
+    else:
+        for d, s in zip(shape, strides):
+            if s < 0:
+                lo += (d - 1) * s
+            else:
+                hi += (d - 1) * s
+    first, end = offset + lo * item, offset + (hi + 1) * item
+    if n * item > MAX_BYTES or first < -MAX_BYTES or end > MAX_BYTES:
+        raise ValueError(f"shape {shape} with strides {strides} reaches too far")
+    return first, end
 
 
 cdef int64_t size_of(shape) except -1:

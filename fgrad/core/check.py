@@ -28,7 +28,10 @@ def check_jaxpr(jaxpr):
                 raise JaxprTypeError(f"variable {v!r} is read before it is bound {where}")
         for sub in sub_jaxprs(eqn.params):
             check_jaxpr(sub)
-        out = eqn.primitive.abstract_eval(*[v.aval for v in eqn.invars], **eqn.params)
+        try:
+            out = eqn.primitive.abstract_eval(*[v.aval for v in eqn.invars], **eqn.params)
+        except (TypeError, ValueError, IndexError) as e:
+            raise JaxprTypeError(f"the primitive refuses its operands {where}: {e}") from e
         out = out if eqn.primitive.multiple_results else [out]
         if len(out) != len(eqn.outvars):
             raise JaxprTypeError(f"{len(eqn.outvars)} outputs, the primitive gives {len(out)} {where}")

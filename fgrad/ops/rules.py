@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.elementwise import ARITY
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
 
@@ -139,7 +140,12 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
     op: its opcode in the elementwise VM (its name by default).
     """
 
+    opcode = op or name
+    arity = ARITY.get(opcode, 1)
+
     def abstract_eval(*avals, **params):
+        if len(avals) != arity:
+            raise TypeError(f"{name} takes {arity} operands, got {len(avals)}")
         if same:
             same_dtypes(name, avals)
             _check_dtype(name, avals[0], kinds)
@@ -160,7 +166,6 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
         return prim.bind(*args, **params), dim
 
     prim.batch = batch
-    opcode = op or name
     prim.lower = lower or (lambda ctx, ins, params, out_avals: ctx.elementwise(opcode, ins, out_avals[0]))
     return prim
 
