@@ -125,7 +125,7 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
         return int(self._scalar("index"))
 
     def __format__(self, spec):
-        return format(self.numpy_view()[()] if self.aval.shape == () else self, spec) if spec else str(self)
+        return format(self.numpy_view()[()], spec) if spec else str(self)
 
     def __len__(self):
         if not self.aval.shape:
@@ -137,16 +137,12 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
             return f"Array<deleted {self.aval}>"
         dtype = f"dtype={self.dtype.name}" + (", weak_type=True" if self.weak_type else "")
         x = self.numpy_view()
-        if x.dtype == dtypes.BFLOAT16:
-            x = x.astype(np.float32)
         if x.size == 0:
-            return f"Array([], {f'shape={self.shape}, ' if self.shape != (0,) else ''}{dtype})"
-        body = np.array2string(x, separator=", ", prefix="Array(")
-        last = body.rsplit("\n", 1)[-1]
-        room = np.get_printoptions()["linewidth"]
-        used = len(last) + (len("Array(") if "\n" not in body else 0)
-        sep = ", " if used + len(dtype) + 3 <= room else ",\n" + " " * len("Array(")
-        return f"Array({body}{sep}{dtype})"
+            return f"Array([], shape={self.shape}, {dtype})"
+        body = np.array2string(x, separator=", ", prefix="Array(", suffix=",")
+        used = len(body) - body.rfind("\n") + 1 + len(dtype) + 2  # JAX's rule, to the letter: outputs of its programs compare equal
+        sep = " " * len("Array(") if used > np.get_printoptions()["linewidth"] else " "
+        return f"Array({body},{sep}{dtype})"
 
     def __str__(self):
         return f"Array<deleted {self.aval}>" if self.deleted else str(self.numpy_view())

@@ -1,0 +1,276 @@
+"""Arrays beside NumPy, buffers, pickles, threads and processes."""
+
+import copy
+import multiprocessing
+import pickle
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad.dtypes import SUPPORTED
+
+
+@pytest.fixture
+def x():
+    return jnp.arange(6.0).reshape(2, 3)
+
+
+def shares(a, b):
+    return np.shares_memory(np.asarray(a), np.asarray(b))
+
+
+# --- NumPy ----------------------------------------------------------------------------------------------------------
+
+
+def test_asarray_shares_memory_and_is_read_only(x):
+    view = np.asarray(x)
+    assert shares(view, x) and not view.flags.writeable and not view.flags.owndata
+    assert view.ctypes.data == np.asarray(x).ctypes.data
+    with pytest.raises(ValueError):
+        view[0, 0] = 1
+    with pytest.raises(ValueError):
+        view.flags.writeable = True
+    assert np.array(x).flags.writeable and not shares(np.array(x), x)
+
+
+def test_views_share_memory(x):
+    assert shares(x.T, x) and shares(np.asarray(x.T), x)
+    np.testing.assert_array_equal(np.asarray(x.T), np.asarray(x).T)
+
+
+def test_view_outlives_its_array():
+    view = np.asarray(jnp.arange(1000.0))
+    for _ in range(20):
+        jnp.zeros(1000) + 1
+    np.testing.assert_array_equal(view, np.arange(1000.0))
+
+
+def test_numpy_input_is_not_changed_and_not_aliased():
+    source = np.arange(4, dtype=np.float32)
+    a = jnp.array(source)
+    source[0] = 9
+    assert float(a[0]) == 0
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda v: v + 1)(source)), source + 1)
+
+
+def test_array_protocol_arguments(x):
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.array(x, copy=None) is not None
+    with pytest.raises(ValueError):
+        np.asarray(x, dtype=np.int32, copy=False)
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED, ids=str)
+def test_numpy_round_trip(dtype):
+    with fgrad.enable_x64():
+        source = np.arange(6).reshape(2, 3).astype(dtype)
+        for value in (source, source.T, source[:, ::-1], source[:0], source[0, 0]):
+            out = np.asarray(jnp.asarray(value))
+            assert out.dtype == dtype and out.shape == value.shape
+            np.testing.assert_array_equal(out, value)
+
+
+def test_numpy_functions_take_arrays(x):
+    assert isinstance(np.sum(np.asarray(x)), np.floating)
+    assert isinstance(np.ones((2, 3), np.float32) * x, fgrad.Array)
+    assert isinstance(np.float32(2) * x, fgrad.Array)
+
+
+# --- buffers and DLPack ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [d for d in SUPPORTED if d != ml_dtypes.bfloat16], ids=str)
+def test_buffer_protocol(dtype):
+    with fgrad.enable_x64():
+        a = jnp.asarray(np.arange(6).reshape(2, 3).astype(dtype))
+    view = memoryview(a)
+    assert view.readonly and view.shape == (2, 3) and view.itemsize == dtype.itemsize and view.nbytes == 6 * dtype.itemsize
+    assert view.tobytes() == a.tobytes() == np.asarray(a).tobytes()
+    assert np.dtype(np.asarray(view).dtype) == dtype and shares(np.asarray(view), a)
+
+
+def test_buffer_of_a_view(x):
+    view = memoryview(x.T)
+    assert view.shape == (3, 2) and view.strides == (4, 12) and not view.c_contiguous
+    np.testing.assert_array_equal(np.asarray(view), np.asarray(x).T)
+
+
+def test_buffer_refuses(x):
+    with pytest.raises(BufferError, match="bfloat16"):
+        memoryview(jnp.ones(3, jnp.bfloat16))
+    with pytest.raises((TypeError, BufferError, ValueError)):
+        np.frombuffer(x, np.float32)[0] = 1
+
+
+def test_an_exported_buffer_is_not_donated():
+    a = jnp.ones(1000)
+    view = np.asarray(a)
+    fgrad.jit(lambda v: v * 0, donate_argnums=0)(a)
+    np.testing.assert_array_equal(view, np.ones(1000))
+
+
+def test_dlpack(x):
+    out = np.from_dlpack(x)
+    np.testing.assert_array_equal(out, np.asarray(x))
+    assert shares(out, x) and not out.flags.writeable
+    assert x.__dlpack_device__() == (1, 0)
+    np.testing.assert_array_equal(np.from_dlpack(x.T), np.asarray(x).T)
+    with pytest.raises(BufferError, match="bfloat16"):
+        np.from_dlpack(jnp.ones(3, jnp.bfloat16))
+
+
+# --- copies ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [d for d in SUPPORTED if d.itemsize <= 4], ids=str)
+def test_pickle(dtype):
+    for a in (jnp.asarray(np.arange(6).reshape(2, 3).astype(dtype)), jnp.zeros((0, 2), dtype), jnp.ones((), dtype)):
+        for protocol in (2, pickle.HIGHEST_PROTOCOL):
+            b = pickle.loads(pickle.dumps(a, protocol))
+            assert type(b) is type(a) and b.aval == a.aval
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_pickle_keeps_weak_types_and_trees():
+    weak = jnp.asarray(1.0)
+    assert weak.weak_type and pickle.loads(pickle.dumps(weak)).weak_type
+    tree = {"w": jnp.ones(2), "b": [jnp.zeros(1), 3]}
+    back = pickle.loads(pickle.dumps(tree))
+    assert fgrad.tree.structure(back) == fgrad.tree.structure(tree)
+
+
+def test_copy_and_deepcopy(x):
+    assert copy.copy(x) is x
+    np.testing.assert_array_equal(np.asarray(copy.deepcopy({"x": x})["x"]), np.asarray(x))
+
+
+# --- Python's protocols ---------------------------------------------------------------------------------------------
+
+
+def test_sequence_protocol(x):
+    assert len(x) == 2 and [r.shape for r in x] == [(3,), (3,)]
+    assert [float(v) for v in x[1]] == [3.0, 4.0, 5.0]
+    assert 4.0 in x and 7 not in x
+    assert [float(v) for v in reversed(jnp.arange(3.0))] == [2.0, 1.0, 0.0]
+    a, b = x
+    assert isinstance(a, fgrad.Array) and b.shape == (3,)
+
+
+def test_hash_and_equality(x):
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    assert (x == x).dtype == bool and (x == x).shape == (2, 3) and bool((x == x).all())
+    assert (x != x).shape == (2, 3) and not bool((x != x).any())
+    assert bool(jnp.float32(1) == 1) and (x == None) is not None  # noqa: E711
+
+
+def test_conversions():
+    assert int(jnp.int32(7)) == 7 and int(jnp.float32(2.9)) == 2 and float(jnp.array([1.5])[0]) == 1.5
+    assert complex(jnp.complex64(1 + 2j)) == 1 + 2j and bool(jnp.array(0)) is False
+    assert [10, 20, 30][jnp.int32(1)] == 20 and list(range(jnp.int32(3))) == [0, 1, 2]
+    assert round(jnp.float32(2.6)) == 3 and jnp.float32(1.5).item() == 1.5 and jnp.arange(3).tolist() == [0, 1, 2]
+
+
+def test_format():
+    v = jnp.float32(3.14159)
+    assert f"{v:.3f}" == "3.142" and f"{jnp.int32(5):>4}" == "   5" and f"{jnp.float32(2.0)}" == "2.0" and str(jnp.arange(3)) == "[0 1 2]"
+    with pytest.raises(TypeError):
+        f"{jnp.arange(3):.2f}"
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: jnp.arange(3.0), "Array([0., 1., 2.], dtype=float32)"),
+        (lambda: jnp.arange(3), "Array([0, 1, 2], dtype=int32)"),
+        (lambda: jnp.array([True, False]), "Array([ True, False], dtype=bool)"),
+        (lambda: jnp.array(1.0), "Array(1., dtype=float32, weak_type=True)"),
+        (lambda: jnp.float32(1), "Array(1., dtype=float32)"),
+        (lambda: jnp.zeros((0,)), "Array([], shape=(0,), dtype=float32)"),
+        (lambda: jnp.zeros((2, 0)), "Array([], shape=(2, 0), dtype=float32)"),
+        (lambda: jnp.ones((2, 2), jnp.bfloat16), "Array([[1, 1],\n       [1, 1]], dtype=bfloat16)"),
+        (lambda: jnp.array([1 + 2j]), "Array([1.+2.j], dtype=complex64)"),
+        (lambda: jnp.array([1.5, jnp.nan, -jnp.inf]), "Array([ 1.5,  nan, -inf], dtype=float32)"),
+        (lambda: jnp.arange(2, dtype="uint8"), "Array([0, 1], dtype=uint8)"),
+        (lambda: jnp.arange(2000), "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
+    ],
+)
+def test_repr(make, text):
+    assert repr(make()) == text
+
+
+# --- threads and processes ------------------------------------------------------------------------------------------
+
+
+def test_threads_share_one_jitted_function():
+    f = fgrad.jit(lambda a, b: jnp.tanh(a @ b).sum(0) * 2)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal((n, 32)).astype(np.float32) for n in (8, 64, 200, 8, 64, 200, 8, 64)]
+    w = rng.standard_normal((32, 48)).astype(np.float32)
+    failures = []
+
+    def work(a):
+        want = np.tanh(a.astype(np.float64) @ w).sum(0) * 2
+        for _ in range(25):
+            got = np.asarray(f(a, w))
+            if not np.allclose(got, want, atol=1e-3):
+                failures.append(np.abs(got - want).max())
+
+    threads = [threading.Thread(target=work, args=(a,)) for a in inputs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not failures and not any(t.is_alive() for t in threads)
+
+
+def test_threads_trace_separately():
+    """One thread's trace and settings are not another's."""
+    results, ready = {}, threading.Barrier(3, timeout=60)
+
+    def work(name, fun):
+        ready.wait()
+        for _ in range(30):
+            results[name] = fun()
+
+    threads = [
+        threading.Thread(target=work, args=("grad", lambda: float(fgrad.grad(lambda v: jnp.sin(v) * v)(1.0)))),
+        threading.Thread(target=work, args=("vmap", lambda: np.asarray(fgrad.vmap(lambda v: v * 2)(jnp.arange(3.0))).tolist())),
+        threading.Thread(target=work, args=("x64", lambda: _in_x64())),
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert results == {"grad": pytest.approx(np.sin(1) + np.cos(1), rel=1e-6), "vmap": [0.0, 2.0, 4.0], "x64": np.dtype("float64")}
+
+
+def _in_x64():
+    with fgrad.enable_x64():
+        return jnp.ones(3).dtype
+
+
+def _child(queue):
+    a = jnp.ones((400, 400))
+    queue.put((float((a @ a).sum()), float(jnp.exp(jnp.zeros(300_000)).sum()), fgrad.get_num_threads()))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork_after_parallel_work_does_not_hang():
+    a = jnp.ones((400, 400))
+    want = (float((a @ a).sum()), float(jnp.exp(jnp.zeros(300_000)).sum()))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    try:
+        *got, threads = queue.get(timeout=60)
+    finally:
+        child.kill()
+        child.join()
+    assert tuple(got) == want and threads == 1
