@@ -207,7 +207,7 @@ class StageTracer(Tracer):
         if fun is None:
             return f", an argument of {self._trace.name!r}"
         paths = getattr(fun, "arg_paths", None)
-        which = paths()[self._trace.invars.index(self.var)] if paths and self.var in self._trace.invars else "an argument"
+        which = paths()[self._trace.invars.index(self._var)] if paths and self._var in self._trace.invars else "an argument"
         return f", {which} of {function_text(fun)}"
 
 
