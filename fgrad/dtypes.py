@@ -94,9 +94,9 @@ def is_bool(dtype) -> bool:
     return np.dtype(dtype) == BOOL
 
 
-def issubdtype(a, b) -> bool:
+def issubdtype(arg1, arg2) -> bool:
     """np.issubdtype that knows bfloat16 as a floating type and Python's scalar types."""
-    a = _PYTHON.get(a, a)
+    a, b = _PYTHON.get(arg1, arg1), arg2
     try:
         if np.dtype(a) == BFLOAT16:
             return b in (np.floating, np.inexact, np.number, np.generic, bfloat16, BFLOAT16)

@@ -91,7 +91,10 @@ class JitFunction(JitDispatch):
     def _program(self, traced):
         if traced.program is None:
             traced.consts = [to_array(c) for c in traced.consts]
-            traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
+            # Captured arrays may be strided views (of NumPy's memory): the program is compiled for what they are.
+            strides = [c.strides_or_none for c in traced.consts]
+            rest = [None] * (len(traced.closed.in_avals) - len(strides))
+            traced.program = compile_jaxpr(traced.closed, strides + rest, donated=traced.donated)
 
     def _lookup(self, args, kwargs):
         """(dynamic leaves, the traced function for them)."""

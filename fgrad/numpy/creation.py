@@ -187,7 +187,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         perm = list(range(1, out.ndim))
         perm.insert(axis % out.ndim, 0)
         out = transpose(out, tuple(perm))
-    return (out, (stop - start) / max(div_by, 1)) if retstep else out
+    return (out, convert_element_type((stop - start) / max(div_by, 1), out.dtype)) if retstep else out
 
 
 def _operand(x):

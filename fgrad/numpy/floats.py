@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _ignoring_nan(name, pick):
-    def fun(x1, x2, /):
+    def fun(x1, x2):
         x, y = binary(name, x1, x2)
         x, y = as_array(name, x), as_array(name, y)
         return where(U.logical_or(pick(x, y), U.isnan(y)), x, y)

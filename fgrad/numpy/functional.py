@@ -253,7 +253,7 @@ class ufunc:
             start = self.identity if self.identity is not None else initial
             x = _where(as_array("reduce", where), x, E.like(x, start))
         kept = [i for i in range(x.ndim) if i not in axes]
-        rows = reshape(moveaxis(x, kept, range(len(kept))), (*[x.shape[i] for i in kept], math.prod(x.shape[i] for i in axes)))
+        rows = reshape(moveaxis(x, kept, tuple(range(len(kept)))), (*[x.shape[i] for i in kept], math.prod(x.shape[i] for i in axes)))
         n = rows.shape[-1]
         values = [index_in_dim(rows, i, rows.ndim - 1, keepdims=False) for i in range(n)]
         if initial is not None:

@@ -5,12 +5,13 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core import Array, Tracer, from_numpy
+from fgrad.control.loops import scan
+from fgrad.core import Array, Tracer, concrete_or_none, from_numpy
 from fgrad.errors import NonConcreteBooleanIndexError
-from fgrad.numpy.util import SCALARS, as_array, axis_index, broadcast_shape, cast, spread
+from fgrad.numpy.util import SCALARS, as_array, axis_index, broadcast_shape, cast, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
-from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.gather import GatherScatterMode, put_rows, take_rows
 from fgrad.ops.index import dynamic_index_in_dim
 
 
@@ -127,7 +128,7 @@ def _advanced_layout(idx):
     return not all(kinds[first : last + 1])
 
 
-def _rows(x, advanced, mode):
+def _rows(x, advanced, mode, wrap_negative=True):
     """Linear rows over the advanced axes (negative ones wrapped, out-of-range ones clamped or marked), and those axes."""
     axes = sorted(advanced)
     arrays = [advanced[a] for a in axes]
@@ -137,7 +138,11 @@ def _rows(x, advanced, mode):
         n = x.shape[a]
         dtype = i.dtype if i.dtype in (dtypes.INT32, dtypes.INT64) else (dtypes.INT64 if dtypes.config.enable_x64 else dtypes.INT32)
         i = E.convert_element_type(i, dtype)
-        i = spread(E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i) if mode != "wrap" else _wrap(i, n), shape)
+        if mode == "wrap":
+            i = _wrap(i, n)
+        elif wrap_negative:
+            i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i)
+        i = spread(i, shape)
         if mode in ("fill", "drop"):
             out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
             bad = out if bad is None else E.bitwise_or(bad, out)
@@ -165,10 +170,32 @@ def _table(x, axes):
     return S.reshape(moved, (n, *tail)), perm, tail
 
 
-def getitem(x, idx, mode=None, fill_value=None):
-    """x[idx]. Out-of-range array indices are clamped, or filled with mode='fill'."""
-    if mode not in (None, "clip", "fill", "wrap", "promise_in_bounds"):
-        raise ValueError(f"unknown indexing mode {mode!r}: clip, fill, wrap or promise_in_bounds")
+def _mode(mode):
+    """An indexing mode by name: clip, fill, wrap, promise_in_bounds or None."""
+    if mode is None or mode == "wrap":
+        return mode
+    return GatherScatterMode.from_any(mode).value
+
+
+def _ints_as_arrays(shape, idx, wrap_negative):
+    """Ints beside index arrays, and ints out of bounds, are index arrays themselves."""
+    beside = any(isinstance(i, (Array, Tracer)) for i in idx)
+    out, axis = [], 0
+    for i in idx:
+        if _is_int(i):
+            n = shape[axis]
+            if n == 0:
+                raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
+            low = -n if wrap_negative else 0
+            i = from_numpy(np.asarray(i, np.int32)) if beside or not low <= i < n else i
+        axis += i is not None
+        out.append(i)
+    return out
+
+
+def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
+    """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
+    mode = _mode(mode)
     if (
         isinstance(x, (Array, Tracer))
         and isinstance(idx, (Array, Tracer))
@@ -176,16 +203,16 @@ def getitem(x, idx, mode=None, fill_value=None):
         and dtypes.is_integer(idx.dtype)
         and x.ndim
         and mode is None
+        and wrap_negative
     ):
         return dynamic_index_in_dim(x, idx, 0, keepdims=False)
     idx = _normalize(x.shape, idx)
     apart = _advanced_layout(idx)
-    if any(isinstance(i, (Array, Tracer)) for i in idx):  # ints among arrays are arrays too
-        idx = [from_numpy(np.asarray(i, np.int32)) if _is_int(i) else i for i in idx]
+    idx = _ints_as_arrays(x.shape, idx, wrap_negative)
     x, advanced = _static(x, idx)
     if not advanced:
         return x
-    rows, axes, shape = _rows(x, advanced, mode)
+    rows, axes, shape = _rows(x, advanced, mode, wrap_negative)
     table, _, tail = _table(x, axes)
     fill = None
     if mode == "fill":
@@ -218,27 +245,54 @@ def iterate(x):
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
 
 
-def _update(x, idx, values, kind, mode=None):
-    """x with values combined into x[idx]."""
+def _positions(x, idx, mode, wrap_negative):
+    """The linear positions of x[idx], -1 for updates to drop."""
+    mode = _mode(mode)
+    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
+    return getitem(positions, idx, "fill" if mode in (None, "fill") else mode, -1, wrap_negative)
+
+
+def _fitting(x, values, shape):
+    """Update values in x's dtype, broadcast to the shape of what they replace."""
     values = as_array("scatter", values) if type(values) not in SCALARS else values
     values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
-    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
-    rows = getitem(positions, idx, "clip" if mode in (None, "drop", "fill") else mode)
-    if mode not in ("clip", "promise_in_bounds", "wrap"):
-        norm = _normalize(x.shape, idx)
-        if any(isinstance(i, (Array, Tracer)) for i in norm):
-            rows = getitem(positions, idx, "fill", -1)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
-    if values.ndim > rows.ndim and all(n == 1 for n in values.shape[: values.ndim - rows.ndim]):
-        values = S.reshape(values, values.shape[values.ndim - rows.ndim :])
+    if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
+        values = S.reshape(values, values.shape[values.ndim - len(shape) :])
     try:
-        fits = broadcast_shape(values.shape, rows.shape) == rows.shape
+        fits = broadcast_shape(values.shape, shape) == shape
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"Incompatible shapes for broadcasting: {values.shape} and requested shape {rows.shape} (indexed update)")
-    flat = put_rows(kind, S.reshape(x, (x.size,)), S.reshape(rows, (rows.size,)), S.reshape(spread(values, rows.shape), (rows.size,)))
+        raise ValueError(f"Incompatible shapes for broadcasting: {values.shape} and requested shape {shape} (indexed update)")
+    return spread(values, shape)
+
+
+def _update(x, idx, values, kind, mode=None, wrap_negative=True):
+    """x with values combined into x[idx]."""
+    rows = _positions(x, idx, mode, wrap_negative)
+    values = _fitting(x, values, rows.shape)
+    n = rows.size
+    flat = put_rows(kind, S.reshape(x, (x.size,)), S.reshape(rows, (n,)), S.reshape(values, (n,)))
     return S.reshape(flat, x.shape)
+
+
+def _apply(x, idx, fun, values, mode, unique, wrap_negative):
+    """x with fun(x[idx], values) at idx, applied again for each repetition of an index."""
+    rows = _positions(x, idx, mode, wrap_negative)
+    shape, n = rows.shape, rows.size
+    rows, flat = S.reshape(rows, (n,)), S.reshape(x, (x.size,))
+    values = None if values is None else S.reshape(spread(values, shape), (n,))
+    known = concrete_or_none(rows)
+
+    def some(flat, rows, values):
+        old = take_rows(flat, rows, 0)
+        return put_rows("set", flat, rows, E.convert_element_type(as_array("apply", fun(old, values)), x.dtype))
+
+    if unique or n < 2 or (known is not None and len(np.unique(known)) == n):
+        return S.reshape(some(flat, rows, values), x.shape)
+    steps = (S.reshape(rows, (n, 1)), values if values is None else S.reshape(values, (n, 1)))
+    return S.reshape(scan(lambda c, u: (some(c, *u), None), flat, steps)[0], x.shape)
 
 
 class IndexUpdateHelper:
@@ -266,49 +320,62 @@ class IndexUpdateRef:
     def __init__(self, array, index):
         self.array, self.index = array, index
 
-    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
-        return getitem(self.array, self.index, mode, fill_value)
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
+        """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
+        return getitem(self.array, self.index, mode, fill_value, wrap_negative_indices)
 
-    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, values, "set", mode)
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values at idx; of repeated indices the last one wins."""
+        return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
 
-    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, values, "add", mode)
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values added at idx."""
+        return _update(self.array, self.index, values, "add", mode, wrap_negative_indices)
 
-    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode)
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values subtracted at idx."""
+        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode, wrap_negative_indices)
 
-    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, values, "mul", mode)
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x multiplied by values at idx."""
+        return _update(self.array, self.index, values, "mul", mode, wrap_negative_indices)
 
     mul = multiply
 
-    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        ones = _update(E.broadcast_to(E.like(self.array, 1), self.array.shape), self.index, values, "mul", mode)
-        return E.div(self.array, ones)
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x divided by values at idx."""
+        ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
+        return E.div(self.array, _update(ones, self.index, values, "mul", mode, wrap_negative_indices))
 
-    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, values, "min", mode)
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the minimum of itself and values at idx."""
+        return _update(self.array, self.index, values, "min", mode, wrap_negative_indices)
 
-    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, values, "max", mode)
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the maximum of itself and values at idx."""
+        return _update(self.array, self.index, values, "max", mode, wrap_negative_indices)
 
-    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, getitem(self.array, self.index) ** values, "set", mode)
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x raised to values at idx."""
+        values = as_array("power", values)
+        power = lambda v, u: v**u
+        return _apply(self.array, self.index, power, values, mode, unique_indices, wrap_negative_indices)
 
-    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None):
-        return _update(self.array, self.index, func(getitem(self.array, self.index)), "set", mode)
+    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the elementwise func applied at idx, again for each repetition of an index."""
+        return _apply(self.array, self.index, lambda v, _: func(v), None, mode, unique_indices, wrap_negative_indices)
 
 
-def take(a, indices, axis=None, out=None, mode=None, fill_value=None):
+def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
     """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped or wrapped."""
+    no_out("take", out)
     a, indices = as_array("take", a), as_array("take", indices, 1)
     if axis is None:
         a, axis = S.reshape(a, (a.size,)), 0
     return getitem(a, (slice(None),) * axis_index(axis, a.ndim) + (indices,), mode or "fill", fill_value)
 
 
-def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None):
     """arr[..., indices[..., i, ...], ...]: one position per output element along an axis."""
     arr, indices = as_array("take_along_axis", arr), as_array("take_along_axis", indices, 1)
     if axis is None:
@@ -320,4 +387,4 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
     full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1 :]
     arr = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1 :])
     idx = tuple(spread(indices, full) if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
-    return getitem(arr, idx, mode or "fill", fill_value)
+    return getitem(arr, idx, mode or "fill", fill_value, wrap_negative_indices is not False)

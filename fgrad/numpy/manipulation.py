@@ -67,7 +67,9 @@ def transpose(a, axes=None):
     return S.transpose(a, axes)
 
 
-permute_dims = transpose
+def permute_dims(a, /, axes):
+    """a with its axes in another order."""
+    return transpose(a, axes)
 
 
 def matrix_transpose(x):

@@ -47,7 +47,7 @@ def _nan_extremum(name, fun, fill):
 nanmax, nanmin = _nan_extremum("nanmax", R.max, -np.inf), _nan_extremum("nanmin", R.min, np.inf)
 
 
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """Mean over axes of what is not NaN; NaN where nothing is left."""
     no_out("nanmean", out)
     x = as_array("nanmean", a)
@@ -58,7 +58,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     return E.div(nansum(x, axis, result, None, keepdims, where=where), count)
 
 
-def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Variance over axes of what is not NaN, with divisor n - ddof; NaN where that is not positive."""
     no_out("nanvar", out)
     x = as_array("nanvar", a)
@@ -70,7 +70,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     return R.var(_filled(x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
 
 
-def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
+def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Square root of nanvar."""
     no_out("nanstd", out)
     return U.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean))

@@ -167,7 +167,7 @@ def _rounding(name, prim, what, integers=True):
 
 floor = _rounding("floor", E.floor_p, "down; integers stay as they are")
 ceil = _rounding("ceil", E.ceil_p, "up; integers stay as they are")
-trunc = _rounding("trunc", E.trunc_p, "towards zero; integers stay as they are")
+_trunc = _rounding("trunc", E.trunc_p, "towards zero; integers stay as they are")
 _rint_real = _rounding("rint", E.round_even_p, "to the nearest integer, ties to even; integers become floats", False)
 
 
@@ -175,6 +175,11 @@ def rint(x, /):
     """To the nearest integer as a float, ties to even."""
     z = unary("rint", x)
     return round(z) if z.dtype.kind == "c" else _rint_real(z)
+
+
+def trunc(x):
+    """Rounded towards zero; integers stay as they are."""
+    return _trunc(x)
 
 
 def fix(x, out=None):

@@ -447,7 +447,7 @@ def heaviside(x1, x2, /):
     return ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), ew.select(ew.ne(x, x), x, y)))
 
 
-def gcd(x1, x2, /):
+def gcd(x1, x2):
     """Greatest common divisor of integers, by Stein's algorithm unrolled over the bits of the dtype: no data-dependent loop."""
     x, y = _integers("gcd", x1, x2)
     dtype = x.aval.dtype
@@ -473,7 +473,7 @@ def _odd_part(x):
     return ew.select(ew.eq(x, dtype.type(0)), x, ew.shift_right_logical(x, shift))
 
 
-def lcm(x1, x2, /):
+def lcm(x1, x2):
     """Least common multiple of integers; 0 where either is 0."""
     x, y = _integers("lcm", x1, x2)
     dtype = x.aval.dtype

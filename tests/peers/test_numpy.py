@@ -13,12 +13,14 @@ pytestmark = pytest.mark.peers
 jax = pytest.importorskip("jax")
 import jax.numpy as jaxnp  # noqa: E402
 
-IDS = [f"{i}-{r}" for i, r in enumerate(ROWS)]
 FUNCTIONS = {np.sort: "sort", np.sum: "sum", np.triu: "triu"}
 # Of equal rank there are several partitions.
 UNORDERED = {"partition": np.sort, "argpartition": np.sort}
-# What is wider here than in JAX, which raises.
-WIDER = {"set_printoptions"}
+# jax.numpy.fix is gone; NumPy still has it.
+ROWS = [r for r in ROWS if hasattr(jaxnp, r.name)]
+IDS = [f"{i}-{r}" for i, r in enumerate(ROWS)]
+# JAX refuses to differentiate these, or orders equals differently.
+NO_GRADIENT = ("spacing", "nextafter", "partition")
 
 
 def call(module, row, to):
@@ -28,8 +30,6 @@ def call(module, row, to):
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_rows(row):
-    if row.name == "choose" and not row.jit:
-        pass
     want, got = leaves(call(jaxnp, row, jaxnp.asarray)), leaves(call(jnp, row, jnp.asarray))
     assert len(got) == len(want)
     for g, w in zip(got, want):
@@ -42,7 +42,14 @@ def test_rows(row):
 
 
 def smooth(row):
-    return row.jit and row.args and isinstance(row.args[0], np.ndarray) and row.args[0].dtype == np.float32 and row.args[0].size
+    return (
+        row.name not in NO_GRADIENT
+        and row.jit
+        and row.args
+        and isinstance(row.args[0], np.ndarray)
+        and row.args[0].dtype == np.float32
+        and row.args[0].size
+    )
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if smooth(r)], ids=[i for i, r in zip(IDS, ROWS) if smooth(r)])

@@ -1,0 +1,291 @@
+"""fgrad.numpy beyond single values: derivatives, vmap, sizes under jit, updates, ufuncs, padding, sharing, errors."""
+
+import io
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import errors
+from tests.derivatives import check_derivatives, check_vmap
+
+R = np.random.default_rng(3)
+A, B = R.normal(size=(3, 4)), R.normal(size=(3, 4))
+V, W = R.normal(size=6), R.normal(size=3)
+NAN = A.copy()
+NAN[1, 2] = np.nan
+XP = np.array([-3.0, -1.0, 0.2, 4.0])
+
+DERIVATIVES = {
+    "quantile": (lambda x: jnp.quantile(x, 0.3, axis=1), A),
+    "median": (lambda x: jnp.median(x), A),
+    "nanmean": (lambda x: jnp.nanmean(jnp.where(jnp.isnan(NAN), jnp.nan, x), axis=0), A),
+    "nanvar": (lambda x: jnp.nanvar(jnp.where(jnp.isnan(NAN), jnp.nan, x), axis=1), A),
+    "var where": (lambda x: jnp.var(x, axis=1, where=B > -1), A),
+    "average": (lambda x, w: jnp.average(x, 1, w**2), A, B),
+    "cumprod": (lambda x: jnp.cumprod(x, 1), A),
+    "interp": (lambda x, fp: jnp.interp(x, XP, fp), V, R.normal(size=4)),
+    "trapezoid": (lambda y, x: jnp.trapezoid(y, x), A, np.cumsum(B**2, 1)),
+    "gradient": (lambda y, x: jnp.gradient(y, x, axis=1), A, np.cumsum(B[0] ** 2)),
+    "convolve": (jnp.convolve, V, W),
+    "correlate": (lambda a, v: jnp.correlate(a, v, "full"), W, V),
+    "polyval": (jnp.polyval, W, V),
+    "polydiv": (lambda u, v: jnp.polydiv(u, v), V, W + 3),
+    "poly": (jnp.poly, W),
+    "polyint": (lambda p: jnp.polyint(p, 2), V),
+    "cov": (jnp.cov, A),
+    "corrcoef": (jnp.corrcoef, A),
+    "cross": (jnp.cross, A[:, :3], B[:, :3]),
+    "kron": (jnp.kron, A, B[:2]),
+    "vecdot": (jnp.vecdot, A, B),
+    "pad reflect odd": (lambda x: jnp.pad(x, (3, 8), "reflect", reflect_type="odd"), V),
+    "pad linear_ramp": (lambda x: jnp.pad(x, 2, "linear_ramp"), A),
+    "pad mean": (lambda x: jnp.pad(x, 2, "mean", stat_length=2), A),
+    "insert": (lambda x, v: jnp.insert(x, np.array([1, 3, 1]), v), V, W),
+    "delete": (lambda x: jnp.delete(x, 2), V),
+    "put_along_axis": (lambda x, v: jnp.put_along_axis(x, np.array([[1], [0], [3]]), v, 1, inplace=False), A, B[:, :1]),
+    "fill_diagonal": (lambda x, v: jnp.fill_diagonal(x, v, inplace=False), A, W),
+    "place": (lambda x, v: jnp.place(x, A > 0, v, inplace=False), A, W),
+    "repeat": (lambda x: jnp.repeat(x, np.array([2, 0, 1, 3, 1, 1]), total_repeat_length=10), V),
+    "sinc": (jnp.sinc, np.array([0.0, 0.01, 0.3, -1.4, 2.0])),
+    "i0": (jnp.i0, np.array([0.0, 0.4, -2.0, 9.0, 21.0])),
+    "frexp": (lambda x: jnp.frexp(x)[0], V),
+    "ldexp": (lambda x: jnp.ldexp(x, np.arange(-2, 4)), V),
+    "unwrap": (lambda x: jnp.unwrap(x * 5), V),
+    "nan_to_num": (lambda x: jnp.nan_to_num(x) ** 2, A),
+    "select": (lambda x, y: jnp.select([A > 0, B > 0], [x, y], x * y), A, B),
+    "choose": (lambda x, y: jnp.choose(np.array([0, 1, 1, 0]), [x, y]), A, B),
+    "piecewise": (lambda x: jnp.piecewise(x, [A > 0], [lambda v: v**2, lambda v: -v]), A),
+    "histogram weights": (lambda w: jnp.histogram(np.linspace(0, 1, 6), 3, weights=w)[0], V),
+    "bincount weights": (lambda w: jnp.bincount(np.array([0, 2, 1, 2, 7, -3]), w, length=4), V),
+    "geomspace": (lambda a, b: jnp.geomspace(a, b, 5), np.array(1.5), np.array(7.0)),
+    "norm": (jnp.linalg.norm, A),
+    "norm 3": (lambda x: jnp.linalg.vector_norm(x, ord=3, axis=1), A),
+    "matrix_power": (lambda x: jnp.linalg.matrix_power(x, 5), A[:, :3]),
+    "multi_dot": (lambda a, b, c: jnp.linalg.multi_dot([a, b, c]), A, B.T, W),
+    "at apply": (lambda x: jnp.asarray(x).at[np.array([0, 1, 1])].apply(jnp.sin), A),
+    "at power": (lambda x, p: jnp.asarray(x).at[np.array([0, 2])].power(p), np.abs(A) + 0.5, np.array(1.7)),
+    "at divide": (lambda x, p: jnp.asarray(x).at[1].divide(p), A, B[0] ** 2 + 1),
+    "vectorize": (jnp.vectorize(lambda m, v: m @ v, signature="(n,m),(m)->(n)"), R.normal(size=(2, 3, 4)), R.normal(size=(5, 1, 4))),
+    "apply_along_axis": (lambda x: jnp.apply_along_axis(lambda v: v / v.sum(), 0, x), np.abs(A)),
+    "ufunc reduce": (lambda x: jnp.logaddexp.reduce(x, axis=1), A),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives(name):
+    fun, *xs = DERIVATIVES[name]
+    with fgrad.enable_x64():
+        check_derivatives(fun, *xs, order=1, eps=1e-6, tol=2e-6, label=name)
+
+
+BATCHED = {
+    "quantile": lambda x: jnp.quantile(x, jnp.abs(jnp.sin(x[0])), axis=0),
+    "nanmedian": lambda x: jnp.nanmedian(jnp.where(x > 1, jnp.nan, x)),
+    "unique": lambda x: jnp.unique(jnp.round(x), size=4, return_counts=True, return_inverse=True)[0],
+    "nonzero": lambda x: jnp.nonzero(x > 0, size=3, fill_value=-1),
+    "intersect1d": lambda x: jnp.intersect1d(jnp.round(x), jnp.arange(-2, 3), size=3),
+    "histogram": lambda x: jnp.histogram(x, 3),
+    "interp": lambda x: jnp.interp(x, XP, x),
+    "convolve": lambda x: jnp.convolve(x, x[:2]),
+    "searchsorted": lambda x: jnp.searchsorted(jnp.sort(x), x),
+    "isin": lambda x: jnp.isin(jnp.round(x), jnp.array([1.0, 0.0])),
+    "pad": lambda x: jnp.pad(x, 2, "median"),
+    "insert": lambda x: jnp.insert(x, jnp.argmax(x)[None], 7.0),
+    "place": lambda x: jnp.place(x, x > 0, jnp.arange(3.0), inplace=False),
+    "roll": lambda x: jnp.roll(x, jnp.argmin(x)),
+    "corrcoef": lambda x: jnp.corrcoef(x, x[::-1]),
+    "packbits": lambda x: jnp.packbits(x > 0),
+    "frexp": jnp.frexp,
+    "polyval": lambda x: jnp.polyval(x, x),
+    "piecewise": lambda x: jnp.piecewise(x, [x > 0], [lambda v: v**2, 1.0]),
+    "at": lambda x: jnp.asarray(x).at[jnp.argmax(x)].apply(jnp.exp),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_vmap_and_jit(name):
+    fun = BATCHED[name]
+    xs = A.astype(np.float32)
+    flat = lambda x: tuple(v if v.dtype != bool else v.astype(int) for v in fgrad.tree.leaves(fun(x)))
+    check_vmap(flat, xs, in_axes=(0,), rtol=1e-5)
+    for got, want in zip(fgrad.jit(flat)(jnp.asarray(xs[0])), flat(jnp.asarray(xs[0]))):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+
+
+D, E = np.array([3, 1, 3, 2, 2, 9], np.int32), np.array([2, 5, 3], np.int32)
+SIZED = [
+    (lambda d: jnp.unique(d, size=3), [1, 2, 3]),
+    (lambda d: jnp.unique(d, size=6), [1, 2, 3, 9, 1, 1]),
+    (lambda d: jnp.unique(d, size=5, fill_value=-1), [1, 2, 3, 9, -1]),
+    (lambda d: jnp.unique(d, size=5, return_counts=True)[1], [1, 2, 2, 1, 0]),
+    (lambda d: jnp.unique(d, size=4, return_index=True)[1], [1, 3, 0, 5]),
+    (lambda d: jnp.union1d(d, E, size=6), [1, 2, 3, 5, 9, 1]),
+    (lambda d: jnp.intersect1d(d, E, size=4), [2, 3, 2, 2]),
+    (lambda d: jnp.intersect1d(d, E, size=3, fill_value=0, return_indices=True)[1], [3, 0, 6]),
+    (lambda d: jnp.intersect1d(d, E, size=3, return_indices=True)[2], [0, 2, 3]),
+    (lambda d: jnp.setdiff1d(d, E, size=3), [1, 9, 0]),
+    (lambda d: jnp.setxor1d(d, E, size=4, fill_value=-1), [1, 5, 9, -1]),
+    (lambda d: jnp.nonzero(d > 2, size=4, fill_value=7)[0], [0, 2, 5, 7]),
+    (lambda d: jnp.where(d > 2, size=2)[0], [0, 2]),
+    (lambda d: jnp.argwhere(d > 8, size=2, fill_value=-1)[:, 0], [5, -1]),
+    (lambda d: jnp.bincount(d, length=4), [0, 1, 2, 2]),
+    (lambda d: jnp.extract(d > 2, d, size=4, fill_value=-5), [3, 3, 9, -5]),
+    (lambda d: jnp.repeat(d, d % 3, total_repeat_length=5), [1, 2, 2, 2, 2]),
+    (lambda d: jnp.repeat(d, d % 3, total_repeat_length=3), [1, 2, 2]),
+    (lambda d: jnp.delete(d, d[:1] - 3, assume_unique_indices=True), [1, 3, 2, 2, 9]),
+]
+
+
+@pytest.mark.parametrize("i", range(len(SIZED)))
+def test_sizes_under_jit(i):
+    fun, want = SIZED[i]
+    np.testing.assert_array_equal(fun(jnp.asarray(D)), want)
+    np.testing.assert_array_equal(fgrad.jit(fun)(jnp.asarray(D)), want)
+
+
+def test_sizes_are_asked_for_under_jit():
+    calls = [
+        jnp.unique,
+        jnp.nonzero,
+        jnp.argwhere,
+        jnp.bincount,
+        lambda x: jnp.union1d(x, x),
+        lambda x: jnp.setdiff1d(x, x),
+        jnp.trim_zeros,
+    ]
+    for f in calls:
+        with pytest.raises(errors.ConcretizationTypeError):
+            fgrad.jit(f)(jnp.asarray(D))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arrays(shape):
+    x = jnp.zeros(shape)
+    none = np.zeros(shape, np.float32)
+    for name in "sort argsort cumsum ravel flip sum prod any all nonzero unique".split():
+        got, want = getattr(jnp, name)(x), getattr(np, name)(none)
+        for g, w in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, want))):
+            assert g.shape == w.shape, name
+    assert jnp.isin(x, jnp.ones(2)).shape == shape and jnp.where(x > 0, x, 1).shape == shape
+    assert jnp.append(x, x).size == 0 and jnp.resize(x, (2, 2)).shape == (2, 2)
+    assert jnp.searchsorted(jnp.ones(3), x).shape == shape and jnp.clip(x, 0, 1).shape == shape
+    assert jnp.concatenate([x, x]).shape == (2 * shape[0], *shape[1:]) and jnp.packbits(x > 0).shape == (0,)
+    assert jnp.unique(x, size=2, fill_value=5.0).tolist() == [5.0, 5.0]
+
+
+def test_updates():
+    x, at = jnp.arange(5.0), np.array([1, 1, 7])
+    np.testing.assert_array_equal(x.at[at].apply(lambda v: v * 2), [0, 4, 2, 3, 4])
+    np.testing.assert_array_equal(fgrad.jit(lambda x, at: x.at[at].apply(lambda v: v * 2))(x, at), [0, 4, 2, 3, 4])
+    np.testing.assert_array_equal(x.at[np.array([3, 3])].power(2.0), [0, 1, 2, 81, 4])
+    np.testing.assert_array_equal(x.at[7].set(1.0), x)
+    np.testing.assert_array_equal(x.at[at].set(9.0, mode="clip"), [0, 9, 2, 3, 9])
+    np.testing.assert_array_equal(x.at[np.array([-1])].set(9.0, wrap_negative_indices=False), x)
+    assert float(x[7]) == 4 and np.isnan(x.at[7].get(mode="fill")) and float(x.at[7].get(mode="fill", fill_value=2)) == 2
+    np.testing.assert_array_equal(fgrad.grad(lambda x: (x.at[at].multiply(3.0) ** 2).sum())(x), 2 * np.array([1, 81, 1, 1, 1]) * x)
+    with pytest.raises(IndexError):
+        jnp.zeros((0,))[0]
+
+
+def test_jit_takes_captured_views():
+    view = jnp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4)[:, :3])
+    np.testing.assert_array_equal(fgrad.jit(lambda x: x * view)(jnp.ones((3, 3))), np.asarray(view))
+
+
+def test_ufuncs():
+    a = A.astype(np.float32)
+    for name in "add multiply maximum minimum logaddexp subtract".split():
+        ours, theirs = getattr(jnp, name), getattr(np, name)
+        assert isinstance(ours, jnp.ufunc)
+        np.testing.assert_allclose(ours.reduce(a, axis=1), theirs.reduce(a, axis=1), rtol=1e-5)
+        np.testing.assert_allclose(ours.accumulate(a, axis=1), theirs.accumulate(a, axis=1), rtol=1e-5)
+        np.testing.assert_allclose(ours.outer(a[0], a[:, 0]), theirs.outer(a[0], a[:, 0]), rtol=1e-5)
+        np.testing.assert_allclose(ours.reduceat(a[0], [0, 2, 1]), theirs.reduceat(a[0], [0, 2, 1]), rtol=1e-5)
+    np.testing.assert_array_equal(jnp.add.at(jnp.zeros(3), np.array([0, 0]), 2.0, inplace=False), [4, 0, 0])
+    np.testing.assert_allclose(jnp.logaddexp.at(jnp.zeros(2), np.array([0, 0]), 0.0, inplace=False), [np.log(3), 0], rtol=1e-6)
+    gcd = jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1)
+    np.testing.assert_array_equal(gcd(np.arange(3), 4), [4, 14, 24])
+    np.testing.assert_array_equal(gcd.reduce(np.arange(1, 4)), 123)
+    with pytest.raises(NotImplementedError):
+        jnp.add(1, 2, where=True)
+
+
+def test_vectorize():
+    f = jnp.vectorize(lambda x, y: jnp.where(x > y, x, -y))
+    np.testing.assert_allclose(f(A, B[0]), np.where(A > B[0], A, -B[0]), rtol=1e-6)
+    g = jnp.vectorize(lambda a, k, b: a.sum() * b + k, excluded={1}, signature="(n),()->()")
+    np.testing.assert_allclose(g(A, 2, B[:, 0]), A.sum(1) * B[:, 0] + 2, rtol=1e-5)
+    h = jnp.vectorize(lambda a: (a.max(), a - 1), signature="(n)->(),(n)")
+    assert [o.shape for o in h(np.ones((2, 1, 3)))] == [(2, 1), (2, 1, 3)]
+    with pytest.raises(ValueError, match="inconsistent size"):
+        jnp.vectorize(jnp.dot, signature="(n),(n)->()")(np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="signature"):
+        jnp.vectorize(jnp.dot, signature="n,n->")
+
+
+def test_grids():
+    np.testing.assert_array_equal(jnp.mgrid[0:2, 1:7:2], np.mgrid[0:2, 1:7:2])
+    for g, w in zip(jnp.ogrid[0:2, 0:1:3j], np.ogrid[0:2, 0:1:3j]):
+        np.testing.assert_allclose(g, w)
+    np.testing.assert_array_equal(jnp.r_[np.array([1, 2]), 0, 3:6], np.r_[np.array([1, 2]), 0, 3:6])
+    np.testing.assert_array_equal(jnp.r_["0,2,0", [1, 2], [3, 4]], np.r_["0,2,0", [1, 2], [3, 4]])
+    np.testing.assert_array_equal(jnp.c_[np.array([1, 2]), np.array([3, 4])], np.c_[np.array([1, 2]), np.array([3, 4])])
+
+
+def test_sharing_and_files(tmp_path):
+    x = np.arange(6, dtype=np.float32)
+    a = fgrad.dlpack.from_dlpack(x)
+    assert a.numpy_view().ctypes.data == x.ctypes.data == np.from_dlpack(a).ctypes.data
+    assert jnp.from_dlpack(x, copy=True).numpy_view().ctypes.data != x.ctypes.data
+    with pytest.raises(ValueError, match="float64"):
+        jnp.from_dlpack(np.zeros(2), copy=False)
+    with pytest.raises(TypeError, match="__dlpack__"):
+        jnp.from_dlpack([1.0])
+    for value in (a, a.astype(jnp.bfloat16), jnp.arange(3)):
+        buffer = io.BytesIO()
+        jnp.save(buffer, value)
+        buffer.seek(0)
+        back = jnp.load(buffer)
+        assert back.dtype == value.dtype and bool((back == value).all())
+    jnp.savez(tmp_path / "two.npz", a=a, b=jnp.ones(2))
+    assert sorted(jnp.load(tmp_path / "two.npz")) == ["a", "b"]
+
+
+def test_dtype_objects():
+    assert jnp.int_(3).dtype == jnp.int32 and jnp.float_ == jnp.float32 and jnp.double(1).dtype == jnp.float32
+    with fgrad.enable_x64():
+        assert jnp.int_(3).dtype == jnp.int64 and jnp.float_ == jnp.float64
+    assert jnp.isdtype(jnp.bfloat16, "real floating") and not jnp.isdtype(jnp.int8, ("bool", "unsigned integer"))
+    assert jnp.can_cast(jnp.int8, jnp.int32) and not jnp.can_cast("float32", "int32")
+    assert jnp.isscalar(jnp.float32(1)) and not jnp.isscalar(jnp.ones(1)) and jnp.iterable([1]) and not jnp.iterable(jnp.float32(1))
+
+
+ERRORS = [
+    (ValueError, "inplace", lambda: jnp.put(np.ones(3), 0, 1.0)),
+    (ValueError, "dtype", lambda: jnp.sum(np.ones(3), where=np.ones(3))),
+    (ValueError, "identity", lambda: jnp.max(np.zeros((0,)))),
+    (ValueError, "initial", lambda: jnp.max(np.ones(3), where=np.ones(3, bool))),
+    (ValueError, "method", lambda: jnp.quantile(np.ones(3), 0.5, method="cubic")),
+    (ValueError, "complex", lambda: jnp.quantile(np.ones(3, np.complex64), 0.5)),
+    (NotImplementedError, "mode", lambda: jnp.pad(np.ones(3), 1, "spiral")),
+    (ValueError, "negative", lambda: jnp.pad(np.ones(3), -1)),
+    (ValueError, "stat_length", lambda: jnp.pad(np.ones(3), 1, "constant", stat_length=2)),
+    (NotImplementedError, "out", lambda: jnp.sum(np.ones(3), out=np.ones(()))),
+    (TypeError, "integer", lambda: jnp.bincount(np.ones(3))),
+    (ValueError, "1-dimensional", lambda: jnp.convolve(np.ones((2, 2)), np.ones(2))),
+    (NotImplementedError, "singular", lambda: jnp.linalg.norm(np.ones((2, 2)), 2)),
+    (TypeError, "square", lambda: jnp.linalg.matrix_power(np.ones((2, 3)), 2)),
+    (TypeError, "list", lambda: jnp.median([1, 2])),
+    (ValueError, "too small", lambda: jnp.gradient(np.ones(1))),
+    (ValueError, "coordinates", lambda: jnp.ravel_multi_index((np.array([3]),), (2,))),
+    (NotImplementedError, "side effect", lambda: jnp.fromiter(iter([1]), int)),
+]
+
+
+@pytest.mark.parametrize("i", range(len(ERRORS)))
+def test_errors(i):
+    kind, word, call = ERRORS[i]
+    with pytest.raises(kind, match=word):
+        call()
