@@ -50,3 +50,69 @@ def test_derivatives_are_weakly_typed_where_their_primals_are():
     assert (fgrad.jvp(f, (1.0,), (jnp.float32(1),))[1] * half).dtype == jnp.bfloat16
     assert (fgrad.linearize(f, 1.0)[1](jnp.float32(1)) * half).dtype == jnp.bfloat16
     assert not fgrad.grad(f)(jnp.float32(1)).weak_type
+
+
+def test_stop_gradient_stops_derivatives_of_every_order():
+    f = lambda x: lax.stop_gradient(x**2) * x**2
+    np.testing.assert_allclose(fgrad.grad(fgrad.grad(f))(3.0), 2 * 9.0)
+    np.testing.assert_allclose(fgrad.hessian(f)(3.0), 2 * 9.0)
+    np.testing.assert_allclose(fgrad.jvp(fgrad.grad(f), (3.0,), (1.0,))[1], 2 * 9.0)
+
+
+def test_derivatives_of_abs_and_cbrt_at_zero():
+    x = jnp.array([-2.0, 0.0, -0.0, 3.0])
+    np.testing.assert_array_equal(fgrad.vmap(fgrad.grad(jnp.abs))(x), [-1, 1, 1, 1])
+    assert fgrad.grad(jnp.cbrt)(0.0) == np.inf
+
+
+def test_vmap_over_trees_that_hold_none():
+    x = jnp.ones(2)
+    a, b = fgrad.vmap(lambda x: ({"a": 3.0, "b": None}, x), out_axes=(None, -1))(x)
+    assert a["a"] == 3 and b.shape == (2,)
+    h = fgrad.hessian(lambda p: jnp.sum(p["a"][0] * p["b"] ** 2))({"a": [x, None], "b": x})
+    np.testing.assert_array_equal(h["b"]["b"], 2 * np.eye(2))
+
+
+def test_float0_passes_through_transformations():
+    g = fgrad.grad(lambda x, i: jnp.sum(x * i), (0, 1), allow_int=True)
+    x, i = jnp.ones((2, 3)), jnp.arange(3)
+    for got, shape in [
+        (fgrad.jit(g)(x[0], i), (3,)),
+        (fgrad.vmap(g, (0, None))(x, i), (2, 3)),
+        (fgrad.jvp(g, (x[0], i), (x[0], _zeros(i)))[1], (3,)),
+    ]:
+        assert got[1].dtype == fgrad.float0 and got[1].shape == shape
+    out, pull = fgrad.vjp(g, x[0], i)
+    assert pull(out)[0].shape == (3,)
+
+
+def _zeros(i):
+    return np.zeros(i.shape, fgrad.float0)
+
+
+def test_empty_slices_under_jit():
+    assert fgrad.jit(lambda x: x[:, 1:1])(jnp.ones((3, 4, 5))).shape == (3, 0, 5)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_custom_rules_that_close_over_mapped_values(kind):
+    def f(x, y):
+        g = getattr(fgrad, kind)(lambda v: jnp.sin(v) * x)
+        if kind == "custom_jvp":
+            g.defjvp(lambda p, t: (g(*p), 3 * t[0] * x))
+        else:
+            g.defvjp(lambda v: (jnp.sin(v) * x, None), lambda _, ct: (3 * ct * x,))
+        return g(y)
+
+    xs = jnp.arange(3.0)
+    np.testing.assert_allclose(fgrad.vmap(f, (0, None))(xs, 1.0), np.sin(1) * np.arange(3), rtol=1e-6)
+    np.testing.assert_allclose(fgrad.vmap(fgrad.grad(f, 1), (0, None))(xs, 1.0), [0, 3, 6])
+    np.testing.assert_allclose(fgrad.jit(fgrad.vmap(fgrad.grad(f, 1)))(xs, xs), [0, 3, 6])
+    np.testing.assert_allclose(fgrad.grad(lambda y: fgrad.vmap(f, (0, None))(xs, y).sum())(1.0), 9)
+
+
+def test_custom_vjp_of_unmapped_values_under_vmap():
+    f = fgrad.custom_vjp(lambda x: x * 1.0)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (5 * ct,))
+    np.testing.assert_array_equal(fgrad.grad(lambda w: fgrad.vmap(lambda x: f(w) * x)(jnp.ones(3)).sum())(2.0), 15)
+    assert fgrad.vmap(lambda x: (f(2.0), x), out_axes=(None, 0))(jnp.ones(3))[0] == 2

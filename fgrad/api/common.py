@@ -59,12 +59,34 @@ def arg_paths(fun, treedef):
     return [first(kind, key) + tree.keystr(path) for kind, key, *path in treedef.paths()]
 
 
+class _NoTangent:
+    """A node without children in place of a float0 array: its shape is a matter of structure, it has no data to compute with."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+
+tree.register_pytree_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
+
+
+def flatten_result(out):
+    """(leaves, treedef) of a function's result, with float0 arrays as part of the treedef: unflattening makes them again."""
+    leaves, treedef = tree.flatten(out)
+    if any(is_float0(x) for x in leaves):
+        return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))
+    return leaves, treedef
+
+
+def is_float0(x):
+    return isinstance(x, np.ndarray) and x.dtype == dtypes.float0
+
+
 def flat_fun(fun, treedef, out_tree):
     """fun as a flat function; the structure of its result goes to out_tree[0]."""
 
     def flat(*leaves):
         args, kwargs = tree.unflatten(treedef, leaves)
-        leaves_out, out_tree[0] = tree.flatten(fun(*args, **kwargs))
+        leaves_out, out_tree[0] = flatten_result(fun(*args, **kwargs))
         return [checked_leaf(x, fun) for x in leaves_out]
 
     flat.__wrapped__, flat.arg_paths = fun, lambda: arg_paths(fun, treedef)

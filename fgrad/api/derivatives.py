@@ -14,6 +14,7 @@ from fgrad.api.common import (
     check_args,
     check_grad_input,
     flat_fun,
+    flatten_result,
     fun_name,
     tangent_out,
     with_weak_type,
@@ -160,6 +161,8 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 
     def pullback(ct):
         ct_leaves, ct_def = tree.flatten(ct)
+        if ct_def != out_tree:  # a result with float0 leaves has cotangents with them
+            ct_leaves, ct_def = flatten_result(ct)
         if ct_def != out_tree:
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {ct_def}, but expected to match {out_tree}"

@@ -3,8 +3,10 @@
 import functools
 import operator
 
+import numpy as np
+
 from fgrad import tree
-from fgrad.api.common import arg_paths, as_arrays, check_args, flat_fun, fun_name
+from fgrad.api.common import arg_paths, as_arrays, check_args, flat_fun, fun_name, is_float0
 from fgrad.core import get_aval
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
@@ -16,9 +18,11 @@ def _axes_leaves(axes, value, what):
         if not isinstance(a, int) and not hasattr(a, "__index__"):
             raise TypeError(f"vmap {what} must be ints, None, or pytrees of them, got {a!r}")
     structure = tree.structure(value)
-    slots = tree.unflatten(structure, [Slot(i) for i in range(structure.num_leaves)])
+    leaves, with_none = tree.flatten(value, is_leaf=lambda x: x is None)
+    slots = tree.unflatten(with_none, [Slot(i) for i in range(len(leaves))])
     try:
-        return tree.broadcast_prefix(_Axes.wrap(axes), slots, is_leaf=lambda x: isinstance(x, _Axes) or x is None)
+        found = tree.broadcast_prefix(_Axes.wrap(axes), slots, is_leaf=lambda x: isinstance(x, _Axes))
+        return [a for a, x in zip(found, leaves) if x is not None]
     except ValueError as e:
         raise ValueError(
             f"vmap {what} specification must be a tree prefix of the corresponding value, got specification {axes} "
@@ -78,9 +82,22 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 if not -ndim <= w < ndim:
                     raise ValueError(f"vmap out_axes: axis {w} is out of bounds for a mapped result of dimension {ndim}")
                 final.append(move_axis(front, 0, w))
-        return tree.unflatten(out_tree[0], as_arrays(final))
+        return _map_float0(tree.unflatten(out_tree[0], as_arrays(final)), out_axes, size)
 
     return wrapped
+
+
+def _map_float0(result, out_axes, size):
+    """float0 leaves, which flat_fun hides from the mapping, with the mapped axis."""
+    leaves, treedef = tree.flatten(result)
+    if not any(is_float0(x) for x in leaves):
+        return result
+    axes = [a.axis for a in _axes_leaves(out_axes, result, "out_axes")]
+
+    def mapped(x, axis):
+        return x if axis is None or not is_float0(x) else np.repeat(np.expand_dims(x, axis), size, axis)
+
+    return tree.unflatten(treedef, list(map(mapped, leaves, axes)))
 
 
 class Slot:

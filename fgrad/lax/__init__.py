@@ -49,9 +49,10 @@ from fgrad.transforms.custom import custom_jvp_call
 
 
 def _stop(x):
+    """A leaf without derivatives of any order: its rule stops the derivatives of the primal that it returns, too."""
     if not hasattr(x, "aval") or not is_inexact(x.dtype):
         return x
-    return custom_jvp_call(lambda v: [v], lambda p, t: (p, [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
+    return custom_jvp_call(lambda v: [v], lambda p, t: ([_stop(p[0])], [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
 
 
 def stop_gradient(x):

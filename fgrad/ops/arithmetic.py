@@ -2,7 +2,7 @@
 
 from fgrad import dtypes
 from fgrad.core import get_aval
-from fgrad.ops.logic import eq, gt, lt, select, trunc
+from fgrad.ops.logic import eq, ge, gt, lt, select, trunc
 from fgrad.ops.rules import (
     ANY,
     NUMBER,
@@ -102,11 +102,11 @@ def _abs_jvp(t, out, x):
     if get_aval(x).dtype.kind == "c":
         unit = div(x, complex_(select(eq(out, like(out, 0)), like(out, 1), out), mul(out, like(out, 0))))
         return real(mul(t, conj(unit)))
-    return mul(t, sign(x))
+    return select(ge(x, like(x, 0)), t, neg(t))
 
 
 abs_p.jvp = jvp_by_args(abs_p, _abs_jvp)
-abs = unary(abs_p, "|x|, real for complex x.")
+abs = unary(abs_p, "|x|, real for complex x. Its derivative at 0 is 1.")
 
 sign_p = elementwise("sign", NUMBER)
 sign_p.jvp = zero_jvp(sign_p)

@@ -129,11 +129,11 @@ top_k_p = Primitive("top_k", multiple_results=True, abstract_eval=_top_k_aval, l
 
 
 def top_k(operand, k, *, axis=-1):
-    """(values, positions): the k greatest elements along `axis` in descending order, and where they are (int32).
+    """[values, positions]: the k greatest elements along `axis` in descending order, and where they are (int32).
 
     Of equal elements the first comes first; NaN is greatest. Real arrays only; 0 <= k <= the axis's size.
     """
-    return tuple(top_k_p.bind(operand, k=operator.index(k), axis=argaxis(operand, axis)))
+    return list(top_k_p.bind(operand, k=operator.index(k), axis=argaxis(operand, axis)))
 
 
 # --- searchsorted -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ rsqrt_p = elementwise("rsqrt", INEXACT)
 rsqrt_p.jvp = jvp_by_args(rsqrt_p, lambda t, out, x: mul(t, mul(like(x, -0.5), div(out, x))))
 rsqrt = unary(rsqrt_p, "1 / sqrt(x).")
 cbrt_p = elementwise("cbrt", "f")
-cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: mul(t, mul(like(x, 1 / 3), div(out, x))))
+cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: div(t, mul(like(x, 3), mul(out, out))))
 cbrt = unary(cbrt_p, "The cube root, of negative numbers too.")
 
 # --- exp and log ----------------------------------------------------------------------------------------------------

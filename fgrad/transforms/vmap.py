@@ -50,16 +50,17 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    __slots__ = ("parent", "axis")
+    __slots__ = ("parent", "axis", "tag")
 
-    def __init__(self, parent, axis, fun=None):
+    def __init__(self, parent, axis, fun=None, tag=None):
         super().__init__(fun)
         self.parent, self.axis = parent, axis
+        self.tag = object() if tag is None else tag  # shared by the traces of one mapped function and its custom rules
 
     def unzip(self, args):
         vals, dims, batched = [], [], False
         for x in args:
-            if type(x) is BatchTracer and x._trace is self:
+            if type(x) is BatchTracer and x._trace.tag is self.tag:
                 vals.append(x.val)
                 dims.append(x.dim)
                 batched = True
@@ -91,14 +92,15 @@ class BatchTrace(Trace):
         return out if dim is None else BatchTracer(self, out, dim)
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
-        vals, dims, _ = self.unzip(args)
-        axis = self.axis
+        vals, dims, batched = self.unzip(args)
+        axis, layout = self.axis, _Layout(self.axis, batched)
 
         def batched_fun(*vals):
-            return batch_flat_front(fun, axis, dims, vals)
+            outs, out_dims = batch_flat(fun, axis, dims, vals, self.tag)
+            return layout.place(outs, out_dims)
 
         def batched_jvp(primals, tangents):
-            n = [None]
+            zero = []
             live = [i for i, t in enumerate(tangents) if type(t) is not Zero]
 
             def flat(*args):
@@ -106,23 +108,29 @@ class BatchTrace(Trace):
                 for i, x in zip(live, args[len(primals) :]):
                     t[i] = x
                 outs, out_tangents = jvp(p, t)
-                n[0] = [type(x) is Zero for x in out_tangents]
+                zero.extend(type(x) is Zero for x in out_tangents)
                 return [*outs, *[x for x in out_tangents if type(x) is not Zero]]
 
-            res = batch_flat_front(flat, axis, [*dims, *[dims[i] for i in live]], [*primals, *[tangents[i] for i in live]])
-            outs, rest = res[: len(n[0])], iter(res[len(n[0]) :])
-            return outs, [Zero(get_aval(o).tangent_aval()) if z else next(rest) for o, z in zip(outs, n[0])]
+            in_dims = [*dims, *[dims[i] for i in live]]
+            res, res_dims = batch_flat(flat, axis, in_dims, [*primals, *[tangents[i] for i in live]], self.tag)
+            n = len(zero)
+            rest = iter(zip(res[n:], res_dims[n:]))
+            pairs = [(None, None) if z else next(rest) for z in zero]
+            outs = layout.place(res[:n], res_dims[:n], [d for _, d in pairs])
+            placed = layout.place([t for t, _ in pairs], [d for _, d in pairs])
+            return outs, [Zero(get_aval(o).tangent_aval()) if t is None else t for o, t in zip(outs, placed)]
 
         with using_trace(self.parent):
             outs = self.parent.process_custom_jvp(prim, batched_fun, batched_jvp, vals, params)
-        return [BatchTracer(self, o, 0) for o in outs]
+        return [self.wrap(o, 0 if m else None) for o, m in zip(outs, layout.mapped)]
 
     def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
-        vals, dims, _ = self.unzip(args)
-        axis = self.axis
+        vals, dims, batched = self.unzip(args)
+        axis, layout, res_mapped = self.axis, _Layout(self.axis, batched, together=True), []
 
         def batched_fun(*vals):
-            return batch_flat_front(fun, axis, dims, vals)
+            outs, out_dims = batch_flat(fun, axis, dims, vals, self.tag)
+            return layout.place(outs, out_dims)
 
         def batched_fwd(*vals):
             n = [0]
@@ -132,8 +140,11 @@ class BatchTrace(Trace):
                 n[0] = len(outs)
                 return [*outs, *res]
 
-            both = batch_flat_front(flat, axis, dims, vals)
-            return both[: n[0]], both[n[0] :]
+            both, both_dims = batch_flat(flat, axis, dims, vals, self.tag)
+            res, res_dims = both[n[0] :], both_dims[n[0] :]
+            res_mapped[:] = [d is not None for d in res_dims]
+            outs = layout.place(both[: n[0]], both_dims[: n[0]], [0] if any(res_mapped) else [])
+            return outs, [x if d is None else bdim_at_front(x, d, axis.size) for x, d in zip(res, res_dims)]
 
         def batched_bwd(res, cts):
             which = []
@@ -143,19 +154,46 @@ class BatchTrace(Trace):
                 which.extend(type(x) is Zero or x is None for x in out)
                 return [x for x in out if not (type(x) is Zero or x is None)]
 
-            rest = iter(batch_flat_front(flat, axis, [0] * (len(res) + len(cts)), [*res, *cts]))
+            front = [*res_mapped, *layout.mapped]
+            in_dims = [0 if m and type(x) is not Zero else None for m, x in zip(front, [*res, *cts])]
+            ins = [_example_zero(x, 0 if m else None) for m, x in zip(front, [*res, *cts])]
+            some, some_dims = batch_flat(flat, axis, in_dims, ins, self.tag)
+            rest = iter(zip(some, some_dims))
             out = []
             for v, d, zero in zip(vals, dims, which):
                 if zero:
                     out.append(Zero(get_aval(v).tangent_aval()))
-                else:
-                    ct = next(rest)
-                    out.append(reduce_sum(ct, (0,)) if d is None else move_axis(ct, 0, d))
+                    continue
+                ct, ct_dim = next(rest)
+                if any(front):
+                    ct = bdim_at_front(ct, ct_dim, axis.size)
+                    ct = reduce_sum(ct, (0,)) if d is None else move_axis(ct, 0, d)
+                out.append(ct)
             return out
 
         with using_trace(self.parent):
             outs = self.parent.process_custom_vjp(prim, batched_fun, batched_fwd, batched_bwd, vals, params)
-        return [BatchTracer(self, o, 0) for o in outs]
+        return [self.wrap(o, 0 if m else None) for o, m in zip(outs, layout.mapped)]
+
+
+class _Layout:
+    """Which results of a custom rule's functions are mapped, at axis 0: the first of them to run decides, the others follow.
+
+    With a mapped argument all are; without one, those that are made of mapped values which the functions close over.
+    """
+
+    def __init__(self, axis, always, together=False):
+        self.axis, self.always, self.together, self.mapped = axis, always, together, None
+
+    def place(self, outs, dims, more_dims=()):
+        """outs with their mapped axes in front; more_dims tells of values that must be mapped alike."""
+        if self.mapped is None:
+            if self.together:
+                self.mapped = [self.always or any(d is not None for d in (*dims, *more_dims))] * len(dims)
+            else:
+                pairs = zip(dims, more_dims or [None] * len(dims))
+                self.mapped = [self.always or d is not None or e is not None for d, e in pairs]
+        return [o if o is None or not m else bdim_at_front(o, d, self.axis.size) for o, d, m in zip(outs, dims, self.mapped)]
 
 
 def _example_zero(t, d):
@@ -165,9 +203,12 @@ def _example_zero(t, d):
     return t
 
 
-def batch_flat(fun, axis, dims, vals):
-    """(outs, out_dims) of a flat function mapped over `axis`; dims has None for what is not mapped."""
-    trace = BatchTrace(context.trace, axis, fun)
+def batch_flat(fun, axis, dims, vals, tag=None):
+    """(outs, out_dims) of a flat function mapped over `axis`; dims has None for what is not mapped.
+
+    tag: that of the trace whose tracers `fun` may close over, where it is a part of the function which that trace maps.
+    """
+    trace = BatchTrace(context.trace, axis, fun, tag)
     ins = [v if d is None else BatchTracer(trace, v, d) for v, d in zip(vals, dims)]
     try:
         with using_trace(trace), extended_axis_env(axis.name, axis.size):
