@@ -62,35 +62,43 @@ def canonicalize_dtype(dtype) -> np.dtype:
 
 
 def int_dtype() -> np.dtype:
+    """What Python integers become: int32, or int64 with x64."""
     return INT64 if config.enable_x64 else INT32
 
 
 def float_dtype() -> np.dtype:
+    """What Python floats become: float32, or float64 with x64."""
     return FLOAT64 if config.enable_x64 else FLOAT32
 
 
 def is_float(dtype) -> bool:
+    """Whether values are real floating-point numbers (bfloat16 among them)."""
     dtype = np.dtype(dtype)
     return dtype.kind == "f" or dtype == BFLOAT16
 
 
 def is_complex(dtype) -> bool:
+    """Whether values are complex numbers."""
     return np.dtype(dtype).kind == "c"
 
 
 def is_inexact(dtype) -> bool:
+    """Whether values are floating-point or complex numbers: those that have derivatives."""
     return np.dtype(dtype).kind in "fc" or np.dtype(dtype) == BFLOAT16
 
 
 def is_integer(dtype) -> bool:
+    """Whether values are integers, signed or not."""
     return np.dtype(dtype).kind in "iu"
 
 
 def is_signed(dtype) -> bool:
+    """Whether values are signed integers."""
     return np.dtype(dtype).kind == "i"
 
 
 def is_bool(dtype) -> bool:
+    """Whether values are booleans."""
     return np.dtype(dtype) == BOOL
 
 

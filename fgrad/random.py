@@ -60,7 +60,13 @@ def _key(k):
 
 
 def split(key, num=2):
-    """num new keys from one, shape (num, 2) (num may be a shape)."""
+    """num new keys from one, shape (num, 2) (num may be a shape).
+
+    >>> from fgrad import random
+    >>> a, b = random.split(random.key(0))
+    >>> a.shape
+    (2,)
+    """
     shape = canonical_shape(num if np.iterable(num) else (num,))
     return threefry_split_p.bind(_key(key), shape=shape)
 
@@ -107,7 +113,12 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
 
 
 def normal(key, shape=(), dtype=None):
-    """Standard normal floats: sqrt(2) * erf_inv(uniform(-1, 1))."""
+    """Standard normal floats: sqrt(2) * erf_inv(uniform(-1, 1)).
+
+    >>> from fgrad import random
+    >>> random.normal(random.key(0), (3,)).shape
+    (3,)
+    """
     dtype = _float(dtype, "normal")
     u = uniform(key, shape, dtype, np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype), 1.0)
     return lax.mul(lax.like(u, math.sqrt(2)), lax.erf_inv(u))

@@ -11,7 +11,12 @@ PyTreeDef = optree.PyTreeSpec
 
 
 def flatten(tree, is_leaf=None):
-    """(leaves, treedef)."""
+    """(leaves, treedef).
+
+    >>> import fgrad
+    >>> fgrad.tree.flatten({"b": 2, "a": [1, None]})[0]
+    [1, 2]
+    """
     leaves, treedef = optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
     return leaves, treedef
 
@@ -22,10 +27,12 @@ def unflatten(treedef, leaves):
 
 
 def leaves(tree, is_leaf=None):
+    """The leaves of `tree`, in order. None is no leaf; is_leaf(x) stops the descent at x."""
     return optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
 
 
 def structure(tree, is_leaf=None):
+    """The treedef of `tree`: what unflatten needs besides the leaves."""
     return optree.tree_structure(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
 
 
@@ -40,6 +47,12 @@ def map(f, tree, *rest, is_leaf=None):  # noqa: A001
 
 
 def reduce(f, tree, initializer=None, is_leaf=None):
+    """Leaves combined from the left by f, starting with `initializer` if there is one.
+
+    >>> import fgrad
+    >>> fgrad.tree.reduce(lambda a, b: a + b, {"a": 1, "b": [2, 3]})
+    6
+    """
     xs = leaves(tree, is_leaf)
     return functools.reduce(f, xs) if initializer is None else functools.reduce(f, xs, initializer)
 
@@ -69,6 +82,7 @@ def map_with_path(f, tree, *rest, is_leaf=None):
 
 
 def leaves_with_path(tree, is_leaf=None):
+    """A list of (key path, leaf)."""
     return flatten_with_path(tree, is_leaf)[0]
 
 
@@ -92,6 +106,7 @@ def difference(want, got, skip=0):
 
 
 def num_leaves(treedef):
+    """How many leaves a treedef has."""
     return treedef.num_leaves
 
 
@@ -113,7 +128,17 @@ def register_pytree_node_class(cls):
 
 
 def register_dataclass(cls, data_fields=None, meta_fields=None, drop_fields=()):
-    """Make a dataclass a pytree node with `data_fields` as children and `meta_fields` as static data."""
+    """Make a dataclass a pytree node with `data_fields` as children and `meta_fields` as static data.
+
+    >>> import dataclasses, fgrad
+    >>> @fgrad.tree.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     w: float
+    ...     name: str = dataclasses.field(default="", metadata=dict(static=True))
+    >>> fgrad.tree.map(lambda w: 2 * w, Layer(1.5, "first"))
+    Layer(w=3.0, name='first')
+    """
     if data_fields is None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
         meta_fields = [f.name for f in fields if f.metadata.get("static")]

@@ -12,7 +12,12 @@ from fgrad.ops.rules import Zero, instantiate
 
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array, without its values."""
+    """Shape and dtype of an array, without its values.
+
+    >>> import fgrad
+    >>> fgrad.ShapeDtypeStruct((2, 3), "float32").size
+    6
+    """
 
     __slots__ = ("shape", "dtype", "weak_type")
 

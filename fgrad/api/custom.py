@@ -115,7 +115,16 @@ def _rule_tangent(out, t, rule):
 
 class custom_vjp:
     """A function with a reverse rule of its own: f.defvjp(fwd, bwd); fwd(*args) -> (out, residuals),
-    bwd(residuals, ct) -> a tuple of cotangents. With nondiff_argnums, bwd takes those arguments first."""
+    bwd(residuals, ct) -> a tuple of cotangents. With nondiff_argnums, bwd takes those arguments first.
+
+    >>> import fgrad
+    >>> @fgrad.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (fgrad.numpy.clip(ct, -1, 1),))
+    >>> float(fgrad.grad(lambda x: 5 * clip_gradient(x))(2.0))
+    1.0
+    """
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         functools.update_wrapper(self, fun)

@@ -114,7 +114,13 @@ def _linearize(fun, primals, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
-    """(fun(*primals), a function of tangents): the derivative at a point, computed once and applied many times."""
+    """(fun(*primals), a function of tangents): the derivative at a point, computed once and applied many times.
+
+    >>> import fgrad
+    >>> y, push = fgrad.linearize(lambda x: x ** 2, 3.0)
+    >>> float(y), float(push(1.0)), float(push(2.0))
+    (9.0, 6.0, 12.0)
+    """
     leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
     cell, weak = [linear], [get_aval(o).weak_type for o in outs]
 
@@ -196,6 +202,11 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     """A function that gives (fun's value, its gradient in the arguments `argnums`). fun must return a real scalar.
 
     Raises TypeError for a non-scalar result or an integer argument (unless allow_int).
+
+    >>> import fgrad
+    >>> value, gradient = fgrad.value_and_grad(lambda p: p["w"] ** 2 + p["b"])({"w": 3.0, "b": 1.0})
+    >>> float(value), float(gradient["w"]), float(gradient["b"])
+    (10.0, 6.0, 1.0)
     """
 
     @functools.wraps(fun)
@@ -262,7 +273,12 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
 
 def linear_transpose(fun, *primals):
-    """The transpose of a function that is linear: takes a cotangent of its result, gives cotangents of its arguments."""
+    """The transpose of a function that is linear: takes a cotangent of its result, gives cotangents of its arguments.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.linear_transpose(lambda x: jnp.array([1.0, 2.0]) * x, 0.0)(jnp.array([3.0, 4.0]))
+    (Array(11., dtype=float32...),)
+    """
     leaves, treedef = tree.flatten((tuple(primals), {}))
     out_tree = [None]
     closed = stage(flat_fun(fun, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))

@@ -12,12 +12,22 @@ def block_until_ready(x):
 
 
 def device_get(x):
-    """A pytree's arrays as NumPy arrays."""
+    """A pytree's arrays as NumPy arrays.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> type(fgrad.device_get({"a": jnp.ones(2)})["a"]).__name__
+    'ndarray'
+    """
     return tree.map(np.asarray, x)
 
 
 def device_put(x, device=None):
-    """A pytree's leaves as arrays."""
+    """A pytree's leaves as arrays.
+
+    >>> import fgrad
+    >>> fgrad.device_put({"a": [1.0, 2]})["a"][1]
+    Array(2, dtype=int32...)
+    """
     return tree.map(lambda v: v if isinstance(v, Array) else to_array(v), x)
 
 

@@ -56,7 +56,13 @@ def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape."""
+    """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
@@ -83,7 +89,13 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """The Jacobian by reverse mode, one row per output element: leaf shape is output shape + input shape."""
+    """The Jacobian by reverse mode, one row per output element: leaf shape is output shape + input shape.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.jacrev(lambda x: jnp.array([x[0] * x[1], x[0]]))(jnp.array([3.0, 2.0]))
+    Array([[2., 3.],
+           [1., 0.]], dtype=float32)
+    """
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
@@ -108,5 +120,11 @@ jacobian = jacrev
 
 
 def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The Hessian: forward mode over reverse mode."""
+    """The Hessian: forward mode over reverse mode.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 3.0]))
+    Array([[6., 2.],
+           [2., 0.]], dtype=float32)
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

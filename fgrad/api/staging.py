@@ -35,12 +35,25 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct."""
+    """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ShapeDtypeStruct((3, 4), "float32"))
+    ShapeDtypeStruct(shape=(3, 3), dtype=float32)
+    """
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
 
 
 def closure_convert(fun, *example_args):
-    """(pure function, list of the inexact arrays that `fun` closes over): converted(*args, *consts) == fun(*args)."""
+    """(pure function, list of the inexact arrays that `fun` closes over): converted(*args, *consts) == fun(*args).
+
+    >>> import fgrad
+    >>> def f(x, y):
+    ...     pure, consts = fgrad.closure_convert(lambda z: z * y, x)
+    ...     return pure(x, *consts)
+    >>> float(fgrad.grad(f, argnums=1)(2.0, 3.0))
+    2.0
+    """
     leaves, treedef = tree.flatten((example_args, {}))
     out_tree = [None]
     closed = stage(flat_fun(fun, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))

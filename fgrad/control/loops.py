@@ -438,6 +438,11 @@ def map(f, xs, *, batch_size=None):  # noqa: A001
     """f applied to each row of the leaves of `xs`, one after another; the results stacked.
 
     With batch_size rows are taken that many at a time, by a vmap of f.
+
+    >>> from fgrad import lax
+    >>> import fgrad.numpy as jnp
+    >>> lax.map(lambda x: x ** 2, jnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32)
     """
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]

@@ -170,6 +170,10 @@ def while_loop(cond_fun, body_fun, init_val):
     """val = init_val; while cond_fun(val): val = body_fun(val). Forward-mode differentiable only.
 
     Raises TypeError where cond_fun gives no boolean scalar or body_fun changes the type of its carry.
+
+    >>> from fgrad import lax
+    >>> int(lax.while_loop(lambda n: n < 100, lambda n: n * 3, 1))
+    243
     """
     paths, treedef = tree.flatten_with_path(init_val)
     leaves = [strong_leaf(x) for _, x in paths]
@@ -195,6 +199,10 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode.
 
     lower, upper: integer scalars of one dtype, which i has. unroll: as for scan; ValueError where the bounds are traced.
+
+    >>> from fgrad import lax
+    >>> int(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
+    10
     """
     avals = [get_aval(lower), get_aval(upper)]
     for what, a in zip(("lower", "upper"), avals):

@@ -6,7 +6,7 @@ from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, convert_element_type, div, eq, mul
-from fgrad.ops.rules import Zero, broadcast_in_dim, full, jvp_by_args, move_axis, set_shape_ops, zero_jvp, zero_of
+from fgrad.ops.rules import Zero, broadcast_in_dim, full, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp, zero_of
 
 
 def _reducer(name, kind, kinds):
@@ -31,8 +31,7 @@ def _reducer(name, kind, kinds):
         axes = tuple(sorted(map(operator.index, axes)))
         return prim.bind(x, axes=axes) if axes or isinstance(x, (bool, int, float, complex)) else x
 
-    fun.__name__ = fun.__qualname__ = name
-    return prim, fun
+    return prim, named(fun, prim, f"The {kind} of x over `axes`, which leave the shape; the dtype stays.")
 
 
 reduce_sum_p, reduce_sum = _reducer("reduce_sum", "sum", "iufc")

@@ -37,14 +37,17 @@ class Linear:
 
 
 def is_linear(x):
+    """Whether x stands for an argument that a transposed equation is linear in."""
     return type(x) is Linear
 
 
 def zero_of(x):
+    """The zero tangent of x."""
     return Zero(get_aval(x).tangent_aval())
 
 
 def no_batch(dims):
+    """Whether nothing has a batch axis."""
     return all(d is None for d in dims)
 
 
@@ -224,6 +227,7 @@ _shape_ops: dict = {}
 
 
 def set_shape_ops(**ops):
+    """Hand over the functions of higher modules that rules need."""
     _shape_ops.update(ops)
 
 

@@ -102,7 +102,15 @@ def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8):
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=None):
     """Adam with decoupled weight decay (Loshchilov & Hutter, 2019). mask: a tree of booleans (or a function of
-    params): which leaves decay."""
+    params): which leaves decay.
+
+    >>> import fgrad
+    >>> init, update = fgrad.optim.adamw(0.1)
+    >>> params = {"w": 1.0}
+    >>> updates, state = update({"w": 2.0}, init(params), params)
+    >>> round(float(updates["w"]), 4)
+    -0.1
+    """
 
     def init(params):
         return AdamState(jnp.zeros((), jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))

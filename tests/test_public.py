@@ -1,0 +1,45 @@
+"""The public surface: every callable says what it does, and nothing leaks into it by accident."""
+
+import importlib
+import types
+
+import pytest
+
+import fgrad
+
+SURFACE = ["fgrad", "fgrad.lax", "fgrad.nn", "fgrad.nn.initializers", "fgrad.optim", "fgrad.tree", "fgrad.tree_util", "fgrad.random"]
+WITH_EXAMPLES = """
+    jit grad value_and_grad vjp jvp linearize linear_transpose vmap jacfwd jacrev hessian make_jaxpr eval_shape custom_jvp custom_vjp
+    checkpoint closure_convert enable_x64 Array ShapeDtypeStruct device_put device_get
+    lax.scan lax.while_loop lax.fori_loop lax.cond lax.switch lax.map lax.stop_gradient
+    tree.map tree.flatten tree.reduce tree.register_dataclass
+    optim.adamw nn.softmax random.split random.normal
+""".split()
+
+
+def callables(module):
+    for name in sorted(vars(module)):
+        value = getattr(module, name)
+        if not name.startswith("_") and callable(value) and not isinstance(value, types.ModuleType):
+            yield name, value
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_every_public_callable_has_a_docstring(name):
+    module = importlib.import_module(name)
+    own = lambda v: vars(v).get("__doc__") if isinstance(v, type) else v.__doc__
+    assert not [n for n, v in callables(module) if not own(v)]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES)
+def test_main_functions_have_an_example(path):
+    value = fgrad
+    for part in path.split("."):
+        value = getattr(value, part)
+    assert ">>>" in value.__doc__
+
+
+def test_py_typed_is_shipped():
+    from importlib.resources import files
+
+    assert files("fgrad").joinpath("py.typed").is_file()
