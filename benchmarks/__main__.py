@@ -110,7 +110,7 @@ def main(argv=None):
     rounds = 0 if args.check else args.rounds or (5 if args.quick else 15)
     options = Options(args.threads, rounds=rounds, wait_policy=args.wait_policy)
     if args.quick:
-        options.warm_up, options.budget = 0.05, 1.5
+        options.warm_up, options.budget, options.processes = 0.05, 1.0, 3
     meta = describe(args, options)
     meta["limits"] = None if args.no_limits or args.check else limits.measure(["fgrad", *args.peers], options)
     if meta["limits"]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = str(Path(__file__).resolve().parents[1])
-SETTLE = 0.005  # seconds between two implementations' samples, for pools to go to sleep
+SETTLE = {"passive": 0.005, "default": 0.05}  # seconds between two implementations' samples, for pools to go to sleep
 
 
 @dataclass
@@ -24,6 +24,7 @@ class Options:
     warm_up: float = 0.2
     sample: float = 0.02
     budget: float = 10.0  # seconds of samples for one implementation of one row
+    processes: int = 5  # fresh processes per implementation, where first calls and imports are measured
     timeout: float = 300.0  # for one command
     wait_policy: str = "passive"
 
@@ -249,7 +250,7 @@ def _steady_row(work, workers, failures, options):
         order = order[i % len(order) :] + order[: i % len(order)] if order else order
         for peer in order:
             if peer in workers and len(samples[peer]) < limit[peer]:
-                time.sleep(SETTLE)
+                time.sleep(SETTLE[options.wait_policy])
                 answer = _try_all(row, one := {peer: workers[peer]}, "sample")
                 if not one:
                     del workers[peer]
@@ -265,7 +266,7 @@ def _steady_row(work, workers, failures, options):
 def first_call_row(work, peers, options):
     """Seconds from building to the first result, in a fresh process per round."""
     row, samples, answers = _row(work), {p: [] for p in peers}, {}
-    for _ in range(min(max(options.rounds, 1), 5)):
+    for _ in range(min(max(options.rounds, 1), options.processes)):
         for peer in peers:
             if peer in row.failures:
                 continue

@@ -21,7 +21,7 @@ def import_row(peers, options):
     samples = {p: [] for p in peers if p in IMPORTS}
     for p in samples:  # the first read of the files is the disk's time
         _import_seconds(p, options)
-    for _ in range(max(3, min(options.rounds, 7))):
+    for _ in range(min(options.rounds, options.processes)):
         for p, values in samples.items():
             time.sleep(0.01)
             values.append(_import_seconds(p, options))

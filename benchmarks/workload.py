@@ -26,6 +26,7 @@ class Workload:
     core = False  # in the table of the workloads that matter most
     unchecked = ()  # implementations whose results may differ (other random streams)
     tol = 1e-4  # allowed error relative to the largest element of each result
+    calls = 1  # calls before the results are compared: more than one where state goes from call to call
     x64 = False
     note = ""
     torch = numpy = numexpr = None

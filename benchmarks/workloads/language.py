@@ -7,7 +7,7 @@ from benchmarks.workload import Workload, integers, leaves, normal, tree_map, wo
 from benchmarks.workloads.training import torch_step
 
 
-@workload("training/makemore MLP step", note="27 letters, 3 of context, 10 wide, 200 hidden, batch 32, SGD")
+@workload("training/makemore MLP step", calls=3, note="27 letters, 3 of context, 10 wide, 200 hidden, batch 32, SGD")
 class Makemore(Workload):
     def inputs(self, rng):
         params = {"embed": normal(rng, 27, 10), "mlp": models.mlp_params(rng, (30, 200, 27))}
@@ -86,7 +86,12 @@ class GptBlock(Workload):
 
 
 @workload(
-    "inference/decoding with a cache", sizes=(256,), quick=(256,), tol=1e-3, note="seconds per token, one sequence, 4 layers of width 128"
+    "inference/decoding with a cache",
+    sizes=(256,),
+    quick=(256,),
+    tol=1e-3,
+    calls=30,
+    note="seconds per token, one sequence, 4 layers of width 128",
 )
 class Decode(Workload):
     """The Llama of the training step, a token a call: attention over a cache of 256 places, the likeliest token comes next."""

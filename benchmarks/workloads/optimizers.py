@@ -3,7 +3,14 @@
 from benchmarks.workload import Workload, leaves, normal, workload
 
 
-@workload("optimizers/AdamW update", sizes=((200, 1000), (100, 65_536)), quick=((200, 1000),), tol=1e-3, note="leaves x elements, donated")
+@workload(
+    "optimizers/AdamW update",
+    sizes=((200, 1000), (100, 65_536)),
+    quick=((200, 1000),),
+    tol=1e-3,
+    calls=3,
+    note="leaves x elements, donated",
+)
 class AdamW(Workload):
     def inputs(self, rng):
         count, n = self.size

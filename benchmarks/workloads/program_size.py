@@ -3,9 +3,7 @@
 from benchmarks.workload import Workload, normal, workload
 
 
-@workload(
-    "startup/first grad of N layers", sizes=(10, 100, 300), quick=(10,), kind="first call", note="tanh(x @ w + b) * sigmoid(x), width 32"
-)
+@workload("startup/first grad of N layers", sizes=(10, 100, 300), kind="first call", note="tanh(x @ w + b) * sigmoid(x), width 32")
 class Layers(Workload):
     def inputs(self, rng):
         (n,) = self.size

@@ -69,9 +69,9 @@ class Mlp(Workload):
         return call
 
 
-workload("training/MLP step", sizes=tuple(MLPS), quick=("digits",), core=True, note="SGD; 64-128-10 batch 128, 784-512-512-10 batch 256")(
-    Mlp
-)
+workload(
+    "training/MLP step", sizes=tuple(MLPS), quick=("digits",), core=True, calls=3, note="SGD; 64-128-10 batch 128, 784-512-512-10 batch 256"
+)(Mlp)
 
 
 @workload("startup/first MLP step", sizes=("digits",), quick=("digits",), core=True, kind="first call", note="trace, grad, compile, run")
@@ -107,12 +107,12 @@ class Llama(Workload):
             _, value = call()
             if not moments:  # they are updated in place from now on
                 states = [optimizer.state[p] for p in leaves(params)]
-                moments.append((states[0]["step"].clone(), [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]))
+                moments.append((states[0]["step"], [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]))
             return params, moments, value
 
         return with_state
 
 
 LLAMA = dict(core=True, tol=1e-3, note="4 layers of width 128, 16x128 tokens, AdamW")
-workload("training/Llama step", quick=((),), **LLAMA)(Llama)
+workload("training/Llama step", quick=((),), calls=3, **LLAMA)(Llama)
 workload("startup/first Llama step", quick=((),), kind="first call", **LLAMA)(Llama)
