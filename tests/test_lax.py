@@ -198,7 +198,7 @@ def test_mulhi(dtype):
     edges = [info.min, info.max, 0, 1, info.max // 3, info.min // 5]
     values = [*edges, *RNG.integers(info.min, info.max, 20, dtype=dtype, endpoint=True).tolist()]
     x, y = np.array(values, dtype), np.array(values[::-1], dtype)
-    with fgrad.enable_x64():
+    with fgrad.enable_x64("64" in dtype):
         want = [(int(a) * int(b)) >> info.bits for a, b in zip(x, y)]
         np.testing.assert_array_equal(lax.mulhi(x, y), np.array(want, dtype))
 
@@ -339,3 +339,33 @@ def test_custom_root_of_a_system_with_aux():
         check_derivatives(roots, np.array([3.0, -0.5]), order=1)
     with pytest.raises(TypeError, match="f must return"):
         lax.custom_root(lambda x: x[:1], jnp.ones(2), solve, tangent_solve)
+
+
+def test_bitcast_between_widths():
+    x = np.array([[1.0, -2.5, 3e-9]], np.float32)
+    narrow = lax.bitcast_convert_type(x, np.uint8)
+    np.testing.assert_array_equal(narrow, x.view(np.uint8).reshape(1, 3, 4))
+    np.testing.assert_array_equal(lax.bitcast_convert_type(narrow, np.float32), x)
+    run = fgrad.jit(lambda v: lax.bitcast_convert_type(lax.bitcast_convert_type(v * 2, np.int16), np.float32) + 1)
+    np.testing.assert_array_equal(run(x), x * 2 + 1)
+    batched = fgrad.vmap(lambda v: lax.bitcast_convert_type(v, np.float32), in_axes=2, out_axes=1)(jnp.stack([narrow] * 2, 2))
+    np.testing.assert_array_equal(batched, np.stack([x] * 2, 1))
+    with pytest.raises(TypeError, match="last axis"):
+        lax.bitcast_convert_type(narrow[..., :3], np.float32)
+    with pytest.raises(TypeError, match="bool"):
+        lax.bitcast_convert_type(x, bool)
+
+
+def test_dynamic_slices_and_negative_indices():
+    x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(lax.dynamic_slice(x, jnp.array([-2, 1]), (2, 2)), x[2:, 1:])
+    np.testing.assert_array_equal(lax.dynamic_slice(x, (jnp.int32(-2), 0), (2, 3), allow_negative_indices=False), x[:2])
+    np.testing.assert_array_equal(lax.dynamic_slice(x, (jnp.int32(-1), 0), (1, 3), allow_negative_indices=[True, False]), x[3:])
+    with pytest.raises(ValueError, match="negative"):
+        lax.dynamic_slice(x, (-1, 0), (1, 1), allow_negative_indices=False)
+    with pytest.raises(TypeError, match="3 start indices"):
+        lax.dynamic_slice(x, (0, 0, 0), (1, 1))
+    with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+        lax.dynamic_slice_in_dim(x, 0, 1, axis=2)
+    got = lax.dynamic_update_index_in_dim(x, np.zeros(4, np.float32), -1, 1)
+    np.testing.assert_array_equal(got, np.where(np.arange(3) == 2, 0, x))

@@ -130,7 +130,7 @@ def test_scatter_apply_repeats():
 def test_fill_values():
     numbers, out = lax.GatherDimensionNumbers((), (0,), (0,)), jnp.array([[9]])
     for dtype, want in ((np.float32, np.nan), (np.int32, np.iinfo(np.int32).min), (np.uint8, 255), (bool, True)):
-        np.testing.assert_array_equal(lax.gather(jnp.zeros(3, dtype), out, numbers, (1,)), np.array([want], dtype))
+        np.testing.assert_array_equal(lax.gather(jnp.zeros(3, dtype), out, numbers, (1,), mode="fill"), np.array([want], dtype))
 
 
 @pytest.mark.parametrize(

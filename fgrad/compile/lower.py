@@ -99,10 +99,10 @@ class LowerContext:
         """v's elements in memory of their own, row-major."""
         return self.kernel("copy", [self.materialize(v)], [v.aval], contiguous=False)[0]
 
-    def bitcast(self, v, dtype):
-        """A copy of v's memory read as another dtype of the same size."""
+    def bitcast(self, v, aval):
+        """A copy of v's memory read as another shape and dtype of the same number of bytes."""
         out = self.fresh_copy(v)
-        return Value(out.buf, out.shape, out.strides, 0, np.dtype(dtype))
+        return Value(out.buf, aval.shape, row_major(aval.shape), 0, aval.dtype)
 
     def cast(self, v, dtype):
         dtype = np.dtype(dtype)

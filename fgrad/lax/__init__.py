@@ -10,11 +10,11 @@ from fgrad.dtypes import is_inexact
 from fgrad.lax.collectives import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.lax.misc import *  # noqa: F403
+from fgrad.lax.primitives import *  # noqa: F403
 from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from fgrad.ops.dot import dot_general_p
 from fgrad.ops.elementwise import *  # noqa: F403
 from fgrad.ops.elementwise import complex_ as complex
 from fgrad.ops.index import (

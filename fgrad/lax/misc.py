@@ -109,35 +109,33 @@ def reciprocal(x):
     return integer_pow(x, -1)
 
 
-_WIDE = {1: "int16", 2: "int32", 4: "int64"}
-
-
 def mulhi(x, y, /):
     """The high half of the product of two integers of one dtype."""
     aval = get_aval(x)
     if not dtypes.is_integer(aval.dtype) or get_aval(y).dtype != aval.dtype:
         raise TypeError(f"mulhi takes integers of one dtype, got {aval.dtype.name} and {get_aval(y).dtype.name}")
     bits, signed = 8 * aval.dtype.itemsize, dtypes.is_signed(aval.dtype)
-    if bits < 64:
-        wide = np.dtype(_WIDE[bits // 8] if signed else "u" + _WIDE[bits // 8])
-        product = mul(convert_element_type(x, wide), convert_element_type(y, wide))
+    if bits < 32:
+        product = mul(convert_element_type(x, np.int32), convert_element_type(y, np.int32))
         shift = shift_right_arithmetic if signed else shift_right_logical
-        return convert_element_type(shift(product, wide.type(bits)), aval.dtype)
-    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    ux, uy = (bitcast_convert_type(v, np.uint64) if signed else v for v in (x, y))
+        return convert_element_type(shift(product, np.int32(bits)), aval.dtype)
+    unsigned = np.dtype(f"uint{bits}").type
+    half, low = unsigned(bits // 2), unsigned(2 ** (bits // 2) - 1)
+    ux, uy = (bitcast_convert_type(v, unsigned) if signed else v for v in (x, y))
     x1, x0, y1, y0 = (
         shift_right_logical(ux, half),
         bitwise_and(ux, low),
         shift_right_logical(uy, half),
         bitwise_and(uy, low),
     )
-    middle = add(mul(x1, y0), shift_right_logical(mul(x0, y0), half))  # cannot overflow: (2^32-1)^2 + 2^32-1 < 2^64
+    # With h = 2^half nothing overflows: (h - 1)^2 + 2 (h - 1) < h^2.
+    middle = add(mul(x1, y0), shift_right_logical(mul(x0, y0), half))
     carry = add(mul(x0, y1), bitwise_and(middle, low))
     high = add(add(mul(x1, y1), shift_right_logical(middle, half)), shift_right_logical(carry, half))
     if not signed:
         return high
-    high = bitcast_convert_type(high, np.int64)
     zero = like(x, 0)
+    high = bitcast_convert_type(high, aval.dtype)
     return sub(sub(high, select(lt(x, zero), y, zero)), select(lt(y, zero), x, zero))
 
 

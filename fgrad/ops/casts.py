@@ -3,10 +3,11 @@
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core import ShapedArray, get_aval
+from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.errors import ShapeError
 from fgrad.ops.arithmetic import add
 from fgrad.ops.logic import bitwise_or, eq, gt, ne, select
-from fgrad.ops.rules import ANY, Zero, elementwise, like, linear_jvp, nary, zero_jvp, zero_of
+from fgrad.ops.rules import ANY, Zero, elementwise, like, linear_jvp, move_axis, nary, zero_jvp, zero_of
 
 # --- casts ----------------------------------------------------------------------------------------------------------
 
@@ -41,23 +42,36 @@ def convert_element_type(x, new_dtype, weak_type=False):
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
-def _bitcast_dtype(x, *, new_dtype):
-    if x.dtype.itemsize != new_dtype.itemsize or dtypes.BOOL in (x.dtype, new_dtype):
-        raise TypeError(f"bitcast_convert_type: {x.dtype.name} and {new_dtype.name} must have the same number of bits (and not be bool)")
-    return new_dtype
+def _bitcast_aval(x, *, new_dtype):
+    old, new, shape = x.dtype.itemsize, new_dtype.itemsize, x.shape
+    if dtypes.BOOL in (x.dtype, new_dtype):
+        raise TypeError(f"bitcast_convert_type: {x.dtype.name} to {new_dtype.name}: bool has no bits to convert")
+    if old > new:
+        shape = (*shape, old // new)
+    elif old < new:
+        if not shape or shape[-1] != new // old:
+            raise ShapeError(
+                f"bitcast_convert_type: {x.dtype.name} to {new_dtype.name} needs a last axis of size {new // old}, got shape {shape}"
+            )
+        shape = shape[:-1]
+    return ShapedArray(shape, new_dtype)
 
 
-bitcast_convert_type_p = elementwise(
+def _bitcast_batch(axis, args, dims, *, new_dtype):
+    return bitcast_convert_type_p.bind(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), 0
+
+
+bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
-    same=False,
-    result=_bitcast_dtype,
-    lower=lambda ctx, ins, params, out_avals: ctx.bitcast(ins[0], params["new_dtype"]),
+    abstract_eval=_bitcast_aval,
+    batch=_bitcast_batch,
+    lower=lambda ctx, ins, params, out_avals: ctx.bitcast(ins[0], out_avals[0]),
 )
 bitcast_convert_type_p.jvp = zero_jvp(bitcast_convert_type_p)
 
 
 def bitcast_convert_type(x, new_dtype):
-    """x's bits read as a dtype of the same width."""
+    """x's bits read as another dtype: a narrower one gives the parts along a new last axis, a wider one joins the last axis."""
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 

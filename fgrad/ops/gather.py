@@ -73,7 +73,7 @@ def _shifted(axes, by=1):
 
 def _check_indices(name, indices):
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices must have an integer type, got {indices.dtype.name}")
+        raise ValueError(f"{name}: indices must have an integer type, got {indices.dtype.name}")
     if not indices.shape:
         raise ShapeError(f"{name}: indices need a last axis that holds the index vectors, got shape ()")
 
@@ -200,9 +200,9 @@ def gather(
 ):
     """Slices of `operand` of slice_sizes at the index vectors in the last axis of start_indices (integers).
 
-    dimension_numbers: GatherDimensionNumbers. mode: "clip" moves slices inside the operand; "fill" (the default) gives
-    fill_value (NaN, or an extreme integer) for slices that leave it; "promise_in_bounds" is the caller's word that none does
-    (memory is safe all the same: it clips). unique_indices and indices_are_sorted are hints that no kernel needs.
+    dimension_numbers: GatherDimensionNumbers. mode: "clip" moves slices inside the operand; "fill" gives fill_value (by
+    default NaN, or an extreme integer) for slices that leave it; "promise_in_bounds" (the default) is the caller's word that
+    none does (memory is safe all the same: it clips). unique_indices and indices_are_sorted are hints that no kernel needs.
     Raises ShapeError where the dimension numbers do not fit the shapes.
 
     >>> import fgrad.numpy as jnp
@@ -211,7 +211,7 @@ def gather(
     Array([[4., 5.],
            [0., 1.]], dtype=float32)
     """
-    mode = GatherScatterMode.from_any(mode)
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if mode is GatherScatterMode.ONE_HOT:
         mode, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     if mode is GatherScatterMode.FILL_OR_DROP:

@@ -8,7 +8,7 @@ from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, clamp, convert_element_type, like, lt, mul, select
 from fgrad.ops.gather import put_rows, take_rows
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, zero_of
-from fgrad.ops.shape import broadcasted_iota, reshape
+from fgrad.ops.shape import broadcasted_iota, index_in_dim, reshape
 
 # --- dynamic slices -----------------------------------------------------------------------------------------------------
 
@@ -136,58 +136,79 @@ dynamic_update_slice_p = Primitive(
 )
 
 
-def _start_values(x, starts):
-    """Start indices with Python's negative ones counted from the end."""
-    out = []
-    for n, s in zip(get_aval(x).shape, starts):
+def _start_values(x, starts, allow_negative):
+    """Start indices with negative ones counted from the end, where that is allowed (one flag, or one for each)."""
+    shape, out = get_aval(x).shape, []
+    starts = list(starts) if isinstance(starts, (tuple, list)) else [index_in_dim(starts, i, 0, keepdims=False) for i in range(len(shape))]
+    flags = [allow_negative] * len(starts) if isinstance(allow_negative, bool) else list(allow_negative)
+    if len(flags) != len(starts):
+        raise ShapeError(f"{len(flags)} allow_negative_indices for {len(starts)} start indices")
+    for n, s, allowed in zip(shape, starts, flags):
         if isinstance(s, int):
+            if s < 0 and not allowed:
+                raise ValueError(f"start index {s} is negative, with allow_negative_indices=False")
             s = dtypes.INT32.type(s + n if s < 0 else s)
-        elif dtypes.is_signed(get_aval(s).dtype):
+        elif allowed and dtypes.is_signed(get_aval(s).dtype):
             s = select(lt(s, like(s, 0)), add(s, like(s, n)), s)
         out.append(s)
-    return out
+    return out + starts[len(shape) :]
 
 
-def dynamic_slice(operand, start_indices, slice_sizes):
-    """The box of slice_sizes at start_indices, which may be traced; it is moved inside the operand where it would leave it."""
-    return dynamic_slice_p.bind(operand, *_start_values(operand, start_indices), slice_sizes=tuple(map(operator.index, slice_sizes)))
+def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+    """The box of slice_sizes at start_indices, which may be traced; it is moved inside the operand where it would leave it.
+
+    start_indices: a sequence of integer scalars, or a one-dimensional array. Negative ones count from the end, unless
+    allow_negative_indices (one flag, or one for each) is False: then they are moved inside too, without a select for each.
+
+    >>> import fgrad.numpy as jnp
+    >>> dynamic_slice(jnp.arange(5), (3,), (3,))
+    Array([2, 3, 4], dtype=int32)
+    """
+    starts = _start_values(operand, start_indices, allow_negative_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=tuple(map(operator.index, slice_sizes)))
 
 
-def dynamic_update_slice(operand, update, start_indices):
-    """operand with `update` written at start_indices (moved inside where it would leave the operand)."""
-    return dynamic_update_slice_p.bind(operand, update, *_start_values(operand, start_indices))
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+    """operand with `update` written at start_indices (moved inside where it would leave the operand; see dynamic_slice)."""
+    return dynamic_update_slice_p.bind(operand, update, *_start_values(operand, start_indices, allow_negative_indices))
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0):
+def _along(operand, axis, start):
+    """(axis, start indices: `start` along the axis, 0 elsewhere)."""
+    n = get_aval(operand).ndim
+    if not -n <= axis < n:
+        raise ValueError(f"axis {axis} is out of bounds for an array of dimension {n}")
+    starts = [0] * n
+    starts[axis % n] = start
+    return axis % n, starts
+
+
+def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
     """dynamic_slice along one axis."""
-    shape = get_aval(operand).shape
-    axis %= len(shape)
-    starts, sizes = [0] * len(shape), list(shape)
-    starts[axis], sizes[axis] = start_index, slice_size
-    return dynamic_slice(operand, starts, sizes)
+    axis, starts = _along(operand, axis, start_index)
+    sizes = list(get_aval(operand).shape)
+    sizes[axis] = slice_size
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand, index, axis=0, keepdims=True):
+def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
     """operand[index] along one axis for a traced index."""
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     shape = get_aval(out).shape
     axis %= len(shape)
     return out if keepdims else reshape(out, shape[:axis] + shape[axis + 1 :])
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis):
+def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
     """dynamic_update_slice along one axis."""
-    n = get_aval(operand).ndim
-    starts = [0] * n
-    starts[axis % n] = start_index
-    return dynamic_update_slice(operand, update, starts)
+    starts = _along(operand, axis, start_index)[1]
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand, update, index, axis):
+def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
     """operand with `update` as its slice `index` along one axis."""
-    shape = get_aval(operand).shape
-    axis %= len(shape)
-    if get_aval(update).ndim != len(shape):
-        s = get_aval(update).shape
+    axis = _along(operand, axis, 0)[0]
+    s = get_aval(update).shape
+    if len(s) != get_aval(operand).ndim:
         update = reshape(update, (*s[:axis], 1, *s[axis:]))
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

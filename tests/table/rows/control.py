@@ -66,7 +66,21 @@ def watched(x):
     return jnp.sin(x)
 
 
+def scaled_solve(d, b):
+    return lax.custom_linear_solve(lambda x: d * x, b, lambda mv, b: b / d, symmetric=True)
+
+
 CALLS = {
+    "custom_linear_solve": [
+        Case(scaled_solve, (typed(3, lo=1, hi=3), typed(3)), lambda d, b: b / d, linear=((1,),), **LOOSE),
+        Case(
+            lambda b: scaled_solve(np.float32(4), b),
+            (typed(2, 3),),
+            lambda b: b / 4,
+            dtypes=(np.dtype(np.float32),),
+            name="constant matvec",
+        ),
+    ],
     "pure_callback": [called_back(fgrad.pure_callback, vmap_method=m) for m in VMAP_METHODS],
     "io_callback": [called_back(fgrad.experimental.io_callback)],
     "debug_callback": [Case(watched, (typed(3),), np.sin)],
