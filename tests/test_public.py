@@ -7,7 +7,17 @@ import pytest
 
 import fgrad
 
-SURFACE = ["fgrad", "fgrad.lax", "fgrad.nn", "fgrad.nn.initializers", "fgrad.optim", "fgrad.tree", "fgrad.tree_util", "fgrad.random"]
+SURFACE = [
+    "fgrad",
+    "fgrad.numpy",
+    "fgrad.lax",
+    "fgrad.nn",
+    "fgrad.nn.initializers",
+    "fgrad.optim",
+    "fgrad.tree",
+    "fgrad.tree_util",
+    "fgrad.random",
+]
 WITH_EXAMPLES = """
     jit grad value_and_grad vjp jvp linearize linear_transpose vmap jacfwd jacrev hessian make_jaxpr eval_shape custom_jvp custom_vjp
     checkpoint closure_convert enable_x64 Array ShapeDtypeStruct device_put device_get
@@ -29,6 +39,12 @@ def test_every_public_callable_has_a_docstring(name):
     module = importlib.import_module(name)
     own = lambda v: vars(v).get("__doc__") if isinstance(v, type) else v.__doc__
     assert not [n for n, v in callables(module) if not own(v)]
+
+
+def test_functions_of_numpy_are_its_own():
+    """A star import must not put a primitive's function, which does not promote, in the place of NumPy's."""
+    wrong = [n for n, v in callables(fgrad.numpy) if str(getattr(v, "__module__", "")).startswith(("fgrad.ops", "fgrad.lax"))]
+    assert not wrong
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES)

@@ -91,6 +91,7 @@ def astype(x, dtype, copy=False, device=None):
 
 
 def copy(a, order=None):
+    """A copy of x."""
     return array(a, copy=True)
 
 
@@ -108,10 +109,12 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def zeros(shape, dtype=None, *, device=None):
+    """An array of zeros, float32 by default."""
     return _full(_shape(shape), 0, user_dtype(dtype) or dtypes.float_dtype())
 
 
 def ones(shape, dtype=None, *, device=None):
+    """An array of ones, float32 by default."""
     return _full(_shape(shape), 1, user_dtype(dtype) or dtypes.float_dtype())
 
 
@@ -124,11 +127,13 @@ def _like(a, dtype, shape):
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None):
+    """An array of zeros of x's shape and dtype (unless given)."""
     shape, dtype = _like(a, dtype, shape)
     return _full(shape, 0, dtype)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None):
+    """An array of ones of x's shape and dtype (unless given)."""
     shape, dtype = _like(a, dtype, shape)
     return _full(shape, 1, dtype)
 
@@ -139,6 +144,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
+    """An array of x's shape and dtype (unless given) filled with a value."""
     s, d = _like(a, dtype, shape)
     return full(s, fill_value, d)
 
@@ -232,6 +238,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
 
 def identity(n, dtype=None):
+    """The n x n identity matrix."""
     return eye(n, dtype=dtype)
 
 

@@ -189,7 +189,7 @@ class _AxisConcat:
 
     def __getitem__(self, key):
         items = key if isinstance(key, tuple) else (key,)
-        axis, ndmin, trans1d, matrix = (*self._defaults, None)
+        (axis, ndmin, trans1d), matrix = self._defaults, None
         if isinstance(items[0], str):
             axis, ndmin, trans1d, matrix = self._directive(items[0])
             items = items[1:]

@@ -24,14 +24,17 @@ __all__ = [
 
 
 def shape(a):
+    """The shape as a tuple."""
     return get_aval(a).shape if hasattr(a, "shape") or type(a) in SCALARS else np.shape(a)
 
 
 def ndim(a):
+    """The number of axes."""
     return len(shape(a))
 
 
 def size(a, axis=None):
+    """The number of elements, or of those along `axis`."""
     s = shape(a)
     return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
 
@@ -62,6 +65,7 @@ def ravel(a, order="C"):
 
 
 def transpose(a, axes=None):
+    """x with its axes in the order `axes` (reversed by default)."""
     a = as_array("transpose", a)
     axes = tuple(range(a.ndim))[::-1] if axes is None else tuple(axis_index(i, a.ndim) for i in axes)
     return S.transpose(a, axes)
@@ -73,10 +77,12 @@ def permute_dims(a, /, axes):
 
 
 def matrix_transpose(x):
+    """x with its last two axes exchanged; raises ValueError below rank 2."""
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(a, axis1, axis2):
+    """x with two axes exchanged."""
     a = as_array("swapaxes", a)
     perm = list(range(a.ndim))
     i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
@@ -85,6 +91,7 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
+    """x with the axes `source` moved to the positions `destination`."""
     a = as_array("moveaxis", a)
     src, dst = axis_tuple(source, a.ndim), axis_tuple(destination, a.ndim)
     if len(src) != len(dst):
@@ -96,10 +103,12 @@ def moveaxis(a, source, destination):
 
 
 def expand_dims(a, axis):
+    """x with new axes of size 1 at the positions `axis`."""
     return S.expand_dims(as_array("expand_dims", a), axis if np.iterable(axis) else (axis,))
 
 
 def squeeze(a, axis=None):
+    """x without axes of size 1 (those in `axis`, or all)."""
     a = as_array("squeeze", a)
     if axis is None:
         axis = tuple(i for i, n in enumerate(a.shape) if n == 1)
@@ -107,6 +116,7 @@ def squeeze(a, axis=None):
 
 
 def broadcast_to(array, shape):
+    """x seen with `shape`, its axes of size 1 repeated; raises ValueError where that is not possible."""
     x = as_array("broadcast_to", array)
     shape = tuple(shape) if np.iterable(shape) else (shape,)
     if broadcast_shape(x.shape, shape) != shape:
@@ -115,10 +125,12 @@ def broadcast_to(array, shape):
 
 
 def broadcast_shapes(*shapes):
+    """The shape that shapes broadcast to; raises ValueError where they do not fit."""
     return broadcast_shape(*[tuple(s) if np.iterable(s) else (s,) for s in shapes])
 
 
 def broadcast_arrays(*args):
+    """The arrays broadcast to their common shape."""
     xs = [as_array("broadcast_arrays", x) for x in args]
     s = broadcast_shape(*[x.shape for x in xs])
     return [spread(x, s) for x in xs]
@@ -159,41 +171,49 @@ def stack(arrays, axis=0, out=None, dtype=None):
 
 
 def unstack(x, axis=0):
+    """The slices along `axis`, as a tuple."""
     x = as_array("unstack", x)
     return tuple(S.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
 
 
 def atleast_1d(*arys):
+    """Each array with at least one axis."""
     out = [reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x) for x in arys]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys):
+    """Each array with at least two axes; new ones come first."""
     out = [as_array("atleast_2d", x) for x in arys]
     out = [S.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in out]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_3d(*arys):
+    """Each array with at least three axes: (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1)."""
     out = [as_array("atleast_3d", x) for x in arys]
     out = [S.reshape(x, {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]) if x.ndim < 3 else x for x in out]
     return out[0] if len(out) == 1 else out
 
 
 def vstack(tup, dtype=None):
+    """Arrays joined along axis 0, vectors as rows."""
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
 def hstack(tup, dtype=None):
+    """Arrays joined along axis 1 (axis 0 of vectors)."""
     xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup, dtype=None):
+    """Arrays joined along axis 2."""
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup):
+    """Vectors as the columns of a matrix; matrices joined side by side."""
     return concatenate([S.expand_dims(x, (1,)) if x.ndim == 1 else atleast_2d(x) for x in _sequence("column_stack", tup)], 1)
 
 
@@ -229,6 +249,7 @@ def _block_rank(xs):
 
 
 def array_split(ary, indices_or_sections, axis=0):
+    """Like split, but the parts may differ by one where the axis does not divide evenly."""
     x = as_array("array_split", ary)
     axis = axis_index(axis, x.ndim)
     n = x.shape[axis]
@@ -242,37 +263,45 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def split(ary, indices_or_sections, axis=0):
+    """x cut along `axis` into equal parts, or at the given indices."""
     if not np.ndim(indices_or_sections) and shape(ary)[axis] % operator.index(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, indices_or_sections, axis)
 
 
 def hsplit(ary, indices_or_sections):
+    """split along axis 1 (axis 0 of vectors)."""
     return split(ary, indices_or_sections, 0 if ndim(ary) == 1 else 1)
 
 
 def vsplit(ary, indices_or_sections):
+    """split along axis 0."""
     return split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary, indices_or_sections):
+    """split along axis 2."""
     return split(ary, indices_or_sections, 2)
 
 
 def flip(m, axis=None):
+    """x with the order along `axis` reversed (all axes by default)."""
     m = as_array("flip", m)
     return S.rev(m, axis_tuple(axis, m.ndim))
 
 
 def fliplr(m):
+    """x with axis 1 reversed."""
     return flip(m, 1)
 
 
 def flipud(m):
+    """x with axis 0 reversed."""
     return flip(m, 0)
 
 
 def rot90(m, k=1, axes=(0, 1)):
+    """x rotated by k quarter turns in the plane of two axes."""
     m = as_array("rot90", m)
     a, b = (axis_index(i, m.ndim) for i in axes)
     k %= 4
@@ -320,6 +349,7 @@ def rollaxis(a, axis, start=0):
 
 
 def tile(A, reps):
+    """x repeated `reps` times along each axis."""
     a = as_array("tile", A)
     reps = tuple(map(operator.index, reps)) if np.iterable(reps) else (operator.index(reps),)
     n = max(a.ndim, len(reps))
@@ -363,6 +393,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
 
 
 def append(arr, values, axis=None):
+    """`values` joined to the end of `arr` along `axis`; both are flattened where axis is None."""
     return concatenate([ravel(arr), ravel(values)], 0) if axis is None else concatenate([arr, values], axis)
 
 
@@ -399,6 +430,7 @@ def diag(v, k=0):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The diagonals of the planes of axis1 and axis2, along a new last axis."""
     a = moveaxis(as_array("diagonal", a), (axis1, axis2), (-2, -1))
     n, m = a.shape[-2:]
     count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
@@ -407,6 +439,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def diagflat(v, k=0):
+    """A matrix with the flattened values on diagonal k."""
     return diag(ravel(v), k)
 
 
