@@ -214,6 +214,7 @@ def broadcast_in_dim(x, shape, dims):
 
 
 def move_axis(x, src, dst):
+    """x with axis `src` moved to position `dst`."""
     n = len(get_aval(x).shape)
     src, dst = src % n, dst % n
     if src == dst:
@@ -247,6 +248,7 @@ def full(shape, value, dtype):
 
 
 def zeros(aval):
+    """An array of zeros of this aval."""
     return full(aval.shape, 0, aval.dtype)
 
 
