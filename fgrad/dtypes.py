@@ -102,8 +102,14 @@ def is_bool(dtype) -> bool:
     return np.dtype(dtype) == BOOL
 
 
+class prng_key:
+    """The abstract type of typed random keys' dtype: issubdtype(key.dtype, prng_key)."""
+
+
 def issubdtype(arg1, arg2) -> bool:
-    """np.issubdtype that knows bfloat16 as a floating type and Python's scalar types."""
+    """np.issubdtype that knows bfloat16 as a floating type, Python's scalar types and the dtype of random keys."""
+    if arg2 is prng_key or getattr(arg1, "type", None) is prng_key:
+        return arg2 is prng_key and getattr(arg1, "type", arg1) is prng_key
     a, b = _PYTHON.get(arg1, arg1), arg2
     try:
         if np.dtype(a) == BFLOAT16:

@@ -3,6 +3,7 @@
 #ifndef FG_VM_LOOPS_H
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
+#include "scalar_sample.h"
 #include "scalar_special.h"
 #include "vm_ops.h"
 
@@ -104,7 +105,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
-    VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, x * y + z) VM_FLOAT_CLAMP(t, T)
+    VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)
 /* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */
 #define VM_FLOAT_CLAMP(t, T) FG_SIG(clamp, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
@@ -117,6 +118,9 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
 
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
+VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
+VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
+VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))

@@ -145,11 +145,6 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {shape}")
         if 0 in shape:
             return jnp.zeros(shape, dtype)
-        if not hasattr(random, "orthogonal"):
-            raise NotImplementedError(
-                "the orthogonal initializer needs random.orthogonal (a QR decomposition), which this fgrad lacks; "
-                "use variance_scaling, or pass an orthogonal array of your own to constant"
-            )
         columns = shape[column_axis]
         q = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]

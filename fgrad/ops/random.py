@@ -1,11 +1,14 @@
 """Random bits: the threefry-2x32 hash (Salmon et al., 2011) and the counters that key splitting and drawing use."""
 
+import math
+
 import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.rules import align_batch, bdim_at_front, broadcast_to, nary_aval, same_dtypes, zero_jvp
+from fgrad.ops.elementwise import add, convert_element_type, div, exp, like, mul, neg, square
+from fgrad.ops.rules import align_batch, bdim_at_front, broadcast_to, elementwise, jvp_by_args, nary_aval, same_dtypes, zero_jvp
 
 _BITS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
 
@@ -67,3 +70,38 @@ def threefry2x32(k1, k2, x1, x2):
     """The two words of the hash of counter (x1, x2) under key (k1, k2), element by element."""
     shape = max((get_aval(v).shape for v in (k1, k2, x1, x2)), key=len)
     return threefry2x32_p.bind(*[broadcast_to(v, shape) for v in (k1, k2, x1, x2)])
+
+
+def rounded(x):
+    """A 16-bit float rounded to its dtype at this point: a compiled chain of operations keeps float32 otherwise."""
+    dtype = get_aval(x).dtype
+    return x if dtype.itemsize > 2 else convert_element_type(convert_element_type(x, dtypes.FLOAT32), dtype)
+
+
+def _unary(name, derivative):
+    """log, log1p, erf or erf_inv with the roundings of XLA's CPU backend (see scalar_sample.h)."""
+    prim = elementwise(name, "f")
+    prim.jvp = jvp_by_args(prim, derivative)
+
+    def fun(x):
+        return rounded(prim.bind(x))
+
+    fun.__name__ = fun.__qualname__ = name
+    return fun
+
+
+sample_log = _unary("sample_log", lambda t, out, x: div(t, x))
+sample_log1p = _unary("sample_log1p", lambda t, out, x: div(t, add(x, like(x, 1))))
+sample_erf = _unary("sample_erf", lambda t, out, x: mul(t, mul(like(x, 2 / math.sqrt(math.pi)), exp(neg(square(x))))))
+sample_erf_inv = _unary("sample_erf_inv", lambda t, out, x: mul(t, mul(like(x, math.sqrt(math.pi) / 2), exp(square(out)))))
+
+# x * y + z, rounded once
+fma_p = elementwise("fma", "f")
+fma_p.jvp = jvp_by_args(fma_p, lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t), lambda t, out, x, y, z: t)
+
+
+def fma(x, y, z):
+    """x * y + z as the machine's vector code computes it: rounded once in float32 and float64, twice in 16-bit floats."""
+    if get_aval(x).dtype.itemsize < 4:
+        return rounded(add(rounded(mul(x, y)), z))
+    return fma_p.bind(x, y, z)

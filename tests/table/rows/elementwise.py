@@ -7,6 +7,7 @@ import numpy as np
 
 from fgrad.ops import activation
 from fgrad.ops import elementwise as ops
+from fgrad.ops import random as sampling
 from tests.table.case import BOOL, COMPLEX, F32, F64, FLOATS, SIGNED, UNSIGNED, Case, Sample, bools, of_kinds, typed
 
 ROWS: dict = {}
@@ -142,6 +143,11 @@ row("atanh", np.arctanh, (-0.9, 0.9), ulps=8)
 row("erf", elementwise_math(math.erf), ulps=8)
 row("erfc", elementwise_math(math.erfc), ulps=16)
 row("erf_inv", mp(mpmath.erfinv), (-0.95, 0.95), ulps=16, special=False)
+row("sample_log", np.log, POSITIVE, fun=sampling.sample_log, ulps=8, special=False)
+row("sample_log1p", np.log1p, (-0.8, 2), fun=sampling.sample_log1p, ulps=200, special=False)
+row("sample_erf", elementwise_math(math.erf), fun=sampling.sample_erf, ulps=16, special=False)
+row("sample_erf_inv", mp(mpmath.erfinv), (-0.95, 0.95), fun=sampling.sample_erf_inv, ulps=64, special=False)
+row("fma", lambda x, y, z: x * y + z, ANY, ANY, ANY, fun=sampling.fma, scale=1.0, special=False)
 row("lgamma", elementwise_math(lambda v: v if math.isnan(v) else math.lgamma(v)), (0.3, 4), ulps=16, scale=1.0)
 row("digamma", mp(mpmath.digamma), (0.3, 4), ulps=32, scale=1.0, special=False)
 row("softplus", lambda x: np.logaddexp(x, 0), fun=activation.softplus, ulps=8)

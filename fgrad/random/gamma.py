@@ -1,0 +1,155 @@
+"""The gamma distribution and those made from it.
+
+Marsaglia and Tsang, A simple method for generating gamma variables (2000), with the boost of their section 6 below shape 1.
+"""
+
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.api import custom_jvp, jit, vmap
+from fgrad.errors import NotDifferentiableError
+from fgrad.numpy.util import as_array
+from fgrad.ops.random import sample_log
+from fgrad.ops.shape import canonical_shape
+from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, spread, uniform
+from fgrad.random.discrete import rademacher
+from fgrad.random.keys import one_key, split
+
+
+def _gamma_one(key, alpha, log_space):
+    """One gamma float (or its logarithm) of shape parameter alpha, a scalar."""
+    dtype = alpha.dtype
+    zero, one = lax.like(alpha, 0), lax.like(alpha, 1)
+    boosted, shape = alpha >= one, alpha
+    alpha = lax.select(boosted, alpha, alpha + one)
+    d = alpha - lax.like(alpha, 1 / 3)
+    c = lax.like(alpha, 1 / 3) / lax.sqrt(d)
+
+    def cubed(carry):
+        key, _, _ = carry
+        key, sub = split(key)
+        x = normal(sub, (), dtype)
+        return key, x, one + x * c
+
+    def propose(carry):
+        key, x_key, u_key = split(carry[0], 3)
+        _, x, v = lax.while_loop(lambda c: c[2] <= zero, cubed, (x_key, zero, -one))
+        return key, x * x, v * v * v, uniform(u_key, (), dtype)
+
+    def rejected(carry):
+        _, x2, v, u = carry
+        slow = sample_log(u) >= x2 * lax.like(u, 0.5) + d * (one - v + sample_log(v))
+        return (u >= one - lax.like(u, 0.0331) * (x2 * x2)) & slow
+
+    key, sub = split(key)
+    _, _, v, _ = lax.while_loop(rejected, propose, (key, zero, one, one + one))
+    if log_space:
+        e = -exponential(sub, (), dtype)
+        boost = lax.select(boosted | (e == 0), zero, e * (one / shape))
+        return sample_log(d) + sample_log(v) + boost
+    u = 1 - uniform(sub, (), dtype)
+    return d * v * lax.select(boosted, one, lax.pow(u, one / shape))
+
+
+@jit(static_argnums=(2,))
+def _gammas(key, alpha, log_space):
+    keys = split(key, alpha.size)
+    out = vmap(lambda k, a: _gamma_one(k, a, log_space))(keys, jnp.reshape(alpha, (-1,)))
+    return jnp.reshape(out, alpha.shape)
+
+
+def _make(log_space):
+    """The sampler with its derivative with respect to alpha."""
+
+    @custom_jvp
+    def sample(key, alpha):
+        return _gammas(key, alpha, log_space)
+
+    @sample.defjvp
+    def sample_jvp(primals, tangents):
+        raise NotDifferentiableError("gamma samples have no derivative in their shape parameter here; wrap it in lax.stop_gradient")
+
+    return sample
+
+
+_SAMPLERS = {log_space: _make(log_space) for log_space in (False, True)}
+
+
+def _draw(name, key, a, shape, dtype, log_space):
+    dtype, a = float_dtype(name, dtype), as_array(name, a)
+    shape = check_broadcast(name, shape, a)
+    return _SAMPLERS[log_space](one_key(name, key), spread(name, a, shape, dtype))
+
+
+def gamma(key, a, shape=None, dtype=None):
+    """Gamma floats of shape parameter a and scale 1, differentiable in a."""
+    return _draw("gamma", key, a, shape, dtype, False)
+
+
+def loggamma(key, a, shape=None, dtype=None):
+    """Logarithms of gamma floats of shape parameter a; exact where the floats themselves would underflow."""
+    return _draw("loggamma", key, a, shape, dtype, True)
+
+
+def beta(key, a, b, shape=None, dtype=None):
+    """Beta floats of parameters a and b."""
+    dtype = float_dtype("beta", dtype)
+    a, b = as_array("beta", a), as_array("beta", b)
+    shape = check_broadcast("beta", shape, a, b)
+    key_a, key_b = split(one_key("beta", key))
+    log_a, log_b = loggamma(key_a, a, shape, dtype), loggamma(key_b, b, shape, dtype)
+    top = lax.max(log_a, log_b)
+    x, y = lax.exp(log_a - top), lax.exp(log_b - top)
+    return x / (x + y)
+
+
+def dirichlet(key, alpha, shape=None, dtype=None):
+    """Dirichlet vectors (*shape, n) of concentrations alpha (..., n)."""
+    dtype, alpha = float_dtype("dirichlet", dtype), as_array("dirichlet", alpha)
+    if alpha.ndim < 1:
+        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {alpha.ndim}")
+    shape = alpha.shape[:-1] if shape is None else canonical_shape(shape)
+    logs = loggamma(key, alpha, (*shape, alpha.shape[-1]), dtype)
+    x = lax.exp(logs - jnp.max(logs, -1, keepdims=True))
+    return x / jnp.sum(x, -1, keepdims=True)
+
+
+def chisquare(key, df, shape=None, dtype=None):
+    """Chi-square floats of df degrees of freedom."""
+    dtype, df = float_dtype("chisquare", dtype), as_array("chisquare", df)
+    half = lax.convert_element_type(df, dtype) / 2
+    return lax.exp(loggamma(key, half, check_broadcast("chisquare", shape, df), dtype)) * 2
+
+
+def f(key, dfnum, dfden, shape=None, dtype=None):
+    """F floats of dfnum and dfden degrees of freedom."""
+    dtype = float_dtype("f", dtype)
+    dfnum, dfden = as_array("f", dfnum), as_array("f", dfden)
+    shape = check_broadcast("f", shape, dfnum, dfden)
+    key_den, key_num = split(one_key("f", key))
+    dfnum, dfden = spread("f", dfnum, shape, dtype), spread("f", dfden, shape, dtype)
+    return (chisquare(key_num, dfnum, shape, dtype) / dfnum) / (chisquare(key_den, dfden, shape, dtype) / dfden)
+
+
+def t(key, df, shape=None, dtype=None):
+    """Student's t floats of df degrees of freedom."""
+    dtype, df = float_dtype("t", dtype), as_array("t", df)
+    shape = check_broadcast("t", shape, df)
+    key_n, key_g = split(one_key("t", key))
+    half = lax.convert_element_type(df, dtype) / 2
+    return normal(key_n, shape, dtype) * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
+
+
+def generalized_normal(key, p, shape=(), dtype=None):
+    """Floats of density proportional to exp(-|x|^p)."""
+    shape, dtype = canonical_shape(shape), float_dtype("generalized_normal", dtype)
+    key_g, key_s = split(one_key("generalized_normal", key))
+    return rademacher(key_s, shape, dtype) * gamma(key_g, 1 / p, shape, dtype) ** (1 / p)
+
+
+def ball(key, d, p=2, shape=(), dtype=None):
+    """Points uniform in the unit ball of the p-norm in d dimensions (Barthe, Guedon, Mendelson and Naor, 2005)."""
+    shape, dtype = canonical_shape(shape), float_dtype("ball", dtype)
+    key_g, key_e = split(one_key("ball", key))
+    g = generalized_normal(key_g, p, (*shape, d), dtype)
+    norm = (jnp.sum(jnp.abs(g) ** p, -1) + exponential(key_e, shape, dtype)) ** (1 / p)
+    return g / norm[..., None]

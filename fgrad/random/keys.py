@@ -1,0 +1,231 @@
+"""Keys: typed arrays of them (dtype key<fry>), or their plain uint32 words of shape (..., 2)."""
+
+import math
+
+import numpy as np
+
+import fgrad.numpy as jnp
+from fgrad import dtypes, lax, tree
+from fgrad.config import config
+from fgrad.core import Array, from_numpy
+from fgrad.numpy.util import as_array
+from fgrad.ops.random import threefry2x32, threefry_split_p
+from fgrad.ops.shape import canonical_shape
+
+_IMPL = "threefry2x32"
+
+
+class KeyType:
+    """The dtype of typed keys; there is one."""
+
+    name, itemsize, type = "key<fry>", 8, dtypes.prng_key
+
+    def __repr__(self):
+        return self.name
+
+    def __eq__(self, other):
+        return type(other) is KeyType
+
+    def __hash__(self):
+        return hash(KeyType)
+
+
+KEY = KeyType()
+
+
+class KeyArray:
+    """An array of keys, of any shape; a pytree node over its words, uint32 of shape (*shape, 2).
+
+    >>> import fgrad
+    >>> keys = fgrad.random.split(fgrad.random.key(0), 3)
+    >>> keys.shape, keys.dtype, keys[0].shape
+    ((3,), key<fry>, ())
+    """
+
+    __slots__ = ("_words",)
+    dtype = KEY
+    weak_type = False
+    itemsize = KEY.itemsize
+
+    def __init__(self, words):
+        self._words = words
+
+    @property
+    def shape(self):
+        return self._words.shape[:-1]
+
+    @property
+    def ndim(self):
+        return self._words.ndim - 1
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+    @property
+    def T(self):
+        return self.transpose()
+
+    def reshape(self, *shape):
+        shape = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
+        return KeyArray(self._words.reshape(*shape, 2))
+
+    def ravel(self):
+        return self.reshape(-1)
+
+    flatten = ravel
+
+    def transpose(self, *axes):
+        axes = axes[0] if len(axes) == 1 and np.iterable(axes[0]) else axes or range(self.ndim)[::-1]
+        return KeyArray(self._words.transpose(*(range(self.ndim)[a] for a in axes), self.ndim))
+
+    def __getitem__(self, index):
+        index = index if isinstance(index, tuple) else (index,)
+        rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
+        return KeyArray(self._words[(*index, *rest, slice(None))])
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a key of shape (); split it into an array of keys")
+        return (KeyArray(words) for words in self._words)
+
+    def __eq__(self, other):
+        return jnp.all(self._words == other._words, -1) if isinstance(other, KeyArray) else NotImplemented
+
+    def __ne__(self, other):
+        return jnp.any(self._words != other._words, -1) if isinstance(other, KeyArray) else NotImplemented
+
+    __hash__ = None
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("keys (dtype key<fry>) have no NumPy form; random.key_data(keys) gives their uint32 words")
+
+    def block_until_ready(self):
+        return self
+
+    def __repr__(self):
+        if type(self._words) is not Array:
+            return f"KeyArray(key<fry>[{','.join(map(str, self.shape))}])"
+        return f"Array({self.shape}, dtype=key<fry>) overlaying:\n{self._words}"
+
+
+tree.register_pytree_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
+
+
+def _check_impl(impl, dtype=None):
+    if dtype is not None and impl is not None:
+        raise ValueError("give impl or dtype, not both")
+    impl = dtype if impl is None else impl
+    if impl not in (None, _IMPL, "fry", KEY):
+        raise ValueError(f"unrecognized PRNG implementation {impl!r}; there is one: {_IMPL!r}")
+
+
+def _seed_words(name, seed):
+    if isinstance(seed, KeyArray):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key")
+    if isinstance(seed, (int, np.integer)):
+        seed = int(seed)
+        if not config.enable_x64:
+            return from_numpy(np.array([0, seed % 2**32], np.uint32))
+        return from_numpy(np.array([seed % 2**64 >> 32, seed % 2**32], np.uint32))
+    seed = as_array(name, seed)
+    if seed.shape:
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {seed.shape} != (). Use vmap for batching")
+    if not dtypes.is_integer(seed.dtype):
+        raise TypeError(f"PRNG key seed must be an integer scalar, got {seed.aval}")
+    low = lax.convert_element_type(seed, np.uint32)
+    if seed.dtype.itemsize < 8:
+        return jnp.stack([jnp.zeros((), np.uint32), low])
+    return jnp.stack([lax.convert_element_type(lax.shift_right_logical(seed, lax.like(seed, 32)), np.uint32), low])
+
+
+def key(seed, *, impl=None, dtype=None):
+    """A typed key from an integer seed.
+
+    >>> import fgrad
+    >>> fgrad.random.key(7)
+    Array((), dtype=key<fry>) overlaying:
+    [0 7]
+    """
+    _check_impl(impl, dtype)
+    return KeyArray(_seed_words("key", seed))
+
+
+def PRNGKey(seed, *, impl=None):
+    """A key from an integer seed, as plain words (uint32 of shape (2,))."""
+    _check_impl(impl)
+    return _seed_words("PRNGKey", seed)
+
+
+def _words(name, keys):
+    """The words of keys of either kind, (..., 2)."""
+    if isinstance(keys, KeyArray):
+        return keys._words
+    words = as_array(name, keys)
+    if words.dtype != dtypes.UINT32 or words.ndim < 1 or words.shape[-1] != 2:
+        raise TypeError(
+            f"{name}: expected a PRNG key (key<fry>, or uint32 of shape (2,)), got {words.aval}; make one with random.key(seed)"
+        )
+    return words
+
+
+def one_key(name, key):
+    """The words of a single key, (2,)."""
+    words = _words(name, key)
+    if words.ndim != 1:
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {words.shape[:-1]} != (). Use vmap for batching."
+        )
+    return words
+
+
+def _like(key, words):
+    return KeyArray(words) if isinstance(key, KeyArray) else words
+
+
+def key_data(keys):
+    """The uint32 words of keys, (..., 2)."""
+    return _words("key_data", keys)
+
+
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+    """uint32 words of shape (..., 2) as typed keys."""
+    _check_impl(impl, dtype)
+    return KeyArray(_words("wrap_key_data", key_bits_array))
+
+
+def key_impl(keys):
+    """The name of the generator that the keys belong to."""
+    _words("key_impl", keys)
+    return _IMPL
+
+
+def default_prng_impl():
+    """The name of the generator of new keys."""
+    return _IMPL
+
+
+def clone(key):
+    """The same key: a marker for readers that it is used again on purpose."""
+    return _like(key, _words("clone", key))
+
+
+def split(key, num=2):
+    """num new keys from one; num may be a shape. They are typed if the key is."""
+    words = one_key("split", key)
+    return _like(key, threefry_split_p.bind(words, shape=canonical_shape(num if np.iterable(num) else (num,))))
+
+
+def fold_in(key, data):
+    """A new key from a key and an integer."""
+    words = one_key("fold_in", key)
+    data = as_array("fold_in", np.uint32(int(data) % 2**32) if isinstance(data, (int, np.integer)) else data)
+    if data.shape:
+        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {data.shape} != (). Use vmap for batching.")
+    data = lax.convert_element_type(data, np.uint32)
+    return _like(key, jnp.stack(threefry2x32(words[0], words[1], jnp.zeros((), np.uint32), data)))
