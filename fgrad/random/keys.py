@@ -100,7 +100,8 @@ class KeyArray:
     def __ne__(self, other):
         return jnp.any(self._words != other._words, -1) if isinstance(other, KeyArray) else NotImplemented
 
-    __hash__ = None
+    def __hash__(self):
+        raise TypeError("unhashable type: 'KeyArray': keys compare element by element")
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("keys (dtype key<fry>) have no NumPy form; random.key_data(keys) gives their uint32 words")
