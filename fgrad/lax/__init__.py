@@ -1,12 +1,9 @@
-"""The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart), and stop_gradient."""
+"""The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart)."""
 
-from fgrad import tree
 from fgrad.control.cond import cond, switch
 from fgrad.control.linear_solve import custom_linear_solve, custom_root
 from fgrad.control.loops import map, scan
 from fgrad.control.while_loop import fori_loop, while_loop
-from fgrad.core import get_aval
-from fgrad.dtypes import is_inexact
 from fgrad.lax.collectives import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.lax.misc import *  # noqa: F403
@@ -15,7 +12,154 @@ from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from fgrad.ops.elementwise import *  # noqa: F403
+from fgrad.ops.elementwise import (
+    RoundingMethod,
+    abs,
+    abs_p,
+    acos,
+    acos_p,
+    acosh,
+    acosh_p,
+    add,
+    add_p,
+    and_p,
+    asin,
+    asin_p,
+    asinh,
+    asinh_p,
+    atan,
+    atan2,
+    atan2_p,
+    atan_p,
+    atanh,
+    atanh_p,
+    bitcast_convert_type,
+    bitcast_convert_type_p,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    cbrt,
+    cbrt_p,
+    ceil,
+    ceil_p,
+    clamp,
+    clamp_p,
+    clz,
+    clz_p,
+    complex_p,
+    conj,
+    conj_p,
+    convert_element_type,
+    convert_element_type_p,
+    copy_p,
+    cos,
+    cos_p,
+    cosh,
+    cosh_p,
+    digamma,
+    digamma_p,
+    div,
+    div_p,
+    eq,
+    eq_p,
+    erf,
+    erf_inv,
+    erf_inv_p,
+    erf_p,
+    erfc,
+    erfc_p,
+    exp,
+    exp2,
+    exp2_p,
+    exp_p,
+    expm1,
+    expm1_p,
+    floor,
+    floor_p,
+    ge,
+    ge_p,
+    gt,
+    gt_p,
+    imag,
+    imag_p,
+    integer_pow,
+    integer_pow_p,
+    is_finite,
+    is_finite_p,
+    le,
+    le_p,
+    lgamma,
+    lgamma_p,
+    like,
+    log,
+    log1p,
+    log1p_p,
+    log2,
+    log2_p,
+    log_p,
+    logistic,
+    logistic_p,
+    lt,
+    lt_p,
+    max,
+    max_p,
+    min,
+    min_p,
+    mul,
+    mul_p,
+    ne,
+    ne_p,
+    neg,
+    neg_p,
+    nextafter,
+    nextafter_p,
+    not_p,
+    or_p,
+    population_count,
+    population_count_p,
+    pow,
+    pow_p,
+    real,
+    real_p,
+    reduce_precision,
+    reduce_precision_p,
+    rem,
+    rem_p,
+    round,
+    round_away_p,
+    round_even_p,
+    rsqrt,
+    rsqrt_p,
+    select,
+    select_n,
+    select_p,
+    shift_left,
+    shift_left_p,
+    shift_right_arithmetic,
+    shift_right_arithmetic_p,
+    shift_right_logical,
+    shift_right_logical_p,
+    sign,
+    sign_p,
+    sin,
+    sin_p,
+    sinh,
+    sinh_p,
+    sqrt,
+    sqrt_p,
+    square,
+    square_p,
+    sub,
+    sub_p,
+    tan,
+    tan_p,
+    tanh,
+    tanh_p,
+    trunc,
+    trunc_p,
+    xor_p,
+)
 from fgrad.ops.elementwise import complex_ as complex
 from fgrad.ops.index import (
     dynamic_index_in_dim,
@@ -26,7 +170,6 @@ from fgrad.ops.index import (
     dynamic_update_slice_in_dim,
 )
 from fgrad.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
-from fgrad.ops.rules import Zero
 from fgrad.ops.shape import (
     broadcast,
     broadcast_in_dim,
@@ -45,21 +188,3 @@ from fgrad.ops.shape import (
     transpose,
 )
 from fgrad.ops.sort import sort, sort_key_val, top_k
-from fgrad.transforms.custom import custom_jvp_call
-
-
-def _stop(x):
-    """A leaf without derivatives of any order: its rule stops the derivatives of the primal that it returns, too."""
-    if not hasattr(x, "aval") or not is_inexact(x.dtype):
-        return x
-    return custom_jvp_call(lambda v: [v], lambda p, t: ([_stop(p[0])], [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
-
-
-def stop_gradient(x):
-    """x, seen by differentiation as a constant.
-
-    >>> import fgrad
-    >>> float(fgrad.grad(lambda x: x * fgrad.lax.stop_gradient(x))(3.0))
-    3.0
-    """
-    return tree.map(_stop, x)

@@ -27,8 +27,9 @@ from fgrad.ops.elementwise import (
     sub,
 )
 from fgrad.ops.random import threefry2x32
-from fgrad.ops.rules import broadcast_in_dim, broadcast_to
+from fgrad.ops.rules import Zero, broadcast_in_dim, broadcast_to
 from fgrad.ops.shape import broadcasted_iota, concatenate, expand_dims, index_in_dim, iota, reshape, slice_in_dim
+from fgrad.transforms.custom import custom_jvp_call
 from fgrad.transforms.remat import optimization_barrier_p
 
 
@@ -202,6 +203,23 @@ def optimization_barrier(operand, /):
     return tree.unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand
 
 
+def _stop(x):
+    """A leaf without derivatives of any order: its rule stops the derivatives of the primal that it returns, too."""
+    if not hasattr(x, "aval") or not dtypes.is_inexact(x.dtype):
+        return x
+    return custom_jvp_call(lambda v: [v], lambda p, t: ([_stop(p[0])], [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
+
+
+def stop_gradient(x):
+    """x, seen by differentiation as a constant.
+
+    >>> import fgrad
+    >>> float(fgrad.grad(lambda x: x * fgrad.lax.stop_gradient(x))(3.0))
+    3.0
+    """
+    return tree.map(_stop, x)
+
+
 def composite(decomposition, name, version=0):
     """decomposition, as a function of arrays and keyword attributes. The name means nothing to this compiler."""
 
@@ -235,4 +253,5 @@ __all__ = [
     "reciprocal",
     "rng_bit_generator",
     "rng_uniform",
+    "stop_gradient",
 ]

@@ -281,3 +281,10 @@ def test_errors(name):
     kinds = tuple(k for k in (TypeError, ValueError, NameError) if isinstance(theirs.value, k))
     with pytest.raises(kinds or Exception):
         ERRORS[name](flax, fgrad)
+
+
+def test_every_name_is_one_of_jax():
+    """Nothing leaks into the module but its own submodules and a few functions that JAX keeps elsewhere."""
+    own = {"collectives", "indexing", "misc", "primitives", "reductions", "shapes"}
+    more = {"like", "log2", "log2_p", "trunc", "trunc_p", "round_away_p", "round_even_p", "select_p"}
+    assert {n for n in vars(flax) if not n.startswith("_")} - set(dir(jlax)) == own | more
