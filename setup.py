@@ -59,7 +59,7 @@ def flags():
         ok, error = False, str(e)
     if not ok:
         sys.exit(OPENMP_HELP.format(error=error.strip()))
-    out = ["-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unused-function", "-Wno-maybe-uninitialized"]
+    out = ["-O3", "-g0", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unused-function", "-Wno-maybe-uninitialized"]
     isa = os.environ.get("FGRAD_BUILD_ISA", "native")
     out += [f for f in ([f"-march={isa}"] if platform.machine() in ("x86_64", "AMD64") else [f"-mcpu={isa}"]) if accepts([f])[0]]
     return out
@@ -68,7 +68,7 @@ def flags():
 common = dict(
     include_dirs=[numpy.get_include(), "fgrad/_kernels"],
     extra_compile_args=flags(),
-    extra_link_args=["-fopenmp"],
+    extra_link_args=["-fopenmp", *(["-Wl,-s"] if sys.platform.startswith("linux") else [])],  # no symbols: a third of the size
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
     depends=[str(h) for h in (HERE / "fgrad" / "_kernels").glob("*.h")],
 )
