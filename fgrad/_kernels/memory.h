@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #define FG_CLASSES 256
 typedef struct FgBlock { struct FgBlock *next; int64_t size; int64_t cls; int64_t pad[5]; } FgBlock;  /* 64 bytes */
@@ -26,6 +29,17 @@ static int fg_class(int64_t n, int64_t *size) {
     return (e - 5) * 4 + (int)k;
 }
 
+/* A fresh block. Large ones ask for huge pages: fewer faults at first touch, fewer TLB misses ever after. */
+#define FG_HUGE ((int64_t)2 << 20)
+static FgBlock *fg_fresh(int64_t bytes) {
+    void *p = 0;
+    if (posix_memalign(&p, bytes >= 2 * FG_HUGE ? FG_HUGE : 64, (size_t)bytes) != 0) return 0;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (bytes >= 2 * FG_HUGE) madvise(p, (size_t)bytes, MADV_HUGEPAGE);
+#endif
+    return (FgBlock *)p;
+}
+
 static char *fg_pool_alloc(int64_t n) {
     int64_t size; 
     if (n < 0 || n > ((int64_t)1 << 46)) return NULL;
@@ -37,7 +51,7 @@ static char *fg_pool_alloc(int64_t n) {
     if (fg_live > fg_peak) fg_peak = fg_live;
     pthread_mutex_unlock(&fg_pool_lock);
     if (!b) {
-        if (posix_memalign((void **)&b, 64, (size_t)size + 64) != 0) {
+        if (!(b = fg_fresh(size + 64))) {
             pthread_mutex_lock(&fg_pool_lock); fg_live -= size; pthread_mutex_unlock(&fg_pool_lock);
             return NULL;
         }

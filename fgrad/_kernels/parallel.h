@@ -1,16 +1,92 @@
-/* The one OpenMP door.  Included by parallel.pyx only, so that its state exists once in the process. */
+/* The one door to threads: a team that lives in one OpenMP region, opened at the first parallel loop.
+ *
+ * A loop is a number of ranges that are claimed one by one, by the caller as by the workers. The caller never waits for a worker
+ * that has not begun: where another process holds a core, it does all the work itself. Idle workers spin for some tens of
+ * microseconds, so that the loops of one program find them awake, and then sleep.
+ * Included by parallel.pyx only, so that its state exists once in the process. */
 #ifndef FG_PARALLEL_H
 #define FG_PARALLEL_H
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
 
+#define FG_SPINS 4000                          /* of a pause instruction: 60 to 200 microseconds */
+
 static int fg_threads = 1;
-static int fg_forked = 0;                      /* libgomp's team does not survive fork(): a child runs serially */
+static int fg_workers = 0;                     /* started so far */
+static int fg_forked = 0;                      /* the team does not survive fork(): a child runs serially */
 static __thread int fg_nested = 0;
-static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;      /* held by the loop that runs */
+static pthread_mutex_t fg_sleep = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t fg_wake = PTHREAD_COND_INITIALIZER;
+
+/* The loop that runs. fg_claim is (loop number << 32 | ranges << 16 | next range): a claim succeeds only in the loop it was read
+ * from, and a loop ends only when all its claimed ranges are done, so the other fields are stable for whoever holds a range. */
+static _Atomic uint64_t fg_claim = 0;
+static _Atomic int fg_left = 0;                /* ranges that are not done */
+static _Atomic int fg_sleepers = 0;
+static FgBody fg_body;
+static void *fg_ctx;
+static int64_t fg_n;
+
+static inline void fg_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* Claim and run ranges until none is left. */
+static void fg_help(void) {
+    uint64_t c = atomic_load_explicit(&fg_claim, memory_order_acquire);
+    for (;;) {
+        int ranges = (int)(c >> 16 & 0xffff), k = (int)(c & 0xffff);
+        if (k >= ranges) return;
+        if (!atomic_compare_exchange_weak_explicit(&fg_claim, &c, c + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        int64_t b = fg_n * k / ranges, e = fg_n * (k + 1) / ranges;
+        if (e > b) fg_body(fg_ctx, b, e, k);
+        atomic_fetch_sub_explicit(&fg_left, 1, memory_order_release);
+        c = atomic_load_explicit(&fg_claim, memory_order_acquire);
+    }
+}
+
+static void fg_serve(void) {
+    uint64_t seen = 0;                         /* the loop served last */
+    fg_nested = 1;
+    for (;;) {
+        int spins = 0;
+        while ((atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32) == seen) {
+            if (++spins < FG_SPINS) { fg_pause(); continue; }
+            pthread_mutex_lock(&fg_sleep);
+            atomic_fetch_add(&fg_sleepers, 1);
+            while ((atomic_load(&fg_claim) >> 32) == seen) pthread_cond_wait(&fg_wake, &fg_sleep);
+            atomic_fetch_sub(&fg_sleepers, 1);
+            pthread_mutex_unlock(&fg_sleep);
+        }
+        seen = atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32;
+        fg_help();
+    }
+}
+
+static void *fg_host(void *count) {
+    #pragma omp parallel num_threads((int)(intptr_t)count)
+    fg_serve();
+    return 0;
+}
+
+static void fg_grow(int workers) {
+    pthread_t host;
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&host, &detached, fg_host, (void *)(intptr_t)(workers - fg_workers)) == 0) fg_workers = workers;
+    pthread_attr_destroy(&detached);
+}
 
 static void fg_after_fork_child(void) {
     fg_forked = 1;
@@ -26,22 +102,30 @@ static void fg_parallel_init(int n) {
 
 static int fg_get_threads(void) { return fg_forked ? 1 : fg_threads; }
 
-/* Run body over [0, n) in at most one contiguous range per thread, each of at least `grain` items.  Nested calls,
- * calls while another Python thread holds the team, and small n run on the caller. */
+/* Run body over [0, n) in at most one contiguous range per thread, each of at least `grain` items; `tid` is the number of the
+ * range. Nested calls, calls while another Python thread holds the team, and small n run on the caller. */
 static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     if (n <= 0) return;
     int64_t want = grain > 0 ? n / grain : n;
     int t = fg_get_threads();
     if (want < t) t = (int)want;
     if (t <= 1 || fg_nested || pthread_mutex_trylock(&fg_team) != 0) { body(ctx, 0, n, 0); return; }
-    #pragma omp parallel num_threads(t)
-    {
-        int k = omp_get_thread_num(), got = omp_get_num_threads();
-        fg_nested = 1;
-        int64_t b = n * k / got, e = n * (k + 1) / got;
-        if (e > b) body(ctx, b, e, k);
-        fg_nested = 0;
+    if (fg_workers < t - 1) fg_grow(fg_threads - 1);
+    fg_nested = 1;
+    fg_body = body; fg_ctx = ctx; fg_n = n;
+    atomic_store_explicit(&fg_left, t, memory_order_relaxed);
+    uint64_t loop = (atomic_load_explicit(&fg_claim, memory_order_relaxed) >> 32) + 1;
+    atomic_store(&fg_claim, (loop & 0xffffffff) << 32 | (uint64_t)t << 16);
+    if (atomic_load(&fg_sleepers)) {
+        pthread_mutex_lock(&fg_sleep);
+        pthread_cond_broadcast(&fg_wake);
+        pthread_mutex_unlock(&fg_sleep);
     }
+    fg_help();
+    for (int spins = 0; atomic_load_explicit(&fg_left, memory_order_acquire) > 0;) {
+        if (++spins < FG_SPINS) fg_pause(); else sched_yield();
+    }
+    fg_nested = 0;
     pthread_mutex_unlock(&fg_team);
 }
 #endif
