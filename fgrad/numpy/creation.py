@@ -91,7 +91,7 @@ def astype(x, dtype, copy=False, device=None):
 
 
 def copy(a, order=None):
-    """A copy of x."""
+    """The same values in memory of their own."""
     return array(a, copy=True)
 
 
@@ -109,33 +109,34 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def zeros(shape, dtype=None, *, device=None):
-    """An array of zeros, float32 by default."""
+    """An array of zeros."""
     return _full(_shape(shape), 0, user_dtype(dtype) or dtypes.float_dtype())
 
 
 def ones(shape, dtype=None, *, device=None):
-    """An array of ones, float32 by default."""
+    """An array of ones."""
     return _full(_shape(shape), 1, user_dtype(dtype) or dtypes.float_dtype())
 
 
 empty = zeros
 
 
-def _like(a, dtype, shape):
+def _like(a, fill_value, dtype, shape):
+    """An array of a's shape and dtype, weakly typed like a, unless they are given."""
     aval = get_aval(a)
-    return (aval.shape if shape is None else _shape(shape)), (user_dtype(dtype) or aval.dtype)
+    shape = aval.shape if shape is None else _shape(shape)
+    out = full(shape, fill_value, aval.dtype if dtype is None else user_dtype(dtype))
+    return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None):
-    """An array of zeros of x's shape and dtype (unless given)."""
-    shape, dtype = _like(a, dtype, shape)
-    return _full(shape, 0, dtype)
+    """Zeros of a's shape and dtype."""
+    return _like(a, 0, dtype, shape)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None):
-    """An array of ones of x's shape and dtype (unless given)."""
-    shape, dtype = _like(a, dtype, shape)
-    return _full(shape, 1, dtype)
+    """Ones of a's shape and dtype."""
+    return _like(a, 1, dtype, shape)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
@@ -144,9 +145,8 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
-    """An array of x's shape and dtype (unless given) filled with a value."""
-    s, d = _like(a, dtype, shape)
-    return full(s, fill_value, d)
+    """An array filled with a value, with a's shape and dtype."""
+    return _like(a, fill_value, dtype, shape)
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None):
@@ -238,7 +238,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
 
 def identity(n, dtype=None):
-    """The n x n identity matrix."""
+    """The identity matrix of size n."""
     return eye(n, dtype=dtype)
 
 
@@ -254,8 +254,8 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     xi = [as_array("meshgrid", x) for x in xi]
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    if any(x.ndim > 1 for x in xi):
-        raise ValueError(f"Arguments to jax.numpy.meshgrid must be at most 1D, got shapes {[x.shape for x in xi]}")
+    if any(x.ndim != 1 for x in xi):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in xi]}")
     n = len(xi)
     order = list(range(n))
     if indexing == "xy" and n >= 2:

@@ -189,10 +189,10 @@ class _AxisConcat:
 
     def __getitem__(self, key):
         items = key if isinstance(key, tuple) else (key,)
-        (axis, ndmin, trans1d), matrix = self._defaults, None
+        settings = (*self._defaults, None)
         if isinstance(items[0], str):
-            axis, ndmin, trans1d, matrix = self._directive(items[0])
-            items = items[1:]
+            settings, items = self._directive(items[0]), items[1:]
+        axis, ndmin, trans1d, matrix = settings
         parts = [self._part(item, ndmin, trans1d) for item in items]
         out = concatenate(parts, axis)
         return expand_dims(out, matrix) if matrix is not None and out.ndim == 1 else out

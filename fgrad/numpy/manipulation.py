@@ -24,7 +24,7 @@ __all__ = [
 
 
 def shape(a):
-    """The shape as a tuple."""
+    """The sizes of the axes."""
     return get_aval(a).shape if hasattr(a, "shape") or type(a) in SCALARS else np.shape(a)
 
 
@@ -34,7 +34,7 @@ def ndim(a):
 
 
 def size(a, axis=None):
-    """The number of elements, or of those along `axis`."""
+    """The number of elements, or the size of one axis or several."""
     s = shape(a)
     return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
 
@@ -65,7 +65,7 @@ def ravel(a, order="C"):
 
 
 def transpose(a, axes=None):
-    """x with its axes in the order `axes` (reversed by default)."""
+    """a with its axes reversed, or in a given order."""
     a = as_array("transpose", a)
     axes = tuple(range(a.ndim))[::-1] if axes is None else tuple(axis_index(i, a.ndim) for i in axes)
     return S.transpose(a, axes)
@@ -77,12 +77,12 @@ def permute_dims(a, /, axes):
 
 
 def matrix_transpose(x):
-    """x with its last two axes exchanged; raises ValueError below rank 2."""
+    """The last two axes swapped."""
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(a, axis1, axis2):
-    """x with two axes exchanged."""
+    """Two axes exchanged."""
     a = as_array("swapaxes", a)
     perm = list(range(a.ndim))
     i, j = axis_index(axis1, a.ndim), axis_index(axis2, a.ndim)
@@ -91,7 +91,7 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """x with the axes `source` moved to the positions `destination`."""
+    """Axes moved to other places; the others keep their order."""
     a = as_array("moveaxis", a)
     src, dst = axis_tuple(source, a.ndim), axis_tuple(destination, a.ndim)
     if len(src) != len(dst):
@@ -103,12 +103,12 @@ def moveaxis(a, source, destination):
 
 
 def expand_dims(a, axis):
-    """x with new axes of size 1 at the positions `axis`."""
+    """a with new axes of size 1 at the given places of the result."""
     return S.expand_dims(as_array("expand_dims", a), axis if np.iterable(axis) else (axis,))
 
 
 def squeeze(a, axis=None):
-    """x without axes of size 1 (those in `axis`, or all)."""
+    """a without its axes of size 1, or those given."""
     a = as_array("squeeze", a)
     if axis is None:
         axis = tuple(i for i, n in enumerate(a.shape) if n == 1)
@@ -116,7 +116,7 @@ def squeeze(a, axis=None):
 
 
 def broadcast_to(array, shape):
-    """x seen with `shape`, its axes of size 1 repeated; raises ValueError where that is not possible."""
+    """The array repeated along axes of size 1 and new leading axes."""
     x = as_array("broadcast_to", array)
     shape = tuple(shape) if np.iterable(shape) else (shape,)
     if broadcast_shape(x.shape, shape) != shape:
@@ -125,12 +125,12 @@ def broadcast_to(array, shape):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that shapes broadcast to; raises ValueError where they do not fit."""
+    """The shape that shapes broadcast to. Raises ValueError where they do not fit."""
     return broadcast_shape(*[tuple(s) if np.iterable(s) else (s,) for s in shapes])
 
 
 def broadcast_arrays(*args):
-    """The arrays broadcast to their common shape."""
+    """Arrays of one shape, the one they broadcast to."""
     xs = [as_array("broadcast_arrays", x) for x in args]
     s = broadcast_shape(*[x.shape for x in xs])
     return [spread(x, s) for x in xs]
@@ -171,38 +171,38 @@ def stack(arrays, axis=0, out=None, dtype=None):
 
 
 def unstack(x, axis=0):
-    """The slices along `axis`, as a tuple."""
+    """The slices along an axis, as a tuple."""
     x = as_array("unstack", x)
     return tuple(S.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
 
 
 def atleast_1d(*arys):
-    """Each array with at least one axis."""
+    """Arrays with at least one axis."""
     out = [reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x) for x in arys]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys):
-    """Each array with at least two axes; new ones come first."""
+    """Arrays with at least two axes, new ones in front."""
     out = [as_array("atleast_2d", x) for x in arys]
     out = [S.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in out]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_3d(*arys):
-    """Each array with at least three axes: (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1)."""
+    """Arrays with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
     out = [as_array("atleast_3d", x) for x in arys]
     out = [S.reshape(x, {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]) if x.ndim < 3 else x for x in out]
     return out[0] if len(out) == 1 else out
 
 
 def vstack(tup, dtype=None):
-    """Arrays joined along axis 0, vectors as rows."""
+    """Arrays (vectors as rows) joined along axis 0."""
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
 def hstack(tup, dtype=None):
-    """Arrays joined along axis 1 (axis 0 of vectors)."""
+    """Arrays joined along axis 1 (0 if vectors)."""
     xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
@@ -213,7 +213,7 @@ def dstack(tup, dtype=None):
 
 
 def column_stack(tup):
-    """Vectors as the columns of a matrix; matrices joined side by side."""
+    """Vectors as columns, and matrices, joined along axis 1."""
     return concatenate([S.expand_dims(x, (1,)) if x.ndim == 1 else atleast_2d(x) for x in _sequence("column_stack", tup)], 1)
 
 
@@ -249,7 +249,7 @@ def _block_rank(xs):
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """Like split, but the parts may differ by one where the axis does not divide evenly."""
+    """Parts along an axis: cut at given positions, or as many as asked for, whose sizes differ by at most one."""
     x = as_array("array_split", ary)
     axis = axis_index(axis, x.ndim)
     n = x.shape[axis]
@@ -263,45 +263,45 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def split(ary, indices_or_sections, axis=0):
-    """x cut along `axis` into equal parts, or at the given indices."""
+    """Parts along an axis: cut at given positions, or as many of one size. Raises ValueError where they do not divide evenly."""
     if not np.ndim(indices_or_sections) and shape(ary)[axis] % operator.index(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, indices_or_sections, axis)
 
 
 def hsplit(ary, indices_or_sections):
-    """split along axis 1 (axis 0 of vectors)."""
+    """Parts along axis 1 (0 of a vector)."""
     return split(ary, indices_or_sections, 0 if ndim(ary) == 1 else 1)
 
 
 def vsplit(ary, indices_or_sections):
-    """split along axis 0."""
+    """Parts along axis 0."""
     return split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary, indices_or_sections):
-    """split along axis 2."""
+    """Parts along axis 2."""
     return split(ary, indices_or_sections, 2)
 
 
 def flip(m, axis=None):
-    """x with the order along `axis` reversed (all axes by default)."""
+    """Elements in reverse order along axes (all by default)."""
     m = as_array("flip", m)
     return S.rev(m, axis_tuple(axis, m.ndim))
 
 
 def fliplr(m):
-    """x with axis 1 reversed."""
+    """Reversed along axis 1."""
     return flip(m, 1)
 
 
 def flipud(m):
-    """x with axis 0 reversed."""
+    """Reversed along axis 0."""
     return flip(m, 0)
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """x rotated by k quarter turns in the plane of two axes."""
+    """Rotated by k quarter turns in the plane of two axes, from the first towards the second."""
     m = as_array("rot90", m)
     a, b = (axis_index(i, m.ndim) for i in axes)
     k %= 4
@@ -349,7 +349,7 @@ def rollaxis(a, axis, start=0):
 
 
 def tile(A, reps):
-    """x repeated `reps` times along each axis."""
+    """A repeated reps times along each axis."""
     a = as_array("tile", A)
     reps = tuple(map(operator.index, reps)) if np.iterable(reps) else (operator.index(reps),)
     n = max(a.ndim, len(reps))
@@ -393,7 +393,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
 
 
 def append(arr, values, axis=None):
-    """`values` joined to the end of `arr` along `axis`; both are flattened where axis is None."""
+    """values joined to arr: flattened, or along an axis."""
     return concatenate([ravel(arr), ravel(values)], 0) if axis is None else concatenate([arr, values], axis)
 
 
@@ -402,7 +402,7 @@ def _triangle(m, k, keep):
     if m.ndim < 2:
         raise ValueError("Argument to tril and triu must be at least 2D")
     i, j = (S.broadcasted_iota(dtypes.INT32, m.shape, m.ndim - 2 + d) for d in (0, 1))
-    return select(keep(add(i, like(i, k)), j), m, like(m, 0))
+    return convert_element_type(select(keep(add(i, like(i, k)), j), m, like(m, 0)), m.dtype, m.aval.weak_type)
 
 
 def tril(m, k=0):
@@ -430,7 +430,7 @@ def diag(v, k=0):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The diagonals of the planes of axis1 and axis2, along a new last axis."""
+    """The diagonals of the matrices over two axes, as the last axis."""
     a = moveaxis(as_array("diagonal", a), (axis1, axis2), (-2, -1))
     n, m = a.shape[-2:]
     count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
@@ -439,7 +439,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def diagflat(v, k=0):
-    """A matrix with the flattened values on diagonal k."""
+    """A matrix with the flattened v on diagonal k."""
     return diag(ravel(v), k)
 
 

@@ -1,5 +1,7 @@
 """Operators and methods of Array and of tracers."""
 
+import sys
+
 import numpy as np
 
 from fgrad._kernels.array import set_operators
@@ -50,6 +52,20 @@ def _contains(self, x):
     return bool(reductions.any(U.equal(self, x)))
 
 
+def _namespace(self, *, api_version=None):
+    """The module of array functions (array API)."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"array API version {api_version!r} is not available")
+    return sys.modules["fgrad.numpy"]
+
+
+def _to_device(self, device, *, stream=None):
+    """self: there is one device, the CPU."""
+    if getattr(device, "platform", device) != "cpu":
+        raise ValueError(f"unknown device {device!r}: arrays live on 'cpu'")
+    return self
+
+
 _BINARY = {
     "add": U.add,
     "sub": U.subtract,
@@ -94,6 +110,8 @@ _METHODS = {
         condition, self, axis, size=size, fill_value=fill_value, out=out
     ),
     "choose": edit.choose,
+    "__array_namespace__": _namespace,
+    "to_device": _to_device,
     "nonzero": selection.nonzero,
     "__contains__": _contains,
     **{n: getattr(sorting, n) for n in ("sort", "argsort", "argpartition", "searchsorted")},

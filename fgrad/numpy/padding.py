@@ -49,6 +49,10 @@ def pad(array, pad_width, mode="constant", **kwargs):
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = as_array("pad", array)
+    return E.convert_element_type(_padded(x, pad_width, mode, kwargs), x.dtype, x.aval.weak_type)
+
+
+def _padded(x, pad_width, mode, kwargs):
     width = _pairs("pad_width", pad_width, x.ndim)
     if any(isinstance(w, float) for pair in width for w in pair):
         raise TypeError("`pad_width` must be of integral type.")

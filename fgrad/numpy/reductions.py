@@ -56,6 +56,7 @@ def _reduce(name, fun, x, axis, keepdims, where, fill, initial, combine, identit
         if start.ndim:
             raise ValueError(f"initial value must be a scalar. Got array of shape {start.shape}")
         out = combine(start, out)
+    out = E.convert_element_type(out, x.dtype)  # never weakly typed
     return with_axes(out, axes, x.ndim) if keepdims else out
 
 
@@ -279,7 +280,7 @@ def _running(name, prim, what):
             return U.truth(prim(E.convert_element_type(x, np.int32), 0 if axis is None else axis_index(axis, x.ndim)))
         if axis is None:
             x, axis = reshape(x, (x.size,)), 0
-        return prim(x, axis_index(axis, x.ndim))
+        return E.convert_element_type(prim(x, axis_index(axis, x.ndim)), x.dtype)
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"Running {what} along an axis (over the flattened array by default)."
