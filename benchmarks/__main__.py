@@ -39,9 +39,10 @@ def arguments(argv):
     p.add_argument("--no-limits", action="store_true", help="do not measure the machine's limits")
     args = p.parse_args(argv)
     args.peers = [x for x in args.peers.split(",") if x]
-    unknown = [x for x in args.peers if x not in MODULES]
+    known = [x for x in MODULES if x != "fgrad"]
+    unknown = [x for x in args.peers if x not in known]
     if unknown:
-        p.error(f"unknown peers {unknown}; choose from {', '.join(MODULES)}")
+        p.error(f"unknown peers {unknown}; choose from {', '.join(known)}")
     if not 1 <= args.threads <= cores():
         p.error(f"--threads {args.threads}: expected 1 to {cores()}")
     return args
