@@ -8,18 +8,8 @@ from fgrad.core import from_numpy, registry, stage, to_array
 from fgrad.core.primitive import Primitive
 from tests.table import CASES, ROWS, ids
 from tests.table.case import F16, F32, F64, FLOATS
-from tests.table.compare import (
-    arrays,
-    assert_close,
-    assert_equal_with_signs,
-    layouts,
-    max_abs,
-    precision,
-    rng_of,
-    run,
-    subsets,
-    x64_for,
-)
+from tests.table.checks import check_jit, check_value, check_vmap
+from tests.table.compare import arrays, assert_close, assert_equal_with_signs, layouts, max_abs, precision, rng_of, run, x64_for
 
 every_case = pytest.mark.parametrize("name, case", CASES, ids=ids(CASES))
 TYPED = [(name, case, dtype) for name, case in CASES for dtype in case.dtypes]
@@ -55,14 +45,7 @@ def test_case_runs_its_primitive(name, case, monkeypatch):
 
 @pytest.mark.parametrize("name, case, dtype", TYPED, ids=[f"{i}-{d}" for i, (_, _, d) in zip(ids([t[:2] for t in TYPED]), TYPED)])
 def test_value(name, case, dtype):
-    xs = case.sample(rng_of(name, case.name, dtype), dtype)
-    with x64_for(case, dtype):
-        got = run(case.fun, *arrays(xs))
-    want = case.reference(xs)
-    assert len(got) == len(want)
-    for g, w, d in zip(got, want, case.out_dtypes(len(got), dtype)):
-        assert g.dtype == d, f"result of dtype {g.dtype}, expected {d}"
-        assert_close(g, w, case.ulps, case.scale and max_abs(w) * case.scale, name)
+    check_value(case, dtype, rng_of(name, case.name, dtype))
 
 
 @every_case
@@ -121,49 +104,54 @@ def test_jit(name, case):
     """A compiled call gives what an eager one gives."""
     dtypes = [d for d in (F32, F64) if d in case.dtypes] or case.dtypes[:1]
     for dtype in dtypes:
-        xs = case.sample(rng_of(name, case.name), dtype)
-        with x64_for(case, dtype):
-            want = run(case.fun, *arrays(xs))
-            jitted = fgrad.jit(lambda *a: run(case.fun, *a))
-            for args in (arrays(xs), [np.asarray(x, order="F") for x in xs]):
-                for g, w in zip(jitted(*args), want, strict=True):
-                    assert (g.dtype, g.shape, g.weak_type) == (w.dtype, w.shape, w.weak_type)
-                    assert_close(g, w, 4, max_abs(w) if case.scale else 0.0, f"jit of {name}")
+        check_jit(case, dtype, rng_of(name, case.name))
 
 
 @every_case
 def test_vmap(name, case):
     """vmap over every axis of every argument, and over sets of arguments, is a stack of single calls."""
-    rng, dtype = rng_of(name, case.name), case.main_dtype
-    n = len(case.args)
-    with x64_for(case, dtype):
-        for chosen in subsets(n):
-            size = 1 if len(chosen) == n > 1 else 3
-            base = arrays(case.sample(rng, dtype))
-            examples = [case.sample(rng, dtype) for _ in range(size)]
-            for axes in _axes(case, chosen, rng):
-                in_axes = tuple(axes[chosen.index(i)] if i in chosen else None for i in range(n))
-                args = [base[i] if a is None else np.stack([e[i] for e in examples], a) for i, a in enumerate(in_axes)]
-                each = [run(case.fun, *arrays_or(base, e, chosen)) for e in examples]
-                for out_axis in (0, -1):
-                    got = fgrad.vmap(lambda *a: run(case.fun, *a), in_axes=in_axes, out_axes=out_axis)(*args)
-                    for k, g in enumerate(got):
-                        want = np.stack([np.asarray(e[k]) for e in each], out_axis)
-                        assert_close(g, want, 16, max_abs(want), f"in_axes {in_axes}, out_axes {out_axis}")
-
-
-def _axes(case, chosen, rng):
-    """Every batch axis of a single argument; a random and the first ones for several."""
-    ndim = [len(case.args[i].shape) for i in chosen]
-    if len(chosen) == 1:
-        return [(a,) for a in range(ndim[0] + 1)]
-    return {(0,) * len(chosen), tuple(int(rng.integers(0, d + 1)) for d in ndim)}
-
-
-def arrays_or(base, example, chosen):
-    return [from_numpy(np.asarray(e)) if i in chosen else b for i, (b, e) in enumerate(zip(base, example))]
+    check_vmap(case, case.main_dtype, rng_of(name, case.name))
 
 
 def test_a_row_for_every_primitive_and_no_other():
     assert sorted(ROWS) == sorted(registry)
     assert all(ROWS.values())
+
+
+# while is transposed by refusing; a debug callback has no results to take cotangents from.
+NOT_TRANSPOSED = ("while", "debug_callback")
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_rules(name):
+    """Every rule is there; a transpose where a case is linear, and a linear case where there is a transpose."""
+    prim, linear = registry[name], any(case.linear for case in ROWS[name])
+    for rule in ("abstract_eval", "jvp", "batch", "lower"):
+        assert getattr(prim, rule) is not None, f"{name} has no {rule} rule"
+    if name not in NOT_TRANSPOSED:
+        assert linear == (prim.transpose is not None)
+
+
+def is_linear_in(case, i):
+    """Whether the case's results are, in numbers, linear in argument i."""
+    xs = case.sample(rng_of("linear"), F64)
+    other = case.sample(rng_of("linear", 2), F64)[i]
+
+    def at(x):
+        outs = run(case.fun, *arrays(xs[:i]), from_numpy(np.asarray(x)), *arrays(xs[i + 1 :]))
+        return [np.asarray(o, float) for o in outs if np.dtype(o.dtype).kind == "f"]
+
+    a, b, both = at(xs[i]), at(other), at(2 * xs[i] + other)
+    return all(np.allclose(2 * x + y, z, rtol=1e-12, atol=1e-12) for x, y, z in zip(a, b, both))
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(ROWS) if registry[n].transpose is None])
+def test_without_a_transpose_is_not_linear(name):
+    """A primitive that has no transpose is linear in none of its arguments, whatever its row declares."""
+    linear = {}
+    with fgrad.enable_x64():
+        for case in [c for c in ROWS[name] if F64 in c.dtypes and "rev" in c.modes]:
+            for i in case.differentiable():
+                if np.prod(case.args[i].shape) > 3:  # of a few elements even an extremum may be linear
+                    linear.setdefault(i, []).append(is_linear_in(case, i))
+    assert not any(map(all, linear.values())), f"{name} is linear: {linear}"

@@ -84,7 +84,7 @@ def test_derivative_is_zero(name, case):
 @pytest.mark.parametrize("name, case, group", LINEAR, ids=[f"{i}-{g}" for i, (_, _, g) in zip(ids([t[:2] for t in LINEAR]), LINEAR)])
 def test_transpose(name, case, group):
     """<A x, y> = <x, A^T y>"""
-    for dtype in [d for d in (F64, COMPLEX[1]) if d in case.dtypes]:
+    for dtype in [d for d in (F64, COMPLEX[1]) if d in case.dtypes] or [F32]:
         with fgrad.enable_x64():
             xs = case.sample(rng_of(name, case.name), dtype)
 
@@ -94,7 +94,7 @@ def test_transpose(name, case, group):
                     full[i] = m
                 return tuple(o for o in run(case.fun, *full) if is_inexact(np.dtype(o.dtype)))
 
-            check_transpose(fun, *[xs[i] for i in group], tol=1e-9 if case.tangent is None else 1e-5)
+            check_transpose(fun, *[xs[i] for i in group], tol=1e-9 if case.tangent is None else 1e-2)
 
 
 @pytest.mark.parametrize("name, case", REVERSE, ids=ids(REVERSE))

@@ -1,7 +1,6 @@
 """How results are compared, and how cases are run."""
 
 import contextlib
-import itertools
 import zlib
 
 import numpy as np
@@ -101,10 +100,3 @@ def layouts(x):
         ("spaced", from_numpy(spaced, copy=False)),
         ("NumPy, spaced", spaced),
     ]
-
-
-def subsets(n):
-    """Non-empty sets of argument positions: all of them for few arguments, else single ones and everything."""
-    if n <= 3:
-        return [c for k in range(1, n + 1) for c in itertools.combinations(range(n), k)]
-    return [*[(i,) for i in range(n)], tuple(range(n))]

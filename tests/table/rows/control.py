@@ -66,12 +66,34 @@ def watched(x):
     return jnp.sin(x)
 
 
+def solved(d, b):
+    """The solution of [[d0, 1], [0, d1]] x = b."""
+
+    def matvec(x):
+        return d * x + jnp.stack([x[1], 0 * x[0]])
+
+    def solve(_, r):
+        x1 = r[1] / d[1]
+        return jnp.stack([(r[0] - x1) / d[0], x1])
+
+    def transpose_solve(_, r):
+        y0 = r[0] / d[0]
+        return jnp.stack([y0, (r[1] - y0) / d[1]])
+
+    return lax.custom_linear_solve(matvec, b, solve, transpose_solve)
+
+
+def np_solved(d, b):
+    return np.linalg.solve(np.diag(d) + np.eye(2, k=1), b)
+
+
 def scaled_solve(d, b):
     return lax.custom_linear_solve(lambda x: d * x, b, lambda mv, b: b / d, symmetric=True)
 
 
 CALLS = {
     "custom_linear_solve": [
+        Case(solved, (typed(2, lo=1, hi=2), typed(2)), np_solved, name="triangular", linear=((1,),), **LOOSE),
         Case(scaled_solve, (typed(3, lo=1, hi=3), typed(3)), lambda d, b: b / d, linear=((1,),), **LOOSE),
         Case(
             lambda b: scaled_solve(np.float32(4), b),
@@ -258,9 +280,8 @@ COLLECTIVES = {
     "axis_index": [
         _collective(lambda x: collective.axis_index("i"), np_axis_index, out=np.int32, wrt=(), ulps=0),
         _collective(
-            lambda x: x * collective.axis_index("i").astype(x.dtype),
-            lambda x: x * np.arange(3)[:, None],
-            linear=((0,),),
+            lambda x: jnp.sin(x) * collective.axis_index("i").astype(x.dtype),
+            lambda x: np.sin(x) * np.arange(3)[:, None],
             name="used",
             dtypes=of_kinds("f"),
         ),

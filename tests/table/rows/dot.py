@@ -22,7 +22,7 @@ def np_dot_general(a, b, dims):
     return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", a, b).astype(a.dtype)
 
 
-def _case(left, right, dims, name="", **kw):
+def contraction(left, right, dims, name="", **kw):
     fun = lambda a, b: dot_general(a, b, dims)
     kw = dict(dtypes=of_kinds("fiucb"), linear=((0,), (1,)), name=name or f"{left} {right} {dims}", ulps=8) | kw
     return Case(fun, (typed(*left), typed(*right)), lambda a, b: np_dot_general(a, b, dims), **kw)
@@ -46,15 +46,15 @@ def _preferred(dtype):
 
 ROWS = {
     "dot_general": [
-        _case((3, 4), (4, 2), MATMUL),
-        _case((4,), (4,), (((0,), (0,)), ((), ()))),
-        _case((3,), (2,), (((), ()), ((), ()))),
-        _case((2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,)))),
-        _case((3, 2, 4), (4, 5, 3), (((0, 2), (2, 0)), ((), ()))),
-        _case((3, 2, 4, 2), (2, 4, 3, 5), (((2,), (1,)), ((1, 0), (0, 2)))),
-        _case((3, 0), (0, 2), MATMUL, "empty contraction"),
-        _case((0, 3), (3, 2), MATMUL, "no rows"),
-        _case((1, 1), (1, 1), MATMUL, "size 1"),
+        contraction((3, 4), (4, 2), MATMUL),
+        contraction((4,), (4,), (((0,), (0,)), ((), ()))),
+        contraction((3,), (2,), (((), ()), ((), ()))),
+        contraction((2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,)))),
+        contraction((3, 2, 4), (4, 5, 3), (((0, 2), (2, 0)), ((), ()))),
+        contraction((3, 2, 4, 2), (2, 4, 3, 5), (((2,), (1,)), ((1, 0), (0, 2)))),
+        contraction((3, 0), (0, 2), MATMUL, "empty contraction"),
+        contraction((0, 3), (3, 2), MATMUL, "no rows"),
+        contraction((1, 1), (1, 1), MATMUL, "size 1"),
         _preferred(F32),
     ]
 }

@@ -263,6 +263,7 @@ def _precision(exponent, mantissa, through):
         name=np.dtype(through).name,
         dtypes=(F32,),
         tangent=lambda p, t: t[0].astype(through).astype(np.float32),
+        linear=((0,),),
         native=True,
         free=True,
         ulps=0,

@@ -10,7 +10,10 @@ SHAPES = [((3, 4), (0,)), ((3, 4), (1,)), ((2, 3, 4), (0, 2)), ((2, 3), (0, 1)),
 EMPTY = ((0, 3), (0,))
 
 
-def _reducer(name, ref, kinds, sample=typed, shapes=(*SHAPES, EMPTY), **kw):
+REDUCERS = {}  # name -> case(shape, axes)
+
+
+def _reducer(name, ref, kinds, sample=typed, **kw):
     prim = getattr(ops, f"{name}_p")
 
     def case(shape, axes):
@@ -22,7 +25,8 @@ def _reducer(name, ref, kinds, sample=typed, shapes=(*SHAPES, EMPTY), **kw):
         modes = () if sample is distinct and (shape, axes) == EMPTY else ("fwd", "rev")
         return Case(fun, (sample(*shape),), reference, name=f"{shape} over {axes}", dtypes=of_kinds(kinds), modes=modes, **kw)
 
-    return [case(*s) for s in shapes]
+    REDUCERS[name] = case
+    return [case(*s) for s in (*SHAPES, EMPTY)]
 
 
 def np_sum(x, axes):

@@ -14,7 +14,7 @@ def moves(name, fun, ref, *shapes, **kw):
     return Case(fun, tuple(typed(*s) for s in shapes), ref, name=name, **kw)
 
 
-def _broadcast(shape, out, dims):
+def broadcast(shape, out, dims):
     def ref(x):
         at = [1] * len(out)
         for n, d in zip(x.shape, dims):
@@ -24,26 +24,26 @@ def _broadcast(shape, out, dims):
     return moves(f"{shape} to {out}", lambda x: ops.broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=dims), ref, shape)
 
 
-def _reshape(shape, out):
+def reshape(shape, out):
     fun = lambda x: ops.reshape_p.bind(x, new_sizes=out)
     return moves(f"{shape} to {out}", fun, lambda x: x.reshape(out), shape)
 
 
-def _transpose(shape, perm):
+def transpose(shape, perm):
     return moves(f"{shape} by {perm}", lambda x: ops.transpose_p.bind(x, permutation=perm), lambda x: x.transpose(perm), shape)
 
 
-def _slice(shape, lo, hi, step):
+def box(shape, lo, hi, step):
     index = tuple(map(slice, lo, hi, step))
     fun = lambda x: ops.slice_p.bind(x, start_indices=lo, limit_indices=hi, strides=step)
     return moves(f"{shape}[{lo}:{hi}:{step}]", fun, lambda x: x[index], shape)
 
 
-def _rev(shape, dims):
+def rev(shape, dims):
     return moves(f"{shape} along {dims}", lambda x: ops.rev_p.bind(x, dimensions=dims), lambda x: np.flip(x, dims), shape)
 
 
-def _concatenate(axis, *shapes):
+def concatenate(axis, *shapes):
     fun = lambda *xs: ops.concatenate_p.bind(*xs, dimension=axis)
     every = tuple(range(len(shapes)))
     return moves(f"{shapes} along {axis}", fun, lambda *xs: np.concatenate(xs, axis), *shapes, linear=(every,))
@@ -64,7 +64,7 @@ def np_pad(x, value, config):
     return x
 
 
-def _pad(shape, *config):
+def pad(shape, *config):
     fun = lambda x, v: ops.pad_p.bind(x, v, padding_config=config)
     return moves(f"{shape} by {config}", fun, lambda x, v: np_pad(x, v, config), shape, (), linear=((0, 1),))
 
@@ -81,33 +81,33 @@ def _iota(shape, axis, dtype):
 
 ROWS = {
     "broadcast_in_dim": [
-        _broadcast((3,), (2, 3), (1,)),
-        _broadcast((3, 1), (3, 2, 4), (0, 2)),
-        _broadcast((), (2, 3), ()),
-        _broadcast((1, 3), (0, 3), (0, 1)),
+        broadcast((3,), (2, 3), (1,)),
+        broadcast((3, 1), (3, 2, 4), (0, 2)),
+        broadcast((), (2, 3), ()),
+        broadcast((1, 3), (0, 3), (0, 1)),
     ],
-    "reshape": [_reshape((2, 6), (3, 4)), _reshape((), (1, 1)), _reshape((0, 3), (2, 0)), _reshape((4, 1, 3), (4, 3))],
-    "transpose": [_transpose((2, 3, 4), (2, 0, 1)), _transpose((3, 4), (1, 0)), _transpose((0, 2), (1, 0)), _transpose((), ())],
+    "reshape": [reshape((2, 6), (3, 4)), reshape((), (1, 1)), reshape((0, 3), (2, 0)), reshape((4, 1, 3), (4, 3))],
+    "transpose": [transpose((2, 3, 4), (2, 0, 1)), transpose((3, 4), (1, 0)), transpose((0, 2), (1, 0)), transpose((), ())],
     "slice": [
-        _slice((4, 5), (1, 0), (4, 5), (1, 2)),
-        _slice((5,), (1,), (5,), (3,)),
-        _slice((4, 2), (2, 0), (2, 2), (1, 1)),
-        _slice((), (), (), ()),
+        box((4, 5), (1, 0), (4, 5), (1, 2)),
+        box((5,), (1,), (5,), (3,)),
+        box((4, 2), (2, 0), (2, 2), (1, 1)),
+        box((), (), (), ()),
     ],
-    "rev": [_rev((3, 4), (1,)), _rev((2, 3, 2), (0, 2)), _rev((0, 2), (0,)), _rev((1,), (0,))],
+    "rev": [rev((3, 4), (1,)), rev((2, 3, 2), (0, 2)), rev((0, 2), (0,)), rev((1,), (0,))],
     "concatenate": [
-        _concatenate(0, (2, 3), (1, 3), (3, 3)),
-        _concatenate(1, (2, 3), (2, 1)),
-        _concatenate(0, (0, 2), (2, 2)),
-        _concatenate(0, (3,)),
+        concatenate(0, (2, 3), (1, 3), (3, 3)),
+        concatenate(1, (2, 3), (2, 1)),
+        concatenate(0, (0, 2), (2, 2)),
+        concatenate(0, (3,)),
     ],
     "pad": [
-        _pad((2, 3), (1, 2, 0), (0, 1, 2)),
-        _pad((4,), (-1, 2, 1)),
-        _pad((3, 2), (-1, -1, 0), (2, 0, 0)),
-        _pad((0, 2), (1, 1, 3), (0, 0, 1)),
-        _pad((), *()),
-        _pad((1,), (0, 0, 5)),
+        pad((2, 3), (1, 2, 0), (0, 1, 2)),
+        pad((4,), (-1, 2, 1)),
+        pad((3, 2), (-1, -1, 0), (2, 0, 0)),
+        pad((0, 2), (1, 1, 3), (0, 0, 1)),
+        pad((), *()),
+        pad((1,), (0, 0, 5)),
     ],
     "iota": [_iota((3, 4), 1, np.int32), _iota((5,), 0, np.float32), _iota((2, 0), 0, np.uint8), _iota((3, 1), 0, np.complex64)],
 }
