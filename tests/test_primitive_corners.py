@@ -63,7 +63,7 @@ def test_ties_share_the_derivative():
 
 
 def test_kinks():
-    np.testing.assert_array_equal(slopes(elementwise.abs, [-1, 0, 2])[0], [-1, 0, 1])
+    np.testing.assert_array_equal(slopes(elementwise.abs, [-1, 0, 2])[0], [-1, 1, 1])
     np.testing.assert_array_equal(slopes(lambda x: elementwise.clamp(0.0, x, 1.0), [-1, 0, 0.5, 1, 2])[0], [0, 0, 1, 0, 0])
     x, y = [0.0, 0, 2, 0], [0.0, 2, 0, 1]
     dx, dy = slopes(elementwise.pow, x, y)
@@ -88,6 +88,12 @@ def test_products_with_zeros():
     x[0, 2] = 0
     check_derivatives(lambda x: cumulative.cumprod(x, 0), x)
     check_derivatives(lambda x: reduce.reduce_prod(x, (0, 1)), x)
+
+
+def test_reductions_of_nothing_beside_others():
+    """An empty reduction must not write over a temporary of the same program."""
+    f = fgrad.jit(lambda x, e: elementwise.add(reduce.reduce_sum(x, (0, 1)), reduce.reduce_prod(e, (0, 1))))
+    assert float(f(np.ones((2, 3)), np.zeros((0, 3)))) == 7
 
 
 # --- masked values ----------------------------------------------------------------------------------------------------

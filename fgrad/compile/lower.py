@@ -135,7 +135,9 @@ class LowerContext:
         return self._add(Node("ew", op, ins, [self.temp(ShapedArray(shape, aval.dtype))], shape, type_code=code))[0]
 
     def reduce(self, kind, v, axes, aval):
-        """A reduction ("sum", "prod", "max", "min") over axes, in the VM."""
+        """A reduction ("sum", "prod", "max", "min") over axes, in the VM; of nothing it is a constant."""
+        if 0 in v.shape:
+            return self.broadcast(self.scalar(_reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
         return self._add(Node("reduce", kind, [v], [self.temp(ShapedArray(aval.shape, aval.dtype))], v.shape, axes=tuple(axes)))[0]
 
     def kernel(self, name, ins, out_avals, ip=(), fp=(), contiguous=True):
@@ -214,6 +216,17 @@ class LowerContext:
     def compose(self, fun, ins):
         """Lower fun(*arrays) -> list, a composition of ops functions."""
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
+
+
+def _reduction_identity(kind, dtype):
+    """What a reduction of no elements gives."""
+    if kind in ("sum", "prod"):
+        return int(kind == "prod")
+    if dtype.kind == "b":
+        return kind == "min"
+    if dtypes.is_float(dtype):
+        return np.inf if kind == "min" else -np.inf
+    return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min
 
 
 def _identity(op, ins, aval):
