@@ -34,13 +34,13 @@ def _arg_reducer(name, is_max):
     prim = Primitive(name, abstract_eval=abstract_eval, lower=lower, batch=batch)
     prim.jvp = zero_jvp(prim)
 
-    def fun(x, axis, index_dtype=np.int32):
-        return prim.bind(x, axis=argaxis(x, axis), index_dtype=dtypes.canonicalize_dtype(index_dtype))
+    def fun(operand, axis, index_dtype=np.int32):
+        return prim.bind(operand, axis=argaxis(operand, axis), index_dtype=dtypes.canonicalize_dtype(index_dtype))
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = (
         f"Position of the first {'greatest' if is_max else 'least'} element along `axis` (of the first NaN, if there is one), "
-        f"as integers of index_dtype.\n\n    x: any real or boolean array. Raises ValueError where the axis is empty.\n    "
+        f"as integers of index_dtype.\n\n    operand: any real or boolean array. Raises ValueError where the axis is empty.\n    "
     )
     return prim, fun
 

@@ -32,14 +32,14 @@ convert_element_type_p.jvp = _cast_jvp
 convert_element_type_p.transpose = lambda cts, x, *, new_dtype, weak_type: [convert_element_type(cts[0], x.aval.dtype)]
 
 
-def convert_element_type(x, new_dtype, weak_type=False):
-    """x cast to new_dtype. A float becomes an int by truncation, saturating; complex to real drops the imaginary part."""
+def convert_element_type(operand, new_dtype, weak_type=False):
+    """operand cast to new_dtype. A float becomes an int by truncation, saturating; complex to real drops the imaginary part."""
     dtype = dtypes.canonicalize_dtype(new_dtype)
-    aval = get_aval(x)
+    aval = get_aval(operand)
     weak_type = bool(weak_type) and dtype != dtypes.BOOL
-    if aval.dtype == dtype and aval.weak_type == weak_type and not isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)):
-        return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+    if aval.dtype == dtype and aval.weak_type == weak_type and not isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
+        return operand
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
 
 
 def _bitcast_aval(x, *, new_dtype):
@@ -70,9 +70,9 @@ bitcast_convert_type_p = Primitive(
 bitcast_convert_type_p.jvp = zero_jvp(bitcast_convert_type_p)
 
 
-def bitcast_convert_type(x, new_dtype):
-    """x's bits read as another dtype: a narrower one gives the parts along a new last axis, a wider one joins the last axis."""
-    return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
+def bitcast_convert_type(operand, new_dtype):
+    """operand's bits read as another dtype: a narrower one gives the parts along a new last axis, a wider one joins the last axis."""
+    return bitcast_convert_type_p.bind(operand, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 
 # --- the next float -------------------------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ reduce_precision_p.jvp = linear_jvp(reduce_precision_p)
 reduce_precision_p.transpose = lambda cts, x, **kw: [reduce_precision_p.bind(cts[0], **kw)]
 
 
-def reduce_precision(x, exponent_bits, mantissa_bits):
-    """x rounded as if stored in a float format of these bits, in its own dtype."""
-    return reduce_precision_p.bind(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+def reduce_precision(operand, exponent_bits, mantissa_bits):
+    """operand rounded as if stored in a float format of these bits, in its own dtype."""
+    return reduce_precision_p.bind(operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 copy_p = elementwise("copy", ANY, op="copy", lower=lambda ctx, ins, params, out_avals: ctx.fresh_copy(ins[0]))

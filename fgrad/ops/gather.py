@@ -453,9 +453,9 @@ scatter_min = _function(scatter_min_p, "combined by minimum into")
 scatter_max = _function(scatter_max_p, "combined by maximum into")
 
 
-def scatter_sub(operand, scatter_indices, updates, dimension_numbers, **kw):
+def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """operand with `updates` subtracted from its windows at scatter_indices: scatter_add of their negatives."""
-    return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, **kw)
+    return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, unique_indices=unique_indices, mode=mode)
 
 
 # --- rows: the common case, a table indexed along axis 0 ---------------------------------------------------------------------

@@ -27,11 +27,11 @@ def _reducer(name, kind, kinds):
 
     prim = Primitive(name, abstract_eval=abstract_eval, batch=batch, lower=lower, kind="reduce")
 
-    def fun(x, axes):
+    def fun(operand, axes):
         axes = tuple(sorted(map(operator.index, axes)))
-        return prim.bind(x, axes=axes) if axes or isinstance(x, (bool, int, float, complex)) else x
+        return prim.bind(operand, axes=axes) if axes or isinstance(operand, (bool, int, float, complex)) else operand
 
-    return prim, named(fun, prim, f"The {kind} of x over `axes`, which leave the shape; the dtype stays.")
+    return prim, named(fun, prim, f"The {kind} of operand over `axes`, which leave the shape; the dtype stays.")
 
 
 reduce_sum_p, reduce_sum = _reducer("reduce_sum", "sum", "iufc")

@@ -113,10 +113,10 @@ def like(x, value):
 
 
 def nary(prim: Primitive, doc: str) -> Callable[..., Any]:
-    """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
+    """The function of a primitive of two operands: of one shape and dtype, or rank-0, or Python scalars."""
 
-    def fun(*args):
-        return prim.bind(*unify(prim.name, args))
+    def fun(x, y):
+        return prim.bind(*unify(prim.name, (x, y)))
 
     return named(fun, prim, doc)
 

@@ -78,18 +78,18 @@ broadcast_in_dim_p = Primitive(
 broadcast_in_dim_p.jvp = linear_jvp(broadcast_in_dim_p)
 
 
-def broadcast_in_dim(x, shape, broadcast_dimensions):
-    """x spread over `shape`; its axis i becomes axis broadcast_dimensions[i]."""
-    aval = get_aval(x)
-    if aval.shape == tuple(shape) and aval.shape != () and type(x) is not np.ndarray:
-        return x
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
+def broadcast_in_dim(operand, shape, broadcast_dimensions):
+    """operand spread over `shape`; its axis i becomes axis broadcast_dimensions[i]."""
+    aval = get_aval(operand)
+    if aval.shape == tuple(shape) and aval.shape != () and type(operand) is not np.ndarray:
+        return operand
+    return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def broadcast(x, sizes):
+def broadcast(operand, sizes):
     """New leading axes of `sizes`."""
-    shape = get_aval(x).shape
-    return broadcast_in_dim(x, (*sizes, *shape), tuple(range(len(sizes), len(sizes) + len(shape))))
+    shape = get_aval(operand).shape
+    return broadcast_in_dim(operand, (*sizes, *shape), tuple(range(len(sizes), len(sizes) + len(shape))))
 
 
 # --- reshape, squeeze, expand_dims ------------------------------------------------------------------------------------
@@ -113,19 +113,19 @@ reshape_p = Primitive(
 reshape_p.jvp = linear_jvp(reshape_p)
 
 
-def reshape(x, new_sizes, dimensions=None):
-    """x with shape new_sizes, in row-major order."""
+def reshape(operand, new_sizes, dimensions=None):
+    """operand with shape new_sizes, in row-major order."""
     if dimensions is not None:
-        x = transpose(x, dimensions)
+        operand = transpose(operand, dimensions)
     new_sizes = canonical_shape(new_sizes)
-    if get_aval(x).shape == new_sizes and type(x) is not np.ndarray:
-        return x
-    return reshape_p.bind(x, new_sizes=new_sizes)
+    if get_aval(operand).shape == new_sizes and type(operand) is not np.ndarray:
+        return operand
+    return reshape_p.bind(operand, new_sizes=new_sizes)
 
 
-def squeeze(x, dimensions):
-    """x without the size-1 axes `dimensions`."""
-    shape = get_aval(x).shape
+def squeeze(array, dimensions):
+    """array without the size-1 axes `dimensions`."""
+    shape = get_aval(array).shape
     dims = {_axis(d, len(shape), "squeeze") for d in dimensions}
     for d in dims:
         if shape[d] != 1:
@@ -133,16 +133,16 @@ def squeeze(x, dimensions):
                 f"cannot select an axis to squeeze out which has size not equal to one, got shape={shape} and "
                 f"dimensions={tuple(dimensions)}"
             )
-    return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dims))
+    return reshape(array, tuple(n for i, n in enumerate(shape) if i not in dims))
 
 
-def expand_dims(x, dimensions):
-    """x with new axes of size 1 at `dimensions` of the result."""
-    shape = list(get_aval(x).shape)
+def expand_dims(array, dimensions):
+    """array with new axes of size 1 at `dimensions` of the result."""
+    shape = list(get_aval(array).shape)
     n = len(shape) + len(tuple(dimensions))
     for d in sorted(_axis(d, n, "expand_dims") for d in dimensions):
         shape.insert(d, 1)
-    return reshape(x, tuple(shape))
+    return reshape(array, tuple(shape))
 
 
 def _axis(d, n, what):
@@ -181,12 +181,12 @@ def _transpose_batch(axis, args, dims, *, permutation):
 transpose_p.batch = _transpose_batch
 
 
-def transpose(x, permutation):
-    """x with its axes permuted: axis i of the result is axis permutation[i] of x."""
+def transpose(operand, permutation):
+    """operand with its axes permuted: axis i of the result is axis permutation[i] of operand."""
     permutation = tuple(operator.index(p) for p in permutation)
-    if permutation == tuple(range(len(get_aval(x).shape))) and type(x) is not np.ndarray:
-        return x
-    return transpose_p.bind(x, permutation=permutation)
+    if permutation == tuple(range(len(get_aval(operand).shape))) and type(operand) is not np.ndarray:
+        return operand
+    return transpose_p.bind(operand, permutation=permutation)
 
 
 # --- slice and rev ----------------------------------------------------------------------------------------------------
@@ -234,19 +234,19 @@ slice_p = Primitive("slice", abstract_eval=_slice_aval, lower=_slice_lower, batc
 slice_p.jvp = linear_jvp(slice_p)
 
 
-def slice(x, start_indices, limit_indices, strides=None):
-    """The box [start, limit) of x, every strides[i]-th element of axis i."""
-    shape = get_aval(x).shape
+def slice(operand, start_indices, limit_indices, strides=None):
+    """The box [start, limit) of operand, every strides[i]-th element of axis i."""
+    shape = get_aval(operand).shape
     strides = (1,) * len(shape) if strides is None else tuple(strides)
     start_indices, limit_indices = tuple(map(operator.index, start_indices)), tuple(map(operator.index, limit_indices))
-    if limit_indices == shape and not any(start_indices) and all(s == 1 for s in strides) and type(x) is not np.ndarray:
-        return x
-    return slice_p.bind(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+    if limit_indices == shape and not any(start_indices) and all(s == 1 for s in strides) and type(operand) is not np.ndarray:
+        return operand
+    return slice_p.bind(operand, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
 
 
-def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
-    """Python's x[start:limit:stride] along one axis (None and negative indices as in Python)."""
-    shape = get_aval(x).shape
+def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
+    """Python's operand[start:limit:stride] along one axis (None and negative indices as in Python)."""
+    shape = get_aval(operand).shape
     axis = _axis(axis, len(shape), "slice_in_dim")
     n = shape[axis]
     lo = 0 if start_index is None else operator.index(start_index)
@@ -254,29 +254,29 @@ def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
     lo, hi = lo + n * (lo < 0), hi + n * (hi < 0)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis], limits[axis], strides[axis] = lo, hi, operator.index(stride)
-    return slice(x, starts, limits, strides)
+    return slice(operand, starts, limits, strides)
 
 
-def index_in_dim(x, index, axis=0, keepdims=True):
-    """x[index] along one axis for a static index."""
-    shape = get_aval(x).shape
+def index_in_dim(operand, index, axis=0, keepdims=True):
+    """operand[index] along one axis for a static index."""
+    shape = get_aval(operand).shape
     axis = _axis(axis, len(shape), "index_in_dim")
     i = operator.index(index)
     if not -shape[axis] <= i < shape[axis]:
         raise IndexError(f"index {i} is out of bounds for axis {axis} with size {shape[axis]}")
     i %= shape[axis]
-    out = slice_in_dim(x, i, i + 1, axis=axis)
+    out = slice_in_dim(operand, i, i + 1, axis=axis)
     return out if keepdims else squeeze(out, (axis,))
 
 
-def split(x, sizes, axis=0):
-    """Consecutive pieces of x along `axis`, of the given sizes."""
-    n = get_aval(x).shape[axis]
+def split(operand, sizes, axis=0):
+    """Consecutive pieces of operand along `axis`, of the given sizes."""
+    n = get_aval(operand).shape[axis]
     if sum(sizes) != n or any(s < 0 for s in sizes):
         raise ShapeError(f"split: sizes {tuple(sizes)} must be non-negative and sum to {n}")
     out, at = [], 0
     for s in sizes:
-        out.append(slice_in_dim(x, at, at + s, axis=axis))
+        out.append(slice_in_dim(operand, at, at + s, axis=axis))
         at += s
     return out
 
@@ -304,9 +304,9 @@ rev_p = Primitive(
 rev_p.jvp = linear_jvp(rev_p)
 
 
-def rev(x, dimensions):
-    """x reversed along `dimensions`."""
-    return rev_p.bind(x, dimensions=tuple(dimensions)) if dimensions else x
+def rev(operand, dimensions):
+    """operand reversed along `dimensions`."""
+    return rev_p.bind(operand, dimensions=tuple(dimensions)) if dimensions else operand
 
 
 # --- concatenate ------------------------------------------------------------------------------------------------------
@@ -428,15 +428,15 @@ def _pad_batch(axis, args, dims, *, padding_config):
 pad_p = Primitive("pad", abstract_eval=_pad_aval, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch, lower=_pad_lower)
 
 
-def pad(x, padding_value, padding_config):
-    """x with (lo, hi, interior) padding per axis; negative lo or hi crop."""
+def pad(operand, padding_value, padding_config):
+    """operand with (lo, hi, interior) padding per axis; negative lo or hi crop."""
     config = tuple(tuple(map(operator.index, c)) for c in padding_config)
-    aval = get_aval(x)
-    if not any(any(c) for c in config) and len(config) == len(aval.shape) and type(x) is not np.ndarray:
-        return x
+    aval = get_aval(operand)
+    if not any(any(c) for c in config) and len(config) == len(aval.shape) and type(operand) is not np.ndarray:
+        return operand
     if type(padding_value) in (bool, int, float, complex):
         padding_value = aval.dtype.type(padding_value)
-    return pad_p.bind(x, padding_value, padding_config=config)
+    return pad_p.bind(operand, padding_value, padding_config=config)
 
 
 # --- iota -------------------------------------------------------------------------------------------------------------

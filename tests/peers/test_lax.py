@@ -1,5 +1,7 @@
 """fgrad.lax beside jax.lax: values with their types, gradients, vmap, and errors, from one table of functions of the module."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -288,3 +290,17 @@ def test_every_name_is_one_of_jax():
     own = {"collectives", "indexing", "misc", "primitives", "reductions", "shapes"}
     more = {"like", "log2", "log2_p", "trunc", "trunc_p", "round_away_p", "round_even_p", "select_p"}
     assert {n for n in vars(flax) if not n.startswith("_")} - set(dir(jlax)) == own | more
+
+
+IGNORED = {"accuracy", "out_sharding", "sharding", "out_dtype", "weak_type"}  # hints for other machines; weak_type is this library's
+OTHER = {"clamp": ["lo", "x", "hi"], "nextafter": ["x", "y"]}  # JAX: min, max (Python's own names) and x1, x2
+
+
+def parameters(f):
+    return [p for p in inspect.signature(f).parameters if p not in IGNORED]
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(vars(flax)) if inspect.isfunction(getattr(flax, n)) and hasattr(jlax, n)])
+def test_signatures(name):
+    ours, theirs = getattr(flax, name), getattr(jlax, name)
+    assert parameters(ours) == OTHER.get(name, parameters(theirs))
