@@ -1,6 +1,6 @@
 """fgrad: JAX's programming model, made for the CPU."""
 
-from fgrad import ad_checkpoint, core, debug, dlpack, dtypes, errors, lax, nn, numpy, optim, random, tree, tree_util
+from fgrad import ad_checkpoint, core, debug, dlpack, dtypes, errors, lax, nn, numpy, optim, random, scipy, tree, tree_util
 from fgrad import config as _config_module
 from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads

@@ -17,7 +17,7 @@ LAYERS = [
     ("api",),
     ("numpy", "lax", "debug", "ad_checkpoint", "experimental"),
     ("random",),
-    ("nn", "optim"),
+    ("nn", "optim", "scipy"),
 ]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 

@@ -17,6 +17,8 @@ SURFACE = [
     "fgrad.tree",
     "fgrad.tree_util",
     "fgrad.random",
+    "fgrad.scipy.special",
+    "fgrad.scipy.stats",
 ]
 WITH_EXAMPLES = """
     jit grad value_and_grad vjp jvp linearize linear_transpose vmap jacfwd jacrev hessian make_jaxpr eval_shape custom_jvp custom_vjp

@@ -2,6 +2,7 @@
 
 import zlib
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -100,6 +101,19 @@ def test_truncated_normal_gradient():
     got = fgrad.grad(f, argnums=(0, 1))(-1.0, 1.5)
     want = [(f(-1.0 + h, 1.5) - f(-1.0 - h, 1.5)) / (2 * h), (f(-1.0, 1.5 + h) - f(-1.0, 1.5 - h)) / (2 * h)]
     np.testing.assert_allclose(got, want, rtol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma"])
+def test_gamma_gradient(name):
+    """At a fixed key a sample moves with its parameter as its quantile does."""
+    a = 2.5
+    k = random.key(2)
+    f = lambda a: getattr(random, name)(k, a)
+    x = mpmath.mpf(float(random.gamma(k, a) if name == "gamma" else np.exp(random.loggamma(k, a))))
+    cdf = lambda a, x: mpmath.gammainc(a, 0, x, regularized=True)
+    want = -mpmath.diff(lambda t: cdf(t, x), a) / mpmath.diff(lambda t: cdf(a, t), x)
+    want = float(want if name == "gamma" else want / x)
+    np.testing.assert_allclose(fgrad.grad(f)(a), want, rtol=1e-5)
 
 
 def test_typed_keys():

@@ -4,6 +4,7 @@
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
 #include "scalar_sample.h"
+#include "scalar_gamma.h"
 #include "scalar_special.h"
 #include "vm_ops.h"
 
@@ -29,6 +30,9 @@
 #define VM_BIN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
     for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (T)(expr); } }
+#define VM_TERN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
+    for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
 
 #define VM_COMPARE(t, T) \
     VM_BIN(lt, t, T, uint8_t, x < y) VM_BIN(le, t, T, uint8_t, x <= y) VM_BIN(gt, t, T, uint8_t, x > y) VM_BIN(ge, t, T, uint8_t, x >= y)
@@ -121,6 +125,14 @@ VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
+#define VM_SPECIAL(t, T) \
+    VM_BIN_SLOW(polygamma, t, T, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, t, T, fg_zeta_f64(x, y)) \
+    VM_BIN_SLOW(igamma, t, T, fg_igamma_f64(x, y)) VM_BIN_SLOW(igammac, t, T, fg_igammac_f64(x, y)) \
+    VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_f64(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_f64(x, y)) \
+    VM_TERN_SLOW(betainc, t, T, fg_betainc_f64(x, y, z)) \
+    VM_UN_SLOW(bessel_i0e, t, T, fg_bessel_i0e_f64(x)) VM_UN_SLOW(bessel_i1e, t, T, fg_bessel_i1e_f64(x))
+VM_SPECIAL(f32, float)
+VM_SPECIAL(f64, double)
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))

@@ -1,9 +1,9 @@
-"""Elementwise powers and roots, exp and log, trigonometric and hyperbolic functions, special functions."""
+"""Elementwise powers and roots, exp and log, trigonometric and hyperbolic functions."""
 
 import math
 
-from fgrad.ops.arithmetic import add, div, mul, neg, recip, square, sub
-from fgrad.ops.logic import eq, lt, select
+from fgrad.ops.arithmetic import add, div, mul, neg, square, sub
+from fgrad.ops.logic import eq, select
 from fgrad.ops.rules import INEXACT, NUMBER, elementwise, jvp_by_args, like, nary, unary
 
 # --- powers and roots ----------------------------------------------------------------------------------------------
@@ -106,43 +106,3 @@ acosh = unary(acosh_p, "The inverse of cosh; NaN below 1.")
 atanh_p = elementwise("atanh", "f")
 atanh_p.jvp = jvp_by_args(atanh_p, lambda t, out, x: div(t, mul(add(like(x, 1), x), sub(like(x, 1), x))))
 atanh = unary(atanh_p, "The inverse of tanh; NaN outside [-1, 1].")
-
-# --- special functions ----------------------------------------------------------------------------------------------
-
-erf_p = elementwise("erf", "f")
-erf_p.jvp = jvp_by_args(erf_p, lambda t, out, x: mul(t, mul(like(x, 2 / math.sqrt(math.pi)), exp(neg(square(x))))))
-erf = unary(erf_p, "The error function, 2 / sqrt(pi) * the integral of exp(-t**2) from 0 to x.")
-erfc_p = elementwise("erfc", "f")
-erfc_p.jvp = jvp_by_args(erfc_p, lambda t, out, x: mul(t, mul(like(x, -2 / math.sqrt(math.pi)), exp(neg(square(x))))))
-erfc = unary(erfc_p, "1 - erf(x), exact where erf(x) is near 1.")
-erf_inv_p = elementwise("erf_inv", "f")
-erf_inv_p.jvp = jvp_by_args(erf_inv_p, lambda t, out, x: mul(t, mul(like(x, math.sqrt(math.pi) / 2), exp(square(out)))))
-erf_inv = unary(erf_inv_p, "The inverse of erf on (-1, 1).")
-lgamma_p = elementwise("lgamma", "f")
-lgamma_p.jvp = jvp_by_args(lgamma_p, lambda t, out, x: mul(t, digamma(x)))
-lgamma = unary(lgamma_p, "log |gamma(x)|.")
-
-
-def _trigamma(x):
-    """d digamma: reflection below 0, recurrence up to 8, then the asymptotic series (Abramowitz & Stegun 6.4.11, 6.4.12)."""
-    half, one = like(x, 0.5), like(x, 1)
-    left = lt(x, half)
-    z = select(left, sub(one, x), x)
-    total = mul(z, like(x, 0))
-    for _ in range(8):
-        low = lt(z, like(x, 8))
-        total = add(total, select(low, recip(square(z)), like(x, 0)))
-        z = select(low, add(z, one), z)
-    r = recip(z)
-    r2 = square(r)
-    series = like(x, 0)
-    for c in (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
-        series = add(mul(series, r2), like(x, c)) if c != 5 / 66 else like(x, c)
-    total = add(total, add(add(r, mul(half, r2)), mul(mul(r2, r), series)))
-    s = sin(mul(like(x, math.pi), x))
-    return select(left, sub(div(like(x, math.pi**2), square(s)), total), total)
-
-
-digamma_p = elementwise("digamma", "f")
-digamma_p.jvp = jvp_by_args(digamma_p, lambda t, out, x: mul(t, _trigamma(x)))
-digamma = unary(digamma_p, "The derivative of lgamma.")

@@ -1,15 +1,16 @@
 """The gamma distribution and those made from it.
 
-Marsaglia and Tsang, A simple method for generating gamma variables (2000), with the boost of their section 6 below shape 1.
+Marsaglia and Tsang, A simple method for generating gamma variables (2000), with the boost of their section 6 below shape 1;
+derivatives by implicit differentiation of the distribution function (Figurnov, Mohamed and Mnih, 2018).
 """
 
 import fgrad.numpy as jnp
-from fgrad import lax
+from fgrad import dtypes, lax
 from fgrad.api import custom_jvp, jit, vmap
-from fgrad.errors import NotDifferentiableError
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import sample_log
 from fgrad.ops.shape import canonical_shape
+from fgrad.ops.special import random_gamma_grad
 from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, spread, uniform
 from fgrad.random.discrete import rademacher
 from fgrad.random.keys import one_key, split
@@ -66,7 +67,13 @@ def _make(log_space):
 
     @sample.defjvp
     def sample_jvp(primals, tangents):
-        raise NotDifferentiableError("gamma samples have no derivative in their shape parameter here; wrap it in lax.stop_gradient")
+        key, alpha = primals
+        out = x = sample(key, alpha)
+        if log_space:
+            x = lax.exp(out)
+            x = lax.select(x == 0, lax.like(x, dtypes.finfo(x.dtype).tiny), x)
+        slope = random_gamma_grad(alpha, x)
+        return out, tangents[1] * (slope / x if log_space else slope)
 
     return sample
 

@@ -217,7 +217,13 @@ def clone(key):
 
 
 def split(key, num=2):
-    """num new keys from one; num may be a shape. They are typed if the key is."""
+    """num new keys from one; num may be a shape. They are typed if the key is.
+
+    >>> from fgrad import random
+    >>> a, b = random.split(random.key(0))
+    >>> a.shape, random.split(a, (2, 3)).shape
+    ((), (2, 3))
+    """
     words = one_key("split", key)
     return _like(key, threefry_split_p.bind(words, shape=canonical_shape(num if np.iterable(num) else (num,))))
 

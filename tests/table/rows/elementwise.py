@@ -1,6 +1,7 @@
 """Elementwise primitives."""
 
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from fgrad.ops import activation
 from fgrad.ops import elementwise as ops
 from fgrad.ops import random as sampling
+from fgrad.ops.rules import like
 from tests.table.case import BOOL, COMPLEX, F32, F64, FLOATS, SIGNED, UNSIGNED, Case, Sample, bools, of_kinds, typed
 
 ROWS: dict = {}
@@ -150,6 +152,35 @@ row("sample_erf_inv", mp(mpmath.erfinv), (-0.95, 0.95), fun=sampling.sample_erf_
 row("fma", lambda x, y, z: x * y + z, ANY, ANY, ANY, fun=sampling.fma, scale=1.0, special=False)
 row("lgamma", elementwise_math(lambda v: v if math.isnan(v) else math.lgamma(v)), (0.3, 4), ulps=16, scale=1.0)
 row("digamma", mp(mpmath.digamma), (0.3, 4), ulps=32, scale=1.0, special=False)
+
+
+def reference(f):
+    """An mpmath function of several arrays."""
+    return np.vectorize(lambda *v: float(f(*[mpmath.mpf(float(x)) for x in v])), otypes=[float])
+
+
+UPPER, LOWER = (lambda a, x: mpmath.gammainc(a, x, regularized=True)), (lambda a, x: mpmath.gammainc(a, 0, x, regularized=True))
+SLOPE = lambda a, x: mpmath.diff(lambda t: LOWER(t, x), a)
+special_row = partial(row, special=False, mixed=False, scale=1.0)
+special_row("polygamma", reference(lambda x: mpmath.polygamma(2, x)), (0.5, 4), fun=lambda x: ops.polygamma(like(x, 2), x), ulps=32)
+special_row("zeta", reference(mpmath.zeta), (1.5, 4), (0.5, 4), ulps=32, wrt=(1,))
+special_row("igamma", reference(LOWER), POSITIVE, POSITIVE, ulps=64, order=1)
+special_row("igammac", reference(UPPER), POSITIVE, POSITIVE, ulps=64, order=1)
+special_row("igamma_grad_a", reference(SLOPE), POSITIVE, POSITIVE, ulps=128, wrt=(1,), order=1)
+special_row(
+    "random_gamma_grad",
+    reference(lambda a, x: -SLOPE(a, x) / (x ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a))),
+    POSITIVE,
+    POSITIVE,
+    ulps=128,
+    wrt=(1,),
+    order=1,
+)
+special_row(
+    "betainc", reference(lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True)), POSITIVE, POSITIVE, (0.1, 0.9), ulps=64, wrt=(2,)
+)
+special_row("bessel_i0e", reference(lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x))), ulps=16)
+special_row("bessel_i1e", reference(lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x))), ulps=16)
 row("softplus", lambda x: np.logaddexp(x, 0), fun=activation.softplus, ulps=8)
 
 # --- rounding and tests -----------------------------------------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""Special functions, elementwise: error functions, gamma and its relatives, incomplete integrals, zeta, Bessel."""
+
+import math
+
+from fgrad.core import get_aval
+from fgrad.ops.arithmetic import abs, add, div, mul, neg, recip, sign, square, sub
+from fgrad.ops.logic import gt, select
+from fgrad.ops.rules import elementwise, jvp_by_args, like, nary, unary
+from fgrad.ops.transcendental import exp, log, log1p
+
+# --- error functions --------------------------------------------------------------------------------------------------
+
+erf_p = elementwise("erf", "f")
+erf_p.jvp = jvp_by_args(erf_p, lambda t, out, x: mul(t, mul(like(x, 2 / math.sqrt(math.pi)), exp(neg(square(x))))))
+erf = unary(erf_p, "The error function, 2 / sqrt(pi) * the integral of exp(-t**2) from 0 to x.")
+erfc_p = elementwise("erfc", "f")
+erfc_p.jvp = jvp_by_args(erfc_p, lambda t, out, x: mul(t, mul(like(x, -2 / math.sqrt(math.pi)), exp(neg(square(x))))))
+erfc = unary(erfc_p, "1 - erf(x), exact where erf(x) is near 1.")
+erf_inv_p = elementwise("erf_inv", "f")
+erf_inv_p.jvp = jvp_by_args(erf_inv_p, lambda t, out, x: mul(t, mul(like(x, math.sqrt(math.pi) / 2), exp(square(out)))))
+erf_inv = unary(erf_inv_p, "The inverse of erf on (-1, 1).")
+
+# --- gamma ------------------------------------------------------------------------------------------------------------
+
+lgamma_p = elementwise("lgamma", "f")
+lgamma_p.jvp = jvp_by_args(lgamma_p, lambda t, out, x: mul(t, digamma(x)))
+lgamma = unary(lgamma_p, "log |gamma(x)|.")
+digamma_p = elementwise("digamma", "f")
+digamma_p.jvp = jvp_by_args(digamma_p, lambda t, out, x: mul(t, polygamma(like(x, 1), x)))
+digamma = unary(digamma_p, "The derivative of lgamma.")
+polygamma_p = elementwise("polygamma", "f")
+polygamma_p.jvp = jvp_by_args(polygamma_p, None, lambda t, out, m, x: mul(t, polygamma(add(m, like(m, 1)), x)))
+polygamma = nary(polygamma_p, "The derivative of digamma of order m = 0, 1, ...; NaN for other m.")
+zeta_p = elementwise("zeta", "f")
+zeta_p.jvp = jvp_by_args(zeta_p, None, lambda t, out, x, q: mul(t, mul(neg(x), zeta(add(x, like(x, 1)), q))))
+zeta = nary(zeta_p, "The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ..., for x > 1. No derivative in x.")
+
+# --- incomplete integrals ---------------------------------------------------------------------------------------------
+
+
+def _gamma_density(a, x):
+    """d igamma / dx."""
+    return exp(sub(sub(mul(sub(a, like(a, 1)), log(x)), x), lgamma(a)))
+
+
+igamma_p = elementwise("igamma", "f")
+igamma_p.jvp = jvp_by_args(igamma_p, lambda t, out, a, x: mul(t, igamma_grad_a(a, x)), lambda t, out, a, x: mul(t, _gamma_density(a, x)))
+igamma = nary(igamma_p, "The regularised lower incomplete gamma function P(a, x).")
+igammac_p = elementwise("igammac", "f")
+igammac_p.jvp = jvp_by_args(
+    igammac_p, lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, out, a, x: neg(mul(t, _gamma_density(a, x)))
+)
+igammac = nary(igammac_p, "The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where P is near 1.")
+igamma_grad_a_p = elementwise("igamma_grad_a", "f")
+igamma_grad_a_p.jvp = jvp_by_args(igamma_grad_a_p, None, lambda t, out, a, x: mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a)))))
+igamma_grad_a = nary(igamma_grad_a_p, "The derivative of igamma(a, x) in a. It has no derivative in a itself.")
+
+
+def _random_gamma_slope(t, out, a, x):
+    """d/dx of - (dP/da) / p, where p = dP/dx, dp/da = p (log x - digamma a) and dp/dx = p ((a - 1) / x - 1)."""
+    one = like(x, 1)
+    return neg(mul(t, add(sub(log(x), digamma(a)), mul(out, sub(div(sub(a, one), x), one)))))
+
+
+random_gamma_grad_p = elementwise("random_gamma_grad", "f")
+random_gamma_grad_p.jvp = jvp_by_args(random_gamma_grad_p, None, _random_gamma_slope)
+random_gamma_grad = nary(
+    random_gamma_grad_p, "The derivative in a of a gamma sample x, igamma(a, x) held fixed. It has no derivative in a itself."
+)
+
+
+def _beta_density(a, b, x):
+    """d betainc / dx."""
+    one = like(x, 1)
+    norm = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    return exp(sub(add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x))), norm))
+
+
+betainc_p = elementwise("betainc", "f")
+betainc_p.jvp = jvp_by_args(betainc_p, None, None, lambda t, out, a, b, x: mul(t, _beta_density(a, b, x)))
+betainc = nary(betainc_p, "The regularised incomplete beta function I_x(a, b). No derivative in a and b.")
+
+# --- modified Bessel functions ----------------------------------------------------------------------------------------
+
+bessel_i0e_p = elementwise("bessel_i0e", "f")
+bessel_i0e_p.jvp = jvp_by_args(bessel_i0e_p, lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))))
+bessel_i0e = unary(bessel_i0e_p, "exp(-|x|) I_0(x).")
+
+
+def _i1e_slope(t, out, x):
+    eps = like(x, 1e-12 if get_aval(x).dtype.itemsize == 8 else 1e-6)
+    near = gt(eps, abs(x))
+    safe = select(near, eps, x)
+    slope = sub(bessel_i0e(safe), mul(out, add(sign(safe), recip(safe))))
+    return mul(t, select(near, like(x, 0.5), slope))
+
+
+bessel_i1e_p = elementwise("bessel_i1e", "f")
+bessel_i1e_p.jvp = jvp_by_args(bessel_i1e_p, _i1e_slope)
+bessel_i1e = unary(bessel_i1e_p, "exp(-|x|) I_1(x).")

@@ -1,0 +1,3 @@
+"""The jax.scipy surface: special functions and distributions."""
+
+from fgrad.scipy import special, stats

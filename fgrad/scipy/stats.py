@@ -1,0 +1,384 @@
+"""Densities and distribution functions of jax.scipy.stats, one class of static functions per distribution."""
+
+import math
+
+import numpy as np
+
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.numpy.util import broadcasted
+from fgrad.ops import special as ops
+from fgrad.scipy.special import betaln, log_ndtr, ndtr, ndtri, xlog1py, xlogy
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def _floats(name, *args):
+    return broadcasted(name, jnp.promote_dtypes_inexact(*args))
+
+
+def _pdf(logpdf, name="density"):
+    def pdf(*args, **kw):
+        return jnp.exp(logpdf(*args, **kw))
+
+    pdf.__doc__ = f"The {name}."
+    return staticmethod(pdf)
+
+
+class norm:
+    """The normal distribution of mean loc and standard deviation scale."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("norm", x, loc, scale)
+        return -0.5 * (jnp.square((x - loc) / scale) + _LOG_2PI) - jnp.log(scale)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("norm", x, loc, scale)
+        return ndtr((x - loc) / scale)
+
+    @staticmethod
+    def logcdf(x, loc=0, scale=1):
+        """log P(X <= x)."""
+        x, loc, scale = _floats("norm", x, loc, scale)
+        return log_ndtr((x - loc) / scale)
+
+    @staticmethod
+    def sf(x, loc=0, scale=1):
+        """P(X > x)."""
+        return norm.cdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+
+    @staticmethod
+    def logsf(x, loc=0, scale=1):
+        """log P(X > x)."""
+        return norm.logcdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+
+    @staticmethod
+    def ppf(q, loc=0, scale=1):
+        """The quantile: the inverse of cdf."""
+        return ndtri(q) * scale + loc
+
+    @staticmethod
+    def isf(q, loc=0, scale=1):
+        """The inverse of sf."""
+        return ndtri(1 - jnp.asarray(q)) * scale + loc
+
+
+class uniform:
+    """The uniform distribution on [loc, loc + scale]."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("uniform", x, loc, scale)
+        return jnp.where((x < loc) | (x > loc + scale), -np.inf, -jnp.log(scale))
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("uniform", x, loc, scale)
+        return jnp.clip((x - loc) / scale, 0, 1)
+
+    @staticmethod
+    def ppf(q, loc=0, scale=1):
+        """The quantile: NaN outside [0, 1]."""
+        q, loc, scale = _floats("uniform", q, loc, scale)
+        return jnp.where((q < 0) | (q > 1) | (q != q), np.nan, loc + scale * q)
+
+
+class expon:
+    """The exponential distribution of mean scale, from loc on."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("expon", x, loc, scale)
+        return jnp.where(x < loc, -np.inf, -(x - loc) / scale - jnp.log(scale))
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("expon", x, loc, scale)
+        return -jnp.expm1(-jnp.maximum((x - loc) / scale, 0))
+
+    @staticmethod
+    def logsf(x, loc=0, scale=1):
+        """log P(X > x)."""
+        x, loc, scale = _floats("expon", x, loc, scale)
+        return -jnp.maximum((x - loc) / scale, 0)
+
+    sf = _pdf(logsf, "probability P(X > x)")
+
+    @staticmethod
+    def logcdf(x, loc=0, scale=1):
+        """log P(X <= x)."""
+        return jnp.log(expon.cdf(x, loc, scale))
+
+
+class laplace:
+    """The Laplace distribution, exp(-|x - loc| / scale) / (2 scale)."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("laplace", x, loc, scale)
+        return -(jnp.abs(x - loc) / scale) - jnp.log(2 * scale)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("laplace", x, loc, scale)
+        z = (x - loc) / scale
+        tail = 0.5 * jnp.exp(-jnp.abs(z))
+        return jnp.where(z <= 0, tail, 1 - tail)
+
+
+class logistic:
+    """The logistic distribution, whose cdf is expit((x - loc) / scale)."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("logistic", x, loc, scale)
+        z = jnp.abs((x - loc) / scale)
+        return -z - 2 * jnp.log1p(jnp.exp(-z)) - jnp.log(scale)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("logistic", x, loc, scale)
+        return lax.logistic((x - loc) / scale)
+
+    @staticmethod
+    def sf(x, loc=0, scale=1):
+        """P(X > x)."""
+        x, loc, scale = _floats("logistic", x, loc, scale)
+        return lax.logistic(-((x - loc) / scale))
+
+    @staticmethod
+    def ppf(q, loc=0, scale=1):
+        """The quantile."""
+        (q,) = jnp.promote_dtypes_inexact(q)
+        return (jnp.log(q) - jnp.log1p(-q)) * scale + loc
+
+    @staticmethod
+    def isf(q, loc=0, scale=1):
+        """The inverse of sf."""
+        (q,) = jnp.promote_dtypes_inexact(q)
+        return (jnp.log1p(-q) - jnp.log(q)) * scale + loc
+
+
+class cauchy:
+    """The Cauchy distribution around loc."""
+
+    @staticmethod
+    def logpdf(x, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, loc, scale = _floats("cauchy", x, loc, scale)
+        return -math.log(math.pi) - jnp.log(scale) - jnp.log1p(jnp.square((x - loc) / scale))
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, loc=0, scale=1):
+        """P(X <= x)."""
+        x, loc, scale = _floats("cauchy", x, loc, scale)
+        return jnp.arctan2(jnp.ones_like(x), -(x - loc) / scale) / math.pi
+
+    @staticmethod
+    def sf(x, loc=0, scale=1):
+        """P(X > x)."""
+        return cauchy.cdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+
+    @staticmethod
+    def ppf(q, loc=0, scale=1):
+        """The quantile."""
+        (q,) = jnp.promote_dtypes_inexact(q)
+        return loc + scale * jnp.tan(math.pi * (q - 0.5))
+
+
+class t:
+    """Student's t distribution of df degrees of freedom."""
+
+    @staticmethod
+    def logpdf(x, df, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, df, loc, scale = _floats("t", x, df, loc, scale)
+        half = df / 2
+        norm = ops.lgamma(half + 0.5) - ops.lgamma(half) - 0.5 * jnp.log(math.pi * df) - jnp.log(scale)
+        return norm - (half + 0.5) * jnp.log1p(jnp.square((x - loc) / scale) / df)
+
+    pdf = _pdf(logpdf)
+
+
+class gamma:
+    """The gamma distribution of shape parameter a."""
+
+    @staticmethod
+    def logpdf(x, a, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        z = (x - loc) / scale
+        inside = z >= 0
+        z = jnp.where(inside, z, 1)
+        return jnp.where(inside, xlogy(a - 1, z) - z - ops.lgamma(a) - jnp.log(scale), -np.inf)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, a, loc=0, scale=1):
+        """P(X <= x)."""
+        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        return ops.igamma(a, jnp.maximum((x - loc) / scale, 0))
+
+    @staticmethod
+    def sf(x, a, loc=0, scale=1):
+        """P(X > x)."""
+        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        return ops.igammac(a, jnp.maximum((x - loc) / scale, 0))
+
+    @staticmethod
+    def logcdf(x, a, loc=0, scale=1):
+        """log P(X <= x)."""
+        return jnp.log(gamma.cdf(x, a, loc, scale))
+
+    @staticmethod
+    def logsf(x, a, loc=0, scale=1):
+        """log P(X > x)."""
+        return jnp.log(gamma.sf(x, a, loc, scale))
+
+
+class chi2:
+    """The chi-square distribution of df degrees of freedom."""
+
+    @staticmethod
+    def logpdf(x, df, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, df, scale = jnp.promote_dtypes_inexact(x, df, scale)
+        return gamma.logpdf(x, df / 2, loc, 2 * scale)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, df, loc=0, scale=1):
+        """P(X <= x)."""
+        x, df, scale = jnp.promote_dtypes_inexact(x, df, scale)
+        return gamma.cdf(x, df / 2, loc, 2 * scale)
+
+    @staticmethod
+    def sf(x, df, loc=0, scale=1):
+        """P(X > x)."""
+        x, df, scale = jnp.promote_dtypes_inexact(x, df, scale)
+        return gamma.sf(x, df / 2, loc, 2 * scale)
+
+
+class beta:
+    """The beta distribution on [loc, loc + scale]."""
+
+    @staticmethod
+    def logpdf(x, a, b, loc=0, scale=1):
+        """The logarithm of the density."""
+        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        z = (x - loc) / scale
+        inside = (z >= 0) & (z <= 1)
+        z = jnp.where(inside, z, 0.5)
+        return jnp.where(inside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
+
+    pdf = _pdf(logpdf)
+
+    @staticmethod
+    def cdf(x, a, b, loc=0, scale=1):
+        """P(X <= x)."""
+        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        return ops.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+
+    @staticmethod
+    def sf(x, a, b, loc=0, scale=1):
+        """P(X > x)."""
+        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        return ops.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+
+
+class bernoulli:
+    """1 with probability p, else 0."""
+
+    @staticmethod
+    def logpmf(k, p, loc=0):
+        """The logarithm of the probability."""
+        k, p, loc = _floats("bernoulli", k, p, loc)
+        x = k - loc
+        inside = (x == 0) | (x == 1)
+        return jnp.where(inside, jnp.where(x == 1, jnp.log(p), jnp.log1p(-p)), -np.inf)
+
+    pmf = _pdf(logpmf, "probability")
+
+    @staticmethod
+    def cdf(k, p):
+        """P(X <= k)."""
+        k, p = _floats("bernoulli", k, p)
+        return jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)).astype(p.dtype)
+
+
+class poisson:
+    """The Poisson distribution of mean mu."""
+
+    @staticmethod
+    def logpmf(k, mu, loc=0):
+        """The logarithm of the probability."""
+        k, mu, loc = _floats("poisson", k, mu, loc)
+        x = k - loc
+        inside = (x >= 0) & (jnp.floor(x) == x)
+        x = jnp.where(inside, x, 0)
+        return jnp.where(inside, xlogy(x, mu) - ops.lgamma(x + 1) - mu, -np.inf)
+
+    pmf = _pdf(logpmf, "probability")
+
+    @staticmethod
+    def cdf(k, mu, loc=0):
+        """P(X <= k)."""
+        k, mu, loc = _floats("poisson", k, mu, loc)
+        x, mu = jnp.broadcast_arrays(jnp.floor(k - loc), mu)
+        return jnp.where(x < 0, 0, ops.igammac(jnp.maximum(x, 0) + 1, mu))
+
+
+class multinomial:
+    """Counts of n draws from categories of probabilities p, along the last axis."""
+
+    @staticmethod
+    def logpmf(x, n, p):
+        """The logarithm of the probability; -inf where the counts do not add up to n."""
+        x, p = jnp.promote_dtypes_inexact(x, p)
+        value = ops.lgamma(jnp.asarray(n, x.dtype) + 1) + jnp.sum(xlogy(x, p) - ops.lgamma(x + 1), -1)
+        return jnp.where(jnp.equal(jnp.sum(x, -1), n), value, -np.inf)
+
+    pmf = _pdf(logpmf, "probability")
+
+
+__all__ = [
+    "bernoulli",
+    "beta",
+    "cauchy",
+    "chi2",
+    "expon",
+    "gamma",
+    "laplace",
+    "logistic",
+    "multinomial",
+    "norm",
+    "poisson",
+    "t",
+    "uniform",
+]

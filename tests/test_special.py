@@ -1,0 +1,223 @@
+"""Special functions against mpmath, their edges and derivatives; distributions against their definitions."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.scipy import special, stats
+from tests.kernels.ulp import ulp_errors
+
+L = np.longdouble
+
+
+def exact(f, *args):
+    """f over arrays at 80 digits, as long doubles."""
+    out = np.empty(args[0].shape, L)
+    with mpmath.workdps(80):
+        for i, row in enumerate(zip(*[a.tolist() for a in args])):
+            y = f(*[mpmath.mpf(v) for v in row])
+            out[i] = L(float(y)) + L(float(y - float(y)))
+    return out
+
+
+rng = np.random.default_rng(0)
+N = 60
+A = np.exp(rng.uniform(-4, 5, N))
+B = np.exp(rng.uniform(-4, 4, N))
+X = A * np.exp(rng.normal(0, 0.4, N))
+P = np.clip(A / (A + B) * np.exp(rng.normal(0, 0.3, N)), 1e-4, 0.999)
+S = 1 + np.exp(rng.uniform(-3, 3.5, N))
+ORDER = rng.integers(0, 7, N).astype(float)
+Z = np.concatenate([rng.uniform(-30, 30, N // 2), np.exp(rng.uniform(-6, 6, N // 2))])
+
+# name: (function, mpmath's, arguments, bound in ULP for float32, for float64)
+KERNELS = {
+    "igamma": (lax.igamma, lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), (A, X), 1, 60),
+    "igammac": (lax.igammac, lambda a, x: mpmath.gammainc(a, x, regularized=True), (A, X), 1, 60),
+    "betainc": (lax.betainc, lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True), (A, B, P), 1, 120),
+    "zeta": (lax.zeta, mpmath.zeta, (S, A), 1, 3),
+    "polygamma": (lax.polygamma, lambda n, x: mpmath.polygamma(int(n), x), (ORDER, A), 1, 6),
+    "bessel_i0e": (lax.bessel_i0e, lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)), (Z,), 1, 10),
+    "bessel_i1e": (lax.bessel_i1e, lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), (Z,), 1, 10),
+}
+
+
+@pytest.fixture
+def x64():
+    with fgrad.enable_x64():
+        yield
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_in_ulp(name, dtype, x64):
+    fun, ref, args, *bounds = KERNELS[name]
+    args = [a.astype(dtype) for a in args]
+    err = ulp_errors(np.asarray(fun(*args)), exact(ref, *[a.astype(float) for a in args]))
+    worst = int(err.argmax())
+    assert err[worst] <= bounds[dtype == np.float64], f"{name}{tuple(a[worst] for a in args)}: {err[worst]} ulp"
+
+
+def test_gamma_derivatives(x64):
+    """d igamma / da, and how a gamma sample moves with a."""
+    a, x = A[:25], X[:25]
+    slope = lambda a, x: mpmath.diff(lambda t: mpmath.gammainc(t, 0, x, regularized=True), a)
+    density = lambda a, x: x ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a)
+    np.testing.assert_allclose(lax.igamma_grad_a(a, x), exact(slope, a, x).astype(float), rtol=1e-12)
+    want = exact(lambda a, x: -slope(a, x) / density(a, x), a, x).astype(float)
+    np.testing.assert_allclose(lax.random_gamma_grad(a, x), want, rtol=1e-12)
+
+
+def test_large_parameters(x64):
+    """P(a, x) for a up to 1e10 by Gauss-Legendre quadrature of its integrand near x."""
+    for a in (3e5, 2e6, 1e10):
+        x = a + np.array([-3.0, -0.5, 0.0, 2.0]) * np.sqrt(a)
+        root = mpmath.sqrt(a)
+        density = lambda t, a=a: mpmath.exp((a - 1) * mpmath.log(t) - t - mpmath.loggamma(a))
+        with mpmath.workdps(30):
+            want = [float(mpmath.quad(density, [a - 14 * root, a - 7 * root, (a - 7 * root + v) / 2, v])) for v in x.tolist()]
+        np.testing.assert_allclose(lax.igamma(np.full(4, a), x), want, rtol=1e-11)
+        np.testing.assert_allclose(lax.igammac(np.full(4, a), x), 1 - np.array(want), rtol=1e-11)
+
+
+def test_edges():
+    inf, nan = np.inf, np.nan
+    same = np.testing.assert_array_equal
+    col = lambda *v: np.array(v, np.float32)
+    same(lax.igamma(col(2, 2, 0, -1, 2, nan), col(0, inf, 1, 1, -1, 1)), col(0, 1, 1, nan, nan, nan))
+    same(lax.igammac(col(2, 2, 0, -1, 2, nan), col(0, inf, 1, 1, -1, 1)), col(1, 0, 0, nan, nan, nan))
+    same(lax.betainc(col(2, 2, 0, 2, 2, -1), col(3, 3, 3, 0, 3, 1), col(0, 1, 0.5, 0.5, 2, 0.5)), col(0, 1, 1, 0, nan, nan))
+    same(lax.zeta(col(1, 0.5, 2, nan), col(1, 1, -1, 1)), col(inf, nan, inf, nan))
+    same(lax.polygamma(col(1, 1.5, -1, 1), col(0, 1, 1, nan)), col(inf, nan, nan, nan))
+    same(lax.bessel_i0e(col(0, inf, -inf, nan)), col(1, 0, 0, nan))
+    same(lax.bessel_i1e(col(0, inf, nan)), col(0, 0, nan))
+
+
+@pytest.mark.parametrize(
+    "fun,args,argnum",
+    [
+        (lax.igamma, (2.3, 1.9), 0),
+        (lax.igamma, (2.3, 1.9), 1),
+        (lax.igammac, (2.3, 4.9), 0),
+        (lax.igammac, (0.3, 1.9), 1),
+        (lax.betainc, (2.3, 1.4, 0.3), 2),
+        (lax.zeta, (2.3, 1.4), 1),
+        (lax.polygamma, (2.0, 1.4), 1),
+        (lax.digamma, (1.4,), 0),
+        (lax.digamma, (-1.4,), 0),
+        (lax.lgamma, (-1.4,), 0),
+        (lax.bessel_i0e, (1.3,), 0),
+        (lax.bessel_i1e, (-1.3,), 0),
+        (lax.bessel_i1e, (0.0,), 0),
+        (special.ndtr, (0.4,), 0),
+        (special.log_ndtr, (-40.0,), 0),
+        (special.log_ndtr, (-3.0,), 0),
+        (special.ndtri, (0.003,), 0),
+        (special.betaln, (2.0, 3.0), 1),
+        (special.xlogy, (2.0, 3.0), 0),
+        (special.entr, (0.3,), 0),
+        (special.rel_entr, (0.3, 0.4), 1),
+        (special.multigammaln, (3.1, 2), 0),
+        (special.i0, (1.2,), 0),
+        (special.gamma, (2.6,), 0),
+    ],
+)
+def test_derivatives(fun, args, argnum, x64):
+    h = 1e-6
+    at = lambda v: float(fun(*args[:argnum], v, *args[argnum + 1 :]))
+    want = (at(args[argnum] + h) - at(args[argnum] - h)) / (2 * h)
+    np.testing.assert_allclose(fgrad.grad(fun, argnum)(*args), want, rtol=1e-6, atol=1e-9)
+
+
+FUNCTIONS = {
+    "gammaln": (mpmath.loggamma, (A,)),
+    "gamma": (mpmath.gamma, (rng.uniform(0.1, 20, N),)),
+    "digamma": (mpmath.digamma, (A,)),
+    "betaln": (lambda a, b: mpmath.log(mpmath.beta(a, b)), (A, B)),
+    "beta": (mpmath.beta, (A, B)),
+    "i0": (lambda x: mpmath.besseli(0, x), (rng.uniform(-20, 20, N),)),
+    "i1": (lambda x: mpmath.besseli(1, x), (rng.uniform(-20, 20, N),)),
+    "ndtr": (mpmath.ncdf, (rng.uniform(-8, 8, N),)),
+    "log_ndtr": (lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), (rng.uniform(-50, 8, N),)),
+    "ndtri": (
+        lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1),
+        (np.concatenate([rng.uniform(0, 1, N), 10.0 ** -rng.uniform(1, 15, N)]),),
+    ),
+    "logit": (lambda p: mpmath.log(p / (1 - p)), (P,)),
+    "expit": (lambda x: 1 / (1 + mpmath.exp(-x)), (rng.uniform(-30, 30, N),)),
+    "entr": (lambda x: -x * mpmath.log(x), (P,)),
+    "rel_entr": (lambda p, q: p * mpmath.log(p / q), (P, P[::-1].copy())),
+    "kl_div": (lambda p, q: p * mpmath.log(p / q) - p + q, (A, B)),
+    "xlog1py": (lambda x, y: x * mpmath.log1p(y), (A, B)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compositions(name, x64):
+    ref, args = FUNCTIONS[name]
+    want = exact(ref, *args).astype(float)
+    np.testing.assert_allclose(getattr(special, name)(*args), want, rtol=3e-13, atol=2e-14)
+    with fgrad.enable_x64(False):
+        single = [a.astype(np.float32) for a in args]
+        want = exact(ref, *[a.astype(float) for a in single]).astype(float)
+        np.testing.assert_allclose(getattr(special, name)(*single), want, rtol=2e-5, atol=1e-5)
+
+
+def test_special_edges():
+    same = np.testing.assert_array_equal
+    same(special.xlogy(jnp.zeros(2), jnp.array([0.0, np.inf])), [0, 0])
+    same(special.entr(jnp.array([0.0, -1.0])), [0, -np.inf])
+    same(special.rel_entr(jnp.array([0.0, 1.0, -1.0]), jnp.array([0.0, 0.0, 1.0])), [0, np.inf, np.inf])
+    same(special.ndtri(jnp.array([0.0, 1.0, 0.5])), [-np.inf, np.inf, 0])
+    same(special.ndtr(jnp.array([-np.inf, np.inf])), [0, 1])
+    same(special.gammasgn(jnp.array([-0.5, -1.5, 2.0, -1.0])), [-1, 1, 1, np.nan])
+    assert float(fgrad.grad(special.xlogy)(0.0, 0.0)) == 0
+    with pytest.raises(TypeError):
+        special.gammaln(jnp.ones(2, jnp.complex64))
+
+
+CONTINUOUS = {  # distribution: (shape parameters, interval)
+    "norm": ((), (-4, 5)),
+    "uniform": ((), (-1, 3)),
+    "expon": ((), (0.5, 6)),
+    "laplace": ((), (-4, 5)),
+    "logistic": ((), (-4, 5)),
+    "cauchy": ((), (-4, 5)),
+    "gamma": ((2.3,), (0.6, 8)),
+    "chi2": ((3.0,), (0.6, 8)),
+    "beta": ((2.3, 1.4), (0.6, 2.3)),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_cdf_is_the_integral_of_pdf(name, x64):
+    params, (lo, hi) = CONTINUOUS[name]
+    dist, loc, scale = getattr(stats, name), 0.5, 2.0
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    cuts = np.linspace(lo, hi, 9)
+    cuts = np.unique(np.concatenate([cuts, [c for c in (0.5, 2.5) if lo < c < hi]]))
+    total = sum(
+        (b - a) / 2 * weights @ np.asarray(dist.pdf((b - a) / 2 * nodes + (a + b) / 2, *params, loc, scale)) for a, b in zip(cuts, cuts[1:])
+    )
+    np.testing.assert_allclose(dist.cdf(hi, *params, loc, scale) - dist.cdf(lo, *params, loc, scale), total, rtol=1e-6)
+    for inverse, of in (("ppf", "cdf"), ("isf", "sf")):
+        if hasattr(dist, inverse):
+            q = np.array([0.1, 0.5, 0.93])
+            np.testing.assert_allclose(getattr(dist, of)(getattr(dist, inverse)(q, loc, scale), loc, scale), q, rtol=1e-10)
+
+
+def test_discrete(x64):
+    k = np.arange(40.0)
+    p = np.asarray(stats.poisson.pmf(k, 4.2))
+    np.testing.assert_allclose(p.sum(), 1)
+    np.testing.assert_allclose(stats.poisson.cdf(k, 4.2), np.cumsum(p))
+    np.testing.assert_allclose(stats.bernoulli.pmf(np.array([0, 1, 2]), 0.3), [0.7, 0.3, 0])
+    np.testing.assert_allclose(stats.bernoulli.cdf(np.array([-1.0, 0, 1]), 0.3), [0, 0.7, 1])
+    counts = np.array([[i, j, 4 - i - j] for i in range(5) for j in range(5 - i)])
+    np.testing.assert_allclose(stats.multinomial.pmf(counts, 4, np.array([0.2, 0.3, 0.5])).sum(), 1)
+    assert float(stats.multinomial.logpmf(np.array([1, 1]), 4, np.array([0.5, 0.5]))) == -np.inf
+    x = np.linspace(-3, 3, 7)
+    np.testing.assert_allclose(stats.t.pdf(x, 1.0), stats.cauchy.pdf(x), rtol=1e-12)
