@@ -1,5 +1,6 @@
 """What the rules of all primitives share: symbolic zeros, linear placeholders, batch helpers and makers of common rules."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -112,12 +113,13 @@ def like(x, value):
     return get_aval(x).dtype.type(value)
 
 
-def nary(prim: Primitive, doc: str) -> Callable[..., Any]:
-    """The function of a primitive of two operands: of one shape and dtype, or rank-0, or Python scalars."""
+def nary(prim: Primitive, doc: str, operands: tuple = ("x", "y")) -> Callable[..., Any]:
+    """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
 
-    def fun(x, y):
-        return prim.bind(*unify(prim.name, (x, y)))
+    def fun(*args):
+        return prim.bind(*unify(prim.name, args))
 
+    fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in operands])  # type: ignore[attr-defined]
     return named(fun, prim, doc)
 
 

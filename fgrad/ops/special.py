@@ -30,10 +30,10 @@ digamma_p.jvp = jvp_by_args(digamma_p, lambda t, out, x: mul(t, polygamma(like(x
 digamma = unary(digamma_p, "The derivative of lgamma.")
 polygamma_p = elementwise("polygamma", "f")
 polygamma_p.jvp = jvp_by_args(polygamma_p, None, lambda t, out, m, x: mul(t, polygamma(add(m, like(m, 1)), x)))
-polygamma = nary(polygamma_p, "The derivative of digamma of order m = 0, 1, ...; NaN for other m.")
+polygamma = nary(polygamma_p, "The derivative of digamma of order m = 0, 1, ...; NaN for other m.", ("m", "x"))
 zeta_p = elementwise("zeta", "f")
 zeta_p.jvp = jvp_by_args(zeta_p, None, lambda t, out, x, q: mul(t, mul(neg(x), zeta(add(x, like(x, 1)), q))))
-zeta = nary(zeta_p, "The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ..., for x > 1. No derivative in x.")
+zeta = nary(zeta_p, "The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ..., for x > 1. No derivative in x.", ("x", "q"))
 
 # --- incomplete integrals ---------------------------------------------------------------------------------------------
 
@@ -45,15 +45,15 @@ def _gamma_density(a, x):
 
 igamma_p = elementwise("igamma", "f")
 igamma_p.jvp = jvp_by_args(igamma_p, lambda t, out, a, x: mul(t, igamma_grad_a(a, x)), lambda t, out, a, x: mul(t, _gamma_density(a, x)))
-igamma = nary(igamma_p, "The regularised lower incomplete gamma function P(a, x).")
+igamma = nary(igamma_p, "The regularised lower incomplete gamma function P(a, x).", ("a", "x"))
 igammac_p = elementwise("igammac", "f")
 igammac_p.jvp = jvp_by_args(
     igammac_p, lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, out, a, x: neg(mul(t, _gamma_density(a, x)))
 )
-igammac = nary(igammac_p, "The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where P is near 1.")
+igammac = nary(igammac_p, "The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where P is near 1.", ("a", "x"))
 igamma_grad_a_p = elementwise("igamma_grad_a", "f")
 igamma_grad_a_p.jvp = jvp_by_args(igamma_grad_a_p, None, lambda t, out, a, x: mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a)))))
-igamma_grad_a = nary(igamma_grad_a_p, "The derivative of igamma(a, x) in a. It has no derivative in a itself.")
+igamma_grad_a = nary(igamma_grad_a_p, "The derivative of igamma(a, x) in a. It has no derivative in a itself.", ("a", "x"))
 
 
 def _random_gamma_slope(t, out, a, x):
@@ -78,7 +78,7 @@ def _beta_density(a, b, x):
 
 betainc_p = elementwise("betainc", "f")
 betainc_p.jvp = jvp_by_args(betainc_p, None, None, lambda t, out, a, b, x: mul(t, _beta_density(a, b, x)))
-betainc = nary(betainc_p, "The regularised incomplete beta function I_x(a, b). No derivative in a and b.")
+betainc = nary(betainc_p, "The regularised incomplete beta function I_x(a, b). No derivative in a and b.", ("a", "b", "x"))
 
 # --- modified Bessel functions ----------------------------------------------------------------------------------------
 
