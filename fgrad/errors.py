@@ -37,7 +37,7 @@ class JaxprTypeError(FgradError, TypeError):
     """A jaxpr is not well typed: raised by the checker."""
 
 
-class NotDifferentiableError(FgradError, NotImplementedError, ValueError):
+class NotDifferentiableError(FgradError, NotImplementedError, TypeError, ValueError):
     """A derivative was asked of something that has none, or in a mode that it does not support."""
 
 

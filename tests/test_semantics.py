@@ -116,3 +116,21 @@ def test_custom_vjp_of_unmapped_values_under_vmap():
     f.defvjp(lambda x: (x, None), lambda _, ct: (5 * ct,))
     np.testing.assert_array_equal(fgrad.grad(lambda w: fgrad.vmap(lambda x: f(w) * x)(jnp.ones(3)).sum())(2.0), 15)
     assert fgrad.vmap(lambda x: (f(2.0), x), out_axes=(None, 0))(jnp.ones(3))[0] == 2
+
+
+def test_weak_types_of_binary_functions_and_reductions():
+    weak = jnp.asarray(2)
+    for out in (True + weak, weak % 3, weak // 2, jnp.arange(3) // 2.0, jnp.reciprocal(2.0), jnp.ones_like(weak), jnp.imag(1.5)):
+        assert out.weak_type
+    for out in (jnp.sum(weak), jnp.max(2.0), jnp.cumsum(weak), jnp.power(2.0, jnp.arange(3)), jnp.ones_like(jnp.arange(2))):
+        assert not out.weak_type
+    assert jnp.cumsum(jnp.ones(3, jnp.int8)).dtype == jnp.int8
+
+
+def test_names_in_jaxprs_after_z():
+    def f(x):
+        for _ in range(26):
+            x = lax.sin(x)
+        return x
+
+    assert "ba:f32[] = sin z" in str(fgrad.make_jaxpr(f)(1.0))

@@ -10,11 +10,9 @@ class _Names:
     def __getitem__(self, v):
         if v not in self.names:
             n, text = len(self.names), ""
-            while True:
-                text = chr(ord("a") + n % 26) + text
-                n = n // 26 - 1
-                if n < 0:
-                    break
+            while n or not text:  # digits to base 26: z is followed by ba
+                n, digit = divmod(n, 26)
+                text = chr(ord("a") + digit) + text
             self.names[v] = text
         return self.names[v]
 

@@ -275,7 +275,7 @@ def count_nonzero(a, axis=None, keepdims=False):
 def _running(name, prim, what):
     def fun(a, axis=None, dtype=None, out=None):
         no_out(name, out)
-        x = _accumulated(name, a, dtype)
+        x = _accumulated(name, a, dtype, promote_integers=False)
         if x.dtype == dtypes.BOOL:
             return U.truth(prim(E.convert_element_type(x, np.int32), 0 if axis is None else axis_index(axis, x.ndim)))
         if axis is None:
@@ -283,7 +283,10 @@ def _running(name, prim, what):
         return E.convert_element_type(prim(x, axis_index(axis, x.ndim)), x.dtype)
 
     fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = f"Running {what} along an axis (over the flattened array by default)."
+    fun.__doc__ = f"""Running {what} along an axis (over the flattened array by default).
+
+    Integers keep their dtype, as in JAX (NumPy widens small ones): give dtype where the {what} may not fit.
+    """
     return fun
 
 

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core import Array, Tracer, concrete_or_none
+from fgrad.core import Array, Tracer, concrete_or_none, get_aval
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, as_array, binary, common_dtype, no_out, unary
 from fgrad.ops import elementwise as ew
@@ -160,7 +160,7 @@ def square(x, /):
 def reciprocal(x, /):
     """1 / x, as a float."""
     x = unary("reciprocal", x, inexact=True)
-    return ew.div_p.bind(ew.like(x, 1), x)
+    return _typed_as(ew.div_p.bind(ew.like(x, 1), x), x, x)
 
 
 def conjugate(x, /):
@@ -181,7 +181,7 @@ def real(val, /):
 def imag(val, /):
     """Imaginary part; zeros for real arrays."""
     x = unary("imag", val)
-    return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else rules.full(x.aval.shape, 0, x.aval.dtype)
+    return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else _typed_as(rules.full(x.aval.shape, 0, x.aval.dtype), x, x)
 
 
 def angle(z, deg=False):
@@ -277,8 +277,14 @@ def floor_divide(x, y, /):
     if dtype.kind == "i":
         q = ew.div(x, y)
         down = ew.bitwise_and(ew.ne(ew.sign(_arr(x, dtype)), ew.sign(_arr(y, dtype))), ew.ne(ew.rem(x, y), dtype.type(0)))
-        return ew.select(down, ew.sub(q, dtype.type(1)), q)
-    return _float_divmod(x, y, dtype)[0]
+        return _typed_as(ew.select(down, ew.sub(q, dtype.type(1)), q), x, y)
+    return _typed_as(_float_divmod(x, y, dtype)[0], x, y)
+
+
+def _typed_as(out, x, y):
+    """A result that was made with typed constants, weakly typed where both operands are."""
+    weak = get_aval(x).weak_type and get_aval(y).weak_type
+    return ew.convert_element_type(out, out.dtype, weak)
 
 
 def _arr(x, dtype):
@@ -299,13 +305,12 @@ def remainder(x, y, /):
     x, y = binary("remainder", x, y, numeric=True)
     dtype = common_dtype(x, y)
     zero = dtype.type(0)
-    if dtype.kind in "iu":
-        y = _zero_safe(y, dtype)
-    m = ew.rem(x, y)
+    divisor = _zero_safe(y, dtype) if dtype.kind in "iu" else y
+    m = ew.rem(x, divisor)
     if dtype.kind == "u":
         return m
-    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(m, zero), ew.lt(_arr(y, dtype), zero)))
-    return ew.select(fix, ew.add(m, y), m)
+    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(m, zero), ew.lt(_arr(divisor, dtype), zero)))
+    return _typed_as(ew.select(fix, ew.add(m, divisor), m), x, y)
 
 
 mod = remainder
@@ -351,11 +356,13 @@ def power(x, y, /):
     if n is not None:
         x = unary("power", x, numeric=True)
         return ew.square_p.bind(x) if n == 2 else ew.integer_pow(x, n)
+    by_integers = getattr(y, "dtype", None) is not None and np.dtype(y.dtype).kind in "iu"
     x, y = binary("power", x, y, numeric=True)
     dtype = common_dtype(x, y)
     if dtype.kind in "iu":
         return _int_power(*[dtype.type(v) if type(v) in SCALARS else v for v in (x, y)], dtype)
-    return ew.pow_p.bind(x, y)
+    out = ew.pow_p.bind(x, y)
+    return ew.convert_element_type(out, dtype) if by_integers else out  # strongly typed, as in JAX
 
 
 pow = power

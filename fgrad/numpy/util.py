@@ -207,7 +207,7 @@ def _beside(name, scalar, x, numeric, inexact):
     kind, t = aval.dtype.kind, type(scalar)
     if kind == "f" and t is not complex or (kind in "iu" and (t is int or t is bool) and not inexact):
         if aval.weak_type:
-            return cast_scalar(scalar, aval.dtype, t is not bool)
+            return cast_scalar(scalar, aval.dtype, True)
         if t is float or kind == "f":
             return aval.dtype.type(scalar)
         return cast_scalar(scalar, aval.dtype)
