@@ -262,9 +262,9 @@ cdef class EagerDispatch:
             entry = self.entries.get(key)
         if entry is None:
             entry = self._prepare(arrays, args, kwargs)
-            if entry is None:
-                return self._slow(*args, **kwargs)
             if len(self.entries) > 4096:
                 self.entries.clear()
-            self.entries[key] = entry
+            self.entries[key] = False if entry is None else entry
+        if entry is None or entry is False:
+            return self._slow(*args, **kwargs)
         return (<Entry>entry).run(arrays)

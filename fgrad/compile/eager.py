@@ -9,7 +9,7 @@ from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Array, set_apply, stage, to_array
 from fgrad.dtypes import float0
-from fgrad.errors import ConcretizationTypeError
+from fgrad.errors import TracerError
 
 _programs: dict = {}
 _LIMIT = 20_000
@@ -45,6 +45,9 @@ class EagerFunction(EagerDispatch):
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
+    def __reduce__(self):
+        return self.__qualname__  # pickled by name, as functions are
+
     def _prepare(self, arrays, args, kwargs):
         """The program of the function at these arrays; None where the function itself must run."""
         if config.debug_nans or config.disable_jit:
@@ -58,7 +61,7 @@ class EagerFunction(EagerDispatch):
 
         try:
             closed = stage(flat, [a.aval for a in arrays], self.__name__)
-        except ConcretizationTypeError:
+        except TracerError:
             return None
         if any(v.aval.dtype == float0 for v in closed.jaxpr.outvars) or not all(type(c) is Array for c in closed.consts):
             return None

@@ -4,14 +4,14 @@ import heapq
 
 from fgrad.config import config
 
-MAX_OPS = 60
+MAX_OPS = 120
 MAX_INPUTS = 28
 
 
 class Unit:
     """What becomes one instruction: a fused group, or a single kernel, control or callback node."""
 
-    __slots__ = ("nodes", "shape", "axes", "id", "before", "fused", "n_inputs")
+    __slots__ = ("nodes", "shape", "axes", "id", "before", "fused", "reads")
 
     def __init__(self, node, uid):
         self.nodes = [node]
@@ -20,7 +20,7 @@ class Unit:
         self.axes = node.axes
         self.id = uid
         self.before = 0  # bit mask of the units that must come earlier
-        self.n_inputs = len(node.ins)
+        self.reads = _reads(node)  # buffers
 
     @property
     def bit(self):
@@ -59,6 +59,10 @@ def _group_of(v):
     return v.buf.node.group if v.buf is not None and v.buf.node is not None else None
 
 
+def _reads(node):
+    return {v.buf for v in node.ins if v.buf is not None}
+
+
 class _Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
 
@@ -78,7 +82,7 @@ class _Fusion:
             self.count += 1
         else:
             home.nodes.append(node)
-            home.n_inputs += len(node.ins)
+            home.reads |= _reads(node)
             home.axes = home.axes or node.axes
         node.group = home
         before = 0
@@ -111,15 +115,24 @@ class _Fusion:
                     groups.append(g)
         for g in groups:
             others = {_group_of(v) for v in node.ins} - {None, g}
-            if len(g.nodes) < MAX_OPS and g.n_inputs + len(node.ins) <= 2 * MAX_INPUTS and not any(s.before & g.bit for s in others):
+            if (
+                len(g.nodes) < MAX_OPS
+                and self.inputs(g.reads | _reads(node), g) <= MAX_INPUTS
+                and not any(s.before & g.bit for s in others)
+            ):
                 return g
         return None
+
+    @staticmethod
+    def inputs(reads, *inside):
+        """How many of the buffers come from outside of the given groups."""
+        return sum(b.node is None or b.node.group not in inside for b in reads)
 
     def can_merge(self, a, b):
         """True if two groups can be one instruction: one reads the other in registers, and no third one stands between them."""
         if a is b or not (a.fused and b.fused) or a.shape != b.shape or (a.axes and b.axes and a.axes != b.axes):
             return False
-        if len(a.nodes) + len(b.nodes) >= MAX_OPS or a.n_inputs + b.n_inputs > 2 * MAX_INPUTS:
+        if len(a.nodes) + len(b.nodes) >= MAX_OPS or self.inputs(a.reads | b.reads, a, b) > MAX_INPUTS:
             return False
         for first, last in ((a, b), (b, a)):
             if last.before & first.bit:
@@ -132,7 +145,7 @@ class _Fusion:
         """b becomes part of a."""
         a.nodes = sorted(a.nodes + b.nodes, key=lambda n: self.position[id(n)])
         a.axes = a.axes or b.axes
-        a.n_inputs += b.n_inputs
+        a.reads |= b.reads
         for n in b.nodes:
             n.group = a
         del self.units[b.id]

@@ -6,6 +6,7 @@ import numpy as np
 import opt_einsum
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
 from fgrad.numpy.manipulation import moveaxis, ravel, reshape
 from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, no_out, promoted
@@ -24,6 +25,7 @@ def _pair(name, a, b):
     return a, b
 
 
+@eager(2)
 def matmul(a, b, *, precision=None, preferred_element_type=None):
     """The matrix product a @ b, batched over leading axes, which broadcast."""
     a, b = _pair("matmul", a, b)
@@ -48,6 +50,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
     return dot_general(a, b, (((n + 1,), (n,)), (batch, batch)), precision, preferred_element_type)
 
 
+@eager(2)
 def dot(a, b, *, precision=None, preferred_element_type=None):
     """NumPy's dot: over the last axis of a and the second-to-last of b."""
     a, b = _pair("dot", a, b)
@@ -57,12 +60,14 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
     return dot_general(a, b, (((a.ndim - 1,), (axis,)), ((), ())), precision, preferred_element_type)
 
 
+@eager(2)
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """The product conj(a) . b of flattened arrays."""
     a, b = _pair("vdot", a, b)
     return dot(E.conj(ravel(a)), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@eager(2)
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """The products conj(x1) . x2 of vectors along `axis`; other axes broadcast."""
     a, b = _pair("vecdot", x1, x2)
@@ -75,6 +80,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     return S.squeeze(out, (out.ndim - 2, out.ndim - 1))
 
 
+@eager(2)
 def matvec(x1, x2, /):
     """Products of matrices (..., m, n) with vectors (..., n); leading axes broadcast."""
     a, b = _pair("matvec", x1, x2)
@@ -84,6 +90,7 @@ def matvec(x1, x2, /):
     return S.squeeze(out, (out.ndim - 1,))
 
 
+@eager(2)
 def vecmat(x1, x2, /):
     """Products conj(vector) (..., n) with matrices (..., n, m); leading axes broadcast."""
     a, b = _pair("vecmat", x1, x2)
@@ -93,6 +100,7 @@ def vecmat(x1, x2, /):
     return S.squeeze(out, (out.ndim - 2,))
 
 
+@eager(2)
 def inner(a, b, *, precision=None, preferred_element_type=None):
     """Products over the last axes of both arrays."""
     a, b = _pair("inner", a, b)
@@ -101,6 +109,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     return dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())), precision, preferred_element_type)
 
 
+@eager(2)
 def outer(a, b, out=None):
     """The products of every element of a with every element of b, both flattened."""
     no_out("outer", out)
@@ -108,6 +117,7 @@ def outer(a, b, out=None):
     return E.mul(S.broadcast_in_dim(a, (a.size, b.size), (0,)), S.broadcast_in_dim(b, (a.size, b.size), (1,)))
 
 
+@eager(2)
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
     """Contraction over the last axes of a and first of b (a number), or over given pairs of axes."""
     a, b = _pair("tensordot", a, b)
@@ -121,6 +131,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
     return dot_general(a, b, ((left, right), ((), ())), precision, preferred_element_type)
 
 
+@eager(2)
 def kron(a, b):
     """The Kronecker product: b scaled by every element of a."""
     a, b = _pair("kron", a, b)
@@ -131,6 +142,7 @@ def kron(a, b):
     return reshape(out, tuple(p * q for p, q in zip(a.shape, b.shape)))
 
 
+@eager(2)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """The vector product of 2- or 3-vectors; of two 2-vectors its third component. axis: overrides axisa, axisb and axisc."""
     if axis is not None:

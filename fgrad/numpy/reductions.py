@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where as _where
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcasted, no_out, promoted, spread, user_dtype, with_axes
@@ -102,7 +103,7 @@ def _summing(name, fun, fill, combine, what):
     Booleans and small integers are accumulated in the default integer, unless `dtype` says otherwise. where: a mask of the elements
     that count. initial: a scalar to start from. Raises ValueError for an axis out of range or given twice.
     """
-    return reduction
+    return eager(1)(reduction)
 
 
 sum = _summing("sum", reduce.reduce_sum, 0, U.add, "Sum")
@@ -136,25 +137,28 @@ def _extremum(name, fun, fill, combine):
     `where` and empty axes need `initial`, a scalar that counts as an element. Ties share the gradient evenly.
     Raises ValueError for an axis out of range or given twice, and where there is nothing to choose from.
     """
-    return reduction
+    return eager(1)(reduction)
 
 
 max, min = _extremum("max", reduce.reduce_max, lowest, U.maximum), _extremum("min", reduce.reduce_min, highest, U.minimum)
 amax, amin = max, min
 
 
+@eager(1)
 def any(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether some element over the axes is nonzero; False of nothing."""
     no_out("any", out)
     return _reduce("any", reduce.reduce_or, U.truth(as_array("any", a)), axis, keepdims, where, False, None, None, True)
 
 
+@eager(1)
 def all(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether all elements over the axes are nonzero; True of nothing."""
     no_out("all", out)
     return _reduce("all", reduce.reduce_and, U.truth(as_array("all", a)), axis, keepdims, where, True, None, None, True)
 
 
+@eager(1)
 def ptp(a, axis=None, out=None, keepdims=False):
     """Greatest minus least element over axes."""
     no_out("ptp", out)
@@ -173,6 +177,7 @@ def _wide(dtype):
     return dtypes.FLOAT32 if dtypes.is_float(dtype) and dtype.itemsize == 2 else dtype
 
 
+@eager(1)
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Mean over axes (all by default); integers give the default float, nothing gives NaN. where: a mask of what counts."""
     no_out("mean", out)
@@ -204,6 +209,7 @@ def _var_dtypes(own, dtype):
     return _wide(work), dtype
 
 
+@eager(1)
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Variance over axes, with divisor n - ddof (or n - correction); NaN where that is not positive.
 
@@ -237,6 +243,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
 _mean = mean
 
 
+@eager(1)
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Standard deviation over axes: the square root of var."""
     no_out("std", out)
@@ -264,6 +271,7 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
     return (out, spread(total, out.shape)) if returned else out
 
 
+@eager(1)
 def count_nonzero(a, axis=None, keepdims=False):
     """How many elements over the axes are nonzero."""
     return sum(U.truth(as_array("count_nonzero", a)), axis, dtype=dtypes.int_dtype(), keepdims=keepdims)
@@ -287,7 +295,7 @@ def _running(name, prim, what):
 
     Integers keep their dtype, as in JAX (NumPy widens small ones): give dtype where the {what} may not fit.
     """
-    return fun
+    return eager(1)(fun)
 
 
 cumsum, cumprod = _running("cumsum", cumulative.cumsum, "sum"), _running("cumprod", cumulative.cumprod, "product")
@@ -339,7 +347,7 @@ def _arg(name, fun):
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"{name}: the first position of the extremum along an axis (or in the flattened array); NaN counts as the extremum."
-    return wrapped
+    return eager(1)(wrapped)
 
 
 argmax, argmin = _arg("argmax", argreduce.argmax), _arg("argmin", argreduce.argmin)

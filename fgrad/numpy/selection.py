@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import from_numpy
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
@@ -21,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@eager(3)
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where condition holds, else y. With the condition alone: nonzero(condition, size, fill_value).
 
@@ -115,6 +117,7 @@ def select(condlist, choicelist, default=0):
     return out
 
 
+@eager(3)
 def clip(arr, /, min=None, max=None):
     """Values limited to [min, max]; either may be None. Where min > max the result is max."""
     x = as_array("clip", arr)
@@ -128,6 +131,7 @@ def clip(arr, /, min=None, max=None):
     return x
 
 
+@eager(1)
 def round(a, decimals=0, out=None):
     """To the given number of decimals, ties to even; complex numbers part by part."""
     no_out("round", out)
@@ -171,12 +175,14 @@ _trunc = _rounding("trunc", E.trunc_p, "towards zero; integers stay as they are"
 _rint_real = _rounding("rint", E.round_even_p, "to the nearest integer, ties to even; integers become floats", False)
 
 
+@eager(1)
 def rint(x, /):
     """To the nearest integer as a float, ties to even."""
     z = unary("rint", x)
     return round(z) if z.dtype.kind == "c" else _rint_real(z)
 
 
+@eager(1)
 def trunc(x):
     """Rounded towards zero; integers stay as they are."""
     return _trunc(x)
@@ -188,6 +194,7 @@ def fix(x, out=None):
     return trunc(x)
 
 
+@eager(1)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with NaN replaced by `nan` and infinities by posinf and neginf (the greatest and least finite number by default)."""
     x = unary("nan_to_num", x)
@@ -201,6 +208,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return where(U.isneginf(x), x.dtype.type(info.min) if neginf is None else neginf, x)
 
 
+@eager(2)
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether |a - b| <= atol + rtol * |b|, element by element; infinities are close to themselves only."""
     a, b = binary("isclose", a, b)

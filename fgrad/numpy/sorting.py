@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array, axis_index, promoted, unary
 from fgrad.ops import elementwise as E
 from fgrad.ops import sort as sort_ops
@@ -28,6 +29,7 @@ def _check_order(name, kind, order):
         raise ValueError(f"{name}: unknown kind {kind!r}; all kinds give the same, stable order")
 
 
+@eager(1)
 def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     """A copy in ascending order along `axis` (of the flattened array if None); NaN last. `kind` and `stable` change nothing: the sort
     is always stable."""
@@ -37,6 +39,7 @@ def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     return rev(out, (axis,)) if descending else out
 
 
+@eager(1)
 def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
     """The positions that sort an array along `axis`; equal elements keep their order, also if descending."""
     _check_order("argsort", kind, order)

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, concrete_or_none, get_aval
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, as_array, binary, common_dtype, no_out, unary
@@ -25,10 +26,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _named(fun, name, doc):
+def _named(fun, name, doc, arrays=2):
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = doc
-    return fun
+    return eager(arrays)(fun)
 
 
 def _inexact(name, prim, what, complex_form=None):
@@ -46,6 +47,7 @@ def _inexact(name, prim, what, complex_form=None):
         name,
         f"{what}, element by element. Integers become the default float.\n\n"
         "x: array or scalar of any shape. Returns an array of that shape. Raises TypeError for lists.\n",
+        arrays=1,
     )
 
 
@@ -111,6 +113,7 @@ arctanh = _inexact("arctanh", ew.atanh_p, "Inverse hyperbolic tangent", _catanh)
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
 
 
+@eager(1)
 def log10(x, /):
     """Logarithm to base 10, element by element."""
     x = unary("log10", x, inexact=True)
@@ -120,6 +123,7 @@ def log10(x, /):
 # --- sign, absolute value, parts --------------------------------------------------------------------------------------
 
 
+@eager(1)
 def negative(x, /):
     """-x. Raises TypeError for booleans (use logical_not)."""
     return ew.neg_p.bind(unary("negative", x))
@@ -130,6 +134,7 @@ def positive(x, /):
     return unary("positive", x)
 
 
+@eager(1)
 def absolute(x, /):
     """|x|; the modulus (a real array) of complex x."""
     x = unary("absolute", x)
@@ -139,6 +144,7 @@ def absolute(x, /):
 abs = absolute
 
 
+@eager(1)
 def fabs(x, /):
     """|x| of real x, as a float."""
     x = unary("fabs", x, inexact=True)
@@ -147,16 +153,19 @@ def fabs(x, /):
     return ew.abs_p.bind(x)
 
 
+@eager(1)
 def sign(x, /):
     """-1, 0 or 1 by the sign of x; z/|z| for complex z; NaN stays NaN."""
     return ew.sign_p.bind(unary("sign", x))
 
 
+@eager(1)
 def square(x, /):
     """x * x."""
     return ew.square_p.bind(unary("square", x, numeric=True))
 
 
+@eager(1)
 def reciprocal(x, /):
     """1 / x, as a float."""
     x = unary("reciprocal", x, inexact=True)
@@ -184,6 +193,7 @@ def imag(val, /):
     return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else _typed_as(rules.full(x.aval.shape, 0, x.aval.dtype), x, x)
 
 
+@eager(1)
 def angle(z, deg=False):
     """Argument of complex z in (-pi, pi], in degrees with deg=True."""
     z = unary("angle", z, inexact=True)
@@ -191,12 +201,14 @@ def angle(z, deg=False):
     return degrees(out) if deg else out
 
 
+@eager(1)
 def deg2rad(x, /):
     """x * pi / 180."""
     x = unary("deg2rad", x, inexact=True)
     return ew.mul_p.bind(x, ew.like(x, math.pi / 180))
 
 
+@eager(1)
 def rad2deg(x, /):
     """x * 180 / pi."""
     x = unary("rad2deg", x, inexact=True)
@@ -246,6 +258,7 @@ def _ordered(fun, pick):
     return _named(wrapped, fun.__name__, fun.__doc__)
 
 
+@eager(2)
 def true_divide(x, y, /):
     """x / y as a float (or complex) array, after type promotion and broadcasting.
 
@@ -266,6 +279,7 @@ def _zero_safe(y, dtype):
     return ew.select(ew.eq(y, dtype.type(0)), dtype.type(1), y)
 
 
+@eager(2)
 def floor_divide(x, y, /):
     """floor(x / y), element by element, in the promoted dtype. Raises TypeError for complex operands."""
     x, y = binary("floor_divide", x, y, numeric=True)
@@ -300,6 +314,7 @@ def _float_divmod(x, y, dtype):
     return ew.round(ew.select(fix, ew.sub(q, one), q)), ew.select(fix, ew.add(m, y), m)
 
 
+@eager(2)
 def remainder(x, y, /):
     """x mod y with the sign of y (Python's %); integers mod 0 give 0... NaN for floats."""
     x, y = binary("remainder", x, y, numeric=True)
@@ -316,6 +331,7 @@ def remainder(x, y, /):
 mod = remainder
 
 
+@eager(2)
 def fmod(x, y, /):
     """Remainder of x / y with the sign of x (C's fmod)."""
     x, y = binary("fmod", x, y, numeric=True)
@@ -323,6 +339,7 @@ def fmod(x, y, /):
     return ew.rem(x, _zero_safe(y, dtype) if dtype.kind in "iu" else y)
 
 
+@eager(2)
 def divmod(x, y, /):
     """(floor_divide(x, y), remainder(x, y))."""
     x, y = binary("divmod", x, y, numeric=True)
@@ -383,11 +400,13 @@ def _static_int(y):
         return None
 
 
+@eager(2)
 def float_power(x, y, /):
     """x ** y computed in floating point."""
     return ew.pow_p.bind(*binary("float_power", x, y, inexact=True))
 
 
+@eager(2)
 def arctan2(x1, x2, /):
     """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant."""
     return ew.atan2_p.bind(*binary("arctan2", x1, x2, inexact=True))
@@ -396,6 +415,7 @@ def arctan2(x1, x2, /):
 atan2 = arctan2
 
 
+@eager(2)
 def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2) without overflow; inf if either is infinite. Raises ValueError for complex operands."""
     x, y = binary("hypot", x1, x2, inexact=True)
@@ -431,21 +451,25 @@ def _logaddexp(name, x1, x2, base):
     return ew.select(same_inf, ew.add(x, y), ew.add(ew.max(x, y), tail))
 
 
+@eager(2)
 def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)) without overflow."""
     return _logaddexp("logaddexp", x1, x2, math.e)
 
 
+@eager(2)
 def logaddexp2(x1, x2, /):
     """log2(2**x1 + 2**x2) without overflow."""
     return _logaddexp("logaddexp2", x1, x2, 2)
 
 
+@eager(2)
 def nextafter(x, y, /):
     """The next representable number after x towards y."""
     return ew.nextafter_p.bind(*binary("nextafter", x, y, inexact=True))
 
 
+@eager(2)
 def heaviside(x1, x2, /):
     """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0, NaN where x1 is."""
     x, y = binary("heaviside", x1, x2, inexact=True)
@@ -550,6 +574,7 @@ def _logical(name, prim):
 logical_and, logical_or, logical_xor = _logical("logical_and", ew.and_p), _logical("logical_or", ew.or_p), _logical("logical_xor", ew.xor_p)
 
 
+@eager(1)
 def logical_not(x, /):
     """x == 0 as booleans."""
     return ew.not_p.bind(truth(unary("logical_not", x)))
@@ -562,6 +587,7 @@ bitwise_or = _arithmetic("bitwise_or", ew.or_p, None, "x | y of integers or bool
 bitwise_xor = _arithmetic("bitwise_xor", ew.xor_p, None, "x ^ y of integers or booleans")
 
 
+@eager(1)
 def bitwise_not(x, /):
     """~x of integers; logical not of booleans."""
     return ew.not_p.bind(unary("bitwise_not", x))
@@ -570,11 +596,13 @@ def bitwise_not(x, /):
 invert = bitwise_invert = bitwise_not
 
 
+@eager(2)
 def left_shift(x, y, /):
     """x << y of integers."""
     return ew.shift_left_p.bind(*binary("left_shift", x, y, numeric=True))
 
 
+@eager(2)
 def right_shift(x, y, /):
     """x >> y of integers: arithmetic for signed, logical for unsigned."""
     x, y = binary("right_shift", x, y, numeric=True)
@@ -585,6 +613,7 @@ def right_shift(x, y, /):
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
+@eager(1)
 def bitwise_count(x, /):
     """Number of set bits of |x|, as uint8."""
     x = absolute(unary("bitwise_count", x, numeric=True))
@@ -594,6 +623,7 @@ def bitwise_count(x, /):
 # --- floating-point classes -------------------------------------------------------------------------------------------
 
 
+@eager(1)
 def isfinite(x, /):
     """True where x is neither infinite nor NaN."""
     x = unary("isfinite", x)
@@ -603,6 +633,7 @@ def isfinite(x, /):
     return ew.is_finite_p.bind(x) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, True, BOOL)
 
 
+@eager(1)
 def isinf(x, /):
     """True where x (or a part of complex x) is +inf or -inf."""
     x = unary("isinf", x)
@@ -631,12 +662,14 @@ def isneginf(x, /, out=None):
     return _is_signed_inf("isneginf", x, out, -np.inf)
 
 
+@eager(1)
 def isnan(x, /):
     """True where x (or a part of complex x) is NaN."""
     x = unary("isnan", x)
     return ew.ne_p.bind(x, x) if dtypes.is_inexact(x.aval.dtype) else rules.full(x.aval.shape, False, BOOL)
 
 
+@eager(1)
 def signbit(x, /):
     """True where x is negative or -0.0. The sign of NaN is not looked at: NaN gives False. Raises ValueError for complex x."""
     x = unary("signbit", x)
@@ -652,6 +685,7 @@ def signbit(x, /):
     return ew.bitwise_or(negative, ew.bitwise_and(ew.eq(x, zero), ew.lt(ew.div(dtype.type(1), x), zero)))
 
 
+@eager(2)
 def copysign(x1, x2, /):
     """|x1| with the sign of x2. Raises TypeError for complex operands."""
     x, y = binary("copysign", x1, x2, inexact=True)
