@@ -121,7 +121,8 @@ def test_multinomial():
 def test_randint_dtypes(dtype):
     lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
     wide = [(lo, int(hi) + 1)] if np.dtype(dtype).itemsize < 4 else []
-    for bounds in [(0, 100), (lo, hi), (5, 5), (7, 3), *wide]:
+    limits = (np.array(lo, dtype), np.array(hi, dtype))  # Python's 2**32 - 1 is no int32 to JAX
+    for bounds in [(0, 100), limits, (5, 5), (7, 3), *wide]:
         got, want = both("randint", (..., *bounds), (1000,), dtype=dtype)
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
