@@ -42,7 +42,7 @@ OPERATORS = (
     "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__matmul__", "__rmatmul__", "__and__", "__rand__",
     "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__",
     "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__eq__", "__ne__", "__lt__", "__le__",
-    "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__")
+    "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__", "__getitem__")
 cdef list _operators = []              # a callable for each of OPERATORS
 
 
@@ -315,6 +315,9 @@ cdef class ArrayBase:
 
     def __invert__(self):
         return _operators[37](self)
+
+    def __getitem__(self, idx):
+        return _operators[38](self, idx)
 
     def __hash__(self):
         raise TypeError(

@@ -19,13 +19,14 @@ cdef object _to_array = None
 cdef object _contiguous = None
 cdef object _get_aval = None
 cdef object _array_class = None
+cdef object _shaped = None         # ShapedArray(shape, dtype, weak_type)
 
 
-def install(context, eval_trace, config, flatten, get_aval, to_array, contiguous, array_class):
+def install(context, eval_trace, config, flatten, get_aval, to_array, contiguous, array_class, shaped):
     """Hand over what lives in higher layers."""
-    global _context, _eval_trace, _config, _flatten, _get_aval, _to_array, _contiguous, _array_class
+    global _context, _eval_trace, _config, _flatten, _get_aval, _to_array, _contiguous, _array_class, _shaped
     _context, _eval_trace, _config, _flatten = context, eval_trace, config, flatten
-    _get_aval, _to_array, _contiguous, _array_class = get_aval, to_array, contiguous, array_class
+    _get_aval, _to_array, _contiguous, _array_class, _shaped = get_aval, to_array, contiguous, array_class, shaped
 
 
 cdef class Entry:
@@ -268,3 +269,84 @@ cdef class EagerDispatch:
         if entry is None or entry is False:
             return self._slow(*args, **kwargs)
         return (<Entry>entry).run(arrays)
+
+
+cdef class IndexDispatch:
+    """x[idx] of concrete arrays: ints and slices inside the array's bounds give views; all else is `slow(x, idx)`."""
+    cdef object slow
+
+    def __init__(self, slow):
+        self.slow = slow
+
+    def __call__(self, x, idx):
+        if _context.trace is _eval_trace and type(x) is _array_class:
+            out = window(x, idx)
+            if out is not None:
+                return out
+        return self.slow(x, idx)
+
+
+cdef object window(ArrayBase x, idx):
+    """The view that a static index shows, or None."""
+    cdef tuple shape = x.aval.shape
+    cdef tuple given = idx if type(idx) is tuple else (idx,)
+    cdef int ndim = len(shape), used = 0, axis = 0, k, d
+    cdef int64_t own[16]
+    cdef int64_t acc = 1, n, i, offset = 0, lo, step
+    cdef list out_shape = [], strides = []
+    cdef bint ellipsis = False, contiguous = True
+    for d in range(ndim - 1, -1, -1):
+        own[d] = acc if x.strides_or_none is None else <int64_t>x.strides_or_none[d]
+        acc *= <int64_t>shape[d]
+    for item in given:
+        if item is Ellipsis:
+            if ellipsis:
+                return None
+            ellipsis = True
+        elif type(item) is int or type(item) is slice:
+            used += 1
+        elif item is not None:
+            return None
+    if used > ndim:
+        return None
+    for item in given:
+        if item is None:
+            out_shape.append(1)
+            strides.append(0)
+        elif item is Ellipsis:
+            for k in range(ndim - used):
+                out_shape.append(shape[axis])
+                strides.append(own[axis])
+                axis += 1
+        elif type(item) is int:
+            n = shape[axis]
+            if not -n <= item < n:
+                return None
+            i = item
+            offset += (i + n if i < 0 else i) * own[axis]
+            axis += 1
+        else:
+            n = shape[axis]
+            try:
+                lo, stop, step = item.indices(n)
+            except TypeError:
+                return None
+            k = len(range(lo, stop, step))
+            out_shape.append(k)
+            strides.append(step * own[axis])
+            if k:
+                offset += lo * own[axis]
+            axis += 1
+    while axis < ndim:
+        out_shape.append(shape[axis])
+        strides.append(own[axis])
+        axis += 1
+    if len(out_shape) > 16:
+        return None
+    acc = 1
+    for d in range(len(out_shape) - 1, -1, -1):
+        n = out_shape[d]
+        if n != 1 and <int64_t>strides[d] != acc:
+            contiguous = False
+        acc *= n
+    return x.view(_shaped(tuple(out_shape), x.aval.dtype, x.aval.weak_type), None if contiguous or acc == 0 else tuple(strides), offset)

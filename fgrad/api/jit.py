@@ -10,11 +10,11 @@ from fgrad.api.staging import eval_shape
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
-from fgrad.core import Array, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
+from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
 from fgrad.core.trace import convert_constvars
 
 _LEAF = tree.structure(0)
-install(context, eval_trace, config, tree.flatten, get_aval, to_array, contiguous, Array)
+install(context, eval_trace, config, tree.flatten, get_aval, to_array, contiguous, Array, ShapedArray)
 
 
 class _Traced:

@@ -5,13 +5,14 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.control.loops import scan
-from fgrad.core import Array, Tracer, concrete_or_none, from_numpy
+from fgrad._kernels.dispatch import IndexDispatch
+from fgrad.compile.eager import eager
+from fgrad.core import Array, Tracer, from_numpy
 from fgrad.errors import NonConcreteBooleanIndexError
-from fgrad.numpy.util import SCALARS, as_array, axis_index, broadcast_shape, cast, no_out, spread
+from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
-from fgrad.ops.gather import GatherScatterMode, put_rows, take_rows
+from fgrad.ops.gather import GatherScatterMode, take_rows
 from fgrad.ops.index import dynamic_index_in_dim
 
 
@@ -19,7 +20,7 @@ def _is_int(i):
     return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
 
 
-def _normalize(shape, idx):
+def normalize(shape, idx):
     """The index as a list with one entry per consumed axis (or None), Ellipsis filled in, masks turned into positions."""
     idx = idx if isinstance(idx, tuple) else (idx,)
     out = []
@@ -119,7 +120,7 @@ def _static(x, idx):
     return S.expand_dims(x, news) if news else x, advanced
 
 
-def _advanced_layout(idx):
+def advanced_layout(idx):
     """True if the advanced indices (and ints among them) stand apart, so that their axes come first."""
     kinds = [isinstance(i, (Array, Tracer)) or _is_int(i) for i in idx]
     if not any(isinstance(i, (Array, Tracer)) for i in idx):
@@ -128,7 +129,7 @@ def _advanced_layout(idx):
     return not all(kinds[first : last + 1])
 
 
-def _rows(x, advanced, mode, wrap_negative=True):
+def rows_of(x, advanced, mode, wrap_negative=True):
     """Linear rows over the advanced axes (negative ones wrapped, out-of-range ones clamped or marked), and those axes."""
     axes = sorted(advanced)
     arrays = [advanced[a] for a in axes]
@@ -158,7 +159,7 @@ def _wrap(i, n):
     return E.select(E.lt(r, E.like(r, 0)), E.add(r, E.like(r, n)), r)
 
 
-def _table(x, axes):
+def table_of(x, axes):
     """x with `axes` in front, merged into one axis of rows; (table, permutation, remaining shape)."""
     rest = [i for i in range(x.ndim) if i not in axes]
     perm = (*axes, *rest)
@@ -170,14 +171,14 @@ def _table(x, axes):
     return S.reshape(moved, (n, *tail)), perm, tail
 
 
-def _mode(mode):
+def mode_of(mode):
     """An indexing mode by name: clip, fill, wrap, promise_in_bounds or None."""
     if mode is None or mode == "wrap":
         return mode
     return GatherScatterMode.from_any(mode).value
 
 
-def _ints_as_arrays(shape, idx, wrap_negative):
+def ints_as_arrays(shape, idx, wrap_negative):
     """Ints beside index arrays, and ints out of bounds, are index arrays themselves."""
     beside = any(isinstance(i, (Array, Tracer)) for i in idx)
     out, axis = [], 0
@@ -195,7 +196,7 @@ def _ints_as_arrays(shape, idx, wrap_negative):
 
 def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
-    mode = _mode(mode)
+    mode = mode_of(mode)
     if (
         isinstance(x, (Array, Tracer))
         and isinstance(idx, (Array, Tracer))
@@ -206,14 +207,14 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
         and wrap_negative
     ):
         return dynamic_index_in_dim(x, idx, 0, keepdims=False)
-    idx = _normalize(x.shape, idx)
-    apart = _advanced_layout(idx)
-    idx = _ints_as_arrays(x.shape, idx, wrap_negative)
+    idx = normalize(x.shape, idx)
+    apart = advanced_layout(idx)
+    idx = ints_as_arrays(x.shape, idx, wrap_negative)
     x, advanced = _static(x, idx)
     if not advanced:
         return x
-    rows, axes, shape = _rows(x, advanced, mode, wrap_negative)
-    table, _, tail = _table(x, axes)
+    rows, axes, shape = rows_of(x, advanced, mode, wrap_negative)
+    table, _, tail = table_of(x, axes)
     fill = None
     if mode == "fill":
         fill = (
@@ -238,132 +239,46 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     return out
 
 
+def frozen(idx):
+    """A hashable stand-in for an index of ints, slices, None and Ellipsis; None for any other."""
+    if type(idx) is tuple:
+        parts = [frozen(i) for i in idx]
+        return None if any(p is None for p in parts) else tuple(parts)
+    if type(idx) is slice:
+        ends = (idx.start, idx.stop, idx.step)
+        return ("slice", *ends) if all(e is None or type(e) is int for e in ends) else None
+    return (idx,) if idx is None or idx is Ellipsis or type(idx) is int else None
+
+
+def thawed(key):
+    """The index that `frozen` stands for."""
+    if key and key[0] == "slice":
+        return slice(*key[1:])
+    if len(key) == 1 and type(key[0]) is not tuple:
+        return key[0]
+    return tuple(thawed(k) for k in key)
+
+
+@eager(2)
+def _take_at(x, i):
+    return getitem(x, i)
+
+
+def _index(x, idx):
+    """x[idx] where no view will do."""
+    if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
+        return _take_at(x, idx)
+    return getitem(x, idx)
+
+
+index = IndexDispatch(_index)
+
+
 def iterate(x):
     """The slices of x along axis 0."""
     if not x.ndim:
         raise TypeError("iteration over a 0-d array")
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
-
-
-def _positions(x, idx, mode, wrap_negative):
-    """The linear positions of x[idx], -1 for updates to drop."""
-    mode = _mode(mode)
-    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
-    return getitem(positions, idx, "fill" if mode in (None, "fill") else mode, -1, wrap_negative)
-
-
-def _fitting(x, values, shape):
-    """Update values in x's dtype, broadcast to the shape of what they replace."""
-    values = as_array("scatter", values) if type(values) not in SCALARS else values
-    values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
-    values = as_array("scatter", values) if not hasattr(values, "aval") else values
-    if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
-        values = S.reshape(values, values.shape[values.ndim - len(shape) :])
-    try:
-        fits = broadcast_shape(values.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(f"Incompatible shapes for broadcasting: {values.shape} and requested shape {shape} (indexed update)")
-    return spread(values, shape)
-
-
-def _update(x, idx, values, kind, mode=None, wrap_negative=True):
-    """x with values combined into x[idx]."""
-    rows = _positions(x, idx, mode, wrap_negative)
-    values = _fitting(x, values, rows.shape)
-    n = rows.size
-    flat = put_rows(kind, S.reshape(x, (x.size,)), S.reshape(rows, (n,)), S.reshape(values, (n,)))
-    return S.reshape(flat, x.shape)
-
-
-def _apply(x, idx, fun, values, mode, unique, wrap_negative):
-    """x with fun(x[idx], values) at idx, applied again for each repetition of an index."""
-    rows = _positions(x, idx, mode, wrap_negative)
-    shape, n = rows.shape, rows.size
-    rows, flat = S.reshape(rows, (n,)), S.reshape(x, (x.size,))
-    values = None if values is None else S.reshape(spread(values, shape), (n,))
-    known = concrete_or_none(rows)
-
-    def some(flat, rows, values):
-        old = take_rows(flat, rows, 0)
-        return put_rows("set", flat, rows, E.convert_element_type(as_array("apply", fun(old, values)), x.dtype))
-
-    if unique or n < 2 or (known is not None and len(np.unique(known)) == n):
-        return S.reshape(some(flat, rows, values), x.shape)
-    steps = (S.reshape(rows, (n, 1)), values if values is None else S.reshape(values, (n, 1)))
-    return S.reshape(scan(lambda c, u: (some(c, *u), None), flat, steps)[0], x.shape)
-
-
-class IndexUpdateHelper:
-    """x.at: index it for updates."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array):
-        self.array = array
-
-    def __getitem__(self, index):
-        return IndexUpdateRef(self.array, index)
-
-
-class IndexUpdateRef:
-    """x.at[idx]: each method returns a new array with x[idx] updated; out-of-range updates are dropped.
-
-    >>> import fgrad.numpy as jnp
-    >>> jnp.zeros(3).at[1].set(5.)
-    Array([0., 5., 0.], dtype=float32)
-    """
-
-    __slots__ = ("array", "index")
-
-    def __init__(self, array, index):
-        self.array, self.index = array, index
-
-    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
-        """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
-        return getitem(self.array, self.index, mode, fill_value, wrap_negative_indices)
-
-    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with values at idx; of repeated indices the last one wins."""
-        return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
-
-    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with values added at idx."""
-        return _update(self.array, self.index, values, "add", mode, wrap_negative_indices)
-
-    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with values subtracted at idx."""
-        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode, wrap_negative_indices)
-
-    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x multiplied by values at idx."""
-        return _update(self.array, self.index, values, "mul", mode, wrap_negative_indices)
-
-    mul = multiply
-
-    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x divided by values at idx."""
-        ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
-        return E.div(self.array, _update(ones, self.index, values, "mul", mode, wrap_negative_indices))
-
-    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with the minimum of itself and values at idx."""
-        return _update(self.array, self.index, values, "min", mode, wrap_negative_indices)
-
-    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with the maximum of itself and values at idx."""
-        return _update(self.array, self.index, values, "max", mode, wrap_negative_indices)
-
-    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x raised to values at idx."""
-        values = as_array("power", values)
-        power = lambda v, u: v**u
-        return _apply(self.array, self.index, power, values, mode, unique_indices, wrap_negative_indices)
-
-    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x with the elementwise func applied at idx, again for each repetition of an index."""
-        return _apply(self.array, self.index, lambda v, _: func(v), None, mode, unique_indices, wrap_negative_indices)
 
 
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):

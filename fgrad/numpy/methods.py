@@ -7,7 +7,7 @@ import numpy as np
 from fgrad._kernels.array import set_operators
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
-from fgrad.numpy import edit, indexing, manipulation, products, reductions, selection, sorting
+from fgrad.numpy import edit, indexing, manipulation, products, reductions, selection, sorting, updates
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
@@ -86,7 +86,6 @@ _COMPARE = {"eq": U.equal, "ne": U.not_equal, "lt": U.less, "le": U.less_equal, 
 _UNARY = {"__neg__": U.negative, "__pos__": U.positive, "__abs__": U.absolute, "__invert__": U.bitwise_not}
 _METHODS = {
     "__round__": lambda self, n=0: selection.round(self, n),
-    "__getitem__": lambda self, idx: indexing.getitem(self, idx),
     "__setitem__": _setitem,
     "__iter__": indexing.iterate,
     "reshape": _reshape,
@@ -123,7 +122,7 @@ _METHODS = {
 _PROPERTIES = {
     "T": manipulation.transpose,
     "mT": manipulation.matrix_transpose,
-    "at": indexing.IndexUpdateHelper,
+    "at": updates.IndexUpdateHelper,
     "real": U.real,
     "imag": U.imag,
 }
@@ -147,6 +146,8 @@ def _install():
     for name, fun in operators.items():
         setattr(Tracer, name, fun)
     fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name not in ("__pow__", "__rpow__")}
+    fast["__getitem__"] = indexing.index
+    Tracer.__getitem__ = indexing.getitem
     fast["__pow__"], fast["__rpow__"] = _power_of(operators["__pow__"]), operators["__rpow__"]
     set_operators(fast)
     for cls in (Array, Tracer):

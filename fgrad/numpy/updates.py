@@ -1,0 +1,223 @@
+"""x.at[...]: indexed updates. Static windows are written as slices, arrays of indices as whole rows."""
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.compile.eager import eager
+from fgrad.control.loops import scan
+from fgrad.core import Array, Tracer, concrete_or_none
+from fgrad.numpy import indexing as I
+from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
+from fgrad.ops import elementwise as E
+from fgrad.ops import shape as S
+from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.index import dynamic_update_slice
+
+
+def _positions(x, idx, mode, wrap_negative):
+    """The linear positions of x[idx], -1 for updates to drop."""
+    mode = I.mode_of(mode)
+    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
+    return I.getitem(positions, idx, "fill" if mode in (None, "fill") else mode, -1, wrap_negative)
+
+
+def _fitting(x, values, shape):
+    """Update values in x's dtype, broadcast to the shape of what they replace."""
+    values = as_array("scatter", values) if type(values) not in SCALARS else values
+    values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
+    values = as_array("scatter", values) if not hasattr(values, "aval") else values
+    if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
+        values = S.reshape(values, values.shape[values.ndim - len(shape) :])
+    try:
+        fits = broadcast_shape(values.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"Incompatible shapes for broadcasting: {values.shape} and requested shape {shape} (indexed update)")
+    return spread(values, shape)
+
+
+def _window(shape, idx):
+    """(starts, sizes, squeezed axes) of a static index that is one window of unit stride; None for any other."""
+    if len([i for i in idx if i is not None]) != len(shape) or any(i is None for i in idx):
+        return None
+    starts, sizes, squeezed = [], [], []
+    for axis, (i, n) in enumerate(zip(idx, shape)):
+        if isinstance(i, slice):
+            lo, hi, step = i.indices(n)
+            if step != 1:
+                return None
+            starts.append(lo)
+            sizes.append(max(hi - lo, 0))
+        elif isinstance(i, int) and -n <= i < n:
+            starts.append(i % n)
+            sizes.append(1)
+            squeezed.append(axis)
+        else:
+            return None
+    return starts, sizes, squeezed
+
+
+_COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}
+
+
+def _update_window(x, window, values, kind):
+    """x with values combined into one window of it."""
+    starts, sizes, squeezed = window
+    shape = tuple(n for axis, n in enumerate(sizes) if axis not in squeezed)
+    values = S.reshape(_fitting(x, values, shape), tuple(sizes))
+    if kind != "set":
+        old = S.slice(x, starts, [a + n for a, n in zip(starts, sizes)])
+        values = _COMBINE[kind](old, values)
+    if tuple(sizes) == x.shape:
+        return values
+    return dynamic_update_slice(x, values, starts) if values.size else x
+
+
+def _update_rows(x, idx, values, kind, mode, wrap_negative):
+    """x with values combined into whole rows of the indexed axes; None where the index also slices or adds axes."""
+    whole = slice(None)
+    if not any(isinstance(i, (Array, Tracer)) for i in idx) or any(i is None for i in idx):
+        return None
+    apart = I.advanced_layout(idx)
+    idx = I.ints_as_arrays(x.shape, idx, wrap_negative)
+    if not all(i == whole if isinstance(i, slice) else isinstance(i, (Array, Tracer)) for i in idx):
+        return None
+    advanced = {axis: i for axis, i in enumerate(idx) if not isinstance(i, slice)}
+    rows, axes, shape = I.rows_of(x, advanced, mode, wrap_negative)
+    table, perm, tail = I.table_of(x, axes)
+    front = 0 if apart else axes[0]
+    values = _fitting(x, values, (*tail[:front], *shape, *tail[front:]))
+    if front:
+        n = len(shape)
+        values = S.transpose(values, (*range(front, front + n), *range(front), *range(front + n, values.ndim)))
+    n = rows.size
+    out = put_rows(kind, table, S.reshape(rows, (n,)), S.reshape(values, (n, *tail)))
+    out = S.reshape(out, tuple(x.shape[p] for p in perm))
+    return S.transpose(out, tuple(int(i) for i in np.argsort(perm)))
+
+
+def _combine(x, idx, values, kind, mode, wrap_negative):
+    """x with values combined into x[idx]."""
+    norm = I.normalize(x.shape, idx)
+    window = _window(x.shape, norm)
+    if window is not None and (wrap_negative or not any(isinstance(i, int) and i < 0 for i in norm)):
+        return _update_window(x, window, values, kind)
+    out = _update_rows(x, norm, values, kind, "fill" if (m := I.mode_of(mode)) is None else m, wrap_negative)
+    if out is not None:
+        return out
+    rows = _positions(x, idx, mode, wrap_negative)
+    values = _fitting(x, values, rows.shape)
+    n = rows.size
+    flat = put_rows(kind, S.reshape(x, (x.size,)), S.reshape(rows, (n,)), S.reshape(values, (n,)))
+    return S.reshape(flat, x.shape)
+
+
+@eager(2)
+def _combine_static(x, values, key, kind, mode, wrap_negative):
+    return _combine(x, I.thawed(key), values, kind, mode, wrap_negative)
+
+
+@eager(3)
+def _combine_at(x, values, i, kind, mode, wrap_negative):
+    return _combine(x, i, values, kind, mode, wrap_negative)
+
+
+def _update(x, idx, values, kind, mode=None, wrap_negative=True):
+    """x with values combined into x[idx]; for concrete arrays as a cached program."""
+    if type(x) is Array:
+        if type(idx) is Array and idx.dtype.kind in "iu":
+            return _combine_at(x, values, idx, kind, mode, wrap_negative)
+        key = I.frozen(idx)
+        if key is not None:
+            return _combine_static(x, values, key, kind, mode, wrap_negative)
+    return _combine(x, idx, values, kind, mode, wrap_negative)
+
+
+def _apply(x, idx, fun, values, mode, unique, wrap_negative):
+    """x with fun(x[idx], values) at idx, applied again for each repetition of an index."""
+    rows = _positions(x, idx, mode, wrap_negative)
+    shape, n = rows.shape, rows.size
+    rows, flat = S.reshape(rows, (n,)), S.reshape(x, (x.size,))
+    values = None if values is None else S.reshape(spread(values, shape), (n,))
+    known = concrete_or_none(rows)
+
+    def some(flat, rows, values):
+        old = take_rows(flat, rows, 0)
+        return put_rows("set", flat, rows, E.convert_element_type(as_array("apply", fun(old, values)), x.dtype))
+
+    if unique or n < 2 or (known is not None and len(np.unique(known)) == n):
+        return S.reshape(some(flat, rows, values), x.shape)
+    steps = (S.reshape(rows, (n, 1)), values if values is None else S.reshape(values, (n, 1)))
+    return S.reshape(scan(lambda c, u: (some(c, *u), None), flat, steps)[0], x.shape)
+
+
+class IndexUpdateHelper:
+    """x.at: index it for updates."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index):
+        return IndexUpdateRef(self.array, index)
+
+
+class IndexUpdateRef:
+    """x.at[idx]: each method returns a new array with x[idx] updated; out-of-range updates are dropped.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.zeros(3).at[1].set(5.)
+    Array([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array, self.index = array, index
+
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
+        """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
+        return I.getitem(self.array, self.index, mode, fill_value, wrap_negative_indices)
+
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values at idx; of repeated indices the last one wins."""
+        return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
+
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values added at idx."""
+        return _update(self.array, self.index, values, "add", mode, wrap_negative_indices)
+
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with values subtracted at idx."""
+        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode, wrap_negative_indices)
+
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x multiplied by values at idx."""
+        return _update(self.array, self.index, values, "mul", mode, wrap_negative_indices)
+
+    mul = multiply
+
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x divided by values at idx."""
+        ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
+        return E.div(self.array, _update(ones, self.index, values, "mul", mode, wrap_negative_indices))
+
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the minimum of itself and values at idx."""
+        return _update(self.array, self.index, values, "min", mode, wrap_negative_indices)
+
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the maximum of itself and values at idx."""
+        return _update(self.array, self.index, values, "max", mode, wrap_negative_indices)
+
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x raised to values at idx."""
+        values = as_array("power", values)
+        power = lambda v, u: v**u
+        return _apply(self.array, self.index, power, values, mode, unique_indices, wrap_negative_indices)
+
+    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        """x with the elementwise func applied at idx, again for each repetition of an index."""
+        return _apply(self.array, self.index, lambda v, _: func(v), None, mode, unique_indices, wrap_negative_indices)
