@@ -35,6 +35,8 @@ cdef class Program:
     cdef int32_t *out_mode       # -1: fresh; k >= 0: takes over donated argument k; -2 - k: argument k itself
     cdef int64_t *out_size
     cdef readonly tuple donated
+    cdef double *seconds         # times of the instructions, while a profile runs
+    cdef public list labels      # what each instruction does, for people
     cdef bint small              # too little work to be worth giving up the GIL
     cdef int check_mode(self, int i, list ranges) except -1
     cdef int add_inst(self, int i, tuple spec) except -1

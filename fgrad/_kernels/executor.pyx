@@ -5,6 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
 from fgrad._kernels.abi cimport (FG_BOOL, FG_EDATA, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst,
                                  FgRun, FgTensor, fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
@@ -66,13 +68,17 @@ cdef inline void bind_slots(FgState *st) noexcept nogil:
         st.slots[i].data = st.bases[p.slot_base[i]] + p.slot_offset[i]
 
 
-cdef int run_state(FgState *st) noexcept nogil:
+cdef inline int run_state(FgState *st) noexcept nogil:
     """Run a program whose bases are set."""
+    bind_slots(st)
+    return run_insts(st, 0, st.prog.n_inst)
+
+
+cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
     cdef FgProg *p = st.prog
     cdef FgInst *inst
     cdef int i, rc
-    bind_slots(st)
-    for i in range(p.n_inst):
+    for i in range(begin, end):
         inst = &p.insts[i]
         if inst.kind == KIND_KERNEL:
             rc = inst.run(inst, st.slots)
@@ -86,6 +92,21 @@ cdef int run_state(FgState *st) noexcept nogil:
             rc = run_callback(st, inst)
         if rc != FG_OK:
             return rc
+    return FG_OK
+
+
+cdef int run_timed(FgState *st, double *seconds) noexcept nogil:
+    """As run_state; adds each instruction's time to `seconds`."""
+    cdef int i, rc
+    cdef timespec a, b
+    bind_slots(st)
+    for i in range(st.prog.n_inst):
+        clock_gettime(CLOCK_MONOTONIC, &a)
+        rc = run_insts(st, i, i + 1)
+        if rc != FG_OK:
+            return rc
+        clock_gettime(CLOCK_MONOTONIC, &b)
+        seconds[i] += (b.tv_sec - a.tv_sec) + 1e-9 * (b.tv_nsec - a.tv_nsec)
     return FG_OK
 
 
@@ -463,6 +484,18 @@ cdef class Program:
         free(self.out_mode)
         free(self.out_size)
 
+    def profile(self, args):
+        """Run once; returns (results, seconds of each instruction)."""
+        self.seconds = <double *>calloc(self.p.n_inst + 1, sizeof(double))
+        if self.seconds == NULL:
+            raise MemoryError()
+        try:
+            out = self.run_list(args)
+            return out, [self.seconds[i] for i in range(self.p.n_inst)]
+        finally:
+            free(self.seconds)
+            self.seconds = NULL
+
     def run(self, args):
         """Run on `args` (arrays that match in_avals and in_strides); returns the list of result arrays.
 
@@ -517,7 +550,9 @@ cdef class Program:
                         o = new_array(self.out_avals[i], self.out_codes[i], self.out_size[i])
                     st.bases[1 + p.n_args + p.n_consts + i] = o.data
                 out.append(o)
-            if self.small:
+            if self.seconds != NULL:
+                rc = run_timed(st, self.seconds)
+            elif self.small:
                 rc = run_state(st)
             else:
                 with nogil:

@@ -76,7 +76,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
         writer.unit(unit)
     work = sum(u.nodes[0].outs[0].size * len(u.nodes) for u in units if u.nodes[0].outs)
     small = work < _SMALL_WORK and all(u.nodes[0].kind in ("ew", "reduce", "kernel") for u in units)
-    return Program(
+    program = Program(
         slots=writer.slots,
         insts=writer.insts,
         in_avals=list(in_avals),
@@ -89,6 +89,16 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
         donated=tuple(donated),
         small=small,
     )
+    program.labels = [_label(u) for u in units]
+    return program
+
+
+def _label(unit):
+    """What an instruction does, in short."""
+    node = unit.nodes[0]
+    what = "+".join(n.op for n in unit.nodes[:12]) + ("+..." if len(unit.nodes) > 12 else "")
+    shapes = " ".join(str(list(v.shape)) for v in (node.ins[:1] if unit.fused else (*node.ins, *node.outs)))
+    return f"{what} {shapes}"
 
 
 def _materialized(units, outs):

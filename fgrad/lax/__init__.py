@@ -201,8 +201,8 @@ from fgrad.ops.shape import (
     rev,
     slice,
     slice_in_dim,
-    split,
     squeeze,
     transpose,
 )
 from fgrad.ops.sort import sort, sort_key_val, top_k
+from fgrad.ops.split import split

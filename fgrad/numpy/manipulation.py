@@ -13,6 +13,7 @@ from fgrad.ops import shape as S
 from fgrad.ops.cumulative import cumsum
 from fgrad.ops.elementwise import add, convert_element_type, eq, ge, le, like, select
 from fgrad.ops.sort import searchsorted
+from fgrad.ops.split import split as split_pieces
 
 __all__ = [
     "shape", "ndim", "size", "reshape", "ravel", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze",
@@ -259,7 +260,9 @@ def array_split(ary, indices_or_sections, axis=0):
         k = operator.index(indices_or_sections)
         q, r = divmod(n, k)
         points = [0, *np.cumsum([q + 1] * r + [q] * (k - r)).tolist()]
-    return [S.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in zip(points, points[1:])]
+    if points != sorted(points):  # pieces may overlap
+        return [S.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in zip(points, points[1:])]
+    return split_pieces(x, [b - a for a, b in zip(points, points[1:])], axis)
 
 
 def split(ary, indices_or_sections, axis=0):

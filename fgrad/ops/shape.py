@@ -269,18 +269,6 @@ def index_in_dim(operand, index, axis=0, keepdims=True):
     return out if keepdims else squeeze(out, (axis,))
 
 
-def split(operand, sizes, axis=0):
-    """Consecutive pieces of operand along `axis`, of the given sizes."""
-    n = get_aval(operand).shape[axis]
-    if sum(sizes) != n or any(s < 0 for s in sizes):
-        raise ShapeError(f"split: sizes {tuple(sizes)} must be non-negative and sum to {n}")
-    out, at = [], 0
-    for s in sizes:
-        out.append(slice_in_dim(operand, at, at + s, axis=axis))
-        at += s
-    return out
-
-
 def _rev_aval(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < len(x.shape) for d in dimensions):
         raise ShapeError(f"rev: dimensions {dimensions} must be distinct axes of shape {x.shape}")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad.ops import shape as ops
+from fgrad.ops.split import split_p
 from tests.table.case import Case, of_kinds, typed
 
 EVERY = of_kinds("fiubc")
@@ -47,6 +48,12 @@ def concatenate(axis, *shapes):
     fun = lambda *xs: ops.concatenate_p.bind(*xs, dimension=axis)
     every = tuple(range(len(shapes)))
     return moves(f"{shapes} along {axis}", fun, lambda *xs: np.concatenate(xs, axis), *shapes, linear=(every,))
+
+
+def split(shape, sizes, axis):
+    cut = list(np.cumsum(sizes)[:-1])
+    fun = lambda x: tuple(split_p.bind(x, sizes=sizes, axis=axis))
+    return moves(f"{shape} in {sizes} along {axis}", fun, lambda x: tuple(np.split(x, cut, axis)), shape)
 
 
 def np_pad(x, value, config):
@@ -101,6 +108,7 @@ ROWS = {
         concatenate(0, (0, 2), (2, 2)),
         concatenate(0, (3,)),
     ],
+    "split": [split((4, 3), (1, 3), 0), split((2, 6), (1, 2, 3), 1), split((3, 2), (0, 3), 0), split((0, 4), (2, 2), 1)],
     "pad": [
         pad((2, 3), (1, 2, 0), (0, 1, 2)),
         pad((4,), (-1, 2, 1)),
