@@ -165,5 +165,5 @@ def _out_dtype(rule, dtype):
     if rule == "real":
         return {COMPLEX[0]: F32, COMPLEX[1]: F64}.get(dtype, dtype)
     if rule == "complex":
-        return {F32: COMPLEX[0], F64: COMPLEX[1]}[dtype]
+        return {F32: COMPLEX[0], F64: COMPLEX[1]}.get(dtype, dtype)
     return np.dtype(rule)

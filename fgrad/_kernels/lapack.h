@@ -1,0 +1,300 @@
+/* Factorizations by LAPACK, one matrix of a batch after another.  Every operand is (*batch, core axes), contiguous, row-major.
+ *
+ * The routines are LAPACKE's, which transpose to LAPACK's column-major order where they must and bring their own workspace.  Where a
+ * routine reports that it failed, the matrix's results are NaN; the rest of the batch is not touched by it. */
+#ifndef FG_LAPACK_H
+#define FG_LAPACK_H
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include "fail.h"
+
+enum { FG_ROWS = 101, FG_COLUMNS = 102, FG_LA_MAXARGS = 8 };
+enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_NLAPACK };
+static void *fg_lapack[FG_NLAPACK][4];          /* by routine and type: float32, float64, complex64, complex128 */
+
+typedef int (*FgFactor)(int, char, int, void *, int);                               /* potrf: layout, uplo, n, a, lda */
+typedef int (*FgPivoted)(int, int, int, void *, int, int *);                        /* getrf: layout, m, n, a, lda, ipiv */
+typedef int (*FgReflect)(int, int, int, void *, int, void *);                       /* geqrf: layout, m, n, a, lda, tau */
+typedef int (*FgReflectPivoted)(int, int, int, void *, int, int *, void *);         /* geqp3: ..., jpvt, tau */
+typedef int (*FgReflectors)(int, int, int, int, void *, int, const void *);         /* orgqr: layout, m, n, k, a, lda, tau */
+typedef int (*FgSymmetric)(int, char, char, int, void *, int, void *);              /* syevd: layout, jobz, uplo, n, a, lda, w */
+typedef int (*FgSingular)(int, char, int, int, void *, int, void *, void *, int, void *, int);     /* gesdd: ..., s, u, ldu, vt, ldvt */
+typedef int (*FgEigenReal)(int, char, char, int, void *, int, void *, void *, void *, int, void *, int);
+typedef int (*FgEigenComplex)(int, char, char, int, void *, int, void *, void *, int, void *, int);
+typedef int (*FgSchurReal)(int, char, char, void *, int, void *, int, int *, void *, void *, void *, int);
+typedef int (*FgSchurComplex)(int, char, char, void *, int, void *, int, int *, void *, void *, int);
+typedef int (*FgHessenberg)(int, int, int, int, void *, int, void *);               /* gehrd: layout, n, ilo, ihi, a, lda, tau */
+typedef int (*FgTridiagonal)(int, char, int, void *, int, void *, void *, void *);  /* sytrd: layout, uplo, n, a, lda, d, e, tau */
+typedef int (*FgThreeBands)(int, int, int, void *, void *, void *, void *, int);    /* gtsv: layout, n, nrhs, dl, d, du, b, ldb */
+typedef void (*FgTrsmReal32)(int, int, int, int, int, int, int, float, const void *, int, void *, int);
+typedef void (*FgTrsmReal64)(int, int, int, int, int, int, int, double, const void *, int, void *, int);
+typedef void (*FgTrsmComplex)(int, int, int, int, int, int, int, const void *, const void *, int, void *, int);
+
+typedef struct FgLaJob FgLaJob;
+typedef int (*FgLaOne)(const FgLaJob *j, char **p);          /* one matrix; p: its part of every argument; nonzero: LAPACK's info */
+struct FgLaJob {
+    FgLaOne one;
+    const int64_t *ip;
+    int t, n_in, n_args, m, n;                               /* type; shape of the first argument's matrices */
+    FgTensor *arg[FG_LA_MAXARGS];
+    int64_t bytes[FG_LA_MAXARGS];                            /* of one matrix's part */
+    int64_t item;
+    _Atomic int out_of_memory;
+};
+
+static inline int fg_la_type(int dtype) {
+    return dtype == FG_F32 ? 0 : dtype == FG_F64 ? 1 : dtype == FG_C64 ? 2 : dtype == FG_C128 ? 3 : -1;
+}
+static inline int fg_la_real(int dtype) { return dtype == FG_C64 ? FG_F32 : dtype == FG_C128 ? FG_F64 : dtype; }
+static inline int fg_la_complex(int dtype) { return dtype == FG_F32 ? FG_C64 : dtype == FG_F64 ? FG_C128 : dtype; }
+static inline int fg_least(int a, int b) { return a < b ? a : b; }
+
+static void fg_la_nan(const FgTensor *t, char *data, int64_t bytes) {
+    int wide = t->dtype == FG_F64 || t->dtype == FG_C128;
+    if (t->dtype < FG_F32) { memset(data, 0, (size_t)bytes); return; }
+    if (wide) for (int64_t i = 0; i < bytes / 8; i++) ((double *)data)[i] = NAN;
+    else for (int64_t i = 0; i < bytes / 4; i++) ((float *)data)[i] = NAN;
+}
+
+static void fg_la_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgLaJob *j = (FgLaJob *)ctx;
+    char *p[FG_LA_MAXARGS];
+    for (int64_t i = begin; i < end; i++) {
+        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        int info = j->one(j, p);
+        if (info == -1010 || info == -1011) j->out_of_memory = 1;            /* LAPACKE found no workspace */
+        if (info) for (int k = j->n_in; k < j->n_args; k++) fg_la_nan(j->arg[k], p[k], j->bytes[k]);
+    }
+}
+
+/* Scratch of one matrix: `bytes` with the matrix `from` at its front (NULL: none). */
+static char *fg_la_scratch(int64_t bytes, const char *from, int64_t size) {
+    char *s = (char *)malloc(bytes > 0 ? (size_t)bytes : 1);
+    if (s && from) memcpy(s, from, (size_t)size);
+    return s;
+}
+
+/* --- what is done to one matrix ------------------------------------------------------------------------------------------ */
+
+static int fg_one_cholesky(const FgLaJob *j, char **p) {
+    int n = j->n;
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    /* The lower triangle by rows is the upper one by columns, of the conjugate: U = L^T in the same memory. */
+    int info = ((FgFactor)fg_lapack[FG_POTRF][j->t])(FG_COLUMNS, 'U', n, p[1], n);
+    if (info) fg_la_nan(j->arg[1], p[1], j->bytes[1]);
+    for (int r = 0; r < n; r++) memset(p[1] + ((int64_t)r * n + r + 1) * j->item, 0, (size_t)((n - r - 1) * j->item));
+    return 0;
+}
+
+static void fg_permutation(const int *pivots, int k, int *perm, int m) {
+    for (int i = 0; i < m; i++) perm[i] = i;
+    for (int i = 0; i < k; i++) {
+        int with = pivots[i];
+        if (with < 0 || with >= m) continue;
+        int swap = perm[i]; perm[i] = perm[with]; perm[with] = swap;
+    }
+}
+
+static int fg_one_lu(const FgLaJob *j, char **p) {
+    int k = fg_least(j->m, j->n), *pivots = (int *)p[2];
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    int info = ((FgPivoted)fg_lapack[FG_GETRF][j->t])(FG_ROWS, j->m, j->n, p[1], j->n, pivots);
+    for (int i = 0; i < k; i++) pivots[i]--;
+    fg_permutation(pivots, k, (int *)p[3], j->m);
+    return info < 0 ? info : 0;                              /* a zero on U's diagonal is no failure */
+}
+
+static int fg_one_permutation(const FgLaJob *j, char **p) {
+    fg_permutation((const int *)p[0], j->n, (int *)p[1], (int)(j->bytes[1] / 4));
+    return 0;
+}
+
+static int fg_one_geqrf(const FgLaJob *j, char **p) {
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    return ((FgReflect)fg_lapack[FG_GEQRF][j->t])(FG_ROWS, j->m, j->n, p[1], j->n, p[2]);
+}
+
+static int fg_one_geqp3(const FgLaJob *j, char **p) {
+    int *pivots = (int *)p[2];
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    memset(pivots, 0, (size_t)j->bytes[2]);
+    int info = ((FgReflectPivoted)fg_lapack[FG_GEQP3][j->t])(FG_ROWS, j->m, j->n, p[1], j->n, pivots, p[3]);
+    for (int i = 0; i < j->n; i++) pivots[i] = info ? i : pivots[i] - 1;
+    if (info) { fg_la_nan(j->arg[1], p[1], j->bytes[1]); fg_la_nan(j->arg[3], p[3], j->bytes[3]); }
+    return 0;
+}
+
+static int fg_one_reflectors(const FgLaJob *j, char **p) {
+    memcpy(p[2], p[0], (size_t)j->bytes[0]);
+    return ((FgReflectors)fg_lapack[FG_ORGQR][j->t])(FG_ROWS, j->m, j->n, (int)(j->bytes[1] / j->item), p[2], j->n, p[1]);
+}
+
+static int fg_one_eigh(const FgLaJob *j, char **p) {
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    return ((FgSymmetric)fg_lapack[FG_EVD][j->t])(FG_ROWS, 'V', j->ip[0] ? 'L' : 'U', j->n, p[1], j->n, p[2]);
+}
+
+static int fg_one_eigvalsh(const FgLaJob *j, char **p) {
+    char *a = fg_la_scratch(j->bytes[0], p[0], j->bytes[0]);
+    if (!a) return -1010;
+    int info = ((FgSymmetric)fg_lapack[FG_EVD][j->t])(FG_ROWS, 'N', j->ip[0] ? 'L' : 'U', j->n, a, j->n, p[1]);
+    free(a);
+    return info;
+}
+
+/* ip[0]: 0 singular values only, 1 reduced, 2 full */
+static int fg_one_svd(const FgLaJob *j, char **p) {
+    int k = fg_least(j->m, j->n), full = j->ip[0] == 2, vectors = j->ip[0] != 0;
+    char *a = fg_la_scratch(j->bytes[0], p[0], j->bytes[0]);
+    if (!a) return -1010;
+    int info = ((FgSingular)fg_lapack[FG_GESDD][j->t])(FG_ROWS, full ? 'A' : vectors ? 'S' : 'N', j->m, j->n, a, j->n, p[1],
+                                                       vectors ? p[2] : NULL, full ? j->m : k, vectors ? p[3] : NULL, j->n);
+    free(a);
+    return info;
+}
+
+/* LAPACK stores the vectors of a conjugate pair of eigenvalues as real part, imaginary part. */
+#define FG_UNPACK(T) \
+static void fg_unpack_##T(int n, const T *wr, const T *wi, const T *v, T *w, T *out) { \
+    for (int c = 0; c < n; c++) { \
+        w[2 * c] = wr[c]; w[2 * c + 1] = wi[c]; \
+        if (!out) continue; \
+        int first = wi[c] > 0 && c + 1 < n, second = wi[c] < 0 && c > 0; \
+        for (int r = 0; r < n; r++) { \
+            const T *row = v + (int64_t)r * n; T *o = out + 2 * ((int64_t)r * n + c); \
+            o[0] = row[second ? c - 1 : c]; \
+            o[1] = first ? row[c + 1] : second ? -row[c] : 0; \
+        } \
+    } \
+}
+FG_UNPACK(float)
+FG_UNPACK(double)
+
+/* ip: left, right */
+static int fg_one_eig(const FgLaJob *j, char **p) {
+    int n = j->n, left = j->ip[0] != 0, right = j->ip[1] != 0;
+    char *out_left = left ? p[2] : NULL, *out_right = right ? p[2 + left] : NULL;
+    int64_t size = j->bytes[0], vec = n * j->item;
+    char *a = fg_la_scratch(3 * size + 2 * vec, p[0], size);
+    if (!a) return -1010;
+    char *vl = a + size, *vr = vl + size, *wr = vr + size, *wi = wr + vec;
+    int info;
+    if (j->t >= 2)
+        info = ((FgEigenComplex)fg_lapack[FG_GEEV][j->t])(FG_ROWS, left ? 'V' : 'N', right ? 'V' : 'N', n, a, n, p[1], out_left, n,
+                                                          out_right, n);
+    else {
+        info = ((FgEigenReal)fg_lapack[FG_GEEV][j->t])(FG_ROWS, left ? 'V' : 'N', right ? 'V' : 'N', n, a, n, wr, wi, vl, n, vr, n);
+        if (!info && j->t == 0) {
+            fg_unpack_float(n, (float *)wr, (float *)wi, (float *)vl, (float *)p[1], (float *)out_left);
+            if (right) fg_unpack_float(n, (float *)wr, (float *)wi, (float *)vr, (float *)p[1], (float *)out_right);
+        } else if (!info) {
+            fg_unpack_double(n, (double *)wr, (double *)wi, (double *)vl, (double *)p[1], (double *)out_left);
+            if (right) fg_unpack_double(n, (double *)wr, (double *)wi, (double *)vr, (double *)p[1], (double *)out_right);
+        }
+    }
+    free(a);
+    return info;
+}
+
+/* ip[0]: whether the vectors are wanted */
+static int fg_one_schur(const FgLaJob *j, char **p) {
+    int n = j->n, found = 0, info;
+    char job = j->ip[0] ? 'V' : 'N', *vs = j->ip[0] ? p[2] : NULL;
+    char *w = fg_la_scratch(2 * n * j->item, NULL, 0);
+    if (!w) return -1010;
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    if (j->t >= 2) info = ((FgSchurComplex)fg_lapack[FG_GEES][j->t])(FG_ROWS, job, 'N', NULL, n, p[1], n, &found, w, vs, n);
+    else info = ((FgSchurReal)fg_lapack[FG_GEES][j->t])(FG_ROWS, job, 'N', NULL, n, p[1], n, &found, w, w + n * j->item, vs, n);
+    free(w);
+    return info;
+}
+
+static int fg_one_hessenberg(const FgLaJob *j, char **p) {
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    return ((FgHessenberg)fg_lapack[FG_GEHRD][j->t])(FG_ROWS, j->n, 1, j->n, p[1], j->n, p[2]);
+}
+
+static int fg_one_tridiagonal(const FgLaJob *j, char **p) {
+    memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    return ((FgTridiagonal)fg_lapack[FG_TRD][j->t])(FG_ROWS, j->ip[0] ? 'L' : 'U', j->n, p[1], j->n, p[2], p[3], p[4]);
+}
+
+static int fg_one_tridiagonal_solve(const FgLaJob *j, char **p) {
+    int m = (int)(j->bytes[0] / j->item), k = (int)(j->bytes[3] / j->bytes[0]);
+    int64_t band = j->bytes[0];
+    char *bands = fg_la_scratch(3 * band, NULL, 0);
+    if (!bands) return -1010;
+    memcpy(bands, p[0] + j->item, (size_t)(band - j->item));
+    memcpy(bands + band, p[1], (size_t)band);
+    memcpy(bands + 2 * band, p[2], (size_t)band);
+    memcpy(p[4], p[3], (size_t)j->bytes[3]);
+    int info = ((FgThreeBands)fg_lapack[FG_GTSV][j->t])(FG_ROWS, m, k, bands, bands + band, bands + 2 * band, p[4], k);
+    free(bands);
+    return info;
+}
+
+/* --- triangular systems: BLAS, and the right-hand sides are shared among threads ------------------------------------------- */
+
+enum { FG_TRSM_CHUNK = 64 };
+typedef struct { const FgInst *inst; char *a, *b; int t, m, n, k; int64_t chunks, item; } FgTrsmJob;
+
+/* ip: left, lower, transpose (0 no, 1 yes, 2 with conjugation), unit diagonal; b (m, n), a (k, k) */
+static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgTrsmJob *j = (const FgTrsmJob *)ctx;
+    const int64_t *ip = j->inst->ip;
+    int side = ip[0] ? 141 : 142, uplo = ip[1] ? 122 : 121, trans = 111 + (int)ip[2], diag = ip[3] ? 132 : 131;
+    int sides = ip[0] ? j->n : j->m;
+    static const float one32[2] = {1, 0};
+    static const double one64[2] = {1, 0};
+    for (int64_t u = begin; u < end; u++) {
+        int from = (int)(u % j->chunks) * FG_TRSM_CHUNK, count = fg_least(FG_TRSM_CHUNK, sides - from);
+        char *a = j->a + u / j->chunks * j->k * j->k * j->item, *b = j->b + u / j->chunks * j->m * j->n * j->item;
+        int m = ip[0] ? j->m : count, n = ip[0] ? count : j->n;
+        b += (ip[0] ? from : (int64_t)from * j->n) * j->item;
+        void *f = fg_lapack[FG_TRSM][j->t];
+        if (j->t == 0) ((FgTrsmReal32)f)(FG_ROWS, side, uplo, trans, diag, m, n, 1, a, j->k, b, j->n);
+        else if (j->t == 1) ((FgTrsmReal64)f)(FG_ROWS, side, uplo, trans, diag, m, n, 1, a, j->k, b, j->n);
+        else ((FgTrsmComplex)f)(FG_ROWS, side, uplo, trans, diag, m, n, j->t == 2 ? (void *)one32 : (void *)one64, a, j->k, b, j->n);
+    }
+}
+
+/* --- checks -------------------------------------------------------------------------------------------------------------- */
+
+/* Counts, and first argument: (*batch, m, n) of an inexact dtype (core 2), or (*batch, n) (core 1). */
+static int fg_la_begin(const FgInst *inst, const FgTensor *slots, char *msg, const char *name, int n_in, int n_out, int n_ip, int core) {
+    if (inst->n_in != n_in || inst->n_out != n_out || inst->n_ip != n_ip)
+        return fg_fail(msg, "%s: got %d inputs, %d outputs, %d integers; expected %d, %d, %d", name, inst->n_in, inst->n_out, inst->n_ip,
+                       n_in, n_out, n_ip);
+    const FgTensor *x = FG_IN(inst, slots, 0);
+    if (x->ndim < core) return fg_fail(msg, "%s: x of shape %s has fewer than %d axes", name, fg_shape_text(x), core);
+    for (int i = 0; i < n_in + n_out; i++) {
+        const FgTensor *t = &slots[inst->args[i]];
+        if (!fg_is_contiguous(t)) return fg_fail(msg, "%s: argument %d of shape %s must be contiguous", name, i, fg_shape_text(t));
+        int64_t size = 1;
+        for (int d = t->ndim < 2 ? 0 : t->ndim - 2; d < t->ndim; d++) size *= t->shape[d] > INT_MAX ? (int64_t)INT_MAX + 1 : t->shape[d];
+        if (size > INT_MAX) return fg_fail(msg, "%s: matrices of shape %s have more than 2^31 - 1 elements", name, fg_shape_text(t));
+    }
+    return 0;
+}
+
+static int fg_la_inexact(char *msg, const char *name, const FgTensor *x) {
+    if (fg_la_type(x->dtype) >= 0) return 0;
+    return fg_fail(msg, "%s: x is %s, expected float32, float64, complex64 or complex128", name, fg_dtype_name(x->dtype));
+}
+
+/* Argument t is (*batch of x, d0[, d1]) of `dtype`; core: how many of x's axes are no batch. */
+static int fg_la_fits(char *msg, const char *name, const FgTensor *x, int core, const FgTensor *t, int dtype, int nd, int64_t d0, int64_t d1) {
+    int batch = x->ndim - core, fits = t->dtype == dtype && t->ndim == batch + nd;
+    for (int d = 0; fits && d < batch; d++) fits = t->shape[d] == x->shape[d];
+    if (fits) fits = t->shape[batch] == d0 && (nd < 2 || t->shape[batch + 1] == d1);
+    if (fits) return 0;
+    return fg_fail(msg, "%s: beside x of shape %s, an argument is %s%s; expected %s with last axes (%lld, %lld)", name, fg_shape_text(x),
+                   fg_dtype_name(t->dtype), fg_shape_text(t), fg_dtype_name(dtype), (long long)d0, (long long)(nd < 2 ? 0 : d1));
+}
+
+static int fg_la_square(char *msg, const char *name, const FgTensor *x) {
+    if (x->shape[x->ndim - 1] == x->shape[x->ndim - 2]) return 0;
+    return fg_fail(msg, "%s: x of shape %s must have square matrices", name, fg_shape_text(x));
+}
+#endif
