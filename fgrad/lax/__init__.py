@@ -180,6 +180,7 @@ from fgrad.ops.elementwise import (
     zeta_p,
 )
 from fgrad.ops.elementwise import complex_ as complex
+from fgrad.ops.fft import FftType, fft, fft_p
 from fgrad.ops.index import (
     dynamic_index_in_dim,
     dynamic_slice,

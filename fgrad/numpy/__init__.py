@@ -5,7 +5,7 @@ from numpy.exceptions import ComplexWarning
 
 from fgrad.core import Array as ndarray
 from fgrad.dtypes import finfo, iinfo, issubdtype, promote_types
-from fgrad.numpy import linalg
+from fgrad.numpy import fft, linalg
 from fgrad.numpy import methods as _methods
 from fgrad.numpy.calculus import *
 from fgrad.numpy.creation import *
