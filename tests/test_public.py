@@ -14,6 +14,7 @@ SURFACE = [
     "fgrad.nn",
     "fgrad.nn.initializers",
     "fgrad.optim",
+    "fgrad.optim.tree_utils",
     "fgrad.tree",
     "fgrad.tree_util",
     "fgrad.random",

@@ -1,0 +1,156 @@
+"""What an optimizer is: a pair of pure functions over pytrees, and the helpers all of them are written with."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import fgrad.numpy as jnp
+from fgrad import tree
+
+
+class GradientTransformation(NamedTuple):
+    """init(params) -> state; update(updates, state, params=None) -> (updates, state).
+
+    Both are pure. `updates` are gradients that turn into the steps `apply_updates` adds to the parameters; a state is a pytree of arrays.
+    """
+
+    init: Callable
+    update: Callable
+
+
+class GradientTransformationExtraArgs(GradientTransformation):
+    """A GradientTransformation whose update takes further keyword arguments, such as value and value_fn of a line search."""
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that remembers nothing."""
+
+
+def init_empty_state(params):
+    """An init for transformations without a state."""
+    return EmptyState()
+
+
+def with_extra_args_support(tx):
+    """`tx` with an update that takes extra keyword arguments, and drops them where `tx` knows none."""
+    if isinstance(tx, GradientTransformationExtraArgs):
+        return tx
+
+    def update(updates, state, params=None, **extra_args):
+        return tx.update(updates, state, params)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
+def identity():
+    """Updates pass unchanged."""
+    return GradientTransformation(init_empty_state, lambda updates, state, params=None: (updates, state))
+
+
+def set_to_zero():
+    """All updates become zero: the parameters stay as they are."""
+    return stateless(lambda updates, params: tree.map(jnp.zeros_like, updates))
+
+
+def stateless(f):
+    """The transformation without a state whose updates are f(updates, params), on whole trees."""
+    return GradientTransformation(init_empty_state, lambda updates, state, params=None: (f(updates, params), state))
+
+
+def stateless_with_tree_map(f):
+    """The transformation without a state whose updates are f(update, param), leaf by leaf (param is None without params)."""
+
+    def update(updates, params):
+        return leafwise(lambda u: f(u, None), updates) if params is None else leafwise(f, updates, params)
+
+    return stateless(update)
+
+
+def need_params(name, params):
+    """Raises ValueError where an update that depends on the parameters was called without them."""
+    if params is None:
+        raise ValueError(f"{name}: the update needs the parameters: call update(updates, state, params)")
+
+
+def leafwise(f, updates, *rest, outs=1):
+    """f over the leaves of `updates` and what lies at their place in `rest`; a tuple of `outs` trees where f returns tuples.
+
+    Raises ValueError, with the paths that differ, where the structures do not agree.
+    """
+    leaves, treedef = tree.flatten(updates)
+    columns = [_up_to(treedef, other) for other in rest]
+    results = [f(*xs) for xs in zip(leaves, *columns)]
+    if outs == 1:
+        return tree.unflatten(treedef, results)
+    return tuple(tree.unflatten(treedef, [r[i] for r in results]) for i in range(outs))
+
+
+def _up_to(treedef, other):
+    try:
+        return treedef.flatten_up_to(other)
+    except (ValueError, TypeError):
+        where = tree.difference(treedef, tree.structure(other))
+        raise ValueError(
+            "the updates and the optimizer's state or parameters have different structures"
+            f"{where or f': {treedef} and {tree.structure(other)}'}; make the state with init(params) of the same parameters"
+        ) from None
+
+
+def zeros_like(params, dtype=None):
+    """A tree of zeros, in `dtype` or the dtypes of `params`."""
+    return tree.map(lambda p: jnp.zeros_like(p, dtype=dtype), params)
+
+
+def full_like(params, value):
+    """A tree of `value`, in the dtypes of `params`."""
+    return tree.map(lambda p: jnp.full_like(p, value), params)
+
+
+def zero_count():
+    """A step counter at its start: an int32 scalar."""
+    return jnp.zeros((), jnp.int32)
+
+
+def safe_increment(count):
+    """count + 1, or count where it is the largest value of its dtype."""
+    count = jnp.asarray(count)
+    info = jnp.iinfo if jnp.issubdtype(count.dtype, jnp.integer) else jnp.finfo
+    return jnp.where(count < info(count.dtype).max, count + 1, count)
+
+
+def abs_sq(x):
+    """|x|^2, real also for complex x."""
+    x = jnp.asarray(x)
+    return jnp.square(x) if jnp.isrealobj(x) else jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x))
+
+
+def moment(decay, new, old):
+    """decay * old + (1 - decay) * new: one step of an exponential moving average."""
+    return decay * old + (1 - decay) * new
+
+
+def corrected(x, correction):
+    """x divided by a bias correction 1 - decay^t, in the dtype of x."""
+    return x / jnp.asarray(correction, x.dtype)
+
+
+def stored(x, like):
+    """What a state keeps of x: its dtype never changes, so that a step can be the body of a scan and reuse donated memory."""
+    return jnp.asarray(x, jnp.asarray(like).dtype)
+
+
+def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):
+    """The norm of x, at least min_norm, with a derivative of zero (not NaN) where it is not above min_norm."""
+    norm = jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True)
+    inside = jnp.where(norm <= min_norm, jnp.ones_like(x), x)
+    norm = norm if keepdims else jnp.squeeze(norm, axis=axis)
+    return jnp.where(norm <= min_norm, min_norm, jnp.linalg.norm(inside, ord=ord, axis=axis, keepdims=keepdims))
+
+
+def safe_root_mean_squares(x, min_rms):
+    """sqrt(mean(|x|^2)), at least min_rms, with a derivative of zero where it is not above min_rms."""
+    rms = jnp.sqrt(jnp.mean(abs_sq(x)))
+    inside = jnp.where(rms <= min_rms, jnp.ones_like(x), x)
+    return jnp.where(rms <= min_rms, min_rms, jnp.sqrt(jnp.mean(abs_sq(inside))))
+
+
+ScalarOrSchedule = Any  # a number, a scalar array (traced too) or a function of the step count

@@ -1,0 +1,90 @@
+"""Transformations that bound the updates."""
+
+from typing import Any, NamedTuple
+
+import fgrad.numpy as jnp
+from fgrad import tree
+from fgrad.optim.base import GradientTransformation, abs_sq, init_empty_state, leafwise, need_params, stateless
+from fgrad.optim.tree_utils import tree_clip, tree_norm
+
+
+class ZeroNansState(NamedTuple):
+    """Which leaves had a NaN in the last update."""
+
+    found_nan: Any
+
+
+def clip(max_delta):
+    """Every element clipped to [-max_delta, max_delta]."""
+    return stateless(lambda updates, params: tree_clip(updates, -max_delta, max_delta))
+
+
+def clip_by_global_norm(max_norm):
+    """Scale the updates down to a global norm of max_norm where theirs is larger (Pascanu et al., 2013)."""
+
+    def update(updates, params):
+        norm = tree_norm(updates)
+        scale = jnp.where(norm < max_norm, 1.0, max_norm / norm)
+        return leafwise(lambda u: u * jnp.asarray(scale, jnp.asarray(u).dtype), updates)
+
+    return stateless(update)
+
+
+def clip_by_block_rms(threshold):
+    """Scale each leaf down to a root mean square of `threshold` where its own is larger (Shazeer & Stern, 2018)."""
+
+    def leaf(u):
+        return u / jnp.maximum(1.0, jnp.sqrt(jnp.mean(abs_sq(u))) / threshold)
+
+    return stateless(lambda updates, params: leafwise(leaf, updates))
+
+
+def unitwise_norm(x, axis=None):
+    """The norm of each unit of a weight, with the reduced axes kept as 1.
+
+    A unit is what feeds one output: the whole of a vector, axis 0 of ranks 2 and 3, all axes but the last of ranks 4 and 5; or `axis`.
+    """
+    if axis is None:
+        rank = x.ndim
+        if rank > 5:
+            raise ValueError(f"adaptive_grad_clip: a parameter of shape {x.shape} has rank {rank} > 5: say with axis what a unit is")
+        flat = sum(n != 1 for n in x.shape) <= 1
+        axis = None if flat else 0 if rank <= 3 else tuple(range(rank - 1))
+    return jnp.sqrt(jnp.sum(abs_sq(x), axis=axis, keepdims=True))
+
+
+def adaptive_grad_clip(clipping, eps=1e-3, axis=None):
+    """Bound the norm of each unit's gradient by `clipping` times that of its weights, at least eps (Brock et al., 2021)."""
+
+    def leaf(u, p):
+        norm, most = unitwise_norm(jnp.asarray(u), axis), clipping * jnp.maximum(unitwise_norm(jnp.asarray(p), axis), eps)
+        return jnp.where(norm < most, u, u * (most / jnp.maximum(norm, 1e-6)))
+
+    def update(updates, params):
+        need_params("adaptive_grad_clip", params)
+        return leafwise(leaf, updates, params)
+
+    return stateless(update)
+
+
+def zero_nans():
+    """NaNs become zeros; the state says which leaves had one."""
+
+    def init(params):
+        return ZeroNansState(tree.map(lambda p: jnp.zeros((), bool), params))
+
+    def update(updates, state, params=None):
+        found = leafwise(lambda u: jnp.any(jnp.isnan(u)), updates)
+        return leafwise(lambda u: jnp.where(jnp.isnan(u), jnp.zeros_like(u), u), updates), ZeroNansState(found)
+
+    return GradientTransformation(init, update)
+
+
+def keep_params_nonnegative():
+    """No step takes a parameter below zero."""
+
+    def update(updates, state, params=None):
+        need_params("keep_params_nonnegative", params)
+        return leafwise(lambda u, p: jnp.where(p + u < 0.0, -p, u), updates, params), state
+
+    return GradientTransformation(init_empty_state, update)

@@ -1,0 +1,244 @@
+"""Arithmetic on whole pytrees, under optax's names."""
+
+import functools
+import math
+import operator
+
+import fgrad.numpy as jnp
+from fgrad import random, tree
+from fgrad.optim.base import abs_sq, corrected, full_like, leafwise, moment, zeros_like
+
+__all__ = """
+    tree_add tree_add_scale tree_allclose tree_bias_correction tree_cast tree_cast_like tree_clip tree_conj tree_div tree_dtype
+    tree_full_like tree_get tree_max tree_min tree_mul tree_norm tree_ones_like tree_random_like tree_real tree_scale tree_set tree_size
+    tree_split_key_like tree_sub tree_sum tree_update_infinity_moment tree_update_moment tree_update_moment_per_elem_norm
+    tree_vdot tree_where tree_zeros_like
+""".split()
+
+
+def tree_add(tree_x, tree_y, *other_trees):
+    """The sum of two or more trees."""
+    return leafwise(lambda *xs: functools.reduce(operator.add, xs), tree_x, tree_y, *other_trees)
+
+
+def tree_sub(tree_x, tree_y):
+    """tree_x - tree_y."""
+    return leafwise(operator.sub, tree_x, tree_y)
+
+
+def tree_mul(tree_x, tree_y):
+    """tree_x * tree_y, elementwise."""
+    return leafwise(operator.mul, tree_x, tree_y)
+
+
+def tree_div(tree_x, tree_y):
+    """tree_x / tree_y, elementwise."""
+    return leafwise(operator.truediv, tree_x, tree_y)
+
+
+def tree_scale(scalar, tree):
+    """scalar * tree."""
+    return leafwise(lambda x: scalar * x, tree)
+
+
+def tree_add_scale(tree_x, scalar, tree_y):
+    """tree_x + scalar * tree_y."""
+    return leafwise(lambda x, y: x + scalar * y, tree_x, tree_y)
+
+
+def tree_vdot(tree_x, tree_y):
+    """The inner product of two trees, the first one conjugated."""
+    return functools.reduce(operator.add, tree.leaves(leafwise(jnp.vdot, tree_x, tree_y)), 0)
+
+
+def tree_sum(tree):
+    """The sum of all elements of all leaves."""
+    return functools.reduce(operator.add, [jnp.sum(x) for x in _leaves(tree)], 0)
+
+
+def tree_max(tree):
+    """The largest element of all leaves; -inf without elements."""
+    return functools.reduce(jnp.maximum, [jnp.max(x) for x in _leaves(tree) if jnp.size(x)], -math.inf)
+
+
+def tree_min(tree):
+    """The smallest element of all leaves; inf without elements."""
+    return functools.reduce(jnp.minimum, [jnp.min(x) for x in _leaves(tree) if jnp.size(x)], math.inf)
+
+
+def tree_size(tree):
+    """The number of elements of all leaves."""
+    return sum(jnp.size(x) for x in _leaves(tree))
+
+
+def tree_norm(tree, ord=None, squared=False):
+    """The vector norm of all leaves together: ord 1, 2 (also None) or infinity."""
+    if ord in (None, 2):
+        total = jnp.asarray(tree_sum(leafwise(abs_sq, tree)))
+        return total if squared else jnp.sqrt(total)
+    if ord == 1:
+        norm = tree_sum(leafwise(jnp.abs, tree))
+    elif ord in (math.inf, "inf", "infinity"):
+        norm = functools.reduce(jnp.maximum, [jnp.max(jnp.abs(x)) for x in _leaves(tree) if jnp.size(x)], 0.0)
+    else:
+        raise ValueError(f"tree_norm: ord must be None, 1, 2 or infinity, got {ord!r}")
+    return jnp.square(norm) if squared else jnp.asarray(norm)
+
+
+def tree_conj(tree):
+    """The complex conjugate."""
+    return leafwise(jnp.conj, tree)
+
+
+def tree_real(tree):
+    """The real part."""
+    return leafwise(jnp.real, tree)
+
+
+def tree_zeros_like(tree, dtype=None):
+    """Zeros in the shapes of `tree`."""
+    return zeros_like(tree, dtype)
+
+
+def tree_ones_like(tree, dtype=None):
+    """Ones in the shapes of `tree`."""
+    return leafwise(lambda x: jnp.ones_like(x, dtype=dtype), tree)
+
+
+def tree_full_like(tree, fill_value, dtype=None):
+    """fill_value in the shapes of `tree`."""
+    return full_like(tree, fill_value) if dtype is None else leafwise(lambda x: jnp.full_like(x, fill_value, dtype=dtype), tree)
+
+
+def tree_clip(tree, min_value=None, max_value=None):
+    """Every element clipped to [min_value, max_value]."""
+    return leafwise(lambda x: jnp.clip(x, min_value, max_value), tree)
+
+
+def tree_where(condition, tree_x, tree_y):
+    """tree_x where `condition` (one array for all leaves), else tree_y."""
+    return leafwise(lambda x, y: jnp.where(condition, x, y), tree_x, tree_y)
+
+
+def tree_cast(tree, dtype):
+    """The leaves in `dtype`; None leaves them as they are."""
+    return tree if dtype is None else leafwise(lambda x: jnp.asarray(x, dtype), tree)
+
+
+def tree_cast_like(tree, other_tree):
+    """The leaves in the dtypes of other_tree."""
+    return leafwise(lambda x, like: jnp.asarray(x, jnp.asarray(like).dtype), tree, other_tree)
+
+
+def tree_dtype(tree, mixed_dtype_handler=None):
+    """The dtype of all leaves. Where they differ: the "lowest" or "highest" there is, what they "promote" to, or ValueError."""
+    dtypes = {jnp.asarray(x).dtype for x in _leaves(tree)}
+    if len(dtypes) <= 1:
+        return next(iter(dtypes), None)
+    if mixed_dtype_handler == "promote":
+        return jnp.promote_types(*dtypes) if len(dtypes) == 2 else functools.reduce(jnp.promote_types, dtypes)
+    if mixed_dtype_handler not in ("lowest", "highest"):
+        raise ValueError(f"tree_dtype: the leaves have several dtypes, {sorted(map(str, dtypes))}; say which with mixed_dtype_handler")
+    below = lambda a, b: jnp.promote_types(a, b) == b
+    ends = [a for a in dtypes if all(below(a, b) if mixed_dtype_handler == "lowest" else below(b, a) for b in dtypes)]
+    if not ends:
+        raise ValueError(f"tree_dtype: none of {sorted(map(str, dtypes))} is the {mixed_dtype_handler}: they do not promote to each other")
+    return ends[0]
+
+
+def tree_allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether all elements of two trees agree to a tolerance, as numpy.allclose."""
+    close = leafwise(lambda x, y: jnp.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan), a, b)
+    return functools.reduce(operator.and_, _leaves(close), True)
+
+
+def tree_update_moment(updates, moments, decay, order):
+    """The moving average of updates**order."""
+    return leafwise(lambda g, t: moment(decay, g**order, t), updates, moments)
+
+
+def tree_update_moment_per_elem_norm(updates, moments, decay, order):
+    """The moving average of |updates|**order."""
+    power = lambda g: abs_sq(g) if order == 2 else g**order if jnp.isrealobj(g) else abs_sq(g) ** (order / 2)
+    return leafwise(lambda g, t: moment(decay, power(g), t), updates, moments)
+
+
+def tree_update_infinity_moment(updates, moments, decay, eps):
+    """max(|updates| + eps, decay * moments)."""
+    return leafwise(lambda g, t: jnp.maximum(jnp.abs(g) + eps, decay * t), updates, moments)
+
+
+def tree_bias_correction(moment, decay, count):
+    """moment / (1 - decay^count): the moving average without the weight of its start at zero."""
+    correction = 1 - decay**count
+    return leafwise(lambda t: corrected(t, correction), moment)
+
+
+def tree_split_key_like(rng_key, target_tree):
+    """A tree of keys split from rng_key, one for each leaf of target_tree."""
+    treedef = tree.structure(target_tree)
+    return tree.unflatten(treedef, list(random.split(rng_key, tree.num_leaves(treedef))))
+
+
+def tree_random_like(rng_key, target_tree, sampler=random.normal, dtype=None):
+    """Samples in the shapes (and dtypes, without dtype) of target_tree: sampler(key, shape, dtype)."""
+    sample = lambda x, key: sampler(key, jnp.shape(x), dtype or jnp.asarray(x).dtype)
+    return leafwise(sample, target_tree, tree_split_key_like(rng_key, target_tree))
+
+
+def tree_get(tree, key, default=None, filtering=None):
+    """The one value under the dictionary key or named-tuple field `key` in a state; `default` without one.
+
+    filtering(path, value) may choose among several. Raises KeyError where more than one remains.
+
+    >>> import fgrad
+    >>> fgrad.optim.tree_utils.tree_get(fgrad.optim.adam(0.1).init({"w": 1.0}), "count")
+    Array(0, dtype=int32)
+    """
+    found = [(path, value) for path, value in _named(tree, ()) if path[-1] == key and (filtering is None or filtering(path, value))]
+    if len(found) > 1:
+        raise KeyError(f"tree_get: {key!r} is in the tree {len(found)} times, at {[path for path, _ in found]}; choose with filtering")
+    return found[0][1] if found else default
+
+
+def tree_set(tree, filtering=None, /, **kwargs):
+    """The tree with the values of dictionary keys and named-tuple fields replaced: tree_set(state, learning_rate=0.1).
+
+    filtering(path, value) says which places count. Raises KeyError for a name the tree does not have.
+    """
+    missing = [key for key in kwargs if not any(path[-1] == key for path, _ in _named(tree, ()))]
+    if missing:
+        raise KeyError(f"tree_set: nothing in the tree is named {missing[0]!r}")
+    return _replace(tree, (), kwargs, filtering)
+
+
+def _children(node):
+    """The (name, child)s of a container, or None."""
+    if isinstance(node, dict):
+        return list(node.items())
+    if isinstance(node, tuple) and hasattr(node, "_fields"):
+        return list(zip(node._fields, node))
+    return list(enumerate(node)) if isinstance(node, (list, tuple)) else None
+
+
+def _named(node, path):
+    for name, child in _children(node) or ():
+        yield (*path, name), child
+        yield from _named(child, (*path, name))
+
+
+def _replace(node, path, values, filtering):
+    children = _children(node)
+    if children is None:
+        return node
+    new = {}
+    for name, child in children:
+        here = (*path, name)
+        chosen = isinstance(name, str) and name in values and (filtering is None or filtering(here, child))
+        new[name] = values[name] if chosen else _replace(child, here, values, filtering)
+    if isinstance(node, dict):
+        return type(node)(new)
+    return type(node)(**new) if hasattr(node, "_fields") else type(node)(new.values())
+
+
+_leaves = tree.leaves
