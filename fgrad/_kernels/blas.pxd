@@ -1,4 +1,6 @@
 # Single-threaded BLAS entry points, loaded at import.  Row major = 101, no transpose = 111, transpose = 112.
+from libc.stdint cimport int64_t
+
 cdef enum:
     ROW_MAJOR = 101
     NO_TRANS = 111
@@ -27,3 +29,7 @@ cdef xgemv_t cgemv
 cdef xgemv_t zgemv
 
 cdef void *blas_symbol(str name) except NULL
+
+# c (m, n) = a b (+ c, where `add`), row-major; ta, tb are NO_TRANS or TRANS
+cdef void gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
+               int add, char *c, int64_t ldc) noexcept nogil

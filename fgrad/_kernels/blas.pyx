@@ -5,7 +5,10 @@ would spin beside the OpenMP team, and its threaded drivers wait for each other 
 a team that grants fewer threads than they asked for (nested calls, a second Python thread, a forked child).  Panels cost
 nothing: at n = 256 both ways take the same time.
 """
+from libc.stdint cimport int64_t
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
+
+from fgrad._kernels.abi cimport FG_C64, FG_F32, FG_F64
 
 import importlib.util
 import os
@@ -67,3 +70,23 @@ sgemv = <sgemv_t>blas_symbol("cblas_sgemv")
 dgemv = <dgemv_t>blas_symbol("cblas_dgemv")
 cgemv = <xgemv_t>blas_symbol("cblas_cgemv")
 zgemv = <xgemv_t>blas_symbol("cblas_zgemv")
+
+
+cdef void gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
+               int add, char *c, int64_t ldc) noexcept nogil:
+    cdef float one_f[2]
+    cdef float beta_f[2]
+    cdef double one_d[2]
+    cdef double beta_d[2]
+    if dtype == FG_F32:
+        sgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const float *>a, <int>lda, <const float *>b, <int>ldb,
+              add, <float *>c, <int>ldc)
+    elif dtype == FG_F64:
+        dgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const double *>a, <int>lda, <const double *>b, <int>ldb,
+              add, <double *>c, <int>ldc)
+    elif dtype == FG_C64:
+        one_f[0], one_f[1], beta_f[0], beta_f[1] = 1, 0, add, 0
+        cgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_f, a, <int>lda, b, <int>ldb, beta_f, c, <int>ldc)
+    else:
+        one_d[0], one_d[1], beta_d[0], beta_d[1] = 1, 0, add, 0
+        zgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_d, a, <int>lda, b, <int>ldb, beta_d, c, <int>ldc)

@@ -13,7 +13,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc
 
 from fgrad._kernels.abi cimport *
-from fgrad._kernels.blas cimport NO_TRANS, ROW_MAJOR, TRANS, cgemm, dgemm, sgemm, zgemm
+from fgrad._kernels.blas cimport NO_TRANS, TRANS, gemm
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -377,26 +377,6 @@ cdef void _stream(Work *w) noexcept nogil:
 
 # ---------------------------------------------------------------- blas
 
-cdef inline void _gemm(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
-                       int mode, char *c, int64_t ldc) noexcept nogil:
-    cdef float one_f[2]
-    cdef float beta_f[2]
-    cdef double one_d[2]
-    cdef double beta_d[2]
-    if dtype == FG_F32:
-        sgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const float *>a, <int>lda, <const float *>b, <int>ldb,
-              mode, <float *>c, <int>ldc)
-    elif dtype == FG_F64:
-        dgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, 1.0, <const double *>a, <int>lda, <const double *>b, <int>ldb,
-              mode, <double *>c, <int>ldc)
-    elif dtype == FG_C64:
-        one_f[0], one_f[1], beta_f[0], beta_f[1] = 1, 0, mode, 0
-        cgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_f, a, <int>lda, b, <int>ldb, beta_f, c, <int>ldc)
-    else:
-        one_d[0], one_d[1], beta_d[0], beta_d[1] = 1, 0, mode, 0
-        zgemm(ROW_MAJOR, ta, tb, <int>m, <int>n, <int>k, one_d, a, <int>lda, b, <int>ldb, beta_d, c, <int>ldc)
-
-
 cdef inline int64_t _cut(int64_t n, int64_t i, int64_t parts) noexcept nogil:
     """Where part i of n begins, on a multiple of 8 (the micro-kernels' width)."""
     return n if i == parts else n * i // parts // 8 * 8
@@ -415,7 +395,7 @@ cdef void _blas_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         if p.nk > 1:
             k = i * p.kc
             kc = min(p.kc, p.K - k)
-            _gemm(p.work, p.ta, p.tb, p.M, p.N, kc, w.a + k * ak * sz, p.lda, w.b + k * bk * sz, p.ldb, 0, w.dst + i * p.M * p.N * sz, p.N)
+            gemm(p.work, p.ta, p.tb, p.M, p.N, kc, w.a + k * ak * sz, p.lda, w.b + k * bk * sz, p.ldb, 0, w.dst + i * p.M * p.N * sz, p.N)
             continue
         b = i // per
         r = i % per
@@ -424,7 +404,7 @@ cdef void _blas_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         n0 = _cut(p.N, r % w.panels_n, w.panels_n)
         n1 = _cut(p.N, r % w.panels_n + 1, w.panels_n)
         if m1 > m0 and n1 > n0:
-            _gemm(p.work, p.ta, p.tb, m1 - m0, n1 - n0, p.K, w.a + (b * w.a0 + m0 * am) * sz, p.lda, w.b + (b * w.b0 + n0 * bn) * sz, p.ldb,
+            gemm(p.work, p.ta, p.tb, m1 - m0, n1 - n0, p.K, w.a + (b * w.a0 + m0 * am) * sz, p.lda, w.b + (b * w.b0 + n0 * bn) * sz, p.ldb,
                   w.mode, w.dst + (b * w.c0 + m0 * w.ldc + n0) * sz, w.ldc)
 
 

@@ -91,6 +91,11 @@ class LowerContext:
             strides = row_major(shape)
         return Value(v.buf, shape, strides, v.offset, v.dtype, tag=v.tag)
 
+    def reshaped_view(self, v, shape):
+        """v under another shape, or None where that takes a copy."""
+        strides = view_reshape(v.shape, v.strides, tuple(shape))
+        return None if strides is None else self.view(v, shape, strides)
+
     def contiguous(self, v):
         v = self.materialize(v)
         return v if v.contiguous else self.fresh_copy(v)

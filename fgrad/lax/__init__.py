@@ -6,6 +6,7 @@ from fgrad.control.loops import map, scan
 from fgrad.control.while_loop import fori_loop, while_loop
 from fgrad.lax import linalg
 from fgrad.lax.collectives import *  # noqa: F403
+from fgrad.lax.convolution import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.lax.misc import *  # noqa: F403
 from fgrad.lax.primitives import *  # noqa: F403

@@ -4,9 +4,9 @@ A row is a list of cases (case.py): a function, samplers of its arguments and a 
 """
 
 from tests.table.case import Case
-from tests.table.rows import control, cumulative, dot, elementwise, fft, index, linalg, movement, nn, random, reduce, shape, sort
+from tests.table.rows import control, conv, cumulative, dot, elementwise, fft, index, linalg, movement, nn, random, reduce, shape, sort
 
-FAMILIES = (elementwise, shape, reduce, dot, linalg, fft, index, movement, cumulative, sort, nn, random, control)
+FAMILIES = (elementwise, shape, reduce, dot, linalg, conv, fft, index, movement, cumulative, sort, nn, random, control)
 
 
 def _merge():

@@ -1,0 +1,265 @@
+/* Plans of convolutions: out[b, g O + o, q] = sum over c, r of x[b, g C + c, q s + r d - lo] w[g O + o, c, r] (feature groups g), or
+ * with x[g B + b, c, ...] (batch groups).
+ *
+ * A dilated input is never filled with zeros: outputs whose positions have one remainder modulo the dilation are one part, a plain
+ * convolution over every n-th tap, and the parts are computed one after the other.
+ *
+ * A part is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a column k a tap
+ * (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and handed to BLAS.
+ * Either side's positions are listed in runs along one axis, so that a panel is packed by copies of rows; everything is strides,
+ * so that one code serves all layouts, and the gradient with respect to w, whose M is short and whose K is long. */
+#ifndef FG_CONV_H
+#define FG_CONV_H
+#include "fg.h"
+
+#define FG_CONV_PANEL 393216          /* bytes of a panel */
+#define FG_CONV_LANES 256             /* groups handled together by the direct kernel */
+
+enum { CONV_PANELS, CONV_GROUPS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
+
+typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
+                       int add, char *c, int64_t ldc);
+
+/* One axis of M or K: its length, the steps it makes in x, in the other operand (w or out), and on spatial axis `dim`. */
+typedef struct { int64_t n, x, y, pos; int dim; } FgDigit;
+
+/* Positions that follow each other along the last digit; `at` is where they begin in the block. */
+typedef struct { int64_t off, pos[3]; int64_t at, len; } FgSpan;
+
+typedef struct {
+    int32_t dtype, ndim;
+    int64_t G, B, C, O;               /* groups; batch, input and output features of one group */
+    int64_t xg, xb, xc, xs[3], wg, wc, wo, ws[3], og, ob, oo, os[3];
+    int64_t Q[3], R[3], L[3], stride[3], lo[3], ldil[3], rdil[3], phases[3];
+} FgConv;
+
+typedef struct {
+    const FgConv *c;
+    int64_t Q[3], R[3], s[3], d[3], lo[3], wr[3], os[3], w0, o0;
+    int algo;
+    FgDigit m[4], k[4];
+    int64_t M, K, Mi, Ki, mt, kt, mtiles, ktiles, kc, nk;
+    int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
+    int inner_m, pack_w, scratch_out, w_trans, out_trans;
+    int64_t wg;
+    const char *x, *w;
+    char *out, *part;                 /* partial sums (nk, G, M, O) */
+    FgGemm gemm;
+    int failed;
+} FgConvPart;
+
+static inline int64_t conv_gcd(int64_t a, int64_t b) { while (b) { int64_t t = a % b; a = b; b = t; } return a; }
+static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t conv_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t conv_mod(int64_t a, int64_t b) { int64_t r = a % b; return r < 0 ? r + b : r; }
+
+/* Part number `index` of the phases: outputs q = f + q' step, taps r = r0 + r' rstep, positions in the undilated input. */
+static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
+    memset(p, 0, sizeof *p);
+    p->c = c;
+    for (int d = 2; d >= 0; d--) {
+        int64_t ld = c->ldil[d], f = index % c->phases[d];
+        int64_t step = ld / conv_gcd(c->stride[d], ld), rstep = ld / conv_gcd(c->rdil[d], ld), r0 = 0;
+        index /= c->phases[d];
+        while (r0 < c->R[d] && r0 < rstep && conv_mod(f * c->stride[d] + r0 * c->rdil[d] - c->lo[d], ld)) r0++;
+        p->Q[d] = c->Q[d] > f ? conv_ceil(c->Q[d] - f, step) : 0;
+        p->R[d] = r0 < c->R[d] && r0 < rstep ? conv_ceil(c->R[d] - r0, rstep) : 0;
+        p->s[d] = step * c->stride[d] / ld;
+        p->d[d] = rstep * c->rdil[d] / ld;
+        p->lo[d] = p->R[d] ? -((f * c->stride[d] + r0 * c->rdil[d] - c->lo[d]) / ld) : 0;
+        p->wr[d] = c->ws[d] * rstep;
+        p->os[d] = c->os[d] * step;
+        p->w0 += p->R[d] ? r0 * c->ws[d] : 0;
+        p->o0 += f * c->os[d];
+    }
+}
+
+/* ---------------------------------------------------------------- digits */
+
+/* Are the y steps of digits [from, 4) those of one axis?  Its step goes to *unit (1 where it has at most one element). */
+static int conv_uniform(const FgDigit *t, int from, int64_t *unit) {
+    int64_t expect = 0;
+    *unit = 1;
+    for (int i = 3; i >= from; i--) {
+        if (t[i].n == 1) continue;
+        if (expect == 0) *unit = t[i].y;
+        else if (t[i].y != expect) return 0;
+        expect = t[i].y * t[i].n;
+    }
+    return 1;
+}
+
+static void conv_digits_m(const FgConvPart *p, int batch_last, FgDigit *t) {
+    const FgConv *c = p->c;
+    FgDigit b = {c->B, c->xb, c->ob, 0, 0};
+    for (int d = 0; d < 3; d++) t[d + !batch_last] = (FgDigit){p->Q[d], p->s[d] * c->xs[d], p->os[d], p->s[d], d};
+    t[batch_last ? 3 : 0] = b;
+}
+
+static void conv_digits_k(const FgConvPart *p, int feature_last, FgDigit *t) {
+    const FgConv *c = p->c;
+    FgDigit f = {c->C, c->xc, c->wc, 0, 0};
+    for (int d = 0; d < 3; d++) t[d + !feature_last] = (FgDigit){p->R[d], p->d[d] * c->xs[d], p->wr[d], p->d[d], d};
+    t[feature_last ? 3 : 0] = f;
+}
+
+/* Product of the digits [from, to). */
+static int64_t conv_count(const FgDigit *t, int from, int to) {
+    int64_t n = 1;
+    for (int i = from; i < to; i++) n *= t[i].n;
+    return n;
+}
+
+/* Digits are [outer | inner]; the lone batch or feature digit is the outer part, or the inner one: where that begins. */
+static int conv_inner(const FgDigit *t) { return t[0].pos == 0 ? 1 : 3; }
+
+static void conv_decode(const FgDigit *t, int64_t i, int64_t *idx) {
+    for (int d = 3; d >= 0; d--) { idx[d] = i % t[d].n; i /= t[d].n; }
+}
+
+/* y step of position i */
+static int64_t conv_y(const FgDigit *t, int64_t i) {
+    int64_t off = 0;
+    for (int d = 3; d >= 0; d--) { off += (i % t[d].n) * t[d].y; i /= t[d].n; }
+    return off;
+}
+
+/* List positions [i, i + n) as runs along the last digit, or one by one, relative to the spatial position -lo. */
+static int64_t conv_runs(const FgConv *c, const FgDigit *t, const int64_t *lo, int64_t i, int64_t n, int single, FgSpan *out) {
+    int64_t idx[4], count = 0, done = 0;
+    conv_decode(t, i, idx);
+    while (done < n) {
+        FgSpan *r = &out[count++];
+        r->off = 0;
+        for (int d = 0; d < 3; d++) { r->pos[d] = -lo[d]; r->off -= lo[d] * c->xs[d]; }
+        for (int d = 0; d < 4; d++) {
+            r->off += idx[d] * t[d].x;
+            r->pos[t[d].dim] += idx[d] * t[d].pos;
+        }
+        r->at = done;
+        r->len = single ? 1 : conv_min(t[3].n - idx[3], n - done);
+        done += r->len;
+        idx[3] += r->len;
+        for (int d = 3; d > 0 && idx[d] == t[d].n; d--) { idx[d] = 0; idx[d - 1]++; }
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------- the plan of a part */
+
+/* Cost of packing an element by runs along a digit, in nanoseconds, roughly: a start, then a copy or a gather. */
+static double conv_run_cost(const FgDigit *t) {
+    int64_t len = conv_min(t->n, 512);
+    return 8.0 / (double)conv_max(len, 1) + (t->x == 1 ? 0.1 : 0.7);
+}
+
+static int conv_blas_w(const FgConvPart *p, int64_t unit, int64_t kcount, int *trans) {
+    const FgConv *c = p->c;
+    int64_t wo = c->O == 1 ? 1 : c->wo, wk = kcount == 1 ? conv_max(1, c->O) : unit;
+    *trans = 0;
+    if (wo == 1 && wk >= c->O && wk < INT32_MAX) return 1;
+    *trans = 1;
+    if (wk == 1 && wo >= kcount && wo < INT32_MAX) return 1;
+    if (kcount == 1 && wo > 0 && wo < INT32_MAX) return 1;
+    return 0;
+}
+
+/* How W is read with these digits: 0 as it lies, 1 as it lies in blocks of inner taps, 2 packed. */
+static int conv_w_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
+    int inner = conv_inner(t);
+    int64_t k = conv_count(t, 0, 4), ki = conv_count(t, inner, 4);
+    if (conv_uniform(t, 0, unit) && conv_blas_w(p, *unit, k, trans)) return 0;
+    if (ki >= 64 && conv_uniform(t, inner, unit) && conv_blas_w(p, *unit, ki, trans)) return 1;
+    return 2;
+}
+
+/* How out is written: 0 by BLAS where it lies, 1 the same in tiles of inner positions, 2 through a tile of its own. */
+static int conv_out_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
+    const FgConv *c = p->c;
+    int inner = conv_inner(t), whole = conv_uniform(t, 0, unit);
+    if (!whole && (conv_count(t, inner, 4) < 32 || !conv_uniform(t, inner, unit))) return 2;
+    if ((c->oo == 1 || c->O == 1) && *unit >= c->O && *unit < INT32_MAX) { *trans = 0; return !whole; }
+    if (*unit == 1 && c->oo >= conv_count(t, whole ? 0 : inner, 4) && c->oo < INT32_MAX) { *trans = 1; return !whole; }
+    return 2;
+}
+
+static void conv_plan_panels(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    FgDigit mq[4], mb[4], kr[4], kc[4], cand[4];
+    int64_t unit, unit2, budget = FG_CONV_PANEL / item, units;
+    int trans, trans2, best = 0, order, mode, mode2;
+    p->algo = CONV_PANELS;
+    conv_digits_m(p, 0, mq);
+    conv_digits_m(p, 1, mb);
+    conv_digits_k(p, 0, kr);
+    conv_digits_k(p, 1, kc);
+    cand[0] = kc[3]; cand[1] = mq[3]; cand[2] = mb[3]; cand[3] = kr[3];
+    for (int i = 1; i < 4; i++) if (conv_run_cost(&cand[i]) < conv_run_cost(&cand[best])) best = i;
+    p->inner_m = best == 1 || best == 2;
+    if (p->inner_m) order = best == 2;
+    else {                                  /* the order of M is free: the one in which out can be written as it lies */
+        mode = conv_out_mode(p, mq, &unit, &trans);
+        mode2 = conv_out_mode(p, mb, &unit2, &trans2);
+        order = mode2 < mode;
+    }
+    memcpy(p->m, order ? mb : mq, sizeof mq);
+    mode = conv_out_mode(p, p->m, &p->um, &p->out_trans);
+    p->scratch_out = mode == 2;
+    p->M = conv_count(p->m, 0, 4);
+    p->Mi = mode == 1 ? conv_count(p->m, conv_inner(p->m), 4) : p->M;
+    if (!p->inner_m) order = best == 0;
+    else {
+        mode = conv_w_mode(p, kc, &unit, &trans);
+        mode2 = conv_w_mode(p, kr, &unit2, &trans2);
+        order = mode <= mode2;
+    }
+    memcpy(p->k, order ? kc : kr, sizeof kc);
+    mode = conv_w_mode(p, p->k, &p->wk, &p->w_trans);
+    p->pack_w = mode == 2;
+    p->K = conv_count(p->k, 0, 4);
+    p->Ki = mode == 1 ? conv_count(p->k, conv_inner(p->k), 4) : p->K;
+    p->wo = c->wo;
+    p->wg = c->wg;
+    if (p->pack_w) { p->wk = c->O; p->wo = 1; p->w_trans = 0; p->wg = p->K * c->O; }
+    else if (c->O == 1 && !p->w_trans) p->wo = 1;
+    else if (p->Ki == 1) p->wk = p->w_trans ? 1 : conv_max(1, c->O);
+    p->uo = c->oo;
+
+    p->mt = conv_min(p->Mi, conv_min(1024, conv_max(192, budget / conv_min(p->K, 512))));
+    p->kt = conv_min(p->Ki, conv_max(64, budget / p->mt));
+    while (conv_ceil(p->Mi, p->mt) * (p->M / p->Mi) * c->G < 8 && p->mt > 64) p->mt = conv_max(64, (p->mt / 2 + 7) / 8 * 8);
+    p->mt = conv_ceil(p->Mi, conv_ceil(p->Mi, p->mt));
+    p->mt = conv_min(p->Mi, (p->mt + 7) / 8 * 8);
+    p->mtiles = conv_ceil(p->Mi, p->mt) * (p->M / p->Mi);
+    units = p->mtiles * c->G;
+    p->nk = 1;
+    p->kc = p->K;
+    if (units < 8 && p->K >= 2048) {
+        p->nk = conv_min(conv_ceil(8, units), p->K / 1024);
+        p->kc = conv_ceil(p->K, p->nk);
+        p->nk = conv_ceil(p->K, p->kc);
+    }
+}
+
+/* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
+static void conv_plan_direct(FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t q = p->Q[2], r = p->R[2];
+    if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) p->algo = CONV_GROUPS;
+    else if (r > q || (r == q && p->s[2] != 1)) p->algo = CONV_DOTS;
+    else p->algo = CONV_ROWS;
+}
+
+static void conv_plan(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t taps = c->C;
+    for (int d = 0; d < 3; d++) taps *= p->R[d];
+    conv_digits_m(p, 0, p->m);
+    p->M = conv_count(p->m, 0, 4);
+    if (taps == 0) p->algo = CONV_CLEAR;
+    else if (c->dtype < FG_F32) conv_plan_direct(p);
+    else if (c->dtype <= FG_F64 && c->G > 1 && c->O <= 4 && (c->C <= 4 || c->B <= 4)) conv_plan_direct(p);
+    else conv_plan_panels(p, item);
+}
+#endif

@@ -1,0 +1,243 @@
+"""Convolutions: conv.h says how they are computed.
+
+conv: in lhs (N, C, spatial...) and rhs (O, I, spatial...) of any strides, already permuted to this order; out contiguous in an order of
+its own.  ip: [spatial axes (0 to 3), feature groups, batch groups, out's batch axis, its feature axis, its spatial axes...,
+(stride, low padding, lhs dilation, rhs dilation) of each spatial axis].  int32, int64, float32, float64, complex64, complex128.
+"""
+from libc.stdint cimport INT32_MAX, int64_t
+from libc.stdlib cimport calloc
+
+from fgrad._kernels.abi cimport *
+from fgrad._kernels.blas cimport gemm
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.row_check cimport fg_fail, row_text
+
+cdef extern from "conv_body.h" nogil:
+    enum: CONV_PANELS, CONV_GROUPS, CONV_CLEAR, FG_CONV_LANES
+    ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
+                            int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
+    ctypedef struct FgDigit:
+        int64_t n
+    ctypedef struct FgSpan:
+        int64_t off
+    ctypedef struct FgConv:
+        int32_t dtype, ndim
+        int64_t G, B, C, O
+        int64_t xg, xb, xc
+        int64_t xs[3]
+        int64_t wg, wc, wo
+        int64_t ws[3]
+        int64_t og, ob, oo
+        int64_t os[3]
+        int64_t Q[3]
+        int64_t R[3]
+        int64_t L[3]
+        int64_t stride[3]
+        int64_t lo[3]
+        int64_t ldil[3]
+        int64_t rdil[3]
+        int64_t phases[3]
+    ctypedef struct FgConvPart:
+        const FgConv *c
+        int64_t Q[3]
+        int64_t R[3]
+        int algo, pack_w, scratch_out, failed
+        int64_t M, K, mt, kt, mtiles, nk
+        FgDigit m[4]
+        const char *x
+        const char *w
+        char *out
+        char *part
+        FgGemm gemm
+    int64_t conv_gcd(int64_t a, int64_t b)
+    int64_t conv_ceil(int64_t a, int64_t b)
+    void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
+    void conv_plan(FgConvPart *p, int64_t item)
+    void conv_pack_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, int64_t item)
+    void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item)
+    void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
+    void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
+    void conv_direct(const FgConvPart *p, int64_t begin, int64_t end, char *row)
+
+cdef struct PackW:
+    const FgConvPart *p
+    const char *src
+    char *dst
+
+
+cdef void _pack_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef PackW *k = <PackW *>ctx
+    conv_pack_w(k.p, begin, end, k.src, k.dst, fg_itemsize(k.p.c.dtype))
+
+
+cdef void _panels_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef int64_t item = fg_itemsize(p.c.dtype)
+    cdef int64_t panel = (p.mt * p.kt * item + 63) // 64 * 64, tile = (p.mt * p.c.O * item + 63) // 64 * 64 if p.scratch_out else 0
+    cdef char *space = pool_alloc(panel + tile + (p.mt + p.kt) * <int64_t>sizeof(FgSpan))
+    if space == NULL:
+        p.failed = 1
+        return
+    conv_panels(p, begin, end, space, space + panel, <FgSpan *>(space + panel + tile), item)
+    pool_free(space)
+
+
+cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    conv_reduce(p, begin, end, fg_itemsize(p.c.dtype))
+
+
+cdef void _clear_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    conv_clear(p, begin, end, fg_itemsize(p.c.dtype))
+
+
+cdef void _direct_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *row = pool_alloc(p.Q[2] * fg_itemsize(p.c.dtype))
+    if row == NULL:
+        p.failed = 1
+        return
+    conv_direct(p, begin, end, row)
+    pool_free(row)
+
+
+cdef void _run_panels(FgConvPart *p) noexcept nogil:
+    cdef const FgConv *c = p.c
+    cdef int64_t item = fg_itemsize(c.dtype), cost = p.mt * p.K // p.nk * (2 * c.O + 30) // 60 + 500       # nanoseconds, roughly
+    cdef char *packed = NULL
+    cdef PackW k
+    if p.pack_w:
+        packed = pool_alloc(c.G * p.K * c.O * item)
+        if packed == NULL:
+            p.failed = 1
+            return
+        k.p, k.src, k.dst = p, p.w, packed
+        parallel_for(c.G * p.K, 1 + 20000 // c.O, _pack_w_body, &k)
+        p.w = packed
+    if p.nk > 1:
+        p.part = pool_alloc(p.nk * c.G * p.M * c.O * item)
+        p.failed |= p.part == NULL
+    if not p.failed:
+        parallel_for(c.G * p.mtiles * p.nk, 1 + 30000 // cost, _panels_body, p)
+        if p.nk > 1 and not p.failed:
+            parallel_for(c.G * p.M, 1 + 50000 // (p.nk * c.O), _reduce_body, p)
+    pool_free(p.part)
+    pool_free(packed)
+
+
+cdef void _run_direct(FgConvPart *p) noexcept nogil:
+    cdef const FgConv *c = p.c
+    cdef int64_t units, cost = c.C * p.R[0] * p.R[1] * p.R[2]
+    if p.algo == CONV_GROUPS:
+        units = c.B * c.O * p.Q[0] * p.Q[1] * p.Q[2] * conv_ceil(c.G, FG_CONV_LANES)
+        cost = cost * min(c.G, <int64_t>FG_CONV_LANES) // 8 + 50
+    else:
+        units = c.G * c.B * c.O * p.Q[0] * p.Q[1]
+        cost = cost * p.Q[2] // 8 + 50
+    parallel_for(units, 1 + 30000 // cost, _direct_body, p)
+
+
+cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef const FgConv *c = <const FgConv *>inst.extra
+    cdef FgConvPart p
+    cdef int64_t i, parts
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    parts = c.phases[0] * c.phases[1] * c.phases[2]
+    for i in range(parts):
+        conv_part(c, i, &p)
+        p.x = FG_IN(inst, slots, 0).data
+        p.w = FG_IN(inst, slots, 1).data
+        p.out = FG_OUT(inst, slots, 0).data
+        p.gemm = gemm
+        conv_plan(&p, fg_itemsize(c.dtype))
+        if p.algo == CONV_PANELS:
+            _run_panels(&p)
+        elif p.algo == CONV_CLEAR:
+            parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
+        else:
+            _run_direct(&p)
+        if p.failed:
+            return FG_EMEM
+    return FG_OK
+
+
+cdef bint _word(int64_t v) noexcept nogil:
+    """Small enough that products of two are safe."""
+    return -INT32_MAX <= v <= INT32_MAX
+
+
+cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *w
+    cdef const FgTensor *o
+    cdef const int64_t *ip = inst.ip
+    cdef const int64_t *axes
+    cdef int64_t D, fg, bg, seen = 0
+    cdef int d, k
+    cdef FgConv *c
+    if inst.n_in != 2 or inst.n_out != 1 or inst.n_fp != 0 or inst.n_ip < 1:
+        return fg_fail(msg, "conv: 2 inputs, 1 output and integer parameters expected")
+    D = ip[0]
+    if not 0 <= D <= 3 or inst.n_ip != 5 + 5 * D:
+        return fg_fail(msg, "conv: 0 to 3 spatial axes with %lld parameters expected, got %lld axes and %d parameters",
+                       <long long>(5 + 5 * D), <long long>D, inst.n_ip)
+    x = FG_IN(inst, slots, 0)
+    w = FG_IN(inst, slots, 1)
+    o = FG_OUT(inst, slots, 0)
+    if x.ndim != D + 2 or w.ndim != D + 2 or o.ndim != D + 2:
+        return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have %lld axes", row_text(x), row_text(w), row_text(o), <long long>(D + 2))
+    if not (x.dtype == w.dtype == o.dtype and x.dtype in (FG_I32, FG_I64, FG_F32, FG_F64, FG_C64, FG_C128)):
+        return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have one dtype: int32, int64, float32, float64 or complex",
+                       row_text(x), row_text(w), row_text(o))
+    if not fg_is_contiguous(o):
+        return fg_fail(msg, "conv: out %s must be contiguous", row_text(o))
+    fg, bg, axes = ip[1], ip[2], ip + 3
+    for d in range(D + 2):
+        if not 0 <= axes[d] < D + 2 or seen >> axes[d] & 1:
+            return fg_fail(msg, "conv: out's axes must be a permutation")
+        seen |= 1 << axes[d]
+        if x.shape[d] > INT32_MAX or w.shape[d] > INT32_MAX or o.shape[d] > INT32_MAX:
+            return fg_fail(msg, "conv: sizes must be below 2^31, got lhs %s, rhs %s", row_text(x), row_text(w))
+    if fg < 1 or bg < 1 or (fg > 1 and bg > 1) or w.shape[0] % (fg * bg) or x.shape[1] != w.shape[1] * fg or x.shape[0] % bg:
+        return fg_fail(msg, "conv: lhs %s and rhs %s do not fit %lld feature groups and %lld batch groups",
+                       row_text(x), row_text(w), <long long>fg, <long long>bg)
+    if o.shape[axes[0]] != x.shape[0] // bg or o.shape[axes[1]] != w.shape[0]:
+        return fg_fail(msg, "conv: out %s does not fit lhs %s and rhs %s", row_text(o), row_text(x), row_text(w))
+    for d in range(D):
+        for k in range(4):
+            if not _word(ip[5 + D + 4 * d + k]) or (k != 1 and ip[5 + D + 4 * d + k] < 1):
+                return fg_fail(msg, "conv: strides and dilations must be positive and below 2^31")
+    c = <FgConv *>calloc(1, sizeof(FgConv))
+    if c == NULL:
+        return fg_fail(msg, "conv: no memory for a plan")
+    inst.extra = c
+    c.dtype, c.ndim = x.dtype, <int>D
+    c.G = fg * bg
+    c.B = x.shape[0] // bg
+    c.C = w.shape[1]
+    c.O = w.shape[0] // c.G
+    c.xb, c.xc = x.strides[0], x.strides[1]
+    c.xg = c.C * c.xc if fg > 1 else c.B * c.xb
+    c.wo, c.wc = w.strides[0], w.strides[1]
+    c.wg = c.O * c.wo
+    c.ob, c.oo = o.strides[axes[0]], o.strides[axes[1]]
+    c.og = c.O * c.oo
+    for d in range(3):
+        k = d - 3 + <int>D               # spatial axis; missing ones come first, with one element
+        c.Q[d] = c.R[d] = c.L[d] = c.stride[d] = c.ldil[d] = c.rdil[d] = c.phases[d] = 1
+        c.os[d] = 0
+        if k < 0:
+            continue
+        c.xs[d], c.L[d] = x.strides[2 + k], x.shape[2 + k]
+        c.ws[d], c.R[d] = w.strides[2 + k], w.shape[2 + k]
+        c.os[d], c.Q[d] = o.strides[axes[2 + k]], o.shape[axes[2 + k]]
+        c.stride[d], c.lo[d] = ip[5 + D + 4 * k], ip[6 + D + 4 * k]
+        c.ldil[d], c.rdil[d] = ip[7 + D + 4 * k], ip[8 + D + 4 * k]
+        c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
+    return 0
+
+
+KERNELS = {"conv": (<size_t><void *>run_conv, <size_t><void *>check_conv)}

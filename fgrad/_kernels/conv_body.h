@@ -1,0 +1,154 @@
+/* The parallel bodies of a convolution: dispatch over element types and sizes. */
+#ifndef FG_CONV_BODY_H
+#define FG_CONV_BODY_H
+#include "conv.h"
+
+typedef struct { uint64_t lo, hi; } fg_word128;
+static const uint32_t zero_w4 = 0;
+static const uint64_t zero_w8 = 0;
+static const fg_word128 zero_w16 = {0, 0};
+
+#define CONV_MOVES
+#define T uint32_t
+#define N(name) name##_w4
+#include "conv_loops.h"
+#undef T
+#undef N
+#define T uint64_t
+#define N(name) name##_w8
+#include "conv_loops.h"
+#undef T
+#undef N
+#define T fg_word128
+#define N(name) name##_w16
+#include "conv_loops.h"
+#undef T
+#undef N
+#undef CONV_MOVES
+
+#define T float
+#define N(name) name##_f32
+#include "conv_loops.h"
+#undef T
+#undef N
+#define T double
+#define N(name) name##_f64
+#include "conv_loops.h"
+#undef T
+#undef N
+#define T int32_t
+#define N(name) name##_i32
+#include "conv_loops.h"
+#undef T
+#undef N
+#define T int64_t
+#define N(name) name##_i64
+#include "conv_loops.h"
+#undef T
+#undef N
+
+#define CONV_SIZED(item, CALL) do { \
+    switch (item) { \
+    case 4: { typedef uint32_t T; CALL(w4); break; } \
+    case 8: { typedef uint64_t T; CALL(w8); break; } \
+    default: { typedef fg_word128 T; CALL(w16); } } } while (0)
+
+static void conv_pack(const FgConvPart *p, const FgSpan *outer, int64_t n_outer, const FgSpan *inner, int64_t n_inner, const FgDigit *run,
+                      int64_t g, char *dst, int64_t ld, int64_t item) {
+    #define CALL(S) conv_pack_##S(p, (const T *)p->x + g * p->c->xg, outer, n_outer, inner, n_inner, run, (T *)dst, ld)
+    CONV_SIZED(item, CALL);
+    #undef CALL
+}
+
+static void conv_scatter(const FgConvPart *p, int64_t g, int64_t m0, int64_t n, const char *src, int64_t item) {
+    #define CALL(S) conv_scatter_##S(p, g, m0, n, (const T *)src, (T *)p->out)
+    CONV_SIZED(item, CALL);
+    #undef CALL
+}
+
+/* Units (g, k): rows of W. */
+static void conv_pack_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, int64_t item) {
+    while (begin < end) {
+        int64_t g = begin / p->K, k0 = begin % p->K, k1 = conv_min(p->K, k0 + end - begin);
+        #define CALL(S) conv_pack_w_##S(p, (const T *)w + p->w0, g, k0, k1, (T *)dst)
+        CONV_SIZED(item, CALL);
+        #undef CALL
+        begin += k1 - k0;
+    }
+}
+
+/* Units (g, tile of M, chunk of K).  `panel` holds mt x kt elements, `tile` mt x O, `spans` mt + kt runs. */
+static void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item) {
+    const FgConv *c = p->c;
+    const int64_t none[3] = {0, 0, 0}, per = conv_ceil(p->Mi, p->mt);
+    FgSpan *ms = spans, *ks = spans + p->mt;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t chunk = u % p->nk, t = u / p->nk % p->mtiles, g = u / p->nk / p->mtiles;
+        int64_t m0 = t / per * p->Mi + t % per * p->mt, n = conv_min(p->mt, p->Mi - t % per * p->mt);
+        int64_t k = chunk * p->kc, k1 = conv_min(p->K, k + p->kc), ldc, nm, nk, len;
+        int add = 0, out_trans = 0;
+        char *to;
+        if (p->nk > 1) { to = p->part + ((chunk * c->G + g) * p->M + m0) * c->O * item; ldc = c->O; }
+        else if (p->scratch_out) { to = tile; ldc = c->O; }
+        else {
+            to = p->out + (p->o0 + g * c->og + conv_y(p->m, m0)) * item;
+            out_trans = p->out_trans;
+            ldc = out_trans ? p->uo : p->um;
+        }
+        if (out_trans ? c->O == 1 : n == 1) ldc = out_trans ? n : c->O;       /* BLAS wants a leading dimension even of one row */
+        nm = conv_runs(c, p->m, p->lo, m0, n, !p->inner_m, ms);
+        for (; k < k1; k += len, add = 1) {
+            const char *w;
+            int wt = p->w_trans;
+            int64_t ldw, ldx;
+            len = conv_min(conv_min(p->kt, k1 - k), p->Ki - k % p->Ki);
+            nk = conv_runs(c, p->k, none, k, len, p->inner_m, ks);
+            if (p->inner_m) conv_pack(p, ks, nk, ms, nm, &p->m[3], g, panel, ldx = n, item);
+            else conv_pack(p, ms, nm, ks, nk, &p->k[3], g, panel, ldx = len, item);
+            if (p->pack_w) w = p->w + (g * p->wg + k * c->O) * item;
+            else w = p->w + (p->w0 + g * p->wg + conv_y(p->k, k)) * item;
+            ldw = wt ? p->wo : p->wk;
+            if (wt ? c->O == 1 : len == 1) ldw = wt ? len : c->O;
+            /* 111 and 112 are BLAS's words for an operand as it lies, and transposed */
+            if (out_trans) p->gemm(c->dtype, 111 + !wt, 111 + !p->inner_m, c->O, n, len, w, ldw, panel, ldx, add, to, ldc);
+            else p->gemm(c->dtype, 111 + p->inner_m, 111 + wt, n, c->O, len, panel, ldx, w, ldw, add, to, ldc);
+        }
+        if (p->nk == 1 && p->scratch_out) conv_scatter(p, g, m0, n, tile, item);
+    }
+}
+
+/* Units (g, m): rows of the summed chunks. */
+static void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item) {
+    const FgConv *c = p->c;
+    while (begin < end) {
+        int64_t g = begin / p->M, m0 = begin % p->M, n = conv_min(end - begin, p->M - m0);
+        int parts = c->dtype >= FG_C64 ? 2 : 1;
+        if (c->dtype == FG_F32 || c->dtype == FG_C64) conv_reduce_f32(p, g, m0, n, parts, (float *)p->part);
+        else conv_reduce_f64(p, g, m0, n, parts, (double *)p->part);
+        conv_scatter(p, g, m0, n, p->part + (g * p->M + m0) * c->O * item, item);
+        begin += n;
+    }
+}
+
+/* Units (g, m): rows of zeros. */
+static void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item) {
+    while (begin < end) {
+        int64_t g = begin / p->M, m0 = begin % p->M, n = conv_min(end - begin, p->M - m0);
+        conv_scatter(p, g, m0, n, 0, item);
+        begin += n;
+    }
+}
+
+static void conv_direct(const FgConvPart *p, int64_t begin, int64_t end, char *row) {
+    int dots = p->algo == CONV_DOTS;
+    #define CALL(S, T) do { if (p->algo == CONV_GROUPS) conv_groups_##S(p, begin, end); \
+                            else conv_rows_##S(p, begin, end, dots, (T *)row); } while (0)
+    switch (p->c->dtype) {
+    case FG_F32: CALL(f32, float); break;
+    case FG_F64: CALL(f64, double); break;
+    case FG_I32: CALL(i32, int32_t); break;
+    default: CALL(i64, int64_t);
+    }
+    #undef CALL
+}
+#endif

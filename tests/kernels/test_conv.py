@@ -1,0 +1,135 @@
+"""The convolution kernel over sizes that take each of its ways: tiles of M and K, chunks of K, packed kernels, direct loops."""
+
+import numpy as np
+import pytest
+
+from fgrad._kernels import conv, parallel
+from tests.kernels.harness import contiguous, run_kernel
+from tests.table.rows.conv import np_conv
+
+KERNEL = conv.KERNELS["conv"]
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52, "int32": 0, "int64": 0}
+
+
+def run(x, w, strides, pads, ldil=None, rdil=None, features=1, batches=1, axes=None):
+    """Operands in the order batch, feature, spatial; out's memory in the order `axes`. Returns the canonical result."""
+    n = x.ndim - 2
+    axes = axes or tuple(range(n + 2))
+    want = np_conv(x, w, strides, pads, ldil, rdil, None, features, batches)
+    shape = [0] * (n + 2)
+    for size, a in zip(want.shape, axes):
+        shape[a] = size
+    ip = [n, features, batches, *axes]
+    for s, (lo, _), ld, rd in zip(strides, pads, ldil or (1,) * n, rdil or (1,) * n):
+        ip += [s, lo, ld, rd]
+    out = run_kernel(KERNEL, [x, w], [(tuple(shape), x.dtype)], ip)[0].transpose(axes)
+    scale = np_conv(np.abs(x), np.abs(w), strides, pads, ldil, rdil, None, features, batches)
+    assert (np.abs(out - want) <= 4 * EPS[x.dtype.name] * (np.abs(scale) + 1)).all()
+    return out
+
+
+def noise(rng, shape, dtype):
+    x = rng.integers(-50, 50, shape) if np.dtype(dtype).kind == "i" else rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+ORDERS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2), "HWNC": (2, 3, 0, 1), "CNHW": (1, 0, 2, 3), "HNWC": (1, 3, 0, 2)}
+
+
+def laid(x, order):
+    """x with memory in the order whose canonical axes are `order`."""
+    return np.ascontiguousarray(x.transpose(np.argsort(order))).transpose(order)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_layouts(order, dtype):
+    rng, axes = np.random.default_rng(0), ORDERS[order]
+    for xs, ws, kw in (
+        ((2, 5, 9, 8), (6, 5, 3, 2), {}),
+        ((3, 16, 6, 7), (17, 16, 3, 3), dict(strides=(2, 1), pads=((1, 1), (2, 0)))),
+        ((2, 4, 5, 6), (8, 2, 2, 2), dict(features=2, ldil=(2, 3), pads=((1, 2), (2, 2)))),
+        ((4, 3, 5, 6), (8, 3, 2, 3), dict(batches=2, rdil=(2, 1), strides=(1, 2))),
+        ((2, 12, 5, 6), (12, 1, 3, 2), dict(features=12, pads=((1, 1), (1, 0)))),
+        ((12, 2, 5, 6), (12, 2, 4, 5), dict(batches=12)),
+    ):
+        kw = {"strides": (1, 1), "pads": ((0, 0), (0, 0)), **kw}
+        run(laid(noise(rng, xs, dtype), axes), laid(noise(rng, ws, dtype), axes), axes=axes, **kw)
+
+
+@pytest.mark.parametrize(
+    "shape", [((1, 40, 12, 12), (8, 40, 4, 4)), ((9, 700, 6, 5), (5, 700, 2, 2)), ((3, 600, 18, 17), (2, 600, 16, 15))]
+)
+def test_long_sums(shape):
+    """More taps than a panel holds, and few outputs: the sums are cut in chunks."""
+    rng = np.random.default_rng(1)
+    for order in ("NCHW", "NHWC"):
+        x, w = (laid(noise(rng, s, np.float64), ORDERS[order]) for s in shape)
+        out = run(x, w, (1, 1), ((1, 1), (0, 0)), axes=ORDERS[order])
+        before = parallel.get_num_threads()
+        try:
+            parallel.set_num_threads(1)
+            np.testing.assert_array_equal(run(x, w, (1, 1), ((1, 1), (0, 0)), axes=ORDERS[order]), out)
+        finally:
+            parallel.set_num_threads(before)
+
+
+def test_many_outputs():
+    rng = np.random.default_rng(2)
+    for order in ("NCHW", "NHWC", "HNWC"):
+        x, w = laid(noise(rng, (2, 3, 40, 50), np.float32), ORDERS[order]), laid(noise(rng, (70, 3, 3, 3), np.float32), ORDERS[order])
+        run(x, w, (1, 1), ((1, 1), (1, 1)), axes=ORDERS[order])
+
+
+def test_reversed_and_broadcast_operands():
+    rng = np.random.default_rng(3)
+    x, w = noise(rng, (2, 4, 7, 6), np.float32), noise(rng, (5, 4, 3, 2), np.float32)
+    for v in (w[:, :, ::-1, ::-1], w[::-1, ::-1], np.broadcast_to(w[:1], w.shape), np.broadcast_to(w[..., :1], w.shape)):
+        run(x, v, (1, 2), ((1, 0), (2, 1)))
+        run(x[..., ::-1], v, (1, 2), ((1, 0), (2, 1)))
+
+
+def test_spatial_axes():
+    rng = np.random.default_rng(4)
+    run(noise(rng, (5, 3), np.float32), noise(rng, (4, 3), np.float32), (), ())
+    run(noise(rng, (2, 3, 30), np.float32), noise(rng, (4, 3, 5), np.float32), (2,), ((2, 2),), (3,), (2,))
+    run(noise(rng, (2, 3, 4, 5, 6), np.float64), noise(rng, (4, 3, 2, 3, 2), np.float64), (1, 2, 1), ((0, 1), (1, 1), (2, -1)), (1, 2, 3))
+
+
+def test_dilation_beyond_the_output():
+    x, w = np.arange(1.0, 4).reshape(1, 1, 3), np.ones((1, 1, 2))
+    run(x, w, (1,), ((1, 2),), (1000,), (7,))
+    run(x, w, (600,), ((900, 900),), (1000,), (1,))
+
+
+@pytest.mark.parametrize(
+    "ip, message",
+    [
+        ([], "integer parameters expected"),
+        ([4] + [1] * 24, "0 to 3 spatial axes"),
+        ([1, 1, 1, 0, 1, 2, 1, 0, 1], "10 parameters expected"),
+        ([1, 1, 1, 0, 1, 1, 1, 0, 1, 1], "permutation"),
+        ([1, 2, 1, 0, 1, 2, 1, 0, 1, 1], "do not fit 2 feature groups"),
+        ([1, 2, 2, 0, 1, 2, 1, 0, 1, 1], "do not fit"),
+        ([1, 1, 1, 0, 1, 2, 0, 0, 1, 1], "must be positive"),
+        ([1, 1, 1, 0, 1, 2, 1, 2**40, 1, 1], "below 2"),
+        ([1, 1, 1, 2, 1, 0, 1, 0, 1, 1], "out .* does not fit"),
+    ],
+)
+def test_what_check_refuses(ip, message):
+    x, w = np.ones((2, 3, 5), np.float32), np.ones((4, 3, 2), np.float32)
+    with pytest.raises(ValueError, match=message):
+        run_kernel(KERNEL, [x, w], [((2, 4, 4), np.float32)], ip)
+
+
+def test_dtypes_and_layouts_that_check_refuses():
+    x, w, ip = np.ones((2, 3, 5), np.float32), np.ones((4, 3, 2), np.float32), [1, 1, 1, 0, 1, 2, 1, 0, 1, 1]
+    with pytest.raises(ValueError, match="one dtype"):
+        run_kernel(KERNEL, [x, w.astype(np.float64)], [((2, 4, 4), np.float32)], ip)
+    with pytest.raises(ValueError, match="one dtype"):
+        run_kernel(KERNEL, [x.astype(np.float16), w.astype(np.float16)], [((2, 4, 4), np.float16)], ip)
+    with pytest.raises(ValueError, match="axes"):
+        run_kernel(KERNEL, [x, w[0]], [((2, 4, 4), np.float32)], ip)
+    with pytest.raises(ValueError, match="contiguous"):
+        strides = contiguous((2, 4, 8))
+        run_kernel(KERNEL, [x, w], [((2, 4, 8), np.float32, (2, 4, 4), strides)], ip)
