@@ -25,7 +25,7 @@ def checkpoint_name(x, name):
 
 def saved_residuals(f, *args, **kwargs):
     """[(aval, where it comes from)...]: what reverse-mode differentiation of f(*args, **kwargs) stores for its backward pass."""
-    paths, treedef = tree.flatten_with_path((args, kwargs))
+    paths, treedef = tree.flatten_with_entries((args, kwargs))
 
     def flat(*leaves):
         a, kw = tree.unflatten(treedef, leaves)

@@ -8,6 +8,10 @@ _DEFAULTS = {
     "enable_x64": False,  # 64-bit dtypes
     "disable_jit": False,  # run jitted functions op by op
     "debug_nans": False,  # raise where a result has a NaN
+    "debug_infs": False,  # raise where a result has an infinity
+    "log_compiles": False,  # log each function that jit traces (logger "fgrad")
+    "check_tracer_leaks": False,  # raise where a traced function has stored a traced value
+    "numpy_dtype_promotion": "standard",  # or "strict": raise where operands of different dtypes meet
     "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
     "pass_dce": True,
@@ -15,6 +19,30 @@ _DEFAULTS = {
     "pass_fold": True,
     "pass_simplify": True,
     "pass_fuse": True,
+}
+
+_CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promotion": ("allow", "warn", "raise")}
+# Options of JAX's that have one meaning here: another value is refused, so that no program believes it is in force.
+_FIXED = {
+    "platforms": ("cpu", "", None),
+    "platform_name": ("cpu", "", None),
+    "threefry_partitionable": (True,),
+    "default_prng_impl": ("threefry2x32",),
+    "enable_custom_prng": (False,),
+    "debug_key_reuse": (False,),
+    "num_cpu_devices": (-1, 1),
+    "transfer_guard": (None, "allow", "log", "disallow"),
+    "default_device": None,  # any: there is one device
+    # Hints about speed, memory and messages: nothing depends on them.
+    "default_matmul_precision": None,
+    "compilation_cache_dir": None,
+    "enable_compilation_cache": None,
+    "persistent_cache_min_compile_time_secs": None,
+    "persistent_cache_min_entry_size_bytes": None,
+    "traceback_filtering": None,
+    "explain_cache_misses": None,
+    "cpu_enable_async_dispatch": None,
+    "pprint_use_color": None,
 }
 
 
@@ -46,6 +74,7 @@ class Config:
 
     def __init__(self):
         object.__setattr__(self, "_values", {k: _start_value(k, v) for k, v in _DEFAULTS.items()})
+        object.__setattr__(self, "_fixed", {k: v[0] if v else None for k, v in _FIXED.items()})
         object.__setattr__(self, "_local", _Overrides())
         object.__setattr__(self, "_keys", {})
         object.__setattr__(self, "_global_key", self._key_of(self._values))
@@ -53,12 +82,26 @@ class Config:
     @staticmethod
     def _key(name):
         key = name.removeprefix("jax_").removeprefix("fgrad_")
-        if key not in _DEFAULTS:
+        if key not in _DEFAULTS and key not in _FIXED:
             raise AttributeError(f"unrecognized config option {name!r}; the options are {', '.join(sorted(_DEFAULTS))}")
         return key
 
+    @staticmethod
+    def _check(name, key, value):
+        """Raises TypeError or ValueError for a value that the option does not take."""
+        if key in _FIXED:
+            allowed = _FIXED[key]
+            if allowed is not None and value not in allowed:
+                raise ValueError(f"config option {name!r} takes {' or '.join(map(repr, allowed))} in fgrad, got {value!r}")
+        elif not isinstance(value, type(_DEFAULTS[key])):
+            raise TypeError(f"config option {name!r} takes a {type(_DEFAULTS[key]).__name__}, got {value!r}")
+        elif value not in _CHOICES.get(key, (value,)):
+            raise ValueError(f"config option {name!r} takes {' or '.join(map(repr, _CHOICES[key]))}, got {value!r}")
+
     def __getattr__(self, name):
         key = self._key(name)
+        if key in _FIXED:
+            return self._fixed[key]
         local = self._local.values
         if local and key in local:
             return local[key]
@@ -70,8 +113,10 @@ class Config:
     def update(self, name, value):
         """Set option `name` for all threads. Raises AttributeError for an unknown name, TypeError for a wrong type."""
         key = self._key(name)
-        if not isinstance(value, type(_DEFAULTS[key])):
-            raise TypeError(f"config option {name!r} takes a {type(_DEFAULTS[key]).__name__}, got {value!r}")
+        self._check(name, key, value)
+        if key in _FIXED:
+            self._fixed[key] = value
+            return
         self._values[key] = value
         object.__setattr__(self, "_global_key", self._key_of(self._values))
 
@@ -82,6 +127,10 @@ class Config:
     def override(self, name, value):
         """Set option `name` in this thread while the context lasts."""
         key = self._key(name)
+        self._check(name, key, value)
+        if key in _FIXED:
+            yield
+            return
         before = self._local.values
         self._local.values = {**(before or {}), key: value}
         try:
@@ -115,3 +164,47 @@ def enable_x64(new_val: bool = True):
 def disable_jit(disable: bool = True):
     """A context in which `jit` runs the Python function op by op, so that values can be printed and debugged."""
     return config.override("disable_jit", bool(disable))
+
+
+def _switch(name, doc):
+    """A function that makes a context in which boolean option `name` is on, or what it is given."""
+
+    def context(new_val: bool = True):
+        return config.override(name, bool(new_val))
+
+    context.__name__ = context.__qualname__ = name
+    context.__doc__ = doc
+    return context
+
+
+def _setting(name, doc):
+    """A function that makes a context in which option `name` has the value it is given."""
+
+    def context(new_val):
+        return config.override(name, new_val)
+
+    context.__name__ = context.__qualname__ = name
+    context.__doc__ = doc
+    return context
+
+
+debug_nans = _switch("debug_nans", "A context in which a result with a NaN raises FloatingPointError.")
+debug_infs = _switch("debug_infs", "A context in which a result with an infinity raises FloatingPointError.")
+log_compiles = _switch("log_compiles", 'A context in which each function that jit traces is logged, as a warning of the logger "fgrad".')
+enable_checks = _switch("enable_checks", "A context in which every jaxpr that is built is type-checked.")
+check_tracer_leaks = _switch("check_tracer_leaks", "A context in which a staged function that has stored a traced value raises, slowly.")
+explain_cache_misses = _switch("explain_cache_misses", "A context without effect: see log_compiles.")
+threefry_partitionable = _switch("threefry_partitionable", "A context that takes True, fgrad's only way; False raises ValueError.")
+numpy_rank_promotion = _setting("numpy_rank_promotion", "A context in which operands of different rank are allowed, warned of, or raise.")
+numpy_dtype_promotion = _setting("numpy_dtype_promotion", 'A context with "standard" promotion, or "strict" where different dtypes raise.')
+default_matmul_precision = _setting("default_matmul_precision", "A context without effect: products are computed in the operands' dtype.")
+default_device = _setting("default_device", "A context without effect: there is one device.")
+default_prng_impl = _setting("default_prng_impl", 'A context that takes "threefry2x32", the one generator; others raise ValueError.')
+transfer_guard = _setting("transfer_guard", "A context without effect: nothing is transferred.")
+
+
+@contextlib.contextmanager
+def checking_leaks():
+    """As check_tracer_leaks()."""
+    with check_tracer_leaks():
+        yield

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from fgrad.config import config
+from fgrad.errors import TypePromotionError
 
 bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -212,9 +213,26 @@ def _from_node(node):
     return _BY_SHORT[node]
 
 
+_KIND_RANK = {"b": -1, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}
+
+
+def _check_strict(pairs):
+    """Strict promotion: one dtype, and Python's numbers only where they lose nothing in it."""
+    strong = {d for d, w in pairs if not w}
+    highest = max((_KIND_RANK[d.kind] for d, w in pairs if w), default=-1)
+    if len(strong) > 1 or any(_KIND_RANK[d.kind] < highest for d in strong):
+        names = ", ".join(sorted(d.name + ("*" if w else "") for d, w in pairs))
+        raise TypePromotionError(
+            f"Input dtypes ({names}) have no available implicit dtype promotion path when numpy_dtype_promotion='strict'. "
+            "Cast with astype, or use numpy_dtype_promotion='standard'."
+        )
+
+
 def promote(pairs) -> tuple[np.dtype, bool]:
     """The dtype and weak type of a result, from the (dtype, weak_type) pairs of its operands."""
     pairs = list(pairs)
+    if config.numpy_dtype_promotion == "strict":
+        _check_strict(pairs)
     dtypes = {d for d, _ in pairs}
     all_weak = all(w for _, w in pairs)
     if len(pairs) == 1:
@@ -266,3 +284,18 @@ def check_user_dtype(dtype, name="dtype"):
         return canonicalize_dtype(dtype)
     except TypeError as e:
         raise TypeError(f"{name}: {e}") from None
+
+
+def itemsize_bits(dtype) -> int:
+    """Bits per element."""
+    return np.dtype(dtype).itemsize * 8
+
+
+def scalar_type_of(x) -> type:
+    """The Python scalar type (bool, int, float or complex) that values of x's dtype are of."""
+    dtype = np.dtype(getattr(x, "dtype", None) or _PYTHON.get(type(x)) or x)
+    return bool if is_bool(dtype) else int if is_integer(dtype) else complex if is_complex(dtype) else float
+
+
+class extended(np.generic):
+    """The abstract type of dtypes beyond NumPy's: prng_key's."""

@@ -47,3 +47,16 @@ class ShapeError(FgradError, TypeError, ValueError):
 
 class LoweringError(FgradError, RuntimeError):
     """A program could not be compiled."""
+
+
+class TypePromotionError(FgradError, ValueError):
+    """Operands of dtypes that do not promote."""
+
+
+class KeyReuseError(FgradError, RuntimeError):
+    """A random key was used twice. (fgrad does not look for that: the name is for `except` clauses.)"""
+
+
+JAXTypeError = TracerError
+JAXIndexError = NonConcreteBooleanIndexError
+JaxRuntimeError = LoweringError

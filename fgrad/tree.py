@@ -3,8 +3,11 @@
 import dataclasses
 import functools
 import operator
+from typing import Any
 
 import optree
+
+from fgrad.tree_keys import GetAttrKey, key_path, keyed_classes, keystr
 
 _NS = "fgrad"
 PyTreeDef = optree.PyTreeSpec
@@ -46,15 +49,33 @@ def map(f, tree, *rest, is_leaf=None):  # noqa: A001
     return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
 
 
-def reduce(f, tree, initializer=None, is_leaf=None):
-    """Leaves combined from the left by f, starting with `initializer` if there is one.
+_MISSING: Any = object()
+
+
+def reduce(function, tree, initializer=_MISSING, is_leaf=None):
+    """Leaves combined from the left by `function`, starting with `initializer` if there is one.
 
     >>> import fgrad
     >>> fgrad.tree.reduce(lambda a, b: a + b, {"a": 1, "b": [2, 3]})
     6
     """
     xs = leaves(tree, is_leaf)
-    return functools.reduce(f, xs) if initializer is None else functools.reduce(f, xs, initializer)
+    return functools.reduce(function, xs) if initializer is _MISSING else functools.reduce(function, xs, initializer)
+
+
+def reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None):
+    """Leaves combined in pairs, pairs of pairs and so on: for an associative `operation`, a shorter chain than reduce's.
+
+    Raises TypeError for a tree without leaves, unless there is an `identity`.
+    """
+    xs = leaves(tree, is_leaf)
+    if not xs:
+        if identity is _MISSING:
+            raise TypeError("reduce_associative of a tree without leaves needs an identity")
+        return identity
+    while len(xs) > 1:
+        xs = [operation(*xs[i : i + 2]) if i + 1 < len(xs) else xs[i] for i in range(0, len(xs), 2)]
+    return xs[0]
 
 
 def all(tree, *, is_leaf=None):  # noqa: A001
@@ -65,35 +86,87 @@ def all(tree, *, is_leaf=None):  # noqa: A001
     return True
 
 
-def transpose(outer_treedef, inner_treedef, tree):
-    """A tree of trees turned inside out."""
-    return optree.tree_transpose(outer_treedef, inner_treedef, tree)
+def transpose(outer_treedef, inner_treedef, pytree_to_transpose):
+    """A tree of trees turned inside out. inner_treedef None means: as the first of them.
+
+    >>> import fgrad
+    >>> pair, pairs = fgrad.tree.structure([0, 0]), {"a": [1, 2], "b": [3, 4]}
+    >>> fgrad.tree.transpose(fgrad.tree.structure({"a": 0, "b": 0}), pair, pairs)
+    [{'a': 1, 'b': 3}, {'a': 2, 'b': 4}]
+    """
+    if inner_treedef is None:
+        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
+        if not subtrees:
+            raise ValueError("tree.transpose: an inner_treedef of None needs an outer_treedef with a leaf")
+        inner_treedef = structure(subtrees[0])
+    return optree.tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)
 
 
-def flatten_with_path(tree, is_leaf=None):
-    """([(key path, leaf)...], treedef)."""
-    paths, xs, treedef = optree.tree_flatten_with_path(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
-    return list(zip(paths, xs)), treedef
+def broadcast(prefix_tree, full_tree, is_leaf=None):
+    """A tree of full_tree's structure whose leaves are those of prefix_tree, each repeated for what full_tree has below it.
+
+    >>> import fgrad
+    >>> fgrad.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
+    {'a': [1, 1], 'b': 2}
+    """
+    return unflatten(structure(full_tree, is_leaf), broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def map_with_path(f, tree, *rest, is_leaf=None):
-    """f(key path, leaf, ...) over the leaves."""
-    return optree.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
+class _Stop:
+    """A subtree that an is_leaf which takes paths has made a leaf."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
 
 
-def leaves_with_path(tree, is_leaf=None):
+def _stopped(tree, is_leaf, path=()):
+    """`tree` with each subtree for which is_leaf(path, subtree) holds in a _Stop."""
+    if is_leaf(path, tree):
+        return _Stop(tree)
+    spec = structure(tree, is_leaf=lambda x: x is not tree)
+    if spec.is_leaf():
+        return tree
+    keys = [key_path(a) for a in spec.accessors()]
+    return unflatten(spec, [_stopped(x, is_leaf, path + k) for k, x in zip(keys, spec.flatten_up_to(tree))])
+
+
+def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """([(key path, leaf)...], treedef); is_leaf is called as is_leaf(key path, x) with is_leaf_takes_path."""
+    if is_leaf is not None and is_leaf_takes_path:
+        pairs, treedef = flatten_with_path(_stopped(tree, is_leaf))
+        return [(p, x.value if type(x) is _Stop else x) for p, x in pairs], treedef
+    xs, treedef = flatten(tree, is_leaf)
+    return list(zip([key_path(a) for a in treedef.accessors()], xs)), treedef
+
+
+def map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
+    """f(key path, leaf, ...) over the leaves.
+
+    >>> import fgrad
+    >>> fgrad.tree.map_with_path(lambda path, x: fgrad.tree_util.keystr(path), {"a": [0, 0]})
+    {'a': ["['a'][0]", "['a'][1]"]}
+    """
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [treedef.flatten_up_to(r) for r in rest]
+    return unflatten(treedef, [f(path, *xs) for (path, *first), *others in zip(pairs, *columns) for xs in [(*first, *others)]])
+
+
+def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """A list of (key path, leaf)."""
-    return flatten_with_path(tree, is_leaf)[0]
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def keystr(path):
-    """A key path as text: ('w', 0) -> "['w'][0]"."""
-    return "".join(f"[{k!r}]" for k in path)
+def flatten_with_entries(tree):
+    """([(entries, leaf)...], treedef): plain keys and indices, for messages; cheaper than key paths."""
+    entries, xs, treedef = optree.tree_flatten_with_path(tree, none_is_leaf=False, namespace=_NS)
+    return list(zip(entries, xs)), treedef
 
 
 def paths(treedef):
     """The key path of each leaf of a structure."""
-    return treedef.paths()
+    return [key_path(a) for a in treedef.accessors()]
 
 
 def difference(want, got, skip=0):
@@ -115,50 +188,111 @@ def broadcast_prefix(prefix, tree, is_leaf=None):
     return optree.broadcast_prefix(prefix, tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
 
 
-def register_pytree_node(cls, flatten_func, unflatten_func):
-    """Make a class a pytree node: flatten_func(x) -> (children, aux), unflatten_func(aux, children) -> x."""
-    optree.register_pytree_node(cls, lambda x: (*flatten_func(x)[:2], None), unflatten_func, namespace=_NS)
-    return cls
+def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+    """Make a class a pytree node: flatten_func(x) -> (children, aux), unflatten_func(aux, children) -> x.
+
+    flatten_with_keys_func(x) -> ([(key, child)...], aux) names the children in key paths.
+    """
+    if flatten_with_keys_func is None:
+        flatten_entries = lambda x: (*flatten_func(x)[:2], None)  # noqa: E731
+    else:
+        keyed_classes.add(nodetype)
+        flatten_entries = functools.partial(_flatten_entries, flatten_with_keys_func)
+    optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=_NS)
+    return nodetype
+
+
+def _flatten_entries(flatten_with_keys, x):
+    pairs, aux = flatten_with_keys(x)
+    pairs = list(pairs)
+    return [child for _, child in pairs], aux, [key for key, _ in pairs]
+
+
+def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
+    """Make a class a pytree node whose children have keys: flatten_with_keys(x) -> ([(key, child)...], aux)."""
+    return register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
 def register_pytree_node_class(cls):
     """Class decorator: uses the class's tree_flatten method and tree_unflatten class method."""
-    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
-    return cls
+    return register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
 
 
-def register_dataclass(cls, data_fields=None, meta_fields=None, drop_fields=()):
+def register_pytree_with_keys_class(cls):
+    """Class decorator: uses the class's tree_flatten_with_keys method and tree_unflatten class method."""
+    return register_pytree_with_keys(cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten)
+
+
+def register_static(cls):
+    """Class decorator: instances are nodes without leaves, part of the structure; they need a hash and ==."""
+    return register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
+
+
+def static(**kwargs):
+    """dataclasses.field(...) for a field that register_dataclass keeps as static data."""
+    return dataclasses.field(**{**kwargs, "metadata": {**kwargs.get("metadata", {}), "static": True}})
+
+
+def _dataclass_fields(cls, data_fields, meta_fields, drop_fields):
+    """(data fields, meta fields), checked against the dataclass."""
+    if (data_fields is None) != (meta_fields is None):
+        raise TypeError("register_dataclass: give both data_fields and meta_fields, or neither")
+    if data_fields is None:
+        if not dataclasses.is_dataclass(cls):
+            raise TypeError(f"register_dataclass: {cls} is not a dataclass, so it needs data_fields and meta_fields")
+        fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
+        meta_fields = [f.name for f in fields if f.metadata.get("static")]
+        data_fields = [f.name for f in fields if not f.metadata.get("static")]
+    elif dataclasses.is_dataclass(cls):
+        have, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data_fields, *meta_fields}
+        if have - {*drop_fields} != given:
+            raise ValueError(
+                f"register_dataclass: data_fields and meta_fields must be all fields that {cls.__name__} is made with; "
+                f"missing {sorted(have - given - {*drop_fields})}, unexpected {sorted(given - have)}. drop_fields leaves fields out."
+            )
+    return tuple(data_fields), tuple(meta_fields)
+
+
+def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields=()):
     """Make a dataclass a pytree node with `data_fields` as children and `meta_fields` as static data.
 
+    By default the fields made with tree.static() are static, all others children. Raises ValueError for a field that
+    is in neither (drop_fields keeps one out of the tree: it gets its default again).
+
     >>> import dataclasses, fgrad
-    >>> @fgrad.tree.register_dataclass
+    >>> @fgrad.tree_util.register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:
     ...     w: float
-    ...     name: str = dataclasses.field(default="", metadata=dict(static=True))
+    ...     name: str = fgrad.tree.static(default="")
     >>> fgrad.tree.map(lambda w: 2 * w, Layer(1.5, "first"))
     Layer(w=3.0, name='first')
     """
-    if data_fields is None:
-        fields = [f for f in dataclasses.fields(cls) if f.init]
-        meta_fields = [f.name for f in fields if f.metadata.get("static")]
-        data_fields = [f.name for f in fields if not f.metadata.get("static")]
-    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields or ())
-    return register_pytree_node(
-        cls,
-        lambda x: ([getattr(x, n) for n in data_fields], tuple(getattr(x, n) for n in meta_fields)),
-        lambda aux, children: cls(**dict(zip(data_fields, children)), **dict(zip(meta_fields, aux))),
+    data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
+    keys = [GetAttrKey(n) for n in data]
+    return register_pytree_with_keys(
+        nodetype,
+        lambda x: ([(k, getattr(x, k.name)) for k in keys], tuple(getattr(x, n) for n in meta)),
+        lambda aux, children: nodetype(**dict(zip(data, children)), **dict(zip(meta, aux))),
     )
 
 
-tree_flatten, tree_unflatten, tree_leaves, tree_structure, tree_map, tree_reduce, tree_all, tree_transpose = (
-    flatten,
-    unflatten,
-    leaves,
-    structure,
-    map,
-    reduce,
-    all,
-    transpose,
-)
-tree_flatten_with_path, tree_map_with_path, tree_leaves_with_path = flatten_with_path, map_with_path, leaves_with_path
+__all__ = [
+    "PyTreeDef",
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "keystr",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "register_dataclass",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
+]

@@ -7,7 +7,7 @@ import fgrad
 
 ROOT = Path(fgrad.__file__).parent
 LAYERS = [
-    ("errors", "config", "dtypes", "tree", "tree_util"),
+    ("errors", "config", "dtypes", "tree", "tree_keys", "tree_util"),
     ("_kernels",),
     ("core",),
     ("ops",),
@@ -15,9 +15,10 @@ LAYERS = [
     ("compile",),
     ("control",),
     ("api",),
-    ("numpy", "lax", "debug", "ad_checkpoint", "experimental"),
+    ("numpy", "lax", "debug", "ad_checkpoint", "custom_batching", "custom_derivatives", "profiler", "stages", "typing", "extend"),
+    ("flatten_util", "test_util", "experimental"),
     ("random",),
-    ("nn", "optim", "scipy"),
+    ("nn", "optim", "scipy", "example_libraries"),
 ]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 

@@ -2,9 +2,26 @@
 
 from fgrad.api.common import ShapeDtypeStruct
 from fgrad.api.custom import custom_jvp, custom_vjp
-from fgrad.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from fgrad.api.device import block_until_ready, device_get, device_put, ensure_compile_time_eval
+from fgrad.api.custom_vmap import custom_vmap, sequential_vmap
+from fgrad.api.derivatives import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from fgrad.api.device import (
+    block_until_ready,
+    copy_to_host_async,
+    default_backend,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    ensure_compile_time_eval,
+    local_device_count,
+    local_devices,
+    print_environment_info,
+    process_count,
+    process_index,
+    process_indices,
+)
 from fgrad.api.jacobians import hessian, jacfwd, jacobian, jacrev
-from fgrad.api.jit import JitFunction, jit
+from fgrad.api.jit import JitFunction, clear_caches, jit
+from fgrad.api.parallel import named_call, named_scope, pmap
 from fgrad.api.staging import closure_convert, eval_shape, make_jaxpr
 from fgrad.api.vmap import vmap

@@ -21,7 +21,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("shape", "dtype", "weak_type")
 
-    def __init__(self, shape, dtype, *, weak_type=False, **_):
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonicalize_dtype(dtype), weak_type
 
     ndim = property(lambda self: len(self.shape))

@@ -19,6 +19,7 @@ from fgrad.api.common import (
     tangent_out,
     with_weak_type,
 )
+from fgrad.api.jit import jit
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage
 from fgrad.core.trace import convert_constvars
@@ -27,10 +28,12 @@ from fgrad.ops.rules import Linear, Zero, full, instantiate
 from fgrad.transforms.jvp import jvp_flat
 from fgrad.transforms.linearize import linearize_flat
 from fgrad.transforms.transpose import backward_pass
+from fgrad.tree_util import Partial
 
 
-def _check_tangent(p, t, path):
-    want, got = get_aval(p).tangent_aval(), None
+def _check_tangent(aval, t, path):
+    """The tangent t as one of a primal of this aval: Zero where there is none. Raises ValueError or TypeError for another type."""
+    want, got = aval.tangent_aval(), None
     if isinstance(t, np.ndarray) and t.dtype == dtypes.float0:
         got = ShapedArray(t.shape, dtypes.float0)
     else:
@@ -42,7 +45,7 @@ def _check_tangent(p, t, path):
     if got.dtype != want.dtype and not (got.weak_type and want.dtype != dtypes.float0):
         raise TypeError(
             f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
-            f"dtype must be float0. Got primal dtype {get_aval(p).dtype.name}, so expected tangent dtype {want.dtype}, "
+            f"dtype must be float0. Got primal dtype {aval.dtype.name}, so expected tangent dtype {want.dtype}, "
             f"but got tangent dtype {got.dtype.name} instead, for {path}"
         )
     if want.dtype == dtypes.float0:
@@ -70,7 +73,7 @@ def jvp(fun, primals, tangents, has_aux=False):
         )
     check_args(p_leaves, treedef, fun, "jvp")
     paths = arg_paths(fun, treedef)
-    t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
+    t_leaves = [_check_tangent(get_aval(p), t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
     out_tree, aux = [None], [None]
     outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
     out_tangents = [with_weak_type(t, get_aval(o).weak_type) for t, o in zip(out_tangents, outs)]
@@ -122,41 +125,35 @@ def linearize(fun, *primals, has_aux=False):
     (9.0, 6.0, 12.0)
     """
     leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
-    cell, weak = [linear], [get_aval(o).weak_type for o in outs]
+    weak = [get_aval(o).weak_type for o in outs]
+    avals, paths = [get_aval(x) for x in leaves], functools.partial(arg_paths, fun, treedef)
+    consts, closed = convert_constvars(linear)
 
-    def f_jvp(*tangents):
+    def f_jvp(consts, *tangents):
         t_leaves, t_def = tree.flatten((tuple(tangents), {}))
         if t_def != treedef:
             raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
-        t_leaves = [_check_tangent(p, t, path) for p, t, path in zip(leaves, t_leaves, arg_paths(fun, treedef))]
-        given = [instantiate(t) for p, t in zip(leaves, t_leaves) if dtypes.is_inexact(get_aval(p).dtype)]
-        live = iter(_call_linear(cell, given))
+        t_leaves = [_check_tangent(a, t, path) for a, t, path in zip(avals, t_leaves, paths())]
+        given = [instantiate(t) for a, t in zip(avals, t_leaves) if dtypes.is_inexact(a.dtype)]
+        live = iter(jit_p.bind(*consts, *given, jaxpr=closed, name="linearized", donated=()) if closed.jaxpr.outvars else ())
         out = [with_weak_type(next(live) if nz else Zero(a), w) for nz, a, w in zip(nonzero, out_avals, weak)]
         return tree.unflatten(out_tree, [tangent_out(t) for t in out])
 
-    result = tree.unflatten(out_tree, as_arrays(outs)), f_jvp
+    result = tree.unflatten(out_tree, as_arrays(outs)), Partial(f_jvp, consts)
     return (*result, aux) if has_aux else result
 
 
-def _call_linear(cell, args):
-    """Apply a linear jaxpr as one program."""
-    consts, closed = convert_constvars(cell[0])
-    if not closed.jaxpr.outvars:
-        return []
-    return jit_p.bind(*consts, *args, jaxpr=closed, name="linearized", donated=())
-
-
-def _pullback(leaves, linear, nonzero, out_avals, cts):
-    """Cotangent of each leaf (Zero where there is none)."""
+def _pullback(avals, jaxpr, nonzero, consts, cts):
+    """Cotangent of each leaf (Zero where there is none) of the linear jaxpr's inputs, which have the given avals."""
     live = [ct for ct, nz in zip(cts, nonzero) if nz]
-    jaxpr = linear.jaxpr
-    got = iter(backward_pass(jaxpr, linear.consts, [Linear(v.aval) for v in jaxpr.invars], live))
-    avals = [get_aval(p) for p in leaves]
+    got = iter(backward_pass(jaxpr, consts, [Linear(v.aval) for v in jaxpr.invars], live))
     return [with_weak_type(next(got), a.weak_type) if dtypes.is_inexact(a.dtype) else Zero(a.tangent_aval()) for a in avals]
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """(fun(*primals), pullback): pullback(ct) gives a tuple of cotangents, one per primal; float0 for integer primals.
+
+    The pullback is a pytree of what it keeps of the forward pass, so that a jitted function can return or take it.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> y, pullback = fgrad.vjp(lambda x: x ** 2, 3.0)
@@ -164,8 +161,9 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     6.0
     """
     leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(fun, primals, has_aux)
+    avals, jaxpr = [get_aval(x) for x in leaves], linear.jaxpr
 
-    def pullback(ct):
+    def pullback(consts, ct):
         ct_leaves, ct_def = tree.flatten(ct)
         if ct_def != out_tree:  # a result with float0 leaves has cotangents with them
             ct_leaves, ct_def = flatten_result(ct)
@@ -192,13 +190,13 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
                     f"of corresponding primal output, at result{tree.keystr(path)}."
                 )
             cts.append(x if got.dtype == a.dtype and isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
-        return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, cts)])[0]
+        return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(avals, jaxpr, nonzero, consts, cts)])[0]
 
-    result = tree.unflatten(out_tree, as_arrays(outs)), pullback
+    result = tree.unflatten(out_tree, as_arrays(outs)), Partial(pullback, list(linear.consts))
     return (*result, aux) if has_aux else result
 
 
-def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """A function that gives (fun's value, its gradient in the arguments `argnums`). fun must return a real scalar.
 
     Raises TypeError for a non-scalar result or an integer argument (unless allow_int).
@@ -214,7 +212,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         nums = argnums_tuple(argnums, len(args), f"grad of {fun_name(fun)}")
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
-            for path, x in tree.leaves_with_path(a):
+            for path, x in tree.flatten_with_entries(a)[0]:
                 check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int)
 
         def partial(*dynamic):
@@ -228,7 +226,8 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(partial, chosen, has_aux)
         _check_scalar(outs, out_tree, fun, holomorphic)
         ct = full((), 1, get_aval(outs[0]).dtype)
-        grads = tree.unflatten(treedef, [tangent_out(t) for t in _pullback(leaves, linear, nonzero, out_avals, [ct])])[0]
+        cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
+        grads = tree.unflatten(treedef, [tangent_out(t) for t in cts])[0]
         value = tree.unflatten(out_tree, as_arrays(outs))
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), grads
@@ -255,7 +254,7 @@ def _check_scalar(outs, out_tree, fun, holomorphic):
         )
 
 
-def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """The gradient of a scalar function, in the arguments `argnums`; (gradient, aux) with has_aux.
 
     >>> import fgrad
@@ -272,7 +271,36 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     return wrapped
 
 
-def linear_transpose(fun, *primals):
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """(fwd, bwd): fwd(*args) gives fun's value, aux with has_aux, and residuals; bwd(residuals, ct) the cotangents of `argnums`.
+
+    Each is compiled once (with jitted) and serves any number of calls.
+
+    >>> import fgrad
+    >>> fwd, bwd = fgrad.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> value, residuals = fwd(2.0, 3.0)
+    >>> [float(ct) for ct in bwd(residuals, 1.0)]
+    [3.0, 2.0]
+    """
+
+    def fwd(*args, **kwargs):
+        nums = argnums_tuple(argnums, len(args), f"fwd_and_bwd of {fun_name(fun)}")
+
+        def partial(*dynamic):
+            given = dict(zip(nums, dynamic))
+            return fun(*[given.get(i, a) for i, a in enumerate(args)], **kwargs)
+
+        value, pullback, *aux = vjp(partial, *[args[i] for i in nums], has_aux=has_aux)
+        return (value, *aux, pullback)
+
+    def bwd(residuals, ct):
+        cts = residuals(ct)
+        return cts[0] if isinstance(argnums, int) else cts
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+
+def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function that is linear: takes a cotangent of its result, gives cotangents of its arguments.
 
     >>> import fgrad, fgrad.numpy as jnp

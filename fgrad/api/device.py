@@ -1,13 +1,92 @@
 """Names that JAX programs use and that mean little on one CPU."""
 
+import os
+import platform
+
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import Array, eval_trace, to_array, using_trace
+from fgrad.core import Array, eval_trace, is_tracer, to_array, using_trace
+from fgrad.core.device import CPU
+
+
+def check_device(device, what):
+    """Raises ValueError unless `device` is None, "cpu" or the CPU device."""
+    if device is not None and getattr(device, "platform", device) != "cpu":
+        raise ValueError(f"{what}: unknown device or backend {device!r}; the only one is 'cpu' (see fgrad.devices())")
+
+
+def check_sharding(sharding, what):
+    """Raises NotImplementedError unless `sharding` says nothing: None, the CPU device, or a tree of these."""
+    if any(x is not CPU for x in tree.leaves(sharding)):
+        raise NotImplementedError(f"{what}: there is one device, so arrays have no sharding; leave it out, got {sharding!r}")
+
+
+def devices(backend=None):
+    """A list of the one device, the CPU. Raises ValueError for another backend than "cpu"."""
+    check_device(backend, "devices")
+    return [CPU]
+
+
+def local_devices(process_index=None, backend=None, host_id=None):
+    """A list of the one device, the CPU."""
+    return devices(backend)
+
+
+def device_count(backend=None):
+    """1: the CPU is one device, however many threads it has (see set_num_threads)."""
+    return len(devices(backend))
+
+
+def local_device_count(backend=None):
+    """1."""
+    return device_count(backend)
+
+
+def default_backend():
+    """The string "cpu"."""
+    return "cpu"
+
+
+def process_index(backend=None):
+    """0: there is one process."""
+    check_device(backend, "process_index")
+    return 0
+
+
+def process_count(backend=None):
+    """1: there is one process."""
+    check_device(backend, "process_count")
+    return 1
+
+
+def process_indices(backend=None):
+    """[0]."""
+    return [process_index(backend)]
+
+
+def print_environment_info(return_string=False):
+    """Print what a bug report needs: versions and the CPU; give it as a string instead with return_string."""
+    uname = platform.uname()
+    lines = [
+        f"numpy:  {np.__version__}",
+        f"python: {platform.python_version()}",
+        f"device: {CPU!r}, {os.cpu_count()} logical cores",
+        f"system: {uname.system} {uname.release} {uname.machine}",
+    ]
+    if return_string:
+        return "\n".join(lines)
+    print("\n".join(lines))
+    return None
 
 
 def block_until_ready(x):
     """x: programs have run by the time their results exist."""
+    return x
+
+
+def copy_to_host_async(x):
+    """x: arrays are in the host's memory."""
     return x
 
 
@@ -21,14 +100,15 @@ def device_get(x):
     return tree.map(np.asarray, x)
 
 
-def device_put(x, device=None):
-    """A pytree's leaves as arrays.
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """A pytree's leaves as arrays. Raises ValueError for a device that is not the CPU.
 
     >>> import fgrad
     >>> fgrad.device_put({"a": [1.0, 2]})["a"][1]
     Array(2, dtype=int32...)
     """
-    return tree.map(lambda v: v if isinstance(v, Array) else to_array(v), x)
+    check_device(device, "device_put")
+    return tree.map(lambda v: v if isinstance(v, Array) or is_tracer(v) else to_array(v), x)
 
 
 def ensure_compile_time_eval():

@@ -51,7 +51,7 @@ def _partial_args(fun, args, kwargs, argnums):
 
 def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
     for i, a in zip((argnums,) if isinstance(argnums, int) else argnums, dynamic):
-        for path, x in tree.leaves_with_path(a):
+        for path, x in tree.flatten_with_entries(a)[0]:
             check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int, what)
 
 

@@ -2,11 +2,15 @@
 
 import functools
 import inspect
+import logging
+import weakref
 
 from fgrad import tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
 from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
+from fgrad.api.device import check_device, check_sharding
 from fgrad.api.staging import eval_shape
+from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
@@ -14,6 +18,8 @@ from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tra
 from fgrad.core.trace import convert_constvars
 
 _LEAF = tree.structure(0)
+_LOG = logging.getLogger("fgrad")
+_functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
 install(context, eval_trace, config, tree.flatten, get_aval, to_array, contiguous, Array, ShapedArray)
 
 
@@ -77,13 +83,14 @@ class JitFunction(JitDispatch):
         self._fun = fun
         self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
         self._cache: dict = {}
+        _functions.add(self)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def _prepare(self, args, kwargs, leaves):
         """The compiled program and how to wrap its results; None where settings ask for `_slow`."""
-        if config.disable_jit or config.debug_nans:
+        if config.disable_jit or config.debug_nans or config.debug_infs:
             return None
         _, traced = self._lookup(args, kwargs)
         self._program(traced)
@@ -152,6 +159,8 @@ class JitFunction(JitDispatch):
 
     def _trace(self, fun, args, leaves, treedef):
         check_args(leaves, treedef, fun, "jit")
+        if config.log_compiles:
+            _LOG.warning("Compiling %s for %s", fun_name(self._fun), [str(get_aval(x)) for x in leaves])
         out_tree = [None]
         closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
         out = _Traced()
@@ -209,11 +218,35 @@ def _check_static(fun, params, plain, nums, names):
             raise ValueError(f"jit of {fun_name(fun)} has static_argnames {unknown}, which are not among its parameters")
 
 
-def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), donate_argnames=(), keep_unused=False, inline=False):
+def clear_caches():
+    """Forget all traced and compiled programs."""
+    for f in list(_functions):
+        f.clear_cache()
+    clear_eager_caches()
+
+
+def jit(
+    fun=None,
+    /,
+    *,
+    in_shardings=None,
+    out_shardings=None,
+    static_argnums=(),
+    static_argnames=(),
+    donate_argnums=(),
+    donate_argnames=(),
+    keep_unused=False,
+    device=None,
+    backend=None,
+    inline=False,
+    compiler_options=None,
+):
     """Compile `fun`: it is traced once per shapes, dtypes and static values of its arguments, and then runs as one program.
 
     static_argnums, static_argnames: arguments that are Python values, hashed and compared; each value compiles anew.
     donate_argnums: arguments whose memory the results may take over; they must not be used afterwards.
+    keep_unused, inline, compiler_options: JAX's hints to its compiler; nothing depends on them. device and backend can only be
+    the CPU, and shardings None: anything else raises ValueError or NotImplementedError.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> fgrad.jit(lambda x: jnp.sum(x * 2))(jnp.ones(3))
@@ -222,6 +255,10 @@ def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), d
     if fun is None:
         return functools.partial(
             jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            device=device,
+            backend=backend,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
@@ -231,7 +268,12 @@ def jit(fun=None, *, static_argnums=(), static_argnames=(), donate_argnums=(), d
         )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r}")
+    check_device(device, "jit")
+    check_device(backend, "jit")
+    check_sharding(in_shardings, "jit in_shardings")
+    check_sharding(out_shardings, "jit out_shardings")
     nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
+    donate_argnames = donate_argnames or ()
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
     donate = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums or ())
     if nums or names or donate_argnames:

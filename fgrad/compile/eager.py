@@ -3,6 +3,8 @@
 import functools
 import types
 
+import numpy as np
+
 from fgrad._kernels.dispatch import EagerDispatch, Entry
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build, compile_jaxpr
@@ -12,6 +14,7 @@ from fgrad.dtypes import float0
 from fgrad.errors import TracerError
 
 _programs: dict = {}
+_functions: list = []  # all that eager has made: functions of modules, which stay
 _LIMIT = 20_000
 
 
@@ -29,8 +32,8 @@ def apply(prim, args, params):
         i, aval, strides, offset = view
         return arrays[i].view(aval, strides, offset)
     out = program.run(arrays)
-    if config.debug_nans:
-        check_nans(prim.name, out)
+    if config.debug_nans or config.debug_infs:
+        check_values(prim.name, out)
     return out if prim.multiple_results else out[0]
 
 
@@ -41,6 +44,7 @@ class EagerFunction(EagerDispatch):
         super().__init__(n_arrays)
         functools.update_wrapper(self, fun)
         self._slow = fun
+        _functions.append(self)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
@@ -50,7 +54,7 @@ class EagerFunction(EagerDispatch):
 
     def _prepare(self, arrays, args, kwargs):
         """The program of the function at these arrays; None where the function itself must run."""
-        if config.debug_nans or config.disable_jit:
+        if config.debug_nans or config.debug_infs or config.disable_jit:
             return None
         n, single = len(arrays), [True]
 
@@ -78,11 +82,23 @@ def eager(n_arrays):
     return functools.partial(EagerFunction, n_arrays=n_arrays)
 
 
-def check_nans(what, outs):
-    """Raise FloatingPointError if an array has a NaN."""
+def clear_eager_caches():
+    """Forget the programs of the eager path."""
+    _programs.clear()
+    for f in list(_functions):
+        f.clear_cache()
+
+
+def check_values(what, outs):
+    """Raise FloatingPointError if an array has a NaN or an infinity, as far as the settings ask."""
     for x in outs:
-        if x.dtype.kind in "fcV" and (x.numpy_view() != x.numpy_view()).any():
+        if x.dtype.kind not in "fcV":
+            continue
+        values = x.numpy_view()
+        if config.debug_nans and (values != values).any():
             raise FloatingPointError(f"invalid value (nan) encountered in {what}")
+        if config.debug_infs and np.isinf(values).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {what}")
 
 
 def _compile(prim, arrays, params):

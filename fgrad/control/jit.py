@@ -1,6 +1,6 @@
 """jit_p: a call of a compiled program, with the rules that make it transparent to every transformation."""
 
-from fgrad.compile.eager import check_nans
+from fgrad.compile.eager import check_values
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Primitive, eval_jaxpr, to_array, using_trace
@@ -23,8 +23,8 @@ def run_closed(closed, args, donated=()):
     out = program.run(arrays)
     for i in donated:
         arrays[i].delete()
-    if config.debug_nans:
-        check_nans(closed.jaxpr.debug_name, out)
+    if config.debug_nans or config.debug_infs:
+        check_values(closed.jaxpr.debug_name, out)
     return out
 
 

@@ -392,9 +392,9 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """
     if not callable(f):
         raise TypeError(f"scan: f must be a function of (carry, x), got {f!r:.80}")
-    paths, in_tree = tree.flatten_with_path(init)
+    paths, in_tree = tree.flatten_with_entries(init)
     leaves = [strong_leaf(x) for _, x in paths]
-    x_paths, x_tree = tree.flatten_with_path(xs)
+    x_paths, x_tree = tree.flatten_with_entries(xs)
     x_leaves = [x for _, x in x_paths]
     n = _length(x_paths, length)
     nc = len(leaves)
@@ -447,7 +447,7 @@ def map(f, xs, *, batch_size=None):  # noqa: A001
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, treedef = tree.flatten(xs)
-    n, size, out_tree = _length(tree.flatten_with_path(xs)[0], None), operator.index(batch_size), [None]
+    n, size, out_tree = _length(tree.flatten_with_entries(xs)[0], None), operator.index(batch_size), [None]
     if size < 1:
         raise ValueError(f"map: batch_size must be at least 1, got {batch_size}")
 

@@ -175,7 +175,7 @@ def while_loop(cond_fun, body_fun, init_val):
     >>> int(lax.while_loop(lambda n: n < 100, lambda n: n * 3, 1))
     243
     """
-    paths, treedef = tree.flatten_with_path(init_val)
+    paths, treedef = tree.flatten_with_entries(init_val)
     leaves = [strong_leaf(x) for _, x in paths]
 
     args_tree = tree.structure((init_val,))

@@ -7,6 +7,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import array as _array
 from fgrad.core.aval import ShapedArray
+from fgrad.core.device import CPU
 from fgrad.errors import UnexpectedTracerError
 
 CODES = _array.CODES
@@ -61,7 +62,11 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
 
     @property
     def device(self):
-        return "cpu"
+        return CPU
+
+    def devices(self):
+        """The set of the one device."""
+        return {CPU}
 
     def is_deleted(self):
         return self.deleted

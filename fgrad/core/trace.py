@@ -1,7 +1,10 @@
 """Tracing.  The current trace in the context interprets each bind; tracers are the values it hands out."""
 
+import gc
+
 import numpy as np
 
+from fgrad.config import config
 from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import ShapedArray
 from fgrad.core.context import context, using_trace
@@ -294,7 +297,18 @@ def stage(fun, in_avals, name="f") -> ClosedJaxpr:
             closed = trace.to_jaxpr(fun(*args))
     finally:
         trace.done = True
+    if config.check_tracer_leaks:
+        del args
+        _check_leaks(trace)
     return closed
+
+
+def _check_leaks(trace):
+    """Raise UnexpectedTracerError if somebody still holds a tracer of a staging that has ended."""
+    gc.collect()
+    for x in gc.get_objects():
+        if type(x) is StageTracer and x._trace is trace:
+            raise UnexpectedTracerError(leak_message(x))
 
 
 def convert_constvars(closed):

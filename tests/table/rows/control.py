@@ -37,6 +37,16 @@ def cube(x, y):
 cube.defjvp(lambda primals, tangents: (cube(*primals), 3 * primals[0] ** 2 * primals[1] * tangents[0] + primals[0] ** 3 * tangents[1]))
 
 
+@fgrad.custom_batching.custom_vmap
+def doubled(x, y):
+    return 2 * x * y
+
+
+@doubled.def_vmap
+def _(size, batched, x, y):
+    return 2 * x * y, batched[0] or batched[1]
+
+
 @fgrad.custom_vjp
 def wave(x, y):
     return jnp.sin(x) * y
@@ -115,6 +125,7 @@ CALLS = {
         Case(fgrad.jit(lambda x: (x, x)), (typed(0, 2),), lambda x: (x, x), name="forwards its argument", dtypes=of_kinds("fb")),
     ],
     "custom_jvp_call": [Case(cube, (typed(3), typed(3)), lambda x, y: x**3 * y, **LOOSE)],
+    "custom_vmap_call": [Case(doubled, (typed(3), typed(3)), lambda x, y: 2 * x * y, linear=((0,), (1,)), **LOOSE)],
     "custom_vjp_call": [Case(wave, (typed(3), typed(3)), lambda x, y: np.sin(x) * y, modes=("rev",), **LOOSE)],
     "custom_lin": [
         Case(wave_grad, (typed(3),) * 3, lambda x, y, c: (c * np.cos(x) * y, c * np.sin(x)), linear=((2,),), **LOOSE),

@@ -1,0 +1,18 @@
+"""Names of JAX's that fgrad does not have, and why: what the AttributeError says."""
+
+_REASONS = {
+    "it places arrays on several devices, and fgrad has one, the CPU. Leave shardings out; vmap and jit use all cores": """
+        NamedSharding P Shard make_mesh set_mesh shard_map smap sharding reshard distributed make_array_from_callback
+        make_array_from_process_local_data make_array_from_single_device_arrays memory""",
+    "arrays are immutable. Use x.at[...].set(...) and return the new value": "Ref ref new_ref empty_ref free_ref freeze",
+    "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
+    "programs are not exported; pickle parameters and trace again": "export",
+    "foreign functions are called with pure_callback": "ffi",
+    "rules are attributes of fgrad.core.Primitive": "interpreters",
+}
+_REASON_OF = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+
+
+def why(name):
+    """The end of the message for a name that is absent."""
+    return f": {_REASON_OF[name]} (docs/jax_names.md)" if name in _REASON_OF else ""

@@ -1,0 +1,48 @@
+"""Functions that bring their own derivatives."""
+
+import functools
+
+from fgrad import tree
+from fgrad.api import closure_convert, custom_jvp, custom_vjp, make_jaxpr
+from fgrad.core import eval_jaxpr
+from fgrad.tree_util import Partial
+
+__all__ = ["closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"]
+
+
+def custom_gradient(fun):
+    """Decorator for fun(*args) -> (value, pullback), whose reverse rule is `pullback`: from the value's cotangent to the arguments'.
+
+    >>> import fgrad
+    >>> @fgrad.custom_gradient
+    ... def f(x):
+    ...     return x ** 2, lambda g: (g * x,)
+    >>> float(f(3.0)), float(fgrad.grad(f)(3.0))
+    (9.0, 3.0)
+    """
+
+    @custom_vjp
+    def value(*args):
+        return fun(*args)[0]
+
+    def fwd(*args):
+        out, pullback = fun(*args)
+        closed, result = make_jaxpr(pullback, return_shape=True)(out)
+        return out, (Partial(functools.partial(_run, closed.jaxpr, tree.structure(result))), closed.consts)
+
+    def bwd(residuals, ct):
+        run, consts = residuals
+        cts = run(consts, ct)
+        return tuple(cts) if isinstance(cts, (list, tuple)) else (cts,)
+
+    value.defvjp(fwd, bwd)
+
+    @functools.wraps(fun)
+    def wrapped(*args):
+        return value(*args)
+
+    return wrapped
+
+
+def _run(jaxpr, treedef, consts, ct):
+    return tree.unflatten(treedef, eval_jaxpr(jaxpr, consts, *tree.leaves(ct)))
