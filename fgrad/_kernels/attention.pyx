@@ -216,7 +216,7 @@ cdef int bwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
 cdef int64_t _threads(const FgAttn *p, int64_t units, double per_pair) noexcept nogil:
     """Threads worth waking: one for every 30 microseconds.  per_pair: matrix columns met by a query-key pair."""
     cdef double ns = 0.02 * per_pair * p.B * p.H * p.L * p.S * (0.6 if p.causal and p.L > 1 else 1.0) * (1 if p.dtype == FG_F32 else 2)
-    return <int64_t>max(1.0, min(min(ns / 30000, <double>units), <double>thread_count()))
+    return <int64_t>max(1.0, min(min(ns / 15000, <double>units), <double>thread_count()))
 
 
 cdef void _forward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:

@@ -563,7 +563,7 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
 
 
 cdef void plan_grain(FgVmPlan *p, FgInst *inst) noexcept nogil:
-    """Units that are worth a thread: about 30 microseconds of estimated work."""
+    """Units that are worth a thread: about 10 microseconds of estimated work."""
     cdef double ns = 0, size
     cdef int i, k
     cdef int64_t *ip = inst.ip + 3 + 3 * p.n_const
@@ -574,7 +574,7 @@ cdef void plan_grain(FgVmPlan *p, FgInst *inst) noexcept nogil:
         ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL else 1)
     for k in range(p.n_out):
         ns += 0.03 * p.out[k].size
-    p.grain = <int64_t>(30000.0 / (ns * p.n / p.units) + 1)
+    p.grain = <int64_t>(10000.0 / (ns * p.n / p.units) + 1)
 
 
 # ------------------------------------------------------------------------------------------------------------------ run

@@ -36,6 +36,7 @@ cdef class Program:
     cdef int64_t *out_size
     cdef readonly tuple donated
     cdef double *seconds         # times of the instructions, while a profile runs
+    cdef public list in_place    # of a loop's body: for each carry, whether its new value may be written over the old one
     cdef public list labels      # what each instruction does, for people
     cdef bint small              # too little work to be worth giving up the GIL
     cdef int check_mode(self, int i, list ranges) except -1

@@ -6,6 +6,8 @@ class Program:
     in_avals: list[Any]
     out_avals: list[Any]
     in_strides: list[Any]
+    in_place: list[bool]
+    labels: list[str]
     donated: tuple[int, ...]
     def __init__(
         self,
@@ -23,6 +25,7 @@ class Program:
         small: bool = False,
     ) -> None: ...
     def run(self, args: list) -> list: ...
+    def profile(self, args: list) -> tuple[list, list[float]]: ...
     @property
     def arena_bytes(self) -> int: ...
     @property

@@ -152,7 +152,7 @@ cdef int run_cond(FgState *st, FgInst *inst, int first) noexcept nogil:
 
 
 cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
-    # ip: [n_cond_consts, n_body_consts, n_carry]; outputs: carry..., then workspace: a second carry..., the predicate
+    # ip: [n_cond_consts, n_body_consts, n_carry, in place...]; outputs: carry..., then workspace: a second carry..., the predicate
     cdef int ncc = <int>inst.ip[0], nbc = <int>inst.ip[1], nc = <int>inst.ip[2], i, rc
     cdef FgState *cond = st.children[first]
     cdef FgState *body = st.children[first + 1]
@@ -165,9 +165,15 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
         cond.bases[1 + i] = in_data(st, inst, i)
     for i in range(nbc):
         body.bases[1 + i] = in_data(st, inst, ncc + i)
+    for i in range(nc):
+        if inst.ip[3 + i]:
+            memcpy(out_data(st, inst, i), in_data(st, inst, ncc + nbc + i), out_bytes(st, inst, i))
     while True:
         for i in range(nc):
-            src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, side * nc + i)
+            if inst.ip[3 + i]:
+                src = out_data(st, inst, i)
+            else:
+                src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, side * nc + i)
             cond.bases[1 + ncc + i] = src
             body.bases[1 + nbc + i] = src
         rc = run_child(st, cond)
@@ -177,19 +183,21 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
             break
         side = 1 if side == 0 else 0
         for i in range(nc):
-            bouts[i] = out_data(st, inst, side * nc + i)
+            bouts[i] = out_data(st, inst, i if inst.ip[3 + i] else side * nc + i)
         rc = run_child(st, body)
         if rc != FG_OK:
             return rc
     if side != 0:
         for i in range(nc):
+            if inst.ip[3 + i]:
+                continue
             src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, nc + i)
             memcpy(out_data(st, inst, i), src, out_bytes(st, inst, i))
     return FG_OK
 
 
 cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
-    # ip: [n_consts, n_carry, n_xs, n_ys, length, reverse]; outputs: carry..., ys..., then workspace: a second carry...
+    # ip: [n_consts, n_carry, n_xs, n_ys, length, reverse, in place...]; outputs: carry..., ys..., then workspace: a second carry...
     cdef int nk = <int>inst.ip[0], nc = <int>inst.ip[1], nx = <int>inst.ip[2], ny = <int>inst.ip[3], i, rc
     cdef int64_t length = inst.ip[4], step, at, chunk
     cdef FgState *body = st.children[first]
@@ -202,10 +210,16 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
         return FG_OK
     for i in range(nk):
         body.bases[1 + i] = in_data(st, inst, i)
+    for i in range(nc):
+        if inst.ip[6 + i]:
+            memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
+            body.bases[1 + nk + i] = outs[i] = out_data(st, inst, i)
     for step in range(length):
         at = length - 1 - step if inst.ip[5] else step
         other = 0 if (length - 1 - step) % 2 == 0 else 1       # so that the last step writes the outputs
         for i in range(nc):
+            if inst.ip[6 + i]:
+                continue
             body.bases[1 + nk + i] = (in_data(st, inst, nk + i) if side < 0 else
                                       out_data(st, inst, i if side == 0 else nc + ny + i))
             outs[i] = out_data(st, inst, i if other == 0 else nc + ny + i)
@@ -419,6 +433,8 @@ cdef class Program:
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
         n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0}[inst.kind]
+        if inst.kind in (KIND_WHILE, KIND_SCAN) and len(ip) >= n_ip:      # a flag for each carry follows
+            n_ip += max(0, ip[2 if inst.kind == KIND_WHILE else 1])
         if len(ip) != n_ip or any(n < 0 for n in ip):
             raise ValueError(f"instruction {i}: expected {n_ip} counts of at least 0, got {ip}")
         if inst.kind == KIND_COND:
@@ -426,7 +442,7 @@ cdef class Program:
                 raise ValueError(f"instruction {i}: cond needs branches, an int32 index and {ip[1]} outputs")
             want = [(ins[1:], outs[:ip[1]])] * ip[0]
         elif inst.kind == KIND_WHILE:
-            ncc, nbc, nc = ip
+            ncc, nbc, nc = ip[:3]
             carry = ins[ncc + nbc:]
             if ncc + nbc + nc != len(ins) or len(outs) != 2 * nc + 1:
                 raise ValueError(f"instruction {i}: while with counts {ip} got {len(ins)} inputs and {len(outs)} outputs")
@@ -434,7 +450,7 @@ cdef class Program:
             if outs[:nc] != carry or outs[nc:2 * nc] != carry or outs[2 * nc] != 1:
                 raise ValueError(f"instruction {i}: while carry buffers differ in size")
         elif inst.kind == KIND_SCAN:
-            nk, nc, nx, ny, length, _ = ip
+            nk, nc, nx, ny, length = ip[:5]
             each = max(length, 1)
             carry = ins[nk:nk + nc]
             if nk + nc + nx != len(ins) or any(b % each for b in (*ins[nk + nc:], *outs[nc:nc + ny])):

@@ -370,7 +370,7 @@ cdef void _stream(Work *w) noexcept nogil:
     w.blocks_n = (p.N + w.len_n - 1) // w.len_n
     tasks = p.B * w.blocks_n * w.blocks_m * p.nk
     cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // 16 + 50        # nanoseconds, roughly
-    parallel_for(tasks, max(1, 30000 // cost), _stream_body, w)
+    parallel_for(tasks, max(1, 10000 // cost), _stream_body, w)
     if p.nk > 1:
         parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
 
@@ -416,18 +416,18 @@ cdef void _blas(Work *w) noexcept nogil:
     flops = <int64_t>min(work, 1e15)
     w.panels_m = w.panels_n = 1
     if p.nk > 1:
-        parallel_for(p.nk, max(1, 2000000 * p.nk // flops), _blas_body, w)
+        parallel_for(p.nk, max(1, 1000000 * p.nk // flops), _blas_body, w)
         parallel_for(p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
         return
-    if p.B % t and p.B < 4 * t and flops >= 4000000:
-        parts = min(t, flops // 2000000)
+    if p.B % t and p.B < 4 * t and flops >= 2000000:
+        parts = min(t, flops // 1000000)
         best = INT64_MAX
         for d in range(1, parts + 1):              # the divisors whose panels read the least
             if parts % d == 0 and p.M // d + p.N // (parts // d) < best:
                 best = p.M // d + p.N // (parts // d)
                 w.panels_m = d
                 w.panels_n = parts // d
-    parallel_for(p.B * w.panels_m * w.panels_n, max(1, 2000000 * w.panels_m * w.panels_n // (flops + 1)), _blas_body, w)
+    parallel_for(p.B * w.panels_m * w.panels_n, max(1, 1000000 * w.panels_m * w.panels_n // (flops + 1)), _blas_body, w)
 
 
 # ---------------------------------------------------------------- run

@@ -14,7 +14,7 @@ typedef uint64_t __attribute__((may_alias, aligned(4))) fg_item8;       /* also 
 typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
 
 enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_STRIDED, FG_COPY_TILED };
-enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 196608 };
+enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536 };
 
 typedef struct {
     int32_t nd, item, kind;

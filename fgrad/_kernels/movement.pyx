@@ -89,7 +89,10 @@ cdef int copy_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
 
 
 cdef int copy_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    run_plan(<FgCopyPlan *>inst.extra, FG_IN(inst, slots, 0).data, FG_OUT(inst, slots, 0).data)
+    cdef FgTensor *x = FG_IN(inst, slots, 0)
+    cdef FgTensor *out = FG_OUT(inst, slots, 0)
+    if x.data != out.data or not fg_is_contiguous(x):      # the same memory holds the copy already
+        run_plan(<FgCopyPlan *>inst.extra, x.data, out.data)
     return FG_OK
 
 

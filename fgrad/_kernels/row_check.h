@@ -6,7 +6,7 @@
 #include "fg.h"
 
 #define FG_TILE 64           /* columns handled together when the reduced axis is not the last */
-#define FG_ROW_WORK 32768    /* elements that make a thread worth its start */
+#define FG_ROW_WORK 8192    /* elements that make a thread worth its start */
 
 /* A contiguous tensor seen as (outer, n, inner), reduced over n.  A unit is a row, or one tile of columns. */
 typedef struct {

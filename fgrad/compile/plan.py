@@ -48,15 +48,29 @@ def _in_place(unit, buf, out):
     return all(v.shape == unit.shape and v.whole() for v in reads)
 
 
-def plan(units, in_memory, outs, modes, donated, in_avals):
-    """Set the arena offset of every temporary; returns (arena bytes, {output: donated argument it takes over})."""
+_OVERWRITES = ("scatter", "dynamic_update_slice", "copy")
+
+
+def _overwrites(node, buf, out):
+    """True if a kernel node may write `out` over `buf`: its first operand, which it updates in place, and reads nowhere else."""
+    if node.kind != "kernel" or node.op not in _OVERWRITES or buf.strided or out.nbytes != buf.nbytes:
+        return False
+    first, *rest = node.ins
+    return first.buf is buf and first.whole() and all(v.buf is not buf for v in rest)
+
+
+def plan(units, in_memory, outs, modes, donated, in_avals, carry=None):
+    """Set the arena offset of every temporary; returns (arena bytes, {output: donated argument it takes over}).
+
+    carry: (k, n) lets output j < n take over argument k + j, and no other: the carry of a loop.
+    """
     last = {}
     for i, u in enumerate(units):
         for node in u.nodes:
             for v in (*node.ins, *node.outs):
                 if v.buf is not None:
                     last[id(v.buf)] = i
-    donors = _donate(units, last, outs, modes, donated, in_avals)
+    donors = _donate(units, last, outs, modes, donated, in_avals, carry)
     arena = _Arena()
     for i, u in enumerate(units):
         written = [o.buf for node in u.nodes for o in node.outs if id(o.buf) in in_memory]
@@ -70,9 +84,9 @@ def plan(units, in_memory, outs, modes, donated, in_avals):
         for out in written:
             if out.base is not None or out.offset is not None:
                 continue
-            if id(out) in elementwise:
+            if id(out) in elementwise or u.nodes[0].kind == "kernel":
                 for key, b in list(dying.items()):
-                    if _in_place(u, b, out):
+                    if _in_place(u, b, out) or _overwrites(u.nodes[0], b, out):
                         out.offset = b.offset
                         del dying[key]
                         break
@@ -86,8 +100,10 @@ def plan(units, in_memory, outs, modes, donated, in_avals):
     return max(arena.end, ALIGN), donors
 
 
-def _donate(units, last, outs, modes, donated, in_avals):
+def _donate(units, last, outs, modes, donated, in_avals, carry):
     """Match outputs with donated arguments of their size that nobody reads after the output is first written."""
+    if carry is not None:
+        donated = range(carry[0], carry[0] + carry[1])
     if not donated:
         return {}
     defined, args = {}, {}
@@ -104,12 +120,12 @@ def _donate(units, last, outs, modes, donated, in_avals):
             continue
         i, u, node = defined[id(v.buf)]
         choices = []
-        for k in free:
+        for k in free if carry is None else free & {carry[0] + j}:
             if in_avals[k].size * in_avals[k].dtype.itemsize != v.buf.nbytes or v.buf.nbytes == 0:
                 continue
             buf = args.get(k)
             when = -1 if buf is None else last[id(buf)]
-            if when < i or (when == i and node.kind == "ew" and _in_place(u, buf, v.buf)):
+            if when < i or (when == i and ((node.kind == "ew" and _in_place(u, buf, v.buf)) or _overwrites(node, buf, v.buf))):
                 choices.append((when != i, k))
         if choices:
             k = min(choices)[1]

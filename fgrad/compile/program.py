@@ -19,10 +19,12 @@ _REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
 _SMALL_WORK = 20_000
 
 
-def compile_jaxpr(closed, in_strides=None, donated=(), sub=False):
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
     """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
 
     donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
+    carry: (k, n) for the body of a loop, whose output j < n is its argument k + j of the next turn; the program's `in_place`
+    says which of them may share their memory.
     """
     if config.enable_checks:
         check_jaxpr(closed)
@@ -33,18 +35,18 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False):
     in_strides = in_strides or [None] * len(avals)
     ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, in_strides))]
     outs = ctx.inline(closed, ins)
-    return build(ctx, ins, outs, avals, in_strides, closed.out_avals, donated, sub)
+    return build(ctx, ins, outs, avals, in_strides, closed.out_avals, donated, sub, carry)
 
 
-def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False):
+def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, carry=None):
     """The Program that computes the values `outs` from `ins`."""
     try:
-        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub)
+        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
 
 
-def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
+def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry):
     modes, taken = [], set()
     outs = list(outs)
     for j, (v, aval) in enumerate(zip(outs, out_avals)):
@@ -68,9 +70,10 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
         modes.append(mode)
     units = fuse(live_nodes(ctx.nodes, outs))
     in_memory = _materialized(units, outs)
-    arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals)
-    for j, k in donors.items():
-        modes[j] = k
+    arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, carry)
+    if carry is None:
+        for j, k in donors.items():
+            modes[j] = k
     writer = _Writer(len(in_avals), len(ctx.consts), in_memory)
     for unit in units:
         writer.unit(unit)
@@ -89,6 +92,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub):
         donated=tuple(donated),
         small=small,
     )
+    program.in_place = [j in donors for j in range(carry[1])] if carry else []
     program.labels = [_label(u) for u in units]
     return program
 
@@ -112,6 +116,9 @@ def _materialized(units, outs):
                 if v.buf is not None and v.buf.node is not None and not (u.fused and v.buf.node.group is u and in_register(v, u.shape)):
                     out.add(id(v.buf))
     return out
+
+
+_CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 
 
 class _Writer:
@@ -146,8 +153,10 @@ class _Writer:
         if node.kind == "kernel":
             self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
         elif node.kind == "control":
-            children = [compile_jaxpr(c, sub=True) for c in node.children]
-            self.insts.append((KINDS[node.op], None, ins, outs, node.ip, (), children, None))
+            carry = _CARRY.get(node.op, lambda ip: None)(node.ip)  # of the last child, the body
+            children = [compile_jaxpr(c, sub=True, carry=carry if c is node.children[-1] else None) for c in node.children]
+            ip = [*node.ip, *children[-1].in_place] if carry else node.ip
+            self.insts.append((KINDS[node.op], None, ins, outs, ip, (), children, None))
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
 
