@@ -19,6 +19,7 @@ LAYERS = [
     ("flatten_util", "test_util", "experimental"),
     ("random",),
     ("nn", "optim", "scipy", "example_libraries"),
+    ("ggml",),
 ]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 

@@ -4,7 +4,9 @@ from fgrad.nn import initializers
 from fgrad.nn.activations import (
     celu,
     elu,
+    geglu,
     gelu,
+    gelu_quick,
     glu,
     hard_sigmoid,
     hard_silu,
@@ -14,6 +16,7 @@ from fgrad.nn.activations import (
     leaky_relu,
     log_sigmoid,
     mish,
+    reglu,
     relu,
     relu6,
     selu,
@@ -24,11 +27,13 @@ from fgrad.nn.activations import (
     sparse_plus,
     sparse_sigmoid,
     squareplus,
+    step,
     swiglu,
     swish,
     tanh,
+    xielu,
 )
-from fgrad.nn.attention import dot_product_attention
+from fgrad.nn.attention import alibi_slopes, attention_ext, dot_product_attention
 from fgrad.nn.functions import (
     layer_norm,
     log_softmax,
@@ -51,13 +56,21 @@ from fgrad.nn.losses import (
     softmax_cross_entropy_with_integer_labels,
     squared_error,
 )
+from fgrad.nn.norms import batch_norm, batch_norm_state, group_norm, instance_norm, l2_normalize
 
 __all__ = [
+    "alibi_slopes",
+    "attention_ext",
+    "batch_norm",
+    "batch_norm_state",
     "celu",
     "dot_product_attention",
     "elu",
+    "geglu",
     "gelu",
+    "gelu_quick",
     "glu",
+    "group_norm",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
@@ -66,7 +79,9 @@ __all__ = [
     "huber_loss",
     "identity",
     "initializers",
+    "instance_norm",
     "l2_loss",
+    "l2_normalize",
     "layer_norm",
     "leaky_relu",
     "log_sigmoid",
@@ -76,6 +91,7 @@ __all__ = [
     "mish",
     "mse",
     "one_hot",
+    "reglu",
     "relu",
     "relu6",
     "rms_norm",
@@ -95,7 +111,9 @@ __all__ = [
     "squared_error",
     "squareplus",
     "standardize",
+    "step",
     "swiglu",
     "swish",
     "tanh",
+    "xielu",
 ]

@@ -198,3 +198,47 @@ def hard_silu(x):
 
 
 hard_swish = hard_silu
+
+
+@jit
+def step(x):
+    """1 where x > 0, else 0; its derivative is 0 everywhere."""
+    x = _float("step", x)
+    return jnp.where(x > 0, elementwise.like(x, 1), elementwise.like(x, 0))
+
+
+@jit
+def gelu_quick(x):
+    """x * sigmoid(1.702 x): gelu's approximation by a logistic (https://arxiv.org/abs/1606.08415, section 2)."""
+    x = _float("gelu_quick", x)
+    return x * elementwise.logistic(1.702 * x)
+
+
+@jit
+def xielu(x, alpha_p=0.8, alpha_n=0.8, beta=0.5, eps=-1e-6):
+    """The expanded integral of elu (https://arxiv.org/abs/2411.13010), alpha_p and alpha_n before their softplus.
+
+    softplus(alpha_p) x^2 + beta x above 0, (beta + softplus(alpha_n)) (exp(min(x, eps)) - 1 - x) + beta x below.
+    """
+    x = _float("xielu", x)
+    p, n = (activation.softplus(jnp.asarray(a, x.dtype)) for a in (alpha_p, alpha_n))
+    low = jnp.where(x < eps, x, eps)
+    return jnp.where(x > 0, p * jnp.square(x), (beta + n) * (jnp.expm1(low) - x)) + beta * x
+
+
+def _gate_and_up(name, gate, up):
+    return jnp.broadcast_arrays(*binary(name, gate, up, inexact=True))
+
+
+@jit
+def reglu(gate, up):
+    """relu(gate) * up (https://arxiv.org/abs/2002.05202)."""
+    gate, up = _gate_and_up("reglu", gate, up)
+    return relu(gate) * up
+
+
+@functools.partial(jit, static_argnames=("approximate",))
+def geglu(gate, up, approximate=True):
+    """gelu(gate) * up (https://arxiv.org/abs/2002.05202)."""
+    gate, up = _gate_and_up("geglu", gate, up)
+    return gelu(gate, approximate) * up

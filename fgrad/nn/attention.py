@@ -1,4 +1,4 @@
-"""dot_product_attention with jax.nn's signature, on the fused primitive."""
+"""dot_product_attention with jax.nn's signature, and attention with more variants, on the fused primitive."""
 
 import math
 
@@ -8,6 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import dtypes
 from fgrad.lax import stop_gradient
 from fgrad.ops.attention import attention
+from fgrad.ops.elementwise import logistic
 from fgrad.ops.fused import wide_dtype
 
 
@@ -131,3 +132,53 @@ def dot_product_attention(
     if sees is not None:
         lse = jnp.where(sees[..., 0], lse, -0.7 * float(np.finfo(np.float32).max))
     return o, jnp.reshape(stop_gradient(jnp.swapaxes(lse, 1, 2).astype(query.dtype)), out_shape[:-1])
+
+
+def alibi_slopes(heads, max_bias=8.0):
+    """The slopes of attention with linear biases, one for each head (https://arxiv.org/abs/2108.12409), as a NumPy array.
+
+    2^(-max_bias (h + 1) / heads) for a power of two; for other numbers of heads those of the next lower power of two, and then every
+    second slope of the next higher one.
+    """
+    if heads < 1:
+        raise ValueError(f"alibi_slopes: heads must be positive, got {heads}")
+    power = 2 ** int(math.log2(heads))
+    h = np.arange(heads)
+    return np.where(h < power, 2.0 ** (-max_bias * (h + 1) / power), 2.0 ** (-max_bias * (2 * (h - power) + 1) / (2 * power)))
+
+
+def attention_ext(query, key, value, bias=None, *, scale=None, is_causal=False, window=0, softcap=0.0, slopes=None, sinks=None):
+    """Attention with the variants of current language models, in tiles except for `bias` and `slopes`.
+
+    query: (B, T, N, H); key, value: (B, S, K, H), N a multiple of K (grouped queries). scale: 1 / sqrt(H) by default.
+    is_causal, window: query t sees key s if s <= t + S - T, and if s > t + S - T - window (window > 0). softcap: above 0, scores
+    become softcap * tanh(score / softcap). bias: added to the scores, broadcasts to (B, N, T, S); -inf hides. slopes: (N,), as
+    alibi_slopes gives them: adds -slope * |t + S - T - s|. sinks: (N,) scores that take part in the softmax's sum only.
+    bias and slopes take memory B * N * T * S. A query that sees no key gives 0.
+
+    >>> import fgrad.nn, fgrad.numpy as jnp
+    >>> q = jnp.ones((1, 4, 2, 8))
+    >>> fgrad.nn.attention_ext(q, q, q, is_causal=True, window=2, softcap=30., sinks=jnp.zeros(2)).shape
+    (1, 4, 2, 8)
+    """
+    query, key, value = (jnp.asarray(x) for x in (query, key, value))
+    _check("query", query, [-1] * 4)
+    _check("key", key, [query.shape[0], -1, -1, query.shape[3]], query.dtype)
+    _check("value", value, [query.shape[0], key.shape[1], key.shape[2], -1], query.dtype)
+    b, t, n, _ = query.shape
+    s, wide = key.shape[1], wide_dtype(query.dtype)
+    if bias is not None:
+        bias = jnp.broadcast_to(_four_axes(bias).astype(wide), (b, n, t, s))
+    if slopes is not None:
+        distance = np.abs(np.arange(t)[:, None] + (s - t) - np.arange(s)[None, :])
+        slopes = jnp.asarray(slopes, wide)
+        _check("slopes", slopes, [n])
+        linear = jnp.broadcast_to(-slopes[:, None, None] * jnp.asarray(distance, wide), (b, n, t, s))
+        bias = linear if bias is None else bias + linear
+    q, k, v = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
+    o, lse = attention(q, k, v, bias, causal=is_causal, window=window, scale=scale, softcap=softcap)
+    if sinks is not None:
+        sinks = jnp.asarray(sinks, wide)
+        _check("sinks", sinks, [n])
+        o = o * logistic(lse - sinks[:, None]).astype(o.dtype)[..., None]
+    return jnp.swapaxes(o, 1, 2)
