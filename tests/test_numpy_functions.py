@@ -275,7 +275,7 @@ ERRORS = [
     (NotImplementedError, "out", lambda: jnp.sum(np.ones(3), out=np.ones(()))),
     (TypeError, "integer", lambda: jnp.bincount(np.ones(3))),
     (ValueError, "1-dimensional", lambda: jnp.convolve(np.ones((2, 2)), np.ones(2))),
-    (NotImplementedError, "singular", lambda: jnp.linalg.norm(np.ones((2, 2)), 2)),
+    (ValueError, "Invalid order '3'", lambda: jnp.linalg.norm(np.ones((2, 2)), 3)),
     (TypeError, "square", lambda: jnp.linalg.matrix_power(np.ones((2, 3)), 2)),
     (TypeError, "list", lambda: jnp.median([1, 2])),
     (ValueError, "too small", lambda: jnp.gradient(np.ones(1))),

@@ -151,3 +151,21 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
         return jnp.moveaxis(jnp.reshape(q, (*others, columns)), -1, column_axis) * jnp.asarray(scale, dtype)
 
     return init
+
+
+def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
+    """An initializer of convolutions (*window, inputs, outputs): zeros, with an orthogonal matrix in the middle of the window.
+
+    Xiao et al., https://arxiv.org/abs/1806.05393, section 2.4. The window has one to three axes, and inputs <= outputs.
+    """
+
+    def init(key, shape, dtype=dtype):
+        shape, dtype = tuple(shape), _dtype(dtype)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError(f"delta_orthogonal initializer requires a 3D, 4D or 5D shape, got {shape}")
+        if shape[-1] < shape[-2]:
+            raise ValueError(f"delta_orthogonal: `fan_in` must be less or equal than `fan_out`, got shape {shape}")
+        middle = tuple((n - 1) // 2 for n in shape[:-2])
+        return jnp.zeros(shape, dtype).at[middle].set(orthogonal(scale, column_axis, dtype)(key, shape[-2:]))
+
+    return init

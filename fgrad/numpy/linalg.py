@@ -1,4 +1,4 @@
-"""Norms, powers and products of matrices: what needs no factorization."""
+"""The numpy.linalg surface: norms, powers and products here, what needs LAPACK from factor.py."""
 
 import numpy as np
 
@@ -8,10 +8,33 @@ from fgrad.numpy import products as P
 from fgrad.numpy import reductions as R
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import eye
+from fgrad.numpy.factor import (
+    cholesky,
+    cond,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    lstsq,
+    matrix_norm_of,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+    tensorinv,
+    tensorsolve,
+)
 from fgrad.numpy.util import as_array, axis_tuple, spread, unary
 from fgrad.ops import elementwise as E
 
 __all__ = [
+    "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr", "slogdet", "solve",
+    "svd", "svdvals", "tensorinv", "tensorsolve",
     "norm", "vector_norm", "matrix_norm", "matrix_power", "multi_dot", "cross", "diagonal", "trace", "outer", "matmul",
     "matrix_transpose", "vecdot", "tensordot",
 ]  # fmt: skip
@@ -26,7 +49,8 @@ def _root_of_squares(x, axes, keepdims):
 def norm(x, ord=None, axis=None, keepdims=False):
     """Vector norms over one axis, matrix norms over two, and of all elements together where neither ord nor axis is given.
 
-    ord for vectors: see vector_norm; for matrices: None or "fro", 1, -1, inf, -inf (the others need singular values).
+    ord for vectors: see vector_norm; for matrices: None or "fro", 1 and -1 (the greatest and least sum of a column's magnitudes), inf
+    and -inf (of a row's), 2 and -2 (the greatest and least singular value), "nuc" (the sum of the singular values).
     """
     x = unary("norm", x, inexact=True)
     if axis is None and ord is None:
@@ -38,17 +62,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise ValueError(
             f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two for a matrix-norm."
         )
-    if ord is None or ord in ("f", "fro"):
-        return _root_of_squares(x, axes, keepdims)
-    row, column = axes
-    if ord in (1, -1, np.inf, -np.inf):
-        summed, kept = (row, column) if abs(ord) == 1 else (column, row)
-        totals = R.sum(U.absolute(x), summed, keepdims=True)
-        out = R.max(totals, (summed, kept), keepdims=keepdims, initial=0) if ord > 0 else R.min(totals, (summed, kept), keepdims=keepdims)
-        return out
-    if ord in ("nuc", 2, -2):
-        raise NotImplementedError(f"norm: the matrix norm of order {ord!r} needs singular values, which fgrad.numpy.linalg does not have")
-    raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    return matrix_norm_of(x, ord, axes, keepdims)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
@@ -76,7 +90,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 
 def matrix_power(a, n):
-    """The matrix product of n copies of each square matrix, by repeated squaring; n is a nonnegative int."""
+    """The matrix product of n copies of each square matrix, by repeated squaring; of their inverses for a negative int n."""
     x = as_array("matrix_power", a)
     if x.ndim < 2:
         raise TypeError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
@@ -85,7 +99,7 @@ def matrix_power(a, n):
     if not isinstance(n, (int, np.integer)):
         raise TypeError(f"exponent must be an integer, got {n}")
     if n < 0:
-        raise NotImplementedError("matrix_power: negative powers need an inverse, which fgrad.numpy.linalg does not have")
+        x, n = inv(x), -n
     if n == 0:
         return spread(eye(x.shape[-1], dtype=x.dtype), x.shape)
     out = None

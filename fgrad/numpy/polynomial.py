@@ -4,15 +4,22 @@ import operator
 
 import numpy as np
 
+from fgrad import dtypes
 from fgrad.control.loops import scan
-from fgrad.numpy.calculus import _arrays, convolve
-from fgrad.numpy.creation import array, ones, zeros
+from fgrad.numpy.calculus import _arrays, convolve, vander
+from fgrad.numpy.creation import arange, array, eye, ones, zeros
 from fgrad.numpy.edit import trim_zeros
-from fgrad.numpy.manipulation import atleast_1d, concatenate
-from fgrad.numpy.util import broadcast_shape, spread
+from fgrad.numpy.factor import eigvals, inv, lstsq
+from fgrad.numpy.manipulation import atleast_1d, concatenate, roll
+from fgrad.numpy.products import outer
+from fgrad.numpy.reductions import cumsum, sum
+from fgrad.numpy.selection import where
+from fgrad.numpy.sorting import argsort
+from fgrad.numpy.ufuncs import sqrt
+from fgrad.numpy.util import as_array, broadcast_shape, promote_dtypes_inexact, spread
 from fgrad.ops.rules import full
 
-__all__ = ["poly", "polyval", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint"]
+__all__ = ["poly", "polyval", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "polyfit", "roots"]
 
 
 def _coefficients(name, p):
@@ -22,7 +29,7 @@ def _coefficients(name, p):
 
 
 def poly(seq_of_zeros):
-    """The polynomial with given roots (a 1-D array) and leading coefficient 1.
+    """The polynomial with given roots (a 1-D array, or a square matrix's eigenvalues) and leading coefficient 1.
 
     >>> import fgrad.numpy as jnp
     >>> jnp.poly(jnp.array([1., 2.]))
@@ -30,8 +37,10 @@ def poly(seq_of_zeros):
     """
     (roots,) = _arrays("poly", (seq_of_zeros,), inexact=True)
     roots = atleast_1d(roots)
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1] > 0:
+        roots = eigvals(roots)
     if roots.ndim != 1:
-        raise NotImplementedError("poly of a matrix needs its eigenvalues, which fgrad.numpy does not have; pass a 1-D array of roots")
+        raise ValueError("input must be 1d or non-empty square 2d array.")
     if not roots.size:
         return ones((), roots.dtype)
     out = ones(1, roots.dtype)
@@ -117,3 +126,71 @@ def polyint(p, m=1, k=None):
     for i in range(m):
         p = concatenate([p / array(np.arange(p.size, 0, -1), p.dtype), k[i : i + 1]])
     return p
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """Coefficients of the polynomial of degree `deg` that is closest to y (n,) or (n, k) at the points x (n,), in least squares.
+
+    w: weights (n,) of the differences, before they are squared. rcond: see linalg.lstsq; n eps by default. full: (coefficients,
+    residuals, rank, singular values, rcond). cov: (coefficients, their covariance), not scaled by the residuals with "unscaled".
+    """
+    x, y = (as_array("polyfit", v, i) for i, v in enumerate((x, y)))
+    deg = operator.index(deg)
+    order = deg + 1
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1 or not x.size:
+        raise TypeError(f"polyfit: expected a non-empty vector for x, got shape {x.shape}")
+    if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise TypeError(f"polyfit: expected y of shape (n,) or (n, k) with n as in x {x.shape}, got {y.shape}")
+    x, y = promote_dtypes_inexact(x, y)
+    if rcond is None:
+        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
+    columns, target = vander(x, order), y
+    if w is not None:
+        (w,) = promote_dtypes_inexact(w)
+        if w.shape != x.shape:
+            raise TypeError(f"polyfit: expected weights of shape {x.shape}, got {w.shape}")
+        columns, target = columns * w[:, None], target * (w[:, None] if y.ndim == 2 else w)
+    scale = sqrt(sum(columns * columns, 0))
+    columns = columns / scale
+    c, resid, rank, s = lstsq(columns, target, rcond)
+    c = c / (scale[:, None] if y.ndim == 2 else scale)
+    if full:
+        return c, resid, rank, s, array(rcond, dtypes.float_dtype())
+    if not cov:
+        return c
+    base = inv(columns.T @ columns) / outer(scale, scale)
+    if cov == "unscaled":
+        factor = ones((1,), base.dtype)
+    else:
+        if x.size <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = resid / (x.size - order)
+    return c, base * factor if y.ndim == 1 else base[:, :, None] * factor
+
+
+def _companion_roots(p):
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex(p.dtype))
+    companion = eye(p.size - 1, k=-1, dtype=p.dtype)
+    return eigvals(companion.at[0].set(-p[1:] / p[0]))
+
+
+def roots(p, *, strip_zeros=True):
+    """The complex roots of a polynomial with the coefficients p (1-D), as eigenvalues of its companion matrix.
+
+    Leading zeros are stripped, for which p must be concrete; with strip_zeros=False they give NaN at the end.
+    """
+    (p,) = _arrays("roots", (atleast_1d(p),), inexact=True)
+    p = _coefficients("roots", p)
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex(p.dtype))
+    if strip_zeros:
+        nonzero = np.flatnonzero(np.asarray(p))
+        return _companion_roots(p[int(nonzero[0]) if nonzero.size else p.size :])
+    leading = sum(cumsum((p != 0).astype(np.int32)) == 0)
+    p = where(leading == p.size, ones((), p.dtype), p)
+    found = _companion_roots(roll(p, -leading))
+    found = found[argsort((found == 0).astype(np.int32), stable=True)]
+    return where(arange(found.size) < found.size - leading, found, array(complex(np.nan, np.nan), found.dtype))

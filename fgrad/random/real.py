@@ -86,20 +86,10 @@ def triangular(key, left, mode, right, shape=None, dtype=None):
     return lax.select(u < (mode - left) / (right - left), rising, falling)
 
 
-def _linalg(name, function):
-    linalg = getattr(jnp, "linalg", None)
-    if not hasattr(linalg, function):
-        raise NotImplementedError(
-            f"random.{name} needs linalg.{function}, which this fgrad lacks; draw random.normal and factor it with NumPy"
-        )
-    return getattr(linalg, function)
-
-
 def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky"):
     """Normal vectors of the given mean (..., n) and covariance (..., n, n), whose factor `method` finds: cholesky, eigh or svd."""
     if method not in ("cholesky", "eigh", "svd"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
-    decompose = _linalg("multivariate_normal", method)
     mean, cov = jnp.promote_dtypes_inexact(mean, cov)
     dtype = mean.dtype if dtype is None else float_dtype("multivariate_normal", dtype)
     if mean.ndim < 1 or cov.shape[-2:] != (mean.shape[-1],) * 2:
@@ -109,20 +99,19 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     if jnp.broadcast_shapes(shape, batch) != shape:
         raise ValueError(f"multivariate_normal: parameters of shape {batch} do not broadcast to the shape argument {shape}")
     if method == "cholesky":
-        factor = decompose(cov)
+        factor = jnp.linalg.cholesky(cov)
     elif method == "eigh":
-        w, v = decompose(cov)
+        w, v = jnp.linalg.eigh(cov)
         factor = v * jnp.sqrt(w[..., None, :])
     else:
-        u, s, _ = decompose(cov)
+        u, s, _ = jnp.linalg.svd(cov)
         factor = u * jnp.sqrt(s[..., None, :])
     return mean + jnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
 
 
 def orthogonal(key, n, shape=(), dtype=None, m=None):
     """Matrices (*shape, n, m) with orthonormal rows or columns, uniform among those: Q of a normal matrix, signs by R's diagonal."""
-    qr = _linalg("orthogonal", "qr")
     m = n if m is None else m
-    q, r = qr(normal(key, (*canonical_shape(shape), max(n, m), min(n, m)), dtype))
+    q, r = jnp.linalg.qr(normal(key, (*canonical_shape(shape), max(n, m), min(n, m)), dtype))
     x = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
     return jnp.swapaxes(x, -1, -2) if n < m else x

@@ -1,0 +1,234 @@
+"""numpy.linalg and numpy.fft against NumPy, their derivatives, their corners, and what they say to bad input."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from tests.derivatives import check_derivatives, check_vmap
+
+RNG = np.random.default_rng(0)
+LA = jnp.linalg
+
+
+def normal(*shape, dtype=np.float64):
+    x = RNG.standard_normal(shape)
+    return (x + 1j * RNG.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def positive(*shape):
+    x = normal(*shape)
+    return x @ np.swapaxes(x, -1, -2) + 2 * np.eye(shape[-1])
+
+
+SMOOTH = {
+    "solve": (LA.solve, normal(4, 4), normal(4, 2)),
+    "solve of a vector": (LA.solve, normal(2, 3, 3), normal(3)),
+    "solve of a batch by one matrix": (LA.solve, normal(3, 3), normal(2, 3, 2)),
+    "inv": (LA.inv, normal(2, 3, 3)),
+    "det of 4": (LA.det, normal(4, 4)),
+    "det of 1": (LA.det, normal(1, 1)),
+    "det of 3": (LA.det, normal(2, 3, 3)),
+    "slogdet": (lambda x: LA.slogdet(x)[1], normal(4, 4)),
+    "slogdet of complex": (lambda x: tuple(LA.slogdet(x)), normal(3, 3, dtype=complex)),
+    "cholesky": (lambda x: LA.cholesky(x, upper=True), positive(3, 3)),
+    "pinv of tall": (LA.pinv, normal(4, 2)),
+    "pinv of wide": (LA.pinv, normal(2, 4)),
+    "pinv of Hermitian": (lambda x: LA.pinv(x, hermitian=True), positive(3, 3)),
+    "lstsq": (lambda a, b: LA.lstsq(a, b)[:2], normal(5, 2), normal(5)),
+    "cond": (lambda x: LA.cond(x, 1), normal(3, 3)),
+    "nuclear norm": (lambda x: LA.norm(x, "nuc"), normal(3, 2)),
+    "spectral norm": (lambda x: LA.norm(x, 2, axis=(0, 2)), normal(3, 2, 3)),
+    "matrix_power": (lambda x: LA.matrix_power(x, -2), normal(3, 3)),
+    "tensorsolve": (LA.tensorsolve, normal(2, 3, 6), normal(2, 3)),
+    "tensorinv": (lambda x: LA.tensorinv(x, 1), normal(6, 2, 3)),
+    "polyfit": (lambda x, y: jnp.polyfit(x, y, 2), normal(6), normal(6)),
+    "hfft": (jnp.fft.hfft, normal(5, dtype=complex)),
+    "ihfft": (jnp.fft.ihfft, normal(6)),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives(name):
+    fun, *xs = SMOOTH[name]
+    with fgrad.enable_x64():
+        check_derivatives(fun, *xs, order=1 if "pinv" in name or "complex" in name else 2, label=name)
+        check_vmap(fun, *[np.stack([x, 2 * x]) for x in xs], in_axes=(0,) * len(xs))
+
+
+NUMPY = [
+    ("solve", normal(3, 3), normal(3)),
+    ("inv", normal(2, 3, 3)),
+    ("det", normal(5, 5)),
+    ("det", np.zeros((2, 0, 0))),
+    ("slogdet", normal(2, 4, 4)),
+    ("slogdet", np.ones((4, 4))),
+    ("cholesky", positive(4, 4)),
+    ("qr", normal(5, 3)),
+    ("svd", normal(4, 3)[:, :0]),
+    ("svdvals", normal(3, 5)),
+    ("eigvalsh", positive(4, 4)),
+    ("pinv", normal(4, 3)),
+    ("matrix_rank", np.ones((3, 4))),
+    ("matrix_rank", np.zeros((0, 3))),
+    ("cond", normal(3, 3)),
+    ("tensorinv", normal(6, 2, 3), 1),
+    ("tensorsolve", normal(6, 2, 3), normal(6)),
+    ("matrix_norm", normal(2, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("row", NUMPY, ids=[f"{i}-{r[0]}" for i, r in enumerate(NUMPY)])
+def test_values(row):
+    name, *args = row
+    with fgrad.enable_x64():
+        got, want = (getattr(m, name)(*args) for m in (LA, np.linalg))
+    for g, w in zip(*[x if isinstance(x, tuple) else (x,) for x in (got, want)], strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
+
+
+def test_factorizations_rebuild_their_matrix():
+    x = normal(2, 4, 3).astype(np.float32)
+    h = normal(3, 3, dtype=np.complex64)
+    h = h + h.conj().T
+    u, s, vh = LA.svd(x, full_matrices=False)
+    np.testing.assert_allclose(np.asarray(u * s[:, None, :] @ vh), x, atol=1e-5)
+    u, s, vh = LA.svd(h, hermitian=True)
+    np.testing.assert_allclose(np.asarray(u * s @ vh), h, atol=1e-5)
+    w, v = LA.eigh(h, "U")
+    np.testing.assert_allclose(np.asarray(v * w @ v.conj().T), h, atol=1e-5)
+    w, v = LA.eig(x[0][:3])
+    np.testing.assert_allclose(x[0][:3] @ np.asarray(v), np.asarray(v * w), atol=1e-5)
+    q, r, p = lax.linalg.qr(x, pivoting=True)
+    np.testing.assert_allclose(np.asarray(q @ r), np.take_along_axis(x, np.asarray(p)[:, None, :], -1), atol=1e-5)
+
+
+def test_gradient_of_det_at_rank_one_less():
+    """The gradient is the cofactor matrix, of a singular matrix too; zero where the rank is less by two."""
+    with fgrad.enable_x64():
+        x = normal(4, 4)
+        x[3] = x[0] + x[1]
+        cofactors = np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)] for i in range(4)])
+        np.testing.assert_allclose(fgrad.grad(LA.det)(x), cofactors, atol=1e-9)
+        assert not np.asarray(fgrad.grad(LA.det)(np.ones((4, 4)))).any()
+
+
+def test_failures_are_nan_and_stay_in_their_matrix():
+    x = np.stack([positive(3, 3), -positive(3, 3), positive(3, 3)]).astype(np.float32)
+    low = np.asarray(LA.cholesky(x))
+    assert np.isnan(low[1][np.tril_indices(3)]).all() and np.isfinite(low[[0, 2]]).all()
+    assert not np.triu(low[1], 1).any()
+    x[1, 0, 0] = np.nan
+    for f in (LA.eigvalsh, LA.svdvals, LA.eigvals, lambda a: LA.qr(a)[0]):
+        out = np.asarray(f(x)).reshape(3, -1)
+        assert np.isnan(out[1]).all() and np.isfinite(out[[0, 2]]).all()
+    assert np.isnan(np.asarray(lax.linalg.tridiagonal_solve(*np.zeros((3, 2), np.float32), np.ones((2, 1), np.float32)))).all()
+
+
+def test_singular_systems():
+    assert not np.isfinite(np.asarray(LA.inv(np.zeros((2, 2))))).any()
+    sign, log = LA.slogdet(np.ones((3, 3)))
+    assert (float(sign), float(log)) == (0, -np.inf)
+    assert int(LA.matrix_rank(np.diag([1.0, 1e-3, 0.0]))) == 2
+    assert int(LA.matrix_rank(np.diag([1.0, 1e-3, 0.0]), tol=0.1)) == 1
+
+
+def test_what_has_no_derivative_says_so():
+    x = jnp.asarray(normal(3, 3))
+    for f, word in (
+        (lambda a: LA.eig(a)[1].real.sum(), "enable_eigvec_derivs"),
+        (lambda a: LA.svd(a[:2])[0].sum(), "full_matrices=False"),
+        (lambda a: lax.linalg.schur(a)[0].sum(), "no derivative"),
+    ):
+        with pytest.raises(NotImplementedError, match=word):
+            fgrad.grad(f)(x)
+
+
+def test_many_right_hand_sides_and_many_matrices():
+    """The loops that are shared among threads: columns of one system, matrices of a batch."""
+    with fgrad.enable_x64():
+        a, b = np.tril(normal(40, 40)) + 40 * np.eye(40), normal(40, 333)
+        np.testing.assert_allclose(a @ np.asarray(lax.linalg.triangular_solve(a, b, left_side=True, lower=True)), b, atol=1e-9)
+        np.testing.assert_allclose(np.asarray(lax.linalg.triangular_solve(a, b.T, lower=True)) @ a, b.T, atol=1e-9)
+        x = normal(300, 9, 9)
+        np.testing.assert_allclose(LA.inv(x), np.linalg.inv(x), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(LA.svdvals(x), np.linalg.svd(x, compute_uv=False), atol=1e-9)
+
+
+ERRORS = [
+    (ValueError, "shape", lambda x: LA.solve(x, np.ones(3))),
+    (ValueError, r"\[\.\.\., n, n\]", lambda x: LA.inv(x[:1])),
+    (ValueError, r"\[\.\.\., n, n\]", lambda x: LA.det(x[:1])),
+    (ValueError, "Unsupported QR", lambda x: LA.qr(x, "thin")),
+    (ValueError, "Unknown slogdet", lambda x: LA.slogdet(x, method="x")),
+    (ValueError, "UPLO", lambda x: LA.eigh(x, "X")),
+    (ValueError, "only one", lambda x: LA.pinv(x, 0.1, rcond=0.1)),
+    (ValueError, "square", lambda x: LA.cond(np.ones((2, 3)), 1)),
+    (ValueError, "Leading dimensions", lambda x: LA.lstsq(x, np.ones(3))),
+    (TypeError, "float16", lambda x: LA.cholesky(x.astype(np.float16))),
+    (ValueError, "do not fit", lambda x: lax.linalg.triangular_solve(x, np.ones((3, 3), np.float32))),
+    (TypeError, "same dtypes", lambda x: lax.linalg.triangular_solve(x, np.ones((2, 2), np.complex64))),
+    (ValueError, "leading axes", lambda x: lax.linalg.triangular_solve(x, np.ones((4, 2, 2), np.float32))),
+    (ValueError, "three diagonals", lambda x: lax.linalg.tridiagonal_solve(x[0], x[0], x, x)),
+    (ValueError, "positive", lambda x: jnp.fft.fft(x, 0)),
+    (ValueError, "repeated axes", lambda x: jnp.fft.fftn(x, axes=(0, 0))),
+    (ValueError, "Invalid norm", lambda x: jnp.fft.fft(x, norm="x")),
+    (ValueError, "real valued", lambda x: jnp.fft.rfft(x * 1j)),
+    (ValueError, "Unknown FFT", lambda x: lax.fft(x, "dct", (2,))),
+    (ValueError, "fft_lengths", lambda x: lax.fft(x, "fft", (3,))),
+]
+
+
+@pytest.mark.parametrize("i", range(len(ERRORS)))
+def test_errors(i):
+    kind, word, call = ERRORS[i]
+    with pytest.raises(kind, match=word):
+        call(jnp.ones((2, 2)))
+
+
+FFTS = [
+    *[(kind + axes, normal(3, 4, 5), {}) for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")],
+    *[(name, normal(3, 4), dict(n=6, axis=0, norm="ortho")) for name in ("fft", "ifft", "rfft", "irfft")],
+    *[(name, normal(2, 3, 4, 5), dict(s=(2, 6), axes=(2, 0), norm="forward")) for name in ("fftn", "ifftn", "rfftn", "irfftn")],
+    ("fft", normal(5, dtype=complex), dict(n=3)),
+    ("fftn", normal(2, 2, 2, 2, 3), {}),
+    ("fftshift", normal(4, 5), {}),
+    ("ifftshift", normal(4, 5), dict(axes=1)),
+    ("hfft", normal(5, dtype=complex), {}),
+    ("ihfft", normal(6), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, x, kw", FFTS, ids=[f"{i}-{r[0]}" for i, r in enumerate(FFTS)])
+def test_fft(name, x, kw):
+    for single in (False, True):
+        with fgrad.enable_x64(not single):
+            want, got = getattr(np.fft, name)(x, **kw), getattr(jnp.fft, name)(x, **kw)
+            jitted = fgrad.jit(lambda v: getattr(jnp.fft, name)(v, **kw))(x)
+        np.testing.assert_allclose(got, want, rtol=1e-4 if single else 1e-12, atol=1e-4 if single else 1e-12)
+        np.testing.assert_array_equal(jitted, got)
+        assert got.dtype == (np.dtype("c8" if want.dtype.kind == "c" else "f4") if single else want.dtype)
+
+
+def test_fft_frequencies():
+    for n in (1, 5, 8):
+        np.testing.assert_allclose(jnp.fft.fftfreq(n, 0.5), np.fft.fftfreq(n, 0.5), rtol=1e-6)
+        np.testing.assert_allclose(jnp.fft.rfftfreq(n, 0.5), np.fft.rfftfreq(n, 0.5), rtol=1e-6)
+
+
+def test_roots():
+    np.testing.assert_allclose(np.sort(jnp.roots(np.array([0.0, 2, -6, 4]))), [1, 2], atol=1e-5)
+    out = np.asarray(fgrad.jit(lambda p: jnp.roots(p, strip_zeros=False))(np.array([0.0, 2, -6, 4])))
+    np.testing.assert_allclose(np.sort(out[:2]), [1, 2], atol=1e-5)
+    assert np.isnan(out[2])
+    assert jnp.roots(np.zeros(1)).shape == (0,)
+    np.testing.assert_allclose(jnp.poly(np.array([[2.0, 1], [1, 2]])).real, [1, -4, 3], atol=1e-5)
+
+
+def test_multivariate_normal_has_its_covariance():
+    cov = np.array([[2, 0.5], [0.5, 1]], np.float32)
+    for method in ("cholesky", "eigh", "svd"):
+        x = np.asarray(fgrad.random.multivariate_normal(fgrad.random.key(0), np.array([1.0, -1.0]), cov, (20000,), method=method))
+        np.testing.assert_allclose(x.mean(0), [1, -1], atol=0.05)
+        np.testing.assert_allclose(np.cov(x.T), cov, atol=0.08)
