@@ -22,8 +22,8 @@ NOTES = """
 Where the two differ in form: reductions to one number are scalars; ops that write two results into one ggml tensor (the recurrent
 ones, `flash_attn_back`, the optimizer steps) return a tuple; `custom` and `map_custom` take NumPy functions that return their result,
 and a derivative rule of their own; `soft_max` takes the mask, the scale, ALiBi's largest bias and the sinks; `conv_3d` has the
-arguments of `ggml_conv_3d_direct`. Convolutions are products with the windows of the data, which take kernel times the data's memory.
-Quantized types are not here.
+arguments of `ggml_conv_3d_direct`. Pooling and im2col
+read strided windows of the data; a pool's windows take kernel times the data's memory. Quantized types are not here.
 """
 
 

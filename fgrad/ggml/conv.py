@@ -1,4 +1,4 @@
-"""Convolutions, as matrix products with the windows of the data, and what ggml makes them of: im2col and its transposes.
+"""Convolutions, and what ggml makes them of: im2col and its transposes, as strided windows of the data.
 
 Arguments s, p and d are strides, paddings and dilations, those of dimension 0 (the width) first. Kernels are not mirrored.
 """
@@ -7,6 +7,7 @@ import math
 
 import fgrad.numpy as jnp
 from fgrad.ggml.util import array, floats, need, need_rank
+from fgrad.lax import conv_general_dilated
 from fgrad.ops import movement_nn
 from fgrad.ops.shape import reshape
 
@@ -127,13 +128,11 @@ def col2im_1d(a, s0, oc, p0):
 # --- convolutions ---------------------------------------------------------------------------------------------------------
 
 
-def _conv(name, a, b, s, p, d):
-    """a (oc, c, *kernel), b (n, c, *sizes) -> (n, oc, *places)."""
-    need(a.ndim == b.ndim and a.shape[1] == b.shape[1], name, f"kernel {a.shape} and data {b.shape} must have as many channels")
-    rank = b.ndim - 2
-    x = windows(name, b, a.shape[2:], s, p, d)
-    x = reshape(x, (*x.shape[: rank + 1], math.prod(x.shape[rank + 1 :])))
-    return jnp.moveaxis(jnp.matmul(x, reshape(a, (a.shape[0], math.prod(a.shape[1:]))).T), -1, 1)
+def _conv(name, a, b, s, p, d, groups=1):
+    """a (oc, c / groups, *kernel), b (n, c, *sizes) -> (n, oc, *places)."""
+    need(a.ndim == b.ndim and a.shape[1] * groups == b.shape[1], name, f"kernel {a.shape} and data {b.shape} must have as many channels")
+    _sizes(name, b.shape[2:], a.shape[2:], s, p, d)
+    return conv_general_dilated(b, a, s, [(q, q) for q in p], rhs_dilation=d, feature_group_count=groups)
 
 
 def conv_1d(a, b, s0, p0, d0):
@@ -203,12 +202,7 @@ conv_3d_direct = conv_3d
 def _depthwise(name, a, b, s, p, d):
     c = b.shape[1]
     need(a.ndim == b.ndim and a.shape[:2] == (c, 1), name, f"kernel {a.shape} must be ({c}, 1, ...) for data {b.shape}")
-    n, rank = b.shape[0], b.ndim - 2
-    x = windows(name, b, a.shape[2:], s, p, d)
-    x = jnp.moveaxis(x, rank + 1, 1)  # (n, c, *places, *kernel)
-    x = reshape(x, (n, c, math.prod(x.shape[2 : 2 + rank]), math.prod(a.shape[2:])))
-    out = jnp.einsum("ncpk,ck->ncp", x, reshape(a, (c, math.prod(a.shape[2:]))))
-    return reshape(out, (n, c, *_sizes(name, b.shape[2:], a.shape[2:], s, p, d)))
+    return _conv(name, a, b, s, p, d, groups=c)
 
 
 def conv_2d_dw(a, b, s0, s1, p0, p1, d0, d1):
@@ -224,12 +218,10 @@ conv_2d_dw_direct = conv_2d_dw
 def _conv_transpose(name, a, b, s):
     """a (c, oc, *kernel), b (n, c, *places) -> (n, oc, *sizes), sizes = (places - 1) * s + kernel."""
     need(a.ndim == b.ndim and a.shape[0] == b.shape[1], name, f"kernel {a.shape} and data {b.shape} must have as many channels")
-    kernel, places = a.shape[2:], b.shape[2:]
-    cols = jnp.matmul(jnp.moveaxis(b, 1, -1), reshape(a, (a.shape[0], math.prod(a.shape[1:]))))
-    cols = reshape(cols, (*cols.shape[:-1], *a.shape[1:]))
-    sizes = [(m - 1) * s_ + k for m, s_, k in zip(places, s, kernel)]
-    ones, zeros = [1] * len(s), [0] * len(s)
-    return _unwindow(name, cols, sizes, s, zeros, ones)
+    if any(x < 1 for x in s):
+        raise ValueError(f"ggml.{name}: strides must be 1 or more, got {tuple(s)}")
+    mirrored = jnp.flip(jnp.swapaxes(a, 0, 1), tuple(range(2, a.ndim)))
+    return conv_general_dilated(b, mirrored, (1,) * len(s), [(k - 1, k - 1) for k in a.shape[2:]], lhs_dilation=s)
 
 
 def conv_transpose_1d(a, b, s0, p0=0, d0=1):

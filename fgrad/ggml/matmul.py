@@ -2,7 +2,7 @@
 
 import fgrad.numpy as jnp
 from fgrad.ggml.util import array, floats, grouped, need, need_rank
-from fgrad.lax import scan
+from fgrad.ops.linalg import triangular_solve
 from fgrad.ops.shape import reshape
 
 __all__ = [
@@ -73,20 +73,4 @@ def solve_tri(a, b, left=True, lower=True, uni=False):
         raise ValueError("ggml.solve_tri solves a @ x = b only (left=True)")
     need(a.ndim >= 2 and a.shape[-1] == a.shape[-2], "solve_tri", f"a must be square, got {a.shape}")
     need(a.shape[:-1] == b.shape[:-1], "solve_tri", f"b {b.shape} must have the leading axes and rows of a {a.shape}")
-    return _solve(a, b, lower, uni)
-
-
-def _solve(a, b, lower, uni):
-    """Forward substitution, one row a step; an upper triangle is a lower one in reversed order."""
-    if not lower:
-        return jnp.flip(_solve(jnp.flip(a, (-1, -2)), jnp.flip(b, -2), True, uni), -2)
-    n = a.shape[-1]
-    diagonal = jnp.ones(a.shape[:-1], a.dtype) if uni else jnp.diagonal(a, axis1=-2, axis2=-1)
-    rows = jnp.moveaxis(jnp.tril(a, -1), -2, 0), jnp.moveaxis(b, -2, 0), jnp.moveaxis(diagonal, -1, 0), jnp.eye(n, dtype=a.dtype)
-
-    def substitute(x, row):
-        left, right, d, here = row
-        value = (right - jnp.matmul(left[..., None, :], x)[..., 0, :]) / d[..., None]
-        return x + here[:, None] * value[..., None, :], None
-
-    return scan(substitute, jnp.zeros_like(b), rows)[0]
+    return triangular_solve(a, b, left_side=True, lower=lower, unit_diagonal=uni)

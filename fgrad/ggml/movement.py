@@ -24,6 +24,7 @@ __all__ = [
     "TRI_TYPE_UPPER_DIAG",
     "arange",
     "argsort",
+    "argsort_top_k",
     "cast",
     "concat",
     "cont",
@@ -38,7 +39,9 @@ __all__ = [
     "get_rows",
     "get_rows_back",
     "pad",
+    "pad_circular",
     "pad_ext",
+    "pad_ext_circular",
     "pad_reflect_1d",
     "permute",
     "reshape",
@@ -285,12 +288,25 @@ def tri(a, type):
 
 def pad_ext(a, lp0, rp0, lp1, rp1, lp2, rp2, lp3, rp3):
     """a with lp_i zeros before and rp_i zeros behind dimension i, for the four dimensions of an array of up to four axes."""
-    a = array("pad_ext", a)
-    pads = ((lp0, rp0), (lp1, rp1), (lp2, rp2), (lp3, rp3))
-    need(a.ndim <= 4, "pad_ext", f"a must have up to 4 axes, got shape {a.shape}")
+    return _padded("pad_ext", a, ((lp0, rp0), (lp1, rp1), (lp2, rp2), (lp3, rp3)), "constant")
+
+
+def _padded(name, a, pads, mode):
+    a = array(name, a)
+    need(a.ndim <= 4, name, f"a must have up to 4 axes, got shape {a.shape}")
     n = max([a.ndim, *[i + 1 for i, p in enumerate(pads) if p != (0, 0)]])
     a = reshape_op(a, (1,) * (n - a.ndim) + a.shape)
-    return jnp.pad(a, pads[:n][::-1])
+    return jnp.pad(a, pads[:n][::-1], mode=mode)
+
+
+def pad_ext_circular(a, lp0, rp0, lp1, rp1, lp2, rp2, lp3, rp3):
+    """pad_ext with a's own elements, as if a were repeated without end."""
+    return _padded("pad_ext_circular", a, ((lp0, rp0), (lp1, rp1), (lp2, rp2), (lp3, rp3)), "wrap")
+
+
+def pad_circular(a, p0, p1, p2, p3):
+    """pad with a's own elements, as if a were repeated without end."""
+    return pad_ext_circular(a, 0, p0, 0, p1, 0, p2, 0, p3)
 
 
 def pad(a, p0, p1, p2, p3):
@@ -365,3 +381,6 @@ def top_k(a, k):
     a = floats("top_k", a)
     need(a.ndim > 0 and 0 <= k <= a.shape[-1], "top_k", f"k = {k} must be from 0 to the last axis of {a.shape}")
     return argsort(a, SORT_ORDER_DESC)[..., :k]
+
+
+argsort_top_k = top_k

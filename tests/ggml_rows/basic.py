@@ -289,6 +289,9 @@ CASES += [
         lambda a: np.pad(a[None], ((0, 1), (0, 0), (0, 0), (1, 2))),
         label="ext",
     ),
+    Case(
+        "pad", lambda a: ggml.pad_circular(a, 1, 0, 3, 0), [X], lambda a: np.pad(a, ((0, 3), (0, 0), (0, 1)), mode="wrap"), label="circular"
+    ),
     Case("pad_reflect_1d", lambda a: ggml.pad_reflect_1d(a, 2, 3), [X], lambda a: np.pad(a, ((0, 0), (0, 0), (2, 3)), mode="reflect")),
     Case("roll", lambda a: ggml.roll(a, 1, -1, 0, 0), [X], lambda a: np.roll(a, (-1, 1), (1, 2))),
     Case("arange", lambda: ggml.arange(1.0, 3.0, 0.5), [], lambda: np.arange(1, 3, 0.5), why=MAKER),
