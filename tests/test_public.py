@@ -20,6 +20,18 @@ SURFACE = [
     "fgrad.random",
     "fgrad.scipy.special",
     "fgrad.scipy.stats",
+    "fgrad.scipy.signal",
+    "fgrad.scipy.ndimage",
+    "fgrad.scipy.optimize",
+    "fgrad.scipy.cluster.vq",
+    "fgrad.experimental.ode",
+    "fgrad.ops",
+    "fgrad.debug",
+    "fgrad.profiler",
+    "fgrad.test_util",
+    "fgrad.custom_derivatives",
+    "fgrad.custom_batching",
+    "fgrad.extend.core",
 ]
 WITH_EXAMPLES = """
     jit grad value_and_grad vjp jvp linearize linear_transpose vmap jacfwd jacrev hessian make_jaxpr eval_shape custom_jvp custom_vjp

@@ -10,6 +10,8 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class Var:
+    """A variable of a jaxpr: it has a type, and is itself alone."""
+
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):

@@ -1,3 +1,5 @@
-"""The jax.scipy surface: special functions and distributions."""
+"""The jax.scipy surface."""
 
-from fgrad.scipy import special, stats
+from fgrad.scipy import cluster, integrate, ndimage, optimize, signal, special, stats
+
+__all__ = ["cluster", "integrate", "ndimage", "optimize", "signal", "special", "stats"]

@@ -1,0 +1,5 @@
+"""The jax.scipy.cluster surface."""
+
+from fgrad.scipy.cluster import vq
+
+__all__ = ["vq"]

@@ -1,0 +1,145 @@
+"""scipy.signal, ndimage, optimize, integrate, cluster.vq and experimental.ode against NumPy's formulas."""
+
+import numpy as np
+import pytest
+
+import fgrad as jax
+import fgrad.numpy as jnp
+from fgrad.experimental.ode import odeint
+from fgrad.scipy import integrate, ndimage, optimize, signal
+from fgrad.scipy.cluster.vq import vq
+from fgrad.test_util import check_grads
+
+RNG = np.random.default_rng(0)
+A, B = RNG.standard_normal((5, 6)).astype(np.float32), RNG.standard_normal((3, 2)).astype(np.float32)
+
+
+def full_convolution(a, b):
+    out = np.zeros([n + m - 1 for n, m in zip(a.shape, b.shape)], np.result_type(a, b))
+    for i in np.ndindex(b.shape):
+        out[tuple(slice(j, j + n) for j, n in zip(i, a.shape))] += a * b[i]
+    return out
+
+
+def part(full, a, b, mode):
+    if mode == "full":
+        return full
+    starts = [(m - 1) // 2 if mode == "same" else m - 1 for m in b.shape]
+    sizes = a.shape if mode == "same" else [n - m + 1 for n, m in zip(a.shape, b.shape)]
+    return full[tuple(slice(i, i + n) for i, n in zip(starts, sizes))]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolve_and_correlate(mode):
+    want = part(full_convolution(A, B), A, B, mode)
+    for f in (signal.convolve, signal.convolve2d, signal.fftconvolve, jax.jit(signal.convolve, static_argnums=2)):
+        np.testing.assert_allclose(f(A, B, mode), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(signal.convolve(A, B, mode, method="fft"), want, rtol=1e-4, atol=1e-5)
+    z = (A[0] + 1j * A[1]).astype(np.complex64)
+    np.testing.assert_allclose(signal.correlate(z, z[:3], mode), np.correlate(z, z[:3], mode), rtol=1e-4, atol=1e-5)
+    check_grads(lambda a, b: signal.correlate(a, b, mode), (A, B), 1, eps=1e-2)
+
+
+def test_valid_swaps_and_refuses():
+    want = part(full_convolution(A, B), A, B, "valid")
+    np.testing.assert_allclose(signal.convolve(B, A, "valid"), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(signal.correlate(B, A, "valid"), np.flip(signal.correlate(A, B, "valid")), rtol=1e-5)
+    with pytest.raises(ValueError, match="at least as large"):
+        signal.convolve(A, B.T.repeat(4, 1), "valid")
+    with pytest.raises(ValueError, match="number of dimensions"):
+        signal.convolve(A, B[0])
+    with pytest.raises(NotImplementedError, match="boundary"):
+        signal.convolve2d(A, B, boundary="wrap")
+
+
+def test_correlate2d_same_of_even_size():
+    """SciPy centres an even kernel one further than correlate does."""
+    full = full_convolution(A, B[::-1, ::-1])
+    np.testing.assert_allclose(signal.correlate2d(A, B, "same"), full[1:6, 1:7], rtol=1e-4, atol=1e-5)
+
+
+def padded(x, mode):
+    return np.pad(x, 9, {"constant": "constant", "nearest": "edge", "wrap": "wrap", "mirror": "reflect", "reflect": "symmetric"}[mode])
+
+
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+@pytest.mark.parametrize("order", [0, 1])
+def test_map_coordinates(mode, order):
+    y, x = (RNG.uniform(-4, 9, 20).astype(np.float32) for _ in range(2))
+    big = padded(A, mode)
+    if order == 0:
+        want = big[np.round(y).astype(int) + 9, np.round(x).astype(int) + 9]
+    else:
+        i, j = np.floor(y).astype(int) + 9, np.floor(x).astype(int) + 9
+        u, v = y - np.floor(y), x - np.floor(x)
+        want = (1 - u) * ((1 - v) * big[i, j] + v * big[i, j + 1]) + u * ((1 - v) * big[i + 1, j] + v * big[i + 1, j + 1])
+    np.testing.assert_allclose(ndimage.map_coordinates(A, [y, x], order, mode), want, rtol=1e-4, atol=1e-5)
+    if order == 1:
+        check_grads(lambda a: ndimage.map_coordinates(a, [y, x], 1, mode), (A,), 1, eps=1e-2)
+
+
+def test_map_coordinates_refuses():
+    with pytest.raises(NotImplementedError, match="order<=1"):
+        ndimage.map_coordinates(A, [A, A], 3)
+    with pytest.raises(ValueError, match="1 != 2"):
+        ndimage.map_coordinates(A, [A], 1)
+    assert ndimage.map_coordinates(np.array([0, 3]), [np.array([0.5, 0.9])], 1).tolist() == [2, 3]
+
+
+def rosenbrock(x):
+    return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def test_bfgs():
+    result = optimize.minimize(rosenbrock, jnp.array([-1.2, 1.0, 0.5]), method="BFGS")
+    assert bool(result.success) and int(result.status) == 0 and 20 < int(result.nit) < 80
+    np.testing.assert_allclose(result.x, 1, rtol=1e-4)
+    short = optimize.minimize(rosenbrock, jnp.array([-1.2, 1.0]), method="BFGS", options={"maxiter": 3})
+    assert not bool(short.success) and int(short.status) == 1 and int(short.nit) == 3
+    scales = jnp.array([1.0, 10.0])
+    solve = lambda c: optimize.minimize(lambda x, c: jnp.sum(scales * (x - c) ** 4 + (x - c) ** 2), jnp.zeros(2), (c,), method="BFGS").x  # noqa: E731
+    np.testing.assert_allclose(jax.jit(jax.vmap(solve))(jnp.arange(3.0)), np.arange(3.0)[:, None] * [1, 1], atol=1e-3)
+
+
+def test_minimize_refuses():
+    with pytest.raises(ValueError, match="'BFGS'"):
+        optimize.minimize(rosenbrock, jnp.zeros(2), method="CG")
+    with pytest.raises(ValueError, match="steps"):
+        optimize.minimize(rosenbrock, jnp.zeros(2), method="BFGS", options={"steps": 3})
+    with pytest.raises(TypeError, match="vector"):
+        optimize.minimize(lambda x: x, 1.0, method="BFGS")
+
+
+def test_trapezoid_and_vq():
+    np.testing.assert_allclose(integrate.trapezoid(A, dx=0.5), np.trapezoid(A, dx=0.5), rtol=1e-5)
+    codes, distances = vq(A, A[[1, 3]])
+    want = np.linalg.norm(A[:, None] - A[None, [1, 3]], axis=-1)
+    np.testing.assert_array_equal(codes, want.argmin(1))
+    np.testing.assert_allclose(distances, want.min(1), rtol=1e-5)
+    assert vq(np.array([0.0, 4.0]), np.array([1.0, 5.0]))[0].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="features"):
+        vq(A, B)
+
+
+def test_odeint():
+    t = jnp.array([0.0, 0.3, 1.0, 2.5])
+    with jax.enable_x64():
+        solve = lambda k, y0, t: odeint(lambda y, t, k: {"a": -k * y["a"] + 0 * t, "b": y["a"]}, {"a": y0, "b": 0.0 * y0}, t, k)  # noqa: E731
+        y = solve(0.7, jnp.array([1.0, 2.0]), jnp.asarray(t, "float64"))
+        decay = np.exp(-0.7 * np.asarray(t, "float64"))[:, None] * [1, 2]
+        np.testing.assert_allclose(y["a"], decay, rtol=1e-7)
+        np.testing.assert_allclose(y["b"], ([1, 2] - decay) / 0.7, rtol=1e-6, atol=1e-8)
+        loss = lambda *xs: jnp.sum(solve(*xs)["b"] ** 2) + solve(*xs)["a"][1, 0]  # noqa: E731
+        check_grads(loss, (0.7, jnp.array([1.0, 2.0]), jnp.asarray(t, "float64")), 1, modes=["rev"], atol=1e-5, rtol=1e-5)
+
+
+def test_odeint_closes_over_what_it_differentiates():
+    def end(w):
+        return odeint(lambda y, t: jnp.sin(t) * w * y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6)[-1]
+
+    area = 1 - np.cos(1.0)
+    np.testing.assert_allclose(end(2.0), np.exp(2 * area), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.grad(end))(2.0), area * np.exp(2 * area), rtol=1e-4)
+    np.testing.assert_allclose(jax.vmap(end)(jnp.array([0.0, 2.0])), [1, np.exp(2 * area)], rtol=1e-5)
+    with pytest.raises(TypeError, match="vector of times"):
+        odeint(lambda y, t: y, 1.0, 2.0)
