@@ -19,6 +19,7 @@ _DEFAULTS = {
     "pass_fold": True,
     "pass_simplify": True,
     "pass_fuse": True,
+    "pass_tile": True,
 }
 
 _CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promotion": ("allow", "warn", "raise")}

@@ -11,6 +11,7 @@ from fgrad._kernels.abi cimport (FG_BOOL, FG_EDATA, FG_EMEM, FG_EPYTHON, FG_I32,
                                  FgRun, FgTensor, fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for
 
 cdef enum:
     KIND_KERNEL = 0
@@ -18,8 +19,9 @@ cdef enum:
     KIND_SCAN = 2
     KIND_COND = 3
     KIND_CALLBACK = 4
+    KIND_TILES = 5
 
-KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK}
+KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES}
 
 
 cdef void state_free(FgState *st) noexcept nogil:
@@ -88,6 +90,8 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
             rc = run_while(st, inst, p.inst_child[i])
         elif inst.kind == KIND_SCAN:
             rc = run_scan(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_TILES:
+            rc = run_tiles(st, inst, p.inst_child[i])
         else:
             rc = run_callback(st, inst)
         if rc != FG_OK:
@@ -236,6 +240,43 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
             return rc
         side = other
     return FG_OK
+
+
+cdef struct Tiles:
+    FgState *st
+    FgInst *inst
+    int first, rc
+
+
+cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    # tid counts ranges, of which there are at most as many as children
+    cdef Tiles *t = <Tiles *>ctx
+    cdef FgInst *inst = t.inst
+    cdef FgState *child = t.st.children[t.first + tid]
+    cdef FgTensor *x
+    cdef char **outs = child_outs(child)
+    cdef int64_t k, blocks = inst.ip[0]
+    cdef int i, rc
+    for k in range(begin, end):
+        for i in range(inst.n_in):
+            x = &t.st.slots[inst.args[i]]
+            child.bases[1 + i] = x.data + (k * (x.size // blocks * fg_itemsize(x.dtype)) if inst.ip[1 + i] else 0)
+        for i in range(inst.n_out):
+            x = &t.st.slots[inst.args[inst.n_in + i]]
+            outs[i] = x.data + k * (x.size // blocks * fg_itemsize(x.dtype))
+        rc = run_state(child)
+        if rc != FG_OK:
+            t.rc = rc
+            return
+
+
+cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [blocks, whether each input is cut...]; outputs are; children: the block's program, once per thread
+    cdef Tiles t
+    cdef int64_t blocks = inst.ip[0], threads = inst.n_child
+    t.st, t.inst, t.first, t.rc = st, inst, first, FG_OK
+    parallel_for(blocks, (blocks + threads - 1) // threads, tiles_body, &t)
+    return t.rc
 
 
 cdef int run_callback(FgState *st, FgInst *inst) noexcept nogil:
@@ -432,7 +473,7 @@ cdef class Program:
         outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
-        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0}[inst.kind]
+        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 1 + len(ins)}[inst.kind]
         if inst.kind in (KIND_WHILE, KIND_SCAN) and len(ip) >= n_ip:      # a flag for each carry follows
             n_ip += max(0, ip[2 if inst.kind == KIND_WHILE else 1])
         if len(ip) != n_ip or any(n < 0 for n in ip):
@@ -461,6 +502,12 @@ cdef class Program:
                 want = [(ins[:nk] + carry + [b // each for b in ins[nk + nc:]], carry + [b // each for b in outs[nc:nc + ny]])]
             if outs[:nc] != carry or outs[nc + ny:] != carry:
                 raise ValueError(f"instruction {i}: scan carry buffers differ in size")
+        elif inst.kind == KIND_TILES:
+            blocks, cut = ip[0], ip[1:]
+            if not blocks or not children or any(b % blocks for b in (*[b for b, c in zip(ins, cut) if c], *outs)):
+                raise ValueError(f"instruction {i}: {blocks} tiles do not divide inputs of {ins} and outputs of {outs} bytes")
+            want = [([b // blocks if c else b for b, c in zip(ins, cut)], [b // blocks for b in outs])] * len(children)
+            inst.n_child = len(children)
         if len(children) != len(want):
             raise ValueError(f"instruction {i}: {len(children)} sub-programs, expected {len(want)}")
         for child, w in zip(children, want):

@@ -44,7 +44,7 @@ typedef int (*FgCheck)(FgInst *inst, const FgTensor *slots, char *msg);
 struct FgInst {
     FgRun run;
     int32_t kind;                 /* 0: kernel; others belong to the executor */
-    int32_t n_in, n_out, n_ip, n_fp;
+    int32_t n_in, n_out, n_ip, n_fp, n_child;
     int32_t *args;                /* slot numbers: n_in inputs, then n_out outputs (workspace is an output) */
     int64_t *ip;                  /* integer parameters */
     double *fp;                   /* float parameters */

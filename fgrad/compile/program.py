@@ -5,9 +5,11 @@ import numpy as np
 from fgrad._kernels import KERNELS
 from fgrad._kernels import elementwise as vm
 from fgrad._kernels.executor import KINDS, Program
+from fgrad._kernels.parallel import get_num_threads
 from fgrad.compile.fuse import fuse, in_register, live_nodes
 from fgrad.compile.lower import LowerContext, compute_dtype
 from fgrad.compile.plan import plan
+from fgrad.compile.tile import tile
 from fgrad.compile.values import row_major
 from fgrad.config import config
 from fgrad.core import ClosedJaxpr, check_jaxpr
@@ -46,7 +48,7 @@ def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False
         raise LoweringError(f"could not compile: {e}") from e
 
 
-def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry):
+def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry, tiles=True):
     modes, taken = [], set()
     outs = list(outs)
     for j, (v, aval) in enumerate(zip(outs, out_avals)):
@@ -69,6 +71,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
             v.buf.base = ("out", j)
         modes.append(mode)
     units = fuse(live_nodes(ctx.nodes, outs))
+    if tiles:
+        units = tile(units, outs, _block_program)
     in_memory = _materialized(units, outs)
     arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, carry)
     if carry is None:
@@ -97,9 +101,18 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
     return program
 
 
+def _block_program(nodes, ins, outs, in_avals, out_avals):
+    """The program of one block of rows, see tile."""
+    ctx = LowerContext()
+    ctx.nodes = nodes
+    return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, None, tiles=False)
+
+
 def _label(unit):
     """What an instruction does, in short."""
     node = unit.nodes[0]
+    if node.op == "tiles":
+        return f"tiles of {'+'.join(node.obj[1][:12])} {' '.join(str(list(v.shape)) for v in node.outs)}"
     what = "+".join(n.op for n in unit.nodes[:12]) + ("+..." if len(unit.nodes) > 12 else "")
     shapes = " ".join(str(list(v.shape)) for v in (node.ins[:1] if unit.fused else (*node.ins, *node.outs)))
     return f"{what} {shapes}"
@@ -152,6 +165,8 @@ class _Writer:
         ins, outs = [self.slot(v) for v in node.ins], [self.slot(v) for v in node.outs]
         if node.kind == "kernel":
             self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
+        elif node.op == "tiles":
+            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * get_num_threads(), None))
         elif node.kind == "control":
             carry = _CARRY.get(node.op, lambda ip: None)(node.ip)  # of the last child, the body
             children = [compile_jaxpr(c, sub=True, carry=carry if c is node.children[-1] else None) for c in node.children]

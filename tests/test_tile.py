@@ -1,0 +1,55 @@
+"""Tiling over blocks of rows: the same results, and what cannot be cut is left alone."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import nn
+from fgrad.compile import tile
+
+SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
+
+
+def by_rows(x):
+    return jnp.sum(x * 2, tuple(range(1, x.ndim)), keepdims=True)
+
+
+FUNCTIONS = {
+    "softmax": lambda x: jnp.exp(x - x.max(-1, keepdims=True)) / jnp.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True),
+    "norm": lambda x: nn.layer_norm(x, jnp.ones(x.shape[-1:]) * 2, jnp.ones(x.shape[-1:])) * x,
+    "two kernels": lambda x: nn.softmax(nn.rms_norm(x) + 1.0, -1),
+    "other axis": lambda x: nn.softmax(nn.softmax(x, 0), 0) + x.mean(0),
+    "rows and columns": lambda x: (x - by_rows(x)) / (1 + jnp.sum(x - by_rows(x), 0)),
+    "reshaped": lambda x: jnp.tanh(nn.softmax(x, -1).reshape(-1) + 1.0).reshape(x.shape) * by_rows(x),
+    "several results": lambda x: (by_rows(x), x - by_rows(x), (x - by_rows(x)).max(-1)),
+    "transposed": lambda x: (jnp.exp(x - by_rows(x)).T + 1).T - by_rows(x),
+}
+
+
+@pytest.fixture
+def every_run(monkeypatch):
+    """Tile whatever can be tiled, in small blocks."""
+    monkeypatch.setattr(tile, "WORTH_BYTES", 0)
+    monkeypatch.setattr(tile, "TILE_BYTES", 256)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_same_results(name, shape, every_run):
+    fun = FUNCTIONS[name]
+    x = jnp.asarray(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
+    scalar = lambda x: sum(jnp.sum(jnp.sin(y)) for y in fgrad.tree.leaves(fun(x)))
+    for f in (fun, fgrad.grad(scalar)):
+        with fgrad.config.override("pass_tile", False):
+            want = fgrad.jit(f)(x)
+        got = fgrad.jit(f)(x)
+        for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_rows_are_tiled_and_columns_are_not(every_run):
+    x = jnp.ones((64, 8))
+    labels = lambda f: [label for _, label in fgrad.jit(f).lower(x).compile().profile(x, repeat=1)]
+    assert any(text.startswith("tiles") for text in labels(FUNCTIONS["softmax"]))
+    assert not any(text.startswith("tiles") for text in labels(lambda x: nn.softmax(nn.softmax(x, 0), 0)))
