@@ -4,8 +4,17 @@ import itertools
 
 import numpy as np
 
-from fgrad.lax import conv_dimension_numbers, conv_general_dilated
-from tests.table.case import BF16, F16, F32, Case, of_kinds, typed
+from fgrad.lax import (
+    conv_dimension_numbers,
+    conv_general_dilated,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    select_and_gather_add_p,
+    select_and_scatter_add_p,
+)
+from fgrad.ops.elementwise import ge_p, le_p
+from tests.table.case import BF16, F16, F32, Case, distinct, of_kinds, typed
 
 
 def np_conv(x, w, strides, pads, ldil=None, rdil=None, layout=None, features=1, batches=1):
@@ -56,6 +65,94 @@ def _preferred(dtype):
     )
 
 
+def np_positions(shape, q, params):
+    """Where the window q finds its elements, in order."""
+    for r in np.ndindex(*params["window_dimensions"]):
+        every = zip(q, r, params["window_strides"], params["window_dilation"], params["padding"], params["base_dilation"])
+        at = [(i * s + k * wd - lo, bd) for i, k, s, wd, (lo, _), bd in every]
+        if all(p >= 0 and p % bd == 0 and p // bd < n for (p, bd), n in zip(at, shape)):
+            yield tuple(p // bd for p, bd in at)
+
+
+def np_windows(shape, params):
+    """(index of the window, positions of its elements) of all windows."""
+    sizes = []
+    for n, w, s, (lo, hi), bd, wd in zip(shape, *(params[k] for k in NAMES)):
+        sizes.append(max(0, ((n - 1) * bd + 1 if n else 0) + lo + hi - (w - 1) * wd - 1 + s) // s)
+    return sizes, [(q, list(np_positions(shape, q, params))) for q in np.ndindex(*sizes)]
+
+
+NAMES = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+WINDOWS = {  # shape: window, strides, padding, base dilation, window dilation
+    "pairs": ((2, 7, 3), (1, 2, 1), (1, 1, 1), ((0, 0),) * 3),
+    "strided": ((2, 5, 6), (1, 3, 2), (1, 2, 3), ((0, 0), (1, 1), (0, 1))),
+    "images": ((1, 5, 6, 2), (1, 2, 3, 1), (1, 1, 2, 1), ((0, 0), (1, 0), (1, 1), (0, 0))),
+    "dilated": ((5, 6), (2, 3), (1, 2), ((1, 1), (-1, 2)), (2, 1), (1, 2)),
+    "all": ((3, 4), (3, 4), (1, 1), ((0, 0), (0, 0))),
+    "long": ((40, 2), (13, 1), (1, 1), ((6, 6), (0, 0))),
+    "empty": ((0, 4), (1, 2), (1, 1), ((0, 0), (0, 0))),
+    "no window": ((2, 3), (1, 4), (1, 1), ((0, 0), (0, 0))),
+}
+
+
+def _windows(name):
+    shape, window, strides, pads, *dilations = WINDOWS[name]
+    ones = (1,) * len(shape)
+    return shape, dict(zip(NAMES, (window, strides, pads, *(dilations or (ones, ones)))))
+
+
+def _reduction(prim, fold, kinds, sample=typed, **kw):
+    def case(name):
+        shape, params = _windows(name)
+
+        def ref(x):
+            sizes, windows = np_windows(shape, params)
+            out = np.zeros(sizes, x.dtype)
+            for q, at in windows:
+                out[q] = fold([x[p] for p in at], x.dtype)
+            return out
+
+        return Case(lambda x: prim.bind(x, **params), (sample(*shape),), ref, name=name, dtypes=of_kinds(kinds), **kw)
+
+    return [case(name) for name in WINDOWS]
+
+
+def _lowest(dtype):
+    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
+
+
+def _highest(dtype):
+    return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
+
+
+def _selection(prim, scatter, select):
+    def case(name):
+        shape, params = _windows(name)
+        sizes = tuple(np_windows(shape, params)[0])
+
+        def ref(a, x):
+            out = np.zeros(shape if scatter else sizes)
+            for q, at in np_windows(shape, params)[1]:
+                if at:
+                    best = (max if select is ge_p else min)(at, key=lambda p: x[p])
+                    if scatter:
+                        out[best] += a[q]
+                    else:
+                        out[q] = a[best]
+            return out
+
+        return Case(
+            lambda a, x: prim.bind(a, x, select_prim=select, **params),
+            (typed(*(sizes if scatter else shape)), distinct(*shape)),
+            ref,
+            name=name,
+            wrt=(0,),
+            linear=((0,),),
+        )
+
+    return [case(name) for name in WINDOWS]
+
+
 NHWC = ("NHWC", "HWIO", "NHWC")
 ROWS = {
     "conv_general_dilated": [
@@ -75,5 +172,10 @@ ROWS = {
         _conv("no output", (2, 2, 2), (3, 2, 4), (1,), ((0, 0),)),
         _conv("no features", (2, 0, 4), (3, 0, 2), (1,), ((0, 0),)),
         _preferred(F32),
-    ]
+    ],
+    "reduce_window_sum": _reduction(reduce_window_sum_p, lambda xs, d: sum(xs), "fiuc", linear=((0,),), ulps=8),
+    "reduce_window_max": _reduction(reduce_window_max_p, lambda xs, d: max(xs, default=_lowest(d)), "fiub", distinct, ulps=0),
+    "reduce_window_min": _reduction(reduce_window_min_p, lambda xs, d: min(xs, default=_highest(d)), "fiub", distinct, ulps=0),
+    "select_and_gather_add": _selection(select_and_gather_add_p, 0, ge_p),
+    "select_and_scatter_add": _selection(select_and_scatter_add_p, 1, le_p),
 }

@@ -1,0 +1,183 @@
+/* Plans of windows: a fold along one axis, and the selection of the largest or smallest element of windows over any axes. */
+#ifndef FG_POOL_H
+#define FG_POOL_H
+#include <complex.h>
+#include <math.h>
+#include "fg.h"
+
+#define POOL_TILE 64
+enum { POOL_SUM, POOL_PROD, POOL_MAX, POOL_MIN };
+
+/* x (outer, n, inner) to out (outer, m, inner): out[j] folds x at positions j stride + r wdil - lo, of which every bdil-th holds an
+ * element.  blocks: windows are long and dense, and are folded by blocks. */
+typedef struct {
+    int64_t outer, n, m, inner, tile, tiles;
+    int64_t window, stride, lo, bdil, wdil;
+    int32_t kind, blocks, dtype;
+} FgPool;
+
+/* Outputs j, j + step, ... that tap r reaches, and the inputs pos, pos + xstep, ... that it reads for them. */
+typedef struct { int64_t j, step, pos, xstep, count; } FgPoolRun;
+
+static inline int64_t pool_gcd(int64_t a, int64_t b) { while (b) { int64_t t = a % b; a = b; b = t; } return a; }
+
+static FgPoolRun pool_run(const FgPool *p, int64_t r) {
+    FgPoolRun run = {0, p->bdil / pool_gcd(p->stride, p->bdil), 0, 0, 0};
+    int64_t at = r * p->wdil - p->lo, last = (p->n - 1) * p->bdil;
+    if (p->n == 0) return run;
+    if (at < 0) run.j = (-at + p->stride - 1) / p->stride;         /* the first output whose position is not negative */
+    for (int64_t k = 0; k < run.step && run.j < p->m && (run.j * p->stride + at) % p->bdil; k++) run.j++;
+    at += run.j * p->stride;
+    if (at % p->bdil || at > last || run.j >= p->m) return run;
+    run.pos = at / p->bdil;
+    run.xstep = run.step * p->stride / p->bdil;
+    run.count = (last - at) / (run.step * p->stride) + 1;
+    int64_t most = (p->m - 1 - run.j) / run.step + 1;
+    if (run.count > most) run.count = most;
+    return run;
+}
+
+/* (outer, middle axes, inner): windows over the middle axes, nd of them; steps are those of x in units of inner. */
+typedef struct {
+    int64_t outer, inner, tiles, in_size, out_size, taps;
+    int64_t n[FG_MAXDIM], m[FG_MAXDIM], step[FG_MAXDIM];
+    int64_t window[FG_MAXDIM], stride[FG_MAXDIM], lo[FG_MAXDIM], bdil[FG_MAXDIM], wdil[FG_MAXDIM];
+    int32_t nd, scatter, largest, dtype;
+} FgSelect;
+
+#define POOL_FOLDS
+#define T uint8_t
+#define N(name) name##_u8
+#define POOL_LOWEST 0
+#define POOL_HIGHEST UINT8_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#define T uint16_t
+#define N(name) name##_u16
+#define POOL_HIGHEST UINT16_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#define T uint32_t
+#define N(name) name##_u32
+#define POOL_HIGHEST UINT32_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#define T uint64_t
+#define N(name) name##_u64
+#define POOL_HIGHEST UINT64_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#undef POOL_LOWEST
+#define T int8_t
+#define N(name) name##_i8
+#define POOL_LOWEST INT8_MIN
+#define POOL_HIGHEST INT8_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#undef POOL_LOWEST
+#define T int16_t
+#define N(name) name##_i16
+#define POOL_LOWEST INT16_MIN
+#define POOL_HIGHEST INT16_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#undef POOL_LOWEST
+#define T int32_t
+#define N(name) name##_i32
+#define POOL_LOWEST INT32_MIN
+#define POOL_HIGHEST INT32_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#undef POOL_LOWEST
+#define T int64_t
+#define N(name) name##_i64
+#define POOL_LOWEST INT64_MIN
+#define POOL_HIGHEST INT64_MAX
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_HIGHEST
+#undef POOL_LOWEST
+#define POOL_LOWEST -INFINITY
+#define POOL_HIGHEST INFINITY
+#define T float
+#define N(name) name##_f32
+#include "pool_loops.h"
+#undef T
+#undef N
+#define T double
+#define N(name) name##_f64
+#include "pool_loops.h"
+#undef T
+#undef N
+#define POOL_COMPLEX
+#define T float _Complex
+#define N(name) name##_c64
+#include "pool_loops.h"
+#undef T
+#undef N
+#define T double _Complex
+#define N(name) name##_c128
+#include "pool_loops.h"
+#undef T
+#undef N
+#undef POOL_COMPLEX
+#undef POOL_FOLDS
+
+#define T float
+#define N(name) name##_f32
+#include "pool_loops.h"
+#undef T
+#undef N
+#define T double
+#define N(name) name##_f64
+#include "pool_loops.h"
+#undef T
+#undef N
+
+/* Units (outer, tile of inner).  `buf` holds what long windows need. */
+static void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf) {
+    #define ALL(S) do { switch (p->kind) { \
+        case POOL_SUM: pool_sum_##S(p, x, out, begin, end, buf); break; \
+        case POOL_PROD: pool_prod_##S(p, x, out, begin, end, buf); break; \
+        case POOL_MAX: pool_max_##S(p, x, out, begin, end, buf); break; \
+        default: pool_min_##S(p, x, out, begin, end, buf); } } while (0)
+    #define TWO(S) do { if (p->kind == POOL_SUM) pool_sum_##S(p, x, out, begin, end, buf); \
+        else pool_prod_##S(p, x, out, begin, end, buf); } while (0)
+    switch (p->dtype) {
+    case FG_U8: ALL(u8); break;
+    case FG_U16: ALL(u16); break;
+    case FG_U32: ALL(u32); break;
+    case FG_U64: ALL(u64); break;
+    case FG_I8: ALL(i8); break;
+    case FG_I16: ALL(i16); break;
+    case FG_I32: ALL(i32); break;
+    case FG_I64: ALL(i64); break;
+    case FG_F32: ALL(f32); break;
+    case FG_F64: ALL(f64); break;
+    case FG_C64: TWO(c64); break;
+    default: TWO(c128);
+    }
+    #undef ALL
+    #undef TWO
+}
+
+static void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end) {
+    if (p->dtype == FG_F32) pool_select_f32(p, a, x, out, begin, end);
+    else pool_select_f64(p, a, x, out, begin, end);
+}
+#endif

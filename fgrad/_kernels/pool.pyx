@@ -1,0 +1,201 @@
+"""Windows.
+
+window_fold: in x, contiguous; ip [kind (0 sum, 1 prod, 2 max, 3 min), axis, window, stride, low padding, base dilation, window dilation];
+    out has x's shape but along `axis`.  Padding counts as the identity.  All dtypes but bool and 16-bit floats; complex only for sum and prod.
+window_select: in a and x, contiguous float32 or float64; ip [scatter, largest, (window, stride, low padding, base dilation,
+    window dilation) of each axis].  Each window of x selects its largest (smallest) element, the first of equals.  gather: a has x's
+    shape, and out[window] = a[selected]; scatter: a has the windows' shape, and out, of x's shape, sums a[window] at [selected].
+"""
+from libc.stdint cimport INT32_MAX, int64_t
+from libc.stdlib cimport calloc
+
+from fgrad._kernels.abi cimport *
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.row_check cimport fg_fail, row_dense, row_text
+
+cdef extern from "pool.h" nogil:
+    enum: POOL_TILE, POOL_PROD, POOL_MIN
+    ctypedef struct FgPool:
+        int64_t outer, n, m, inner, tile, tiles
+        int64_t window, stride, lo, bdil, wdil
+        int kind, blocks, dtype
+    ctypedef struct FgSelect:
+        int64_t outer, inner, tiles, in_size, out_size, taps
+        int64_t n[16]
+        int64_t m[16]
+        int64_t step[16]
+        int64_t window[16]
+        int64_t stride[16]
+        int64_t lo[16]
+        int64_t bdil[16]
+        int64_t wdil[16]
+        int nd, scatter, largest, dtype
+    void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf)
+    void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end)
+
+cdef struct Call:
+    const void *plan
+    const char *a
+    const char *x
+    char *out
+    int failed
+
+
+cdef void _fold_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Call *k = <Call *>ctx
+    cdef const FgPool *p = <const FgPool *>k.plan
+    cdef char *buf = NULL
+    if p.blocks:
+        buf = pool_alloc(2 * ((p.m - 1) * p.stride + p.window) * p.tile * fg_itemsize(p.dtype))
+        if buf == NULL:
+            k.failed = 1
+            return
+    pool_fold(p, k.x, k.out, begin, end, buf)
+    pool_free(buf)
+
+
+cdef void _select_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Call *k = <Call *>ctx
+    pool_select(<const FgSelect *>k.plan, k.a, k.x, k.out, begin, end)
+
+
+cdef int run_fold(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef const FgPool *p = <const FgPool *>inst.extra
+    cdef Call k
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    k.plan, k.failed = p, 0
+    k.x, k.out = FG_IN(inst, slots, 0).data, FG_OUT(inst, slots, 0).data
+    parallel_for(p.outer * p.tiles, 1 + 30000 // (p.m * min(p.window, <int64_t>8) * p.tile + 1), _fold_body, &k)
+    return FG_EMEM if k.failed else FG_OK
+
+
+cdef int check_fold(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *o
+    cdef FgPool *p
+    cdef int64_t axis, length
+    cdef int d
+    if inst.n_in != 1 or inst.n_out != 1 or inst.n_ip != 7 or inst.n_fp != 0:
+        return fg_fail(msg, "window_fold: 1 input, 1 output and 7 integer parameters expected")
+    x = FG_IN(inst, slots, 0)
+    o = FG_OUT(inst, slots, 0)
+    axis = inst.ip[1]
+    if not 0 <= inst.ip[0] <= POOL_MIN or x.dtype in (FG_BOOL, FG_F16, FG_BF16) or (x.dtype >= FG_C64 and inst.ip[0] > POOL_PROD):
+        return fg_fail(msg, "window_fold: kind %lld of %s is not known", <long long>inst.ip[0], row_text(x))
+    if row_dense(inst, slots, "window_fold", 0, x.dtype, msg) or row_dense(inst, slots, "window_fold", 1, x.dtype, msg):
+        return -1
+    if not 0 <= axis < x.ndim or o.ndim != x.ndim:
+        return fg_fail(msg, "window_fold: axis %lld of %s into %s", <long long>axis, row_text(x), row_text(o))
+    for d in range(x.ndim):
+        if d != axis and o.shape[d] != x.shape[d]:
+            return fg_fail(msg, "window_fold: %s into %s must differ along axis %lld only", row_text(x), row_text(o), <long long>axis)
+    for d in range(2, 7):
+        if not -INT32_MAX <= inst.ip[d] <= INT32_MAX or (d != 4 and inst.ip[d] < 1):
+            return fg_fail(msg, "window_fold: window, stride and dilations must be positive and below 2^31")
+    if x.shape[axis] > INT32_MAX or o.shape[axis] > INT32_MAX:
+        return fg_fail(msg, "window_fold: axis %lld of %s is too long", <long long>axis, row_text(x))
+    p = <FgPool *>calloc(1, sizeof(FgPool))
+    if p == NULL:
+        return fg_fail(msg, "window_fold: no memory for a plan")
+    inst.extra = p
+    p.kind, p.dtype, p.n, p.m = <int>inst.ip[0], x.dtype, x.shape[axis], o.shape[axis]
+    p.window, p.stride, p.lo, p.bdil, p.wdil = inst.ip[2], inst.ip[3], inst.ip[4], inst.ip[5], inst.ip[6]
+    p.outer = p.inner = 1
+    for d in range(x.ndim):
+        if d < axis:
+            p.outer *= x.shape[d]
+        elif d > axis:
+            p.inner *= x.shape[d]
+    length = (p.m - 1) * p.stride + p.window
+    p.blocks = p.window >= 12 and p.bdil == 1 and p.wdil == 1 and p.window * p.m > 4 * length and length <= INT32_MAX
+    p.tile = max(<int64_t>1, min(p.inner, <int64_t>(16 if p.blocks else 512)))
+    p.tiles = (p.inner + p.tile - 1) // p.tile
+    return 0
+
+
+cdef int run_select(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef const FgSelect *p = <const FgSelect *>inst.extra
+    cdef Call k
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    k.plan, k.failed = p, 0
+    k.a, k.x, k.out = FG_IN(inst, slots, 0).data, FG_IN(inst, slots, 1).data, FG_OUT(inst, slots, 0).data
+    parallel_for(p.outer * p.tiles, 1 + 20000 // (p.out_size * min(p.taps, <int64_t>1000) * min(p.inner, <int64_t>POOL_TILE) + 1),
+                 _select_body, &k)
+    return FG_OK
+
+
+cdef int check_select(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *a
+    cdef const FgTensor *x
+    cdef const FgTensor *o
+    cdef const FgTensor *windows
+    cdef const int64_t *w
+    cdef FgSelect *p
+    cdef int d, k, first, last
+    cdef int64_t step = 1
+    if inst.n_in != 2 or inst.n_out != 1 or inst.n_fp != 0 or inst.n_ip < 2:
+        return fg_fail(msg, "window_select: 2 inputs, 1 output and integer parameters expected")
+    a = FG_IN(inst, slots, 0)
+    x = FG_IN(inst, slots, 1)
+    o = FG_OUT(inst, slots, 0)
+    if row_dense(inst, slots, "window_select", 0, -1, msg):
+        return -1
+    for k in range(1, 3):
+        if row_dense(inst, slots, "window_select", k, a.dtype, msg):
+            return -1
+    windows = a if inst.ip[0] else o
+    if inst.n_ip != 2 + 5 * x.ndim or windows.ndim != x.ndim:
+        return fg_fail(msg, "window_select: %s, %s and %s must have one number of axes, with 5 parameters each",
+                       row_text(a), row_text(x), row_text(o))
+    if not fg_same_shape(x, o if inst.ip[0] else a):
+        return fg_fail(msg, "window_select: %s and %s must have one shape", row_text(x), row_text(o if inst.ip[0] else a))
+    for d in range(x.ndim):
+        if x.shape[d] > INT32_MAX or windows.shape[d] > INT32_MAX:
+            return fg_fail(msg, "window_select: %s is too long", row_text(x))
+        for k in range(5):
+            if not -INT32_MAX <= inst.ip[2 + 5 * d + k] <= INT32_MAX or (k != 2 and inst.ip[2 + 5 * d + k] < 1):
+                return fg_fail(msg, "window_select: windows, strides and dilations must be positive and below 2^31")
+    p = <FgSelect *>calloc(1, sizeof(FgSelect))
+    if p == NULL:
+        return fg_fail(msg, "window_select: no memory for a plan")
+    inst.extra = p
+    p.scatter, p.largest, p.dtype = inst.ip[0] != 0, inst.ip[1] != 0, x.dtype
+    first, last = 0, x.ndim
+    while first < last and _is_free(inst.ip + 2 + 5 * first, x.shape[first], windows.shape[first]):
+        first += 1
+    while last > first and _is_free(inst.ip + 2 + 5 * (last - 1), x.shape[last - 1], windows.shape[last - 1]):
+        last -= 1
+    p.outer = p.inner = p.in_size = p.out_size = p.taps = 1
+    for d in range(x.ndim):
+        if d < first:
+            p.outer *= x.shape[d]
+        elif d >= last:
+            p.inner *= x.shape[d]
+    p.nd = last - first
+    for d in range(last - 1, first - 1, -1):
+        k = d - first
+        w = inst.ip + 2 + 5 * d
+        p.n[k], p.m[k], p.step[k] = x.shape[d], windows.shape[d], step
+        p.window[k], p.stride[k], p.lo[k], p.bdil[k], p.wdil[k] = w[0], w[1], w[2], w[3], w[4]
+        step *= p.n[k]
+        p.in_size *= p.n[k]
+        p.out_size *= p.m[k]
+        if p.taps > INT32_MAX // p.window[k]:
+            return fg_fail(msg, "window_select: windows must have fewer than 2^31 elements")
+        p.taps *= p.window[k]
+    p.tiles = (p.inner + POOL_TILE - 1) // POOL_TILE
+    return 0
+
+
+cdef bint _is_free(const int64_t *w, int64_t n, int64_t m) noexcept nogil:
+    """Windows of one element along this axis."""
+    return n == m and w[0] == 1 and w[1] == 1 and w[2] == 0 and w[3] == 1
+
+
+KERNELS = {
+    "window_fold": (<size_t><void *>run_fold, <size_t><void *>check_fold),
+    "window_select": (<size_t><void *>run_select, <size_t><void *>check_select),
+}
