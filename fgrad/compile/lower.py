@@ -6,12 +6,15 @@ from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
 from fgrad.config import config
-from fgrad.core import Literal, ShapedArray, source_text, stage, to_array
+from fgrad.core import Literal, ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
 
 F32, F64 = dtypes.FLOAT32, dtypes.FLOAT64
 _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
+
+
+FOLD_LIMIT = 1 << 16  # elements of a constant that is computed while compiling
 
 
 def compute_dtype(dtype):
@@ -30,6 +33,7 @@ class LowerContext:
         self.tags = 0
         self.cse = config.pass_cse
         self.simplify = config.pass_simplify
+        self.fold = config.pass_fold
 
     # --- values ---------------------------------------------------------------------------------------------------
     def arg(self, i, aval, strides=None):
@@ -202,11 +206,20 @@ class LowerContext:
         for v, x in zip(jaxpr.invars, ins):
             env[v] = x
 
+        known = {v: c for v, c in zip(jaxpr.constvars, closed.consts) if c.size <= FOLD_LIMIT} if self.fold else {}
+
         def read(v):
-            return self.scalar(v.val, v.aval.dtype) if type(v) is Literal else env[v]
+            if type(v) is Literal:
+                return self.scalar(v.val, v.aval.dtype)
+            if v not in env:
+                env[v] = self.constant(known[v])
+            return env[v]
 
         for eqn in jaxpr.eqns:
             prim = eqn.primitive
+            if self.fold and (values := _folded(eqn, known)) is not None:
+                known.update(zip(eqn.outvars, values))
+                continue
             if prim.lower is None:
                 raise LoweringError(f"no lowering for '{prim.name}'")
             try:
@@ -232,6 +245,22 @@ def _reduction_identity(kind, dtype):
     if dtypes.is_float(dtype):
         return np.inf if kind == "min" else -np.inf
     return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min
+
+
+def _folded(eqn, known):
+    """The results of an equation of constants, or None. What is cheaper to keep as text or strides is left: scalars and broadcasts."""
+    prim = eqn.primitive
+    if prim.kind not in ("kernel", "elementwise", "reduce", "view") or prim.impl is not None or prim.effects is not None:
+        return None
+    if any(not 1 < v.aval.size <= FOLD_LIMIT for v in eqn.outvars) or any(type(v) is not Literal and v not in known for v in eqn.invars):
+        return None
+    if prim.name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
+        return None
+    values = [to_array(np.asarray(v.val, v.aval.dtype)) if type(v) is Literal else known[v] for v in eqn.invars]
+    with using_trace(eval_trace):
+        out = prim.bind_eqn(eqn, values)
+    out = out if prim.multiple_results else [out]
+    return out if all(x.dtype == v.aval.dtype for x, v in zip(out, eqn.outvars)) else None
 
 
 def _identity(op, ins, aval):

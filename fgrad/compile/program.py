@@ -74,6 +74,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     if tiles:
         units = tile(units, outs, _block_program)
     in_memory = _materialized(units, outs)
+    units = [u for u in units if not u.fused or any(id(o.buf) in in_memory for n in u.nodes for o in n.outs)]
     arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, carry)
     if carry is None:
         for j, k in donors.items():
