@@ -3,7 +3,7 @@
 from importlib import import_module
 
 _MODULES = """
-    attention conv cumulative elementwise glu index lapack loss matmul movement norm optimizer pool random rope softmax sort
+    attention conv cumulative elementwise glu index lapack loss matmul movement norm pool random rope softmax sort
 """.split()
 
 KERNELS: dict[str, tuple[int, int]] = {}

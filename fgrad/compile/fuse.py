@@ -158,19 +158,20 @@ class _Fusion:
 
     def share_inputs(self):
         """Groups of one shape that read the same memory become one: it is read once."""
-        by_shape = {}
+        readers: dict = {}  # (shape, buffer) -> the last groups that read it
         for u in list(self.units.values()):
             if not u.fused:
                 continue
-            mine = {id(v.buf) for n in u.nodes for v in n.ins if v.buf is not None and _group_of(v) is not u}
-            for k, (other, theirs) in enumerate(peers := by_shape.setdefault(u.shape, [])):
-                if mine & theirs and not (u.before & other.bit) and not (other.before & u.bit) and self.can_merge(other, u):
-                    self.merge(other, u)
-                    peers[k] = (other, mine | theirs)
+            mine = [(u.shape, id(v.buf)) for n in u.nodes for v in n.ins if v.buf is not None and _group_of(v) is not u]
+            for other in sorted({g for key in mine for g in readers.get(key, ())}, key=lambda g: g.id):
+                if not (u.before & other.bit) and not (other.before & u.bit) and self.can_merge(other, u):
+                    u = self.merge(other, u)
                     break
-            else:
-                peers.append((u, mine))
-                del peers[:-8]
+            for key in mine:
+                groups = readers.setdefault(key, [])
+                if u not in groups:
+                    groups.append(u)
+                    del groups[:-8]
 
     def ordered(self):
         """The units, producers first; otherwise in program order."""

@@ -1,7 +1,7 @@
 """What an optimizer is: a pair of pure functions over pytrees, and the helpers all of them are written with."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import fgrad.numpy as jnp
 from fgrad import tree
@@ -139,18 +139,20 @@ def stored(x, like):
 
 
 def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):
-    """The norm of x, at least min_norm, with a derivative of zero (not NaN) where it is not above min_norm."""
-    norm = jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True)
-    inside = jnp.where(norm <= min_norm, jnp.ones_like(x), x)
-    norm = norm if keepdims else jnp.squeeze(norm, axis=axis)
-    return jnp.where(norm <= min_norm, min_norm, jnp.linalg.norm(inside, ord=ord, axis=axis, keepdims=keepdims))
+    """The norm of x (as numpy.linalg.norm), at least min_norm, with a derivative of zero (not NaN) where it is not above min_norm."""
+    if ord is None:
+        return _root_above(jnp.sum(abs_sq(x), axis=axis, keepdims=keepdims), min_norm)
+    small = jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True) <= min_norm
+    norm = jnp.linalg.norm(jnp.where(small, jnp.ones_like(x), x), ord=ord, axis=axis, keepdims=keepdims)
+    return jnp.where(jnp.reshape(small, norm.shape), min_norm, norm)
 
 
 def safe_root_mean_squares(x, min_rms):
     """sqrt(mean(|x|^2)), at least min_rms, with a derivative of zero where it is not above min_rms."""
-    rms = jnp.sqrt(jnp.mean(abs_sq(x)))
-    inside = jnp.where(rms <= min_rms, jnp.ones_like(x), x)
-    return jnp.where(rms <= min_rms, min_rms, jnp.sqrt(jnp.mean(abs_sq(inside))))
+    return _root_above(jnp.mean(abs_sq(x)), min_rms)
 
 
-ScalarOrSchedule = Any  # a number, a scalar array (traced too) or a function of the step count
+def _root_above(square, least):
+    """sqrt(square), or `least` where that is larger. The root is of 1 there: its derivative at 0 is infinite."""
+    small = square <= least**2
+    return jnp.where(small, least, jnp.sqrt(jnp.where(small, 1, square)))

@@ -143,6 +143,63 @@ def test_lookahead():
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_muon(adaptive):
+    make = lambda m: getattr(m, "contrib", m).muon(0.1, weight_decay=0.1, adam_weight_decay=0.1, adaptive=adaptive)
+    updates = []
+    for m, np_, tree in ((optim, jnp, fgrad.tree), (optax, jax.numpy, jax.tree)):
+        opt, params = make(m), tree.map(np_.asarray, PARAMS)
+        state = opt.init(params)
+        for g in GRADS:
+            update, state = opt.update(tree.map(np_.asarray, g), state, params)
+        updates.append([np.asarray(x) for x in tree.leaves(update)])
+    for a, b in zip(*updates):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_lbfgs_directions(scaled):
+    """The same preconditioned gradients of the same convex problem (pairs of positive curvature, which neither leaves out)."""
+    scales = tuple(np.float32([1, 2, 5, 9]))
+
+    def run(m, np_):
+        opt, x, out = m.scale_by_lbfgs(3, scaled), np_.asarray(np.float32([1, -2, 3, 0.5])), []
+        state = opt.init(x)
+        for _ in range(6):
+            step, state = opt.update(x * np_.asarray(scales), state, x)
+            x = x - 0.1 * step
+            out.append(np.asarray(step))
+        return out
+
+    np.testing.assert_allclose(run(optim, jnp), run(optax, jax.numpy), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("search", ["zoom", "backtracking"])
+def test_lbfgs_minimum(search):
+    """Line searches differ in their trial points, not in where they lead."""
+
+    def run(m, lib, np_):
+        loss = lambda x: np_.sum((x[1:] - x[:-1] ** 2) ** 2 + 0.1 * (1 - x[:-1]) ** 2)
+        searches = {
+            "zoom": lambda: m.scale_by_zoom_linesearch(20, initial_guess_strategy="one"),
+            "backtracking": lambda: m.scale_by_backtracking_linesearch(20, store_grad=True),
+        }
+        opt, x = m.lbfgs(linesearch=searches[search]()), np_.asarray(np.float32([-1, 0.5, 0.2]))
+        state = opt.init(x)
+
+        @lib.jit
+        def step(x, state):
+            value, grad = m.value_and_grad_from_state(loss)(x, state=state)
+            updates, state = opt.update(grad, state, x, value=value, grad=grad, value_fn=loss)
+            return m.apply_updates(x, updates), state
+
+        for _ in range(40):
+            x, state = step(x, state)
+        return np.asarray(x)
+
+    np.testing.assert_allclose(run(optim, fgrad, jnp), run(optax, jax, jax.numpy), rtol=1e-2)
+
+
 SCHEDULES = {
     "constant": lambda m: m.constant_schedule(0.3),
     "linear": lambda m: m.linear_schedule(1.0, 0.2, 10, 3),
