@@ -118,6 +118,21 @@ def test_extra_arguments_reach_the_loss():
     assert float(loss(x + updates, 3.0)) < float(value)
 
 
+def test_searches_under_vmap():
+    loss, opt = lambda x: jnp.sum((x - 2.0) ** 4), optim.lbfgs()
+
+    def solve(x):
+        state = opt.init(x)
+        for _ in range(3):
+            value, grad = fgrad.value_and_grad(loss)(x)
+            updates, state = opt.update(grad, state, x, value=value, grad=grad, value_fn=loss)
+            x = x + updates
+        return x
+
+    starts = jnp.asarray([[0.0, 1.0], [3.0, 5.0]])
+    np.testing.assert_allclose(fgrad.vmap(solve)(starts), [solve(x) for x in starts], rtol=1e-5)
+
+
 def test_without_a_search():
     opt, x = optim.lbfgs(1.0, linesearch=None), jnp.asarray([5.0, -3.0])
     state, grad = opt.init(x), fgrad.grad(lambda x: jnp.sum(jnp.asarray([1.0, 2.0]) * (x - 1) ** 2))

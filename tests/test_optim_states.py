@@ -114,6 +114,23 @@ def test_traced_learning_rate():
         np.testing.assert_allclose(step(rate, jnp.ones(3)), np.full(3, -rate * 1.0001), rtol=1e-5)
 
 
+@pytest.mark.parametrize("make", [optim.adamw, lambda rate: optim.sgd(rate, 0.9), lambda rate: optim.lamb(rate, eps_root=1e-8)])
+def test_derivative_by_the_learning_rate(make):
+    """eps_root keeps the root's derivative finite where a gradient is zero."""
+
+    def trained(rate):
+        opt, params = make(rate), start()
+        state = opt.init(params)
+        for _ in range(3):
+            updates, state = opt.update(fgrad.grad(loss)(params), state, params)
+            params = optim.apply_updates(params, updates)
+        return loss(params)
+
+    with fgrad.enable_x64():
+        numeric = (float(trained(0.0501)) - float(trained(0.0499))) / 0.0002
+    np.testing.assert_allclose(fgrad.grad(trained)(0.05), numeric, rtol=2e-2)
+
+
 def instructions(opt, leaves=12):
     params = {f"p{i:02}": jnp.ones((40, 33)) for i in range(leaves)}
 
