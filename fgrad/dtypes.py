@@ -257,7 +257,7 @@ def promote_types(a, b) -> np.dtype:
     """
 
     def pair(t):
-        if t in (int, float, complex):
+        if t is int or t is float or t is complex:  # not ==, which np.dtype("float64") answers with True
             return canonicalize_dtype(t), True
         return canonicalize_dtype(t), False
 

@@ -289,3 +289,12 @@ def test_errors(i):
     kind, word, call = ERRORS[i]
     with pytest.raises(kind, match=word):
         call()
+
+
+def test_promote_types_of_dtypes_that_equal_python_types():
+    """np.dtype("float64") == float, but only Python's float is weak."""
+    with fgrad.enable_x64():
+        assert jnp.promote_types(np.dtype("float64"), "float32") == np.float64
+        assert jnp.promote_types(float, "float32") == np.float32
+        assert jnp.promote_types(np.dtype("float64"), "complex64") == np.complex128
+        assert jnp.promote_types(np.dtype("int64"), "int8") == np.int64
