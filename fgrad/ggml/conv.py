@@ -91,16 +91,19 @@ def im2col(a, b, s0, s1, p0, p1, d0, d1, is_2D, dst_type=None):
 
 
 def im2col_back(a, b, ne, s0, s1, p0, p1, d0, d1, is_2D):
-    """The cotangent of im2col's data, of ggml sizes ne = (w, h, c, n) or (w, c, n), for a cotangent b of its result and the kernel a."""
-    a, b = array("im2col_back", a), floats("im2col_back", b)
+    """The cotangent of im2col's data, of ggml sizes ne = (w, h, c, n) or (w, c, n), for a cotangent a of its result and the kernel b.
+
+    The order of a and b is that of ggml's code; its header names them the other way round.
+    """
+    a, b = floats("im2col_back", a), array("im2col_back", b)
     rank = 2 if is_2D else 1
     w, *rest = (int(n) for n in ne)
     sizes, (c, n) = ((rest[0], w), (rest[1:] + [1])[:2]) if is_2D else ((w,), (rest + [1])[:2])
-    kernel = a.shape[-rank:]
-    need(b.ndim == rank + 2 and b.shape[-1] == c * math.prod(kernel), "im2col_back", f"columns {b.shape} do not fit {c} x {kernel}")
+    kernel = b.shape[-rank:]
+    need(a.ndim == rank + 2 and a.shape[-1] == c * math.prod(kernel), "im2col_back", f"columns {a.shape} do not fit {c} x {kernel}")
     s, p, d = ((y, x)[2 - rank :] for x, y in ((s0, s1), (p0, p1), (d0, d1)))
-    need(b.shape[0] == n, "im2col_back", f"columns {b.shape} must be of {n} examples")
-    return _unwindow("im2col_back", reshape(b, (*b.shape[:-1], c, *kernel)), sizes, s, p, d)
+    need(a.shape[0] == n, "im2col_back", f"columns {a.shape} must be of {n} examples")
+    return _unwindow("im2col_back", reshape(a, (*a.shape[:-1], c, *kernel)), sizes, s, p, d)
 
 
 def im2col_3d(a, b, IC, s0, s1, s2, p0, p1, p2, d0, d1, d2, dst_type=None):

@@ -63,14 +63,13 @@ def mul_mat_id(as_, b, ids):
 
 
 def solve_tri(a, b, left=True, lower=True, uni=False):
-    """x with a @ x = b for lower triangular a: a (..., n, n), b (..., n, k). Only the triangle is read.
+    """x with a @ x = b for triangular a: a (..., n, n), b (..., n, k); or with x @ a = b, b (..., k, n), when `left` is False.
 
-    left, lower, uni: ggml's flags; like ggml's it solves from the left only. lower=False takes the upper triangle, uni=True reads
-    ones on the diagonal.
+    Only the triangle is read: the lower one, or the upper one when `lower` is False. uni: ones are read on the diagonal. (ggml has
+    left = lower = True and uni = False only.)
     """
     a, b = floats("solve_tri", a, b)
-    if not left:
-        raise ValueError("ggml.solve_tri solves a @ x = b only (left=True)")
     need(a.ndim >= 2 and a.shape[-1] == a.shape[-2], "solve_tri", f"a must be square, got {a.shape}")
-    need(a.shape[:-1] == b.shape[:-1], "solve_tri", f"b {b.shape} must have the leading axes and rows of a {a.shape}")
-    return triangular_solve(a, b, left_side=True, lower=lower, unit_diagonal=uni)
+    fits = a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and b.shape[-2 if left else -1] == a.shape[-1]
+    need(fits, "solve_tri", f"b {b.shape} must have the leading axes of a {a.shape} and {'rows' if left else 'columns'} for it")
+    return triangular_solve(a, b, left_side=left, lower=lower, unit_diagonal=uni)

@@ -30,7 +30,7 @@ SCALE_FLAG_ALIGN_CORNERS, SCALE_FLAG_ANTIALIAS = 1 << 8, 1 << 9
 
 
 def _pool(name, a, op, k, s, p):
-    """Over the last len(k) axes: the maximum or the mean of each window; padding counts as 0 in means, and not in maxima."""
+    """Over the last len(k) axes: the maximum of each window, or its sum divided by the kernel's size; padding counts as 0 in sums only."""
     if op not in (OP_POOL_MAX, OP_POOL_AVG):
         raise ValueError(f"ggml.{name}: op must be OP_POOL_MAX (0) or OP_POOL_AVG (1), got {op!r}")
     a, rank = floats(name, a), len(k)
@@ -50,13 +50,18 @@ def _pool(name, a, op, k, s, p):
 def pool_1d(a, op, k0, s0, p0):
     """Pooling of the last axis: OP_POOL_MAX or OP_POOL_AVG, kernel k0, stride s0, padding p0 on both sides.
 
-    The gradient of a maximum goes to its first place.
+    A mean is over the elements inside the array, unlike in pool_2d. The gradient of a maximum goes to its first place.
     """
-    return _pool("pool_1d", a, op, (k0,), (s0,), (p0,))
+    out = _pool("pool_1d", a, op, (k0,), (s0,), (p0,))
+    if op == OP_POOL_MAX or p0 == 0:
+        return out
+    first = np.arange(out.shape[-1]) * s0 - p0
+    inside = np.minimum(first + k0, jnp.shape(a)[-1]) - np.maximum(first, 0)
+    return out * constant(k0 / np.maximum(inside, 1), out)
 
 
 def pool_2d(a, op, k0, k1, s0, s1, p0, p1):
-    """Pooling of the last two axes, those of dimension 0 (the last axis) first in the arguments; see pool_1d."""
+    """Pooling of the last two axes, arguments for dimension 0 (the last axis) first; see pool_1d. Padding counts as 0 in means."""
     return _pool("pool_2d", a, op, (k1, k0), (s1, s0), (p1, p0))
 
 

@@ -204,6 +204,14 @@ CASES += [
     Case("solve_tri", ggml.solve_tri, [LOWER, numbers(20, 2, 4, 3)], lambda a, b: np.linalg.solve(np.tril(a), b)),
     Case(
         "solve_tri",
+        lambda a, b: ggml.solve_tri(a, b, left=False),
+        [LOWER, numbers(20, 2, 3, 4)],
+        lambda a, b: np.linalg.solve(np.tril(a).swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2),
+        label="right",
+        order=1,
+    ),
+    Case(
+        "solve_tri",
         lambda a, b: ggml.solve_tri(a, b, lower=False, uni=True),
         [LOWER.swapaxes(1, 2), numbers(20, 2, 4, 3)],
         lambda a, b: np.linalg.solve(np.triu(a, 1) + np.eye(4), b),
