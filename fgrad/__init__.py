@@ -1,6 +1,24 @@
 """fgrad: JAX's programming model, made for the CPU."""
 
-from fgrad import ad_checkpoint, core, debug, dlpack, dtypes, errors, ggml, lax, nn, numpy, ops, optim, random, scipy, tree, tree_util
+from fgrad import (
+    ad_checkpoint,
+    core,
+    debug,
+    dlpack,
+    dtypes,
+    errors,
+    ggml,
+    image,
+    lax,
+    nn,
+    numpy,
+    ops,
+    optim,
+    random,
+    scipy,
+    tree,
+    tree_util,
+)
 from fgrad import config as _config_module
 from fgrad._absent import why as _why_absent
 from fgrad._kernels.memory import memory_stats, trim_memory

@@ -11,6 +11,7 @@ SURFACE = [
     "fgrad",
     "fgrad.numpy",
     "fgrad.lax",
+    "fgrad.image",
     "fgrad.nn",
     "fgrad.nn.initializers",
     "fgrad.optim",

@@ -3,8 +3,8 @@
 import numpy as np
 
 import fgrad.numpy as jnp
+from fgrad import lax
 from fgrad.api import vjp
-from fgrad.ggml.conv import windows
 from fgrad.ggml.util import axis, constant, floats, need
 from fgrad.ops.shape import reshape
 
@@ -35,16 +35,11 @@ def _pool(name, a, op, k, s, p):
         raise ValueError(f"ggml.{name}: op must be OP_POOL_MAX (0) or OP_POOL_AVG (1), got {op!r}")
     a, rank = floats(name, a), len(k)
     need(a.ndim >= rank, name, f"a must have {rank} axes or more, got shape {a.shape}")
-    p = [int(q) for q in p]
-    lead = a.shape[: a.ndim - rank]
-    flat = reshape(a, (int(np.prod(lead)), 1, *a.shape[len(lead) :]))
-    x = windows(name, flat, k, s, p, [1] * rank, fill=-np.inf if op == OP_POOL_MAX else 0)
-    places = x.shape[1 : 1 + rank]
-    x = reshape(x, (*lead, *places, int(np.prod(k))))
-    if op == OP_POOL_AVG:
-        return jnp.mean(x, axis=-1)
-    first = jnp.argmax(x, axis=-1, keepdims=True)
-    return jnp.take_along_axis(x, first, axis=-1)[..., 0]
+    lead = (1,) * (a.ndim - rank)
+    op_fun, init = (lax.add, 0) if op == OP_POOL_AVG else (lax.max, -np.inf)
+    pads = (*((0, 0) for _ in lead), *((int(q), int(q)) for q in p))
+    out = lax.reduce_window(a, a.dtype.type(init), op_fun, (*lead, *k), (*lead, *s), pads)
+    return out / int(np.prod(k)) if op == OP_POOL_AVG else out
 
 
 def pool_1d(a, op, k0, s0, p0):

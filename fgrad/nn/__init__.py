@@ -57,10 +57,12 @@ from fgrad.nn.losses import (
     squared_error,
 )
 from fgrad.nn.norms import batch_norm, batch_norm_state, group_norm, instance_norm, l2_normalize
+from fgrad.nn.pooling import avg_pool, lp_pool, max_pool, min_pool, pool
 
 __all__ = [
     "alibi_slopes",
     "attention_ext",
+    "avg_pool",
     "batch_norm",
     "batch_norm_state",
     "celu",
@@ -88,9 +90,13 @@ __all__ = [
     "log_softmax",
     "logmeanexp",
     "logsumexp",
+    "lp_pool",
+    "max_pool",
+    "min_pool",
     "mish",
     "mse",
     "one_hot",
+    "pool",
     "reglu",
     "relu",
     "relu6",

@@ -1,0 +1,185 @@
+"""Resizing of images, in jax.image's signatures: products with a matrix of weights for each axis."""
+
+import enum
+
+import numpy as np
+
+from fgrad import numpy as jnp
+from fgrad.errors import ShapeError
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How the value between pixels is found."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s):
+        """The method of a name: "nearest", "linear" ("bilinear", "trilinear", "triangle"), "lanczos3", "lanczos5",
+        "cubic" ("bicubic", "tricubic"), "cubic-pytorch" ("bicubic-pytorch"), "area"."""
+        for method, names in _NAMES.items():
+            if s in names.split():
+                return method
+        raise ValueError(f"unknown resize method {s!r}: expected one of {', '.join(' '.join(_NAMES.values()).split())}")
+
+
+_NAMES = {
+    ResizeMethod.NEAREST: "nearest",
+    ResizeMethod.LINEAR: "linear bilinear trilinear triangle",
+    ResizeMethod.LANCZOS3: "lanczos3",
+    ResizeMethod.LANCZOS5: "lanczos5",
+    ResizeMethod.CUBIC: "cubic bicubic tricubic",
+    ResizeMethod.CUBIC_PYTORCH: "cubic-pytorch bicubic-pytorch",
+    ResizeMethod.AREA: "area",
+}
+
+
+# --- kernels: the weight of a pixel at distance x >= 0 --------------------------------------------------------------------
+
+
+def _triangle(x):
+    return jnp.maximum(0, 1 - x)
+
+
+def _cubic(a):
+    """Keys, Cubic convolution interpolation for digital image processing, 1981, with his parameter a."""
+
+    def kernel(x):
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return jnp.where(x < 1, near, jnp.where(x < 2, far, 0))
+
+    return kernel
+
+
+def _lanczos(radius):
+    """sinc(x) sinc(x / radius) inside the radius."""
+
+    def kernel(x):
+        y = radius * jnp.sin(np.pi * x) * jnp.sin(np.pi * x / radius)
+        inside = jnp.where(x > 1e-3, y / jnp.where(x != 0, np.pi**2 * x**2, 1), 1)
+        return jnp.where(x > radius, 0, inside)
+
+    return kernel
+
+
+_KERNELS = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: _lanczos(3.0),
+    ResizeMethod.LANCZOS5: _lanczos(5.0),
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+}
+_RADIUS = {ResizeMethod.CUBIC_PYTORCH: 2}
+
+
+def _weights(n, m, scale, translation, method, antialias, edges):
+    """(n, m): the weight of each of n input pixels in each of m output pixels.
+
+    Output pixel j is centred at (j + 0.5 - translation) / scale - 0.5. Weights of a column sum to one; it is zero where its centre lies
+    outside the image, or, with `edges`, pixels beyond the edge count for the one at the edge.
+    """
+    step = 1.0 / scale
+    centre = (jnp.arange(m, dtype=scale.dtype) + 0.5) * step - translation * step - 0.5
+    k = _RADIUS[method] if edges else 0
+    pixels = jnp.arange(-k, n + k, dtype=scale.dtype)
+    if method is ResizeMethod.AREA:
+        left = jnp.arange(m, dtype=scale.dtype) * step - translation * step
+        weights = jnp.maximum(0, jnp.minimum(left + step, pixels[:, None] + 1) - jnp.maximum(left, pixels[:, None]))
+    else:
+        distance = jnp.abs(centre - pixels[:, None])
+        weights = _KERNELS[method](distance / jnp.maximum(step, 1.0) if antialias else distance)
+    if edges:
+        inside = weights[k : n + k]
+        weights = inside.at[0].add(weights[:k].sum(0)).at[-1].add(weights[n + k :].sum(0))
+    total = weights.sum(0, keepdims=True)
+    weights = jnp.where(jnp.abs(total) > 1000 * float(np.finfo(np.float32).eps), weights / jnp.where(total != 0, total, 1), 0)
+    return weights if edges else jnp.where((centre >= -0.5) & (centre <= n - 0.5), weights, 0)
+
+
+def _apply(x, shape, axes, scales, translations, method, antialias, edges=False):
+    for axis, scale, translation in zip(axes, scales, translations):
+        w = _weights(x.shape[axis], shape[axis], scale, translation, method, antialias, edges).astype(x.dtype)
+        x = jnp.moveaxis(jnp.tensordot(x, w, ((axis,), (0,))), -1, axis)
+    return x
+
+
+def _method(method, antialias):
+    """(method, whether pixels beyond the edge count): PyTorch's cubic kernel is its own only without antialiasing."""
+    method = ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
+    if method is ResizeMethod.CUBIC_PYTORCH:
+        return (ResizeMethod.CUBIC, False) if antialias else (method, True)
+    return method, False
+
+
+def _inexact(x):
+    x = jnp.asarray(x)
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(jnp.float32)
+
+
+def scale_and_translate(image, shape, spatial_dims, scale, translation, method, antialias=True, precision=None):
+    """image resampled to `shape`, pixel x of axis spatial_dims[i] going to x * scale[i] + translation[i].
+
+    scale, translation: arrays of shape (len(spatial_dims),), which may be traced and differentiated. Pixels are centred at halves;
+    what comes from outside the image is zero. antialias widens the kernel where the image shrinks. Not for NEAREST.
+    Raises ValueError for "nearest", ShapeError where shapes do not fit.
+    """
+    method, edges = _method(method, antialias)
+    if method is ResizeMethod.NEAREST:
+        raise ValueError("scale_and_translate: the nearest pixel is not a weighting; use resize")
+    x = _inexact(image)
+    shape = _full_shape("scale_and_translate", x, shape)
+    axes = [_axis(d, x.ndim) for d in spatial_dims]
+    if any(shape[i] != n for i, n in enumerate(x.shape) if i not in axes):
+        raise ShapeError(f"scale_and_translate: {shape} differs from image's shape {x.shape} outside spatial_dims {tuple(spatial_dims)}")
+    scale, translation = _inexact(scale), _inexact(translation)
+    if scale.shape != (len(axes),) or translation.shape != (len(axes),):
+        raise ShapeError(
+            f"scale_and_translate: scale and translation must have shape ({len(axes)},), got {scale.shape} and {translation.shape}"
+        )
+    return _apply(x, shape, axes, list(scale), list(translation), method, antialias, edges)
+
+
+def _axis(d, n):
+    if not -n <= d < n:
+        raise ValueError(f"axis {d} is out of bounds for an image of {n} dimensions")
+    return d % n
+
+
+def _full_shape(what, x, shape):
+    shape = tuple(map(int, shape))
+    if len(shape) != x.ndim:
+        raise ShapeError(f"{what}: shape {shape} must have an entry for each axis of the image, shape {x.shape}")
+    return shape
+
+
+def resize(image, shape, method, antialias=True, precision=None):
+    """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
+
+    method: a ResizeMethod or its name. antialias: where the image shrinks its kernel widens (a low-pass filter); not for "nearest".
+    Integer images become float32, except with "nearest".
+
+    >>> resize(jnp.array([0.0, 1.0]), (4,), "linear")
+    Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
+    """
+    method, edges = _method(method, antialias)
+    x = jnp.asarray(image)
+    shape = _full_shape("resize", x, shape)
+    axes = [i for i, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
+    if method is ResizeMethod.NEAREST:
+        for axis in axes:
+            n, m = x.shape[axis], shape[axis]
+            places = np.floor((np.arange(m, dtype=np.float32) + 0.5) * np.float32(n) / np.float32(m)).astype(np.int32)
+            x = jnp.take(x, places, axis)
+        return x
+    x = _inexact(x)
+    scales = [jnp.asarray(shape[i] / x.shape[i] if shape[i] else 1.0, float) for i in axes]
+    return _apply(x, shape, axes, scales, [jnp.zeros_like(s) for s in scales], method, antialias, edges)
