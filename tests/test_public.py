@@ -22,6 +22,7 @@ SURFACE = [
     "fgrad.lax.linalg",
     "fgrad.numpy.fft",
     "fgrad.numpy.linalg",
+    "fgrad.scipy.fft",
     "fgrad.scipy.linalg",
     "fgrad.scipy.special",
     "fgrad.scipy.stats",

@@ -1,4 +1,4 @@
-"""scipy.linalg: identities that define its functions, derivatives, and what it says to bad input."""
+"""scipy.linalg and scipy.fft: identities that define its functions, derivatives, and what it says to bad input."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad.scipy import fft
 from fgrad.scipy import linalg as sl
 from tests.derivatives import check_derivatives
 
@@ -137,6 +138,22 @@ def test_structured_matrices():
     same(sl.dft(5) @ A.ravel()[:5], np.fft.fft(A.ravel()[:5]))
 
 
+@pytest.mark.parametrize("norm", [None, "ortho"])
+def test_cosine_transforms(norm):
+    for n in (1, 4, 5):
+        k, j = np.arange(n)[:, None], np.arange(n)
+        matrix = 2 * np.cos(np.pi * k * (2 * j + 1) / (2 * n))
+        if norm == "ortho":
+            matrix = matrix / np.sqrt(np.where(k == 0, 4 * n, 2 * n))
+            same(matrix @ matrix.T, np.eye(n))
+        x = RNG.standard_normal((n, 3)) + 1j * RNG.standard_normal((n, 3))
+        same(fft.dct(x, axis=0, norm=norm), matrix @ x)
+        same(fft.idct(matrix @ x, axis=0, norm=norm), x)
+        same(fft.idctn(fft.dctn(x, norm=norm), norm=norm), x)
+        same(fft.dctn(x, s=(n + 1, 2), norm=norm), fft.dct(fft.dct(x, n=n + 1, axis=0, norm=norm), n=2, axis=1, norm=norm))
+        check_derivatives(lambda v: fft.dct(v, norm=norm), x.real.T, order=1)
+
+
 SMOOTH = {
     "solve by Cholesky": (lambda a, b: sl.solve(a, b, assume_a="pos"), P, B),
     "cho_solve": (lambda a, b: sl.cho_solve(sl.cho_factor(a + a.T), b), P, B),
@@ -166,6 +183,9 @@ ERRORS = [
     (ValueError, "at most 2", lambda: sl.block_diag(np.ones((1, 1, 1)))),
     (ValueError, "power of 2", lambda: sl.hadamard(6)),
     (ValueError, "Incompatible shapes", lambda: sl.solve_sylvester(A, A, B)),
+    (NotImplementedError, "type 2", lambda: fft.dct(A, 3)),
+    (ValueError, "norm", lambda: fft.dct(A, norm="forward")),
+    (ValueError, "at most", lambda: fft.dctn(A, s=(1, 2, 3))),
     (NotImplementedError, "b=None", lambda: sl.eigh(A, A)),
     (NotImplementedError, "no derivative", lambda: fgrad.grad(lambda a: sl.sqrtm(a).real.sum())(P)),
 ]

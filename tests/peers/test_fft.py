@@ -11,6 +11,7 @@ from tests.peers.test_linalg import close, complexes, reals, weighted
 
 pytestmark = pytest.mark.peers
 jax = pytest.importorskip("jax")
+jax_scipy_fft = pytest.importorskip("jax.scipy.fft")
 import jax.numpy as jaxnp  # noqa: E402
 
 REAL, COMPLEX = reals(3, 4, 6), complexes(3, 4, 5)
@@ -47,6 +48,23 @@ def test_gradients(name, x, kw):
     got = fgrad.grad(weighted(lambda v: getattr(jnp.fft, name)(v, **kw), jnp))(jnp.asarray(x))
     want = jax.grad(weighted(lambda v: getattr(jaxnp.fft, name)(v, **kw), jaxnp))(jaxnp.asarray(x))
     close(got, want, 1e-4)
+
+
+COSINE = [
+    *[(name, REAL, dict(norm=norm, n=n)) for name in ("dct", "idct") for norm in (None, "ortho") for n in (None, 5, 8)],
+    *[(name, REAL, dict(norm=norm, axes=(0, 2))) for name in ("dctn", "idctn") for norm in (None, "ortho")],
+    *[(name, REAL, dict(norm=norm, s=(4, 7))) for name in ("dctn", "idctn") for norm in (None, "ortho")],
+    ("dctn", REAL, {}),
+    ("dct", COMPLEX, dict(axis=0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, x, kw", COSINE)
+def test_cosine_transforms(name, x, kw):
+    ours, theirs = getattr(fgrad.scipy.fft, name), getattr(jax_scipy_fft, name)
+    close(ours(x, **kw), theirs(x, **kw), 1e-4)
+    got = fgrad.grad(weighted(lambda v: ours(v, **kw), jnp))(jnp.asarray(x))
+    close(got, jax.grad(weighted(lambda v: theirs(v, **kw), jaxnp))(jaxnp.asarray(x)), 1e-4)
 
 
 def test_frequencies():
