@@ -22,8 +22,12 @@ NOTES = """
 Where the two differ in form: reductions to one number are scalars; ops that write two results into one ggml tensor (the recurrent
 ones, `flash_attn_back`, the optimizer steps) return a tuple; `custom` and `map_custom` take NumPy functions that return their result,
 and a derivative rule of their own; `soft_max` takes the mask, the scale, ALiBi's largest bias and the sinks; `conv_3d` has the
-arguments of `ggml_conv_3d_direct`. Pooling and im2col
-read strided windows of the data; a pool's windows take kernel times the data's memory. Quantized types are not here.
+arguments of `ggml_conv_3d_direct`. Arguments of a few `_back` ops follow ggml's code where its header names them otherwise:
+the cotangent comes first. Quantized types are not here.
+
+`tests/peers/test_ggml.py` runs the same calls in ggml itself (0.15) through ggml-python: results agree for every op that this version
+has and whose function returns, gradients for 40 calls. ggml's backward passes have limits that these do not: `sub` and `div` with a
+repeated second operand, `add1`'s scalar, `mul_mat` with repeated stacks, `get_rows` of stacks and `soft_max` with ALiBi stop the process.
 """
 
 

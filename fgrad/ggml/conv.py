@@ -15,6 +15,7 @@ __all__ = [
     "col2im_1d",
     "conv_1d",
     "conv_1d_dw",
+    "conv_1d_dw_ph",
     "conv_1d_ph",
     "conv_2d",
     "conv_2d_direct",
@@ -38,8 +39,8 @@ def _dense(shape):
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def _sizes(name, sizes, kernel, s, p, d):
-    """The numbers of places of a kernel along each axis."""
+def check_places(name, sizes, kernel, s, p, d):
+    """The numbers of places of a kernel along each axis; raises where arguments do not fit."""
     for what, xs, low in (("strides", s, 1), ("paddings", p, 0), ("dilations", d, 1)):
         if any(x < low for x in xs):
             raise ValueError(f"ggml.{name}: {what} must be {low} or more, got {tuple(xs)}")
@@ -48,22 +49,22 @@ def _sizes(name, sizes, kernel, s, p, d):
     return out
 
 
-def windows(name, x, kernel, s, p, d, fill=0):
+def _windows(name, x, kernel, s, p, d):
     """The windows of x (n, c, *sizes) under a kernel: (n, *places, c, *kernel). Lists s, p and d are in the order of x's axes."""
     n, c, *sizes = x.shape
-    places = _sizes(name, sizes, kernel, s, p, d)
+    places = check_places(name, sizes, kernel, s, p, d)
     if any(p):
-        x = jnp.pad(x, [(0, 0), (0, 0), *[(q, q) for q in p]], constant_values=fill)
+        x = jnp.pad(x, [(0, 0), (0, 0), *[(q, q) for q in p]])
     each_n, each_c, *each = _dense(x.shape)
     strides = [each_n, *[a * b for a, b in zip(each, s)], each_c, *[a * b for a, b in zip(each, d)]]
     return movement_nn.view(x, (n, *places, c, *kernel), strides)
 
 
 def _unwindow(name, cols, sizes, s, p, d):
-    """The transpose of windows: cols (n, *places, c, *kernel) added up into (n, c, *sizes)."""
+    """The transpose of _windows: cols (n, *places, c, *kernel) added up into (n, c, *sizes)."""
     rank = len(sizes)
     n, c, kernel = cols.shape[0], cols.shape[rank + 1], cols.shape[rank + 2 :]
-    places = _sizes(name, sizes, kernel, s, p, d)
+    places = check_places(name, sizes, kernel, s, p, d)
     need(list(cols.shape[1 : rank + 1]) == places, name, f"columns for {cols.shape[1 : rank + 1]} places, but the data has {places}")
     full = (n, c, *[m + 2 * q for m, q in zip(sizes, p)])
     each_n, each_c, *each = _dense(full)
@@ -85,7 +86,7 @@ def im2col(a, b, s0, s1, p0, p1, d0, d1, is_2D, dst_type=None):
     kernel = a.shape[-rank:]
     need(a.ndim > rank and a.shape[-rank - 1] == b.shape[1], "im2col", f"kernel {a.shape} and data {b.shape} must have as many channels")
     s, p, d = ((y, x)[2 - rank :] for x, y in ((s0, s1), (p0, p1), (d0, d1)))
-    out = windows("im2col", b, kernel, s, p, d)
+    out = _windows("im2col", b, kernel, s, p, d)
     out = reshape(out, (*out.shape[: rank + 1], math.prod(out.shape[rank + 1 :])))
     return out if dst_type is None else out.astype(dst_type)
 
@@ -112,7 +113,7 @@ def im2col_3d(a, b, IC, s0, s1, s2, p0, p1, p2, d0, d1, d2, dst_type=None):
     need_rank("im2col_3d", "the kernel", a, 4)
     need(b.ndim == 4 and IC > 0 and b.shape[0] % IC == 0, "im2col_3d", f"data {b.shape} must be (n * {IC}, depth, height, width)")
     b = reshape(b, (b.shape[0] // IC, IC, *b.shape[1:]))
-    out = windows("im2col_3d", b, a.shape[1:], (s2, s1, s0), (p2, p1, p0), (d2, d1, d0))
+    out = _windows("im2col_3d", b, a.shape[1:], (s2, s1, s0), (p2, p1, p0), (d2, d1, d0))
     n, od, oh, ow = out.shape[:4]
     out = reshape(out, (n * od, oh, ow, math.prod(out.shape[4:])))
     return out if dst_type is None else out.astype(dst_type)
@@ -134,7 +135,7 @@ def col2im_1d(a, s0, oc, p0):
 def _conv(name, a, b, s, p, d, groups=1):
     """a (oc, c / groups, *kernel), b (n, c, *sizes) -> (n, oc, *places)."""
     need(a.ndim == b.ndim and a.shape[1] * groups == b.shape[1], name, f"kernel {a.shape} and data {b.shape} must have as many channels")
-    _sizes(name, b.shape[2:], a.shape[2:], s, p, d)
+    check_places(name, b.shape[2:], a.shape[2:], s, p, d)
     return conv_general_dilated(b, a, s, [(q, q) for q in p], rhs_dilation=d, feature_group_count=groups)
 
 
@@ -157,6 +158,11 @@ def conv_1d_dw(a, b, s0, p0, d0):
     b = b[None] if b.ndim == 2 else b
     need_rank("conv_1d_dw", "the kernel", a, 3)
     return _depthwise("conv_1d_dw", a, b, (s0,), (p0,), (d0,))
+
+
+def conv_1d_dw_ph(a, b, s0, d0):
+    """conv_1d_dw with half the kernel as padding."""
+    return conv_1d_dw(a, b, s0, jnp.shape(a)[-1] // 2, d0)
 
 
 def conv_2d(a, b, s0, s1, p0, p1, d0, d1):

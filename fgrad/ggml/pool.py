@@ -1,10 +1,13 @@
 """Pooling and resampling of images."""
 
+import math
+
 import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.api import vjp
+from fgrad.ggml.conv import check_places
 from fgrad.ggml.util import axis, constant, floats, need
 from fgrad.ops.shape import reshape
 
@@ -35,11 +38,13 @@ def _pool(name, a, op, k, s, p):
         raise ValueError(f"ggml.{name}: op must be OP_POOL_MAX (0) or OP_POOL_AVG (1), got {op!r}")
     a, rank = floats(name, a), len(k)
     need(a.ndim >= rank, name, f"a must have {rank} axes or more, got shape {a.shape}")
-    lead = (1,) * (a.ndim - rank)
-    op_fun, init = (lax.add, 0) if op == OP_POOL_AVG else (lax.max, -np.inf)
-    pads = (*((0, 0) for _ in lead), *((int(q), int(q)) for q in p))
-    out = lax.reduce_window(a, a.dtype.type(init), op_fun, (*lead, *k), (*lead, *s), pads)
-    return out / int(np.prod(k)) if op == OP_POOL_AVG else out
+    p = [int(q) for q in p]
+    check_places(name, a.shape[a.ndim - rank :], k, s, p, [1] * rank)
+    ones = (1,) * (a.ndim - rank)
+    pads = [*[(0, 0)] * (a.ndim - rank), *[(q, q) for q in p]]
+    start, computation = (-math.inf, lax.max) if op == OP_POOL_MAX else (0.0, lax.add)
+    out = lax.reduce_window(a, start, computation, (*ones, *k), (*ones, *s), pads)
+    return out if op == OP_POOL_MAX else out / math.prod(k)
 
 
 def pool_1d(a, op, k0, s0, p0):

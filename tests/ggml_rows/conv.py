@@ -111,6 +111,14 @@ CASES = [
     Case("conv_2d", lambda a, b: ggml.conv_1d(a, b, 2, 1, 1), [A1, B1], lambda a, b: conv(a, b, (2,), (1,), (1,)), label="1d"),
     Case("conv_2d", lambda a, b: ggml.conv_1d_ph(a, b, 1, 2), [A1, B1], lambda a, b: conv(a, b, (1,), (1,), (2,)), label="1d ph", order=1),
     Case(
+        "conv_2d_dw",
+        lambda a, b: ggml.conv_1d_dw_ph(a, b, 1, 2),
+        [numbers(128, 3, 1, 3), B1],
+        lambda a, b: depthwise(a, b, (1,), (1,), (2,)),
+        label="1d ph",
+        order=1,
+    ),
+    Case(
         "conv_3d",
         lambda a, b: ggml.conv_3d(a, b, 2, 1, 1, 1, 1, 0, 1, 1, 1, 2, 2, 3),
         [A3, B3],

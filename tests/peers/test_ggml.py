@@ -9,6 +9,7 @@ import ctypes
 import numpy as np
 import pytest
 
+import fgrad
 from fgrad import ggml
 from tests.derivatives import as_tuple
 from tests.ggml_rows import attention, basic, recurrent
@@ -21,22 +22,30 @@ TYPES = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, np.dtype(np.int32): 2
 DTYPES = {v: k for k, v in TYPES.items()}
 
 
+def tensor(ctx, a):
+    """A ggml tensor with an array's values."""
+    a = np.ascontiguousarray(a)
+    t = C.ggml_new_tensor(ctx, TYPES[a.dtype], max(a.ndim, 1), (ctypes.c_int64 * 4)(*(a.shape[::-1] or (1,))))
+    ctypes.memmove(t.contents.data, a.ctypes.data, a.nbytes)
+    return t
+
+
+def values(t):
+    """A tensor, with whatever strides, as an array, row-major with its four axes."""
+    shape, strides, dtype = tuple(t.contents.ne)[::-1], tuple(t.contents.nb)[::-1], DTYPES[t.contents.type]
+    size = sum((n - 1) * s for n, s in zip(shape, strides)) + dtype.itemsize
+    return np.ndarray(shape, dtype, ctypes.string_at(t.contents.data, size), 0, strides)
+
+
 def by_ggml(build, arrays):
-    """The array that build(context, *tensors) computes in ggml, row-major with its four axes."""
+    """The array that build(context, *tensors) computes in ggml."""
     ctx = C.ggml_init(C.ggml_init_params(mem_size=64 << 20, mem_buffer=None))
     try:
-        tensors = []
-        for a in map(np.ascontiguousarray, arrays):
-            t = C.ggml_new_tensor(ctx, TYPES[a.dtype], max(a.ndim, 1), (ctypes.c_int64 * 4)(*(a.shape[::-1] or (1,))))
-            ctypes.memmove(t.contents.data, a.ctypes.data, a.nbytes)
-            tensors.append(t)
-        out = C.ggml_cont(ctx, build(ctx, *tensors))
+        out = C.ggml_cont(ctx, build(ctx, *[tensor(ctx, a) for a in arrays]))
         graph = C.ggml_new_graph(ctx)
         C.ggml_build_forward_expand(graph, out)
         assert C.ggml_graph_compute_with_ctx(ctx, graph, 1) == 0
-        shape, dtype = tuple(out.contents.ne)[::-1], DTYPES[out.contents.type]
-        raw = ctypes.string_at(out.contents.data, int(np.prod(shape)) * dtype.itemsize)
-        return np.frombuffer(raw, dtype).reshape(shape)
+        return values(out)
     finally:
         C.ggml_free(ctx)
 
@@ -86,12 +95,14 @@ ROWS |= {
     "group_norm": (*same("group_norm", 2, 1e-5), [B.IMAGE]),
     "l2_norm": (*same("l2_norm", 1e-5), [B.X]),
     "mul_mat": (*same("mul_mat"), [numbers(14, 1, 2, 4, 3), numbers(15, 2, 4, 2, 3)]),
+    "mul_mat plain": (*same("mul_mat"), [numbers(12, 4, 3), numbers(13, 2, 3)]),
     "mul_mat_id": (*same("mul_mat_id"), [numbers(16, 3, 2, 4), numbers(17, 3, 2, 4), ids]),
     "out_prod": (*same("out_prod"), [numbers(18, 1, 2, 3, 4), numbers(19, 2, 4, 3, 2)]),
     "solve_tri": (*same("solve_tri", True, True, False), [B.LOWER, numbers(20, 2, 4, 3)]),
     "view_3d": (*same("view_3d", 2, 2, 2, 16, 48, 4), [B.X]),
     "permute": (*same("permute", 2, 0, 1, 3), [B.X]),
     "permute 4d": (*same("permute", 3, 0, 1, 2), [B.X]),
+    "get_rows matrix": (*same("get_rows"), [B.ROWS[0], picks[0]]),
     "get_rows": (*same("get_rows"), [B.ROWS, picks]),
     "get_rows_back": (*same("get_rows_back"), [numbers(22, 3, 3), picks[0], B.ROWS[0]]),
     "set_rows": (*same("set_rows"), [B.ROWS, numbers(23, 2, 2, 3), B.SET.astype(np.int64)]),
@@ -114,6 +125,7 @@ ROWS |= {
     "cross_entropy_loss": (*same("cross_entropy_loss"), [B.X, B.LABELS]),
     "cross_entropy_loss_back": (*same("cross_entropy_loss_back"), [numbers(29, 1), B.X, B.LABELS]),
     "soft_max": (*same("soft_max"), [attention.S]),
+    "soft_max_ext plain": (*same("soft_max_ext", 0.7, 0.0), [attention.S, SOFT16]),
     "soft_max_ext": (*same("soft_max_ext", 0.7, 8.0), [attention.S, SOFT16]),
     "soft_max_ext_back": (*same("soft_max_ext_back", 0.7, 0.0), [attention.S, softmax(attention.S[::-1])]),
     "rope": (*same("rope", 8, 0), [attention.R, positions]),
@@ -197,6 +209,71 @@ def test_beside_ggml(name):
     half = any(op == h or op.startswith(h + "_") for h in HALF)
     tolerance = dict(rtol=5e-3, atol=5e-3) if half else dict(rtol=2e-4, atol=2e-5)
     np.testing.assert_allclose(flat(*got), want.reshape(-1).astype(float), **tolerance)
+
+
+# --- gradients ------------------------------------------------------------------------------------------------------------
+
+
+def gradients_by_ggml(build, arrays, wrt, weights):
+    """ggml's gradients of sum(build(context, *tensors) * weights) for the tensors in wrt."""
+    ctx = C.ggml_init(C.ggml_init_params(mem_size=64 << 20, mem_buffer=None))
+    try:
+        tensors = [tensor(ctx, a) for a in arrays]
+        for i in wrt:
+            C.ggml_set_param(tensors[i])
+        out = C.ggml_cont(ctx, build(ctx, *tensors))
+        loss = C.ggml_sum(ctx, C.ggml_mul(ctx, out, tensor(ctx, weights)))
+        C.ggml_set_loss(loss)
+        graph = C.ggml_new_graph_custom(ctx, 512, True)
+        C.ggml_build_forward_expand(graph, loss)
+        C.ggml_build_backward_expand(ctx, graph, None)
+        C.ggml_graph_reset(graph)
+        assert C.ggml_graph_compute_with_ctx(ctx, graph, 1) == 0
+        return [values(C.ggml_graph_get_grad(graph, tensors[i])) for i in wrt]
+    finally:
+        C.ggml_free(ctx)
+
+
+SAME_GRADIENTS = """
+    dup add add1 acc sub mul div sqr sqrt log sin cos sum sum_rows mean repeat repeat_back rms_norm mul_mat-plain scale_bias cont permute
+    transpose get_rows-matrix diag_mask_zero soft_max_ext-plain rope rope_ext-yarn im2col abs neg relu silu exp expm1 softplus
+    swiglu_split cross_entropy_loss set pool_2d-1
+""".split()
+
+
+@pytest.mark.parametrize("name", [n.replace("-", " ") for n in SAME_GRADIENTS])
+def test_gradients_beside_ggml(name):
+    theirs, ours, parameters, arrays = ROWS[name]
+    op = name.split()[0]
+    arrays = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
+    wrt = GRADIENTS_OF.get(name, [i for i, a in enumerate(arrays) if a.dtype == np.float32])
+    weights = np.asarray(ours(*arguments(op, arrays, parameters, False)))
+    weights = numbers(7, *(weights.shape or (1,))).astype(np.float32)
+    want = gradients_by_ggml(lambda ctx, *ts: theirs(ctx, *arguments(op, ts, parameters, True)), arrays, wrt, weights)
+
+    def loss(*xs):
+        args = list(arrays)
+        for i, x in zip(wrt, xs):
+            args[i] = x
+        return ggml.sum(ours(*arguments(op, args, parameters, False)) * weights)
+
+    got = fgrad.grad(loss, tuple(range(len(wrt))))(*[arrays[i] for i in wrt])
+    for g, w in zip(got, want):
+        np.testing.assert_allclose(np.asarray(g).reshape(-1), w.reshape(-1), rtol=1e-3, atol=1e-4)
+
+
+# Arguments that ggml has no gradient for, or whose values do not matter, are left out.
+GRADIENTS_OF = {
+    "cross_entropy_loss": [0],
+    "add1": [0],
+    "sub": [0],
+    "div": [0],
+    "repeat": [0],
+    "repeat_back": [0],
+    "soft_max_ext plain": [0],
+    "rope_ext yarn": [0],
+    "im2col": [1],
+}
 
 
 def test_top_k():
