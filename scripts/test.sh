@@ -7,4 +7,4 @@ python=${PYTHON:-python3}
 .venv-test/bin/python -m pip install -q --upgrade pip
 .venv-test/bin/python -m pip install -q -e ".[test,lint]"
 unset PYTHONPATH
-exec .venv-test/bin/python -m pytest -q "$@"
+exec .venv-test/bin/python -m pytest -q -n auto "$@"
