@@ -1,25 +1,9 @@
 """fgrad: JAX's programming model, made for the CPU."""
 
-from fgrad import (
-    ad_checkpoint,
-    core,
-    debug,
-    dlpack,
-    dtypes,
-    errors,
-    ggml,
-    image,
-    lax,
-    nn,
-    numpy,
-    ops,
-    optim,
-    random,
-    scipy,
-    tree,
-    tree_util,
-)
+from importlib import import_module
+
 from fgrad import config as _config_module
+from fgrad import core, debug, dtypes, errors, lax, numpy, tree
 from fgrad._absent import why as _why_absent
 from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads
@@ -88,21 +72,6 @@ from fgrad.dtypes import float0
 from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.remat import checkpoint
 
-# These import the package itself.
-from fgrad import (  # isort: skip
-    custom_batching,
-    custom_derivatives,
-    example_libraries,
-    experimental,
-    extend,
-    flatten_util,
-    profiler,
-    stages,
-    test_util,
-    typing,
-)
-from fgrad.custom_derivatives import custom_gradient  # isort: skip
-
 config = _config_module.config
 remat = checkpoint
 host_count, host_id, host_ids = process_count, process_index, process_indices
@@ -110,5 +79,20 @@ __version__ = version = "0.1.0"
 __version_info__ = (0, 1, 0)
 
 
+# Submodules that are imported when first asked for: `import fgrad` stays quick.
+_SUBMODULES = """
+    ad_checkpoint custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
+    image nn ops optim profiler random scipy stages test_util tree_util typing
+""".split()
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBMODULES, "custom_gradient"})
+
+
 def __getattr__(name):
+    if name in _SUBMODULES:
+        return import_module(f"fgrad.{name}")
+    if name == "custom_gradient":
+        return import_module("fgrad.custom_derivatives").custom_gradient
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}{_why_absent(name)}")
