@@ -155,4 +155,4 @@ def mirror_descent_and_projections(jax):
         return jnp.sum(cost * jnp.exp((f[:, None] + gs[-1] - cost) / 0.05))
 
     v = jnp.array([0.5, 1.2, -0.3, 0.9])
-    return strategies, values, project(v), jax.jacobian(project)(v), jax.value_and_grad(transport)(cost)
+    return strategies, values, jax.jit(project)(v), jax.jit(jax.jacobian(project))(v), jax.jit(jax.value_and_grad(transport))(cost)

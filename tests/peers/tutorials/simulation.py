@@ -161,9 +161,9 @@ def option_prices_and_greeks(jax):
 
     at = (100.0, 95.0, 0.03, 0.2, 1.0)
     greeks = lambda f: jax.jit(jax.value_and_grad(f, argnums=(0, 2, 3, 4)))(*at)
-    gamma = lambda f: jax.grad(jax.grad(f))(*at)
+    gamma = lambda f: jax.jit(jax.grad(jax.grad(f)))(*at)
     surface = jax.vmap(jax.vmap(closed, (None, 0, None, None, None)), (None, None, None, 0, None))
-    prices = surface(100.0, jnp.linspace(80, 120, 5), 0.03, jnp.linspace(0.1, 0.4, 4), 1.0)
+    prices = jax.jit(surface)(100.0, jnp.linspace(80, 120, 5), 0.03, jnp.linspace(0.1, 0.4, 4), 1.0)
     return greeks(closed), gamma(closed), greeks(simulated), gamma(simulated), prices
 
 
