@@ -17,7 +17,7 @@ from tests.ggml_rows import conv as convs
 from tests.ggml_rows.case import numbers, softmax
 
 pytestmark = pytest.mark.peers
-C = pytest.importorskip("ggml")
+C = pytest.importorskip("ggml.ggml")  # another package is named ggml too
 TYPES = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, np.dtype(np.int32): 26, np.dtype(np.int64): 27}
 DTYPES = {v: k for k, v in TYPES.items()}
 
