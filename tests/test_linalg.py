@@ -232,3 +232,17 @@ def test_multivariate_normal_has_its_covariance():
         x = np.asarray(fgrad.random.multivariate_normal(fgrad.random.key(0), np.array([1.0, -1.0]), cov, (20000,), method=method))
         np.testing.assert_allclose(x.mean(0), [1, -1], atol=0.05)
         np.testing.assert_allclose(np.cov(x.T), cov, atol=0.08)
+
+
+def test_density_of_multivariate_normal():
+    pdf = fgrad.scipy.stats.multivariate_normal
+    with fgrad.enable_x64():
+        x, mean, cov = normal(3, 2), normal(2), positive(2, 2)
+        want = [-0.5 * ((v - mean) @ np.linalg.inv(cov) @ (v - mean) + np.log(np.linalg.det(2 * np.pi * cov))) for v in x]
+        np.testing.assert_allclose(pdf.logpdf(x, mean, cov), want, rtol=1e-10)
+        np.testing.assert_allclose(pdf.logpdf(x, mean, np.stack([cov] * 3)), want, rtol=1e-10)
+        np.testing.assert_allclose(pdf.logpdf(x, mean, 2.0), pdf.logpdf(x, mean, 2 * np.eye(2)), rtol=1e-10)
+        np.testing.assert_allclose(pdf.pdf(x[0, 0], 0.5, 2.0), fgrad.scipy.stats.norm.pdf(x[0, 0], 0.5, np.sqrt(2)), rtol=1e-10)
+        check_derivatives(lambda v, m, c: pdf.logpdf(v, m, c @ c.T + jnp.eye(2)), x, mean, cov)
+    with pytest.raises(ValueError, match="covariance"):
+        pdf.logpdf(x, mean, np.ones((3, 3)))

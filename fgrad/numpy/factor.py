@@ -311,6 +311,7 @@ def _one_of(name, rtol, other, alias):
     return other if rtol is None else rtol
 
 
+@eager(1)
 def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     """How many singular values exceed rtol (by default S.max() * max(m, n) * eps); of scalars and vectors: whether one is nonzero."""
     rtol = _one_of("matrix_rank", rtol, tol, "tol")
@@ -371,6 +372,7 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     return _pinv(unary("pinv", a, inexact=True), rtol, bool(hermitian))
 
 
+@eager(2)
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
     """(x, residuals, rank, singular values of a): x of least norm among those of least |a x - b|, by singular values.
 
@@ -404,6 +406,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     return (x[:, 0] if vector else x), resid, rank, s
 
 
+@eager(1)
 def cond(x, p=None):
     """How ill-conditioned matrices are: the ratio of the greatest and least singular value (p None or 2, or -2 its inverse), or
     norm(x, p) norm(inv(x), p), for square matrices and the other orders of norm."""

@@ -9,6 +9,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import manipulation as M
 from fgrad.numpy import padding as P
 from fgrad.numpy import ufuncs as U
@@ -34,7 +35,8 @@ def _factor(name, n, norm):
     raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
 
 
-def _transform(name, kind, a, s, axes, norm):
+@eager(1)
+def _transform(a, name, kind, s, axes, norm):
     x = as_array(name, a)
     if s is not None:
         s = tuple(map(operator.index, s))
@@ -67,16 +69,20 @@ def _transform(name, kind, a, s, axes, norm):
     return M.moveaxis(out, last, axes)
 
 
+def _tuple(xs):
+    return None if xs is None else tuple(xs)
+
+
 def _one(name, kind, a, n, axis, norm):
     if isinstance(axis, (list, tuple)):
         raise ValueError(f"{name} does not support multiple axes. Please use {name}n. Got axis = {axis!r}.")
-    return _transform(name, kind, a, None if n is None else [n], None if axis is None else [axis], norm)
+    return _transform(a, name, kind, None if n is None else (n,), None if axis is None else (axis,), norm)
 
 
 def _two(name, kind, a, s, axes, norm):
     if len(axes) != 2:
         raise ValueError(f"{name} only supports 2 axes. Got axes = {axes!r}.")
-    return _transform(name, kind, a, s, axes, norm)
+    return _transform(a, name, kind, _tuple(s), _tuple(axes), norm)
 
 
 def fft(a, n=None, axis=-1, norm=None):
@@ -140,22 +146,22 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None):
 
 def fftn(a, s=None, axes=None, norm=None):
     """The discrete Fourier transform over several axes (all by default), each cut or padded with zeros to the sizes s."""
-    return _transform("fftn", FftType.FFT, a, s, axes, norm)
+    return _transform(a, "fftn", FftType.FFT, _tuple(s), _tuple(axes), norm)
 
 
 def ifftn(a, s=None, axes=None, norm=None):
     """The inverse of fftn."""
-    return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
+    return _transform(a, "ifftn", FftType.IFFT, _tuple(s), _tuple(axes), norm)
 
 
 def rfftn(a, s=None, axes=None, norm=None):
     """fftn of real numbers: of the last axis only the first s[-1] // 2 + 1 elements."""
-    return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
+    return _transform(a, "rfftn", FftType.RFFT, _tuple(s), _tuple(axes), norm)
 
 
 def irfftn(a, s=None, axes=None, norm=None):
     """The inverse of rfftn."""
-    return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
+    return _transform(a, "irfftn", FftType.IRFFT, _tuple(s), _tuple(axes), norm)
 
 
 def _grid(name, n, d, dtype):

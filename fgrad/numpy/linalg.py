@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import manipulation as M
 from fgrad.numpy import products as P
 from fgrad.numpy import reductions as R
@@ -46,6 +47,7 @@ def _root_of_squares(x, axes, keepdims):
     return U.sqrt(R.sum(E.real(E.mul(x, E.conj(x))) if x.dtype.kind == "c" else E.square(x), axes, keepdims=keepdims))
 
 
+@eager(1)
 def norm(x, ord=None, axis=None, keepdims=False):
     """Vector norms over one axis, matrix norms over two, and of all elements together where neither ord nor axis is given.
 
@@ -65,6 +67,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     return matrix_norm_of(x, ord, axes, keepdims)
 
 
+@eager(1)
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """(sum |x|**ord)**(1/ord) over axes (all by default); ord inf and -inf: the greatest and least |x|; 0: how many are nonzero."""
     x = unary("vector_norm", x, inexact=True)

@@ -367,6 +367,36 @@ class multinomial:
     pmf = _pdf(logpmf, "probability")
 
 
+class multivariate_normal:
+    """Normal vectors of the given mean (..., n) and covariance (..., n, n); a scalar covariance is that of each element."""
+
+    @staticmethod
+    def logpdf(x, mean, cov, allow_singular=None):
+        """The logarithm of the density, by Cholesky. Singular covariances are not supported (NotImplementedError)."""
+        if allow_singular is not None:
+            raise NotImplementedError("multivariate_normal.logpdf: allow_singular is not supported")
+        x, mean, cov = jnp.promote_dtypes_inexact(x, mean, cov)
+        if not mean.ndim or not cov.ndim:
+            n = mean.shape[-1] if mean.ndim else 1
+            squares = jnp.square(x - mean)
+            squares = jnp.sum(squares, -1) if mean.ndim else squares
+            return -0.5 * (squares / cov + n * (_LOG_2PI + jnp.log(cov)))
+        n = mean.shape[-1]
+        if cov.shape[-2:] != (n, n):
+            raise ValueError(f"multivariate_normal: mean (..., n) and covariance (..., n, n) expected, got {mean.shape} and {cov.shape}")
+        low, d = jnp.linalg.cholesky(cov), x - mean
+        batch = jnp.broadcast_shapes(low.shape[:-2], d.shape[:-1])
+        if low.ndim == 2:  # one factor: all vectors stand side by side
+            y = lax.linalg.triangular_solve(low, d.reshape(-1, n), lower=True, transpose_a=True).reshape(d.shape)
+        else:
+            spread = [jnp.broadcast_to(low, (*batch, n, n)), jnp.broadcast_to(d, (*batch, n))]
+            y = lax.linalg.triangular_solve(*spread, lower=True, transpose_a=True)
+        log_det = jnp.sum(jnp.log(jnp.diagonal(low, axis1=-2, axis2=-1)), -1)
+        return -0.5 * (jnp.sum(jnp.square(y), -1) + n * _LOG_2PI) - log_det
+
+    pdf = _pdf(logpdf)
+
+
 __all__ = [
     "bernoulli",
     "beta",
@@ -377,6 +407,7 @@ __all__ = [
     "laplace",
     "logistic",
     "multinomial",
+    "multivariate_normal",
     "norm",
     "poisson",
     "t",

@@ -97,6 +97,15 @@ def test_gradients(row):
     close(got, want, 1e-2)
 
 
+@pytest.mark.parametrize("cov", [P, np.stack([P, 2 * P, P]), np.float32(2)], ids=["one", "batch", "scalar"])
+def test_multivariate_normal(cov):
+    x, mean = reals(3, 4), reals(4)
+    ours, theirs = fgrad.scipy.stats.multivariate_normal, pytest.importorskip("jax.scipy.stats").multivariate_normal
+    close(ours.logpdf(x, mean, cov), theirs.logpdf(x, mean, cov), 1e-4)
+    which = (0, 1, 2)
+    close(fgrad.grad(weighted(ours.logpdf, jnp), which)(x, mean, cov), jax.grad(weighted(theirs.logpdf, jaxnp), which)(x, mean, cov), 1e-3)
+
+
 def test_complex_schur_forms():
     t, z = SL.schur(A, output="complex")
     np.testing.assert_allclose(np.asarray(z @ t @ z.conj().T), A, atol=1e-5)
