@@ -16,7 +16,7 @@ keep ggml's order, and bytes.
 
 This table is written by `python -m tests.ggml_table` from the rows that `tests/test_ggml.py` checks: forward against NumPy in
 float64 and float32, backward and forward mode against central differences in float64 (mostly also of the second order), vmap against
-stacking. ggml's column is that of ggml-org/ggml d99724f2 (2026-08-21): whether it has a backward pass of its own.
+stacking, jit, and 16-bit floats. ggml's column is that of ggml-org/ggml d99724f2 (2026-08-21): whether it has a backward pass of its own.
 """
 NOTES = """
 Where the two differ in form: reductions to one number are scalars; ops that write two results into one ggml tensor (the recurrent

@@ -67,6 +67,30 @@ def test_vmap_is_stacking(case):
                 np.testing.assert_allclose(np.asarray(g[i]), np.asarray(w), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c.args], ids=lambda c: c.id)
+def test_jit_is_the_same(case):
+    args = with_floats(case, lambda _, a: np.asarray(a, np.float32))
+    for g, w in zip(as_tuple(fgrad.jit(case.fun)(*args)), as_tuple(case.fun(*args))):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("case", [c for c in CASES if c.args and c.wrt], ids=lambda c: c.id)
+def test_16_bits(case, dtype):
+    """Results and gradients keep the dtype, and are those of float32 up to its precision."""
+    narrow = with_floats(case, lambda _, a: jnp.asarray(a, dtype))
+    wide = [a.astype(jnp.float32) if np.asarray(b).dtype.kind == "f" else a for a, b in zip(narrow, case.args)]
+    got, want = as_tuple(case.fun(*narrow)), as_tuple(case.fun(*wide))
+    tolerance = 0.02 if dtype == jnp.float16 else 0.15
+    for g, w in zip(got, want):
+        assert g.dtype == dtype
+        w = np.asarray(w, float)
+        np.testing.assert_allclose(np.asarray(g, float), w, atol=tolerance * max(1, np.abs(w[np.isfinite(w)]).max(initial=0)))
+    grads = fgrad.grad(lambda *a: sum(ggml.sum(o.astype(jnp.float32)) for o in as_tuple(case.fun(*a))), case.wrt)(*narrow)
+    assert all(g.dtype == dtype for g in grads)
+
+
 def test_the_vocabulary_is_complete():
     assert len(OPS) == 126 and {kind: sum(o.kind == kind for o in OPS) for kind in ("op", "unary", "glu")} == {
         "op": 98,

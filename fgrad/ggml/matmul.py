@@ -2,6 +2,7 @@
 
 import fgrad.numpy as jnp
 from fgrad.ggml.util import array, floats, grouped, need, need_rank
+from fgrad.ops.fused import narrow, widen
 from fgrad.ops.linalg import triangular_solve
 from fgrad.ops.shape import reshape
 
@@ -72,4 +73,4 @@ def solve_tri(a, b, left=True, lower=True, uni=False):
     need(a.ndim >= 2 and a.shape[-1] == a.shape[-2], "solve_tri", f"a must be square, got {a.shape}")
     fits = a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and b.shape[-2 if left else -1] == a.shape[-1]
     need(fits, "solve_tri", f"b {b.shape} must have the leading axes of a {a.shape} and {'rows' if left else 'columns'} for it")
-    return triangular_solve(a, b, left_side=left, lower=lower, unit_diagonal=uni)
+    return narrow(triangular_solve(widen(a), widen(b), left_side=left, lower=lower, unit_diagonal=uni), a.dtype)
