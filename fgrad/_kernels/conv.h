@@ -38,7 +38,7 @@ typedef struct {
     int64_t Q[3], R[3], s[3], d[3], lo[3], wr[3], os[3], w0, o0;
     int algo;
     FgDigit m[4], k[4];
-    int64_t M, K, Mi, Ki, mt, kt, mtiles, ktiles, kc, nk;
+    int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int64_t wg;

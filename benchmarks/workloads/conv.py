@@ -1,0 +1,171 @@
+"""Convolutions and pooling, channels last; PyTorch's in its own layout, which it prefers."""
+
+import math
+
+from benchmarks.workload import Workload, normal, workload
+
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+# batch, size, features in and out, window, stride, dilation, groups
+SIZES = (
+    (8, 56, 64, 256, 1, 1, 1, 1),
+    (8, 56, 64, 64, 3, 1, 1, 1),
+    (8, 14, 256, 256, 3, 1, 1, 1),
+    (8, 28, 32, 64, 5, 1, 1, 1),
+    (8, 56, 64, 128, 3, 2, 1, 1),
+    (8, 28, 64, 64, 3, 1, 2, 1),
+    (8, 56, 128, 128, 3, 1, 1, 128),
+)
+
+
+@workload("conv/batch,size,in,out,window,stride,dilation,groups", sizes=SIZES, quick=SIZES[1:2])
+class Forward(Workload):
+    def inputs(self, rng):
+        n, size, i, o, k, _, _, groups = self.size
+        return normal(rng, n, size, size, i), normal(rng, k, k, i // groups, o, scale=(k * k * i / groups) ** -0.5)
+
+    def flops(self):
+        n, size, i, o, k, stride, _, groups = self.size
+        return 2 * n * math.ceil(size / stride) ** 2 * k * k * i // groups * o
+
+    def convolution(self, m):
+        *_, k, stride, dilation, groups = self.size
+        low = dilation * (k - 1) // 2
+        pads = ((low, low), (low, low))
+        return lambda x, w: m.lax.conv_general_dilated(
+            x, w, (stride, stride), pads, rhs_dilation=(dilation, dilation), dimension_numbers=LAYOUT, feature_group_count=groups
+        )
+
+    def torch_convolution(self, m):
+        *_, k, stride, dilation, groups = self.size
+        f = lambda x, w: m.F.conv2d(x, w, stride=stride, padding=dilation * (k - 1) // 2, dilation=dilation, groups=groups)
+        return f
+
+    def torch_inputs(self, m, x, w):
+        """The same values as (batch, features, size, size) and (out, in, window, window), laid out with the features last."""
+        last = m.torch.channels_last
+        return x.permute(0, 3, 1, 2).contiguous(memory_format=last), w.permute(3, 2, 0, 1).contiguous(memory_format=last)
+
+    def jaxlike(self, m, x, w):
+        f = m.jit(self.convolution(m))
+        return lambda: f(x, w)
+
+    def torch(self, m, x, w):
+        x, w = self.torch_inputs(m, x, w)
+        f = m.compile(self.torch_convolution(m))
+        return lambda: f(x, w).permute(0, 2, 3, 1)
+
+
+@workload("conv/grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups", sizes=SIZES, quick=SIZES[1:2], tol=1e-3)
+class Gradient(Forward):
+    def flops(self):
+        return 3 * super().flops()
+
+    def jaxlike(self, m, x, w):
+        conv = self.convolution(m)
+        f = m.jit(m.grad(lambda x, w: m.np.sum(conv(x, w) ** 2), argnums=(0, 1)))
+        return lambda: f(x, w)
+
+    def torch(self, m, x, w):
+        xs = [v.requires_grad_() for v in self.torch_inputs(m, x, w)]
+        conv = self.torch_convolution(m)
+        f = m.compile(lambda x, w: (conv(x, w) ** 2).sum())
+
+        def call():
+            gx, gw = m.torch.autograd.grad(f(*xs), xs)
+            return gx.permute(0, 2, 3, 1), gw.permute(2, 3, 1, 0)
+
+        return call
+
+
+@workload("conv/transposed: batch,size,in,out,window,stride", sizes=((8, 14, 128, 64, 4, 2), (8, 28, 64, 32, 3, 3)))
+class Transposed(Workload):
+    def inputs(self, rng):
+        n, size, i, o, k, _ = self.size
+        return normal(rng, n, size, size, i), normal(rng, k, k, i, o, scale=(k * k * i) ** -0.5)
+
+    def flops(self):
+        n, size, i, o, k, _ = self.size
+        return 2 * n * size * size * k * k * i * o
+
+    def jaxlike(self, m, x, w):
+        stride = self.size[-1]
+        f = m.jit(lambda x, w: m.lax.conv_transpose(x, w, (stride, stride), "VALID"))
+        return lambda: f(x, w)
+
+    def torch(self, m, x, w):
+        stride = self.size[-1]
+        x, w = x.permute(0, 3, 1, 2).contiguous(), w.permute(2, 3, 0, 1).flip(2, 3).contiguous()
+        f = m.compile(lambda x, w: m.F.conv_transpose2d(x, w, stride=stride))
+        return lambda: f(x, w).permute(0, 2, 3, 1)
+
+
+@workload("conv/max and mean pooling with their gradient: batch,size,features", sizes=((8, 56, 64),), quick=((8, 56, 64),))
+class Pooling(Workload):
+    def inputs(self, rng):
+        n, size, c = self.size
+        return (normal(rng, n, size, size, c),)
+
+    def jaxlike(self, m, x):
+        window, strides = (1, 2, 2, 1), (1, 2, 2, 1)
+
+        def loss(x):
+            largest = m.lax.reduce_window(x, -float("inf"), m.lax.max, window, strides, "VALID")
+            return m.np.sum(largest**2) + m.np.sum((m.lax.reduce_window(x, 0.0, m.lax.add, window, strides, "VALID") / 4) ** 2)
+
+        f = m.jit(m.grad(loss))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        x = x.permute(0, 3, 1, 2).requires_grad_()
+        f = m.compile(lambda x: (m.F.max_pool2d(x, 2) ** 2).sum() + (m.F.avg_pool2d(x, 2) ** 2).sum())
+        return lambda: m.torch.autograd.grad(f(x), x)[0].permute(0, 2, 3, 1)
+
+
+@workload("conv/a small network's step: batch,size", sizes=((32, 32),), quick=((32, 32),), tol=1e-3)
+class Step(Workload):
+    """Gradient of the cross-entropy of conv, relu, max-pool twice, then a dense layer."""
+
+    def inputs(self, rng):
+        n, size = self.size
+        features = 64 * (size // 4) ** 2
+        return (
+            normal(rng, n, size, size, 3),
+            normal(rng, n, 10),
+            normal(rng, 3, 3, 3, 32, scale=0.2),
+            normal(rng, 3, 3, 32, 64, scale=0.06),
+            normal(rng, features, 10, scale=features**-0.5),
+        )
+
+    def jaxlike(self, m, x, y, *weights):
+        def block(x, w):
+            x = m.nn.relu(m.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=LAYOUT))
+            return m.lax.reduce_window(x, -float("inf"), m.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+        def loss(weights, x, y):
+            a, b, c = weights
+            logits = block(block(x, a), b).reshape(x.shape[0], -1) @ c
+            return -m.np.mean(m.np.sum(m.nn.softmax(y) * m.nn.log_softmax(logits), -1))
+
+        f = m.jit(m.value_and_grad(loss))
+        return lambda: f(list(weights), x, y)
+
+    def torch(self, m, x, y, a, b, c):
+        last = m.torch.channels_last
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=last)
+        weights = [w.permute(3, 2, 0, 1).contiguous(memory_format=last).requires_grad_() for w in (a, b)] + [c.requires_grad_()]
+
+        def loss(x, y, a, b, c):
+            h = m.F.max_pool2d(m.F.relu(m.F.conv2d(x, a, padding=1)), 2)
+            h = m.F.max_pool2d(m.F.relu(m.F.conv2d(h, b, padding=1)), 2)
+            logits = h.permute(0, 2, 3, 1).reshape(h.shape[0], -1) @ c
+            return -(y.softmax(-1) * logits.log_softmax(-1)).sum(-1).mean()
+
+        f = m.compile(loss)
+
+        def call():
+            value = f(x, y, *weights)
+            ga, gb, gc = m.torch.autograd.grad(value, weights)
+            return value, [ga.permute(2, 3, 1, 0), gb.permute(2, 3, 1, 0), gc]
+
+        return call

@@ -1,0 +1,130 @@
+"""Window kernels against loops over windows: sizes that take each way, every dtype, what their checks refuse."""
+
+import numpy as np
+import pytest
+
+from fgrad._kernels import pool
+from tests.kernels.harness import run_kernel
+
+FOLD, SELECT = pool.KERNELS["window_fold"], pool.KERNELS["window_select"]
+KINDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def positions(j, n, window, stride, lo, bdil, wdil):
+    at = [j * stride + r * wdil - lo for r in range(window)]
+    return [p // bdil for p in at if p >= 0 and p % bdil == 0 and p // bdil < n]
+
+
+def identity(kind, dtype):
+    if kind in ("sum", "prod"):
+        return dtype.type(kind == "prod")
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if kind == "max" else np.inf)
+    return np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max
+
+
+def fold(x, kind, axis, m, *window):
+    """The kernel's result, which is compared with the definition."""
+    got = run_kernel(
+        FOLD, [x], [((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)], [list(KINDS).index(kind), axis, *map(int, window)]
+    )[0]
+    want = []
+    for j in range(m):
+        part = np.take(x, positions(j, x.shape[axis], *window), axis)
+        want.append(KINDS[kind].reduce(part, axis, dtype=x.dtype, initial=identity(kind, x.dtype)))
+    want = np.stack(want, axis)
+    if x.dtype.kind in "fc":
+        np.testing.assert_allclose(got, want, rtol=1e-4 if x.dtype.itemsize <= 8 and x.dtype != float else 1e-12, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+DTYPES = [np.dtype(f"{k}{b}") for k in ("int", "uint") for b in (8, 16, 32, 64)] + [np.dtype(d) for d in "fdFD"]
+WINDOWS = [  # outputs, window, stride, low padding, base dilation, window dilation
+    (9, 2, 1, 0, 1, 1),
+    (5, 3, 2, 1, 1, 1),
+    (7, 3, 3, -2, 2, 1),
+    (11, 2, 2, 3, 3, 4),
+    (6, 1, 4, 5, 1, 1),
+    (40, 14, 1, 8, 1, 1),
+    (9, 20, 2, 8, 1, 1),
+    (3, 5, 50, 60, 7, 3),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_folds(dtype, kind):
+    if dtype.kind == "c" and kind in ("max", "min"):
+        with pytest.raises(ValueError, match="not known"):
+            run_kernel(FOLD, [np.zeros(3, dtype)], [((3,), dtype)], [list(KINDS).index(kind), 0, 1, 1, 0, 1, 1])
+        return
+    rng = np.random.default_rng(0)
+    for shape, axis in (((30,), 0), ((2, 30), 1), ((2, 30, 3), 1), ((30, 20), 0), ((1, 30, 700), 1)):
+        x = rng.integers(0, 100, shape).astype(dtype) if dtype.kind in "iu" else rng.uniform(0.8, 1.2, shape).astype(dtype)
+        for window in WINDOWS if shape[-1] != 700 else WINDOWS[:6:5]:
+            fold(x, kind, axis, *window)
+
+
+def test_fold_of_nan():
+    x = np.array([1, np.nan, 3, 2], np.float32)
+    for kind in (2, 3):
+        np.testing.assert_array_equal(run_kernel(FOLD, [x], [((3,), x.dtype)], [kind, 0, 2, 1, 0, 1, 1])[0][:2], np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_selections(largest, dtype):
+    rng = np.random.default_rng(1)
+    for shape, windows, params in (
+        ((9,), (5,), [(3, 2, 1, 1, 1)]),
+        ((2, 5, 6), (2, 3, 4), [(1, 1, 0, 1, 1), (2, 2, 1, 1, 1), (3, 1, 0, 1, 1)]),
+        ((2, 5, 6, 70), (2, 4, 3, 70), [(1, 1, 0, 1, 1), (2, 1, 0, 1, 1), (3, 2, 1, 1, 1), (1, 1, 0, 1, 1)]),
+        ((4, 5), (6, 7), [(2, 1, 1, 2, 1), (2, 2, 3, 3, 2)]),
+        ((3, 4), (2, 2), [(1, 1, 20, 1, 1), (2, 1, 0, 1, 1)]),
+    ):
+        x = rng.integers(0, 4, shape).astype(dtype)  # with ties
+        a, s = rng.standard_normal(shape).astype(dtype), rng.standard_normal(windows).astype(dtype)
+        gathered, scattered = np.zeros(windows, dtype), np.zeros(shape, dtype)
+        for q in np.ndindex(*windows):
+            each = [positions(i, n, *p) for i, n, p in zip(q, shape, params)]
+            at = [tuple(e[i] for e, i in zip(each, r)) for r in np.ndindex(*map(len, each))]
+            if at:
+                best = (max if largest else min)(at, key=lambda p, x=x: x[p])
+                gathered[q] = a[best]
+                scattered[best] += s[q]
+        ip = [v for p in params for v in p]
+        np.testing.assert_array_equal(run_kernel(SELECT, [a, x], [(windows, dtype)], [0, largest, *ip])[0], gathered)
+        np.testing.assert_allclose(run_kernel(SELECT, [s, x], [(shape, dtype)], [1, largest, *ip])[0], scattered, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ip, message",
+    [
+        ([0, 0, 1, 1, 0, 1], "7 integer parameters"),
+        ([4, 0, 1, 1, 0, 1, 1], "not known"),
+        ([0, 2, 1, 1, 0, 1, 1], "axis 2"),
+        ([0, 0, 1, 1, 0, 1, 1], "must differ along axis 0 only"),
+        ([0, 1, 0, 1, 0, 1, 1], "must be positive"),
+        ([0, 1, 1, 1, 0, 2**40, 1], "below 2"),
+    ],
+)
+def test_what_fold_refuses(ip, message):
+    with pytest.raises(ValueError, match=message):
+        run_kernel(FOLD, [np.ones((2, 5), np.float32)], [((2, 4), np.float32)], ip)
+
+
+@pytest.mark.parametrize(
+    "shapes, ip, message",
+    [
+        (((5,), (5,), (4,)), [0], "integer parameters expected"),
+        (((5,), (5,), (4,)), [0, 1, 2, 1, 0, 1], "5 parameters each"),
+        (((5,), (4,), (4,)), [0, 1, 2, 1, 0, 1, 1], "one shape"),
+        (((5,), (5,), (4, 1)), [0, 1, 2, 1, 0, 1, 1], "one number of axes"),
+        (((5,), (5,), (4,)), [0, 1, 0, 1, 0, 1, 1], "must be positive"),
+    ],
+)
+def test_what_select_refuses(shapes, ip, message):
+    *ins, out = shapes
+    with pytest.raises(ValueError, match=message):
+        run_kernel(SELECT, [np.ones(s, np.float32) for s in ins], [(out, np.float32)], ip)
