@@ -246,3 +246,19 @@ def test_density_of_multivariate_normal():
         check_derivatives(lambda v, m, c: pdf.logpdf(v, m, c @ c.T + jnp.eye(2)), x, mean, cov)
     with pytest.raises(ValueError, match="covariance"):
         pdf.logpdf(x, mean, np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2)], ids=str)
+def test_matrices_without_elements(shape):
+    x = jnp.zeros(shape)
+    for f, numpy_f in ((LA.svd, np.linalg.svd), (LA.qr, np.linalg.qr)):
+        assert [o.shape for o in f(x)] == [o.shape for o in numpy_f(np.zeros(shape))]
+    *batch, m, n = shape
+    assert [o.shape for o in lax.linalg.lu(x)] == [shape, (*batch, min(m, n)), (*batch, m)]
+    if m != n:
+        return
+    for name in ("inv", "det", "cholesky", "eigvalsh", "eigvals"):
+        assert getattr(LA, name)(x).shape == getattr(np.linalg, name)(np.zeros(shape)).shape
+    less = max(n - 1, 0)
+    assert [o.shape for o in lax.linalg.hessenberg(x)] == [shape, (*batch, less)]
+    assert [o.shape for o in lax.linalg.tridiagonal(x)] == [shape, (*batch, n), (*batch, less), (*batch, less)]

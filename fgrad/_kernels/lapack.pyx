@@ -172,6 +172,10 @@ cdef inline int64_t rows(const FgTensor *x) noexcept nogil:
 cdef inline int64_t columns(const FgTensor *x) noexcept nogil:
     return x.shape[x.ndim - 1]
 
+cdef inline int64_t one_less(const FgTensor *x) noexcept nogil:
+    """How many elements stand beside the diagonal."""
+    return columns(x) - 1 if columns(x) > 0 else 0
+
 cdef inline int64_t shorter(const FgTensor *x) noexcept nogil:
     return rows(x) if rows(x) < columns(x) else columns(x)
 
@@ -319,7 +323,7 @@ cdef int hessenberg_check(FgInst *inst, const FgTensor *slots, char *msg) noexce
     x = FG_IN(inst, slots, 0)
     if fg_la_fits(msg, b"hessenberg", x, 2, FG_OUT(inst, slots, 0), x.dtype, 2, rows(x), columns(x)):
         return -1
-    return fg_la_fits(msg, b"hessenberg", x, 2, FG_OUT(inst, slots, 1), x.dtype, 1, columns(x) - 1, 0)
+    return fg_la_fits(msg, b"hessenberg", x, 2, FG_OUT(inst, slots, 1), x.dtype, 1, one_less(x), 0)
 
 
 cdef int tridiagonal_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
@@ -330,7 +334,7 @@ cdef int tridiagonal_check(FgInst *inst, const FgTensor *slots, char *msg) noexc
     x = FG_IN(inst, slots, 0)
     for k in range(1, 4):
         if fg_la_fits(msg, b"tridiagonal", x, 2, FG_OUT(inst, slots, k), x.dtype if k == 3 else fg_la_real(x.dtype), 1,
-                      columns(x) - (k > 1), 0):
+                      one_less(x) if k > 1 else columns(x), 0):
             return -1
     return fg_la_fits(msg, b"tridiagonal", x, 2, FG_OUT(inst, slots, 0), x.dtype, 2, rows(x), columns(x))
 
