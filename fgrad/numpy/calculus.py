@@ -9,7 +9,6 @@ from fgrad import dtypes
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, full
 from fgrad.numpy.manipulation import concatenate, moveaxis, ravel
-from fgrad.numpy.products import dot
 from fgrad.numpy.reductions import cumsum
 from fgrad.numpy.reductions import sum as _sum
 from fgrad.numpy.selection import clip, where
@@ -17,7 +16,8 @@ from fgrad.numpy.sorting import searchsorted
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, promoted, spread, unary
 from fgrad.ops import elementwise as E
 from fgrad.ops import sort as sort_ops
-from fgrad.ops.shape import broadcasted_iota, reshape, slice_in_dim
+from fgrad.ops.conv import correlation
+from fgrad.ops.shape import reshape, slice_in_dim
 
 __all__ = [
     "diff", "ediff1d", "gradient", "trapezoid", "interp", "unwrap", "convolve", "correlate",
@@ -191,7 +191,7 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
 
 
 def _filtered(name, a, v, mode, reverse, precision, preferred_element_type):
-    """Products of the windows of the longer array with the shorter one, as one matrix-vector product."""
+    """Products of the windows of the longer array with the shorter one."""
     a, v = _arrays(name, (a, v), inexact=True)
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
@@ -203,13 +203,10 @@ def _filtered(name, a, v, mode, reverse, precision, preferred_element_type):
     swapped = a.size < v.size
     if swapped:  # a convolution is symmetric in its operands; a correlation is then read from its end
         a, v = (v[::-1], a[::-1]) if reverse else (v, a)
-    n, k = a.size, v.size
+    k = v.size
     before, after = {"valid": (0, 0), "same": (k // 2, k - k // 2 - 1), "full": (k - 1, k - 1)}[mode]
-    zeros = [full((w,), 0, a.dtype) for w in (before, after)]
-    padded = concatenate([zeros[0], a, zeros[1]])
-    count = n + before + after - k + 1
-    at = E.add(broadcasted_iota(np.int32, (count, k), 0), broadcasted_iota(np.int32, (count, k), 1))
-    out = dot(padded[at], v, precision=precision, preferred_element_type=preferred_element_type)
+    preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
+    out = correlation(a, v, ((before, after),), preferred)
     return out[::-1] if swapped and not reverse else out
 
 

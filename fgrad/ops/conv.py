@@ -397,3 +397,22 @@ conv_general_dilated_p.jvp = jvp_by_args(
     lambda t, out, x, w, **kw: conv_general_dilated_p.bind(t, w, **kw),
     lambda t, out, x, w, **kw: conv_general_dilated_p.bind(x, t, **kw),
 )
+
+
+def correlation(x, kernel, padding, preferred_element_type=None):
+    """Sums of products of `kernel` with the windows of x, arrays of one rank, 1 to 3; padding: a (low, high) pair for each axis."""
+    n = len(padding)
+    axes = tuple(range(n + 2))
+    out = conv_general_dilated_p.bind(
+        reshape(x, (1, 1, *get_aval(x).shape)),
+        reshape(kernel, (1, 1, *get_aval(kernel).shape)),
+        window_strides=(1,) * n,
+        padding=tuple(padding),
+        lhs_dilation=(1,) * n,
+        rhs_dilation=(1,) * n,
+        dimension_numbers=ConvDimensionNumbers(axes, axes, axes),
+        feature_group_count=1,
+        batch_group_count=1,
+        preferred_element_type=preferred_element_type,
+    )
+    return reshape(out, get_aval(out).shape[2:])

@@ -6,6 +6,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
+from fgrad.ops.conv import correlation
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -22,6 +23,8 @@ def _windows(x, shape):
 
 
 def _padding(mode, shape):
+    if mode == "valid":
+        return [(0, 0)] * len(shape)
     if mode == "full":
         return [(k - 1, k - 1) for k in shape]
     return [(k // 2, k - k // 2 - 1) for k in shape]
@@ -35,6 +38,8 @@ def _correlate(name, x, k, mode):
         raise ValueError(f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.shape} and {k.shape}")
     if 0 in x.shape or 0 in k.shape:
         raise ValueError(f"{name}: the arrays must not be empty, got shapes {x.shape} and {k.shape}")
+    if x.ndim in (1, 2, 3):
+        return correlation(x, k, _padding(mode, k.shape))
     if mode != "valid":
         x = jnp.pad(x, _padding(mode, k.shape))
     return jnp.matmul(_windows(x, k.shape), k.ravel())
