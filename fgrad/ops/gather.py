@@ -1,8 +1,6 @@
 """gather and the scatter family in XLA's generality. gather's transpose is scatter_add, and scatter_add's is gather."""
 
-import enum
 import operator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,105 +9,19 @@ from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad.ops.elementwise import add, convert_element_type, div, eq, like, mul, neg, select
+from fgrad.ops.gather_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    as_numbers,
+    check_axes,
+    check_geometry,
+    index_operand,
+    shifted,
+)
 from fgrad.ops.products import grouped_products
 from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
 from fgrad.ops.shape import iota, reshape
-
-
-class GatherDimensionNumbers(NamedTuple):
-    """Which axes of a gather mean what.
-
-    offset_dims: axes of the result that run over a slice; collapsed_slice_dims: operand axes (of slice size 1) left out of it;
-    start_index_map: the operand axis of each index component; operand_batching_dims and start_indices_batching_dims: axes of
-    the operand and of the indices that run together.
-    """
-
-    offset_dims: tuple
-    collapsed_slice_dims: tuple
-    start_index_map: tuple
-    operand_batching_dims: tuple = ()
-    start_indices_batching_dims: tuple = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of a scatter mean what.
-
-    update_window_dims: axes of the updates that run over a window; inserted_window_dims: operand axes left out of it;
-    scatter_dims_to_operand_dims: the operand axis of each index component; operand_batching_dims and
-    scatter_indices_batching_dims: axes of the operand and of the indices that run together.
-    """
-
-    update_window_dims: tuple
-    inserted_window_dims: tuple
-    scatter_dims_to_operand_dims: tuple
-    operand_batching_dims: tuple = ()
-    scatter_indices_batching_dims: tuple = ()
-
-
-class GatherScatterMode(enum.Enum):
-    """What happens to slices that are not inside the operand: moved inside, or filled (gather) and dropped (scatter)."""
-
-    CLIP = "clip"
-    FILL_OR_DROP = "fill"
-    PROMISE_IN_BOUNDS = "promise_in_bounds"
-    ONE_HOT = "one_hot"
-
-    @classmethod
-    def from_any(cls, s):
-        """A mode from its name, itself, or None (fill or drop). Raises ValueError for anything else."""
-        if isinstance(s, cls):
-            return s
-        if s is None or s == "drop":
-            return cls.FILL_OR_DROP
-        try:
-            return cls(s)
-        except ValueError:
-            raise ValueError(f"unknown gather or scatter mode {s!r}: clip, fill, drop, promise_in_bounds or one_hot") from None
-
-
-def _shifted(axes, by=1):
-    return tuple(a + by for a in axes)
-
-
-def _check_indices(name, indices):
-    if not dtypes.is_integer(indices.dtype):
-        raise ValueError(f"{name}: indices must have an integer type, got {indices.dtype.name}")
-    if not indices.shape:
-        raise ShapeError(f"{name}: indices need a last axis that holds the index vectors, got shape ()")
-
-
-def _check_axes(name, what, axes, rank, ascending=True):
-    if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
-        raise ShapeError(f"{name}: {what} {axes} must be distinct axes in [0, {rank})")
-    if ascending and list(axes) != sorted(axes):
-        raise ShapeError(f"{name}: {what} {axes} must be sorted")
-
-
-def _check_geometry(name, x, indices, dropped, index_map, batching, ibatching, what):
-    """The checks that gather and scatter share; `what` names the dimension numbers' fields."""
-    _check_indices(name, indices)
-    rank = len(x.shape)
-    _check_axes(name, what[0], dropped, rank)
-    _check_axes(name, what[1], index_map, rank, ascending=False)
-    _check_axes(name, "operand_batching_dims", batching, rank)
-    _check_axes(name, what[2], ibatching, len(indices.shape) - 1, ascending=False)
-    if len(index_map) != indices.shape[-1]:
-        raise ShapeError(
-            f"{name}: {what[1]} {index_map} must have one axis per index component, got indices of shape {indices.shape} "
-            f"with {indices.shape[-1]} components"
-        )
-    if set(batching) & (set(dropped) | set(index_map)):
-        raise ShapeError(f"{name}: operand_batching_dims {batching} may not be in {what[0]} {dropped} or {what[1]} {index_map}")
-    if [x.shape[a] for a in batching] != [indices.shape[a] for a in ibatching]:
-        raise ShapeError(
-            f"{name}: operand_batching_dims {batching} of shape {x.shape} and {what[2]} {ibatching} of shape {indices.shape} "
-            "must have equal sizes"
-        )
-
-
-def _index_operand(ctx, indices):
-    return indices if indices.dtype in (dtypes.INT32, dtypes.INT64) else ctx.cast(indices, dtypes.INT64)
-
 
 # --- gather ---------------------------------------------------------------------------------------------------------------
 
@@ -117,7 +29,7 @@ def _index_operand(ctx, indices):
 def _gather_aval(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value):
     d = dimension_numbers
     what = ("collapsed_slice_dims", "start_index_map", "start_indices_batching_dims")
-    _check_geometry(
+    check_geometry(
         "gather",
         x,
         indices,
@@ -139,7 +51,7 @@ def _gather_aval(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value
             f"batching, which are {len(window)}"
         )
     rank = len(window) + len(indices.shape) - 1
-    _check_axes("gather", "offset_dims", d.offset_dims, rank)
+    check_axes("gather", "offset_dims", d.offset_dims, rank)
     window, batch = iter(window), iter(indices.shape[:-1])
     return ShapedArray(tuple(next(window) if a in d.offset_dims else next(batch) for a in range(rank)), x.dtype, x.weak_type)
 
@@ -147,7 +59,7 @@ def _gather_aval(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value
 def _gather_lower(ctx, ins, params, out_avals):
     x, d, fill = ins[0], params["dimension_numbers"], params["mode"] is GatherScatterMode.FILL_OR_DROP
     value = x.dtype.type(params["fill_value"]) if fill else None
-    return ctx.kernel("gather", [x, _index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, params["slice_sizes"], fill, value))[0]
+    return ctx.kernel("gather", [x, index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, params["slice_sizes"], fill, value))[0]
 
 
 def _gather_batch(axis, args, dims, *, dimension_numbers, slice_sizes, mode, fill_value):
@@ -156,12 +68,12 @@ def _gather_batch(axis, args, dims, *, dimension_numbers, slice_sizes, mode, fil
     indices = indices if di is None else move_axis(indices, di, 0)
     offset, collapsed, index_map, batching, ibatching = d
     if dx is not None:
-        collapsed, index_map, batching = _shifted(collapsed), _shifted(index_map), _shifted(batching)
-    offset = _shifted(offset)
+        collapsed, index_map, batching = shifted(collapsed), shifted(index_map), shifted(batching)
+    offset = shifted(offset)
     if di is None:  # the batch axis is one more axis of the slice
         offset, slice_sizes = (0, *offset), (axis.size, *slice_sizes)
     else:
-        ibatching = _shifted(ibatching)
+        ibatching = shifted(ibatching)
         if dx is not None:
             batching, ibatching, slice_sizes = (0, *batching), (0, *ibatching), (min(axis.size, 1), *slice_sizes)
     numbers = GatherDimensionNumbers(offset, collapsed, index_map, batching, ibatching)
@@ -221,16 +133,11 @@ def gather(
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=_numbers(GatherDimensionNumbers, dimension_numbers),
+        dimension_numbers=as_numbers(GatherDimensionNumbers, dimension_numbers),
         slice_sizes=tuple(map(operator.index, slice_sizes)),
         mode=mode,
         fill_value=fill_value,
     )
-
-
-def _numbers(cls, d):
-    """Dimension numbers with tuples of Python ints for whatever sequences the caller gave (those of JAX fit too)."""
-    return cls(*(tuple(map(operator.index, getattr(d, f))) for f in cls._fields))
 
 
 # --- scatter --------------------------------------------------------------------------------------------------------------
@@ -259,7 +166,7 @@ def _scatter(name, kind):
     def abstract_eval(x, indices, updates, *, dimension_numbers, mode, unique_indices):
         d = dimension_numbers
         what = ("inserted_window_dims", "scatter_dims_to_operand_dims", "scatter_indices_batching_dims")
-        _check_geometry(
+        check_geometry(
             name,
             x,
             indices,
@@ -274,7 +181,7 @@ def _scatter(name, kind):
         if kind in ("min", "max") and dtypes.is_complex(x.dtype):
             raise TypeError(f"{name} does not accept dtype {x.dtype.name}: complex numbers have no order")
         rank = len(updates.shape)
-        _check_axes(name, "update_window_dims", d.update_window_dims, rank)
+        check_axes(name, "update_window_dims", d.update_window_dims, rank)
         left_out = (*d.inserted_window_dims, *d.operand_batching_dims)
         window = [n for a, n in enumerate(x.shape) if a not in left_out]
         if len(set(left_out)) != len(left_out) or len(window) != len(d.update_window_dims):
@@ -295,11 +202,11 @@ def _scatter(name, kind):
     def lower(ctx, ins, params, out_avals):
         x, indices, updates = ins
         ip = scatter_ip(*params["dimension_numbers"], kind, params["mode"] is GatherScatterMode.FILL_OR_DROP)
-        return ctx.kernel("scatter", [x, _index_operand(ctx, indices), updates], out_avals, ip=ip)[0]
+        return ctx.kernel("scatter", [x, index_operand(ctx, indices), updates], out_avals, ip=ip)[0]
 
     def batch(axis, args, dims, *, dimension_numbers, **params):
         x, updates = bdim_at_front(args[0], dims[0], axis.size), bdim_at_front(args[2], dims[2], axis.size)
-        window, inserted, to_operand, batching, ibatching = map(_shifted, dimension_numbers)
+        window, inserted, to_operand, batching, ibatching = map(shifted, dimension_numbers)
         indices = args[1]
         if dims[1] is None:  # the batch axis is one more axis of the window
             window, ibatching = (0, *window), dimension_numbers.scatter_indices_batching_dims
@@ -430,7 +337,7 @@ def _function(prim, what):
             operand,
             scatter_indices,
             updates,
-            dimension_numbers=_numbers(ScatterDimensionNumbers, dimension_numbers),
+            dimension_numbers=as_numbers(ScatterDimensionNumbers, dimension_numbers),
             mode=_scatter_mode(mode),
             unique_indices=bool(unique_indices),
         )
