@@ -1,0 +1,323 @@
+"""Elementwise arithmetic: signs, parts of complex numbers, sums, quotients and remainders, powers, integers."""
+
+import math
+import operator
+
+import numpy as np
+
+from fgrad.compile.eager import eager
+from fgrad.core import Array, Tracer
+from fgrad.numpy.ufunc_kinds import arr, binary_ufunc, typed_as
+from fgrad.numpy.util import SCALARS, as_array, binary, common_dtype, unary
+from fgrad.ops import elementwise as ew
+from fgrad.ops import rules
+
+__all__ = [
+    "negative", "positive", "absolute", "abs", "fabs", "sign", "square", "reciprocal", "conjugate", "conj", "real", "imag", "angle",
+    "deg2rad", "rad2deg", "radians", "degrees", "add", "subtract", "multiply", "true_divide", "divide", "floor_divide", "remainder",
+    "mod", "fmod", "divmod", "power", "pow", "float_power", "nextafter", "heaviside", "gcd", "lcm",
+]  # fmt: skip
+
+
+# --- sign, absolute value, parts --------------------------------------------------------------------------------------
+
+
+@eager(1)
+def negative(x, /):
+    """-x. Raises TypeError for booleans (use logical_not)."""
+    return ew.neg_p.bind(unary("negative", x))
+
+
+def positive(x, /):
+    """x as it is."""
+    return unary("positive", x)
+
+
+@eager(1)
+def absolute(x, /):
+    """|x|; the modulus (a real array) of complex x."""
+    x = unary("absolute", x)
+    return x if x.aval.dtype.kind in "bu" else ew.abs_p.bind(x)
+
+
+abs = absolute
+
+
+@eager(1)
+def fabs(x, /):
+    """|x| of real x, as a float."""
+    x = unary("fabs", x, inexact=True)
+    if x.aval.dtype.kind == "c":
+        raise TypeError("ufunc 'fabs' does not support complex dtypes; use absolute")
+    return ew.abs_p.bind(x)
+
+
+@eager(1)
+def sign(x, /):
+    """-1, 0 or 1 by the sign of x; z/|z| for complex z; NaN stays NaN."""
+    return ew.sign_p.bind(unary("sign", x))
+
+
+@eager(1)
+def square(x, /):
+    """x * x."""
+    return ew.square_p.bind(unary("square", x, numeric=True))
+
+
+@eager(1)
+def reciprocal(x, /):
+    """1 / x, as a float."""
+    x = unary("reciprocal", x, inexact=True)
+    return typed_as(ew.div_p.bind(ew.like(x, 1), x), x, x)
+
+
+def conjugate(x, /):
+    """Complex conjugate; real arrays as they are."""
+    x = unary("conjugate", x)
+    return ew.conj_p.bind(x) if x.aval.dtype.kind == "c" else x
+
+
+conj = conjugate
+
+
+def real(val, /):
+    """Real part; real arrays as they are."""
+    x = unary("real", val)
+    return ew.real_p.bind(x) if x.aval.dtype.kind == "c" else x
+
+
+def imag(val, /):
+    """Imaginary part; zeros for real arrays."""
+    x = unary("imag", val)
+    return ew.imag_p.bind(x) if x.aval.dtype.kind == "c" else typed_as(rules.full(x.aval.shape, 0, x.aval.dtype), x, x)
+
+
+@eager(1)
+def angle(z, deg=False):
+    """Argument of complex z in (-pi, pi], in degrees with deg=True."""
+    z = unary("angle", z, inexact=True)
+    out = ew.atan2(imag(z), real(z))
+    return degrees(out) if deg else out
+
+
+@eager(1)
+def deg2rad(x, /):
+    """x * pi / 180."""
+    x = unary("deg2rad", x, inexact=True)
+    return ew.mul_p.bind(x, ew.like(x, math.pi / 180))
+
+
+@eager(1)
+def rad2deg(x, /):
+    """x * 180 / pi."""
+    x = unary("rad2deg", x, inexact=True)
+    return ew.mul_p.bind(x, ew.like(x, 180 / math.pi))
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+add = binary_ufunc("add", ew.add_p, ew.or_p, "x + y (logical or of booleans)")
+subtract = binary_ufunc("subtract", ew.sub_p, None, "x - y")
+multiply = binary_ufunc("multiply", ew.mul_p, ew.and_p, "x * y (logical and of booleans)")
+
+
+@eager(2)
+def true_divide(x, y, /):
+    """x / y as a float (or complex) array, after type promotion and broadcasting.
+
+    >>> import fgrad.numpy as jnp
+    >>> float(jnp.true_divide(1, 2))
+    0.5
+    """
+    return ew.div_p.bind(*binary("true_divide", x, y, inexact=True))
+
+
+divide = true_divide
+
+
+def _zero_safe(y, dtype):
+    """Integer divisors with 0 replaced by 1, so that x % 0 is 0."""
+    if type(y) in SCALARS or isinstance(y, np.generic):
+        return y if y else type(y)(1)
+    return ew.select(ew.eq(y, dtype.type(0)), dtype.type(1), y)
+
+
+@eager(2)
+def floor_divide(x, y, /):
+    """floor(x / y), element by element, in the promoted dtype. Raises TypeError for complex operands."""
+    x, y = binary("floor_divide", x, y, numeric=True)
+    dtype = common_dtype(x, y)
+    if dtype.kind == "c":
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    if dtype.kind == "u":
+        return ew.div(x, y)
+    if dtype.kind == "i":
+        q = ew.div(x, y)
+        down = ew.bitwise_and(ew.ne(ew.sign(arr(x, dtype)), ew.sign(arr(y, dtype))), ew.ne(ew.rem(x, y), dtype.type(0)))
+        return typed_as(ew.select(down, ew.sub(q, dtype.type(1)), q), x, y)
+    return typed_as(_float_divmod(x, y, dtype)[0], x, y)
+
+
+def _float_divmod(x, y, dtype):
+    zero, one = dtype.type(0), dtype.type(1)
+    m = ew.rem(x, y)
+    q = ew.div(ew.select(ew.eq(y, zero), x, ew.sub(x, m)), y)
+    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(y, zero), ew.lt(m, zero)))
+    return ew.round(ew.select(fix, ew.sub(q, one), q)), ew.select(fix, ew.add(m, y), m)
+
+
+@eager(2)
+def remainder(x, y, /):
+    """x mod y with the sign of y (Python's %); integers mod 0 give 0... NaN for floats."""
+    x, y = binary("remainder", x, y, numeric=True)
+    dtype = common_dtype(x, y)
+    zero = dtype.type(0)
+    divisor = _zero_safe(y, dtype) if dtype.kind in "iu" else y
+    m = ew.rem(x, divisor)
+    if dtype.kind == "u":
+        return m
+    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(m, zero), ew.lt(arr(divisor, dtype), zero)))
+    return typed_as(ew.select(fix, ew.add(m, divisor), m), x, y)
+
+
+mod = remainder
+
+
+@eager(2)
+def fmod(x, y, /):
+    """Remainder of x / y with the sign of x (C's fmod)."""
+    x, y = binary("fmod", x, y, numeric=True)
+    dtype = common_dtype(x, y)
+    return ew.rem(x, _zero_safe(y, dtype) if dtype.kind in "iu" else y)
+
+
+@eager(2)
+def divmod(x, y, /):
+    """(floor_divide(x, y), remainder(x, y))."""
+    x, y = binary("divmod", x, y, numeric=True)
+    dtype = common_dtype(x, y)
+    if dtype.kind in "iu":
+        return floor_divide(x, y), remainder(x, y)
+    return _float_divmod(x, y, dtype)
+
+
+def _int_power(x, y, dtype):
+    """Integers to integer powers by squaring; a negative power of an integer is meaningless, as in JAX."""
+    zero, one = dtype.type(0), dtype.type(1)
+    acc = ew.select(ew.bitwise_and(ew.eq(x, zero), ew.ne(y, zero)), zero, one)
+    for _ in range(6):
+        acc = ew.select(ew.ne(ew.bitwise_and(y, one), zero), ew.mul(acc, x), acc)
+        x, y = ew.mul(x, x), ew.shift_right_logical(y, one)
+    return acc
+
+
+def power(x, y, /):
+    """x ** y, element by element.
+
+    A static Python integer y uses repeated squaring (and raises TypeError for negative powers of integers);
+    0 ** 0 is 1, and its derivatives are 0.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.power(jnp.arange(4.), 2)
+    Array([0., 1., 4., 9.], dtype=float32)
+    """
+    n = _static_int(y)
+    if n is not None:
+        x = unary("power", x, numeric=True)
+        return ew.square_p.bind(x) if n == 2 else ew.integer_pow(x, n)
+    by_integers = getattr(y, "dtype", None) is not None and np.dtype(y.dtype).kind in "iu"
+    x, y = binary("power", x, y, numeric=True)
+    dtype = common_dtype(x, y)
+    if dtype.kind in "iu":
+        return _int_power(*[dtype.type(v) if type(v) in SCALARS else v for v in (x, y)], dtype)
+    out = ew.pow_p.bind(x, y)
+    return ew.convert_element_type(out, dtype) if by_integers else out  # strongly typed, as in JAX
+
+
+pow = power
+
+
+def _static_int(y):
+    """y as a Python int where it is a concrete integer scalar."""
+    t = type(y)
+    if t is int:
+        return y
+    if t is float:
+        return None
+    if isinstance(y, Tracer) or (t is Array and (y.aval.shape != () or y.aval.dtype.kind not in "iu")):
+        return None
+    try:
+        return operator.index(y)
+    except TypeError:
+        return None
+
+
+@eager(2)
+def float_power(x, y, /):
+    """x ** y computed in floating point."""
+    return ew.pow_p.bind(*binary("float_power", x, y, inexact=True))
+
+
+@eager(2)
+def nextafter(x, y, /):
+    """The next representable number after x towards y."""
+    return ew.nextafter_p.bind(*binary("nextafter", x, y, inexact=True))
+
+
+@eager(2)
+def heaviside(x1, x2, /):
+    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0, NaN where x1 is."""
+    x, y = binary("heaviside", x1, x2, inexact=True)
+    dtype = common_dtype(x, y)
+    zero = dtype.type(0)
+    return ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), ew.select(ew.ne(x, x), x, y)))
+
+
+def gcd(x1, x2):
+    """Greatest common divisor of integers, by Stein's algorithm unrolled over the bits of the dtype: no data-dependent loop."""
+    x, y = _integers("gcd", x1, x2)
+    dtype = x.aval.dtype
+    one, zero = dtype.type(1), dtype.type(0)
+    x, y = absolute(x), absolute(y)
+    # Common powers of two first: the lowest set bit of x | y.
+    both = ew.bitwise_or(x, y)
+    twos = ew.bitwise_and(both, ew.add(ew.bitwise_not(both), one))
+    x, y = _odd_part(x), _odd_part(y)
+    for _ in range(dtype.itemsize * 8):
+        big, small = ew.max(x, y), ew.min(x, y)
+        live = ew.bitwise_and(ew.ne(small, zero), ew.ne(big, small))
+        x, y = ew.select(live, _odd_part(ew.sub(big, small)), big), small
+    return ew.mul(ew.max(x, y), ew.select(ew.eq(twos, zero), one, twos))
+
+
+def _odd_part(x):
+    """x divided by its largest power-of-two divisor; 0 stays 0."""
+    dtype = x.aval.dtype
+    one = dtype.type(1)
+    low = ew.bitwise_and(x, ew.add(ew.bitwise_not(x), one))
+    shift = ew.population_count(ew.sub(low, one))
+    return ew.select(ew.eq(x, dtype.type(0)), x, ew.shift_right_logical(x, shift))
+
+
+def lcm(x1, x2):
+    """Least common multiple of integers; 0 where either is 0."""
+    x, y = _integers("lcm", x1, x2)
+    dtype = x.aval.dtype
+    x, y = absolute(x), absolute(y)
+    d = gcd(x, y)
+    none = ew.eq(d, dtype.type(0))
+    return ew.mul(x, ew.div(y, ew.select(none, dtype.type(1), d)))
+
+
+def _integers(name, x1, x2):
+    x, y = binary(name, x1, x2)
+    dtype = common_dtype(x, y)
+    if dtype.kind not in "iu":
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {dtype.name}.")
+    x, y = [as_array(name, dtype.type(v) if type(v) in SCALARS else v) for v in (x, y)]
+    shape = x.aval.shape or y.aval.shape
+    return rules.broadcast_to(x, shape), rules.broadcast_to(y, shape)

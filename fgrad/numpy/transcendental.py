@@ -1,0 +1,142 @@
+"""Elementwise exponentials, logarithms, roots, trigonometric and hyperbolic functions."""
+
+import math
+
+import numpy as np
+
+from fgrad.compile.eager import eager
+from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc
+from fgrad.numpy.util import binary, common_dtype, unary
+from fgrad.ops import elementwise as ew
+
+__all__ = [
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
+    "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "log10", "arctan2", "atan2",
+    "hypot", "logaddexp", "logaddexp2",
+]  # fmt: skip
+
+
+# --- complex forms of functions whose primitives are real -------------------------------------------------------------
+
+
+def _mul_i(z, sign=1):
+    """i*z or -i*z, exactly."""
+    re, im = ew.real(z), ew.imag(z)
+    return ew.complex_(ew.neg(im), re) if sign > 0 else ew.complex_(im, ew.neg(re))
+
+
+def _casinh(z):
+    """log(z + sqrt(z^2 + 1)); odd, so taken where Re z >= 0 to avoid cancellation."""
+    flip = ew.lt(ew.real(z), ew.like(ew.real(z), 0))
+    w = ew.select(flip, ew.neg(z), z)
+    out = ew.log(ew.add(w, ew.sqrt(ew.add(ew.square(w), ew.like(w, 1)))))
+    return ew.select(flip, ew.neg(out), out)
+
+
+def _cacosh(z):
+    """log(z + sqrt(z + 1) sqrt(z - 1)) (Abramowitz & Stegun 4.6.21, on the principal branch)."""
+    one = ew.like(z, 1)
+    return ew.log(ew.add(z, ew.mul(ew.sqrt(ew.add(z, one)), ew.sqrt(ew.sub(z, one)))))
+
+
+def _catanh(z):
+    return ew.mul(ew.like(z, 0.5), ew.sub(ew.log1p(z), ew.log1p(ew.neg(z))))
+
+
+def _casin(z):
+    return _mul_i(_casinh(_mul_i(z)), -1)
+
+
+def _catan(z):
+    return _mul_i(_catanh(_mul_i(z)), -1)
+
+
+def _cacos(z):
+    return ew.sub(ew.like(z, math.pi / 2), _casin(z))
+
+
+exp = inexact_ufunc("exp", ew.exp_p, "e**x")
+exp2 = inexact_ufunc("exp2", ew.exp2_p, "2**x", lambda z: ew.exp(ew.mul(z, ew.like(z, math.log(2)))))
+expm1 = inexact_ufunc("expm1", ew.expm1_p, "e**x - 1, accurate near 0")
+log = inexact_ufunc("log", ew.log_p, "Natural logarithm; NaN below 0 and -inf at 0")
+log1p = inexact_ufunc("log1p", ew.log1p_p, "log(1 + x), accurate near 0")
+log2 = inexact_ufunc("log2", ew.log2_p, "Logarithm to base 2", lambda z: ew.mul(ew.log(z), ew.like(z, 1 / math.log(2))))
+sqrt = inexact_ufunc("sqrt", ew.sqrt_p, "Square root; NaN below 0 for real x")
+cbrt = inexact_ufunc("cbrt", ew.cbrt_p, "Cube root")
+sin = inexact_ufunc("sin", ew.sin_p, "Sine of x in radians")
+cos = inexact_ufunc("cos", ew.cos_p, "Cosine of x in radians")
+tan = inexact_ufunc("tan", ew.tan_p, "Tangent of x in radians")
+arcsin = inexact_ufunc("arcsin", ew.asin_p, "Inverse sine", _casin)
+arccos = inexact_ufunc("arccos", ew.acos_p, "Inverse cosine", _cacos)
+arctan = inexact_ufunc("arctan", ew.atan_p, "Inverse tangent", _catan)
+sinh = inexact_ufunc("sinh", ew.sinh_p, "Hyperbolic sine")
+cosh = inexact_ufunc("cosh", ew.cosh_p, "Hyperbolic cosine")
+tanh = inexact_ufunc("tanh", ew.tanh_p, "Hyperbolic tangent")
+arcsinh = inexact_ufunc("arcsinh", ew.asinh_p, "Inverse hyperbolic sine", _casinh)
+arccosh = inexact_ufunc("arccosh", ew.acosh_p, "Inverse hyperbolic cosine", _cacosh)
+arctanh = inexact_ufunc("arctanh", ew.atanh_p, "Inverse hyperbolic tangent", _catanh)
+asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+
+
+@eager(1)
+def log10(x, /):
+    """Logarithm to base 10, element by element."""
+    x = unary("log10", x, inexact=True)
+    return ew.mul(ew.log_p.bind(x), ew.like(x, 0.4342944819032518))
+
+
+@eager(2)
+def arctan2(x1, x2, /):
+    """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant."""
+    return ew.atan2_p.bind(*binary("arctan2", x1, x2, inexact=True))
+
+
+atan2 = arctan2
+
+
+@eager(2)
+def hypot(x1, x2, /):
+    """sqrt(x1**2 + x2**2) without overflow; inf if either is infinite. Raises ValueError for complex operands."""
+    x, y = binary("hypot", x1, x2, inexact=True)
+    dtype = common_dtype(x, y)
+    if dtype.kind == "c":
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs: take abs(x) of the operands first")
+    zero, one = dtype.type(0), dtype.type(1)
+    x, y = ew.abs(arr(x, dtype)), ew.abs(arr(y, dtype))
+    big, small = ew.max(x, y), ew.min(x, y)
+    at_zero = ew.eq(big, zero)
+    ratio = ew.div(small, ew.select(at_zero, one, big))
+    out = ew.select(at_zero, big, ew.mul(big, ew.sqrt(ew.add(ew.square(ratio), one))))
+    inf = dtype.type(np.inf)
+    return ew.select(ew.bitwise_or(ew.eq(x, inf), ew.eq(y, inf)), inf, out)
+
+
+def _logaddexp(name, x1, x2, base):
+    x, y = binary(name, x1, x2, inexact=True)
+    dtype = common_dtype(x, y)
+    scale = math.log(base)
+    if dtype.kind == "c":
+        top = ew.select(ew.ge(ew.real(x), ew.real(y)), x, y)
+        delta = ew.sub(ew.add(x, y), ew.mul(top, dtype.type(2)))
+        out = ew.add(top, ew.div(ew.log1p(ew.exp(ew.mul(delta, dtype.type(scale)))), dtype.type(scale)))
+        turn = 2 * math.pi / scale
+        im = ew.imag(out)
+        im = ew.sub(im, ew.mul(ew.like(im, turn), ew.round(ew.div(im, ew.like(im, turn)))))
+        return ew.complex_(ew.real(out), im)
+    delta = ew.sub(x, y)
+    same_inf = ew.ne(delta, delta)
+    tail = ew.neg(ew.abs(ew.select(same_inf, dtype.type(0), delta)))
+    tail = ew.log1p(ew.exp(tail)) if base == math.e else ew.mul(ew.log1p(ew.exp2(tail)), dtype.type(1 / scale))
+    return ew.select(same_inf, ew.add(x, y), ew.add(ew.max(x, y), tail))
+
+
+@eager(2)
+def logaddexp(x1, x2, /):
+    """log(exp(x1) + exp(x2)) without overflow."""
+    return _logaddexp("logaddexp", x1, x2, math.e)
+
+
+@eager(2)
+def logaddexp2(x1, x2, /):
+    """log2(2**x1 + 2**x2) without overflow."""
+    return _logaddexp("logaddexp2", x1, x2, 2)

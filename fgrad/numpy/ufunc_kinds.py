@@ -1,0 +1,62 @@
+"""What makes a function of a primitive: promotion, broadcasting, names and docstrings of the elementwise functions."""
+
+from fgrad.compile.eager import eager
+from fgrad.core import get_aval
+from fgrad.dtypes import BOOL
+from fgrad.numpy.util import SCALARS, binary, common_dtype, unary
+from fgrad.ops import elementwise as ew
+
+
+def named(fun, name, doc, arrays=2):
+    fun.__name__ = fun.__qualname__ = name
+    fun.__module__ = "fgrad.numpy.ufuncs"  # where pickle finds it
+    fun.__doc__ = doc
+    return eager(arrays)(fun)
+
+
+def inexact_ufunc(name, prim, what, complex_form=None):
+    """A unary function on floats and complex numbers; integers become the default float."""
+    bind = prim.bind
+
+    def fun(x, /):
+        x = unary(name, x, inexact=True)
+        if complex_form is not None and x.aval.dtype.kind == "c":
+            return complex_form(x)
+        return bind(x)
+
+    return named(
+        fun,
+        name,
+        f"{what}, element by element. Integers become the default float.\n\n"
+        "x: array or scalar of any shape. Returns an array of that shape. Raises TypeError for lists.\n",
+        arrays=1,
+    )
+
+
+def binary_ufunc(name, prim, bool_prim, doc):
+    """A binary function; booleans take bool_prim (None: the primitive refuses them itself)."""
+    bind = prim.bind
+
+    def fun(x, y, /):
+        x, y = binary(name, x, y)
+        if bool_prim is not None and common_dtype(x, y) is BOOL:
+            return bool_prim.bind(x, y)
+        return bind(x, y)
+
+    return named(
+        fun,
+        name,
+        f"{doc}, element by element, after type promotion and broadcasting.\n\n"
+        "x, y: arrays or scalars of shapes that broadcast together (ValueError otherwise). Raises TypeError for lists.\n",
+    )
+
+
+def typed_as(out, x, y):
+    """A result that was made with typed constants, weakly typed where both operands are."""
+    weak = get_aval(x).weak_type and get_aval(y).weak_type
+    return ew.convert_element_type(out, out.dtype, weak)
+
+
+def arr(x, dtype):
+    """A scalar operand as a constant of dtype, for unary primitives."""
+    return dtype.type(x) if type(x) in SCALARS else x
