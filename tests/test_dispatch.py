@@ -122,3 +122,32 @@ def test_settings_reach_eager_operations():
             fgrad.jit(lambda x: x / x)(x)
     finally:
         fgrad.config.update("jax_debug_nans", False)
+
+
+def test_views_are_copied_once():
+    x = jnp.zeros((3, 4))
+    f = fgrad.jit(lambda x: x + 1)
+    view = np.asarray(jnp.broadcast_to(jnp.arange(4.0), (3, 4)))
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x), np.ones((3, 4)))
+        assert x.strides_or_none is None
+    y = jnp.arange(12.0).reshape(3, 4).T
+    held = np.asarray(y)  # somebody looks into it: it stays the view it is
+    np.testing.assert_array_equal(f(y), held + 1)
+    np.testing.assert_array_equal(held, np.arange(12.0).reshape(3, 4).T)
+    assert y.strides_or_none is not None
+    base = jnp.arange(6.0)
+    tail = base[::2]
+    np.testing.assert_array_equal(f(tail), [1, 3, 5])
+    np.testing.assert_array_equal(tail[1:], [2, 4])
+    np.testing.assert_array_equal(base, np.arange(6.0))
+    assert view.shape == (3, 4)
+
+
+def test_a_donated_view_leaves_its_base_alone():
+    base = jnp.arange(6.0)
+    f = fgrad.jit(lambda x: x * 2, donate_argnums=0)
+    part = base[::2]
+    np.testing.assert_array_equal(f(part), [0, 4, 8])
+    assert part.is_deleted()
+    np.testing.assert_array_equal(base, np.arange(6.0))

@@ -188,9 +188,23 @@ cdef list as_arrays(list leaves):
         if type(x) is not _array_class:
             x = scalar_array(x) if is_scalar(type(x)) else _to_array(x)
         if (<ArrayBase>x).strides_or_none is not None:
-            x = _contiguous(x)
+            x = settled(x)
         out.append(x)
     return out
+
+
+def settled(ArrayBase x):
+    """x with contiguous elements. A view that nobody else looks into becomes such an array itself, so that the next call finds it so.
+
+    What it looked into stays alive with it: a program of another thread may be reading there.
+    """
+    cdef ArrayBase copy = _contiguous(x)
+    if x.shared or x.owns or x.deleted or not copy.owns or copy.shared:
+        return copy
+    x.data, copy.data = copy.data, NULL
+    x.owns, copy.owns = True, False
+    x.strides_or_none = None
+    return x
 
 
 cdef class EagerDispatch:

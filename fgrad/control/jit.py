@@ -1,5 +1,6 @@
 """jit_p: a call of a compiled program, with the rules that make it transparent to every transformation."""
 
+from fgrad._kernels.dispatch import settled
 from fgrad.compile.eager import check_values
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
@@ -15,7 +16,7 @@ from fgrad.transforms.vmap import batch_jaxpr
 def run_closed(closed, args, donated=()):
     """Run a closed jaxpr on concrete arguments as one compiled program, which stays with the jaxpr."""
     arrays = [to_array(x) for x in args]
-    arrays = [a if a.strides_or_none is None else contiguous(a) for a in arrays]
+    arrays = [a if a.strides_or_none is None else settled(a) for a in arrays]
     key = ("program", donated, config.key())
     program = closed.cache.get(key)
     if program is None:
