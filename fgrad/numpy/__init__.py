@@ -7,6 +7,7 @@ from fgrad.core import Array as ndarray
 from fgrad.dtypes import finfo, iinfo, issubdtype, promote_types
 from fgrad.numpy import fft, linalg
 from fgrad.numpy import methods as _methods
+from fgrad.numpy.arithmetic import *
 from fgrad.numpy.calculus import *
 from fgrad.numpy.creation import *
 from fgrad.numpy.edit import *
@@ -16,6 +17,7 @@ from fgrad.numpy.functional import UFUNCS as _UFUNCS
 from fgrad.numpy.grids import *
 from fgrad.numpy.indexing import take, take_along_axis
 from fgrad.numpy.io import *
+from fgrad.numpy.logic import *
 from fgrad.numpy.manipulation import *
 from fgrad.numpy.nan import *
 from fgrad.numpy.padding import *
@@ -27,7 +29,7 @@ from fgrad.numpy.selection import *
 from fgrad.numpy.sets import *
 from fgrad.numpy.sorting import *
 from fgrad.numpy.statistics import *
-from fgrad.numpy.ufuncs import *
+from fgrad.numpy.transcendental import *
 from fgrad.numpy.util import promote_dtypes_inexact
 
 globals().update(_UFUNCS)
