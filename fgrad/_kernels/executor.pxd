@@ -1,26 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
-from fgrad._kernels.abi cimport FgInst, FgTensor
-
-
-cdef struct FgProg:
-    int32_t n_slots, n_inst, n_args, n_consts, n_outs, n_children
-    FgTensor *slots              # templates; data unset
-    int32_t *slot_base           # 0: arena, then args, consts, outs
-    int64_t *slot_offset         # bytes
-    FgInst *insts
-    int64_t arena_bytes
-    char **const_data
-    FgProg **children
-    int32_t *inst_child          # first child of each instruction
-
-cdef struct FgState:
-    FgProg *prog
-    FgTensor *slots
-    char **bases
-    char *arena
-    FgState **children
-    void *error                  # owned PyObject of an exception raised in a callback
+from fgrad._kernels.abi cimport FgInst
+from fgrad._kernels.instructions cimport FgProg
 
 
 cdef class Program:

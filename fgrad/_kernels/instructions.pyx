@@ -1,0 +1,301 @@
+"""Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles and callbacks, which run sub-programs."""
+from cpython.ref cimport Py_INCREF, PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from fgrad._kernels.abi cimport FG_EPYTHON, FG_OK, FgInst, FgTensor, fg_itemsize
+from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for
+
+
+cdef void state_free(FgState *st) noexcept nogil:
+    cdef int i
+    if st == NULL:
+        return
+    if st.children != NULL:
+        for i in range(st.prog.n_children):
+            state_free(st.children[i])
+    pool_free(st.arena)
+    free(st.slots)
+    free(st.bases)
+    free(st.children)
+    free(st)
+
+
+cdef FgState *state_new(FgProg *p) noexcept nogil:
+    cdef FgState *st = <FgState *>calloc(1, sizeof(FgState))
+    cdef int i, n_bases = 1 + p.n_args + p.n_consts + p.n_outs
+    if st == NULL:
+        return NULL
+    st.prog = p
+    st.slots = <FgTensor *>malloc(sizeof(FgTensor) * (p.n_slots + 1))
+    st.bases = <char **>calloc(n_bases, sizeof(char *))
+    st.children = <FgState **>calloc(p.n_children + 1, sizeof(FgState *))
+    st.arena = pool_alloc(p.arena_bytes)
+    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.arena == NULL:
+        state_free(st)
+        return NULL
+    memcpy(st.slots, p.slots, sizeof(FgTensor) * p.n_slots)
+    st.bases[0] = st.arena
+    for i in range(p.n_consts):
+        st.bases[1 + p.n_args + i] = p.const_data[i]
+    for i in range(p.n_children):
+        st.children[i] = state_new(p.children[i])
+        if st.children[i] == NULL:
+            state_free(st)
+            return NULL
+    return st
+
+
+cdef inline void bind_slots(FgState *st) noexcept nogil:
+    cdef FgProg *p = st.prog
+    cdef int i
+    for i in range(p.n_slots):
+        st.slots[i].data = st.bases[p.slot_base[i]] + p.slot_offset[i]
+
+
+cdef int run_state(FgState *st) noexcept nogil:
+    """Run a program whose bases are set."""
+    bind_slots(st)
+    return run_insts(st, 0, st.prog.n_inst)
+
+
+cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
+    cdef FgProg *p = st.prog
+    cdef FgInst *inst
+    cdef int i, rc
+    for i in range(begin, end):
+        inst = &p.insts[i]
+        if inst.kind == KIND_KERNEL:
+            rc = inst.run(inst, st.slots)
+        elif inst.kind == KIND_COND:
+            rc = run_cond(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_WHILE:
+            rc = run_while(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_SCAN:
+            rc = run_scan(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_TILES:
+            rc = run_tiles(st, inst, p.inst_child[i])
+        else:
+            rc = run_callback(st, inst)
+        if rc != FG_OK:
+            return rc
+    return FG_OK
+
+
+cdef int run_timed(FgState *st, double *seconds) noexcept nogil:
+    """As run_state; adds each instruction's time to `seconds`."""
+    cdef int i, rc
+    cdef timespec a, b
+    bind_slots(st)
+    for i in range(st.prog.n_inst):
+        clock_gettime(CLOCK_MONOTONIC, &a)
+        rc = run_insts(st, i, i + 1)
+        if rc != FG_OK:
+            return rc
+        clock_gettime(CLOCK_MONOTONIC, &b)
+        seconds[i] += (b.tv_sec - a.tv_sec) + 1e-9 * (b.tv_nsec - a.tv_nsec)
+    return FG_OK
+
+
+cdef inline int run_child(FgState *st, FgState *child) noexcept nogil:
+    cdef int rc = run_state(child)
+    if rc != FG_OK:
+        st.error = child.error
+        child.error = NULL
+    return rc
+
+
+cdef inline char *in_data(FgState *st, FgInst *inst, int i) noexcept nogil:
+    return st.slots[inst.args[i]].data
+
+
+cdef inline char *out_data(FgState *st, FgInst *inst, int i) noexcept nogil:
+    return st.slots[inst.args[inst.n_in + i]].data
+
+
+cdef inline int64_t out_bytes(FgState *st, FgInst *inst, int i) noexcept nogil:
+    cdef FgTensor *t = &st.slots[inst.args[inst.n_in + i]]
+    return t.size * fg_itemsize(t.dtype)
+
+
+cdef inline char **child_outs(FgState *child) noexcept nogil:
+    return child.bases + 1 + child.prog.n_args + child.prog.n_consts
+
+
+cdef int run_cond(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_branches, n_outs]; inputs: index, operands...
+    cdef int64_t k = (<int32_t *>in_data(st, inst, 0))[0]
+    cdef int i
+    cdef FgState *child
+    cdef char **outs
+    k = 0 if k < 0 else (inst.ip[0] - 1 if k >= inst.ip[0] else k)
+    child = st.children[first + k]
+    for i in range(inst.n_in - 1):
+        child.bases[1 + i] = in_data(st, inst, 1 + i)
+    outs = child_outs(child)
+    for i in range(<int>inst.ip[1]):
+        outs[i] = out_data(st, inst, i)
+    return run_child(st, child)
+
+
+cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_cond_consts, n_body_consts, n_carry, in place...]; outputs: carry..., then workspace: a second carry..., the predicate
+    cdef int ncc = <int>inst.ip[0], nbc = <int>inst.ip[1], nc = <int>inst.ip[2], i, rc
+    cdef FgState *cond = st.children[first]
+    cdef FgState *body = st.children[first + 1]
+    cdef char **couts = child_outs(cond)
+    cdef char **bouts = child_outs(body)
+    cdef int side = -1                       # where the carry is: -1 the inputs, 0 the outputs, 1 the workspace
+    cdef char *src
+    couts[0] = out_data(st, inst, 2 * nc)
+    for i in range(ncc):
+        cond.bases[1 + i] = in_data(st, inst, i)
+    for i in range(nbc):
+        body.bases[1 + i] = in_data(st, inst, ncc + i)
+    for i in range(nc):
+        if inst.ip[3 + i]:
+            memcpy(out_data(st, inst, i), in_data(st, inst, ncc + nbc + i), out_bytes(st, inst, i))
+    while True:
+        for i in range(nc):
+            if inst.ip[3 + i]:
+                src = out_data(st, inst, i)
+            else:
+                src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, side * nc + i)
+            cond.bases[1 + ncc + i] = src
+            body.bases[1 + nbc + i] = src
+        rc = run_child(st, cond)
+        if rc != FG_OK:
+            return rc
+        if not (<uint8_t *>couts[0])[0]:
+            break
+        side = 1 if side == 0 else 0
+        for i in range(nc):
+            bouts[i] = out_data(st, inst, i if inst.ip[3 + i] else side * nc + i)
+        rc = run_child(st, body)
+        if rc != FG_OK:
+            return rc
+    if side != 0:
+        for i in range(nc):
+            if inst.ip[3 + i]:
+                continue
+            src = in_data(st, inst, ncc + nbc + i) if side < 0 else out_data(st, inst, nc + i)
+            memcpy(out_data(st, inst, i), src, out_bytes(st, inst, i))
+    return FG_OK
+
+
+cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_consts, n_carry, n_xs, n_ys, length, reverse, in place...]; outputs: carry..., ys..., then workspace: a second carry...
+    cdef int nk = <int>inst.ip[0], nc = <int>inst.ip[1], nx = <int>inst.ip[2], ny = <int>inst.ip[3], i, rc
+    cdef int64_t length = inst.ip[4], step, at, chunk
+    cdef FgState *body = st.children[first]
+    cdef char **outs = child_outs(body)
+    cdef FgTensor *t
+    cdef int side = -1, other
+    if length == 0:
+        for i in range(nc):
+            memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
+        return FG_OK
+    for i in range(nk):
+        body.bases[1 + i] = in_data(st, inst, i)
+    for i in range(nc):
+        if inst.ip[6 + i]:
+            memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
+            body.bases[1 + nk + i] = outs[i] = out_data(st, inst, i)
+    for step in range(length):
+        at = length - 1 - step if inst.ip[5] else step
+        other = 0 if (length - 1 - step) % 2 == 0 else 1       # so that the last step writes the outputs
+        for i in range(nc):
+            if inst.ip[6 + i]:
+                continue
+            body.bases[1 + nk + i] = (in_data(st, inst, nk + i) if side < 0 else
+                                      out_data(st, inst, i if side == 0 else nc + ny + i))
+            outs[i] = out_data(st, inst, i if other == 0 else nc + ny + i)
+        for i in range(nx):
+            t = &st.slots[inst.args[nk + nc + i]]
+            chunk = t.size // length * fg_itemsize(t.dtype)
+            body.bases[1 + nk + nc + i] = t.data + at * chunk
+        for i in range(ny):
+            t = &st.slots[inst.args[inst.n_in + nc + i]]
+            chunk = t.size // length * fg_itemsize(t.dtype)
+            outs[nc + i] = t.data + at * chunk
+        rc = run_child(st, body)
+        if rc != FG_OK:
+            return rc
+        side = other
+    return FG_OK
+
+
+cdef struct Tiles:
+    FgState *st
+    FgInst *inst
+    int first, rc
+
+
+cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    # tid counts ranges, of which there are at most as many as children
+    cdef Tiles *t = <Tiles *>ctx
+    cdef FgInst *inst = t.inst
+    cdef FgState *child = t.st.children[t.first + tid]
+    cdef FgTensor *x
+    cdef char **outs = child_outs(child)
+    cdef int64_t k, blocks = inst.ip[0]
+    cdef int i, rc
+    for k in range(begin, end):
+        for i in range(inst.n_in):
+            x = &t.st.slots[inst.args[i]]
+            child.bases[1 + i] = x.data + (k * (x.size // blocks * fg_itemsize(x.dtype)) if inst.ip[1 + i] else 0)
+        for i in range(inst.n_out):
+            x = &t.st.slots[inst.args[inst.n_in + i]]
+            outs[i] = x.data + k * (x.size // blocks * fg_itemsize(x.dtype))
+        rc = run_state(child)
+        if rc != FG_OK:
+            t.rc = rc
+            return
+
+
+cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [blocks, whether each input is cut...]; outputs are; children: the block's program, once per thread
+    cdef Tiles t
+    cdef int64_t blocks = inst.ip[0], threads = inst.n_child
+    t.st, t.inst, t.first, t.rc = st, inst, first, FG_OK
+    parallel_for(blocks, (blocks + threads - 1) // threads, tiles_body, &t)
+    return t.rc
+
+
+cdef int run_callback(FgState *st, FgInst *inst) noexcept nogil:
+    with gil:
+        try:
+            call_python(st, inst)
+            return FG_OK
+        except BaseException as e:
+            Py_INCREF(e)
+            st.error = <void *><PyObject *>e
+            return FG_EPYTHON
+
+
+cdef int call_python(FgState *st, FgInst *inst) except -1:
+    cdef int i
+    cdef FgTensor *t
+    cdef ArrayBase a
+    fun, in_avals, out_avals = <object><PyObject *>inst.object
+    args = []
+    for i in range(inst.n_in):
+        t = &st.slots[inst.args[i]]
+        a = new_array(in_avals[i], t.dtype, t.size)
+        memcpy(a.data, t.data, t.size * fg_itemsize(t.dtype))
+        args.append(a)
+    results = fun(args)
+    if len(results) != len(out_avals):
+        raise ValueError(f"callback returned {len(results)} results, {len(out_avals)} were declared")
+    for i in range(len(out_avals)):
+        t = &st.slots[inst.args[inst.n_in + i]]
+        a = results[i]
+        if a.code != t.dtype or a.size != t.size or a.strides_or_none is not None or a.deleted:
+            raise ValueError(f"callback result {i}: got {a.aval}, declared {out_avals[i]}")
+        memcpy(t.data, a.data, t.size * fg_itemsize(t.dtype))
+    return 0
