@@ -1,0 +1,80 @@
+# Cython's view of vm_plan.h, and of the module that makes the plans.
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.abi cimport FgInst, FgTensor
+
+cdef extern from "vm_plan.h" nogil:
+    enum:
+        FG_OP_COUNT, FG_OP_select, FG_OP_cast, FG_RED_NONE, FG_RED_COUNT
+        FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_GENERAL
+        FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
+    ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
+    ctypedef void (*FgVmSeg)(void *d, const void *s, int64_t rows, int64_t k, int64_t width) noexcept nogil
+    ctypedef struct FgVmInfo:
+        const char *name
+        int arity
+        char result
+        int weight
+    const FgVmInfo *fg_vm_info
+    const FgVmFn fg_vm_table[100][15]
+    const FgVmFn fg_vm_cast[15][15]
+    const FgVmSeg fg_vm_seg[5][15]
+    int fg_vm_supports(int op, int t)
+    int fg_vm_result_type(int op, int t)
+    FgVmFn fg_vm_reducer(int reduce, int t)
+    void fg_vm_identity(int reduce, int t, void *out)
+    void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
+
+    ctypedef struct FgVmInput:
+        int access, dtype, type, size, last_use
+        int64_t buf
+        int64_t strides[16]
+    ctypedef struct FgVmConst:
+        int reg, type
+        int64_t buf
+        char bits[16]
+    ctypedef struct FgVmOp:
+        FgVmFn fn
+        int dst, a, b, c
+        int64_t buf
+    ctypedef struct FgVmOutput:
+        int reg, reduce, dtype, type, size, access, direct, write_time
+        int64_t count, buf, buf2, part
+        FgVmFn fn
+        FgVmSeg seg
+        char identity[16]
+        int64_t strides[16]
+    ctypedef struct FgVmPlan:
+        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds
+        int64_t n, n_outer, n_red, n_inner, row, step, chunks, tile_rows, blocks, span, units, grain
+        int64_t raw_buf, partial_bytes, work_bytes
+        int64_t shape[16]
+        FgVmInput *in_ "in"
+        FgVmConst *consts
+        FgVmOp *ops
+        FgVmOutput *out
+    ctypedef struct FgVmThread:
+        const FgVmPlan *p
+        const FgInst *inst
+        FgTensor *slots
+        char **ptr
+        char *work
+        const char *copied
+    void fg_vm_prepare(FgVmThread *t)
+    void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end)
+    void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end)
+    void fg_vm_finish_wide(FgVmThread *t, char *partials)
+    void fg_vm_finish_columns(FgVmThread *t, char *partials)
+
+# What is known of each register while a plan is made.
+cdef struct Reg:
+    int type         # compute type, -1 while unset
+    int first        # time of definition: -1 for inputs and constants
+    int last         # time of last use
+    int slot         # tile buffer among those of its size, -1 for none
+    int shared       # the same in every tile
+
+cdef inline int64_t align(int64_t n) noexcept nogil:
+    return (n + 63) // 64 * 64
+
+cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil

@@ -1,0 +1,292 @@
+"""Plans of the elementwise VM, made from checked code: the order of the walk, tiles, units of work, and each register's buffer."""
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
+
+cdef enum:
+    FOREVER = 2147483647
+
+
+cdef int64_t *operand_strides(FgVmPlan *p, int i) noexcept nogil:
+    """Walk strides of operand i: inputs, then outputs."""
+    return &p.in_[i].strides[0] if i < p.n_in else &p.out[i - p.n_in].strides[0]
+
+
+cdef bint is_walked(FgVmPlan *p, int i) noexcept nogil:
+    return i < p.n_in or p.out[i - p.n_in].reduce == 0
+
+
+cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept nogil:
+    """Drop axes of extent 1, bring the rest into walk order, merge neighbours that every operand walks as one."""
+    cdef const FgTensor *s = FG_OUT(inst, slots, 0)
+    cdef int axes[16]
+    cdef bint reduced[16]
+    cdef int order[16]
+    cdef int i, d, m = 0, k = 0, inner, first
+    cdef bint merge
+    cdef int64_t *st
+    for i in range(p.n_out):
+        if p.out[i].reduce:
+            s = FG_OUT(inst, slots, i)
+            break
+    for d in range(s.ndim):
+        if s.shape[d] != 1:
+            axes[m] = d
+            reduced[m] = p.n_reduced > 0 and s.strides[d] == 0
+            m += 1
+    inner = m                              # the kept axes behind the last reduced one stay innermost
+    while inner > 0 and not reduced[inner - 1]:
+        inner -= 1
+    p.n_outer = p.n_red = p.n_inner = 1
+    for d in range(inner):
+        if not reduced[d]:
+            order[k] = axes[d]
+            p.n_outer *= s.shape[axes[d]]
+            k += 1
+    for d in range(inner):
+        if reduced[d]:
+            order[k] = axes[d]
+            p.n_red *= s.shape[axes[d]]
+            k += 1
+    for d in range(inner, m):
+        order[k] = axes[d]
+        p.n_inner *= s.shape[axes[d]]
+        k += 1
+    p.ndim = 0
+    for d in range(m):
+        merge = d > 0
+        for i in range(p.n_in + p.n_out):
+            if not merge:
+                break
+            if is_walked(p, i):
+                st = operand_strides(p, i)
+                merge = st[p.ndim - 1] == slots[inst.args[i]].strides[order[d]] * s.shape[order[d]]
+        if merge:
+            p.shape[p.ndim - 1] *= s.shape[order[d]]
+        else:
+            p.shape[p.ndim] = s.shape[order[d]]
+            p.ndim += 1
+        for i in range(p.n_in + p.n_out):
+            operand_strides(p, i)[p.ndim - 1] = slots[inst.args[i]].strides[order[d]]
+
+
+cdef bint is_full(FgVmPlan *p, const int64_t *strides) noexcept nogil:
+    cdef int64_t expect = 1
+    cdef int d
+    for d in range(p.ndim - 1, -1, -1):
+        if strides[d] != expect:
+            return False
+        expect *= p.shape[d]
+    return True
+
+
+cdef int64_t period(FgVmPlan *p, const int64_t *strides) noexcept nogil:
+    """An operand's values repeat after this many steps of the walk."""
+    cdef int64_t n = 1
+    cdef int d, first = 0
+    while first < p.ndim and strides[first] == 0:
+        first += 1
+    for d in range(first, p.ndim):
+        n *= p.shape[d]
+    return n
+
+
+cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
+    cdef int i, k
+    cdef int64_t tile, unit = 1, per, best, cost_bytes
+    order_axes(p, inst, slots)
+    for i in range(p.n_in):
+        p.in_[i].access = FG_ACC_FULL if is_full(p, p.in_[i].strides) else FG_ACC_GENERAL
+    for k in range(p.n_out):
+        p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and is_full(p, p.out[k].strides) else FG_ACC_GENERAL
+    plan_times(p, regs)
+
+    # The tile: all live registers within about 28 KB, then whole periods of broadcast operands and whole segments.
+    cost_bytes = plan_slots(p, regs, scratch, NULL)
+    tile = 2048
+    while tile > 512 and tile * cost_bytes > 28672:
+        tile //= 2
+    p.tile_rows = p.blocks = p.chunks = 1
+    if p.n_reduced == 0:
+        p.mode, p.row = FG_MODE_FLAT, p.n
+        for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
+            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 1 and p.shape[p.ndim - 1] >= tile:
+                p.row = p.shape[p.ndim - 1]
+    elif p.n_red * p.n_inner <= tile:
+        p.mode, p.row, unit = FG_MODE_SEGMENT, p.n, p.n_red * p.n_inner
+        p.folds = p.n_inner > 1 and p.n_red >= 8
+    elif p.n_inner == 1:
+        p.mode, p.row = FG_MODE_WIDE, p.n_red
+    else:
+        p.mode = FG_MODE_COLUMNS
+        unit = p.n_inner if p.n_inner <= tile else 1
+    best = unit
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_GENERAL:
+            per = period(p, p.in_[i].strides)
+            if best < per <= tile:
+                best = per
+    p.step = tile // best * best
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_GENERAL and p.step % period(p, p.in_[i].strides) == 0:
+            p.in_[i].access = FG_ACC_CACHED
+            regs[i].shared = 1
+    plan_units(p)
+    p.any_general = 0
+    for i in range(p.n_in + p.n_out):
+        if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) == FG_ACC_GENERAL:
+            p.any_general = 1
+    plan_memory(p, regs, scratch)
+    plan_grain(p, inst)
+
+
+cdef void plan_units(FgVmPlan *p) noexcept nogil:
+    """Cut the walk into units of work.  Nothing here depends on the number of threads, so neither do the results."""
+    cdef int64_t steps
+    if p.mode != FG_MODE_COLUMNS:
+        if p.step > p.row:
+            p.step = p.row
+        p.chunks = (p.row + p.step - 1) // p.step
+        p.units = p.n // p.row * p.chunks
+        return
+    if p.n_inner <= p.step:
+        p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
+    p.span = p.step
+    while p.span < 8 * p.step and p.n_outer * p.n_inner > 64 * p.span:
+        p.span *= 2
+    p.chunks = (p.n_inner + p.span - 1) // p.span
+    steps = (p.n_red + p.tile_rows - 1) // p.tile_rows
+    p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 8 tiles
+    if p.blocks > steps // 8:
+        p.blocks = steps // 8
+    if p.blocks < 1:
+        p.blocks = 1
+    p.units = p.n_outer * p.chunks * p.blocks
+
+
+cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """Last uses, and which ops write straight into an output."""
+    cdef int i, k, reg, when
+    for k in range(p.n_out):
+        when = p.n_ops if p.out[k].reduce else p.n_ops + 1 + k
+        if when > regs[p.out[k].reg].last:
+            regs[p.out[k].reg].last = when
+    for i in range(p.n_in):
+        p.in_[i].last_use = regs[i].last
+    for k in range(p.n_ops):
+        p.ops[k].buf = 0
+    for k in range(p.n_out):
+        reg = p.out[k].reg
+        p.out[k].write_time = p.n_ops + 1 + k
+        if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
+            continue
+        if p.ops[regs[reg].first].buf < 0:           # another output has it
+            continue
+        p.out[k].direct = 1
+        p.out[k].write_time = regs[reg].first
+        p.ops[regs[reg].first].buf = -1 - k
+
+
+cdef int take(Reg *regs, int r, int64_t *busy, int64_t *count) noexcept nogil:
+    """Give register r the first free buffer among those of its size; busy[slot] = register + 1."""
+    cdef int s = 0
+    while busy[s]:
+        s += 1
+    busy[s] = r + 1
+    regs[r].slot = s
+    if s + 1 > count[0]:
+        count[0] = s + 1
+    return s
+
+
+cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) noexcept nogil:
+    """Assign tile buffers by liveness, separately for each register size.  Returns the bytes per element they need;
+    counts[size] is how many of each size."""
+    cdef int size, i, k, s, top
+    cdef int64_t total = 0, count
+    cdef int sizes[5]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = 1, 2, 4, 8, 16
+    for i in range(5):
+        size = sizes[i]
+        count = 0
+        memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
+        for k in range(p.n_in + p.n_const):
+            if fg_itemsize(regs[k].type) == size:
+                take(regs, k, busy, &count)
+                if k >= p.n_in or regs[k].shared:
+                    regs[k].last = FOREVER
+        for k in range(p.n_ops):
+            # an operand that dies here may lend its buffer to the result: the loops work in place
+            for s in range(count):
+                if busy[s] and regs[busy[s] - 1].last <= k and (regs[busy[s] - 1].first < k):
+                    busy[s] = 0
+            if p.ops[k].buf >= 0 and fg_itemsize(regs[p.ops[k].dst].type) == size:
+                take(regs, p.ops[k].dst, busy, &count)
+        if counts != NULL:
+            counts[size] = count
+        total += count * size
+    return total
+
+
+cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
+    """Byte offsets of all buffers of a thread, and of the partial results of a run."""
+    cdef int64_t counts[17]
+    cdef int64_t base[17]
+    cdef int64_t at = 0, width = p.step * p.tile_rows, acc
+    cdef int i, k, size = 1
+    cdef FgVmOutput *o
+    if width > p.n:
+        width = p.n
+    acc = p.span if p.mode == FG_MODE_COLUMNS and p.span > width else width
+    plan_slots(p, regs, scratch, counts)
+    while size <= 16:
+        base[size] = at
+        at += counts[size] * align(width * size)
+        size *= 2
+    for i in range(p.n_in):
+        size = <int>fg_itemsize(regs[i].type)
+        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
+    for k in range(p.n_const):
+        size = <int>fg_itemsize(p.consts[k].type)
+        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
+    for k in range(p.n_ops):
+        if p.ops[k].buf >= 0:
+            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
+            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
+    for i in range(p.n_in + p.n_out):
+        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2 and p.raw_buf == 0:
+            p.raw_buf = at
+            at += align(width * 2)
+    for k in range(p.n_out):
+        o = &p.out[k]
+        size = <int>fg_itemsize(o.type)
+        if not o.reduce:
+            continue
+        if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
+            o.buf = at
+            at += align(acc * size)
+        if p.mode == FG_MODE_COLUMNS:
+            o.buf2 = at
+            at += align(acc * size)
+        o.part = p.partial_bytes
+        if p.mode == FG_MODE_WIDE:
+            p.partial_bytes += align(p.units * size)
+        elif p.mode == FG_MODE_COLUMNS and p.blocks > 1:
+            p.partial_bytes += align(p.n_outer * p.blocks * p.n_inner * size)
+    p.work_bytes = at
+
+
+cdef void plan_grain(FgVmPlan *p, FgInst *inst) noexcept nogil:
+    """Units that are worth a thread: about 10 microseconds of estimated work."""
+    cdef double ns = 0, size
+    cdef int i, k
+    cdef int64_t *ip = inst.ip + 3 + 3 * p.n_const
+    for k in range(p.n_ops):
+        size = fg_itemsize(<int>ip[6 * k + 1])
+        ns += 0.05 * fg_vm_info[ip[6 * k]].weight * (size / 4 if size > 4 else 1)
+    for i in range(p.n_in):
+        ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL else 1)
+    for k in range(p.n_out):
+        ns += 0.03 * p.out[k].size
+    p.grain = <int64_t>(10000.0 / (ns * p.n / p.units) + 1)
