@@ -26,6 +26,19 @@ def _resolve(fun, args, kwargs):
     return bound.args
 
 
+def _split(fun, nondiff_argnums, args, kwargs):
+    """(the arguments without derivatives, the others, call): call(f, others) is f of all arguments in their places."""
+    args = _resolve(fun, args, kwargs)
+    nondiff = tuple(i % len(args) for i in nondiff_argnums)
+    fixed = {i: args[i] for i in nondiff}
+
+    def call(f, others):
+        it = iter(others)
+        return f(*[fixed[i] if i in fixed else next(it) for i in range(len(args))])
+
+    return [args[i] for i in nondiff], tuple(a for i, a in enumerate(args) if i not in fixed), call
+
+
 class custom_jvp:
     """A function with a derivative rule of its own: f.defjvp(rule), rule(primals, tangents) -> (out, tangent_out).
 
@@ -69,17 +82,9 @@ class custom_jvp:
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp.")
-        args = _resolve(self.fun, args, kwargs)
-        nondiff = tuple(i % len(args) for i in self.nondiff_argnums)
-        fixed = [args[i] for i in nondiff]
-        dynamic = tuple(a for i, a in enumerate(args) if i not in nondiff)
+        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
         leaves, treedef = tree.flatten((dynamic, {}))
         out_tree = [None]
-
-        def base(*dyn):
-            it = iter(dyn)
-            fx = dict(zip(nondiff, fixed))
-            return self.fun(*[fx[i] if i in fx else next(it) for i in range(len(args))])
 
         def flat_jvp(primals, tangents):
             p = tree.unflatten(treedef, primals)[0]
@@ -96,7 +101,7 @@ class custom_jvp:
             out_tree[0] = tree_out
             return outs, [_rule_tangent(o, x, self) for o, x in zip(outs, ts)]
 
-        outs = custom_jvp_call(flat_fun(lambda *a: base(*a), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
+        outs = custom_jvp_call(flat_fun(lambda *a: call(self.fun, a), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
         return tree.unflatten(out_tree[0], outs)
 
 
@@ -139,17 +144,10 @@ class custom_vjp:
     def __call__(self, *args, **kwargs):
         if self.fwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp.")
-        args = _resolve(self.fun, args, kwargs)
-        nondiff = tuple(i % len(args) for i in self.nondiff_argnums)
-        fixed = [args[i] for i in nondiff]
-        dynamic = tuple(a for i, a in enumerate(args) if i not in nondiff)
+        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
         leaves, treedef = tree.flatten((dynamic, {}))
         in_avals = [get_aval(x) for x in leaves]
         out_tree, res_tree = [None], [None]
-
-        def call(f, dyn):
-            it, fx = iter(dyn), dict(zip(nondiff, fixed))
-            return f(*[fx[i] if i in fx else next(it) for i in range(len(args))])
 
         def flat_fwd(*xs):
             pair = call(self.fwd, tree.unflatten(treedef, xs)[0])
