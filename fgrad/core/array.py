@@ -6,7 +6,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import array as _array
-from fgrad.core.aval import ShapedArray
+from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
 from fgrad.errors import UnexpectedTracerError
 
@@ -20,7 +20,7 @@ class ArrayMeta(type):
         return type.__instancecheck__(cls, x) or getattr(type(x), "_stands_for_array", False)
 
 
-class Array(_array.ArrayBase, metaclass=ArrayMeta):
+class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     """An immutable n-dimensional array in pooled, 64-byte-aligned memory, or a strided view of such memory or of NumPy's.
 
     Made by fgrad.numpy functions and by transformed functions, not by calling the class.
@@ -35,30 +35,6 @@ class Array(_array.ArrayBase, metaclass=ArrayMeta):
     __slots__ = ()
     __array_priority__ = 100
     _is_concrete = True
-
-    @property
-    def shape(self):
-        return self.aval.shape
-
-    @property
-    def dtype(self):
-        return self.aval.dtype
-
-    @property
-    def weak_type(self):
-        return self.aval.weak_type
-
-    @property
-    def ndim(self):
-        return len(self.aval.shape)
-
-    @property
-    def itemsize(self):
-        return self.aval.dtype.itemsize
-
-    @property
-    def nbytes(self):
-        return self.size * self.aval.dtype.itemsize
 
     @property
     def device(self):

@@ -80,6 +80,37 @@ class ShapedArray:
         return self.strong() if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, float0)
 
 
+class HasAval:
+    """What arrays and tracers read off their aval."""
+
+    __slots__ = ()
+    aval: ShapedArray
+
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def weak_type(self):
+        return self.aval.weak_type
+
+    @property
+    def ndim(self):
+        return len(self.aval.shape)
+
+    @property
+    def itemsize(self):
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self.aval.size * self.aval.dtype.itemsize
+
+
 def typematch(a: ShapedArray, b: ShapedArray) -> bool:
     """Equal up to weak type."""
     return a is b or (a.shape == b.shape and a.dtype == b.dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fgrad.config import config
 from fgrad.core.array import Array, get_aval, leak_message, to_array
-from fgrad.core.aval import ShapedArray
+from fgrad.core.aval import HasAval
 from fgrad.core.context import context, using_trace
 from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, function_text, source_of_caller, source_text
 from fgrad.errors import (
@@ -41,42 +41,17 @@ class Trace:
         return fun(*args)
 
 
-class Tracer:
+class Tracer(HasAval):
     """A value under transformation.  Behaves as an Array does wherever no concrete value is needed."""
 
     __slots__ = ("_trace", "__weakref__")
     _stands_for_array = True
     _is_concrete = False
     __array_priority__ = 1000
-    aval: ShapedArray
-
-    @property
-    def shape(self):
-        return self.aval.shape
-
-    @property
-    def dtype(self):
-        return self.aval.dtype
-
-    @property
-    def weak_type(self):
-        return self.aval.weak_type
-
-    @property
-    def ndim(self):
-        return len(self.aval.shape)
 
     @property
     def size(self):
         return self.aval.size
-
-    @property
-    def nbytes(self):
-        return self.size * self.aval.dtype.itemsize
-
-    @property
-    def itemsize(self):
-        return self.aval.dtype.itemsize
 
     def block_until_ready(self):
         return self
