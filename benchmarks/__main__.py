@@ -122,9 +122,9 @@ def main(argv=None):
         print(report.line(row, meta["limits"]), flush=True)
         if args.json:  # after every row: a run that is stopped keeps what it measured
             Path(args.json).write_text(json.dumps({"meta": meta, "rows": [r.as_dict() for r in rows]}, indent=1))
+        if args.markdown:
+            Path(args.markdown).write_text(report.markdown(rows, meta))
     print(report.summary(rows))
-    if args.markdown:
-        Path(args.markdown).write_text(report.markdown(rows, meta))
     if args.png:
         report.plot(rows, args.png)
     if args.compare:
