@@ -119,9 +119,7 @@ def _tiled(run, wanted, build):
     flat = [Value(b, (b.size,), (1,), 0, b.dtype) for b, _ in inputs.values()]
     ip = (blocks, *[int(cut) for _, cut in inputs.values()])
     node = Node("control", "tiles", flat, kept, ip=ip, obj=(child, [f"{n.op}" for u in run for n in u.nodes]))
-    unit = Unit(node, run[0].id)
-    unit.before = run[0].before
-    return [unit]
+    return [Unit(node, run[0].id)]
 
 
 def _blocks(rows, size):
