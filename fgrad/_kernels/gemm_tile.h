@@ -1,0 +1,166 @@
+/* Register tiles and packing for one element type T; included twice by gemm.h. */
+
+typedef T N(vec) __attribute__((vector_size(GEMM_BYTES)));
+typedef T N(mem) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
+enum { N(lanes) = GEMM_BYTES / sizeof(T), N(nr) = GEMM_NV * GEMM_BYTES / sizeof(T) };
+
+/* The first n elements of a vector, 0 <= n <= lanes; the others are zero and their memory is not touched. */
+GEMM_INLINE N(vec) N(load)(const T *p, int64_t n) {
+#if defined(__AVX512F__)
+    return sizeof(T) == 4 ? (N(vec))_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p)
+                          : (N(vec))_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#else
+    if (n >= N(lanes)) return *(const N(mem) *)p;
+    N(vec) v = {0};
+    for (int64_t i = 0; i < n; i++) v[i] = p[i];
+    return v;
+#endif
+}
+
+GEMM_INLINE void N(store)(T *p, N(vec) v, int64_t n) {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+    else _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
+#else
+    if (n >= N(lanes)) { *(N(mem) *)p = v; return; }
+    for (int64_t i = 0; i < n; i++) p[i] = v[i];
+#endif
+}
+
+/* ---- the tile ---- */
+
+/* R rows by NV vectors, of whose last one `tail` elements count.  Element (i, k) of a is a[i * ra + k * ca]. */
+GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
+                         T *c, int64_t ldc, int64_t tail, int add) {
+    N(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (N(vec)){0};
+    }
+    for (int64_t k = 0; k < kc; k++, a += ca, b += ldb) {
+        GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
+        y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += a[i * ra] * y[v];
+        }
+    }
+    GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
+        GEMM_UNROLL for (int v = 0; v < NV; v++) {
+            T *p = c + v * N(lanes);
+            int64_t n = v + 1 < NV ? N(lanes) : tail;
+            N(store)(p, add ? N(load)(p, n) + sum[i][v] : sum[i][v], n);
+        }
+    }
+}
+
+/* One function for each number of rows and vectors, and for a's rows (`step` apart) or its columns lying contiguously. */
+typedef void (*N(kernel))(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add);
+#define GEMM_KERNEL(NAME, R, NV, RA, CA) \
+static void NAME(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add) { \
+    N(body)(R, NV, kc, a, RA, CA, b, ldb, c, ldc, tail, add); \
+}
+#define GEMM_ROWS(R) \
+    GEMM_KERNEL(N(cols1x##R), R, 1, 1, step) GEMM_KERNEL(N(cols2x##R), R, 2, 1, step) \
+    GEMM_KERNEL(N(rows1x##R), R, 1, step, 1) GEMM_KERNEL(N(rows2x##R), R, 2, step, 1)
+GEMM_EACH_ROWS(GEMM_ROWS)
+#define GEMM_C1(R) N(cols1x##R),
+#define GEMM_C2(R) N(cols2x##R),
+#define GEMM_R1(R) N(rows1x##R),
+#define GEMM_R2(R) N(rows2x##R),
+static const N(kernel) N(cols)[2][GEMM_MR] = {{GEMM_EACH_ROWS(GEMM_C1)}, {GEMM_EACH_ROWS(GEMM_C2)}};
+static const N(kernel) N(rows)[2][GEMM_MR] = {{GEMM_EACH_ROWS(GEMM_R1)}, {GEMM_EACH_ROWS(GEMM_R2)}};
+#undef GEMM_KERNEL
+#undef GEMM_ROWS
+#undef GEMM_C1
+#undef GEMM_C2
+#undef GEMM_R1
+#undef GEMM_R2
+
+static inline int64_t N(width)(int64_t n) { return (n + N(lanes) - 1) / N(lanes) * N(lanes); }
+
+/* c (rows, n) (+)= a b with 1 <= rows <= GEMM_MR, 1 <= n <= NR.  a is a panel of `rows` rows and b one of n columns. */
+static inline void N(tile)(int rows, int64_t n, int64_t kc, const T *a, const T *b, T *c, int64_t ldc, int add) {
+    int64_t w = N(width)(n);
+    N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add);
+}
+
+/* The same where a and b lie: a has a unit stride, along k or along its rows, and so does b along n.  Without masks (GEMM_MASKS)
+ * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel. */
+static inline void N(tile_strided)(int rows, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
+                                   T *c, int64_t ldc, int add) {
+    int64_t w = N(width)(n), tail = n - w + N(lanes);
+    if (ra == 1) N(cols)[w > N(lanes)][rows - 1](kc, a, ca, b, ldb, c, ldc, tail, add);
+    else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add);
+}
+
+/* c (m, n) (+)= a b from what pack_a and pack_b wrote. */
+static void N(block)(int64_t m, int64_t n, int64_t kc, const T *pa, const T *pb, T *c, int64_t ldc, int add) {
+    for (int64_t j = 0; j < n; j += N(nr)) {
+        int64_t nb = n - j < N(nr) ? n - j : N(nr);
+        for (int64_t p = 0, i = 0, next; i < m; p++, i = next) {
+            next = gemm_panel(m, p + 1);
+            N(tile)((int)(next - i), nb, kc, pa + i * kc, pb + j * kc, c + i * ldc + j, ldc, add);
+        }
+    }
+}
+
+/* ---- packing ---- */
+
+/* Transpose a square of vectors: log2(lanes) times, interleave its first half with its second. */
+#if GEMM_HAS_SHUFFLE
+GEMM_INLINE void N(transpose)(N(vec) *x) {
+    N(vec) y[N(lanes)];
+    GEMM_UNROLL for (int s = 1; s < N(lanes); s *= 2) {
+        GEMM_UNROLL for (int i = 0; i < N(lanes) / 2; i++) {
+            y[2 * i] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_LO(T));
+            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_HI(T));
+        }
+        GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = y[i];
+    }
+}
+#endif
+
+/* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes <= w; what lies between is zero.  One vector beyond dst may be written. */
+static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
+    const int64_t L = N(lanes);
+    if (sl == 1) {
+        for (int64_t k = 0; k < kc; k++) for (int64_t l = 0; l < lanes; l += L)
+            *(N(mem) *)(dst + k * w + l) = N(load)(src + k * sk + l, lanes - l < L ? lanes - l : L);
+        return;
+    }
+    /* Squares of vectors. A narrow one spills into the next k, so the lanes' last square goes first and k runs upwards. */
+    for (int64_t k = 0; k < kc; k += L) {
+        int64_t nk = kc - k < L ? kc - k : L;
+        for (int64_t l = (lanes - 1) / L * L; l >= 0; l -= L) {
+            int64_t nl = lanes - l < L ? lanes - l : L;
+            const T *s = src + l * sl + k * sk;
+            N(vec) x[N(lanes)];
+#if GEMM_HAS_SHUFFLE
+            if (sk == 1) {
+                GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = i < nl ? N(load)(s + i * sl, nk) : (N(vec)){0};
+                N(transpose)(x);
+            } else
+#endif
+            for (int64_t i = 0; i < nk; i++) {
+                x[i] = (N(vec)){0};
+                for (int64_t j = 0; j < nl; j++) x[i][j] = s[j * sl + i * sk];
+            }
+            for (int64_t i = 0; i < nk; i++) *(N(mem) *)(dst + (k + i) * w + l) = x[i];
+        }
+    }
+}
+
+/* Panels of a (m, kc), element (i, k) at src[i * ra + k * ca]: m * kc elements and GEMM_SLACK bytes. */
+static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, int64_t kc) {
+    for (int64_t p = 0, i = 0, next; i < m; p++, i = next) {
+        next = gemm_panel(m, p + 1);
+        N(pack)(dst + i * kc, next - i, src + i * ra, next - i, ra, ca, kc);
+    }
+}
+
+/* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements and GEMM_SLACK bytes. */
+static void N(pack_b)(T *dst, const T *src, int64_t rb, int64_t cb, int64_t kc, int64_t n) {
+    for (int64_t j = 0; j < n; j += N(nr)) {
+        int64_t nb = n - j < N(nr) ? n - j : N(nr);
+        N(pack)(dst + j * kc, N(width)(nb), src + j * cb, nb, cb, rb, kc);
+    }
+}
