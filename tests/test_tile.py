@@ -23,6 +23,8 @@ FUNCTIONS = {
     "rows and columns": lambda x: (x - by_rows(x)) / (1 + jnp.sum(x - by_rows(x), 0)),
     "reshaped": lambda x: jnp.tanh(nn.softmax(x, -1).reshape(-1) + 1.0).reshape(x.shape) * by_rows(x),
     "several results": lambda x: (by_rows(x), x - by_rows(x), (x - by_rows(x)).max(-1)),
+    "sums over rows": lambda x: ((x - by_rows(x)).mean(0), (x * by_rows(x)).mean(), jnp.exp(x - by_rows(x)), (x + by_rows(x)).max(0)),
+    "leading axes": lambda x: (x - by_rows(x))[None] * jnp.exp(x.sum(-1, keepdims=True) * 0.1)[None] + x[:, ::-1],
     "transposed": lambda x: (jnp.exp(x - by_rows(x)).T + 1).T - by_rows(x),
 }
 
@@ -31,6 +33,7 @@ FUNCTIONS = {
 def every_run(monkeypatch):
     """Tile whatever can be tiled, in small blocks."""
     monkeypatch.setattr(tile, "WORTH_BYTES", 0)
+    monkeypatch.setattr(tile, "START_BYTES", 0)
     monkeypatch.setattr(tile, "TILE_BYTES", 256)
 
 
@@ -53,3 +56,39 @@ def test_rows_are_tiled_and_columns_are_not(every_run):
     labels = lambda f: [label for _, label in fgrad.jit(f).lower(x).compile().profile(x, repeat=1)]
     assert any(text.startswith("tiles") for text in labels(FUNCTIONS["softmax"]))
     assert not any(text.startswith("tiles") for text in labels(lambda x: nn.softmax(nn.softmax(x, 0), 0)))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "bool"])
+def test_sums_over_rows_of_other_dtypes(dtype, every_run):
+    x = jnp.asarray(np.random.default_rng(2).integers(0, 2, (512, 24))).astype(dtype)
+    f = lambda x: ((x ^ x[:, :1]).max(0), (x | x[:, 1:2]).min()) if dtype == "bool" else ((x - x[:, :1]).sum(0), (x * x[:, 1:2]).max())
+    with fgrad.config.override("pass_tile", False):
+        want = fgrad.jit(f)(x)
+    for a, b in zip(fgrad.jit(f)(x), want):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_sums_over_rows_do_not_depend_on_threads(every_run):
+    x = jnp.asarray(np.random.default_rng(3).standard_normal((4096, 40)).astype(np.float32))
+    f = lambda x: ((x - by_rows(x)).sum(0), jnp.sum(x * by_rows(x)), jnp.exp(x - by_rows(x)))
+    results, before = [], fgrad.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            fgrad.set_num_threads(threads)
+            fgrad.clear_caches()
+            results.append([np.asarray(y).tobytes() for y in fgrad.jit(f)(x)])
+    finally:
+        fgrad.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+    want = np.asarray(x, np.float64) - np.asarray(by_rows(x), np.float64)
+    np.testing.assert_allclose(np.frombuffer(results[0][0], np.float32), want.sum(0), rtol=1e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(8, 32, 16), (2, 4, 8, 16)], ids=str)
+def test_leading_axes_are_one(shape, every_run):
+    x = jnp.ones(shape)
+    w = jnp.ones(shape[-1])
+    f = fgrad.value_and_grad(lambda x, w: jnp.sum(nn.rms_norm(x) * w), (0, 1))
+    compiled = fgrad.jit(f).lower(x, w).compile()
+    assert sum(text.startswith("tiles") for _, text in compiled.profile(x, w, repeat=1)) == 1

@@ -175,10 +175,13 @@ cdef class Program:
         outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
-        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 1 + len(ins)}[inst.kind]
+        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 3}[inst.kind]
         if inst.kind in (KIND_WHILE, KIND_SCAN) and len(ip) >= n_ip:      # a flag for each carry follows
             n_ip += max(0, ip[2 if inst.kind == KIND_WHILE else 1])
-        if len(ip) != n_ip or any(n < 0 for n in ip):
+        if inst.kind == KIND_TILES and len(ip) >= n_ip and ip[1] <= len(outs):
+            n_ip += ip[2] + ip[2] * (len(ins) + len(outs) - ip[1]) + 2 * ip[1]
+        bits = 2 * ip[1] if inst.kind == KIND_TILES and len(ip) == n_ip else 0
+        if len(ip) != n_ip or any(n < 0 for n in ip[:len(ip) - bits]):
             raise ValueError(f"instruction {i}: expected {n_ip} counts of at least 0, got {ip}")
         if inst.kind == KIND_COND:
             if not ip[0] or not ins or self.p.slots[inst.args[0]].dtype != FG_I32 or ins[0] != 4 or ip[1] != len(outs):
@@ -205,10 +208,7 @@ cdef class Program:
             if outs[:nc] != carry or outs[nc + ny:] != carry:
                 raise ValueError(f"instruction {i}: scan carry buffers differ in size")
         elif inst.kind == KIND_TILES:
-            blocks, cut = ip[0], ip[1:]
-            if not blocks or not children or any(b % blocks for b in (*[b for b, c in zip(ins, cut) if c], *outs)):
-                raise ValueError(f"instruction {i}: {blocks} tiles do not divide inputs of {ins} and outputs of {outs} bytes")
-            want = [([b // blocks if c else b for b, c in zip(ins, cut)], [b // blocks for b in outs])] * len(children)
+            want = self.tile_bytes(i, ip, ins, outs, children)
             inst.n_child = len(children)
         if len(children) != len(want):
             raise ValueError(f"instruction {i}: {len(children)} sub-programs, expected {len(want)}")
@@ -220,6 +220,23 @@ cdef class Program:
             if any((<Program>child).out_mode[k] != -1 for k in range((<Program>child).p.n_outs)):
                 raise ValueError(f"instruction {i}: a sub-program must write all its outputs")
         return 0
+
+    def tile_bytes(self, i, ip, ins, outs, children):
+        """What each child of a tiles instruction takes and gives, which depends on it: its blocks must stay inside the operands."""
+        chunks, n_acc, n_axes = ip[:3]
+        extents, steps = ip[3:3 + n_axes], ip[3 + n_axes:len(ip) - 2 * n_acc]
+        acc, rest = outs[:n_acc], [*ins, *outs[n_acc:]]
+        if not chunks or not children or 0 in extents or any(b % chunks for b in acc):
+            raise ValueError(f"instruction {i}: {chunks} chunks of tiles {extents} with accumulators of {acc} bytes")
+        got_in, got_out = (<Program>children[0]).io_bytes()
+        if len(got_in) != len(ins) + n_acc or len(got_out) != len(outs):
+            raise ValueError(f"instruction {i}: a block takes and gives {(got_in, got_out)} bytes, of operands {(ins, outs)}")
+        blocks = [*got_in[:len(ins)], *got_out[n_acc:]]
+        for k, (b, whole) in enumerate(zip(blocks, rest)):
+            if b + sum((n - 1) * s for n, s in zip(extents, steps[k * n_axes:])) > whole:
+                raise ValueError(f"instruction {i}: tiles leave operand {k} of {whole} bytes")
+        acc = [b // chunks for b in acc]
+        return [(blocks[:len(ins)] + acc, acc + blocks[len(ins):])] * len(children)
 
     def slot_bytes(self, int k):
         return self.p.slots[k].size * fg_itemsize(self.p.slots[k].dtype)

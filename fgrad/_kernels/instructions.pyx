@@ -230,10 +230,22 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
     return FG_OK
 
 
+cdef extern from "vm_memory.h" nogil:
+    void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
+
 cdef struct Tiles:
     FgState *st
     FgInst *inst
     int first, rc
+
+
+cdef inline int64_t block_offset(const int64_t *extents, const int64_t *steps, int n_axes, int64_t k) noexcept nogil:
+    cdef int64_t at = 0
+    cdef int a
+    for a in range(n_axes - 1, -1, -1):
+        at += k % extents[a] * steps[a]
+        k //= extents[a]
+    return at
 
 
 cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -243,27 +255,38 @@ cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     cdef FgState *child = t.st.children[t.first + tid]
     cdef FgTensor *x
     cdef char **outs = child_outs(child)
-    cdef int64_t k, blocks = inst.ip[0]
-    cdef int i, rc
-    for k in range(begin, end):
-        for i in range(inst.n_in):
-            x = &t.st.slots[inst.args[i]]
-            child.bases[1 + i] = x.data + (k * (x.size // blocks * fg_itemsize(x.dtype)) if inst.ip[1 + i] else 0)
-        for i in range(inst.n_out):
+    cdef int64_t chunks = inst.ip[0], c, k, blocks = 1
+    cdef int n_acc = <int>inst.ip[1], n_axes = <int>inst.ip[2], i, rc
+    cdef const int64_t *extents = inst.ip + 3
+    cdef const int64_t *steps = extents + n_axes
+    cdef const int64_t *start = steps + (inst.n_in + inst.n_out - n_acc) * n_axes
+    for i in range(n_axes):
+        blocks *= extents[i]
+    for c in range(begin, end):
+        for i in range(n_acc):
             x = &t.st.slots[inst.args[inst.n_in + i]]
-            outs[i] = x.data + k * (x.size // blocks * fg_itemsize(x.dtype))
-        rc = run_state(child)
-        if rc != FG_OK:
-            t.rc = rc
-            return
+            outs[i] = x.data + c * (x.size // chunks) * fg_itemsize(x.dtype)
+            fg_vm_fill(outs[i], start + 2 * i, <int>fg_itemsize(x.dtype), x.size // chunks)
+            child.bases[1 + inst.n_in + i] = outs[i]
+        for k in range(blocks * c // chunks, blocks * (c + 1) // chunks):
+            for i in range(inst.n_in):
+                child.bases[1 + i] = in_data(t.st, inst, i) + block_offset(extents, steps + i * n_axes, n_axes, k)
+            for i in range(n_acc, inst.n_out):
+                outs[i] = out_data(t.st, inst, i) + block_offset(extents, steps + (inst.n_in + i - n_acc) * n_axes, n_axes, k)
+            rc = run_state(child)
+            if rc != FG_OK:
+                t.rc = rc
+                return
 
 
 cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
-    # ip: [blocks, whether each input is cut...]; outputs are; children: the block's program, once per thread
+    # ip: [chunks, n_acc, n_axes, blocks along each axis..., bytes from block to block along each axis of each operand but the
+    # accumulators..., 16 bytes that each accumulator starts from...]; outputs: accumulators (a slice for each chunk, which is a range
+    # of blocks), then what blocks write; children: the block's program, once per thread, which also takes its accumulators
     cdef Tiles t
-    cdef int64_t blocks = inst.ip[0], threads = inst.n_child
+    cdef int64_t chunks = inst.ip[0], threads = inst.n_child
     t.st, t.inst, t.first, t.rc = st, inst, first, FG_OK
-    parallel_for(blocks, (blocks + threads - 1) // threads, tiles_body, &t)
+    parallel_for(chunks, (chunks + threads - 1) // threads, tiles_body, &t)
     return t.rc
 
 

@@ -146,7 +146,7 @@ class LowerContext:
     def reduce(self, kind, v, axes, aval):
         """A reduction ("sum", "prod", "max", "min") over axes, in the VM; of nothing it is a constant."""
         if 0 in v.shape:
-            return self.broadcast(self.scalar(_reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
+            return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
         return self._add(Node("reduce", kind, [v], [self.temp(ShapedArray(aval.shape, aval.dtype))], v.shape, axes=tuple(axes)))[0]
 
     def kernel(self, name, ins, out_avals, ip=(), fp=(), contiguous=True):
@@ -236,7 +236,7 @@ class LowerContext:
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
 
 
-def _reduction_identity(kind, dtype):
+def reduction_identity(kind, dtype):
     """What a reduction of no elements gives."""
     if kind in ("sum", "prod"):
         return int(kind == "prod")

@@ -102,11 +102,11 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     return program
 
 
-def _block_program(nodes, ins, outs, in_avals, out_avals):
-    """The program of one block of rows, see tile."""
+def _block_program(nodes, ins, outs, in_avals, out_avals, n_acc):
+    """The program of one block of rows, see tile: its first n_acc results may overwrite its last n_acc arguments."""
     ctx = LowerContext()
     ctx.nodes = nodes
-    return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, None, tiles=False)
+    return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, (len(ins) - n_acc, n_acc), tiles=False)
 
 
 def _label(unit):

@@ -1,40 +1,61 @@
 """Tiling: instructions that work row by row run together over blocks of rows that stay in cache, on all threads.
 
-A run of instructions is tiled where each reads and writes its operands along their first axis: elementwise groups, reductions of
-other axes, norms and softmaxes of rows. What passes between them then never leaves the cache.
+Rows are the leading axes of an instruction's shape, as many as all its operands can be cut along: elementwise groups, reductions of
+the other axes, norms and softmaxes of rows. Reductions over all the rows end a run: each block adds its part to an accumulator of
+its chunk of blocks, and the chunks are added up afterwards. What passes between instructions then never leaves the cache, and what
+several of them read is read from memory once. How rows are cut does not depend on the number of threads, so neither do the results.
 """
 
 import math
+from collections import deque
 
-from fgrad._kernels.parallel import get_num_threads
+import numpy as np
+
 from fgrad.compile.fuse import Unit
+from fgrad.compile.lower import compute_dtype, reduction_identity
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.config import config
 from fgrad.core import ShapedArray
+from fgrad.core.array import CODES
 
 TILE_BYTES = 384 << 10  # of all operands of a tile, where the number of rows allows
 CACHE_BYTES = 768 << 10  # of all operands of a tile, at most
-WORTH_BYTES = 3 << 20  # of what passes between the instructions
+WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves
+LEAST_BLOCKS = 16
+START_BYTES = 256 << 10  # of the largest operand of a run's first unit
+WINDOW = 24  # units that a run may pass by
 
 # kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last)
-ROW_KERNELS = {"rms_norm": None, "rms_norm_tangent": None, "layer_norm": None, "layer_norm_tangent": None, "softmax": 0, "log_softmax": 0}
+ROW_KERNELS = {
+    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent")),
+    **dict.fromkeys(("softmax", "softmax_tangent", "log_softmax", "log_softmax_tangent", "log_softmax_cotangent", "logsumexp"), 0),
+}
+ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def tile(units, outs, build):
-    """units, with runs of row-wise ones replaced by one unit each. build(nodes, ins, outs) compiles the block program."""
+    """units, with runs of row-wise ones replaced by one unit each. build(nodes, ins, outs, in_avals, out_avals, n_acc) compiles a block."""
     if not config.pass_tile:
         return units
-    result, run = [], []
     wanted = _readers(units, outs)
-    for u in units:
-        if _is_rowwise(u) and _fits(run, u):
-            run.append(u)
-            continue
-        result += _tiled(run, wanted, build)
-        run = [u] if _is_rowwise(u) else []
-        if not run:
+    rows: dict = {}  # id of unit -> its _Rows, or None
+    result, pending, tried = [], deque(units), set()
+    while pending:
+        u = pending.popleft()
+        if id(u) in tried or _bytes(u) < START_BYTES or _rows_of(u, rows) is None:
             result.append(u)
-    return result + _tiled(run, wanted, build)
+            continue
+        run = _Run(_rows_of(u, rows))
+        before, after = run.gather(pending, rows)
+        tiled = run.tiled(wanted, build) if len(run.members) > 1 and run.saved(wanted) >= WORTH_BYTES else None
+        if tiled:
+            rows.update((id(t), None) for t in tiled)
+            pending.extendleft(reversed([*before, *tiled, *after]))
+        else:
+            tried.update(id(m) for m in run.units)
+            result.append(u)
+            pending.extendleft(reversed([*before, *run.units[1:], *after]))
+    return result
 
 
 def _readers(units, outs):
@@ -48,121 +69,272 @@ def _readers(units, outs):
     return out
 
 
-def _is_rowwise(u):
-    """True if every operand is either cut along its first axis or the same for all rows."""
+def _bytes(u):
     node = u.nodes[0]
-    if u.fused:
-        if not u.shape or u.shape[0] < 2 or any(n.axes and 0 in n.axes for n in u.nodes):
-            return False
-    elif node.kind != "kernel" or node.op not in ROW_KERNELS or len(node.ins[0].shape) < 2:
-        return False
-    elif (at := ROW_KERNELS[node.op]) is not None and node.ip[at] == 0:
-        return False
-    rows = u.shape[0] if u.fused else node.ins[0].shape[0]
-    return all(_cut(v, rows) is not None for n in u.nodes for v in n.ins) and all(
-        o.shape and o.shape[0] == rows for n in u.nodes for o in n.outs
-    )
+    return max((math.prod(v.shape) * v.dtype.itemsize for v in (*node.ins, *node.outs)), default=0)
 
 
-def _cut(v, rows):
-    """True if a block of the value's rows lies in the same block of its buffer, False if all rows are the same, else None."""
+def _rows_of(u, known):
+    if id(u) not in known:
+        known[id(u)] = _Rows.of(u)
+    return known[id(u)]
+
+
+def _cut(v, depth, rows):
+    """True if a block of the value's rows (its `depth` leading axes) lies in the same block of its buffer, False if all rows are
+    the same, else None."""
     if v.buf is None:
         return False
-    if not v.shape or v.shape[0] != rows or v.buf.strided:
+    if v.buf.strided:
         return None
     if v.whole():
         return True
-    step = v.strides[0]
-    if step == 0:
+    step = None
+    for n, s in zip(v.shape[depth - 1 :: -1], v.strides[depth - 1 :: -1]):
+        if n != 1:
+            if step is None:
+                step = expect = s
+            elif s != expect:
+                return None
+            expect *= n
+    if not step:
         return False
-    span = v.offset + sum((n - 1) * s for n, s in zip(v.shape[1:], v.strides[1:]))
-    return True if step * rows == v.buf.size and all(s >= 0 for s in v.strides) and span < step else None
+    inner = v.strides[depth:]
+    span = v.offset + sum((n - 1) * s for n, s in zip(v.shape[depth:], inner))
+    return True if step > 0 and step * rows == v.buf.size and all(s >= 0 for s in inner) and span < step else None
 
 
-def _rows(u):
-    return u.shape[0] if u.fused else u.nodes[0].ins[0].shape[0]
+class _Rows:
+    """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
+    the values it makes row by row, and its reductions over all rows."""
 
+    __slots__ = ("unit", "rows", "depth", "cuts", "made", "sums")
 
-def _fits(run, u):
-    """True if u can follow the run: it reads the run's results along their rows, and there are blocks that fit both."""
-    if not run:
-        return True
-    made = {id(o.buf) for r in run for n in r.nodes for o in n.outs}
-    if any(not _cut(v, _rows(u)) for n in u.nodes for v in n.ins if v.buf is not None and id(v.buf) in made):
-        return False
-    return math.gcd(*map(_rows, run), _rows(u)) > 1
+    @staticmethod
+    def of(u):
+        """The _Rows with most axes, or None."""
+        node = u.nodes[0]
+        if u.fused:
+            return next(filter(None, (_Rows.at(u, d, u.shape) for d in range(len(u.shape), 0, -1))), None)
+        if node.kind != "kernel" or node.op not in ROW_KERNELS:
+            return None
+        at, shape = ROW_KERNELS[node.op], node.ins[0].shape
+        depth = len(shape) - 1 if at is None else node.ip[at]
+        return _Rows.at(u, depth, shape) if depth and all(v.shape[:depth] == shape[:depth] for v in (*node.ins, *node.outs)) else None
 
-
-def _tiled(run, wanted, build):
-    """The run as one unit over blocks of rows, if what passes between its units is worth it."""
-    if len(run) < 2:
-        return run
-    members = set(run)
-    made = {id(o.buf): o for u in run for n in u.nodes for o in n.outs}
-    passed = [o for key, o in made.items() if any(r in members and r is not o.buf.node.group for r in wanted.get(key, ()))]
-    if sum(o.buf.nbytes for o in passed) < WORTH_BYTES:
-        return run
-    kept = [o for key, o in made.items() if wanted.get(key, set()) - members]
-    inputs = {}  # id of buffer -> (value of the whole buffer, whether it is cut)
-    for u in run:
+    @staticmethod
+    def at(u, depth, shape):
+        self = _Rows()
+        self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
+        self.cuts, self.made, self.sums = {}, [], []
+        if self.rows < 2:
+            return None
+        inside = set()
         for n in u.nodes:
             for v in n.ins:
-                if v.buf is not None and id(v.buf) not in made:
-                    cut = _cut(v, _rows(u))
-                    if inputs.setdefault(id(v.buf), (v.buf, cut))[1] != cut:
-                        return run
-    size = sum(o.buf.nbytes for o in {*passed, *kept}) + sum(b.nbytes for b, cut in inputs.values() if cut)
-    blocks = _blocks(math.gcd(*map(_rows, run)), size)
-    if blocks is None:
-        return run
-    child = _child(run, inputs, kept, blocks, build)
-    flat = [Value(b, (b.size,), (1,), 0, b.dtype) for b, _ in inputs.values()]
-    ip = (blocks, *[int(cut) for _, cut in inputs.values()])
-    node = Node("control", "tiles", flat, kept, ip=ip, obj=(child, [f"{n.op}" for u in run for n in u.nodes]))
-    return [Unit(node, run[0].id)]
+                if v.buf is None or v.buf in inside:
+                    continue
+                cut = _cut(v, depth, self.rows)
+                if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
+                    return None
+            leading = sum(a < depth for a in n.axes or ())
+            if leading and leading < depth:
+                return None
+            if leading:
+                self.sums.append(n)
+            else:
+                self.made += n.outs
+                if u.fused:
+                    inside.update(o.buf for o in n.outs)
+        return self
 
 
-def _blocks(rows, size):
-    """The fewest blocks that fit in cache and keep all threads busy; None if rows has no such divisor."""
-    least = max(min(-(-size // TILE_BYTES), rows), 2 * get_num_threads())
-    if size // least > CACHE_BYTES:
+class _Run:
+    """Units that are cut alike, in order."""
+
+    def __init__(self, first):
+        self.units, self.members, self.parts = [], set(), []
+        self.rows, self.bytes, self.sum_bytes = 0, 0, 0
+        self.cuts, self.made, self.sums = {}, set(), set()
+        self.add(first)
+
+    def sizes(self, part):
+        """(rows, bytes that are cut, bytes of accumulators) with another part."""
+        fresh = {o.buf for o in part.made} | {b for b, cut in part.cuts.items() if cut and b not in self.cuts and b not in self.made}
+        sums = sum(2 * n.outs[0].buf.nbytes for n in part.sums)
+        return math.gcd(self.rows, part.rows), self.bytes + sum(b.nbytes for b in fresh), self.sum_bytes + sums
+
+    def add(self, part):
+        self.rows, self.bytes, self.sum_bytes = self.sizes(part)
+        self.units.append(part.unit)
+        self.members.add(part.unit)
+        self.parts.append(part)
+        self.made.update(o.buf for o in part.made)
+        self.sums.update(n.outs[0].buf for n in part.sums)
+        for b, cut in part.cuts.items():
+            if b not in self.made:
+                self.cuts[b] = cut
+
+    def takes(self, part):
+        """True if the part has memory in common with the run, agrees on how it is cut, and leaves blocks that fit in cache."""
+        common = False
+        for b, cut in part.cuts.items():
+            if b in self.sums or self.cuts.get(b, True if b in self.made else cut) != cut:
+                return False
+            common |= cut and (b in self.made or b in self.cuts)
+        return common and _blocks(*self.sizes(part)) is not None
+
+    def gather(self, pending, rows):
+        """Take what fits from the front of `pending`; returns the units passed by: those to run before and those to run after."""
+        before, after, late, effects = [], [], set(), False
+        while pending and len(before) + len(after) < WINDOW:
+            u = pending.popleft()
+            waits = not late.isdisjoint(u.reads)
+            if not waits and (part := _rows_of(u, rows)) is not None and self.takes(part):
+                self.add(part)
+                continue
+            acts = any(n.effects for n in u.nodes)
+            if waits or (acts and effects) or not (self.made.isdisjoint(u.reads) and self.sums.isdisjoint(u.reads)):
+                after.append(u)
+                late.update(o.buf for n in u.nodes for o in n.outs)
+                effects |= acts
+            else:
+                before.append(u)
+        return before, after
+
+    def saved(self, wanted):
+        """Bytes that need not travel to memory and back."""
+        total = 0
+        for b in {*self.made, *(b for b, cut in self.cuts.items() if cut)}:
+            readers = wanted.get(id(b), set())
+            inside = sum(u in self.members and u is not (b.node and b.node.group) for u in readers)
+            if b in self.made:
+                total += b.nbytes * (inside + (inside and readers <= self.members))
+            else:
+                total += b.nbytes * (inside - 1)
+        return total
+
+    def tiled(self, wanted, build):
+        """The units that do the run's work: blocks of rows, then the sums of what chunks of blocks accumulated; None where that fails."""
+        blocks = _blocks(self.rows, self.bytes, self.sum_bytes)
+        if blocks is None:
+            return None
+        made = [o for part in self.parts for o in part.made]
+        kept = [o for o in made if wanted.get(id(o.buf), set()) - self.members]
+        sums = [n for part in self.parts for n in part.sums]
+        chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks))) if sums else blocks
+        accs = []
+        for n in sums:
+            shape, dtype = (chunks, *n.outs[0].shape), compute_dtype(n.outs[0].dtype)
+            accs.append(Value(Buf("temp", dtype, math.prod(shape)), shape, row_major(shape), 0, dtype))
+        child = self.child(kept, accs, blocks, build)
+        if not all(child.in_place):
+            return None
+        node = Node(
+            "control", "tiles", [Value(b, (b.size,), (1,), 0, b.dtype) for b in self.cuts], accs + kept, ip=(chunks, len(accs), 1, blocks)
+        )
+        node.ip += tuple(b.nbytes // blocks if cut else 0 for b, cut in self.cuts.items()) + tuple(o.buf.nbytes // blocks for o in kept)
+        for n, acc in zip(sums, accs):
+            start = np.asarray(reduction_identity(n.op, acc.dtype)).astype(acc.dtype)
+            node.ip += tuple(np.frombuffer(start.tobytes().ljust(16, b"\0"), np.int64).tolist())
+        node.obj = (child, [n.op for u in self.units for n in u.nodes])
+        for o in (*accs, *kept):
+            o.buf.node = node
+        node.group = unit = Unit(node, self.units[0].id)
+        return [unit, *_totals(sums, accs)]
+
+    def child(self, kept, accs, blocks, build):
+        """The program of one block. It takes the inputs and the accumulators, which it overwrites, and gives them and the rows kept."""
+        bufs, args, nodes = {}, [], []
+        for b, cut in self.cuts.items():
+            args.append(_flat_arg(b.dtype, b.size // blocks if cut else b.size, len(args)))
+            bufs[b] = args[-1].buf
+        results = []
+        for part in self.parts:
+            for n in part.unit.nodes:
+                nodes.append(_shorter_node(n, part, blocks, bufs))
+                if n in part.sums:
+                    acc = accs[len(results)]
+                    arg = _flat_arg(acc.dtype, acc.buf.size // acc.shape[0], len(args))
+                    args.append(arg)
+                    nodes.append(_accumulate(n.op, arg, nodes[-1].outs[0]))
+                    results.append(nodes[-1].outs[0])
+        for o in kept:
+            results.append(_whole(bufs[o.buf]))
+        avals = [[ShapedArray(v.shape, v.dtype) for v in vs] for vs in (args, results)]
+        return build(nodes, args, results, *avals, len(accs))
+
+
+def _blocks(rows, size, sum_bytes=0):
+    """The fewest blocks that fit in cache and leave work for all threads; None if rows has no such divisor."""
+    least = max(min(-(-size // TILE_BYTES), rows), min(LEAST_BLOCKS, rows))
+    if size // least + sum_bytes > CACHE_BYTES:
         return None
     return next((k for k in range(least, min(rows, 16 * least) + 1) if rows % k == 0), None)
 
 
-def _child(run, inputs, kept, blocks, build):
-    """The program of one block."""
-    bufs = {}
-    args = []
-    for i, (key, (b, cut)) in enumerate(inputs.items()):
-        size = b.size // blocks if cut else b.size
-        bufs[key] = Buf("arg", b.dtype, size, index=i)
-        args.append(Value(bufs[key], (size,), (1,), 0, b.dtype))
+def _flat_arg(dtype, size, index):
+    return _whole(Buf("arg", dtype, size, index=index))
 
-    def shorter(shape, rows):
-        return (shape[0] // blocks, *shape[1:]) if shape and shape[0] == rows else shape
 
-    nodes = []
-    for u in run:
-        rows = _rows(u)
-        for n in u.nodes:
-            ins = [
-                Value(None if v.buf is None else bufs[id(v.buf)], shorter(v.shape, rows), v.strides, v.offset, v.dtype, v.scalar)
-                for v in n.ins
-            ]
-            outs = []
-            for o in n.outs:
-                shape = shorter(o.shape, rows)
-                bufs[id(o.buf)] = buf = Buf("temp", o.dtype, o.buf.size // blocks)
-                outs.append(Value(buf, shape, row_major(shape), 0, o.dtype))
-            shape = None if n.shape is None else shorter(n.shape, rows)
-            copy = Node(n.kind, n.op, ins, outs, shape, n.ip, n.fp, type_code=n.type_code, axes=n.axes)
-            for o in outs:
-                o.buf.node = copy
-            nodes.append(copy)
-    results = []
-    for o in kept:
-        shape = (o.shape[0] // blocks, *o.shape[1:])
-        results.append(Value(bufs[id(o.buf)], shape, row_major(shape), 0, o.dtype))
-    in_avals = [ShapedArray(v.shape, v.dtype) for v in args]
-    return build(nodes, args, results, in_avals, [ShapedArray(v.shape, v.dtype) for v in results])
+def _whole(buf):
+    return Value(buf, (buf.size,), (1,), 0, buf.dtype)
+
+
+def _temp(shape, dtype, node):
+    out = Value(Buf("temp", dtype, math.prod(shape)), shape, row_major(shape), 0, dtype)
+    out.buf.node = node
+    node.outs.append(out)
+    return out
+
+
+def _shorter_node(n, part, blocks, bufs):
+    """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
+    depth, rows = part.depth, part.rows // blocks
+
+    def shorter(v):
+        if v.buf is None:
+            return Value(None, (rows, *v.shape[depth:]), (0,) * (1 + len(v.shape) - depth), 0, v.dtype, v.scalar)
+        inner = v.strides[depth:]
+        if v.whole():
+            step = math.prod(v.shape[depth:])
+        else:
+            step = next((s for k, s in zip(v.shape[depth - 1 :: -1], v.strides[depth - 1 :: -1]) if k != 1), 0)
+        return Value(bufs[v.buf], (rows, *v.shape[depth:]), (step, *inner), v.offset, v.dtype)
+
+    axes = n.axes and tuple(sorted({max(a - depth + 1, 0) for a in n.axes}))
+    shape = None if n.shape is None else (rows, *n.shape[depth:])
+    ip = n.ip
+    if n.kind == "kernel" and (at := ROW_KERNELS[n.op]) is not None:
+        ip = (*ip[:at], ip[at] - depth + 1, *ip[at + 1 :])
+    copy = Node(n.kind, n.op, [shorter(v) for v in n.ins], [], shape, ip, n.fp, type_code=n.type_code, axes=axes)
+    for o in n.outs:
+        if n in part.sums:
+            _temp(o.shape, compute_dtype(o.dtype), copy)
+        else:
+            bufs[o.buf] = _temp((rows, *o.shape[depth:]), o.dtype, copy).buf
+    return copy
+
+
+def _accumulate(op, acc, x):
+    """acc op x, which may overwrite acc."""
+    acc = Value(acc.buf, x.shape, x.strides, 0, acc.dtype)
+    node = Node("ew", ACCUMULATE[op], [acc, x], [], x.shape, type_code=CODES[acc.dtype])
+    _temp(x.shape, acc.dtype, node)
+    return node
+
+
+def _totals(sums, accs):
+    """Units that reduce accumulators over their chunks; those of one shape together."""
+    groups: dict = {}
+    for n, acc in zip(sums, accs):
+        out = n.outs[0]
+        node = Node("reduce", n.op, [acc], [out], acc.shape, axes=(0,))
+        out.buf.node = node
+        if acc.shape in groups:
+            groups[acc.shape].nodes.append(node)
+            groups[acc.shape].reads.add(acc.buf)
+        else:
+            groups[acc.shape] = Unit(node, n.group.id)
+        node.group = groups[acc.shape]
+    return list(groups.values())
