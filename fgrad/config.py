@@ -1,5 +1,6 @@
 """Settings.  `config.update("jax_enable_x64", True)` as in JAX; `FGRAD_*` (or `JAX_*`) environment variables set the start values."""
 
+import array
 import contextlib
 import os
 import threading
@@ -78,7 +79,9 @@ class Config:
         object.__setattr__(self, "_fixed", {k: v[0] if v else None for k, v in _FIXED.items()})
         object.__setattr__(self, "_local", _Overrides())
         object.__setattr__(self, "_keys", {})
-        object.__setattr__(self, "_global_key", self._key_of(self._values))
+        # [key of the global settings, overrides in force in all threads]: compiled code reads it in place
+        object.__setattr__(self, "state", array.array("q", [self._key_of(self._values), 0]))
+        object.__setattr__(self, "_lock", threading.Lock())
 
     @staticmethod
     def _key(name):
@@ -119,7 +122,7 @@ class Config:
             self._fixed[key] = value
             return
         self._values[key] = value
-        object.__setattr__(self, "_global_key", self._key_of(self._values))
+        self.state[0] = self._key_of(self._values)
 
     def read(self, name):
         return getattr(self, name)
@@ -133,11 +136,15 @@ class Config:
             yield
             return
         before = self._local.values
+        with self._lock:
+            self.state[1] += 1
         self._local.values = {**(before or {}), key: value}
         try:
             yield
         finally:
             self._local.values = before
+            with self._lock:
+                self.state[1] -= 1
 
     def _key_of(self, values):
         return self._keys.setdefault(tuple(values.values()), len(self._keys))
@@ -145,7 +152,7 @@ class Config:
     def key(self):
         """A number that stands for all settings: what compiled programs depend on besides their arguments."""
         local = self._local.values
-        return self._key_of({**self._values, **local}) if local else self._global_key
+        return self._key_of({**self._values, **local}) if local else self.state[0]
 
 
 config = Config()

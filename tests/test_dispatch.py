@@ -1,5 +1,7 @@
 """The native call path: signatures, settings, donation, scalars, strided and foreign arguments."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -151,3 +153,97 @@ def test_a_donated_view_leaves_its_base_alone():
     np.testing.assert_array_equal(f(part), [0, 4, 8])
     assert part.is_deleted()
     np.testing.assert_array_equal(base, np.arange(6.0))
+
+
+def test_operators_tell_recent_calls_apart():
+    x, y = jnp.arange(1.0, 4.0), jnp.arange(1, 4)
+    for _ in range(3):  # the first call learns, the others know
+        assert (x * 2).dtype == np.float32 and (y * 2).dtype == np.int32 and (y * 2.0).dtype == np.float32
+        np.testing.assert_array_equal(x * y, [1, 4, 9])
+        np.testing.assert_array_equal(2 - x, [1, 0, -1])
+        np.testing.assert_array_equal(x - 2, [-1, 0, 1])
+        np.testing.assert_allclose(x**2.5, np.arange(1, 4.0) ** 2.5, rtol=1e-6)
+        np.testing.assert_array_equal(x**2, [1, 4, 9])
+        np.testing.assert_array_equal(x**y, [1, 4, 27])
+        assert float(x[0] ** -1) == 1 and float(x[1] ** -1) == 0.5
+        with fgrad.enable_x64():
+            assert (jnp.arange(3) * 2).dtype == np.int64 and float(jnp.ones(()) * 0.1) == 0.1
+            with pytest.raises(OverflowError):
+                jnp.arange(3) * 2**70
+        with pytest.raises(OverflowError):
+            y * 2**31
+        assert float(x[0] * 0.1) == np.float32(0.1)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x * 2
+
+
+def test_tracing_inside_of_a_known_call_is_seen():
+    x = jnp.arange(3.0)
+    for _ in range(3):
+        x * x
+    assert "mul" in str(fgrad.make_jaxpr(lambda y: y * y)(x))
+    np.testing.assert_array_equal(fgrad.vmap(lambda y: x * y)(x), np.outer(np.arange(3.0), np.arange(3.0)).astype(np.float32))
+
+
+def test_operators_in_threads():
+    """Each thread has its own trace and settings."""
+
+    def work(i):
+        x = jnp.full((5,), float(i))
+        for _ in range(200):
+            assert float((x * 2 + 1)[0]) == 2 * i + 1
+            if i % 2:
+                with fgrad.enable_x64():
+                    assert jnp.arange(2.0).dtype == np.float64
+            else:
+                assert (x * 1.5).dtype == np.float32 and jnp.arange(2.0).dtype == np.float32
+                assert float(fgrad.grad(lambda y: (y * y).sum())(x)[0]) == 2 * i
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_numpy_arguments():
+    f, same = fgrad.jit(lambda x: x * 2), fgrad.jit(lambda x: x)
+    for n in (
+        np.arange(4, dtype=np.float32),
+        np.arange(4.0),
+        np.arange(4),
+        np.arange(8, dtype=np.float32)[::2],
+        np.float32([1, 2])[:, None],
+    ):
+        np.testing.assert_array_equal(f(n), n * 2)
+    n = np.arange(4, dtype=np.float32)
+    out, copy, alone = same(n), f(n), f(np.float32(3))
+    n[0] = 7
+    assert float(out[0]) == 0 and float(copy[0]) == 0 and float(alone) == 6  # no result shares memory with an argument
+    np.testing.assert_array_equal(f(np.frombuffer(b"\0" + n.tobytes(), np.float32, offset=1)), n * 2)  # not aligned
+    assert f(np.ones((0, 3), np.float32)).shape == (0, 3)
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            f(np.array(["a"]))
+    donated = fgrad.jit(lambda x: x + 1, donate_argnums=0)
+    donated(n)
+    assert n[1] == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.bool_, np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.float16, np.float32, np.complex64]
+)
+def test_scalars_of_every_dtype(dtype):
+    x = jnp.asarray(np.array([0, 1, 3], dtype))
+    want = np.array([0, 1, 3], dtype)
+    for got, value in zip(x, want):
+        assert got.item() == value.item() and type(got.item()) is type(value.item())
+        assert bool(got) == bool(value) and complex(got) == complex(value)
+        if dtype is not np.complex64:
+            assert float(got) == float(value) and int(got) == int(value)
+    assert [v.shape for v in jnp.ones((2, 3))] == [(3,), (3,)]
+    with pytest.raises(TypeError):
+        float(x)
+    if np.dtype(dtype).kind in "iu":
+        assert [10, 20, 30, 40][x[2]] == 40
+    else:
+        with pytest.raises(TypeError):
+            [1][x[0]]

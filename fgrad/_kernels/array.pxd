@@ -2,6 +2,10 @@ from libc.stdint cimport int32_t, int64_t
 
 from fgrad._kernels.abi cimport FgTensor
 
+ctypedef object (*Call1)(object op, object a)
+ctypedef object (*Call2)(object op, object a, object b)
+
+
 cdef class ArrayBase:
     cdef char *data
     cdef readonly object aval            # ShapedArray
@@ -16,6 +20,10 @@ cdef class ArrayBase:
     cdef object __weakref__
 
     cdef int fill_tensor(self, FgTensor *t) except -1
+    cdef ArrayBase make_view(self, aval, tuple strides, int64_t offset)
+    cdef object scalar(self)
+    cdef object scalar_for(self, str kind)
 
 cdef ArrayBase new_array(object aval, int32_t code, int64_t size)
 cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, object base, tuple strides)
+cdef void set_calls(Call1 one, Call2 two) noexcept

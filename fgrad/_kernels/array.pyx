@@ -2,13 +2,18 @@
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_ANY_CONTIGUOUS
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t, intptr_t, uintptr_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
-from fgrad._kernels.abi cimport FG_BF16, FG_MAXDIM, FG_NDTYPES, FgTensor, fg_itemsize
+from fgrad._kernels.abi cimport (FG_BF16, FG_BOOL, FG_C64, FG_F16, FG_F32, FG_F64, FG_I8, FG_I16, FG_I32, FG_I64, FG_MAXDIM, FG_NDTYPES,
+                                 FG_U8, FG_U16, FG_U32, FG_U64, FgTensor, fg_itemsize)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 
 cimport numpy as cnp
+
+cdef extern from "fg.h" nogil:
+    float fg_f16_to_f32(uint16_t h)
+    float fg_bf16_to_f32(uint16_t h)
 
 import ml_dtypes
 import numpy as np
@@ -42,12 +47,33 @@ OPERATORS = (
     "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__matmul__", "__rmatmul__", "__and__", "__rand__",
     "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__",
     "__divmod__", "__rdivmod__", "__pow__", "__rpow__", "__eq__", "__ne__", "__lt__", "__le__",
-    "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__", "__getitem__")
+    "__gt__", "__ge__", "__neg__", "__pos__", "__abs__", "__invert__", "__getitem__", "pow_static")
 cdef list _operators = []              # a callable for each of OPERATORS
 
 
+cdef object plain1(object op, object a):
+    return op(a)
+
+
+cdef object plain2(object op, object a, object b):
+    return op(a, b)
+
+
+cdef Call1 _call1 = plain1
+cdef Call2 _call2 = plain2
+
+
+cdef void set_calls(Call1 one, Call2 two) noexcept:
+    """Say how the operators of arrays call theirs, of one and of two operands."""
+    global _call1, _call2
+    _call1, _call2 = one, two
+
+
 def set_operators(table):
-    """Say what the operators of arrays call: a dictionary from each name of OPERATORS to a function."""
+    """Say what the operators of arrays call: a dictionary from each name of OPERATORS to a function.
+
+    pow_static is `**` with an exponent that is no array.
+    """
     global _operators
     _operators = [table[name] for name in OPERATORS]
 
@@ -111,29 +137,35 @@ cdef class ArrayBase:
 
     def view(self, aval, strides, int64_t offset):
         """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
+        return self.make_view(aval, strides, offset)
+
+    cdef ArrayBase make_view(self, aval, tuple strides, int64_t offset):
+        """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
         self.check_alive()
-        cdef int64_t lo = 0, hi = 0, n = 1, dim, stride, own_lo = 0, own_hi = 0
-        cdef tuple shape = aval.shape
+        cdef int64_t lo = 0, hi = 0, n = 1, dim, stride, own_lo = 0, own_hi = 0, acc
+        cdef tuple shape = aval.shape, own = self.aval.shape
+        cdef Py_ssize_t i
+        if strides is not None and len(strides) != len(shape):
+            raise ValueError(f"{len(strides)} strides for a view of {aval}")
         for dim in shape:
             n *= dim
         if n:
             acc = 1
             for i in range(len(shape) - 1, -1, -1):
-                stride = acc if strides is None else strides[i]
-                acc *= shape[i]
+                stride = acc if strides is None else <int64_t>strides[i]
+                acc *= <int64_t>shape[i]
                 if stride < 0:
-                    lo += (shape[i] - 1) * stride
+                    lo += (<int64_t>shape[i] - 1) * stride
                 else:
-                    hi += (shape[i] - 1) * stride
+                    hi += (<int64_t>shape[i] - 1) * stride
             acc = 1
-            own = self.aval.shape
             for i in range(len(own) - 1, -1, -1):
-                stride = acc if self.strides_or_none is None else self.strides_or_none[i]
-                acc *= own[i]
+                stride = acc if self.strides_or_none is None else <int64_t>self.strides_or_none[i]
+                acc *= <int64_t>own[i]
                 if stride < 0:
-                    own_lo += (own[i] - 1) * stride
+                    own_lo += (<int64_t>own[i] - 1) * stride
                 else:
-                    own_hi += (own[i] - 1) * stride
+                    own_hi += (<int64_t>own[i] - 1) * stride
             if self.size == 0 or lo + offset < own_lo or hi + offset > own_hi:
                 raise ValueError("view reaches outside its array")
         else:
@@ -202,119 +234,188 @@ cdef class ArrayBase:
             out.flags.writeable = writeable
         return out
 
+    cdef object scalar(self):
+        """The one element as a Python scalar; None where there are more."""
+        cdef double *pair = <double *>self.data
+        if self.deleted:
+            self.check_alive()
+        if self.size != 1:
+            return None
+        if self.code == FG_F32:
+            return <double>(<float *>self.data)[0]
+        if self.code == FG_F64:
+            return pair[0]
+        if self.code == FG_I32:
+            return (<int32_t *>self.data)[0]
+        if self.code == FG_BOOL:
+            return (<uint8_t *>self.data)[0] != 0
+        if self.code == FG_I64:
+            return (<int64_t *>self.data)[0]
+        if self.code == FG_U32:
+            return (<uint32_t *>self.data)[0]
+        if self.code == FG_U64:
+            return (<uint64_t *>self.data)[0]
+        if self.code == FG_I16:
+            return (<int16_t *>self.data)[0]
+        if self.code == FG_U16:
+            return (<uint16_t *>self.data)[0]
+        if self.code == FG_I8:
+            return (<int8_t *>self.data)[0]
+        if self.code == FG_U8:
+            return (<uint8_t *>self.data)[0]
+        if self.code == FG_F16:
+            return <double>fg_f16_to_f32((<uint16_t *>self.data)[0])
+        if self.code == FG_BF16:
+            return <double>fg_bf16_to_f32((<uint16_t *>self.data)[0])
+        if self.code == FG_C64:
+            return complex((<float *>self.data)[0], (<float *>self.data)[1])
+        return complex(pair[0], pair[1])
+
+    def as_scalar(self):
+        """The one element as a Python scalar; None where there are more, or none."""
+        return self.scalar()
+
+    def __bool__(self):
+        value = self.scalar()
+        return bool(self.numpy_view() if value is None else value)
+
+    def __float__(self):
+        return float(self.scalar_for("float"))
+
+    def __int__(self):
+        return int(self.scalar_for("int"))
+
+    def __complex__(self):
+        return complex(self.scalar_for("complex"))
+
+    def __index__(self):
+        if not FG_I8 <= self.code <= FG_U64:
+            raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got {self.aval}")
+        return self.scalar_for("index")
+
+    cdef object scalar_for(self, str kind):
+        """The value of a scalar array; arrays of one element pass too, but for an index."""
+        cdef tuple shape = self.aval.shape
+        value = self.scalar()
+        if value is None or (kind == "index" and shape):
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={len(shape)}, shape {shape}")
+        if type(value) is complex and kind != "complex":
+            return self.numpy_view().reshape(())[()]           # NumPy warns of the imaginary part
+        return value
+
     def __add__(self, other):
-        return _operators[0](self, other)
+        return _call2(_operators[0], self, other)
 
     def __radd__(self, other):
-        return _operators[1](self, other)
+        return _call2(_operators[1], self, other)
 
     def __sub__(self, other):
-        return _operators[2](self, other)
+        return _call2(_operators[2], self, other)
 
     def __rsub__(self, other):
-        return _operators[3](self, other)
+        return _call2(_operators[3], self, other)
 
     def __mul__(self, other):
-        return _operators[4](self, other)
+        return _call2(_operators[4], self, other)
 
     def __rmul__(self, other):
-        return _operators[5](self, other)
+        return _call2(_operators[5], self, other)
 
     def __truediv__(self, other):
-        return _operators[6](self, other)
+        return _call2(_operators[6], self, other)
 
     def __rtruediv__(self, other):
-        return _operators[7](self, other)
+        return _call2(_operators[7], self, other)
 
     def __floordiv__(self, other):
-        return _operators[8](self, other)
+        return _call2(_operators[8], self, other)
 
     def __rfloordiv__(self, other):
-        return _operators[9](self, other)
+        return _call2(_operators[9], self, other)
 
     def __mod__(self, other):
-        return _operators[10](self, other)
+        return _call2(_operators[10], self, other)
 
     def __rmod__(self, other):
-        return _operators[11](self, other)
+        return _call2(_operators[11], self, other)
 
     def __matmul__(self, other):
-        return _operators[12](self, other)
+        return _call2(_operators[12], self, other)
 
     def __rmatmul__(self, other):
-        return _operators[13](self, other)
+        return _call2(_operators[13], self, other)
 
     def __and__(self, other):
-        return _operators[14](self, other)
+        return _call2(_operators[14], self, other)
 
     def __rand__(self, other):
-        return _operators[15](self, other)
+        return _call2(_operators[15], self, other)
 
     def __or__(self, other):
-        return _operators[16](self, other)
+        return _call2(_operators[16], self, other)
 
     def __ror__(self, other):
-        return _operators[17](self, other)
+        return _call2(_operators[17], self, other)
 
     def __xor__(self, other):
-        return _operators[18](self, other)
+        return _call2(_operators[18], self, other)
 
     def __rxor__(self, other):
-        return _operators[19](self, other)
+        return _call2(_operators[19], self, other)
 
     def __lshift__(self, other):
-        return _operators[20](self, other)
+        return _call2(_operators[20], self, other)
 
     def __rlshift__(self, other):
-        return _operators[21](self, other)
+        return _call2(_operators[21], self, other)
 
     def __rshift__(self, other):
-        return _operators[22](self, other)
+        return _call2(_operators[22], self, other)
 
     def __rrshift__(self, other):
-        return _operators[23](self, other)
+        return _call2(_operators[23], self, other)
 
     def __divmod__(self, other):
-        return _operators[24](self, other)
+        return _call2(_operators[24], self, other)
 
     def __rdivmod__(self, other):
-        return _operators[25](self, other)
+        return _call2(_operators[25], self, other)
 
     def __pow__(self, other, modulus):
-        return _operators[26](self, other)
+        return _call2(_operators[26 if type(other) is _array_class else 39], self, other)
 
     def __rpow__(self, other, modulus):
-        return _operators[27](self, other)
+        return _call2(_operators[27], self, other)
 
     def __eq__(self, other):
-        return _operators[28](self, other)
+        return _call2(_operators[28], self, other)
 
     def __ne__(self, other):
-        return _operators[29](self, other)
+        return _call2(_operators[29], self, other)
 
     def __lt__(self, other):
-        return _operators[30](self, other)
+        return _call2(_operators[30], self, other)
 
     def __le__(self, other):
-        return _operators[31](self, other)
+        return _call2(_operators[31], self, other)
 
     def __gt__(self, other):
-        return _operators[32](self, other)
+        return _call2(_operators[32], self, other)
 
     def __ge__(self, other):
-        return _operators[33](self, other)
+        return _call2(_operators[33], self, other)
 
     def __neg__(self):
-        return _operators[34](self)
+        return _call1(_operators[34], self)
 
     def __pos__(self):
-        return _operators[35](self)
+        return _call1(_operators[35], self)
 
     def __abs__(self):
-        return _operators[36](self)
+        return _call1(_operators[36], self)
 
     def __invert__(self):
-        return _operators[37](self)
+        return _call1(_operators[37], self)
 
     def __getitem__(self, idx):
         return _operators[38](self, idx)

@@ -1,14 +1,15 @@
 from libc.stdint cimport int32_t, int64_t
 
 from fgrad._kernels.abi cimport FgInst
-from fgrad._kernels.instructions cimport FgProg
+from fgrad._kernels.array cimport ArrayBase
+from fgrad._kernels.instructions cimport FgProg, FgState
 
 
 cdef class Program:
     cdef FgProg p
     cdef list keep               # arrays, children and callbacks that the C side points at
     cdef list consts
-    cdef list free_states
+    cdef FgState *idle           # states that no run uses, linked
     cdef readonly list in_avals
     cdef readonly list in_strides
     cdef readonly list out_avals
@@ -23,4 +24,9 @@ cdef class Program:
     cdef int check_mode(self, int i, list ranges) except -1
     cdef int add_inst(self, int i, tuple spec) except -1
     cdef int check_children(self, int i, FgInst *inst, children) except -1
+    cdef readonly bint direct    # one output, in memory of its own, and nothing donated
+    cdef readonly bint returns_args  # some output is an argument itself
+    cdef FgState *take_state(self) except NULL
     cdef list run_list(self, args)
+    cdef ArrayBase run_one(self, char **data)
+    cdef int call(self, FgState *st) except -1

@@ -47,7 +47,7 @@ cdef class Program:
             raise ValueError(f"an arena of {arena_bytes} bytes")
         self.keep = [consts]
         self.consts = consts
-        self.free_states = []
+        self.idle = NULL
         self.in_avals, self.in_strides = in_avals, in_strides
         self.out_avals = [o[0] for o in outs]
         self.out_codes = out_codes
@@ -85,6 +85,8 @@ cdef class Program:
             self.out_size[i] = size_of(aval.shape)
             ranges.append(byte_range(out_codes[i], aval.shape, None, 0) if mode >= -1 else (0, 0))
             self.check_mode(i, ranges)
+            self.returns_args = self.returns_args or mode <= -2
+        self.direct = p.n_outs == 1 and self.out_mode[0] == -1 and not donated
         for i in range(p.n_slots):
             code, shape, strides, base, offset = slots[i]
             t = &p.slots[i]
@@ -247,9 +249,11 @@ cdef class Program:
 
     def __dealloc__(self):
         cdef int i
-        if self.free_states is not None:
-            for s in self.free_states:
-                state_free(<FgState *><uintptr_t>s)
+        cdef FgState *st
+        while self.idle != NULL:
+            st = self.idle
+            self.idle = st.next
+            state_free(st)
         if self.p.insts != NULL:
             for i in range(self.p.n_inst):
                 free(self.p.insts[i].args)
@@ -294,12 +298,7 @@ cdef class Program:
         cdef list took = None
         if len(args) != p.n_args:
             raise RuntimeError(f"program takes {p.n_args} arrays, got {len(args)}")
-        if self.free_states:
-            st = <FgState *><uintptr_t>self.free_states.pop()
-        else:
-            st = state_new(p)
-            if st == NULL:
-                raise MemoryError(f"no memory for a program's arena of {p.arena_bytes} bytes")
+        st = self.take_state()
         try:
             for i in range(p.n_args):
                 a = args[i]
@@ -332,25 +331,60 @@ cdef class Program:
                         o = new_array(self.out_avals[i], self.out_codes[i], self.out_size[i])
                     st.bases[1 + p.n_args + p.n_consts + i] = o.data
                 out.append(o)
-            if self.seconds != NULL:
-                rc = run_timed(st, self.seconds)
-            elif self.small:
-                rc = run_state(st)
-            else:
-                with nogil:
-                    rc = run_state(st)
-            if rc != FG_OK:
-                if rc == FG_EPYTHON and st.error != NULL:
-                    e = <object><PyObject *>st.error
-                    st.error = NULL
-                    Py_DECREF(e)
-                    raise e
-                if rc == FG_EMEM:
-                    raise MemoryError("a kernel ran out of memory")
-                raise RuntimeError(f"a kernel failed with code {rc}")
+            self.call(st)
         finally:
-            self.free_states.append(<uintptr_t>st)
+            st.next = self.idle
+            self.idle = st
         return out
+
+    cdef ArrayBase run_one(self, char **data):
+        """The result of a `direct` program, from the memory of arguments that are alive and match in_avals and in_strides."""
+        cdef FgProg *p = &self.p
+        cdef FgState *st = self.take_state()
+        cdef ArrayBase o
+        cdef int i
+        try:
+            for i in range(p.n_args):
+                st.bases[1 + i] = data[i]
+            o = new_array(self.out_avals[0], self.out_codes[0], self.out_size[0])
+            st.bases[1 + p.n_args + p.n_consts] = o.data
+            self.call(st)
+        finally:
+            st.next = self.idle
+            self.idle = st
+        return o
+
+    cdef FgState *take_state(self) except NULL:
+        """A state that no run uses; the GIL guards them."""
+        cdef FgState *st = self.idle
+        if st != NULL:
+            self.idle = st.next
+            return st
+        st = state_new(&self.p)
+        if st == NULL:
+            raise MemoryError(f"no memory for a program's arena of {self.p.arena_bytes} bytes")
+        return st
+
+    cdef int call(self, FgState *st) except -1:
+        """Run on a state whose bases are set; raises what went wrong."""
+        cdef int rc
+        if self.seconds != NULL:
+            rc = run_timed(st, self.seconds)
+        elif self.small:
+            rc = run_state(st)
+        else:
+            with nogil:
+                rc = run_state(st)
+        if rc == FG_OK:
+            return 0
+        if rc == FG_EPYTHON and st.error != NULL:
+            e = <object><PyObject *>st.error
+            st.error = NULL
+            Py_DECREF(e)
+            raise e
+        if rc == FG_EMEM:
+            raise MemoryError("a kernel ran out of memory")
+        raise RuntimeError(f"a kernel failed with code {rc}")
 
     @property
     def arena_bytes(self):

@@ -24,6 +24,7 @@ cdef struct FgProg:
 
 cdef struct FgState:
     FgProg *prog
+    FgState *next                # among the idle states of a program
     FgTensor *slots
     char **bases
     char *arena

@@ -7,6 +7,8 @@ import weakref
 
 from fgrad import tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
+from fgrad._kernels.operands import install_operands
+from fgrad._kernels.window import install_window
 from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
 from fgrad.api.device import check_device, check_sharding
 from fgrad.api.staging import eval_shape
@@ -20,7 +22,9 @@ from fgrad.core.trace import convert_constvars
 _LEAF = tree.structure(0)
 _LOG = logging.getLogger("fgrad")
 _functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
-install(context, eval_trace, config, tree.flatten, get_aval, to_array, contiguous, Array, ShapedArray)
+install(tree.flatten, get_aval, Array)
+install_operands(get_aval, to_array, contiguous, Array)
+install_window(Array, ShapedArray)
 
 
 class _Traced:

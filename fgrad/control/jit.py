@@ -1,6 +1,6 @@
 """jit_p: a call of a compiled program, with the rules that make it transparent to every transformation."""
 
-from fgrad._kernels.dispatch import settled
+from fgrad._kernels.operands import settled
 from fgrad.compile.eager import check_values
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config

@@ -73,37 +73,14 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
 
     def item(self, *args):
         """The value as a Python scalar; args index an array of more than one element."""
-        return self.numpy_view().item(*args)
+        value = None if args else self.as_scalar()
+        return self.numpy_view().item(*args) if value is None else value
 
     def tolist(self):
         return self.numpy_view().tolist()
 
     def tobytes(self):
         return self.numpy_view().tobytes()
-
-    def __bool__(self):
-        return bool(self.numpy_view())
-
-    def _scalar(self, kind):
-        if self.aval.shape != ():
-            if self.size == 1 and kind != "index":
-                return self.numpy_view().reshape(())[()]
-            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}, shape {self.shape}")
-        return self.numpy_view()[()]
-
-    def __float__(self):
-        return float(self._scalar("float"))
-
-    def __int__(self):
-        return int(self._scalar("int"))
-
-    def __complex__(self):
-        return complex(self._scalar("complex"))
-
-    def __index__(self):
-        if self.dtype.kind not in "iu":
-            raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got {self.aval}")
-        return int(self._scalar("index"))
 
     def __format__(self, spec):
         return format(self.numpy_view()[()], spec) if spec else str(self)

@@ -1,16 +1,9 @@
 """What is being traced in this thread, and which axis names are in scope."""
 
-import threading
-from typing import Any
+from fgrad._kernels.context import Context, install_config
+from fgrad.config import config
 
-
-class Context(threading.local):
-    """`trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
-
-    trace: Any = None  # set to the eval trace by fgrad.core.trace
-    axis_env: tuple = ()
-
-
+install_config(config, config.state)
 context = Context()
 
 

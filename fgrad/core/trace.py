@@ -160,7 +160,7 @@ class EvalTrace(Trace):
 
 
 eval_trace = EvalTrace()
-type(context).trace = eval_trace
+context.set_default(eval_trace)
 
 
 # --- staging ------------------------------------------------------------------------------------------------------

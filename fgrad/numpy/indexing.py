@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
-from fgrad._kernels.dispatch import IndexDispatch
+from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, from_numpy
 from fgrad.errors import NonConcreteBooleanIndexError
@@ -278,6 +278,8 @@ def iterate(x):
     """The slices of x along axis 0."""
     if not x.ndim:
         raise TypeError("iteration over a 0-d array")
+    if type(x) is Array and x.strides_or_none is None:
+        return iter(rows(x))
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
 
 

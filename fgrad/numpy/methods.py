@@ -135,20 +135,14 @@ def _operators():
     return out | _UNARY
 
 
-def _power_of(power):
-    """Static exponents: x ** 2 is a multiplication. Array exponents are arguments."""
-    by_value, by_array = eager(1)(power), eager(2)(power)
-    return lambda x, y: (by_array if type(y) is Array else by_value)(x, y)
-
-
 def _install():
     operators = _operators()
     for name, fun in operators.items():
         setattr(Tracer, name, fun)
-    fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name not in ("__pow__", "__rpow__")}
+    fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name != "__rpow__"}
     fast["__getitem__"] = indexing.index
     Tracer.__getitem__ = indexing.getitem
-    fast["__pow__"], fast["__rpow__"] = _power_of(operators["__pow__"]), operators["__rpow__"]
+    fast["pow_static"], fast["__rpow__"] = eager(1)(operators["__pow__"]), operators["__rpow__"]  # x ** 2 is a multiplication
     set_operators(fast)
     for cls in (Array, Tracer):
         for name, fun in _METHODS.items():

@@ -1,0 +1,8 @@
+from typing import Any
+
+class Context:
+    trace: Any
+    axis_env: tuple
+    def set_default(self, trace: Any) -> None: ...
+
+def install_config(config: Any, settings: Any) -> None: ...

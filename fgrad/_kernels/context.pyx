@@ -1,0 +1,73 @@
+"""What is being traced in this thread, and the settings' key, where compiled code reads them without a dictionary."""
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdint cimport int64_t, uintptr_t
+
+cdef extern from *:
+    """
+    static __thread PyObject *fg_trace = 0;             /* owned; NULL stands for the default, so that a thread ends with none */
+    static __thread PyObject *fg_axis_env = 0;
+    """
+    PyObject *fg_trace
+    PyObject *fg_axis_env
+
+cdef object _default_trace = None
+cdef object _config = None
+cdef object _owner = None                # of the memory of _settings
+cdef const int64_t *_settings = NULL     # [key of the global settings, how many overrides are in force in all threads]
+
+
+def install_config(config, settings):
+    """`config.key()` counts where a thread may have settings of its own, else settings[0], of an array of two int64."""
+    global _config, _owner, _settings
+    _config, _owner = config, settings
+    _settings = <const int64_t *><uintptr_t>settings.buffer_info()[0]
+
+
+cdef bint is_eval() noexcept:
+    """True if no trace is active in this thread."""
+    return fg_trace == NULL
+
+
+cdef bint has_axes() noexcept:
+    """True if a named axis is in scope."""
+    return fg_axis_env != NULL
+
+
+cdef int64_t config_key() except? -1:
+    return _config.key() if _settings[1] else _settings[0]
+
+
+cdef inline void replace(PyObject **at, object new) noexcept:
+    cdef PyObject *old = at[0]
+    if new is None:
+        at[0] = NULL
+    else:
+        Py_INCREF(new)
+        at[0] = <PyObject *>new
+    if old != NULL:
+        Py_DECREF(<object>old)
+
+
+cdef class Context:
+    """Of each thread: `trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
+
+    def set_default(self, trace):
+        """What interprets binds where nothing is traced."""
+        global _default_trace
+        _default_trace = trace
+
+    @property
+    def trace(self):
+        return _default_trace if fg_trace == NULL else <object>fg_trace
+
+    @trace.setter
+    def trace(self, trace):
+        replace(&fg_trace, None if trace is _default_trace else trace)
+
+    @property
+    def axis_env(self):
+        return () if fg_axis_env == NULL else <object>fg_axis_env
+
+    @axis_env.setter
+    def axis_env(self, env):
+        replace(&fg_axis_env, env or None)

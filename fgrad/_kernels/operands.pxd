@@ -1,0 +1,19 @@
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.array cimport ArrayBase
+
+# A Python scalar as a program reads it.
+cdef union Scalar:
+    float f32
+    double f64
+    int i32
+    int64_t i64
+
+cdef bint is_scalar(object t) noexcept
+cdef bint is_numpy(object x) noexcept
+cdef object array_class()
+cdef int read_scalar(object x, Scalar *out) except -1
+cdef ArrayBase scalar_array(object x)
+cdef object numpy_aval(object x)
+cdef ArrayBase as_array(object x, bint copy)
+cpdef ArrayBase settled(ArrayBase x)

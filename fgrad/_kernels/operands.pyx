@@ -1,0 +1,184 @@
+"""Arguments of compiled calls: Python scalars and NumPy arrays as arrays, without going through Python."""
+cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.string cimport memcpy
+
+from fgrad._kernels.abi cimport FG_BF16, FG_F16, FG_F32, FG_F64, FG_I32, FG_I64, fg_itemsize
+from fgrad._kernels.array cimport ArrayBase, new_array, wrap_memory
+from fgrad._kernels.context cimport config_key
+
+cimport numpy as cnp
+
+from fgrad._kernels.array import CODES
+
+cnp.import_array()
+
+cdef object _to_array = None
+cdef object _contiguous = None
+cdef object _get_aval = None
+cdef object _array_class = None
+
+
+def install_operands(get_aval, to_array, contiguous, array_class):
+    """Hand over what lives in higher layers."""
+    global _to_array, _contiguous, _get_aval, _array_class
+    _get_aval, _to_array, _contiguous, _array_class = get_aval, to_array, contiguous, array_class
+
+
+cdef object array_class():
+    return _array_class
+
+
+cdef bint is_scalar(object t) noexcept:
+    return t is float or t is int or t is bool or t is complex
+
+
+cdef bint is_numpy(object x) noexcept:
+    return cnp.PyArray_CheckExact(x)
+
+
+cdef int64_t _scalar_config = -1        # the settings under which the next three hold
+cdef object _float_aval = None
+cdef object _int_aval = None
+cdef bint _wide = False
+
+
+cdef inline int refresh() except -1:
+    global _scalar_config, _float_aval, _int_aval, _wide
+    cdef int64_t key = config_key()
+    if key != _scalar_config:
+        _float_aval, _int_aval = _get_aval(0.0), _get_aval(0)
+        _wide = _float_aval.dtype.itemsize == 8
+        _scalar_config = key
+    return 0
+
+
+cdef int read_scalar(object x, Scalar *out) except -1:
+    """1 with the bits of a float or int, as weakly typed arrays hold them; 0 for what does not fit, or another type."""
+    cdef int overflow = 0
+    cdef int64_t value
+    refresh()
+    out.i64 = 0
+    if type(x) is float:
+        if _wide:
+            out.f64 = x
+        else:
+            out.f32 = <float><double>x
+        return 1
+    if type(x) is not int:
+        return 0
+    value = PyLong_AsLongLongAndOverflow(x, &overflow)
+    if overflow or (not _wide and not -0x80000000 <= value <= 0x7fffffff):
+        return 0
+    if _wide:
+        out.i64 = value
+    else:
+        out.i32 = <int32_t>value
+    return 1
+
+
+cdef ArrayBase scalar_array(object x):
+    """A Python scalar as a weakly typed array of rank 0."""
+    cdef ArrayBase a
+    cdef Scalar s
+    if not read_scalar(x, &s):
+        return _to_array(x)
+    if type(x) is float:
+        a = new_array(_float_aval, FG_F64 if _wide else FG_F32, 1)
+    else:
+        a = new_array(_int_aval, FG_I64 if _wide else FG_I32, 1)
+    (<int64_t *>a.data)[0] = s.i64           # blocks are of 64 bytes at least
+    return a
+
+
+# The avals of NumPy arrays that came lately, by dtype, shape and settings.
+cdef enum:
+    KNOWN = 64
+    KNOWN_DIMS = 4
+
+cdef struct Known:
+    PyObject *descr                          # owned, as the aval is
+    PyObject *aval
+    int64_t config
+    int ndim
+    cnp.npy_intp dims[4]
+
+cdef Known[64] _known
+
+
+cdef object numpy_aval(object x):
+    """The aval of an ndarray."""
+    cdef cnp.ndarray a = x
+    cdef PyObject *descr = <PyObject *>cnp.PyArray_DESCR(a)
+    cdef int n = cnp.PyArray_NDIM(a), d
+    cdef int64_t config = config_key()
+    cdef size_t h = (<uintptr_t>descr >> 5) + <size_t>(31 * n)
+    cdef Known *k
+    cdef bint same
+    if n > KNOWN_DIMS:
+        return _get_aval(x)
+    for d in range(n):
+        h = h * 31 + <size_t>a.shape[d]
+    k = &_known[(h ^ (h >> 7)) % KNOWN]
+    same = k.descr == descr and k.config == config and k.ndim == n
+    for d in range(n):
+        same = same and k.dims[d] == a.shape[d]
+    if same:
+        return <object>k.aval
+    aval = _get_aval(x)
+    Py_INCREF(aval)
+    Py_INCREF(<object>descr)
+    old_descr, old_aval = k.descr, k.aval
+    k.descr, k.aval, k.config, k.ndim = descr, <PyObject *>aval, config, n
+    for d in range(n):
+        k.dims[d] = a.shape[d]
+    Py_XDECREF(old_descr)
+    Py_XDECREF(old_aval)
+    return aval
+
+
+cdef object numpy_array(object x, bint copy):
+    """A contiguous ndarray whose dtype needs no conversion as an array: of its memory if it is of floats and need not be copied."""
+    cdef cnp.ndarray a = x
+    cdef object aval = numpy_aval(x)
+    cdef object dtype = <object>cnp.PyArray_DESCR(a)
+    cdef int32_t code
+    cdef ArrayBase out
+    if aval.dtype is not dtype or not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
+        return None
+    code = CODES[dtype]
+    # another thread may write into x while a program reads it: indices must not change after they have been checked
+    if not copy and (code == FG_F32 or code == FG_F64 or code == FG_F16 or code == FG_BF16) and cnp.PyArray_SIZE(a) > 0:
+        return wrap_memory(aval, code, cnp.PyArray_SIZE(a), <char *>cnp.PyArray_DATA(a), x, None)
+    out = new_array(aval, code, cnp.PyArray_SIZE(a))
+    memcpy(out.data, cnp.PyArray_DATA(a), out.size * fg_itemsize(code))
+    return out
+
+
+cdef ArrayBase as_array(object x, bint copy):
+    """Any leaf as a contiguous array; without `copy` it may be of a NumPy array's own memory."""
+    if type(x) is not _array_class:
+        if is_numpy(x):
+            out = numpy_array(x, copy)
+            if out is not None:
+                return out
+        x = scalar_array(x) if is_scalar(type(x)) else _to_array(x)
+    if (<ArrayBase>x).strides_or_none is not None:
+        x = settled(x)
+    return x
+
+
+cpdef ArrayBase settled(ArrayBase x):
+    """x with contiguous elements. A view that nobody else looks into becomes such an array itself, so that the next call finds it so.
+
+    What it looked into stays alive with it: a program of another thread may be reading there.
+    """
+    cdef ArrayBase copy = _contiguous(x)
+    if x.shared or x.owns or x.deleted or not copy.owns or copy.shared:
+        return copy
+    x.data, copy.data = copy.data, NULL
+    x.owns, copy.owns = True, False
+    x.strides_or_none = None
+    return x
