@@ -13,9 +13,15 @@
 #include "fg.h"
 
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
-#define FG_CONV_LANES 256             /* groups handled together by the direct kernel */
+#if defined(__AVX512F__)
+#define FG_VBYTES 64
+#elif defined(__AVX__)
+#define FG_VBYTES 32
+#else
+#define FG_VBYTES 16
+#endif
 
-enum { CONV_PANELS, CONV_GROUPS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
+enum { CONV_PANELS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
                        int add, char *c, int64_t ldc);
@@ -25,6 +31,12 @@ typedef struct { int64_t n, x, y, pos; int dim; } FgDigit;
 
 /* Positions that follow each other along the last digit; `at` is where they begin in the block. */
 typedef struct { int64_t off, pos[3]; int64_t at, len; } FgSpan;
+
+/* Where a row of taps begins in x and in w. */
+typedef struct { int64_t x, w; } FgTap;
+
+/* Room for the taps of a row of outputs, and for the first tap (x) and the end (w) of those inside, for each output of it. */
+typedef struct { FgTap *taps, *inside; } FgGroupSpace;
 
 typedef struct {
     int32_t dtype, ndim;
@@ -53,6 +65,12 @@ static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t conv_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t conv_mod(int64_t a, int64_t b) { int64_t r = a % b; return r < 0 ? r + b : r; }
+
+/* The part of [0, n) in which base + i step is inside [0, L). */
+static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n, int64_t *lo, int64_t *hi) {
+    *lo = base < 0 ? conv_min(n, conv_ceil(-base, step)) : 0;
+    *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
+}
 
 /* Part number `index` of the phases: outputs q = f + q' step, taps r = r0 + r' rstep, positions in the undilated input. */
 static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
@@ -246,7 +264,12 @@ static void conv_plan_panels(FgConvPart *p, int64_t item) {
 static void conv_plan_direct(FgConvPart *p) {
     const FgConv *c = p->c;
     int64_t q = p->Q[2], r = p->R[2];
-    if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) p->algo = CONV_GROUPS;
+    int64_t rows = c->C * p->R[0] * p->R[1], outputs = c->B * c->O * p->Q[0] * p->Q[1] * q;
+    if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) {
+        int sums = r > q && rows >= 16 && outputs * c->G <= FG_CONV_PANEL / 8;
+        p->algo = sums ? CONV_GROUP_SUMS : CONV_GROUPS;
+        p->nk = sums ? 16 : 1;                 /* not of the number of threads: results must not depend on it */
+    }
     else if (r > q || (r == q && p->s[2] != 1)) p->algo = CONV_DOTS;
     else p->algo = CONV_ROWS;
 }

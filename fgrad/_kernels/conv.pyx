@@ -14,13 +14,15 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_GROUPS, CONV_CLEAR, FG_CONV_LANES
+    enum: CONV_PANELS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
         int64_t n
     ctypedef struct FgSpan:
         int64_t off
+    ctypedef struct FgTap:
+        int64_t x, w
     ctypedef struct FgConv:
         int32_t dtype, ndim
         int64_t G, B, C, O
@@ -58,7 +60,10 @@ cdef extern from "conv_body.h" nogil:
     void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item)
     void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
     void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
-    void conv_direct(const FgConvPart *p, int64_t begin, int64_t end, char *row)
+    void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row)
+    void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps)
+    int64_t conv_group_taps(const FgConvPart *p)
+    void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)
 
 cdef struct PackW:
     const FgConvPart *p
@@ -93,14 +98,28 @@ cdef void _clear_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept n
     conv_clear(p, begin, end, fg_itemsize(p.c.dtype))
 
 
-cdef void _direct_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef FgConvPart *p = <FgConvPart *>ctx
     cdef char *row = pool_alloc(p.Q[2] * fg_itemsize(p.c.dtype))
     if row == NULL:
         p.failed = 1
         return
-    conv_direct(p, begin, end, row)
+    conv_rows(p, begin, end, row)
     pool_free(row)
+
+
+cdef void _groups_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *taps = pool_alloc(conv_group_taps(p) * <int64_t>sizeof(FgTap))
+    if taps == NULL:
+        p.failed = 1
+        return
+    conv_groups(p, begin, end, <FgTap *>taps)
+    pool_free(taps)
+
+
+cdef void _group_reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    conv_group_reduce(<FgConvPart *>ctx, begin, end)
 
 
 cdef void _run_panels(FgConvPart *p) noexcept nogil:
@@ -129,14 +148,19 @@ cdef void _run_panels(FgConvPart *p) noexcept nogil:
 
 cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
-    cdef int64_t units, cost = c.C * p.R[0] * p.R[1] * p.R[2]
+    cdef int64_t rows = p.Q[0] * p.Q[1], outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
     if p.algo == CONV_GROUPS:
-        units = c.B * c.O * p.Q[0] * p.Q[1] * p.Q[2] * conv_ceil(c.G, FG_CONV_LANES)
-        cost = cost * min(c.G, <int64_t>FG_CONV_LANES) // 8 + 50
+        parallel_for(c.B * c.O * rows, 1 + 30000 // (p.Q[2] * (cost * c.G // 16 + 20)), _groups_body, p)
+    elif p.algo == CONV_GROUP_SUMS:
+        p.part = pool_alloc(p.nk * outputs * c.G * fg_itemsize(c.dtype))
+        if p.part == NULL:
+            p.failed = 1
+            return
+        parallel_for(p.nk, 1 + 30000 * p.nk // (outputs * (cost * c.G // 16 + 20)), _groups_body, p)
+        parallel_for(outputs, 1 + 30000 // c.G, _group_reduce_body, p)
+        pool_free(p.part)
     else:
-        units = c.G * c.B * c.O * p.Q[0] * p.Q[1]
-        cost = cost * p.Q[2] // 8 + 50
-    parallel_for(units, 1 + 30000 // cost, _direct_body, p)
+        parallel_for(c.G * c.B * c.O * rows, 1 + 30000 // (cost * p.Q[2] // 8 + 50), _rows_body, p)
 
 
 cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:

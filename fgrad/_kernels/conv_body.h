@@ -139,16 +139,35 @@ static void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t 
     }
 }
 
-static void conv_direct(const FgConvPart *p, int64_t begin, int64_t end, char *row) {
-    int dots = p->algo == CONV_DOTS;
-    #define CALL(S, T) do { if (p->algo == CONV_GROUPS) conv_groups_##S(p, begin, end); \
-                            else conv_rows_##S(p, begin, end, dots, (T *)row); } while (0)
-    switch (p->c->dtype) {
-    case FG_F32: CALL(f32, float); break;
-    case FG_F64: CALL(f64, double); break;
-    case FG_I32: CALL(i32, int32_t); break;
-    default: CALL(i64, int64_t);
-    }
+#define CONV_TYPED(p, CALL) do { \
+    switch ((p)->c->dtype) { \
+    case FG_F32: CALL(f32, float); break; \
+    case FG_F64: CALL(f64, double); break; \
+    case FG_I32: CALL(i32, int32_t); break; \
+    default: CALL(i64, int64_t); } } while (0)
+
+static void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row) {
+    #define CALL(S, T) conv_rows_##S(p, begin, end, p->algo == CONV_DOTS, (T *)row)
+    CONV_TYPED(p, CALL);
+    #undef CALL
+}
+
+/* `taps` has room for conv_group_taps(p) of them. */
+static int64_t conv_group_taps(const FgConvPart *p) { return p->c->C * p->R[0] * p->R[1] + p->Q[2]; }
+
+static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps) {
+    const FgGroupSpace m = {taps + p->Q[2], taps};
+    for (int64_t j = 0; j < p->Q[2]; j++)
+        conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->c->L[2], p->R[2], &taps[j].x, &taps[j].w);
+    #define CALL(S, T) do { if (p->algo == CONV_GROUPS) conv_groups_##S(p, begin, end, &m); \
+                            else conv_group_sums_##S(p, begin, end, &m); } while (0)
+    CONV_TYPED(p, CALL);
+    #undef CALL
+}
+
+static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
+    #define CALL(S, T) conv_group_reduce_##S(p, begin, end)
+    CONV_TYPED(p, CALL);
     #undef CALL
 }
 #endif

@@ -75,43 +75,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
     for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < len; i++) to[i] += to[k * step + i];
 }
 
-/* Units (b, o, q0, q1, q2, tile of groups): sums over taps of whole tiles of neighbouring groups. */
-static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end) {
-    const FgConv *c = p->c;
-    const T *x = (const T *)p->x, *w = (const T *)p->w + p->w0;
-    int64_t tiles = conv_ceil(c->G, FG_CONV_LANES), q[3];
-    for (int64_t u = begin; u < end; u++) {
-        int64_t rest = u, g0 = rest % tiles * FG_CONV_LANES, n = conv_min(FG_CONV_LANES, c->G - g0), b, o;
-        T acc[FG_CONV_LANES] = {0};
-        rest /= tiles;
-        for (int d = 2; d >= 0; d--) { q[d] = rest % p->Q[d]; rest /= p->Q[d]; }
-        o = rest % c->O;
-        b = rest / c->O;
-        for (int64_t f = 0; f < c->C; f++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) {
-            int64_t p0 = q[0] * p->s[0] + r0 * p->d[0] - p->lo[0];
-            if ((uint64_t)p0 >= (uint64_t)c->L[0]) continue;
-            for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
-                int64_t p1 = q[1] * p->s[1] + r1 * p->d[1] - p->lo[1];
-                if ((uint64_t)p1 >= (uint64_t)c->L[1]) continue;
-                for (int64_t r2 = 0; r2 < p->R[2]; r2++) {
-                    int64_t p2 = q[2] * p->s[2] + r2 * p->d[2] - p->lo[2];
-                    if ((uint64_t)p2 >= (uint64_t)c->L[2]) continue;
-                    const T *xv = x + b * c->xb + f * c->xc + p0 * c->xs[0] + p1 * c->xs[1] + p2 * c->xs[2] + g0;
-                    const T *wv = w + o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2] + g0;
-                    for (int64_t i = 0; i < n; i++) acc[i] += xv[i] * wv[i];
-                }
-            }
-        }
-        T *to = (T *)p->out + p->o0 + b * c->ob + o * c->oo + q[0] * p->os[0] + q[1] * p->os[1] + q[2] * p->os[2] + g0;
-        for (int64_t i = 0; i < n; i++) to[i] = acc[i];
-    }
-}
-
-/* The part of [0, n) in which base + i step is inside [0, L). */
-static inline void N(conv_inside)(int64_t base, int64_t step, int64_t L, int64_t n, int64_t *lo, int64_t *hi) {
-    *lo = base < 0 ? conv_min(n, conv_ceil(-base, step)) : 0;
-    *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
-}
+#include "conv_groups.h"
 
 /* Units (g, b, o, q0, q1): a row of outputs, a tap after the other; or, `dots`, each output of it as a sum of dot products. */
 static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int dots, T *row) {
@@ -137,7 +101,7 @@ static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int do
                 if (dots) for (int64_t j = 0; j < nq; j++) {
                     const T *xv = xl + j * xstep;
                     T s = 0;
-                    N(conv_inside)(j * p->s[2] - p->lo[2], p->d[2], c->L[2], nr, &lo, &hi);
+                    conv_inside(j * p->s[2] - p->lo[2], p->d[2], c->L[2], nr, &lo, &hi);
                     if (kstep == 1 && wstep == 1) {
                         _Pragma("omp simd reduction(+:s)")
                         for (int64_t i = lo; i < hi; i++) s += xv[i] * wl[i];
@@ -149,7 +113,7 @@ static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int do
                 } else for (int64_t i = 0; i < nr; i++) {
                     const T *xv = xl + i * kstep;
                     T v = wl[i * wstep];
-                    N(conv_inside)(i * p->d[2] - p->lo[2], p->s[2], c->L[2], nq, &lo, &hi);
+                    conv_inside(i * p->d[2] - p->lo[2], p->s[2], c->L[2], nq, &lo, &hi);
                     if (xstep == 1) for (int64_t j = lo; j < hi; j++) row[j] += v * xv[j];
                     else for (int64_t j = lo; j < hi; j++) row[j] += v * xv[j * xstep];
                 }

@@ -41,6 +41,16 @@ def laid(x, order):
     return np.ascontiguousarray(x.transpose(np.argsort(order))).transpose(order)
 
 
+def run_threads(*args, **kw):
+    """run, whose result must not depend on the number of threads."""
+    out, before = run(*args, **kw), parallel.get_num_threads()
+    try:
+        parallel.set_num_threads(1)
+        np.testing.assert_array_equal(run(*args, **kw), out)
+    finally:
+        parallel.set_num_threads(before)
+
+
 @pytest.mark.parametrize("dtype", EPS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_layouts(order, dtype):
@@ -65,13 +75,27 @@ def test_long_sums(shape):
     rng = np.random.default_rng(1)
     for order in ("NCHW", "NHWC"):
         x, w = (laid(noise(rng, s, np.float64), ORDERS[order]) for s in shape)
-        out = run(x, w, (1, 1), ((1, 1), (0, 0)), axes=ORDERS[order])
-        before = parallel.get_num_threads()
-        try:
-            parallel.set_num_threads(1)
-            np.testing.assert_array_equal(run(x, w, (1, 1), ((1, 1), (0, 0)), axes=ORDERS[order]), out)
-        finally:
-            parallel.set_num_threads(before)
+        run_threads(x, w, (1, 1), ((1, 1), (0, 0)), axes=ORDERS[order])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_many_groups_of_one_feature(dtype):
+    """Vectors of groups, whole and partial; wide and narrow images; and the gradient with respect to the kernel, whose sums are long."""
+    rng = np.random.default_rng(5)
+    for groups, size, kw in (
+        (45, (6, 21), dict(strides=(1, 1), pads=((1, 1), (1, 1)))),
+        (32, (7, 12), dict(strides=(2, 2), pads=((1, 0), (2, 3)), rdil=(1, 2))),
+        (9, (4, 5), dict(strides=(1, 3), pads=((0, 0), (4, 4)), ldil=(2, 2))),
+    ):
+        for order in ("NHWC", "NCHW", "HWNC"):
+            axes = ORDERS[order]
+            x = laid(noise(rng, (2, groups, *size), dtype), axes)
+            run_threads(x, laid(noise(rng, (2 * groups, 1, 3, 3), dtype), axes), features=groups, axes=axes, **kw)
+    for order in ("HWNC", "NCHW"):
+        axes = ORDERS[order]
+        x, w = noise(rng, (36, 3, 9, 8), dtype), noise(rng, (36, 3, 9, 8), dtype)
+        for kw in (dict(strides=(1, 1)), dict(strides=(2, 1), rdil=(1, 2))):
+            run_threads(laid(x, (2, 3, 1, 0)), laid(w, (2, 3, 1, 0)), pads=((1, 1), (7, 1)), batches=36, axes=axes, **kw)
 
 
 def test_many_outputs():

@@ -34,10 +34,9 @@ def np_conv(x, w, strides, pads, ldil=None, rdil=None, layout=None, features=1, 
         if any(a < 0 or a % d or a // d >= m for a, d, m in zip(at, ldil, x.shape[2:])):
             continue
         pixel = x[(slice(None), slice(None), *[a // d for a, d in zip(at, ldil)])]
-        for g in range(features * batches):
-            rows = pixel[g * b : (g + 1) * b] if batches > 1 else pixel
-            rows = rows[:, g * w.shape[1] : (g + 1) * w.shape[1]] if features > 1 else rows
-            out[(slice(None), slice(g * o, (g + 1) * o), *q)] += rows @ w[(slice(g * o, (g + 1) * o), slice(None), *r)].T
+        rows = pixel.reshape(batches, b, features, -1).swapaxes(1, 2).reshape(features * batches, b, -1)
+        taps = w[(slice(None), slice(None), *r)].reshape(features * batches, o, -1)
+        out[(slice(None), slice(None), *q)] += (rows @ taps.swapaxes(1, 2)).swapaxes(0, 1).reshape(b, -1)
     return out.transpose(np.argsort(dn.out_spec))
 
 
