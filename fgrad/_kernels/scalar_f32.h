@@ -182,16 +182,6 @@ static inline float fg_erf_f32(float x) {
     return a < 1 ? small : x != x ? x : copysignf(1 - fg_exp_f32(-q), x);
 }
 
-/* Inverse error function: Giles, "Approximating the erfinv function" (2012), the single precision variant */
-static inline float fg_erf_inv_f32(float x) {
-    float w = -fg_log_f32((1 - x) * (1 + x)), t = w - 2.5f, s = sqrtf(w) - 3;
-    float p = FG_POLY(t, 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f, 0.00021858087f, -4.39150654e-06f, -3.5233877e-06f,
-        3.43273939e-07f, 2.81022636e-08f);
-    float q = FG_POLY(s, 2.83297682f, 1.00167406f, 0.00943887047f, -0.0076224613f, 0.00573950773f, -0.00367342844f, 0.00134934322f,
-        0.000100950558f, -0.000200214257f);
-    return fabsf(x) == 1 ? x * INFINITY : x * (w < 5 ? p : q);
-}
-
 /* x^y for float32 values held in float64: 2^(y log2 x), log2 to 2^-43; the conversion to float32 rounds denormal results once */
 static inline double fg_powf_f64(double x, double y) {
     double a = fabs(x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;

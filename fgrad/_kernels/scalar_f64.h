@@ -239,11 +239,11 @@ static inline double fg_erfp_f64(double z) {
         1.6462045982050497e-06, -1.63646495742019e-07, 1.4792469874518503e-08, -1.216497009938543e-09, 8.7104708446426189e-11,
         -4.2331385111448316e-12);
 }
-/* erfc(x) = e^(-x^2) P(u) / (1 + 2x) for x >= 0.5, with u = (x - 4) / (x + 4); x^2 in two parts, since its error counts
- * x^2-fold, and the division by 1 + 2x with its residual */
-static inline double fg_erfc_tail_f64(double a) {
+/* erfc(a + al) for a >= 0.5 and a tiny al: erfc(x) = e^(-x^2) P(u) / (1 + 2x), with u = (x - 4) / (x + 4);
+ * x^2 in two parts, since its error counts x^2-fold, and the division by 1 + 2x with its residual */
+static inline double fg_erfc_tail_f64(double a, double al) {
     a = a > 27.5 ? 27.5 : a;
-    double h = a * a, e = fg_expk_f64(-h, -fg_mul_err(a, a, h), 0), u = (a - 4) / (a + 4);
+    double h = a * a, e = fg_expk_f64(-h, -(fg_mul_err(a, a, h) + 2 * a * al), 0), u = (a - 4) / (a + 4);
     double t = u * FG_POLY(u, -0.1396211168405625, 0.015379652102619849, 0.068097054254688719, -0.10103906603631108,
         0.093732834998523057, -0.066330365812053371, 0.037167515534006844, -0.016197734059865253, 0.0050319700163638193,
         -0.00075777327336936317, -0.00019925695184250106, 0.00015062160717758851, -2.4398110564770663e-05,
@@ -256,25 +256,49 @@ static inline double fg_erfc_tail_f64(double a) {
 }
 static inline double fg_erf_f64(double x) {
     double a = fabs(x), small = x + x * fg_erfp_f64(a < 1 ? x * x : 1);
-    return a < 1 ? small : x != x ? x : copysign(1 - fg_erfc_tail_f64(a < 1 ? 1 : a), x);
+    return a < 1 ? small : x != x ? x : copysign(1 - fg_erfc_tail_f64(a < 1 ? 1 : a, 0), x);
 }
 static inline double fg_erfc_f64(double x) {
-    double a = fabs(x), small = (1 - x) - x * fg_erfp_f64(a < 0.65 ? x * x : 0), t = fg_erfc_tail_f64(a < 0.65 ? 0.65 : a);
+    double a = fabs(x), small = (1 - x) - x * fg_erfp_f64(a < 0.65 ? x * x : 0), t = fg_erfc_tail_f64(a < 0.65 ? 0.65 : a, 0);
     return a < 0.65 ? small : x != x ? x : x > 0 ? t : 2 - t;
 }
 
-/* Inverse error function: polynomials in w = -log(1 - y^2) to 2^-23, then one Halley step on erf, or on erfc where 1 - |y| is
- * the quantity that has the digits */
-static inline double fg_erf_inv_f64(double y) {
-    double a = fabs(y), w = -fg_log_f64((1 - a) * (1 + a)), t = w - 2.5, s = sqrt(w) - 4;
+/* The normal distribution function, erfc(-x / sqrt(2)) / 2: the rounding of x / sqrt(2) counts x^2-fold in the tail, so it is kept. */
+static inline double fg_ndtr_f64(double x) {
+    const double c = 0.70710678118654752440, cl = -4.8336466567264567e-17;
+    double a = fabs(x) < 40 ? fabs(x) : 40, z = a * c, zl = fg_mul_err(a, c, z) + a * cl;
+    double t = fg_erfc_tail_f64(z < 0.65 ? 0.65 : z, zl), near = z < 0.65 ? z : 0;
+    double small = 0.5 - 0.5 * (near + near * fg_erfp_f64(near * near));
+    t = z < 0.65 ? small : 0.5 * t;
+    return x != x ? x : x > 0 ? 1 - t : t;
+}
+/* log of it to float32's precision; below -20 by its asymptotic series */
+static inline double fg_log_ndtr_fast_f64(double x) {
+    double t = fg_ndtr_f64(-fabs(x)), far = x < -20 ? x : -20, z = 1 / (far * far);
+    double s = FG_POLY(z, 1, -1, 3, -15, 105, -945, 10395) / -far;
+    double y = fg_log_f64(x < -20 ? s : t) - (x < -20 ? 0.5 * x * x + 0.91893853320467274178 : 0);
+    return x > 0 ? fg_log1p_f64(-t) : x != x ? x : y;
+}
+
+/* Inverse error function for a in [0, 1): polynomials in w = -log(1 - a^2), to 2^-23 */
+static inline double fg_erf_inv_seed(double a, double w) {
+    double t = w - 2.5, s = sqrt(w) - 4;
     double p = a * FG_POLY(t, 1.5014093641417599, 0.24664030395570688, -0.0041774156995892358, -0.0012527872001288349,
         0.00021837015856369815, -4.9337294915733518e-06, -3.469814423193587e-06, 4.5923047473447607e-07, 2.3834409331093603e-08,
         -8.2609946127303413e-09);
     double q = FG_POLY(s, 3.8397832399851826, 1.0094947199971667, 0.0012580814835210787, -0.00085286593587517051,
         0.00028575633312966694, -8.5281869300458737e-05, 2.8542220552724574e-05, -4.9023510507985132e-06, -1.6063287289205503e-06,
         5.8512528039542529e-07);
-    double x = w < 5 ? p : q, z = a < 0.5 ? x * x : 0;
-    double e = a < 0.5 ? (x - a) + x * fg_erfp_f64(z) : (1 - a) - fg_erfc_f64(x);
+    return w < 5 ? p : q;
+}
+static inline double fg_erf_inv_fast_f64(double y) {
+    double a = fabs(y), x = fg_erf_inv_seed(a, -fg_log_f64((1 - a) * (1 + a)));
+    return copysign(a < 1 ? x : a == 1 ? INFINITY : NAN, y);
+}
+/* and one Halley step on erf, or on erfc where 1 - |y| is the quantity that has the digits */
+static inline double fg_erf_inv_f64(double y) {
+    double a = fabs(y), x = fg_erf_inv_seed(a, -fg_log_f64((1 - a) * (1 + a))), z = a < 0.8 ? x * x : 0;
+    double e = a < 0.8 ? (x - a) + x * fg_erfp_f64(z) : (1 - a) - fg_erfc_f64(x);
     double u = e / (1.12837916709551257390 * fg_exp_f64(-x * x));
     x -= u / (1 + x * u);
     return copysign(a < 1 ? x : a == 1 ? INFINITY : NAN, y);

@@ -5,7 +5,6 @@
 #include "scalar_math.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
-#include "scalar_special.h"
 #include "vm_ops.h"
 
 #define FG_SIMD _Pragma("omp simd")
@@ -105,7 +104,6 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) \
     VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
-    VM_MATH1(erf_inv, t, T) VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) \
     VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
@@ -126,15 +124,18 @@ VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sam
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
 #define VM_SPECIAL(t, T) \
-    VM_BIN_SLOW(polygamma, t, T, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, t, T, fg_zeta_f64(x, y)) \
-    VM_BIN_SLOW(igamma, t, T, fg_igamma_f64(x, y)) VM_BIN_SLOW(igammac, t, T, fg_igammac_f64(x, y)) \
-    VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_f64(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_f64(x, y)) \
-    VM_TERN_SLOW(betainc, t, T, fg_betainc_f64(x, y, z)) \
-    VM_UN_SLOW(bessel_i0e, t, T, fg_bessel_i0e_f64(x)) VM_UN_SLOW(bessel_i1e, t, T, fg_bessel_i1e_f64(x))
+    VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) VM_UN_SLOW(gamma, t, T, fg_gamma_##t(x)) \
+    VM_BIN_SLOW(polygamma, t, T, fg_polygamma_##t(x, y)) VM_BIN_SLOW(zeta, t, T, fg_zeta_##t(x, y)) \
+    VM_BIN_SLOW(betaln, t, T, fg_betaln_##t(x, y)) VM_BIN_SLOW(beta, t, T, fg_beta_##t(x, y)) \
+    VM_BIN_SLOW(igamma, t, T, fg_igamma_##t(x, y)) VM_BIN_SLOW(igammac, t, T, fg_igammac_##t(x, y)) \
+    VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y)) \
+    VM_TERN_SLOW(betainc, t, T, fg_betainc_##t(x, y, z)) VM_UN_SLOW(ndtri, t, T, fg_ndtri_##t(x)) \
+    VM_UN_SLOW(bessel_i0e, t, T, fg_bessel_i0e_##t(x)) VM_UN_SLOW(bessel_i1e, t, T, fg_bessel_i1e_##t(x))
 VM_SPECIAL(f32, float)
 VM_SPECIAL(f64, double)
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
-VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double)
+VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
+VM_UN_SLOW(log_ndtr, f64, double, fg_log_ndtr_f64(x))
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
@@ -152,7 +153,9 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         fg_narrow(m, (float *)d_ + k, u); } }
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
 VM_VIA_F64(cbrt, vm_cbrt_f64, 0) VM_VIA_F64(asinh, vm_asinh_f64, 0) VM_VIA_F64(acosh, vm_acosh_f64, 0) VM_VIA_F64(atanh, vm_atanh_f64, 0)
-VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
+VM_UN(erf_inv_fast, f64, double, double, fg_erf_inv_fast_f64(x)) VM_UN(log_ndtr_fast, f64, double, double, fg_log_ndtr_fast_f64(x))
+VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(erf_inv, vm_erf_inv_fast_f64, 0) VM_VIA_F64(ndtr, vm_ndtr_f64, 0)
+VM_VIA_F64(log_ndtr, vm_log_ndtr_fast_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
 
 /* x - trunc(x / y) y, exact while the quotient is whole and the product exact; a quotient rounded up to a whole number is
  * one too large, which the sign shows.  Other quotients (huge, NaN) send the tile through libm. */

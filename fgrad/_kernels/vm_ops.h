@@ -16,9 +16,11 @@
     X(atan, 1, S, 16) X(atan2, 2, S, 24) X(sinh, 1, S, 20) X(cosh, 1, S, 20) X(tanh, 1, S, 16) X(asinh, 1, S, 40) \
     X(acosh, 1, S, 40) X(atanh, 1, S, 40) X(logistic, 1, S, 14) X(erf, 1, S, 20) X(erfc, 1, S, 40) X(erf_inv, 1, S, 24) \
     X(sample_log, 1, S, 14) \
-    X(sample_log1p, 1, S, 24) X(sample_erf, 1, S, 14) X(sample_erf_inv, 1, S, 40) X(lgamma, 1, S, 400) X(digamma, 1, S, 200) \
+    X(sample_log1p, 1, S, 24) X(sample_erf, 1, S, 14) X(sample_erf_inv, 1, S, 40) X(lgamma, 1, S, 400) X(digamma, 1, S, 400) \
+    X(gamma, 1, S, 400) X(betaln, 2, S, 1500) X(beta, 2, S, 1500) X(ndtr, 1, S, 50) X(log_ndtr, 1, S, 100) X(ndtri, 1, S, 800) \
     X(polygamma, 2, S, 1000) X(zeta, 2, S, 1000) X(igamma, 2, S, 1000) X(igammac, 2, S, 1000) X(igamma_grad_a, 2, S, 2000) \
-    X(random_gamma_grad, 2, S, 2000) X(betainc, 3, S, 2000) X(bessel_i0e, 1, S, 400) X(bessel_i1e, 1, S, 400) X(max, 2, S, 1) X(min, 2, S, 1) X(and, 2, S, 1) X(or, 2, S, 1) \
+    X(random_gamma_grad, 2, S, 2000) X(betainc, 3, S, 2000) X(bessel_i0e, 1, S, 400) X(bessel_i1e, 1, S, 400) \
+    X(max, 2, S, 1) X(min, 2, S, 1) X(and, 2, S, 1) X(or, 2, S, 1) \
     X(xor, 2, S, 1) X(not, 1, S, 1) X(shl, 2, S, 1) X(shr_logical, 2, S, 1) X(shr_arith, 2, S, 1) X(popcount, 1, S, 3) \
     X(clz, 1, S, 3) X(eq, 2, B, 1) X(ne, 2, B, 1) X(lt, 2, B, 1) X(le, 2, B, 1) X(gt, 2, B, 1) X(ge, 2, B, 1) \
     X(select, 3, S, 1) X(clamp, 3, S, 2) X(is_finite, 1, B, 1) X(nextafter, 2, S, 6) X(real, 1, R, 1) X(imag, 1, R, 1) \

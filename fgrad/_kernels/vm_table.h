@@ -26,7 +26,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
     FC(sin), FC(cos), FC(tan), F(asin), F(acos), F(atan), F(atan2), FC(sinh), FC(cosh), FC(tanh), F(asinh), F(acosh), F(atanh),
     FC(logistic), F(erf), F(erfc), F(erf_inv), F(sample_log), F(sample_log1p),
-    F(sample_erf), F(sample_erf_inv), F(lgamma), F(digamma),
+    F(sample_erf), F(sample_erf_inv), F(lgamma), F(digamma), F(gamma), F(betaln), F(beta), F(ndtr), F(log_ndtr), F(ndtri),
     F(polygamma), F(zeta), F(igamma), F(igammac), F(igamma_grad_a), F(random_gamma_grad), F(betainc), F(bessel_i0e), F(bessel_i1e),
     REALS(max), REALS(min), BITS(and), BITS(or), BITS(xor),
     [FG_OP_not] = {[FG_BOOL] = vm_not_bool, ROW_BITS(not)}, INTS(shl), INTS(shr_logical), INTS(shr_arith), INTS(popcount), INTS(clz),

@@ -35,6 +35,53 @@ zeta_p = elementwise("zeta", "f")
 zeta_p.jvp = jvp_by_args(zeta_p, None, lambda t, out, x, q: mul(t, mul(neg(x), zeta(add(x, like(x, 1)), q))))
 zeta = nary(zeta_p, "The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ..., for x > 1. No derivative in x.", ("x", "q"))
 
+gamma_p = elementwise("gamma", "f")
+gamma_p.jvp = jvp_by_args(gamma_p, lambda t, out, x: mul(t, mul(out, digamma(x))))
+gamma = unary(gamma_p, "The gamma function: an infinity of the zero's sign at 0, NaN at the negative integers.")
+
+
+def _betaln_slope(a, b):
+    """d betaln / da."""
+    return sub(digamma(a), digamma(add(a, b)))
+
+
+betaln_p = elementwise("betaln", "f")
+betaln_p.jvp = jvp_by_args(betaln_p, lambda t, out, a, b: mul(t, _betaln_slope(a, b)), lambda t, out, a, b: mul(t, _betaln_slope(b, a)))
+betaln = nary(betaln_p, "log |gamma(a) gamma(b) / gamma(a + b)|.", ("a", "b"))
+beta_p = elementwise("beta", "f")
+beta_p.jvp = jvp_by_args(
+    beta_p, lambda t, out, a, b: mul(t, mul(out, _betaln_slope(a, b))), lambda t, out, a, b: mul(t, mul(out, _betaln_slope(b, a)))
+)
+beta = nary(beta_p, "gamma(a) gamma(b) / gamma(a + b).", ("a", "b"))
+
+# --- the normal distribution ------------------------------------------------------------------------------------------
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+ndtr_p = elementwise("ndtr", "f")
+ndtr_p.jvp = jvp_by_args(ndtr_p, lambda t, out, x: mul(t, exp(sub(mul(square(x), like(x, -0.5)), like(x, _HALF_LOG_2PI)))))
+ndtr = unary(ndtr_p, "The standard normal distribution function, with all digits in its lower tail.")
+
+
+def _log_ndtr_slope(t, out, x):
+    """density / ndtr: far down by the series of ndtr, where the exponents would cancel."""
+    low = like(x, -20.0 if get_aval(x).dtype.itemsize == 8 else -10.0)
+    far = gt(low, x)
+    tail = select(far, x, low)
+    z, series = square(recip(tail)), like(x, 1.0)
+    for k in range(19, 0, -2):  # 1 - z + 3 z^2 - 15 z^3 + ...
+        series = sub(like(x, 1.0), mul(mul(like(x, float(k)), z), series))
+    near = select(far, like(x, 0.0), x)
+    exponent = sub(mul(square(near), like(x, -0.5)), add(select(far, like(x, 0.0), out), like(x, _HALF_LOG_2PI)))
+    return mul(t, select(far, neg(div(tail, series)), exp(exponent)))
+
+
+log_ndtr_p = elementwise("log_ndtr", "f")
+log_ndtr_p.jvp = jvp_by_args(log_ndtr_p, _log_ndtr_slope)
+log_ndtr = unary(log_ndtr_p, "log(ndtr(x)), finite far into the lower tail.")
+ndtri_p = elementwise("ndtri", "f")
+ndtri_p.jvp = jvp_by_args(ndtri_p, lambda t, out, p: mul(t, exp(add(mul(square(out), like(p, 0.5)), like(p, _HALF_LOG_2PI)))))
+ndtri = unary(ndtri_p, "The standard normal quantile, the inverse of ndtr.")
+
 # --- incomplete integrals ---------------------------------------------------------------------------------------------
 
 
@@ -72,8 +119,7 @@ random_gamma_grad = nary(
 def _beta_density(a, b, x):
     """d betainc / dx."""
     one = like(x, 1)
-    norm = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-    return exp(sub(add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x))), norm))
+    return exp(sub(add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x))), betaln(a, b)))
 
 
 betainc_p = elementwise("betainc", "f")

@@ -43,6 +43,14 @@ erfc = _ufunc(ops.erfc_p, "erfc", "1 - erf(x), exact where erf(x) is near 1.")
 erfinv = _ufunc(ops.erf_inv_p, "erfinv", "The inverse of erf on (-1, 1).")
 
 
+gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.")
+betaln = _ufunc(ops.betaln_p, "betaln", "log |beta(a, b)|.")
+beta = _ufunc(ops.beta_p, "beta", "gamma(a) gamma(b) / gamma(a + b).")
+ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.")
+log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr", "log ndtr(x), finite far into the lower tail.")
+ndtri = _ufunc(ops.ndtri_p, "ndtri", "The standard normal quantile, the inverse of ndtr.")
+
+
 def zeta(x, q=1.0):
     """The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ...; Riemann's by default."""
     return ops.zeta_p.bind(*_floats("zeta", x, q))
@@ -69,44 +77,12 @@ def gammasgn(x):
     return jnp.where(x == 0, jnp.copysign(1.0, x), sign).astype(x.dtype)
 
 
-def gamma(x):
-    """The gamma function."""
-    (x,) = _floats("gamma", x)
-    return gammasgn(x) * lax.exp(ops.lgamma(x))
-
-
 def factorial(n, exact=False):
     """gamma(n + 1), and 0 for n < 0."""
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: the result is a float")
     (n,) = _floats("factorial", n)
-    return jnp.where(n < 0, 0, lax.exp(ops.lgamma(n + 1)))
-
-
-def betaln(a, b):
-    """log |beta(a, b)|, with the smaller argument apart so that a large one does not cancel."""
-    a, b = _floats("betaln", a, b)
-    a, b = lax.min(a, b), lax.max(a, b)
-    return jnp.where(b > 1e4, ops.lgamma(a) - _lgamma_rise(a, b), ops.lgamma(a) + (ops.lgamma(b) - ops.lgamma(a + b)))
-
-
-def _lgamma_rise(a, b):
-    """lgamma(a + b) - lgamma(b) for 0 < a <= b, b large: Stirling's formula, term by term."""
-    b = jnp.where(b > 1e4, b, 1e4)
-    s = a + b
-    correction = (1 / s - 1 / b) / 12 - (1 / s**3 - 1 / b**3) / 360
-    return (b - 0.5) * lax.log1p(a / b) + a * lax.log(s) - a + correction
-
-
-def beta(a, b):
-    """gamma(a) gamma(b) / gamma(a + b)."""
-    a, b = _floats("beta", a, b)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    positive = (a > 0) & (b > 0)
-    logs = jnp.where(
-        positive, betaln(jnp.where(positive, a, 1), jnp.where(positive, b, 1)), ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
-    )
-    return sign * lax.exp(logs)
+    return jnp.where(n < 0, 0, ops.gamma(jnp.where(n < 0, 0, n) + 1))
 
 
 def multigammaln(a, d):
@@ -119,7 +95,10 @@ def multigammaln(a, d):
 def logit(x):
     """log(x / (1 - x)), the inverse of expit."""
     (x,) = _floats("logit", x)
-    return lax.log(x) - lax.log1p(-x)
+    middle = abs(x - 0.5) < 0.25  # where the logarithms would cancel, and these differences are exact
+    low, high = jnp.where(middle & (x < 0.5), x, 0.5), jnp.where(middle & (x >= 0.5), x, 0.5)
+    near = jnp.where(x < 0.5, -lax.log1p((1 - 2 * low) / low), lax.log1p((2 * high - 1) / (1 - high)))
+    return jnp.where(middle, near, lax.log(x) - lax.log1p(-x))
 
 
 def expit(x):
@@ -153,47 +132,17 @@ def rel_entr(p, q):
     p, q = _floats("rel_entr", p, q)
     both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    return jnp.where(zero, 0, jnp.where(both, safe_p * (lax.log(safe_p) - lax.log(safe_q)), np.inf))
+    up, far = safe_p >= safe_q, (safe_p > 1e5 * safe_q) | (safe_q > 1e5 * safe_p)
+    p1, q1 = jnp.where(far, 1, safe_p), jnp.where(far, 1, safe_q)  # near each other the two logarithms would cancel
+    near = jnp.where(up, lax.log1p((p1 - q1) / q1), -lax.log1p((q1 - p1) / p1))
+    logs = jnp.where(far, lax.log(safe_p) - lax.log(safe_q), near)
+    return jnp.where(zero, 0, jnp.where(both, safe_p * logs, np.inf))
 
 
 def kl_div(p, q):
     """p log(p / q) - p + q."""
     p, q = _floats("kl_div", p, q)
     return rel_entr(p, q) - p + q
-
-
-def ndtr(x):
-    """The standard normal distribution function."""
-    (x,) = _floats("ndtr", x)
-    return 0.5 * ops.erfc(x * lax.like(x, -math.sqrt(0.5)))
-
-
-def log_ndtr(x):
-    """log ndtr(x), finite far into the lower tail: an asymptotic series there (DLMF 7.12)."""
-    (x,) = _floats("log_ndtr", x)
-    low = -20.0 if x.dtype == np.float64 else -10.0
-    tail, centre, top = jnp.where(x < low, x, low), jnp.where((x >= low) & (x <= 5), x, 0), jnp.where(x > 5, x, 5)
-    z = 1 / (tail * tail)
-    series = 1.0
-    for k in range(19, 0, -2):  # 1 - z + 3 z^2 - 15 z^3 + ...
-        series = 1 - k * z * series
-    far = -0.5 * tail * tail - lax.log(-tail) - 0.5 * math.log(2 * math.pi) + lax.log(series)
-    return jnp.where(x > 5, lax.log1p(-ndtr(-top)), jnp.where(x < low, far, lax.log(ndtr(centre))))
-
-
-def ndtri(p):
-    """The standard normal quantile, the inverse of ndtr: by erfinv in the middle, and two Newton steps on log_ndtr in the tails."""
-    (p,) = _floats("ndtri", p)
-    upper = p > 0.5
-    small = jnp.where(upper, 1 - p, p)
-    inside = (small > 0) & (small < 0.02)
-    log_q = lax.log(jnp.where(inside, small, 0.01))
-    x = -lax.sqrt(-2 * log_q - lax.log(-4 * math.pi * log_q + 1))
-    for _ in range(5):
-        value = log_ndtr(x)
-        x = x - (value - log_q) * lax.exp(value + 0.5 * x * x + 0.5 * math.log(2 * math.pi))
-    middle = lax.like(p, math.sqrt(2)) * ops.erf_inv(2 * jnp.where(inside, 0.5, p) - 1)
-    return jnp.where(inside, jnp.where(upper, -x, x), middle)
 
 
 __all__ = [

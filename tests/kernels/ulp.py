@@ -1,4 +1,7 @@
-"""Errors of the VM's elementary functions in ULP.  `python -m tests.kernels.ulp` prints the table.
+"""Errors of the VM's elementary functions in ULP.  `python -m tests.kernels.ulp` prints the table, special functions included.
+
+No bound is above 2.  lgamma and digamma below 0 cross zero between any two poles: there no relative error can be bounded without an
+expansion at every zero, theirs is 1e-19 of the terms that cancel, and samples keep 0.1 away.
 
 References: numpy.longdouble where NumPy has the function (64 or more bits of mantissa on Linux), mpmath elsewhere.
 """
@@ -80,7 +83,7 @@ FUNCTIONS = {
     "expm1": (np.expm1, (-40, 710), 1.5, 1.7),
     "log": (np.log, (0, 3), 1, 1),
     "log1p": (np.log1p, (-1, 3), 1, 1),
-    "log2": (np.log2, (0, 3), 2, 1),
+    "log2": (np.log2, (0, 3), 1, 1),
     "sin": (np.sin, (-9e4, 9e4), 1.7, 1),
     "cos": (np.cos, (-9e4, 9e4), 1.7, 1),
     "tan": (np.tan, (-9e4, 9e4), 1, 1),
@@ -102,7 +105,7 @@ FUNCTIONS = {
 SLOW_REFERENCE = {
     "erf": (with_mpmath(mpmath.erf), (-6, 6), 1.9, 1.5),
     "erfc": (with_mpmath(mpmath.erfc), (-6, 27.3), 1, 2),
-    "erf_inv": (with_mpmath(mp_erf_inv), (-1, 1), 4, 2.5),
+    "erf_inv": (with_mpmath(mp_erf_inv), (-1, 1), 2, 2),
 }
 BINARY = {"pow": (np.power, 1, 1), "atan2": (np.arctan2, 2, 2)}
 
@@ -172,13 +175,18 @@ def binary(name, dtype, n):
 
 
 def main():
+    from tests.kernels import ulp_special  # it imports this module
+
     for dtype in (np.float32, np.float64):
         for name in [*FUNCTIONS, *SLOW_REFERENCE]:
             err, x, y = unary(name, dtype, 300000 if name in FUNCTIONS else 3000)
-            print(f"{name:9s} {np.dtype(dtype).name} {err:8.3f} ulp   {name}({x!r}) = {y!r}")
+            print(f"{name:11s} {np.dtype(dtype).name} {err:8.3f} ulp   {name}({x!r}) = {y!r}")
         for name in BINARY:
             err, x, y = binary(name, dtype, 300000)
-            print(f"{name:9s} {np.dtype(dtype).name} {err:8.3f} ulp   {name}{x!r} = {y!r}")
+            print(f"{name:11s} {np.dtype(dtype).name} {err:8.3f} ulp   {name}{x!r} = {y!r}")
+        for name in ulp_special.FUNCTIONS:
+            err, x, y = ulp_special.worst(name, dtype)
+            print(f"{name:11s} {np.dtype(dtype).name} {err:8.3f} ulp   {name}{tuple(map(float, x))} = {y!r}")
 
 
 if __name__ == "__main__":
