@@ -261,6 +261,92 @@ cdef int pad_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     return FG_OK
 
 
+# diagonals: t operands of out's shape without axis p; ip: p, number of axes along, those axes, t offsets.  Zeros, and element j of
+# operand k where the index of axis p is offsets[k] + j (j in row-major order of the axes along); what falls outside of p is left out.
+# Plan 0 fills, plan 1 + k writes operand k.
+
+cdef int diagonals_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *out
+    cdef FgCopyPlan *plans
+    cdef int d, k, m, p, n_along
+    cdef int64_t size, lo, hi, off, soff, doff, start
+    cdef int64_t shape[16]
+    cdef int64_t ss[16]
+    cdef int64_t ds[16]
+    cdef int64_t step[16]
+    if inst.n_out != 1 or inst.n_ip < 3 or inst.ip[1] < 1 or inst.ip[1] > FG_MAXDIM or inst.n_ip != 2 + inst.ip[1] + inst.n_in:
+        return fg_fail(msg, "diagonals: got %d inputs, %d outputs and %d integers", inst.n_in, inst.n_out, inst.n_ip)
+    out = FG_OUT(inst, slots, 0)
+    if check_out("diagonals", out, msg):
+        return -1
+    if inst.ip[0] < 0 or inst.ip[0] >= out.ndim:
+        return fg_fail(msg, "diagonals: axis %lld is out of range for shape %s", <long long>inst.ip[0], fg_shape_text(out))
+    p, n_along = <int>inst.ip[0], <int>inst.ip[1]
+    for d in range(out.ndim):
+        step[d] = 0
+    size = 1
+    for k in range(n_along - 1, -1, -1):
+        if inst.ip[2 + k] < 0 or inst.ip[2 + k] >= out.ndim or inst.ip[2 + k] == p or step[inst.ip[2 + k]] != 0:
+            return fg_fail(msg, "diagonals: axis %lld is out of range, or given twice", <long long>inst.ip[2 + k])
+        step[inst.ip[2 + k]] = size * out.strides[p]
+        size *= out.shape[inst.ip[2 + k]]
+    for k in range(inst.n_in):
+        x = FG_IN(inst, slots, k)
+        if check_dtype("diagonals", "an operand", x, out, msg):
+            return -1
+        if x.ndim != out.ndim - 1:
+            return fg_fail(msg, "diagonals: an operand has shape %s, the output %s", fg_shape_text(x), fg_shape_text(out))
+        for d in range(out.ndim):
+            if d != p and x.shape[d - (d > p)] != out.shape[d]:
+                return fg_fail(msg, "diagonals: an operand has shape %s, the output %s", fg_shape_text(x), fg_shape_text(out))
+        off = inst.ip[2 + n_along + k]
+        if n_along > 1 and out.size and (off < 0 or off > out.shape[p] - size):
+            return fg_fail(msg, "diagonals: %lld elements from %lld on do not fit into axis %d of shape %s", <long long>size,
+                           <long long>off, p, fg_shape_text(out))
+    plans = new_plans(inst, inst.n_in + 1, msg)
+    if plans == NULL:
+        return -1
+    for d in range(out.ndim):
+        ss[d] = 0
+    fg_copy_plan(&plans[0], <int>fg_itemsize(out.dtype), out.ndim, out.shape, ss, out.strides, 0, 0)
+    for k in range(inst.n_in):
+        x = FG_IN(inst, slots, k)
+        off = inst.ip[2 + n_along + k]
+        lo, hi = 0, size
+        if off < 0:
+            lo = -off if off > -size else size
+        if off > out.shape[p] - size:
+            hi = out.shape[p] - off if off < out.shape[p] else 0
+        soff, doff, m = 0, 0, 0
+        for d in range(out.ndim):
+            if d == p:
+                continue
+            start, shape[m] = 0, out.shape[d] if out.size else 0
+            if d == inst.ip[2] and n_along == 1:
+                start, shape[m] = lo, (hi - lo if hi > lo else 0)
+            ss[m], ds[m] = x.strides[m], out.strides[d] + step[d]
+            soff += start * x.strides[m]
+            doff += start * ds[m]
+            m += 1
+        doff += off * out.strides[p]
+        fg_copy_plan(&plans[1 + k], <int>fg_itemsize(out.dtype), m, shape, ss, ds, soff, doff)
+    return 0
+
+
+cdef int diagonals_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgCopyPlan *plans = <FgCopyPlan *>inst.extra
+    cdef char *out = FG_OUT(inst, slots, 0).data
+    cdef char zero[16]
+    cdef int i
+    for i in range(16):
+        zero[i] = 0
+    run_plan(&plans[0], zero, out)
+    for i in range(inst.n_in):
+        run_plan(&plans[1 + i], FG_IN(inst, slots, i).data, out)
+    return FG_OK
+
+
 # dynamic_slice: x, ndim starts; dynamic_update_slice: x, update, ndim starts.  Starts are clamped so that the window fits.
 
 cdef int check_starts(const char *name, const FgInst *inst, const FgTensor *slots, int first, char *msg) noexcept nogil:
@@ -382,6 +468,7 @@ KERNELS = {
     "iota": (<size_t><void *>iota_run, <size_t><void *>iota_check),
     "concatenate": (<size_t><void *>concatenate_run, <size_t><void *>concatenate_check),
     "pad": (<size_t><void *>pad_run, <size_t><void *>pad_check),
+    "diagonals": (<size_t><void *>diagonals_run, <size_t><void *>diagonals_check),
     "dynamic_slice": (<size_t><void *>dynamic_slice_run, <size_t><void *>dynamic_slice_check),
     "dynamic_update_slice": (<size_t><void *>dynamic_update_slice_run, <size_t><void *>dynamic_update_slice_check),
 }

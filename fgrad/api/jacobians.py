@@ -9,6 +9,8 @@ from fgrad.api.common import arg_name, argnums_tuple, check_grad_input, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
 from fgrad.core import get_aval, to_array
+from fgrad.ops.diagonals import diagonals
+from fgrad.ops.rules import full
 from fgrad.ops.shape import reshape, slice_in_dim
 
 
@@ -18,9 +20,9 @@ def _basis(leaves):
     out, at = [], 0
     for x in leaves:
         a = get_aval(x)
-        eye = np.zeros((total, a.size), a.dtype)
-        eye[range(at, at + a.size), range(a.size)] = 1
-        out.append(to_array(eye.reshape(total, *a.shape)))
+        axes = tuple(range(1, a.ndim + 1))
+        one = full(a.shape, 1, a.dtype)
+        out.append(diagonals([one], (total, *a.shape), 0, axes, (at,)) if axes else to_array(np.arange(total) == at).astype(a.dtype))
         at += a.size
     return out
 

@@ -8,14 +8,14 @@ from fgrad._kernels.executor import KINDS, Program
 from fgrad._kernels.parallel import get_num_threads
 from fgrad.compile.fuse import fuse, in_register, live_nodes
 from fgrad.compile.lower import LowerContext, compute_dtype
+from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.tile import tile
 from fgrad.compile.values import row_major
 from fgrad.config import config
-from fgrad.core import ClosedJaxpr, check_jaxpr
+from fgrad.core import check_jaxpr
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
-from fgrad.transforms.linearize import dce_jaxpr
 
 _REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
 _SMALL_WORK = 20_000
@@ -30,14 +30,13 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
     """
     if config.enable_checks:
         check_jaxpr(closed)
-    if config.pass_dce:  # what no output needs, inside loops and branches too
-        closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals))[0], closed.consts)
+    avals, out_avals = closed.in_avals, closed.out_avals
+    closed = run_passes(closed)
     ctx = LowerContext()
-    avals = closed.in_avals
     in_strides = in_strides or [None] * len(avals)
     ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, in_strides))]
     outs = ctx.inline(closed, ins)
-    return build(ctx, ins, outs, avals, in_strides, closed.out_avals, donated, sub, carry)
+    return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, carry)
 
 
 def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, carry=None):

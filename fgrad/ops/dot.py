@@ -28,9 +28,13 @@ def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
     return ShapedArray(shape, preferred_element_type or a.dtype, preferred_element_type is None and a.weak_type and b.weak_type)
 
 
+def free_axes(ndim, contract, batch):
+    """The axes of an operand that are neither contracted nor batched."""
+    return [i for i in range(ndim) if i not in contract and i not in batch]
+
+
 def _free(x, contract, batch):
-    used = (*contract, *batch)
-    return [i for i in range(len(x.shape)) if i not in used]
+    return free_axes(len(x.shape), contract, batch)
 
 
 def _prod(xs):

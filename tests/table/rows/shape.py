@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad.ops import shape as ops
+from fgrad.ops.diagonals import diagonals as ops_diagonals
 from fgrad.ops.split import split_p
 from tests.table.case import Case, of_kinds, typed
 
@@ -76,6 +77,28 @@ def pad(shape, *config):
     return moves(f"{shape} by {config}", fun, lambda x, v: np_pad(x, v, config), shape, (), linear=((0, 1),))
 
 
+def diagonals(shape, axis, along, *offsets):
+    """Element j over the axes along at offset + j of the axis, one operand per offset."""
+    inner = shape[:axis] + shape[axis + 1 :]
+
+    def ref(*xs):
+        out = np.zeros(shape, xs[0].dtype)
+        for x, off in zip(xs, offsets):
+            for index in np.ndindex(inner):
+                full = [*index[:axis], 0, *index[axis:]]
+                j = 0
+                for a in along:
+                    j = j * shape[a] + full[a]
+                full[axis] = off + j
+                if 0 <= off + j < shape[axis]:
+                    out[tuple(full)] = x[index]
+        return out
+
+    fun = lambda *xs: ops_diagonals(xs, shape, axis, along, offsets)
+    every = tuple(range(len(offsets)))
+    return moves(f"{shape} at {axis} along {along} {offsets}", fun, ref, *[inner] * len(offsets), linear=(every,))
+
+
 def _iota(shape, axis, dtype):
     def ref():
         at = [1] * len(shape)
@@ -116,6 +139,16 @@ ROWS = {
         pad((0, 2), (1, 1, 3), (0, 0, 1)),
         pad((), *()),
         pad((1,), (0, 0, 5)),
+    ],
+    "diagonals": [
+        diagonals((3, 3), 0, (1,), 0),
+        diagonals((2, 3, 4), 2, (1,), -1, 0, 2),
+        diagonals((3, 2, 5), 0, (2,), 1, -3, -9, 7),
+        diagonals((2, 7, 3), 1, (0, 2), 1),
+        diagonals((2, 7, 3), 1, (2, 0), 0),
+        diagonals((0, 2, 3), 1, (2,), 0),
+        diagonals((2, 0, 3), 1, (2,), 0),
+        diagonals((2, 0, 3), 1, (0, 2), 0),
     ],
     "iota": [_iota((3, 4), 1, np.int32), _iota((5,), 0, np.float32), _iota((2, 0), 0, np.uint8), _iota((3, 1), 0, np.complex64)],
 }
