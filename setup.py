@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,25 +60,59 @@ def flags():
         ok, error = False, str(e)
     if not ok:
         sys.exit(OPENMP_HELP.format(error=error.strip()))
-    out = ["-O3", "-g0", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unused-function", "-Wno-maybe-uninitialized"]
-    isa = os.environ.get("FGRAD_BUILD_ISA", "native")
-    out += [f for f in ([f"-march={isa}"] if platform.machine() in ("x86_64", "AMD64") else [f"-mcpu={isa}"]) if accepts([f])[0]]
-    return out
+    return [
+        "-O3",
+        "-g0",
+        "-fopenmp",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fwrapv",
+        "-Wno-unused-function",
+        "-Wno-maybe-uninitialized",
+    ]
 
 
+def march(isa):
+    """The flag for an instruction set (a name that -march or -mcpu knows), or none where the compiler does not take it."""
+    flag = f"-march={isa}" if platform.machine() in ("x86_64", "AMD64") else f"-mcpu={isa}"
+    return [flag] if accepts([flag])[0] else []
+
+
+def variant(extension, isa):
+    """The same module once more, in a folder of its own: fgrad/_kernels/__init__.py puts one of these folders into the package's path."""
+    package, _, module = extension.name.rpartition(".")
+    source = Path("build", f"isa-{isa}", module + ".c")  # a file of its own, or the objects of all variants would have one name
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(f'#include "../../{Path(extension.sources[0]).as_posix()}"\n')
+    Path(*package.split("."), f"isa-{isa}").mkdir(exist_ok=True)
+    options = {**common, "depends": [*common["depends"], *extension.sources], "extra_compile_args": [*FLAGS, *march(isa)]}
+    return Extension(f"{package}.isa-{isa}.{module}", [str(source)], **options)
+
+
+FLAGS = flags()
+ISA = os.environ.get("FGRAD_BUILD_ISA", "native")  # native, all (for wheels), or what -march takes
+VARIANTS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"] if ISA == "all" and platform.machine() in ("x86_64", "AMD64") else []
 common = dict(
     include_dirs=[numpy.get_include(), "fgrad/_kernels"],
-    extra_compile_args=flags(),
     extra_link_args=["-fopenmp", *(["-Wl,-s"] if sys.platform.startswith("linux") else [])],  # no symbols: a third of the size
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
     depends=[str(h) for h in (HERE / "fgrad" / "_kernels").glob("*.h")],
 )
-extensions = [Extension(".".join(p.with_suffix("").parts), [str(p)], **common) for p in KERNELS]
-setup(
-    ext_modules=cythonize(
-        extensions,
-        nthreads=os.cpu_count() or 1,
-        language_level=3,
-        compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False},
-    )
+best = [] if ISA == "all" else march(ISA)
+extensions = [
+    Extension(".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=[*FLAGS, *(best if p.stem != "isa" else [])], **common)
+    for p in KERNELS
+]
+modules = cythonize(
+    extensions,
+    nthreads=os.cpu_count() or 1,
+    language_level=3,
+    compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False},
 )
+for folder in (HERE / "fgrad" / "_kernels").glob("isa-*"):
+    if not VARIANTS:
+        shutil.rmtree(folder)  # of an earlier portable build in place, which would be found first
+if VARIANTS:
+    isa = [m for m in modules if m.name.endswith(".isa")]
+    modules = isa + [variant(m, name) for m in modules if m not in isa for name in VARIANTS]
+setup(ext_modules=modules)

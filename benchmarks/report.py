@@ -1,9 +1,11 @@
 """Tables and plots of rows."""
 
 import math
+import re
 
 from benchmarks.limits import fraction
 
+GRADIENTS = re.compile("(elementwise|norms|losses)/.*grad")
 BEHIND = 1.2  # ratios below this are listed by name
 
 
@@ -59,6 +61,9 @@ def means(rows):
     for peer in _names(rows):
         ratios = [r for r in (row.ratio(peer) for row in rows) if r]
         out[peer] = geomean(ratios), len(ratios)
+    gradients = [r for row in rows if GRADIENTS.match(row.workload) and (r := row.ratio("numpy"))]
+    if gradients:
+        out["numpy, gradients of chains, norms and losses"] = geomean(gradients), len(gradients)
     best = [r for _, r in (row.best_peer() for row in rows) if r]
     out["best peer"] = geomean(best), len(best)
     return out
@@ -80,9 +85,15 @@ def summary(rows):
     return "\n".join(lines)
 
 
+def _memory_share(row, least=5.0):
+    """fgrad's memory over PyTorch's, where both grew by more than `least` MB."""
+    grown = [row.timings[p].grown_mb if p in row.timings else None for p in ("fgrad", "torch")]
+    return f"{grown[0] / grown[1]:.2f}" if all(g is not None and g > least for g in grown) else ""
+
+
 def _table(rows, limits):
     peers = _names(rows)
-    head = ["workload", "size", "fgrad", "spread", *peers, "best peer", "of limit", "peak MB", "notes"]
+    head = ["workload", "size", "fgrad", "spread", *peers, "best peer", "of limit", "peak MB", "of torch's", "notes"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         t, share = row.timings.get("fgrad"), fraction(row, limits)
@@ -97,6 +108,7 @@ def _table(rows, limits):
             f"{ratio:.2f} ({peer})" if ratio else "",
             f"{100 * share:.0f}%" if share else "",
             f"{t.grown_mb:.0f}" if t and t.grown_mb is not None else "",
+            _memory_share(row),
             "; ".join(notes),
         ]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
@@ -123,7 +135,7 @@ def markdown(rows, meta):
     lines += [
         "A peer's column is its time divided by fgrad's: above 1, fgrad is ahead. Spread: interquartile range over the median.",
         "Of limit: the least time that the machine needs for the bytes (of arrays larger than its caches) or the",
-        "products, over fgrad's time. Peak MB: how much fgrad's process grows.",
+        "products, over fgrad's time. Peak MB: how much fgrad's process grows; of torch's: that over how much PyTorch's does.",
         "",
         "| peer | geometric mean | rows |",
         "|---|---|---|",

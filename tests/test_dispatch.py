@@ -247,3 +247,16 @@ def test_scalars_of_every_dtype(dtype):
     else:
         with pytest.raises(TypeError):
             [1][x[0]]
+
+
+def test_a_compiled_program_tells_its_peak_before_it_runs():
+    def f(x, y):
+        return x + y @ y, jnp.sum(x)
+
+    x, y = jnp.ones((64, 64)), jnp.ones((64, 64))
+    kept = fgrad.jit(f).lower(x, y).compile().memory_analysis()
+    donated = fgrad.jit(f, donate_argnums=0).lower(x, y).compile().memory_analysis()
+    matrix = 64 * 64 * 4
+    assert kept["argument_bytes"] == 2 * matrix and kept["output_bytes"] == matrix + 4 and kept["alias_bytes"] == 0
+    assert kept["peak_bytes"] == kept["temp_bytes"] + 3 * matrix + 4
+    assert donated["alias_bytes"] == matrix and donated["peak_bytes"] == donated["temp_bytes"] + 2 * matrix + 4

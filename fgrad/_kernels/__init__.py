@@ -1,6 +1,41 @@
-"""Everything that touches memory.  KERNELS maps a kernel's name to its (run, check) addresses."""
+"""Everything that touches memory.  KERNELS maps a kernel's name to its (run, check) addresses.
 
+A source build has one set of kernels, for its own machine, in this folder. A portable build (FGRAD_BUILD_ISA=all) has a folder of
+them per instruction set, and the best that the processor runs is put first in the package's path; FGRAD_ISA forces one.
+"""
+
+import os
 from importlib import import_module
+from pathlib import Path
+
+from fgrad._kernels.isa import supported
+
+
+def variants(folder=Path(__file__).parent):
+    """{name: folder} of the instruction sets that kernels were built for; empty for a source build."""
+    return {p.name[len("isa-") :]: p for p in sorted(folder.glob("isa-*")) if any(p.glob("array.*"))}
+
+
+def choose(built, runs, forced=""):
+    """The name of the variant to load, or "native" where there is one set of kernels.
+
+    built: names of variants; runs: names that the processor runs, best first; forced: FGRAD_ISA. ImportError where none fits.
+    """
+    names = list(built) or ["native"]
+    usable = [name for name in runs if name in built] or ([] if built else ["native"])
+    if forced and forced not in names:
+        raise ImportError(f"FGRAD_ISA={forced}: this build of fgrad has kernels for {', '.join(names)}")
+    if forced and forced not in usable or not usable:
+        raise ImportError(
+            f"fgrad has kernels for {', '.join(names)}{f' and FGRAD_ISA={forced}' if forced else ''}, but this processor runs "
+            f"{', '.join(runs) or 'none of them'}: build fgrad from source (pip install --no-binary fgrad fgrad)"
+        )
+    return forced or usable[0]
+
+
+ISA = choose(VARIANTS := variants(), supported(), os.environ.get("FGRAD_ISA", ""))
+if VARIANTS:
+    __path__.insert(0, str(VARIANTS[ISA]))
 
 _MODULES = """
     attention conv cumulative elementwise glu index lapack loss matmul movement norm pool random rope softmax sort

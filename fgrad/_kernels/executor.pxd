@@ -19,6 +19,7 @@ cdef class Program:
     cdef readonly tuple donated
     cdef double *seconds         # times of the instructions, while a profile runs
     cdef public list in_place    # of a loop's body: for each carry, whether its new value may be written over the old one
+    cdef public Py_ssize_t alias_bytes  # of results that take over the memory of donated arguments
     cdef public list labels      # what each instruction does, for people
     cdef bint small              # too little work to be worth giving up the GIL
     cdef int check_mode(self, int i, list ranges) except -1

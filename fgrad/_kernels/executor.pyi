@@ -8,6 +8,7 @@ class Program:
     in_strides: list[Any]
     in_place: list[bool]
     labels: list[str]
+    alias_bytes: int
     donated: tuple[int, ...]
     def __init__(
         self,

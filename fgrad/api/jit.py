@@ -54,10 +54,11 @@ class Compiled:
         return sorted(zip(medians, traced.program.labels), reverse=True)
 
     def memory_analysis(self):
-        """Bytes of temporaries, arguments and results."""
+        """Bytes of temporaries (the arena), arguments, results, results in donated memory, and of all; known before it runs."""
         program = self._traced.program
         size = lambda avals: sum(a.size * a.dtype.itemsize for a in avals)  # noqa: E731
-        return {"temp_bytes": program.arena_bytes, "argument_bytes": size(program.in_avals), "output_bytes": size(program.out_avals)}
+        parts = {"temp_bytes": program.arena_bytes, "argument_bytes": size(program.in_avals), "output_bytes": size(program.out_avals)}
+        return {**parts, "alias_bytes": program.alias_bytes, "peak_bytes": sum(parts.values()) - program.alias_bytes}
 
 
 class Lowered:

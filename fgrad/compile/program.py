@@ -97,6 +97,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         small=small,
     )
     program.in_place = [j in donors for j in range(carry[1])] if carry else []
+    program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)
     program.labels = [_label(u) for u in units]
     return program
 
