@@ -17,6 +17,7 @@ from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
+from fgrad.core.context import paused_gc
 from fgrad.core.trace import convert_constvars
 
 _LEAF = tree.structure(0)
@@ -97,8 +98,9 @@ class JitFunction(JitDispatch):
         """The compiled program and how to wrap its results; None where settings ask for `_slow`."""
         if config.disable_jit or config.debug_nans or config.debug_infs:
             return None
-        _, traced = self._lookup(args, kwargs)
-        self._program(traced)
+        with paused_gc():
+            _, traced = self._lookup(args, kwargs)
+            self._program(traced)
         out_tree = traced.out_tree
         flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
         keep = [get_aval(x) for x in leaves]

@@ -11,7 +11,7 @@ MAX_INPUTS = 28
 class Unit:
     """What becomes one instruction: a fused group, or a single kernel, control or callback node."""
 
-    __slots__ = ("nodes", "shape", "axes", "id", "before", "fused", "reads")
+    __slots__ = ("nodes", "shape", "axes", "id", "bits", "before", "followers", "merged_into", "fused", "reads")
 
     def __init__(self, node, uid):
         self.nodes = [node]
@@ -19,23 +19,22 @@ class Unit:
         self.shape = node.shape
         self.axes = node.axes
         self.id = uid
-        self.before = 0  # bit mask of the units that must come earlier
-        self.reads = _reads(node)  # buffers
-
-    @property
-    def bit(self):
-        return 1 << self.id
+        self.bits = 1 << uid  # one bit for each unit that has become part of this one
+        self.before = 0  # the bits of the units that must come earlier
+        self.followers = set()  # some of the units that must come later: the others follow these
+        self.merged_into = None
+        self.reads = _reads(node)  # buffers from outside
 
 
 def live_nodes(nodes, outputs):
     """The nodes that the outputs need; those with effects stay."""
     if not config.pass_dce:
         return nodes
-    live, out = {id(v.buf.node) for v in outputs if v.buf is not None and v.buf.node is not None}, []
+    live, out = {v.buf.node for v in outputs if v.buf is not None}, []
     for node in reversed(nodes):
-        if id(node) in live or node.effects:
+        if node in live or node.effects:
             out.append(node)
-            live.update(id(v.buf.node) for v in node.ins if v.buf is not None and v.buf.node is not None)
+            live.update([v.buf.node for v in node.ins if v.buf is not None])
     return out[::-1]
 
 
@@ -54,107 +53,124 @@ def fuse(nodes):
     return fusion.ordered()
 
 
-def _group_of(v):
-    """The unit that computes value v, or None for arguments and constants."""
-    return v.buf.node.group if v.buf is not None and v.buf.node is not None else None
-
-
 def _reads(node):
     return {v.buf for v in node.ins if v.buf is not None}
+
+
+def _makers(reads):
+    """The units that compute the buffers: not arguments and constants."""
+    return {b.node.group for b in reads if b.node is not None}
 
 
 class _Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
 
     def __init__(self, nodes):
-        self.position = {id(n): i for i, n in enumerate(nodes)}
+        self.position = {n: i for i, n in enumerate(nodes)}
         self.units = {}
         self.count = 0
         self.effects = []
+        self.fuses = config.pass_fuse
 
     def place(self, node):
         """Put a node into a group of its operands, or into a unit of its own."""
         home = None
-        if node.kind in ("ew", "reduce") and config.pass_fuse:
-            home = self.home_of(node)
+        reads = _reads(node)
+        makers = _makers(reads)
+        if self.fuses and makers and node.kind in ("ew", "reduce"):
+            home = self.home_of(node, reads, makers)
         if home is None:
             home = self.units[self.count] = Unit(node, self.count)
             self.count += 1
         else:
             home.nodes.append(node)
-            home.reads |= _reads(node)
+            home.reads.update([b for b in reads if b.node is None or b.node.group is not home])
             home.axes = home.axes or node.axes
+            makers = _makers(reads)  # some have been merged
+            makers.discard(home)
         node.group = home
-        before = 0
-        for g in {_group_of(v) for v in node.ins} - {None, home}:
-            before |= g.before | g.bit
         if node.effects:
-            if self.effects:
-                last = self.effects[-1]
-                before |= last.before | last.bit
+            makers.update(self.effects[-1:])
             self.effects.append(home)
+        before = 0
+        for g in makers:
+            before |= g.before | g.bits
+            g.followers.add(home)
         self.come_after(home, before)
 
-    def come_after(self, unit, before):
+    @staticmethod
+    def come_after(unit, before):
         """unit must follow the units of a mask: so must what follows it."""
-        before |= unit.before
-        if before != unit.before:
-            unit.before = before
-            for u in self.units.values():
-                if u.before & unit.bit:
-                    u.before |= before
+        waiting = [unit]
+        while waiting:
+            u = waiting.pop()
+            while u.merged_into is not None:
+                u = u.merged_into
+            if before & ~u.before:
+                u.before |= before
+                waiting += u.followers
 
-    def home_of(self, node):
+    def home_of(self, node, reads, makers):
         """The group that the node joins; groups of its operands become one where that is possible."""
-        groups = []
-        for g in sorted({_group_of(v) for v in node.ins} - {None}, key=lambda g: -g.id):
-            if _fits(node, g) and all(in_register(v, node.shape) for v in node.ins if _group_of(v) is g):
+        shape, groups = node.shape, []
+        for g in sorted(makers, key=lambda g: -g.id) if len(makers) > 1 else makers:
+            if _fits(node, g) and all(
+                [in_register(v, shape) for v in node.ins if v.buf is not None and v.buf.node is not None and v.buf.node.group is g]
+            ):
                 if groups and self.can_merge(groups[0], g):
-                    groups[0] = self.merge(groups[0], g)
+                    self.merge(groups[0], g)
                 else:
                     groups.append(g)
+        if not groups:
+            return None
+        makers = _makers(reads)
         for g in groups:
-            others = {_group_of(v) for v in node.ins} - {None, g}
             if (
                 len(g.nodes) < MAX_OPS
-                and self.inputs(g.reads | _reads(node), g) <= MAX_INPUTS
-                and not any(s.before & g.bit for s in others)
+                and len(g.reads.union([b for b in reads if b.node is None or b.node.group is not g])) <= MAX_INPUTS
+                and not any([s.before & g.bits for s in makers if s is not g])
             ):
                 return g
         return None
 
     @staticmethod
-    def inputs(reads, *inside):
-        """How many of the buffers come from outside of the given groups."""
-        return sum(b.node is None or b.node.group not in inside for b in reads)
+    def joint_reads(a, b):
+        """The buffers that two groups read from outside of both."""
+        return {r for r in a.reads | b.reads if r.node is None or (r.node.group is not a and r.node.group is not b)}
 
     def can_merge(self, a, b):
         """True if two groups can be one instruction: one reads the other in registers, and no third one stands between them."""
         if a is b or not (a.fused and b.fused) or a.shape != b.shape or (a.axes and b.axes and a.axes != b.axes):
             return False
-        if len(a.nodes) + len(b.nodes) >= MAX_OPS or self.inputs(a.reads | b.reads, a, b) > MAX_INPUTS:
+        if len(a.nodes) + len(b.nodes) >= MAX_OPS or len(self.joint_reads(a, b)) > MAX_INPUTS:
             return False
         for first, last in ((a, b), (b, a)):
-            if last.before & first.bit:
-                if any(u.before & first.bit for u in self.units.values() if last.before >> u.id & 1 and u is not first):
+            if last.before & first.bits:
+                if any(u.before & first.bits for u in _makers(last.reads) if u is not first):
                     return False
-                return all(in_register(v, a.shape) for n in last.nodes for v in n.ins if _group_of(v) is first)
+                return all(
+                    in_register(v, a.shape)
+                    for n in last.nodes
+                    for v in n.ins
+                    if v.buf is not None and v.buf.node is not None and v.buf.node.group is first
+                )
         return True
 
     def merge(self, a, b):
         """b becomes part of a."""
-        a.nodes = sorted(a.nodes + b.nodes, key=lambda n: self.position[id(n)])
+        reads = self.joint_reads(a, b)
+        a.nodes = sorted(a.nodes + b.nodes, key=self.position.__getitem__)
         a.axes = a.axes or b.axes
-        a.reads |= b.reads
+        a.reads = reads
         for n in b.nodes:
             n.group = a
         del self.units[b.id]
-        both = a.bit | b.bit
-        a.before = before = (a.before | b.before) & ~both
-        for u in self.units.values():
-            if u.before & both:
-                u.before = (u.before | before | a.bit) & ~b.bit
-        return a
+        b.merged_into = a
+        a.bits |= b.bits
+        a.followers |= b.followers
+        a.before = before = (a.before | b.before) & ~a.bits
+        for f in a.followers:
+            self.come_after(f, before)
 
     def share_inputs(self):
         """Groups of one shape that read the same memory become one: it is read once."""
@@ -162,10 +178,12 @@ class _Fusion:
         for u in list(self.units.values()):
             if not u.fused:
                 continue
-            mine = [(u.shape, id(v.buf)) for n in u.nodes for v in n.ins if v.buf is not None and _group_of(v) is not u]
-            for other in sorted({g for key in mine for g in readers.get(key, ())}, key=lambda g: g.id):
-                if not (u.before & other.bit) and not (other.before & u.bit) and self.can_merge(other, u):
-                    u = self.merge(other, u)
+            mine = [(u.shape, b) for b in u.reads]
+            others = set().union(*[readers[key] for key in mine if key in readers])
+            for other in sorted(others, key=lambda g: g.id):
+                if not (u.before & other.bits) and not (other.before & u.bits) and self.can_merge(other, u):
+                    self.merge(other, u)
+                    u = other
                     break
             for key in mine:
                 groups = readers.setdefault(key, [])
@@ -177,10 +195,11 @@ class _Fusion:
         """The units, producers first; otherwise in program order."""
         followers = {i: [] for i in self.units}
         waiting = {}
-        chained = list(zip(self.effects, self.effects[1:]))
+        previous = dict(zip(self.effects[1:], self.effects))
         for u in self.units.values():
-            producers = {_group_of(v) for n in u.nodes for v in n.ins} | {a for a, b in chained if b is u}
-            producers -= {None, u}
+            producers = _makers(u.reads)
+            if u in previous:
+                producers.add(previous[u])
             waiting[u.id] = len(producers)
             for p in producers:
                 followers[p.id].append(u.id)

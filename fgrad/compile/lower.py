@@ -45,7 +45,9 @@ class LowerContext:
 
     def scalar(self, value, dtype):
         """A rank-0 constant in the program text."""
-        return Value(None, (), (), 0, np.dtype(dtype), np.asarray(value).astype(dtype)[()])
+        dtype = np.dtype(dtype)
+        exact = type(value) is dtype.type or (type(value) is float and dtype.kind == "f")
+        return Value(None, (), (), 0, dtype, dtype.type(value) if exact else np.asarray(value).astype(dtype)[()])
 
     def constant(self, x):
         """An array constant."""
@@ -141,32 +143,32 @@ class LowerContext:
         if op == "cast" and source == compute_dtype(aval.dtype):
             op, code = "mul", CODES[F32]
             ins = [ins[0], self.broadcast(self.scalar(1, F32), shape, ())]
-        return self._add(Node("ew", op, ins, [self.temp(ShapedArray(shape, aval.dtype))], shape, type_code=code))[0]
+        return self._add(Node("ew", op, ins, [self.temp(aval)], shape, type_code=code))[0]
 
     def reduce(self, kind, v, axes, aval):
         """A reduction ("sum", "prod", "max", "min") over axes, in the VM; of nothing it is a constant."""
         if 0 in v.shape:
             return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
-        return self._add(Node("reduce", kind, [v], [self.temp(ShapedArray(aval.shape, aval.dtype))], v.shape, axes=tuple(axes)))[0]
+        return self._add(Node("reduce", kind, [v], [self.temp(aval)], v.shape, axes=tuple(axes)))[0]
 
     def kernel(self, name, ins, out_avals, ip=(), fp=(), contiguous=True):
         flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else contiguous
         ins = [self.contiguous(v) if c else self.materialize(v) for v, c in zip(ins, flags)]
-        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
+        outs = [self.temp(a) for a in out_avals]
         return self._add(Node("kernel", name, ins, outs, ip=tuple(map(int, ip)), fp=tuple(map(float, fp))))
 
     def control(self, kind, children, ins, out_avals, ip, workspace_avals=()):
         """A while, scan or cond instruction; children are ClosedJaxprs without consts."""
         ins = [self.contiguous(v) for v in ins]
-        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
-        space = [self.temp(ShapedArray(a.shape, a.dtype)) for a in workspace_avals]
+        outs = [self.temp(a) for a in out_avals]
+        space = [self.temp(a) for a in workspace_avals]
         self._add(Node("control", kind, ins, outs + space, ip=tuple(map(int, ip)), children=tuple(children)))
         return outs
 
     def callback(self, fun, ins, in_avals, out_avals, op="callback"):
         """A call of Python: fun(list of Arrays) -> list of Arrays. op "pure_callback": dropped if nobody reads its results."""
         ins = [self.contiguous(v) for v in ins]
-        outs = [self.temp(ShapedArray(a.shape, a.dtype)) for a in out_avals]
+        outs = [self.temp(a) for a in out_avals]
         self._add(Node("callback", op, ins, outs, obj=(fun, list(in_avals), list(out_avals))))
         return outs
 
@@ -177,16 +179,17 @@ class LowerContext:
 
     def _add(self, node):
         """Append a node and return its outputs, or those of an equal node that is there already."""
-        if self.cse and node.kind in ("ew", "reduce", "kernel") and not (node.kind == "kernel" and node.op == "copy"):
+        kind = node.kind
+        if self.cse and (kind == "ew" or kind == "reduce" or (kind == "kernel" and node.op != "copy")):
             key = (
-                node.kind,
+                kind,
                 node.op,
                 node.ip,
                 node.fp,
                 node.axes,
                 node.shape,
-                tuple(v.key() for v in node.ins),
-                tuple((o.shape, o.dtype) for o in node.outs),
+                *[v.key() for v in node.ins],
+                *[(o.shape, o.dtype) for o in node.outs],
             )
             if key in self.seen:
                 return self.seen[key]
@@ -249,10 +252,13 @@ def reduction_identity(kind, dtype):
 
 def _folded(eqn, known):
     """The results of an equation of constants, or None. What is cheaper to keep as text or strides is left: scalars and broadcasts."""
+    for v in eqn.invars:
+        if type(v) is not Literal and v not in known:
+            return None
     prim = eqn.primitive
     if prim.kind not in ("kernel", "elementwise", "reduce", "view") or prim.impl is not None or prim.effects is not None:
         return None
-    if any(not 1 < v.aval.size <= FOLD_LIMIT for v in eqn.outvars) or any(type(v) is not Literal and v not in known for v in eqn.invars):
+    if any(not 1 < v.aval.size <= FOLD_LIMIT for v in eqn.outvars):
         return None
     if prim.name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
         return None

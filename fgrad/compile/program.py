@@ -1,6 +1,6 @@
 """From nodes to a Program: fuse, plan buffers, write instructions."""
 
-import numpy as np
+import struct
 
 from fgrad._kernels import KERNELS
 from fgrad._kernels import elementwise as vm
@@ -135,6 +135,15 @@ def _materialized(units, outs):
 _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 
 
+_TWO_WORDS = struct.Struct("=qq")
+
+
+def _const_key(v):
+    """(dtype of the register, bytes) of a scalar constant."""
+    dtype = compute_dtype(v.dtype)
+    return dtype, (v.scalar if dtype == v.dtype else v.scalar.astype(dtype)).tobytes()
+
+
 class _Writer:
     """Slots and instructions of a program whose buffers are placed."""
 
@@ -183,13 +192,10 @@ class _Writer:
         for node in u.nodes:
             for v in node.ins:
                 if v.buf is None:
-                    dtype = compute_dtype(v.dtype)
-                    bits = np.asarray(v.scalar).astype(dtype).tobytes()
-                    key = (dtype, bits)
+                    key = _const_key(v)
                     if key not in consts:
                         consts[key] = len(consts)
-                        words = np.frombuffer(bits.ljust(16, b"\0"), np.int64)
-                        const_words += [CODES[dtype], int(words[0]), int(words[1])]
+                        const_words += [CODES[key[0]], *_TWO_WORDS.unpack(key[1].ljust(16, b"\0"))]
                 elif not (v.buf.node is not None and v.buf.node.group is u and in_register(v, shape)):
                     s = self.slot(v)
                     if s not in inputs:
@@ -200,8 +206,7 @@ class _Writer:
 
         def reg(v):
             if v.buf is None:
-                dtype = compute_dtype(v.dtype)
-                return n_in + consts[(dtype, np.asarray(v.scalar).astype(dtype).tobytes())]
+                return n_in + consts[_const_key(v)]
             if id(v.buf) in regs and in_register(v, shape):
                 return regs[id(v.buf)]
             return inputs[self.slot(v)]

@@ -1,8 +1,11 @@
 """What lowering works with: buffers, strided values over them, and the nodes that compute them."""
 
+import functools
+
 from fgrad.core import ShapedArray
 
 
+@functools.lru_cache(10_000)
 def row_major(shape):
     strides, acc = [], 1
     for d in reversed(shape):
@@ -29,11 +32,12 @@ class Buf:
 class Value:
     """A strided view of a buffer; offset and strides in elements. scalar holds the value of a constant that lives in the program text."""
 
-    __slots__ = ("buf", "shape", "strides", "offset", "dtype", "scalar", "tag")
+    __slots__ = ("buf", "shape", "strides", "offset", "dtype", "scalar", "tag", "_whole")
 
     def __init__(self, buf, shape, strides, offset, dtype, scalar=None, tag=0):
         self.buf, self.shape, self.strides, self.offset, self.dtype, self.scalar = buf, shape, strides, offset, dtype, scalar
         self.tag = tag  # values with different tags are never merged as common subexpressions
+        self._whole = None
 
     def key(self):
         if self.buf is None:
@@ -53,6 +57,8 @@ class Value:
 
     @property
     def contiguous(self):
+        if self._whole:
+            return True
         expect = 1
         for n, s in zip(reversed(self.shape), reversed(self.strides)):
             if n == 0:
@@ -64,23 +70,24 @@ class Value:
 
     def whole(self):
         """True if this is all of its buffer, in row-major order."""
-        return self.buf is not None and self.offset == 0 and self.size == self.buf.size and self.contiguous
+        whole = self._whole
+        if whole is None:
+            whole = self.buf is not None and self.offset == 0 and self.size == self.buf.size and self.contiguous
+            self._whole = whole
+        return whole
 
 
 class Node:
     """kind "ew": one elementwise op over `shape`; "reduce"; "kernel"; "control"; "callback"."""
 
-    __slots__ = ("kind", "op", "ins", "outs", "shape", "ip", "fp", "children", "obj", "type_code", "axes", "group")
+    __slots__ = ("kind", "op", "ins", "outs", "shape", "ip", "fp", "children", "obj", "type_code", "axes", "group", "effects")
 
     def __init__(self, kind, op, ins, outs, shape=None, ip=(), fp=(), children=(), obj=None, type_code=None, axes=None):
         self.kind, self.op, self.ins, self.outs, self.shape = kind, op, ins, outs, shape
         self.ip, self.fp, self.children, self.obj, self.type_code, self.axes = ip, fp, children, obj, type_code, axes
         self.group = None
-
-    @property
-    def effects(self):
-        """True if it shows from outside whether, and when, this runs: callbacks that are not pure, and what holds one."""
-        return self.op == "callback" or any(c.effects for c in self.children)
+        # whether it shows from outside if, and when, this runs: callbacks that are not pure, and what holds one
+        self.effects = op == "callback" or (bool(children) and any(c.effects for c in children))
 
 
 def view_reshape(shape, strides, new_shape):

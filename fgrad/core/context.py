@@ -1,5 +1,7 @@
 """What is being traced in this thread, and which axis names are in scope."""
 
+import gc
+
 from fgrad._kernels.context import Context, install_config
 from fgrad.config import config
 
@@ -39,6 +41,21 @@ class extended_axis_env:
 
     def __exit__(self, *exc):
         context.axis_env = self.before
+
+
+class paused_gc:
+    """Context manager: no garbage is collected. Tracing and compiling make many objects that stay, and collections would walk them
+    again and again."""
+
+    __slots__ = ("enabled",)
+
+    def __enter__(self):
+        self.enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exc):
+        if self.enabled:
+            gc.enable()
 
 
 def axis_size(name):

@@ -68,7 +68,7 @@ class Jaxpr:
     def __init__(self, constvars, invars, outvars, eqns, debug_name="f"):
         self.constvars, self.invars, self.outvars, self.eqns = list(constvars), list(invars), list(outvars), list(eqns)
         self.debug_name = debug_name
-        self.effects = frozenset().union(*(e.primitive.effects_of(e.params) for e in self.eqns)) if self.eqns else frozenset()
+        self.effects = frozenset().union(*[e.primitive.effects(e.params) for e in self.eqns if e.primitive.effects is not None])
 
     @property
     def in_avals(self):
