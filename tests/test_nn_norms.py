@@ -167,7 +167,18 @@ def test_attention_exts_parameters_have_gradients():
     check_derivatives(lambda b, m, s: nn.attention_ext(Q, K, V, b, slopes=m, sinks=s), bias, slopes, sinks, order=1)
 
 
+def test_attention_exts_memory_is_linear():
+    """Nothing of the size of the scores, forward and backward: bias is read by tiles, its gradient has its shape."""
+    t, x = 96, np.ones((2, 96, 4, 8), np.float32)
+    run = lambda q, k, v, b, m, s: nn.attention_ext(q, k, v, b, slopes=m, sinks=s, softcap=3.0, is_causal=True, window=50).sum()
+    args = x, x, x, np.ones((1, 4, 1, t), np.float32), nn.alibi_slopes(4).astype("f"), np.zeros(4, np.float32)
+    jaxpr = fgrad.make_jaxpr(fgrad.grad(run, range(6)))(*args).jaxpr
+    assert max(v.aval.size for e in jaxpr.eqns for v in e.outvars) < 1.2 * x.size < 4 * t * t
+
+
 def test_attention_exts_errors():
+    with pytest.raises(ValueError, match="bias"):
+        nn.attention_ext(Q, K, V, np.ones((3, 1, T, S)))
     with pytest.raises(ValueError, match="sinks"):
         nn.attention_ext(Q, K, V, sinks=np.ones(3))
     with pytest.raises(ValueError, match="key"):

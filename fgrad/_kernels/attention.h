@@ -12,7 +12,8 @@ typedef struct {
     int64_t B, H, Hk, G, L, S, D, Dv;                       /* L queries, S keys; G = H / Hk query heads share one key head */
     int64_t q[4], k[4], v[4], o[4], lse[3], g[4], bias[4];  /* strides; g is the cotangent of o */
     int64_t dq[4], dk[4], dv[4];
-    int32_t causal, has_bias, want_dbias, dtype;
+    int64_t bs[4], db[4], slope[2];                        /* bias: its sizes, and dbias's strides, 0 on axes of size 1; slopes' strides */
+    int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype;
     int64_t window;
     double scale, softcap;
     int64_t heads, queries;                                 /* a forward tile's rows: heads of one group x queries */
@@ -21,13 +22,13 @@ typedef struct {
     int64_t splits, split_keys;                             /* forward: parts the keys are cut into, and their length */
 } FgAttn;
 
-enum { ATT_DQ = 1, ATT_DKV = 2 };
+enum { ATT_DQ = 1, ATT_DKV = 2, ATT_DBIAS = 4 };
 
 typedef struct {
     const FgAttn *p;
     void *gemm;
-    const char *q, *k, *v, *bias, *g;
-    char *o, *lse, *dq, *dk, *dv, *dbias, *delta;
+    const char *q, *k, *v, *bias, *slopes, *g;
+    char *o, *lse, *dq, *dk, *dv, *dbias, *dslopes, *delta;  /* dslopes: a sum for each (b, h, tile of keys) */
     char *scratch, *part;
     int64_t per_thread;                                     /* bytes of scratch of a thread */
     int64_t next, units;                                    /* the queue of units, drained by the threads */

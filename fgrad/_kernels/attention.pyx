@@ -1,10 +1,11 @@
 """Scaled dot-product attention, forward and backward, in tiles: memory O(T), never a T x S matrix.
 
-attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias (B, H, T, S)] -> o (B, H, T, Dv), lse (B, H, T)
-attention_bwd: q, k, v, o, lse, do [, bias] -> dq, dk, dv [, dbias (B, H, T, S)]
-ip: causal, has_bias, window [, want_dbias]; fp: scale, softcap.  H is a multiple of Hk.  Query t sees the keys
+attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias] [, slopes] -> o (B, H, T, Dv), lse (B, H, T)
+attention_bwd: q, k, v, o, lse, do [, bias] [, slopes] -> dq, dk, dv [, dbias] [, dslopes]
+bias (B, H, T, S) or 1 on any axis, slopes (B, H) or (1, H); their gradients have their own shapes.
+ip: causal, has_bias, window, has_slopes [, want_dbias, want_dslopes]; fp: scale, softcap.  H is a multiple of Hk.  Query t sees the keys
 t + (S - T) - window < s <= t + (S - T), the first bound if window > 0, the second if causal.
-logits = softcap * tanh(scale * q.k / softcap) + bias, without the tanh if softcap is 0.
+logits = softcap * tanh(scale * q.k / softcap) + bias - slope * |t + S - T - s|, without the tanh if softcap is 0.
 A row that sees nothing has o = 0, lse = -inf and no gradient.
 
 Tiles are single-threaded BLAS calls; threads draw blocks of queries (or of keys) from one queue, longest first.  Long keys under
@@ -24,7 +25,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_shape_text(const FgTensor *t)
 
 cdef extern from "attention.h" nogil:
-    enum: ATT_ROWS, ATT_DQ, ATT_DKV
+    enum: ATT_ROWS, ATT_DQ, ATT_DKV, ATT_DBIAS
     bint fg_distinct(const FgTensor *t)
     ctypedef struct FgAttn:
         int64_t B, H, Hk, G, L, S, D, Dv
@@ -38,7 +39,10 @@ cdef extern from "attention.h" nogil:
         int64_t dq[4]
         int64_t dk[4]
         int64_t dv[4]
-        int32_t causal, has_bias, want_dbias, dtype
+        int64_t bs[4]
+        int64_t db[4]
+        int64_t slope[2]
+        int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype
         int64_t window
         double scale, softcap
         int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys
@@ -49,6 +53,7 @@ cdef extern from "attention.h" nogil:
         char *k
         char *v
         char *bias
+        char *slopes
         char *g
         char *o
         char *lse
@@ -56,6 +61,7 @@ cdef extern from "attention.h" nogil:
         char *dk
         char *dv
         char *dbias
+        char *dslopes
         char *delta
         char *scratch
         char *part
@@ -89,6 +95,31 @@ cdef int _operand(const FgTensor *t, const char *name, int dtype, int ndim, int6
     return 0
 
 
+cdef int _bias(const FgTensor *t, const char *name, FgAttn *p, int64_t *strides, char *msg) noexcept nogil:
+    """bias or its gradient: the logits' shape, or 1 on any axis; strides are 0 there."""
+    cdef int64_t full[4]
+    cdef int d
+    full[0], full[1], full[2], full[3] = p.B, p.H, p.L, p.S
+    if t.dtype != p.dtype or t.ndim != 4:
+        return fg_fail(msg, "attention: %s must have the dtype of q and 4 dimensions, got %s", name, fg_shape_text(t))
+    for d in range(4):
+        if t.shape[d] != full[d] and t.shape[d] != 1:
+            return fg_fail(msg, "attention: %s must have shape (%lld, %lld, %lld, %lld) or 1 on some axes, got %s", name, <long long>p.B,
+                           <long long>p.H, <long long>p.L, <long long>p.S, fg_shape_text(t))
+        p.bs[d] = t.shape[d]
+        strides[d] = t.strides[d] if t.shape[d] > 1 else 0
+    return 0
+
+
+cdef int _slopes(const FgTensor *t, const char *name, FgAttn *p, char *msg) noexcept nogil:
+    if t.dtype != p.dtype or t.ndim != 2 or t.shape[1] != p.H or (t.shape[0] != p.B and t.shape[0] != 1):
+        return fg_fail(msg, "attention: %s must have the dtype of q and shape (%lld, %lld) or (1, %lld), got %s", name, <long long>p.B,
+                       <long long>p.H, <long long>p.H, fg_shape_text(t))
+    p.slope[0] = t.strides[0] if t.shape[0] > 1 else 0
+    p.slope[1] = t.strides[1]
+    return 0
+
+
 cdef int _output(const FgTensor *t, const char *name, int dtype, int64_t n0, int64_t n1, int64_t n2, int64_t n3, int64_t *strides,
                  char *msg) noexcept nogil:
     if _operand(t, name, dtype, 4, n0, n1, n2, n3, strides, msg):
@@ -109,19 +140,25 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     cdef const FgTensor *q
     cdef const FgTensor *k
     cdef const FgTensor *v
-    cdef int bias, want
+    cdef int bias, slopes, dbias = 0, dslopes = 0, extra, want
     cdef int64_t tasks
-    if inst.n_ip != n_ip or inst.n_fp != 2 or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0:
-        return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0%s] and fp [scale, softcap]", name,
-                       b", want_dbias 0/1" if n_ip == 4 else b"")
+    if (inst.n_ip != n_ip or inst.n_fp != 2 or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0
+            or not 0 <= inst.ip[3] <= 1):
+        return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0, has_slopes 0/1%s] and fp [scale, softcap]", name,
+                       b", want_dbias 0/1, want_dslopes 0/1" if n_ip == 6 else b"")
     bias = inst.ip[1]
-    want = n_ip == 4 and inst.ip[3]
-    if n_ip == 4 and (inst.ip[3] < 0 or inst.ip[3] > bias):
-        return fg_fail(msg, "%s: want_dbias must be 0, or 1 with a bias", name)
+    slopes = inst.ip[3]
+    if n_ip == 6:
+        if not 0 <= inst.ip[4] <= bias or not 0 <= inst.ip[5] <= slopes:
+            return fg_fail(msg, "%s: want_dbias and want_dslopes must be 0, or 1 with a bias and with slopes", name)
+        dbias = inst.ip[4]
+        dslopes = inst.ip[5]
+    extra = bias + slopes
+    want = dbias + dslopes
     if not (inst.fp[1] >= 0 and inst.fp[1] <= 1e30) or not (-1e30 <= inst.fp[0] <= 1e30):
         return fg_fail(msg, "%s: scale must be finite and softcap finite and at least 0, got %g and %g", name, inst.fp[0], inst.fp[1])
-    if inst.n_in != n_in + bias or inst.n_out != n_out + want:
-        return fg_fail(msg, "%s: expected %d inputs and %d outputs, got %d and %d", name, n_in + bias, n_out + want, inst.n_in, inst.n_out)
+    if inst.n_in != n_in + extra or inst.n_out != n_out + want:
+        return fg_fail(msg, "%s: expected %d inputs and %d outputs, got %d and %d", name, n_in + extra, n_out + want, inst.n_in, inst.n_out)
     q = FG_IN(inst, slots, 0)
     k = FG_IN(inst, slots, 1)
     v = FG_IN(inst, slots, 2)
@@ -142,8 +179,10 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     p.dtype = q.dtype
     p.causal = inst.ip[0]
     p.has_bias = bias
+    p.has_slopes = slopes
     p.window = inst.ip[2]
-    p.want_dbias = want
+    p.want_dbias = dbias
+    p.want_dslopes = dslopes
     p.scale = inst.fp[0]
     p.softcap = inst.fp[1]
     if (p.Hk == 0 and p.H) or (p.Hk and p.H % p.Hk):
@@ -154,13 +193,15 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     if _operand(q, b"q", q.dtype, 4, p.B, p.H, p.L, p.D, p.q, msg) or _operand(k, b"k", q.dtype, 4, p.B, p.Hk, p.S, p.D, p.k, msg) \
             or _operand(v, b"v", q.dtype, 4, p.B, p.Hk, p.S, p.Dv, p.v, msg):
         return -1
-    if bias and _operand(FG_IN(inst, slots, n_in), b"bias", q.dtype, 5, p.B, p.H, p.L, p.S, p.bias, msg):
+    if bias and _bias(FG_IN(inst, slots, n_in), b"bias", p, p.bias, msg):
+        return -1
+    if slopes and _slopes(FG_IN(inst, slots, n_in + bias), b"slopes", p, msg):
         return -1
     p.queries = max(<int64_t>1, min(<int64_t>ATT_ROWS, p.L))
     p.heads = max(<int64_t>1, min(p.G, ATT_ROWS // p.queries))
     p.blocks = (p.L + p.queries - 1) // p.queries
     p.chunks = (p.G + p.heads - 1) // p.heads
-    p.keys = 128 if n_ip == 3 and max(p.D, p.Dv) <= 96 else 64
+    p.keys = 128 if n_ip == 4 and max(p.D, p.Dv) <= 96 else 64
     p.kblocks = (p.S + p.keys - 1) // p.keys
     p.splits = 1
     p.split_keys = max(p.S, <int64_t>1)
@@ -175,7 +216,7 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
 cdef int fwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef FgAttn *p
     cdef const FgTensor *lse
-    if _common(inst, slots, b"attention_fwd", 3, 2, 3, msg):
+    if _common(inst, slots, b"attention_fwd", 3, 2, 4, msg):
         return -1
     p = <FgAttn *>inst.extra
     if _output(FG_OUT(inst, slots, 0), b"o", p.dtype, p.B, p.H, p.L, p.Dv, p.o, msg):
@@ -191,8 +232,9 @@ cdef int fwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
 cdef int bwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef FgAttn *p
     cdef const FgTensor *dbias
-    cdef int64_t ignored[4]
-    if _common(inst, slots, b"attention_bwd", 6, 3, 4, msg):
+    cdef const FgTensor *dslopes
+    cdef int d
+    if _common(inst, slots, b"attention_bwd", 6, 3, 6, msg):
         return -1
     p = <FgAttn *>inst.extra
     if _operand(FG_IN(inst, slots, 3), b"o", p.dtype, 4, p.B, p.H, p.L, p.Dv, p.o, msg) \
@@ -204,10 +246,18 @@ cdef int bwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         return -1
     if p.want_dbias:
         dbias = FG_OUT(inst, slots, 3)
-        if _operand(dbias, b"dbias", p.dtype, 5, p.B, p.H, p.L, p.S, ignored, msg):
+        for d in range(4):
+            if dbias.ndim != 4 or dbias.shape[d] != p.bs[d]:
+                return fg_fail(msg, "attention_bwd: dbias must have the shape of bias, got %s", fg_shape_text(dbias))
+        if _bias(dbias, b"dbias", p, p.db, msg):
             return -1
         if not fg_is_contiguous(dbias):
             return fg_fail(msg, "attention_bwd: dbias must be contiguous")
+    if p.want_dslopes:
+        dslopes = FG_OUT(inst, slots, 3 + p.want_dbias)
+        if dslopes.dtype != p.dtype or not fg_same_shape(dslopes, FG_IN(inst, slots, 6 + p.has_bias)) or not fg_is_contiguous(dslopes):
+            return fg_fail(msg, "attention_bwd: dslopes must be contiguous and have the shape and dtype of slopes, got %s",
+                           fg_shape_text(dslopes))
     return 0
 
 
@@ -250,6 +300,8 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     w.v = FG_IN(inst, slots, 2).data
     if p.has_bias:
         w.bias = FG_IN(inst, slots, 3).data
+    if p.has_slopes:
+        w.slopes = FG_IN(inst, slots, 3 + p.has_bias).data
     w.o = FG_OUT(inst, slots, 0).data
     w.lse = FG_OUT(inst, slots, 1).data
     w.units = tasks * p.splits
@@ -282,15 +334,40 @@ cdef void _clear(FgTensor *t, int64_t *strides) noexcept nogil:
                 memset(t.data + (i * strides[0] + j * strides[1] + r * strides[2]) * item, 0, t.shape[3] * item)
 
 
+cdef void _pass(FgAttnRun *w, int64_t threads, int want, int64_t units) noexcept nogil:
+    w.want = want
+    w.units = units
+    w.next = 0
+    parallel_for(min(threads, units), 1, _backward_body, w)
+
+
+cdef void _sum_slopes(const FgAttn *p, const FgAttnRun *w, FgTensor *out) noexcept nogil:
+    """dslopes[b or 0, h] from the sums of batches, heads and tiles of keys, in order."""
+    cdef int64_t i, j, to
+    cdef double total
+    for i in range(p.B * p.H):
+        total = 0
+        for j in range(p.kblocks):
+            total += (<float *>w.dslopes)[i * p.kblocks + j] if p.dtype == FG_F32 else (<double *>w.dslopes)[i * p.kblocks + j]
+        to = i if out.shape[0] > 1 else i % p.H
+        if p.dtype == FG_F32:
+            (<float *>out.data)[to] += <float>total
+        else:
+            (<double *>out.data)[to] += total
+
+
 cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgAttn *p = <FgAttn *>inst.extra
     cdef FgAttnRun w
     cdef int64_t heads = p.B * p.Hk, nq = (p.L + ATT_ROWS - 1) // ATT_ROWS, threads
+    cdef int with_dkv = 0
     _clear(FG_OUT(inst, slots, 0), p.dq)
     _clear(FG_OUT(inst, slots, 1), p.dk)
     _clear(FG_OUT(inst, slots, 2), p.dv)
     if p.want_dbias:
         _clear(FG_OUT(inst, slots, 3), NULL)
+    if p.want_dslopes:
+        _clear(FG_OUT(inst, slots, 3 + p.want_dbias), NULL)
     if heads * p.G * nq * p.kblocks == 0:
         return FG_OK
     memset(&w, 0, sizeof(w))
@@ -304,6 +381,8 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     w.g = FG_IN(inst, slots, 5).data
     if p.has_bias:
         w.bias = FG_IN(inst, slots, 6).data
+    if p.has_slopes:
+        w.slopes = FG_IN(inst, slots, 6 + p.has_bias).data
     w.dq = FG_OUT(inst, slots, 0).data
     w.dk = FG_OUT(inst, slots, 1).data
     w.dv = FG_OUT(inst, slots, 2).data
@@ -313,25 +392,31 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     threads = _threads(p, heads * p.G * nq * p.kblocks, 2.5 * (p.D + p.Dv) + 60)
     w.delta = pool_alloc(p.B * p.H * p.L * fg_itemsize(p.dtype))
     w.scratch = pool_alloc(threads * w.per_thread)
-    if w.delta == NULL or w.scratch == NULL:
+    if p.want_dslopes:
+        w.dslopes = pool_alloc(p.B * p.H * p.kblocks * fg_itemsize(p.dtype))
+    if w.delta == NULL or w.scratch == NULL or (p.want_dslopes and w.dslopes == NULL):
         pool_free(w.delta)
         pool_free(w.scratch)
+        pool_free(w.dslopes)
         return FG_EMEM
+    if p.want_dslopes:
+        memset(w.dslopes, 0, p.B * p.H * p.kblocks * fg_itemsize(p.dtype))
+    # a block of keys of one head has a part of dbias to itself, unless heads, batches or keys share it
+    if p.want_dbias and p.bs[0] == p.B and p.bs[1] == p.H and p.bs[3] == p.S:
+        with_dkv = ATT_DBIAS
     parallel_for(p.B * p.H * p.L, 200000 // (p.Dv + 1) + 1, _delta_body, &w)
     if heads >= 3 * threads or heads % threads == 0:       # whole key heads: every tile is computed once
-        w.want = ATT_DQ | ATT_DKV
-        w.units = heads
-        parallel_for(threads, 1, _backward_body, &w)
+        _pass(&w, threads, ATT_DQ | ATT_DKV | with_dkv, heads)
     else:                                                  # 7 products a tile instead of 5, but work for every thread
-        w.want = ATT_DKV
-        w.units = heads * p.kblocks
-        parallel_for(threads, 1, _backward_body, &w)
-        w.want = ATT_DQ
-        w.units = heads * p.G * nq
-        w.next = 0
-        parallel_for(threads, 1, _backward_body, &w)
+        _pass(&w, threads, ATT_DKV | with_dkv, heads * p.kblocks)
+        _pass(&w, threads, ATT_DQ, heads * p.G * nq)
+    if p.want_dbias and not with_dkv:
+        _pass(&w, threads, ATT_DBIAS, p.bs[0] * p.bs[1] * (p.kblocks if p.bs[3] > 1 else 1))
+    if p.want_dslopes:
+        _sum_slopes(p, &w, FG_OUT(inst, slots, 3 + p.want_dbias))
     pool_free(w.delta)
     pool_free(w.scratch)
+    pool_free(w.dslopes)
     return FG_OK
 
 

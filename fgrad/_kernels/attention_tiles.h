@@ -50,6 +50,10 @@ static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, 
             if (sj == 1) for (int64_t j = 0; j < nb; j++) row[j] += b[j];
             else for (int64_t j = 0; j < nb; j++) row[j] += b[j * sj];
         }
+        if (p->has_slopes) {                                         /* minus the slope times the distance of query and key */
+            T m = ((const T *)w->slopes)[x->b * p->slope[0] + (x->h0 + r / x->tb) * p->slope[1]], d = (T)(t + off - k0);
+            for (int32_t j = 0; j < (int32_t)nb; j++) { T e = d - (T)j; row[j] -= m * (e < 0 ? -e : e); }
+        }
         if (p->causal && t + off + 1 < k0 + nb)
             for (int64_t j = t + off + 1 > k0 ? t + off + 1 - k0 : 0; j < nb; j++) row[j] = -(T)INFINITY;
         if (p->window > 0 && t + off - p->window >= k0) {
@@ -160,6 +164,22 @@ static void N(att_delta)(FgAttnRun *w, int64_t begin, int64_t end) {
     }
 }
 
+/* A row of the logits' cotangent, added to that of the bias, which may be broadcast along it. */
+static inline void N(att_add_bias)(const FgAttn *p, T *restrict d, const T *restrict dr, int64_t nb) {
+    if (p->db[3]) { for (int64_t j = 0; j < nb; j++) d[j] += dr[j]; return; }
+    T sum = 0;
+    #pragma omp simd reduction(+:sum)
+    for (int64_t j = 0; j < nb; j++) sum += dr[j];
+    *d += sum;
+}
+/* The sum of a row of the logits' cotangent times the distances of its keys from the query, d of them ahead of the first. */
+static inline T N(att_distance)(const T *dr, int64_t nb, T d) {
+    T sum = 0;
+    #pragma omp simd reduction(+:sum)
+    for (int32_t j = 0; j < (int32_t)nb; j++) { T e = d - (T)j; sum += dr[j] * (e < 0 ? -e : e); }
+    return sum;
+}
+
 /* One tile of the backward pass: query block x of one head against keys [k0, k0 + nb) of its key head. */
 static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, T *scratch) {
     const FgAttn *p = w->p;
@@ -181,8 +201,10 @@ static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int6
         T delta = ((const T *)w->delta)[(x->b * p->H + x->h0) * p->L + t], *restrict pr = s + r * ld, *restrict dr = ds + r * ld;
         if (lse == -(T)INFINITY) lse = (T)INFINITY;                  /* a row that sees nothing has no gradient */
         for (int64_t j = 0; j < nb; j++) { T e = N(row_exp)(pr[j] - lse); pr[j] = e; dr[j] = e * (dr[j] - delta); }
-        if (p->want_dbias && (w->want & ATT_DKV))
-            memcpy((T *)w->dbias + ((x->b * p->H + x->h0) * p->L + t) * p->S + k0, dr, (size_t)nb * sizeof(T));
+        if (w->want & ATT_DBIAS)
+            N(att_add_bias)(p, (T *)w->dbias + x->b * p->db[0] + x->h0 * p->db[1] + t * p->db[2] + k0 * p->db[3], dr, nb);
+        if (p->want_dslopes && (w->want & ATT_DKV))
+            ((T *)w->dslopes)[(x->b * p->H + x->h0) * p->kblocks + k0 / p->keys] -= N(att_distance)(dr, nb, (T)(t + p->S - p->L - k0));
         if (p->softcap > 0) {
             const T *restrict y = th + r * ld; T cap = (T)p->softcap;
             for (int64_t j = 0; j < nb; j++) dr[j] *= cap * (1 - y[j] * y[j]);
@@ -199,23 +221,37 @@ static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int6
     }
 }
 
-/* Units by what the pass wants: dk and dv a block of keys, dq a block of queries, all three a whole key head.  Each gradient adds up
- * its tiles in the same order every way, so the result depends neither on the way nor on the threads. */
+/* Query block q against tile j of the keys, for head h of batch b, unless the mask hides all of it. */
+static inline void N(att_pair)(FgAttnRun *w, int64_t b, int64_t h, int64_t j, int64_t q, T *scratch) {
+    const FgAttn *p = w->p;
+    FgAttnRows x;
+    int64_t lo, hi, k0 = j * p->keys, nb = p->S - k0 < p->keys ? p->S - k0 : p->keys;
+    x.b = b; x.h0 = h; x.t0 = q * ATT_ROWS;
+    x.tb = x.rows = p->L - x.t0 < ATT_ROWS ? p->L - x.t0 : ATT_ROWS;
+    att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
+    if (k0 < hi && k0 + nb > lo) N(att_tile_back)(w, &x, k0, nb, scratch);
+}
+
+/* Units by what the pass wants: dk and dv a block of keys, dq a block of queries, all three a whole key head; dbias alone (where heads
+ * or batches share it, or all keys do) what one of its heads owns of a block of keys.  Each gradient adds up its tiles in the same
+ * order every way, so the result depends neither on the way nor on the threads. */
 static void N(att_backward)(FgAttnRun *w, int tid) {
     const FgAttn *p = w->p;
     T *scratch = (T *)(w->scratch + tid * w->per_thread);
-    int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, lo, hi;
+    int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, nj = p->kblocks;
     for (int64_t i; (i = att_unit(w)) < w->units;) {
-        int64_t head = i, q0 = 0, q1 = nq, j0 = 0, j1 = p->kblocks, g0 = 0, g1 = p->G;
-        if (w->want == ATT_DKV) { head = i / p->kblocks; j0 = i % p->kblocks; j1 = j0 + 1; }
-        if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
-        for (int64_t j = j0; j < j1; j++) for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++) {
-            FgAttnRows x;
-            x.b = head / p->Hk; x.h0 = head % p->Hk * p->G + g; x.t0 = q * ATT_ROWS;
-            x.tb = x.rows = p->L - x.t0 < ATT_ROWS ? p->L - x.t0 : ATT_ROWS;
-            att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
-            int64_t k0 = j * p->keys, nb = p->S - k0 < p->keys ? p->S - k0 : p->keys;
-            if (k0 < hi && k0 + nb > lo) N(att_tile_back)(w, &x, k0, nb, scratch);
+        int64_t head = i, q0 = 0, q1 = nq, j0 = 0, j1 = nj, g0 = 0, g1 = p->G;
+        if (w->want == ATT_DBIAS) {
+            if (p->bs[3] > 1) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
+            int64_t h = head % p->bs[1], b = head / p->bs[1];
+            int64_t h1 = p->bs[1] > 1 ? h + 1 : p->H, b1 = p->bs[0] > 1 ? b + 1 : p->B;
+            for (; b < b1; b++) for (int64_t n = h; n < h1; n++)
+                for (int64_t j = j0; j < j1; j++) for (int64_t q = 0; q < nq; q++) N(att_pair)(w, b, n, j, q, scratch);
+            continue;
         }
+        if (!(w->want & ATT_DQ)) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
+        if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
+        for (int64_t j = j0; j < j1; j++) for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++)
+            N(att_pair)(w, head / p->Hk, head % p->Hk * p->G + g, j, q, scratch);
     }
 }

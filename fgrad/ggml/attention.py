@@ -44,7 +44,7 @@ ROPE_TYPE_NORMAL, ROPE_TYPE_NEOX, ROPE_TYPE_MROPE, ROPE_TYPE_VISION, ROPE_TYPE_I
 
 
 def _bias(name, mask, shape, max_bias, dtype):
-    """The mask (.., heads, rows or more, columns) times the heads' ALiBi slopes, in `shape` (.., heads, rows, columns)."""
+    """The mask (.., heads, rows or more, columns) times the heads' ALiBi slopes; it broadcasts to `shape`, (.., heads, rows, columns)."""
     mask = array(name, mask).astype(dtype)
     need(mask.ndim >= 2 and mask.shape[-2] >= shape[-2], name, f"the mask {mask.shape} must have a row for each of the scores {shape}")
     mask = mask[..., : shape[-2], :]
@@ -58,7 +58,7 @@ def _bias(name, mask, shape, max_bias, dtype):
     if max_bias > 0:
         heads = shape[-3] if len(shape) > 2 else 1
         mask = mask * constant(nn.alibi_slopes(heads, max_bias), mask)[:, None, None]
-    return jnp.broadcast_to(mask, shape)
+    return mask
 
 
 def soft_max(a, mask=None, scale=1.0, max_bias=0.0, sinks=None):
@@ -72,7 +72,7 @@ def soft_max(a, mask=None, scale=1.0, max_bias=0.0, sinks=None):
         raise ValueError("ggml.soft_max: max_bias is the slope of a mask, and there is none")
     x = a * scale if scale != 1 else a
     if mask is not None:
-        x = x + _bias("soft_max", mask, a.shape, max_bias, a.dtype)
+        x = x + jnp.broadcast_to(_bias("soft_max", mask, a.shape, max_bias, a.dtype), a.shape)
     if sinks is None:
         return nn.softmax(x)
     sinks = array("soft_max", sinks).astype(a.dtype)

@@ -117,7 +117,9 @@ def dot_product_attention(
         query = jnp.where(jnp.swapaxes(sees, 1, 2), query, 0)
         bias = jnp.where(mask, jnp.zeros((), wide) if bias is None else bias.astype(wide), jnp.where(sees, -np.inf, 0).astype(wide))
     if bias is not None:
-        bias = jnp.broadcast_to(bias.astype(wide), (b, n, t, s))
+        if any(m not in (1, full) for m, full in zip(bias.shape, (b, n, t, s))):
+            raise ValueError(f"bias and mask should broadcast to {(b, n, t, s)}, but together have shape {bias.shape}")
+        bias = bias.astype(wide)
     if scale is None:
         scale = 1 / math.sqrt(h) if h else 1.0
     elif not isinstance(scale, (int, float, np.floating, np.integer)):
@@ -148,13 +150,13 @@ def alibi_slopes(heads, max_bias=8.0):
 
 
 def attention_ext(query, key, value, bias=None, *, scale=None, is_causal=False, window=0, softcap=0.0, slopes=None, sinks=None):
-    """Attention with the variants of current language models, in tiles except for `bias` and `slopes`.
+    """Attention with the variants of current language models, in tiles: memory is O(T), forward and backward, beside `bias` itself.
 
     query: (B, T, N, H); key, value: (B, S, K, H), N a multiple of K (grouped queries). scale: 1 / sqrt(H) by default.
     is_causal, window: query t sees key s if s <= t + S - T, and if s > t + S - T - window (window > 0). softcap: above 0, scores
     become softcap * tanh(score / softcap). bias: added to the scores, broadcasts to (B, N, T, S); -inf hides. slopes: (N,), as
     alibi_slopes gives them: adds -slope * |t + S - T - s|. sinks: (N,) scores that take part in the softmax's sum only.
-    bias and slopes take memory B * N * T * S. A query that sees no key gives 0.
+    A query that sees no key gives 0.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> q = jnp.ones((1, 4, 2, 8))
@@ -165,18 +167,15 @@ def attention_ext(query, key, value, bias=None, *, scale=None, is_causal=False, 
     _check("query", query, [-1] * 4)
     _check("key", key, [query.shape[0], -1, -1, query.shape[3]], query.dtype)
     _check("value", value, [query.shape[0], key.shape[1], key.shape[2], -1], query.dtype)
-    b, t, n, _ = query.shape
-    s, wide = key.shape[1], wide_dtype(query.dtype)
+    n, wide = query.shape[2], wide_dtype(query.dtype)
     if bias is not None:
-        bias = jnp.broadcast_to(_four_axes(bias).astype(wide), (b, n, t, s))
+        bias = _four_axes(bias).astype(wide)
     if slopes is not None:
-        distance = np.abs(np.arange(t)[:, None] + (s - t) - np.arange(s)[None, :])
         slopes = jnp.asarray(slopes, wide)
         _check("slopes", slopes, [n])
-        linear = jnp.broadcast_to(-slopes[:, None, None] * jnp.asarray(distance, wide), (b, n, t, s))
-        bias = linear if bias is None else bias + linear
+        slopes = slopes[None]
     q, k, v = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
-    o, lse = attention(q, k, v, bias, causal=is_causal, window=window, scale=scale, softcap=softcap)
+    o, lse = attention(q, k, v, bias, slopes, causal=is_causal, window=window, scale=scale, softcap=softcap)
     if sinks is not None:
         sinks = jnp.asarray(sinks, wide)
         _check("sinks", sinks, [n])

@@ -26,7 +26,7 @@ def inputs(B, H, Hk, T, S, D, Dv, dtype):
     return normal((B, H, T, D), dtype), normal((B, Hk, S, D), dtype), normal((B, Hk, S, Dv), dtype)
 
 
-def reference(q, k, v, bias=None, causal=0, window=0, scale=1.0, softcap=0.0):
+def reference(q, k, v, bias=None, slopes=None, causal=0, window=0, scale=1.0, softcap=0.0):
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     T, S = q.shape[2], k.shape[2]
     G = q.shape[1] // max(k.shape[1], 1)
@@ -36,6 +36,8 @@ def reference(q, k, v, bias=None, causal=0, window=0, scale=1.0, softcap=0.0):
         s = softcap * np.tanh(s / softcap)
     if bias is not None:
         s = s + bias.astype(np.float64)
+    if slopes is not None:
+        s = s - slopes.astype(np.float64)[:, :, None, None] * np.abs(np.arange(T)[:, None] + S - T - np.arange(S))
     t, u = np.arange(T)[:, None] + S - T, np.arange(S)[None]
     seen = np.ones((T, S), bool)
     if causal:
@@ -56,33 +58,37 @@ def interleaved(shape):
     return (B, T, H, D), shape, (T * H * D, D, H * D, 1)
 
 
-def forward(q, k, v, bias=None, causal=0, window=0, scale=1.0, softcap=0.0, transposed_out=False):
+def forward(q, k, v, bias=None, slopes=None, causal=0, window=0, scale=1.0, softcap=0.0, transposed_out=False):
     B, H, T, _ = q.shape
     shape = (B, H, T, v.shape[3])
     memory, slot, strides = interleaved(shape) if transposed_out else (shape, shape, contiguous(shape))
-    ins = [q, k, v] + ([] if bias is None else [bias])
+    ins = [x for x in (q, k, v, bias, slopes) if x is not None]
     o, lse = run_kernel(
         KERNELS["attention_fwd"],
         ins,
         [(memory, q.dtype, slot, strides), ((B, H, T), q.dtype)],
-        ip=[causal, bias is not None, window],
+        ip=[causal, bias is not None, window, slopes is not None],
         fp=[scale, softcap],
     )
     return (np.swapaxes(o, 1, 2) if transposed_out else o), lse
 
 
-def backward(q, k, v, o, lse, g, bias=None, causal=0, window=0, scale=1.0, softcap=0.0, want_dbias=False, transposed_out=False):
+def backward(
+    q, k, v, o, lse, g, bias=None, slopes=None, causal=0, window=0, scale=1.0, softcap=0.0, want_dbias=False, transposed_out=False
+):
     outs = []
     for x in (q, k, v):
         memory, slot, strides = interleaved(x.shape) if transposed_out else (x.shape, x.shape, contiguous(x.shape))
         outs.append((memory, x.dtype, slot, strides))
     if want_dbias:
-        outs.append(((*q.shape[:3], k.shape[2]), q.dtype))
+        outs.append((bias.shape, q.dtype))
+    if slopes is not None:
+        outs.append((slopes.shape, q.dtype))
     r = run_kernel(
         KERNELS["attention_bwd"],
-        [q, k, v, o, lse, g] + ([] if bias is None else [bias]),
+        [x for x in (q, k, v, o, lse, g, bias, slopes) if x is not None],
         outs,
-        ip=[causal, bias is not None, window, want_dbias],
+        ip=[causal, bias is not None, window, slopes is not None, want_dbias, slopes is not None],
         fp=[scale, softcap],
     )
     return [np.swapaxes(x, 1, 2) if transposed_out and i < 3 else x for i, x in enumerate(r)]
@@ -176,11 +182,11 @@ def test_layouts(threads):
                 np.testing.assert_allclose(x, y, rtol=0, atol=1e-12, err_msg=name)
 
 
-def plain_gradients(q, k, v, g, bias=None, causal=0, window=0, scale=1.0, softcap=0.0):
+def plain_gradients(q, k, v, g, bias=None, slopes=None, causal=0, window=0, scale=1.0, softcap=0.0):
     """The chain rule through the whole T x S matrix, in float64."""
     q, k, v, g = (x.astype(np.float64) for x in (q, k, v, g))
     G = q.shape[1] // k.shape[1]
-    o, lse = reference(q, k, v, bias, causal, window, scale, softcap)
+    o, lse = reference(q, k, v, bias, slopes, causal, window, scale, softcap)
     kk, vv = np.repeat(k, G, 1), np.repeat(v, G, 1)
     raw = scale * np.einsum("bhtd,bhsd->bhts", q, kk)
     y = np.tanh(raw / softcap) if softcap else None
@@ -189,6 +195,8 @@ def plain_gradients(q, k, v, g, bias=None, causal=0, window=0, scale=1.0, softca
         s = s + bias.astype(np.float64)
     T, S = s.shape[2:]
     t, u = np.arange(T)[:, None] + S - T, np.arange(S)[None]
+    if slopes is not None:
+        s = s - slopes.astype(np.float64)[:, :, None, None] * np.abs(t - u)
     seen = np.ones((T, S), bool) & ((u <= t) if causal else True) & ((u > t - window) if window else True)
     p = np.exp(np.where(seen, s, -np.inf) - np.where(lse == -np.inf, 0, lse)[..., None])
     ds = p * (np.einsum("bhtd,bhsd->bhts", g, vv) - (o * g).sum(-1)[..., None])
@@ -221,6 +229,32 @@ def test_backward(shape, options, dtype):
         want = plain_gradients(q, k, v, g, bias=b, **options)
         for x, y in zip(got, want):
             np.testing.assert_allclose(x, y, rtol=0, atol=TOL[dtype] * 10 * max(1, np.abs(y).max(initial=0)))
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 2, 70, 150, 16, 8), (3, 2, 2, 130, 200, 5, 7), (1, 4, 1, 3, 90, 8, 8)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shared_bias_and_slopes(shape, dtype, threads):
+    """Gradients of a bias with axes of size 1, and of slopes, are sums in their own shapes."""
+    B, H, Hk, T, S, D, Dv = shape
+    q, k, v = inputs(*shape, dtype)
+    g = normal((B, H, T, Dv), dtype)
+    for ones in ((), (0,), (1,), (0, 1), (2,), (3,), (0, 1, 2), (0, 1, 2, 3)):
+        bias = normal([1 if i in ones else n for i, n in enumerate((B, H, T, S))], dtype)
+        slopes = np.abs(normal((1 if 0 in ones else B, H), dtype)) / 10
+        for options in ({}, {"causal": 1, "window": 40, "softcap": 1.5}):
+            options = {"scale": 0.3, "bias": bias, "slopes": slopes, **options}
+            o, lse = forward(q, k, v, **options)
+            want_o, want_lse = reference(q, k, v, **options)
+            np.testing.assert_allclose(o, want_o, rtol=0, atol=TOL[dtype])
+            np.testing.assert_allclose(lse, want_lse, rtol=TOL[dtype], atol=TOL[dtype])
+            *got, dbias, dslopes = backward(q, k, v, o, lse, g, want_dbias=True, **options)
+            *want, dlogits = plain_gradients(q, k, v, g, **options)
+            want.append(dlogits.sum(ones, keepdims=True))
+            per_head = -(dlogits * np.abs(np.arange(T)[:, None] + S - T - np.arange(S))).sum((2, 3))
+            want.append(per_head.sum(0, keepdims=True) if 0 in ones else per_head)
+            for x, y in zip([*got, dbias, dslopes], want, strict=True):
+                assert x.shape == y.shape
+                np.testing.assert_allclose(x, y, rtol=0, atol=TOL[dtype] * 30 * max(1, np.abs(y).max(initial=0), np.abs(dlogits).sum()))
 
 
 @pytest.mark.parametrize("options", [{}, {"causal": 1, "window": 4}, {"softcap": 1.3}], ids=str)
@@ -328,22 +362,22 @@ def test_rejections():
     grads = [(x.shape, f) for x in (q, k, v)]
     oz, lz = np.zeros((1, 4, 5, 8), f), np.zeros((1, 4, 5), f)
 
-    def fwd(ins=(q, k, v), outs=(o, lse), ip=(0, 0, 0), fp=(1, 0)):
+    def fwd(ins=(q, k, v), outs=(o, lse), ip=(0, 0, 0, 0), fp=(1, 0)):
         return run_kernel(KERNELS["attention_fwd"], list(ins), list(outs), ip=ip, fp=fp)
 
-    def bwd(ins=(q, k, v, oz, lz, oz), outs=grads, ip=(0, 0, 0, 0), fp=(1, 0)):
+    def bwd(ins=(q, k, v, oz, lz, oz), outs=grads, ip=(0, 0, 0, 0, 0, 0), fp=(1, 0)):
         return run_kernel(KERNELS["attention_bwd"], list(ins), list(outs), ip=ip, fp=fp)
 
     fwd(), bwd()
-    fwd(ins=(q, k, v, bias), ip=(0, 1, 0))
+    fwd(ins=(q, k, v, bias), ip=(0, 1, 0, 0))
     for call, kwargs, message in [
-        (fwd, {"ip": (2, 0, 0)}, "ip"),
+        (fwd, {"ip": (2, 0, 0, 0)}, "ip"),
         (fwd, {"ip": (0, 0)}, "ip"),
-        (fwd, {"ip": (0, 0, -1)}, "window"),
+        (fwd, {"ip": (0, 0, -1, 0)}, "window"),
         (fwd, {"fp": (1,)}, "fp"),
         (fwd, {"fp": (1, -1)}, "softcap"),
         (fwd, {"fp": (np.nan, 0)}, "scale"),
-        (fwd, {"ip": (0, 1, 0)}, "inputs"),
+        (fwd, {"ip": (0, 1, 0, 0)}, "inputs"),
         (fwd, {"ins": (q[0], k, v)}, "4 dimensions"),
         (fwd, {"ins": (q[:, :3], k, v)}, "multiple"),
         (fwd, {"ins": (q, k[..., :4].copy(), v)}, "k must have shape"),
@@ -351,12 +385,17 @@ def test_rejections():
         (fwd, {"ins": (q, k.astype(np.float64), v)}, "float64"),
         (fwd, {"ins": [x.astype(np.int32) for x in (q, k, v)]}, "float32"),
         (fwd, {"ins": (np.swapaxes(np.zeros((1, 4, 8, 5), f), 2, 3), k, v)}, "last axis of q"),
-        (fwd, {"ins": (q, k, v, bias[..., :5]), "ip": (0, 1, 0)}, "bias must have shape"),
+        (fwd, {"ins": (q, k, v, bias[..., :5]), "ip": (0, 1, 0, 0)}, "bias must have shape"),
         (fwd, {"outs": (((1, 4, 5, 7), f), lse)}, "o must have shape"),
         (fwd, {"outs": (o, ((1, 4, 6), f))}, "lse must have shape"),
         (fwd, {"outs": (((1, 4, 5, 8), f, (1, 4, 5, 8), (160, 0, 8, 1)), lse)}, "distinct"),
         (fwd, {"outs": (o, ((1, 4, 5), f, (1, 4, 5), (20, 1, 4)))}, "contiguous"),
-        (bwd, {"ip": (0, 0, 0, 1)}, "want_dbias"),
+        (fwd, {"ins": (q, k, v, bias[:, :3]), "ip": (0, 1, 0, 0)}, "bias must have shape"),
+        (fwd, {"ins": (q, k, v, np.zeros((1, 3), f)), "ip": (0, 0, 0, 1)}, "slopes must have"),
+        (fwd, {"ins": (q, k, v, np.zeros((2, 4), f)), "ip": (0, 0, 0, 1)}, "slopes must have"),
+        (bwd, {"ip": (0, 0, 0, 0, 1, 0)}, "want_dbias"),
+        (bwd, {"ip": (0, 0, 0, 0, 0, 1)}, "want_dslopes"),
+        (bwd, {"ins": (q, k, v, oz, lz, oz, bias), "ip": (0, 1, 0, 0, 1, 0), "outs": [*grads, ((1, 4, 5, 1), f)]}, "dbias must have"),
         (bwd, {"ins": (q, k, v, oz, lz, oz[:, :, :4])}, "do must have shape"),
         (bwd, {"ins": (q, k, v, oz, lz[:, :, :3], oz)}, "lse must have shape"),
         (bwd, {"outs": [grads[0], grads[1], grads[0]]}, "dv must have shape"),

@@ -189,14 +189,34 @@ def np_attention(q, k, v, bias=None, **kw):
         return p / np.where(total, total, 1) @ _grouped(v, q.shape[1]), (np.log(total) + np.where(total, top, 0))[..., 0]
 
 
-def np_attention_tangent(q, k, v, *rest, biased, wrt_bias, **kw):
-    bias = rest[0] if biased else None
-    o, lse, tq, tk, tv, *tb = rest[biased:]
+def np_bias(shape, bias=None, slopes=None):
+    """bias and slopes as one array of the logits' shape, (batch, heads, queries, keys)."""
+    t, s = shape[2:]
+    distance = np.abs(np.arange(t)[:, None] + s - t - np.arange(s))
+    total = np.zeros(shape) if bias is None else np.broadcast_to(bias, shape)
+    return total if slopes is None else total - slopes[:, :, None, None] * distance
+
+
+def _extras(rest, biased, sloped, shape):
+    """(the bias of bias and slopes, what follows them)."""
+    rest = list(rest)
+    bias, slopes = rest.pop(0) if biased else None, rest.pop(0) if sloped else None
+    return np_bias(shape, bias, slopes), rest
+
+
+def np_attention_op(q, k, v, *rest, sloped=False, **kw):
+    bias, _ = _extras(rest, len(rest) - sloped > 0, sloped, (*q.shape[:3], k.shape[2]))
+    return np_attention(q, k, v, bias, **kw)
+
+
+def np_attention_tangent(q, k, v, *rest, biased, sloped, wrt_bias, wrt_slopes, **kw):
+    shape = (*q.shape[:3], k.shape[2])
+    bias, (o, lse, tq, tk, tv, *moved) = _extras(rest, biased, sloped, shape)
     h = q.shape[1]
     z, slope = np_scores(q, k, bias, **kw)
     p = np.exp(z - lse[..., None])
     ts = (np.einsum("bhtd,bhsd->bhts", tq, _grouped(k, h)) + np.einsum("bhtd,bhsd->bhts", q, _grouped(tk, h))) * kw["scale"] * slope
-    ps = p * (ts + tb[0] if wrt_bias else ts)
+    ps = p * (ts + _extras(moved, wrt_bias, wrt_slopes, shape)[0])
     tlse = ps.sum(-1)
     return ps @ _grouped(v, h) + p @ _grouped(tv, h) - o * tlse[..., None], tlse
 
@@ -206,47 +226,59 @@ def _ungroup(x, heads):
     return x.reshape(b, heads, h // heads, s, d).sum(2)
 
 
-def np_attention_cotangent(q, k, v, *rest, biased, wrt_bias, **kw):
-    bias = rest[0] if biased else None
-    o, lse, do = rest[biased:]
+def np_attention_cotangent(q, k, v, *rest, biased, sloped, wrt_bias, wrt_slopes, **kw):
+    shape = (*q.shape[:3], k.shape[2])
+    bias, (o, lse, do) = _extras(rest, biased, sloped, shape)
     h, hk = q.shape[1], k.shape[1]
     z, slope = np_scores(q, k, bias, **kw)
     p = np.exp(z - lse[..., None])
     dz = p * (np.einsum("bhtd,bhsd->bhts", do, _grouped(v, h)) - (o * do).sum(-1, keepdims=True))
     ds = dz * slope * kw["scale"]
     dk, dv = np.einsum("bhts,bhtd->bhsd", ds, q), np.einsum("bhts,bhtd->bhsd", p, do)
-    out = (ds @ _grouped(k, h), _ungroup(dk, hk), _ungroup(dv, hk))
-    return (*out, dz) if wrt_bias else out
+    out = [ds @ _grouped(k, h), _ungroup(dk, hk), _ungroup(dv, hk)]
+    if wrt_bias:
+        out.append(dz.sum(tuple(i for i in range(4) if rest[0].shape[i] == 1), keepdims=True))
+    if wrt_slopes:
+        slopes = rest[biased]
+        per_head = (dz * np_bias(shape, None, np.ones((1, h)))).sum((2, 3))
+        out.append(per_head.sum(0, keepdims=True) if slopes.shape[0] == 1 else per_head)
+    return tuple(out)
 
 
-# (query heads, key heads, queries, keys, features, value features, biased, parameters)
-ATTENTIONS = [
-    (2, 2, 3, 3, 2, 2, False, {}),
-    (4, 2, 2, 3, 3, 2, True, {}),
-    (2, 1, 3, 4, 2, 2, True, {"causal": True, "window": 2, "softcap": 1.5}),
-    (2, 1, 2, 3, 2, 1, False, {"window": 2, "scale": 0.3}),
+ATTENTIONS = [  # heads, of keys, queries, keys, features, of values, axes on which bias is 1 (None: no bias), rows of slopes, parameters
+    (2, 2, 3, 3, 2, 2, None, 0, {}),
+    (4, 2, 2, 3, 3, 2, (), 0, {}),
+    (2, 1, 3, 4, 2, 2, (), 0, {"causal": True, "window": 2, "softcap": 1.5}),
+    (2, 1, 2, 3, 2, 1, None, 0, {"window": 2, "scale": 0.3}),
+    (4, 2, 2, 3, 2, 2, (0, 1), 1, {}),
+    (2, 1, 3, 3, 2, 1, (0, 3), 2, {"causal": True, "softcap": 2.0}),
+    (2, 2, 2, 3, 1, 2, (2,), 0, {}),
+    (2, 2, 2, 3, 1, 2, None, 1, {"causal": True}),
 ]
 
 
 def _attention(kind):
     prim = getattr(attention, f"{kind}_p")
-    maps = {"attention": np_attention, "attention_tangent": np_attention_tangent, "attention_cotangent": np_attention_cotangent}
+    maps = {"attention": np_attention_op, "attention_tangent": np_attention_tangent, "attention_cotangent": np_attention_cotangent}
 
-    def case(h, hk, t, s, d, dv, biased, params):
-        kw = dict(causal=False, window=0, scale=0.7, softcap=0.0) | params
-        q, k, v, bias = typed(2, h, t, d), typed(2, hk, s, d), typed(2, hk, s, dv), [typed(2, h, t, s)] * biased
+    def case(h, hk, t, s, d, dv, ones, sloped, params):
+        biased = ones is not None
+        kw = dict(causal=False, window=0, scale=0.7, softcap=0.0, sloped=sloped > 0) | params
+        bias = [typed(*[1 if i in ones else n for i, n in enumerate((2, h, t, s))])] if biased else []
+        extras = [*bias, *[typed(sloped, h)] * (sloped > 0)]
+        q, k, v = typed(2, h, t, d), typed(2, hk, s, d), typed(2, hk, s, dv)
         o, lse = typed(2, h, t, dv), Sample((2, h, t), 2, 3, wide=True)
-        operands, linear, out = (q, k, v, *bias), (), ("same", "wide")
+        operands, linear, out = (q, k, v, *extras), (), ("same", "wide")
         if kind != "attention":
-            kw |= dict(biased=biased, wrt_bias=biased)
+            kw |= dict(biased=biased, wrt_bias=biased, wrt_slopes=sloped > 0)
+            moved = operands if kind == "attention_tangent" else (o,)
             operands += (o, lse)
-            moved = (q, k, v, *bias) if kind == "attention_tangent" else (o,)
             linear = (tuple(range(len(operands), len(operands) + len(moved))),)
             operands += moved
             out = out if kind == "attention_tangent" else "same"
         fun = lambda *xs: tuple(prim.bind(*xs, **kw))
         ref = lambda *xs: maps[kind](*xs, **kw)
-        title = f"{h}/{hk} heads {t}x{s}{' biased' * biased} {params or ''}"
+        title = f"{h}/{hk} heads {t}x{s}{f' bias {ones}' * biased}{f' slopes {sloped}' * (sloped > 0)} {params or ''}"
         return Case(fun, operands, ref, name=title, linear=linear, out=out, ulps=64)
 
     return [case(*c) for c in ATTENTIONS]
