@@ -72,6 +72,11 @@ def flags():
     ]
 
 
+def flags_of(module):
+    """Of one module: `instructions` interprets flat code, where each operation rounds as it does in the VM, without contraction."""
+    return [*FLAGS, "-ffp-contract=off"] if module == "instructions" else FLAGS
+
+
 def march(isa):
     """The flag for an instruction set (a name that -march or -mcpu knows), or none where the compiler does not take it."""
     flag = f"-march={isa}" if platform.machine() in ("x86_64", "AMD64") else f"-mcpu={isa}"
@@ -85,7 +90,7 @@ def variant(extension, isa):
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(f'#include "../../{Path(extension.sources[0]).as_posix()}"\n')
     Path(*package.split("."), f"isa-{isa}").mkdir(exist_ok=True)
-    options = {**common, "depends": [*common["depends"], *extension.sources], "extra_compile_args": [*FLAGS, *march(isa)]}
+    options = {**common, "depends": [*common["depends"], *extension.sources], "extra_compile_args": [*flags_of(module), *march(isa)]}
     return Extension(f"{package}.isa-{isa}.{module}", [str(source)], **options)
 
 
@@ -100,7 +105,9 @@ common = dict(
 )
 best = [] if ISA == "all" else march(ISA)
 extensions = [
-    Extension(".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=[*FLAGS, *(best if p.stem != "isa" else [])], **common)
+    Extension(
+        ".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=[*flags_of(p.stem), *(best if p.stem != "isa" else [])], **common
+    )
     for p in KERNELS
 ]
 modules = cythonize(

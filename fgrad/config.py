@@ -22,6 +22,7 @@ _DEFAULTS = {
     "pass_simplify": True,
     "pass_fuse": True,
     "pass_tile": True,
+    "pass_flat": True,
 }
 
 _CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promotion": ("allow", "warn", "raise")}

@@ -9,7 +9,7 @@ from fgrad._kernels.abi cimport (FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTY
                                  fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_SCAN, KIND_TILES, KIND_WHILE,
-                                          run_state, run_timed, state_free, state_new)
+                                          fg_flat_count, run_state, run_timed, state_free, state_new)
 from fgrad._kernels.memory cimport pool_free
 
 KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES}
@@ -27,7 +27,7 @@ cdef class Program:
     @cython.boundscheck(True)
     @cython.wraparound(True)
     def __cinit__(self, *, list slots, list insts, list in_avals, list in_strides, list in_codes, list consts, list outs, list out_codes,
-                  int64_t arena_bytes, tuple donated=(), bint small=False):
+                  int64_t arena_bytes, tuple donated=(), bint small=False, bint flat=False):
         cdef FgProg *p = &self.p
         cdef int i, j, d, first = 0
         cdef int64_t n
@@ -55,6 +55,7 @@ cdef class Program:
         self.small = small
         p.n_args, p.n_consts, p.n_outs = len(in_avals), len(consts), len(outs)
         p.arena_bytes = arena_bytes
+        p.flat = flat
         p.n_slots = len(slots)
         p.slots = <FgTensor *>calloc(p.n_slots + 1, sizeof(FgTensor))
         p.slot_base = <int32_t *>calloc(p.n_slots + 1, sizeof(int32_t))
@@ -389,6 +390,17 @@ cdef class Program:
     @property
     def arena_bytes(self):
         return self.p.arena_bytes
+
+    @property
+    def num_flat_ops(self):
+        """Ops of the loops that have run as flat code, in all states that no run uses."""
+        cdef FgState *st = self.idle
+        cdef int i, n = 0
+        while st != NULL:
+            for i in range(self.p.n_inst):
+                n += fg_flat_count(st.flat[i])
+            st = st.next
+        return n
 
     @property
     def num_instructions(self):

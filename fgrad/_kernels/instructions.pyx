@@ -1,15 +1,27 @@
 """Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles and callbacks, which run sub-programs."""
 from cpython.ref cimport Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from fgrad._kernels.abi cimport FG_EPYTHON, FG_OK, FgInst, FgTensor, fg_itemsize
+from fgrad._kernels.abi cimport FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
+
+from fgrad._kernels import elementwise, movement
+
+
+cdef extern from "flat.h" nogil:
+    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate
+    void fg_flat_free(FgFlat *f)
+    int fg_flat_loop(FgState *st, int i)
+
+fg_flat_vm = <FgRun><uintptr_t>elementwise.KERNELS["vm"][0]
+fg_flat_copies = <FgRun><uintptr_t>movement.KERNELS["copy"][0]
+fg_flat_concatenate = <FgRun><uintptr_t>movement.KERNELS["concatenate"][0]
 
 
 cdef void state_free(FgState *st) noexcept nogil:
@@ -19,7 +31,11 @@ cdef void state_free(FgState *st) noexcept nogil:
     if st.children != NULL:
         for i in range(st.prog.n_children):
             state_free(st.children[i])
+    if st.flat != NULL:
+        for i in range(st.prog.n_inst):
+            fg_flat_free(st.flat[i])
     pool_free(st.arena)
+    free(st.flat)
     free(st.slots)
     free(st.bases)
     free(st.children)
@@ -35,8 +51,9 @@ cdef FgState *state_new(FgProg *p) noexcept nogil:
     st.slots = <FgTensor *>malloc(sizeof(FgTensor) * (p.n_slots + 1))
     st.bases = <char **>calloc(n_bases, sizeof(char *))
     st.children = <FgState **>calloc(p.n_children + 1, sizeof(FgState *))
+    st.flat = <FgFlat **>calloc(p.n_inst + 1, sizeof(FgFlat *))
     st.arena = pool_alloc(p.arena_bytes)
-    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.arena == NULL:
+    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.flat == NULL or st.arena == NULL:
         state_free(st)
         return NULL
     memcpy(st.slots, p.slots, sizeof(FgTensor) * p.n_slots)
@@ -51,16 +68,9 @@ cdef FgState *state_new(FgProg *p) noexcept nogil:
     return st
 
 
-cdef inline void bind_slots(FgState *st) noexcept nogil:
-    cdef FgProg *p = st.prog
-    cdef int i
-    for i in range(p.n_slots):
-        st.slots[i].data = st.bases[p.slot_base[i]] + p.slot_offset[i]
-
-
 cdef int run_state(FgState *st) noexcept nogil:
     """Run a program whose bases are set."""
-    bind_slots(st)
+    fg_bind_slots(st)
     return run_insts(st, 0, st.prog.n_inst)
 
 
@@ -75,9 +85,13 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
         elif inst.kind == KIND_COND:
             rc = run_cond(st, inst, p.inst_child[i])
         elif inst.kind == KIND_WHILE:
-            rc = run_while(st, inst, p.inst_child[i])
+            rc = fg_flat_loop(st, i)
+            if rc < 0:
+                rc = run_while(st, inst, p.inst_child[i])
         elif inst.kind == KIND_SCAN:
-            rc = run_scan(st, inst, p.inst_child[i])
+            rc = fg_flat_loop(st, i)
+            if rc < 0:
+                rc = run_scan(st, inst, p.inst_child[i])
         elif inst.kind == KIND_TILES:
             rc = run_tiles(st, inst, p.inst_child[i])
         else:
@@ -91,7 +105,7 @@ cdef int run_timed(FgState *st, double *seconds) noexcept nogil:
     """As run_state; adds each instruction's time to `seconds`."""
     cdef int i, rc
     cdef timespec a, b
-    bind_slots(st)
+    fg_bind_slots(st)
     for i in range(st.prog.n_inst):
         clock_gettime(CLOCK_MONOTONIC, &a)
         rc = run_insts(st, i, i + 1)

@@ -95,6 +95,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         arena_bytes=arena_bytes,
         donated=tuple(donated),
         small=small,
+        flat=config.pass_flat,
     )
     program.in_place = [j in donors for j in range(carry[1])] if carry else []
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)

@@ -1,0 +1,181 @@
+/* The instructions of flat code, and the interpreter: direct-threaded, over values at fixed addresses.
+ *
+ * Arithmetic on single numbers, and on vectors of up to 64 bytes in places padded to that, is inline.  An op whose operand is the
+ * result of the op before it takes it from a register (`am`: as its first operand, `ma`: as its second), since a load that waits
+ * for a store costs as much as the arithmetic; two sums or products in a row are one op, since a jump does too.
+ * To be compiled without contraction: each operation rounds, as it does in the VM. */
+#ifndef FG_FLAT_OPS_H
+#define FG_FLAT_OPS_H
+#include "program.h"
+#include "vm_plan.h"
+
+struct FgFlatOp {
+    const void *label;                  /* of the op; while code is emitted, its number */
+    char *d;
+    const char *a;
+    union { const char *b; int64_t k; };
+    union { const char *c; int64_t m; };
+    int64_t n;                          /* elements, bytes, or how many ops to jump */
+    union { void *fn; char *e; };       /* e: where the first result of a pair goes */
+};
+
+typedef float fg_v32 __attribute__((vector_size(64), may_alias));
+typedef double fg_v64 __attribute__((vector_size(64), may_alias));
+
+/* name, kind, type, register, formula */
+#define FG_FLAT_RING(X, t, T, acc) X(add, t, T, acc, x + y) X(sub, t, T, acc, x - y) X(mul, t, T, acc, x * y)
+#define FG_FLAT_FLOAT(X, t, T, acc) FG_FLAT_RING(X, t, T, acc) X(div, t, T, acc, x / y)
+#define FG_FLAT_BIN(X) \
+    FG_FLAT_FLOAT(X, f32, float, accf) FG_FLAT_FLOAT(X, f64, double, accd) FG_FLAT_RING(X, i32, uint32_t, acci) \
+    FG_FLAT_FLOAT(X, v32, fg_v32, accv) FG_FLAT_FLOAT(X, v64, fg_v64, accw) \
+    X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
+    X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y))
+/* two in a row, each adding, subtracting or multiplying: X(first, second, kind, type, register, x o y, t o z, z o t) */
+#define FG_FLAT_PAIRS_OF(X, first, t, T, acc, one) X(first, add, t, T, acc, one, u + z, z + u) X(first, sub, t, T, acc, one, u - z, z - u) \
+    X(first, mul, t, T, acc, one, u * z, z * u)
+#define FG_FLAT_PAIRS(X, t, T, acc) FG_FLAT_PAIRS_OF(X, add, t, T, acc, x + y) FG_FLAT_PAIRS_OF(X, sub, t, T, acc, x - y) \
+    FG_FLAT_PAIRS_OF(X, mul, t, T, acc, x * y)
+#define FG_FLAT_PAIR(X) FG_FLAT_PAIRS(X, f32, float, accf) FG_FLAT_PAIRS(X, f64, double, accd) \
+    FG_FLAT_PAIRS(X, v32, fg_v32, accv) FG_FLAT_PAIRS(X, v64, fg_v64, accw)
+#define FG_FLAT_UN(X) \
+    X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
+    X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
+    X(neg, f64, double, accd, -x) X(abs, f64, double, accd, fabs(x)) X(square, f64, double, accd, x * x) X(sqrt, f64, double, accd, sqrt(x))
+#define FG_FLAT_COMPARE_OF(X, t, T) X(lt, t, T, x < y) X(le, t, T, x <= y) X(gt, t, T, x > y) X(ge, t, T, x >= y) \
+    X(eq, t, T, x == y) X(ne, t, T, x != y)
+#define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t)
+#define FG_FLAT_SELECT(X) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
+#define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
+    X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
+#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
+    X(jump) X(unless) X(branch) X(set) X(point) X(loop) X(load4) X(load8) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
+
+#define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
+#define FG_FLAT_EP(first, second, t, ...) FLAT_##first##_##second##_##t##_mm, FLAT_##first##_##second##_##t##_mm_r, \
+    FLAT_##first##_##second##_##t##_am, FLAT_##first##_##second##_##t##_am_r, FLAT_##first##_##second##_##t##_ma, FLAT_##first##_##second##_##t##_ma_r,
+#define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
+#define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
+#define FG_FLAT_ES(t, T) FLAT_select_##t,
+#define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
+#define FG_FLAT_EO(name) FLAT_##name,
+enum { FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_PAIR(FG_FLAT_EP) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_SELECT(FG_FLAT_ES)
+    FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO) FLAT_COUNT };
+
+#define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
+
+
+/* Run code up to its `end`.  With ip NULL nothing runs: *labels is where the ops begin. */
+static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
+    #define FG_FLAT_L2(name, t, ...) &&L_##name##_##t##_mm, &&L_##name##_##t##_am, &&L_##name##_##t##_ma,
+    #define FG_FLAT_LP(first, second, t, ...) &&L_##first##_##second##_##t##_mm, &&L_##first##_##second##_##t##_mm_r, \
+        &&L_##first##_##second##_##t##_am, &&L_##first##_##second##_##t##_am_r, &&L_##first##_##second##_##t##_ma, &&L_##first##_##second##_##t##_ma_r,
+    #define FG_FLAT_L1(name, t, ...) &&L_##name##_##t##_m, &&L_##name##_##t##_a,
+    #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
+    #define FG_FLAT_LS(t, T) &&L_select_##t,
+    #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
+    #define FG_FLAT_LO(name) &&L_##name,
+    static const void *const table[FLAT_COUNT] = {
+        FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_PAIR(FG_FLAT_LP) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC) FG_FLAT_SELECT(FG_FLAT_LS)
+        FG_FLAT_CAST(FG_FLAT_LK) FG_FLAT_OTHER(FG_FLAT_LO)};
+    float accf = 0;
+    double accd = 0;
+    uint32_t acci = 0;
+    fg_v32 accv = {0};
+    fg_v64 accw = {0};
+    if (!ip) { *labels = table; return 0; }
+    #define FG_GO goto *ip->label;
+    #define FG_NEXT { ip++; FG_GO }
+    #define FG_JUMP(by) { ip += (by); FG_GO }
+    FG_GO
+    #define M(name, t, T, acc, expr) \
+        L_##name##_##t##_mm: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_am: { T x = acc, y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_ma: { T x = FG_AT(T, ip->a), y = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
+    FG_FLAT_BIN(M)
+    #undef M
+    /* the first result is stored before z is read: they may be one */
+    #define FG_FLAT_TWO(label, T, X, Y, acc, one, two) label: { T x = X, y = Y, u = one; FG_AT(T, ip->e) = u; \
+        T z = FG_AT(T, ip->c); acc = two; FG_AT(T, ip->d) = acc; FG_NEXT }
+    #define M(first, second, t, T, acc, one, two, turned) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_mm, T, FG_AT(T, ip->a), FG_AT(T, ip->b), acc, one, two) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_mm_r, T, FG_AT(T, ip->a), FG_AT(T, ip->b), acc, one, turned) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_am, T, acc, FG_AT(T, ip->b), acc, one, two) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_am_r, T, acc, FG_AT(T, ip->b), acc, one, turned) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_ma, T, FG_AT(T, ip->a), acc, acc, one, two) \
+        FG_FLAT_TWO(L_##first##_##second##_##t##_ma_r, T, FG_AT(T, ip->a), acc, acc, one, turned)
+    FG_FLAT_PAIR(M)
+    #undef M
+    #define M(name, t, T, acc, expr) \
+        L_##name##_##t##_m: { T x = FG_AT(T, ip->a); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_a: { T x = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
+    FG_FLAT_UN(M)
+    #undef M
+    #define M(name, t, T, expr) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
+    FG_FLAT_COMPARE(M)
+    #undef M
+    #define M(t, T) L_select_##t: { T y = FG_AT(T, ip->b), z = FG_AT(T, ip->c); FG_AT(T, ip->d) = *(const uint8_t *)ip->a ? y : z; FG_NEXT }
+    FG_FLAT_SELECT(M)
+    #undef M
+    #define M(s, S, t, T) L_cast_##s##_##t: { S x = FG_AT(S, ip->a); FG_AT(T, ip->d) = (T)x; FG_NEXT }
+    FG_FLAT_CAST(M)
+    #undef M
+    L_end: return FG_OK;
+    L_fn: ((FgVmFn)ip->fn)(ip->n, ip->d, ip->a, ip->b, ip->c); FG_NEXT
+    L_seg: ((FgVmSeg)ip->fn)(ip->d, ip->a, ip->n, ip->k, ip->m); FG_NEXT
+    L_sum_f32: {
+        float x = FG_AT(float, ip->a);
+        for (int64_t i = 1; i < ip->k; i++) x += FG_AT(float, ip->a + 4 * i);
+        FG_AT(float, ip->d) = x;
+        FG_NEXT
+    }
+    L_call: {
+        const FgInst *inst = (const FgInst *)ip->a;
+        int rc = inst->run(inst, (FgTensor *)ip->d);
+        if (rc != FG_OK) return rc;
+        FG_NEXT
+    }
+    L_copy1: *ip->d = *ip->a; FG_NEXT
+    L_copy4: FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, ip->a); FG_NEXT
+    L_copy8: FG_AT(uint64_t, ip->d) = FG_AT(uint64_t, ip->a); FG_NEXT
+    /* the first and the last 16 or 32 of n bytes */
+    #define FG_ENDS(size, to, from) { char u[size], v[size]; const char *q = (from); char *r = (to); \
+        memcpy(u, q, size); memcpy(v, q + ip->n - size, size); memcpy(r, u, size); memcpy(r + ip->n - size, v, size); }
+    L_copy16: FG_ENDS(16, ip->d, ip->a) FG_NEXT
+    L_copy32: FG_ENDS(32, ip->d, ip->a) FG_NEXT
+    L_copy64: FG_AT(fg_v32, ip->d) = FG_AT(fg_v32, ip->a); FG_NEXT
+    L_copy: memcpy(ip->d, ip->a, ip->n); FG_NEXT
+    L_gather: {                     /* m: itemsize; b: where each of n items is, in items */
+        const int32_t *at = (const int32_t *)ip->b;
+        #define M(T) for (int64_t i = 0; i < ip->n; i++) ((T *)ip->d)[i] = ((const T *)ip->a)[at[i]];
+        FG_BY_SIZE(ip->m, M)
+        #undef M
+        FG_NEXT
+    }
+    L_scatter: {
+        const int32_t *at = (const int32_t *)ip->b;
+        #define M(T) for (int64_t i = 0; i < ip->n; i++) ((T *)ip->d)[at[i]] = ((const T *)ip->a)[i];
+        FG_BY_SIZE(ip->m, M)
+        #undef M
+        FG_NEXT
+    }
+    L_jump: FG_JUMP(ip->n)
+    L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
+    L_branch: {                     /* a: the index; b: n jumps */
+        int64_t i = FG_AT(int32_t, ip->a);
+        FG_JUMP(((const int32_t *)ip->b)[i < 0 ? 0 : i >= ip->n ? ip->n - 1 : i])
+    }
+    L_set: FG_AT(int64_t, ip->d) = ip->n; FG_NEXT
+    L_point: FG_AT(char *, ip->d) = FG_AT(char *, ip->a) + ip->n; FG_NEXT
+    L_loop: FG_JUMP(--FG_AT(int64_t, ip->d) ? ip->n : 1)
+    /* from and to the row that a pointer is at, which moves on by k bytes */
+    #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
+    L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT
+    L_load8: FG_MOVE(ip->a) memcpy(ip->d, at, 8); } FG_NEXT
+    L_load16: FG_MOVE(ip->a) FG_ENDS(16, ip->d, at) } FG_NEXT
+    L_load32: FG_MOVE(ip->a) FG_ENDS(32, ip->d, at) } FG_NEXT
+    L_load: FG_MOVE(ip->a) memcpy(ip->d, at, ip->n); } FG_NEXT
+    L_store4: FG_MOVE(ip->d) FG_AT(uint32_t, at) = FG_AT(uint32_t, ip->a); } FG_NEXT
+    L_store8: FG_MOVE(ip->d) memcpy(at, ip->a, 8); } FG_NEXT
+    L_store: FG_MOVE(ip->d) memcpy(at, ip->a, ip->n); } FG_NEXT
+}
+#endif

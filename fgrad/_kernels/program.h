@@ -1,0 +1,52 @@
+/* Programs as the executor runs them, the state of one run, and the kinds of instructions. */
+#ifndef FG_PROGRAM_H
+#define FG_PROGRAM_H
+#include "fg.h"
+
+enum { KIND_KERNEL = 0, KIND_WHILE = 1, KIND_SCAN = 2, KIND_COND = 3, KIND_CALLBACK = 4, KIND_TILES = 5 };
+
+typedef struct FgProg {
+    int32_t n_slots, n_inst, n_args, n_consts, n_outs, n_children;
+    int32_t flat;                /* loops of small values may run as flat code, see flat.h */
+    FgTensor *slots;             /* templates; data unset */
+    int32_t *slot_base;          /* 0: arena, then args, consts, outs */
+    int64_t *slot_offset;        /* bytes */
+    FgInst *insts;
+    int64_t arena_bytes;
+    char **const_data;
+    struct FgProg **children;
+    int32_t *inst_child;         /* first child of each instruction */
+} FgProg;
+
+typedef struct FgFlatOp FgFlatOp;
+typedef struct { char *fixed; int operand; int64_t bytes; } FgFlatIo;    /* bytes < 0: `fixed` gets the operand's address */
+
+typedef struct FgFlat {
+    FgFlatOp *ops;
+    int n_ops, cap, start;              /* no op before `start` may be joined with what follows: a jump leads there */
+    int failed;
+    char *memory;
+    int64_t used;
+    FgFlatIo *ins, *outs;               /* of the loop that the code is for */
+    int n_ins, n_outs;
+} FgFlat;
+
+static inline int fg_flat_count(const FgFlat *f) { return f ? f->n_ops : 0; }
+
+typedef struct FgState {
+    FgProg *prog;
+    struct FgState *next;        /* among the idle states of a program */
+    FgTensor *slots;
+    char **bases;
+    char *arena;
+    struct FgState **children;
+    struct FgFlat **flat;        /* of each instruction: its flat code, once it has run */
+    void *error;                 /* owned PyObject of an exception raised in a callback */
+} FgState;
+
+/* Point a state's slots at its bases. */
+static inline void fg_bind_slots(FgState *st) {
+    FgProg *p = st->prog;
+    for (int i = 0; i < p->n_slots; i++) st->slots[i].data = st->bases[p->slot_base[i]] + p->slot_offset[i];
+}
+#endif

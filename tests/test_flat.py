@@ -1,0 +1,196 @@
+"""Loops of small values run as flat code: the same bits as the ordinary path gives."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+
+def flat_ops(jitted, *args):
+    return jitted.lower(*args).compile()._traced.program.num_flat_ops
+
+
+def same_bits(fun, *args, flat=True):
+    """The results of both ways; `flat` is whether the first must be flat code, None where it may."""
+    with fgrad.config.override("pass_flat", False):
+        want = fgrad.tree_util.tree_leaves(fgrad.jit(fun)(*args))
+    jitted = fgrad.jit(lambda *a: fun(*a))
+    for _ in range(2):  # the second run finds the code made
+        got = fgrad.tree_util.tree_leaves(jitted(*args))
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            assert g.dtype == w.dtype and g.shape == w.shape
+            np.testing.assert_array_equal(np.asarray(g), np.asarray(w))
+            if g.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(g), np.signbit(w))
+    assert flat is None or (flat_ops(jitted, *args) > 0) == flat
+    return got
+
+
+def lorenz(x, y, z):
+    return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z
+
+
+def euler(steps, *state):
+    return lax.fori_loop(0, steps, lambda i, s: tuple(u + 0.01 * v for u, v in zip(s, lorenz(*s))), state)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (16,), (17,), (4, 5), (64,)])
+def test_systems_of_equations(shape):
+    rng = np.random.default_rng(0)
+    state = [jnp.asarray(1 + rng.standard_normal(shape).astype(np.float32)) for _ in range(3)]
+    same_bits(lambda *s: euler(50, *s), *state)
+    with fgrad.enable_x64():
+        same_bits(lambda *s: euler(50, *s), *[jnp.asarray(np.asarray(s, np.float64)) for s in state])
+
+
+def test_large_values_take_the_ordinary_path():
+    state = [jnp.full((1000,), v) for v in (1.0, 2.0, 3.0)]
+    same_bits(lambda *s: euler(5, *s), *state, flat=False)
+
+
+def test_stacked_state():
+    def step(i, s):
+        return s + 0.01 * jnp.stack(lorenz(s[0], s[1], s[2]))
+
+    same_bits(lambda s: lax.fori_loop(0, 30, step, s), jnp.array([1.0, 2.0, 3.0]))
+    same_bits(lambda s: lax.fori_loop(0, 30, step, s), jnp.ones((3, 2)))
+
+
+def test_trip_counts():
+    def count(n, x):
+        return lax.fori_loop(0, n, lambda i, x: x * 2 + i, x)
+
+    for n, want in enumerate([1, 2, 5, 12]):
+        assert float(fgrad.jit(count, static_argnums=0)(n, 1.0)) == want
+        (got,) = same_bits(lambda n: count(n, 1.0), n)
+        assert float(got) == want
+    (steps,) = same_bits(
+        lambda n: lax.while_loop(lambda c: c[0] != 1, lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1],
+        27,
+    )
+    assert int(steps) == 111
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, np.uint16, np.bool_, np.float16, np.complex64])
+def test_scans_of_every_dtype(dtype, reverse):
+    rng = np.random.default_rng(1)
+    xs = jnp.asarray(rng.integers(0, 3, (9, 4)).astype(dtype))
+
+    def body(c, x):
+        c = jnp.where(x == 1, c, x) if dtype is np.bool_ else c * 3 + x
+        return c, (c, x[::-1], jnp.sum(x), c == x, x[1])
+
+    carry, ys = lax.scan(body, xs[0], xs, reverse=reverse)
+    same_bits(lambda xs: lax.scan(body, xs[0], xs, reverse=reverse), xs)
+    assert carry.dtype == dtype and [y.shape for y in ys] == [(9, 4), (9, 4), (9,), (9, 4), (9,)]
+
+
+def test_nested_loops_and_branches():
+    def inner(j, x):
+        return lax.cond(x > 1, lambda x: x * 0.5, lambda x: x + 0.75, x)
+
+    def outer(i, c):
+        x, k = c
+        x = lax.fori_loop(0, i + 1, inner, x)
+        k = lax.switch(i % 4, [lambda k: k + 1, lambda k: k * 2, lambda k: k - 3, lambda k: k], k)
+        return lax.while_loop(lambda x: x > 0.9, lambda x: x - 0.3, x), k
+
+    same_bits(lambda x: lax.fori_loop(0, 20, outer, (x, 5)), 0.3)
+    same_bits(lambda x: fgrad.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c) * 1.1, c), x, None, length=12)[0])(x), 0.3)
+
+    def rows(c, row):
+        c, y = lax.scan(lambda a, b: (a + b, a * b), c, row)
+        return c, (y, c)
+
+    same_bits(lambda x: lax.scan(rows, 0.0, x), jnp.arange(12.0).reshape(3, 4))
+
+
+def test_kernels_inside_of_a_loop():
+    table = jnp.arange(40.0)
+
+    def body(i, s):
+        s = jnp.sort(s + table[i % 40])[::-1]
+        s = s.at[i % 5].set(lax.dynamic_slice(s, (i,), (1,))[0] * 0.5)
+        return jnp.cumsum(s) % 7.0 + jnp.pad(s[1:3], (1, 2)) @ jnp.eye(5)
+
+    same_bits(lambda s: lax.fori_loop(0, 25, body, s), jnp.arange(5.0))
+
+
+def test_reductions_and_layouts():
+    def body(i, s):
+        t = s.T + jnp.sum(s, axis=1) - jnp.max(s, axis=0, keepdims=True).T[:3]
+        return t.T * 0.5 + jnp.mean(t) + jnp.prod(s[0]) - jnp.min(s[:, ::-1], axis=0)
+
+    same_bits(lambda s: lax.fori_loop(0, 10, body, s), jnp.arange(9.0).reshape(3, 3) / 9)
+    same_bits(lambda s: lax.fori_loop(0, 10, lambda i, s: s - jnp.sum(s, axis=0) / 9, s), jnp.arange(27.0).reshape(9, 3))
+
+
+def test_swapped_carries():
+    (a, b) = same_bits(lambda a, b: lax.fori_loop(0, 7, lambda i, c: (c[1], c[0] + c[1]), (a, b)), 0, 1)
+    assert (int(a), int(b)) == (13, 21)
+    same_bits(lambda a, b: lax.fori_loop(0, 7, lambda i, c: (c[1], c[0]), (a, b)), jnp.arange(3.0), jnp.ones(3))
+    same_bits(lambda a, b: lax.fori_loop(0, 7, lambda i, c: (c[0] - c[1], c[0] * c[1] - c[1]), (a, b)), 0.5, 1.5)
+
+
+def test_results_are_not_shared_between_calls():
+    f = fgrad.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: x + 1, x))
+    a = f(jnp.zeros(3))
+    b = f(jnp.ones(3))
+    np.testing.assert_array_equal(a, 3)
+    np.testing.assert_array_equal(b, 4)
+    assert [float(v) for v in fgrad.vmap(lambda x: f(x))(jnp.arange(3.0))] == [3, 4, 5]
+
+
+def test_callbacks_and_exceptions():
+    seen = []
+
+    def body(i, x):
+        fgrad.debug.callback(lambda v: seen.append(int(v)), i)
+        return x + 1
+
+    same_bits(lambda x: lax.fori_loop(0, 3, body, x), 1.0, flat=False)
+    assert seen.count(2) == 3
+
+
+UNARY = [jnp.sin, jnp.abs, jnp.square, lambda x: -x, jnp.tanh, lambda x: jnp.sqrt(jnp.abs(x))]
+BINARY = [jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, jnp.minimum, lambda x, y: x / (1 + y * y)]
+COMPARE = [jnp.less, jnp.greater_equal, jnp.equal, jnp.not_equal]
+op = st.tuples(st.sampled_from(["un", "bin", "bin", "where", "cond", "sum", "int", "loop"]), *[st.integers(0, 1 << 16)] * 4)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(op, min_size=1, max_size=12), st.sampled_from([(), (1,), (3,), (2, 3)]), st.integers(0, 6))
+def test_random_bodies(ops, shape, trips):
+    def body(i, carry):
+        values = [*carry, jnp.float32(0.7) + 0 * carry[0]]
+        n = i + carry[2].astype(jnp.int32).max()
+        for kind, a, b, c, d in ops:
+            x, y, z = (values[k % len(values)] for k in (a, b, c))
+            if kind == "un":
+                v = UNARY[d % len(UNARY)](x)
+            elif kind == "bin":
+                v = BINARY[d % len(BINARY)](x, y)
+            elif kind == "where":
+                v = jnp.where(COMPARE[d % len(COMPARE)](x, y), z, x)
+            elif kind == "cond":
+                v = lax.cond(jnp.sum(x) > jnp.sum(y), lambda p, q: p - q, BINARY[d % len(BINARY)], y, z)
+            elif kind == "sum":
+                v = x + (jnp.sum(y) if d % 2 else jnp.max(y))
+            elif kind == "loop":
+                v = lax.fori_loop(0, d % 3, lambda j, v, y=y: v * 0.5 + y, x)
+            else:
+                n = jnp.where(n % (d % 5 + 1) == 0, n // 2, n + d % 7) % 11
+                v = x + n
+            values.append(jnp.clip(v, -100, 100))
+        return values[-1], values[-2] * 0.5, values[len(values) // 2]
+
+    start = jnp.linspace(-1, 1, int(np.prod(shape))).reshape(shape)
+    carry = (start, start * 0.3 + 0.1, start * start)
+    same_bits(lambda n, *c: lax.fori_loop(0, n, body, c), trips, *carry)
+    same_bits(lambda *c: lax.fori_loop(0, trips, body, c), *carry, flat=None if trips < 2 else True)
