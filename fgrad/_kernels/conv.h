@@ -4,24 +4,19 @@
  * A dilated input is never filled with zeros: outputs whose positions have one remainder modulo the dilation are one part, a plain
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
- * A part is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a column k a tap
- * (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and handed to BLAS.
- * Either side's positions are listed in runs along one axis, so that a panel is packed by copies of rows; everything is strides,
- * so that one code serves all layouts, and the gradient with respect to w, whose M is short and whose K is long. */
+ * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h), groups of few features direct loops (conv_groups.h).
+ *
+ * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
+ * column k a tap (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and
+ * handed to BLAS. Either side's positions are listed in runs along one axis, so that a panel is packed by copies of rows. */
 #ifndef FG_CONV_H
 #define FG_CONV_H
 #include "fg.h"
+#include "gemm.h"
 
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
-#if defined(__AVX512F__)
-#define FG_VBYTES 64
-#elif defined(__AVX__)
-#define FG_VBYTES 32
-#else
-#define FG_VBYTES 16
-#endif
-
-enum { CONV_PANELS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
+#define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
+enum { CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
                        int add, char *c, int64_t ldc);
@@ -51,6 +46,7 @@ typedef struct {
     int algo;
     FgDigit m[4], k[4];
     int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
+    int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int64_t wg;
@@ -60,11 +56,19 @@ typedef struct {
     int failed;
 } FgConvPart;
 
+/* Positions to copy: (planes, rows, cols) of `features`, which are `stride` apart in x; plane i is at p0 + i step, and so on. */
+typedef struct { int64_t planes, rows, cols, features, stride, p0, step, p1, p2; } FgFill;
+
 static inline int64_t conv_gcd(int64_t a, int64_t b) { while (b) { int64_t t = a % b; a = b; b = t; } return a; }
 static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t conv_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t conv_mod(int64_t a, int64_t b) { int64_t r = a % b; return r < 0 ? r + b : r; }
+
+/* Digits of a number whose last one runs fastest. */
+static inline void conv_index(int64_t i, const int64_t *sizes, int n, int64_t *at) {
+    for (int d = n - 1; d >= 0; d--) { at[d] = i % sizes[d]; i /= sizes[d]; }
+}
 
 /* The part of [0, n) in which base + i step is inside [0, L). */
 static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n, int64_t *lo, int64_t *hi) {
@@ -274,6 +278,43 @@ static void conv_plan_direct(FgConvPart *p) {
     else p->algo = CONV_ROWS;
 }
 
+/* The most steps n, up to `most`, for which fixed + (n - 1) each <= budget; at least one. */
+static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int64_t most) {
+    return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
+}
+
+/* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps. */
+static void conv_plan_dense(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item;
+    int64_t sums = p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2], run, steps, fixed, each, units;
+    const int64_t *n = sums ? p->R : p->Q;
+    p->algo = sums ? CONV_SUMS : CONV_DENSE;
+    for (int d = 2; d >= 1; d--) {              /* columns first, in the rows that one row needs; then rows */
+        run = sums ? p->d[d] : p->s[d];
+        steps = sums ? (p->Q[d] - 1) * p->s[d] : (p->R[d] - 1) * p->d[d];
+        each = (sums ? p->Q[0] * c->B : p->R[0] * c->C);
+        each *= d == 2 ? (sums ? (p->Q[1] - 1) * p->s[1] : (p->R[1] - 1) * p->d[1]) + 1
+                       : (p->block[1] - 1) * (sums ? p->d[2] : p->s[2]) + (sums ? (p->Q[2] - 1) * p->s[2] : (p->R[2] - 1) * p->d[2]) + 1;
+        fixed = (steps + 1) * each;
+        p->block[d - 1] = conv_fit(fixed, run * each, budget, n[d]);
+        if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
+        p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
+    }
+    if (!sums) {                                /* enough blocks for the threads */
+        units = c->G * c->B * p->Q[0] * conv_ceil(p->Q[2], p->block[1]);
+        if (units < 8) p->block[0] = conv_min(p->block[0], conv_ceil(p->Q[1], conv_ceil(8, units)));
+    }
+    p->blocks[0] = conv_ceil(n[1], p->block[0]);
+    p->blocks[1] = conv_ceil(n[2], p->block[1]);
+    p->nk = 1;
+    if (!sums) { p->w_size = p->block[1] * GEMM_NV * lanes; p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide; return; }
+    p->pack_w = c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O);
+    p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
+    units = c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
+    if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
+}
+
 static void conv_plan(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t taps = c->C;
@@ -283,6 +324,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     if (taps == 0) p->algo = CONV_CLEAR;
     else if (c->dtype < FG_F32) conv_plan_direct(p);
     else if (c->dtype <= FG_F64 && c->G > 1 && c->O <= 4 && (c->C <= 4 || c->B <= 4)) conv_plan_direct(p);
+    else if (c->dtype <= FG_F64) conv_plan_dense(p, item);
     else conv_plan_panels(p, item);
 }
 #endif

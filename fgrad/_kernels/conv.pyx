@@ -14,7 +14,7 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR
+    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -45,7 +45,11 @@ cdef extern from "conv_body.h" nogil:
         int64_t Q[3]
         int64_t R[3]
         int algo, pack_w, scratch_out, failed
+        int64_t s[3]
         int64_t M, K, mt, kt, mtiles, nk
+        int64_t block[2]
+        int64_t blocks[2]
+        int64_t wg
         FgDigit m[4]
         const char *x
         const char *w
@@ -62,6 +66,12 @@ cdef extern from "conv_body.h" nogil:
     void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
     void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row)
     void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps)
+    void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
+    int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
+    int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
+    int64_t conv_dense_taps(const FgConvPart *p)
+    void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps)
+    void conv_place(const FgConvPart *p, int64_t begin, int64_t end)
     int64_t conv_group_taps(const FgConvPart *p)
     void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)
 
@@ -74,6 +84,26 @@ cdef struct PackW:
 cdef void _pack_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef PackW *k = <PackW *>ctx
     conv_pack_w(k.p, begin, end, k.src, k.dst, fg_itemsize(k.p.c.dtype))
+
+
+cdef void _pack_panels_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef PackW *k = <PackW *>ctx
+    conv_pack_panels(k.p, begin, end, k.src, k.dst)
+
+
+cdef void _dense_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef int64_t item = fg_itemsize(p.c.dtype), x = conv_x_bytes(p, item), w = conv_w_bytes(p, item)
+    cdef char *space = pool_alloc(x + w + conv_dense_taps(p) * <int64_t>sizeof(FgTap))
+    if space == NULL:
+        p.failed = 1
+        return
+    conv_dense(p, begin, end, space, space + x, <FgTap *>(space + x + w))
+    pool_free(space)
+
+
+cdef void _place_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    conv_place(<FgConvPart *>ctx, begin, end)
 
 
 cdef void _panels_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -146,6 +176,31 @@ cdef void _run_panels(FgConvPart *p) noexcept nogil:
     pool_free(packed)
 
 
+cdef void _run_dense(FgConvPart *p) noexcept nogil:
+    cdef const FgConv *c = p.c
+    cdef int64_t item = fg_itemsize(c.dtype), panels = conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item)
+    cdef int64_t taps = p.R[0] * p.R[1] * p.R[2] * c.C, outputs = c.G * p.Q[0] * p.Q[1] * p.Q[2], units, cost
+    cdef bint sums = p.algo == CONV_SUMS
+    cdef PackW k
+    cdef char *space = pool_alloc((p.nk * outputs * c.B * c.O if sums else c.G * p.wg) * item + 64)
+    if space == NULL:
+        p.failed = 1
+        return
+    if sums:
+        p.part = space
+        units = p.nk * c.G * panels * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
+    else:
+        k.p, k.src, k.dst = p, p.w, space
+        parallel_for(c.G * panels, 1 + 100000 // (taps * 32), _pack_panels_body, &k)
+        p.w = space
+        units = c.G * c.B * p.Q[0] * p.blocks[0] * p.blocks[1]
+    cost = <int64_t>(<double>outputs * c.B * taps * conv_ceil(c.O, 16) / units / 3)              # nanoseconds, roughly
+    parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
+    if sums and not p.failed:
+        parallel_for(outputs, 1 + 30000 // (p.nk * c.B * c.O), _place_body, p)
+    pool_free(space)
+
+
 cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
     cdef int64_t rows = p.Q[0] * p.Q[1], outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
@@ -179,6 +234,8 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
             _run_panels(&p)
+        elif p.algo == CONV_DENSE or p.algo == CONV_SUMS:
+            _run_dense(&p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
         else:

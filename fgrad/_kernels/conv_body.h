@@ -28,14 +28,18 @@ static const fg_word128 zero_w16 = {0, 0};
 
 #define T float
 #define N(name) name##_f32
+#define G(name) gemm_f32_##name
 #include "conv_loops.h"
 #undef T
 #undef N
+#undef G
 #define T double
 #define N(name) name##_f64
+#define G(name) gemm_f64_##name
 #include "conv_loops.h"
 #undef T
 #undef N
+#undef G
 #define T int32_t
 #define N(name) name##_i32
 #include "conv_loops.h"
@@ -169,5 +173,30 @@ static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
     #define CALL(S, T) conv_group_reduce_##S(p, begin, end)
     CONV_TYPED(p, CALL);
     #undef CALL
+}
+
+static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
+    if (p->c->dtype == FG_F32) conv_pack_panels_f32(p, begin, end, (const float *)w + p->w0, (float *)dst);
+    else conv_pack_panels_f64(p, begin, end, (const double *)w + p->w0, (double *)dst);
+}
+
+/* Bytes of a block of x, of w (or of a row of outputs), and number of taps, that the bodies below need each. */
+static int64_t conv_x_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 2 * GEMM_SLACK) / 64 * 64; }
+static int64_t conv_w_bytes(const FgConvPart *p, int64_t item) { return (p->w_size * item + 2 * GEMM_SLACK) / 64 * 64; }
+static int64_t conv_dense_taps(const FgConvPart *p) {
+    return p->algo == CONV_SUMS ? p->block[0] : p->R[0] * p->R[1] * p->R[2];
+}
+
+static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps) {
+    if (p->algo == CONV_DENSE) {
+        if (p->c->dtype == FG_F32) conv_dense_f32(p, begin, end, (float *)x, (float *)w, taps);
+        else conv_dense_f64(p, begin, end, (double *)x, (double *)w, taps);
+    } else if (p->c->dtype == FG_F32) conv_sums_f32(p, begin, end, (float *)x, (float *)w, taps);
+    else conv_sums_f64(p, begin, end, (double *)x, (double *)w, taps);
+}
+
+static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
+    if (p->c->dtype == FG_F32) conv_place_f32(p, begin, end);
+    else conv_place_f64(p, begin, end);
 }
 #endif

@@ -1,7 +1,8 @@
 /* Groups of few features that are neighbours in memory (depthwise, features last): vectors of groups, tiles of outputs along a row.
  * Included by conv_loops.h, once per type T; N(name) appends the type's suffix. */
 
-/* Tiles of J outputs, xj and oj apart; `ahead` is where the next row of x begins: out (+)= sum over taps t, and r in [lo, hi), of x[t.x + r xk] w[t.w + r wk]. */
+/* Tiles of J outputs, xj and oj apart: out (+)= sum over taps t, and r in [lo, hi), of x[t.x + r xk] w[t.w + r wk].
+ * `ahead` is where the next row of x begins, which is prefetched. */
 #define CONV_TILE(V, J) \
 static void N(conv_tile_##V##J)(const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, int64_t wk, \
                                 int64_t xj, int64_t ahead, T *out, int64_t oj, int add) { \
@@ -26,7 +27,7 @@ static void N(conv_tiles_##V)(int64_t j, const T *x, const T *w, const FgTap *ta
     default: N(conv_tile_##V##8)(x, w, taps, n, lo, hi, xk, wk, xj, ahead, out, oj, add); \
     } \
 }
-typedef T N(wide) __attribute__((vector_size(FG_VBYTES), aligned(sizeof(T)), may_alias));
+typedef T N(wide) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
 typedef T N(narrow) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 typedef T N(single);
 CONV_TILES(wide)
@@ -36,8 +37,8 @@ CONV_TILES(single)
 #undef CONV_TILES
 
 /* A row of outputs in all groups: a vector of groups after the other, so that x and out are walked in the same direction. */
-static void N(conv_group_row)(const FgConvPart *p, const T *x, const T *w, const FgGroupSpace *m, int64_t n, int64_t ahead, T *out, int64_t oj,
-                              int add) {
+static void N(conv_group_row)(const FgConvPart *p, const T *x, const T *w, const FgGroupSpace *m, int64_t n, int64_t ahead,
+                              T *out, int64_t oj, int add) {
     const FgConv *c = p->c;
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * c->xs[2], wk = p->wr[2], xj = p->s[2] * c->xs[2], x0 = -p->lo[2] * c->xs[2];
@@ -97,9 +98,11 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
             for (int64_t b = 0; b < c->B; b++) for (int64_t o = 0; o < c->O; o++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++)
                 for (int64_t q1 = 0; q1 < p->Q[1]; q1++) {
                     int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    *m->taps = (FgTap){b * c->xb + f * c->xc + p0 * c->xs[0] + p1 * c->xs[1], o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
+                    int64_t xat = b * c->xb + f * c->xc + p0 * c->xs[0] + p1 * c->xs[1];
+                    *m->taps = (FgTap){xat, o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
                     if ((uint64_t)p0 < (uint64_t)c->L[0] && (uint64_t)p1 < (uint64_t)c->L[1])
-                        N(conv_group_row)(p, x, w, m, 1, m->taps->x + p->d[1] * c->xs[1], part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
+                        N(conv_group_row)(p, x, w, m, 1, xat + p->d[1] * c->xs[1],
+                                          part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
                 }
         }
     }

@@ -1,4 +1,4 @@
-"""The convolution kernel over sizes that take each of its ways: tiles of M and K, chunks of K, packed kernels, direct loops."""
+"""The convolution kernel over sizes that take each of its ways: blocks of rows and columns, chunks of sums, panels, direct loops."""
 
 import numpy as np
 import pytest
@@ -103,6 +103,18 @@ def test_many_outputs():
     for order in ("NCHW", "NHWC", "HNWC"):
         x, w = laid(noise(rng, (2, 3, 40, 50), np.float32), ORDERS[order]), laid(noise(rng, (70, 3, 3, 3), np.float32), ORDERS[order])
         run(x, w, (1, 1), ((1, 1), (1, 1)), axes=ORDERS[order])
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_rows_longer_than_a_block(last):
+    """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""
+    rng, axes = np.random.default_rng(6), (0, 2, 1) if last else (0, 1, 2)
+    x, w = (laid(noise(rng, s, np.float32), axes) for s in ((1, 40, 3001), (33, 40, 3)))
+    run_threads(x, w, (1,), ((1, 2),), axes=axes)
+    run_threads(x, w, (2,), ((0, 3),), rdil=(5,), axes=axes)
+    x, w = (laid(noise(rng, s, np.float32), axes) for s in ((40, 2, 3001), (18, 2, 2999)))
+    run_threads(x, w, (1,), ((1, 2),), axes=axes)
+    run_threads(x[:, :, :999], w[:, :, :330], (2,), ((1, 0),), rdil=(3,), axes=axes)
 
 
 def test_reversed_and_broadcast_operands():

@@ -34,9 +34,9 @@ def np_conv(x, w, strides, pads, ldil=None, rdil=None, layout=None, features=1, 
         if any(a < 0 or a % d or a // d >= m for a, d, m in zip(at, ldil, x.shape[2:])):
             continue
         pixel = x[(slice(None), slice(None), *[a // d for a, d in zip(at, ldil)])]
-        rows = pixel.reshape(batches, b, features, -1).swapaxes(1, 2).reshape(features * batches, b, -1)
-        taps = w[(slice(None), slice(None), *r)].reshape(features * batches, o, -1)
-        out[(slice(None), slice(None), *q)] += (rows @ taps.swapaxes(1, 2)).swapaxes(0, 1).reshape(b, -1)
+        rows = pixel.reshape(batches, b, features, w.shape[1]).swapaxes(1, 2).reshape(features * batches, b, w.shape[1])
+        taps = w[(slice(None), slice(None), *r)].reshape(features * batches, o, w.shape[1])
+        out[(slice(None), slice(None), *q)] += (rows @ taps.swapaxes(1, 2)).swapaxes(0, 1).reshape(b, w.shape[0])
     return out.transpose(np.argsort(dn.out_spec))
 
 

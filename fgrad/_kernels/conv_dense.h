@@ -1,0 +1,205 @@
+/* Dense convolutions of floats. Input rows are copied, padded with zeros and with their features last, into a block that stays in the
+ * second cache; there, neighbouring outputs are rows of a matrix with a constant step, and gemm.h's register tiles run over it
+ * without im2col. Included by conv_loops.h, once per type T; N(name) appends the type's suffix, G(name) gemm.h's prefix. */
+
+/* The tile of gemm.h, with k in n runs of kc: run t begins at a + t.x and b + t.w. */
+GEMM_INLINE void N(conv_body)(const int R, const int NV, const FgTap *taps, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca,
+                              const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add) {
+    G(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (G(vec)){0};
+    }
+    for (int64_t t = 0; t < n; t++) {
+        const T *at = a + taps[t].x, *bt = b + taps[t].w;
+        for (int64_t k = 0; k < kc; k++, at += ca, bt += ldb) {
+            GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const G(mem) *)(bt + v * G(lanes));
+            y[NV - 1] = G(load)(bt + (NV - 1) * G(lanes), GEMM_MASKS ? tail : G(lanes));
+            GEMM_UNROLL for (int i = 0; i < R; i++) {
+                GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += at[i * ra] * y[v];
+            }
+        }
+    }
+    GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
+        GEMM_UNROLL for (int v = 0; v < NV; v++) {
+            T *p = c + v * G(lanes);
+            int64_t m = v + 1 < NV ? G(lanes) : tail;
+            G(store)(p, add ? G(load)(p, m) + sum[i][v] : sum[i][v], m);
+        }
+    }
+}
+
+typedef void (*N(conv_kernel))(const FgTap *taps, int64_t n, int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c,
+                               int64_t ldc, int64_t tail, int add);
+#define CONV_KERNEL(NAME, R, NV, RA, CA) \
+static void NAME(const FgTap *taps, int64_t n, int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, \
+                 int64_t tail, int add) { \
+    N(conv_body)(R, NV, taps, n, kc, a, RA, CA, b, ldb, c, ldc, tail, add); \
+}
+#define CONV_KERNELS(R) \
+    CONV_KERNEL(N(conv_cols1x##R), R, 1, 1, step) CONV_KERNEL(N(conv_cols2x##R), R, 2, 1, step) \
+    CONV_KERNEL(N(conv_rows1x##R), R, 1, step, 1) CONV_KERNEL(N(conv_rows2x##R), R, 2, step, 1)
+GEMM_EACH_ROWS(CONV_KERNELS)
+#define CONV_C1(R) N(conv_cols1x##R),
+#define CONV_C2(R) N(conv_cols2x##R),
+#define CONV_R1(R) N(conv_rows1x##R),
+#define CONV_R2(R) N(conv_rows2x##R),
+/* [columns of a are contiguous, rows are][vectors - 1][rows - 1] */
+static const N(conv_kernel) N(conv_table)[2][2][GEMM_MR] = {{{GEMM_EACH_ROWS(CONV_C1)}, {GEMM_EACH_ROWS(CONV_C2)}},
+                                                            {{GEMM_EACH_ROWS(CONV_R1)}, {GEMM_EACH_ROWS(CONV_R2)}}};
+#undef CONV_KERNEL
+#undef CONV_KERNELS
+#undef CONV_C1
+#undef CONV_C2
+#undef CONV_R1
+#undef CONV_R2
+
+/* c (m, nb <= NR) (+)= the tile's sums; a's rows are ra apart (1: its columns are `step`). */
+static void N(conv_column)(int64_t m, int64_t nb, const FgTap *taps, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t step,
+                           const T *b, int64_t ldb, T *c, int64_t ldc, int add) {
+    int64_t w = G(width)(nb), tail = nb - w + G(lanes);
+    for (int64_t t = 0, i = 0, next; i < m; t++, i = next) {
+        next = gemm_panel(m, t + 1);
+        N(conv_table)[ra != 1][w > G(lanes)][next - i - 1](taps, n, kc, a + i * ra, ra == 1 ? step : ra, b, ldb, c + i * ldc, ldc, tail,
+                                                           add);
+    }
+}
+
+/* Copy f->planes x f->rows x f->cols positions of `f->features` features, zeros outside the image; rows outside are left as they are. */
+static void N(conv_fill)(const FgConv *c, const FgFill *f, const T *x, T *dst) {
+    int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, c->L[2] - f->p2)), n = f->features;
+    for (int64_t i = 0; i < f->planes; i++) for (int64_t j = 0; j < f->rows; j++) {
+        int64_t p0 = f->p0 + i * f->step, p1 = f->p1 + j;
+        T *to = dst + (i * f->rows + j) * f->cols * n;
+        const T *from = x + p0 * c->xs[0] + p1 * c->xs[1] + (f->p2 + lo) * c->xs[2];
+        if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+        memset(to, 0, (size_t)(lo * n) * sizeof(T));
+        to += lo * n;
+        if (f->stride == 1 && c->xs[2] == n) memcpy(to, from, (size_t)((hi - lo) * n) * sizeof(T));
+        else if (f->stride == 1)
+            for (int64_t k = lo; k < hi; k++) memcpy(to + (k - lo) * n, from + (k - lo) * c->xs[2], (size_t)n * sizeof(T));
+        else G(pack)(to, n, from, n, f->stride, c->xs[2], hi - lo);
+        memset(to + (hi - lo) * n, 0, (size_t)((f->cols - hi) * n) * sizeof(T));
+    }
+}
+
+/* Units (g, panel of O): W as panels of columns, taps outermost. */
+static void N(conv_pack_panels)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
+    const FgConv *c = p->c;
+    int64_t panels = conv_ceil(c->O, G(nr)), taps = p->R[0] * p->R[1] * p->R[2];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / panels, o = u % panels * G(nr), nb = conv_min(G(nr), c->O - o), wide = G(width)(nb);
+        T *to = dst + g * p->wg + o * taps * c->C;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t r2 = t % p->R[2], r1 = t / p->R[2] % p->R[1], r0 = t / p->R[2] / p->R[1];
+            const T *from = w + g * c->wg + o * c->wo + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
+            G(pack)(to + t * c->C * wide, wide, from, nb, c->wo, c->wc, c->C);
+        }
+    }
+}
+
+/* out[i si + j sj] = src[i ld + j] */
+static void N(conv_spread)(const T *src, int64_t ld, int64_t m, int64_t n, T *out, int64_t si, int64_t sj) {
+    const int64_t L = G(lanes);
+    if (sj == 1) {
+        for (int64_t i = 0; i < m; i++) for (int64_t j = 0; j < n; j++) out[i * si + j] = src[i * ld + j];
+        return;
+    }
+#if GEMM_HAS_SHUFFLE
+    if (si == 1) {
+        for (int64_t i = 0; i < m; i += L) for (int64_t j = 0; j < n; j += L) {
+            int64_t ni = conv_min(L, m - i), nj = conv_min(L, n - j);
+            G(vec) x[G(lanes)];
+            GEMM_UNROLL for (int k = 0; k < G(lanes); k++) x[k] = k < ni ? G(load)(src + (i + k) * ld + j, nj) : (G(vec)){0};
+            G(transpose)(x);
+            for (int64_t k = 0; k < nj; k++) G(store)(out + i + (j + k) * sj, x[k], ni);
+        }
+        return;
+    }
+#endif
+    for (int64_t j = 0; j < n; j++) for (int64_t i = 0; i < m; i++) out[i * si + j * sj] = src[i * ld + j];
+}
+
+/* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */
+static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *row, FgTap *taps) {
+    const FgConv *c = p->c;
+    const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
+    int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1] * p->R[2], at[5];
+    for (int64_t u = begin; u < end; u++) {
+        conv_index(u, sizes, 5, at);
+        int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
+        int64_t q1end = conv_min(p->Q[1], q1 + p->block[0]), n2 = conv_min(p->Q[2] - q2, p->block[1]);
+        FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
+                    C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2]};
+        N(conv_fill)(c, &f, (const T *)p->x + g * c->xg + b * c->xb, x);
+        for (int64_t o = 0; o < c->O; o += G(nr)) {
+            int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
+            const T *wo = (const T *)p->w + g * p->wg + o * all * C;
+            for (int64_t q = q1; q < q1end; q++) {
+                T *out = (T *)p->out + p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2];
+                int64_t n = 0;
+                for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
+                    int64_t p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
+                    if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                    for (int64_t r = 0; r < runs; r++) {
+                        int64_t pixel = (r0 * f.rows + p1 - f.p1) * f.cols + r * p->d[2];
+                        taps[n++] = (FgTap){pixel * C, ((r0 * p->R[1] + r1) * p->R[2] + r) * C * w};
+                    }
+                }
+                N(conv_column)(n2, nb, taps, n, kc, x, p->s[2] * C, 1, wo, w, c->oo == 1 ? out : row, c->oo == 1 ? p->os[2] : w, 0);
+                if (c->oo != 1) N(conv_spread)(row, w, n2, nb, out, p->os[2], c->oo);
+            }
+        }
+    }
+}
+
+/* The sums of few outputs over many taps (the gradient with respect to the kernel): M runs along the batch, or (q2, b) where those
+ * follow each other, and blocks of taps stay in the cache for all outputs.  Units (chunk, g, panel of O, q0, q1, run of M); partial
+ * sums (chunk, g, q0, q1, q2, b, O).  `x` and `w` hold blocks, `w` where it must be packed. */
+static void N(conv_sums)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *w, FgTap *taps) {
+    const FgConv *c = p->c;
+    const int64_t blocks[4] = {c->C, p->R[0], p->blocks[0], p->blocks[1]};
+    int64_t each = p->s[2] == 1 ? 1 : p->Q[2], m = p->Q[2] / each * c->B, all = blocks[0] * blocks[1] * blocks[2] * blocks[3], at[4], q[4];
+    const int64_t sizes[4] = {conv_ceil(c->O, G(nr)), p->Q[0], p->Q[1], each};
+    int64_t per = sizes[0] * sizes[1] * sizes[2] * each, ldw = p->pack_w ? G(width)(c->O) : p->wr[2];
+    for (int64_t cg = begin / per; cg * per < end; cg++) {
+        int64_t g = cg % c->G, first = all * (cg / c->G) / p->nk, last = all * (cg / c->G + 1) / p->nk;
+        for (int64_t k = first; k < last; k++) {
+            conv_index(k, blocks, 4, at);
+            int64_t r1 = at[2] * p->block[0], r1end = conv_min(p->R[1], r1 + p->block[0]);
+            int64_t r2 = at[3] * p->block[1], kc = conv_min(p->R[2] - r2, p->block[1]), wrow = p->pack_w ? kc * ldw : p->wr[1];
+            const T *wk = (const T *)p->w + p->w0 + g * c->wg + at[0] * c->wc + at[1] * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
+            FgFill f = {p->Q[0], (p->Q[1] - 1) * p->s[1] + (r1end - r1 - 1) * p->d[1] + 1, (p->Q[2] - 1) * p->s[2] + (kc - 1) * p->d[2] + 1,
+                        c->B, c->B == 1 ? 1 : c->xb, at[1] * p->d[0] - p->lo[0], p->s[0], r1 * p->d[1] - p->lo[1], r2 * p->d[2] - p->lo[2]};
+            N(conv_fill)(c, &f, (const T *)p->x + g * c->xg + at[0] * c->xc, x);
+            if (p->pack_w) for (int64_t i = r1; i < r1end; i++)
+                G(pack)(w + (i - r1) * wrow, ldw, wk + (i - r1) * p->wr[1], c->O, c->O == 1 ? 1 : c->wo, p->wr[2], kc);
+            for (int64_t u = conv_max(begin, cg * per); u < conv_min(end, (cg + 1) * per); u++) {
+                conv_index(u, sizes, 4, q);
+                int64_t o = q[0] * G(nr), n = 0;
+                T *to = (T *)p->part + (((cg * p->Q[0] + q[1]) * p->Q[1] + q[2]) * p->Q[2] + q[3]) * c->B * c->O + o;
+                for (int64_t i = r1; i < r1end; i++) {
+                    int64_t p0 = f.p0 + q[1] * f.step, p1 = q[2] * p->s[1] + i * p->d[1] - p->lo[1];
+                    if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                    taps[n++] = (FgTap){((q[1] * f.rows + p1 - f.p1) * f.cols + q[3] * p->s[2]) * c->B, (i - r1) * wrow};
+                }
+                if (n || k == first)
+                    N(conv_column)(m, conv_min(G(nr), c->O - o), taps, n, kc, x, 1, p->d[2] * c->B, (p->pack_w ? w : wk) + o, ldw, to, c->O,
+                                   k > first);
+            }
+        }
+    }
+}
+
+/* Units (g, q0, q1, q2): partial sums to where they belong. */
+static void N(conv_place)(const FgConvPart *p, int64_t begin, int64_t end) {
+    const FgConv *c = p->c;
+    const int64_t sizes[4] = {c->G, p->Q[0], p->Q[1], p->Q[2]};
+    int64_t size = c->B * c->O, step = c->G * p->Q[0] * p->Q[1] * p->Q[2] * size, at[4];
+    for (int64_t u = begin; u < end; u++) {
+        T *part = (T *)p->part + u * size;
+        conv_index(u, sizes, 4, at);
+        for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < size; i++) part[i] += part[k * step + i];
+        N(conv_spread)(part, c->O, c->B, c->O, (T *)p->out + p->o0 + at[0] * c->og + at[1] * p->os[0] + at[2] * p->os[1] + at[3] * p->os[2],
+                       c->ob, c->oo);
+    }
+}
