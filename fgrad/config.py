@@ -105,6 +105,8 @@ class Config:
             raise ValueError(f"config option {name!r} takes {' or '.join(map(repr, _CHOICES[key]))}, got {value!r}")
 
     def __getattr__(self, name):
+        if self._local.values is None and name in self._values:
+            return self._values[name]
         key = self._key(name)
         if key in _FIXED:
             return self._fixed[key]

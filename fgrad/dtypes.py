@@ -44,6 +44,7 @@ SHORT_NAMES = {
     )
 } | {float0: "float0"}
 _NARROW = {np.dtype(a): np.dtype(b) for a, b in ((int64, int32), (uint64, uint32), (float64, float32), (complex128, complex64))}
+_LASTING = {d: d for d in SUPPORTED if d not in _NARROW}  # with and without x64
 _PYTHON = {bool: BOOL, int: INT64, float: FLOAT64, complex: np.dtype(complex128)}
 
 
@@ -52,6 +53,8 @@ def canonicalize_dtype(dtype) -> np.dtype:
 
     Raises TypeError for a dtype that fgrad has no arrays of.
     """
+    if isinstance(dtype, np.dtype) and dtype in _LASTING:
+        return _LASTING[dtype]
     dtype = _PYTHON.get(dtype) or np.dtype(dtype)
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
@@ -72,22 +75,26 @@ def float_dtype() -> np.dtype:
     return FLOAT64 if config.enable_x64 else FLOAT32
 
 
+@functools.lru_cache(1000)
 def is_float(dtype) -> bool:
     """Whether values are real floating-point numbers (bfloat16 among them)."""
     dtype = np.dtype(dtype)
     return dtype.kind == "f" or dtype == BFLOAT16
 
 
+@functools.lru_cache(1000)
 def is_complex(dtype) -> bool:
     """Whether values are complex numbers."""
     return np.dtype(dtype).kind == "c"
 
 
+@functools.lru_cache(1000)
 def is_inexact(dtype) -> bool:
     """Whether values are floating-point or complex numbers: those that have derivatives."""
     return np.dtype(dtype).kind in "fc" or np.dtype(dtype) == BFLOAT16
 
 
+@functools.lru_cache(1000)
 def is_integer(dtype) -> bool:
     """Whether values are integers, signed or not."""
     return np.dtype(dtype).kind in "iu"
@@ -98,6 +105,7 @@ def is_signed(dtype) -> bool:
     return np.dtype(dtype).kind == "i"
 
 
+@functools.lru_cache(1000)
 def is_bool(dtype) -> bool:
     """Whether values are booleans."""
     return np.dtype(dtype) == BOOL

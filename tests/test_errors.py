@@ -293,3 +293,14 @@ def test_trees():
     message = refuses(ValueError, "list arity", fun=lambda: fgrad.tree.map(lambda x, y: x, {"a": 1, "b": [1]}, {"a": 1, "b": [1, 2]}))
     assert re.search("expected: 1, got: 2", message)
     refuses(ValueError, "Too few", fun=lambda: fgrad.tree.unflatten(fgrad.tree.structure([1, 2]), [1]))
+
+
+def test_equations_of_the_backward_pass_name_the_forward_line():
+    def loss(x):
+        y = jnp.sin(x)
+        return y.sum()
+
+    closed = fgrad.make_jaxpr(fgrad.grad(loss))(jnp.ones(3))
+    lines = {e.primitive.name: e.source[1] for e in closed.eqns}  # the cotangent of 1 is the first broadcast, and not the last
+    assert lines["cos"] == lines["mul"] == line_of(loss, "jnp.sin")
+    assert lines["broadcast_in_dim"] == line_of(loss, "y.sum")

@@ -2,10 +2,12 @@
 
 import inspect
 import sys
+import threading
 from pathlib import Path
 
 from fgrad.core.aval import ShapedArray
 
+_PLAIN = ("kernel", "elementwise", "reduce", "view")  # primitives that call no functions of the user
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -110,15 +112,37 @@ class ClosedJaxpr:
         return self.jaxpr.effects
 
 
+class _Stage(threading.local):
+    """`source`: the line that asked for the equation that is being interpreted, where one is."""
+
+    source: tuple | None = None
+
+
+replaying = _Stage()
+_inside: dict = {}  # file name -> whether it is in this package
+
+
 def source_of_caller():
-    """(file, line, function) of the nearest frame outside this package, or None."""
+    """(file, line, function) of the nearest frame outside this package, or of the equation that is being interpreted; or None."""
+    source = replaying.source
+    if source is not None:
+        return source
     frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE):
-            return code.co_filename, frame.f_lineno, code.co_name
+        name = code.co_filename
+        inside = _inside.get(name)
+        if inside is None:
+            inside = _inside[name] = name.startswith(_PACKAGE)
+        if not inside:
+            return name, frame.f_lineno, code.co_name
         frame = frame.f_back
     return None
+
+
+def source_inside(eqn):
+    """What `replaying.source` is while this equation is interpreted: user functions that it may call have lines of their own."""
+    return eqn.source if eqn.primitive.kind in _PLAIN else None
 
 
 def source_text(source):

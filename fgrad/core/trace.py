@@ -8,7 +8,18 @@ from fgrad.config import config
 from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import HasAval
 from fgrad.core.context import context, using_trace
-from fgrad.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, function_text, source_of_caller, source_text
+from fgrad.core.jaxpr import (
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    function_text,
+    replaying,
+    source_inside,
+    source_of_caller,
+    source_text,
+)
 from fgrad.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -167,16 +178,13 @@ context.set_default(eval_trace)
 
 
 class StageTracer(Tracer):
-    __slots__ = ("_var", "source")  # not `var`: that is an array method
+    __slots__ = ("aval", "_var", "source")  # not `var`: that is an array method
 
     def __init__(self, trace, var, source=None):
         self._trace = trace
         self._var = var
+        self.aval = var.aval
         self.source = source
-
-    @property
-    def aval(self):
-        return self._var.aval
 
     def _origin(self):
         fun = self._trace.fun
@@ -217,7 +225,7 @@ class StageTrace(Trace):
             return Literal(x, get_aval(x))
         if isinstance(x, np.generic):
             aval = get_aval(x)
-            return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
+            return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
         var = self.const_vars.get(id(x))
         if var is None:
             if isinstance(x, Tracer):
@@ -233,7 +241,7 @@ class StageTrace(Trace):
     def process_primitive(self, prim, args, params):
         if self.done:
             raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
-        invars = [self.atom(x) for x in args]
+        invars = [x._var if type(x) is StageTracer and x._trace is self else self.atom(x) for x in args]
         out = prim.abstract_eval(*[v.aval for v in invars], **params)
         source = source_of_caller()
         if prim.multiple_results:
@@ -296,25 +304,26 @@ def convert_constvars(closed):
 
 def eval_jaxpr(jaxpr, consts, *args):
     """Interpret a jaxpr under the current trace; returns the list of outputs."""
-    env = {}
-
-    def read(v):
-        return v.val if type(v) is Literal else env[v]
-
-    env.update(zip(jaxpr.constvars, consts))
+    env = dict(zip(jaxpr.constvars, consts))
     if len(jaxpr.invars) != len(args):
         raise TypeError(f"jaxpr {jaxpr.debug_name!r} takes {len(jaxpr.invars)} arguments, got {len(args)}")
     env.update(zip(jaxpr.invars, args))
     last_use = last_uses(jaxpr)
-    for i, eqn in enumerate(jaxpr.eqns):
-        out = eqn.primitive.bind_eqn(eqn, [read(v) for v in eqn.invars])
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, out))
-        else:
-            env[eqn.outvars[0]] = out
-        for v in last_use.get(i, ()):
-            del env[v]
-    return [read(v) for v in jaxpr.outvars]
+    before = replaying.source
+    try:
+        for i, eqn in enumerate(jaxpr.eqns):
+            prim = eqn.primitive
+            replaying.source = source_inside(eqn)
+            out = prim.bind_eqn(eqn, [v.val if type(v) is Literal else env[v] for v in eqn.invars])
+            if prim.multiple_results:
+                env.update(zip(eqn.outvars, out))
+            else:
+                env[eqn.outvars[0]] = out
+            for v in last_use.get(i, ()):
+                del env[v]
+    finally:
+        replaying.source = before
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def last_uses(jaxpr):

@@ -12,7 +12,7 @@ from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
 
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+_OPERANDS = (float, int, bool, Tracer, Array, np.ndarray, np.generic, complex)
 
 
 def _binary(fun):

@@ -7,14 +7,11 @@ from fgrad.ops.rules import Zero, instantiate, zero_of
 
 
 class JVPTracer(Tracer):
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
 
     def __init__(self, trace, primal, tangent):
         self._trace, self.primal, self.tangent = trace, primal, tangent
-
-    @property
-    def aval(self):
-        return get_aval(self.primal)
+        self.aval = get_aval(primal)
 
     def _concrete(self):
         p = self.primal

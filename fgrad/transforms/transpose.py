@@ -1,6 +1,7 @@
 """Reverse mode's second half: run a linear jaxpr backwards with each primitive's transpose rule."""
 
 from fgrad.core import ClosedJaxpr, Literal, stage
+from fgrad.core.jaxpr import replaying, source_inside
 from fgrad.ops.elementwise import add
 from fgrad.ops.rules import Linear, Zero, instantiate
 from fgrad.transforms.jvp import missing_rule
@@ -11,6 +12,14 @@ def backward_pass(jaxpr, consts, args, cts):
 
     Equations that do not depend on a Linear argument are evaluated first.
     """
+    before = replaying.source
+    try:
+        return _backward_pass(jaxpr, consts, args, cts)
+    finally:
+        replaying.source = before
+
+
+def _backward_pass(jaxpr, consts, args, cts):
     known, linear = {}, set()
     known.update(zip(jaxpr.constvars, consts))
     for v, x in zip(jaxpr.invars, args):
@@ -26,17 +35,18 @@ def backward_pass(jaxpr, consts, args, cts):
 
     backward = []
     for eqn in jaxpr.eqns:
-        if any(type(v) is not Literal and v in linear for v in eqn.invars):
+        if any([v in linear for v in eqn.invars]):
             linear.update(eqn.outvars)
             backward.append(eqn)
         else:
+            replaying.source = source_inside(eqn)
             out = eqn.primitive.bind_eqn(eqn, [read(v) for v in eqn.invars])
             known.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
 
     ct_env = {}
 
     def accumulate(v, ct):
-        if ct is None or type(ct) is Zero or type(v) is Literal or v not in linear:
+        if ct is None or type(ct) is Zero or v not in linear:
             return
         ct_env[v] = add(ct_env[v], ct) if v in ct_env else ct
 
@@ -44,12 +54,13 @@ def backward_pass(jaxpr, consts, args, cts):
         accumulate(v, ct)
     for eqn in reversed(backward):
         outs = [ct_env.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in outs):
+        if not any([ct is not None for ct in outs]):
             continue
         outs = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, outs)]
         rule = eqn.primitive.transpose
         if rule is None:
             raise missing_rule("Transpose rule (for reverse-mode differentiation)", eqn)
+        replaying.source = source_inside(eqn)
         for v, ct in zip(eqn.invars, rule(outs, *[read(v) for v in eqn.invars], **eqn.params)):
             accumulate(v, ct)
     return [ct_env.get(v, Zero(v.aval)) if type(x) is Linear else None for v, x in zip(jaxpr.invars, args)]
