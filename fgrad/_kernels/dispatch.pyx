@@ -14,17 +14,16 @@ from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
 from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
-from fgrad._kernels.operands cimport Scalar, as_array, is_numpy, is_scalar, numpy_aval, read_scalar
+from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, read_scalar
 
 cdef object _flatten = None
-cdef object _get_aval = None
 cdef object _array_class = None
 
 
-def install(flatten, get_aval, array_class):
+def install(flatten, array_class):
     """Hand over what lives in higher layers."""
-    global _flatten, _get_aval, _array_class
-    _flatten, _get_aval, _array_class = flatten, get_aval, array_class
+    global _flatten, _array_class
+    _flatten, _array_class = flatten, array_class
 
 
 cdef class Entry:
@@ -137,7 +136,7 @@ cdef bytes signature(list leaves, bint *convert):
                 convert[0] = True
         else:
             convert[0] = True
-            kind = t if is_scalar(t) else numpy_aval(x) if is_numpy(x) else _get_aval(x)
+            kind = t if is_scalar(t) else numpy_aval(x) if is_numpy(x) else get_aval(x)
             words[i + 1] = <int64_t><uintptr_t><PyObject *>kind
     return out
 
@@ -295,6 +294,103 @@ cdef class EagerDispatch:
         if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
             self.recent(args[0], args[len(args) - 1], len(args) == 2, <Entry>entry)
         return (<Entry>entry).run(arrays)
+
+
+cdef class ApplyDispatch:
+    """One primitive on concrete arguments: a cached program of one equation, or a view.
+
+    `compile(prim, arrays, params)` gives (program, None), or (None, (i, aval, strides, offset)) for a view of argument i.
+    `check(prim, results)` is called where the settings ask to look into results.
+    """
+    cdef dict entries
+    cdef object compile, check, checks
+
+    def __init__(self, compile, check, checks):
+        self.entries = {}
+        self.compile, self.check, self.checks = compile, check, checks
+
+    def clear_cache(self):
+        self.entries.clear()
+
+    def __call__(self, prim, args, dict params):
+        cdef int64_t words[64]
+        cdef char *data[8]
+        cdef ArrayBase a
+        cdef tuple entry
+        cdef Program program
+        cdef list arrays = []
+        cdef int i = 1, n = 0
+        cdef bint whole = True
+        words[0] = config_key()
+        for x in args:
+            a = <ArrayBase>x if type(x) is _array_class else loose_array(x)
+            arrays.append(a)
+            whole = whole and n < 8 and not a.deleted
+            if n < 8:
+                data[n] = a.data
+            n += 1
+            if i < 48:
+                words[i] = <int64_t><uintptr_t><PyObject *>a.aval
+                if a.strides_or_none is not None:
+                    words[i] |= 1
+                    for s in a.strides_or_none:
+                        i += 1
+                        words[i] = s
+            i += 1
+        if i < 48:
+            sig = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
+        else:
+            sig = tuple([(x.aval, x.strides_or_none) for x in arrays])
+        key = (prim, sig, tuple(params), tuple(params.values())) if params else (prim, sig)
+        entry = self.entries.get(key)
+        if entry is None:
+            if len(self.entries) > 20_000:
+                self.entries.clear()
+            program, view = self.compile(prim, arrays, params)
+            keep = [x.aval for x in arrays]
+            entry = self.entries.setdefault(key, (program, view, bool(prim.multiple_results), self.checks(), keep))
+        program, view, multiple, check, keep = entry
+        if program is None:
+            return (<ArrayBase>arrays[<int>view[0]]).make_view(view[1], view[2], view[3])
+        if whole and program.direct and not check:
+            out = program.run_one(data)
+            return [out] if multiple else out
+        outs = program.run_list(arrays)
+        if check:
+            self.check(prim.name, outs)
+        return outs if multiple else outs[0]
+
+
+cdef class AvalDispatch:
+    """What primitives' abstract_eval says, kept by primitive, operand avals and parameters: prim.kind must be one of `kinds`."""
+    cdef dict entries
+    cdef object kinds
+
+    def __init__(self, kinds):
+        self.entries = {}
+        self.kinds = kinds
+
+    def __call__(self, prim, list atoms, dict params):
+        cdef int64_t words[16]
+        cdef int n = len(atoms), i
+        cdef list avals = [v.aval for v in atoms]
+        if n > 15 or prim.kind not in self.kinds:
+            return prim.abstract_eval(*avals, **params)
+        words[0] = config_key()
+        for i in range(n):
+            words[i + 1] = <int64_t><uintptr_t><PyObject *>avals[i]
+        sig = PyBytes_FromStringAndSize(<char *>words, (n + 1) * sizeof(int64_t))
+        key = (prim, sig, tuple(params), tuple(params.values())) if params else (prim, sig)
+        try:
+            entry = self.entries.get(key)
+        except TypeError:                # a parameter that has no hash
+            return prim.abstract_eval(*avals, **params)
+        if entry is None:
+            out = prim.abstract_eval(*avals, **params)
+            if len(self.entries) > 20_000:
+                self.entries.clear()
+            entry = self.entries[key] = (out, avals)
+        return (<tuple>entry)[0]
 
 
 cdef object call1(object op, object a):

@@ -11,9 +11,10 @@ cdef union Scalar:
 
 cdef bint is_scalar(object t) noexcept
 cdef bint is_numpy(object x) noexcept
-cdef object array_class()
+cpdef object get_aval(x)
 cdef int read_scalar(object x, Scalar *out) except -1
 cdef ArrayBase scalar_array(object x)
 cdef object numpy_aval(object x)
+cdef ArrayBase loose_array(object x)
 cdef ArrayBase as_array(object x, bint copy)
 cpdef ArrayBase settled(ArrayBase x)

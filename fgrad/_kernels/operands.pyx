@@ -15,20 +15,31 @@ from fgrad._kernels.array import CODES
 
 cnp.import_array()
 
+cdef object _array_class = None
+cdef object _shaped = None               # ShapedArray
+cdef object _foreign_aval = None         # the aval of what is neither array nor tracer
 cdef object _to_array = None
 cdef object _contiguous = None
-cdef object _get_aval = None
-cdef object _array_class = None
 
 
-def install_operands(get_aval, to_array, contiguous, array_class):
-    """Hand over what lives in higher layers."""
-    global _to_array, _contiguous, _get_aval, _array_class
-    _get_aval, _to_array, _contiguous, _array_class = get_aval, to_array, contiguous, array_class
+def install_avals(array_class, shaped, foreign_aval, to_array):
+    """Hand over what lives in fgrad.core."""
+    global _array_class, _shaped, _foreign_aval, _to_array
+    _array_class, _shaped, _foreign_aval, _to_array = array_class, shaped, foreign_aval, to_array
 
 
-cdef object array_class():
-    return _array_class
+def install_contiguous(contiguous):
+    """Hand over what copies a strided array."""
+    global _contiguous
+    _contiguous = contiguous
+
+
+cpdef object get_aval(x):
+    """The abstract value of a leaf. Raises TypeError for what is not an array or scalar."""
+    if type(x) is _array_class:
+        return (<ArrayBase>x).aval
+    aval = getattr(x, "aval", None)
+    return aval if type(aval) is _shaped else _foreign_aval(x)
 
 
 cdef bint is_scalar(object t) noexcept:
@@ -49,7 +60,7 @@ cdef inline int refresh() except -1:
     global _scalar_config, _float_aval, _int_aval, _wide
     cdef int64_t key = config_key()
     if key != _scalar_config:
-        _float_aval, _int_aval = _get_aval(0.0), _get_aval(0)
+        _float_aval, _int_aval = get_aval(0.0), get_aval(0)
         _wide = _float_aval.dtype.itemsize == 8
         _scalar_config = key
     return 0
@@ -118,7 +129,7 @@ cdef object numpy_aval(object x):
     cdef Known *k
     cdef bint same
     if n > KNOWN_DIMS:
-        return _get_aval(x)
+        return get_aval(x)
     for d in range(n):
         h = h * 31 + <size_t>a.shape[d]
     k = &_known[(h ^ (h >> 7)) % KNOWN]
@@ -127,7 +138,7 @@ cdef object numpy_aval(object x):
         same = same and k.dims[d] == a.shape[d]
     if same:
         return <object>k.aval
-    aval = _get_aval(x)
+    aval = get_aval(x)
     Py_INCREF(aval)
     Py_INCREF(<object>descr)
     old_descr, old_aval = k.descr, k.aval
@@ -155,6 +166,11 @@ cdef object numpy_array(object x, bint copy):
     out = new_array(aval, code, cnp.PyArray_SIZE(a))
     memcpy(out.data, cnp.PyArray_DATA(a), out.size * fg_itemsize(code))
     return out
+
+
+cdef ArrayBase loose_array(object x):
+    """Any leaf as an array, which may be a strided view."""
+    return x if type(x) is _array_class else as_array(x, True)
 
 
 cdef ArrayBase as_array(object x, bint copy):

@@ -165,18 +165,27 @@ def as_arrays(outs):
     return [x if isinstance(x, (Array, Tracer)) else to_array(x) for x in outs]
 
 
-def check_grad_input(x, where, holomorphic, allow_int, what="grad"):
+def check_grad_inputs(arg, fun, i, holomorphic, allow_int, what="grad"):
+    """Raise TypeError for a leaf of argument i that has no derivative of the kind asked for."""
+    for k, x in enumerate(tree.leaves(arg)):
+        problem = _grad_problem(x, holomorphic, allow_int)
+        if problem is not None:
+            path = tree.flatten_with_entries(arg)[0][k][0]
+            where, (before, after) = f"{arg_name(fun, i)}{tree.keystr(path)}", problem
+            raise TypeError(f"{what}{before} ({where}). {after}".rstrip() if before else f"{what}: {where}: {after}")
+
+
+def _grad_problem(x, holomorphic, allow_int):
+    """(what is wrong, what to do) of a leaf; ("", why) where it is no array; None."""
     try:
         dtype = get_aval(x).dtype
     except TypeError as e:
-        raise TypeError(f"{what}: {where}: {e}") from None
+        return "", str(e)
     if holomorphic and not dtypes.is_complex(dtype):
-        raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} ({where}).")
-    if not holomorphic and dtypes.is_complex(dtype):
-        return
-    if not dtypes.is_inexact(dtype) and not allow_int:
-        raise TypeError(
-            f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
-            f"{dtype.name} ({where}). "
-            "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
-        )
+        return f" with holomorphic=True requires inputs with complex dtype, but got {dtype.name}", ""
+    if dtypes.is_inexact(dtype) or allow_int or (not holomorphic and dtypes.is_complex(dtype)):
+        return None
+    return (
+        f" requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {dtype.name}",
+        "If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.",
+    )

@@ -5,14 +5,14 @@ import functools
 import numpy as np
 
 from fgrad import dtypes, tree
+from fgrad.api.backward import cotangents
 from fgrad.api.common import (
     abstractify,
-    arg_name,
     arg_paths,
     argnums_tuple,
     as_arrays,
     check_args,
-    check_grad_input,
+    check_grad_inputs,
     flat_fun,
     flatten_result,
     fun_name,
@@ -20,11 +20,12 @@ from fgrad.api.common import (
     with_weak_type,
 )
 from fgrad.api.jit import jit
+from fgrad.config import config
 from fgrad.control.jit import jit_p
-from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage
+from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage, to_array
 from fgrad.core.trace import convert_constvars
 from fgrad.ops.elementwise import convert_element_type
-from fgrad.ops.rules import Linear, Zero, full, instantiate
+from fgrad.ops.rules import Linear, Zero, instantiate
 from fgrad.transforms.jvp import jvp_flat
 from fgrad.transforms.linearize import linearize_flat
 from fgrad.transforms.transpose import backward_pass
@@ -146,7 +147,7 @@ def linearize(fun, *primals, has_aux=False):
 def _pullback(avals, jaxpr, nonzero, consts, cts):
     """Cotangent of each leaf (Zero where there is none) of the linear jaxpr's inputs, which have the given avals."""
     live = [ct for ct, nz in zip(cts, nonzero) if nz]
-    got = iter(backward_pass(jaxpr, consts, [Linear(v.aval) for v in jaxpr.invars], live))
+    got = iter(cotangents(jaxpr, consts, live))
     return [with_weak_type(next(got), a.weak_type) if dtypes.is_inexact(a.dtype) else Zero(a.tangent_aval()) for a in avals]
 
 
@@ -212,8 +213,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         nums = argnums_tuple(argnums, len(args), f"grad of {fun_name(fun)}")
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
-            for path, x in tree.flatten_with_entries(a)[0]:
-                check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int)
+            check_grad_inputs(a, fun, i, holomorphic, allow_int)
 
         def partial(*dynamic):
             full_args = list(args)
@@ -221,11 +221,10 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
                 full_args[i] = d
             return fun(*full_args, **kwargs)
 
-        functools.update_wrapper(partial, fun, updated=())
-
+        partial.__name__, partial.__wrapped__ = fun_name(fun), fun  # for messages
         leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(partial, chosen, has_aux)
         _check_scalar(outs, out_tree, fun, holomorphic)
-        ct = full((), 1, get_aval(outs[0]).dtype)
+        ct = _one(get_aval(outs[0]).dtype, config.enable_x64)
         cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
         grads = tree.unflatten(treedef, [tangent_out(t) for t in cts])[0]
         value = tree.unflatten(out_tree, as_arrays(outs))
@@ -233,6 +232,14 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         return ((value, aux) if has_aux else value), grads
 
     return wrapped
+
+
+@functools.cache
+def _one(dtype, x64):
+    """The cotangent that a gradient starts from. It may be handed out: it is shared memory, which nothing takes over."""
+    x = to_array(dtype.type(1))
+    x.mark_shared()
+    return x
 
 
 def _check_scalar(outs, out_tree, fun, holomorphic):

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from fgrad import tree
-from fgrad.api.common import arg_name, argnums_tuple, check_grad_input, fun_name
+from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
 from fgrad.core import get_aval, to_array
@@ -53,8 +53,7 @@ def _partial_args(fun, args, kwargs, argnums):
 
 def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
     for i, a in zip((argnums,) if isinstance(argnums, int) else argnums, dynamic):
-        for path, x in tree.flatten_with_entries(a)[0]:
-            check_grad_input(x, f"{arg_name(fun, i)}{tree.keystr(path)}", holomorphic, allow_int, what)
+        check_grad_inputs(a, fun, i, holomorphic, allow_int, what)
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):

@@ -7,8 +7,9 @@ import weakref
 
 from fgrad import tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
-from fgrad._kernels.operands import install_operands
+from fgrad._kernels.operands import install_contiguous
 from fgrad._kernels.window import install_window
+from fgrad.api.backward import clear_backward_cache
 from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
 from fgrad.api.device import check_device, check_sharding
 from fgrad.api.staging import eval_shape
@@ -23,8 +24,8 @@ from fgrad.core.trace import convert_constvars
 _LEAF = tree.structure(0)
 _LOG = logging.getLogger("fgrad")
 _functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
-install(tree.flatten, get_aval, Array)
-install_operands(get_aval, to_array, contiguous, Array)
+install(tree.flatten, Array)
+install_contiguous(contiguous)
 install_window(Array, ShapedArray)
 
 
@@ -230,6 +231,7 @@ def clear_caches():
     for f in list(_functions):
         f.clear_cache()
     clear_eager_caches()
+    clear_backward_cache()
 
 
 def jit(

@@ -5,36 +5,15 @@ import types
 
 import numpy as np
 
-from fgrad._kernels.dispatch import EagerDispatch, Entry
+from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
-from fgrad.core import Array, set_apply, stage, to_array
+from fgrad.core import Array, set_apply, stage
 from fgrad.dtypes import float0
 from fgrad.errors import TracerError
 
-_programs: dict = {}
 _functions: list = []  # all that eager has made: functions of modules, which stay
-_LIMIT = 20_000
-
-
-def apply(prim, args, params):
-    """Run one primitive."""
-    arrays = [to_array(x) for x in args]
-    key = (prim, *[(a.aval, a.strides_or_none) for a in arrays], *params.items(), config.enable_x64)
-    entry = _programs.get(key)
-    if entry is None:
-        if len(_programs) > _LIMIT:
-            _programs.clear()
-        entry = _programs[key] = _compile(prim, arrays, params)
-    program, view = entry
-    if program is None:
-        i, aval, strides, offset = view
-        return arrays[i].view(aval, strides, offset)
-    out = program.run(arrays)
-    if config.debug_nans or config.debug_infs:
-        check_values(prim.name, out)
-    return out if prim.multiple_results else out[0]
 
 
 class EagerFunction(EagerDispatch):
@@ -84,7 +63,7 @@ def eager(n_arrays):
 
 def clear_eager_caches():
     """Forget the programs of the eager path."""
-    _programs.clear()
+    apply.clear_cache()
     for f in list(_functions):
         f.clear_cache()
 
@@ -118,4 +97,5 @@ def _compile(prim, arrays, params):
     return build(ctx, ins, outs, avals, strides, out_avals), None
 
 
+apply = ApplyDispatch(_compile, check_values, lambda: config.debug_nans or config.debug_infs)
 set_apply(apply)

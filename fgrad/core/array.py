@@ -6,6 +6,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import array as _array
+from fgrad._kernels.operands import get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
 from fgrad.errors import UnexpectedTracerError
@@ -177,11 +178,8 @@ def to_array(x) -> Array:
     raise TypeError(f"{type(x).__name__} is not a valid array type: {x!r:.80}")
 
 
-def get_aval(x) -> ShapedArray:
-    """The abstract value of a leaf. Raises TypeError for what is not an array or scalar."""
-    aval = getattr(x, "aval", None)
-    if type(aval) is ShapedArray:
-        return aval
+def _foreign_aval(x) -> ShapedArray:
+    """The abstract value of a leaf that is neither Array nor tracer."""
     if type(x) in _SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(x), type(x) is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -192,6 +190,9 @@ def get_aval(x) -> ShapedArray:
         base: Any = next(t for t in _SCALARS if isinstance(x, t))
         return ShapedArray((), dtypes.scalar_dtype(base(x)), base is not bool)
     raise TypeError(f"Value {x!r:.80} with type {type(x)} is not a valid JAX type: expected an array, a NumPy array or a number")
+
+
+install_avals(Array, ShapedArray, _foreign_aval, to_array)
 
 
 def leak_message(tracer):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fgrad.core.aval import ShapedArray
 
-_PLAIN = ("kernel", "elementwise", "reduce", "view")  # primitives that call no functions of the user
+PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")  # primitives that call no functions of the user
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -142,7 +142,7 @@ def source_of_caller():
 
 def source_inside(eqn):
     """What `replaying.source` is while this equation is interpreted: user functions that it may call have lines of their own."""
-    return eqn.source if eqn.primitive.kind in _PLAIN else None
+    return eqn.source if eqn.primitive.kind in PLAIN_KINDS else None
 
 
 def source_text(source):

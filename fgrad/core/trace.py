@@ -4,11 +4,13 @@ import gc
 
 import numpy as np
 
+from fgrad._kernels.dispatch import AvalDispatch
 from fgrad.config import config
 from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import HasAval
 from fgrad.core.context import context, using_trace
 from fgrad.core.jaxpr import (
+    PLAIN_KINDS,
     ClosedJaxpr,
     Eqn,
     Jaxpr,
@@ -29,6 +31,7 @@ from fgrad.errors import (
 )
 
 _LITERALS = (bool, int, float, complex)
+_abstract_eval = AvalDispatch(PLAIN_KINDS)
 
 
 class Trace:
@@ -162,12 +165,12 @@ class EvalTrace(Trace):
     __slots__ = ()
 
     def process_primitive(self, prim, args, params):
+        if prim.impl is None:
+            return _apply(prim, args, params)
         for x in args:
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(leak_message(x))
-        if prim.impl is not None:
-            return prim.impl(*args, **params)
-        return _apply(prim, args, params)
+        return prim.impl(*args, **params)
 
 
 eval_trace = EvalTrace()
@@ -242,7 +245,7 @@ class StageTrace(Trace):
         if self.done:
             raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
         invars = [x._var if type(x) is StageTracer and x._trace is self else self.atom(x) for x in args]
-        out = prim.abstract_eval(*[v.aval for v in invars], **params)
+        out = _abstract_eval(prim, invars, params)
         source = source_of_caller()
         if prim.multiple_results:
             tracers = [StageTracer(self, Var(a), source) for a in out]

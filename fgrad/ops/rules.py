@@ -148,19 +148,7 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
     opcode = op or name
     arity = ARITY.get(opcode, 1)
 
-    known: dict = {}  # results for operands without parameters
-
     def abstract_eval(*avals, **params):
-        out = None if params else known.get(avals)
-        if out is None:
-            out = typed(*avals, **params)
-            if not params:
-                if len(known) > 1000:
-                    known.clear()
-                known[avals] = out
-        return out
-
-    def typed(*avals, **params):
         if len(avals) != arity:
             raise TypeError(f"{name} takes {arity} operands, got {len(avals)}")
         if same:

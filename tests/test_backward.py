@@ -1,0 +1,116 @@
+"""Derivatives outside of jit: a backward pass that comes again runs compiled, and gives what the first ones gave."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.api import backward
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    fgrad.clear_caches()
+
+
+def compiled():
+    return sum(type(v) is tuple for v in backward._passes.values())
+
+
+def repeated(fun, *args, times=6):
+    """The results of many calls, all equal."""
+    out = [fgrad.tree_util.tree_leaves(fun(*args)) for _ in range(times)]
+    for later in out[1:]:
+        for a, b in zip(out[0], later, strict=True):
+            assert a.dtype == b.dtype and a.weak_type == b.weak_type
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+    return out[0]
+
+
+def test_the_third_pass_is_compiled():
+    g = fgrad.grad(lambda x: jnp.sum(jnp.sin(x) * x))
+    x = jnp.arange(5.0)
+    g(x), g(x)
+    assert compiled() == 0
+    (got,) = repeated(g, x)
+    assert compiled() == 1
+    np.testing.assert_allclose(got, np.cos(np.arange(5.0)) * np.arange(5.0) + np.sin(np.arange(5.0)), rtol=1e-5)
+    (got,) = repeated(g, 2 * x)  # the same program at other values
+    assert compiled() == 1
+    np.testing.assert_allclose(got, np.cos(2 * np.arange(5.0)) * 2 * np.arange(5.0) + np.sin(2 * np.arange(5.0)), rtol=1e-5)
+    repeated(g, jnp.arange(6.0))
+    assert compiled() == 2
+
+
+def test_constants_and_structure_tell_passes_apart():
+    x = jnp.arange(1.0, 4.0)
+    for k in (2.0, 3.0, -0.0, 0.0):
+        (got,) = repeated(fgrad.grad(lambda x, k=k: jnp.sum(x * x * k)), x)
+        np.testing.assert_array_equal(got, 2 * k * np.arange(1, 4.0))
+    for axis, want in ((0, [[0, 1], [0, 0]]), (1, [[0, 0], [1, 0]])):
+        (got,) = repeated(fgrad.grad(lambda x, a=axis: jnp.sum(jnp.max(x, axis=a) * jnp.arange(2.0))), jnp.array([[1.0, 5.0], [3.0, 2.0]]))
+        np.testing.assert_array_equal(got, want)
+    a, b = repeated(fgrad.grad(lambda x, y: jnp.sum(x * y - y), argnums=(0, 1)), x, x.reshape(3))
+    np.testing.assert_array_equal(a, x)
+    np.testing.assert_array_equal(b, x - 1)
+
+
+def test_control_flow_in_python_is_followed():
+    def f(x):
+        return jnp.sum(x * x) if float(x[0]) > 0 else jnp.sum(3 * x)
+
+    g = fgrad.grad(f)
+    for _ in range(5):
+        np.testing.assert_array_equal(g(jnp.ones(2)), [2, 2])
+        np.testing.assert_array_equal(g(-jnp.ones(2)), [3, 3])
+
+
+def test_strided_residuals_weak_types_and_unused_arguments():
+    m = jnp.arange(6.0).reshape(2, 3)
+    (got,) = repeated(fgrad.grad(lambda x: jnp.sum(x.T * m.T)), jnp.ones((2, 3)))
+    np.testing.assert_array_equal(got, m)
+    (got,) = repeated(fgrad.grad(lambda x: x**3), 2.0)
+    assert float(got) == 12 and got.weak_type
+    a, b = repeated(fgrad.grad(lambda x, y: jnp.sum(x) * 2.0, argnums=(0, 1)), jnp.ones(2), jnp.ones(3))
+    np.testing.assert_array_equal(a, [2, 2])
+    np.testing.assert_array_equal(b, [0, 0, 0])
+    got = repeated(fgrad.grad(lambda p: p["a"] * p["a"] + p["b"][1]), {"a": 3.0, "b": [1.0, 2.0]})
+    assert [float(v) for v in got] == [6, 0, 1]
+
+
+def test_user_rules_and_calls_run_as_they_are():
+    calls = []
+
+    @fgrad.custom_vjp
+    def f(x):
+        return x * 2
+
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (calls.append(1) or ct * 5,))
+    for _ in range(5):
+        assert float(fgrad.grad(lambda x: f(x))(1.0)) == 5
+    assert len(calls) == 5
+    (got,) = repeated(fgrad.grad(lambda x: lax.fori_loop(0, 3, lambda i, x: x * x, x)), 1.1)
+    np.testing.assert_allclose(got, 8 * 1.1**7, rtol=1e-5)
+    (got,) = repeated(fgrad.grad(fgrad.jit(lambda x: jnp.sum(jnp.tanh(x)))), jnp.zeros(3))
+    np.testing.assert_array_equal(got, 1)
+    assert compiled() == 0
+
+
+def test_higher_derivatives_and_settings():
+    (got,) = repeated(fgrad.grad(fgrad.grad(lambda x: x**4)), 2.0)
+    assert float(got) == 48
+    (got,) = repeated(fgrad.vmap(fgrad.grad(lambda x: x * x)), jnp.arange(3.0))
+    np.testing.assert_array_equal(got, [0, 2, 4])
+    with fgrad.enable_x64():
+        (got,) = repeated(fgrad.grad(lambda x: jnp.sum(x * x)), jnp.arange(3.0))
+        assert got.dtype == np.float64
+    (got,) = repeated(fgrad.grad(lambda x: jnp.sum(x * x)), jnp.arange(3.0))
+    assert got.dtype == np.float32
+    g = fgrad.grad(lambda x: jnp.sum(jnp.sqrt(x)))
+    repeated(g, jnp.ones(2))
+    with fgrad.debug_nans(), pytest.raises(FloatingPointError):
+        g(-jnp.ones(2))
+    value, pullback = fgrad.vjp(lambda x: jnp.sin(x) * x, jnp.arange(3.0))
+    (got,) = repeated(pullback, jnp.ones(3))
+    np.testing.assert_allclose(got, np.cos(np.arange(3.0)) * np.arange(3.0) + np.sin(np.arange(3.0)), rtol=1e-6)
