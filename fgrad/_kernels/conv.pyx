@@ -14,7 +14,7 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
+    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -67,6 +67,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row)
     void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps)
     void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
+    void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_dense_taps(const FgConvPart *p)
@@ -89,6 +90,11 @@ cdef void _pack_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 cdef void _pack_panels_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef PackW *k = <PackW *>ctx
     conv_pack_panels(k.p, begin, end, k.src, k.dst)
+
+
+cdef void _winograd_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef PackW *k = <PackW *>ctx
+    conv_winograd_w(k.p, begin, end, k.src, k.dst)
 
 
 cdef void _dense_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -177,26 +183,31 @@ cdef void _run_panels(FgConvPart *p) noexcept nogil:
 
 
 cdef void _run_dense(FgConvPart *p) noexcept nogil:
+    """Sums of few outputs, Winograd's tiles or rows of tiles: what is packed or summed is in `space`."""
     cdef const FgConv *c = p.c
     cdef int64_t item = fg_itemsize(c.dtype), panels = conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item)
     cdef int64_t taps = p.R[0] * p.R[1] * p.R[2] * c.C, outputs = c.G * p.Q[0] * p.Q[1] * p.Q[2], units, cost
-    cdef bint sums = p.algo == CONV_SUMS
+    cdef int64_t packed = c.G * p.wg * item, sums = p.nk * outputs * c.B * c.O * item
     cdef PackW k
-    cdef char *space = pool_alloc((p.nk * outputs * c.B * c.O if sums else c.G * p.wg) * item + 64)
+    cdef char *space = pool_alloc((sums if p.algo == CONV_SUMS else 3 * packed if p.algo == CONV_WINOGRAD else packed) + 64)
     if space == NULL:
         p.failed = 1
         return
-    if sums:
+    if p.algo == CONV_SUMS:
         p.part = space
         units = p.nk * c.G * panels * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
         k.p, k.src, k.dst = p, p.w, space
         parallel_for(c.G * panels, 1 + 100000 // (taps * 32), _pack_panels_body, &k)
         p.w = space
+        if p.algo == CONV_WINOGRAD:
+            k.src, k.dst = space, space + packed
+            parallel_for(c.G * panels, 1 + 100000 // (taps * 32), _winograd_w_body, &k)
+            p.w = k.dst
         units = c.G * c.B * p.Q[0] * p.blocks[0] * p.blocks[1]
     cost = <int64_t>(<double>outputs * c.B * taps * conv_ceil(c.O, 16) / units / 3)              # nanoseconds, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
-    if sums and not p.failed:
+    if p.algo == CONV_SUMS and not p.failed:
         parallel_for(outputs, 1 + 30000 // (p.nk * c.B * c.O), _place_body, p)
     pool_free(space)
 
@@ -234,7 +245,7 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo == CONV_DENSE or p.algo == CONV_SUMS:
+        elif p.algo in (CONV_DENSE, CONV_SUMS, CONV_WINOGRAD):
             _run_dense(&p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)

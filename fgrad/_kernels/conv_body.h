@@ -180,6 +180,10 @@ static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, co
     else conv_pack_panels_f64(p, begin, end, (const double *)w + p->w0, (double *)dst);
 }
 
+static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
+    conv_winograd_w_f32(p, begin, end, (const float *)w, (float *)dst);
+}
+
 /* Bytes of a block of x, of w (or of a row of outputs), and number of taps, that the bodies below need each. */
 static int64_t conv_x_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 2 * GEMM_SLACK) / 64 * 64; }
 static int64_t conv_w_bytes(const FgConvPart *p, int64_t item) { return (p->w_size * item + 2 * GEMM_SLACK) / 64 * 64; }
@@ -188,7 +192,8 @@ static int64_t conv_dense_taps(const FgConvPart *p) {
 }
 
 static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps) {
-    if (p->algo == CONV_DENSE) {
+    if (p->algo == CONV_WINOGRAD) conv_winograd_f32(p, begin, end, (float *)x, (float *)w);
+    else if (p->algo == CONV_DENSE) {
         if (p->c->dtype == FG_F32) conv_dense_f32(p, begin, end, (float *)x, (float *)w, taps);
         else conv_dense_f64(p, begin, end, (double *)x, (double *)w, taps);
     } else if (p->c->dtype == FG_F32) conv_sums_f32(p, begin, end, (float *)x, (float *)w, taps);

@@ -117,6 +117,21 @@ def test_rows_longer_than_a_block(last):
     run_threads(x[:, :, :999], w[:, :, :330], (2,), ((1, 0),), rdil=(3,), axes=axes)
 
 
+def test_winograd():
+    """3x3 windows of float32 without strides and with many features: odd sizes, uneven padding, groups, planes."""
+    rng = np.random.default_rng(7)
+    for order in ("NCHW", "NHWC", "HNWC"):
+        axes = ORDERS[order]
+        x, w = laid(noise(rng, (3, 33, 13, 14), np.float32), axes), laid(noise(rng, (50, 33, 3, 3), np.float32), axes)
+        run_threads(x, w, (1, 1), ((1, 1), (1, 1)), axes=axes)
+        run_threads(x, w[:, :, ::-1, ::-1], (1, 1), ((3, 0), (-1, 2)), axes=axes)
+    x, w = noise(rng, (4, 48, 11, 12), np.float32), noise(rng, (48, 24, 3, 3), np.float32)
+    run_threads(x, w, (1, 1), ((1, 1), (0, 1)), features=2)
+    x, w = noise(rng, (1, 24, 7, 12, 14), np.float32), noise(rng, (24, 24, 1, 3, 3), np.float32)
+    run_threads(x, w, (2, 1, 1), ((1, 1), (1, 1), (1, 1)))
+    run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (16, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
+
+
 def test_reversed_and_broadcast_operands():
     rng = np.random.default_rng(3)
     x, w = noise(rng, (2, 4, 7, 6), np.float32), noise(rng, (5, 4, 3, 2), np.float32)
