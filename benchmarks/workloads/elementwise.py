@@ -1,5 +1,7 @@
 """Chains of elementwise operations."""
 
+import math
+
 from benchmarks.workload import Workload, normal, workload
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -138,3 +140,41 @@ class Broadcast(Workload):
 
     def numpy(self, np, x, r, c):
         return lambda: np.maximum(x * r + c, 0)
+
+
+@workload(
+    "elementwise/broadcast multiply backward",
+    sizes=(
+        ((64, 256, 128), (1, 1, 128)),
+        ((64, 256, 128), (1, 256, 1)),
+        ((16, 64, 32, 128), (1, 64, 1, 128)),
+        ((16, 64, 32, 128), (16, 1, 32, 1)),
+        ((8, 64, 64, 512), (1, 1, 1, 512)),
+        ((8, 64, 64, 512), (8, 64, 64, 1)),
+        ((8, 64, 64, 512), (8, 1, 1, 512)),
+        ((8, 64, 64, 512), (1, 1, 64, 1)),
+    ),
+    tol=1e-3,
+)
+class BroadcastBackward(Workload):
+    """Both cotangents of x * w, where w has axes of size 1."""
+
+    def inputs(self, rng):
+        shape, small = self.size
+        return normal(rng, *shape), normal(rng, *small), normal(rng, *shape)
+
+    def bytes(self):
+        return 12 * math.prod(self.size[0])
+
+    def jaxlike(self, m, x, w, ct):
+        f = m.jit(lambda x, w, ct: m.vjp(lambda x, w: x * w, x, w)[1](ct))
+        return lambda: f(x, w, ct)
+
+    def torch(self, m, x, w, ct):
+        xs = [v.requires_grad_() for v in (x, w)]
+        product = m.compile(lambda x, w: x * w)
+        return lambda: m.torch.autograd.grad(product(*xs), xs, ct)
+
+    def numpy(self, np, x, w, ct):
+        axes = tuple(i for i, n in enumerate(w.shape) if n == 1)
+        return lambda: (ct * w, (ct * x).sum(axes, keepdims=True))

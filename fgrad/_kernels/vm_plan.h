@@ -2,7 +2,9 @@
  *
  * The iteration space is walked in a row-major order of possibly permuted and merged axes, as
  *     [outer kept axes] x [reduced axes] x [inner kept axes]   =   n_outer x n_red x n_inner
- * and a tile is a flat range of that walk. */
+ * and a tile is a flat range of that walk.  Where short reduced rows lie inside kept axes, the inner kept axes are
+ *     [kept axes] x [n_seg reduced elements] x [seg_width kept elements]
+ * and a tile is reduced over its segments before it is added to what earlier tiles gave: memory is read in its own order. */
 #ifndef FG_VM_PLAN_H
 #define FG_VM_PLAN_H
 #include "vm_memory.h"
@@ -15,6 +17,7 @@ typedef struct {
     int access, dtype, type, size;      /* memory dtype, register type, memory itemsize */
     int last_use;                       /* time of the last read: op number, n_ops for a reduction, n_ops + 1 + k for output k */
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
+    int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
     int64_t strides[FG_MAXDIM];         /* in walk order */
 } FgVmInput;
 
@@ -28,6 +31,7 @@ typedef struct {
     int64_t count;                      /* elements of a reduced result */
     int64_t buf, buf2;                  /* accumulators (columns), or results on their way to a 16-bit output */
     int64_t part;                       /* offset of its partial results */
+    int64_t run;
     FgVmFn fn; FgVmSeg seg;
     char identity[16];
     int64_t strides[FG_MAXDIM];
@@ -37,6 +41,8 @@ typedef struct {
     int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
+    int64_t n_seg, seg_width;
+    int64_t seg_buf;                    /* a tile's sums over its segments */
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
     int64_t span;                       /* columns of one unit: a few tiles side by side, to read long runs of each row */
@@ -75,10 +81,10 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     const FgVmPlan *p = t->p;
     const FgVmInput *in = &p->in[i];
     char *mem = FG_MEM(t, i), *dst = t->work + in->buf;
-    int last = p->ndim - 1, widen = in->dtype != in->type;
+    int widen = in->dtype != in->type;
     const char *src = 0;
     if (in->access == FG_ACC_FULL) src = mem + start * in->size;
-    else if (in->strides[last] == 1 && coord[last] + len <= p->shape[last])
+    else if (start % in->run + len <= in->run)
         src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
     if (!src) {
         char *raw = widen ? t->work + p->raw_buf : dst;
@@ -93,7 +99,8 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
 /* Once per thread: constants, inputs that are the same in every tile, and the registers' buffers. */
 static void fg_vm_prepare(FgVmThread *t) {
     const FgVmPlan *p = t->p;
-    int64_t zero[FG_MAXDIM] = {0}, width = p->n < p->step * p->tile_rows ? p->n : p->step * p->tile_rows;
+    int64_t zero[FG_MAXDIM] = {0}, width = p->step * p->tile_rows * p->n_seg;
+    if (width > p->n) width = p->n;
     for (int k = 0; k < p->n_const; k++) {
         const FgVmConst *c = &p->consts[k];
         t->ptr[c->reg] = t->work + c->buf;
@@ -135,7 +142,8 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
             continue;
         }
         if (narrow) { fg_vm_narrow(out->dtype, len, t->work + p->raw_buf, src); src = t->work + p->raw_buf; }
-        fg_vm_walk(src, mem, out->size, p->ndim, p->shape, out->strides, coord, len, 1);
+        if (start % out->run + len <= out->run) memcpy(mem + fg_vm_offset(p->ndim, coord, out->strides) * out->size, src, len * out->size);
+        else fg_vm_walk(src, mem, out->size, p->ndim, p->shape, out->strides, coord, len, 1);
     }
 }
 
@@ -228,13 +236,18 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             if (flush) { filled2 = filled; filled = 0; }
             for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if rows = 1 */
                 int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, len = rows * (width - at < p->step ? width - at : p->step);
-                fg_vm_compute(t, coord, start, len);
+                fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
                 for (int o = 0; o < p->n_out; o++) {
                     const FgVmOutput *out = &p->out[o];
-                    char *acc = t->work + out->buf + at * fg_itemsize(out->type);
-                    if (out->reduce) fg_vm_accumulate(out, acc, t->ptr[out->reg], len, filled == 0);
+                    char *acc = t->work + out->buf + at * fg_itemsize(out->type), *src = t->ptr[out->reg];
+                    if (!out->reduce) continue;
+                    if (p->n_seg > 1) {
+                        out->seg(t->work + p->seg_buf, src, len / p->seg_width, p->n_seg, p->seg_width);
+                        src = t->work + p->seg_buf;
+                    }
+                    fg_vm_accumulate(out, acc, src, len, filled == 0);
                 }
-                fg_vm_store(t, coord, start, len);
+                fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             }
             if (filled == 0) filled = rows;
         }

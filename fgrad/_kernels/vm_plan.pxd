@@ -27,7 +27,7 @@ cdef extern from "vm_plan.h" nogil:
 
     ctypedef struct FgVmInput:
         int access, dtype, type, size, last_use
-        int64_t buf
+        int64_t buf, run
         int64_t strides[16]
     ctypedef struct FgVmConst:
         int reg, type
@@ -39,14 +39,14 @@ cdef extern from "vm_plan.h" nogil:
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reduce, dtype, type, size, access, direct, write_time
-        int64_t count, buf, buf2, part
+        int64_t count, buf, buf2, part, run
         FgVmFn fn
         FgVmSeg seg
         char identity[16]
         int64_t strides[16]
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds
-        int64_t n, n_outer, n_red, n_inner, row, step, chunks, tile_rows, blocks, span, units, grain
+        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, span, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"

@@ -6,6 +6,8 @@ from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
 cdef enum:
     FOREVER = 2147483647
+    COLUMN_TILE = 512          # with the accumulator's: larger ones leave memory idle while they are added up
+    SEGMENT = 1024             # elements at most of a segment that tiles are reduced by
 
 
 cdef int64_t *operand_strides(FgVmPlan *p, int i) noexcept nogil:
@@ -38,7 +40,19 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
     inner = m                              # the kept axes behind the last reduced one stay innermost
     while inner > 0 and not reduced[inner - 1]:
         inner -= 1
-    p.n_outer = p.n_red = p.n_inner = 1
+    p.n_outer = p.n_red = p.n_inner = p.n_seg = p.seg_width = 1
+    for d in range(inner, m):
+        p.seg_width *= s.shape[axes[d]]
+    first = inner                          # short reduced rows behind kept axes that have reduced ones before them: segments
+    while first > 0 and reduced[first - 1]:
+        first -= 1
+        p.n_seg *= s.shape[axes[first]]
+    while first > 0 and not reduced[first - 1]:
+        first -= 1
+    if first > 0 and p.n_seg * p.seg_width <= SEGMENT:
+        inner = first
+    else:
+        p.n_seg = p.seg_width = 1
     for d in range(inner):
         if not reduced[d]:
             order[k] = axes[d]
@@ -53,6 +67,7 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
         order[k] = axes[d]
         p.n_inner *= s.shape[axes[d]]
         k += 1
+    p.n_inner //= p.n_seg
     p.ndim = 0
     for d in range(m):
         merge = d > 0
@@ -71,14 +86,15 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
             operand_strides(p, i)[p.ndim - 1] = slots[inst.args[i]].strides[order[d]]
 
 
-cdef bint is_full(FgVmPlan *p, const int64_t *strides) noexcept nogil:
-    cdef int64_t expect = 1
+cdef int64_t run_length(FgVmPlan *p, const int64_t *strides) noexcept nogil:
+    """How many elements of the walk lie side by side: the extent of the innermost axes that an operand walks as one piece."""
+    cdef int64_t n = 1
     cdef int d
     for d in range(p.ndim - 1, -1, -1):
-        if strides[d] != expect:
-            return False
-        expect *= p.shape[d]
-    return True
+        if strides[d] != n:
+            break
+        n *= p.shape[d]
+    return n
 
 
 cdef int64_t period(FgVmPlan *p, const int64_t *strides) noexcept nogil:
@@ -97,9 +113,11 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     cdef int64_t tile, unit = 1, per, best, cost_bytes
     order_axes(p, inst, slots)
     for i in range(p.n_in):
-        p.in_[i].access = FG_ACC_FULL if is_full(p, p.in_[i].strides) else FG_ACC_GENERAL
+        p.in_[i].run = run_length(p, p.in_[i].strides)
+        p.in_[i].access = FG_ACC_FULL if p.in_[i].run == p.n else FG_ACC_GENERAL
     for k in range(p.n_out):
-        p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and is_full(p, p.out[k].strides) else FG_ACC_GENERAL
+        p.out[k].run = run_length(p, p.out[k].strides)
+        p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n else FG_ACC_GENERAL
     plan_times(p, regs)
 
     # The tile: all live registers within about 28 KB, then whole periods of broadcast operands and whole segments.
@@ -111,15 +129,21 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
-            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 1 and p.shape[p.ndim - 1] >= tile:
-                p.row = p.shape[p.ndim - 1]
+            if p.in_[i].access == FG_ACC_GENERAL and tile <= p.in_[i].run < p.row:
+                p.row = p.in_[i].run
+    elif p.n_seg > 1:
+        p.mode, unit = FG_MODE_COLUMNS, p.n_seg * p.seg_width
+        if tile < unit:
+            tile = unit
+        if p.n_inner * p.n_seg <= tile:
+            unit = p.n_inner * p.n_seg
     elif p.n_red * p.n_inner <= tile:
         p.mode, p.row, unit = FG_MODE_SEGMENT, p.n, p.n_red * p.n_inner
         p.folds = p.n_inner > 1 and p.n_red >= 8
     elif p.n_inner == 1:
         p.mode, p.row = FG_MODE_WIDE, p.n_red
     else:
-        p.mode = FG_MODE_COLUMNS
+        p.mode, tile = FG_MODE_COLUMNS, COLUMN_TILE
         unit = p.n_inner if p.n_inner <= tile else 1
     best = unit
     for i in range(p.n_in):
@@ -129,9 +153,11 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 best = per
     p.step = tile // best * best
     for i in range(p.n_in):
-        if p.in_[i].access == FG_ACC_GENERAL and p.step % period(p, p.in_[i].strides) == 0:
-            p.in_[i].access = FG_ACC_CACHED
-            regs[i].shared = 1
+        if p.in_[i].access == FG_ACC_GENERAL:
+            per = period(p, p.in_[i].strides)
+            if p.step % per == 0 and (p.mode != FG_MODE_COLUMNS or p.n // p.n_outer % per == 0):   # columns start anew at each outer index
+                p.in_[i].access = FG_ACC_CACHED
+                regs[i].shared = 1
     plan_units(p)
     p.any_general = 0
     for i in range(p.n_in + p.n_out):
@@ -144,6 +170,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
 cdef void plan_units(FgVmPlan *p) noexcept nogil:
     """Cut the walk into units of work.  Nothing here depends on the number of threads, so neither do the results."""
     cdef int64_t steps
+    p.step //= p.n_seg
     if p.mode != FG_MODE_COLUMNS:
         if p.step > p.row:
             p.step = p.row
@@ -233,12 +260,12 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     """Byte offsets of all buffers of a thread, and of the partial results of a run."""
     cdef int64_t counts[17]
     cdef int64_t base[17]
-    cdef int64_t at = 0, width = p.step * p.tile_rows, acc
+    cdef int64_t at = 0, width = p.step * p.tile_rows * p.n_seg, acc
     cdef int i, k, size = 1
     cdef FgVmOutput *o
     if width > p.n:
         width = p.n
-    acc = p.span if p.mode == FG_MODE_COLUMNS and p.span > width else width
+    acc = p.span if p.mode == FG_MODE_COLUMNS and p.span > width // p.n_seg else width // p.n_seg
     plan_slots(p, regs, scratch, counts)
     while size <= 16:
         base[size] = at
@@ -258,6 +285,9 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2 and p.raw_buf == 0:
             p.raw_buf = at
             at += align(width * 2)
+    if p.n_seg > 1:
+        p.seg_buf = at
+        at += align(acc * 16)
     for k in range(p.n_out):
         o = &p.out[k]
         size = <int>fg_itemsize(o.type)

@@ -474,3 +474,20 @@ def test_random_programs_never_crash():
         except Exception as e:
             assert "vm" in str(e)
     assert ran > 100
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_reductions_of_products_with_broadcasts(seed):
+    """Kept and reduced axes in any order, operands broadcast and permuted, a plain result beside; all exact."""
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        shape = tuple(int(n) for n in rng.integers(1, (400, 60, 40, 12, 9)[: rng.integers(1, 6)])[::-1])
+        axes = tuple(int(d) for d in np.flatnonzero(rng.random(len(shape)) < 0.5))
+        x, y = (rng.integers(-4, 5, shape).astype("f") for _ in range(2))
+        w = rng.integers(-4, 5, tuple(n if rng.random() < 0.5 else 1 for n in shape)).astype("f")
+        order = rng.permutation(len(shape))
+        y = np.ascontiguousarray(y.transpose(order)).transpose(np.argsort(order))
+        ops = [("mul", "float32", 0, 1), ("mul", "float32", 3, 2), ("add", "float32", 4, 0)]
+        got, plain = run([x, y, np.broadcast_to(w, shape)], ops, [(4, "float32", "sum", axes), (5, "float32")], shape=shape)
+        np.testing.assert_array_equal(got, (x * y * w).astype("float64").sum(axes), err_msg=f"{shape} {axes} {w.shape}")
+        np.testing.assert_array_equal(plain, x * y * w + x)
