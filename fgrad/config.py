@@ -16,6 +16,7 @@ _DEFAULTS = {
     "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
     "pass_sparse": True,
+    "pass_motion": True,
     "pass_dce": True,
     "pass_cse": True,
     "pass_fold": True,

@@ -9,7 +9,7 @@ import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax, nn
 
-PASSES = ["pass_sparse", "pass_dce", "pass_cse", "pass_fold", "pass_simplify", "pass_fuse", "pass_tile", "pass_flat"]
+PASSES = ["pass_sparse", "pass_motion", "pass_dce", "pass_cse", "pass_fold", "pass_simplify", "pass_fuse", "pass_tile", "pass_flat"]
 
 
 def attention(x):

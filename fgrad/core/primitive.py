@@ -19,6 +19,7 @@ class Primitive:
       lower(ctx, ins, params, out_avals) -> compiler values
       partial_eval(trace, args, params) -> outs, for higher-order primitives (see transforms.linearize)
       dce(eqn, used_outs) -> an equation of the used outputs only, for primitives with sub-jaxprs (see transforms.linearize)
+      move(eqn) -> a closed jaxpr that computes the same with less inside its loop, or None, for loops (see control.motion)
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
 
@@ -52,7 +53,7 @@ class Primitive:
         self.abstract_eval, self.jvp, self.transpose, self.batch = abstract_eval, jvp, transpose, batch
         self.lower, self.partial_eval, self.impl, self.effects = lower, partial_eval, impl, effects
         self.bind_eqn = self._bind_eqn
-        self.dce = None
+        self.dce = self.move = None
         self.kind = kind  # "kernel", "call" (has sub-jaxprs), or "collective"
         if name in registry:
             raise ValueError(f"primitive {name!r} is declared twice")

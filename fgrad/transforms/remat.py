@@ -38,7 +38,7 @@ def _partial_eval(trace, args, params):
     n, nk = out_uk.count(False), len(kn)
     saved = []
     if params["policy"] is not None:
-        known = _inline_jits(known)
+        known = inline_calls(known)
         saved = _saveable(known.jaxpr, params["policy"])
     jaxpr, used = _recomputation(known.jaxpr, n, saved)
     keep_kn = [i for i in range(nk) if used[i] or i in forwarded]
@@ -73,9 +73,9 @@ def _recomputation(jaxpr, n, saved):
     return dce_jaxpr(rest, [True] * len(rest.outvars))
 
 
-def _inline_jits(closed):
-    """The jaxpr with jitted functions inlined, so that a policy sees what they are made of."""
-    if not any(e.primitive.name == "jit" for e in closed.eqns):
+def inline_calls(closed, names=("jit",)):
+    """The jaxpr with the calls of these primitives inlined, so that one sees what they are made of."""
+    if not any(e.primitive.name in names for e in closed.eqns):
         return closed
 
     def evaluate(closed, args):
@@ -86,8 +86,8 @@ def _inline_jits(closed):
 
         for e in closed.eqns:
             ins = [read(v) for v in e.invars]
-            if e.primitive.name == "jit":
-                out = evaluate(e.params["jaxpr"], ins)
+            if e.primitive.name in names:
+                out = evaluate(e.params["jaxpr"] if "jaxpr" in e.params else e.params["call_jaxpr"], ins)
             else:
                 out = e.primitive.bind_eqn(e, ins)
                 out = out if e.primitive.multiple_results else [out]

@@ -1,0 +1,300 @@
+"""Code motion out of loops: what a loop need not do step by step is done once, before it or after it.
+
+- What depends on no step (a scaled or transposed weight) is computed before the loop.
+- A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
+- A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
+- A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
+"""
+
+from fgrad.control.common import run
+from fgrad.control.loops import scan_p
+from fgrad.control.while_loop import while_p
+from fgrad.core import ClosedJaxpr, Jaxpr, Literal, convert_constvars, stage
+from fgrad.ops.dot import dot_general, free_axes
+from fgrad.ops.elementwise import add, neg
+from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.shape import reshape, transpose
+from fgrad.transforms.linearize import dce_jaxpr
+from fgrad.transforms.remat import inline_calls
+from fgrad.transforms.vmap import Axis, batch_jaxpr
+
+SMALL = 256  # rows (or terms) of a step's product below which one large product is faster than many
+LIMIT = 32 << 20  # bytes that a motion may add to what is stored
+INVARIANT, SCANNED, CARRIED = range(3)
+CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
+MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that may run for all steps at once
+
+
+def nbytes(aval):
+    return aval.size * aval.dtype.itemsize
+
+
+def variables(atoms):
+    return [v for v in atoms if type(v) is not Literal]
+
+
+def _worth_keeping(e):
+    """True if an invariant equation is worth its memory: not a view, nor larger than all it is made of."""
+    if e.primitive.kind in ("view", "collective"):
+        return False
+    size = sum(v.aval.size for v in e.outvars)
+    return e.primitive.kind != "elementwise" or size <= sum(v.aval.size for v in e.invars)
+
+
+class Body:
+    """A scan's body, and what of it is done where."""
+
+    def __init__(self, params):
+        self.more, closed = convert_constvars(inline_calls(params["jaxpr"], CALLS))  # what calls closed over becomes more consts
+        self.jaxpr = closed.jaxpr
+        self.nk, self.nc, self.length = len(self.more) + params["num_consts"], params["num_carry"], params["length"]
+        self.ins = self.jaxpr.invars
+        self.carry, self.xs = self.ins[self.nk : self.nk + self.nc], self.ins[self.nk + self.nc :]
+        self.carry_out, self.ys = self.jaxpr.outvars[: self.nc], self.jaxpr.outvars[self.nc :]
+        self.kind = dict.fromkeys(self.ins[: self.nk], INVARIANT)
+        self.kind.update(dict.fromkeys(self.xs, SCANNED))
+        self.kind.update(dict.fromkeys(self.carry, CARRIED))
+        self.maker, self.readers = {}, {}
+        for e in self.jaxpr.eqns:
+            kind = max([self.kind[v] for v in variables(e.invars)], default=INVARIANT)
+            if e.primitive.effects_of(e.params) or kind == SCANNED and e.primitive.kind not in MOVABLE:
+                kind = CARRIED
+            for v in e.outvars:
+                self.kind[v], self.maker[v] = kind, e
+            for v in set(variables(e.invars)):
+                self.readers.setdefault(v, []).append(e)
+        for v in variables(self.jaxpr.outvars):
+            self.readers.setdefault(v, []).append(None)
+
+    def kind_of(self, atom):
+        return INVARIANT if type(atom) is Literal else self.kind[atom]
+
+    def kind_of_eqn(self, e):
+        return self.kind[e.outvars[0]] if e.outvars else CARRIED
+
+    def weight_product(self, e, kind):
+        """True if e is a product of a small step's value of this kind with an invariant one."""
+        if e.primitive.name != "dot_general" or sorted(map(self.kind_of, e.invars)) != [INVARIANT, kind]:
+            return False
+        side = [self.kind_of(v) for v in e.invars].index(kind)
+        contract, batch = (pair[side] for pair in e.params["dimension_numbers"])
+        shape = e.invars[side].aval.shape
+        rows = 1
+        for a in free_axes(len(shape), contract, batch):
+            rows *= shape[a]
+        return rows <= SMALL and self.length * nbytes(e.outvars[0].aval) <= LIMIT
+
+    def invariant(self):
+        """The variables worth computing once."""
+        return [v for e in self.jaxpr.eqns if self.kind_of_eqn(e) == INVARIANT and _worth_keeping(e) for v in e.outvars]
+
+    def before(self):
+        """The products that can be taken for all steps before the loop."""
+        return [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED)]
+
+    def sums(self):
+        """[(position of the carry, its addition, steps from the sum back to the product or reduction)] of carries that only add up."""
+        out = []
+        for i, (start, end) in enumerate(zip(self.carry, self.carry_out)):
+            e = self.maker.get(end) if type(end) is not Literal else None
+            if e is None or e.primitive.name != "add" or self.readers.get(start) != [e] or self.readers[end] != [None]:
+                continue
+            terms = [v for v in e.invars if v is not start]
+            if len(terms) != 1 or type(terms[0]) is Literal or terms[0].aval.shape != start.aval.shape:
+                continue
+            path = self._path(terms[0])
+            if path is not None:
+                out.append((i, e, path))
+        return out
+
+    def _path(self, v):
+        """Equations from v back to a small product or reduction that only v is made of, or None."""
+        path = []
+        while v in self.maker and len(self.readers[v]) == 1:
+            e = self.maker[v]
+            path.append(e)
+            if e.primitive.name in ("dot_general", "reduce_sum"):
+                return path if self._worth(e) else None
+            if e.primitive.name not in ("transpose", "reshape", "neg"):
+                return None
+            (v,) = e.invars
+        return None
+
+    def _worth(self, e):
+        """True if keeping the operands of all steps costs less than adding up a result in each."""
+        if any(type(v) is Literal or self.kind[v] == INVARIANT for v in e.invars):
+            return False
+        if e.primitive.name == "dot_general":
+            (lc, _), _ = e.params["dimension_numbers"]
+            terms = 1
+            for a in lc:
+                terms *= e.invars[0].aval.shape[a]
+            if terms > SMALL or e.params["preferred_element_type"] not in (None, e.invars[0].aval.dtype):
+                return False
+        new = sum(nbytes(v.aval) for v in set(e.invars) if v not in self.xs and v not in self.ys)
+        return new <= 2 * nbytes(e.outvars[0].aval) and self.length * new <= LIMIT
+
+    def after(self, sums):
+        """The equations that can follow the loop: products that only stacked results need, and all that is made of them."""
+        adders = {id(e) for _, add_eqn, path in sums for e in (add_eqn, *path)}
+        needed = set(variables(v for i, v in enumerate(self.carry_out) if i not in {i for i, *_ in sums}))
+        for e in reversed(self.jaxpr.eqns):
+            if id(e) not in adders and (e.primitive.effects_of(e.params) or any(v in needed for v in e.outvars)):
+                needed.update(variables(e.invars))
+        sunk, out = set(), []
+        extra = 0
+        for e in self.jaxpr.eqns:
+            if self.kind_of_eqn(e) != CARRIED or id(e) in adders:
+                continue
+            seed = self.weight_product(e, CARRIED) and not any(v in needed for v in e.outvars)
+            if seed or any(v in sunk for v in e.invars if type(v) is not Literal):
+                if e.primitive.kind not in MOVABLE:
+                    return []
+                out.append(e)
+                sunk.update(e.outvars)
+                extra += sum(nbytes(v.aval) for v in (*e.outvars, *variables(e.invars)) if v not in self.ys)
+        return out if self.length * extra <= 2 * LIMIT else []
+
+
+def _move_scan(eqn):
+    """The scan as a jaxpr with less in its loop, or None where there is nothing to move."""
+    params = eqn.params
+    if params["length"] < 2 or not params["jaxpr"].eqns:
+        return None
+    body = Body(params)
+    known, before, sums = body.invariant(), body.before(), body.sums()
+    sunk = body.after(sums)
+    if not (known or before or sums or sunk):
+        return None
+    return stage(lambda *args: _run(body, params, known, before, sums, sunk, [*body.more, *args]), [v.aval for v in eqn.invars], "scan")
+
+
+def _closed(ins, outs, eqns):
+    """(a closed jaxpr of the outputs, which of the inputs it needs)."""
+    slim, used = dce_jaxpr(Jaxpr([], ins, outs, eqns, "moved"), [True] * len(outs))
+    return ClosedJaxpr(slim.replace(invars=[v for v, u in zip(ins, used) if u]), []), used
+
+
+def _over_steps(ins, values, outs, eqns, length, stacked):
+    """The values of `outs` for all steps at once; stacked: those of `ins` that have an axis of steps."""
+    closed, used = _closed(ins, outs, eqns)
+    pairs = [(v, x) for v, x, u in zip(ins, values, used) if u]
+    batched = batch_jaxpr(closed, Axis(length), [v in stacked for v, _ in pairs], force=True)[0]
+    return run(batched, *[x for _, x in pairs])
+
+
+def _run(body, params, known, before, sums, sunk, args):
+    nk, nc, length = body.nk, body.nc, body.length
+    eqns, values = body.jaxpr.eqns, dict(zip(body.ins, args))
+    # What depends on no step.
+    invariant = [e for e in eqns if e.outvars and body.kind_of_eqn(e) == INVARIANT]
+    closed, used = _closed(body.ins[:nk], known, invariant)
+    values.update(zip(known, run(closed, *[x for x, u in zip(args[:nk], used) if u])))
+    consts = [*body.ins[:nk], *known]
+    left = [e for e in eqns if not any(v in values for v in e.outvars)]
+    # Products of the scanned inputs.
+    ready = [e for e in left if e.outvars and body.kind_of_eqn(e) in (INVARIANT, SCANNED)]
+    if before:
+        ins = [*consts, *body.xs]
+        values.update(zip(before, _over_steps(ins, [values[v] for v in ins], before, ready, length, set(body.xs))))
+    xs = [*body.xs, *before]
+    left = [e for e in left if not any(v in before for v in e.outvars)]
+    # The loop, which also stacks what is read after it.
+    later = {id(e) for e in sunk} | {id(e) for _, add_eqn, path in sums for e in (add_eqn, *path)}
+    gone = {i for i, *_ in sums}
+    made_later = {v for e in sunk for v in e.outvars}
+    operands = [v for *_, path in sums for v in path[-1].invars]
+    tail = [e for e in left if id(e) not in later and e.outvars and body.kind_of_eqn(e) in (INVARIANT, SCANNED)] + sunk
+    outs = list(dict.fromkeys([*[v for v in body.ys if type(v) is not Literal and v in made_later], *operands]))
+    made = {v for e in tail for v in e.outvars} | {*consts, *xs}
+    reads = dict.fromkeys([*[v for e in sunk for v in variables(e.invars)], *outs])
+    cross = [v for v in reads if v not in made]
+    ys = [v for v in body.ys if type(v) is Literal or v not in made_later]
+    more = [v for v in cross if v not in ys]
+    carry = [v for i, v in enumerate(body.carry) if i not in gone]
+    carry_out = [v for i, v in enumerate(body.carry_out) if i not in gone]
+    inner = Jaxpr([], [*consts, *carry, *xs], [*carry_out, *ys, *more], [e for e in left if id(e) not in later], body.jaxpr.debug_name)
+    inner, used = dce_jaxpr(inner, [True] * len(inner.outvars))
+    used = [u or len(consts) <= i < len(consts) + len(carry) for i, u in enumerate(used)]
+    ins = [v for v, u in zip(inner.invars, used) if u]
+    got = scan_p.bind(
+        *[values[v] for v in ins],
+        jaxpr=ClosedJaxpr(inner.replace(invars=ins), []),
+        length=length,
+        reverse=params["reverse"],
+        num_consts=sum(used[: len(consts)]),
+        num_carry=len(carry),
+        unroll=params["unroll"],
+    )
+    stacked = {v: x for v, x in zip([*ys, *more], got[len(carry) :]) if type(v) is not Literal}
+    # What follows.
+    if outs:
+        ins = [*consts, *xs, *cross]
+        args = [values[v] for v in (*consts, *xs)] + [stacked[v] for v in cross]
+        stacked.update(zip(outs, _over_steps(ins, args, outs, tail, length, {*xs, *cross})))
+    totals = {i: _total(path, [stacked[v] for v in path[-1].invars], values[body.carry[i]]) for i, _, path in sums}
+    ends = iter(got[: len(carry)])
+    plain = iter(got[len(carry) :])
+    stay = {id(v): next(plain) for v in ys}
+    return [
+        *[totals[i] if i in gone else next(ends) for i in range(nc)],
+        *[stacked[v] if type(v) is not Literal and v in made_later else stay[id(v)] for v in body.ys],
+    ]
+
+
+def _total(path, operands, start):
+    """start + the sum over steps of what the path makes of its operands, which are stacked."""
+    last = path[-1]
+    if last.primitive.name == "reduce_sum":
+        out = reduce_sum(operands[0], (0, *[a + 1 for a in last.params["axes"]]))
+    else:
+        (lc, rc), (lb, rb) = (tuple(tuple(a + 1 for a in side) for side in pair) for pair in last.params["dimension_numbers"])
+        out = dot_general(*operands, (((0, *lc), (0, *rc)), (lb, rb)))
+    for e in reversed(path[:-1]):
+        if e.primitive.name == "transpose":
+            out = transpose(out, e.params["permutation"])
+        elif e.primitive.name == "reshape":
+            out = reshape(out, e.params["new_sizes"])
+        else:
+            out = neg(out)
+    return add(start, out)
+
+
+def _move_while(eqn):
+    """The while loop as a jaxpr that computes what depends on its consts only before it, or None where there is nothing."""
+    params = eqn.params
+    a, b = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    parts = []
+    for closed, n in ((params["cond_jaxpr"], a), (params["body_jaxpr"], b - a)):
+        more, closed = convert_constvars(inline_calls(closed, CALLS))
+        parts.append((more, closed.jaxpr, len(more) + n, *_fixed(closed.jaxpr, len(more) + n)))
+    if not any(known for *_, known in parts):
+        return None
+
+    def fun(*args):
+        consts, jaxprs = [], []
+        for (more, jaxpr, n, eqns, known), given in zip(parts, (args[:a], args[a:b])):
+            given = [*more, *given]
+            closed, used = _closed(jaxpr.invars[:n], known, eqns)
+            values = run(closed, *[x for x, u in zip(given, used) if u])
+            left = [e for e in jaxpr.eqns if not any(v in known for v in e.outvars)]
+            jaxprs.append(ClosedJaxpr(jaxpr.replace(invars=[*jaxpr.invars[:n], *known, *jaxpr.invars[n:]], eqns=left), []))
+            consts.append([*given, *values])
+        counts = dict(cond_nconsts=len(consts[0]), body_nconsts=len(consts[1]))
+        return while_p.bind(*consts[0], *consts[1], *args[b:], cond_jaxpr=jaxprs[0], body_jaxpr=jaxprs[1], **counts)
+
+    return stage(fun, [v.aval for v in eqn.invars], "while")
+
+
+def _fixed(jaxpr, n):
+    """(the equations that depend on the first n inputs only, their variables that are worth computing once)."""
+    known, eqns = set(jaxpr.invars[:n]), []
+    for e in jaxpr.eqns:
+        if e.primitive.kind in MOVABLE and all(v in known for v in variables(e.invars)) and not e.primitive.effects_of(e.params):
+            known.update(e.outvars)
+            eqns.append(e)
+    return eqns, [v for e in eqns if _worth_keeping(e) for v in e.outvars]
+
+
+scan_p.move = _move_scan
+while_p.move = _move_while

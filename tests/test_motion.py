@@ -1,0 +1,152 @@
+"""What is moved out of loops: the same values, and less in the loop."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax, nn
+
+rng = np.random.default_rng(0)
+T, B, N = 7, 3, 4
+
+
+def make(*shape):
+    return jnp.asarray(rng.standard_normal(shape).astype(np.float32))
+
+
+ARGS = {"w": make(N, N), "u": make(N, N), "b": make(N), "x": make(T, B, N), "h": make(B, N)}
+
+
+def rnn(p, reverse=False, unroll=1):
+    """Products with the inputs, with the state, and of the results."""
+
+    def step(h, x):
+        h = jnp.tanh(x @ p["u"] + h @ p["w"] + p["b"])
+        return h, nn.softmax(h @ p["u"] + 1.0)
+
+    return lax.scan(step, p["h"], p["x"], reverse=reverse, unroll=unroll)
+
+
+def scaled(p):
+    return lax.scan(lambda h, x: (jnp.sin(h @ (p["w"].T * 2.0 + p["u"])) + x, None), p["h"], p["x"])
+
+
+def accumulated(p):
+    """Sums over steps of a product, of a transposed product, of a reduction; read by nobody else."""
+
+    def step(c, x):
+        a, t, s, h = c
+        h = jnp.cos(h + x)
+        return (a + h.T @ x, (x.T @ h).T + t, s - h.sum(0), h), h[0]
+
+    return lax.scan(step, (p["w"], p["u"], p["b"], p["h"]), p["x"])
+
+
+def read(p):
+    """A sum that each step reads stays in the loop."""
+    return lax.scan(lambda a, x: (a + x.T @ x, a.sum()), p["w"], p["x"])
+
+
+def nested(p):
+    def outer(h, x):
+        inner = lambda c, r: (jnp.tanh(c @ p["w"] + r @ p["u"]), c.sum())
+        h, s = lax.scan(inner, h[0], jnp.stack([x[0], x[1], x[2]]))
+        return jnp.stack([h, h * 2, h * 3]), s
+
+    return lax.scan(outer, p["h"], p["x"])
+
+
+def called(p):
+    layer = fgrad.jit(lambda x: nn.relu(x @ p["u"]) + jnp.arange(4.0))
+    return lax.scan(lambda h, x: (h @ p["w"] + layer(x), (layer(h), layer(h))), p["h"], p["x"])
+
+
+def checkpointed(p):
+    step = fgrad.checkpoint(lambda h, x: (jnp.tanh(h @ p["w"] + x @ p["u"]), h.sum()))
+    return lax.scan(step, p["h"], p["x"])
+
+
+def counted(p):
+    return lax.fori_loop(0, 5, lambda i, h: jnp.sin(h @ p["w"]) * (p["b"] * p["b"] + i), p["h"])
+
+
+def until(p):
+    far = lambda c: c[0] < jnp.sum(p["b"] * p["b"]) + 5
+    return lax.while_loop(far, lambda c: (c[0] + 1, jnp.sin(c[1] @ (p["w"] * p["w"])) + jnp.exp(p["b"])), (0.0, p["h"]))
+
+
+def constants(p):
+    return lax.scan(lambda h, x: (h, (jnp.ones(3), 2.0, x @ p["w"])), p["h"], p["x"])
+
+
+PROGRAMS = dict(
+    rnn=rnn,
+    reverse=lambda p: rnn(p, reverse=True),
+    unrolled=lambda p: rnn(p, unroll=3),
+    one=lambda p: rnn(p | {"x": p["x"][:1]}),
+    two=lambda p: rnn(p | {"x": p["x"][:2]}),
+    per_example=lambda p: fgrad.vmap(lambda h, x: rnn(p | {"h": h, "x": x}), (0, 1))(p["h"], p["x"]),
+    **{f.__name__: f for f in (scaled, accumulated, read, nested, called, checkpointed, counted, constants)},
+)
+
+
+def total(fun):
+    return lambda p: sum(jnp.sum(jnp.sin(y)) for y in fgrad.tree.leaves(fun(p)))
+
+
+def compare(fun, *args, rtol=2e-4):
+    got = fgrad.jit(fun)(*args)
+    with fgrad.config.override("pass_motion", False):
+        want = fgrad.jit(fun)(*args)
+    for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "until"])
+def test_values(name):
+    compare(PROGRAMS.get(name, until), ARGS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients(name):
+    compare(fgrad.grad(total(PROGRAMS[name])), ARGS, rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["rnn", "accumulated", "called"])
+def test_second_derivatives(name):
+    fun = total(PROGRAMS[name])
+    compare(lambda p: fgrad.jvp(fgrad.grad(fun), (p,), (p,))[1], ARGS, rtol=5e-3)
+
+
+def labels(fun, *args):
+    return [label for _, label in fgrad.jit(fun).lower(*args).compile().profile(*args, repeat=1)]
+
+
+def test_products_of_all_steps():
+    got = labels(rnn, ARGS)
+    assert sum(x.startswith("dot") and "21, 4" in x for x in got) == 2  # 7 steps of 3 rows: of the inputs, of the results
+
+
+def test_gradients_of_weights_are_one_product():
+    fun = fgrad.grad(total(lambda p: lax.scan(lambda h, x: (jnp.tanh(h @ p["w"] + x), None), p["h"], p["x"])[0]))
+    assert any(x.startswith("dot [1, 4, 21] [1, 21, 4]") for x in labels(fun, ARGS))
+
+
+def test_effects_stay_in_the_loop():
+    seen = []
+
+    def step(h, x):
+        y = x @ ARGS["w"]
+        fgrad.debug.callback(lambda v: seen.append(float(v)), y[0, 0])
+        return h + y, y @ ARGS["u"]
+
+    fgrad.jit(lambda: lax.scan(step, ARGS["h"], ARGS["x"]))()
+    np.testing.assert_allclose(seen, [(np.asarray(x) @ np.asarray(ARGS["w"]))[0, 0] for x in ARGS["x"]], rtol=1e-5)
+
+
+def test_a_while_loop_keeps_what_changes():
+    p = ARGS | {"h": ARGS["h"] / 4}
+    ones = [label for label in labels(until, p) if "exp" in label]
+    assert len(ones) == 1  # outside of the loop, whose own instructions are not listed
