@@ -1,5 +1,6 @@
 """The native call path: signatures, settings, donation, scalars, strided and foreign arguments."""
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -260,3 +261,33 @@ def test_a_compiled_program_tells_its_peak_before_it_runs():
     assert kept["argument_bytes"] == 2 * matrix and kept["output_bytes"] == matrix + 4 and kept["alias_bytes"] == 0
     assert kept["peak_bytes"] == kept["temp_bytes"] + 3 * matrix + 4
     assert donated["alias_bytes"] == matrix and donated["peak_bytes"] == donated["temp_bytes"] + 2 * matrix + 4
+
+
+def test_typed_keys_and_static_values_are_told_apart():
+    key = fgrad.random.key(3)
+    words = fgrad.random.key_data(key)
+    same = fgrad.jit(lambda k: k)
+    for _ in range(2):
+        assert same(key).dtype == key.dtype and same(words).dtype == np.uint32
+        assert same(key).shape == () and same(words).shape == (2,)
+    draw = fgrad.jit(fgrad.random.uniform, static_argnums=(1, 2))
+    for _ in range(2):
+        np.testing.assert_array_equal(draw(key, (3,)), fgrad.random.uniform(words, (3,)))
+        assert draw(key, (3,), np.float16).dtype == np.float16 and draw(key, (2,)).shape == (2,)
+
+    @functools.partial(fgrad.jit, static_argnums=(0, 2))
+    def power(n, x, m):
+        return x**n * m
+
+    x = jnp.arange(3.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(power(2, x, 3), [0, 3, 12])
+        np.testing.assert_array_equal(power(3, x, 3), [0, 3, 24])
+        np.testing.assert_array_equal(power(2, x, 1), [0, 1, 4])
+        np.testing.assert_array_equal(power(2, x, m=3), [0, 3, 12])
+        with pytest.raises(ValueError, match="Non-hashable"):
+            power([2], x, 3)
+    pair = fgrad.jit(lambda k, n: fgrad.random.split(k, 2)[n])
+    np.testing.assert_array_equal(fgrad.random.key_data(pair(key, 1)), fgrad.random.split(words)[1])
+    strided = fgrad.random.split(key, 4)[::2]
+    np.testing.assert_array_equal(fgrad.random.key_data(same(strided)), fgrad.random.split(words, 4)[::2])

@@ -18,6 +18,14 @@ from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_sc
 
 cdef object _flatten = None
 cdef object _array_class = None
+cdef object _wrapper_class = None
+cdef object _unwrap = None
+
+
+def install_wrapper(cls, unwrap):
+    """Name the pytree node of one leaf that calls take without flattening their arguments, and what gives its leaf."""
+    global _wrapper_class, _unwrap
+    _wrapper_class, _unwrap = cls, unwrap
 
 
 def install(flatten, array_class):
@@ -73,42 +81,57 @@ cdef class JitDispatch:
     `_prepare(args, kwargs, leaves)` traces and compiles: an Entry, or None for what `_slow(args, kwargs)` must do. `_split(args, kwargs)`
     takes static arguments out: (dynamic, kwargs, hashable static values).
     """
-    cdef dict entries              # signature -> Entry; or (treedef, static values) -> {signature: Entry}
+    cdef dict entries              # signature -> Entry; or (structure, static values) -> {signature: Entry}
     cdef bint has_static
+    cdef tuple static_nums         # positions of static arguments
 
-    def __init__(self, bint has_static):
+    def __init__(self, tuple static_nums, bint has_static):
         self.entries = {}
-        self.has_static = has_static
+        self.static_nums, self.has_static = static_nums, has_static
 
     def clear_cache(self):
         """Forget all compiled programs."""
         self.entries.clear()
 
+    cdef list flat_arguments(self, tuple args, list static, int64_t *wrapped):
+        """The dynamic arguments if each is a leaf, or a wrapper of one; None otherwise. Fills what tells such calls apart."""
+        cdef list leaves = []
+        cdef int i, n = len(args)
+        for i in range(n):
+            x = args[i]
+            if self.static_nums and (i in self.static_nums or i - n in self.static_nums):
+                static.append((i, type(x), x))
+                continue
+            if type(x) is not _array_class and not is_scalar(type(x)) and not is_numpy(x):
+                if type(x) is not _wrapper_class or len(leaves) > 60:
+                    return None
+                x = _unwrap(x)
+                if type(x) is not _array_class:
+                    return None
+                wrapped[0] |= <int64_t>1 << len(leaves)
+            leaves.append(x)
+        return leaves
+
     def __call__(self, *args, **kwargs):
-        cdef list leaves
+        cdef list leaves = None, static = []
         cdef dict table = self.entries
         cdef bytes key
         cdef Entry entry
-        cdef bint flat = not kwargs and not self.has_static, convert = False
+        cdef bint convert = False
+        cdef int64_t wrapped = 0
         if not is_eval() or has_axes():
             return self._slow(args, kwargs)
-        if flat:
-            for x in args:
-                if type(x) is not _array_class and not is_scalar(type(x)) and not is_numpy(x):
-                    flat = False
-                    break
-        if flat:
-            leaves = list(args)
-        else:
-            dynamic, named, static = self._split(args, kwargs) if self.has_static else (args, kwargs, None)
-            leaves, treedef = _flatten((dynamic, named))
-            found = table.get((treedef, static))
-            if found is None:
-                found = table[(treedef, static)] = {}
-            table = found
         try:
+            if not kwargs:
+                leaves = self.flat_arguments(args, static, &wrapped)
+            if leaves is None:
+                dynamic, named, given = self._split(args, kwargs) if self.has_static else (args, kwargs, None)
+                leaves, treedef = _flatten((dynamic, named))
+                table = self.table_of((treedef, given))
+            elif static or wrapped:
+                table = self.table_of((wrapped, tuple(static)))
             key = signature(leaves, &convert)
-        except TypeError:                # a leaf that is no array: _slow says which
+        except TypeError:                # a leaf that is no array, a static value without a hash: _slow says which
             return self._slow(args, kwargs)
         entry = table.get(key)
         if entry is None:
@@ -117,6 +140,12 @@ cdef class JitDispatch:
                 return self._slow(args, kwargs)
             table[key] = entry
         return entry.run_any(leaves) if convert else entry.run(leaves)
+
+    cdef dict table_of(self, tuple key):
+        found = self.entries.get(key)
+        if found is None:
+            found = self.entries[key] = {}
+        return found
 
 
 cdef bytes signature(list leaves, bint *convert):

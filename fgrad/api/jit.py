@@ -85,7 +85,7 @@ class JitFunction(JitDispatch):
     """What jit returns."""
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums):
-        super().__init__(bool(static_argnums) or bool(static_argnames))
+        super().__init__(tuple(static_argnums), bool(static_argnums) or bool(static_argnames))
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums

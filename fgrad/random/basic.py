@@ -90,8 +90,9 @@ def _uniform(key, minval, maxval, shape, dtype):
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
     """Floats uniform in [minval, maxval); the bounds broadcast to `shape`."""
     dtype, shape = float_dtype("uniform", dtype), canonical_shape(shape)
-    minval, maxval = (as_array("uniform", v) for v in (minval, maxval))
-    check_broadcast("uniform", shape, minval, maxval)
+    if type(minval) is not float or type(maxval) is not float:
+        minval, maxval = (as_array("uniform", v) for v in (minval, maxval))
+        check_broadcast("uniform", shape, minval, maxval)
     return _uniform(one_key("uniform", key), minval, maxval, shape, dtype)
 
 

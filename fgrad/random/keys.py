@@ -1,11 +1,13 @@
 """Keys: typed arrays of them (dtype key<fry>), or their plain uint32 words of shape (..., 2)."""
 
 import math
+import operator
 
 import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax, tree
+from fgrad._kernels.dispatch import install_wrapper
 from fgrad.config import config
 from fgrad.core import Array, from_numpy
 from fgrad.numpy.util import as_array
@@ -116,6 +118,7 @@ class KeyArray:
 
 
 tree.register_pytree_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
+install_wrapper(KeyArray, operator.attrgetter("_words"))
 
 
 def _check_impl(impl, dtype=None):
