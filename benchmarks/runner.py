@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = str(Path(__file__).resolve().parents[1])
-SETTLE = {"passive": 0.005, "default": 0.05}  # seconds between two implementations' samples, for pools to go to sleep
+SETTLE = {"passive": 0.035, "default": 0.05}  # seconds between two implementations' samples: OpenBLAS's pool spins for 26 ms
 
 
 @dataclass

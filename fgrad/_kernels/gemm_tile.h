@@ -36,12 +36,17 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
     GEMM_UNROLL for (int i = 0; i < R; i++) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (N(vec)){0};
     }
-    for (int64_t k = 0; k < kc; k++, a += ca, b += ldb) {
+    /* Every fifth row has a pointer: the four after it are 1 to 4 strides on, which an address can say without a register of its own. */
+    const char *row[(GEMM_MR + 4) / 5];
+    const int64_t step = ra * (int64_t)sizeof(T);
+    GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] = (const char *)(a + i * ra);
+    for (int64_t k = 0; k < kc; k++, b += ldb) {
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
         GEMM_UNROLL for (int i = 0; i < R; i++) {
-            GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += a[i * ra] * y[v];
+            GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += *(const T *)(row[i / 5] + i % 5 * step) * y[v];
         }
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += ca * (int64_t)sizeof(T);
     }
     GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) {
@@ -83,7 +88,7 @@ static inline void N(tile)(int rows, int64_t n, int64_t kc, const T *a, const T 
     N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add);
 }
 
-/* The same where a and b lie: a has a unit stride, along k or along its rows, and so does b along n.  Without masks (GEMM_MASKS)
+/* The same where a and b lie: a has a unit stride, along k or along its rows, and b along n.  Without masks (GEMM_MASKS)
  * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel. */
 static inline void N(tile_strided)(int rows, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
                                    T *c, int64_t ldc, int add) {
@@ -119,12 +124,18 @@ GEMM_INLINE void N(transpose)(N(vec) *x) {
 }
 #endif
 
-/* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes <= w; what lies between is zero.  One vector beyond dst may be written. */
+/* A whole vector, which may spill into what is written later, but not beyond the end. */
+GEMM_INLINE void N(put)(T *p, N(vec) v, const T *end) {
+    if (end - p >= N(lanes)) *(N(mem) *)p = v; else N(store)(p, v, end - p);
+}
+
+/* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes and 0 <= k < kc; zero for lanes <= l < w, where w - lanes < a vector. */
 static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
     const int64_t L = N(lanes);
+    const T *end = dst + w * kc;
     if (sl == 1) {
         for (int64_t k = 0; k < kc; k++) for (int64_t l = 0; l < lanes; l += L)
-            *(N(mem) *)(dst + k * w + l) = N(load)(src + k * sk + l, lanes - l < L ? lanes - l : L);
+            N(put)(dst + k * w + l, N(load)(src + k * sk + l, lanes - l < L ? lanes - l : L), end);
         return;
     }
     /* Squares of vectors. A narrow one spills into the next k, so the lanes' last square goes first and k runs upwards. */
@@ -144,12 +155,12 @@ static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, 
                 x[i] = (N(vec)){0};
                 for (int64_t j = 0; j < nl; j++) x[i][j] = s[j * sl + i * sk];
             }
-            for (int64_t i = 0; i < nk; i++) *(N(mem) *)(dst + (k + i) * w + l) = x[i];
+            for (int64_t i = 0; i < nk; i++) N(put)(dst + (k + i) * w + l, x[i], end);
         }
     }
 }
 
-/* Panels of a (m, kc), element (i, k) at src[i * ra + k * ca]: m * kc elements and GEMM_SLACK bytes. */
+/* Panels of a (m, kc), element (i, k) at src[i * ra + k * ca]: m * kc elements. */
 static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, int64_t kc) {
     for (int64_t p = 0, i = 0, next; i < m; p++, i = next) {
         next = gemm_panel(m, p + 1);
@@ -157,7 +168,7 @@ static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, i
     }
 }
 
-/* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements and GEMM_SLACK bytes. */
+/* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements. */
 static void N(pack_b)(T *dst, const T *src, int64_t rb, int64_t cb, int64_t kc, int64_t n) {
     for (int64_t j = 0; j < n; j += N(nr)) {
         int64_t nb = n - j < N(nr) ? n - j : N(nr);

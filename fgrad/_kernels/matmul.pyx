@@ -1,9 +1,11 @@
 """Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
 
-Three ways, chosen when the program is built:
-  stream  one operand has few rows (matrix-vector, a handful of tokens), K is tiny, or the dtype is an integer: own loops read
+Four ways, chosen when the program is built:
+  stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats included.
-  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries.
+  gemm    own register tiles (gemm.pyx), for float32 and float64.
+  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers, and builds without
+          vectors of 256 bits.
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
@@ -14,6 +16,7 @@ from libc.stdlib cimport calloc
 
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, TRANS, gemm
+from fgrad._kernels.gemm cimport GEMM_WIDE, GemmJob, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -39,7 +42,7 @@ cdef extern from "matmul.h" nogil:
     void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
 
 cdef enum:
-    EMPTY, CLEAR, AXPY, DOTS, BLAS
+    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
     LARGE = 1000000                   # multiplications from which OpenBLAS packs its operands, which few rows do not repay
 
@@ -163,9 +166,25 @@ cdef int32_t _operand(FgDot *p, int64_t rows, int64_t cols, const int64_t *s, in
     return PACK_COLS
 
 
+cdef void _plan_gemm(FgDot *p) noexcept nogil:
+    p.algo = GEMM
+    if p.in_dtype != p.work:
+        p.pack_a = PACK_ROWS if _abs(p.a[2]) <= _abs(p.a[1]) else PACK_COLS
+        p.pack_b = PACK_ROWS if _abs(p.b[2]) <= _abs(p.b[1]) else PACK_COLS
+    p.nk = 1
+    p.kc = p.K
+    if p.B == 1 and p.M * p.N <= 2048 and p.K >= 4096:          # too few tiles to share among threads
+        p.nk = min(16, p.K // 1024)
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+
+
 cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
     if p.c[2] != 1 and p.N > 1:
         _swap(p)
+    if GEMM_WIDE and p.work <= FG_F64:
+        _plan_gemm(p)
+        return 0
     if p.M > INT_MAX or p.N > INT_MAX or p.K > INT_MAX or (p.M > 1 and p.c[1] > INT_MAX):
         snprintf(msg, FG_MSG, "dot: BLAS takes sizes and row strides below 2^31, got (%lld, %lld) @ (%lld, %lld)",
                  <long long>p.M, <long long>p.K, <long long>p.K, <long long>p.N)
@@ -375,6 +394,42 @@ cdef void _stream(Work *w) noexcept nogil:
         parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
 
 
+# ---------------------------------------------------------------- gemm
+
+cdef void _strides(int how, const int64_t *s, int64_t rows, int64_t cols, int64_t *row, int64_t *col) noexcept nogil:
+    """The strides of an operand as it lies, or as it was packed."""
+    row[0] = cols if how == PACK_ROWS else 1 if how else s[1]
+    col[0] = rows if how == PACK_COLS else 1 if how else s[2]
+
+
+cdef int _gemm(Work *w) noexcept nogil:
+    """One product, or one per chunk of K, all chunks but the last of equal length."""
+    cdef FgDot *p = w.p
+    cdef GemmJob j
+    cdef int64_t sz = fg_itemsize(p.work), whole = p.K // p.kc
+    cdef int status
+    j.B, j.M, j.N, j.K = p.B, p.M, p.N, p.K
+    _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
+    _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
+    j.a0, j.b0, j.c0, j.ldc = w.a0, w.b0, w.c0, w.ldc
+    j.f64 = p.work == FG_F64
+    j.add = w.mode
+    j.a, j.b, j.c = w.a, w.b, w.dst
+    if p.nk == 1:
+        return gemm_run(&j)
+    j.add = 0
+    j.B, j.K = whole, p.kc
+    j.a0, j.b0, j.c0, j.ldc = p.kc * j.ca, p.kc * j.rb, p.M * p.N, p.N
+    status = gemm_run(&j)
+    if p.K > whole * p.kc and status == FG_OK:
+        j.B, j.K = 1, p.K - whole * p.kc
+        j.a, j.b, j.c = w.a + whole * j.a0 * sz, w.b + whole * j.b0 * sz, w.dst + whole * j.c0 * sz
+        status = gemm_run(&j)
+    if status == FG_OK:
+        parallel_for(p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
+    return status
+
+
 # ---------------------------------------------------------------- blas
 
 cdef inline int64_t _cut(int64_t n, int64_t i, int64_t parts) noexcept nogil:
@@ -432,6 +487,13 @@ cdef void _blas(Work *w) noexcept nogil:
 
 # ---------------------------------------------------------------- run
 
+cdef int _panels(Work *w) noexcept nogil:
+    if w.p.algo == GEMM:
+        return _gemm(w)
+    _blas(w)
+    return FG_OK
+
+
 cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgDot *p = <FgDot *>inst.extra
     cdef Work w
@@ -462,7 +524,7 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.b = pb
     if p.nk > 1:
         need = p.nk * p.B * p.M * p.N
-    elif p.algo == BLAS and p.out_dtype != p.work:
+    elif p.algo >= BLAS and p.out_dtype != p.work:
         need = p.B * p.M * p.N
     if need:
         scratch = pool_alloc(need * fg_itemsize(p.work))
@@ -471,17 +533,17 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.dst = scratch if need else w.out
         w.c0 = p.c[0]
         w.ldc = p.c[1] if p.M > 1 else p.N
-        if p.algo != BLAS:
+        if p.algo < BLAS:
             _stream(&w)
         elif p.nk == 1 and need:           # 16-bit output: the product in float32, then narrowed
             w.c0 = p.M * p.N
             w.ldc = p.N
             w.mode = 0
-            _blas(&w)
+            status = _panels(&w)
             w.src = scratch
             parallel_for(p.B * p.M, max(1, 50000 // p.N), _narrow_body, &w)
         else:
-            _blas(&w)
+            status = _panels(&w)
     pool_free(pa)
     pool_free(pb)
     pool_free(scratch)

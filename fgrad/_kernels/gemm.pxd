@@ -1,0 +1,18 @@
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "gemm_job.h" nogil:
+    enum: GEMM_WIDE
+    ctypedef struct GemmJob:
+        int64_t B, M, N, K
+        int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's columns are contiguous
+        int32_t f64, add
+        const char *a
+        const char *b
+        char *c
+        int64_t nk, next, scratch_size               # the rest is gemm_run's
+        int32_t pack_a
+        char *panels
+        char *scratch
+
+# c (B, M, N) = a b (+ c, where `add`) over our team of threads, all sizes at least 1; FG_OK or FG_EMEM
+cdef int gemm_run(GemmJob *job) noexcept nogil

@@ -1,0 +1,40 @@
+"""Own matrix products of float32 and float64 over the team of threads: gemm_job.h cuts them into units, this module runs them."""
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.abi cimport FG_EMEM, FG_OK
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for, thread_count
+
+cdef extern from "gemm_job.h" nogil:
+    void gemm_plan(GemmJob *job)
+    int64_t gemm_cut(GemmJob *job, int64_t threads)
+    int64_t gemm_panels(int64_t m)
+    int64_t gemm_item(const GemmJob *job)
+    void gemm_work(GemmJob *job, int tid)
+    void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
+
+
+cdef void _units(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    gemm_work(<GemmJob *>ctx, tid)
+
+
+cdef void _panels(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    gemm_work_a(<GemmJob *>ctx, begin, end)
+
+
+cdef int gemm_run(GemmJob *j) noexcept nogil:
+    cdef int64_t threads, batches
+    cdef int status = FG_EMEM
+    gemm_plan(j)
+    threads = gemm_cut(j, thread_count())
+    batches = j.B if j.a0 else 1
+    j.panels = pool_alloc(batches * j.M * j.K * gemm_item(j)) if j.pack_a else NULL
+    j.scratch = pool_alloc(threads * j.scratch_size) if j.scratch_size else NULL
+    if (j.panels != NULL or not j.pack_a) and (j.scratch != NULL or not j.scratch_size):
+        status = FG_OK
+        if j.pack_a:
+            parallel_for(batches * j.nk * gemm_panels(j.M), max(1, 50000 // (j.K + 1)), _panels, j)
+        parallel_for(threads, 1, _units, j)
+    pool_free(j.scratch)
+    pool_free(j.panels)
+    return status

@@ -1,0 +1,100 @@
+/* A whole product cut into units that threads can claim: which operands to pack, and how to cut. */
+#ifndef FG_GEMM_JOB_H
+#define FG_GEMM_JOB_H
+#include "gemm.h"
+
+#define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
+#define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
+#define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
+
+/* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements, c's columns are contiguous. */
+typedef struct {
+    int64_t B, M, N, K;
+    int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
+    int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
+    int32_t f64, add, pack_a, pack_b, rows_first;
+    const char *a, *b;
+    char *c;
+    char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
+    char *scratch;               /* one block of b's panels per thread */
+    int64_t scratch_size;
+    int64_t row_parts, col_parts, next;
+} GemmJob;
+
+static inline int64_t gemm_item(const GemmJob *j) { return j->f64 ? 8 : 4; }
+static inline int64_t gemm_nr(const GemmJob *j) { return j->f64 ? gemm_f64_nr : gemm_f32_nr; }
+static inline int64_t gemm_tiles(const GemmJob *j) { return (j->N + gemm_nr(j) - 1) / gemm_nr(j); }
+
+/* Rows this far apart meet in few sets of the first cache. */
+static inline int gemm_clashes(int64_t stride, int64_t item) {
+    int64_t r = (stride < 0 ? -stride : stride) * item % 4096;
+    return r < 128 || r > 4096 - 128;
+}
+
+/* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
+static void gemm_plan(GemmJob *j) {
+    int64_t item = gemm_item(j);
+    j->nk = (j->K + GEMM_KC - 1) / GEMM_KC;
+    j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
+    j->nk = (j->K + j->kc - 1) / j->kc;
+    if (j->K == 1) j->ca = 1;
+    if (j->M == 1) j->ra = 1;
+    if (j->N == 1) j->cb = 1;
+    int64_t lda = j->ca == 1 ? j->ra : j->ca;
+    j->pack_a = (j->ra != 1 && j->ca != 1)
+        || (gemm_clashes(lda, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
+    j->pack_b = j->cb != 1
+        || (j->K * j->N * item > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
+        || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
+    j->rows_first = j->pack_b || j->K <= 32;
+    j->scratch_size = j->pack_b ? (j->kc * GEMM_TILES * gemm_nr(j) * item + 63) / 64 * 64 : 0;
+}
+
+static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
+
+static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts * j->col_parts; }
+
+/* Cut c into parts such that no thread has much more to do than the others; returns how many threads are worth waking. */
+static int64_t gemm_cut(GemmJob *j, int64_t threads) {
+    int64_t panels = gemm_panels(j->M), tiles = gemm_tiles(j), best = INT64_MAX, want;
+    double flops = 2.0 * j->B * j->M * j->N * j->K;
+    if (threads > flops / 500000) threads = flops < 1000000 ? 1 : (int64_t)(flops / 500000);
+    j->row_parts = j->col_parts = 1;
+    j->next = 0;
+    if (threads == 1 || j->B >= 4 * threads) return threads;
+    for (want = 1; want <= 2 * threads; want++) for (int64_t r = 1; r <= want; r++) {
+        int64_t c = want / r, load;
+        if (r * c != want || r > panels || c > tiles) continue;
+        /* a packed tile of b costs as much as a panel and a half; each part costs a little */
+        load = gemm_up(j->B * want, threads) * ((2 * gemm_up(panels, r) + (j->pack_b ? 3 : 0)) * gemm_up(tiles, c) * 16 + 8);
+        if (load < best) { best = load; j->row_parts = r; j->col_parts = c; }
+    }
+    return threads < gemm_units(j) ? threads : gemm_units(j);
+}
+
+#define T float
+#define N(x) gemm_f32_##x
+#include "gemm_unit.h"
+#undef T
+#undef N
+#define T double
+#define N(x) gemm_f64_##x
+#include "gemm_unit.h"
+#undef T
+#undef N
+
+/* Claim units until none is left; `tid` says whose scratch to use. */
+static void gemm_work(GemmJob *j, int tid) {
+    int64_t units = gemm_units(j), step = units / 256 + 1;
+    for (int64_t u; (u = __atomic_fetch_add(&j->next, step, __ATOMIC_RELAXED)) < units;)
+        for (int64_t i = u; i < u + step && i < units; i++) {
+            if (j->f64) gemm_f64_unit(j, i, (double *)(j->scratch + tid * j->scratch_size));
+            else gemm_f32_unit(j, i, (float *)(j->scratch + tid * j->scratch_size));
+        }
+}
+
+/* Panels of a to pack: units [begin, end) of B * nk * panels. */
+static void gemm_work_a(const GemmJob *j, int64_t begin, int64_t end) {
+    if (j->f64) gemm_f64_prepack(j, begin, end); else gemm_f32_prepack(j, begin, end);
+}
+#endif
