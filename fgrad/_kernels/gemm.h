@@ -11,6 +11,7 @@
  *     gemm_f32_tile(rows, n, kc, a, b, c, ldc, add)                         one tile of two panels
  *     gemm_f32_block(m, n, kc, pa, pb, c, ldc, add)                         all tiles of m rows and n columns
  *     gemm_f32_pack(dst, w, src, lanes, lane_stride, k_stride, kc)          one panel of either kind
+ *     gemm_f32_dots(m, n, kc, a, lda, b, ldb, c, ldc)                       a few rows against contiguous rows of b^T, added to c
  *     gemm_f32_pack_a, gemm_f32_pack_b                                      all panels of a block, as `block` expects them
  *
  * An element of c is always the same chain of multiply-adds over k, whatever tile it falls into, so that a result depends on how k is
@@ -52,6 +53,13 @@
 #else
 #define GEMM_MASKS 0
 #endif
+#if GEMM_BYTES == 64 || defined(__aarch64__)     /* 32 registers: 24 sums; 16 registers: 8 and 8 rows */
+#define GEMM_DOTS_COLS 3
+#else
+#define GEMM_DOTS_COLS 1
+#endif
+#define GEMM_DOTS_ROWS 8
+#define GEMM_EACH_DOTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #define GEMM_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define GEMM_UNROLL _Pragma("unroll")

@@ -18,7 +18,7 @@ typedef struct {
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
     char *scratch;               /* one block of b's panels per thread */
     int64_t scratch_size;
-    int64_t row_parts, col_parts, next;
+    int64_t row_parts, col_parts, next, width;
 } GemmJob;
 
 static inline int64_t gemm_item(const GemmJob *j) { return j->f64 ? 8 : 4; }
@@ -34,12 +34,15 @@ static inline int gemm_clashes(int64_t stride, int64_t item) {
 /* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
 static void gemm_plan(GemmJob *j) {
     int64_t item = gemm_item(j);
-    j->nk = (j->K + GEMM_KC - 1) / GEMM_KC;
-    j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
-    j->nk = (j->K + j->kc - 1) / j->kc;
     if (j->K == 1) j->ca = 1;
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
+    /* One panel of rows uses b once: a few rows of b at a time, over many columns, is the order in which it is read fastest. */
+    int64_t once = j->M <= GEMM_MR && j->cb == 1 && j->K * j->N * item > 1 << 18;
+    int64_t piece = once ? 16 : GEMM_KC;
+    j->nk = (j->K + piece - 1) / piece;
+    j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
+    j->nk = (j->K + j->kc - 1) / j->kc;
     int64_t lda = j->ca == 1 ? j->ra : j->ca;
     j->pack_a = (j->ra != 1 && j->ca != 1)
         || (gemm_clashes(lda, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
@@ -47,6 +50,7 @@ static void gemm_plan(GemmJob *j) {
         || (j->K * j->N * item > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
         || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     j->rows_first = j->pack_b || j->K <= 32;
+    j->width = j->pack_b ? GEMM_TILES * gemm_nr(j) : once ? (8192 / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
     j->scratch_size = j->pack_b ? (j->kc * GEMM_TILES * gemm_nr(j) * item + 63) / 64 * 64 : 0;
 }
 

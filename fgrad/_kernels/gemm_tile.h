@@ -108,6 +108,98 @@ static void N(block)(int64_t m, int64_t n, int64_t kc, const T *pa, const T *pb,
     }
 }
 
+/* ---- rows against rows: c[m, n] += sum_k a[m, k] b[n, k], both contiguous along k ---- */
+
+GEMM_INLINE T N(total)(N(vec) v) {
+    T s = 0;
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) s += v[i];
+    return s;
+}
+
+GEMM_INLINE void N(dots_body)(const int R, const int C, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    N(vec) sum[GEMM_DOTS_ROWS][GEMM_DOTS_COLS], x[GEMM_DOTS_ROWS];
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        GEMM_UNROLL for (int j = 0; j < C; j++) sum[i][j] = (N(vec)){0};
+    }
+    for (int64_t k = 0; k < kc; k += N(lanes)) {
+        if (kc - k >= N(lanes)) {
+            GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = *(const N(mem) *)(a + i * lda + k);
+            GEMM_UNROLL for (int j = 0; j < C; j++) {
+                N(vec) y = *(const N(mem) *)(b + j * ldb + k);
+                GEMM_UNROLL for (int i = 0; i < R; i++) sum[i][j] += x[i] * y;
+            }
+        } else {
+            GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = N(load)(a + i * lda + k, kc - k);
+            GEMM_UNROLL for (int j = 0; j < C; j++) {
+                N(vec) y = N(load)(b + j * ldb + k, kc - k);
+                GEMM_UNROLL for (int i = 0; i < R; i++) sum[i][j] += x[i] * y;
+            }
+        }
+    }
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        GEMM_UNROLL for (int j = 0; j < C; j++) c[i * ldc + j] += N(total)(sum[i][j]);
+    }
+}
+
+/* One row at a time, in four sums: the fastest way through a matrix that is read once. */
+static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+    const int64_t L = N(lanes);
+    for (int64_t j = 0; j < n; j++, b += ldb) {
+        N(vec) s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        int64_t k = 0;
+        for (; k + 4 * L <= kc; k += 4 * L) {
+            s0 += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + k);
+            s1 += *(const N(mem) *)(a + k + L) * *(const N(mem) *)(b + k + L);
+            s2 += *(const N(mem) *)(a + k + 2 * L) * *(const N(mem) *)(b + k + 2 * L);
+            s3 += *(const N(mem) *)(a + k + 3 * L) * *(const N(mem) *)(b + k + 3 * L);
+        }
+        for (; k + L <= kc; k += L) s0 += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + k);
+        if (k < kc) s1 += N(load)(a + k, kc - k) * N(load)(b + k, kc - k);
+        c[j] += N(total)((s0 + s1) + (s2 + s3));
+    }
+}
+
+/* c (m, n) += a b where b's rows are contiguous, eight of them at a time: they stay in the first cache from one row of a to the next. */
+static void N(axpy)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    int64_t k = 0;
+    for (; k + 8 <= kc; k += 8, b += 8 * ldb) for (int64_t i = 0; i < m; i++) {
+        const T *x = a + i * lda + k;
+        T *y = c + i * ldc;
+        for (int64_t j = 0; j < n; j += N(lanes)) {
+            int64_t w = n - j < N(lanes) ? n - j : N(lanes);
+            N(vec) s = N(load)(y + j, w);
+            GEMM_UNROLL for (int r = 0; r < 8; r++) s += x[r] * N(load)(b + r * ldb + j, w);
+            N(store)(y + j, s, w);
+        }
+    }
+    for (; k < kc; k++, b += ldb) for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) c[i * ldc + j] += a[i * lda + k] * b[j];
+}
+
+typedef void (*N(dots_kernel))(int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc);
+#define GEMM_DOTS(R) \
+static void N(dots##R)(int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) { \
+    N(dots_body)(R, GEMM_DOTS_COLS, kc, a, lda, b, ldb, c, ldc); \
+} \
+static void N(dots_one##R)(int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) { \
+    N(dots_body)(R, 1, kc, a, lda, b, ldb, c, ldc); \
+}
+GEMM_EACH_DOTS(GEMM_DOTS)
+#define GEMM_D(R) N(dots##R),
+#define GEMM_D1(R) N(dots_one##R),
+static const N(dots_kernel) N(dots_table)[2][GEMM_DOTS_ROWS] = {{GEMM_EACH_DOTS(GEMM_D1)}, {GEMM_EACH_DOTS(GEMM_D)}};
+#undef GEMM_DOTS
+#undef GEMM_D
+#undef GEMM_D1
+
+/* c (m, n) += a b^T with 1 <= m <= GEMM_DOTS_ROWS. */
+static void N(dots)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    int64_t j = 0;
+    if (m == 1) { N(dots_single)(n, kc, a, b, ldb, c); return; }
+    for (; j + GEMM_DOTS_COLS <= n; j += GEMM_DOTS_COLS) N(dots_table)[1][m - 1](kc, a, lda, b + j * ldb, ldb, c + j, ldc);
+    for (; j < n; j++) N(dots_table)[0][m - 1](kc, a, lda, b + j * ldb, ldb, c + j, ldc);
+}
+
 /* ---- packing ---- */
 
 /* Transpose a square of vectors: log2(lanes) times, interleave its first half with its second. */

@@ -19,7 +19,7 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
     const T *a = j->pack_a ? (const T *)j->panels + (j->a0 ? batch : 0) * j->M * j->K : (const T *)j->a + batch * j->a0;
     const T *b = (const T *)j->b + batch * j->b0;
     T *c = (T *)j->c + batch * j->c0;
-    int64_t width = j->pack_b ? GEMM_TILES * N(nr) : n1 - n0, height = j->rows_first ? p1 - p0 : GEMM_ROWS_BLOCK;
+    int64_t width = j->width, height = j->rows_first ? p1 - p0 : GEMM_ROWS_BLOCK;
     if (n1 > j->N) n1 = j->N;
     for (int64_t n = n0; n < n1; n += width) {
         int64_t nb = n1 - n < width ? n1 - n : width;

@@ -2,8 +2,9 @@
 #ifndef FG_MATMUL_H
 #define FG_MATMUL_H
 #include "fg.h"
+#include "gemm.h"
 
-#define FG_MB 8          /* rows of A in a block */
+#define FG_MB GEMM_DOTS_ROWS     /* rows of A in a block: 8 */
 #define FG_NB 512        /* columns of B in a block of FG_MB rows; a single row takes up to four times as many */
 #define FG_BLOCK_SIZE (FG_MB * FG_NB)
 #define FG_SLAB 4        /* rows of a 16-bit B converted at a time */
@@ -86,65 +87,11 @@ static void NAME##_store(const T *restrict y, int64_t ldy, int64_t M, int64_t nb
 }
 
 FG_AXPY(float, f32) FG_STORE(float, f32)
-FG_AXPY(double, f64) FG_STORE(double, f64)
+FG_STORE(double, f64)
 FG_AXPY(uint8_t, u8) FG_STORE(uint8_t, u8)
 FG_AXPY(uint16_t, u16) FG_STORE(uint16_t, u16)
 FG_AXPY(uint32_t, u32) FG_STORE(uint32_t, u32)
 FG_AXPY(uint64_t, u64) FG_STORE(uint64_t, u64)
-
-/* y[m, 0:nj] += x[m, 0:nk] . b[j, 0:nk]: B's rows are contiguous along k.  Lanes are summed at the end. */
-#if defined(__AVX512F__)
-#define FG_VBYTES 64
-#elif defined(__AVX__)
-#define FG_VBYTES 32
-#else
-#define FG_VBYTES 16
-#endif
-#define FG_DOTROWS(T, NAME) \
-typedef T NAME##_vec __attribute__((vector_size(FG_VBYTES), aligned(sizeof(T)), may_alias)); \
-static inline T NAME##_sum(NAME##_vec v) { \
-    T s = 0; for (int i = 0; i < (int)(FG_VBYTES / sizeof(T)); i++) s += v[i]; return s; \
-} \
-static void NAME##_dots(int64_t M, int64_t nk, int64_t nj, const T *restrict x, int64_t ldx, const T *restrict b, int64_t ldb, \
-                        T *restrict y, int64_t ldy) { \
-    const int64_t V = FG_VBYTES / sizeof(T); \
-    int64_t j = 0; \
-    for (; j + 4 <= nj; j += 4) { \
-        const T *b0 = b + j * ldb, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb; \
-        for (int64_t m = 0; m < M; m++) { \
-            const T *xm = x + m * ldx; T *ym = y + m * ldy + j; \
-            T s0 = 0, s1 = 0, s2 = 0, s3 = 0; int64_t k = 0; \
-            if (nk >= V) { \
-                NAME##_vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}; \
-                for (; k + V <= nk; k += V) { \
-                    NAME##_vec xv = *(const NAME##_vec *)(xm + k); \
-                    a0 += xv * *(const NAME##_vec *)(b0 + k); a1 += xv * *(const NAME##_vec *)(b1 + k); \
-                    a2 += xv * *(const NAME##_vec *)(b2 + k); a3 += xv * *(const NAME##_vec *)(b3 + k); \
-                } \
-                s0 = NAME##_sum(a0); s1 = NAME##_sum(a1); s2 = NAME##_sum(a2); s3 = NAME##_sum(a3); \
-            } \
-            for (; k < nk; k++) { s0 += xm[k] * b0[k]; s1 += xm[k] * b1[k]; s2 += xm[k] * b2[k]; s3 += xm[k] * b3[k]; } \
-            ym[0] += s0; ym[1] += s1; ym[2] += s2; ym[3] += s3; \
-        } \
-    } \
-    for (; j < nj; j++) for (int64_t m = 0; m < M; m++) { \
-        const T *xm = x + m * ldx, *bj = b + j * ldb; T s = 0; int64_t k = 0; \
-        if (nk >= 4 * V) { \
-            NAME##_vec a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}; \
-            for (; k + 4 * V <= nk; k += 4 * V) { \
-                a0 += *(const NAME##_vec *)(xm + k) * *(const NAME##_vec *)(bj + k); \
-                a1 += *(const NAME##_vec *)(xm + k + V) * *(const NAME##_vec *)(bj + k + V); \
-                a2 += *(const NAME##_vec *)(xm + k + 2 * V) * *(const NAME##_vec *)(bj + k + 2 * V); \
-                a3 += *(const NAME##_vec *)(xm + k + 3 * V) * *(const NAME##_vec *)(bj + k + 3 * V); \
-            } \
-            s = NAME##_sum((a0 + a1) + (a2 + a3)); \
-        } \
-        for (; k < nk; k++) s += xm[k] * bj[k]; \
-        y[m * ldy + j] += s; \
-    } \
-}
-FG_DOTROWS(float, f32)
-FG_DOTROWS(double, f64)
 
 /* One block of a streamed product, B read once where it lies: `b` points at B[k0, n0], rows ldb apart (ldb = stride of k
  * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is converted slab by slab, 16-bit out at the end. */
@@ -173,8 +120,8 @@ static void f64_block(int dots, int64_t M, int64_t nk, int64_t nb, const double 
     double y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     memset(y, 0, (size_t)(M * nb) * sizeof(double));
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
-    if (dots) for (int64_t k = 0; k < nk; k += step) f64_dots(M, nk - k < step ? nk - k : step, nb, x + k, ldx, b + k, ldb, y, ldy);
-    else f64_axpy(M, nk, nb, x, ldx, b, ldb, y, ldy);
+    if (dots) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
+    else gemm_f64_axpy(M, nb, nk, x, ldx, b, ldb, y, ldy);
     f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
@@ -185,13 +132,13 @@ static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
     memset(y, 0, (size_t)(M * nb) * sizeof(float));
     if (bdt == FG_F32 && dots) for (int64_t k = 0; k < nk; k += step)
-        f32_dots(M, nk - k < step ? nk - k : step, nb, x + k, ldx, (const float *)b + k, ldb, y, ldy);
-    else if (bdt == FG_F32) f32_axpy(M, nk, nb, x, ldx, (const float *)b, ldb, y, ldy);
+        gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy);
+    else if (bdt == FG_F32) gemm_f32_axpy(M, nb, nk, x, ldx, (const float *)b, ldb, y, ldy);
     else if (dots) {
         for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
             int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;
             for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (j + i) * ldb + k, buf + i * FG_KSLAB, c);
-            f32_dots(M, c, r, x + k, ldx, buf, FG_KSLAB, y + j, ldy);
+            gemm_f32_dots(M, r, c, x + k, ldx, buf, FG_KSLAB, y + j, ldy);
         }
     } else {
         for (int64_t k = 0; k < nk; k += FG_SLAB) {

@@ -215,6 +215,60 @@ def test_grid_of_panels():
     parallel.set_num_threads(before)
 
 
+# sizes around the register tile (1 to 14 rows, 1 to 2 vectors of up to 16 elements), the pieces of K and the packed blocks
+TILES = [1, 2, 3, 5, 6, 7, 12, 13, 14, 15, 16, 17, 28, 29, 31, 33, 48, 67]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_tile(dtype):
+    for M, N in itertools.product(TILES, TILES):
+        check(values((1, M, 37), dtype), values((1, 37, N), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1, 130, 1030, 90),
+        (1, 90, 2048, 1024),
+        (1, 420, 700, 520),
+        (1, 60, 1024, 256),
+        (3, 50, 515, 300),
+        (1, 13, 600, 3000),
+        (1, 2, 520, 900),
+    ],
+    ids=str,
+)
+def test_packed_and_direct_operands(shape, dtype):
+    """Pieces of K, rows a page apart (packed), transposes and accumulation, on one thread and on two: the same bits."""
+    B, M, K, N = shape
+    before = parallel.get_num_threads()
+    a, b, c = values((B, M, K), dtype), values((B, K, N), dtype), values((B, M, N), dtype)
+    for x, y in itertools.product((a, a.swapaxes(1, 2).copy().swapaxes(1, 2)), (b, b.swapaxes(1, 2).copy().swapaxes(1, 2))):
+        for acc, transposed in itertools.product((None, c), (False, True)):
+            check(x, y, c=acc, transposed=transposed)
+            results = []
+            for n in (1, 2, 5):
+                parallel.set_num_threads(n)
+                results.append(dot(x, y, c=acc, transposed=transposed))
+            parallel.set_num_threads(before)
+            np.testing.assert_array_equal(results[0], results[1])
+            np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("shape", [(1, 30, 40, 50), (1, 64, 1024, 1024), (1, 3, 600, 700)], ids=str)
+def test_output_is_never_read_unless_accumulated(shape):
+    """Garbage in the output's memory, a NaN say, must not reach the result, and infinities stay in their row and column."""
+    B, M, K, N = shape
+    a, b = values((B, M, K), np.float32), values((B, K, N), np.float32)
+    a[0, 1, 2] = np.inf
+    b[0, 5, 7] = np.nan
+    with np.errstate(invalid="ignore"):
+        got, want = dot(a, b), reference(a, b, np.float32)
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+
+
 def test_interleaved_output():
     """Heads beside each other in memory: the batch stride is smaller than the row stride."""
     B, M, K, N = 3, 20, 8, 16

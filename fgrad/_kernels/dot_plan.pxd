@@ -1,0 +1,25 @@
+# What a product is and which way it goes: made by dot_check, run by matmul.pyx.
+from libc.stdint cimport int32_t, int64_t
+
+from fgrad._kernels.abi cimport FgInst, FgTensor
+
+cdef extern from "matmul.h" nogil:
+    enum: FG_MB, FG_NB
+    ctypedef struct FgDot:
+        int64_t B, M, N, K
+        int64_t a[3]
+        int64_t b[3]
+        int64_t c[3]
+        int64_t nk, kc
+        int32_t in_dtype, out_dtype, work
+        int32_t swapped, acc, algo
+        int32_t pack_a, pack_b
+        int64_t lda, ldb
+        int32_t ta, tb
+
+cdef enum:
+    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM
+    PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
+    LARGE = 1000000                   # multiplications from which columns of a few elements are better streamed
+
+cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil

@@ -1,0 +1,243 @@
+"""`dot`'s check: validates an instruction and chooses the way its product is computed (matmul.pyx names them)."""
+from libc.limits cimport INT_MAX
+from libc.stdint cimport int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc
+
+from fgrad._kernels.abi cimport *
+from fgrad._kernels.blas cimport NO_TRANS, TRANS
+from fgrad._kernels.gemm cimport GEMM_WIDE
+
+cdef extern from "matmul.h" nogil:
+    bint fg_distinct(const FgTensor *t)
+
+
+cdef inline int64_t _abs(int64_t v) noexcept nogil:
+    return -v if v < 0 else v
+
+
+cdef bint _blas_layout(int64_t rows, int64_t cols, int64_t sr, int64_t sc, int32_t *trans, int64_t *ld) noexcept nogil:
+    """Can BLAS read this matrix where it lies?"""
+    if (cols == 1 or sc == 1) and (rows == 1 or sr >= cols):
+        trans[0] = NO_TRANS
+        ld[0] = cols if rows == 1 else sr
+    elif (rows == 1 or sr == 1) and (cols == 1 or sc >= rows):
+        trans[0] = TRANS
+        ld[0] = rows if cols == 1 else sc
+    else:
+        return False
+    return ld[0] <= INT_MAX
+
+
+cdef bint _same_layout(const FgTensor *x, const FgTensor *y) noexcept nogil:
+    for d in range(3):
+        if x.shape[d] != y.shape[d] or (x.shape[d] > 1 and x.size and x.strides[d] != y.strides[d]):
+            return False
+    return x.dtype == y.dtype
+
+
+cdef void _swap(FgDot *p) noexcept nogil:
+    """Compute out^T = b^T a^T instead."""
+    cdef int64_t t
+    p.M, p.N = p.N, p.M
+    p.a[0], p.b[0] = p.b[0], p.a[0]
+    t = p.a[1]
+    p.a[1] = p.b[2]
+    p.b[2] = t
+    t = p.a[2]
+    p.a[2] = p.b[1]
+    p.b[1] = t
+    p.c[1], p.c[2] = p.c[2], p.c[1]
+    p.swapped ^= 1
+
+
+cdef void _collapse(FgDot *p) noexcept nogil:
+    """A batch whose entries share one operand is one product with more rows (or columns)."""
+    cdef int64_t total
+    if p.B == 1:
+        return
+    total = p.B * p.M
+    if p.b[0] == 0 and total <= INT_MAX and (p.M == 1 or (p.a[0] == p.M * p.a[1] and p.c[0] == p.M * p.c[1])):
+        if p.M == 1:
+            p.a[1] = p.a[0]
+            p.c[1] = p.c[0]
+        p.M = total
+        p.B = 1
+        return
+    total = p.B * p.N
+    if p.a[0] == 0 and total <= INT_MAX and (p.N == 1 or (p.b[0] == p.N * p.b[2] and p.c[0] == p.N * p.c[2])):
+        if p.N == 1:
+            p.b[2] = p.b[0]
+            p.c[2] = p.c[0]
+        p.N = total
+        p.B = 1
+
+
+cdef void _plan_stream(FgDot *p) noexcept nogil:
+    cdef int64_t tasks, item = fg_itemsize(p.in_dtype)
+    cdef bint integer = p.work <= FG_U64
+    if p.N < p.M if not integer else (p.N < 16 and p.N < p.M):
+        _swap(p)
+    p.pack_a = PACK_ROWS if p.in_dtype != p.work or (p.a[2] != 1 and p.K > 1) else 0
+    p.algo = AXPY
+    if integer:
+        p.pack_b = PACK_ROWS if p.in_dtype != p.work or (p.b[2] != 1 and p.N > 1) else 0
+    elif p.b[1] == 1 and p.K > 1 and (p.b[2] != 1 or p.N == 1):
+        p.algo = DOTS
+    elif p.N == 1 and p.K > 1:
+        p.algo = DOTS
+        p.pack_b = PACK_COLS
+    elif p.N > 1 and p.b[2] != 1:
+        p.pack_b = PACK_ROWS
+    p.lda = p.K if p.pack_a else p.a[1]
+    if p.algo == DOTS:
+        p.ldb = p.K if p.pack_b else p.b[2]
+    else:
+        p.ldb = p.N if p.pack_b else p.b[1]
+    p.nk = 1
+    p.kc = p.K
+    tasks = p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
+    if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
+        p.nk = min((32 + tasks - 1) // tasks, max(1, p.K // (4096 if p.algo == DOTS else 256)))
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+
+
+cdef int32_t _operand(FgDot *p, int64_t rows, int64_t cols, const int64_t *s, int32_t *trans, int64_t *ld) noexcept nogil:
+    """How BLAS shall see this operand; returns how to pack it, 0 for not at all."""
+    if p.in_dtype == p.work and _blas_layout(rows, cols, s[1], s[2], trans, ld):
+        return 0
+    if _abs(s[2]) <= _abs(s[1]):
+        trans[0] = NO_TRANS
+        ld[0] = cols
+        return PACK_ROWS
+    trans[0] = TRANS
+    ld[0] = rows
+    return PACK_COLS
+
+
+cdef void _plan_gemm(FgDot *p) noexcept nogil:
+    p.algo = GEMM
+    if p.in_dtype != p.work:
+        p.pack_a = PACK_ROWS if _abs(p.a[2]) <= _abs(p.a[1]) else PACK_COLS
+        p.pack_b = PACK_ROWS if _abs(p.b[2]) <= _abs(p.b[1]) else PACK_COLS
+    p.nk = 1
+    p.kc = p.K
+    if p.B == 1 and p.M * p.N <= 2048 and p.K >= 4096:          # too few tiles to share among threads
+        p.nk = min(16, p.K // 1024)
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+
+
+cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
+    if p.c[2] != 1 and p.N > 1:
+        _swap(p)
+    if GEMM_WIDE and p.work <= FG_F64:
+        _plan_gemm(p)
+        return 0
+    if p.M > INT_MAX or p.N > INT_MAX or p.K > INT_MAX or (p.M > 1 and p.c[1] > INT_MAX):
+        snprintf(msg, FG_MSG, "dot: BLAS takes sizes and row strides below 2^31, got (%lld, %lld) @ (%lld, %lld)",
+                 <long long>p.M, <long long>p.K, <long long>p.K, <long long>p.N)
+        return -1
+    p.algo = BLAS
+    p.pack_a = _operand(p, p.M, p.K, p.a, &p.ta, &p.lda)
+    p.pack_b = _operand(p, p.K, p.N, p.b, &p.tb, &p.ldb)
+    p.nk = 1
+    p.kc = p.K
+    if (p.B == 1 and p.work <= FG_F64 and p.M * p.N <= 1 << 16 and p.K >= 4096 and p.K >= 8 * max(p.M, p.N)
+            and p.M * p.N * p.K >= 1 << 23):
+        p.nk = min(16, p.K // 1024)
+        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.nk = (p.K + p.kc - 1) // p.kc
+    return 0
+
+
+cdef bint _streams(FgDot *p) noexcept nogil:
+    """Is the product better streamed than cut into tiles?"""
+    cdef int64_t few = min(p.M, p.N), many = max(p.M, p.N)
+    cdef bint swap = p.N < p.M
+    cdef int64_t k = p.a[2] if swap else p.b[1], n = p.a[1] if swap else p.b[2], c = p.c[1] if swap else p.c[2]
+    if p.work <= FG_U64:
+        return True
+    if p.work > FG_F64:
+        return False
+    if few == 1:
+        return p.K > 1
+    if p.in_dtype != p.work:
+        return few <= FG_MB
+    if p.K < 64 or many < 64:
+        return False
+    if k == 1 and n != 1:                              # rows against rows
+        return few <= 2 * FG_MB
+    return few <= FG_MB and (c != 1 or few <= 3) and few * many * p.K >= LARGE
+
+
+cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *a
+    cdef const FgTensor *b
+    cdef const FgTensor *o
+    cdef FgDot *p
+    cdef int acc = inst.n_ip == 1 and inst.ip[0] == 1
+    if inst.n_ip > 1 or inst.n_fp or (inst.n_ip == 1 and not 0 <= inst.ip[0] <= 1):
+        snprintf(msg, FG_MSG, "dot: expected no parameter or [accumulate], 0 or 1")
+        return -1
+    if inst.n_in != 2 + acc or inst.n_out != 1:
+        snprintf(msg, FG_MSG, "dot: expected %d inputs and 1 output, got %d and %d", 2 + acc, inst.n_in, inst.n_out)
+        return -1
+    a = FG_IN(inst, slots, 0)
+    b = FG_IN(inst, slots, 1)
+    o = FG_OUT(inst, slots, 0)
+    if a.ndim != 3 or b.ndim != 3 or o.ndim != 3:
+        snprintf(msg, FG_MSG, "dot: expected a (B, M, K), b (B, K, N), out (B, M, N), got %d, %d and %d dimensions", a.ndim, b.ndim, o.ndim)
+        return -1
+    if (a.shape[0] != b.shape[0] or a.shape[0] != o.shape[0] or a.shape[2] != b.shape[1] or o.shape[1] != a.shape[1]
+            or o.shape[2] != b.shape[2]):
+        snprintf(msg, FG_MSG, "dot: shapes do not fit: a (%lld, %lld, %lld), b (%lld, %lld, %lld), out (%lld, %lld, %lld)",
+                 <long long>a.shape[0], <long long>a.shape[1], <long long>a.shape[2], <long long>b.shape[0], <long long>b.shape[1],
+                 <long long>b.shape[2], <long long>o.shape[0], <long long>o.shape[1], <long long>o.shape[2])
+        return -1
+    if a.dtype != b.dtype or a.dtype == FG_BOOL:
+        snprintf(msg, FG_MSG, "dot: a and b must have one dtype other than bool, got codes %d and %d", a.dtype, b.dtype)
+        return -1
+    if not (o.dtype == a.dtype or (a.dtype in (FG_F16, FG_BF16) and o.dtype == FG_F32)
+            or (a.dtype <= FG_U64 and FG_I8 <= o.dtype <= FG_U64 and fg_itemsize(o.dtype) > fg_itemsize(a.dtype))):
+        snprintf(msg, FG_MSG, "dot: inputs of dtype code %d cannot give an output of code %d", a.dtype, o.dtype)
+        return -1
+    if acc and not _same_layout(FG_IN(inst, slots, 2), o):
+        snprintf(msg, FG_MSG, "dot: the accumulated input must have the output's shape, strides and dtype")
+        return -1
+    if o.size and not fg_distinct(o):
+        snprintf(msg, FG_MSG, "dot: the output's strides must be positive and its elements distinct")
+        return -1
+    if o.size and not (o.shape[1] == 1 or o.shape[2] == 1 or o.strides[1] == 1 or o.strides[2] == 1):
+        snprintf(msg, FG_MSG, "dot: one of the output's last two strides must be 1, got %lld and %lld",
+                 <long long>o.strides[1], <long long>o.strides[2])
+        return -1
+    p = <FgDot *>calloc(1, sizeof(FgDot))
+    if p == NULL:
+        snprintf(msg, FG_MSG, "dot: no memory for a plan")
+        return -1
+    inst.extra = p
+    p.B = a.shape[0]
+    p.M = a.shape[1]
+    p.K = a.shape[2]
+    p.N = b.shape[2]
+    for d in range(3):
+        p.a[d] = a.strides[d]
+        p.b[d] = b.strides[d]
+        p.c[d] = o.strides[d]
+    p.in_dtype = a.dtype
+    p.out_dtype = o.dtype
+    p.work = FG_F32 if a.dtype in (FG_F16, FG_BF16) else o.dtype
+    p.acc = acc
+    if o.size == 0:
+        p.algo = EMPTY
+        return 0
+    if p.K == 0:
+        p.algo = CLEAR
+        return 0
+    _collapse(p)
+    if _streams(p):
+        _plan_stream(p)
+        return 0
+    return _plan_blas(p, msg)
