@@ -369,3 +369,38 @@ def test_dynamic_slices_and_negative_indices():
         lax.dynamic_slice_in_dim(x, 0, 1, axis=2)
     got = lax.dynamic_update_index_in_dim(x, np.zeros(4, np.float32), -1, 1)
     np.testing.assert_array_equal(got, np.where(np.arange(3) == 2, 0, x))
+
+
+def test_accuracy_is_accepted():
+    x = np.linspace(0.2, 0.9, 5, dtype=np.float32)
+    for f in (
+        lax.cbrt,
+        lax.cos,
+        lax.exp,
+        lax.exp2,
+        lax.expm1,
+        lax.log,
+        lax.log1p,
+        lax.logistic,
+        lax.rsqrt,
+        lax.sin,
+        lax.sqrt,
+        lax.tan,
+        lax.tanh,
+    ):
+        for accuracy in (None, lax.AccuracyMode.HIGHEST, lax.AccuracyMode.DEFAULT, lax.Tolerance(1e-5, 1e-5, 2)):
+            np.testing.assert_array_equal(f(x, accuracy=accuracy), f(x))
+        with pytest.raises(ValueError, match="accuracy"):
+            f(x, accuracy="high")
+    with pytest.raises(ValueError, match="non-negative"):
+        lax.Tolerance(ulps=-1)
+
+
+def test_complex_atan2():
+    """tan of the angle is the quotient, and the derivatives are those of a holomorphic function."""
+    with fgrad.enable_x64():
+        x, y = np.array([1 + 2j, 0.3 - 1j, -0.5 + 0.2j]), np.array([0.5 - 1j, 2 + 0.1j, 1.5 + 1j])
+        np.testing.assert_allclose(np.tan(np.asarray(lax.atan2(x, y))), x / y, rtol=1e-12)
+        np.testing.assert_allclose(jnp.arctan2(x[:, None], y).shape, (3, 3))
+        got = fgrad.vmap(fgrad.grad(lax.atan2, (0, 1), holomorphic=True))(x, y)
+        np.testing.assert_allclose(got, [y / (x * x + y * y), -x / (x * x + y * y)], rtol=1e-12)

@@ -8,6 +8,7 @@ import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.scipy import special, stats
+from tests.derivatives import check_derivatives
 from tests.kernels.ulp_special import FUNCTIONS, A, B, X, exact, worst
 
 WIDE = np.finfo(np.longdouble).nmant == 63  # x87: float64's special functions compute in it
@@ -126,6 +127,10 @@ CONTINUOUS = {  # distribution: (shape parameters, interval)
     "gamma": ((2.3,), (0.6, 8)),
     "chi2": ((3.0,), (0.6, 8)),
     "beta": ((2.3, 1.4), (0.6, 2.3)),
+    "gumbel_r": ((), (-3, 6)),
+    "gumbel_l": ((), (-6, 4)),
+    "pareto": ((2.3,), (2.6, 8)),
+    "truncnorm": ((-1.5, 2.0), (-2.4, 4.4)),
 }
 
 
@@ -143,7 +148,34 @@ def test_cdf_is_the_integral_of_pdf(name, x64):
     for inverse, of in (("ppf", "cdf"), ("isf", "sf")):
         if hasattr(dist, inverse):
             q = np.array([0.1, 0.5, 0.93])
-            np.testing.assert_allclose(getattr(dist, of)(getattr(dist, inverse)(q, loc, scale), loc, scale), q, rtol=1e-10)
+            at = getattr(dist, inverse)(q, *params, loc, scale)
+            np.testing.assert_allclose(getattr(dist, of)(at, *params, loc, scale), q, rtol=1e-10)
+    inside = np.linspace(lo, hi, 11)[1:-1]
+    inside = inside[np.isfinite(dist.logpdf(inside, *params, loc, scale)) & (abs(inside - loc) > 0.05)]  # off the edges and kinks
+    for f in (dist.logpdf, dist.cdf):
+        check_derivatives(lambda x, s, f=f: f(x, *params, loc, s), inside, np.full(inside.size, scale), order=1)
+
+
+def test_more_densities_add_up(x64):
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    for dist, a, b, args in (
+        (stats.vonmises, -np.pi, np.pi, (2.5,)),
+        (stats.wrapcauchy, 0, 2 * np.pi, (0.3,)),
+        (stats.gennorm, -9, 9, (2.0,)),
+    ):
+        np.testing.assert_allclose((b - a) / 2 * weights @ np.asarray(dist.pdf((b - a) / 2 * nodes + (a + b) / 2, *args)), 1, rtol=1e-9)
+        check_derivatives(dist.logpdf, np.array([0.4, 1.7]), np.full(2, args[0]), order=1)
+    np.testing.assert_allclose(stats.gennorm.cdf(0.7, 2.0), stats.norm.cdf(0.7, 0, 0.5**0.5), rtol=1e-13)
+    k = np.arange(400.0)
+    for dist, args in ((stats.binom, (9, 0.3)), (stats.betabinom, (9, 2.0, 0.7)), (stats.nbinom, (3.5, 0.4)), (stats.geom, (0.2,))):
+        np.testing.assert_allclose(dist.pmf(k, *args).sum(), 1, rtol=1e-12)
+        check_derivatives(lambda p, dist=dist, args=args: dist.logpmf(k[1:5], *args[:-1], p), np.float64(args[-1]), order=1)
+    np.testing.assert_allclose(
+        stats.dirichlet.pdf(np.array([[0.3], [0.7]]), np.array([2.3, 1.4])), stats.beta.pdf(np.array([0.3]), 2.3, 1.4)
+    )
+    for mu in (0.2, 4.2, 99.9, 100.1):
+        logs = np.asarray(stats.poisson.logpmf(k, mu))
+        np.testing.assert_allclose(stats.poisson.entropy(mu), -(np.exp(logs) * logs).sum(), rtol=1e-8)
 
 
 def test_discrete(x64):

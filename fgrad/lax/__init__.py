@@ -13,6 +13,7 @@ from fgrad.lax.primitives import *  # noqa: F403
 from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.lax.windows import *  # noqa: F403
+from fgrad.ops.accuracy import AccuracyMode, Tolerance
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from fgrad.ops.elementwise import (

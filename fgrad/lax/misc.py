@@ -41,13 +41,6 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
 
-class AccuracyMode(enum.Enum):
-    """Accepted wherever JAX takes one; there is one implementation of each function."""
-
-    DEFAULT = 0
-    HIGHEST = 1
-
-
 class RandomAlgorithm(enum.IntEnum):
     """Algorithms of rng_bit_generator: all names stand for threefry."""
 
@@ -239,7 +232,6 @@ def platform_dependent(*args, default=None, **per_platform):
 
 
 __all__ = [
-    "AccuracyMode",
     "Precision",
     "RandomAlgorithm",
     "batch_matmul",

@@ -88,7 +88,7 @@ def log10(x, /):
 @eager(2)
 def arctan2(x1, x2, /):
     """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant."""
-    return ew.atan2_p.bind(*binary("arctan2", x1, x2, inexact=True))
+    return ew.atan2(*binary("arctan2", x1, x2, inexact=True))
 
 
 atan2 = arctan2

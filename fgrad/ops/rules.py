@@ -10,6 +10,7 @@ from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
+from fgrad.ops.accuracy import check_accuracy
 
 INEXACT = "fc"
 NUMBER = "iufc"
@@ -127,6 +128,17 @@ def unary(prim: Primitive, doc: str) -> Callable[[Any], Any]:
     """The function of a primitive of one operand."""
 
     def fun(x):
+        return prim.bind(x)
+
+    return named(fun, prim, doc)
+
+
+def elementary(prim: Primitive, doc: str) -> Callable[..., Any]:
+    """The function of a primitive of one operand that takes JAX's `accuracy`, which every result satisfies."""
+
+    def fun(x, *, accuracy=None):
+        if accuracy is not None:
+            check_accuracy(prim.name, accuracy)
         return prim.bind(x)
 
     return named(fun, prim, doc)

@@ -2,9 +2,10 @@
 
 import math
 
+from fgrad.core import get_aval
 from fgrad.ops.arithmetic import add, div, mul, neg, square, sub
 from fgrad.ops.logic import eq, select
-from fgrad.ops.rules import INEXACT, NUMBER, elementwise, jvp_by_args, like, nary, unary
+from fgrad.ops.rules import INEXACT, NUMBER, elementary, elementwise, jvp_by_args, like, nary, unary, unify
 
 # --- powers and roots ----------------------------------------------------------------------------------------------
 
@@ -29,52 +30,52 @@ pow = nary(pow_p, "x ** y. d/dx is 0 where y is 0, and d/dy is 0 where x is 0.")
 
 sqrt_p = elementwise("sqrt", INEXACT)
 sqrt_p.jvp = jvp_by_args(sqrt_p, lambda t, out, x: mul(t, div(like(x, 0.5), out)))
-sqrt = unary(sqrt_p, "The square root; NaN below 0 for real x.")
+sqrt = elementary(sqrt_p, "The square root; NaN below 0 for real x.")
 rsqrt_p = elementwise("rsqrt", INEXACT)
 rsqrt_p.jvp = jvp_by_args(rsqrt_p, lambda t, out, x: mul(t, mul(like(x, -0.5), div(out, x))))
-rsqrt = unary(rsqrt_p, "1 / sqrt(x).")
+rsqrt = elementary(rsqrt_p, "1 / sqrt(x).")
 cbrt_p = elementwise("cbrt", "f")
 cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: div(t, mul(like(x, 3), mul(out, out))))
-cbrt = unary(cbrt_p, "The cube root, of negative numbers too.")
+cbrt = elementary(cbrt_p, "The cube root, of negative numbers too.")
 
 # --- exp and log ----------------------------------------------------------------------------------------------------
 
 exp_p = elementwise("exp", INEXACT)
 exp_p.jvp = jvp_by_args(exp_p, lambda t, out, x: mul(t, out))
-exp = unary(exp_p, "e ** x.")
+exp = elementary(exp_p, "e ** x.")
 exp2_p = elementwise("exp2", INEXACT)
 exp2_p.jvp = jvp_by_args(exp2_p, lambda t, out, x: mul(t, mul(out, like(x, math.log(2)))))
-exp2 = unary(exp2_p, "2 ** x.")
+exp2 = elementary(exp2_p, "2 ** x.")
 expm1_p = elementwise("expm1", INEXACT)
 expm1_p.jvp = jvp_by_args(expm1_p, lambda t, out, x: mul(t, add(out, like(out, 1))))
-expm1 = unary(expm1_p, "e ** x - 1, exact near 0.")
+expm1 = elementary(expm1_p, "e ** x - 1, exact near 0.")
 log_p = elementwise("log", INEXACT)
 log_p.jvp = jvp_by_args(log_p, lambda t, out, x: div(t, x))
-log = unary(log_p, "The natural logarithm.")
+log = elementary(log_p, "The natural logarithm.")
 log2_p = elementwise("log2", "f")
 log2_p.jvp = jvp_by_args(log2_p, lambda t, out, x: div(t, mul(x, like(x, math.log(2)))))
 log2 = unary(log2_p, "The logarithm to base 2.")
 log1p_p = elementwise("log1p", INEXACT)
 log1p_p.jvp = jvp_by_args(log1p_p, lambda t, out, x: div(t, add(x, like(x, 1))))
-log1p = unary(log1p_p, "log(1 + x), exact near 0.")
+log1p = elementary(log1p_p, "log(1 + x), exact near 0.")
 logistic_p = elementwise("logistic", INEXACT)
 logistic_p.jvp = jvp_by_args(logistic_p, lambda t, out, x: mul(t, mul(out, sub(like(out, 1), out))))
-logistic = unary(logistic_p, "1 / (1 + exp(-x)).")
+logistic = elementary(logistic_p, "1 / (1 + exp(-x)).")
 tanh_p = elementwise("tanh", INEXACT)
 tanh_p.jvp = jvp_by_args(tanh_p, lambda t, out, x: mul(t, sub(like(out, 1), square(out))))
-tanh = unary(tanh_p, "The hyperbolic tangent.")
+tanh = elementary(tanh_p, "The hyperbolic tangent.")
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------------------------------
 
 sin_p = elementwise("sin", INEXACT)
 sin_p.jvp = jvp_by_args(sin_p, lambda t, out, x: mul(t, cos(x)))
-sin = unary(sin_p, "The sine of x in radians.")
+sin = elementary(sin_p, "The sine of x in radians.")
 cos_p = elementwise("cos", INEXACT)
 cos_p.jvp = jvp_by_args(cos_p, lambda t, out, x: neg(mul(t, sin(x))))
-cos = unary(cos_p, "The cosine of x in radians.")
+cos = elementary(cos_p, "The cosine of x in radians.")
 tan_p = elementwise("tan", INEXACT)
 tan_p.jvp = jvp_by_args(tan_p, lambda t, out, x: mul(t, add(like(out, 1), square(out))))
-tan = unary(tan_p, "The tangent of x in radians.")
+tan = elementary(tan_p, "The tangent of x in radians.")
 asin_p = elementwise("asin", "f")
 asin_p.jvp = jvp_by_args(asin_p, lambda t, out, x: mul(t, rsqrt(sub(like(x, 1), square(x)))))
 asin = unary(asin_p, "The angle in [-pi/2, pi/2] whose sine is x.")
@@ -90,7 +91,18 @@ atan2_p.jvp = jvp_by_args(
     lambda t, out, x, y: mul(t, div(y, add(square(x), square(y)))),
     lambda t, out, x, y: mul(t, div(neg(x), add(square(x), square(y)))),
 )
-atan2 = nary(atan2_p, "The angle of the point (y, x): atan(x / y) in the quadrant of the signs.")
+_angle = nary(atan2_p, "")
+
+
+def atan2(x, y, /):
+    """The angle of the point (y, x): atan(x / y) in the quadrant of the signs. Complex numbers: -i log((y + i x) / sqrt(x^2 + y^2))."""
+    if "c" not in (get_aval(x).dtype.kind, get_aval(y).dtype.kind):
+        return _angle(x, y)
+    x, y = unify("atan2", (x, y))
+    turned = div(add(y, mul(like(x, 1j), x)), sqrt(add(square(x), square(y))))
+    return mul(like(turned, -1j), log(turned))
+
+
 sinh_p = elementwise("sinh", INEXACT)
 sinh_p.jvp = jvp_by_args(sinh_p, lambda t, out, x: mul(t, cosh(x)))
 sinh = unary(sinh_p, "The hyperbolic sine.")

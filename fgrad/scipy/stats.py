@@ -6,23 +6,14 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import lax
-from fgrad.numpy.util import broadcasted
 from fgrad.ops import special as ops
+from fgrad.scipy import distributions
+from fgrad.scipy.distributions import *  # noqa: F403
+from fgrad.scipy.distributions import exp_of, floats, log_of
+from fgrad.scipy.kde import gaussian_kde
 from fgrad.scipy.special import betaln, log_ndtr, ndtr, ndtri, xlog1py, xlogy
 
 _LOG_2PI = math.log(2 * math.pi)
-
-
-def _floats(name, *args):
-    return broadcasted(name, jnp.promote_dtypes_inexact(*args))
-
-
-def _pdf(logpdf, name="density"):
-    def pdf(*args, **kw):
-        return jnp.exp(logpdf(*args, **kw))
-
-    pdf.__doc__ = f"The {name}."
-    return staticmethod(pdf)
 
 
 class norm:
@@ -31,21 +22,21 @@ class norm:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("norm", x, loc, scale)
+        x, loc, scale = floats("norm", x, loc, scale)
         return -0.5 * (jnp.square((x - loc) / scale) + _LOG_2PI) - jnp.log(scale)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("norm", x, loc, scale)
+        x, loc, scale = floats("norm", x, loc, scale)
         return ndtr((x - loc) / scale)
 
     @staticmethod
     def logcdf(x, loc=0, scale=1):
         """log P(X <= x)."""
-        x, loc, scale = _floats("norm", x, loc, scale)
+        x, loc, scale = floats("norm", x, loc, scale)
         return log_ndtr((x - loc) / scale)
 
     @staticmethod
@@ -75,21 +66,21 @@ class uniform:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("uniform", x, loc, scale)
+        x, loc, scale = floats("uniform", x, loc, scale)
         return jnp.where((x < loc) | (x > loc + scale), -np.inf, -jnp.log(scale))
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("uniform", x, loc, scale)
+        x, loc, scale = floats("uniform", x, loc, scale)
         return jnp.clip((x - loc) / scale, 0, 1)
 
     @staticmethod
     def ppf(q, loc=0, scale=1):
         """The quantile: NaN outside [0, 1]."""
-        q, loc, scale = _floats("uniform", q, loc, scale)
+        q, loc, scale = floats("uniform", q, loc, scale)
         return jnp.where((q < 0) | (q > 1) | (q != q), np.nan, loc + scale * q)
 
 
@@ -99,29 +90,37 @@ class expon:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("expon", x, loc, scale)
+        x, loc, scale = floats("expon", x, loc, scale)
         return jnp.where(x < loc, -np.inf, -(x - loc) / scale - jnp.log(scale))
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("expon", x, loc, scale)
+        x, loc, scale = floats("expon", x, loc, scale)
         return -jnp.expm1(-jnp.maximum((x - loc) / scale, 0))
 
     @staticmethod
     def logsf(x, loc=0, scale=1):
         """log P(X > x)."""
-        x, loc, scale = _floats("expon", x, loc, scale)
+        x, loc, scale = floats("expon", x, loc, scale)
         return -jnp.maximum((x - loc) / scale, 0)
 
-    sf = _pdf(logsf, "probability P(X > x)")
+    sf = exp_of(logsf, "probability P(X > x)")
 
     @staticmethod
     def logcdf(x, loc=0, scale=1):
         """log P(X <= x)."""
-        return jnp.log(expon.cdf(x, loc, scale))
+        x, loc, scale = floats("expon", x, loc, scale)
+        z = (x - loc) / scale
+        return jnp.where(z > 0, jnp.log(-jnp.expm1(-jnp.where(z > 0, z, 1))), -np.inf)
+
+    @staticmethod
+    def ppf(q, loc=0, scale=1):
+        """The quantile: NaN outside [0, 1]."""
+        q, loc, scale = floats("expon", q, loc, scale)
+        return jnp.where((q >= 0) & (q <= 1), loc - scale * jnp.log1p(-q), np.nan)
 
 
 class laplace:
@@ -130,15 +129,15 @@ class laplace:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("laplace", x, loc, scale)
+        x, loc, scale = floats("laplace", x, loc, scale)
         return -(jnp.abs(x - loc) / scale) - jnp.log(2 * scale)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("laplace", x, loc, scale)
+        x, loc, scale = floats("laplace", x, loc, scale)
         z = (x - loc) / scale
         tail = 0.5 * jnp.exp(-jnp.abs(z))
         return jnp.where(z <= 0, tail, 1 - tail)
@@ -150,22 +149,22 @@ class logistic:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("logistic", x, loc, scale)
+        x, loc, scale = floats("logistic", x, loc, scale)
         z = jnp.abs((x - loc) / scale)
         return -z - 2 * jnp.log1p(jnp.exp(-z)) - jnp.log(scale)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("logistic", x, loc, scale)
+        x, loc, scale = floats("logistic", x, loc, scale)
         return lax.logistic((x - loc) / scale)
 
     @staticmethod
     def sf(x, loc=0, scale=1):
         """P(X > x)."""
-        x, loc, scale = _floats("logistic", x, loc, scale)
+        x, loc, scale = floats("logistic", x, loc, scale)
         return lax.logistic(-((x - loc) / scale))
 
     @staticmethod
@@ -187,15 +186,15 @@ class cauchy:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        x, loc, scale = _floats("cauchy", x, loc, scale)
+        x, loc, scale = floats("cauchy", x, loc, scale)
         return -math.log(math.pi) - jnp.log(scale) - jnp.log1p(jnp.square((x - loc) / scale))
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, loc=0, scale=1):
         """P(X <= x)."""
-        x, loc, scale = _floats("cauchy", x, loc, scale)
+        x, loc, scale = floats("cauchy", x, loc, scale)
         return jnp.arctan2(jnp.ones_like(x), -(x - loc) / scale) / math.pi
 
     @staticmethod
@@ -209,6 +208,15 @@ class cauchy:
         (q,) = jnp.promote_dtypes_inexact(q)
         return loc + scale * jnp.tan(math.pi * (q - 0.5))
 
+    logcdf = log_of(cdf, "P(X <= x)")
+    logsf = log_of(sf, "P(X > x)")
+
+    @staticmethod
+    def isf(q, loc=0, scale=1):
+        """The inverse of sf."""
+        q, loc, scale = floats("cauchy", q, loc, scale)
+        return loc + scale * jnp.tan(np.pi * (0.5 - q))
+
 
 class t:
     """Student's t distribution of df degrees of freedom."""
@@ -216,12 +224,12 @@ class t:
     @staticmethod
     def logpdf(x, df, loc=0, scale=1):
         """The logarithm of the density."""
-        x, df, loc, scale = _floats("t", x, df, loc, scale)
+        x, df, loc, scale = floats("t", x, df, loc, scale)
         half = df / 2
         norm = ops.lgamma(half + 0.5) - ops.lgamma(half) - 0.5 * jnp.log(math.pi * df) - jnp.log(scale)
         return norm - (half + 0.5) * jnp.log1p(jnp.square((x - loc) / scale) / df)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
 
 class gamma:
@@ -230,24 +238,24 @@ class gamma:
     @staticmethod
     def logpdf(x, a, loc=0, scale=1):
         """The logarithm of the density."""
-        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        x, a, loc, scale = floats("gamma", x, a, loc, scale)
         z = (x - loc) / scale
         inside = z >= 0
         z = jnp.where(inside, z, 1)
         return jnp.where(inside, xlogy(a - 1, z) - z - ops.lgamma(a) - jnp.log(scale), -np.inf)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, a, loc=0, scale=1):
         """P(X <= x)."""
-        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        x, a, loc, scale = floats("gamma", x, a, loc, scale)
         return ops.igamma(a, jnp.maximum((x - loc) / scale, 0))
 
     @staticmethod
     def sf(x, a, loc=0, scale=1):
         """P(X > x)."""
-        x, a, loc, scale = _floats("gamma", x, a, loc, scale)
+        x, a, loc, scale = floats("gamma", x, a, loc, scale)
         return ops.igammac(a, jnp.maximum((x - loc) / scale, 0))
 
     @staticmethod
@@ -270,7 +278,7 @@ class chi2:
         x, df, scale = jnp.promote_dtypes_inexact(x, df, scale)
         return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, df, loc=0, scale=1):
@@ -284,6 +292,9 @@ class chi2:
         x, df, scale = jnp.promote_dtypes_inexact(x, df, scale)
         return gamma.sf(x, df / 2, loc, 2 * scale)
 
+    logcdf = log_of(cdf, "P(X <= x)")
+    logsf = log_of(sf, "P(X > x)")
+
 
 class beta:
     """The beta distribution on [loc, loc + scale]."""
@@ -291,25 +302,28 @@ class beta:
     @staticmethod
     def logpdf(x, a, b, loc=0, scale=1):
         """The logarithm of the density."""
-        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        x, a, b, loc, scale = floats("beta", x, a, b, loc, scale)
         z = (x - loc) / scale
         inside = (z >= 0) & (z <= 1)
         z = jnp.where(inside, z, 0.5)
         return jnp.where(inside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
     @staticmethod
     def cdf(x, a, b, loc=0, scale=1):
         """P(X <= x)."""
-        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        x, a, b, loc, scale = floats("beta", x, a, b, loc, scale)
         return ops.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
     @staticmethod
     def sf(x, a, b, loc=0, scale=1):
         """P(X > x)."""
-        x, a, b, loc, scale = _floats("beta", x, a, b, loc, scale)
+        x, a, b, loc, scale = floats("beta", x, a, b, loc, scale)
         return ops.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+
+    logcdf = log_of(cdf, "P(X <= x)")
+    logsf = log_of(sf, "P(X > x)")
 
 
 class bernoulli:
@@ -318,18 +332,25 @@ class bernoulli:
     @staticmethod
     def logpmf(k, p, loc=0):
         """The logarithm of the probability."""
-        k, p, loc = _floats("bernoulli", k, p, loc)
+        k, p, loc = floats("bernoulli", k, p, loc)
         x = k - loc
         inside = (x == 0) | (x == 1)
         return jnp.where(inside, jnp.where(x == 1, jnp.log(p), jnp.log1p(-p)), -np.inf)
 
-    pmf = _pdf(logpmf, "probability")
+    pmf = exp_of(logpmf, "probability")
 
     @staticmethod
     def cdf(k, p):
         """P(X <= k)."""
-        k, p = _floats("bernoulli", k, p)
+        k, p = floats("bernoulli", k, p)
         return jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)).astype(p.dtype)
+
+    @staticmethod
+    def ppf(q, p):
+        """The quantile: NaN outside [0, 1]."""
+        q, p = floats("bernoulli", q, p)
+        valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
+        return jnp.where(valid, jnp.where(q <= 1 - p, 0, 1), np.nan).astype(p.dtype)
 
 
 class poisson:
@@ -338,20 +359,33 @@ class poisson:
     @staticmethod
     def logpmf(k, mu, loc=0):
         """The logarithm of the probability."""
-        k, mu, loc = _floats("poisson", k, mu, loc)
+        k, mu, loc = floats("poisson", k, mu, loc)
         x = k - loc
         inside = (x >= 0) & (jnp.floor(x) == x)
         x = jnp.where(inside, x, 0)
         return jnp.where(inside, xlogy(x, mu) - ops.lgamma(x + 1) - mu, -np.inf)
 
-    pmf = _pdf(logpmf, "probability")
+    pmf = exp_of(logpmf, "probability")
 
     @staticmethod
     def cdf(k, mu, loc=0):
         """P(X <= k)."""
-        k, mu, loc = _floats("poisson", k, mu, loc)
+        k, mu, loc = floats("poisson", k, mu, loc)
         x, mu = jnp.broadcast_arrays(jnp.floor(k - loc), mu)
         return jnp.where(x < 0, 0, ops.igammac(jnp.maximum(x, 0) + 1, mu))
+
+    @staticmethod
+    def entropy(mu, loc=0):
+        """The entropy in nats: a sum of 200 terms below a mean of 100, four terms of its asymptotic series from there on."""
+        mu, _ = floats("poisson", mu, loc)
+        small = jnp.where((mu > 0) & (mu < 100), mu, 1)
+        k = jnp.arange(200, dtype=mu.dtype)
+        logs = ops.lgamma(k + 1)
+        terms = jnp.exp(k * jnp.log(small)[..., None] - small[..., None] - logs) * logs
+        near = small * (1 - jnp.log(small)) + jnp.sum(terms, -1)
+        r = 1 / jnp.where(mu < 100, 100, mu)
+        far = 0.5 * (_LOG_2PI + 1 - jnp.log(r)) - r / 12 - r**2 / 24 - 19 * r**3 / 360
+        return jnp.where(mu == 0, 0, jnp.where(mu > 0, jnp.where(mu < 100, near, far), np.nan))
 
 
 class multinomial:
@@ -364,7 +398,7 @@ class multinomial:
         value = ops.lgamma(jnp.asarray(n, x.dtype) + 1) + jnp.sum(xlogy(x, p) - ops.lgamma(x + 1), -1)
         return jnp.where(jnp.equal(jnp.sum(x, -1), n), value, -np.inf)
 
-    pmf = _pdf(logpmf, "probability")
+    pmf = exp_of(logpmf, "probability")
 
 
 class multivariate_normal:
@@ -394,16 +428,18 @@ class multivariate_normal:
         log_det = jnp.sum(jnp.log(jnp.diagonal(low, axis1=-2, axis2=-1)), -1)
         return -0.5 * (jnp.sum(jnp.square(y), -1) + n * _LOG_2PI) - log_det
 
-    pdf = _pdf(logpdf)
+    pdf = exp_of(logpdf)
 
 
 __all__ = [
+    *distributions.__all__,
     "bernoulli",
     "beta",
     "cauchy",
     "chi2",
     "expon",
     "gamma",
+    "gaussian_kde",
     "laplace",
     "logistic",
     "multinomial",

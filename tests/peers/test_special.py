@@ -100,3 +100,97 @@ def test_distributions(name):
 def test_gamma_sample_gradients(name):
     f = lambda m: lambda a: getattr(m.random, name)(m.random.key(1), a).sum()
     np.testing.assert_allclose(fgrad.grad(f(fgrad))(A), jax.grad(f(jax))(A), rtol=2e-4)
+
+
+K, COUNT = np.float32([0, 1, 3, 5, 9, 12]), np.float32([4, 4, 7, 9, 9, 12])
+Q = U[:6]
+MORE = {  # name: (arguments, those that have a derivative)
+    "binom": ((K, COUNT, Q), (2,)),
+    "betabinom": ((K, COUNT, A[:6], B[:6]), (2, 3)),
+    "nbinom": ((K, COUNT, Q), (1, 2)),
+    "geom": ((K, Q), (1,)),
+    "gennorm": ((R, A), (0, 1)),
+    "gumbel_r": ((R, ONE, TWO), ()),  # JAX's has no derivative of its density
+    "gumbel_l": ((R / 2, ONE, TWO), ()),
+    "pareto": ((1.5 + A, B, ONE / 2, TWO / 2), (0, 1, 2, 3)),
+    "vonmises": ((R, A), (0, 1)),
+    "wrapcauchy": ((abs(R), U), (0, 1)),
+    "truncnorm": ((R / 4 + 0.5, -TWO, TWO * 2, ONE / 4, ONE), (0, 1, 2, 3, 4)),
+    "expon": ((A, ONE / 2, TWO), (0, 1, 2)),
+    "cauchy": ((R, ONE, TWO), (0, 1, 2)),
+    "beta": ((U, A, B), (0,)),
+    "chi2": ((X, A), (0,)),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_distributions(name):
+    args, wrt = MORE[name]
+    ours, theirs = getattr(stats, name), getattr(jsp.stats, name)
+    for f in ("logpmf", "pmf", "logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf"):
+        assert hasattr(ours, f) >= hasattr(theirs, f), f
+        if not hasattr(theirs, f):
+            continue
+        xs = (U[: len(args[0])], *args[1:]) if f in ("ppf", "isf") else args
+        close(getattr(ours, f)(*xs), np.asarray(getattr(theirs, f)(*xs)))
+        for i in wrt if f.startswith("log") else ():
+            want = np.asarray(jax.grad(finite_sum(getattr(theirs, f), jax.numpy), i)(*xs))
+            got = fgrad.grad(finite_sum(getattr(ours, f), fgrad.numpy), i)(*xs)
+            np.testing.assert_allclose(got, want, rtol=3e-4, atol=3e-4, err_msg=f"{f} {i}")
+
+
+def finite_sum(f, np_):
+    """The sum of what is finite among f's results."""
+
+    def fun(*args):
+        y = f(*args)
+        return np_.where(np_.isfinite(y), y, 0).sum()
+
+    return fun
+
+
+def test_dirichlet_and_poisson_entropy():
+    x, alpha = np.float32([[0.2, 0.5], [0.3, 0.1], [0.5, 0.4]]), np.float32([0.5, 2, 3])
+    for f in (stats.dirichlet.logpdf, stats.dirichlet.pdf):
+        theirs = getattr(jsp.stats.dirichlet, f.__name__)
+        close(f(x, alpha), np.asarray(theirs(x, alpha)))
+        close(f(x[:2], alpha), np.asarray(theirs(x[:2], alpha)))
+    grad = lambda m, f: m.grad(lambda a: f(x, a).sum())(alpha)
+    close(grad(fgrad, stats.dirichlet.logpdf), np.asarray(grad(jax, jsp.stats.dirichlet.logpdf)))
+    mu = np.float32([0, 0.3, 2, 9, 11, 70, 99, 150, 1e4])
+    np.testing.assert_allclose(stats.poisson.entropy(mu), jsp.stats.poisson.entropy(mu), rtol=2e-3)  # JAX's own error
+    close(stats.bernoulli.ppf(U, U[::-1].copy()), np.asarray(jsp.stats.bernoulli.ppf(U, U[::-1].copy())))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_descriptive(axis):
+    a = rng.integers(0, 4, (5, 6)).astype("f")
+    for keep in (False, True):
+        got, want = stats.mode(a, axis, keepdims=keep), jsp.stats.mode(a, axis, keepdims=keep)
+        for g, w in zip(got, want):
+            close(g, np.asarray(w))
+        close(stats.sem(a, axis, keepdims=keep), np.asarray(jsp.stats.sem(a, axis, keepdims=keep)))
+    for method in ("average", "min", "max", "dense", "ordinal"):
+        close(stats.rankdata(a, method, axis=axis), np.asarray(jsp.stats.rankdata(a, method, axis=axis)))
+
+
+@pytest.mark.parametrize("shape", [(9,), (2, 9)])
+def test_gaussian_kde(shape):
+    data, w = rng.standard_normal(shape).astype("f"), rng.uniform(0.5, 1, 9).astype("f")
+    at = rng.standard_normal((*shape[:-1], 4)).astype("f")
+    for method in (None, "silverman", 0.4):
+        ours, theirs = stats.gaussian_kde(data, method, w), jsp.stats.gaussian_kde(data, method, w)
+        for f in ("pdf", "logpdf"):
+            close(getattr(ours, f)(at), np.asarray(getattr(theirs, f)(at)))
+        close(ours.integrate_kde(ours), np.asarray(theirs.integrate_kde(theirs)))
+        d = ours.d
+        close(
+            ours.integrate_gaussian(np.ones(d, "f"), np.eye(d, dtype="f")),
+            np.asarray(theirs.integrate_gaussian(np.ones(d, "f"), np.eye(d, dtype="f"))),
+        )
+        if d == 1:
+            close(ours.integrate_box_1d(-1.0, 0.5), np.asarray(theirs.integrate_box_1d(-1.0, 0.5)))
+    got = fgrad.grad(lambda x: stats.gaussian_kde(x).logpdf(at).sum())(data)
+    want = jax.grad(lambda x: jsp.stats.gaussian_kde(x).logpdf(at).sum())(data)
+    np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3)
+    assert ours.resample(fgrad.random.key(0), (3,)).shape == (d, 3)
