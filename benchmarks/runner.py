@@ -1,5 +1,6 @@
 """The parent: starts a process per implementation, checks their results against each other, and times them in turn."""
 
+import contextlib
 import os
 import pickle
 import statistics
@@ -148,7 +149,8 @@ class WorkerProcess:
         return self.receive()
 
     def close(self):
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a command that it did not live to read
+            self._process.stdin.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:

@@ -81,7 +81,7 @@ def soak(minutes, rebuild_every=5, report=print):
     rss, pool, end, said = [], [], time.monotonic() + 60 * minutes, 0.0
     for program in programs:  # every buffer is in the pool once before memory is compared
         program.run()
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(rss) < 5:  # the verdict compares fifths
         for i, program in enumerate(programs):
             if i % rebuild_every and len(rss) % (rebuild_every * 4) == i % (rebuild_every * 4):
                 program.build()
