@@ -16,11 +16,11 @@ from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
-from fgrad._kernels.vm_plan cimport (FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_select, FG_RED_COUNT,
-                                     FG_RED_NONE, FgVmConst, FgVmInput, FgVmOp, FgVmOutput, FgVmPlan, FgVmThread, Reg, align,
+from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_select, FG_RED_COUNT,
+                                     FG_RED_NONE, FgVmConst, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmThread, Reg, align,
                                      fg_vm_cast, fg_vm_fill, fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info,
                                      fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg,
-                                     fg_vm_supports, fg_vm_table, make_plan)
+                                     fg_vm_stream_end, fg_vm_supports, fg_vm_table, make_plan)
 
 cdef enum:
     STACK_BYTES = 16384
@@ -55,10 +55,10 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
                  <long long>(3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out), <long long>n_const, <long long>n_ops, <int>inst.n_out)
         return -1
     size = (sizeof(FgVmPlan) + inst.n_in * sizeof(FgVmInput) + n_const * sizeof(FgVmConst) + n_ops * sizeof(FgVmOp)
-            + inst.n_out * sizeof(FgVmOutput))
+            + inst.n_out * sizeof(FgVmOutput) + (n_regs + 1) * sizeof(FgVmPart) + (inst.n_in + inst.n_out) * sizeof(int))
     cdef FgVmPlan *p = <FgVmPlan *>calloc(1, size)
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
-    cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(int64_t))
+    cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp))
     cdef int bad = -1
     if p == NULL or regs == NULL or scratch == NULL:
         fail(msg, b"vm: out of memory")
@@ -68,6 +68,9 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         p.in_ = <FgVmInput *>(p.out + p.n_out)
         p.ops = <FgVmOp *>(p.in_ + p.n_in)
         p.consts = <FgVmConst *>(p.ops + p.n_ops)
+        p.parts = <FgVmPart *>(p.consts + p.n_const)
+        p.in_order = <int *>(p.parts + p.n_regs + 1)
+        p.out_order = p.in_order + p.n_in
         bad = check_code(p, inst, slots, regs, msg)
         if bad == 0:
             bad = check_shapes(p, inst, slots, msg)
@@ -132,6 +135,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 return -1
             regs[arg[j]].last = k
         p.ops[k].fn = fg_vm_cast[regs[arg[0]].type][ip[1]] if op == FG_OP_cast else fg_vm_table[op][ip[1]]
+        p.ops[k].op, p.ops[k].type = op, <int>ip[1]
         p.ops[k].dst = <int>ip[2]
         p.ops[k].a = <int>arg[0]
         p.ops[k].b = <int>arg[1] if arity > 1 else p.ops[k].a
@@ -227,6 +231,7 @@ cdef struct Run:
     const FgInst *inst
     FgTensor *slots
     char *partials
+    int64_t per_part      # units of each part where parts run one after the other, else 0
     int fault
 
 
@@ -236,9 +241,11 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef char stack[16384 + 64]
     cdef FgVmThread t
     cdef char *mem = NULL
-    cdef int64_t head = align(p.n_regs * sizeof(char *) + p.n_in)
+    cdef int64_t head = align(p.n_regs * sizeof(char *) + p.n_in + p.n_out)
     cdef int i, k
+    cdef int64_t part
     cdef char *copied
+    cdef char *streamed
     if head + p.work_bytes <= STACK_BYTES:
         t.ptr = <char **>((<size_t>stack + 63) // 64 * 64)
     else:
@@ -247,45 +254,79 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             r.fault = FG_EMEM
             return
         t.ptr = <char **>mem
+    t.part = &p.parts[p.n_parts]
     copied = <char *>(t.ptr + p.n_regs)
+    streamed = copied + p.n_in
     t.work = <char *>t.ptr + head
-    t.p, t.inst, t.slots, t.copied = p, r.inst, r.slots, copied
+    t.p, t.inst, t.slots, t.copied, t.streamed = p, r.inst, r.slots, copied, streamed
+    for k in range(p.n_out):
+        streamed[k] = p.streams and not p.out[k].reduce and p.out[k].access == FG_ACC_FULL
     for i in range(p.n_in):
         copied[i] = 0
         for k in range(p.n_out):
-            if (r.slots[r.inst.args[i]].data == r.slots[r.inst.args[p.n_in + k]].data and not p.out[k].reduce
-                    and p.out[k].write_time < p.in_[i].last_use):
+            if r.slots[r.inst.args[i]].data != r.slots[r.inst.args[p.n_in + k]].data or p.out[k].reduce:
+                continue
+            streamed[k] = 0
+            if p.out[k].write_time < p.in_[i].last_use:
                 copied[i] = 1
     fg_vm_prepare(&t)
     if p.mode == FG_MODE_COLUMNS:
         fg_vm_run_columns(&t, r.partials, begin, end)
-    else:
+    elif r.per_part == 0:
         fg_vm_run_rows(&t, r.partials, begin, end)
+    else:
+        while begin < end:
+            part = begin // r.per_part
+            t.part = &p.parts[part]
+            fg_vm_run_rows(&t, r.partials, begin - part * r.per_part, min(end - part * r.per_part, r.per_part))
+            begin = (part + 1) * r.per_part
+    if p.streams:
+        fg_vm_stream_end()
     pool_free(mem)
+
+
+cdef bint parts_are_apart(const FgVmPlan *p, const FgInst *inst, FgTensor *slots) noexcept nogil:
+    """False if an output of one part takes over memory that another part reads."""
+    cdef int a, b, i, k
+    cdef char *mem
+    for a in range(p.n_parts):
+        for k in range(p.parts[a].out, p.parts[a].out_end):
+            mem = FG_OUT(inst, slots, p.out_order[k]).data
+            for b in range(p.n_parts):
+                for i in range(p.parts[b].in_, p.parts[b].in_end):
+                    if b != a and FG_IN(inst, slots, p.in_order[i]).data == mem:
+                        return False
+    return True
 
 
 cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef const FgVmPlan *p = <const FgVmPlan *>inst.extra
     cdef Run r
     cdef FgVmThread t
+    cdef int64_t units = p.units, grain = p.grain
     cdef int k
     if p.n == 0:
         for k in range(p.n_out):
             if p.out[k].reduce:
                 fg_vm_fill(FG_OUT(inst, slots, k).data, p.out[k].identity, p.out[k].size, p.out[k].count)
         return FG_OK
-    r.p, r.inst, r.slots, r.partials, r.fault = p, inst, slots, NULL, 0
+    r.p, r.inst, r.slots, r.partials, r.per_part, r.fault = p, inst, slots, NULL, 0, 0
+    if p.n_parts > 1:
+        if parts_are_apart(p, inst, slots):
+            r.per_part = units // p.n_parts
+        else:
+            units, grain = units // p.n_parts, grain // p.n_parts + 1
     if p.partial_bytes:
         r.partials = pool_alloc(p.partial_bytes)
         if r.partials == NULL:
             return FG_EMEM
-    if p.units <= p.grain:
-        body(&r, 0, p.units, 0)
+    if units <= grain:
+        body(&r, 0, units, 0)
     else:
-        parallel_for(p.units, p.grain, body, &r)
+        parallel_for(units, grain, body, &r)
     if p.partial_bytes:
         if not r.fault:
-            t.p, t.inst, t.slots, t.ptr, t.work, t.copied = p, inst, slots, NULL, NULL, NULL
+            t.p, t.inst, t.slots, t.ptr, t.work, t.copied, t.streamed = p, inst, slots, NULL, NULL, NULL, NULL
             if p.mode == FG_MODE_WIDE:
                 fg_vm_finish_wide(&t, r.partials)
             else:

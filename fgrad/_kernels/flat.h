@@ -163,7 +163,6 @@ static int fg_flat_overlap(const FgTensor *a, const FgTensor *b) {
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    const int64_t *words = inst->ip + 3 + 3 * p->n_const;
     if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++) if (p->out[o].dtype != p->out[o].type) return 0;
@@ -197,12 +196,12 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
-        int type = fg_vm_result_type((int)words[6 * k], (int)words[6 * k + 1]);
+        int type = fg_vm_result_type(op->op, op->type);
         for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
         if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n * fg_itemsize(type));
         types[op->dst] = type;
-        fg_flat_arith(f, (int)words[6 * k], types[op->a], (int)words[6 * k + 1], p->n, (void *)op->fn, reg[op->dst], reg[op->a], reg[op->b], reg[op->c]);
+        fg_flat_arith(f, op->op, types[op->a], op->type, p->n, (void *)op->fn, reg[op->dst], reg[op->a], reg[op->b], reg[op->c]);
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
         const FgVmOutput *out = &p->out[o];

@@ -32,8 +32,7 @@ static void N(cross_entropy_cotangent)(void *ctx, int64_t begin, int64_t end, in
         int64_t label = loss_label(c, c->in[2], u);
         if (label < 0 || label >= n) { memset(out, 0, (size_t)n * sizeof(T)); continue; }
         T at_label = x[label] - lse;
-        #pragma omp simd
-        for (int64_t i = 0; i < n; i++) out[i] = ct * N(row_exp)(x[i] - lse);
+        N(row_exp_times)(out, x, lse, ct, n);
         out[label] = ct * (N(row_exp)(at_label) - 1);
     }
 }

@@ -17,6 +17,16 @@ typedef struct {
     int label64;
 } FgRows;
 
+/* Short rows go in groups, one step after the other for the whole group: the long latencies of a row's horizontal sum, root or
+ * quotient then overlap with those of its neighbours. This is how many rows of `bytes` stay in the first cache together. */
+#define FG_ROW_GROUP 16
+static inline int64_t row_group(int64_t left, int64_t bytes) {
+    int64_t fit = 16384 / (bytes + 1);
+    if (fit > FG_ROW_GROUP) fit = FG_ROW_GROUP;
+    if (fit < 1) fit = 1;
+    return left < fit ? left : fit;
+}
+
 /* "float32(3, 4)", in one of four rotating buffers */
 static const char *row_text(const FgTensor *t) {
     static __thread char text[4][96];

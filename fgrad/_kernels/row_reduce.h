@@ -4,77 +4,94 @@
  * 7 digits at any length. */
 #define ROW_BLOCK 4096
 
-#ifndef ROW_SUM
-/* total = sum of E(i): four streams hide the latency of the adds. */
-#define ROW_SUM(total, n, E) do { \
-    for (int64_t b_ = 0; b_ < (n); b_ += ROW_BLOCK) { \
-        int64_t len_ = (n) - b_ < ROW_BLOCK ? (n) - b_ : ROW_BLOCK, q_ = len_ / 64 * 16, e_ = b_ + len_; \
-        T s0_ = 0, s1_ = 0, s2_ = 0, s3_ = 0; \
-        _Pragma("omp simd reduction(+:s0_, s1_, s2_, s3_)") \
-        for (int64_t i_ = b_; i_ < b_ + q_; i_++) { \
-            s0_ += E(i_); s1_ += E(i_ + q_); s2_ += E(i_ + 2 * q_); s3_ += E(i_ + 3 * q_); \
-        } \
-        _Pragma("omp simd reduction(+:s0_)") \
-        for (int64_t i_ = b_ + 4 * q_; i_ < e_; i_++) s0_ += E(i_); \
-        (total) += (double)((s0_ + s1_) + (s2_ + s3_)); \
-    } \
-} while (0)
-#endif
-
-static inline T N(row_max)(const T *x, int64_t n) {
-    T m = -INFINITY;                        /* NaN is passed over: it comes back through exp(x - m) */
-    #pragma omp simd reduction(max:m)
-    for (int64_t i = 0; i < n; i++) m = x[i] > m ? x[i] : m;
-    return m;
+static inline T N(row_max)(const T *x, int64_t n) {    /* NaN is passed over: it comes back through exp(x - m) */
+    N(vec) m0 = (N(vec)){0} - (T)INFINITY, m1 = m0, m2 = m0, m3 = m0;
+    T m = -INFINITY;
+    int64_t i = 0;
+    for (; i + 4 * VEC_LANES <= n; i += 4 * VEC_LANES) {
+        m0 = N(vec_max)(LOAD_VEC(x), m0); m1 = N(vec_max)(LOAD_VEC(x + VEC_LANES), m1);
+        m2 = N(vec_max)(LOAD_VEC(x + 2 * VEC_LANES), m2); m3 = N(vec_max)(LOAD_VEC(x + 3 * VEC_LANES), m3);
+    }
+    for (; i + VEC_LANES <= n; i += VEC_LANES) m0 = N(vec_max)(LOAD_VEC(x), m0);
+    for (; i < n; i++) m = x[i] > m ? x[i] : m;
+    T r = N(vec_largest)(N(vec_max)(N(vec_max)(m0, m1), N(vec_max)(m2, m3)));
+    return r > m ? r : m;
 }
 
 static inline double N(row_sum)(const T *x, int64_t n) {
     double total = 0;
-    #define E(i) x[i]
-    ROW_SUM(total, n, E);
-    #undef E
+    #define TERM(L) L(x)
+    ROW_SUM(total, n, TERM);
+    #undef TERM
     return total;
 }
 
 static inline double N(row_dot)(const T *x, const T *t, int64_t n) {
     double total = 0;
-    #define E(i) (x[i] * t[i])
-    ROW_SUM(total, n, E);
-    #undef E
+    #define TERM(L) (L(x) * L(t))
+    ROW_SUM(total, n, TERM);
+    #undef TERM
     return total;
 }
 
 /* The sums of x - shift (returned through `first`) and of its square. */
 static inline double N(row_spread)(const T *x, T shift, int64_t n, double *first) {
     double total = 0, total2 = 0;
-    for (int64_t b = 0; b < n; b += ROW_BLOCK) {
-        int64_t len = n - b < ROW_BLOCK ? n - b : ROW_BLOCK, q = len / 32 * 16, e = b + len;
-        T s0 = 0, s1 = 0, p0 = 0, p1 = 0;
-        #pragma omp simd reduction(+:s0, s1, p0, p1)
-        for (int64_t i = b; i < b + q; i++) {
-            T d0 = x[i] - shift, d1 = x[i + q] - shift;
+    for (int64_t i = 0; i < n;) {
+        int64_t e = n - i < ROW_BLOCK ? n : i + ROW_BLOCK;
+        N(vec) s0 = {0}, s1 = {0}, p0 = {0}, p1 = {0};
+        T s = 0, p = 0;
+        for (; i + 2 * VEC_LANES <= e; i += 2 * VEC_LANES) {
+            N(vec) d0 = LOAD_VEC(x) - shift, d1 = LOAD_VEC(x + VEC_LANES) - shift;
             s0 += d0; s1 += d1; p0 += d0 * d0; p1 += d1 * d1;
         }
-        #pragma omp simd reduction(+:s0, p0)
-        for (int64_t i = b + 2 * q; i < e; i++) { T d = x[i] - shift; s0 += d; p0 += d * d; }
-        total += (double)(s0 + s1);
-        total2 += (double)(p0 + p1);
+        for (; i + VEC_LANES <= e; i += VEC_LANES) { N(vec) d0 = LOAD_VEC(x) - shift; s0 += d0; p0 += d0 * d0; }
+        for (; i < e; i++) { T d = x[i] - shift; s += d; p += d * d; }
+        total += (double)(N(vec_sum)(s0 + s1) + s);
+        total2 += (double)(N(vec_sum)(p0 + p1) + p);
     }
     *first = total;
     return total2;
 }
 
+/* sum of exp(x - shift) */
+static inline double N(row_exp_sum)(const T *x, T shift, int64_t n) {
+    double total = 0;
+    #define TERM(L) L##_EXP(L(x) - shift)
+    ROW_SUM(total, n, TERM);
+    #undef TERM
+    return total;
+}
+
 /* sum of exp(x - shift) * t */
 static inline double N(row_exp_dot)(const T *x, T shift, const T *t, int64_t n) {
     double total = 0;
-    for (int64_t b = 0; b < n; b += ROW_BLOCK) {
-        int64_t e = n - b < ROW_BLOCK ? n : b + ROW_BLOCK;
-        T s = 0;
-        #pragma omp simd reduction(+:s)
-        for (int64_t i = b; i < e; i++) s += N(row_exp)(x[i] - shift) * t[i];
-        total += (double)s;
-    }
+    #define TERM(L) (L##_EXP(L(x) - shift) * L(t))
+    ROW_SUM(total, n, TERM);
+    #undef TERM
     return total;
+}
+
+/* y = exp(x - shift); returns the sum */
+static inline T N(row_exp_to)(T *y, const T *x, T shift, int64_t n) {
+    N(vec) s0 = {0}, s1 = {0};
+    T s = 0;
+    int64_t i = 0;
+    for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {
+        N(vec) a = N(vec_exp)(LOAD_VEC(x) - shift), b = N(vec_exp)(LOAD_VEC(x + VEC_LANES) - shift);
+        *(N(vec_at) *)(y + i) = a; *(N(vec_at) *)(y + i + VEC_LANES) = b;
+        s0 += a; s1 += b;
+    }
+    for (; i + VEC_LANES <= n; i += VEC_LANES) { N(vec) a = N(vec_exp)(LOAD_VEC(x) - shift); *(N(vec_at) *)(y + i) = a; s0 += a; }
+    for (; i < n; i++) { T a = N(row_exp)(x[i] - shift); y[i] = a; s += a; }
+    return N(vec_sum)(s0 + s1) + s;
+}
+
+/* y = exp(x - shift) * scale */
+static inline void N(row_exp_times)(T *y, const T *x, T shift, T scale, int64_t n) {
+    int64_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) *(N(vec_at) *)(y + i) = N(vec_exp)(LOAD_VEC(x) - shift) * scale;
+    for (; i < n; i++) y[i] = N(row_exp)(x[i] - shift) * scale;
 }
 
 /* The largest element m and the sum of exp(x - m), in one pass over memory: a block's maximum rescales what came before.
@@ -83,16 +100,14 @@ static inline double N(row_max_expsum)(const T *x, int64_t n, T *m_out) {
     T m = -INFINITY, base = 0;
     double total = 0;
     for (int64_t b = 0; b < n; b += ROW_BLOCK) {
-        int64_t e = n - b < ROW_BLOCK ? n : b + ROW_BLOCK;
-        T bm = N(row_max)(x + b, e - b), s = 0;
+        int64_t len = n - b < ROW_BLOCK ? n - b : ROW_BLOCK;
+        T bm = N(row_max)(x + b, len);
         if (bm > m) {
             total *= (double)N(row_exp)(m - bm);
             m = bm;
             base = m == INFINITY ? 0 : m;
         }
-        #pragma omp simd reduction(+:s)
-        for (int64_t i = b; i < e; i++) s += N(row_exp)(x[i] - base);
-        total += (double)s;
+        total += N(row_exp_sum)(x + b, base, len);
     }
     *m_out = m;
     return total;

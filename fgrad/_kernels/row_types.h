@@ -4,6 +4,7 @@
 
 #define T float
 #define N(name) name##_f32
+#include "row_vec.h"
 #include "row_reduce.h"
 #include ROWS
 #undef T
@@ -11,6 +12,7 @@
 
 #define T double
 #define N(name) name##_f64
+#include "row_vec.h"
 #include "row_reduce.h"
 #include ROWS
 #undef T

@@ -38,28 +38,33 @@ static inline void N(tile_max)(const T *x, int64_t n, int64_t inner, int w, T *m
     for (int j = 0; j < w; j++) base[j] = m[j] == INFINITY || m[j] == -INFINITY ? 0 : m[j];
 }
 
+/* softmax of `group` rows that stay in cache, and of one that does not */
+static inline void N(softmax_rows)(const T *x, T *y, int64_t n, int64_t group) {
+    T m[FG_ROW_GROUP], s[FG_ROW_GROUP];
+    for (int64_t k = 0; k < group; k++) m[k] = N(row_max)(x + k * n, n);
+    for (int64_t k = 0; k < group; k++) s[k] = N(row_exp_to)(y + k * n, x + k * n, m[k], n);
+    for (int64_t k = 0; k < group; k++, y += n) {
+        T scale = 1 / s[k];
+        #pragma omp simd
+        for (int64_t i = 0; i < n; i++) y[i] *= scale;
+    }
+}
+static inline void N(softmax_long)(const T *x, T *y, int64_t n) {
+    T m, scale = (T)(1 / N(row_max_expsum)(x, n, &m));
+    N(row_exp_times)(y, x, m, m == INFINITY ? (T)NAN : scale, n);
+}
+
 static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
-    int64_t n = c->n, inner = c->inner;
+    int64_t n = c->n, inner = c->inner, group = 1;
     T m[FG_TILE], base[FG_TILE], sum[FG_TILE];
-    for (int64_t u = begin; u < end; u++) {
+    for (int64_t u = begin; u < end; u += group) {
         if (inner == 1) {
             const T *x = (const T *)c->in[0] + u * n;
-            T *y = (T *)c->out[0] + u * n, m1, scale;
-            if (n * (int64_t)sizeof(T) <= CACHED) {
-                T s = 0;
-                m1 = N(row_max)(x, n);
-                #pragma omp simd reduction(+:s)
-                for (int64_t i = 0; i < n; i++) { T e = N(row_exp)(x[i] - m1); y[i] = e; s += e; }
-                scale = 1 / s;
-                #pragma omp simd
-                for (int64_t i = 0; i < n; i++) y[i] *= scale;
-            } else {
-                scale = (T)(1 / N(row_max_expsum)(x, n, &m1));
-                if (m1 == INFINITY) scale = NAN;
-                #pragma omp simd
-                for (int64_t i = 0; i < n; i++) y[i] = N(row_exp)(x[i] - m1) * scale;
-            }
+            T *y = (T *)c->out[0] + u * n;
+            group = row_group(end - u, n * sizeof(T));
+            if (n * (int64_t)sizeof(T) <= CACHED) N(softmax_rows)(x, y, n, group);
+            else N(softmax_long)(x, y, n);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
@@ -73,18 +78,30 @@ static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
+/* log_softmax of `group` rows, each at most a block of row_max_expsum where there is more than one */
+static inline void N(log_softmax_rows)(const T *x, T *y, int64_t n, int64_t group) {
+    T m[FG_ROW_GROUP], rest[FG_ROW_GROUP];
+    if (group == 1) rest[0] = (T)N(row_max_expsum)(x, n, m);
+    else {
+        for (int64_t k = 0; k < group; k++) m[k] = N(row_max)(x + k * n, n);
+        for (int64_t k = 0; k < group; k++) rest[k] = (T)N(row_exp_sum)(x + k * n, m[k], n);
+    }
+    for (int64_t k = 0; k < group; k++) rest[k] = m[k] == INFINITY ? (T)NAN : N(row_log)(rest[k]);
+    for (int64_t k = 0; k < group; k++, x += n, y += n) {
+        T a = m[k], b = rest[k];
+        #pragma omp simd
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - a) - b;
+    }
+}
+
 static void N(log_softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
-    int64_t n = c->n, inner = c->inner;
+    int64_t n = c->n, inner = c->inner, group = 1;
     T m[FG_TILE], base[FG_TILE], sum[FG_TILE];
-    for (int64_t u = begin; u < end; u++) {
+    for (int64_t u = begin; u < end; u += group) {
         if (inner == 1) {
-            const T *x = (const T *)c->in[0] + u * n;
-            T *y = (T *)c->out[0] + u * n, m1;
-            T rest = N(row_log)((T)N(row_max_expsum)(x, n, &m1));
-            if (m1 == INFINITY) rest = NAN;
-            #pragma omp simd
-            for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m1) - rest;
+            group = row_group(end - u, n * sizeof(T));
+            N(log_softmax_rows)((const T *)c->in[0] + u * n, (T *)c->out[0] + u * n, n, group);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);

@@ -16,6 +16,14 @@
 #define VM_BIN(name, t, T, R, expr) FG_SIG(name, t) { \
     R *d = (R *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (R)(expr); } }
+/* a binary loop with two more, where the first or the second operand is one value for the whole tile */
+#define VM_BIN_SCALAR(name, t, T, R, expr) VM_BIN(name, t, T, R, expr) \
+    FG_SIG(name##_first, t) { \
+        R *d = (R *)d_; const T *b = (const T *)b_, x = *(const T *)a_; (void)c_; \
+        FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i]; d[i] = (R)(expr); } } \
+    FG_SIG(name##_second, t) { \
+        R *d = (R *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
+        FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (R)(expr); } }
 #define VM_TERN(name, t, T, expr) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
@@ -94,7 +102,8 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
-    VM_BIN(add, t, T, T, x + y) VM_BIN(sub, t, T, T, x - y) VM_BIN(mul, t, T, T, x * y) VM_BIN(div, t, T, T, x / y) \
+    VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
+    VM_BIN_SCALAR(mul, t, T, T, x * y) VM_BIN_SCALAR(div, t, T, T, x / y) \
     VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
     VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
@@ -104,7 +113,9 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) \
     VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
-    VM_BIN(max, t, T, T, FG_MAX(x, y)) VM_BIN(min, t, T, T, FG_MIN(x, y)) VM_COMPARE(t, T) \
+    VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
+    VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
+    VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
     VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)

@@ -2,6 +2,9 @@
 #ifndef FG_VM_MEMORY_H
 #define FG_VM_MEMORY_H
 #include "fg.h"
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 typedef struct { uint64_t lo, hi; } fg_u128;
 
@@ -13,6 +16,24 @@ static void fg_vm_fill(char *dst, const void *value, int size, int64_t n) {
     #define M(T) { T v; memcpy(&v, value, sizeof(T)); T *d = (T *)dst; for (int64_t i = 0; i < n; i++) d[i] = v; }
     FG_BY_SIZE(size, M)
     #undef M
+}
+
+/* memcpy past the caches, where the machine can: the lines of dst are not read first. fg_vm_stream_end() makes it visible. */
+static void fg_vm_stream(char *dst, const char *src, int64_t bytes) {
+#ifdef __SSE2__
+    int64_t head = (int64_t)(-(uintptr_t)dst & 63);
+    if (head > bytes) head = bytes;
+    memcpy(dst, src, head);
+    dst += head; src += head; bytes -= head;
+    for (; bytes >= 64; dst += 64, src += 64, bytes -= 64)
+        for (int k = 0; k < 64; k += 16) _mm_stream_si128((__m128i *)(dst + k), _mm_loadu_si128((const __m128i *)(src + k)));
+#endif
+    memcpy(dst, src, bytes);
+}
+static void fg_vm_stream_end(void) {
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
 }
 
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */

@@ -10,26 +10,28 @@
 #include "vm_memory.h"
 #include "vm_reduce.h"
 
-enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_GENERAL };     /* operand is contiguous; the same in every tile; anything else */
+/* an operand is contiguous; the same in every tile; one value in each tile; anything else */
+enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL };
 enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
 
 typedef struct {
     int access, dtype, type, size;      /* memory dtype, register type, memory itemsize */
+    int scalar;                         /* read as one value, by loops made for it */
     int last_use;                       /* time of the last read: op number, n_ops for a reduction, n_ops + 1 + k for output k */
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
     int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
     int64_t strides[FG_MAXDIM];         /* in walk order */
 } FgVmInput;
 
-typedef struct { int reg, type; int64_t buf; char bits[16]; } FgVmConst;
-typedef struct { FgVmFn fn; int dst, a, b, c; int64_t buf; } FgVmOp;   /* buf < 0: -1 - k, written straight to output k */
+typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
+typedef struct { FgVmFn fn; int op, type, dst, a, b, c, scalar; int64_t buf; } FgVmOp;   /* buf < 0: -1 - k, written straight to output k */
 
 typedef struct {
     int reg, reduce, dtype, type, size, access;
     int direct;                         /* the op that sets reg writes to the output itself */
     int write_time;
     int64_t count;                      /* elements of a reduced result */
-    int64_t buf, buf2;                  /* accumulators (columns), or results on their way to a 16-bit output */
+    int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
     int64_t part;                       /* offset of its partial results */
     int64_t run;
     FgVmFn fn; FgVmSeg seg;
@@ -37,8 +39,14 @@ typedef struct {
     int64_t strides[FG_MAXDIM];
 } FgVmOutput;
 
+/* Ops that share no operand but scalars with the rest, with their inputs and outputs (ranges of in_order and out_order). */
+typedef struct { int op, op_end, in, in_end, out, out_end; } FgVmPart;
+
 typedef struct {
     int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
+    int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
+    int prefetches;                     /* moves enough to fetch a tile's memory while the tile before is computed */
+    int streams;                        /* moves more than the caches hold: results go past them */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
     int64_t n_seg, seg_width;
@@ -52,6 +60,8 @@ typedef struct {
     int64_t work_bytes;                 /* per thread */
     int64_t shape[FG_MAXDIM];
     FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out;
+    FgVmPart *parts;                    /* n_parts, then one of everything */
+    int *in_order, *out_order;
 } FgVmPlan;
 
 /* One thread's view of a run. */
@@ -61,6 +71,8 @@ typedef struct {
     FgTensor *slots;
     char **ptr;                         /* register -> its values for the current tile */
     char *work;
+    const FgVmPart *part;               /* what is computed now */
+    const char *streamed;               /* output -> 1: written past the caches */
     const char *copied;                 /* input -> 1: must be copied, since an output that aliases it is written before its last use */
 } FgVmThread;
 
@@ -84,6 +96,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     int widen = in->dtype != in->type;
     const char *src = 0;
     if (in->access == FG_ACC_FULL) src = mem + start * in->size;
+    else if (in->access == FG_ACC_ROW) { src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size; len = 1; }
     else if (start % in->run + len <= in->run)
         src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
     if (!src) {
@@ -103,17 +116,29 @@ static void fg_vm_prepare(FgVmThread *t) {
     if (width > p->n) width = p->n;
     for (int k = 0; k < p->n_const; k++) {
         const FgVmConst *c = &p->consts[k];
+        if (c->scalar) { t->ptr[c->reg] = (char *)c->bits; continue; }
         t->ptr[c->reg] = t->work + c->buf;
         fg_vm_fill(t->ptr[c->reg], c->bits, (int)fg_itemsize(c->type), width);
     }
     for (int i = 0; i < p->n_in; i++) if (p->in[i].access == FG_ACC_CACHED) {
         const FgVmInput *in = &p->in[i];
         char *mem = FG_MEM(t, i), *dst = t->work + in->buf, *raw = in->dtype != in->type ? t->work + p->raw_buf : dst;
-        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, zero, width, 0);
-        if (in->dtype != in->type) fg_vm_widen(in->dtype, width, dst, raw);
+        int64_t len = in->scalar ? 1 : width;
+        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, zero, len, 0);
+        if (in->dtype != in->type) fg_vm_widen(in->dtype, len, dst, raw);
         t->ptr[i] = dst;
     }
     for (int k = 0; k < p->n_ops; k++) if (p->ops[k].buf >= 0) t->ptr[p->ops[k].dst] = t->work + p->ops[k].buf;
+}
+
+/* Before op number k of the part: its share of the inputs' next tile comes closer, so that memory works while we compute. */
+static inline void fg_vm_prefetch(FgVmThread *t, int k, int64_t start, int64_t len) {
+    const FgVmPlan *p = t->p;
+    for (int j = t->part->in + k; j < t->part->in_end; j += t->part->op_end - t->part->op) {
+        const FgVmInput *in = &p->in[p->in_order[j]];
+        const char *src = FG_MEM(t, p->in_order[j]) + start * in->size;
+        if (in->access == FG_ACC_FULL) for (int64_t b = 0; b < len * in->size; b += 64) __builtin_prefetch(src + b, 0, 2);
+    }
 }
 
 /* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls
@@ -121,23 +146,33 @@ static void fg_vm_prepare(FgVmThread *t) {
 static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
-    for (int i = 0; i < p->n_in; i++) if (p->in[i].access != FG_ACC_CACHED) fg_vm_fetch(t, i, coord, start, len);
-    for (int k = 0; k < p->n_ops; k++) {
+    for (int j = t->part->in; j < t->part->in_end; j++) {
+        int i = p->in_order[j];
+        if (p->in[i].access != FG_ACC_CACHED) fg_vm_fetch(t, i, coord, start, len);
+    }
+    for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        if (op->buf < 0) { int o = (int)(-1 - op->buf); t->ptr[op->dst] = FG_MEM(t, p->n_in + o) + start * p->out[o].size; }
+        if (p->prefetches) fg_vm_prefetch(t, k - t->part->op, start + len, len);
+        if (op->buf < 0) {
+            int o = (int)(-1 - op->buf);
+            t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
+        }
         op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
     }
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
-    for (int o = 0; o < p->n_out; o++) {
+    for (int j = t->part->out; j < t->part->out_end; j++) {
+        int o = p->out_order[j];
         const FgVmOutput *out = &p->out[o];
-        if (out->reduce || out->direct) continue;
+        if (out->reduce || (out->direct && !t->streamed[o])) continue;
         char *mem = FG_MEM(t, p->n_in + o), *src = t->ptr[out->reg];
         int narrow = out->dtype != out->type;
         if (out->access == FG_ACC_FULL) {
             char *dst = mem + start * out->size;
-            if (narrow) fg_vm_narrow(out->dtype, len, dst, src);
+            if (narrow && t->streamed[o]) { fg_vm_narrow(out->dtype, len, t->work + out->buf, src); src = t->work + out->buf; }
+            if (t->streamed[o]) fg_vm_stream(dst, src, len * out->size);
+            else if (narrow) fg_vm_narrow(out->dtype, len, dst, src);
             else if (dst != src) memcpy(dst, src, len * out->size);
             continue;
         }
@@ -165,7 +200,7 @@ static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_
     }
 }
 
-/* Flat, segment and wide modes: units [begin, end). */
+/* Flat, segment and wide modes: units [begin, end) of the part. */
 static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, row = begin / p->chunks, c = begin % p->chunks;

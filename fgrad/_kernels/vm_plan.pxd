@@ -6,7 +6,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 cdef extern from "vm_plan.h" nogil:
     enum:
         FG_OP_COUNT, FG_OP_select, FG_OP_cast, FG_RED_NONE, FG_RED_COUNT
-        FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_GENERAL
+        FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
     ctypedef void (*FgVmSeg)(void *d, const void *s, int64_t rows, int64_t k, int64_t width) noexcept nogil
@@ -21,21 +21,22 @@ cdef extern from "vm_plan.h" nogil:
     const FgVmSeg fg_vm_seg[5][15]
     int fg_vm_supports(int op, int t)
     int fg_vm_result_type(int op, int t)
+    FgVmFn fg_vm_scalar_fn(int op, int t, int side)
     FgVmFn fg_vm_reducer(int reduce, int t)
     void fg_vm_identity(int reduce, int t, void *out)
     void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
 
     ctypedef struct FgVmInput:
-        int access, dtype, type, size, last_use
+        int access, dtype, type, size, scalar, last_use
         int64_t buf, run
         int64_t strides[16]
     ctypedef struct FgVmConst:
-        int reg, type
+        int reg, type, scalar
         int64_t buf
         char bits[16]
     ctypedef struct FgVmOp:
         FgVmFn fn
-        int dst, a, b, c
+        int op, type, dst, a, b, c, scalar
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reduce, dtype, type, size, access, direct, write_time
@@ -44,8 +45,12 @@ cdef extern from "vm_plan.h" nogil:
         FgVmSeg seg
         char identity[16]
         int64_t strides[16]
+    ctypedef struct FgVmPart:
+        int op, op_end
+        int in_ "in"
+        int in_end, out, out_end
     ctypedef struct FgVmPlan:
-        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds
+        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams
         int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, span, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
@@ -53,13 +58,19 @@ cdef extern from "vm_plan.h" nogil:
         FgVmConst *consts
         FgVmOp *ops
         FgVmOutput *out
+        FgVmPart *parts
+        int *in_order
+        int *out_order
     ctypedef struct FgVmThread:
         const FgVmPlan *p
         const FgInst *inst
         FgTensor *slots
         char **ptr
         char *work
+        const FgVmPart *part
+        const char *streamed
         const char *copied
+    void fg_vm_stream_end()
     void fg_vm_prepare(FgVmThread *t)
     void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end)
     void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end)
@@ -73,6 +84,7 @@ cdef struct Reg:
     int last         # time of last use
     int slot         # tile buffer among those of its size, -1 for none
     int shared       # the same in every tile
+    int part         # label of its part while parts are found, then the part's number; -1 for constants and scalars
 
 cdef inline int64_t align(int64_t n) noexcept nogil:
     return (n + 63) // 64 * 64

@@ -1,6 +1,6 @@
 """Plans of the elementwise VM, made from checked code: the order of the walk, tiles, units of work, and each register's buffer."""
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
@@ -8,6 +8,9 @@ cdef enum:
     FOREVER = 2147483647
     COLUMN_TILE = 512          # with the accumulator's: larger ones leave memory idle while they are added up
     SEGMENT = 1024             # elements at most of a segment that tiles are reduced by
+    PREFETCH_BYTES = 4 << 20
+    PREFETCH_WORK = 4
+    STREAM_BYTES = 32 << 20
 
 
 cdef int64_t *operand_strides(FgVmPlan *p, int i) noexcept nogil:
@@ -108,9 +111,94 @@ cdef int64_t period(FgVmPlan *p, const int64_t *strides) noexcept nogil:
     return n
 
 
+cdef int part_of(Reg *regs, int r) noexcept nogil:
+    """The label of r's part, paths halved on the way; -1 for constants and scalars."""
+    if regs[r].part < 0:
+        return -1
+    while regs[r].part != r:
+        regs[r].part = regs[regs[r].part].part
+        r = regs[r].part
+    return r
+
+
+cdef bint is_scalar(const FgTensor *t) noexcept nogil:
+    cdef int d
+    for d in range(t.ndim):
+        if t.shape[d] != 1 and t.strides[d] != 0:
+            return False
+    return True
+
+
+cdef void label_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs) noexcept nogil:
+    """Give every register the number of its part: ops are in one part if a chain of registers, scalars apart, joins them."""
+    cdef int i, k, j, r
+    cdef int arg[3]
+    for r in range(p.n_regs):
+        regs[r].part = r
+    for r in range(p.n_in + p.n_const):
+        if r >= p.n_in or is_scalar(&slots[inst.args[r]]):
+            regs[r].part = -1
+    for k in range(p.n_ops):
+        arg[0], arg[1], arg[2] = p.ops[k].a, p.ops[k].b, p.ops[k].c
+        for j in range(3):
+            r = part_of(regs, arg[j])
+            if r >= 0:
+                regs[r].part = part_of(regs, p.ops[k].dst)
+    for r in range(p.n_regs):
+        regs[r].last = part_of(regs, r)                    # `last` is set again below
+    for r in range(p.n_regs):
+        regs[r].first = -1                                 # of a label: its part's number
+    for k in range(p.n_ops + p.n_out):
+        r = regs[p.ops[k].dst if k < p.n_ops else p.out[k - p.n_ops].reg].last
+        if r >= 0 and regs[r].first < 0:
+            regs[r].first = p.n_parts
+            p.n_parts += 1
+    for r in range(p.n_regs):                              # scalars, and inputs that nobody reads, go with the first part
+        regs[r].part = regs[regs[r].last].first if regs[r].last >= 0 and regs[regs[r].last].first >= 0 else 0
+    if p.n_parts == 0:
+        p.n_parts = 1
+
+
+cdef void make_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, FgVmOp *ops) noexcept nogil:
+    """Bring ops, inputs and outputs into the order of their parts (program order within each); `ops` is scratch for n_ops."""
+    cdef int i, k, part, n_ops = 0, n_in = 0, n_out = 0
+    cdef FgVmPart *all
+    label_parts(p, inst, slots, regs)
+    memcpy(ops, p.ops, p.n_ops * sizeof(FgVmOp))
+    for part in range(p.n_parts):
+        p.parts[part].op, p.parts[part].in_, p.parts[part].out = n_ops, n_in, n_out
+        for k in range(p.n_ops):
+            if regs[ops[k].dst].part == part:
+                p.ops[n_ops] = ops[k]
+                n_ops += 1
+        for i in range(p.n_in):
+            if regs[i].part == part:
+                p.in_order[n_in] = i
+                n_in += 1
+        for k in range(p.n_out):
+            if regs[p.out[k].reg].part == part:
+                p.out_order[n_out] = k
+                n_out += 1
+        p.parts[part].op_end, p.parts[part].in_end, p.parts[part].out_end = n_ops, n_in, n_out
+    for i in range(p.n_in + p.n_const):
+        regs[i].first = regs[i].last = -1
+    for k in range(p.n_ops):
+        regs[p.ops[k].dst].first = regs[p.ops[k].dst].last = k
+        regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = k
+    if p.n_reduced:
+        p.n_parts = 1
+    all = &p.parts[p.n_parts]
+    all.op, all.op_end, all.in_, all.in_end, all.out, all.out_end = 0, p.n_ops, 0, p.n_in, 0, p.n_out
+    if p.n_parts == 1:
+        p.parts[0] = all[0]
+
+
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef int i, k
     cdef int64_t tile, unit = 1, per, best, cost_bytes
+    make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
+    for i in range(p.n_const):
+        p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
     order_axes(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
@@ -121,7 +209,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     plan_times(p, regs)
 
     # The tile: all live registers within about 28 KB, then whole periods of broadcast operands and whole segments.
-    cost_bytes = plan_slots(p, regs, scratch, NULL)
+    cost_bytes = plan_slots(p, regs, scratch, NULL) - other_parts(p)
     tile = 2048
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
@@ -131,6 +219,10 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
             if p.in_[i].access == FG_ACC_GENERAL and tile <= p.in_[i].run < p.row:
                 p.row = p.in_[i].run
+        for i in range(p.n_in):            # rows that a column has one value for
+            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row:
+                if not is_scalar(&slots[inst.args[i]]):
+                    p.row = p.shape[p.ndim - 1]
     elif p.n_seg > 1:
         p.mode, unit = FG_MODE_COLUMNS, p.n_seg * p.seg_width
         if tile < unit:
@@ -159,12 +251,27 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 p.in_[i].access = FG_ACC_CACHED
                 regs[i].shared = 1
     plan_units(p)
+    plan_scalars(p, regs)
+    plan_traffic(p)
     p.any_general = 0
     for i in range(p.n_in + p.n_out):
-        if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) == FG_ACC_GENERAL:
+        if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) >= FG_ACC_ROW:
             p.any_general = 1
     plan_memory(p, regs, scratch)
     plan_grain(p, inst)
+
+
+cdef int64_t other_parts(FgVmPlan *p) noexcept nogil:
+    """Bytes per element of the inputs that are not live at the same time as those of the part with most of them."""
+    cdef int64_t total = 0, most = 0, mine
+    cdef int part, i
+    for part in range(p.n_parts):
+        mine = 0
+        for i in range(p.parts[part].in_, p.parts[part].in_end):
+            mine += fg_itemsize(p.in_[p.in_order[i]].type)
+        total += mine
+        most = max(most, mine)
+    return total - most
 
 
 cdef void plan_units(FgVmPlan *p) noexcept nogil:
@@ -175,7 +282,7 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
         if p.step > p.row:
             p.step = p.row
         p.chunks = (p.row + p.step - 1) // p.step
-        p.units = p.n // p.row * p.chunks
+        p.units = p.n // p.row * p.chunks * p.n_parts
         return
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
@@ -190,6 +297,59 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
     if p.blocks < 1:
         p.blocks = 1
     p.units = p.n_outer * p.chunks * p.blocks
+
+
+cdef bint in_one_row(FgVmPlan *p) noexcept nogil:
+    """True if every tile stays within a row of the last axis of the walk."""
+    if p.ndim == 0 or p.n_seg > 1 or p.mode == FG_MODE_SEGMENT:
+        return False
+    return p.n_inner == p.shape[p.ndim - 1] and p.tile_rows == 1 if p.mode == FG_MODE_COLUMNS else p.row == p.shape[p.ndim - 1]
+
+
+cdef bint use_scalar(FgVmPlan *p, int r) noexcept nogil:
+    """Have all ops that read register r read it as one value, if each of them has a loop for that."""
+    cdef int k, side
+    for k in range(p.n_out):
+        if p.out[k].reg == r:
+            return False
+    for k in range(p.n_ops):
+        if p.ops[k].a == r or p.ops[k].b == r or p.ops[k].c == r:
+            side = p.ops[k].b == r
+            if p.ops[k].scalar or p.ops[k].a == p.ops[k].b or fg_vm_scalar_fn(p.ops[k].op, p.ops[k].type, side) == NULL:
+                return False
+    for k in range(p.n_ops):
+        if p.ops[k].a == r or p.ops[k].b == r:
+            p.ops[k].fn = fg_vm_scalar_fn(p.ops[k].op, p.ops[k].type, p.ops[k].b == r)
+            p.ops[k].scalar = 1
+    return True
+
+
+cdef void plan_scalars(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """Scalars and columns that are read as one value a tile, as constants are, take no tile of the cache."""
+    cdef int i
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_CACHED:
+            p.in_[i].scalar = period(p, p.in_[i].strides) == 1 and use_scalar(p, i)
+        elif p.in_[i].access == FG_ACC_GENERAL and in_one_row(p) and p.in_[i].strides[p.ndim - 1] == 0 and use_scalar(p, i):
+            p.in_[i].access = FG_ACC_ROW
+
+
+cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
+    """Whether a run moves so much memory, with so much work on it, that fetching ahead pays; and results larger than the caches."""
+    cdef int64_t total = 0, inputs = 0, work = 0
+    cdef int i
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_FULL:
+            total += p.n * p.in_[i].size
+            inputs += 1
+    for i in range(p.n_ops):
+        work += fg_vm_info[p.ops[i].op].weight
+    for i in range(p.n_out):
+        if p.out[i].access == FG_ACC_FULL:
+            total += p.n * p.out[i].size
+            if p.n * p.out[i].size >= STREAM_BYTES:
+                p.streams = 1
+    p.prefetches = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES and work >= PREFETCH_WORK * inputs
 
 
 cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
@@ -239,7 +399,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
         count = 0
         memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
         for k in range(p.n_in + p.n_const):
-            if fg_itemsize(regs[k].type) == size:
+            if fg_itemsize(regs[k].type) == size and not (k >= p.n_in and p.consts[k - p.n_in].scalar):
                 take(regs, k, busy, &count)
                 if k >= p.n_in or regs[k].shared:
                     regs[k].last = FOREVER
@@ -292,6 +452,9 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         o = &p.out[k]
         size = <int>fg_itemsize(o.type)
         if not o.reduce:
+            if p.streams and o.access == FG_ACC_FULL and (o.direct or o.dtype != o.type):
+                o.buf = at
+                at += align(width * size)
             continue
         if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
             o.buf = at

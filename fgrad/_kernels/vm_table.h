@@ -39,6 +39,17 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #undef FC
 #undef ANY
 
+/* The loops whose first (side 0) or second (side 1) operand is one value; NULL where there is none. */
+#define S(op, side) [FG_OP_##op] = {vm_##op##_##side##_f32, vm_##op##_##side##_f64}
+#define SIDE(side) {S(add, side), S(sub, side), S(mul, side), S(div, side), S(max, side), S(min, side), \
+    S(lt, side), S(le, side), S(gt, side), S(ge, side)}
+static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][2] = {SIDE(first), SIDE(second)};
+#undef S
+#undef SIDE
+static inline FgVmFn fg_vm_scalar_fn(int op, int t, int side) {
+    return t == FG_F32 || t == FG_F64 ? fg_vm_scalar_table[side][op][t == FG_F64] : 0;
+}
+
 /* casts are supported to every compute type; fg_vm_cast gives the function */
 static inline int fg_vm_supports(int op, int t) {
     if (op < 0 || op >= FG_OP_COUNT || t < 0 || t >= FG_NDTYPES) return 0;

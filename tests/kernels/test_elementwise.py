@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fgrad._kernels import array, executor, parallel
 from fgrad._kernels import elementwise as vm
-from tests.kernels.harness import _Aval, contiguous, run_kernel
-from tests.kernels.vm_builder import KERNEL, apply, code, encode, run
+from fgrad._kernels import parallel
+from tests.kernels.harness import run_kernel
+from tests.kernels.vm_builder import KERNEL, apply, code, encode, run, same
 
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
@@ -46,14 +46,6 @@ def trunc_div(a, b):
 def trunc_rem(a, b):
     out = [x if y == 0 else abs(x) % abs(y) * (-1 if x < 0 else 1) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     return np.array(out, a.dtype)
-
-
-def same(got, want):
-    assert got.dtype == want.dtype and got.shape == want.shape
-    np.testing.assert_array_equal(got, want)
-    if got.dtype.kind == "f":
-        zero = want == 0
-        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
 
 
 def unsigned(a):
@@ -358,45 +350,6 @@ def test_constants_and_no_inputs():
         x = np.zeros(5, dtype)
         got = run([x], [("select", dtype, 2, 1, 0)], [(3, dtype)], consts=[(value, dtype), (True, "bool")])[0]
         same(got, np.full(5, value, dtype))
-
-
-def aliased(inputs, ops, targets, consts=()):
-    """Run with output k written over input targets[k] (a donated argument)."""
-    arrays = [array.from_numpy(x.copy(), _Aval(x.shape, x.dtype), True) for x in inputs]
-    n, slots = len(arrays), []
-    for i, x in enumerate(inputs):
-        slots.append((arrays[i].code, x.shape, contiguous(x.shape), 1 + i, 0))
-    for _, target in targets:
-        slots.append((arrays[target].code, inputs[target].shape, contiguous(inputs[target].shape), 1 + target, 0))
-    ip = encode(n, list(consts), ops, [(reg, "none") for reg, _ in targets])
-    inst = (0, KERNEL, list(range(n)), list(range(n, n + len(targets))), ip, [], [], None)
-    avals = [a.aval for a in arrays]
-    codes = [a.code for a in arrays]
-    program = executor.Program(
-        slots=slots,
-        insts=[inst],
-        in_avals=avals,
-        in_strides=[None] * n,
-        in_codes=codes,
-        consts=[],
-        outs=[(avals[t], t) for _, t in targets],
-        out_codes=[arrays[t].code for _, t in targets],
-        arena_bytes=0,
-    )
-    return [r.numpy_view() for r in program.run(arrays)]
-
-
-@pytest.mark.parametrize("n", [10, 5000])
-def test_outputs_over_inputs(n):
-    a, b = np.random.default_rng(0).normal(size=(2, n)).astype("f")
-    same(aliased([a, b], [("add", "float32", 0, 1)], [(2, 0)])[0], a + b)
-    swapped = aliased([a, b], [], [(1, 0), (0, 1)])
-    same(swapped[0], b)
-    same(swapped[1], a)
-    # output 0 is written by the first op, while the input it replaces is still needed
-    got = aliased([a, b], [("add", "float32", 0, 1), ("mul", "float32", 2, 0), ("sub", "float32", 3, 1)], [(2, 0), (4, 1)])
-    same(got[0], a + b)
-    np.testing.assert_allclose(got[1], (a + b) * a - b, rtol=1e-5, atol=1e-6)
 
 
 def check_rejected(message, ip, inputs=((4,),), outputs=(((4,), "float32"),), dtype="float32"):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fgrad._kernels import array
+from fgrad._kernels import array, executor
 from fgrad._kernels import elementwise as vm
-from tests.kernels.harness import contiguous, run_kernel
+from tests.kernels.harness import _Aval, contiguous, run_kernel
 
 KERNEL = vm.KERNELS["vm"]
 CODE = {np.dtype(k): v for k, v in array.CODES.items()}
@@ -60,3 +60,37 @@ def apply(name, dtype, *args, out=None):
         n = np.dtype(dtype).name
         out = {"bool": "bool", "real": real.get(n, n), "complex": made.get(n, n)}.get(kind, n)
     return run([np.asarray(a) for a in args], [(name, dtype, *range(len(args)))], [(len(args), out)])[0]
+
+
+def aliased(inputs, ops, targets, consts=()):
+    """Run with output k written over input targets[k] (a donated argument)."""
+    arrays = [array.from_numpy(x.copy(), _Aval(x.shape, x.dtype), True) for x in inputs]
+    n, slots = len(arrays), []
+    for i, x in enumerate(inputs):
+        slots.append((arrays[i].code, x.shape, contiguous(x.shape), 1 + i, 0))
+    for _, target in targets:
+        slots.append((arrays[target].code, inputs[target].shape, contiguous(inputs[target].shape), 1 + target, 0))
+    ip = encode(n, list(consts), ops, [(reg, "none") for reg, _ in targets])
+    inst = (0, KERNEL, list(range(n)), list(range(n, n + len(targets))), ip, [], [], None)
+    avals = [a.aval for a in arrays]
+    codes = [a.code for a in arrays]
+    program = executor.Program(
+        slots=slots,
+        insts=[inst],
+        in_avals=avals,
+        in_strides=[None] * n,
+        in_codes=codes,
+        consts=[],
+        outs=[(avals[t], t) for _, t in targets],
+        out_codes=[arrays[t].code for _, t in targets],
+        arena_bytes=0,
+    )
+    return [r.numpy_view() for r in program.run(arrays)]
+
+
+def same(got, want):
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+    if got.dtype.kind == "f":
+        zero = want == 0
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))

@@ -1,0 +1,85 @@
+"""How the elementwise VM walks its operands: outputs over inputs, single values, independent parts, results past the caches."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.kernels.vm_builder import aliased, run, same
+
+
+@pytest.mark.parametrize("n", [10, 5000])
+def test_outputs_over_inputs(n):
+    a, b = np.random.default_rng(0).normal(size=(2, n)).astype("f")
+    same(aliased([a, b], [("add", "float32", 0, 1)], [(2, 0)])[0], a + b)
+    swapped = aliased([a, b], [], [(1, 0), (0, 1)])
+    same(swapped[0], b)
+    same(swapped[1], a)
+    # output 0 is written by the first op, while the input it replaces is still needed
+    got = aliased([a, b], [("add", "float32", 0, 1), ("mul", "float32", 2, 0), ("sub", "float32", 3, 1)], [(2, 0), (4, 1)])
+    same(got[0], a + b)
+    np.testing.assert_allclose(got[1], (a + b) * a - b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "lt", "le", "gt", "ge"])
+def test_one_value_a_tile(name, dtype):
+    """A constant, a scalar and a column as either operand; rows shorter and longer than a tile."""
+    reference = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
+                 "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[name]  # fmt: skip
+    compute = "float32" if dtype == "float16" else dtype
+    out = "bool" if name in ("lt", "le", "gt", "ge") else dtype
+    rng = np.random.default_rng(0)
+    for shape in ((3, 700), (5, 5000), (4, 3)):
+        x, column, scalar = (rng.normal(size=s).astype(dtype) for s in (shape, (shape[0], 1), ()))
+        for y in (column, scalar):
+            got = run([x, y], [(name, compute, 0, 1), (name, compute, 1, 0)], [(2, out), (3, out)])
+            same(got[0], reference(x, y))
+            same(got[1], reference(y, x))
+        got = run([x], [(name, compute, 0, 1), (name, compute, 1, 0)], [(2, out), (3, out)], consts=[(0.5, compute)])
+        same(got[0], reference(x, np.asarray(0.5, dtype)))
+        same(got[1], reference(np.asarray(0.5, dtype), x))
+
+
+def test_one_value_read_in_two_ways():
+    """A column that one op reads as a value a tile and another needs in full; two columns in one op; a column as an output."""
+    x, c, d = (np.random.default_rng(0).normal(size=s).astype("f") for s in ((6, 900), (6, 1), (6, 1)))
+    got = run([x, c, d], [("mul", "float32", 0, 1), ("exp", "float32", 1), ("add", "float32", 1, 2), ("mul", "float32", 1, 1)],
+              [(3, "float32"), (4, "float32"), (5, "float32"), (6, "float32"), (2, "float32")])  # fmt: skip
+    full = np.zeros_like(x)
+    same(got[0], x * c)
+    np.testing.assert_allclose(got[1], np.exp(c) + full, rtol=1e-6)
+    same(got[2], c + d + full)
+    same(got[3], c * c + full)
+    same(got[4], d + full)
+
+
+@pytest.mark.parametrize("n", [10, 300_000])
+def test_independent_parts(n):
+    """Chains that share only scalars, their ops in turn; then with outputs over inputs of the same and of other chains."""
+    leaves = np.random.default_rng(0).normal(size=(6, n)).astype("f")
+    scale = np.float32(0.5)
+    ops = [("mul", "float32", i, 6) for i in range(6)] + [("add", "float32", 8 + i, 7) for i in range(6)]
+    got = run([*leaves, scale], ops, [(14 + i, "float32") for i in range(6)], consts=[(1.5, "float32")])
+    for x, y in zip(leaves, got):
+        same(y, x * scale + np.float32(1.5))
+    ops = [("add", "float32", i, 4) for i in range(4)] + [("mul", "float32", 5 + i, i) for i in range(4)]
+    for targets in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0]):
+        got = aliased(leaves[:4], ops, [(9 + i, t) for i, t in enumerate(targets)], consts=[(2.5, "float32")])
+        for x, y in zip(leaves, got):
+            same(y, (x + np.float32(2.5)) * x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_results_larger_than_the_caches(dtype):
+    """32 MB and more are written past the caches, with heads and tails that do not fill a line."""
+    dtype = np.dtype(dtype) if dtype == "float32" else np.dtype(ml_dtypes.bfloat16)
+    rows, n = (32 << 20) // dtype.itemsize // 1001 + 1, 1001
+    x = np.arange(rows * n, dtype="f").reshape(rows, n).astype(dtype)
+    column = np.arange(rows, dtype="f").reshape(rows, 1).astype(dtype)
+    ops = [("mul", "float32", 0, 2), ("add", "float32", 3, 1)]
+    got = run([x, column], ops, [(4, dtype), (3, dtype), (0, dtype)], consts=[(0.5, "float32")])
+    want = x.astype("f") * np.float32(0.5)
+    same(got[1], want.astype(dtype))
+    same(got[2], x)
+    want += column.astype("f")
+    same(got[0], want.astype(dtype))
