@@ -1,6 +1,5 @@
 """Looking into programs while they run: print, callback, breakpoint."""
 
-import pdb
 import string
 import sys
 
@@ -79,6 +78,8 @@ def breakpoint(**kwargs):  # noqa: A001
                 "fgrad.disable_jit(), or look at values with debug.print or debug.callback."
             )
         trace = getattr(trace, "parent", None)
+    import pdb  # here: it is slow to import, and rarely needed
+
     pdb.Pdb().set_trace(sys._getframe(1))
 
 

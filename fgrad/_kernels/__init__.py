@@ -6,14 +6,14 @@ them per instruction set, and the best that the processor runs is put first in t
 
 import os
 from importlib import import_module
-from pathlib import Path
 
 from fgrad._kernels.isa import supported
 
 
-def variants(folder=Path(__file__).parent):
+def variants(folder=os.path.dirname(__file__)):
     """{name: folder} of the instruction sets that kernels were built for; empty for a source build."""
-    return {p.name[len("isa-") :]: p for p in sorted(folder.glob("isa-*")) if any(p.glob("array.*"))}
+    folders = [(name, os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.startswith("isa-")]
+    return {name[len("isa-") :]: path for name, path in folders if any(f.startswith("array.") for f in os.listdir(path))}
 
 
 def choose(built, runs, forced=""):
@@ -35,7 +35,7 @@ def choose(built, runs, forced=""):
 
 ISA = choose(VARIANTS := variants(), supported(), os.environ.get("FGRAD_ISA", ""))
 if VARIANTS:
-    __path__.insert(0, str(VARIANTS[ISA]))
+    __path__.insert(0, VARIANTS[ISA])
 
 _MODULES = """
     attention conv cumulative elementwise glu index lapack loss matmul movement norm pool random rope softmax sort

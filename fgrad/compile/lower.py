@@ -17,9 +17,12 @@ _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
 FOLD_LIMIT = 1 << 16  # elements of a constant that is computed while compiling
 
 
+_REGISTERS = dict.fromkeys(_HALF, F32)
+
+
 def compute_dtype(dtype):
     """The dtype of the VM register that holds values of `dtype`."""
-    return F32 if dtype in _HALF else dtype
+    return _REGISTERS.get(dtype, dtype)
 
 
 class LowerContext:
@@ -77,6 +80,8 @@ class LowerContext:
         return Value(v.buf, tuple(shape), tuple(strides), v.offset + offset, v.dtype, tag=v.tag)
 
     def transpose(self, v, perm):
+        if perm == tuple(range(len(perm))):
+            return v
         return self.view(v, tuple(v.shape[p] for p in perm), tuple(v.strides[p] for p in perm))
 
     def broadcast(self, v, shape, dims):
@@ -128,7 +133,7 @@ class LowerContext:
         shape = aval.shape
         if op == "cast" and ins[0].dtype == aval.dtype:
             return ins[0]
-        if self.simplify and (same := _identity(op, ins, aval)) is not None:
+        if self.simplify and op in _HAVE_IDENTITY and (same := _identity(op, ins, aval)) is not None:
             return same
         ins = [v if v.shape == shape else self.broadcast(v, shape, ()) for v in ins]
         operand = ins[1] if op == "select" else ins[0]
@@ -269,13 +274,16 @@ def _folded(eqn, known):
     return out if all(x.dtype == v.aval.dtype for x, v in zip(out, eqn.outvars)) else None
 
 
+_HAVE_IDENTITY = ("mul", "div", "sub")
+
+
 def _identity(op, ins, aval):
     """The operand that an op leaves as it is (x * 1, x / 1, x - 0), or None."""
-    if op in ("mul", "div", "sub"):
-        b = ins[1]
-        if b.buf is None and b.scalar == (0 if op == "sub" else 1) and ins[0].shape == aval.shape and aval.dtype != dtypes.BOOL:
-            return ins[0]
-        a = ins[0]
-        if op == "mul" and a.buf is None and a.scalar == 1 and b.shape == aval.shape and aval.dtype != dtypes.BOOL:
-            return b
+    a, b = ins
+    if aval.dtype == dtypes.BOOL:
+        return None
+    if b.buf is None and b.scalar == (0 if op == "sub" else 1) and a.shape == aval.shape:
+        return a
+    if op == "mul" and a.buf is None and a.scalar == 1 and b.shape == aval.shape:
+        return b
     return None

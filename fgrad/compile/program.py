@@ -155,7 +155,8 @@ class _Writer:
     def slot(self, v, shape=None, strides=None):
         shape, strides = v.shape if shape is None else shape, v.strides if strides is None else strides
         key = (id(v.buf), shape, strides, v.offset, v.dtype)
-        if key not in self.slot_ids:
+        slot = self.slot_ids.get(key)
+        if slot is None:
             buf = v.buf
             if buf.kind == "arg":
                 base, start = 1 + buf.index, 0
@@ -165,9 +166,9 @@ class _Writer:
                 base, start = 1 + self.n_args + self.n_consts + buf.base[1], 0
             else:
                 base, start = 0, buf.offset
-            self.slot_ids[key] = len(self.slots)
+            slot = self.slot_ids[key] = len(self.slots)
             self.slots.append((CODES[v.dtype], shape, strides, base, start + v.offset * v.dtype.itemsize))
-        return self.slot_ids[key]
+        return slot
 
     def unit(self, u):
         if u.fused:
@@ -187,46 +188,40 @@ class _Writer:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
 
     def group(self, u):
-        shape = u.shape
-        inputs, consts, ops = {}, {}, []
-        in_slots, const_words = [], []
+        shape, made = u.shape, {}  # id of a buffer -> which op of the group computes it
+        inputs, consts, operands = {}, {}, []  # slot -> which input; constant -> which; (kind of register, which) of all ops in turn
+        const_words = []
         for node in u.nodes:
             for v in node.ins:
-                if v.buf is None:
+                buf = v.buf
+                if buf is None:
                     key = _const_key(v)
                     if key not in consts:
                         consts[key] = len(consts)
                         const_words += [CODES[key[0]], *_TWO_WORDS.unpack(key[1].ljust(16, b"\0"))]
-                elif not (v.buf.node is not None and v.buf.node.group is u and in_register(v, shape)):
-                    s = self.slot(v)
-                    if s not in inputs:
-                        inputs[s] = len(inputs)
-                        in_slots.append(s)
-        n_in, n_const = len(inputs), len(consts)
-        regs, n_regs = {}, n_in + n_const
-
-        def reg(v):
-            if v.buf is None:
-                return n_in + consts[_const_key(v)]
-            if id(v.buf) in regs and in_register(v, shape):
-                return regs[id(v.buf)]
-            return inputs[self.slot(v)]
-
-        out_words, out_slots = [], []
-        for node in u.nodes:
+                    operands.append((1, consts[key]))
+                elif id(buf) in made and in_register(v, shape):
+                    operands.append((2, made[id(buf)]))
+                else:
+                    operands.append((0, inputs.setdefault(self.slot(v), len(inputs))))
             if node.kind == "ew":
-                args = [reg(v) for v in node.ins]
+                made[id(node.outs[0].buf)] = len(made)
+        first = (0, len(inputs), len(inputs) + len(consts))  # registers: inputs, constants, results
+        regs = iter([first[kind] + which for kind, which in operands])
+        ops, out_words, out_slots, n_regs = [], [], [], first[2]
+        for node in u.nodes:
+            out = node.outs[0]
+            if node.kind == "ew":
+                args = [next(regs) for _ in node.ins]
                 ops += [vm.OPCODES[node.op], node.type_code, n_regs, *args, *[0] * (3 - len(args))]
-                regs[id(node.outs[0].buf)] = n_regs
+                if id(out.buf) in self.in_memory:
+                    out_slots.append(self.slot(out))
+                    out_words += [n_regs, 0]
                 n_regs += 1
-                if id(node.outs[0].buf) in self.in_memory:
-                    out_slots.append(self.slot(node.outs[0]))
-                    out_words += [n_regs - 1, 0]
             else:
-                out = node.outs[0]
                 kept = iter(row_major(out.shape))
-                strides = tuple(0 if i in node.axes else next(kept) for i in range(len(shape)))
+                strides = tuple([0 if i in node.axes else next(kept) for i in range(len(shape))])
                 out_slots.append(self.slot(out, shape, strides))
-                out_words += [reg(node.ins[0]), _REDUCE[node.op]]
-        ip = [n_regs, n_const, len(ops) // 6, *const_words, *ops, *out_words]
-        self.insts.append((0, KERNELS["vm"], in_slots, out_slots, ip, (), [], None))
+                out_words += [next(regs), _REDUCE[node.op]]
+        ip = [n_regs, len(consts), len(ops) // 6, *const_words, *ops, *out_words]
+        self.insts.append((0, KERNELS["vm"], list(inputs), out_slots, ip, (), [], None))

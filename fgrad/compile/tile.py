@@ -71,6 +71,8 @@ def _readers(units, outs):
 
 def _bytes(u):
     node = u.nodes[0]
+    if u.fused:  # all operands of its first node have its shape
+        return math.prod(u.shape) * max([v.dtype.itemsize for v in (*node.ins, *node.outs)])
     return max((math.prod(v.shape) * v.dtype.itemsize for v in (*node.ins, *node.outs)), default=0)
 
 

@@ -1,6 +1,7 @@
 """What lowering works with: buffers, strided values over them, and the nodes that compute them."""
 
 import functools
+import math
 
 from fgrad.core import ShapedArray
 
@@ -50,10 +51,7 @@ class Value:
 
     @property
     def size(self):
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
+        return math.prod(self.shape)
 
     @property
     def contiguous(self):
@@ -90,6 +88,7 @@ class Node:
         self.effects = op == "callback" or (bool(children) and any(c.effects for c in children))
 
 
+@functools.lru_cache(10_000)
 def view_reshape(shape, strides, new_shape):
     """Strides that show a strided array under a new shape, or None if only a copy can."""
     if 0 in shape or 0 in new_shape:

@@ -1,14 +1,14 @@
 """The IR: a Jaxpr is a list of typed equations in A-normal form."""
 
 import inspect
+import os.path
 import sys
 import threading
-from pathlib import Path
 
 from fgrad.core.aval import ShapedArray
 
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")  # primitives that call no functions of the user
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 class Var:

@@ -1,6 +1,7 @@
 """Products in lax's signatures, integer arithmetic, random bits, and what stands for hardware choices elsewhere."""
 
 import enum
+import functools
 
 import numpy as np
 
@@ -172,7 +173,9 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     return concatenate([expand_dims(w, (0,)) for w in new], 0), reshape(slice_in_dim(bits, 0, n), tuple(shape))
 
 
-_stateful = np.random.default_rng()
+@functools.cache
+def _stateful():
+    return np.random.default_rng()
 
 
 def rng_uniform(a, b, shape):
@@ -184,7 +187,7 @@ def rng_uniform(a, b, shape):
 
     def draw(a, b):
         lo, hi = np.asarray(a), np.asarray(b)
-        x = _stateful.integers(lo, hi, size=shape) if integer else _stateful.uniform(lo, hi, size=shape)
+        x = _stateful().integers(lo, hi, size=shape) if integer else _stateful().uniform(lo, hi, size=shape)
         return x.astype(aval.dtype)
 
     return io_callback(draw, ShapedArray(tuple(shape), aval.dtype), a, b)

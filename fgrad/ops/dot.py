@@ -1,5 +1,8 @@
 """dot_general: batched contraction, the one matmul primitive."""
 
+import functools
+import math
+
 import numpy as np
 
 from fgrad import dtypes
@@ -10,6 +13,7 @@ from fgrad.ops.rules import is_linear, jvp_by_args
 from fgrad.ops.shape import transpose
 
 
+@functools.lru_cache(10_000)
 def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
     (lc, rc), (lb, rb) = dimension_numbers
     for name, x, dims in (("lhs", a, lc + lb), ("rhs", b, rc + rb)):
@@ -37,13 +41,6 @@ def _free(x, contract, batch):
     return free_axes(len(x.shape), contract, batch)
 
 
-def _prod(xs):
-    n = 1
-    for x in xs:
-        n *= x
-    return n
-
-
 def _dot_lower(ctx, ins, params, out_avals):
     a, b = ins
     (lc, rc), (lb, rb) = params["dimension_numbers"]
@@ -54,7 +51,7 @@ def _dot_lower(ctx, ins, params, out_avals):
         return ctx.cast(wide, aval.dtype)
     lf, rf = _free(a, lc, lb), _free(b, rc, rb)
     batch, m, n, k = (
-        _prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc])
+        math.prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc])
     )
     a3 = ctx.reshape(ctx.transpose(a, (*lb, *lf, *lc)), (batch, m, k))
     b3 = ctx.reshape(ctx.transpose(b, (*rb, *rc, *rf)), (batch, k, n))
