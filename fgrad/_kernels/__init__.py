@@ -9,8 +9,10 @@ from importlib import import_module
 
 from fgrad._kernels.isa import supported
 
+_HERE = os.path.dirname(__file__)
 
-def variants(folder=os.path.dirname(__file__)):
+
+def variants(folder=_HERE):
     """{name: folder} of the instruction sets that kernels were built for; empty for a source build."""
     folders = [(name, os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.startswith("isa-")]
     return {name[len("isa-") :]: path for name, path in folders if any(f.startswith("array.") for f in os.listdir(path))}

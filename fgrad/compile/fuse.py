@@ -62,6 +62,11 @@ def _makers(reads):
     return {b.node.group for b in reads if b.node is not None}
 
 
+def _outside(reads, group):
+    """Those of the buffers that the group does not compute."""
+    return [b for b in reads if b.node is None or b.node.group is not group]
+
+
 class _Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
 
@@ -84,7 +89,7 @@ class _Fusion:
             self.count += 1
         else:
             home.nodes.append(node)
-            home.reads.update([b for b in reads if b.node is None or b.node.group is not home])
+            home.reads.update(_outside(reads, home))
             home.axes = home.axes or node.axes
             makers = _makers(reads)  # some have been merged
             makers.discard(home)
@@ -112,24 +117,21 @@ class _Fusion:
 
     def home_of(self, node, reads, makers):
         """The group that the node joins; groups of its operands become one where that is possible."""
-        shape, groups = node.shape, []
+        shape, groups, merged = node.shape, [], False
+        through_memory = {b.node.group for v in node.ins if (b := v.buf) is not None and b.node is not None and not in_register(v, shape)}
         for g in sorted(makers, key=lambda g: -g.id) if len(makers) > 1 else makers:
-            if _fits(node, g) and all(
-                [in_register(v, shape) for v in node.ins if v.buf is not None and v.buf.node is not None and v.buf.node.group is g]
-            ):
+            if _fits(node, g) and g not in through_memory:
                 if groups and self.can_merge(groups[0], g):
                     self.merge(groups[0], g)
+                    merged = True
                 else:
                     groups.append(g)
-        if not groups:
-            return None
-        makers = _makers(reads)
+        if merged:
+            makers = _makers(reads)
         for g in groups:
-            if (
-                len(g.nodes) < MAX_OPS
-                and len(g.reads.union([b for b in reads if b.node is None or b.node.group is not g])) <= MAX_INPUTS
-                and not any([s.before & g.bits for s in makers if s is not g])
-            ):
+            if len(g.nodes) >= MAX_OPS or any([s.before & g.bits for s in makers if s is not g]):
+                continue
+            if len(g.reads) + len(reads) <= MAX_INPUTS or len(g.reads.union(_outside(reads, g))) <= MAX_INPUTS:
                 return g
         return None
 
@@ -214,6 +216,8 @@ class _Fusion:
                 if not waiting[f]:
                     heapq.heappush(ready, f)
         assert len(out) == len(self.units), "fusion made a cycle"
+        for u in out:
+            u.followers.clear()  # some of them have become part of u itself
         return out
 
 

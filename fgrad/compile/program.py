@@ -45,6 +45,8 @@ def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False
         return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
+    finally:
+        ctx.release()
 
 
 def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry, tiles=True):

@@ -3,6 +3,7 @@
 Those that only relabel memory lower to views and cost nothing.
 """
 
+import functools
 import operator
 
 import numpy as np
@@ -40,6 +41,7 @@ def canonical_shape(shape, what="shape"):
 # --- broadcast_in_dim -------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(10_000)
 def _broadcast_aval(x, *, shape, broadcast_dimensions):
     dims = broadcast_dimensions
     if len(dims) != len(x.shape):
@@ -95,6 +97,7 @@ def broadcast(operand, sizes):
 # --- reshape, squeeze, expand_dims ------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(10_000)
 def _reshape_aval(x, *, new_sizes):
     out = ShapedArray(new_sizes, x.dtype, x.weak_type)
     if out.size != x.size:
@@ -155,6 +158,7 @@ def _axis(d, n, what):
 # --- transpose --------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(10_000)
 def _transpose_aval(x, *, permutation):
     if sorted(permutation) != list(range(len(x.shape))):
         raise ShapeError(
@@ -192,6 +196,7 @@ def transpose(operand, permutation):
 # --- slice and rev ----------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(10_000)
 def _slice_aval(x, *, start_indices, limit_indices, strides):
     n = len(x.shape)
     if not len(start_indices) == len(limit_indices) == len(strides) == n:
