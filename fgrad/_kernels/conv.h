@@ -4,7 +4,8 @@
  * A dilated input is never filled with zeros: outputs whose positions have one remainder modulo the dilation are one part, a plain
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
- * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h), groups of few features direct loops (conv_groups.h).
+ * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h), many groups of few features vectors of
+ * groups (conv_groups.h, conv_lanes.h).
  *
  * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
  * column k a tap (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and
@@ -17,7 +18,10 @@
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
-enum { CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS, CONV_DOTS, CONV_CLEAR };
+enum {
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS,
+    CONV_DOTS
+};
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
                        int add, char *c, int64_t ldc);
@@ -284,17 +288,19 @@ static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int6
     return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
 }
 
-/* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps. */
-static void conv_plan_dense(FgConvPart *p, int64_t item) {
+/* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
+ * vectors, instead of one after the other. */
+static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     const FgConv *c = p->c;
-    int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item;
-    int64_t sums = p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2], run, steps, fixed, each, units;
+    int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
+    int64_t sums = p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
     const int64_t *n = sums ? p->R : p->Q;
-    p->algo = sums ? CONV_SUMS : CONV_DENSE;
+    if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
+    else p->algo = sums ? CONV_SUMS : CONV_DENSE;
     for (int d = 2; d >= 1; d--) {              /* columns first, in the rows that one row needs; then rows */
         run = sums ? p->d[d] : p->s[d];
         steps = sums ? (p->Q[d] - 1) * p->s[d] : (p->R[d] - 1) * p->d[d];
-        each = (sums ? p->Q[0] * c->B : p->R[0] * c->C);
+        each = groups * (sums ? p->Q[0] * c->B : p->R[0] * c->C);
         each *= d == 2 ? (sums ? (p->Q[1] - 1) * p->s[1] : (p->R[1] - 1) * p->d[1]) + 1
                        : (p->block[1] - 1) * (sums ? p->d[2] : p->s[2]) + (sums ? (p->Q[2] - 1) * p->s[2] : (p->R[2] - 1) * p->d[2]) + 1;
         fixed = (steps + 1) * each;
@@ -303,16 +309,20 @@ static void conv_plan_dense(FgConvPart *p, int64_t item) {
         p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
     }
     if (!sums) {                                /* enough blocks for the threads */
-        units = c->G * c->B * p->Q[0] * conv_ceil(p->Q[2], p->block[1]);
+        units = (together ? conv_ceil(c->G, lanes) : c->G) * c->B * p->Q[0] * conv_ceil(p->Q[2], p->block[1]);
         if (units < 8) p->block[0] = conv_min(p->block[0], conv_ceil(p->Q[1], conv_ceil(8, units)));
     }
     p->blocks[0] = conv_ceil(n[1], p->block[0]);
     p->blocks[1] = conv_ceil(n[2], p->block[1]);
     p->nk = 1;
-    if (!sums) { p->w_size = p->block[1] * GEMM_NV * lanes; p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide; return; }
-    p->pack_w = c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O);
+    if (!sums) {
+        p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
+        p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
+        return;
+    }
+    p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
     p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
-    units = c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
+    units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
     if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
 }
 
@@ -346,13 +356,14 @@ static int conv_plan_winograd(FgConvPart *p) {
 static void conv_plan(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t taps = c->C;
+    int floats = c->dtype == FG_F32 || c->dtype == FG_F64, last = c->xg == 1 && c->wg == 1 && c->og == 1;
     for (int d = 0; d < 3; d++) taps *= p->R[d];
     conv_digits_m(p, 0, p->m);
     p->M = conv_count(p->m, 0, 4);
     if (taps == 0) p->algo = CONV_CLEAR;
-    else if (c->dtype < FG_F32) conv_plan_direct(p);
-    else if (c->dtype <= FG_F64 && c->G > 1 && c->O <= 4 && (c->C <= 4 || c->B <= 4)) conv_plan_direct(p);
-    else if (c->dtype <= FG_F64) { if (!conv_plan_winograd(p)) conv_plan_dense(p, item); }
-    else conv_plan_panels(p, item);
+    else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
+    else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p);
+    else if (c->G >= 8 && c->O < 12) conv_plan_dense(p, item, 1);
+    else if (!conv_plan_winograd(p)) conv_plan_dense(p, item, 0);
 }
 #endif

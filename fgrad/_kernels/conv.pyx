@@ -14,7 +14,7 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
+    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -183,32 +183,42 @@ cdef void _run_panels(FgConvPart *p) noexcept nogil:
 
 
 cdef void _run_dense(FgConvPart *p) noexcept nogil:
-    """Sums of few outputs, Winograd's tiles or rows of tiles: what is packed or summed is in `space`."""
+    """Blocks of rows in register tiles: what is packed or summed is in `space`."""
     cdef const FgConv *c = p.c
-    cdef int64_t item = fg_itemsize(c.dtype), panels = conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item)
-    cdef int64_t taps = p.R[0] * p.R[1] * p.R[2] * c.C, outputs = c.G * p.Q[0] * p.Q[1] * p.Q[2], units, cost
-    cdef int64_t packed = c.G * p.wg * item, sums = p.nk * outputs * c.B * c.O * item
+    cdef bint together = p.algo in (CONV_LANES, CONV_LANE_SUMS), sums = p.algo in (CONV_SUMS, CONV_LANE_SUMS)
+    cdef int64_t item = fg_itemsize(c.dtype), lanes = GEMM_BYTES // item, taps = p.R[0] * p.R[1] * p.R[2]
+    cdef int64_t groups = conv_ceil(c.G, lanes) if together else c.G, features = c.O * lanes if together else c.O
+    cdef int64_t pieces = groups * (taps if together else conv_ceil(c.O, GEMM_NV * lanes))
+    cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2], packed = groups * p.wg * item, size, units, cost
+    cdef double work
     cdef PackW k
-    cdef char *space = pool_alloc((sums if p.algo == CONV_SUMS else 3 * packed if p.algo == CONV_WINOGRAD else packed) + 64)
+    cdef char *space
+    if sums:
+        size = p.nk * groups * positions * c.B * features * item
+    else:
+        size = 3 * packed if p.algo == CONV_WINOGRAD else packed
+    space = pool_alloc(size + 64)
     if space == NULL:
         p.failed = 1
         return
-    if p.algo == CONV_SUMS:
+    if sums:
         p.part = space
-        units = p.nk * c.G * panels * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
+        units = p.nk * groups if together else p.nk * pieces * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
         k.p, k.src, k.dst = p, p.w, space
-        parallel_for(c.G * panels, 1 + 100000 // (taps * 32), _pack_panels_body, &k)
+        parallel_for(pieces, 1 + 30000 * pieces // (c.G * taps * c.C * c.O + 1), _pack_panels_body, &k)
         p.w = space
         if p.algo == CONV_WINOGRAD:
             k.src, k.dst = space, space + packed
-            parallel_for(c.G * panels, 1 + 100000 // (taps * 32), _winograd_w_body, &k)
+            parallel_for(pieces, 1 + 30000 * pieces // (c.G * taps * c.C * c.O + 1), _winograd_w_body, &k)
             p.w = k.dst
-        units = c.G * c.B * p.Q[0] * p.blocks[0] * p.blocks[1]
-    cost = <int64_t>(<double>outputs * c.B * taps * conv_ceil(c.O, 16) / units / 3)              # nanoseconds, roughly
+        units = groups * c.B * p.Q[0] * p.blocks[0] * p.blocks[1]
+    work = <double>groups * positions * c.B * taps * c.C * conv_ceil(features, 16)
+    cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
-    if p.algo == CONV_SUMS and not p.failed:
-        parallel_for(outputs, 1 + 30000 // (p.nk * c.B * c.O), _place_body, p)
+    if sums and not p.failed:
+        units = groups * positions * (c.B if together else 1)
+        parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(space)
 
 
@@ -245,7 +255,7 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_SUMS, CONV_WINOGRAD):
+        elif p.algo in (CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)

@@ -175,9 +175,14 @@ static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
     #undef CALL
 }
 
+#define CONV_FLOATS(p, CALL) do { if ((p)->c->dtype == FG_F32) CALL(f32, float); else CALL(f64, double); } while (0)
+
+/* Units: panels of O in each group, or taps where groups go together. */
 static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
-    if (p->c->dtype == FG_F32) conv_pack_panels_f32(p, begin, end, (const float *)w + p->w0, (float *)dst);
-    else conv_pack_panels_f64(p, begin, end, (const double *)w + p->w0, (double *)dst);
+    #define CALL(S, T) do { if (p->algo == CONV_LANES) conv_lane_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
+                            else conv_pack_panels_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); } while (0)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
 }
 
 static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
@@ -188,20 +193,24 @@ static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, con
 static int64_t conv_x_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 2 * GEMM_SLACK) / 64 * 64; }
 static int64_t conv_w_bytes(const FgConvPart *p, int64_t item) { return (p->w_size * item + 2 * GEMM_SLACK) / 64 * 64; }
 static int64_t conv_dense_taps(const FgConvPart *p) {
-    return p->algo == CONV_SUMS ? p->block[0] : p->R[0] * p->R[1] * p->R[2];
+    return p->algo == CONV_SUMS || p->algo == CONV_LANE_SUMS ? p->block[0] : p->R[0] * p->R[1] * p->R[2];
 }
 
 static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps) {
-    if (p->algo == CONV_WINOGRAD) conv_winograd_f32(p, begin, end, (float *)x, (float *)w);
-    else if (p->algo == CONV_DENSE) {
-        if (p->c->dtype == FG_F32) conv_dense_f32(p, begin, end, (float *)x, (float *)w, taps);
-        else conv_dense_f64(p, begin, end, (double *)x, (double *)w, taps);
-    } else if (p->c->dtype == FG_F32) conv_sums_f32(p, begin, end, (float *)x, (float *)w, taps);
-    else conv_sums_f64(p, begin, end, (double *)x, (double *)w, taps);
+    #define CALL(S, T) do { switch (p->algo) { \
+        case CONV_DENSE: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_LANE_SUMS: conv_lane_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        default: conv_winograd_##S(p, begin, end, (T *)x, (T *)w); } } while (0)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
 }
 
 static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
-    if (p->c->dtype == FG_F32) conv_place_f32(p, begin, end);
-    else conv_place_f64(p, begin, end);
+    #define CALL(S, T) do { if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
+                            else conv_lane_reduce_##S(p, begin, end); } while (0)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
 }
 #endif

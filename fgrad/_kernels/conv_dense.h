@@ -105,18 +105,20 @@ static void N(conv_spread)(const T *src, int64_t ld, int64_t m, int64_t n, T *ou
         return;
     }
 #if GEMM_HAS_SHUFFLE
-    if (si == 1) {
-        for (int64_t i = 0; i < m; i += L) for (int64_t j = 0; j < n; j += L) {
-            int64_t ni = conv_min(L, m - i), nj = conv_min(L, n - j);
-            G(vec) x[G(lanes)];
-            GEMM_UNROLL for (int k = 0; k < G(lanes); k++) x[k] = k < ni ? G(load)(src + (i + k) * ld + j, nj) : (G(vec)){0};
-            G(transpose)(x);
-            for (int64_t k = 0; k < nj; k++) G(store)(out + i + (j + k) * sj, x[k], ni);
+    for (int64_t i = 0; i < m; i += L) for (int64_t j = 0; j < n; j += L) {
+        int64_t ni = conv_min(L, m - i), nj = conv_min(L, n - j);
+        G(vec) x[G(lanes)];
+        GEMM_UNROLL for (int k = 0; k < G(lanes); k++) x[k] = k < ni ? G(load)(src + (i + k) * ld + j, nj) : (G(vec)){0};
+        G(transpose)(x);
+        for (int64_t k = 0; k < nj; k++) {
+            T *to = out + i * si + (j + k) * sj;
+            if (si == 1) G(store)(to, x[k], ni);
+            else for (int64_t t = 0; t < ni; t++) to[t * si] = x[k][t];
         }
-        return;
     }
-#endif
+#else
     for (int64_t j = 0; j < n; j++) for (int64_t i = 0; i < m; i++) out[i * si + j * sj] = src[i * ld + j];
+#endif
 }
 
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */

@@ -79,6 +79,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 #ifdef G
 #include "conv_dense.h"
 #include "conv_winograd.h"
+#include "conv_lanes.h"
 #endif
 
 /* Units (g, b, o, q0, q1): a row of outputs, a tap after the other; or, `dots`, each output of it as a sum of dot products. */

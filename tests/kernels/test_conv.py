@@ -105,6 +105,20 @@ def test_many_outputs():
         run(x, w, (1, 1), ((1, 1), (1, 1)), axes=ORDERS[order])
 
 
+@pytest.mark.parametrize("order", ["NCHW", "NHWC", "HNWC"])
+def test_many_groups_of_few_features(order):
+    """Vectors of groups, whole and partial, by tiles of outputs and features; and long sums."""
+    rng, axes = np.random.default_rng(8), ORDERS[order]
+    for dtype, groups, c, o in (("float32", 21, 3, 5), ("float64", 9, 2, 2), ("float32", 16, 1, 3)):
+        x = laid(noise(rng, (2, groups * c, 9, 10), dtype), axes)
+        w = laid(noise(rng, (groups * o, c, 3, 2), dtype), axes)
+        run_threads(x, w, (1, 1), ((1, 1), (0, 1)), features=groups, axes=axes)
+        run_threads(x, w[:, :, ::-1], (2, 1), ((1, 3), (2, 1)), ldil=(1, 2), rdil=(1, 3), features=groups, axes=axes)
+        x, w = laid(noise(rng, (groups * c, 3, 8, 9), dtype), axes), laid(noise(rng, (groups * o, 3, 7, 8), dtype), axes)
+        run_threads(x, w, (1, 1), ((1, 1), (1, 0)), batches=groups, axes=axes)
+        run_threads(x, w[:, :, :4, :4], (2, 3), ((0, 1), (1, 0)), rdil=(2, 2), batches=groups, axes=axes)
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_rows_longer_than_a_block(last):
     """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""
