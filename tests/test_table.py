@@ -6,8 +6,9 @@ import pytest
 import fgrad
 from fgrad.core import from_numpy, registry, stage, to_array
 from fgrad.core.primitive import Primitive
+from fgrad.dtypes import finfo
 from tests.table import CASES, ROWS, ids
-from tests.table.case import F16, F32, F64, FLOATS
+from tests.table.case import BF16, F16, F32, F64, FLOATS
 from tests.table.checks import check_jit, check_value, check_vmap
 from tests.table.compare import arrays, assert_close, assert_equal_with_signs, layouts, max_abs, precision, rng_of, run, x64_for
 
@@ -50,8 +51,12 @@ def test_value(name, case, dtype):
 
 @every_case
 def test_layouts(name, case):
-    """Strided, reversed and column-major arguments give what contiguous ones give."""
-    dtype = F32 if F32 in case.dtypes else case.dtypes[0]
+    """Strided, reversed and column-major arguments give what contiguous ones give, of 16-bit floats too."""
+    for dtype in [d for d in (F32, BF16) if d in case.dtypes] or case.dtypes[:1]:
+        check_layouts(name, case, dtype)
+
+
+def check_layouts(name, case, dtype):
     xs = case.sample(rng_of(name, case.name), dtype)
     with x64_for(case, dtype):
         want = run(case.fun, *arrays(xs))
@@ -72,11 +77,31 @@ def test_sizes(name, case, shape):
             assert_close(g, w, case.ulps, case.scale, str(shape))
 
 
+@pytest.mark.parametrize("name, case", FREE, ids=ids(FREE))
+def test_large_views(name, case):
+    """Results of transposed and strided views of many tiles are those of contiguous arrays, bit for bit."""
+    dtype = F32 if F32 in case.dtypes else case.dtypes[0]
+    xs = case.with_shape((3, 67, 130)).sample(rng_of(name, case.name), dtype)
+    with x64_for(case, dtype):
+        want = run(case.fun, *arrays(xs))
+        for k, order in enumerate(((2, 0, 1), (0, 2, 1), (1, 0, 2))):
+            views = [_view(x, order, (i + k) % 2) if x.ndim else x for i, x in enumerate(xs)]
+            views = [from_numpy(v, copy=False) for v in views]
+            for g, w in zip(run(case.fun, *views), want):
+                np.testing.assert_array_equal(np.asarray(g), np.asarray(w), err_msg=str(order))
+
+
+def _view(x, order, permuted):
+    """x over memory in another order of its axes, or with gaps along the middle one."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order)) if permuted else np.repeat(x, 2, 1)[:, ::2]
+
+
 @pytest.mark.parametrize("name, case", SPECIAL, ids=ids(SPECIAL))
 def test_special_values(name, case):
-    """NaN, infinities and signed zeros, alone and in all pairs."""
+    """NaN, infinities, signed zeros and the smallest denormal, alone and in all pairs."""
     for dtype in [d for d in case.dtypes if d in FLOATS]:
-        mesh = np.meshgrid(*[SPECIALS] * len(case.args), indexing="ij")
+        values = np.append(SPECIALS, float(finfo(dtype).smallest_subnormal))
+        mesh = np.meshgrid(*[values] * len(case.args), indexing="ij")
         xs = [np.asarray(m.ravel(), dtype) for m in mesh]
         with precision(dtype):
             got = run(case.fun, *arrays(xs))

@@ -22,6 +22,21 @@ def softmax_cross_entropy(logits, labels, axis=-1, where=None):
     return -jnp.sum(labels * logp, axis=axis, where=where)
 
 
+def smooth_labels(labels, alpha):
+    """(1 - alpha) * labels + alpha / classes: labels for softmax_cross_entropy that leave `alpha` to all classes alike.
+
+    labels: (..., classes), one-hot or probabilities, of a float dtype (https://arxiv.org/abs/1512.00567).
+
+    >>> import fgrad.nn, fgrad.numpy as jnp
+    >>> fgrad.nn.smooth_labels(jnp.array([1.0, 0.0]), 0.2)
+    Array([0.9, 0.1], dtype=float32)
+    """
+    labels = unary("smooth_labels", labels)
+    if not jnp.issubdtype(labels.dtype, jnp.floating):
+        raise TypeError(f"smooth_labels takes labels of a float dtype (one_hot gives them), got {labels.dtype.name}")
+    return (1 - alpha) * labels + alpha / labels.shape[-1]
+
+
 def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=None):
     """-log_softmax(logits)[label] over `axis`, reading the logits once forward and once backward.
 
