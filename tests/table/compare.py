@@ -50,21 +50,18 @@ def assert_close(got, want, ulps, scale=1.0, label="", eps=None):
         np.testing.assert_array_equal(_plain(got), _plain(want.astype(got.dtype)), err_msg=label)
         return
     eps = eps_of(got.dtype) if eps is None else eps
+    smallest = 4 * float(dtypes.finfo(got.dtype).smallest_subnormal)
     with np.errstate(all="ignore"):
         rounded = _plain(want.astype(got.dtype))
     got = _plain(got)
     finite = np.isfinite(rounded)
     np.testing.assert_array_equal(got[~finite], rounded[~finite], err_msg=label)
     error = np.abs(got - want.astype(got.dtype))[finite]
-    allowed = ulps * eps * (np.abs(want) + scale)[finite] + float(_tiny(got.dtype))
+    allowed = ulps * eps * (np.abs(want) + scale)[finite] + smallest
     if not (error <= allowed).all():
         np.testing.assert_allclose(got, rounded, rtol=ulps * eps, atol=ulps * eps * scale, err_msg=label)
         worst = float((error / allowed).max())
         raise AssertionError(f"{label}: error {worst:.3g} times the allowed one; got {got}, expected {rounded}")
-
-
-def _tiny(dtype):
-    return np.finfo(dtype).tiny
 
 
 def _plain(x):
