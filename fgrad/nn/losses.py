@@ -28,8 +28,8 @@ def smooth_labels(labels, alpha):
     labels: (..., classes), one-hot or probabilities, of a float dtype (https://arxiv.org/abs/1512.00567).
 
     >>> import fgrad.nn, fgrad.numpy as jnp
-    >>> fgrad.nn.smooth_labels(jnp.array([1.0, 0.0]), 0.2)
-    Array([0.9, 0.1], dtype=float32)
+    >>> fgrad.nn.smooth_labels(jnp.array([1.0, 0.0]), 0.5)
+    Array([0.75, 0.25], dtype=float32)
     """
     labels = unary("smooth_labels", labels)
     if not jnp.issubdtype(labels.dtype, jnp.floating):
