@@ -2,7 +2,7 @@
  *
  * Arithmetic on single numbers, and on vectors of up to 64 bytes in places padded to that, is inline.  An op whose operand is the
  * result of the op before it takes it from a register (`am`: as its first operand, `ma`: as its second), since a load that waits
- * for a store costs as much as the arithmetic; two sums or products in a row are one op, since a jump does too.
+ * for a store costs as much as the arithmetic; up to three sums and products in a row are one op, since a jump does too.
  * To be compiled without contraction: each operation rounds, as it does in the VM. */
 #ifndef FG_FLAT_OPS_H
 #define FG_FLAT_OPS_H
@@ -15,28 +15,36 @@ struct FgFlatOp {
     const char *a;
     union { const char *b; int64_t k; };
     union { const char *c; int64_t m; };
-    int64_t n;                          /* elements, bytes, or how many ops to jump */
-    union { void *fn; char *e; };       /* e: where the first result of a pair goes */
+    union { int64_t n; char *f; };      /* elements, bytes, or how many ops to jump; */
+    union { void *fn; char *e; };       /* e, f: where the results of a chain's first and second operation go */
+    const char *g;                      /* of a call: bytes an element, at most */
 };
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
 
+/* Chains: a first operation, and up to two more that take its result, each adding, subtracting (from either side) or multiplying.
+ * Their numbers are computed: FG_CHAIN of a kind + first, + 7 + 4 first + second, + 35 + 4 (4 first + second) + third. */
+enum { FG_STEP_ADD, FG_STEP_SUB, FG_STEP_RSUB, FG_STEP_MUL };
+enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAINS = 4 * FG_CHAIN };    /* add, sub, mul; or the steps from the last result */
+#define FG_FIRSTS(X, ...) X(__VA_ARGS__, addm) X(__VA_ARGS__, subm) X(__VA_ARGS__, mulm) \
+    X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
+#define FG_SECONDS(X, ...) X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
+#define FG_THIRDS(X, ...) X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
+#define FG_CHAIN2_OF(X, t, T, acc, first) FG_SECONDS(X, t, T, acc, first)
+#define FG_CHAIN3_OF(X, t, T, acc, first, second) FG_THIRDS(X, t, T, acc, first, second)
+#define FG_CHAIN3_OF1(X, t, T, acc, first) FG_SECONDS(FG_CHAIN3_OF, X, t, T, acc, first)
+#define FG_CHAINS_OF(ONE, TWO, THREE, t, T, acc) \
+    FG_FIRSTS(ONE, t, T, acc) FG_FIRSTS(FG_CHAIN2_OF, TWO, t, T, acc) FG_FIRSTS(FG_CHAIN3_OF1, THREE, t, T, acc)
+#define FG_ALL_CHAINS(ONE, TWO, THREE) FG_CHAINS_OF(ONE, TWO, THREE, f32, float, accf) FG_CHAINS_OF(ONE, TWO, THREE, f64, double, accd) \
+    FG_CHAINS_OF(ONE, TWO, THREE, v32, fg_v32, accv) FG_CHAINS_OF(ONE, TWO, THREE, v64, fg_v64, accw)
+
 /* name, kind, type, register, formula */
-#define FG_FLAT_RING(X, t, T, acc) X(add, t, T, acc, x + y) X(sub, t, T, acc, x - y) X(mul, t, T, acc, x * y)
-#define FG_FLAT_FLOAT(X, t, T, acc) FG_FLAT_RING(X, t, T, acc) X(div, t, T, acc, x / y)
 #define FG_FLAT_BIN(X) \
-    FG_FLAT_FLOAT(X, f32, float, accf) FG_FLAT_FLOAT(X, f64, double, accd) FG_FLAT_RING(X, i32, uint32_t, acci) \
-    FG_FLAT_FLOAT(X, v32, fg_v32, accv) FG_FLAT_FLOAT(X, v64, fg_v64, accw) \
-    X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
-    X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y))
-/* two in a row, each adding, subtracting or multiplying: X(first, second, kind, type, register, x o y, t o z, z o t) */
-#define FG_FLAT_PAIRS_OF(X, first, t, T, acc, one) X(first, add, t, T, acc, one, u + z, z + u) X(first, sub, t, T, acc, one, u - z, z - u) \
-    X(first, mul, t, T, acc, one, u * z, z * u)
-#define FG_FLAT_PAIRS(X, t, T, acc) FG_FLAT_PAIRS_OF(X, add, t, T, acc, x + y) FG_FLAT_PAIRS_OF(X, sub, t, T, acc, x - y) \
-    FG_FLAT_PAIRS_OF(X, mul, t, T, acc, x * y)
-#define FG_FLAT_PAIR(X) FG_FLAT_PAIRS(X, f32, float, accf) FG_FLAT_PAIRS(X, f64, double, accd) \
-    FG_FLAT_PAIRS(X, v32, fg_v32, accv) FG_FLAT_PAIRS(X, v64, fg_v64, accw)
+    X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
+    X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y)) \
+    X(div, v32, fg_v32, accv, x / y) X(div, v64, fg_v64, accw, x / y) \
+    X(add, i32, uint32_t, acci, x + y) X(sub, i32, uint32_t, acci, x - y) X(mul, i32, uint32_t, acci, x * y)
 #define FG_FLAT_UN(X) \
     X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
     X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
@@ -48,17 +56,15 @@ typedef double fg_v64 __attribute__((vector_size(64), may_alias));
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
 #define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
-    X(jump) X(unless) X(branch) X(set) X(point) X(loop) X(load4) X(load8) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
+    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(load4) X(load8) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
 
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
-#define FG_FLAT_EP(first, second, t, ...) FLAT_##first##_##second##_##t##_mm, FLAT_##first##_##second##_##t##_mm_r, \
-    FLAT_##first##_##second##_##t##_am, FLAT_##first##_##second##_##t##_am_r, FLAT_##first##_##second##_##t##_ma, FLAT_##first##_##second##_##t##_ma_r,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
 #define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
 #define FG_FLAT_ES(t, T) FLAT_select_##t,
 #define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
 #define FG_FLAT_EO(name) FLAT_##name,
-enum { FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_PAIR(FG_FLAT_EP) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_SELECT(FG_FLAT_ES)
+enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_SELECT(FG_FLAT_ES)
     FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
@@ -67,15 +73,16 @@ enum { FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_PAIR(FG_FLAT_EP) FG_FLAT_UN(FG_FLAT_E1) F
 /* Run code up to its `end`.  With ip NULL nothing runs: *labels is where the ops begin. */
 static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_L2(name, t, ...) &&L_##name##_##t##_mm, &&L_##name##_##t##_am, &&L_##name##_##t##_ma,
-    #define FG_FLAT_LP(first, second, t, ...) &&L_##first##_##second##_##t##_mm, &&L_##first##_##second##_##t##_mm_r, \
-        &&L_##first##_##second##_##t##_am, &&L_##first##_##second##_##t##_am_r, &&L_##first##_##second##_##t##_ma, &&L_##first##_##second##_##t##_ma_r,
+    #define FG_CHAIN_L1(t, T, acc, first) &&L_##t##_##first,
+    #define FG_CHAIN_L2(t, T, acc, first, second) &&L_##t##_##first##_##second,
+    #define FG_CHAIN_L3(t, T, acc, first, second, third) &&L_##t##_##first##_##second##_##third,
     #define FG_FLAT_L1(name, t, ...) &&L_##name##_##t##_m, &&L_##name##_##t##_a,
     #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
     #define FG_FLAT_LS(t, T) &&L_select_##t,
     #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
-        FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_PAIR(FG_FLAT_LP) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC) FG_FLAT_SELECT(FG_FLAT_LS)
+        FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC) FG_FLAT_SELECT(FG_FLAT_LS)
         FG_FLAT_CAST(FG_FLAT_LK) FG_FLAT_OTHER(FG_FLAT_LO)};
     float accf = 0;
     double accd = 0;
@@ -93,18 +100,28 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         L_##name##_##t##_ma: { T x = FG_AT(T, ip->a), y = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
     FG_FLAT_BIN(M)
     #undef M
-    /* the first result is stored before z is read: they may be one */
-    #define FG_FLAT_TWO(label, T, X, Y, acc, one, two) label: { T x = X, y = Y, u = one; FG_AT(T, ip->e) = u; \
-        T z = FG_AT(T, ip->c); acc = two; FG_AT(T, ip->d) = acc; FG_NEXT }
-    #define M(first, second, t, T, acc, one, two, turned) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_mm, T, FG_AT(T, ip->a), FG_AT(T, ip->b), acc, one, two) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_mm_r, T, FG_AT(T, ip->a), FG_AT(T, ip->b), acc, one, turned) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_am, T, acc, FG_AT(T, ip->b), acc, one, two) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_am_r, T, acc, FG_AT(T, ip->b), acc, one, turned) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_ma, T, FG_AT(T, ip->a), acc, acc, one, two) \
-        FG_FLAT_TWO(L_##first##_##second##_##t##_ma_r, T, FG_AT(T, ip->a), acc, acc, one, turned)
-    FG_FLAT_PAIR(M)
-    #undef M
+    /* each result is stored before the next operand is read: they may be one */
+    #define FG_DO_addm(T, acc) acc = FG_AT(T, ip->a) + FG_AT(T, ip->b);
+    #define FG_DO_subm(T, acc) acc = FG_AT(T, ip->a) - FG_AT(T, ip->b);
+    #define FG_DO_mulm(T, acc) acc = FG_AT(T, ip->a) * FG_AT(T, ip->b);
+    #define FG_STEP_add(T, acc, z) acc = acc + FG_AT(T, z);
+    #define FG_STEP_sub(T, acc, z) acc = acc - FG_AT(T, z);
+    #define FG_STEP_rsub(T, acc, z) acc = FG_AT(T, z) - acc;
+    #define FG_STEP_mul(T, acc, z) acc = acc * FG_AT(T, z);
+    #define FG_DO_add(T, acc) FG_STEP_add(T, acc, ip->b)
+    #define FG_DO_sub(T, acc) FG_STEP_sub(T, acc, ip->b)
+    #define FG_DO_rsub(T, acc) FG_STEP_rsub(T, acc, ip->b)
+    #define FG_DO_mul(T, acc) FG_STEP_mul(T, acc, ip->b)
+    #define M1(t, T, acc, first) L_##t##_##first: FG_DO_##first(T, acc) FG_AT(T, ip->d) = acc; FG_NEXT
+    #define M2(t, T, acc, first, second) L_##t##_##first##_##second: \
+        FG_DO_##first(T, acc) FG_AT(T, ip->e) = acc; FG_STEP_##second(T, acc, ip->c) FG_AT(T, ip->d) = acc; FG_NEXT
+    #define M3(t, T, acc, first, second, third) L_##t##_##first##_##second##_##third: \
+        FG_DO_##first(T, acc) FG_AT(T, ip->e) = acc; FG_STEP_##second(T, acc, ip->c) FG_AT(T, ip->f) = acc; \
+        FG_STEP_##third(T, acc, ip->g) FG_AT(T, ip->d) = acc; FG_NEXT
+    FG_ALL_CHAINS(M1, M2, M3)
+    #undef M1
+    #undef M2
+    #undef M3
     #define M(name, t, T, acc, expr) \
         L_##name##_##t##_m: { T x = FG_AT(T, ip->a); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_a: { T x = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
@@ -164,9 +181,10 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         int64_t i = FG_AT(int32_t, ip->a);
         FG_JUMP(((const int32_t *)ip->b)[i < 0 ? 0 : i >= ip->n ? ip->n - 1 : i])
     }
+    L_branch2: FG_JUMP(((const int32_t *)ip->b)[*(const uint8_t *)ip->a])
     L_set: FG_AT(int64_t, ip->d) = ip->n; FG_NEXT
     L_point: FG_AT(char *, ip->d) = FG_AT(char *, ip->a) + ip->n; FG_NEXT
-    L_loop: FG_JUMP(--FG_AT(int64_t, ip->d) ? ip->n : 1)
+    L_loop: FG_JUMP(--FG_AT(int64_t, ip->d) ? ip->n : ip->k)     /* k: to behind the loop */
     /* from and to the row that a pointer is at, which moves on by k bytes */
     #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
     L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT

@@ -1,0 +1,278 @@
+/* Flat code of one instruction: places in memory, arithmetic, fused groups, copies. See flat.h. */
+#ifndef FG_FLAT_EMIT_H
+#define FG_FLAT_EMIT_H
+#include "flat_ops.h"
+
+enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_KERNEL = 4096, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 16 };
+
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate;       /* kernels that need no call */
+static FgFlat fg_flat_none;      /* of loops that cannot be flat */
+
+static char *fg_flat_room(FgFlat *f, int64_t bytes) {
+    int64_t size = bytes <= 8 ? 8 : (bytes + 63) / 64 * 64, at = bytes <= 8 ? f->used : (f->used + 63) / 64 * 64;
+    if (bytes <= 8 && at % 64 == 0) at += 8;        /* the places at multiples of 64 are the padded ones */
+    if (at + size > FG_FLAT_MEMORY) { f->failed = 1; return f->memory; }
+    f->used = at + size;
+    return f->memory + at;
+}
+
+static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const char *b, const char *c, int64_t n, void *fn) {
+    if (f->n_ops == f->cap) {
+        int cap = f->cap ? 2 * f->cap : 64;
+        FgFlatOp *more = cap > FG_FLAT_CODE ? NULL : (FgFlatOp *)realloc(f->ops, cap * sizeof(FgFlatOp));
+        if (!more) { f->failed = 1; f->n_ops = 0; if (!f->cap) { static FgFlatOp lost[2]; return lost; } }
+        else { f->ops = more; f->cap = cap; }
+    }
+    FgFlatOp *o = &f->ops[f->n_ops++];
+    o->label = (const void *)(intptr_t)op; o->d = d; o->a = a; o->b = b; o->c = c; o->n = n; o->fn = fn;
+    return o;
+}
+
+/* True for a place of more than 8 bytes in the code's own memory: up to 64 bytes of it may be read and written. */
+static int fg_flat_padded(const FgFlat *f, const char *p) {
+    return p >= f->memory && p < f->memory + FG_FLAT_MEMORY && ((p - f->memory) & 63) == 0;
+}
+
+static void fg_flat_copy(FgFlat *f, char *d, const char *a, int64_t bytes) {
+    int padded = bytes <= 64 && fg_flat_padded(f, d) && fg_flat_padded(f, a);
+    if (d == a || bytes == 0) return;
+    fg_flat_op(f, bytes == 4 ? FLAT_copy4 : bytes == 8 ? FLAT_copy8 : bytes == 1 ? FLAT_copy1 : padded ? FLAT_copy64 :
+               bytes >= 32 && bytes <= 64 ? FLAT_copy32 : bytes >= 16 && bytes <= 32 ? FLAT_copy16 : FLAT_copy, d, a, 0, 0, bytes, 0);
+}
+
+static inline int64_t fg_slot_bytes(const FgTensor *t) { return t->size * fg_itemsize(t->dtype); }
+
+/* Where the n elements of an operand's walk are. */
+static char *fg_flat_places(FgFlat *f, const FgVmPlan *p, const int64_t *strides) {
+    int32_t *at = (int32_t *)fg_flat_room(f, p->n * 4);
+    int64_t coord[FG_MAXDIM + 1] = {0};
+    for (int64_t i = 0; i < p->n && !f->failed; i++) {
+        fg_vm_coords(p->ndim, p->shape, i, coord);
+        at[i] = (int32_t)fg_vm_offset(p->ndim, coord, strides);
+    }
+    return (char *)at;
+}
+
+/* ---- arithmetic */
+
+/* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128: vectors of floats, doubles), or -1;
+ * *forms: 2 and 1 operands with forms for the last result, 0 without. */
+static int fg_flat_inline(int op, int kind, int *forms) {
+    enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128 };
+    #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
+    *forms = 2;
+    FG_FLAT_BIN(M)
+    #undef M
+    #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_m;
+    *forms = 1;
+    FG_FLAT_UN(M)
+    #undef M
+    #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t;
+    *forms = 0;
+    FG_FLAT_COMPARE(M)
+    #undef M
+    return -1;
+}
+
+/* The register that an op leaves its result in, or -1. */
+static int fg_flat_register(int op) {
+    enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
+    if (op < FG_CHAINS) return op / FG_CHAIN;
+    #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
+    FG_FLAT_BIN(M)
+    #undef M
+    #define M(name, t, T, acc, ...) if (op == FLAT_##name##_##t##_m || op == FLAT_##name##_##t##_a) return FG_FLAT_##acc;
+    FG_FLAT_UN(M)
+    #undef M
+    return -1;
+}
+
+/* A sum, difference or product as a chain's first operation, or one more of the last op's. */
+static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, const char *b) {
+    FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
+    int number = last ? (int)(intptr_t)last->label : -1, at = number - which * FG_CHAIN;
+    if (!last || fg_flat_register(number) != which || (last->d != a && last->d != b)) {
+        fg_flat_op(f, which * FG_CHAIN + FG_FIRST_MEMORY + (op == FG_OP_add ? 0 : op == FG_OP_sub ? 1 : 2), d, a, b, 0, 0, 0);
+        return;
+    }
+    int step = op == FG_OP_add ? FG_STEP_ADD : op == FG_OP_mul ? FG_STEP_MUL : last->d == a ? FG_STEP_SUB : FG_STEP_RSUB;
+    const char *z = last->d == a ? b : a;
+    if (number >= FG_CHAINS || at >= 35) {
+        fg_flat_op(f, which * FG_CHAIN + FG_FIRST_LAST + step, d, 0, z, 0, 0, 0);
+    } else if (at < 7) {
+        last->label = (const void *)(intptr_t)(which * FG_CHAIN + 7 + 4 * at + step);
+        last->e = last->d; last->c = z; last->d = d;
+    } else {
+        last->label = (const void *)(intptr_t)(which * FG_CHAIN + 35 + 4 * (at - 7) + step);
+        last->f = last->d; last->g = z; last->d = d;
+    }
+}
+
+static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
+
+/* 1 if an op may read or write [p, p + bytes); with `but_d` its result apart. */
+static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int but_d) {
+    int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS, reg = fg_flat_register(op);
+    int64_t size = reg == 2 || reg == 3 || op == FLAT_copy64 ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
+    if (op == FLAT_jump) return 0;
+    if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
+    if (op == FLAT_seg || op == FLAT_sum_f32)
+        return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
+               (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
+    if (size < 8) size = 8;
+    if ((!but_d && fg_flat_overlaps(o->d, size, p, bytes)) || fg_flat_overlaps(o->a, size, p, bytes)) return 1;
+    if (op >= FLAT_end && op != FLAT_fn) return 0;              /* copies, loads and the like: no more operands */
+    if (fg_flat_overlaps(o->b, size, p, bytes)) return 1;
+    if (!chain) return fg_flat_overlaps(o->c, size, p, bytes);
+    if (at >= 7 && (fg_flat_overlaps(o->c, size, p, bytes) || fg_flat_overlaps(o->e, size, p, bytes))) return 1;
+    return at >= 35 && (fg_flat_overlaps(o->f, size, p, bytes) || fg_flat_overlaps(o->g, size, p, bytes));
+}
+
+/* A cast of one number that needs no call, or -1. */
+static int fg_flat_cast(int from, int to) {
+    #define M(s, S, t, T) if (from == FG_FLAT_CODE_##s && to == FG_FLAT_CODE_##t) return FLAT_cast_##s##_##t;
+    enum { FG_FLAT_CODE_bool = FG_BOOL, FG_FLAT_CODE_i32 = FG_I32, FG_FLAT_CODE_f32 = FG_F32, FG_FLAT_CODE_f64 = FG_F64 };
+    FG_FLAT_CAST(M)
+    #undef M
+    return -1;
+}
+
+static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d, const char *const *args, int arity) {
+    if (op == FG_OP_select) return -1;
+    if (n == 1) return t == FG_U32 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
+    if ((t != FG_F32 && t != FG_F64) || n * fg_itemsize(t) > 64 || !fg_flat_padded(f, d)) return -1;
+    for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
+    return t == FG_F32 ? FG_C64 : FG_C128;
+}
+
+/* One operation of a fused group. */
+static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *fn, char *d, const char *a, const char *b, const char *c) {
+    const char *args[3] = {a, b, c};
+    int forms = 0, kind = fg_flat_kind(f, op, t, n, d, args, fg_vm_info[op].arity), code;
+    int which = kind == FG_F32 ? 0 : kind == FG_F64 ? 1 : kind == FG_C64 ? 2 : kind == FG_C128 ? 3 : -1;
+    if (which >= 0 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul)) {
+        fg_flat_chain(f, op, which, d, a, b);
+        return;
+    }
+    code = fg_flat_inline(op, kind, &forms);
+    if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
+    if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;
+    if (n == 1 && op == FG_OP_cast) code = fg_flat_cast(from, t);
+    FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
+    if (forms && last && fg_flat_register((int)(intptr_t)last->label) == fg_flat_register(code) && (last->d == a || (forms == 2 && last->d == b)))
+        code += last->d == a ? 1 : 2;
+    int64_t sizes[3] = {fg_itemsize(t), fg_itemsize(from), fg_itemsize(fg_vm_result_type(op, t))}, size = sizes[0];
+    for (int i = 1; i < 3; i++) if (sizes[i] > size) size = sizes[i];
+    fg_flat_op(f, code < 0 ? FLAT_fn : code, d, a, b, c, n, fn)->g = (const char *)(intptr_t)size;
+}
+
+/* ---- instructions */
+
+static int fg_flat_overlap(const FgTensor *a, const FgTensor *b) {
+    const char *lo[2], *hi[2];
+    const FgTensor *t[2] = {a, b};
+    for (int k = 0; k < 2; k++) {
+        int64_t down = 0, up = 0, item = fg_itemsize(t[k]->dtype);
+        for (int d = 0; d < t[k]->ndim; d++) {
+            int64_t reach = (t[k]->shape[d] - 1) * t[k]->strides[d];
+            if (reach < 0) down += reach; else up += reach;
+        }
+        lo[k] = t[k]->data + down * item;
+        hi[k] = t[k]->data + (up + 1) * item;
+    }
+    return lo[0] < hi[1] && lo[1] < hi[0];
+}
+
+/* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
+static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    const FgVmPlan *p = (const FgVmPlan *)inst->extra;
+    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds) return 0;
+    for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
+    for (int o = 0; o < p->n_out; o++) if (p->out[o].dtype != p->out[o].type) return 0;
+    char **reg = (char **)calloc(p->n_regs + p->n_out + 1, sizeof(char *)), **early = reg + p->n_regs;
+    int *types = (int *)calloc(p->n_regs + 1, sizeof(int));
+    if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
+    for (int i = 0; i < p->n_in; i++) types[i] = p->in[i].type;
+    for (int k = 0; k < p->n_const; k++) types[p->consts[k].reg] = p->consts[k].type;
+    for (int o = 0; o < p->n_out; o++) {        /* an output over an input that is read later is written when all has been read */
+        const FgTensor *out = FG_OUT(inst, slots, o);
+        int apart = 1;
+        for (int i = 0; i < p->n_in; i++) {
+            const FgTensor *x = FG_IN(inst, slots, i);
+            int behind = x->data == out->data && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
+                         !p->out[o].reduce && p->out[o].write_time >= p->in[i].last_use;
+            apart &= behind || !fg_flat_overlap(x, out);
+        }
+        if (apart) early[o] = out->data;
+    }
+    for (int i = 0; i < p->n_in; i++) {
+        const FgTensor *x = FG_IN(inst, slots, i);
+        reg[i] = x->data;
+        if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
+        reg[i] = fg_flat_room(f, p->n * p->in[i].size);
+        fg_flat_op(f, FLAT_gather, reg[i], x->data, fg_flat_places(f, p, p->in[i].strides), 0, p->n, 0)->m = p->in[i].size;
+    }
+    for (int k = 0; k < p->n_const; k++) {
+        int size = (int)fg_itemsize(p->consts[k].type);
+        reg[p->consts[k].reg] = fg_flat_room(f, p->n * size);
+        if (!f->failed) fg_vm_fill(reg[p->consts[k].reg], p->consts[k].bits, size, p->n);
+    }
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int type = fg_vm_result_type(op->op, op->type);
+        for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
+            if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
+        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n * fg_itemsize(type));
+        types[op->dst] = type;
+        fg_flat_arith(f, op->op, types[op->a], op->type, p->n, (void *)op->fn, reg[op->dst], reg[op->a], reg[op->b], reg[op->c]);
+    }
+    for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
+        const FgVmOutput *out = &p->out[o];
+        if (!out->reduce) continue;
+        char *d = early[o] ? early[o] : fg_flat_room(f, out->count * out->size);
+        if (p->n == 1) fg_flat_copy(f, d, reg[out->reg], out->size);
+        else {
+            int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
+            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, reg[out->reg], 0, 0, p->n / (p->n_red * p->n_inner), (void *)out->seg);
+            s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
+        }
+        early[o] = d;
+    }
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        char *d = FG_OUT(inst, slots, o)->data;
+        if (out->reduce) fg_flat_copy(f, d, early[o], out->count * out->size);
+        else if (out->access == FG_ACC_FULL || p->n == 1) fg_flat_copy(f, d, reg[out->reg], p->n * out->size);
+        else fg_flat_op(f, FLAT_scatter, d, reg[out->reg], fg_flat_places(f, p, out->strides), 0, p->n, 0)->m = out->size;
+    }
+    free(types);
+    free(reg);
+    return 1;
+}
+
+/* A copy of a few elements; 0 where it takes too many. */
+static int fg_flat_move(FgFlat *f, const FgTensor *x, char *out) {
+    FgVmPlan p = {.n = x->size, .ndim = x->ndim};
+    if (x->size == 1 || fg_is_contiguous(x)) { fg_flat_copy(f, out, x->data, fg_slot_bytes(x)); return 1; }
+    if (x->size > FG_FLAT_ELEMENTS) return 0;
+    memcpy(p.shape, x->shape, sizeof p.shape);
+    fg_flat_op(f, FLAT_gather, out, x->data, fg_flat_places(f, &p, x->strides), 0, x->size, 0)->m = fg_itemsize(x->dtype);
+    return 1;
+}
+
+/* A copy, or a concatenation along the first axis that is not of extent 1; 0 for any other. */
+static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    const FgTensor *out = FG_OUT(inst, slots, 0);
+    char *at = out->data;
+    int before = f->n_ops;
+    if (!fg_is_contiguous(out)) return 0;
+    for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return 0;
+    for (int i = 0; i < inst->n_in; i++) {
+        const FgTensor *x = FG_IN(inst, slots, i);
+        if (x->data == at && fg_is_contiguous(x)) { at += fg_slot_bytes(x); continue; }
+        if (fg_flat_overlap(x, out) || !fg_flat_move(f, x, at)) { f->n_ops = before; return 0; }
+        at += fg_slot_bytes(x);
+    }
+    return 1;
+}
+#endif
