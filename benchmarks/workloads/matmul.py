@@ -34,7 +34,7 @@ class Square64(Square):
         return rng.standard_normal((n, n)), rng.standard_normal((n, n))
 
 
-@workload("matmul/m,k,n", sizes=((1, 1024, 4096), (4096, 64, 64), (64, 4096, 64), (2048, 8, 2048), (4096, 1024, 1)))
+@workload("matmul/m,k,n", sizes=((1, 1024, 4096), (16, 1024, 1024), (4096, 64, 64), (64, 4096, 64), (2048, 8, 2048), (4096, 1024, 1)))
 class Skinny(Square):
     def inputs(self, rng):
         m, k, n = self.size
