@@ -92,3 +92,51 @@ def test_leading_axes_are_one(shape, every_run):
     f = fgrad.value_and_grad(lambda x, w: jnp.sum(nn.rms_norm(x) * w), (0, 1))
     compiled = fgrad.jit(f).lower(x, w).compile()
     assert sum(text.startswith("tiles") for _, text in compiled.profile(x, w, repeat=1)) == 1
+
+
+def attention(q, k, v):
+    scores = jnp.einsum("btnh,bsnh->bnts", q, k) / 2
+    t, s = scores.shape[-2:]
+    p = jnp.exp(jnp.where(jnp.arange(s)[None] <= jnp.arange(t)[:, None], scores, -1e30))
+    return jnp.einsum("bnts,bsnh->btnh", p / p.sum(-1, keepdims=True), v)
+
+
+def test_attention_runs_head_by_head(every_run):
+    q, k, v, ct = (jnp.asarray(a) for a in np.random.default_rng(4).standard_normal((4, 4, 12, 6, 5)).astype(np.float32))
+    f = fgrad.value_and_grad(lambda q, k, v: jnp.sum(attention(q, k, v) * ct), (0, 1, 2))
+    labels = [label for _, label in fgrad.jit(f).lower(q, k, v).compile().profile(q, k, v, repeat=1)]
+    assert sum(text.startswith("tiles") for text in labels) >= 1
+    assert not any(text.startswith("dot") for text in labels)
+    got = fgrad.jit(f)(q, k, v)
+    with fgrad.config.override("pass_tile", False):
+        want = fgrad.jit(f)(q, k, v)
+    for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_cross_entropy_is_one_run(mode, every_run):
+    """Positions outside their row, negative ones included, are NaN (and have no gradient) or clamped."""
+    x = jnp.asarray(np.random.default_rng(5).standard_normal((64, 8)).astype(np.float32))
+    y = jnp.arange(64) % 8 if mode == "fill" else jnp.arange(64) % 11 - 2
+
+    def loss(x):
+        shifted = x - x.max(-1, keepdims=True)
+        return jnp.mean(jnp.log(jnp.exp(shifted).sum(-1)) - jnp.take_along_axis(shifted, y[:, None], -1, mode=mode)[:, 0])
+
+    f = fgrad.value_and_grad(loss)
+    labels = [label for _, label in fgrad.jit(f).lower(x).compile().profile(x, repeat=1)]
+    assert sum(text.startswith("tiles") for text in labels) == 1 and not any("scatter" in text for text in labels)
+    value, gradient = fgrad.jit(f)(x)
+    a, at = np.asarray(x, np.float64), np.clip(np.where(np.asarray(y) < 0, y + 8, y), 0, 7)
+    p = np.exp(a) / np.exp(a).sum(1, keepdims=True)
+    np.testing.assert_allclose(value, -np.log(p[np.arange(64), at]).mean(), rtol=1e-5)
+    np.testing.assert_allclose(gradient, (p - np.eye(8)[at]) / 64, rtol=1e-4, atol=1e-6)
+
+
+def test_take_along_axis_out_of_range():
+    x, at = jnp.arange(12.0).reshape(3, 4), jnp.asarray([[-1], [4], [-5]])
+    f = lambda x: jnp.take_along_axis(x, at, 1)
+    np.testing.assert_array_equal(f(x), [[3], [np.nan], [np.nan]])
+    np.testing.assert_array_equal(fgrad.vjp(f, x)[1](jnp.ones((3, 1)))[0], [[0, 0, 0, 1], [0] * 4, [0] * 4])
+    np.testing.assert_array_equal(jnp.take_along_axis(x, at.astype("int8"), 1, mode="clip"), [[3], [7], [8]])

@@ -11,6 +11,7 @@ from collections import deque
 
 import numpy as np
 
+from fgrad._kernels.index import gather_ip
 from fgrad.compile.fuse import Unit
 from fgrad.compile.lower import compute_dtype, reduction_identity
 from fgrad.compile.values import Buf, Node, Value, row_major
@@ -20,16 +21,18 @@ from fgrad.core.array import CODES
 
 TILE_BYTES = 384 << 10  # of all operands of a tile, where the number of rows allows
 CACHE_BYTES = 768 << 10  # of all operands of a tile, at most
+COARSE_BYTES = 12 << 20  # the same where a run begins with rows that are larger, as attention's scores of a head: tiles of the shared cache
 WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves
 LEAST_BLOCKS = 16
 START_BYTES = 256 << 10  # of the largest operand of a run's first unit
 WINDOW = 24  # units that a run may pass by
 
-# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last)
+# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch)
 ROW_KERNELS = {
-    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent")),
+    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
     **dict.fromkeys(("softmax", "softmax_tangent", "log_softmax", "log_softmax_tangent", "log_softmax_cotangent", "logsumexp"), 0),
 }
+TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))  # the gathers that are in
 ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
@@ -45,9 +48,9 @@ def tile(units, outs, build):
         if id(u) in tried or _bytes(u) < START_BYTES or _rows_of(u, rows) is None:
             result.append(u)
             continue
-        run = _Run(_rows_of(u, rows))
+        run = _Run(_rows_of(u, rows), wanted)
         before, after = run.gather(pending, rows)
-        tiled = run.tiled(wanted, build) if len(run.members) > 1 and run.saved(wanted) >= WORTH_BYTES else None
+        tiled = run.tiled(build) if len(run.members) > 1 and run.saved() >= WORTH_BYTES else None
         if tiled:
             rows.update((id(t), None) for t in tiled)
             pending.extendleft(reversed([*before, *tiled, *after]))
@@ -118,10 +121,10 @@ class _Rows:
         node = u.nodes[0]
         if u.fused:
             return next(filter(None, (_Rows.at(u, d, u.shape) for d in range(len(u.shape), 0, -1))), None)
-        if node.kind != "kernel" or node.op not in ROW_KERNELS:
+        if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip != TAKE_ALONG_ROWS):
             return None
         at, shape = ROW_KERNELS[node.op], node.ins[0].shape
-        depth = len(shape) - 1 if at is None else node.ip[at]
+        depth = 1 if node.op == "dot" else len(shape) - 1 if at is None else node.ip[at]
         return _Rows.at(u, depth, shape) if depth and all(v.shape[:depth] == shape[:depth] for v in (*node.ins, *node.outs)) else None
 
     @staticmethod
@@ -154,7 +157,8 @@ class _Rows:
 class _Run:
     """Units that are cut alike, in order."""
 
-    def __init__(self, first):
+    def __init__(self, first, wanted):
+        self.wanted = wanted
         self.units, self.members, self.parts = [], set(), []
         self.rows, self.bytes, self.sum_bytes = 0, 0, 0
         self.cuts, self.made, self.sums = {}, set(), set()
@@ -162,7 +166,9 @@ class _Run:
 
     def sizes(self, part):
         """(rows, bytes that are cut, bytes of accumulators) with another part."""
-        fresh = {o.buf for o in part.made} | {b for b, cut in part.cuts.items() if cut and b not in self.cuts and b not in self.made}
+        fresh = {o.buf for o in part.made if self.wanted.get(id(o.buf), set()) - {part.unit}} | {
+            b for b, cut in part.cuts.items() if cut and b not in self.cuts and b not in self.made
+        }
         sums = sum(2 * n.outs[0].buf.nbytes for n in part.sums)
         return math.gcd(self.rows, part.rows), self.bytes + sum(b.nbytes for b in fresh), self.sum_bytes + sums
 
@@ -177,14 +183,16 @@ class _Run:
             if b not in self.made:
                 self.cuts[b] = cut
 
-    def takes(self, part):
+    def takes(self, part, common=False):
         """True if the part has memory in common with the run, agrees on how it is cut, and leaves blocks that fit in cache."""
-        common = False
         for b, cut in part.cuts.items():
             if b in self.sums or self.cuts.get(b, True if b in self.made else cut) != cut:
                 return False
             common |= cut and (b in self.made or b in self.cuts)
-        return common and _blocks(*self.sizes(part)) is not None
+        rows, size, sum_bytes = self.sizes(part)
+        if size // rows + sum_bytes > CACHE_BYTES >= self.bytes // self.rows:
+            return False
+        return common and _blocks(rows, size, sum_bytes) is not None
 
     def gather(self, pending, rows):
         """Take what fits from the front of `pending`; returns the units passed by: those to run before and those to run after."""
@@ -193,8 +201,10 @@ class _Run:
             u = pending.popleft()
             waits = not late.isdisjoint(u.reads)
             if not waits and (part := _rows_of(u, rows)) is not None and self.takes(part):
-                self.add(part)
-                continue
+                self.fetch(part, before, rows)
+                if self.takes(part):
+                    self.add(part)
+                    continue
             acts = any(n.effects for n in u.nodes)
             if waits or (acts and effects) or not (self.made.isdisjoint(u.reads) and self.sums.isdisjoint(u.reads)):
                 after.append(u)
@@ -204,11 +214,22 @@ class _Run:
                 before.append(u)
         return before, after
 
-    def saved(self, wanted):
+    def fetch(self, part, before, rows):
+        """Units passed by that only make what the part reads come along, where they fit."""
+        for u in reversed(before[:]):
+            outs = {o.buf for n in u.nodes for o in n.outs}
+            if not any(part.cuts.get(b) for b in outs) or _bytes(u) < START_BYTES or (own := _rows_of(u, rows)) is None:
+                continue
+            if any(v is not u and not outs.isdisjoint(v.reads) for v in before) or not self.takes(own, common=True):
+                continue
+            before.remove(u)
+            self.add(own)
+
+    def saved(self):
         """Bytes that need not travel to memory and back."""
         total = 0
         for b in {*self.made, *(b for b, cut in self.cuts.items() if cut)}:
-            readers = wanted.get(id(b), set())
+            readers = self.wanted.get(id(b), set())
             inside = sum(u in self.members and u is not (b.node and b.node.group) for u in readers)
             if b in self.made:
                 total += b.nbytes * (inside + (inside and readers <= self.members))
@@ -216,13 +237,13 @@ class _Run:
                 total += b.nbytes * (inside - 1)
         return total
 
-    def tiled(self, wanted, build):
+    def tiled(self, build):
         """The units that do the run's work: blocks of rows, then the sums of what chunks of blocks accumulated; None where that fails."""
         blocks = _blocks(self.rows, self.bytes, self.sum_bytes)
         if blocks is None:
             return None
         made = [o for part in self.parts for o in part.made]
-        kept = [o for o in made if wanted.get(id(o.buf), set()) - self.members]
+        kept = [o for o in made if self.wanted.get(id(o.buf), set()) - self.members]
         sums = [n for part in self.parts for n in part.sums]
         chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks))) if sums else blocks
         accs = []
@@ -270,7 +291,7 @@ class _Run:
 def _blocks(rows, size, sum_bytes=0):
     """The fewest blocks that fit in cache and leave work for all threads; None if rows has no such divisor."""
     least = max(min(-(-size // TILE_BYTES), rows), min(LEAST_BLOCKS, rows))
-    if size // least + sum_bytes > CACHE_BYTES:
+    if size // least + sum_bytes > (COARSE_BYTES if rows >= LEAST_BLOCKS else CACHE_BYTES):
         return None
     return next((k for k in range(least, min(rows, 16 * least) + 1) if rows % k == 0), None)
 

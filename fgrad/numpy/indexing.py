@@ -12,7 +12,8 @@ from fgrad.errors import NonConcreteBooleanIndexError
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
-from fgrad.ops.gather import GatherScatterMode, take_rows
+from fgrad.ops.along import take_along
+from fgrad.ops.gather import GatherScatterMode, default_fill, take_rows
 from fgrad.ops.index import dynamic_index_in_dim
 
 
@@ -302,6 +303,26 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     shape = broadcast_shape(indices.shape[:axis] + (1,) + indices.shape[axis + 1 :], arr.shape[:axis] + (1,) + arr.shape[axis + 1 :])
     full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1 :]
-    arr = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1 :])
-    idx = tuple(spread(indices, full) if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
-    return getitem(arr, idx, mode or "fill", fill_value, wrap_negative_indices is not False)
+    arr, indices = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1 :]), spread(indices, full)
+    mode = mode_of(mode or "fill")
+    if not arr.size or not indices.size or not dtypes.is_integer(indices.dtype) or mode == "wrap":
+        idx = tuple(indices if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
+        return getitem(arr, idx, mode, fill_value, wrap_negative_indices is not False)
+    return _along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices is not False)
+
+
+@eager(2)
+def _along_axis(arr, indices, axis, mode, fill_value, wrap_negative):
+    """take_along_axis of arrays that differ in size along the axis only."""
+    size = arr.shape[axis]
+    if indices.dtype not in (dtypes.INT32, dtypes.INT64):
+        if not dtypes.is_signed(indices.dtype):
+            indices = E.min(indices, E.like(indices, min(size, np.iinfo(indices.dtype).max)))
+        indices = E.convert_element_type(indices, dtypes.INT32)
+    if wrap_negative:
+        indices = E.select(E.lt(indices, E.like(indices, 0)), E.add(indices, E.like(indices, size)), indices)
+    out = take_along(arr, indices, axis)
+    if mode != "fill":
+        return out
+    inside = E.bitwise_and(E.ge(indices, E.like(indices, 0)), E.lt(indices, E.like(indices, size)))
+    return E.select(inside, out, E.like(out, default_fill(arr.dtype) if fill_value is None else fill_value))

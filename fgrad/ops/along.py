@@ -1,5 +1,7 @@
 """take_along and put_along: moves along one axis by an array of positions.  Each is the other's transpose."""
 
+import math
+
 from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray
@@ -34,6 +36,11 @@ def _put_aval(x, positions, *, axis, size):
 def _take_lower(ctx, ins, params, out_avals):
     x, positions = ins
     axis, n = params["axis"], len(x.shape)
+    aval = out_avals[0]
+    if axis == n - 1 and n != 2:  # rows of a matrix, which the compiler may cut in blocks
+        x, positions = (ctx.reshape(v, (math.prod(v.shape[:-1]), v.shape[-1])) for v in ins)
+        flat = _take_lower(ctx, [x, positions], {"axis": 1}, [aval.update(shape=positions.shape)])
+        return ctx.reshape(flat, aval.shape)
     others = tuple(i for i in range(n) if i != axis)
     ip = gather_ip((), (axis,), (axis,), others, others, (1,) * n, False)
     return ctx.kernel("gather", [x, ctx.reshape(positions, (*positions.shape, 1))], out_avals, ip=tuple(ip))[0]
@@ -41,10 +48,16 @@ def _take_lower(ctx, ins, params, out_avals):
 
 def _put_lower(ctx, ins, params, out_avals):
     x, positions = ins
-    axis = params["axis"]
+    axis, aval = params["axis"], out_avals[0]
+    if positions.shape[axis] == 1 and aval.size:  # one of each row: a comparison, which fuses with what is around
+        at = ctx.kernel("iota", [], [ShapedArray((aval.shape[axis],), positions.dtype)], ip=(0,))[0]
+        at = ctx.broadcast(at, aval.shape, (axis,))
+        x, positions = (ctx.broadcast(v, aval.shape, tuple(range(len(aval.shape)))) for v in ins)
+        hit = ctx.elementwise("eq", [at, positions], ShapedArray(aval.shape, dtypes.BOOL))
+        return ctx.elementwise("select", [hit, x, ctx.scalar(0, aval.dtype)], aval)
     others = tuple(i for i in range(len(x.shape)) if i != axis)
     ip = scatter_ip((), (axis,), (axis,), others, others, "add", True)
-    zeros = ctx.broadcast(ctx.scalar(0, x.dtype), out_avals[0].shape, ())
+    zeros = ctx.broadcast(ctx.scalar(0, x.dtype), aval.shape, ())
     return ctx.kernel("scatter", [zeros, ctx.reshape(positions, (*positions.shape, 1)), x], out_avals, ip=tuple(ip))[0]
 
 
