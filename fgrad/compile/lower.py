@@ -204,13 +204,6 @@ class LowerContext:
         self.nodes.append(node)
         return node.outs
 
-    def release(self):
-        """Break the cycles of nodes and buffers, so that they are freed now and not by the garbage collector."""
-        for node in self.nodes:
-            node.group = None
-            for o in node.outs:
-                o.buf.node = None
-
     # --- jaxprs ---------------------------------------------------------------------------------------------------
     def inline(self, closed, ins):
         """The outputs of a closed jaxpr on `ins`, lowered into this program."""

@@ -11,7 +11,7 @@ from fgrad.compile.lower import LowerContext, compute_dtype
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.tile import tile
-from fgrad.compile.values import row_major
+from fgrad.compile.values import release, row_major
 from fgrad.config import config
 from fgrad.core import check_jaxpr
 from fgrad.core.array import CODES
@@ -45,8 +45,6 @@ def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False
         return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
-    finally:
-        ctx.release()
 
 
 def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry, tiles=True):
@@ -102,6 +100,9 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     program.in_place = [j in donors for j in range(carry[1])] if carry else []
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)
     program.labels = [_label(u) for u in units]
+    release(ctx.nodes)
+    for u in units:
+        release(u.nodes)  # tiling has made some
     return program
 
 

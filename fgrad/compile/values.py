@@ -88,6 +88,14 @@ class Node:
         self.effects = op == "callback" or (bool(children) and any(c.effects for c in children))
 
 
+def release(nodes):
+    """Break the cycles of nodes, buffers and groups, so that they are freed now and not by the garbage collector."""
+    for node in nodes:
+        node.group = None
+        for o in node.outs:
+            o.buf.node = None
+
+
 @functools.lru_cache(10_000)
 def view_reshape(shape, strides, new_shape):
     """Strides that show a strided array under a new shape, or None if only a copy can."""

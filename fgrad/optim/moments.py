@@ -72,29 +72,44 @@ class ScaleByAdanState(NamedTuple):
     t: Any
 
 
-def _ahead(decay, mu, g, count, nesterov):
+class _Steps:
+    """A number of steps, and the bias corrections that belong to it: all leaves share them."""
+
+    def __init__(self, count):
+        self.count, self._corrections = count, {}
+
+    def correction(self, decay, ahead=False):
+        """1 - decay^count, or that of the next step."""
+        key = id(decay), ahead
+        if key not in self._corrections:
+            count = safe_increment(self.count) if ahead else self.count
+            self._corrections[key] = 1 - decay**count, decay  # which keeps its id
+        return self._corrections[key][0]
+
+
+def _ahead(decay, mu, g, steps, nesterov):
     """The first moment without bias, with Nesterov's look-ahead as in NAdam (Dozat, 2016) if wanted."""
     if not nesterov:
-        return corrected(mu, 1 - decay**count)
-    return decay * corrected(mu, 1 - decay ** safe_increment(count)) + (1 - decay) * corrected(g, 1 - decay**count)
+        return corrected(mu, steps.correction(decay))
+    return decay * corrected(mu, steps.correction(decay, ahead=True)) + (1 - decay) * corrected(g, steps.correction(decay))
 
 
 def _adam_like(leaf, state_type=ScaleByAdamState, mu_dtype=None, init_value=0.0):
-    """leaf(g, mu, nu, count) -> (update, mu, nu), made a transformation with Adam's state."""
+    """leaf(g, mu, nu, steps) -> (update, mu, nu), made a transformation with Adam's state."""
 
     def init(params):
         mu = full_like(params, init_value) if mu_dtype is None else zeros_like(params, mu_dtype)
         return state_type(zero_count(), mu, full_like(params, init_value))
 
     def update(updates, state, params=None):
-        count = safe_increment(state.count)
+        steps = _Steps(safe_increment(state.count))
 
         def step(g, mu, nu):
-            u, new_mu, new_nu = leaf(g, mu, nu, count)
+            u, new_mu, new_nu = leaf(g, mu, nu, steps)
             return u, stored(new_mu, mu), stored(new_nu, nu)
 
         updates, mu, nu = leafwise(step, updates, state.mu, state.nu, outs=3)
-        return updates, state_type(count, mu, nu)
+        return updates, state_type(steps.count, mu, nu)
 
     return GradientTransformation(init, update)
 
@@ -105,9 +120,9 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
     mu_dtype: the dtype in which the first moment is kept, that of the parameters by default.
     """
 
-    def leaf(g, mu, nu, count):
+    def leaf(g, mu, nu, steps):
         mu, nu = moment(b1, g, mu), moment(b2, abs_sq(g), nu)
-        return _ahead(b1, mu, g, count, nesterov) / (jnp.sqrt(corrected(nu, 1 - b2**count) + eps_root) + eps), mu, nu
+        return _ahead(b1, mu, g, steps, nesterov) / (jnp.sqrt(corrected(nu, steps.correction(b2)) + eps_root) + eps), mu, nu
 
     return _adam_like(leaf, mu_dtype=mu_dtype)
 
@@ -115,9 +130,9 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
 def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
     """Adam's rule with the infinity norm (Kingma & Ba, 2015, section 7.1)."""
 
-    def leaf(g, mu, nu, count):
+    def leaf(g, mu, nu, steps):
         mu, nu = moment(b1, g, mu), jnp.maximum(jnp.abs(g) + eps, b2 * nu)
-        return corrected(mu, 1 - b1**count) / nu, mu, nu
+        return corrected(mu, steps.correction(b1)) / nu, mu, nu
 
     return _adam_like(leaf)
 
@@ -125,10 +140,10 @@ def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
 def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
     """AdaBelief (Zhuang et al., 2020): Adam's rule with the variance of the gradients about their running mean."""
 
-    def leaf(g, mu, nu, count):
+    def leaf(g, mu, nu, steps):
         mu = moment(b1, g, mu)
         nu = moment(b2, abs_sq(g - mu), nu) + eps_root
-        return _ahead(b1, mu, g, count, nesterov) / (jnp.sqrt(corrected(nu, 1 - b2**count)) + eps), mu, nu
+        return _ahead(b1, mu, g, steps, nesterov) / (jnp.sqrt(corrected(nu, steps.correction(b2))) + eps), mu, nu
 
     return _adam_like(leaf, ScaleByBeliefState)
 
@@ -136,10 +151,10 @@ def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=Fal
 def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_value=1e-6):
     """Yogi (Zaheer et al., 2018): the second moment moves by an amount that depends on the gradient alone."""
 
-    def leaf(g, mu, nu, count):
+    def leaf(g, mu, nu, steps):
         square = abs_sq(g)
         mu, nu = moment(b1, g, mu), nu - (1 - b2) * jnp.sign(nu - square) * square
-        return corrected(mu, 1 - b1**count) / (jnp.sqrt(corrected(nu, 1 - b2**count) + eps_root) + eps), mu, nu
+        return corrected(mu, steps.correction(b1)) / (jnp.sqrt(corrected(nu, steps.correction(b2)) + eps_root) + eps), mu, nu
 
     return _adam_like(leaf, init_value=initial_accumulator_value)
 
@@ -148,12 +163,12 @@ def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, n
     """RAdam (Liu et al., 2020): Adam's rule rectified for the variance of its early steps; plain momentum below `threshold`."""
     rho_inf = 2.0 / (1.0 - b2) - 1.0
 
-    def leaf(g, mu, nu, count):
+    def leaf(g, mu, nu, steps):
         mu, nu = moment(b1, g, mu), moment(b2, abs_sq(g), nu)
-        power = b2**count
-        rho = rho_inf - 2 * count * power / (1 - power)
+        power = b2**steps.count
+        rho = rho_inf - 2 * steps.count * power / (1 - power)
         rectified = (rho - 4.0) * (rho - 2.0) * rho_inf / ((rho_inf - 4.0) * (rho_inf - 2.0) * rho)
-        mean = _ahead(b1, mu, g, count, nesterov)
+        mean = _ahead(b1, mu, g, steps, nesterov)
         # Below rho = 4 the factor is not real; it is then not used unless the threshold is as low.
         r = jnp.asarray(jnp.sqrt(rectified), mean.dtype)
         adapted = r * mean / (jnp.sqrt(corrected(nu, 1 - power) + eps_root) + eps)
@@ -169,16 +184,16 @@ def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, bi
         return ScaleByAmsgradState(zero_count(), zeros_like(params, mu_dtype), zeros_like(params), zeros_like(params))
 
     def update(updates, state, params=None):
-        count = safe_increment(state.count)
+        steps = _Steps(safe_increment(state.count))
 
         def leaf(g, mu, nu, most):
             new_mu, new_nu = moment(b1, g, mu), moment(b2, abs_sq(g), nu)
-            mean = corrected(new_mu, 1 - b1**count) if bias_correction_mu else new_mu
-            new_most = jnp.maximum(most, corrected(new_nu, 1 - b2**count) if bias_correction_nu else new_nu)
+            mean = corrected(new_mu, steps.correction(b1)) if bias_correction_mu else new_mu
+            new_most = jnp.maximum(most, corrected(new_nu, steps.correction(b2)) if bias_correction_nu else new_nu)
             return mean / (jnp.sqrt(new_most + eps_root) + eps), stored(new_mu, mu), stored(new_nu, nu), stored(new_most, most)
 
         updates, mu, nu, nu_max = leafwise(leaf, updates, state.mu, state.nu, state.nu_max, outs=4)
-        return updates, ScaleByAmsgradState(count, mu, nu, nu_max)
+        return updates, ScaleByAmsgradState(steps.count, mu, nu, nu_max)
 
     return GradientTransformation(init, update)
 
