@@ -66,3 +66,55 @@ def test_large_constants_are_not_folded():
     f = lambda x: x + jnp.sin(jnp.arange(200_000.0))
     compiled = fgrad.jit(f).lower(jnp.ones(200_000)).compile()
     assert any("iota" in label for _, label in compiled.profile(jnp.ones(200_000), repeat=1))
+
+
+SPECIALS = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e-42, 3e38], np.float32)
+
+
+@pytest.mark.parametrize(
+    "fun, count",
+    [
+        (lambda x, y: lax.neg(lax.neg(x)) * y, 1),
+        (lambda x, y: x + (-y), 1),
+        (lambda x, y: -x + y, 1),
+        (lambda x, y: x - (-y), 1),
+        (lambda x, y: (-x) * (-y), 1),
+        (lambda x, y: -(x * 3.0) + y, 2),
+        (lambda x, y: (-x) * 3.0 - y, 2),
+        (lambda x, y: x / 4.0 + y, 2),
+        (lambda x, y: jnp.abs(-x) + y, 2),
+        (lambda x, y: (x * 2.0) * 4.0 + y, 2),
+        (lambda x, y: x * y - y * x, 2),
+        (lambda x, y: jnp.where(x < y, y, y) * x, 1),
+        (lambda x, y: x.astype(jnp.bfloat16).astype(jnp.float32).astype(jnp.bfloat16) + y.astype(jnp.bfloat16), None),
+        (lambda x, y: jnp.max(jnp.broadcast_to(x, (3, 9)), 0) + y, 1),
+        (lambda x, y: jnp.sum(jnp.broadcast_to(x, (2, 9)), 0) + y, 2),
+        (lambda x, y: x - 0.0 + y * 1.0, 1),
+        (lambda x, y: x - (-0.0) + y, 2),
+    ],
+)
+def test_algebra_keeps_every_special_value(fun, count):
+    x = y = jnp.asarray(SPECIALS)
+    for k in range(9):
+        got = np.asarray(fgrad.jit(fun)(x, jnp.roll(y, k)), np.float32)
+        with fgrad.config.override("pass_simplify", False):
+            want = np.asarray(fgrad.jit(fun)(x, jnp.roll(y, k)), np.float32)
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(want[want == 0]))
+    if count is not None:
+        (label,) = [label for _, label in fgrad.jit(fun).lower(x, y).compile().profile(x, y, repeat=1)]
+        assert label.split(" ")[0].count("+") + 1 == count, label
+
+
+def test_equal_paddings_add_before_they_pad():
+    fun = lambda x, y: lax.pad(x, 0.0, [(1, 2, 0)]) + lax.pad(y, 0.0, [(1, 2, 0)])
+    x, y = jnp.arange(4.0), jnp.array([-0.0, -1.0, np.inf, np.nan])
+    np.testing.assert_array_equal(fgrad.jit(fun)(x, y), np.pad(x, (1, 2)) + np.pad(y, (1, 2)))
+    got = [label.split(" ")[0] for _, label in fgrad.jit(fun).lower(x, y).compile().profile(x, y, repeat=1)]
+    assert sorted(got) == ["add", "pad"]
+
+
+def test_constants_and_products_in_either_order_are_shared():
+    fun = lambda x, y: (x * y) + jnp.sin(y * x) + (x + 2.0) * (2.0 + x)
+    assert len(labels := fgrad.jit(fun).lower(jnp.ones(3), jnp.ones(3)).compile().profile(jnp.ones(3), jnp.ones(3), repeat=1)) == 1
+    assert labels[0][1].split(" ")[0].count("mul") == 2 and labels[0][1].count("add") == 3

@@ -22,7 +22,7 @@ def _basis(leaves):
         a = get_aval(x)
         axes = tuple(range(1, a.ndim + 1))
         one = full(a.shape, 1, a.dtype)
-        out.append(diagonals([one], (total, *a.shape), 0, axes, (at,)) if axes else to_array(np.arange(total) == at).astype(a.dtype))
+        out.append(diagonals([one], (total, *a.shape), 0, axes, (at,)) if axes else to_array((np.arange(total) == at).astype(a.dtype)))
         at += a.size
     return out
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
+from fgrad.compile.algebra import COMMUTATIVE, simplify
 from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
 from fgrad.config import config
 from fgrad.core import Literal, ShapedArray, eval_trace, source_text, stage, to_array, using_trace
@@ -70,10 +71,11 @@ class LowerContext:
         """A value with memory: scalar constants get a buffer."""
         if v.buf is not None:
             return v
-        a = to_array(np.asarray(v.scalar))
-        self.consts.append(a)
-        buf = Buf("const", v.dtype, 1, index=len(self.consts) - 1)
-        return Value(buf, v.shape, v.strides, 0, v.dtype)
+        key = (v.dtype, v.scalar.tobytes())
+        if key not in self.const_values:
+            self.consts.append(to_array(np.asarray(v.scalar)))
+            self.const_values[key] = Buf("const", v.dtype, 1, index=len(self.consts) - 1)
+        return Value(self.const_values[key], v.shape, v.strides, 0, v.dtype, v.scalar)
 
     def view(self, v, shape, strides, offset=0):
         v = self.materialize(v)
@@ -133,8 +135,14 @@ class LowerContext:
         shape = aval.shape
         if op == "cast" and ins[0].dtype == aval.dtype:
             return ins[0]
-        if self.simplify and op in _HAVE_IDENTITY and (same := _identity(op, ins, aval)) is not None:
-            return same
+        if self.simplify:
+            op, ins = simplify(op, ins, aval)
+            if op is None:
+                return ins[0]
+            if op in ("add", "sub") and (padded := self._padded_alike(*ins)) is not None:
+                a, b, pad = padded
+                inner = self.elementwise(op, [a, b], ShapedArray(a.shape, aval.dtype))
+                return self.kernel("pad", [inner, pad.ins[1]], [aval], ip=pad.ip, contiguous=False)[0]
         ins = [v if v.shape == shape else self.broadcast(v, shape, ()) for v in ins]
         operand = ins[1] if op == "select" else ins[0]
         source = compute_dtype(operand.dtype)
@@ -150,11 +158,39 @@ class LowerContext:
             ins = [ins[0], self.broadcast(self.scalar(1, F32), shape, ())]
         return self._add(Node("ew", op, ins, [self.temp(aval)], shape, type_code=code))[0]
 
+    @staticmethod
+    def _padded_alike(x, y):
+        """(a, b, a pad) where x and y are a and b padded with the same number of zeros, which a sum of them has too; else None."""
+        nodes = [v.buf.node if v.buf is not None and v.whole() else None for v in (x, y)]
+        if x.tag != y.tag or any(n is None or n.op != "pad" or n.outs[0].shape != x.shape for n in nodes):
+            return None
+        (a, zero), (b, other) = (n.ins for n in nodes)
+        same = nodes[0].ip == nodes[1].ip and a.shape == b.shape and a.tag == b.tag == x.tag
+        return (a, b, nodes[0]) if same and _is_zero(zero) and _is_zero(other) else None
+
     def reduce(self, kind, v, axes, aval):
         """A reduction ("sum", "prod", "max", "min") over axes, in the VM; of nothing it is a constant."""
         if 0 in v.shape:
             return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
+        exact = kind in ("max", "min") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
+        if self.simplify and exact and any(not v.strides[a] for a in axes):
+            return self._reduce_equal(kind, v, axes, aval)
         return self._add(Node("reduce", kind, [v], [self.temp(aval)], v.shape, axes=tuple(axes)))[0]
+
+    def _reduce_equal(self, kind, v, axes, aval):
+        """A reduction of which some axes only repeat their elements: one of each, times their number in a sum."""
+        shape, strides, left, count = [], [], [], 1
+        for a, (n, s) in enumerate(zip(v.shape, v.strides)):
+            if a in axes and not s:
+                count *= n
+                continue
+            if a in axes:
+                left.append(len(shape))
+            shape.append(n)
+            strides.append(s)
+        v = Value(v.buf, tuple(shape), tuple(strides), v.offset, v.dtype, v.scalar, v.tag)
+        out = self.reduce(kind, v, left, aval) if left else v
+        return self.elementwise("mul", [out, self.scalar(count, aval.dtype)], aval) if kind == "sum" else out
 
     def kernel(self, name, ins, out_avals, ip=(), fp=(), contiguous=True):
         flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else contiguous
@@ -193,7 +229,7 @@ class LowerContext:
                 node.fp,
                 node.axes,
                 node.shape,
-                *[v.key() for v in node.ins],
+                _operands(node),
                 *[(o.shape, o.dtype) for o in node.outs],
             )
             if key in self.seen:
@@ -244,6 +280,17 @@ class LowerContext:
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
 
 
+def _is_zero(v):
+    """True if v is the constant +0."""
+    return v.scalar is not None and v.scalar == 0 and not np.signbit(np.real(v.scalar))
+
+
+def _operands(node):
+    """What a node reads, as part of a key; the same for both orders where order does not matter."""
+    keys = [v.key() for v in node.ins]
+    return frozenset(keys) if node.op in COMMUTATIVE and len(keys) == 2 else tuple(keys)
+
+
 def reduction_identity(kind, dtype):
     """What a reduction of no elements gives."""
     if kind in ("sum", "prod"):
@@ -272,18 +319,3 @@ def _folded(eqn, known):
         out = prim.bind_eqn(eqn, values)
     out = out if prim.multiple_results else [out]
     return out if all(x.dtype == v.aval.dtype for x, v in zip(out, eqn.outvars)) else None
-
-
-_HAVE_IDENTITY = ("mul", "div", "sub")
-
-
-def _identity(op, ins, aval):
-    """The operand that an op leaves as it is (x * 1, x / 1, x - 0), or None."""
-    a, b = ins
-    if aval.dtype == dtypes.BOOL:
-        return None
-    if b.buf is None and b.scalar == (0 if op == "sub" else 1) and a.shape == aval.shape:
-        return a
-    if op == "mul" and a.buf is None and a.scalar == 1 and b.shape == aval.shape:
-        return b
-    return None
