@@ -101,7 +101,10 @@ def _per_side(name, values, ndim):
 
 def _constant(x, width, values):
     if np.ndim(values) == 0:
-        value = E.convert_element_type(as_array("pad", values), x.dtype)
+        if type(values) in (int, float) and dtypes.is_float(x.dtype):
+            value = x.dtype.type(values)  # a constant in the program
+        else:
+            value = E.convert_element_type(as_array("pad", values), x.dtype)
         return S.pad(x, value, [(a, b, 0) for a, b in width]) if x.ndim else x
     for axis, ((a, b), (lo, hi)) in enumerate(zip(width, _per_side("constant_values", values, x.ndim))):
         x = _margins(x, axis, (a, lo), (b, hi))
