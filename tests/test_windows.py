@@ -114,3 +114,32 @@ IMAGE, KERNEL = np.ones((1, 3, 5, 5), np.float32), np.ones((2, 3, 2, 2), np.floa
 def test_convolution_errors(call, message):
     with pytest.raises((TypeError, ValueError, RuntimeError), match=message):
         call()
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(
+    "window, stride, pads", [((2, 2), (2, 2), ((0, 0), (0, 0))), ((3, 3), (2, 1), ((1, 1), (2, 0))), ((1, 4), (1, 3), ((0, 0), (0, 5)))]
+)
+def test_rows_of_windows_select_as_rows_of_features(largest, window, stride, pads):
+    """Windows along the last axis go together, as features do where those are last: with ties and NaNs the same elements are taken."""
+    x = np.random.default_rng(0).integers(0, 4, (2, 3, 7, 301)).astype(np.float32)
+    x[0, 1, 3, 50:60] = np.nan
+    x[1, 2, :, 200] = -np.inf
+    f = lax.reduce_window_max_p if largest else lax.reduce_window_min_p
+
+    def pool(x, at):
+        def full(v, rest):
+            return tuple(v[at.index(d)] if d in at else rest for d in range(4))
+
+        kw = dict(window_dimensions=full(window, 1), window_strides=full(stride, 1), padding=full(pads, (0, 0)))
+        return f.bind(x, base_dilation=(1,) * 4, window_dilation=(1,) * 4, **kw)
+
+    last = jnp.array(np.moveaxis(x, 1, 3))
+    out, pull = fgrad.vjp(lambda x: pool(x, (2, 3)), jnp.array(x))
+    want, pull_last = fgrad.vjp(lambda x: pool(x, (1, 2)), last)
+    np.testing.assert_array_equal(out, np.moveaxis(np.asarray(want), 3, 1))
+    ct = np.random.default_rng(1).standard_normal(out.shape).astype(np.float32)
+    grad = np.asarray(pull_last(jnp.array(np.moveaxis(ct, 1, 3)))[0])
+    np.testing.assert_array_equal(pull(jnp.array(ct))[0], np.moveaxis(grad, 3, 1))
+    tangent = fgrad.jvp(lambda x: pool(x, (2, 3)), (jnp.array(x),), (jnp.array(x) + 1,))[1]
+    np.testing.assert_array_equal(tangent, fgrad.jvp(lambda x: pool(x, (1, 2)), (last,), (last + 1,))[1].transpose(0, 3, 1, 2))

@@ -6,6 +6,7 @@
 #include "fg.h"
 
 #define POOL_TILE 64
+#define POOL_RUNS 16
 enum { POOL_SUM, POOL_PROD, POOL_MAX, POOL_MIN };
 
 /* x (outer, n, inner) to out (outer, m, inner): out[j] folds x at positions j stride + r wdil - lo, of which every bdil-th holds an

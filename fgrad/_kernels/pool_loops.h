@@ -10,6 +10,7 @@ static void N(pool_##KIND##_tap)(const T *restrict x, T *restrict out, int64_t n
 /* count outputs, from element j0 on and `step` apart, each folded with the input `xstep` apart: rows without inner elements */ \
 static void N(pool_##KIND##_row)(const T *restrict x, int64_t xstep, T *restrict out, int64_t step, int64_t count) { \
     if (step == 1 && xstep == 1) for (int64_t i = 0; i < count; i++) { T a = out[i], v = x[i]; out[i] = EXPR; } \
+    else if (step == 1 && xstep == 2) for (int64_t i = 0; i < count; i++) { T a = out[i], v = x[2 * i]; out[i] = EXPR; } \
     else for (int64_t i = 0; i < count; i++) { T a = out[i * step], v = x[i * xstep]; out[i * step] = EXPR; } \
 } \
 /* Long dense windows (van Herk, 1992): folds from the start of each block of `window` elements and to its end; a window is the end \
@@ -33,6 +34,8 @@ static void N(pool_##KIND##_blocks)(const FgPool *p, const T *x, int64_t stride,
     } \
 } \
 static void N(pool_##KIND)(const FgPool *p, const char *xs, char *outs, int64_t begin, int64_t end, char *buf) { \
+    FgPoolRun runs[POOL_RUNS]; \
+    for (int64_t r = 0; r < POOL_RUNS && r < p->window; r++) runs[r] = pool_run(p, r); \
     for (int64_t u = begin; u < end; u++) { \
         int64_t t = u % p->tiles, o = u / p->tiles, i0 = t * p->tile, n = p->inner - i0 < p->tile ? p->inner - i0 : p->tile; \
         const T *x = (const T *)xs + o * p->n * p->inner + i0; \
@@ -40,7 +43,7 @@ static void N(pool_##KIND)(const FgPool *p, const char *xs, char *outs, int64_t 
         if (p->blocks) { N(pool_##KIND##_blocks)(p, x, p->inner, out, p->inner, n, (T *)buf); continue; } \
         for (int64_t j = 0; j < p->m; j++) for (int64_t i = 0; i < n; i++) out[j * p->inner + i] = ID; \
         for (int64_t r = 0; r < p->window; r++) { \
-            FgPoolRun run = pool_run(p, r); \
+            FgPoolRun run = r < POOL_RUNS ? runs[r] : pool_run(p, r); \
             if (p->inner == 1) N(pool_##KIND##_row)(x + run.pos, run.xstep, out + run.j, run.step, run.count); \
             else for (int64_t k = 0; k < run.count; k++) \
                 N(pool_##KIND##_tap)(x + (run.pos + k * run.xstep) * p->inner, out + (run.j + k * run.step) * p->inner, n); \
@@ -56,18 +59,29 @@ POOL_FOLD(min, POOL_HIGHEST, v < a || v != v ? v : a)
 #undef POOL_FOLD
 #else
 
-/* best[i] and its place for n neighbouring elements at v */
-static inline void N(pool_take)(const T *v, int64_t at, int64_t n, int largest, T *best, int64_t *place) {
+/* best[i] and its place for n elements at v, `step` apart */
+static inline __attribute__((always_inline)) void N(pool_each)(const T *v, int64_t step, int64_t at, int64_t n, int largest, T *best,
+                                                                int64_t *place) {
     for (int64_t i = 0; i < n; i++) {
-        int better = largest ? v[i] > best[i] : v[i] < best[i];
-        int take = place[i] < 0 || better || (v[i] != v[i] && best[i] == best[i]);
-        best[i] = take ? v[i] : best[i];
+        T x = v[i * step];
+        int better = largest ? x > best[i] : x < best[i];
+        int take = place[i] < 0 || better || (x != x && best[i] == best[i]);
+        best[i] = take ? x : best[i];
         place[i] = take ? at : place[i];
     }
 }
 
-/* Units (outer, tile of inner elements): all windows of the middle axes.  The first of equals is selected. */
+static void N(pool_take)(const T *v, int64_t step, int64_t at, int64_t n, int largest, T *best, int64_t *place) {
+    if (step == 1) N(pool_each)(v, 1, at, n, largest, best, place);
+    else if (step == 2) N(pool_each)(v, 2, at, n, largest, best, place);
+    else N(pool_each)(v, step, at, n, largest, best, place);
+}
+
+/* Units (outer, tile of inner elements): all windows of the middle axes, of neighbouring inner elements or, where there is one, of
+ * windows that follow each other along the last axis and lie inside.  The first of equals is selected. */
 static void N(pool_select)(const FgSelect *p, const char *as, const char *xs, char *outs, int64_t begin, int64_t end) {
+    const int last = p->nd - 1, rows = p->inner == 1 && last >= 0;
+    const int64_t hop = rows ? p->stride[last] : 1;                  /* from a lane's elements to the next one's */
     for (int64_t u = begin; u < end; u++) {
         int64_t t = u % p->tiles, o = u / p->tiles, i0 = t * POOL_TILE, n = p->inner - i0 < POOL_TILE ? p->inner - i0 : POOL_TILE;
         int64_t q[FG_MAXDIM] = {0}, r[FG_MAXDIM], place[POOL_TILE];
@@ -75,9 +89,9 @@ static void N(pool_select)(const FgSelect *p, const char *as, const char *xs, ch
         const T *x = (const T *)xs + o * p->in_size * p->inner + i0;
         const T *a = (const T *)as + o * (p->scatter ? p->out_size : p->in_size) * p->inner + i0;
         T *out = (T *)outs + o * (p->scatter ? p->in_size : p->out_size) * p->inner + i0;
-        if (p->scatter) for (int64_t k = 0; k < p->in_size; k++) memset(out + k * p->inner, 0, (size_t)n * sizeof(T));
-        for (int64_t w = 0; w < p->out_size; w++) {
-            for (int64_t i = 0; i < n; i++) { place[i] = -1; best[i] = 0; }
+        if (p->scatter && n == p->inner) memset(out, 0, (size_t)(p->in_size * n) * sizeof(T));
+        else if (p->scatter) for (int64_t k = 0; k < p->in_size; k++) memset(out + k * p->inner, 0, (size_t)n * sizeof(T));
+        for (int64_t w = 0; w < p->out_size; w += rows ? n : 1) {
             int inside = 1;
             int64_t start = 0;
             for (int d = 0; d < p->nd; d++) {
@@ -86,6 +100,13 @@ static void N(pool_select)(const FgSelect *p, const char *as, const char *xs, ch
                 start += from * p->step[d];
                 r[d] = 0;
             }
+            if (rows) {
+                int64_t room = p->n[last] - 1 - (p->window[last] - 1) * p->wdil[last] - q[last] * p->stride[last] + p->lo[last];
+                n = !inside ? 1 : room / p->stride[last] + 1;
+                if (n > p->m[last] - q[last]) n = p->m[last] - q[last];
+                if (n > POOL_TILE) n = POOL_TILE;
+            }
+            for (int64_t i = 0; i < n; i++) { place[i] = -1; best[i] = 0; }
             for (int64_t k = 0; k < p->taps; k++) {
                 int64_t at = start, ok = 1;
                 if (inside) for (int d = 0; d < p->nd; d++) at += r[d] * p->wdil[d] * p->step[d];
@@ -97,13 +118,15 @@ static void N(pool_select)(const FgSelect *p, const char *as, const char *xs, ch
                         at += pos / p->bdil[d] * p->step[d];
                     }
                 }
-                if (ok) N(pool_take)(x + at * p->inner, at, n, p->largest, best, place);
+                if (ok) N(pool_take)(x + at * p->inner, hop, at, n, p->largest, best, place);
                 for (int d = p->nd - 1; d >= 0 && ++r[d] == p->window[d]; d--) r[d] = 0;
             }
             for (int64_t i = 0; i < n; i++) {
-                if (p->scatter) { if (place[i] >= 0) out[place[i] * p->inner + i] += a[w * p->inner + i]; }
-                else out[w * p->inner + i] = place[i] >= 0 ? a[place[i] * p->inner + i] : 0;
+                int64_t at = place[i] * p->inner + i * hop;
+                if (p->scatter) { if (place[i] >= 0) out[at] += a[w * p->inner + i]; }
+                else out[w * p->inner + i] = place[i] >= 0 ? a[at] : 0;
             }
+            if (rows) q[last] += n - 1;
             for (int d = p->nd - 1; d >= 0 && ++q[d] == p->m[d]; d--) q[d] = 0;
         }
     }

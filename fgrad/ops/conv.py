@@ -247,6 +247,12 @@ def _split_axis(axis, size, x):
     return reshape(x, shape)
 
 
+def _reshape_inside(src, dst, groups, x):
+    """x with axis src folded into each of the groups of axis dst (numbered without src), which stay outermost."""
+    x = _split_axis(dst + (src <= dst), groups, x)
+    return _reshape_into(dst, dst, _reshape_into(src + (dst < src), dst + 1, x))
+
+
 def _swap(spec):
     return (spec[1], spec[0], *spec[2:])
 
@@ -376,15 +382,11 @@ def _conv_batch(axis, args, dims, *, dimension_numbers, feature_group_count, bat
     groups = max(feature_group_count, batch_group_count)
     if dl is not None and batch_group_count == 1:
         return _split_axis(on, size, conv(_reshape_into(dl, n, lhs), rhs)), on
-    if dl is not None:  # groups stay outermost in the batch
-        lhs = _split_axis(n + (dl <= n), batch_group_count, lhs)
-        lhs = _reshape_into(dl + (n < dl), n + 1, lhs)
-        return _split_axis(on, size, conv(_reshape_into(n, n, lhs), rhs)), on
+    if dl is not None:
+        return _split_axis(on, size, conv(_reshape_inside(dl, n, batch_group_count, lhs), rhs)), on
     if groups == 1:
         return _split_axis(oc, size, conv(lhs, _reshape_into(dr, o, rhs))), oc
-    rhs = _split_axis(o + (dr <= o), groups, rhs)  # groups stay outermost in the output features
-    rhs = _reshape_into(dr + (o < dr), o + 1, rhs)
-    out = _split_axis(oc, groups, conv(lhs, _reshape_into(o, o, rhs)))
+    out = _split_axis(oc, groups, conv(lhs, _reshape_inside(dr, o, groups, rhs)))
     out = _split_axis(oc + 1, size, out)
     return _reshape_into(oc, oc + 1, out), oc
 
