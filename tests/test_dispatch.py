@@ -291,3 +291,44 @@ def test_typed_keys_and_static_values_are_told_apart():
     np.testing.assert_array_equal(fgrad.random.key_data(pair(key, 1)), fgrad.random.split(words)[1])
     strided = fgrad.random.split(key, 4)[::2]
     np.testing.assert_array_equal(fgrad.random.key_data(same(strided)), fgrad.random.split(words, 4)[::2])
+
+
+def test_operators_take_numpy_arrays():
+    x = jnp.arange(3.0)
+    for n in (
+        np.arange(3, dtype=np.float32),
+        np.arange(3.0),
+        np.arange(3),
+        np.arange(6, dtype=np.float32)[::2],
+        np.ones((2, 1), np.float32),
+    ):
+        for _ in range(3):
+            np.testing.assert_array_equal(x * n, np.arange(3, dtype=np.float32) * n)
+            np.testing.assert_array_equal(n - x, n - np.arange(3, dtype=np.float32))
+            assert (x * n).dtype == np.float32 and type(n - x) is type(x)
+            np.testing.assert_array_equal(jnp.maximum(n, x), np.maximum(n, np.arange(3)))
+    n = np.ones(3, np.float32)
+    kept = [jnp.add(n, 0), jnp.positive(n), n * jnp.float32(1), jnp.array(n), jnp.asarray(np.arange(3)) + 0]
+    n[:] = 7
+    for got in kept[:4]:
+        np.testing.assert_array_equal(got, [1, 1, 1])
+    with pytest.raises(TypeError):
+        x * np.array(["a", "b", "c"])
+    with pytest.raises(TypeError, match="float0"):
+        x * np.zeros(3, fgrad.dtypes.float0)
+
+
+def test_numbers_become_arrays():
+    assert jnp.array([1, 2]).dtype == np.int32 and jnp.array([1.5, 2.0]).dtype == np.float32 and jnp.array([1, 2.5]).dtype == np.float32
+    assert jnp.array([True, False]).dtype == np.bool_ and jnp.array([]).dtype == np.float32 and jnp.array((3, 4), jnp.int8).dtype == np.int8
+    with pytest.raises(OverflowError):
+        jnp.array([2**31, 1])
+    with fgrad.enable_x64():
+        assert jnp.array([2**31, 1]).dtype == np.int64 and float(jnp.array([0.1])[0]) == 0.1
+        assert jnp.zeros(2).dtype == np.float64
+    for dtype in (np.bool_, np.int8, np.uint32, np.float16, jnp.bfloat16, np.float32, np.complex64):
+        np.testing.assert_array_equal(np.asarray(jnp.full((2, 3), 2, dtype)), np.full((2, 3), 2, dtype))
+        assert jnp.ones((0, 2), dtype).shape == (0, 2)
+    assert jnp.zeros(1 << 20)[-1] == 0 and float(jnp.sum(jnp.ones((1 << 9, 1 << 7)))) == 1 << 16
+    with pytest.raises((TypeError, ValueError)):
+        jnp.zeros((-1, 2))

@@ -14,7 +14,7 @@ from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
 from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
-from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, read_scalar
+from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, numpy_operand, read_scalar
 
 cdef object _flatten = None
 cdef object _array_class = None
@@ -189,6 +189,8 @@ cdef inline int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint
         narrow[0] = narrow[0] or FG_I8 <= a.code <= FG_I16 or FG_U8 <= a.code <= FG_U64
         data[0] = a.data
         return <int64_t><uintptr_t><PyObject *>a.aval
+    if is_numpy(x):
+        return numpy_operand(x, data)
     if not read_scalar(x, s):
         return 0
     wide[0] = wide[0] or (type(x) is int and not 0 <= s.i64 < 128)
@@ -258,7 +260,7 @@ cdef class EagerDispatch:
 
     def __call__(self, *args, **kwargs):
         cdef int64_t words[64]
-        cdef list arrays
+        cdef list arrays = []
         cdef int i = 1, n = len(args), j
         cdef bint narrow = False, wide = False, fresh = False
         cdef object x, key, entry
@@ -281,7 +283,13 @@ cdef class EagerDispatch:
             return self._slow(*args, **kwargs)
         for j in range(n):
             x = args[j]
+            if is_numpy(x):
+                try:
+                    x = as_array(x, True)
+                except TypeError:
+                    return self._slow(*args, **kwargs)
             t = type(x)
+            arrays.append(x)
             if t is _array_class:
                 strides = (<ArrayBase>x).strides_or_none
                 words[i] = <int64_t><uintptr_t><PyObject *>(<ArrayBase>x).aval
@@ -303,7 +311,7 @@ cdef class EagerDispatch:
             i += 1
         if narrow and wide:          # an integer that may not fit: its value decides
             return self._slow(*args, **kwargs)
-        arrays = [x if type(x) is _array_class else as_array(x, True) for x in args[:n]]
+        arrays = [x if type(x) is _array_class else as_array(x, True) for x in arrays]
         key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
         if rest or kwargs:
             try:

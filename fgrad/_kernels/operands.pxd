@@ -15,6 +15,7 @@ cpdef object get_aval(x)
 cdef int read_scalar(object x, Scalar *out) except -1
 cdef ArrayBase scalar_array(object x)
 cdef object numpy_aval(object x)
+cdef int64_t numpy_operand(object x, char **data) except? -1
 cdef ArrayBase loose_array(object x)
 cdef ArrayBase as_array(object x, bint copy)
 cpdef ArrayBase settled(ArrayBase x)

@@ -157,7 +157,7 @@ cdef object numpy_array(object x, bint copy):
     cdef object dtype = <object>cnp.PyArray_DESCR(a)
     cdef int32_t code
     cdef ArrayBase out
-    if aval.dtype is not dtype or not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
+    if aval.dtype is not dtype or dtype not in CODES or not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
         return None
     code = CODES[dtype]
     # another thread may write into x while a program reads it: indices must not change after they have been checked
@@ -166,6 +166,42 @@ cdef object numpy_array(object x, bint copy):
     out = new_array(aval, code, cnp.PyArray_SIZE(a))
     memcpy(out.data, cnp.PyArray_DATA(a), out.size * fg_itemsize(code))
     return out
+
+
+cdef int64_t numpy_operand(object x, char **data) except? -1:
+    """The word of an ndarray that a program can read where it lies, and its memory; 0 for any other."""
+    cdef cnp.ndarray a = x
+    cdef int num = cnp.PyArray_TYPE(a)
+    if (num != cnp.NPY_FLOAT32 and num != cnp.NPY_FLOAT64) or cnp.PyArray_SIZE(a) == 0:
+        return 0
+    if not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
+        return 0
+    aval = numpy_aval(x)
+    if aval.dtype is not <object>cnp.PyArray_DESCR(a):
+        return 0
+    data[0] = <char *>cnp.PyArray_DATA(a)
+    return <int64_t><uintptr_t><PyObject *>aval
+
+
+def from_ndarray(x, bint copy):
+    """An ndarray's values as an array, where no conversion is needed; None else, and where integers should be shared."""
+    if not copy and x.dtype.kind != "f":
+        return None
+    return numpy_array(x, copy)
+
+
+def filled(aval, bytes value):
+    """A fresh array of one element's bytes over and over."""
+    cdef int32_t code = CODES[aval.dtype]
+    cdef int64_t n = aval.size, size = fg_itemsize(code), i
+    cdef char *word = value
+    cdef ArrayBase a
+    if len(value) != size:
+        raise ValueError(f"{len(value)} bytes for an element of {aval}")
+    a = new_array(aval, code, n)
+    for i in range(n):
+        memcpy(a.data + i * size, word, size)
+    return a
 
 
 cdef ArrayBase loose_array(object x):

@@ -6,7 +6,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import array as _array
-from fgrad._kernels.operands import get_aval, install_avals
+from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
 from fgrad.errors import UnexpectedTracerError
@@ -126,6 +126,10 @@ _SCALARS = (bool, int, float, complex)
 
 def from_numpy(x: np.ndarray, dtype=None, weak_type=False, copy=True) -> Array:
     """An Array with x's values: copied, or a view of x's memory with copy=False where dtype and layout allow."""
+    if dtype is None and not weak_type and type(x) is np.ndarray:
+        out = from_ndarray(x, copy)
+        if out is not None:
+            return out
     dtype = dtypes.canonicalize_dtype(x.dtype if dtype is None else dtype)
     if dtype == dtypes.float0:
         raise TypeError("float0 values have no data and cannot become an Array")

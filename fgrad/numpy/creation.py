@@ -50,7 +50,22 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     return out
 
 
+def _from_numbers(xs):
+    """A flat sequence of floats, or of integers that fit, as an array; None for any other."""
+    kinds = set(map(type, xs))
+    if kinds == {float}:
+        return from_numpy(np.array(xs, dtypes.float_dtype()), copy=False)
+    if kinds == {int}:
+        try:
+            return from_numpy(np.array(xs, dtypes.int_dtype()), copy=False)
+        except OverflowError:
+            return None
+    return None
+
+
 def _from_sequence(xs, dtype):
+    if dtype is None and (out := _from_numbers(xs)) is not None:
+        return out
     leaves = tree.leaves(xs, is_leaf=lambda v: v is None)
     if not any(isinstance(v, (Array, Tracer)) for v in leaves):
         try:

@@ -8,7 +8,8 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
-from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad._kernels.operands import filled
+from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad.ops.accuracy import check_accuracy
 
@@ -254,11 +255,19 @@ def bdim_at_front(x, dim, size):
     return move_axis(x, dim, 0)
 
 
+_FILLED = 1 << 14  # elements of a constant that is memory at once; larger ones are one element, broadcast
+
+
 def full(shape, value, dtype):
     """An array of `shape` filled with a Python scalar."""
-    dtype = np.dtype(dtype)
+    dtype, shape = np.dtype(dtype), tuple(shape)
     value = dtype.type(value)
-    return broadcast_in_dim(value, tuple(shape), ())
+    plain = all(type(d) is int and d >= 0 for d in shape)
+    if plain and context.trace is eval_trace and dtypes.canonicalize_dtype(dtype) == dtype:
+        aval = ShapedArray(shape, dtype)
+        if aval.size <= _FILLED:
+            return filled(aval, value.tobytes())
+    return broadcast_in_dim(value, shape, ())
 
 
 def zeros(aval):
