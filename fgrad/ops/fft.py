@@ -1,11 +1,14 @@
 """Discrete Fourier transforms over the last axes, computed by NumPy's pocketfft, which keeps single precision."""
 
 import enum
+import functools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.parallel import get_num_threads
 from fgrad.core import Primitive, ShapedArray, from_numpy, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import conj, convert_element_type, div, mul
@@ -44,18 +47,53 @@ def _fft_aval(x, *, fft_type, fft_lengths):
     return x.strong()
 
 
-_NUMPY = {FftType.FFT: np.fft.fftn, FftType.IFFT: np.fft.ifftn, FftType.RFFT: np.fft.rfftn, FftType.IRFFT: np.fft.irfftn}
+_NUMPY = {FftType.FFT: np.fft.fft, FftType.IFFT: np.fft.ifft, FftType.RFFT: np.fft.rfft, FftType.IRFFT: np.fft.irfft}
+_LARGE = 1 << 15  # elements from which on rows are shared among threads: NumPy lets go of the interpreter lock
+
+
+@functools.cache
+def _team(threads):
+    return ThreadPoolExecutor(threads)
+
+
+def _along(transform, x, n, axis, shape, dtype):
+    """transform of length n along an axis, whose result has this shape; large batches in parts, one for each thread."""
+    out = np.empty(shape, dtype)
+    parts = min(get_num_threads(), x.shape[0]) if x.size >= _LARGE and axis % x.ndim else 1
+    if parts == 1:
+        return transform(x, n, axis, out=out)
+    cuts = [x.shape[0] * i // parts for i in range(parts + 1)]
+    jobs = [_team(parts).submit(transform, x[i:j], n, axis, out=out[i:j]) for i, j in zip(cuts[1:], cuts[2:])]
+    transform(x[: cuts[1]], n, axis, out=out[: cuts[1]])
+    for job in jobs:
+        job.result()
+    return out
+
+
+def _transform(x, kind, lengths, dtype):
+    """The transform over the last len(lengths) axes: a real one along the last axis, complex ones along the others."""
+    real, inverse = kind in (FftType.RFFT, FftType.IRFFT), kind in (FftType.IFFT, FftType.IRFFT)
+    whole = FftType.IFFT if inverse else FftType.FFT
+    axes = range(-len(lengths), 0)
+    for axis in axes if inverse else reversed(axes):
+        this = kind if real and axis == -1 else whole
+        n = lengths[axis]
+        size = n // 2 + 1 if this == FftType.RFFT else n
+        shape = (*x.shape[: x.ndim + axis], size, *x.shape[x.ndim + axis + 1 :])
+        x = _along(
+            _NUMPY[this], x, n, axis, shape, dtypes.to_real(dtype) if this == FftType.IRFFT else dtypes.to_complex(dtypes.to_real(dtype))
+        )
+    return x
 
 
 def _fft_lower(ctx, ins, params, out_avals):
-    lengths, transform, (out,) = params["fft_lengths"], _NUMPY[params["fft_type"]], out_avals
-    axes = tuple(range(-len(lengths), 0))
+    kind, lengths, (out,) = params["fft_type"], params["fft_lengths"], out_avals
 
     def run(args):
         x = np.asarray(args[0])
         if not x.size or not math.prod(out.shape):
             return [from_numpy(np.zeros(out.shape, out.dtype))]
-        return [from_numpy(np.ascontiguousarray(transform(x, s=lengths, axes=axes), out.dtype))]
+        return [from_numpy(_transform(x, kind, lengths, x.dtype), copy=False)]
 
     return ctx.callback(run, ins, [v.aval for v in ins], out_avals, "pure_callback")[0]
 
