@@ -6,14 +6,6 @@ static inline float fg_scale_f32(float p, float n) {
     float h = (n * 0.5f + FG_MAGIC32) - FG_MAGIC32;
     return p * fg_pow2i_f32(h) * fg_pow2i_f32(n - h);
 }
-/* n - y * d with the product exact */
-static inline float fg_residual_f32(float n, float y, float d) {
-#if defined(__FMA__) || defined(__aarch64__)
-    return __builtin_fmaf(-y, d, n);
-#else
-    return (float)((double)n - (double)y * d);
-#endif
-}
 #define FG_LN2_HI32 0.693359375f
 #define FG_LN2_LO32 -2.12194440e-4f
 #define FG_LOG2E32 1.44269504f
@@ -156,23 +148,12 @@ static inline float fg_atan2_f32(float y, float x) {
     return copysignf(r, y);
 }
 
-static inline float fg_tanh_f32(float x) {
-    float a = fabsf(x), z = a * a, e = fg_expk_f32(2 * (a > 10 ? 10 : a), 0);
-    float q = (a < 0.6f ? a * z * (315 + 14 * z) : 2) / (a < 0.6f ? FG_POLY(z, 945.0f, 420.0f, 15.0f) : e + 1);
-    return copysignf((a < 0.6f ? a : 1) - q, x);
-}
 static inline float fg_sinh_f32(float x) {
     float a = fabsf(x), z = a * a, e = fg_expk_f32(a, -1), big = e - 0.25f / e;
     float p = FG_POLY(z, 0.166666672f, 0.00833335053f, 0.000198360663f, 2.81743951e-06f);
     return copysignf(a < 1 ? a + a * z * p : big, x);
 }
 static inline float fg_cosh_f32(float x) { float e = fg_expk_f32(fabsf(x), -1); return e + 0.25f / e; }
-/* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by its residual */
-static inline float fg_logistic_f32(float x) {
-    float e = fg_exp_f32(-fabsf(x)), n = x < 0 ? e : 1, d = 1 + e, dl = (1 - d) + e, r = 1 / d, y = n * r;
-    return y + (fg_residual_f32(n, y, d) - y * dl) * r;
-}
-
 static inline float fg_erf_f32(float x) {
     float a = fabsf(x), z = a * a, t = a > 4 ? 4 : a;
     float small = x + x * FG_POLY(z, 0.128379107f, -0.37612626f, 0.112836003f, -0.0268544443f, 0.00518953567f,

@@ -3,6 +3,7 @@
 #ifndef FG_VM_LOOPS_H
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
+#include "vec.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "vm_ops.h"
@@ -100,6 +101,13 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
     if (far) { for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); } } \
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
+/* a function of whole vectors; the last one is filled up */
+#define VM_VEC_F32(name) FG_SIG(name, f32) { \
+    enum { L = FG_VEC / 4 }; \
+    float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_; \
+    for (; i + L <= n; i += L) { \
+        vec_f32 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f32(x); memcpy(d + i, &x, FG_VEC); } \
+    if (i < n) { vec_f32 x = {0}; memcpy(&x, a + i, (n - i) * 4); x = vec_##name##_f32(x); memcpy(d + i, &x, (n - i) * 4); } }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
@@ -109,10 +117,10 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
-    VM_MATH1(exp, t, T) VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
+    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
-    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) VM_MATH1(tanh, t, T) \
-    VM_MATH1(logistic, t, T) VM_MATH1(erf, t, T) \
+    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
+    VM_MATH1(erf, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
@@ -131,6 +139,8 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
 
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
+VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh)
+VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))

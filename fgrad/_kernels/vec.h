@@ -1,0 +1,98 @@
+/* Vectors as wide as the machine's registers, in the compiler's vector extension: lanes, selection, powers of two, exp and what is
+ * made of it.  Instructions that the extension does not name are used where they exist. */
+#ifndef FG_VEC
+#include "row_math.h"
+#ifdef __AVX512F__
+#include <immintrin.h>
+#define FG_VEC 64                       /* bytes of a vector: what the machine's registers hold */
+#elif defined(__AVX__)
+#define FG_VEC 32
+#else
+#define FG_VEC 16
+#endif
+typedef int32_t fg_lanes_f32 __attribute__((vector_size(FG_VEC)));
+typedef int64_t fg_lanes_f64 __attribute__((vector_size(FG_VEC)));
+typedef float vec_f32 __attribute__((vector_size(FG_VEC)));
+typedef double vec_f64 __attribute__((vector_size(FG_VEC)));
+
+/* a > b ? a : b, so b where either is NaN */
+#ifdef __AVX512F__
+FG_INLINE vec_f32 vec_max_f32(vec_f32 a, vec_f32 b) { return (vec_f32)_mm512_max_ps((__m512)a, (__m512)b); }
+FG_INLINE vec_f64 vec_max_f64(vec_f64 a, vec_f64 b) { return (vec_f64)_mm512_max_pd((__m512d)a, (__m512d)b); }
+FG_INLINE vec_f32 vec_min_f32(vec_f32 a, vec_f32 b) { return (vec_f32)_mm512_min_ps((__m512)a, (__m512)b); }
+FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b); }
+/* p 2^k for a whole k */
+FG_INLINE vec_f32 vec_scale_f32(vec_f32 p, vec_f32 k) { return (vec_f32)_mm512_scalef_ps((__m512)p, (__m512)k); }
+FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) { return (vec_f64)_mm512_scalef_pd((__m512d)p, (__m512d)k); }
+#else
+#define FG_PICK_LANES(t, m, a, b) ((vec_##t)(((fg_lanes_##t)(a) & (m)) | ((fg_lanes_##t)(b) & ~(m))))
+FG_INLINE vec_f32 vec_max_f32(vec_f32 a, vec_f32 b) { fg_lanes_f32 m = a > b; return FG_PICK_LANES(f32, m, a, b); }
+FG_INLINE vec_f64 vec_max_f64(vec_f64 a, vec_f64 b) { fg_lanes_f64 m = a > b; return FG_PICK_LANES(f64, m, a, b); }
+FG_INLINE vec_f32 vec_min_f32(vec_f32 a, vec_f32 b) { fg_lanes_f32 m = a < b; return FG_PICK_LANES(f32, m, a, b); }
+FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { fg_lanes_f64 m = a < b; return FG_PICK_LANES(f64, m, a, b); }
+/* p 2^k for a whole k, in two factors: results underflow gradually, with one rounding */
+FG_INLINE vec_f32 vec_scale_f32(vec_f32 p, vec_f32 k) {
+    const vec_f32 magic = (vec_f32){0} + 12582912.0f;
+    fg_lanes_f32 n = (fg_lanes_f32)(k + magic) - (fg_lanes_f32)magic, half = n >> 1;
+    return p * (vec_f32)((half + 127) << 23) * (vec_f32)((n - half + 127) << 23);
+}
+FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) {
+    const vec_f64 magic = (vec_f64){0} + 6755399441055744.0, h = (k * 0.5 + magic) - magic;
+    fg_lanes_f64 half = (fg_lanes_f64)(h + (magic + 1023)), rest = (fg_lanes_f64)((k - h) + (magic + 1023));
+    return p * (vec_f64)(half << 52) * (vec_f64)(rest << 52);
+}
+#undef FG_PICK_LANES
+#endif
+
+/* By the methods of row_exp_f32 and row_exp_f64. */
+FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
+    x = vec_max_f32((vec_f32){0} - 105.0f, x);
+    x = vec_min_f32((vec_f32){0} + 90.0f, x);
+    vec_f32 k = (x * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
+    vec_f32 r = x - k * 0.693145751953125f;
+    r = r - k * 1.42860682031e-6f;
+    vec_f32 q = r * 0.001392625083f + 0.008363232884f;
+    q = q * r + 0.04166655421f;
+    q = q * r + 0.1666657667f;
+    q = q * r + 0.5f;
+    vec_f32 s = 1.0f + r, rest = (1.0f - s) + r;           /* 1 + r in two parts: one rounding less */
+    return vec_scale_f32(s + (rest + r * r * q), k);
+}
+FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
+    x = vec_max_f64((vec_f64){0} - 746.0, x);
+    x = vec_min_f64((vec_f64){0} + 710.0, x);
+    vec_f64 k = (x * 1.4426950408889634074 + 6755399441055744.0) - 6755399441055744.0;
+    vec_f64 r = x - k * 0.6931471805596629565116;
+    r = r - k * 2.8235290563031577123e-13;
+    vec_f64 q = r * 2.5100472505694996e-8 + 2.76202015910315488e-7;
+    q = q * r + 2.75572682769056962e-6;
+    q = q * r + 0.0000248015210578682052;
+    q = q * r + 0.00019841269863171556;
+    q = q * r + 0.00138888889173670806;
+    q = q * r + 0.0083333333333300382;
+    q = q * r + 0.0416666666666238205;
+    q = q * r + 0.166666666666666675;
+    q = q * r + 0.500000000000000103;
+    return vec_scale_f64(1.0 + (r + r * r * q), k);
+}
+
+/* From here on for float32; errors are bounded in tests/kernels/ulp.py. */
+#define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
+FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
+FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
+FG_INLINE vec_f32 vec_pick_f32(fg_lanes_f32 m, vec_f32 a, vec_f32 b) { return (vec_f32)(((fg_lanes_f32)a & m) | ((fg_lanes_f32)b & ~m)); }
+
+/* e^-|x| or 1, over 1 + e^-|x| */
+FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
+    vec_f32 e = vec_exp_f32(-vec_abs_f32(x));
+    return vec_pick_f32(x < 0.0f, e, (vec_f32){0} + 1.0f) / (1.0f + e);
+}
+/* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
+FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
+    vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_f32(2.0f * vec_min_f32((vec_f32){0} + 10.0f, a));
+    fg_lanes_f32 small = a < 0.6f;
+    vec_f32 num = vec_pick_f32(small, a * z * (14.0f * z + 315.0f), (vec_f32){0} + 2.0f);
+    vec_f32 den = vec_pick_f32(small, (15.0f * z + 420.0f) * z + 945.0f, e + 1.0f);
+    return vec_sign_of_f32(vec_pick_f32(small, a, (vec_f32){0} + 1.0f) - num / den, x);
+}
+#endif
