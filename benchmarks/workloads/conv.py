@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from benchmarks.workload import Workload, normal, workload
 
 LAYOUT = ("NHWC", "HWIO", "NHWC")
@@ -15,11 +17,14 @@ SIZES = (
     (8, 56, 64, 128, 3, 2, 1, 1),
     (8, 28, 64, 64, 3, 1, 2, 1),
     (8, 56, 128, 128, 3, 1, 1, 128),
+    (8, 28, 128, 128, 3, 1, 1, 32),
 )
 
 
 @workload("conv/batch,size,in,out,window,stride,dilation,groups", sizes=SIZES, quick=SIZES[1:2])
 class Forward(Workload):
+    layout = LAYOUT
+
     def inputs(self, rng):
         n, size, i, o, k, _, _, groups = self.size
         return normal(rng, n, size, size, i), normal(rng, k, k, i // groups, o, scale=(k * k * i / groups) ** -0.5)
@@ -33,7 +38,7 @@ class Forward(Workload):
         low = dilation * (k - 1) // 2
         pads = ((low, low), (low, low))
         return lambda x, w: m.lax.conv_general_dilated(
-            x, w, (stride, stride), pads, rhs_dilation=(dilation, dilation), dimension_numbers=LAYOUT, feature_group_count=groups
+            x, w, (stride, stride), pads, rhs_dilation=(dilation, dilation), dimension_numbers=self.layout, feature_group_count=groups
         )
 
     def torch_convolution(self, m):
@@ -76,6 +81,25 @@ class Gradient(Forward):
             return gx.permute(0, 2, 3, 1), gw.permute(2, 3, 1, 0)
 
         return call
+
+
+@workload(
+    "conv/features first, grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups",
+    sizes=(SIZES[1], SIZES[4], SIZES[6]),
+    quick=(),
+    tol=1e-3,
+)
+class FeaturesFirst(Gradient):
+    layout = ("NCHW", "OIHW", "NCHW")
+
+    def inputs(self, rng):
+        x, w = super().inputs(rng)
+        return np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.ascontiguousarray(w.transpose(3, 2, 0, 1))
+
+    def torch(self, m, x, w):
+        xs, conv = [x.requires_grad_(), w.requires_grad_()], self.torch_convolution(m)
+        f = m.compile(lambda x, w: (conv(x, w) ** 2).sum())
+        return lambda: m.torch.autograd.grad(f(*xs), xs)
 
 
 @workload("conv/transposed: batch,size,in,out,window,stride", sizes=((8, 14, 128, 64, 4, 2), (8, 28, 64, 32, 3, 3)))
