@@ -1,6 +1,7 @@
 """Each compiler pass may be turned off: results agree, and each does what it is for."""
 
 import contextlib
+import gc
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax, nn
+from fgrad.compile.fuse import Unit
+from fgrad.compile.values import Buf, Node
 
 PASSES = ["pass_sparse", "pass_motion", "pass_dce", "pass_cse", "pass_fold", "pass_simplify", "pass_fuse", "pass_tile", "pass_flat"]
 
@@ -118,3 +121,44 @@ def test_constants_and_products_in_either_order_are_shared():
     fun = lambda x, y: (x * y) + jnp.sin(y * x) + (x + 2.0) * (2.0 + x)
     assert len(labels := fgrad.jit(fun).lower(jnp.ones(3), jnp.ones(3)).compile().profile(jnp.ones(3), jnp.ones(3), repeat=1)) == 1
     assert labels[0][1].split(" ")[0].count("mul") == 2 and labels[0][1].count("add") == 3
+
+
+def standardized(x):
+    x = x - jnp.mean(x, axis=1, keepdims=True)
+    return x / jnp.sqrt(jnp.mean(x * x, axis=1, keepdims=True) + 1e-5)
+
+
+def test_compiling_leaves_nothing_to_the_garbage_collector():
+    """Nodes, buffers and groups refer to each other: they are taken apart when the program is built."""
+    f = fgrad.jit(fgrad.grad(lambda x: jnp.sum(jnp.tanh(x @ x) * standardized(x))))
+    x = jnp.ones((512, 512))
+    gc.collect()
+    gc.disable()
+    try:
+        f(x)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = [type(v).__name__ for v in gc.garbage if type(v) in (Node, Buf, Unit)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []
+
+
+def test_garbage_collection_is_as_before_after_tracing():
+    @fgrad.jit
+    def fails(x):
+        assert not gc.isenabled()
+        raise KeyError("from tracing")
+
+    assert gc.isenabled()
+    with pytest.raises(KeyError):
+        fails(1.0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        fgrad.jit(lambda x: x + 1)(2.0)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
