@@ -7,6 +7,7 @@ from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 cdef enum:
     FOREVER = 2147483647
     COLUMN_TILE = 512          # with the accumulator's: larger ones leave memory idle while they are added up
+    RUN = 2048                 # columns side by side that memory delivers well
     SEGMENT = 1024             # elements at most of a segment that tiles are reduced by
     PREFETCH_BYTES = 4 << 20
     PREFETCH_WORK = 4
@@ -287,7 +288,7 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
     p.span = p.step
-    while p.span < 8 * p.step and p.n_outer * p.n_inner > 64 * p.span:
+    while p.span < 8 * p.step and p.span < p.n_inner and (p.span < RUN or p.n_outer * p.n_inner > 64 * p.span):
         p.span *= 2
     p.chunks = (p.n_inner + p.span - 1) // p.span
     steps = (p.n_red + p.tile_rows - 1) // p.tile_rows
