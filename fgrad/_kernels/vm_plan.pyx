@@ -214,6 +214,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     tile = 2048
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
+    if p.n_ops == 0 and p.n_reduced and p.n_inner == 1 and p.n_seg <= 1:      # nothing is kept in a tile: longer ones cost less
+        while tile < 16384 and p.n > 256 * tile:
+            tile *= 2
     p.tile_rows = p.blocks = p.chunks = 1
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
