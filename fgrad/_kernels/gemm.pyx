@@ -13,6 +13,8 @@ cdef extern from "gemm_job.h" nogil:
     void gemm_work(GemmJob *job, int tid)
     void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
 
+WIDE = bool(GEMM_WIDE)        # are float32 and float64 products ours, or OpenBLAS's, whose bits depend on how threads share them?
+
 
 cdef void _units(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     gemm_work(<GemmJob *>ctx, tid)
