@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,21 @@ def flags_of(module):
     return [*FLAGS, "-ffp-contract=off"] if module == "instructions" else FLAGS
 
 
+def headers_of(module):
+    """The headers that a module is built from, through other headers and through declarations that it cimports."""
+    folder = HERE / "fgrad" / "_kernels"
+    found, waiting = set(), [folder / f"{module}.pyx", folder / f"{module}.pxd"]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.exists():
+            continue
+        found.add(path)
+        text = path.read_text()
+        waiting += [folder / name for name in re.findall(r'"(\w+\.h)"', text)]
+        waiting += [folder / f"{name}.pxd" for name in re.findall(r"from fgrad\._kernels\.(\w+) cimport", text)]
+    return sorted(str(p) for p in found if p.suffix == ".h")
+
+
 def march(isa):
     """The flag for an instruction set (a name that -march or -mcpu knows), or none where the compiler does not take it."""
     flag = f"-march={isa}" if platform.machine() in ("x86_64", "AMD64") else f"-mcpu={isa}"
@@ -90,7 +106,7 @@ def variant(extension, isa):
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(f'#include "../../{Path(extension.sources[0]).as_posix()}"\n')
     Path(*package.split("."), f"isa-{isa}").mkdir(exist_ok=True)
-    options = {**common, "depends": [*common["depends"], *extension.sources], "extra_compile_args": [*flags_of(module), *march(isa)]}
+    options = {**common, "depends": [*headers_of(module), *extension.sources], "extra_compile_args": [*flags_of(module), *march(isa)]}
     return Extension(f"{package}.isa-{isa}.{module}", [str(source)], **options)
 
 
@@ -101,12 +117,15 @@ common = dict(
     include_dirs=[numpy.get_include(), "fgrad/_kernels"],
     extra_link_args=["-fopenmp", *(["-Wl,-s"] if sys.platform.startswith("linux") else [])],  # no symbols: a third of the size
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-    depends=[str(h) for h in (HERE / "fgrad" / "_kernels").glob("*.h")],
 )
 best = [] if ISA == "all" else march(ISA)
 extensions = [
     Extension(
-        ".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=[*flags_of(p.stem), *(best if p.stem != "isa" else [])], **common
+        ".".join(p.with_suffix("").parts),
+        [str(p)],
+        extra_compile_args=[*flags_of(p.stem), *(best if p.stem != "isa" else [])],
+        depends=headers_of(p.stem),
+        **common,
     )
     for p in KERNELS
 ]
