@@ -82,10 +82,11 @@ FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~F
 FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
 FG_INLINE vec_f32 vec_pick_f32(fg_lanes_f32 m, vec_f32 a, vec_f32 b) { return (vec_f32)(((fg_lanes_f32)a & m) | ((fg_lanes_f32)b & ~m)); }
 
-/* e^-|x| or 1, over 1 + e^-|x| */
+/* e^-|x| or 1, over 1 + e^-|x|.  What rounding 1 + e lost is taken off again, where it matters: there e is small. */
 FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
-    vec_f32 e = vec_exp_f32(-vec_abs_f32(x));
-    return vec_pick_f32(x < 0.0f, e, (vec_f32){0} + 1.0f) / (1.0f + e);
+    vec_f32 e = vec_exp_f32(-vec_abs_f32(x)), d = 1.0f + e, lost = (1.0f - d) + e;
+    vec_f32 y = vec_pick_f32(x < 0.0f, e, (vec_f32){0} + 1.0f) / d;
+    return y - y * lost;
 }
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {

@@ -96,7 +96,7 @@ FUNCTIONS = {
     "asinh": (np.arcsinh, (-5, 5), 1, 1.9),
     "acosh": (np.arccosh, (1, 5), 1, 1.5),
     "atanh": (np.arctanh, (-1, 1), 1, 1.8),
-    "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 2.3, 1.6),
+    "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 2, 1.6),
     "cbrt": (np.cbrt, (-10, 10), 1, 1),
     "sqrt": (np.sqrt, (0, 10), 0.5, 0.5),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5, 1.5),
