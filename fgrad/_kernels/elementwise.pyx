@@ -16,11 +16,12 @@ from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
-from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_select, FG_RED_COUNT,
-                                     FG_RED_NONE, FgVmConst, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmThread, Reg, align,
-                                     fg_vm_cast, fg_vm_fill, fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info,
-                                     fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg,
-                                     fg_vm_stream_end, fg_vm_supports, fg_vm_table, make_plan)
+from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul, FG_OP_select,
+                                     FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmConst, FgVmInput, FgVmOp, FgVmOutput,
+                                     FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_add_product, fg_vm_cast, fg_vm_fill,
+                                     fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
+                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end,
+                                     fg_vm_supports, fg_vm_table, make_plan)
 
 cdef enum:
     STACK_BYTES = 16384
@@ -75,6 +76,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         if bad == 0:
             bad = check_shapes(p, inst, slots, msg)
         if bad == 0 and p.n > 0:
+            sum_products(p, inst, slots)
             make_plan(p, inst, slots, regs, scratch)
     free(regs)
     free(scratch)
@@ -148,6 +150,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             snprintf(msg, FG_MSG, b"vm: output %d is register %lld, which is not set", k, <long long>ip[0])
             return -1
         p.out[k].reg = <int>ip[0]
+        p.out[k].reg2 = -1
         p.out[k].type = regs[ip[0]].type
         p.out[k].dtype = FG_OUT(inst, slots, k).dtype
         p.out[k].size = <int>fg_itemsize(p.out[k].dtype)
@@ -222,6 +225,43 @@ cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *ms
         if r == NULL:
             r = t
     return 0
+
+
+cdef bint changes_fast(FgVmPlan *p, FgInst *inst, const FgTensor *slots, int r) noexcept nogil:
+    """True unless register r is a constant, or an input with one value for a row of the last axis."""
+    cdef const FgTensor *t
+    cdef int d
+    if r >= p.n_in:
+        return r >= p.n_in + p.n_const
+    t = &slots[inst.args[r]]
+    d = t.ndim - 1
+    while d >= 0 and t.shape[d] == 1:
+        d -= 1
+    return d >= 0 and t.strides[d] != 0
+
+
+cdef void sum_products(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept nogil:
+    """Sums of products that nobody else reads take the two factors: the product needs no tile and no pass of its own."""
+    cdef int i, k, o, readers, n = 0
+    cdef FgVmOp *op
+    cdef FgVmOutput *out
+    for k in range(p.n_ops):
+        op = &p.ops[k]
+        readers, o = 0, -1
+        for i in range(p.n_out):
+            if p.out[i].reg == op.dst:
+                readers, o = readers + 1, i
+        for i in range(k + 1, p.n_ops):
+            readers += p.ops[i].a == op.dst or p.ops[i].b == op.dst or p.ops[i].c == op.dst
+        out = &p.out[o]
+        if (readers == 1 and o >= 0 and out.reduce == FG_RED_SUM and (op.op == FG_OP_mul or op.op == FG_OP_square)
+                and fg_vm_seg_dot(op.type) != NULL and changes_fast(p, inst, slots, op.a) and changes_fast(p, inst, slots, op.b)):
+            out.reg, out.reg2 = op.a, op.b
+            out.mul, out.add_product, out.seg = fg_vm_table[FG_OP_mul][op.type], fg_vm_add_product(op.type), fg_vm_seg_dot(op.type)
+            continue
+        p.ops[n] = op[0]
+        n += 1
+    p.n_ops = n
 
 
 # ------------------------------------------------------------------------------------------------------------------ run

@@ -138,7 +138,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #undef M
     L_end: return FG_OK;
     L_fn: ((FgVmFn)ip->fn)(ip->n, ip->d, ip->a, ip->b, ip->c); FG_NEXT
-    L_seg: ((FgVmSeg)ip->fn)(ip->d, ip->a, ip->n, ip->k, ip->m); FG_NEXT
+    L_seg: ((FgVmSeg)ip->fn)(ip->d, ip->a, ip->a, ip->n, ip->k, ip->m); FG_NEXT
     L_sum_f32: {
         float x = FG_AT(float, ip->a);
         for (int64_t i = 1; i < ip->k; i++) x += FG_AT(float, ip->a + 4 * i);

@@ -27,14 +27,15 @@ typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
 typedef struct { FgVmFn fn; int op, type, dst, a, b, c, scalar; int64_t buf; } FgVmOp;   /* buf < 0: -1 - k, written straight to output k */
 
 typedef struct {
-    int reg, reduce, dtype, type, size, access;
+    int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
+    int reduce, dtype, type, size, access;
     int direct;                         /* the op that sets reg writes to the output itself */
     int write_time;
     int64_t count;                      /* elements of a reduced result */
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
     int64_t part;                       /* offset of its partial results */
     int64_t run;
-    FgVmFn fn; FgVmSeg seg;
+    FgVmFn fn, mul, add_product; FgVmSeg seg;
     char identity[16];
     int64_t strides[FG_MAXDIM];
 } FgVmOutput;
@@ -190,6 +191,13 @@ static void fg_vm_put(FgVmThread *t, int o, int64_t at, int64_t n, const char *s
     else if (dst != src) memcpy(dst, src, n * out->size);
 }
 
+/* acc op= src over `len` values, or acc = src where nothing is accumulated yet; with products, src * src2 instead of src */
+static inline void fg_vm_accumulate(const FgVmOutput *out, char *acc, const char *src, const char *src2, int64_t len, int empty) {
+    if (out->reg2 >= 0) (empty ? out->mul : out->add_product)(len, acc, src, src2, src2);
+    else if (empty) memcpy(acc, src, len * fg_itemsize(out->type));
+    else out->fn(len, acc, acc, src, src);
+}
+
 /* rows x width values -> width values in place, halving: the last half of the rows is folded onto the first. */
 static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_t size) {
     while (rows > 1) {
@@ -212,17 +220,17 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
                 const FgVmOutput *out = &p->out[o];
                 if (!out->reduce) continue;
                 int64_t size = fg_itemsize(out->type);
-                const char *src = t->ptr[out->reg];
+                const char *src = t->ptr[out->reg], *src2 = t->ptr[out->reg2 < 0 ? out->reg : out->reg2];
                 if (p->mode == FG_MODE_WIDE) {
-                    out->seg(partials + out->part + u * size, src, 1, len, 1);
+                    out->seg(partials + out->part + u * size, src, src2, 1, len, 1);
                 } else {
                     int64_t per = p->n_red * p->n_inner, rows = len / per, at = start / per * p->n_inner;
                     char *acc = t->work + out->buf, *dst = out->dtype != out->type ? acc : FG_MEM(t, p->n_in + o) + at * out->size;
                     if (!p->folds) {
-                        out->seg(dst, src, rows, p->n_red, p->n_inner);
+                        out->seg(dst, src, src2, rows, p->n_red, p->n_inner);
                         fg_vm_put(t, o, at, rows * p->n_inner, dst);
                     } else for (int64_t r = 0; r < rows; r++) {
-                        memcpy(acc, src + r * per * size, per * size);
+                        fg_vm_accumulate(out, acc, src + r * per * size, src2 + r * per * size, per, 1);
                         fg_vm_fold(out->fn, acc, p->n_red, p->n_inner, size);
                         fg_vm_put(t, o, at + r * p->n_inner, p->n_inner, acc);
                     }
@@ -240,15 +248,16 @@ static void fg_vm_finish_wide(FgVmThread *t, char *partials) {
     for (int o = 0; o < p->n_out; o++) if (p->out[o].reduce) {
         const FgVmOutput *out = &p->out[o];
         char *part = partials + out->part;
-        out->seg(part, part, p->n_outer, p->chunks, 1);    /* in place: row r is read before slot r <= r * chunks is written */
+        /* in place: row r is read before slot r <= r * chunks is written */
+        fg_vm_seg[out->reduce][out->type](part, part, part, p->n_outer, p->chunks, 1);
         fg_vm_put(t, o, 0, p->n_outer, part);
     }
 }
 
 #define FG_FLUSH 64    /* tiles between two flushes of the first accumulator into the second: keeps float32 sums accurate */
 
-/* acc op= src over `len` values, or acc = src where nothing is accumulated yet */
-static inline void fg_vm_accumulate(const FgVmOutput *out, char *acc, const char *src, int64_t len, int empty) {
+/* acc op= src over finished values, or acc = src */
+static inline void fg_vm_flush(const FgVmOutput *out, char *acc, const char *src, int64_t len, int empty) {
     if (empty) memcpy(acc, src, len * fg_itemsize(out->type));
     else out->fn(len, acc, acc, src, src);
 }
@@ -267,7 +276,7 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             int64_t m = (s + k) * p->tile_rows, rows = p->n_red - m < p->tile_rows ? p->n_red - m : p->tile_rows;
             int flush = k > 0 && k % FG_FLUSH == 0;
             for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
-                fg_vm_accumulate(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
+                fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
             if (flush) { filled2 = filled; filled = 0; }
             for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if rows = 1 */
                 int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, len = rows * (width - at < p->step ? width - at : p->step);
@@ -275,12 +284,13 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
                 for (int o = 0; o < p->n_out; o++) {
                     const FgVmOutput *out = &p->out[o];
                     char *acc = t->work + out->buf + at * fg_itemsize(out->type), *src = t->ptr[out->reg];
+                    const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
                     if (!out->reduce) continue;
                     if (p->n_seg > 1) {
-                        out->seg(t->work + p->seg_buf, src, len / p->seg_width, p->n_seg, p->seg_width);
-                        src = t->work + p->seg_buf;
-                    }
-                    fg_vm_accumulate(out, acc, src, len, filled == 0);
+                        char *sums = filled == 0 ? acc : t->work + p->seg_buf;
+                        out->seg(sums, src, src2, len / p->seg_width, p->n_seg, p->seg_width);
+                        if (filled) out->fn(len, acc, acc, sums, sums);
+                    } else fg_vm_accumulate(out, acc, src, src2, len, filled == 0);
                 }
                 fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             }

@@ -5,11 +5,11 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "vm_plan.h" nogil:
     enum:
-        FG_OP_COUNT, FG_OP_select, FG_OP_cast, FG_RED_NONE, FG_RED_COUNT
+        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
-    ctypedef void (*FgVmSeg)(void *d, const void *s, int64_t rows, int64_t k, int64_t width) noexcept nogil
+    ctypedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) noexcept nogil
     ctypedef struct FgVmInfo:
         const char *name
         int arity
@@ -23,6 +23,8 @@ cdef extern from "vm_plan.h" nogil:
     int fg_vm_result_type(int op, int t)
     FgVmFn fg_vm_scalar_fn(int op, int t, int side)
     FgVmFn fg_vm_reducer(int reduce, int t)
+    FgVmSeg fg_vm_seg_dot(int t)
+    FgVmFn fg_vm_add_product(int t)
     void fg_vm_identity(int reduce, int t, void *out)
     void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
 
@@ -39,9 +41,9 @@ cdef extern from "vm_plan.h" nogil:
         int op, type, dst, a, b, c, scalar
         int64_t buf
     ctypedef struct FgVmOutput:
-        int reg, reduce, dtype, type, size, access, direct, write_time
+        int reg, reg2, reduce, dtype, type, size, access, direct, write_time
         int64_t count, buf, buf2, part, run
-        FgVmFn fn
+        FgVmFn fn, mul, add_product
         FgVmSeg seg
         char identity[16]
         int64_t strides[16]

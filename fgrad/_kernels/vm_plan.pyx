@@ -204,6 +204,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
         p.in_[i].access = FG_ACC_FULL if p.in_[i].run == p.n else FG_ACC_GENERAL
+        p.any_general |= p.in_[i].access == FG_ACC_GENERAL
     for k in range(p.n_out):
         p.out[k].run = run_length(p, p.out[k].strides)
         p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n else FG_ACC_GENERAL
@@ -214,7 +215,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     tile = 2048
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
-    if p.n_ops == 0 and p.n_reduced and p.n_inner == 1 and p.n_seg <= 1:      # nothing is kept in a tile: longer ones cost less
+    if p.n_ops == 0 and p.n_reduced and p.n_inner == 1 and p.n_seg <= 1 and not p.any_general:      # nothing is kept in a tile
         while tile < 16384 and p.n > 256 * tile:
             tile *= 2
     p.tile_rows = p.blocks = p.chunks = 1
@@ -262,7 +263,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) >= FG_ACC_ROW:
             p.any_general = 1
     plan_memory(p, regs, scratch)
-    plan_grain(p, inst)
+    plan_grain(p)
 
 
 cdef int64_t other_parts(FgVmPlan *p) noexcept nogil:
@@ -314,7 +315,7 @@ cdef bint use_scalar(FgVmPlan *p, int r) noexcept nogil:
     """Have all ops that read register r read it as one value, if each of them has a loop for that."""
     cdef int k, side
     for k in range(p.n_out):
-        if p.out[k].reg == r:
+        if p.out[k].reg == r or p.out[k].reg2 == r:
             return False
     for k in range(p.n_ops):
         if p.ops[k].a == r or p.ops[k].b == r or p.ops[k].c == r:
@@ -361,8 +362,9 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
     cdef int i, k, reg, when
     for k in range(p.n_out):
         when = p.n_ops if p.out[k].reduce else p.n_ops + 1 + k
-        if when > regs[p.out[k].reg].last:
-            regs[p.out[k].reg].last = when
+        regs[p.out[k].reg].last = max(regs[p.out[k].reg].last, when)
+        if p.out[k].reg2 >= 0:
+            regs[p.out[k].reg2].last = max(regs[p.out[k].reg2].last, when)
     for i in range(p.n_in):
         p.in_[i].last_use = regs[i].last
     for k in range(p.n_ops):
@@ -474,14 +476,13 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     p.work_bytes = at
 
 
-cdef void plan_grain(FgVmPlan *p, FgInst *inst) noexcept nogil:
+cdef void plan_grain(FgVmPlan *p) noexcept nogil:
     """Units that are worth a thread: about 10 microseconds of estimated work."""
     cdef double ns = 0, size
     cdef int i, k
-    cdef int64_t *ip = inst.ip + 3 + 3 * p.n_const
     for k in range(p.n_ops):
-        size = fg_itemsize(<int>ip[6 * k + 1])
-        ns += 0.05 * fg_vm_info[ip[6 * k]].weight * (size / 4 if size > 4 else 1)
+        size = fg_itemsize(p.ops[k].type)
+        ns += 0.05 * fg_vm_info[p.ops[k].op].weight * (size / 4 if size > 4 else 1)
     for i in range(p.n_in):
         ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL else 1)
     for k in range(p.n_out):

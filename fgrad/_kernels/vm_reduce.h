@@ -1,4 +1,4 @@
-/* Segmented reductions: d[r, j] = reduction over k of s[r, k, j]. */
+/* Segmented reductions: d[r, j] = reduction over k of s[r, k, j], or of s[r, k, j] * q[r, k, j]. */
 #ifndef FG_VM_REDUCE_H
 #define FG_VM_REDUCE_H
 #include "vm_table.h"
@@ -7,42 +7,53 @@
  * log(k) and the loop is limited by loads, not by the latency of an addition. */
 #define FG_LANES(T) (sizeof(T) >= 4 ? 64 / sizeof(T) : 32)
 #define FG_HALVE(h, OP, T) if (L > h) FG_SIMD for (int j = 0; j < h; j++) { T x = acc[j], y = acc[j + h]; acc[j] = (T)OP(x, y); }
-#define VM_SEG(name, t, T, OP) \
-    static T seg_row_##name##_##t(const T *s, int64_t k) { \
+#define VM_SEG_OF(name, t, T, OP, AT) \
+    static T seg_row_##name##_##t(const T *s, const T *q, int64_t k) { \
         enum { L = FG_LANES(T) }; \
         T acc[L]; int64_t i; \
-        if (k > 2048) { int64_t h = k / 2; T x = seg_row_##name##_##t(s, h), y = seg_row_##name##_##t(s + h, k - h); return (T)OP(x, y); } \
-        if (k < L) { T x = s[0]; for (i = 1; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } return x; } \
-        for (int j = 0; j < L; j++) acc[j] = s[j]; \
+        if (k > 2048) { int64_t h = k / 2; \
+            T x = seg_row_##name##_##t(s, q, h), y = seg_row_##name##_##t(s + h, q + h, k - h); return (T)OP(x, y); } \
+        if (k < L) { T x = AT(0); for (i = 1; i < k; i++) { T y = AT(i); x = (T)OP(x, y); } return x; } \
+        for (int j = 0; j < L; j++) acc[j] = AT(j); \
         i = L; \
         if (k >= 8 * L) {        /* four chains hide the latency of OP */ \
             T b[L], c[L], e[L]; \
-            for (int j = 0; j < L; j++) { b[j] = s[L + j]; c[j] = s[2 * L + j]; e[j] = s[3 * L + j]; } \
+            for (int j = 0; j < L; j++) { b[j] = AT(L + j); c[j] = AT(2 * L + j); e[j] = AT(3 * L + j); } \
             for (i = 4 * L; i + 4 * L <= k; i += 4 * L) { \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = s[i + L + j]; b[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = c[j], y = s[i + 2 * L + j]; c[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = e[j], y = s[i + 3 * L + j]; e[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = AT(i + j); acc[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = AT(i + L + j); b[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = c[j], y = AT(i + 2 * L + j); c[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = e[j], y = AT(i + 3 * L + j); e[j] = (T)OP(x, y); } \
             } \
             FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = c[j]; acc[j] = (T)OP(x, y); } \
             FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = e[j]; b[j] = (T)OP(x, y); } \
             FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
         } \
-        for (; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = s[i + j]; acc[j] = (T)OP(x, y); } \
+        for (; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = AT(i + j); acc[j] = (T)OP(x, y); } \
         FG_HALVE(16, OP, T) FG_HALVE(8, OP, T) FG_HALVE(4, OP, T) FG_HALVE(2, OP, T) FG_HALVE(1, OP, T) \
         T r = acc[0]; \
-        if (i < k) { T x = s[i++]; for (; i < k; i++) { T y = s[i]; x = (T)OP(x, y); } T y = r; r = (T)OP(x, y); } \
+        if (i < k) { T x = AT(i); for (i++; i < k; i++) { T y = AT(i); x = (T)OP(x, y); } T y = r; r = (T)OP(x, y); } \
         return r; \
     } \
-    static void vm_seg_##name##_##t(void *d_, const void *s_, int64_t rows, int64_t k, int64_t width) { \
-        T *d = (T *)d_; const T *s = (const T *)s_; \
-        if (width == 1) { for (int64_t r = 0; r < rows; r++) d[r] = seg_row_##name##_##t(s + r * k, k); return; } \
+    static void vm_seg_##name##_##t(void *d_, const void *s_, const void *q_, int64_t rows, int64_t k, int64_t width) { \
+        T *d = (T *)d_; const T *s = (const T *)s_, *q = (const T *)q_; \
+        if (width == 1) { for (int64_t r = 0; r < rows; r++) d[r] = seg_row_##name##_##t(s + r * k, q + r * k, k); return; } \
         for (int64_t r = 0; r < rows; r++, d += width) { \
-            memcpy(d, s, width * sizeof(T)); s += width; \
-            for (int64_t i = 1; i < k; i++, s += width) \
-                FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = s[j]; d[j] = (T)OP(x, y); } \
+            FG_SIMD for (int64_t j = 0; j < width; j++) d[j] = AT(j); \
+            s += width; q += width; \
+            for (int64_t i = 1; i < k; i++, s += width, q += width) \
+                FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = AT(j); d[j] = (T)OP(x, y); } \
         } \
     }
+#define FG_PLAIN(i) (s[i])
+#define FG_PRODUCT(i) FG_ONCE(s[i] * q[i])
+#define VM_SEG(name, t, T, OP) VM_SEG_OF(name, t, T, OP, FG_PLAIN)
+/* Sums of products: each product is rounded, as if it had gone through a tile of its own. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define FG_ONCE(x) FG_ROUNDED(x)
+#else
+#define FG_ONCE(x) (x)
+#endif
 #define FG_ADD(x, y) (x + y)
 #define FG_MUL(x, y) (x * y)
 #define FG_IMUL(x, y) ((uint64_t)x * y)
@@ -55,6 +66,11 @@ VM_SEG_BITS(u8, uint8_t) VM_SEG_BITS(u16, uint16_t) VM_SEG_BITS(u32, uint32_t) V
 VM_SEG_ORDER(u8, uint8_t) VM_SEG_ORDER(u16, uint16_t) VM_SEG_ORDER(u32, uint32_t) VM_SEG_ORDER(u64, uint64_t)
 VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) VM_SEG_ORDER(i64, int64_t)
 VM_SEG_FLOAT(f32, float) VM_SEG_FLOAT(f64, double)
+VM_SEG_OF(dot, f32, float, FG_ADD, FG_PRODUCT) VM_SEG_OF(dot, f64, double, FG_ADD, FG_PRODUCT)
+#define VM_ADD_PRODUCT(t, T) FG_SIG(add_product, t) { \
+    T *d = (T *)d_; const T *s = (const T *)a_, *q = (const T *)b_; (void)c_; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = d[i] + FG_PRODUCT(i); }
+VM_ADD_PRODUCT(f32, float) VM_ADD_PRODUCT(f64, double)
 VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
 VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
 
@@ -64,6 +80,10 @@ static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
     [FG_RED_MAX] = {[FG_BOOL] = vm_seg_max_u8, ROW_I(seg_max), ROW_F(seg_max)},
     [FG_RED_MIN] = {[FG_BOOL] = vm_seg_min_u8, ROW_I(seg_min), ROW_F(seg_min)},
 };
+
+/* Of sums of products: d[r, j] as above, and d += s * q. */
+static inline FgVmSeg fg_vm_seg_dot(int t) { return t == FG_F32 ? vm_seg_dot_f32 : t == FG_F64 ? vm_seg_dot_f64 : 0; }
+static inline FgVmFn fg_vm_add_product(int t) { return t == FG_F32 ? vm_add_product_f32 : vm_add_product_f64; }
 
 /* The identity of a reduction, as raw bits of the type. */
 static void fg_vm_identity(int reduce, int t, void *out) {

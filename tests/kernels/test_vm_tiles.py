@@ -83,3 +83,29 @@ def test_results_larger_than_the_caches(dtype):
     same(got[2], x)
     want += column.astype("f")
     same(got[0], want.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_sums_of_products_that_nobody_else_reads(dtype):
+    """The factors are summed without a tile for the product: every way to walk, broadcast and permuted factors, squares; all exact."""
+    rng = np.random.default_rng(0)
+    compute, dtype = ("float32" if dtype == "bfloat16" else dtype), np.dtype(dtype if dtype != "bfloat16" else ml_dtypes.bfloat16)
+    for shape, axes in [((70_000,), (0,)), ((7, 5000), (1,)), ((7, 30), (1,)), ((300, 700), (0,)), ((90, 20), (0,)), ((40, 33, 20), (0, 2)),
+                        ((5, 40, 33, 20), (0, 2)), ((9, 20, 7), (1,)), ((9, 300, 70), (1,)), ((3, 4), ())]:  # fmt: skip
+        x, y = (rng.integers(-2, 3, shape).astype(dtype) for _ in range(2))
+        row, column = rng.integers(-2, 3, shape[-1:]).astype(dtype), rng.integers(-2, 3, (*shape[:-1], 1)).astype(dtype)
+        turned = np.ascontiguousarray(x.T).T
+        factors = [(x, y), (x, row), (row, turned), (column, x), (turned, turned)]
+        for a, b in factors:
+            a, b = (np.broadcast_to(v, shape) for v in (a, b))
+            want = (a.astype("d") * b.astype("d")).sum(axes).astype(dtype).astype("d")
+            ops = [("mul", compute, 0, 1), ("square", compute, 0), ("mul", compute, 2, 2)]
+            got, squares, twice = run([a, b], ops, [(r, dtype, "sum", axes) for r in (2, 3, 4)][:2] + [(4, dtype)], shape=shape)
+            np.testing.assert_array_equal(got.astype("d"), want)
+            np.testing.assert_array_equal(squares.astype("d"), (a.astype("d") ** 2).sum(axes).astype(dtype).astype("d"))
+            np.testing.assert_array_equal(twice.astype("d"), (a.astype("d") * b.astype("d")) ** 2)
+            alone, largest = run(
+                [a, b], ops[:1] + [("add", compute, 0, 1)], [(2, dtype, "sum", axes), (3, dtype, "max", axes)], shape=shape
+            )
+            np.testing.assert_array_equal(alone.astype("d"), want)
+            np.testing.assert_array_equal(largest, np.max(a.astype(compute) + b.astype(compute), axes).astype(dtype))
