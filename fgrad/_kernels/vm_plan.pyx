@@ -8,7 +8,8 @@ cdef enum:
     FOREVER = 2147483647
     COLUMN_TILE = 512          # with the accumulator's: larger ones leave memory idle while they are added up
     RUN = 2048                 # columns side by side that memory delivers well
-    SEGMENT = 1024             # elements at most of a segment that tiles are reduced by
+    SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
+    SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 4 << 20
     PREFETCH_WORK = 4
     STREAM_BYTES = 32 << 20
@@ -53,7 +54,7 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
         p.n_seg *= s.shape[axes[first]]
     while first > 0 and not reduced[first - 1]:
         first -= 1
-    if first > 0 and p.n_seg * p.seg_width <= SEGMENT:
+    if first > 0 and p.n_seg * p.seg_width <= SEGMENT and (p.seg_width == 1 or p.n_seg <= SEGMENT_ROWS):
         inner = first
     else:
         p.n_seg = p.seg_width = 1
