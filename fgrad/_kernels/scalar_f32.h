@@ -43,27 +43,6 @@ static inline float fg_split_f32(float x, float *k) {
     *k = (float)(t >> 23);
     return fg_float(fg_bits32(x) - ((uint32_t)t & 0xff800000u));
 }
-/* log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1] */
-static inline float fg_logr_f32(float f) {
-    float p = FG_POLY(f, 0.333333105f, -0.249999866f, 0.200022265f, -0.16669251f, 0.142186642f, -0.123843372f, 0.118729264f,
-        -0.117898561f, 0.0691553056f);
-    float z = f * f;
-    return f * z * p - 0.5f * z;
-}
-static inline float fg_log_f32(float x) {
-    float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
-    k -= x < FLT_MIN ? 24 : 0;
-    float y = k * FG_LN2_HI32 + (f + (fg_logr_f32(f) + k * FG_LN2_LO32));
-    return FG_LOG_EDGES(x, y);
-}
-static inline float fg_log1p_f32(float x) {
-    float u = 1 + x, c = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = fg_split_f32(u, &k);
-    c = k < 40 ? c * fg_pow2i_f32(k < 40 ? -k : 0) : 0;
-    float f0 = m - 1, f = f0 + c, lo = (f0 - f) + c;
-    float y = k * FG_LN2_HI32 + (f + (fg_logr_f32(f) + (k * FG_LN2_LO32 + lo)));
-    y = FG_LOG_EDGES(u, y);
-    return fabsf(x) < 2e-8f ? x : y;
-}
 static inline float fg_log2_f32(float x) {
     float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
     k -= x < FLT_MIN ? 24 : 0;

@@ -80,20 +80,68 @@ FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
 #define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
 FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
 FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
-FG_INLINE vec_f32 vec_pick_f32(fg_lanes_f32 m, vec_f32 a, vec_f32 b) { return (vec_f32)(((fg_lanes_f32)a & m) | ((fg_lanes_f32)b & ~m)); }
+/* x < y ? a : b */
+#ifdef __AVX512F__
+FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
+    return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_LT_OQ), (__m512)b, (__m512)a);
+}
+#else
+FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
+    fg_lanes_f32 m = x < y;
+    return (vec_f32)(((fg_lanes_f32)a & m) | ((fg_lanes_f32)b & ~m));
+}
+#endif
+#define FG_ALL_F32(c) ((vec_f32){0} + (c))
 
 /* e^-|x| or 1, over 1 + e^-|x|.  What rounding 1 + e lost is taken off again, where it matters: there e is small. */
 FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
     vec_f32 e = vec_exp_f32(-vec_abs_f32(x)), d = 1.0f + e, lost = (1.0f - d) + e;
-    vec_f32 y = vec_pick_f32(x < 0.0f, e, (vec_f32){0} + 1.0f) / d;
+    vec_f32 y = vec_less_f32(x, FG_ALL_F32(0.0f), e, FG_ALL_F32(1.0f)) / d;
     return y - y * lost;
 }
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
-    vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_f32(2.0f * vec_min_f32((vec_f32){0} + 10.0f, a));
-    fg_lanes_f32 small = a < 0.6f;
-    vec_f32 num = vec_pick_f32(small, a * z * (14.0f * z + 315.0f), (vec_f32){0} + 2.0f);
-    vec_f32 den = vec_pick_f32(small, (15.0f * z + 420.0f) * z + 945.0f, e + 1.0f);
-    return vec_sign_of_f32(vec_pick_f32(small, a, (vec_f32){0} + 1.0f) - num / den, x);
+    vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_f32(2.0f * vec_min_f32(FG_ALL_F32(10.0f), a)), edge = FG_ALL_F32(0.6f);
+    vec_f32 num = vec_less_f32(a, edge, a * z * (14.0f * z + 315.0f), FG_ALL_F32(2.0f));
+    vec_f32 den = vec_less_f32(a, edge, (15.0f * z + 420.0f) * z + 945.0f, e + 1.0f);
+    return vec_sign_of_f32(vec_less_f32(a, edge, a, FG_ALL_F32(1.0f)) - num / den, x);
+}
+
+/* log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1] */
+FG_INLINE vec_f32 vec_logr_f32(vec_f32 f) {
+    vec_f32 z = f * f, p = f * 0.0691553056f - 0.117898561f;
+    p = p * f + 0.118729264f;
+    p = p * f - 0.123843372f;
+    p = p * f + 0.142186642f;
+    p = p * f - 0.16669251f;
+    p = p * f + 0.200022265f;
+    p = p * f - 0.249999866f;
+    p = p * f + 0.333333105f;
+    return f * z * p - 0.5f * z;
+}
+/* y = log x where x is positive and finite; the logarithms of all other x */
+FG_INLINE vec_f32 vec_log_edges_f32(vec_f32 x, vec_f32 y) {
+    vec_f32 low = vec_less_f32(x, FG_ALL_F32(0.0f), FG_ALL_F32(NAN), FG_ALL_F32(-INFINITY));
+    return vec_less_f32(FG_ALL_F32(0.0f), x, vec_less_f32(x, FG_ALL_F32(INFINITY), y, x), vec_less_f32(x, FG_ALL_F32(1.0f), low, x));
+}
+#define FG_SQRT_HALF ((fg_lanes_f32){0} + 0x3f3504f3)
+#define FG_EXPONENT ((fg_lanes_f32){0} + -0x800000)
+FG_INLINE vec_f32 vec_log_f32(vec_f32 x) {
+    const vec_f32 least = FG_ALL_F32(1.17549435e-38f);
+    vec_f32 u = vec_less_f32(x, least, x * 16777216.0f, x);                     /* subnormals times 2^24 */
+    fg_lanes_f32 t = (fg_lanes_f32)u - FG_SQRT_HALF;
+    vec_f32 k = __builtin_convertvector(t >> 23, vec_f32) - vec_less_f32(x, least, FG_ALL_F32(24.0f), FG_ALL_F32(0.0f));
+    vec_f32 f = (vec_f32)((fg_lanes_f32)u - (t & FG_EXPONENT)) - 1.0f;
+    return vec_log_edges_f32(x, k * 0.693359375f + (f + (vec_logr_f32(f) - k * 2.12194440e-4f)));
+}
+/* The logarithm of u = 1 + x = 2^k m, and c = 1 + x - u, which is exact below 2^24 and beyond makes no difference. */
+FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
+    vec_f32 u = 1.0f + x, c = x - (u - 1.0f);
+    fg_lanes_f32 t = (fg_lanes_f32)u - FG_SQRT_HALF, e = t & FG_EXPONENT;
+    vec_f32 k = __builtin_convertvector(t >> 23, vec_f32), f0 = (vec_f32)((fg_lanes_f32)u - e) - 1.0f;
+    c *= vec_max_f32((vec_f32)(0x3f800000 - e), FG_ALL_F32(0.0f));             /* 2^-k, or 0 where that is no normal number */
+    vec_f32 f = f0 + c, lost = (f0 - f) + c;
+    vec_f32 y = k * 0.693359375f + (f + (vec_logr_f32(f) + (lost - k * 2.12194440e-4f)));
+    return vec_sign_of_f32(vec_log_edges_f32(u, y), x);
 }
 #endif

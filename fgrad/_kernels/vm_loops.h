@@ -117,7 +117,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
-    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log, t, T) VM_MATH1(log1p, t, T) VM_MATH1(log2, t, T) \
+    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log2, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
     VM_MATH1(erf, t, T) \
@@ -139,8 +139,8 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
 
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh)
-VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double)
+VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p)
+VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
