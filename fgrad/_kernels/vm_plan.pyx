@@ -6,7 +6,7 @@ from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
 cdef enum:
     FOREVER = 2147483647
-    COLUMN_TILE = 512          # with the accumulator's: larger ones leave memory idle while they are added up
+    COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up
     RUN = 2048                 # columns side by side that memory delivers well
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
@@ -241,7 +241,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     elif p.n_inner == 1:
         p.mode, p.row = FG_MODE_WIDE, p.n_red
     else:
-        p.mode, tile = FG_MODE_COLUMNS, COLUMN_TILE
+        p.mode, tile = FG_MODE_COLUMNS, COLUMN_TILE if p.n_ops else tile
         unit = p.n_inner if p.n_inner <= tile else 1
     best = unit
     for i in range(p.n_in):
