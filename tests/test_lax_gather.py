@@ -159,3 +159,26 @@ def test_scatter_errors():
         lax.scatter(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), jnp.zeros((3, 3)), numbers)
     with pytest.raises(ValueError, match="mode"):
         lax.scatter(jnp.zeros((5, 3)), jnp.zeros((2, 1), int), jnp.zeros((2, 3)), numbers, mode="what")
+
+
+@pytest.mark.parametrize("base", ["operand", "zeros", "donated"])
+@pytest.mark.parametrize("kind", ["set", "add"])
+@pytest.mark.parametrize("crowded", [False, True])
+def test_scatter_into_many_blocks(base, kind, crowded):
+    """Large windows are sorted by blocks of the output, unless most fall into one; updates keep the order of the indices."""
+    rng = np.random.default_rng(0)
+    shape, n = (20_001, 5, 17), 3000
+    x = rng.normal(size=shape).astype(np.float32) if base != "zeros" else np.zeros(shape, np.float32)
+    rows = np.where(crowded & (rng.random(n) < 0.9), 7, rng.integers(-shape[0] - 9, shape[0] + 9, n)).astype(np.int32)
+    rows[100:200] = rows[:100]
+    updates = rng.normal(size=(n, *shape[1:])).astype(np.float32)
+    expect = x.copy()
+    for r, u in zip(rows, updates):
+        if -shape[0] <= r < shape[0]:
+            expect[r] = u if kind == "set" else expect[r] + u
+    if base == "zeros":
+        got = fgrad.jit(lambda r, u: getattr(jnp.zeros(shape).at[r], kind)(u))(rows, updates)
+    else:
+        f = fgrad.jit(lambda x, r, u: getattr(x.at[r], kind)(u), donate_argnums=(0,) if base == "donated" else ())
+        got = f(jnp.array(x), rows, updates)
+    np.testing.assert_array_equal(np.asarray(got), expect)

@@ -29,35 +29,69 @@ typedef struct {
     char value[16];                                       /* what out-of-bounds windows are filled with */
 } FgIndexPlan;
 
-/* Offsets of vectors [first, first + n) into both tensors; returns how many it wrote.  With `pack` vectors that miss are
- * left out (no branch for the scatter loops to mispredict), else their offset is FG_MISS. */
-#define FG_OFFSETS(NAME, I, NK) \
-static int64_t NAME(const FgIndexPlan *g, const I *indices, int64_t first, int64_t n, int pack, int64_t *big, int64_t *small) { \
-    int64_t at[FG_MAXDIM], u = first, bi = g->i0, bb = g->b0, bs = g->s0, m = 0, last = g->nb - 1; \
-    int64_t inner = last < 0 ? 1 : g->shape[last], di = last < 0 ? 0 : g->bi[last], db = last < 0 ? 0 : g->bb[last]; \
-    int64_t dsm = last < 0 ? 0 : g->bs[last], t0 = g->top[0], k0 = g->kb[0], nk = NK, left = n; \
+/* One index component of n vectors `di` apart: add what it moves to their offsets, or mark those that miss. */
+#define FG_COMPONENT(I) \
+static inline void fg_component_##I(const I *restrict index, int64_t di, int64_t n, int64_t top, int64_t k, int drop, \
+                                    int64_t lo, int64_t hi, int64_t *restrict big) { \
+    for (int64_t i = 0; i < n; i++) { \
+        int64_t v = index[i * di], in = v < 0 ? 0 : v > top ? top : v, off = big[i]; \
+        int miss = (drop & (in != v)) | (in < lo) | (in >= hi) | (off == FG_MISS); \
+        big[i] = miss ? FG_MISS : off + in * k; \
+    } \
+}
+FG_COMPONENT(int32_t)
+FG_COMPONENT(int64_t)
+
+/* A few vectors one by one, all components of each: what lies in front of a short axis would cost more in vector loops. */
+enum { FG_SHORT = 32 };
+#define FG_FEW(I) \
+static inline void fg_few_##I(const FgIndexPlan *g, const I *indices, int64_t nk, int64_t di, int64_t first, int64_t db, int64_t n, \
+                              int64_t *restrict big) { \
     int64_t lo = g->lo, hi = g->hi, only = g->only; \
     int drop = g->drop; \
+    for (int64_t i = 0; i < n; i++) { \
+        int64_t off = first + i * db; \
+        int ok = 1; \
+        for (int64_t c = 0; c < nk; c++) { \
+            int64_t v = indices[i * di + c * g->ki], top = g->top[c], in = v < 0 ? 0 : v > top ? top : v; \
+            ok &= !drop | (in == v); \
+            ok &= (c != only) | ((in >= lo) & (in < hi)); \
+            off += in * g->kb[c]; \
+        } \
+        big[i] = ok ? off : FG_MISS; \
+    } \
+}
+FG_FEW(int32_t)
+FG_FEW(int64_t)
+
+/* Offsets of vectors [first, first + n) into both tensors; returns how many it wrote.  With `pack` vectors that miss are
+ * left out (no branch for the scatter loops to mispredict), else their offset is FG_MISS. */
+#define FG_OFFSETS(I) \
+static int64_t fg_offsets_##I(const FgIndexPlan *g, const I *indices, int64_t first, int64_t n, int pack, int64_t *big, int64_t *small) { \
+    int64_t at[FG_MAXDIM], u = first, bi = g->i0, bb = g->b0, bs = g->s0, m = 0, last = g->nb - 1; \
+    int64_t inner = last < 0 ? 1 : g->shape[last], di = last < 0 ? 0 : g->bi[last], db = last < 0 ? 0 : g->bb[last]; \
+    int64_t dsm = last < 0 ? 0 : g->bs[last], left = n; \
     for (int64_t d = last; d >= 0; d--) { \
         at[d] = u % g->shape[d]; u /= g->shape[d]; \
         bi += at[d] * g->bi[d]; bb += at[d] * g->bb[d]; bs += at[d] * g->bs[d]; \
     } \
     while (left > 0) { \
-        int64_t todo = fg_min64(left, inner - (last < 0 ? 0 : at[last])); \
-        for (int64_t i = 0; i < todo; i++) { \
-            const I *vector = indices + bi + i * di; \
-            int64_t off = bb + i * db; \
-            int ok = 1; \
-            for (int64_t c = 0; c < nk; c++) { \
-                int64_t v = vector[c * g->ki], top = NK == 1 ? t0 : g->top[c], in = v < 0 ? 0 : v > top ? top : v; \
-                ok &= !drop | (in == v); \
-                ok &= (c != only) | ((in >= lo) & (in < hi)); \
-                off += in * (NK == 1 ? k0 : g->kb[c]); \
-            } \
-            big[m] = ok ? off : FG_MISS; \
-            small[m] = bs + i * dsm; \
-            m += pack ? ok : 1; \
+        int64_t todo = fg_min64(left, inner - (last < 0 ? 0 : at[last])), *b = big + m, *s = small + m, k = 0; \
+        for (int64_t i = 0; i < todo; i++) s[i] = bs + i * dsm; \
+        if (todo < FG_SHORT && g->nk == 1) fg_few_##I(g, indices + bi, 1, di, bb, db, todo, b); \
+        else if (todo < FG_SHORT) fg_few_##I(g, indices + bi, g->nk, di, bb, db, todo, b); \
+        else for (int64_t i = 0; i < todo; i++) b[i] = bb + i * db; \
+        for (int c = 0; todo >= FG_SHORT && c < g->nk; c++) { \
+            const I *index = indices + bi + c * g->ki; \
+            int64_t lo = c == g->only ? g->lo : 0, hi = c == g->only ? g->hi : INT64_MAX; \
+            if (di == 1) fg_component_##I(index, 1, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
+            else fg_component_##I(index, di, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
         } \
+        if (pack) for (int64_t i = 0; i < todo; i++) { \
+            int64_t off = b[i]; \
+            b[k] = off; s[k] = s[i]; k += off != FG_MISS; \
+        } \
+        m += pack ? k : todo; \
         left -= todo; \
         bi += (todo - 1) * di; bb += (todo - 1) * db; bs += (todo - 1) * dsm; \
         if (last >= 0) at[last] += todo - 1; \
@@ -70,15 +104,13 @@ static int64_t NAME(const FgIndexPlan *g, const I *indices, int64_t first, int64
     } \
     return m; \
 }
-FG_OFFSETS(fg_offsets_i32_1, int32_t, 1)
-FG_OFFSETS(fg_offsets_i32, int32_t, g->nk)
-FG_OFFSETS(fg_offsets_i64_1, int64_t, 1)
-FG_OFFSETS(fg_offsets_i64, int64_t, g->nk)
+FG_OFFSETS(int32_t)
+FG_OFFSETS(int64_t)
 
 static int64_t fg_index_offsets(const FgIndexPlan *g, const char *indices, int64_t first, int64_t n, int pack,
                                 int64_t *big, int64_t *small) {
-    if (g->wide) return (g->nk == 1 ? fg_offsets_i64_1 : fg_offsets_i64)(g, (const int64_t *)indices, first, n, pack, big, small);
-    return (g->nk == 1 ? fg_offsets_i32_1 : fg_offsets_i32)(g, (const int32_t *)indices, first, n, pack, big, small);
+    if (g->wide) return fg_offsets_int64_t(g, (const int64_t *)indices, first, n, pack, big, small);
+    return fg_offsets_int32_t(g, (const int32_t *)indices, first, n, pack, big, small);
 }
 
 static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *big, int64_t *small) {
@@ -160,10 +192,13 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
 #define FG_SCATTER(NAME, T, EXPR) \
 static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
     int64_t w = g->run, db = g->run_b, ds = g->run_s; \
+    if (w == 1) { \
+        for (int64_t i = 0; i < n; i++) { T *d = (T *)big + bo[i], a = *d, b = ((const T *)small)[so[i]]; (void)a; *d = EXPR; } \
+        return; \
+    } \
     for (int64_t i = 0; i < n; i++) { \
         T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
-        if (w == 1) { T a = *d, b = *s; (void)a; *d = EXPR; } \
-        else if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
+        if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
         else for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
     } \
 }

@@ -11,10 +11,11 @@ results do not depend on the number of threads.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from fgrad._kernels.abi cimport (FG_EDATA, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous, fg_itemsize,
-                                 fg_same_shape)
+from fgrad._kernels.abi cimport (FG_EDATA, FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
+                                 fg_itemsize, fg_same_shape)
+from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "fail.h" nogil:
@@ -22,7 +23,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_dtype_name(int d)
     const char *fg_shape_text(const FgTensor *t)
 
-cdef extern from "index.h" nogil:
+cdef extern from "index_blocks.h" nogil:
     enum:
         FG_CHUNK, FG_MAX
     ctypedef struct FgCopyPlan:
@@ -56,6 +57,26 @@ cdef extern from "index.h" nogil:
         const char *in_ "in"
         char *out
         int32_t split, axis
+    enum:
+        FG_BLOCK_KEEP, FG_BLOCK_COPY, FG_BLOCK_FILL
+    ctypedef struct FgBlockJob:
+        const FgIndexPlan *plan
+        const char *indices
+        const char *updates
+        const char *operand
+        char *out
+        int64_t size, block, blocks, ranges
+        int64_t *at
+        int64_t *end
+        int64_t *share
+        int64_t *bo
+        int64_t *so
+        int32_t first
+    int fg_block_layout(FgBlockJob *job, int64_t threads)
+    void fg_block_count(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_block_place(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid)
+    int fg_block_shares(const FgBlockJob *job)
     void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                       int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
@@ -346,21 +367,61 @@ cdef int scatter_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept 
     return 0
 
 
+cdef int scatter_blocks(FgBlockJob *job) noexcept nogil:
+    """Scatter block by block: FG_OK, FG_EMEM, or -1 where the updates crowd into one block and nothing has been written."""
+    cdef const FgIndexPlan *g = job.plan
+    cdef int64_t counts = job.ranges * job.blocks, others = job.blocks + job.ranges + 1
+    cdef char *space = pool_alloc((counts + others + 2 * g.n) * sizeof(int64_t))
+    cdef bint even
+    if space == NULL:
+        return FG_EMEM
+    job.at = <int64_t *>space
+    job.end = job.at + counts
+    job.share = job.end + job.blocks
+    job.bo = job.share + job.ranges + 1
+    job.so = job.bo + g.n
+    memset(job.at, 0, counts * sizeof(int64_t))
+    parallel_for(job.ranges, 1, fg_block_count, job)
+    even = fg_block_shares(job)
+    if even:
+        parallel_for(job.ranges, 1, fg_block_place, job)
+        parallel_for(job.ranges, 1, fg_block_run, job)
+    pool_free(space)
+    return FG_OK if even else -1
+
+
+cdef bint one_item(const FgTensor *t) noexcept nogil:
+    cdef int d
+    for d in range(t.ndim):
+        if t.shape[d] != 1 and t.strides[d] != 0:
+            return False
+    return True
+
+
 cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef const FgIndexPlan *g = <FgIndexPlan *>inst.extra
     cdef FgTensor *operand = FG_IN(inst, slots, 0)
     cdef FgTensor *updates = FG_IN(inst, slots, 2)
     cdef FgTensor *out = FG_OUT(inst, slots, 0)
     cdef FgIndexJob job
+    cdef FgBlockJob blocks
     cdef FgCopyJob copy
     cdef int64_t extent, threads
+    cdef int done
     if out.size == 0:
         return FG_OK
+    if operand.data == out.data and not fg_is_contiguous(operand):
+        return FG_EDATA                    # in place needs the operand to lie where the output lies
+    blocks.plan, blocks.indices, blocks.updates = g, FG_IN(inst, slots, 1).data, updates.data
+    blocks.operand, blocks.out, blocks.size = operand.data, out.data, out.size
+    blocks.first = FG_BLOCK_KEEP if operand.data == out.data else (FG_BLOCK_COPY if fg_is_contiguous(operand) else FG_BLOCK_FILL)
+    if updates.size and (blocks.first != FG_BLOCK_FILL or one_item(operand)) and fg_block_layout(&blocks, thread_count()):
+        done = scatter_blocks(&blocks)
+        if done >= 0:
+            return done
     if operand.data != out.data:
         copy.plan, copy.src, copy.dst = &g.copy, operand.data, out.data
         parallel_for(g.copy.units, g.copy.grain, fg_copy_units, &copy)
-    elif not fg_is_contiguous(operand):
-        return FG_EDATA                    # in place needs the operand to lie where the output lies
     if updates.size == 0:
         return FG_OK
     job.plan, job.indices, job.in_, job.out = g, FG_IN(inst, slots, 1).data, updates.data, out.data
