@@ -131,6 +131,18 @@ def test_reductions_and_layouts():
     same_bits(lambda s: lax.fori_loop(0, 10, lambda i, s: s - jnp.sum(s, axis=0) / 9, s), jnp.arange(27.0).reshape(9, 3))
 
 
+@pytest.mark.parametrize("shape, axis", [((3, 4), 1), ((3, 4), 0), ((3, 4), None), ((1,), 0), ((40,), 0)])
+def test_sums_of_products(shape, axis):
+    x, y = (np.random.default_rng(0).integers(-3, 4, shape).astype("f") for _ in range(2))
+
+    def step(c, _):
+        return (c[0] + jnp.sum(c[1] * y, axis), c[1] + 1), jnp.sum(c[1] * c[1], axis)
+
+    (total, _), squares = fgrad.jit(lambda x: lax.scan(step, (jnp.zeros(np.sum(x, axis).shape), x), length=3))(x)
+    np.testing.assert_array_equal(total, sum(((x + k) * y).sum(axis) for k in range(3)))
+    np.testing.assert_array_equal(squares, np.stack([((x + k) ** 2).sum(axis) for k in range(3)]))
+
+
 def test_swapped_carries():
     (a, b) = same_bits(lambda a, b: lax.fori_loop(0, 7, lambda i, c: (c[1], c[0] + c[1]), (a, b)), 0, 1)
     assert (int(a), int(b)) == (13, 21)

@@ -229,11 +229,16 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
         const FgVmOutput *out = &p->out[o];
         if (!out->reduce) continue;
-        char *d = early[o] ? early[o] : fg_flat_room(f, out->count * out->size);
-        if (p->n == 1) fg_flat_copy(f, d, reg[out->reg], out->size);
+        char *d = early[o] ? early[o] : fg_flat_room(f, out->count * out->size), *src = reg[out->reg];
+        if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
+            src = fg_flat_room(f, p->n * out->size);
+            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, (void *)out->mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
+        }
+        if (p->n == 1) fg_flat_copy(f, d, src, out->size);
         else {
             int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
-            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, reg[out->reg], 0, 0, p->n / (p->n_red * p->n_inner), (void *)out->seg);
+            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner),
+                                     (void *)fg_vm_seg[out->reduce][out->type]);
             s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
         }
         early[o] = d;
