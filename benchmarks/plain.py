@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 
 def plain_functions(m):
-    """rms_norm, layer_norm, softmax_cross_entropy_with_integer_labels, rope, swiglu, attention and adamw over m's arrays."""
+    """The norms, softmax_cross_entropy_with_integer_labels, rope, swiglu, attention and adamw over m's arrays."""
     np, lax, tree = m.np, m.lax, m.tree
 
     def rms_norm(x, weight, eps=1e-6):
@@ -18,6 +18,30 @@ def plain_functions(m):
         mean = np.mean(x, -1, keepdims=True)
         var = np.mean(np.square(x - mean), -1, keepdims=True)
         return (x - mean) * lax.rsqrt(var + eps) * scale + bias
+
+    def group_norm(x, groups, scale, bias, eps=1e-5, channel_axis=1):
+        shape, width = x.shape, x.shape[channel_axis] // groups
+        split = x.reshape(*shape[:channel_axis], groups, width, *shape[channel_axis:][1:])
+        axes = tuple(a for a in range(1, split.ndim) if a != channel_axis)
+        mean = np.mean(split, axes, keepdims=True)
+        var = np.mean(np.square(split - mean), axes, keepdims=True)
+        over = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
+        return ((split - mean) * lax.rsqrt(var + eps)).reshape(shape) * scale.reshape(over) + bias.reshape(over)
+
+    def batch_norm(x, state, scale, bias, *, training, momentum=0.1, eps=1e-5, channel_axis=1):
+        over = [n if a == channel_axis else 1 for a, n in enumerate(x.shape)]
+        mean, var = state
+        if training:
+            axes = tuple(a for a in range(x.ndim) if a != channel_axis)
+            mean = np.mean(x, axes)
+            var = np.mean(np.square(x - mean.reshape(over)), axes)
+        factor = lax.rsqrt(var + eps) * scale
+        y = x * factor.reshape(over) + (bias - mean * factor).reshape(over)
+        if training:
+            n = x.size // mean.size
+            here = mean, var * (n / (n - 1))
+            state = tuple((1 - momentum) * old + momentum * new for old, new in zip(state, here))
+        return y, state
 
     def softmax_cross_entropy_with_integer_labels(logits, labels):
         top = lax.stop_gradient(np.max(logits, -1, keepdims=True))

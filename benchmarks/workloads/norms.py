@@ -1,4 +1,6 @@
-"""Softmax and norms over the last axis, forward and backward."""
+"""Softmax and norms, forward and backward."""
+
+import math
 
 from benchmarks.workload import Workload, normal, workload
 
@@ -147,3 +149,77 @@ class RmsNormGrad(NormGrad):
 class PlainRmsNormGrad(RmsNormGrad):
     def functions(self, m):
         return m.plain
+
+
+IMAGES = ((32, 64, 28, 28),)
+
+
+class Images(Workload):
+    """x, the cotangent, scale, bias, running mean and variance; channels along axis `channel`."""
+
+    channel = 1
+
+    def inputs(self, rng):
+        c = self.size[self.channel]
+        x, ct = normal(rng, *self.size), normal(rng, *self.size)
+        return x, ct, 1 + normal(rng, c, scale=0.1), normal(rng, c), normal(rng, c, scale=0.1), 1 + normal(rng, c, scale=0.1) ** 2
+
+    def bytes(self):
+        return 8 * math.prod(self.size)
+
+
+class ImageNormGrad(Images):
+    """Value, and the gradients of sum(norm(x) * ct) in x, scale and bias."""
+
+    def bytes(self):
+        return 16 * math.prod(self.size)
+
+    def jaxlike(self, m, x, ct, w, b, *state):
+        f = m.jit(m.value_and_grad(lambda x, w, b, ct: m.np.sum(self.norm(m, x, w, b, state) * ct), argnums=(0, 1, 2)))
+        return lambda: f(x, w, b, ct)
+
+    def torch(self, m, x, ct, w, b, *state):
+        xs = [v.requires_grad_() for v in (x, w, b)]
+        loss = m.compile(lambda x, w, b: (self.torch_norm(m, x, w, b) * ct).sum())
+
+        def call():
+            value = loss(*xs)
+            return value, m.torch.autograd.grad(value, xs)
+
+        return call
+
+
+@workload("norms/batch_norm value_and_grad", sizes=IMAGES, note="training, channels first")
+class BatchNormGrad(ImageNormGrad):
+    def norm(self, m, x, w, b, state):
+        return m.nn.batch_norm(x, state, w, b, training=True, channel_axis=self.channel)[0]
+
+    def torch_norm(self, m, x, w, b):
+        return m.F.batch_norm(x, None, None, w, b, training=True)
+
+
+@workload("norms/batch_norm value_and_grad, channels last", sizes=((32, 28, 28, 64),), note="training")
+class BatchNormGradLast(BatchNormGrad):
+    channel = 3
+
+    def torch_norm(self, m, x, w, b):
+        return super().torch_norm(m, x.permute(0, 3, 1, 2), w, b).permute(0, 2, 3, 1)
+
+
+@workload("norms/group_norm value_and_grad", sizes=IMAGES, note="8 groups")
+class GroupNormGrad(ImageNormGrad):
+    def norm(self, m, x, w, b, state):
+        return m.nn.group_norm(x, 8, w, b)
+
+    def torch_norm(self, m, x, w, b):
+        return m.F.group_norm(x, 8, w, b)
+
+
+@workload("norms/batch_norm evaluation", sizes=IMAGES)
+class BatchNorm(Images):
+    def jaxlike(self, m, x, ct, w, b, *state):
+        f = m.jit(lambda x, w, b, *state: m.nn.batch_norm(x, state, w, b, training=False)[0])
+        return lambda: f(x, w, b, *state)
+
+    def torch(self, m, x, ct, w, b, *state):
+        return lambda: m.F.batch_norm(x, *state, w, b)
