@@ -1,6 +1,7 @@
 """Algebra on elementwise operations as they are lowered: what IEEE arithmetic makes equal, bit for bit.
 
-The one exception is a product with two constants, which becomes a product with theirs (one rounding less, as XLA has it).
+Two exceptions may change the last bit: a product with two constants becomes a product with theirs (one rounding less, as XLA has it),
+and a sum of repeated elements a product with their number.
 """
 
 import math
