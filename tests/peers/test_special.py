@@ -62,7 +62,7 @@ DENSITIES = {
     "gamma": (X, A),
     "chi2": (X, A),
     "beta": (U, A, B),
-    "bernoulli": (np.float32([0, 1, 1, 0]), U[:4]),
+    "bernoulli": (np.tile(np.float32([0, 1, 1, 0]), U.size // 4), U),
     "poisson": (np.float32([0, 1, 5, 9]), A[:4]),
 }
 
