@@ -6,6 +6,7 @@
 #include "vec.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
+#include "scalar_special.h"
 #include "vm_ops.h"
 
 #define FG_SIMD _Pragma("omp simd")
@@ -126,7 +127,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
     VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
-    VM_BIN_SLOW(nextafter, t, T, nextafter##F(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)
+    VM_BIN(nextafter, t, T, T, fg_nextafter_##t(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)
 /* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */
 #define VM_FLOAT_CLAMP(t, T) FG_SIG(clamp, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
@@ -137,6 +138,12 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
 static inline double fg_round_away_f64(double x) { double w = trunc(x); return x - w >= 0.5 ? w + 1 : w; }
 
+/* one step in the order of the bits, which is that of the magnitudes */
+#define VM_NEXTAFTER(t, T, U, BITS, FROM) static inline T fg_nextafter_##t(T x, T y) { \
+    U step = (U)((x < y) == (x > 0) ? 1 : -1), least = 1 | (BITS(y) & ((U)1 << (sizeof(U) * 8 - 1))); \
+    return x != x || y != y ? x + y : x == y ? y : FROM(x == 0 ? least : BITS(x) + step); }
+VM_NEXTAFTER(f32, float, uint32_t, fg_bits32, fg_float)
+VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p)
@@ -145,15 +152,15 @@ VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sam
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
 #define VM_SPECIAL(t, T) \
-    VM_UN_SLOW(lgamma, t, T, fg_lgamma_##t(x)) VM_UN_SLOW(digamma, t, T, fg_digamma_##t(x)) VM_UN_SLOW(gamma, t, T, fg_gamma_##t(x)) \
-    VM_BIN_SLOW(polygamma, t, T, fg_polygamma_##t(x, y)) VM_BIN_SLOW(zeta, t, T, fg_zeta_##t(x, y)) \
     VM_BIN_SLOW(betaln, t, T, fg_betaln_##t(x, y)) VM_BIN_SLOW(beta, t, T, fg_beta_##t(x, y)) \
     VM_BIN_SLOW(igamma, t, T, fg_igamma_##t(x, y)) VM_BIN_SLOW(igammac, t, T, fg_igammac_##t(x, y)) \
     VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y)) \
-    VM_TERN_SLOW(betainc, t, T, fg_betainc_##t(x, y, z)) VM_UN_SLOW(ndtri, t, T, fg_ndtri_##t(x)) \
-    VM_UN_SLOW(bessel_i0e, t, T, fg_bessel_i0e_##t(x)) VM_UN_SLOW(bessel_i1e, t, T, fg_bessel_i1e_##t(x))
+    VM_TERN_SLOW(betainc, t, T, fg_betainc_##t(x, y, z))
 VM_SPECIAL(f32, float)
 VM_SPECIAL(f64, double)
+#define VM_SPECIAL_F64(name) VM_UN_SLOW(name, f64, double, fg_##name##_f64(x))
+VM_SPECIAL_F64(lgamma) VM_SPECIAL_F64(digamma) VM_SPECIAL_F64(gamma) VM_SPECIAL_F64(ndtri) VM_SPECIAL_F64(bessel_i0e) VM_SPECIAL_F64(bessel_i1e)
+VM_BIN_SLOW(polygamma, f64, double, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, f64, double, fg_zeta_f64(x, y))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
 VM_UN_SLOW(log_ndtr, f64, double, fg_log_ndtr_f64(x))
@@ -177,6 +184,21 @@ VM_VIA_F64(cbrt, vm_cbrt_f64, 0) VM_VIA_F64(asinh, vm_asinh_f64, 0) VM_VIA_F64(a
 VM_UN(erf_inv_fast, f64, double, double, fg_erf_inv_fast_f64(x)) VM_UN(log_ndtr_fast, f64, double, double, fg_log_ndtr_fast_f64(x))
 VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(erf_inv, vm_erf_inv_fast_f64, 0) VM_VIA_F64(ndtr, vm_ndtr_f64, 0)
 VM_VIA_F64(log_ndtr, vm_log_ndtr_fast_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
+#define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
+VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
+/* the same for two operands; those that are not `common` go one by one */
+#define VM_SPECIAL2_F32(name) \
+    VM_BIN(name##f, f64, double, double, fg_##name##f_f64(x, y)) \
+    FG_SIG(name, f32) { \
+        double u[FG_BLOCK], v[FG_BLOCK], w[FG_BLOCK]; (void)c_; \
+        for (int64_t k = 0; k < n; k += FG_BLOCK) { \
+            int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
+            fg_widen(m, u, (const float *)a_ + k); \
+            fg_widen(m, v, (const float *)b_ + k); \
+            vm_##name##f_f64(m, w, u, v, v); \
+            for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(u[i], v[i])) w[i] = fg_##name##_f32(u[i], v[i]); \
+            fg_narrow(m, (float *)d_ + k, w); } }
+VM_SPECIAL2_F32(zeta) VM_SPECIAL2_F32(polygamma)
 
 /* x - trunc(x / y) y, exact while the quotient is whole and the product exact; a quotient rounded up to a whole number is
  * one too large, which the sign shows.  Other quotients (huge, NaN) send the tile through libm. */
