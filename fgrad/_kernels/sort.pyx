@@ -1,16 +1,15 @@
-"""sort, top_k and searchsorted.
+"""sort and top_k.
 
 sort          n operands (strided) -> n sorted operands; ip [axis, num_keys, stable, reverse (may be left out)].  Ordered by the
               first num_keys operands, lexicographically; -0.0 == 0.0, NaN last (first if reversed), complex numbers by
               real then imaginary part.  Always stable.
 top_k         x (contiguous) -> the k greatest of the last axis, descending, and their int32 positions; ip [k].  Of equal
               values the first comes first; NaN is greatest.
-searchsorted  a (sorted, contiguous, 1-D), v (contiguous) -> int32 or int64 positions of v's shape; ip [side_right].
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport calloc
 
-from fgrad._kernels.abi cimport (FG_C64, FG_C128, FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
+from fgrad._kernels.abi cimport (FG_C64, FG_C128, FG_EMEM, FG_I32, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, range_body, thread_count
@@ -47,16 +46,6 @@ cdef extern from "sort.h" nogil:
         int64_t segments, seglen
         char *found
         int64_t *counts
-    ctypedef void (*FgSearch)(const void *sorted, int64_t n, const void *queries, int64_t begin, int64_t end,
-                              int right, int wide, void *out) noexcept nogil
-    ctypedef struct FgSearchJob:
-        FgSearch search
-        const void *sorted
-        const void *queries
-        void *out
-        int64_t n
-        int32_t right, wide
-    const FgSearch fg_searches[15]
     void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                       int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
@@ -79,7 +68,6 @@ cdef extern from "sort.h" nogil:
     int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch)
     void fg_top_join(const FgTopK *t, int64_t row, char *buf, char *tmp)
     void fg_top_write(const FgTopK *t, int64_t row, const char *buf)
-    void fg_search_range(void *ctx, int64_t begin, int64_t end, int tid)
 
 ctypedef struct OperandPlan:
     FgCopyPlan lay, back              # to and from rows that are contiguous along the sorted axis
@@ -364,42 +352,7 @@ cdef int top_k_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     return FG_EMEM if t.failed else FG_OK
 
 
-# ---- searchsorted
-
-cdef int searchsorted_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
-    cdef const FgTensor *a
-    cdef const FgTensor *v
-    cdef const FgTensor *out
-    if inst.n_in != 2 or inst.n_out != 1 or inst.n_ip != 1:
-        return fg_fail(msg, "searchsorted: got %d inputs, %d outputs, %d integers; expected 2, 1, 1", inst.n_in, inst.n_out, inst.n_ip)
-    a = FG_IN(inst, slots, 0)
-    v = FG_IN(inst, slots, 1)
-    out = FG_OUT(inst, slots, 0)
-    if a.dtype != v.dtype:
-        return fg_fail(msg, "searchsorted: a is %s, v is %s", fg_dtype_name(a.dtype), fg_dtype_name(v.dtype))
-    if a.ndim != 1 or not fg_same_shape(v, out):
-        return fg_fail(msg, "searchsorted: a has shape %s (expected one axis), v %s, the output %s", fg_shape_text(a), fg_shape_text(v),
-                       fg_shape_text(out))
-    if out.dtype != FG_I32 and out.dtype != FG_I64 or (out.dtype == FG_I32 and a.size > 0x7fffffff):
-        return fg_fail(msg, "searchsorted: the output is %s; expected int64, or int32 for an a of less than 2^31", fg_dtype_name(out.dtype))
-    if not fg_is_contiguous(a) or not fg_is_contiguous(v) or not fg_is_contiguous(out):
-        return fg_fail(msg, "searchsorted: a%s, v%s and the output must be contiguous", fg_shape_text(a), fg_shape_text(v))
-    return 0
-
-
-cdef int searchsorted_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    cdef FgTensor *a = FG_IN(inst, slots, 0)
-    cdef FgTensor *v = FG_IN(inst, slots, 1)
-    cdef FgTensor *out = FG_OUT(inst, slots, 0)
-    cdef FgSearchJob job
-    job.search, job.sorted, job.queries, job.out, job.n = fg_searches[a.dtype], a.data, v.data, out.data, a.size
-    job.right, job.wide = inst.ip[0] != 0, out.dtype == FG_I64
-    parallel_for(v.size, 1024, fg_search_range, &job)
-    return FG_OK
-
-
 KERNELS = {
     "sort": (<size_t><void *>sort_run, <size_t><void *>sort_check),
     "top_k": (<size_t><void *>top_k_run, <size_t><void *>top_k_check),
-    "searchsorted": (<size_t><void *>searchsorted_run, <size_t><void *>searchsorted_check),
 }

@@ -264,8 +264,9 @@ def digitize(x, bins, right=False, *, method=None):
     if not b.size:
         return zeros(x.shape, np.int32)
     side = "left" if right else "right"
-    rising, falling = searchsorted(b, x, side), b.size - searchsorted(b[::-1], x, side)
-    return where(b[-1] >= b[0], rising, falling)
+    rising = b[-1] >= b[0]
+    before = searchsorted(where(rising, b, b[::-1]), x, side)
+    return where(rising, before, b.size - before)
 
 
 def bincount(x, weights=None, minlength=0, *, length=None):

@@ -443,8 +443,17 @@ def _iota_aval(*, dtype, shape, dimension):
     return ShapedArray(shape, dtype)
 
 
+def _iota_lower(ctx, ins, params, out_avals):
+    """One axis in memory, spread over the others: what is computed of it reads a row or a column."""
+    aval, axis = out_avals[0], params["dimension"]
+    row = ctx.kernel("iota", [], [aval.update(shape=(aval.shape[axis],))], ip=(0,))[0]
+    return ctx.broadcast(row, aval.shape, (axis,))
+
+
 iota_p = Primitive(
-    "iota", abstract_eval=_iota_aval, lower=lambda ctx, ins, params, out: ctx.kernel("iota", [], out, ip=(params["dimension"],))[0]
+    "iota",
+    abstract_eval=_iota_aval,
+    lower=_iota_lower,
 )
 iota_p.jvp = lambda primals, tangents, **params: (lambda out: (out, zero_of(out)))(iota_p.bind(**params))
 iota_p.batch = lambda axis, args, dims, **params: (iota_p.bind(**params), None)

@@ -2,11 +2,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fgrad._kernels import parallel, sort
+from fgrad._kernels import parallel, search, sort
 from tests.kernels.harness import run_kernel
 from tests.kernels.test_movement import DTYPES, same
 
-KERNELS = sort.KERNELS
+KERNELS = {**sort.KERNELS, **search.KERNELS}
 FLOATS = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
 REAL = [d for d in DTYPES if d.kind != "c"]
 
@@ -201,6 +201,32 @@ def test_searchsorted(dtype):
             want = np.searchsorted(rank[:n], rank[n:], side).reshape(v.shape)
             for out in (np.int32, np.int64):
                 same(run_kernel(KERNELS["searchsorted"], [a, v], [(v.shape, out)], [int(side == "right")])[0], want.astype(out))
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("n", [4, 40, 700])
+def test_searchsorted_many_queries(dtype, n):
+    """Queries that outnumber the elements begin at a grid's cell: spread out, in clusters, and with what no cell holds."""
+    rng = np.random.default_rng(n)
+    for power in (1, 9):
+        x = rng.uniform(-1, 1, 5 * n + 2000) ** power * 100
+        x = np.abs(x) if dtype.kind in "ub" else x
+        x = x.astype(dtype)
+        if dtype.kind not in "iub":
+            x[::97], x[1::89], x[2::83], x[3::79] = np.nan, np.inf, -np.inf, -0.0
+        a = x[:n][reference_order([x[:n]], 0)]
+        rank = ranks(np.concatenate([a, x]))[0]
+        for side in ("left", "right"):
+            want = np.searchsorted(rank[:n], rank[n:], side).astype(np.int32)
+            same(run_kernel(KERNELS["searchsorted"], [a, x], [(x.shape, np.int32)], [int(side == "right")])[0], want)
+
+
+def test_searchsorted_unsorted_stays_inside():
+    """Positions in what is not sorted mean nothing, but they are positions."""
+    rng = np.random.default_rng(0)
+    a, v = rng.normal(size=300).astype(np.float32), rng.normal(size=5000).astype(np.float32)
+    out = run_kernel(KERNELS["searchsorted"], [a, v], [(v.shape, np.int32)], [0])[0]
+    assert out.min() >= 0 and out.max() <= 300
 
 
 def test_searchsorted_rejects():
