@@ -6,7 +6,8 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import nn
-from fgrad.compile import tile
+from fgrad._kernels.parallel import most_threads
+from fgrad.compile import program, tile
 
 SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
 
@@ -83,6 +84,28 @@ def test_sums_over_rows_do_not_depend_on_threads(every_run):
     assert results[0] == results[1] == results[2]
     want = np.asarray(x, np.float64) - np.asarray(by_rows(x), np.float64)
     np.testing.assert_allclose(np.frombuffer(results[0][0], np.float32), want.sum(0), rtol=1e-5, atol=2e-4)
+
+
+def test_blocks_have_as_many_workers_as_threads_may_be_set_later(every_run, monkeypatch):
+    x, before, workers = jnp.ones((4096, 40)), fgrad.get_num_threads(), []
+
+    class Recorded(program.Program):
+        def __init__(self, *args, insts, **kwargs):
+            workers.extend(len(inst[6]) for inst in insts if inst[0] == program.KINDS["tiles"])
+
+    monkeypatch.setattr(program, "Program", Recorded)
+    try:
+        fgrad.set_num_threads(1)
+        cores = most_threads()
+        for threads in (1, cores + 3):
+            fgrad.set_num_threads(threads)
+            fgrad.clear_caches()
+            fgrad.jit(lambda x: jnp.exp(x - by_rows(x)).sum(0))(x)
+            assert workers and set(workers) == {max(threads, cores)}
+            workers.clear()
+    finally:
+        fgrad.set_num_threads(before)
+    assert cores >= before
 
 
 @pytest.mark.parametrize("shape", [(8, 32, 16), (2, 4, 8, 16)], ids=str)

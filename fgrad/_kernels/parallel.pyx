@@ -29,6 +29,15 @@ def get_num_threads():
     return fg_get_threads()
 
 
+def most_threads():
+    """How many threads a program that is compiled now may meet: as many as are set, or as there are cores to set them to later."""
+    return max(fg_get_threads(), _cores())
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _default_threads():
     for name in ("FGRAD_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name, "").split(",")[0].strip()
@@ -36,9 +45,7 @@ def _default_threads():
             if not text.isdigit() or int(text) < 1:
                 raise ValueError(f"{name}={text!r}: expected a whole number of at least 1")
             return int(text)
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    return _cores()
 
 
 set_num_threads(_default_threads())

@@ -5,7 +5,7 @@ import struct
 from fgrad._kernels import KERNELS
 from fgrad._kernels import elementwise as vm
 from fgrad._kernels.executor import KINDS, Program
-from fgrad._kernels.parallel import get_num_threads
+from fgrad._kernels.parallel import most_threads
 from fgrad.compile.fuse import fuse, in_register, live_nodes
 from fgrad.compile.lower import LowerContext, compute_dtype
 from fgrad.compile.passes import run_passes
@@ -181,7 +181,7 @@ class _Writer:
         if node.kind == "kernel":
             self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
         elif node.op == "tiles":
-            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * get_num_threads(), None))
+            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * most_threads(), None))
         elif node.kind == "control":
             carry = _CARRY.get(node.op, lambda ip: None)(node.ip)  # of the last child, the body
             children = [compile_jaxpr(c, sub=True, carry=carry if c is node.children[-1] else None) for c in node.children]
