@@ -36,6 +36,9 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
     GEMM_UNROLL for (int i = 0; i < R; i++) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (N(vec)){0};
     }
+    if (kc >= 64) GEMM_UNROLL for (int i = 0; i < R; i++) {      /* c, which comes while k runs */
+        GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(c + i * ldc + v * N(lanes), 1, 3);
+    }
     /* Every fifth row has a pointer: the four after it are 1 to 4 strides on, which an address can say without a register of its own. */
     const char *row[(GEMM_MR + 4) / 5];
     const int64_t step = ra * (int64_t)sizeof(T);
