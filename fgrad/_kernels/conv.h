@@ -43,11 +43,12 @@ typedef struct {
     int64_t G, B, C, O;               /* groups; batch, input and output features of one group */
     int64_t xg, xb, xc, xs[3], wg, wc, wo, ws[3], og, ob, oo, os[3];
     int64_t Q[3], R[3], L[3], stride[3], lo[3], ldil[3], rdil[3], phases[3];
+    int undilate;                     /* outputs by their remainder modulo the kernel's dilation, so that no part has one */
 } FgConv;
 
 typedef struct {
     const FgConv *c;
-    int64_t Q[3], R[3], s[3], d[3], lo[3], wr[3], os[3], w0, o0;
+    int64_t Q[3], R[3], s[3], d[3], lo[3], L[3], xs[3], wr[3], os[3], x0, w0, o0;
     int algo;
     FgDigit m[4], k[4];
     int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
@@ -81,13 +82,25 @@ static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n,
     *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
 }
 
+/* Where strides and dilations have a common divisor, a part reads every n-th position only: those are its input. */
+static void conv_thin(FgConvPart *p, int d) {
+    const FgConv *c = p->c;
+    int64_t s = p->Q[d] > 1 ? p->s[d] : 0, r = p->R[d] > 1 ? p->d[d] : 0, n = s || r ? conv_gcd(s, r) : 1, first = conv_mod(-p->lo[d], n);
+    p->L[d] = c->L[d] > first ? conv_ceil(c->L[d] - first, n) : 0;
+    p->x0 += p->L[d] ? first * c->xs[d] : 0;
+    p->xs[d] = n * c->xs[d];
+    p->lo[d] = (p->lo[d] + first) / n;
+    p->s[d] = s ? s / n : 1;
+    p->d[d] = r ? r / n : 1;
+}
+
 /* Part number `index` of the phases: outputs q = f + q' step, taps r = r0 + r' rstep, positions in the undilated input. */
 static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
     memset(p, 0, sizeof *p);
     p->c = c;
     for (int d = 2; d >= 0; d--) {
-        int64_t ld = c->ldil[d], f = index % c->phases[d];
-        int64_t step = ld / conv_gcd(c->stride[d], ld), rstep = ld / conv_gcd(c->rdil[d], ld), r0 = 0;
+        int64_t ld = c->ldil[d], f = index % c->phases[d], rd = c->undilate ? c->rdil[d] : 1;
+        int64_t step = ld * rd / conv_gcd(c->stride[d], ld * rd), rstep = ld / conv_gcd(c->rdil[d], ld), r0 = 0;
         index /= c->phases[d];
         while (r0 < c->R[d] && r0 < rstep && conv_mod(f * c->stride[d] + r0 * c->rdil[d] - c->lo[d], ld)) r0++;
         p->Q[d] = c->Q[d] > f ? conv_ceil(c->Q[d] - f, step) : 0;
@@ -99,6 +112,7 @@ static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
         p->os[d] = c->os[d] * step;
         p->w0 += p->R[d] ? r0 * c->ws[d] : 0;
         p->o0 += f * c->os[d];
+        conv_thin(p, d);
     }
 }
 
@@ -120,14 +134,14 @@ static int conv_uniform(const FgDigit *t, int from, int64_t *unit) {
 static void conv_digits_m(const FgConvPart *p, int batch_last, FgDigit *t) {
     const FgConv *c = p->c;
     FgDigit b = {c->B, c->xb, c->ob, 0, 0};
-    for (int d = 0; d < 3; d++) t[d + !batch_last] = (FgDigit){p->Q[d], p->s[d] * c->xs[d], p->os[d], p->s[d], d};
+    for (int d = 0; d < 3; d++) t[d + !batch_last] = (FgDigit){p->Q[d], p->s[d] * p->xs[d], p->os[d], p->s[d], d};
     t[batch_last ? 3 : 0] = b;
 }
 
 static void conv_digits_k(const FgConvPart *p, int feature_last, FgDigit *t) {
     const FgConv *c = p->c;
     FgDigit f = {c->C, c->xc, c->wc, 0, 0};
-    for (int d = 0; d < 3; d++) t[d + !feature_last] = (FgDigit){p->R[d], p->d[d] * c->xs[d], p->wr[d], p->d[d], d};
+    for (int d = 0; d < 3; d++) t[d + !feature_last] = (FgDigit){p->R[d], p->d[d] * p->xs[d], p->wr[d], p->d[d], d};
     t[feature_last ? 3 : 0] = f;
 }
 
@@ -153,13 +167,13 @@ static int64_t conv_y(const FgDigit *t, int64_t i) {
 }
 
 /* List positions [i, i + n) as runs along the last digit, or one by one, relative to the spatial position -lo. */
-static int64_t conv_runs(const FgConv *c, const FgDigit *t, const int64_t *lo, int64_t i, int64_t n, int single, FgSpan *out) {
+static int64_t conv_runs(const FgConvPart *p, const FgDigit *t, const int64_t *lo, int64_t i, int64_t n, int single, FgSpan *out) {
     int64_t idx[4], count = 0, done = 0;
     conv_decode(t, i, idx);
     while (done < n) {
         FgSpan *r = &out[count++];
         r->off = 0;
-        for (int d = 0; d < 3; d++) { r->pos[d] = -lo[d]; r->off -= lo[d] * c->xs[d]; }
+        for (int d = 0; d < 3; d++) { r->pos[d] = -lo[d]; r->off -= lo[d] * p->xs[d]; }
         for (int d = 0; d < 4; d++) {
             r->off += idx[d] * t[d].x;
             r->pos[t[d].dim] += idx[d] * t[d].pos;
@@ -351,6 +365,20 @@ static int conv_plan_winograd(FgConvPart *p) {
     p->wg = 9 * c->C * wide;
     p->nk = 1;
     return 1;
+}
+
+/* Phases without dilation, where that makes windows of Winograd's. */
+static void conv_undilate(FgConv *c) {
+    const int64_t phases[3] = {c->phases[0], c->phases[1], c->phases[2]};
+    FgConvPart p;
+    for (int d = 0; d < 3; d++) if (c->ldil[d] > 1) return;
+    if (c->rdil[1] == 1 && c->rdil[2] == 1) return;
+    c->undilate = 1;
+    for (int d = 0; d < 3; d++) c->phases[d] = conv_max(1, conv_min(c->rdil[d] / conv_gcd(c->stride[d], c->rdil[d]), c->Q[d]));
+    conv_part(c, c->phases[0] * c->phases[1] * c->phases[2] - 1, &p);
+    if (conv_plan_winograd(&p)) return;
+    c->undilate = 0;
+    memcpy(c->phases, phases, sizeof phases);
 }
 
 static void conv_plan(FgConvPart *p, int64_t item) {

@@ -40,12 +40,14 @@ cdef extern from "conv_body.h" nogil:
         int64_t ldil[3]
         int64_t rdil[3]
         int64_t phases[3]
+        int undilate
     ctypedef struct FgConvPart:
         const FgConv *c
         int64_t Q[3]
         int64_t R[3]
         int algo, pack_w, scratch_out, failed
         int64_t s[3]
+        int64_t x0
         int64_t M, K, mt, kt, mtiles, nk
         int64_t block[2]
         int64_t blocks[2]
@@ -60,6 +62,7 @@ cdef extern from "conv_body.h" nogil:
     int64_t conv_ceil(int64_t a, int64_t b)
     void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
     void conv_plan(FgConvPart *p, int64_t item)
+    void conv_undilate(FgConv *c)
     void conv_pack_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, int64_t item)
     void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item)
     void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
@@ -248,7 +251,7 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
     parts = c.phases[0] * c.phases[1] * c.phases[2]
     for i in range(parts):
         conv_part(c, i, &p)
-        p.x = FG_IN(inst, slots, 0).data
+        p.x = FG_IN(inst, slots, 0).data + p.x0 * fg_itemsize(c.dtype)
         p.w = FG_IN(inst, slots, 1).data
         p.out = FG_OUT(inst, slots, 0).data
         p.gemm = gemm
@@ -339,6 +342,7 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
         c.stride[d], c.lo[d] = ip[5 + D + 4 * k], ip[6 + D + 4 * k]
         c.ldil[d], c.rdil[d] = ip[7 + D + 4 * k], ip[8 + D + 4 * k]
         c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
+    conv_undilate(c)
     return 0
 
 

@@ -100,13 +100,13 @@ static void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *p
             ldc = out_trans ? p->uo : p->um;
         }
         if (out_trans ? c->O == 1 : n == 1) ldc = out_trans ? n : c->O;       /* BLAS wants a leading dimension even of one row */
-        nm = conv_runs(c, p->m, p->lo, m0, n, !p->inner_m, ms);
+        nm = conv_runs(p, p->m, p->lo, m0, n, !p->inner_m, ms);
         for (; k < k1; k += len, add = 1) {
             const char *w;
             int wt = p->w_trans;
             int64_t ldw, ldx;
             len = conv_min(conv_min(p->kt, k1 - k), p->Ki - k % p->Ki);
-            nk = conv_runs(c, p->k, none, k, len, p->inner_m, ks);
+            nk = conv_runs(p, p->k, none, k, len, p->inner_m, ks);
             if (p->inner_m) conv_pack(p, ks, nk, ms, nm, &p->m[3], g, panel, ldx = n, item);
             else conv_pack(p, ms, nm, ks, nk, &p->k[3], g, panel, ldx = len, item);
             if (p->pack_w) w = p->w + (g * p->wg + k * c->O) * item;
@@ -162,7 +162,7 @@ static int64_t conv_group_taps(const FgConvPart *p) { return p->c->C * p->R[0] *
 static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps) {
     const FgGroupSpace m = {taps + p->Q[2], taps};
     for (int64_t j = 0; j < p->Q[2]; j++)
-        conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->c->L[2], p->R[2], &taps[j].x, &taps[j].w);
+        conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->L[2], p->R[2], &taps[j].x, &taps[j].w);
     #define CALL(S, T) do { if (p->algo == CONV_GROUPS) conv_groups_##S(p, begin, end, &m); \
                             else conv_group_sums_##S(p, begin, end, &m); } while (0)
     CONV_TYPED(p, CALL);

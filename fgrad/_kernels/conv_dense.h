@@ -65,19 +65,19 @@ static void N(conv_column)(int64_t m, int64_t nb, const FgTap *taps, int64_t n, 
 }
 
 /* Copy f->planes x f->rows x f->cols positions of `f->features` features, zeros outside the image; rows outside are left as they are. */
-static void N(conv_fill)(const FgConv *c, const FgFill *f, const T *x, T *dst) {
-    int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, c->L[2] - f->p2)), n = f->features;
+static void N(conv_fill)(const FgConvPart *p, const FgFill *f, const T *x, T *dst) {
+    int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, p->L[2] - f->p2)), n = f->features;
     for (int64_t i = 0; i < f->planes; i++) for (int64_t j = 0; j < f->rows; j++) {
         int64_t p0 = f->p0 + i * f->step, p1 = f->p1 + j;
         T *to = dst + (i * f->rows + j) * f->cols * n;
-        const T *from = x + p0 * c->xs[0] + p1 * c->xs[1] + (f->p2 + lo) * c->xs[2];
-        if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+        const T *from = x + p0 * p->xs[0] + p1 * p->xs[1] + (f->p2 + lo) * p->xs[2];
+        if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
         memset(to, 0, (size_t)(lo * n) * sizeof(T));
         to += lo * n;
-        if (f->stride == 1 && c->xs[2] == n) memcpy(to, from, (size_t)((hi - lo) * n) * sizeof(T));
+        if (f->stride == 1 && p->xs[2] == n) memcpy(to, from, (size_t)((hi - lo) * n) * sizeof(T));
         else if (f->stride == 1)
-            for (int64_t k = lo; k < hi; k++) memcpy(to + (k - lo) * n, from + (k - lo) * c->xs[2], (size_t)n * sizeof(T));
-        else G(pack)(to, n, from, n, f->stride, c->xs[2], hi - lo);
+            for (int64_t k = lo; k < hi; k++) memcpy(to + (k - lo) * n, from + (k - lo) * p->xs[2], (size_t)n * sizeof(T));
+        else G(pack)(to, n, from, n, f->stride, p->xs[2], hi - lo);
         memset(to + (hi - lo) * n, 0, (size_t)((f->cols - hi) * n) * sizeof(T));
     }
 }
@@ -132,7 +132,7 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
         int64_t q1end = conv_min(p->Q[1], q1 + p->block[0]), n2 = conv_min(p->Q[2] - q2, p->block[1]);
         FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
                     C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2]};
-        N(conv_fill)(c, &f, (const T *)p->x + g * c->xg + b * c->xb, x);
+        N(conv_fill)(p, &f, (const T *)p->x + g * c->xg + b * c->xb, x);
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
             const T *wo = (const T *)p->w + g * p->wg + o * all * C;
@@ -141,7 +141,7 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
                 int64_t n = 0;
                 for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
                     int64_t p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                    if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
                     for (int64_t r = 0; r < runs; r++) {
                         int64_t pixel = (r0 * f.rows + p1 - f.p1) * f.cols + r * p->d[2];
                         taps[n++] = (FgTap){pixel * C, ((r0 * p->R[1] + r1) * p->R[2] + r) * C * w};
@@ -172,7 +172,7 @@ static void N(conv_sums)(const FgConvPart *p, int64_t begin, int64_t end, T *x, 
             const T *wk = (const T *)p->w + p->w0 + g * c->wg + at[0] * c->wc + at[1] * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
             FgFill f = {p->Q[0], (p->Q[1] - 1) * p->s[1] + (r1end - r1 - 1) * p->d[1] + 1, (p->Q[2] - 1) * p->s[2] + (kc - 1) * p->d[2] + 1,
                         c->B, c->B == 1 ? 1 : c->xb, at[1] * p->d[0] - p->lo[0], p->s[0], r1 * p->d[1] - p->lo[1], r2 * p->d[2] - p->lo[2]};
-            N(conv_fill)(c, &f, (const T *)p->x + g * c->xg + at[0] * c->xc, x);
+            N(conv_fill)(p, &f, (const T *)p->x + g * c->xg + at[0] * c->xc, x);
             if (p->pack_w) for (int64_t i = r1; i < r1end; i++)
                 G(pack)(w + (i - r1) * wrow, ldw, wk + (i - r1) * p->wr[1], c->O, c->O == 1 ? 1 : c->wo, p->wr[2], kc);
             for (int64_t u = conv_max(begin, cg * per); u < conv_min(end, (cg + 1) * per); u++) {
@@ -181,7 +181,7 @@ static void N(conv_sums)(const FgConvPart *p, int64_t begin, int64_t end, T *x, 
                 T *to = (T *)p->part + (((cg * p->Q[0] + q[1]) * p->Q[1] + q[2]) * p->Q[2] + q[3]) * c->B * c->O + o;
                 for (int64_t i = r1; i < r1end; i++) {
                     int64_t p0 = f.p0 + q[1] * f.step, p1 = q[2] * p->s[1] + i * p->d[1] - p->lo[1];
-                    if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                    if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
                     taps[n++] = (FgTap){((q[1] * f.rows + p1 - f.p1) * f.cols + q[3] * p->s[2]) * c->B, (i - r1) * wrow};
                 }
                 if (n || k == first)

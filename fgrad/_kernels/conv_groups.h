@@ -41,7 +41,7 @@ static void N(conv_group_row)(const FgConvPart *p, const T *x, const T *w, const
                               T *out, int64_t oj, int add) {
     const FgConv *c = p->c;
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
-    int64_t xk = p->d[2] * c->xs[2], wk = p->wr[2], xj = p->s[2] * c->xs[2], x0 = -p->lo[2] * c->xs[2];
+    int64_t xk = p->d[2] * p->xs[2], wk = p->wr[2], xj = p->s[2] * p->xs[2], x0 = -p->lo[2] * p->xs[2];
     #define TILE(J, at, lo, hi, add) do { \
         const T *xt = x + g + x0 + (at) * xj; \
         if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + (at) * oj, oj, add); \
@@ -75,11 +75,11 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
         int64_t q1 = u % p->Q[1], q0 = u / p->Q[1] % p->Q[0], o = u / p->Q[1] / p->Q[0] % c->O, b = u / p->Q[1] / p->Q[0] / c->O, n = 0;
         for (int64_t f = 0; f < c->C; f++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
             int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-            if ((uint64_t)p0 < (uint64_t)c->L[0] && (uint64_t)p1 < (uint64_t)c->L[1])
-                m->taps[n++] = (FgTap){f * c->xc + p0 * c->xs[0] + p1 * c->xs[1], f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
+            if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
+                m->taps[n++] = (FgTap){f * c->xc + p0 * p->xs[0] + p1 * p->xs[1], f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
         N(conv_group_row)(p, (const T *)p->x + b * c->xb, (const T *)p->w + p->w0 + o * c->wo, m, n,
-                          n ? m->taps[n - 1].x + p->s[1] * c->xs[1] : 0,
+                          n ? m->taps[n - 1].x + p->s[1] * p->xs[1] : 0,
                           (T *)p->out + p->o0 + b * c->ob + o * c->oo + q0 * p->os[0] + q1 * p->os[1], p->os[2], 0);
     }
 }
@@ -98,10 +98,10 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
             for (int64_t b = 0; b < c->B; b++) for (int64_t o = 0; o < c->O; o++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++)
                 for (int64_t q1 = 0; q1 < p->Q[1]; q1++) {
                     int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    int64_t xat = b * c->xb + f * c->xc + p0 * c->xs[0] + p1 * c->xs[1];
+                    int64_t xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1];
                     *m->taps = (FgTap){xat, o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
-                    if ((uint64_t)p0 < (uint64_t)c->L[0] && (uint64_t)p1 < (uint64_t)c->L[1])
-                        N(conv_group_row)(p, x, w, m, 1, xat + p->d[1] * c->xs[1],
+                    if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
+                        N(conv_group_row)(p, x, w, m, 1, xat + p->d[1] * p->xs[1],
                                           part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
                 }
         }

@@ -52,15 +52,15 @@ static void N(conv_lane_copy)(const T *from, int64_t groups, int64_t gs, int64_t
     else for (int64_t i = 0; i < n; i++) G(pack)(to + i * each, G(lanes), from + i * step, groups, gs, fs, features);
 }
 
-static void N(conv_lane_fill)(const FgConv *c, const FgFill *f, int64_t groups, const T *x, T *dst) {
-    int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, c->L[2] - f->p2)), n = f->features * G(lanes);
+static void N(conv_lane_fill)(const FgConvPart *p, const FgFill *f, int64_t groups, const T *x, T *dst) {
+    int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, p->L[2] - f->p2)), n = f->features * G(lanes);
     for (int64_t i = 0; i < f->planes; i++) for (int64_t j = 0; j < f->rows; j++) {
         int64_t p0 = f->p0 + i * f->step, p1 = f->p1 + j;
         T *to = dst + (i * f->rows + j) * f->cols * n;
-        const T *from = x + p0 * c->xs[0] + p1 * c->xs[1] + (f->p2 + lo) * c->xs[2];
-        if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+        const T *from = x + p0 * p->xs[0] + p1 * p->xs[1] + (f->p2 + lo) * p->xs[2];
+        if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
         memset(to, 0, (size_t)(lo * n) * sizeof(T));
-        N(conv_lane_copy)(from, groups, c->xg, f->features, f->stride, hi - lo, c->xs[2], to + lo * n);
+        N(conv_lane_copy)(from, groups, p->c->xg, f->features, f->stride, hi - lo, p->xs[2], to + lo * n);
         memset(to + hi * n, 0, (size_t)((f->cols - hi) * n) * sizeof(T));
     }
 }
@@ -101,12 +101,12 @@ static void N(conv_lanes)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
         T *out = (T *)p->out + p->o0 + at[0] * c->ob + g * c->og + at[2] * p->os[0] + q2 * p->os[2];
         FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
                     c->C, c->xc, at[2] * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2]};
-        N(conv_lane_fill)(c, &f, groups, (const T *)p->x + at[0] * c->xb + g * c->xg, x);
+        N(conv_lane_fill)(p, &f, groups, (const T *)p->x + at[0] * c->xb + g * c->xg, x);
         for (int64_t q = q1; q < q1end; q++) {
             int64_t n = 0;
             for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
                 int64_t p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
-                if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
                 for (int64_t r = 0; r < runs; r++) {
                     int64_t pixel = (r0 * f.rows + p1 - f.p1) * f.cols + r * p->d[2];
                     taps[n++] = (FgTap){pixel * c->C * L, ((r0 * p->R[1] + r1) * p->R[2] + r) * c->C * c->O * L};
@@ -134,7 +134,7 @@ static void N(conv_lane_sums)(const FgConvPart *p, int64_t begin, int64_t end, T
             const T *wk = (const T *)p->w + p->w0 + g * c->wg + at[0] * c->wc + at[1] * p->wr[0] + r2 * p->wr[2];
             FgFill f = {p->Q[0], (p->Q[1] - 1) * p->s[1] + (r1end - r1 - 1) * p->d[1] + 1, (p->Q[2] - 1) * p->s[2] + (kc - 1) * p->d[2] + 1,
                         c->B, c->xb, at[1] * p->d[0] - p->lo[0], p->s[0], r1 * p->d[1] - p->lo[1], r2 * p->d[2] - p->lo[2]};
-            N(conv_lane_fill)(c, &f, groups, (const T *)p->x + at[0] * c->xc + g * c->xg, x);
+            N(conv_lane_fill)(p, &f, groups, (const T *)p->x + at[0] * c->xc + g * c->xg, x);
             for (int64_t i = r1; i < r1end; i++)
                 N(conv_lane_copy)(wk + i * p->wr[1], groups, c->wg, c->O, c->wo, kc, p->wr[2], w + (i - r1) * kc * O);
             for (int64_t q0 = 0; q0 < p->Q[0]; q0++) for (int64_t q1 = 0; q1 < p->Q[1]; q1++) {
@@ -142,7 +142,7 @@ static void N(conv_lane_sums)(const FgConvPart *p, int64_t begin, int64_t end, T
                 int64_t n = 0;
                 for (int64_t i = r1; i < r1end; i++) {
                     int64_t p0 = f.p0 + q0 * f.step, p1 = q1 * p->s[1] + i * p->d[1] - p->lo[1];
-                    if ((uint64_t)p0 >= (uint64_t)c->L[0] || (uint64_t)p1 >= (uint64_t)c->L[1]) continue;
+                    if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
                     taps[n++] = (FgTap){(q0 * f.rows + p1 - f.p1) * f.cols * B, (i - r1) * kc * O};
                 }
                 for (int64_t q2 = 0; q2 < each; q2++)

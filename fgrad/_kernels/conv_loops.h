@@ -23,7 +23,7 @@ static inline void N(conv_run)(const T *x, int64_t off, int64_t len, int64_t ste
 static void N(conv_pack)(const FgConvPart *p, const T *x, const FgSpan *outer, int64_t n_outer, const FgSpan *inner, int64_t n_inner,
                          const FgDigit *run, T *dst, int64_t ld) {
     const FgConv *c = p->c;
-    int64_t step = run->x, ps = run->pos, L0 = c->L[0], L1 = c->L[1], L2 = c->L[2];
+    int64_t step = run->x, ps = run->pos, L0 = p->L[0], L1 = p->L[1], L2 = p->L[2];
     for (int64_t i = 0; i < n_outer; i++) {
         const FgSpan *a = &outer[i];
         T *row = dst + i * ld;
@@ -86,7 +86,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int dots, T *row) {
     const FgConv *c = p->c;
     const T *x = (const T *)p->x, *w = (const T *)p->w + p->w0;
-    int64_t nq = p->Q[2], nr = p->R[2], q[2], lo, hi, xstep = p->s[2] * c->xs[2], kstep = p->d[2] * c->xs[2], wstep = p->wr[2];
+    int64_t nq = p->Q[2], nr = p->R[2], q[2], lo, hi, xstep = p->s[2] * p->xs[2], kstep = p->d[2] * p->xs[2], wstep = p->wr[2];
     for (int64_t u = begin; u < end; u++) {
         int64_t rest = u, g, b, o;
         for (int d = 1; d >= 0; d--) { q[d] = rest % p->Q[d]; rest /= p->Q[d]; }
@@ -97,16 +97,16 @@ static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int do
         memset(row, 0, (size_t)nq * sizeof(T));
         for (int64_t f = 0; f < c->C; f++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) {
             int64_t p0 = q[0] * p->s[0] + r0 * p->d[0] - p->lo[0];
-            if ((uint64_t)p0 >= (uint64_t)c->L[0]) continue;
+            if ((uint64_t)p0 >= (uint64_t)p->L[0]) continue;
             for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
                 int64_t p1 = q[1] * p->s[1] + r1 * p->d[1] - p->lo[1];
-                if ((uint64_t)p1 >= (uint64_t)c->L[1]) continue;
-                const T *xl = x + g * c->xg + b * c->xb + f * c->xc + p0 * c->xs[0] + p1 * c->xs[1] - p->lo[2] * c->xs[2];
+                if ((uint64_t)p1 >= (uint64_t)p->L[1]) continue;
+                const T *xl = x + g * c->xg + b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1] - p->lo[2] * p->xs[2];
                 const T *wl = w + g * c->wg + o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1];
                 if (dots) for (int64_t j = 0; j < nq; j++) {
                     const T *xv = xl + j * xstep;
                     T s = 0;
-                    conv_inside(j * p->s[2] - p->lo[2], p->d[2], c->L[2], nr, &lo, &hi);
+                    conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->L[2], nr, &lo, &hi);
                     if (kstep == 1 && wstep == 1) {
                         _Pragma("omp simd reduction(+:s)")
                         for (int64_t i = lo; i < hi; i++) s += xv[i] * wl[i];
@@ -118,7 +118,7 @@ static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int do
                 } else for (int64_t i = 0; i < nr; i++) {
                     const T *xv = xl + i * kstep;
                     T v = wl[i * wstep];
-                    conv_inside(i * p->d[2] - p->lo[2], p->s[2], c->L[2], nq, &lo, &hi);
+                    conv_inside(i * p->d[2] - p->lo[2], p->s[2], p->L[2], nq, &lo, &hi);
                     if (xstep == 1) for (int64_t j = lo; j < hi; j++) row[j] += v * xv[j];
                     else for (int64_t j = lo; j < hi; j++) row[j] += v * xv[j * xstep];
                 }

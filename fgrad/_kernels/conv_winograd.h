@@ -86,9 +86,9 @@ static void N(conv_winograd)(const FgConvPart *p, int64_t begin, int64_t end, T 
         FgFill f = {1, 2 * rows + 2, 2 * cols + 2, C, c->xc, at[2] * p->s[0] - p->lo[0], 1, q1 - p->lo[1], q2 - p->lo[2]};
         T *v = x + f.rows * f.cols * C + G(lanes), *two = m + 16 * tiles * G(nr);
         for (int64_t i = 0; i < f.rows; i++)
-            if ((uint64_t)f.p0 >= (uint64_t)c->L[0] || (uint64_t)(f.p1 + i) >= (uint64_t)c->L[1])
+            if ((uint64_t)f.p0 >= (uint64_t)p->L[0] || (uint64_t)(f.p1 + i) >= (uint64_t)p->L[1])
                 memset(x + i * f.cols * C, 0, (size_t)(f.cols * C) * sizeof(T));
-        N(conv_fill)(c, &f, (const T *)p->x + at[0] * c->xg + at[1] * c->xb, x);
+        N(conv_fill)(p, &f, (const T *)p->x + at[0] * c->xg + at[1] * c->xb, x);
         N(conv_winograd_x)(x, f.cols, rows, cols, C, v);
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);

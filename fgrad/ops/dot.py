@@ -53,6 +53,8 @@ def _dot_lower(ctx, ins, params, out_avals):
     batch, m, n, k = (
         math.prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc])
     )
+    if batch > 1 and m == n == 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
+        return ctx.reshape(_row_dots(ctx, a, b, params["dimension_numbers"]), aval.shape)
     a3 = ctx.reshape(ctx.transpose(a, (*lb, *lf, *lc)), (batch, m, k))
     b3 = ctx.reshape(ctx.transpose(b, (*rb, *rc, *rf)), (batch, k, n))
     out_dtype = aval.dtype
@@ -70,6 +72,21 @@ def _dot_lower(ctx, ins, params, out_avals):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
     out = ctx.kernel("dot", [a3, b3], [ShapedArray((batch, m, n), out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
+
+
+def _row_dots(ctx, a, b, dimension_numbers):
+    """A number for each place of the batch: sums of products in the order in which a lies, which fuse with what is around them."""
+    (lc, rc), (lb, rb) = dimension_numbers
+    pairs = sorted(zip((*lb, *lc), (*rb, *rc)), key=lambda pair: -abs(a.strides[pair[0]]))
+    left, right = zip(*pairs)
+    shape = tuple(a.shape[i] for i in left)
+    a = ctx.reshape(ctx.transpose(a, (*left, *free_axes(len(a.shape), lc, lb))), shape)
+    b = ctx.reshape(ctx.transpose(b, (*right, *free_axes(len(b.shape), rc, rb))), shape)
+    product = ctx.elementwise("mul", [a, b], ShapedArray(shape, a.dtype))
+    kept = [i for i in left if i in lb]
+    aval = ShapedArray(tuple(shape[left.index(i)] for i in kept), a.dtype)
+    sums = ctx.reduce("sum", product, sorted(left.index(i) for i in lc), aval)
+    return ctx.transpose(sums, tuple(kept.index(i) for i in lb))
 
 
 def _dot_batch(axis, args, dims, *, dimension_numbers, preferred_element_type):

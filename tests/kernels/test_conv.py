@@ -146,6 +146,33 @@ def test_winograd():
     run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (16, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
 
 
+def test_dilated_winograd():
+    """Dilated 3x3 windows are computed by remainders of the output's positions, which may differ in number."""
+    rng = np.random.default_rng(9)
+    for order in ("NCHW", "NHWC"):
+        axes = ORDERS[order]
+        x, w = laid(noise(rng, (2, 20, 19, 22), np.float32), axes), laid(noise(rng, (33, 20, 3, 3), np.float32), axes)
+        for rdil, pads in (((2, 2), ((2, 2), (2, 2))), ((1, 3), ((1, 1), (5, 1))), ((3, 2), ((0, 4), (-1, 2)))):
+            run_threads(x, w, (1, 1), pads, rdil=rdil, axes=axes)
+        run(x, w, (2, 2), ((2, 1), (2, 3)), rdil=(2, 2), axes=axes)
+        run(x, w, (4, 1), ((2, 2), (2, 2)), rdil=(2, 2), axes=axes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+@pytest.mark.parametrize("order", ["NCHW", "NHWC"])
+def test_strides_and_dilations_with_a_common_divisor(order, dtype):
+    """Inputs of which only every n-th position counts: also from before the first, and beyond the last."""
+    rng, axes = np.random.default_rng(10), ORDERS[order]
+    x, w = laid(noise(rng, (2, 16, 13, 14), dtype), axes), laid(noise(rng, (24, 16, 2, 3), dtype), axes)
+    for groups in (1, 8):
+        v = w[:, : 16 // groups]
+        run(x, v[:, :, :1, :1], (2, 3), ((0, 0), (0, 0)), features=groups, axes=axes)
+        run(x, v[:, :, :1, :1], (3, 2), ((4, 2), (-1, 5)), features=groups, axes=axes)
+        run(x, v, (4, 2), ((1, 3), (3, 2)), rdil=(2, 4), features=groups, axes=axes)
+        run(x, v, (20, 6), ((15, 15), (3, 2)), rdil=(30, 4), features=groups, axes=axes)
+    run(x[:, :, :2], w[:, :, :1], (5, 2), ((7, 7), (1, 1)), rdil=(1, 2), axes=axes)
+
+
 def test_reversed_and_broadcast_operands():
     rng = np.random.default_rng(3)
     x, w = noise(rng, (2, 4, 7, 6), np.float32), noise(rng, (5, 4, 3, 2), np.float32)

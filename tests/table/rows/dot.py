@@ -52,6 +52,7 @@ ROWS = {
         contraction((2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,)))),
         contraction((3, 2, 4), (4, 5, 3), (((0, 2), (2, 0)), ((), ()))),
         contraction((3, 2, 4, 2), (2, 4, 3, 5), (((2,), (1,)), ((1, 0), (0, 2)))),
+        contraction((3, 4, 2), (4, 2, 3), (((1,), (0,)), ((2, 0), (1, 2))), "numbers of a batch"),
         contraction((3, 0), (0, 2), MATMUL, "empty contraction"),
         contraction((0, 3), (3, 2), MATMUL, "no rows"),
         contraction((1, 1), (1, 1), MATMUL, "size 1"),
