@@ -243,6 +243,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     else:
         p.mode, tile = FG_MODE_COLUMNS, COLUMN_TILE if p.n_ops else tile
         unit = p.n_inner if p.n_inner <= tile else 1
+    if p.mode != FG_MODE_COLUMNS and tile > p.row:     # tiles end with rows: what is kept from tile to tile must repeat within one
+        tile = p.row
     best = unit
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_GENERAL:

@@ -1,0 +1,71 @@
+"""Fused elementwise programs and reductions over broadcast operands of every layout, with axes as long as tiles and longer.
+
+Values are small integers, so float32 results are exact and must equal NumPy's whatever the order of the walk.
+"""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import fgrad
+import fgrad.numpy as jnp
+
+LENGTHS = (1, 2, 3, 5, 8, 17, 64, 100, 300, 512, 600, 1024, 2048, 2500, 5000)
+
+
+@st.composite
+def operands(draw):
+    """A shape of up to 150,000 elements, and up to four arrays that broadcast to it, some in another memory order."""
+    shape, size = [], 1
+    for _ in range(draw(st.integers(1, 4))):
+        shape.append(draw(st.sampled_from([n for n in LENGTHS if n * size <= 150_000])))
+        size *= shape[-1]
+    shape = draw(st.permutations(shape))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    arrays = [rng.integers(-4, 5, shape).astype(np.float32)]
+    for _ in range(draw(st.integers(1, 3))):
+        arrays.append(rng.integers(-4, 5, [n if draw(st.booleans()) else 1 for n in shape]).astype(np.float32))
+    return draw(st.permutations(arrays))
+
+
+axes_of = st.lists(st.booleans(), min_size=4, max_size=4)
+
+
+def combine(xp, arrays):
+    out = arrays[0]
+    for i, x in enumerate(arrays[1:]):
+        out = out * x if i % 2 == 0 else xp.maximum(out, x) - x
+    return out
+
+
+@settings(max_examples=250, deadline=None)
+@given(operands(), st.booleans())
+def test_broadcasts(arrays, compiled):
+    f = lambda *xs: combine(jnp, xs)
+    got = (fgrad.jit(f) if compiled else f)(*map(jnp.asarray, arrays))
+    np.testing.assert_array_equal(np.asarray(got), combine(np, arrays))
+
+
+@settings(max_examples=250, deadline=None)
+@given(operands(), axes_of, st.sampled_from(["sum", "max", "min"]), st.booleans())
+def test_reductions_of_broadcasts(arrays, reduced, op, transposed):
+    axes = tuple(d for d in range(arrays[0].ndim) if reduced[d])
+
+    def f(xp, xs):
+        out = combine(xp, xs)
+        return getattr(xp, op)(out, axis=axes), out + xs[-1], getattr(xp, op)(xs[0], axis=axes)
+
+    if transposed:  # the operands lie in memory with their axes reversed
+        got = fgrad.jit(lambda *xs: f(jnp, [x.T for x in xs]))(*(jnp.asarray(x.T.copy()) for x in arrays))
+    else:
+        got = fgrad.jit(lambda *xs: f(jnp, xs))(*map(jnp.asarray, arrays))
+    for a, b in zip(got, f(np, [x.astype(np.float64) for x in arrays])):
+        np.testing.assert_array_equal(np.asarray(a), b)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("columns", [127, 512, 600, 1024, 2048, 5000])
+def test_a_column_times_a_row(rows, columns):
+    x, y = np.arange(1.0, rows + 1, dtype=np.float32)[:, None], np.ones((1, columns), np.float32)
+    np.testing.assert_array_equal(np.asarray(jnp.asarray(x) * jnp.asarray(y)), x * y)
