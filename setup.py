@@ -74,8 +74,8 @@ def flags():
 
 
 def flags_of(module):
-    """Of one module: `instructions` interprets flat code, where each operation rounds as it does in the VM, without contraction."""
-    return [*FLAGS, "-ffp-contract=off"] if module == "instructions" else FLAGS
+    """Of one module: `instructions` interprets flat code, `vm_plan` has loops of two operations; each rounds alone, without contraction."""
+    return [*FLAGS, "-ffp-contract=off"] if module in ("instructions", "vm_plan") else FLAGS
 
 
 def headers_of(module):

@@ -35,6 +35,8 @@ static const FgVmInfo fg_vm_info[FG_OP_COUNT] = { FG_VM_OPCODES(FG_VM_INFO) };
 
 /* n elements: d[i] = op(a[i], b[i], c[i]); d may be one of the operands. */
 typedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c);
+/* n whole vectors of two operations in one: d[i] = f(args[0][i], args[1][i], ...) */
+typedef void (*FgVmFused)(int64_t n, void *d, const void *const *args);
 /* d[r, j] = reduction over k of s[r, k, j], for s of shape [rows, k, width], k >= 1. */
 typedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width);
 enum { FG_RED_NONE = 0, FG_RED_SUM, FG_RED_PROD, FG_RED_MAX, FG_RED_MIN, FG_RED_COUNT };

@@ -24,7 +24,14 @@ typedef struct {
 } FgVmInput;
 
 typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
-typedef struct { FgVmFn fn; int op, type, dst, a, b, c, scalar; int64_t buf; } FgVmOp;   /* buf < 0: -1 - k, written straight to output k */
+/* buf < 0: -1 - k, written straight to output k.  An op may take the one that makes an operand into itself (vm_fuse.h): then `fused` runs
+ * on `args`, those in `ones` are one value each, and the op that is `taken` does not run. */
+typedef struct {
+    FgVmFn fn; FgVmFused fused;
+    int op, type, dst, a, b, c, scalar;
+    int taken, first, turned, n_args, ones, args[4];
+    int64_t buf;
+} FgVmOp;
 
 typedef struct {
     int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
@@ -142,6 +149,25 @@ static inline void fg_vm_prefetch(FgVmThread *t, int k, int64_t start, int64_t l
     }
 }
 
+/* Two operations in one over n elements; the last vector is filled up. */
+static void fg_vm_run_fused(const FgVmThread *t, const FgVmOp *op, int64_t n) {
+    int64_t size = fg_itemsize(op->type), whole = n * size / FG_VEC, rest = n * size - whole * FG_VEC;
+    char last[5][FG_VEC] __attribute__((aligned(FG_VEC))), *d = t->ptr[op->dst];
+    const void *args[4];
+    for (int j = 0; j < 4; j++) args[j] = t->ptr[op->args[j < op->n_args ? j : 0]];
+    if (rest) {
+        memset(last, 0, sizeof last);
+        for (int j = 0; j < op->n_args; j++)
+            if (op->ones >> j & 1) memcpy(last[j], args[j], size);
+            else memcpy(last[j], (const char *)args[j] + whole * FG_VEC, rest);
+    }
+    op->fused(whole, d, args);
+    if (!rest) return;
+    for (int j = 0; j < 4; j++) args[j] = last[j < op->n_args ? j : 0];
+    op->fused(1, last[4], args);
+    memcpy(d + whole * FG_VEC, last[4], rest);
+}
+
 /* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls
  * fg_vm_store afterwards. */
 static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
@@ -154,11 +180,13 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
         if (p->prefetches) fg_vm_prefetch(t, k - t->part->op, start + len, len);
+        if (op->taken) continue;
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
-        op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
+        if (op->fused) fg_vm_run_fused(t, op, len);
+        else op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
     }
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {

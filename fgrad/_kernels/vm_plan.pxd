@@ -38,7 +38,8 @@ cdef extern from "vm_plan.h" nogil:
         char bits[16]
     ctypedef struct FgVmOp:
         FgVmFn fn
-        int op, type, dst, a, b, c, scalar
+        int op, type, dst, a, b, c, scalar, taken, n_args, ones
+        int args[4]
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reg2, reduce, dtype, type, size, access, direct, write_time

@@ -4,10 +4,15 @@ from libc.string cimport memcpy, memset
 
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
+cdef extern from "vm_fuse.h" nogil:
+    void fg_vm_fuse(FgVmPlan *p, int *reads, int *scratch)
+    bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
+
 cdef enum:
     FOREVER = 2147483647
     COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up
     RUN = 2048                 # columns side by side that memory delivers well
+    ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 4 << 20
@@ -182,11 +187,6 @@ cdef void make_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs
                 p.out_order[n_out] = k
                 n_out += 1
         p.parts[part].op_end, p.parts[part].in_end, p.parts[part].out_end = n_ops, n_in, n_out
-    for i in range(p.n_in + p.n_const):
-        regs[i].first = regs[i].last = -1
-    for k in range(p.n_ops):
-        regs[p.ops[k].dst].first = regs[p.ops[k].dst].last = k
-        regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = k
     if p.n_reduced:
         p.n_parts = 1
     all = &p.parts[p.n_parts]
@@ -195,10 +195,27 @@ cdef void make_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs
         p.parts[0] = all[0]
 
 
+cdef void set_uses(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """When each register is set and read last, by ops."""
+    cdef int i, k, j
+    for i in range(p.n_in + p.n_const):
+        regs[i].first = regs[i].last = -1
+    for k in range(p.n_ops):
+        regs[p.ops[k].dst].first = regs[p.ops[k].dst].last = k
+        if p.ops[k].taken:
+            continue
+        if p.ops[k].n_args == 0:
+            regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = k
+        for j in range(p.ops[k].n_args):
+            regs[p.ops[k].args[j]].last = k
+
+
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef int i, k
     cdef int64_t tile, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
+    fg_vm_fuse(p, <int *>scratch, <int *>scratch + p.n_regs)
+    set_uses(p, regs)
     for i in range(p.n_const):
         p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
     order_axes(p, inst, slots)
@@ -223,7 +240,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
-            if p.in_[i].access == FG_ACC_GENERAL and tile <= p.in_[i].run < p.row:
+            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row:
                 p.row = p.in_[i].run
         for i in range(p.n_in):            # rows that a column has one value for
             if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row:
@@ -316,19 +333,15 @@ cdef bint in_one_row(FgVmPlan *p) noexcept nogil:
 
 cdef bint use_scalar(FgVmPlan *p, int r) noexcept nogil:
     """Have all ops that read register r read it as one value, if each of them has a loop for that."""
-    cdef int k, side
+    cdef int k
     for k in range(p.n_out):
         if p.out[k].reg == r or p.out[k].reg2 == r:
             return False
     for k in range(p.n_ops):
-        if p.ops[k].a == r or p.ops[k].b == r or p.ops[k].c == r:
-            side = p.ops[k].b == r
-            if p.ops[k].scalar or p.ops[k].a == p.ops[k].b or fg_vm_scalar_fn(p.ops[k].op, p.ops[k].type, side) == NULL:
-                return False
+        if not fg_vm_read_one(&p.ops[k], r, False):
+            return False
     for k in range(p.n_ops):
-        if p.ops[k].a == r or p.ops[k].b == r:
-            p.ops[k].fn = fg_vm_scalar_fn(p.ops[k].op, p.ops[k].type, p.ops[k].b == r)
-            p.ops[k].scalar = 1
+        fg_vm_read_one(&p.ops[k], r, True)
     return True
 
 
@@ -417,7 +430,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
             for s in range(count):
                 if busy[s] and regs[busy[s] - 1].last <= k and (regs[busy[s] - 1].first < k):
                     busy[s] = 0
-            if p.ops[k].buf >= 0 and fg_itemsize(regs[p.ops[k].dst].type) == size:
+            if p.ops[k].buf >= 0 and not p.ops[k].taken and fg_itemsize(regs[p.ops[k].dst].type) == size:
                 take(regs, p.ops[k].dst, busy, &count)
         if counts != NULL:
             counts[size] = count
@@ -447,7 +460,7 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         size = <int>fg_itemsize(p.consts[k].type)
         p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
     for k in range(p.n_ops):
-        if p.ops[k].buf >= 0:
+        if p.ops[k].buf >= 0 and not p.ops[k].taken:
             size = <int>fg_itemsize(regs[p.ops[k].dst].type)
             p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
     for i in range(p.n_in + p.n_out):

@@ -1,0 +1,81 @@
+"""Two operations in one pass give the bits of two passes: the same programs with the result in between as an output are not fused."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.kernels.vm_builder import run
+
+UNARY = {"square": 1, "neg": 1, "abs": 1, "sqrt": 1, "not": 1}
+FLOAT = ["add", "sub", "mul", "div", "max", "min", "square", "neg", "abs", "sqrt"]
+INT = ["add", "sub", "mul", "and", "or", "xor", "square", "neg", "not"]
+SHAPE = (3, 347)  # tiles that end inside of a vector
+
+
+def operands(dtype, rng):
+    """Three arrays, three columns, three scalars."""
+    shapes = [SHAPE] * 3 + [(SHAPE[0], 1)] * 3 + [()] * 3
+    if dtype.startswith("float"):
+        values = [rng.normal(size=s).astype(dtype) for s in shapes]
+        for x in values[:3]:
+            x.flat[rng.integers(0, x.size, 60)] = np.repeat([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], 10)
+        values[7] = np.asarray(-0.0, dtype)
+        return values
+    return [rng.integers(-1000 if dtype.startswith("i") else 0, 1000, s).astype(dtype) for s in shapes]
+
+
+def same_bits(a, b):
+    assert a.dtype == b.dtype
+    if a.dtype.kind == "f":
+        ok = np.isnan(a) & np.isnan(b)
+        a, b = (np.where(ok, 0, x).astype(a.dtype).view(f"u{a.itemsize}") for x in (a, b))
+    np.testing.assert_array_equal(a, b)
+
+
+def both_ways(dtype, inputs, ops, between, result):
+    alone = run(inputs, ops, [(result, dtype)])[0]
+    same_bits(alone, run(inputs, ops, [(result, dtype), (between, "bool" if ops[0][0] in COMPARISONS else dtype)])[0])
+    return alone
+
+
+COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64"])
+def test_pairs(dtype):
+    """Every first and second operation, with the first result on either side, over arrays, columns and scalars."""
+    rng, names = np.random.default_rng(0), FLOAT if dtype.startswith("float") else INT
+    for first, second in itertools.product(names, names):
+        inputs = operands(dtype, rng)
+        for a, b, c, turned in [(0, 1, 2, 0), (0, 1, 2, 1), (0, 3, 6, 1), (4, 0, 1, 0), (7, 0, 8, 0), (0, 8, 7, 1), (0, 0, 0, 1)]:
+            one = (first, dtype, a) if first in UNARY else (first, dtype, a, b)
+            two = (second, dtype, 9) if second in UNARY else (second, dtype, *((c, 9) if turned else (9, c)))
+            both_ways(dtype, inputs, [one, two], 9, 10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32"])
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_choices(name, dtype):
+    """A comparison that only selections read, over arrays, columns and scalars; two selections of one comparison."""
+    inputs = operands(dtype, np.random.default_rng(0))
+    for x, y, u, v in itertools.product([0, 3, 7], [1, 4, 7, 8], [0, 2, 6], [0, 1, 7]):
+        got = both_ways(dtype, inputs, [(name, dtype, x, y), ("select", dtype, 9, u, v)], 9, 10)
+        compare = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}[name]
+        full = [np.broadcast_to(i, SHAPE) for i in inputs]
+        same_bits(got, np.where(compare(full[x], full[y]), full[u], full[v]))
+    ops = [(name, dtype, 0, 8), ("select", dtype, 9, 1, 7), ("select", dtype, 9, 7, 2), ("add", dtype, 10, 11)]
+    both_ways(dtype, inputs, ops, 9, 12)
+
+
+def test_chains_and_shared_results():
+    """Longer chains fuse two by two; a result that is read twice keeps its pass; a comparison of one type that selects another."""
+    x, y = np.random.default_rng(0).normal(size=(2, 5000)).astype("f")
+    ops = [("mul", "float32", 0, 1), ("add", "float32", 2, 0), ("sub", "float32", 3, 1), ("abs", "float32", 4), ("mul", "float32", 3, 5)]
+    t = x * y + x
+    same_bits(run([x, y], ops, [(6, "float32")])[0], t * np.abs(t - y))
+    ops = [("lt", "float32", 0, 1), ("select", "int32", 3, 2, 2), ("not", "bool", 3)]
+    n = np.arange(5000, dtype="i")
+    got = run([x, y, n], ops, [(4, "int32"), (5, "bool")])
+    np.testing.assert_array_equal(got[0], n)
+    np.testing.assert_array_equal(got[1], ~(x < y))
