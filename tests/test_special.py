@@ -99,6 +99,54 @@ def test_derivatives(fun, args, argnum, x64):
     np.testing.assert_allclose(fgrad.grad(fun, argnum)(*args), want, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("fun", [jnp.i0, special.i0])
+def test_i0_is_smooth_at_zero(fun, x64):
+    for want in (0, 0.5, 0):
+        fun = fgrad.grad(fun)
+        assert float(fun(0.0)) == want
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rare_arguments_among_common_ones(dtype, x64):
+    """zeta and polygamma of float32 take whole blocks, in which some lanes need the general series."""
+    n = 600
+    s, q, order = np.full(n, 2.5, dtype), np.linspace(0.5, 9, n).astype(dtype), np.full(n, 2, dtype)
+    zeta, polygamma = lax.zeta(s, q), lax.polygamma(order, q)
+    rare = [0, 7, 300, n - 1]
+    s[rare], q[rare], order[rare] = [2, 1, 0.5, np.inf], [-0.5, 3, 1, 1], [1, 0, 1.5, -1]
+    want = [float(mpmath.zeta(2, -0.5)), np.inf, np.nan, 1]
+    np.testing.assert_allclose(np.asarray(lax.zeta(s, q))[rare], want, rtol=1e-6)
+    want = [float(mpmath.polygamma(1, -0.5)), float(mpmath.digamma(3)), np.nan, np.nan]
+    np.testing.assert_allclose(np.asarray(lax.polygamma(order, q))[rare], want, rtol=1e-6)
+    rest = np.setdiff1d(np.arange(n), rare)
+    np.testing.assert_array_equal(np.asarray(lax.zeta(s, q))[rest], np.asarray(zeta)[rest])
+    np.testing.assert_array_equal(np.asarray(lax.polygamma(order, q))[rest], np.asarray(polygamma)[rest])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_lgamma_digamma_over_the_line(dtype, x64):
+    x = np.concatenate([np.linspace(-7.93, 30, 400), [1e-8, -1e-8, 1 - 1e-4, 2 + 1e-4, 1e5, 0.75, 2.25, 0.5]]).astype(dtype)
+    for fun, ref in ((special.gammaln, lambda v: mpmath.log(abs(mpmath.gamma(v)))), (special.digamma, mpmath.digamma)):
+        np.testing.assert_allclose(np.asarray(fun(x)), exact(ref, x.astype(float)).astype(float), rtol=4e-6, atol=4e-6)
+    x = x[x < 33]
+    np.testing.assert_allclose(
+        np.asarray(special.gamma(x)), exact(mpmath.gamma, x.astype(float)).astype(float), rtol=4 * np.finfo(dtype).eps
+    )
+    inf, nan = np.inf, np.nan
+    edges = np.array([0.0, -0.0, -1, -2, inf, -inf, nan, 40 if dtype == np.float32 else 180], dtype)
+    np.testing.assert_array_equal(np.asarray(special.gamma(edges)), np.array([inf, -inf, nan, nan, inf, nan, nan, inf], dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nextafter(dtype, x64):
+    tiny = np.finfo(dtype).smallest_subnormal
+    values = np.array([0.0, -0.0, tiny, -tiny, 1, -1, np.finfo(dtype).max, np.inf, -np.inf, np.nan, 2, -0.5], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(values, values))
+    got, want = np.asarray(lax.nextafter(x, y)), np.nextafter(x, y)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
 def test_kl_div(x64):
     want = exact(lambda p, q: p * mpmath.log(p / q) - p + q, A, B).astype(float)
     np.testing.assert_allclose(special.kl_div(A, B), want, rtol=1e-13, atol=1e-14)

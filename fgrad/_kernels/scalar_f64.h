@@ -272,14 +272,6 @@ static inline double fg_ndtr_f64(double x) {
     t = z < 0.65 ? small : 0.5 * t;
     return x != x ? x : x > 0 ? 1 - t : t;
 }
-/* log of it to float32's precision; below -20 by its asymptotic series */
-static inline double fg_log_ndtr_fast_f64(double x) {
-    double t = fg_ndtr_f64(-fabs(x)), far = x < -20 ? x : -20, z = 1 / (far * far);
-    double s = FG_POLY(z, 1, -1, 3, -15, 105, -945, 10395) / -far;
-    double y = fg_log_f64(x < -20 ? s : t) - (x < -20 ? 0.5 * x * x + 0.91893853320467274178 : 0);
-    return x > 0 ? fg_log1p_f64(-t) : x != x ? x : y;
-}
-
 /* Inverse error function for a in [0, 1): polynomials in w = -log(1 - a^2), to 2^-23 */
 static inline double fg_erf_inv_seed(double a, double w) {
     double t = w - 2.5, s = sqrt(w) - 4;
@@ -291,11 +283,7 @@ static inline double fg_erf_inv_seed(double a, double w) {
         5.8512528039542529e-07);
     return w < 5 ? p : q;
 }
-static inline double fg_erf_inv_fast_f64(double y) {
-    double a = fabs(y), x = fg_erf_inv_seed(a, -fg_log_f64((1 - a) * (1 + a)));
-    return copysign(a < 1 ? x : a == 1 ? INFINITY : NAN, y);
-}
-/* and one Halley step on erf, or on erfc where 1 - |y| is the quantity that has the digits */
+/* one Halley step on erf, or on erfc where 1 - |y| is the quantity that has the digits */
 static inline double fg_erf_inv_f64(double y) {
     double a = fabs(y), x = fg_erf_inv_seed(a, -fg_log_f64((1 - a) * (1 + a))), z = a < 0.8 ? x * x : 0;
     double e = a < 0.8 ? (x - a) + x * fg_erfp_f64(z) : (1 - a) - fg_erfc_f64(x);

@@ -35,7 +35,6 @@ static inline double fg_lgamma_f64(double x) { return fg_lgamma_f32(x); }
 #define MW(f) f
 #define N(name) fg_##name##_f32
 #include "scalar_gamma_body.h"
-#include "scalar_normal_body.h"
 #undef R
 #undef W
 #undef M

@@ -56,7 +56,7 @@ static inline double fg_gammaf_f64(double x) {
     double n = rint(x), r = x - n, g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g), e = p * fg_expf_f64(-g), s = fg_sinpi_f64(r);
     s = 0.5 * n == rint(0.5 * n) ? s : -s;                   /* sin(pi x) */
     double y = below ? 3.14159265358979323846 * e / s : 1 / e;
-    return (x < 0) & ((r == 0) | (x == -INFINITY)) ? NAN : x == INFINITY ? x : y;
+    return (x < 0) & ((r == 0) | (x == -INFINITY)) ? NAN : x == 0 ? copysign(INFINITY, x) : x == INFINITY ? x : y;
 }
 
 /* digamma by reflection below 1/2, with the sum of 1 / (y + k), k < 6, as one fraction; in full precision, for its positive zero */
@@ -96,12 +96,14 @@ static inline double fg_bessel_i1ef_f64(double x) {
     return a < 8 ? x * p : x != x ? x : copysign(q * sqrt(i), x);
 }
 
+/* erf_inv(a) / a in t = w - 2.5 */
+#define FG_ERF_INV_NEAR(t) FG_POLY(t, 1.5014093517282387, 0.24664027679468035, -0.0041773249219328826, -0.0012527081133215396, \
+    0.00021826392314411754, -4.9958551035442982e-6, -3.4261759517491592e-6, 4.7863526154206978e-7, 1.6487176840838707e-8, \
+    -1.0852875942166487e-8, 4.3511473069028145e-10, 1.2294079820302474e-10)
 /* The normal quantile: with a = 1 - 2p, sqrt(2) erf_inv(a) by polynomials in w = -log(1 - a^2), or in its root in the tails */
 static inline double fg_ndtrif_f64(double p) {
     double q = p < 0.5 ? p : 1 - p, a = 1 - 2 * q, w = -fg_logf_f64(4 * q * (1 - q)), t = w - 2.5, s = sqrt(w) - 6.268034;
-    double near = a * FG_POLY(t, 1.5014093517282387, 0.24664027679468035, -0.0041773249219328826, -0.0012527081133215396,
-        0.00021826392314411754, -4.9958551035442982e-6, -3.4261759517491592e-6, 4.7863526154206978e-7, 1.6487176840838707e-8,
-        -1.0852875942166487e-8, 4.3511473069028145e-10, 1.2294079820302474e-10);
+    double near = a * FG_ERF_INV_NEAR(t);
     double tail = FG_POLY(s, 6.1304869374800734, 1.0093439329786037, -0.00049897805004942714, -2.3266305970377268e-5,
         1.5407730899253527e-5, -3.831542537098752e-6, 8.2176497151372126e-7, -1.5865763259194442e-7, 8.7477491780812617e-9,
         9.932215806385993e-10, 4.1106748863273959e-9, -1.1121875683622176e-9, -4.1417167562659706e-10, 1.1751815725012481e-10,
@@ -109,6 +111,26 @@ static inline double fg_ndtrif_f64(double p) {
         -4.4597905979014842e-15);
     double x = q > 0 ? 1.41421356237309504880 * (w < 5 ? near : tail) : q == 0 ? INFINITY : NAN;
     return p < 0.5 ? -x : x;
+}
+
+/* log of the normal distribution function: with a = |x| / sqrt(2), of e^(-a^2) P((a - 3) / (a + 3)) / (2 + 4a) below 0, of 1 less that above */
+static inline double fg_log_ndtrf_f64(double x) {
+    double b = fabs(x), i = 1 / ((b + 4.24264068711928514641) * (1 + 1.41421356237309504880 * b));
+    b = b > 1e30 ? 1e30 : b;
+    double u = (b - 4.24264068711928514641) * (1 + 1.41421356237309504880 * b) * i;
+    double g = 0.5 * (b + 4.24264068711928514641) * i * FG_POLY(u, 1.2530080563677553, -0.1356210694002736, -0.047562156927520074,
+        0.12964411434408139, -0.11927527528224089, 0.068316567771140853, -0.02376357643949504, 0.0024991168696069476,
+        0.001875079123772353, -0.00072645367903404842, -9.254516686923966e-5, 7.7310242240768951e-5);
+    double h = 0.5 * x * x, e = g * fg_expf_f64(-h), y = fg_logf_f64(x > 0 ? 1 - e : g);
+    return x != x ? x : x > 0 ? (e < 1e-4 ? -e * (1 + e * (0.5 + e * 0.33333333333333333)) : y) : y - h;
+}
+/* with w = -log(1 - y^2): y times a polynomial in w, or one in its root towards 1 */
+static inline double fg_erf_invf_f64(double y) {
+    double a = fabs(y), w = -fg_logf_f64((1 - a) * (1 + a)), t = w - 2.5, s = sqrt(w) - 3.268034;
+    double near = a * FG_ERF_INV_NEAR(t), tail = FG_POLY(s, 3.1019804931404887, 1.0056706685428243, 0.0045218947390070997,
+        -0.0023846661183732627, 0.00083641515811010414, -0.00022031461965845024, 2.5648243379334354e-5, 1.7297931481842069e-5,
+        -1.2927286826554975e-5, 3.0541333562181941e-6);
+    return copysign(a < 1 ? w < 5 ? near : tail : a == 1 ? INFINITY : NAN, y);
 }
 
 /* Hurwitz zeta for s > 1 and q > 0: 9 terms, then Euler and Maclaurin. */

@@ -3,7 +3,7 @@
 #ifndef FG_VM_LOOPS_H
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
-#include "vec.h"
+#include "vec_special.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
@@ -146,7 +146,7 @@ VM_NEXTAFTER(f32, float, uint32_t, fg_bits32, fg_float)
 VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p)
+VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
 VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
@@ -181,11 +181,10 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         fg_narrow(m, (float *)d_ + k, u); } }
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
 VM_VIA_F64(cbrt, vm_cbrt_f64, 0) VM_VIA_F64(asinh, vm_asinh_f64, 0) VM_VIA_F64(acosh, vm_acosh_f64, 0) VM_VIA_F64(atanh, vm_atanh_f64, 0)
-VM_UN(erf_inv_fast, f64, double, double, fg_erf_inv_fast_f64(x)) VM_UN(log_ndtr_fast, f64, double, double, fg_log_ndtr_fast_f64(x))
-VM_VIA_F64(erfc, vm_erfc_f64, 0) VM_VIA_F64(erf_inv, vm_erf_inv_fast_f64, 0) VM_VIA_F64(ndtr, vm_ndtr_f64, 0)
-VM_VIA_F64(log_ndtr, vm_log_ndtr_fast_f64, 0) VM_VIA_F64(pow, vm_powf_f64, 1)
+VM_VIA_F64(pow, vm_powf_f64, 1)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
 VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
+VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr)
 /* the same for two operands; those that are not `common` go one by one */
 #define VM_SPECIAL2_F32(name) \
     VM_BIN(name##f, f64, double, double, fg_##name##f_f64(x, y)) \

@@ -150,7 +150,7 @@ def selu(x):
 def gelu(x, approximate=True):
     """x times the normal distribution's cumulative function at x (https://arxiv.org/abs/1606.08415).
 
-    approximate: by tanh(sqrt(2 / pi) (x + 0.044715 x^3)), else exactly, through erfc.
+    approximate: (1 + tanh(y)) / 2 = sigmoid(2 y) for y = sqrt(2 / pi) (x + 0.044715 x^3), else exactly.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> fgrad.nn.gelu(jnp.array([0., 3.]))
@@ -158,8 +158,9 @@ def gelu(x, approximate=True):
     """
     x = _float("gelu", x)
     if approximate:
-        return x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * jnp.square(x))))))
-    return 0.5 * x * elementwise.erfc(-x * math.sqrt(0.5))
+        scale = 2 * math.sqrt(2 / math.pi)
+        return x * elementwise.logistic(x * (scale + 0.044715 * scale * jnp.square(x)))
+    return x * elementwise.ndtr(x)
 
 
 @functools.partial(jit, static_argnames=("axis",))

@@ -59,13 +59,13 @@ def zeta(x, q=1.0):
 def i0(x):
     """The modified Bessel function of order 0."""
     (x,) = _floats("i0", x)
-    return lax.exp(lax.abs(x)) * ops.bessel_i0e(x)
+    return lax.exp(x * lax.sign(x)) * ops.bessel_i0e(x)  # x sign(x): |x| whose derivative at 0 is 0
 
 
 def i1(x):
     """The modified Bessel function of order 1."""
     (x,) = _floats("i1", x)
-    return lax.exp(lax.abs(x)) * ops.bessel_i1e(x)
+    return lax.exp(x * lax.sign(x)) * ops.bessel_i1e(x)
 
 
 def gammasgn(x):

@@ -104,7 +104,7 @@ FUNCTIONS = {
 }
 SLOW_REFERENCE = {
     "erf": (with_mpmath(mpmath.erf), (-6, 6), 1.9, 1.5),
-    "erfc": (with_mpmath(mpmath.erfc), (-6, 27.3), 1, 2),
+    "erfc": (with_mpmath(mpmath.erfc), (-6, 27.3), 2, 2),
     "erf_inv": (with_mpmath(mp_erf_inv), (-1, 1), 2, 2),
 }
 BINARY = {"pow": (np.power, 1, 1), "atan2": (np.arctan2, 2, 2)}

@@ -48,7 +48,7 @@ FUNCTIONS = {
     "bessel_i1e": (lax.bessel_i1e, lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), (Z,), 1, 1),
     "i0": (special.i0, lambda x: mpmath.besseli(0, x), (rng.uniform(-30, 30, N),), 2, 2),
     "i1": (special.i1, lambda x: mpmath.besseli(1, x), (rng.uniform(-30, 30, N),), 2, 2),
-    "ndtr": (special.ndtr, mpmath.ncdf, (signed(rng.uniform(-12, 8, N), rng.uniform(-1, 1, N), rng.uniform(-37, -12, N)),), 1, 2),
+    "ndtr": (special.ndtr, mpmath.ncdf, (signed(rng.uniform(-12, 8, N), rng.uniform(-1, 1, N), rng.uniform(-37, -12, N)),), 2, 2),
     "log_ndtr": (special.log_ndtr, lambda x: mpmath.log(mpmath.ncdf(x)), (signed(rng.uniform(-50, 5, N), rng.uniform(-2, 2, N)),), 1, 1),
     "ndtri": (special.ndtri, lambda p: -mpmath.sqrt(2) * mp_erfcinv(2 * p), (U,), 1, 1),
     "logit": (special.logit, lambda p: mpmath.log(p / (1 - p)), (signed(P, U),), 2, 2),
