@@ -15,8 +15,7 @@ from fgrad.numpy import padding as P
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array
 from fgrad.numpy.util import as_array
-from fgrad.ops.fft import FftType
-from fgrad.ops.fft import fft as _lax_fft
+from fgrad.ops.fft import FftType, fft_along
 
 __all__ = [
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn",
@@ -51,22 +50,23 @@ def _transform(a, name, kind, s, axes, norm):
         raise ValueError(f"{name}: axes {axes} are out of bounds for an array of shape {x.shape}")
     if len({d % x.ndim for d in axes}) != len(axes):
         raise ValueError(f"{name} does not support repeated axes. Got axes {axes}.")
-    last = tuple(range(x.ndim - len(axes), x.ndim))
-    x = M.moveaxis(x, axes, last)
+    axes = [d % x.ndim for d in axes]
     if s is not None:
-        sizes = [*x.shape[: x.ndim - len(s)], *s]
+        sizes = list(x.shape)
+        for d, n in zip(axes, s):
+            sizes[d] = n
         if kind == FftType.IRFFT and s:
-            sizes[-1] = sizes[-1] // 2 + 1
+            sizes[axes[-1]] = s[-1] // 2 + 1
         x = x[tuple(slice(n) for n in sizes)]
         x = P.pad(x, [(0, n - m) for n, m in zip(sizes, x.shape)])
     else:
-        s = x.shape[x.ndim - len(axes) :]
+        s = tuple(x.shape[d] for d in axes)
         if kind == FftType.IRFFT and s:
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
-    out = _lax_fft(x, kind, s)
+    out = fft_along(x, kind, s, axes)
     if norm is not None:
         out = out * array(_factor(name, math.prod(s), norm), dtypes.to_real(out.dtype)).astype(out.dtype)
-    return M.moveaxis(out, last, axes)
+    return out
 
 
 def _tuple(xs):

@@ -1,0 +1,250 @@
+/* Plans of Fourier transforms: factors, tables of roots of unity, and which of three methods an axis takes.
+ *
+ * Lanes: as many transforms as a vector has lanes run beside each other, element k of all of them in two vectors (real and imaginary
+ * parts), so that butterflies are vertical and roots are scalars. Stockham's autosorting passes of radix 8, 4, 2 and odd primes up
+ * to FFT_PRIME go back and forth between two buffers.
+ * Rows: a row of n = n1 n2 contiguous elements in two steps (Bailey): its columns as lanes, n1 long, then times roots, then lanes n2 long.
+ * Lengths with a larger prime factor are convolutions with a chirp (Bluestein) of a length with small factors.
+ * A plan and all its tables are one block, which belongs to the instruction. */
+#ifndef FG_FFT_PLAN_H
+#define FG_FFT_PLAN_H
+#include <math.h>
+#include "fail.h"
+
+enum { FFT_C2C, FFT_R2C, FFT_C2R };
+enum { FFT_PASSES = 40, FFT_PRIME = 61 };
+#define FFT_WIDE ((int64_t)1 << 15)      /* rows from this length on are shared among threads one by one */
+
+typedef struct { int64_t r, m, s; const void *roots, *cosines; } FftPass;      /* roots[m][r - 1]; cosines[r] of odd radices */
+typedef struct FftLanes {
+    int64_t n, room;                     /* room: vectors of real or imaginary parts that a buffer must hold */
+    int n_pass;
+    const struct FftLanes *conv;         /* Bluestein: a plan of its length */
+    const void *chirp, *spectrum;        /* exp(-i pi k^2 / n); the transform of its conjugate, divided by conv->n */
+    FftPass pass[FFT_PASSES];
+} FftLanes;
+typedef struct FftRow {
+    int64_t n, n1, n2, room, scratch;    /* scratch: complex numbers */
+    const FftLanes *first, *second;
+    const void *lane_roots, *block_roots;       /* exp(-2 pi i k1 l / n) for lanes l; exp(-2 pi i k1 j / n) for the first j of each block */
+    const struct FftRow *conv;
+    const void *chirp, *spectrum;
+} FftRow;
+typedef struct {
+    int kind, inverse;
+    int64_t outer, inner, n_in, n_out, n;       /* n: length of the complex transform; n / 2 pairs for an even real one */
+    int halved;                                 /* an even real transform, by one of half the length */
+    const void *roots;                          /* halved: exp(-i pi k / n), real parts, then imaginary ones */
+    double scale;
+    const FftLanes *lanes;
+    const FftRow *row;                          /* NULL: lanes */
+} FftAxis;
+typedef struct { int n_axis, dtype; FftAxis *axis; } FftPlan;
+
+/* The block: measured with base == NULL, then filled. */
+typedef struct { char *base; int64_t used; int dtype, lanes, failed; } FftArena;
+
+static void *fft_take(FftArena *a, int64_t bytes) {
+    char *p = a->base ? a->base + a->used : NULL;
+    a->used += (bytes + 63) & ~(int64_t)63;
+    return p;
+}
+static int64_t fft_real_size(const FftArena *a) { return a->dtype == FG_C64 ? 4 : 8; }
+
+/* exp(-2 pi i k / n), by octants, so that angles are small and quarter turns exact */
+static void fft_root(int64_t k, int64_t n, double *re, double *im) {
+    k %= n;
+    if (k < 0) k += n;
+    int64_t eighth = 8 * k / n, rest = 8 * k - eighth * n;                      /* angle 2 pi (eighth + rest / n) / 8 */
+    int mirror = eighth & 1;
+    double t = 0.785398163397448309616 * (double)(mirror ? n - rest : rest) / (double)n, c = cos(t), s = sin(t), x, y;
+    int quarter = (int)((eighth + mirror) / 2) & 3;
+    if (mirror) s = -s;
+    if (quarter == 0) { x = c; y = s; } else if (quarter == 1) { x = -s; y = c; } else if (quarter == 2) { x = -c; y = -s; } else { x = s; y = -c; }
+    *re = x; *im = -y;
+}
+static void fft_put(void *table, int dtype, int64_t i, double v) {
+    if (dtype == FG_C64) ((float *)table)[i] = (float)v; else ((double *)table)[i] = v;
+}
+static void fft_put_root(const void *table, int dtype, int64_t i, int64_t k, int64_t n) {
+    double re, im;
+    fft_root(k, n, &re, &im);
+    fft_put((void *)table, dtype, 2 * i, re);
+    fft_put((void *)table, dtype, 2 * i + 1, im);
+}
+
+static int64_t fft_largest_prime(int64_t n) {
+    int64_t p = 1;
+    for (int64_t f = 2; f * f <= n; f++) while (n % f == 0) { p = f; n /= f; }
+    return n > 1 ? n : p;
+}
+/* The radices of n, whose primes are at most FFT_PRIME. */
+static int fft_factors(int64_t n, int64_t *r) {
+    int k = 0, twos = 0;
+    while (n % 2 == 0) { n /= 2; twos++; }
+    for (int64_t f = 3; n > 1; f += 2) while (n % f == 0) { r[k++] = f; n /= f; }
+    if (twos % 3 == 1 && twos > 1) { r[k++] = 4; r[k++] = 4; twos -= 4; }
+    else if (twos % 3) { r[k++] = twos % 3 == 1 ? 2 : 4; twos -= twos % 3; }
+    for (; twos > 0; twos -= 3) r[k++] = 8;
+    return k;
+}
+/* The least length of small factors from `least` on. */
+static int64_t fft_smooth(int64_t least) {
+    int64_t best = 1;
+    while (best < least) best *= 2;
+    for (int64_t f3 = 1; f3 < best && f3 <= 27; f3 *= 3) for (int64_t n = f3; n < 2 * best; n *= 2) if (n >= least && n < best) best = n;
+    return best;
+}
+/* What a lane of n elements costs, roughly, in operations of a vector. */
+static double fft_cost(int64_t n, const FftArena *a) {
+    int64_t r[FFT_PASSES];
+    if (fft_largest_prime(n) > FFT_PRIME) {
+        int64_t m = fft_smooth(2 * n - 1);
+        return 2 * fft_cost(m, a) + 12.0 * (double)m;
+    }
+    int k = fft_factors(n, r);
+    double c = 8;
+    for (int i = 0; i < k; i++) c += r[i] <= 4 ? 4 + (double)r[i] : r[i] == 8 ? 10 : 4 + 2 * (double)r[i];
+    double bytes = 4.0 * (double)(n * a->lanes * fft_real_size(a));              /* two buffers of pairs */
+    return c * (double)n * (bytes > 2e6 ? 4 : bytes > 5e5 ? 2 : bytes > 4e4 ? 1.5 : 1);
+}
+
+static void fft_transform_chirp(FftArena *a, const FftLanes *lanes, const FftRow *row, void *spectrum);
+
+static void fft_fill_chirp(void *chirp, void *spectrum, int64_t n, int64_t m, int dtype) {
+    memset(spectrum, 0, (size_t)(2 * m * (dtype == FG_C64 ? 4 : 8)));
+    for (int64_t k = 0; k < n; k++) {
+        double re, im;
+        fft_root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n, &re, &im);
+        fft_put(chirp, dtype, 2 * k, re);
+        fft_put(chirp, dtype, 2 * k + 1, im);
+        for (int side = 0; side < 2; side++) {
+            int64_t at = side && k ? m - k : k;
+            fft_put(spectrum, dtype, 2 * at, re / (double)m);
+            fft_put(spectrum, dtype, 2 * at + 1, -im / (double)m);
+        }
+    }
+}
+
+static const FftLanes *fft_make_lanes(FftArena *a, int64_t n) {
+    FftLanes local, *taken = (FftLanes *)fft_take(a, sizeof local), *p = taken ? taken : &local;
+    memset(p, 0, sizeof *p);
+    p->n = p->room = n;
+    if (fft_largest_prime(n) > FFT_PRIME) {
+        int64_t m = fft_smooth(2 * n - 1);
+        p->conv = fft_make_lanes(a, m);
+        p->room = m;
+        p->chirp = fft_take(a, 2 * n * fft_real_size(a));
+        p->spectrum = fft_take(a, 2 * m * fft_real_size(a));
+        if (a->base) {
+            fft_fill_chirp((void *)p->chirp, (void *)p->spectrum, n, m, a->dtype);
+            fft_transform_chirp(a, p->conv, NULL, (void *)p->spectrum);
+        }
+        return taken;
+    }
+    int64_t r[FFT_PASSES], left = n, s = 1;
+    p->n_pass = fft_factors(n, r);
+    for (int i = 0; i < p->n_pass; i++) {
+        FftPass *q = &p->pass[i];
+        q->r = r[i]; q->m = left / r[i]; q->s = s;
+        q->roots = fft_take(a, 2 * q->m * (q->r - 1) * fft_real_size(a));
+        if (q->r % 2) q->cosines = fft_take(a, 2 * q->r * fft_real_size(a));
+        if (a->base) {
+            for (int64_t j = 0; j < q->m; j++) for (int64_t k = 1; k < q->r; k++)
+                fft_put_root(q->roots, a->dtype, j * (q->r - 1) + k - 1, j * k, left);
+            if (q->r % 2) for (int64_t k = 0; k < q->r; k++) fft_put_root(q->cosines, a->dtype, k, k, q->r);
+        }
+        left = q->m; s *= q->r;
+    }
+    return taken;
+}
+
+/* n = n1 n2 for the row method with the least cost, which is returned; n1 == 0 where there is none. */
+static double fft_split(const FftArena *a, int64_t n, int64_t *n1, int64_t *n2) {
+    double best = 0;
+    *n1 = *n2 = 0;
+    for (int64_t d = 2; d * d <= n; d++) {
+        if (n % d) continue;
+        for (int turn = 0; turn < 2; turn++) {
+            int64_t x = turn ? n / d : d, y = n / x;
+            double c = (double)((y + a->lanes - 1) / a->lanes) * (fft_cost(x, a) + 4.0 * (double)x)
+                     + (double)((x + a->lanes - 1) / a->lanes) * (fft_cost(y, a) + 4.0 * (double)y);
+            if (!*n1 || c < best) { best = c; *n1 = x; *n2 = y; }
+        }
+    }
+    return best;
+}
+/* The cost of the row method, or -1 where it does not apply. */
+static double fft_row_cost(const FftArena *a, int64_t n) {
+    int64_t n1, n2;
+    if (fft_largest_prime(n) > FFT_PRIME) {
+        int64_t m = fft_smooth(2 * n - 1);
+        double c = fft_split(a, m, &n1, &n2);
+        return n1 ? 2 * c + 8.0 * (double)m / a->lanes : -1;
+    }
+    double c = fft_split(a, n, &n1, &n2);
+    return n1 ? c : -1;
+}
+
+static const FftRow *fft_make_row(FftArena *a, int64_t n) {
+    FftRow local, *taken = (FftRow *)fft_take(a, sizeof local), *p = taken ? taken : &local;
+    memset(p, 0, sizeof *p);
+    p->n = n;
+    if (fft_largest_prime(n) > FFT_PRIME) {
+        int64_t m = fft_smooth(2 * n - 1);
+        p->conv = fft_make_row(a, m);
+        p->chirp = fft_take(a, 2 * n * fft_real_size(a));
+        p->spectrum = fft_take(a, 2 * m * fft_real_size(a));
+        if (a->base) {
+            p->room = p->conv->room;
+            p->scratch = 2 * m + p->conv->scratch;
+            fft_fill_chirp((void *)p->chirp, (void *)p->spectrum, n, m, a->dtype);
+            fft_transform_chirp(a, NULL, p->conv, (void *)p->spectrum);
+        }
+        return taken;
+    }
+    fft_split(a, n, &p->n1, &p->n2);
+    p->scratch = n;
+    p->first = fft_make_lanes(a, p->n1);
+    p->second = fft_make_lanes(a, p->n2);
+    p->room = p->n1 > p->n2 ? p->n1 : p->n2;
+    int64_t blocks = (p->n2 + a->lanes - 1) / a->lanes;
+    p->lane_roots = fft_take(a, 2 * p->n1 * a->lanes * fft_real_size(a));
+    p->block_roots = fft_take(a, 2 * p->n1 * blocks * fft_real_size(a));
+    if (a->base)
+        for (int64_t k = 0; k < p->n1; k++) {
+            for (int l = 0; l < a->lanes; l++) {
+                double re, im;
+                fft_root(k * l, n, &re, &im);
+                fft_put((void *)p->lane_roots, a->dtype, 2 * k * a->lanes + l, re);
+                fft_put((void *)p->lane_roots, a->dtype, (2 * k + 1) * a->lanes + l, im);
+            }
+            for (int64_t b = 0; b < blocks; b++) fft_put_root(p->block_roots, a->dtype, b * p->n1 + k, k * b * a->lanes, n);
+        }
+    return taken;
+}
+
+static void fft_make_axis(FftArena *a, FftAxis *x) {
+    int64_t whole = x->kind == FFT_R2C ? x->n_in : x->n_out, lanes = x->outer * x->inner;
+    x->halved = x->kind != FFT_C2C && whole % 2 == 0;
+    x->n = x->halved ? whole / 2 : whole;
+    x->scale = x->inverse ? 1.0 / (double)whole : 1.0;
+    if (x->halved) {
+        x->roots = fft_take(a, 2 * x->n * fft_real_size(a));
+        if (a->base) for (int64_t k = 0; k < x->n; k++) {
+            double re, im;
+            fft_root(k, whole, &re, &im);
+            fft_put((void *)x->roots, a->dtype, k, re);
+            fft_put((void *)x->roots, a->dtype, x->n + k, im);
+        }
+    }
+    int64_t tiles = x->inner < a->lanes ? (lanes + a->lanes - 1) / a->lanes : x->outer * ((x->inner + a->lanes - 1) / a->lanes);
+    double gather = x->inner == 1 ? 6 : x->inner < a->lanes ? 4.0 * a->lanes : 0;
+    double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n);
+    if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;
+    int row = by_row >= 0 && by_row * (double)lanes < by_lanes;
+    const void *plan = row ? (const void *)fft_make_row(a, x->n) : (const void *)fft_make_lanes(a, x->n);
+    x->row = row ? (const FftRow *)plan : NULL;
+    x->lanes = row ? NULL : (const FftLanes *)plan;
+}
+#endif

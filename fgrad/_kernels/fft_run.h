@@ -1,0 +1,241 @@
+/* Transforms along an axis, for the type T: tiles of lanes, or rows in two steps. */
+
+/* Element 0 of lane q of an array whose axis has n elements, each of `parts` numbers. */
+FG_INLINE T *N(fft_lane)(const void *base, int64_t q, int64_t n, int64_t inner, int parts) {
+    return (T *)base + (q / inner * n * inner + q % inner) * parts;
+}
+
+/* Lanes q to q + count of an axis; `whole`: L lanes beside each other in memory. */
+static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, V *y) {
+    const FftAxis *a = j->axis;
+    const int64_t inner = a->inner, h = a->n;
+    const int in_parts = a->kind == FFT_R2C ? 1 : 2, out_parts = a->kind == FFT_C2R ? 1 : 2, rows = inner == 1;
+    int sw = a->inverse;
+    T *in[L], *out[L], scale = (T)a->scale;
+    for (int l = 0; l < count; l++) {
+        in[l] = N(fft_lane)(j->src, q + l, a->n_in, inner, in_parts);
+        out[l] = N(fft_lane)(j->dst, q + l, a->n_out, inner, out_parts);
+    }
+    if (rows && q + count + L <= a->outer)
+        fft_ahead(in[0] + L * in_parts * a->n_in, L * in_parts * a->n_in * (int64_t)sizeof(T), out[0] + L * out_parts * a->n_out,
+                  L * out_parts * a->n_out * (int64_t)sizeof(T));
+    if (a->kind == FFT_R2C) {
+        const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
+        if (whole) N(fft_load_pairs)(x, in[0], h, step, im, 0);
+        else if (rows && a->halved) N(fft_load_rows)(x, in, count, h, 0);
+        else N(fft_load_any)(x, in, count, h, step, im, 0);
+    } else {
+        const int64_t n = a->n_in;
+        const int now = a->kind == FFT_C2R ? 0 : sw;
+        if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now);
+        else if (rows) N(fft_load_rows)(x, in, count, n, now);
+        else N(fft_load_any)(x, in, count, n, 2 * inner, 1, now);
+    }
+    if (a->kind == FFT_C2R && a->halved) N(fft_fold)(x, h, (const T *)a->roots);
+    else if (a->kind == FFT_C2R)                            /* the other half is conjugate; parts exchanged */
+        for (int64_t k = 0; k < a->n_in; k++) {
+            V re = x[2 * k], im = k ? x[2 * k + 1] : (V){0};
+            x[2 * k] = im; x[2 * k + 1] = re;
+            if (k) { x[2 * (h - k)] = -im; x[2 * (h - k) + 1] = re; }
+        }
+    V *z = N(fft_lanes)(a->lanes, x, y);
+    if (a->kind == FFT_C2R) {
+        const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
+        if (whole) N(fft_store_pairs)(z, out[0], h, step, im, 1, scale);
+        else if (rows && a->halved) N(fft_store_rows)(z, out, count, h, 1, scale);
+        else N(fft_store_any)(z, out, count, h, step, im, 1, scale);
+        return;
+    }
+    if (a->kind == FFT_R2C && a->halved) N(fft_unfold)(z, h, (const T *)a->roots);
+    if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, sw, scale);
+    else if (rows) N(fft_store_rows)(z, out, count, a->n_out, sw, scale);
+    else N(fft_store_any)(z, out, count, a->n_out, 2 * inner, 1, sw, scale);
+}
+
+static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
+    FftJob *j = (FftJob *)ctx;
+    const FftAxis *a = j->axis;
+    const int64_t room = 2 * (a->lanes->room > a->n ? a->lanes->room : a->n + 1), total = a->outer * a->inner;
+    V *x = (V *)j->alloc(2 * room * (int64_t)sizeof(V));
+    if (!x) { j->out_of_memory = 1; return; }
+    const int64_t blocks = (a->inner + L - 1) / L;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t q = u * L, limit = total;
+        if (a->inner >= L) { q = u / blocks * a->inner + u % blocks * L; limit = (u / blocks + 1) * a->inner; }
+        int count = limit - q < L ? (int)(limit - q) : L;
+        N(fft_tile)(j, q, count, a->inner >= L && count == L, x, x + room);
+    }
+    j->release((char *)x);
+}
+
+/* --- one row ------------------------------------------------------------------------------------------------------------- */
+
+/* Columns of a block as lanes of length n1, times roots, to tmp. */
+static void N(fft_columns)(const FftRow *r, const T *src, T *tmp, int64_t block, int sw, V *x, V *y) {
+    const int64_t from = 2 * block * L, step = 2 * r->n2, left = r->n2 - block * L;
+    T *lane[L];
+    const int count = left < L ? (int)left : L;
+    if (count == L) N(fft_load_lines)(x, src + from, r->n1, step, sw);
+    else {
+        for (int l = 0; l < count; l++) lane[l] = (T *)src + from + 2 * l;
+        N(fft_load_any)(x, lane, count, r->n1, step, 1, sw);
+    }
+    V *z = N(fft_lanes)(r->first, x, y);
+    const T *w = (const T *)r->block_roots + 2 * block * r->n1;
+    const V *lanes = (const V *)r->lane_roots;
+    for (int64_t k = 0; k < r->n1; k++) {
+        V t[2], re = z[2 * k], im = z[2 * k + 1];
+        N(fft_times)(lanes[2 * k], lanes[2 * k + 1], w + 2 * k, t);
+        z[2 * k] = re * t[0] - im * t[1];
+        z[2 * k + 1] = re * t[1] + im * t[0];
+    }
+    if (count == L) N(fft_store_lines)(z, tmp + from, r->n1, step, 0, 1);
+    else {
+        for (int l = 0; l < count; l++) lane[l] = tmp + from + 2 * l;
+        N(fft_store_any)(z, lane, count, r->n1, step, 1, 0, 1);
+    }
+}
+/* L rows of tmp as lanes of length n2: element k of the transform of row k1 is element k n1 + k1. */
+static void N(fft_rows)(const FftRow *r, const T *tmp, T *dst, int64_t block, int sw, T scale, V *x, V *y) {
+    const int64_t left = r->n1 - block * L;
+    const int count = left < L ? (int)left : L;
+    T *lane[L];
+    for (int l = 0; l < count; l++) lane[l] = (T *)tmp + 2 * r->n2 * (block * L + l);
+    N(fft_load_rows)(x, lane, count, r->n2, 0);
+    V *z = N(fft_lanes)(r->second, x, y);
+    if (count == L) { N(fft_store_lines)(z, dst + 2 * block * L, r->n2, 2 * r->n1, sw, scale); return; }
+    for (int l = 0; l < count; l++) lane[l] = dst + 2 * (block * L + l);
+    N(fft_store_any)(z, lane, count, r->n2, 2 * r->n1, 1, sw, scale);
+}
+
+static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
+    FftStep *s = (FftStep *)ctx;
+    const FftRow *r = s->row;
+    V *x = s->x ? (V *)s->x : (V *)s->job->alloc(4 * r->room * (int64_t)sizeof(V));
+    if (!x) { s->job->out_of_memory = 1; return; }
+    for (int64_t b = begin; b < end; b++) {
+        if (s->second) N(fft_rows)(r, (const T *)s->src, (T *)s->dst, b, s->sw, (T)s->scale, x, x + 2 * r->room);
+        else N(fft_columns)(r, (const T *)s->src, (T *)s->dst, b, s->sw, x, x + 2 * r->room);
+    }
+    if (!s->x) s->job->release((char *)x);
+}
+
+/* The transform of n complex numbers; real and imaginary parts exchanged before (sw_in) and after (sw_out); x: buffers of lanes, or
+ * NULL to share the blocks among threads; scratch: r->scratch complex numbers. src and dst may be one. */
+static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scratch, int sw_in, int sw_out, double scale, V *x) {
+    if (r->conv) {
+        const int64_t m = r->conv->n;
+        T *u = scratch, *v = u + 2 * m, *rest = v + 2 * m;
+        const T *c = (const T *)r->chirp, *b = (const T *)r->spectrum, f = (T)scale;
+        for (int64_t k = 0; k < r->n; k++) {
+            T re = src[2 * k + sw_in], im = src[2 * k + 1 - sw_in];
+            u[2 * k] = re * c[2 * k] - im * c[2 * k + 1];
+            u[2 * k + 1] = re * c[2 * k + 1] + im * c[2 * k];
+        }
+        memset(u + 2 * r->n, 0, (size_t)(2 * (m - r->n)) * sizeof(T));
+        N(fft_row)(j, r->conv, u, v, rest, 0, 0, 1, x);
+        for (int64_t k = 0; k < m; k++) {
+            T re = v[2 * k], im = v[2 * k + 1];
+            v[2 * k] = re * b[2 * k] - im * b[2 * k + 1];
+            v[2 * k + 1] = re * b[2 * k + 1] + im * b[2 * k];
+        }
+        N(fft_row)(j, r->conv, v, u, rest, 1, 1, 1, x);                /* spectrum is divided by m */
+        for (int64_t k = 0; k < r->n; k++) {
+            dst[2 * k + sw_out] = (u[2 * k] * c[2 * k] - u[2 * k + 1] * c[2 * k + 1]) * f;
+            dst[2 * k + 1 - sw_out] = (u[2 * k] * c[2 * k + 1] + u[2 * k + 1] * c[2 * k]) * f;
+        }
+        return;
+    }
+    FftStep s = {j, r, 0, sw_in, 1.0, src, scratch, x};
+    const int64_t first = (r->n2 + L - 1) / L, second = (r->n1 + L - 1) / L;
+    if (x) N(fft_step)(&s, 0, first, 0); else j->parallel(first, 1 + 4096 / (r->n1 * L), N(fft_step), &s);
+    s.second = 1; s.sw = sw_out; s.scale = scale; s.src = scratch; s.dst = dst;
+    if (x) N(fft_step)(&s, 0, second, 0); else j->parallel(second, 1 + 4096 / (r->n2 * L), N(fft_step), &s);
+}
+
+#ifndef FFT_ROOM
+#define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
+#endif
+/* Copy n elements of `parts` numbers each between steps. */
+FG_INLINE void N(fft_copy)(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t n, int parts) {
+    for (int64_t k = 0; k < n; k++) for (int c = 0; c < parts; c++) dst[k * dst_step + c] = src[k * src_step + c];
+}
+
+/* Lane q of the axis; scratch: two rows of n + 1 complex numbers, then what the row method needs. */
+static void N(fft_one)(FftJob *j, int64_t q, T *scratch, V *x) {
+    const FftAxis *a = j->axis;
+    const int64_t inner = a->inner, n = a->n;
+    const int in_parts = a->kind == FFT_R2C ? 1 : 2, out_parts = a->kind == FFT_C2R ? 1 : 2;
+    T *u = scratch, *v = u + 2 * FFT_ROOM(n), *rest = v + 2 * FFT_ROOM(n);
+    const T *in = N(fft_lane)(j->src, q, a->n_in, inner, in_parts), *from = in;
+    T *out = N(fft_lane)(j->dst, q, a->n_out, inner, out_parts), *to = inner == 1 ? out : v;
+    if (inner == 1 && q + 1 < a->outer)
+        fft_ahead(in + in_parts * a->n_in, in_parts * a->n_in * (int64_t)sizeof(T), out + out_parts * a->n_out, out_parts * a->n_out * (int64_t)sizeof(T));
+    if (inner > 1 && (a->kind != FFT_R2C || a->halved)) {
+        N(fft_copy)(in, in_parts * inner, v, in_parts, a->n_in, in_parts);
+        from = v;
+    }
+    if (a->kind == FFT_C2C) N(fft_row)(j, a->row, from, to, rest, a->inverse, a->inverse, a->scale, x);
+    else if (a->kind == FFT_R2C && a->halved) {
+        N(fft_row)(j, a->row, from, u, rest, 0, 0, 1, x);
+        N(fft_unfold_row)(u, to, n, (const T *)a->roots);
+    } else if (a->kind == FFT_R2C) {
+        for (int64_t k = 0; k < n; k++) { u[2 * k] = in[k * inner]; u[2 * k + 1] = 0; }
+        N(fft_row)(j, a->row, u, to = v, rest, 0, 0, 1, x);
+    } else if (a->halved) {
+        N(fft_fold_row)(from, u, n, (const T *)a->roots);
+        N(fft_row)(j, a->row, u, to, rest, 0, 1, a->scale, x);
+    } else {
+        for (int64_t k = 0; k < a->n_in; k++) {
+            T re = from[2 * k], im = k ? from[2 * k + 1] : 0;
+            u[2 * k] = re; u[2 * k + 1] = im;
+            if (k) { u[2 * (n - k)] = re; u[2 * (n - k) + 1] = -im; }
+        }
+        N(fft_row)(j, a->row, u, v, rest, 1, 1, a->scale, x);
+        N(fft_copy)(v, 2, out, inner, a->n_out, 1);
+        return;
+    }
+    if (to != out) N(fft_copy)(to, out_parts, out, out_parts * inner, a->n_out, out_parts);
+}
+
+static void N(fft_each)(void *ctx, int64_t begin, int64_t end, int tid) {
+    FftJob *j = (FftJob *)ctx;
+    const FftAxis *a = j->axis;
+    const FftRow *r = a->row;
+    const int64_t buffers = j->shared ? 0 : 4 * r->room * (int64_t)sizeof(V);
+    char *p = j->alloc(buffers + (r->scratch + 2 * FFT_ROOM(a->n)) * 2 * (int64_t)sizeof(T));
+    if (!p) { j->out_of_memory = 1; return; }
+    for (int64_t q = begin; q < end; q++) N(fft_one)(j, q, (T *)(p + buffers), j->shared ? NULL : (V *)p);
+    j->release(p);
+}
+
+static void N(fft_axis)(FftJob *j) {
+    const FftAxis *a = j->axis;
+    const int64_t lanes = a->outer * a->inner;
+    if (!a->row) {
+        const int64_t tiles = a->inner < L ? (lanes + L - 1) / L : a->outer * ((a->inner + L - 1) / L);
+        j->parallel(tiles, 1 + 4096 / (a->n * L), N(fft_tiles), j);
+    } else if ((j->shared = a->n >= FFT_WIDE)) N(fft_each)(j, 0, lanes, 0);
+    else j->parallel(lanes, 1 + 4096 / a->n, N(fft_each), j);
+}
+
+/* The transform of a chirp, in place, when a plan is made; 0, or -1 where there is no memory. */
+static int N(fft_spectrum)(const FftLanes *lanes, const FftRow *row, T *spectrum) {
+    const int64_t n = lanes ? lanes->n : row->n, room = lanes ? lanes->room : row->room;
+    void *p = NULL;
+    if (posix_memalign(&p, 64, (size_t)(4 * room) * sizeof(V) + (size_t)(row ? 2 * row->scratch : 0) * sizeof(T))) return -1;
+    V *x = (V *)p;
+    if (row) N(fft_row)(NULL, row, spectrum, spectrum, (T *)(x + 4 * room), 0, 0, 1, x);
+    else {
+        T *lane[1] = {spectrum};
+        N(fft_load_any)(x, lane, 1, n, 2, 1, 0);
+        N(fft_store_any)(N(fft_lanes)(lanes, x, x + 2 * room), lane, 1, n, 2, 1, 0, 1);
+    }
+    free(p);
+    return 0;
+}
+#undef L
+#undef U
+#undef V
+#undef AT
+#undef AT_CONST

@@ -1,0 +1,190 @@
+/* Lanes between memory and buffers, for the type T: memory holds complex numbers as pairs, buffers real and imaginary parts apart.
+ * sw: 1 exchanges real and imaginary parts, which turns a transform into its inverse; steps are counted in elements of T. */
+#define L N(FFT_LANES)
+#define U (N(FFT_LANES) / 2)                                    /* complex numbers in a vector */
+typedef T N(fft_at) __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias));
+#define AT(p) (*(N(fft_at) *)(p))
+#define AT_CONST(p) ((V)*(const N(fft_at) *)(p))
+
+FG_INLINE void N(fft_apart)(V a, V b, V *re, V *im) {
+    *re = __builtin_shufflevector(a, b, FFT_ORDER(FFT_EVEN, L));
+    *im = __builtin_shufflevector(a, b, FFT_ORDER(FFT_ODD, L));
+}
+FG_INLINE void N(fft_together)(V re, V im, V *a, V *b) {
+    *a = __builtin_shufflevector(re, im, FFT_ORDER(FFT_LO, L));
+    *b = __builtin_shufflevector(re, im, FFT_ORDER(FFT_HI, L));
+}
+/* Transpose U vectors of U complex numbers: log2(U) times, interleave the first half with the second. */
+FG_INLINE void N(fft_transpose)(V *x) {
+    vec_f64 a[U], b[U];
+    FFT_UNROLL for (int i = 0; i < U; i++) a[i] = (vec_f64)x[i];
+    FFT_UNROLL for (int s = 1; s < U; s *= 2) {
+        FFT_UNROLL for (int i = 0; i < U / 2; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + U / 2], N(FFT_UNIT_LO));
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + U / 2], N(FFT_UNIT_HI));
+        }
+        FFT_UNROLL for (int i = 0; i < U; i++) a[i] = b[i];
+    }
+    FFT_UNROLL for (int i = 0; i < U; i++) x[i] = (V)a[i];
+}
+
+/* Lanes beside each other in memory. */
+static void N(fft_load_lines)(V *x, const T *p, int64_t n, int64_t step, int sw) {
+    for (int64_t k = 0; k < n; k++, p += step) {
+        __builtin_prefetch(p + 2 * L);                          /* of the next lanes */
+        __builtin_prefetch(p + 3 * L);
+        N(fft_apart)(AT_CONST(p), AT_CONST(p + L), &x[2 * k + sw], &x[2 * k + 1 - sw]);
+    }
+}
+static void N(fft_store_lines)(const V *x, T *p, int64_t n, int64_t step, int sw, T scale) {
+    for (int64_t k = 0; k < n; k++, p += step) {
+        V a, b;
+        N(fft_together)(x[2 * k + sw] * scale, x[2 * k + 1 - sw] * scale, &a, &b);
+        AT(p) = a; AT(p + L) = b;
+    }
+}
+/* Real and imaginary parts are lines of their own: those of a pair are `im` apart. */
+static void N(fft_load_pairs)(V *x, const T *p, int64_t n, int64_t step, int64_t im, int sw) {
+    for (int64_t k = 0; k < n; k++, p += step) {
+        x[2 * k + sw] = AT_CONST(p);
+        x[2 * k + 1 - sw] = im ? AT_CONST(p + im) : (V){0};
+    }
+}
+static void N(fft_store_pairs)(const V *x, T *p, int64_t n, int64_t step, int64_t im, int sw, T scale) {
+    for (int64_t k = 0; k < n; k++, p += step) {
+        AT(p) = x[2 * k + sw] * scale;
+        if (im) AT(p + im) = x[2 * k + 1 - sw] * scale;
+    }
+}
+/* One element of each of `count` lanes, anywhere; im == 0: no imaginary parts. */
+FG_INLINE void N(fft_load_some)(V *x, T *const *lane, int count, int64_t from, int64_t to, int64_t step, int64_t im, int sw) {
+    for (int64_t k = from; k < to; k++) {
+        T re[L] = {0}, imag[L] = {0};
+        for (int l = 0; l < count; l++) {
+            re[l] = lane[l][k * step];
+            if (im) imag[l] = lane[l][k * step + im];
+        }
+        memcpy(&x[2 * k + sw], re, sizeof re);
+        memcpy(&x[2 * k + 1 - sw], imag, sizeof imag);
+    }
+}
+FG_INLINE void N(fft_store_some)(const V *x, T *const *lane, int count, int64_t from, int64_t to, int64_t step, int64_t im, int sw, T scale) {
+    for (int64_t k = from; k < to; k++) {
+        T re[L], imag[L];
+        memcpy(re, &x[2 * k + sw], sizeof re);
+        memcpy(imag, &x[2 * k + 1 - sw], sizeof imag);
+        for (int l = 0; l < count; l++) {
+            lane[l][k * step] = re[l] * scale;
+            if (im) lane[l][k * step + im] = imag[l] * scale;
+        }
+    }
+}
+static void N(fft_load_any)(V *x, T *const *lane, int count, int64_t n, int64_t step, int64_t im, int sw) {
+    N(fft_load_some)(x, lane, count, 0, n, step, im, sw);
+}
+static void N(fft_store_any)(const V *x, T *const *lane, int count, int64_t n, int64_t step, int64_t im, int sw, T scale) {
+    N(fft_store_some)(x, lane, count, 0, n, step, im, sw, scale);
+}
+/* Lanes are rows of complex numbers: squares of U by U are transposed. Lanes from `count` on repeat the last one. */
+static void N(fft_load_rows)(V *x, T *const *lane, int count, int64_t n, int sw) {
+    int64_t k = 0;
+    for (; k + U <= n; k += U) {
+        V a[U], b[U];
+        FFT_UNROLL for (int l = 0; l < U; l++) a[l] = AT_CONST(lane[l < count ? l : count - 1] + 2 * k);
+        FFT_UNROLL for (int l = 0; l < U; l++) b[l] = AT_CONST(lane[l + U < count ? l + U : count - 1] + 2 * k);
+        N(fft_transpose)(a);
+        N(fft_transpose)(b);
+        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_apart)(a[j], b[j], &x[2 * (k + j) + sw], &x[2 * (k + j) + 1 - sw]);
+    }
+    N(fft_load_some)(x, lane, count, k, n, 2, 1, sw);
+}
+static void N(fft_store_rows)(const V *x, T *const *lane, int count, int64_t n, int sw, T scale) {
+    int64_t k = 0;
+    for (; k + U <= n; k += U) {
+        V a[U], b[U];
+        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together)(x[2 * (k + j) + sw] * scale, x[2 * (k + j) + 1 - sw] * scale, &a[j], &b[j]);
+        N(fft_transpose)(a);
+        N(fft_transpose)(b);
+        FFT_UNROLL for (int l = 0; l < U; l++) if (l < count) AT(lane[l] + 2 * k) = a[l];
+        FFT_UNROLL for (int l = 0; l < U; l++) if (l + U < count) AT(lane[l + U] + 2 * k) = b[l];
+    }
+    N(fft_store_some)(x, lane, count, k, n, 2, 1, sw, scale);
+}
+
+/* --- real transforms of even length n = 2 h, by complex ones of half of it: z[k] = x[2 k] + i x[2 k + 1] --------------------- */
+
+#ifndef FFT_UNFOLD
+/* With E = (Z[k] + conj Z[h - k]) / 2 and O = -i (Z[k] - conj Z[h - k]) / 2, X[k] = E + w O; X[h - k] is the conjugate of E - w O. */
+#define FFT_UNFOLD(V, ar, ai, br, bi, wr, wi) do { \
+    V er = ((ar) + (br)) * (T)0.5, ei = ((ai) - (bi)) * (T)0.5, or = ((ai) + (bi)) * (T)0.5, oi = ((br) - (ar)) * (T)0.5; \
+    V tr = or * (wr) - oi * (wi), ti = or * (wi) + oi * (wr); \
+    ar = er + tr; ai = ei + ti; br = er - tr; bi = ti - ei; \
+} while (0)
+/* The inverse, times 2, with real and imaginary parts of the result exchanged. */
+#define FFT_FOLD(V, ar, ai, br, bi, wr, wi) do { \
+    V er = (ar) + (br), ei = (ai) - (bi), tr = (ar) - (br), ti = (ai) + (bi); \
+    V or = tr * (wr) + ti * (wi), oi = ti * (wr) - tr * (wi); \
+    ar = ei + or; ai = er - oi; br = or - ei; bi = er + oi; \
+} while (0)
+#endif
+
+/* Of lanes, in place; w: real parts of exp(-i pi k / h) for k < h, then imaginary ones. */
+static void N(fft_unfold)(V *z, int64_t h, const T *w) {
+    V re = z[0], im = z[1];
+    z[0] = re + im; z[1] = (V){0};
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        V *a = z + 2 * k, *b = z + 2 * (h - k), ar = a[0], ai = a[1], br = b[0], bi = b[1];
+        FFT_UNFOLD(V, ar, ai, br, bi, w[k], w[h + k]);
+        a[0] = ar; a[1] = ai; b[0] = br; b[1] = bi;
+    }
+    z[2 * h] = re - im; z[2 * h + 1] = (V){0};
+}
+static void N(fft_fold)(V *z, int64_t h, const T *w) {          /* imaginary parts of X[0] and X[h] are not read */
+    V first = z[0], last = z[2 * h];
+    z[0] = first - last; z[1] = first + last;
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        V *a = z + 2 * k, *b = z + 2 * (h - k), ar = a[0], ai = a[1], br = b[0], bi = b[1];
+        FFT_FOLD(V, ar, ai, br, bi, w[k], w[h + k]);
+        a[0] = ar; a[1] = ai; b[0] = br; b[1] = bi;
+    }
+}
+/* The same of one row of complex numbers, from src to dst: vectors from the front meet vectors from the back. */
+#define FFT_ROW(NAME, STEP) \
+static void N(NAME)(const T *src, T *dst, int64_t h, const T *w) { \
+    int64_t k = 1; \
+    for (; 2 * (k + L) <= h; k += L) { \
+        const int64_t back = 2 * (h - k - L + 1); \
+        V ar, ai, br, bi, p, q; \
+        N(fft_apart)(AT_CONST(src + 2 * k), AT_CONST(src + 2 * (k + U)), &ar, &ai); \
+        N(fft_apart)(AT_CONST(src + back), AT_CONST(src + back + L), &p, &q); \
+        br = __builtin_shufflevector(p, p, FFT_ORDER(FFT_BACK, L)); \
+        bi = __builtin_shufflevector(q, q, FFT_ORDER(FFT_BACK, L)); \
+        V wr = AT_CONST(w + k), wi = AT_CONST(w + h + k); \
+        STEP(V, ar, ai, br, bi, wr, wi); \
+        N(fft_together)(ar, ai, &p, &q); \
+        AT(dst + 2 * k) = p; AT(dst + 2 * (k + U)) = q; \
+        br = __builtin_shufflevector(br, br, FFT_ORDER(FFT_BACK, L)); \
+        bi = __builtin_shufflevector(bi, bi, FFT_ORDER(FFT_BACK, L)); \
+        N(fft_together)(br, bi, &p, &q); \
+        AT(dst + back) = p; AT(dst + back + L) = q; \
+    } \
+    for (; 2 * k <= h; k++) { \
+        const int64_t c = h - k; \
+        T ar = src[2 * k], ai = src[2 * k + 1], br = src[2 * c], bi = src[2 * c + 1]; \
+        STEP(T, ar, ai, br, bi, w[k], w[h + k]); \
+        dst[2 * k] = ar; dst[2 * k + 1] = ai; dst[2 * c] = br; dst[2 * c + 1] = bi; \
+    } \
+}
+FFT_ROW(fft_unfold_rest, FFT_UNFOLD)
+FFT_ROW(fft_fold_rest, FFT_FOLD)
+#undef FFT_ROW
+static void N(fft_unfold_row)(const T *z, T *x, int64_t h, const T *w) {
+    x[0] = z[0] + z[1]; x[1] = 0;
+    x[2 * h] = z[0] - z[1]; x[2 * h + 1] = 0;
+    N(fft_unfold_rest)(z, x, h, w);
+}
+static void N(fft_fold_row)(const T *x, T *z, int64_t h, const T *w) {
+    T first = x[0], last = x[2 * h];
+    z[0] = first - last; z[1] = first + last;
+    N(fft_fold_rest)(x, z, h, w);
+}
