@@ -188,7 +188,28 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* One chunk at one outer window position: big[...] = OP(old a, update b). */
+/* `at`: one chunk at one outer window position: big[...] = OP(old a, update b).  `narrow` and `wide`: the n vectors of a part of a line
+ * (see index_direct.h), whose updates lie `ds` apart. */
+typedef struct {
+    void (*at)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
+    void (*narrow)(const FgIndexPlan *g, char *big, const char *small, const int32_t *index, int64_t n, int64_t ds);
+    void (*wide)(const FgIndexPlan *g, char *big, const char *small, const int64_t *index, int64_t n, int64_t ds);
+} FgScatter;
+
+#define FG_PUT(NAME, T, EXPR, I) \
+static void fg_put_##NAME##_##I(const FgIndexPlan *g, char *big, const char *small, const I *index, int64_t n, int64_t ds) { \
+    int64_t w = g->run, k = g->kb[0], top = g->top[0], db = g->bb[g->nb - 1]; \
+    for (int64_t i = 0; i < n; i++) { \
+        int64_t v = index[i]; \
+        if ((uint64_t)v > (uint64_t)top) { \
+            if (g->drop) continue; \
+            v = v < 0 ? 0 : top; \
+        } \
+        T *restrict d = (T *)big + i * db + v * k; const T *restrict s = (const T *)small + i * ds; \
+        if (w == 1) { T a = *d, b = *s; (void)a; *d = EXPR; } \
+        else for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
+    } \
+}
 #define FG_SCATTER(NAME, T, EXPR) \
 static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
     int64_t w = g->run, db = g->run_b, ds = g->run_s; \
@@ -201,11 +222,12 @@ static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small
         if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
         else for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
     } \
-}
+} \
+FG_PUT(NAME, T, EXPR, int32_t) FG_PUT(NAME, T, EXPR, int64_t)
 #define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) \
     FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
 #define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a)
-#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, b < a || b != b ? b : a, b > a || b != b ? b : a)
+#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, b != b ? b : b < a ? b : a, b != b ? b : b > a ? b : a)
 #define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
     UP(b) < UP(a) || UP(b) != UP(b) ? b : a, UP(b) > UP(a) || UP(b) != UP(b) ? b : a)
 #define FG_SCATTERS_COMPLEX(T) FG_SCATTERS(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
@@ -229,64 +251,16 @@ FG_SCATTERS_FLOAT(double)
 FG_SCATTERS_COMPLEX(c64)
 FG_SCATTERS_COMPLEX(c128)
 
-typedef void (*FgScatter)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
-#define FG_SCATTER_ROW(T) {fg_scatter_##T##_1, fg_scatter_##T##_2, fg_scatter_##T##_3, fg_scatter_##T##_4}
+#define FG_SCATTER_OP(NAME) {fg_scatter_##NAME, fg_put_##NAME##_int32_t, fg_put_##NAME##_int64_t}
+#define FG_SCATTER_ROW(T) {FG_SCATTER_OP(T##_1), FG_SCATTER_OP(T##_2), FG_SCATTER_OP(T##_3), FG_SCATTER_OP(T##_4)}
 static const FgScatter fg_scatter_ops[FG_NDTYPES][4] = {
     FG_SCATTER_ROW(bool), FG_SCATTER_ROW(i8), FG_SCATTER_ROW(i16), FG_SCATTER_ROW(i32), FG_SCATTER_ROW(i64), FG_SCATTER_ROW(u8),
     FG_SCATTER_ROW(u16), FG_SCATTER_ROW(u32), FG_SCATTER_ROW(u64), FG_SCATTER_ROW(f16), FG_SCATTER_ROW(bf16), FG_SCATTER_ROW(float),
     FG_SCATTER_ROW(double), FG_SCATTER_ROW(c64), FG_SCATTER_ROW(c128)};
+static const FgScatter fg_scatter_sets[5] = {
+    FG_SCATTER_OP(item1), FG_SCATTER_OP(item2), FG_SCATTER_OP(item4), FG_SCATTER_OP(item8), FG_SCATTER_OP(item16)};
 
 static FgScatter fg_scatter_for(const FgIndexPlan *g) {
-    if (g->kind != FG_SET) return fg_scatter_ops[g->dtype][g->kind - 1];
-    switch (g->item) {
-        case 1: return fg_scatter_item1;
-        case 2: return fg_scatter_item2;
-        case 4: return fg_scatter_item4;
-        case 8: return fg_scatter_item8;
-        default: return fg_scatter_item16;
-    }
-}
-
-/* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
- * values of an index component whose window is 1 wide.  Returns its extent. */
-static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job) {
-    int64_t best = 1, extent = 1;
-    job->split = FG_SPLIT_NONE; job->axis = 0;
-#define FG_OFFER(SPLIT, AXIS, USABLE, EXTENT) \
-    if (best < threads && (USABLE) > best) { best = (USABLE); extent = (EXTENT); job->split = SPLIT; job->axis = AXIS; }
-    for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
-    for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
-    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
-    for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
-#undef FG_OFFER
-    return extent;
-}
-
-static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
-    const FgIndexJob *job = (const FgIndexJob *)ctx;
-    FgIndexPlan g = *job->plan;
-    int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws, size = end - begin;
-    int k = job->axis;
-    (void)tid;
-    if (job->split == FG_SPLIT_WINDOW) {
-        g.p = g.p / g.wshape[k] * size; g.wshape[k] = size;
-        g.b0 += begin * g.wb[k]; g.s0 += begin * g.ws[k];
-    } else if (job->split == FG_SPLIT_BATCH) {
-        g.n = g.n / g.shape[k] * size; g.shape[k] = size;
-        g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
-    } else if (job->split == FG_SPLIT_RUN) {
-        g.run = size;
-        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
-    } else if (job->split == FG_SPLIT_INDEX) {
-        g.only = k; g.lo = begin; g.hi = end;
-    }
-    FgScatter scatter = fg_scatter_for(&g);
-    for (int64_t first = 0; first < g.n; first += g.chunk) {
-        int64_t n = fg_index_offsets(&g, job->indices, first, fg_min64(g.chunk, g.n - first), 1, bo, so);
-        for (int64_t p = 0; p < g.p; p++) {
-            fg_window_offset(&g, p, &wb, &ws);
-            scatter(&g, job->out + wb * g.item, job->in + ws * g.item, bo, so, n);
-        }
-    }
+    return g->kind == FG_SET ? fg_scatter_sets[__builtin_ctz((unsigned)g->item)] : fg_scatter_ops[g->dtype][g->kind - 1];
 }
 #endif

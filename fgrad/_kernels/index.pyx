@@ -6,8 +6,8 @@ indices_batching..., slice_sizes...]; `gather_ip` and `scatter_ip` build it.
            that are out of bounds with the item whose bits are a (low 64) and b (high 64); slice_sizes: one per operand axis.
   scatter  window: update_window_dims; dropped: inserted_window_dims; map: scatter_dims_to_operand_dims; mode: 0 clamps
            indices, 1 drops windows that are out of bounds; a: 0 set, 1 add, 2 mul, 3 min, 4 max; b: 0; no slice_sizes.
-The last axis of the indices (int32 or int64) holds the index vectors.  Updates are applied in the order of the indices, so
-results do not depend on the number of threads.
+The last axis of the indices (int32 or int64) holds the index vectors.  Updates are applied in the order of the indices, or within
+ranges of them that depend on shapes only, so results do not depend on the number of threads.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc
@@ -23,7 +23,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_dtype_name(int d)
     const char *fg_shape_text(const FgTensor *t)
 
-cdef extern from "index_blocks.h" nogil:
+cdef extern from "index_direct.h" nogil:
     enum:
         FG_CHUNK, FG_MAX
     ctypedef struct FgCopyPlan:
@@ -84,6 +84,18 @@ cdef extern from "index_blocks.h" nogil:
     void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid)
     int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job)
+    int fg_is_direct(const FgIndexPlan *g)
+    void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid)
+    ctypedef struct FgCopiesJob:
+        const FgIndexPlan *plan
+        const char *indices
+        const char *updates
+        char *out
+        char *space
+        int64_t size, copies
+    int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size)
+    void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid)
 
 cdef enum:
     HEADER = 7
@@ -329,6 +341,9 @@ cdef int gather_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         grain = g.copy.grain if g.copy.units > 1 else 1 + 131072 // (out.size // g.n * g.item + 64)
         parallel_for(g.n * g.copy.units, grain, fg_gather_windows, &job)
         return FG_OK
+    if fg_is_direct(g) and g.run == 1 and g.bs[g.nb - 1] == 1:
+        parallel_for(g.n * g.p, 16384, fg_gather_lines, &job)
+        return FG_OK
     work = (g.chunk if g.chunk < g.n else g.n) * (g.run * g.item + 16)
     parallel_for((g.n + g.chunk - 1) // g.chunk * g.p, 1 + 131072 // work, fg_gather_units, &job)
     return FG_OK
@@ -390,6 +405,17 @@ cdef int scatter_blocks(FgBlockJob *job) noexcept nogil:
     return FG_OK if even else -1
 
 
+cdef int scatter_copies(FgCopiesJob *job) noexcept nogil:
+    """Scatter ranges of the vectors into copies of the output, and combine those."""
+    job.space = pool_alloc((job.copies - 1) * job.size * job.plan.item)
+    if job.space == NULL:
+        return FG_EMEM
+    parallel_for(job.copies, 1, fg_copies_run, job)
+    parallel_for(job.size, 16384, fg_copies_combine, job)
+    pool_free(job.space)
+    return FG_OK
+
+
 cdef bint one_item(const FgTensor *t) noexcept nogil:
     cdef int d
     for d in range(t.ndim):
@@ -405,6 +431,7 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgTensor *out = FG_OUT(inst, slots, 0)
     cdef FgIndexJob job
     cdef FgBlockJob blocks
+    cdef FgCopiesJob copies
     cdef FgCopyJob copy
     cdef int64_t extent, threads
     cdef int done
@@ -424,6 +451,10 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         parallel_for(g.copy.units, g.copy.grain, fg_copy_units, &copy)
     if updates.size == 0:
         return FG_OK
+    copies.copies = fg_scatter_copies(g, out.size)
+    if copies.copies > 1:
+        copies.plan, copies.indices, copies.updates, copies.out, copies.size = g, FG_IN(inst, slots, 1).data, updates.data, out.data, out.size
+        return scatter_copies(&copies)
     job.plan, job.indices, job.in_, job.out = g, FG_IN(inst, slots, 1).data, updates.data, out.data
     threads = updates.size // 16384
     threads = thread_count() if threads > thread_count() else (1 if threads < 1 else threads)

@@ -98,7 +98,7 @@ static inline void fg_block_fill(char *out, const char *value, int64_t n, int it
 static void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgBlockJob *job = (const FgBlockJob *)ctx;
     const FgIndexPlan *g = job->plan;
-    FgScatter scatter = fg_scatter_for(g);
+    FgScatter op = fg_scatter_for(g);
     int64_t wb, ws;
     (void)tid;
     for (int64_t b = job->share[begin]; b < job->share[end]; b++) {
@@ -108,7 +108,7 @@ static void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid) {
         for (int64_t i = b ? job->end[b - 1] : 0; i < job->end[b]; i += g->chunk) {
             for (int64_t p = 0; p < g->p; p++) {
                 fg_window_offset(g, p, &wb, &ws);
-                scatter(g, job->out + wb * g->item, job->updates + ws * g->item, job->bo + i, job->so + i,
+                op.at(g, job->out + wb * g->item, job->updates + ws * g->item, job->bo + i, job->so + i,
                         fg_min64(g->chunk, job->end[b] - i));
             }
         }

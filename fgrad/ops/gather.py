@@ -202,7 +202,8 @@ def _scatter(name, kind):
     def lower(ctx, ins, params, out_avals):
         x, indices, updates = ins
         ip = scatter_ip(*params["dimension_numbers"], kind, params["mode"] is GatherScatterMode.FILL_OR_DROP)
-        return ctx.kernel("scatter", [x, index_operand(ctx, indices), updates], out_avals, ip=ip, contiguous=(False, True, True))[0]
+        flags = (False, True, any(updates.strides))  # one number for all updates stays one
+        return ctx.kernel("scatter", [x, index_operand(ctx, indices), updates], out_avals, ip=ip, contiguous=flags)[0]
 
     def batch(axis, args, dims, *, dimension_numbers, **params):
         x, updates = bdim_at_front(args[0], dims[0], axis.size), bdim_at_front(args[2], dims[2], axis.size)

@@ -212,6 +212,70 @@ def test_scatter_nan_and_order():
     same(scatter(x, idx, u, [], [0], [0], [], [], "set", True), np.array([np.nan, 0, 1], np.float32))
 
 
+def lines(rng, dtype, wide):
+    """Cases whose vectors have one component and lie in long lines: (operand, indices, updates' shape, dimension numbers)."""
+    itype = np.int64 if wide else np.int32
+    some = lambda n, *shape: rng.integers(-2, n + 2, (*shape, 1)).astype(itype)  # noqa: E731
+    return [
+        (noise(rng, (70,), dtype), some(70, 300), (300,), [], [0], [0], [], []),
+        (noise(rng, (40, 3), dtype), some(40, 90), (90, 3), [1], [0], [0], [], []),
+        (noise(rng, (5, 60), dtype), some(60, 5, 33), (5, 33), [], [1], [1], [0], [0]),
+        (noise(rng, (60, 17), dtype), some(60, 33, 17), (33, 17), [], [0], [0], [1], [1]),
+        (noise(rng, (4, 50), dtype), some(50, 2, 40), (4, 2, 40), [0], [1], [1], [], []),
+    ]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_lines(dtype, wide):
+    rng = np.random.default_rng(11)
+    for x, idx, shape, window, dropped, index_map, batching, ibatching in lines(rng, dtype, wide):
+        dims = (window, dropped, index_map, batching, ibatching)
+        slices = [1 if d in dropped or d in batching else n for d, n in enumerate(x.shape)]
+        for fill in (None, noise(rng, (), dtype)):
+            want = gather_reference(x, idx, *dims, slices, fill)
+            same(gather(x, idx, *dims, slices, fill, want.shape), want)
+        u = noise(rng, shape, dtype)
+        for kind in ("set", "add", "min", "max") if dtype.kind not in "bc" else ("set", "add"):
+            for drop in (False, True):
+                same(scatter(x, idx, u, *dims, kind, drop), scatter_reference(x, idx, u, *dims, kind, drop))
+
+
+BY_COPIES = [(d, k) for d in NUMERIC for k in ("add", "mul", "min", "max") if d.kind != "c" or k == "add"]
+
+
+@pytest.mark.parametrize("dtype, kind", BY_COPIES, ids=str)
+def test_scatter_by_copies(dtype, kind):
+    """Many updates of a small output go to copies of it, whose number does not depend on the threads."""
+    rng = np.random.default_rng(12)
+    before = parallel.get_num_threads()
+    n, m = 80_000, 50
+    idx = rng.integers(-1, m + 1, (n, 1))
+    ok = (idx[:, 0] >= 0) & (idx[:, 0] < m)
+    combine = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+    wide = {"i": np.int64, "u": np.uint64, "c": np.complex128}.get(dtype.kind, np.float64)
+    for tail in ((), (3,)):
+        x, u = noise(rng, (m, *tail), dtype), np.full((n, *tail), kind != "add", dtype)
+        u[:200] = noise(rng, (200, *tail), dtype)
+        if kind in ("min", "max") and dtype.kind not in "iu":
+            u[:3], x[:2] = np.nan, -0.0
+        out = []
+        try:
+            for threads in (1, 2, 3):
+                parallel.set_num_threads(threads)
+                out.append(scatter(x, idx, u, list(range(1, x.ndim)), [0], [0], [], [], kind, True))
+        finally:
+            parallel.set_num_threads(before)
+        same(out[1], out[0])
+        same(out[2], out[0])
+        want = x.astype(wide)
+        with np.errstate(over="ignore", invalid="ignore"):
+            combine.at(want, idx[ok, 0], u[ok].astype(wide))
+            want = want.astype(dtype).astype(wide)
+        close = {"rtol": 0.05, "atol": 0.2} if dtype.itemsize == 2 and dtype.kind not in "iu" else {"rtol": 1e-4, "atol": 1e-5}
+        np.testing.assert_allclose(out[0].astype(wide), want, **close)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16], ids=str)
 def test_scatter_does_not_depend_on_threads(dtype):
     rng = np.random.default_rng(4)

@@ -1,0 +1,215 @@
+/* Index vectors of one component, where indices and small items lie one after the other along a long last batch axis (a line):
+ * one loop reads an index, bounds it and moves the item, without arrays of offsets.
+ *
+ * A scatter of many updates into a small output goes to one copy of the output for each of a few ranges of the vectors, which are
+ * combined afterwards; how many depends on shapes only. */
+#ifndef FG_INDEX_DIRECT_H
+#define FG_INDEX_DIRECT_H
+#include "index_blocks.h"
+
+enum { FG_LINE = 16, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW = 32 };    /* longer windows are shared among threads */
+
+static int fg_is_direct(const FgIndexPlan *g) {
+    int last = g->nb - 1;
+    return g->nk == 1 && last >= 0 && g->shape[last] >= FG_LINE && g->bi[last] == 1 && g->p > 0 && g->run > 0;
+}
+
+/* The stretch of a line that begins at vector u: its length, and where its indices, operand and small items begin. */
+static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int64_t *bb, int64_t *bs) {
+    int last = g->nb - 1;
+    int64_t at = u % g->shape[last], left = g->shape[last] - at;
+    *bi = g->i0 + at * g->bi[last]; *bb = g->b0 + at * g->bb[last]; *bs = g->s0 + at * g->bs[last];
+    u /= g->shape[last];
+    for (int d = last - 1; d >= 0; d--) {
+        int64_t k = u % g->shape[d];
+        u /= g->shape[d];
+        *bi += k * g->bi[d]; *bb += k * g->bb[d]; *bs += k * g->bs[d];
+    }
+    return left;
+}
+
+/* small[i] = big[i * db + index[i] * k], offsets of type O. */
+#define FG_TAKE_LOOP(T, I, O, OFFSET) { \
+    if (drop) for (int64_t i = 0; i < n; i++) { \
+        I v = index[i], in = v < 0 ? 0 : v > (I)top ? (I)top : v; \
+        T x = big[(O)(OFFSET)]; \
+        small[i] = in == v ? x : fill; \
+    } else for (int64_t i = 0; i < n; i++) { \
+        I v = index[i], in = v < 0 ? 0 : v > (I)top ? (I)top : v; \
+        small[i] = big[(O)(OFFSET)]; \
+    } \
+}
+#define FG_TAKE(T, I, MOST) \
+static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n) { \
+    int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[g->nb - 1]; \
+    T fill = *(const T *)g->value; \
+    int drop = g->drop; \
+    if (k == 1 && db == 0) FG_TAKE_LOOP(T, I, I, in) \
+    else if (top * fg_abs64(k) + n * fg_abs64(db) < INT32_MAX) \
+        FG_TAKE_LOOP(T, I, int32_t, (int32_t)in * (int32_t)k + (int32_t)i * (int32_t)db) \
+    else FG_TAKE_LOOP(T, I, int64_t, in * k + i * db) \
+}
+#define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
+FG_TAKES(fg_item1)
+FG_TAKES(fg_item2)
+FG_TAKES(fg_item4)
+FG_TAKES(fg_item8)
+FG_TAKES(fg_item16)
+
+/* Units are single vectors at one window position after the other. */
+static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    int64_t bi, bb, bs, wb, ws, done;
+    (void)tid;
+    for (int64_t u = begin; u < end; u += done) {
+        int64_t left = fg_line(g, u % g->n, &bi, &bb, &bs);
+        fg_window_offset(g, u / g->n, &wb, &ws);
+        const char *big = job->in + (bb + wb) * g->item;
+        char *small = job->out + (bs + ws) * g->item;
+        done = fg_min64(left, end - u);
+#define FG_TAKE_CASE(T) { \
+            if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done); \
+            else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done); \
+        } break
+        switch (g->item) {
+            case 1: FG_TAKE_CASE(fg_item1);
+            case 2: FG_TAKE_CASE(fg_item2);
+            case 4: FG_TAKE_CASE(fg_item4);
+            case 8: FG_TAKE_CASE(fg_item8);
+            default: FG_TAKE_CASE(fg_item16);
+        }
+#undef FG_TAKE_CASE
+    }
+}
+
+/* Vectors [first, stop) of a scatter, in their order, into `out`. */
+static void fg_scatter_lines(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
+    FgScatter op = fg_scatter_for(g);
+    int64_t bi, bb, bs, done, ds = g->bs[g->nb - 1];
+    for (int64_t u = first; u < stop; u += done) {
+        done = fg_min64(fg_line(g, u, &bi, &bb, &bs), stop - u);
+        char *big = out + bb * g->item;
+        const char *small = updates + bs * g->item;
+        if (g->wide) op.wide(g, big, small, (const int64_t *)indices + bi, done, ds);
+        else op.narrow(g, big, small, (const int32_t *)indices + bi, done, ds);
+    }
+}
+
+static int fg_scatter_is_direct(const FgIndexPlan *g) {
+    return fg_is_direct(g) && g->p == 1 && g->kone[0] && !g->in_order &&
+        (g->run == 1 || (g->run < FG_NARROW && g->run_b == 1 && g->run_s == 1));
+}
+
+/* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
+ * values of an index component whose window is 1 wide.  Returns its extent. */
+static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job) {
+    int64_t best = 1, extent = 1;
+    job->split = FG_SPLIT_NONE; job->axis = 0;
+#define FG_OFFER(SPLIT, AXIS, USABLE, EXTENT) \
+    if (best < threads && (USABLE) > best) { best = (USABLE); extent = (EXTENT); job->split = SPLIT; job->axis = AXIS; }
+    for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
+    for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
+    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
+    if (!fg_scatter_is_direct(g))                         /* a line's loop is faster than each thread's walk of all vectors */
+        for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
+#undef FG_OFFER
+    return extent;
+}
+
+static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    FgIndexPlan g = *job->plan;
+    int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws, size = end - begin;
+    int k = job->axis;
+    (void)tid;
+    if (job->split == FG_SPLIT_WINDOW) {
+        g.p = g.p / g.wshape[k] * size; g.wshape[k] = size;
+        g.b0 += begin * g.wb[k]; g.s0 += begin * g.ws[k];
+    } else if (job->split == FG_SPLIT_BATCH) {
+        g.n = g.n / g.shape[k] * size; g.shape[k] = size;
+        g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
+    } else if (job->split == FG_SPLIT_RUN) {
+        g.run = size;
+        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
+    } else if (job->split == FG_SPLIT_INDEX) {
+        g.only = k; g.lo = begin; g.hi = end;
+    }
+    if (fg_scatter_is_direct(&g)) {
+        fg_scatter_lines(&g, job->indices, job->in, job->out, 0, g.n);
+        return;
+    }
+    FgScatter op = fg_scatter_for(&g);
+    for (int64_t first = 0; first < g.n; first += g.chunk) {
+        int64_t n = fg_index_offsets(&g, job->indices, first, fg_min64(g.chunk, g.n - first), 1, bo, so);
+        for (int64_t p = 0; p < g.p; p++) {
+            fg_window_offset(&g, p, &wb, &ws);
+            op.at(&g, job->out + wb * g.item, job->in + ws * g.item, bo, so, n);
+        }
+    }
+}
+
+/* What changes no value that it is combined with: 0 where there is none. */
+static int fg_identity(int dtype, int kind, char *value) {
+    union { uint8_t u1; uint16_t u2; uint32_t u4; uint64_t u8; int8_t i1; int16_t i2; int32_t i4; int64_t i8; float f; double d; } v;
+    memset(value, 0, 16);
+    memset(&v, 0, sizeof v);
+    if (kind == FG_SET || (dtype >= FG_C64 && kind != FG_ADD)) return 0;
+#define FG_FOUR(FIELD, ZERO, ONE, MOST, LEAST) \
+    v.FIELD = kind == FG_ADD ? (ZERO) : kind == FG_MUL ? (ONE) : kind == FG_MIN ? (MOST) : (LEAST); break
+    switch (dtype) {
+        case FG_BOOL: FG_FOUR(u1, 0, 1, 1, 0);
+        case FG_I8: FG_FOUR(i1, 0, 1, INT8_MAX, INT8_MIN);
+        case FG_I16: FG_FOUR(i2, 0, 1, INT16_MAX, INT16_MIN);
+        case FG_I32: FG_FOUR(i4, 0, 1, INT32_MAX, INT32_MIN);
+        case FG_I64: FG_FOUR(i8, 0, 1, INT64_MAX, INT64_MIN);
+        case FG_U8: FG_FOUR(u1, 0, 1, UINT8_MAX, 0);
+        case FG_U16: FG_FOUR(u2, 0, 1, UINT16_MAX, 0);
+        case FG_U32: FG_FOUR(u4, 0, 1, UINT32_MAX, 0);
+        case FG_U64: FG_FOUR(u8, 0, 1, UINT64_MAX, 0);
+        case FG_F16: FG_FOUR(u2, 0x8000, 0x3c00, 0x7c00, 0xfc00);
+        case FG_BF16: FG_FOUR(u2, 0x8000, 0x3f80, 0x7f80, 0xff80);
+        case FG_F32: FG_FOUR(f, -0.0f, 1, __builtin_inff(), -__builtin_inff());
+        case FG_F64: FG_FOUR(d, -0.0, 1, __builtin_inf(), -__builtin_inf());
+        case FG_C64: v.u8 = 0x8000000080000000u; break;
+        default: v.d = -0.0; memcpy(value + 8, &v, 8);
+    }
+#undef FG_FOUR
+    memcpy(value, &v, 8);
+    return 1;
+}
+
+/* How many copies of the output a scatter works on. */
+static int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size) {
+    int64_t work = g->n * g->run, copies = fg_min64(FG_COPIES, fg_min64(work / FG_COPY_WORK, work / (4 * size)));
+    char value[16];
+    return copies > 1 && fg_scatter_is_direct(g) && fg_identity(g->dtype, g->kind, value) ? copies : 1;
+}
+
+typedef struct { const FgIndexPlan *plan; const char *indices, *updates; char *out, *space; int64_t size, copies; } FgCopiesJob;
+
+static void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgCopiesJob *job = (const FgCopiesJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    char value[16];
+    (void)tid;
+    fg_identity(g->dtype, g->kind, value);
+    for (int64_t r = begin; r < end; r++) {
+        char *out = r ? job->space + (r - 1) * job->size * g->item : job->out;      /* range 0 goes to the output itself */
+        if (r) fg_block_fill(out, value, job->size, g->item);
+        fg_scatter_lines(g, job->indices, job->updates, out, g->n * r / job->copies, g->n * (r + 1) / job->copies);
+    }
+}
+
+/* Items [begin, end) of the output, combined with those of the copies. */
+static void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgCopiesJob *job = (const FgCopiesJob *)ctx;
+    FgIndexPlan all = *job->plan;
+    FgScatter op = fg_scatter_for(&all);
+    int64_t zero = 0;
+    (void)tid;
+    all.run = end - begin; all.run_b = all.run_s = 1;
+    for (int64_t r = 1; r < job->copies; r++)
+        op.at(&all, job->out + begin * all.item, job->space + ((r - 1) * job->size + begin) * all.item, &zero, &zero, 1);
+}
+#endif
