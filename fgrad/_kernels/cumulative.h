@@ -5,9 +5,12 @@
 #include <math.h>
 #include "keys.h"
 #include "movement.h"
+#include "narrow.h"
+#include "extremum.h"
 
 enum { FG_SUM, FG_PROD, FG_CUMMAX, FG_CUMMIN, FG_LOGSUMEXP, FG_NCUM };
-enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 1024, FG_ARG_SEGMENT = 65536 };
+enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 1024, FG_ARG_SEGMENT = 65536,
+       FG_ARG_COLUMNS = 64, FG_ARG_NARROW = 256 };
 
 typedef struct { char bytes[16]; } __attribute__((aligned(16))) FgCarry;
 typedef struct {
@@ -198,8 +201,15 @@ static void fg_scan_tiles(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* argmax and argmin: everything is an argmax of an integer key; for the minimum keys are turned over. */
-#define FG_KEY_INT(v, turn) ((turn) ? ~(v) : (v))
+/* argmax and argmin.  Numbers are compared as they are, 16-bit floats by integer keys; a float beats another if it is first in the order
+ * or NaN where the other is not. */
+#define FG_SAME_KEY(v) (v)
+#define FG_BEATS_MAX(v, b) ((v) > (b))
+#define FG_BEATS_MIN(v, b) ((v) < (b))
+#define FG_EQUALS(v, b) ((v) == (b))
+#define FG_FLOAT_BEATS_MAX(v, b) (!((v) <= (b)) & ((b) == (b)))
+#define FG_FLOAT_BEATS_MIN(v, b) (!((v) >= (b)) & ((b) == (b)))
+#define FG_FLOAT_EQUALS(v, b) (((v) == (b)) | (((v) != (v)) & ((b) != (b))))
 
 typedef struct {
     int64_t (*row)(const void *src, int64_t n);
@@ -207,50 +217,76 @@ typedef struct {
     int (*before)(const void *src, int64_t i, int64_t j);      /* does item j beat item i? */
 } FgArgOps;
 
-/* K is the key's type.  Rows: maxima of blocks, then one search in the winning block. */
-#define FG_ARG(NAME, T, K, KEY, TURN) \
+/* K is the type that is compared.  Rows: extrema of blocks, TOP(b, m), then one search in the winning block. */
+#define FG_ARG(NAME, T, K, KEY, BEATS, EQUALS, TOP) \
 static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
     const T *s = (const T *)src; \
     int64_t where = 0; \
-    K best = (K)KEY(s[0], TURN); \
+    K best = (K)KEY(s[0]); \
     for (int64_t first = 0; first < n; first += FG_ARG_BLOCK) { \
-        int64_t m = fg_min64(FG_ARG_BLOCK, n - first); \
-        const T *b = s + first; \
-        K top = (K)KEY(b[0], TURN); \
-        for (int64_t j = 0; j < m; j++) { K v = (K)KEY(b[j], TURN); top = v > top ? v : top; } \
-        if (top > best) { best = top; where = first; } \
+        K top = TOP(T, K, KEY, BEATS, s + first, fg_min64(FG_ARG_BLOCK, n - first)); \
+        if (BEATS(top, best)) { best = top; where = first; } \
     } \
     for (; where + 64 <= n; where += 64) { \
-        K hit = 0; \
-        for (int j = 0; j < 64; j++) { K v = (K)KEY(s[where + j], TURN); hit |= v == best; } \
+        int hit = 0; \
+        for (int j = 0; j < 64; j++) { K v = (K)KEY(s[where + j]); hit |= EQUALS(v, best); } \
         if (hit) break; \
     } \
-    for (; ; where++) { K v = (K)KEY(s[where], TURN); if (v == best) return where; } \
+    for (; ; where++) { K v = (K)KEY(s[where]); if (EQUALS(v, best)) return where; } \
 } \
 static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at) { \
+    enum { L = 64 / sizeof(K) }; \
     const T *s = (const T *)src; \
-    K best[FG_TILE]; \
-    for (int64_t j = 0; j < width; j++) { best[j] = (K)KEY(s[j], TURN); at[j] = 0; } \
-    for (int64_t k = 1; k < n; k++) { \
-        const T *sk = s + k * inner; \
-        for (int64_t j = 0; j < width; j++) { \
-            K v = (K)KEY(sk[j], TURN), b = best[j]; \
-            int take = v > b; \
-            best[j] = take ? v : b; at[j] = take ? (int32_t)k : at[j]; \
+    int64_t first = 0; \
+    for (; first + L <= width; first += L) {               /* best and at stay in registers */ \
+        typedef __typeof__(__builtin_choose_expr(sizeof(K) == 8, (int64_t)0, (int32_t)0)) I; \
+        K best[L]; I where[L]; \
+        _Pragma("omp simd") for (int j = 0; j < L; j++) { best[j] = (K)KEY(s[first + j]); where[j] = 0; } \
+        for (int64_t k = 1; k < n; k++) { \
+            const T *sk = s + k * inner + first; \
+            _Pragma("omp simd") for (int j = 0; j < L; j++) { \
+                K v = (K)KEY(sk[j]), b = best[j]; \
+                int take = BEATS(v, b); \
+                best[j] = take ? v : b; where[j] = take ? (I)k : where[j]; \
+            } \
         } \
+        for (int j = 0; j < L; j++) at[first + j] = (int32_t)where[j]; \
+    } \
+    for (int64_t j = first; j < width; j++) { \
+        K best = (K)KEY(s[j]); \
+        at[j] = 0; \
+        for (int64_t k = 1; k < n; k++) { K v = (K)KEY(s[k * inner + j]); if (BEATS(v, best)) { best = v; at[j] = (int32_t)k; } } \
     } \
 } \
 static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
-    K b = (K)KEY(((const T *)src)[i], TURN), v = (K)KEY(((const T *)src)[j], TURN); \
-    return v > b; \
+    K b = (K)KEY(((const T *)src)[i]), v = (K)KEY(((const T *)src)[j]); \
+    return BEATS(v, b); \
 }
-#define FG_ARGS(NAME, T, K, KEY) FG_ARG(NAME##_min, T, K, KEY, 1) FG_ARG(NAME##_max, T, K, KEY, 0)
-FG_ARGS(i8, int8_t, int8_t, FG_KEY_INT) FG_ARGS(i16, int16_t, int16_t, FG_KEY_INT)
-FG_ARGS(i32, int32_t, int32_t, FG_KEY_INT) FG_ARGS(i64, int64_t, int64_t, FG_KEY_INT)
-FG_ARGS(u8, uint8_t, uint8_t, FG_KEY_INT) FG_ARGS(u16, uint16_t, uint16_t, FG_KEY_INT)
-FG_ARGS(u32, uint32_t, uint32_t, FG_KEY_INT) FG_ARGS(u64, uint64_t, uint64_t, FG_KEY_INT)
-FG_ARGS(f16, uint16_t, int16_t, fg_key_f16) FG_ARGS(bf16, uint16_t, int16_t, fg_key_bf16)
-FG_ARGS(f32, uint32_t, int32_t, fg_key_f32) FG_ARGS(f64, uint64_t, int64_t, fg_key_f64)
+#define FG_TOP(T, K, KEY, BEATS, s, n) \
+    ({ const T *b_ = (s); int64_t n_ = (n); K top_ = (K)KEY(b_[0]); \
+       for (int64_t j = 0; j < n_; j++) { K v_ = (K)KEY(b_[j]); top_ = BEATS(v_, top_) ? v_ : top_; } top_; })
+#define FG_TOP_MAX_F32(T, K, KEY, BEATS, s, n) fg_row_max_f32(s, n)
+#define FG_TOP_MIN_F32(T, K, KEY, BEATS, s, n) fg_row_min_f32(s, n)
+#define FG_TOP_MAX_F64(T, K, KEY, BEATS, s, n) fg_row_max_f64(s, n)
+#define FG_TOP_MIN_F64(T, K, KEY, BEATS, s, n) fg_row_min_f64(s, n)
+#define FG_ARGS(NAME, T, K, KEY) \
+    FG_ARG(NAME##_min, T, K, KEY, FG_BEATS_MIN, FG_EQUALS, FG_TOP) FG_ARG(NAME##_max, T, K, KEY, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
+#define FG_ARG_INT(NAME, T) FG_ARGS(NAME, T, T, FG_SAME_KEY)
+#define FG_ARG_FLOAT(NAME, T, F) \
+    FG_ARG(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F) \
+    FG_ARG(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F)
+FG_ARG_INT(i8, int8_t) FG_ARG_INT(i16, int16_t) FG_ARG_INT(i32, int32_t) FG_ARG_INT(i64, int64_t)
+FG_ARG_INT(u8, uint8_t) FG_ARG_INT(u16, uint16_t) FG_ARG_INT(u32, uint32_t) FG_ARG_INT(u64, uint64_t)
+FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
+/* keys order NaN last; turned ones, for the minimum, do so too */
+#define FG_KEY_F16_MAX(v) fg_key_f16(v, 0)
+#define FG_KEY_F16_MIN(v) fg_key_f16(v, 1)
+#define FG_KEY_BF16_MAX(v) fg_key_bf16(v, 0)
+#define FG_KEY_BF16_MIN(v) fg_key_bf16(v, 1)
+FG_ARG(f16_max, uint16_t, int16_t, FG_KEY_F16_MAX, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
+FG_ARG(f16_min, uint16_t, int16_t, FG_KEY_F16_MIN, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
+FG_ARG(bf16_max, uint16_t, int16_t, FG_KEY_BF16_MAX, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
+FG_ARG(bf16_min, uint16_t, int16_t, FG_KEY_BF16_MIN, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
 
 /* Complex numbers are ordered by real, then imaginary part. */
 #define FG_ARG_COMPLEX(NAME, T, LESS) \
@@ -289,10 +325,26 @@ static inline void fg_arg_store(const FgArgJob *job, int64_t i, int64_t v) {
     if (job->wide) ((int64_t *)job->out)[i] = v;
     else ((int32_t *)job->out)[i] = (int32_t)v;
 }
+/* Narrow rows, turned into columns. */
+static int64_t fg_arg_narrow(const FgArgJob *job, int64_t begin, int64_t end) {
+    const FgAxisPlan *p = job->plan;
+    char columns[FG_ARG_COLUMNS * FG_ARG_NARROW];
+    int32_t at[FG_ARG_COLUMNS];
+    for (; begin < end; begin += FG_ARG_COLUMNS) {
+        int64_t rows = fg_min64(FG_ARG_COLUMNS, end - begin);
+        const char *src = job->src + begin * p->n * p->item;
+        (p->item == 1 ? fg_columns_1 : p->item == 2 ? fg_columns_2 : p->item == 4 ? fg_columns_4 : fg_columns_8)
+            (columns, FG_ARG_COLUMNS, src, rows, p->n);
+        job->ops->tile(columns, p->n, FG_ARG_COLUMNS, rows, at);
+        for (int64_t i = 0; i < rows; i++) fg_arg_store(job, begin + i, at[i]);
+    }
+    return end;
+}
 static void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgArgJob *job = (const FgArgJob *)ctx;
     const FgAxisPlan *p = job->plan;
     (void)tid;
+    if (p->n > 1 && p->n * p->item <= FG_ARG_NARROW && p->item <= 8) begin = fg_arg_narrow(job, begin, end);
     for (int64_t r = begin; r < end; r++) fg_arg_store(job, r, job->ops->row(job->src + r * p->n * p->item, p->n));
 }
 /* Segments of long rows, then one comparison per segment. */

@@ -1,6 +1,7 @@
 /* Include a kernel header for float and for double: define ROWS as its name first. */
 #include "row_math.h"
 #include "row_check.h"
+#include "narrow.h"
 
 #define T float
 #define N(name) name##_f32

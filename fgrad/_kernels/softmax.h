@@ -8,35 +8,26 @@ static inline int64_t N(tile)(const FgRows *c, int64_t u, int *w) {
     return u / c->tiles * c->n * c->inner + j;
 }
 
-/* total[j] = sum over the rows of EXPR, which sees `at`, the offset of the row in the tile, and `j`. */
-#define TILE_SUM(total, EXPR) do { \
-    for (int j = 0; j < w; j++) (total)[j] = 0; \
-    for (int64_t k0_ = 0; k0_ < n; k0_ += 128) { \
-        T part_[FG_TILE] = {0}; \
-        int64_t k1_ = n - k0_ < 128 ? n : k0_ + 128; \
-        for (int64_t k_ = k0_; k_ < k1_; k_++) { \
-            int64_t at = k_ * inner; \
-            _Pragma("omp simd") \
-            for (int j = 0; j < w; j++) part_[j] += EXPR; \
-        } \
-        for (int j = 0; j < w; j++) (total)[j] += part_[j]; \
-    } \
-} while (0)
+#define COLUMN_PRODUCT(a, b) ((a) * (b))
+#define COLUMN_SECOND(a, b) (b)
+#define SOFTMAX_MAP(y, t, s) ((y) * ((t) - (s)))
+#define TANGENT_MAP(y, t, s) ((t) - (s))
+#define COTANGENT_MAP(y, t, s) ((t) - N(row_exp)(y) * (s))
+#define COLUMN_EXP_PRODUCT(a, b) (N(vec_exp)(a) * (b))
+#define COLUMN_COTANGENT_MAP(y, t, s) ((t) - N(vec_exp)(y) * (s))
+#include "softmax_columns.h"
 
-#define TILE_EACH(STATEMENT) do { \
-    for (int64_t k_ = 0; k_ < n; k_++) { \
-        int64_t at = k_ * inner; \
-        _Pragma("omp simd") \
-        for (int j = 0; j < w; j++) { STATEMENT; } \
-    } \
+/* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time. */
+#define NARROW (256 / (int64_t)sizeof(T))
+#define IS_NARROW(c) ((c)->inner == 1 && (c)->n <= NARROW && (c)->outer >= 8)
+#define TILE_ROWS int64_t rows = group = end - u < FG_TILE ? end - u : FG_TILE; int w = (int)rows
+#define TO_COLUMNS(columns, x) (sizeof(T) == 4 ? fg_columns_4 : fg_columns_8)(columns, FG_TILE, x, rows, n)
+#define TO_ROWS(y, columns) (sizeof(T) == 4 ? fg_rows_4 : fg_rows_8)(y, columns, FG_TILE, rows, n)
+/* The tile's code once more for a full width, which the compiler then knows. */
+#define BY_WIDTH(name, step, ...) do { \
+    if (w == FG_TILE) N(name)(__VA_ARGS__, n, step, FG_TILE); \
+    else N(name)(__VA_ARGS__, n, step, w); \
 } while (0)
-
-/* Column maxima m, and base = m, or 0 where m is infinite. */
-static inline void N(tile_max)(const T *x, int64_t n, int64_t inner, int w, T *m, T *base) {
-    for (int j = 0; j < w; j++) m[j] = -INFINITY;
-    TILE_EACH(m[j] = x[at + j] > m[j] ? x[at + j] : m[j]);
-    for (int j = 0; j < w; j++) base[j] = m[j] == INFINITY || m[j] == -INFINITY ? 0 : m[j];
-}
 
 /* softmax of `group` rows that stay in cache, and of one that does not */
 static inline void N(softmax_rows)(const T *x, T *y, int64_t n, int64_t group) {
@@ -57,9 +48,14 @@ static inline void N(softmax_long)(const T *x, T *y, int64_t n) {
 static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
-    T m[FG_TILE], base[FG_TILE], sum[FG_TILE];
+    T columns[FG_TILE * NARROW];
     for (int64_t u = begin; u < end; u += group) {
-        if (inner == 1) {
+        if (IS_NARROW(c)) {
+            TILE_ROWS;
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
+            BY_WIDTH(softmax_columns, FG_TILE, columns, columns);
+            TO_ROWS((T *)c->out[0] + u * n, columns);
+        } else if (inner == 1) {
             const T *x = (const T *)c->in[0] + u * n;
             T *y = (T *)c->out[0] + u * n;
             group = row_group(end - u, n * sizeof(T));
@@ -68,12 +64,7 @@ static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
-            const T *x = (const T *)c->in[0] + first;
-            T *y = (T *)c->out[0] + first;
-            N(tile_max)(x, n, inner, w, m, base);
-            TILE_SUM(sum, (y[at + j] = N(row_exp)(x[at + j] - base[j])));
-            for (int j = 0; j < w; j++) sum[j] = base[j] == m[j] ? 1 / sum[j] : NAN;
-            TILE_EACH(y[at + j] *= sum[j]);
+            BY_WIDTH(softmax_columns, inner, (const T *)c->in[0] + first, (T *)c->out[0] + first);
         }
     }
 }
@@ -97,81 +88,84 @@ static inline void N(log_softmax_rows)(const T *x, T *y, int64_t n, int64_t grou
 static void N(log_softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
-    T m[FG_TILE], base[FG_TILE], sum[FG_TILE];
+    T columns[FG_TILE * NARROW];
     for (int64_t u = begin; u < end; u += group) {
-        if (inner == 1) {
+        if (IS_NARROW(c)) {
+            TILE_ROWS;
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
+            BY_WIDTH(log_softmax_columns, FG_TILE, columns, columns);
+            TO_ROWS((T *)c->out[0] + u * n, columns);
+        } else if (inner == 1) {
             group = row_group(end - u, n * sizeof(T));
             N(log_softmax_rows)((const T *)c->in[0] + u * n, (T *)c->out[0] + u * n, n, group);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
-            const T *x = (const T *)c->in[0] + first;
-            T *y = (T *)c->out[0] + first;
-            N(tile_max)(x, n, inner, w, m, base);
-            TILE_SUM(sum, N(row_exp)(x[at + j] - base[j]));
-            for (int j = 0; j < w; j++) sum[j] = base[j] == m[j] ? N(row_log)(sum[j]) : NAN;
-            TILE_EACH(y[at + j] = (x[at + j] - base[j]) - sum[j]);
+            BY_WIDTH(log_softmax_columns, inner, (const T *)c->in[0] + first, (T *)c->out[0] + first);
         }
     }
 }
 
 static void N(logsumexp)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
-    int64_t n = c->n, inner = c->inner;
-    T m[FG_TILE], base[FG_TILE], sum[FG_TILE];
-    for (int64_t u = begin; u < end; u++) {
-        if (inner == 1) {
+    int64_t n = c->n, inner = c->inner, group = 1;
+    T columns[FG_TILE * NARROW];
+    for (int64_t u = begin; u < end; u += group) {
+        if (IS_NARROW(c)) {
+            TILE_ROWS;
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
+            BY_WIDTH(logsumexp_columns, FG_TILE, columns, (T *)c->out[0] + u);
+        } else if (inner == 1) {
             T m1, s = (T)N(row_max_expsum)((const T *)c->in[0] + u * n, n, &m1);
             ((T *)c->out[0])[u] = (m1 == INFINITY || m1 == -INFINITY ? 0 : m1) + N(row_log)(s);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
-            const T *x = (const T *)c->in[0] + first;
-            T *y = (T *)c->out[0] + u / c->tiles * inner + u % c->tiles * FG_TILE;
-            N(tile_max)(x, n, inner, w, m, base);
-            TILE_SUM(sum, N(row_exp)(x[at + j] - base[j]));
-            for (int j = 0; j < w; j++) y[j] = base[j] + N(row_log)(sum[j]);
+            BY_WIDTH(logsumexp_columns, inner, (const T *)c->in[0] + first,
+                     (T *)c->out[0] + u / c->tiles * inner + u % c->tiles * FG_TILE);
         }
     }
 }
 
 /* The three linear maps: a sum s of each row of (a, b), then a map of (a, b, s). */
-#define LINEAR(name, ROW_TOTAL, TILE_TERM, RESULT) \
+#define LINEAR(name, ROW_TOTAL, RESULT) \
 static void N(name)(void *ctx, int64_t begin, int64_t end, int tid) { \
     const FgRows *c = ctx; \
-    int64_t n = c->n, inner = c->inner; \
-    for (int64_t u = begin; u < end; u++) { \
-        int w = 1; \
-        int64_t first = inner == 1 ? u * n : N(tile)(c, u, &w); \
+    int64_t n = c->n, inner = c->inner, group = 1; \
+    (void)tid; \
+    for (int64_t u = begin; u < end; u += group) { \
+        int width = 1; \
+        int64_t first = inner == 1 ? u * n : N(tile)(c, u, &width); \
         const T *a = (const T *)c->in[0] + first, *b = (const T *)c->in[1] + first; \
         T *out = (T *)c->out[0] + first; \
-        if (inner == 1) { \
+        if (IS_NARROW(c)) { \
+            T left[FG_TILE * NARROW], right[FG_TILE * NARROW]; \
+            TILE_ROWS; \
+            TO_COLUMNS(left, a); TO_COLUMNS(right, b); \
+            BY_WIDTH(name##_columns, FG_TILE, left, right, left); \
+            TO_ROWS(out, left); \
+        } else if (inner == 1) { \
             T s = (T)(ROW_TOTAL); \
             _Pragma("omp simd") \
             for (int64_t i = 0; i < n; i++) out[i] = RESULT(a[i], b[i], s); \
-        } else { \
-            T sum[FG_TILE]; \
-            TILE_SUM(sum, TILE_TERM(a[at + j], b[at + j])); \
-            TILE_EACH(out[at + j] = RESULT(a[at + j], b[at + j], sum[j])); \
-        } \
+        } else { int w = width; BY_WIDTH(name##_columns, inner, a, b, out); } \
     } \
 }
-#define PRODUCT(a, b) ((a) * (b))
-#define EXP_PRODUCT(a, b) (N(row_exp)(a) * (b))
-#define SECOND(a, b) (b)
-#define SOFTMAX_MAP(y, t, s) ((y) * ((t) - (s)))
-#define TANGENT_MAP(y, t, s) ((t) - (s))
-#define COTANGENT_MAP(y, t, s) ((t) - N(row_exp)(y) * (s))
-LINEAR(softmax_tangent, N(row_dot)(a, b, n), PRODUCT, SOFTMAX_MAP)
-LINEAR(log_softmax_tangent, N(row_exp_dot)(a, 0, b, n), EXP_PRODUCT, TANGENT_MAP)
-LINEAR(log_softmax_cotangent, N(row_sum)(b, n), SECOND, COTANGENT_MAP)
-#undef PRODUCT
-#undef EXP_PRODUCT
-#undef SECOND
+LINEAR(softmax_tangent, N(row_dot)(a, b, n), SOFTMAX_MAP)
+LINEAR(log_softmax_tangent, N(row_exp_dot)(a, 0, b, n), TANGENT_MAP)
+LINEAR(log_softmax_cotangent, N(row_sum)(b, n), COTANGENT_MAP)
 #undef SOFTMAX_MAP
 #undef TANGENT_MAP
 #undef COTANGENT_MAP
+#undef COLUMN_PRODUCT
+#undef COLUMN_EXP_PRODUCT
+#undef COLUMN_SECOND
+#undef COLUMN_COTANGENT_MAP
+#undef NARROW
+#undef IS_NARROW
+#undef TILE_ROWS
+#undef TO_COLUMNS
+#undef TO_ROWS
+#undef BY_WIDTH
 #undef LINEAR
-#undef TILE_SUM
-#undef TILE_EACH
 #undef CACHED

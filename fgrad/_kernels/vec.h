@@ -44,6 +44,21 @@ FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) {
 #undef FG_PICK_LANES
 #endif
 
+/* The first n lanes from memory, 0 in the others; and to memory. */
+#ifdef __AVX512F__
+FG_INLINE vec_f32 vec_load_part_f32(const float *p, int n) { return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+FG_INLINE vec_f64 vec_load_part_f64(const double *p, int n) { return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
+FG_INLINE void vec_store_part_f32(float *p, int n, vec_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v); }
+FG_INLINE void vec_store_part_f64(double *p, int n, vec_f64 v) { _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v); }
+#else
+#define FG_PARTS(t, T) \
+FG_INLINE vec_##t vec_load_part_##t(const T *p, int n) { vec_##t v = {0}; for (int j = 0; j < n; j++) v[j] = p[j]; return v; } \
+FG_INLINE void vec_store_part_##t(T *p, int n, vec_##t v) { for (int j = 0; j < n; j++) p[j] = v[j]; }
+FG_PARTS(f32, float)
+FG_PARTS(f64, double)
+#undef FG_PARTS
+#endif
+
 /* By the methods of row_exp_f32 and row_exp_f64. */
 FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     x = vec_max_f32((vec_f32){0} - 105.0f, x);

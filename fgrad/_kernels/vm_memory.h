@@ -36,6 +36,23 @@ static void fg_vm_stream_end(void) {
 #endif
 }
 
+/* d[r * cols + j] = s[r * rs] for narrow rows: whole vectors, of which the next row overwrites what is too much, but at the end. */
+#define FG_VM_SPREAD(T) \
+static void fg_vm_spread_##T(T *d, const T *s, int64_t rows, int64_t cols, int64_t rs) { \
+    typedef T V __attribute__((vector_size(16), aligned(1), may_alias)); \
+    enum { L = 16 / sizeof(T) }; \
+    int64_t r = 0, n = rows * cols, whole = (cols + L - 1) / L * L; \
+    for (; r * cols + whole <= n; r++, d += cols, s += rs) { \
+        V v = (V){0} + *s; \
+        for (int64_t j = 0; j < cols; j += L) *(V *)(d + j) = v; \
+    } \
+    for (; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s; \
+}
+FG_VM_SPREAD(uint8_t) FG_VM_SPREAD(uint16_t) FG_VM_SPREAD(uint32_t) FG_VM_SPREAD(uint64_t)
+static void fg_vm_spread_fg_u128(fg_u128 *d, const fg_u128 *s, int64_t rows, int64_t cols, int64_t rs) {
+    for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s;
+}
+
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
     if (cs == 1 && cols * size >= 256) {
@@ -44,6 +61,7 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 1) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j]; \
+        else if (cs == 0 && cols <= 64) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
             T v = s[0]; \
             for (int64_t j = 0; j < cols; j++) d[j] = v; \

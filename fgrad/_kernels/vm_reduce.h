@@ -1,13 +1,36 @@
 /* Segmented reductions: d[r, j] = reduction over k of s[r, k, j], or of s[r, k, j] * q[r, k, j]. */
 #ifndef FG_VM_REDUCE_H
 #define FG_VM_REDUCE_H
+#include "extremum.h"
+#include "narrow.h"
 #include "vm_table.h"
 
 /* A row is reduced in LANES independent partial results, long rows by halves, so that a float32 sum's error grows like
  * log(k) and the loop is limited by loads, not by the latency of an addition. */
 #define FG_LANES(T) (sizeof(T) >= 4 ? 64 / sizeof(T) : 32)
 #define FG_HALVE(h, OP, T) if (L > h) FG_SIMD for (int j = 0; j < h; j++) { T x = acc[j], y = acc[j + h]; acc[j] = (T)OP(x, y); }
+/* Short rows are turned into columns, FG_NARROW_ROWS of them at a time, and reduced in vectors of rows, each in its own order. */
+enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
+#define FG_COLUMNS(d, s, rows, k, size) ((size) == 1 ? fg_columns_1 : (size) == 2 ? fg_columns_2 : (size) == 4 ? fg_columns_4 \
+    : fg_columns_8)(d, FG_NARROW_ROWS, s, rows, k)
+#define VM_SEG_NARROW(name, t, T, OP, AT) \
+    static void seg_narrow_##name##_##t(T *d, const T *s, const T *q, int64_t rows, int64_t k) { \
+        enum { L = FG_LANES(T) < FG_NARROW_ROWS ? FG_LANES(T) : FG_NARROW_ROWS }; \
+        T columns[FG_NARROW_ROWS * FG_NARROW_BYTES / sizeof(T)], row[FG_NARROW_ROWS * FG_NARROW_BYTES / sizeof(T)]; \
+        for (int64_t r = 0; r < rows; r += FG_NARROW_ROWS, s += FG_NARROW_ROWS * k, q += FG_NARROW_ROWS * k) { \
+            int64_t m = rows - r < FG_NARROW_ROWS ? rows - r : FG_NARROW_ROWS; \
+            FG_COLUMNS(columns, AT##_ROWS(row, m * k), m, k, sizeof(T)); \
+            for (int64_t b = 0; b < m; b += L) { \
+                T acc[L]; \
+                for (int j = 0; j < L; j++) acc[j] = columns[b + j]; \
+                for (int64_t i = 1; i < k; i++) \
+                    FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = columns[i * FG_NARROW_ROWS + b + j]; acc[j] = (T)OP(x, y); } \
+                memcpy(d + r + b, acc, (m - b < L ? m - b : L) * sizeof(T)); \
+            } \
+        } \
+    }
 #define VM_SEG_OF(name, t, T, OP, AT) \
+    VM_SEG_NARROW(name, t, T, OP, AT) \
     static T seg_row_##name##_##t(const T *s, const T *q, int64_t k) { \
         enum { L = FG_LANES(T) }; \
         T acc[L]; int64_t i; \
@@ -37,6 +60,8 @@
     } \
     static void vm_seg_##name##_##t(void *d_, const void *s_, const void *q_, int64_t rows, int64_t k, int64_t width) { \
         T *d = (T *)d_; const T *s = (const T *)s_, *q = (const T *)q_; \
+        if (width == 1 && k > 1 && k <= FG_NARROW_LONG && k * (int64_t)sizeof(T) <= FG_NARROW_BYTES && sizeof(T) <= 8 && rows >= 16) { \
+            seg_narrow_##name##_##t(d, s, q, rows, k); return; } \
         if (width == 1) { for (int64_t r = 0; r < rows; r++) d[r] = seg_row_##name##_##t(s + r * k, q + r * k, k); return; } \
         for (int64_t r = 0; r < rows; r++, d += width) { \
             FG_SIMD for (int64_t j = 0; j < width; j++) d[j] = AT(j); \
@@ -47,6 +72,9 @@
     }
 #define FG_PLAIN(i) (s[i])
 #define FG_PRODUCT(i) FG_ONCE(s[i] * q[i])
+/* n such terms side by side: where they lie, or in `row` */
+#define FG_PLAIN_ROWS(row, n) ((void)row, (void)q, s)
+#define FG_PRODUCT_ROWS(row, n) ({ FG_SIMD for (int64_t i = 0; i < (n); i++) row[i] = FG_PRODUCT(i); (const void *)row; })
 #define VM_SEG(name, t, T, OP) VM_SEG_OF(name, t, T, OP, FG_PLAIN)
 /* Sums of products: each product is rounded, as if it had gone through a tile of its own. */
 #if defined(__clang__) || __GNUC__ >= 12
@@ -61,7 +89,13 @@
 #define FG_IMIN(x, y) (x < y ? x : y)
 #define VM_SEG_BITS(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_IMUL)
 #define VM_SEG_ORDER(t, T) VM_SEG(max, t, T, FG_IMAX) VM_SEG(min, t, T, FG_IMIN)
-#define VM_SEG_FLOAT(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_MUL) VM_SEG(max, t, T, FG_MAX) VM_SEG(min, t, T, FG_MIN)
+#define VM_SEG_EXTREMUM(name, t, T, OP) VM_SEG(short_##name, t, T, OP) \
+    static void vm_seg_##name##_##t(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
+        if (width != 1 || k < 64) vm_seg_short_##name##_##t(d, s, q, rows, k, width); \
+        else for (int64_t r = 0; r < rows; r++) ((T *)d)[r] = fg_row_##name##_##t((const T *)s + r * k, k); \
+    }
+#define VM_SEG_FLOAT(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_MUL) \
+    VM_SEG_EXTREMUM(max, t, T, FG_MAX) VM_SEG_EXTREMUM(min, t, T, FG_MIN)
 VM_SEG_BITS(u8, uint8_t) VM_SEG_BITS(u16, uint16_t) VM_SEG_BITS(u32, uint32_t) VM_SEG_BITS(u64, uint64_t)
 VM_SEG_ORDER(u8, uint8_t) VM_SEG_ORDER(u16, uint16_t) VM_SEG_ORDER(u32, uint32_t) VM_SEG_ORDER(u64, uint64_t)
 VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) VM_SEG_ORDER(i64, int64_t)
