@@ -15,6 +15,8 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).parent
 KERNELS = sorted(p.relative_to(HERE) for p in (HERE / "fgrad" / "_kernels").glob("*.pyx"))
+# the inner loops of tracing and compiling: no loops over arrays, so they are built once, for any processor
+PROGRAMS = sorted(p.relative_to(HERE) for d in ("core", "transforms", "compile") for p in (HERE / "fgrad" / d).glob("*.pyx"))
 OPENMP_HELP = """
 fgrad needs a C compiler with OpenMP, and a small OpenMP program did not build:
 
@@ -113,9 +115,11 @@ def variant(extension, isa):
 FLAGS = flags()
 ISA = os.environ.get("FGRAD_BUILD_ISA", "native")  # native, all (for wheels), or what -march takes
 VARIANTS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"] if ISA == "all" and platform.machine() in ("x86_64", "AMD64") else []
+STRIP = ["-Wl,-s"] if sys.platform.startswith("linux") else []  # no symbols: a third of the size
+PLAIN = dict(include_dirs=[numpy.get_include(), "fgrad/_kernels"], extra_link_args=STRIP)
 common = dict(
-    include_dirs=[numpy.get_include(), "fgrad/_kernels"],
-    extra_link_args=["-fopenmp", *(["-Wl,-s"] if sys.platform.startswith("linux") else [])],  # no symbols: a third of the size
+    include_dirs=PLAIN["include_dirs"],
+    extra_link_args=["-fopenmp", *STRIP],
     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
 )
 best = [] if ISA == "all" else march(ISA)
@@ -135,10 +139,15 @@ modules = cythonize(
     language_level=3,
     compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False},
 )
+programs = cythonize(
+    [Extension(".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=["-O2", "-g0"], **PLAIN) for p in PROGRAMS],
+    nthreads=os.cpu_count() or 1,
+    language_level=3,
+)
 for folder in (HERE / "fgrad" / "_kernels").glob("isa-*"):
     if not VARIANTS:
         shutil.rmtree(folder)  # of an earlier portable build in place, which would be found first
 if VARIANTS:
     isa = [m for m in modules if m.name.endswith(".isa")]
     modules = isa + [variant(m, name) for m in modules if m not in isa for name in VARIANTS]
-setup(ext_modules=modules)
+setup(ext_modules=modules + programs)

@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import nn
+from fgrad._kernels.executor import KINDS
 from fgrad._kernels.parallel import most_threads
 from fgrad.compile import program, tile
 
@@ -91,7 +92,7 @@ def test_blocks_have_as_many_workers_as_threads_may_be_set_later(every_run, monk
 
     class Recorded(program.Program):
         def __init__(self, *args, insts, **kwargs):
-            workers.extend(len(inst[6]) for inst in insts if inst[0] == program.KINDS["tiles"])
+            workers.extend(len(inst[6]) for inst in insts if inst[0] == KINDS["tiles"])
 
     monkeypatch.setattr(program, "Program", Recorded)
     try:

@@ -48,6 +48,16 @@ cdef inline void replace(PyObject **at, object new) noexcept:
         Py_DECREF(<object>old)
 
 
+cdef object current_trace():
+    """What interprets binds."""
+    return _default_trace if fg_trace == NULL else <object>fg_trace
+
+
+cdef int set_trace(object trace) except -1:
+    replace(&fg_trace, None if trace is _default_trace else trace)
+    return 0
+
+
 cdef class Context:
     """Of each thread: `trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
 
@@ -58,11 +68,11 @@ cdef class Context:
 
     @property
     def trace(self):
-        return _default_trace if fg_trace == NULL else <object>fg_trace
+        return current_trace()
 
     @trace.setter
     def trace(self, trace):
-        replace(&fg_trace, None if trace is _default_trace else trace)
+        set_trace(trace)
 
     @property
     def axis_env(self):

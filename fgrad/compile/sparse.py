@@ -46,7 +46,7 @@ def _mentions(jaxpr):
 class SparseTracer(Tracer):
     """Diagonals: terms {offset: operand}, along axis p."""
 
-    __slots__ = ("aval", "p", "along", "terms", "full")
+    __slots__ = ("p", "along", "terms", "full")
 
     def __init__(self, trace, aval, p, along, terms):
         self._trace, self.aval, self.p, self.along, self.terms, self.full = trace, aval, p, along, terms, None

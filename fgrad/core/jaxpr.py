@@ -1,65 +1,9 @@
 """The IR: a Jaxpr is a list of typed equations in A-normal form."""
 
 import inspect
-import os.path
-import sys
-import threading
 
-from fgrad.core.aval import ShapedArray
-
-PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")  # primitives that call no functions of the user
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-
-
-class Var:
-    """A variable of a jaxpr: it has a type, and is itself alone."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: ShapedArray):
-        self.aval = aval
-
-    def __repr__(self):
-        return f"Var({id(self) & 0xFFFF:x}:{self.aval.short()})"
-
-
-class DropVar(Var):
-    """An output that nobody reads."""
-
-    __slots__ = ()
-
-
-class Literal:
-    """A scalar constant inside an equation."""
-
-    __slots__ = ("val", "aval")
-
-    def __init__(self, val, aval):
-        self.val, self.aval = val, aval
-
-    def __repr__(self):
-        return f"{self.val}:{self.aval.short()}"
-
-
-class Eqn:
-    """outvars = primitive[params] invars; `source` is the user's line that asked for it."""
-
-    __slots__ = ("primitive", "invars", "outvars", "params", "source")
-
-    def __init__(self, primitive, invars, outvars, params, source=None):
-        self.primitive, self.invars, self.outvars, self.params, self.source = primitive, invars, outvars, params, source
-
-    def replace(self, *, primitive=None, invars=None, outvars=None, params=None):
-        return Eqn(
-            primitive or self.primitive,
-            self.invars if invars is None else invars,
-            self.outvars if outvars is None else outvars,
-            self.params if params is None else params,
-            self.source,
-        )
-
-    def __repr__(self):
-        return f"{self.outvars} = {self.primitive} {self.invars}"
+from fgrad.core.ir import DropVar, Eqn, Literal, Var, replaying
+from fgrad.core.tracing import PLAIN_KINDS
 
 
 class Jaxpr:
@@ -112,34 +56,6 @@ class ClosedJaxpr:
         return self.jaxpr.effects
 
 
-class _Stage(threading.local):
-    """`source`: the line that asked for the equation that is being interpreted, where one is."""
-
-    source: tuple | None = None
-
-
-replaying = _Stage()
-_inside: dict = {}  # file name -> whether it is in this package
-
-
-def source_of_caller():
-    """(file, line, function) of the nearest frame outside this package, or of the equation that is being interpreted; or None."""
-    source = replaying.source
-    if source is not None:
-        return source
-    frame = sys._getframe(2)
-    while frame is not None:
-        code = frame.f_code
-        name = code.co_filename
-        inside = _inside.get(name)
-        if inside is None:
-            inside = _inside[name] = name.startswith(_PACKAGE)
-        if not inside:
-            return name, frame.f_lineno, code.co_name
-        frame = frame.f_back
-    return None
-
-
 def source_inside(eqn):
     """What `replaying.source` is while this equation is interpreted: user functions that it may call have lines of their own."""
     return eqn.source if eqn.primitive.kind in PLAIN_KINDS else None
@@ -169,3 +85,19 @@ def sub_jaxprs(params):
                     yield w.jaxpr
                 elif isinstance(w, Jaxpr):
                     yield w
+
+
+__all__ = [
+    "PLAIN_KINDS",
+    "ClosedJaxpr",
+    "DropVar",
+    "Eqn",
+    "Jaxpr",
+    "Literal",
+    "Var",
+    "function_text",
+    "replaying",
+    "source_inside",
+    "source_text",
+    "sub_jaxprs",
+]

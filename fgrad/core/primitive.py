@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from fgrad.core.context import context
+from fgrad.core.tracing import PrimitiveBase
 
 registry: dict[str, "Primitive"] = {}
 
 
-class Primitive:
+class Primitive(PrimitiveBase):
     """An operation that the IR knows.
 
     Rules, given at declaration or set right after it:
@@ -23,13 +24,9 @@ class Primitive:
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
 
-    abstract_eval: Any
-    jvp: Any
     transpose: Any
     batch: Any
     lower: Any
-    partial_eval: Any
-    impl: Any
     bind_eqn: Callable[..., Any]
     linear: "Primitive"  # of a custom vjp: the linear primitive that stands for its derivative
 
@@ -61,9 +58,6 @@ class Primitive:
 
     def __repr__(self):
         return self.name
-
-    def bind(self, *args, **params):
-        return context.trace.process_primitive(self, args, params)
 
     def _bind_eqn(self, eqn, args):
         """Interpret an equation of this primitive on `args`; custom derivatives hand their functions on instead."""

@@ -2,26 +2,12 @@
 
 import gc
 
-import numpy as np
-
-from fgrad._kernels.dispatch import AvalDispatch
 from fgrad.config import config
 from fgrad.core.array import Array, get_aval, leak_message, to_array
 from fgrad.core.aval import HasAval
 from fgrad.core.context import context, using_trace
-from fgrad.core.jaxpr import (
-    PLAIN_KINDS,
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Literal,
-    Var,
-    function_text,
-    replaying,
-    source_inside,
-    source_of_caller,
-    source_text,
-)
+from fgrad.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, function_text, replaying, source_inside, source_text
+from fgrad.core.tracing import EvalBase, StageBase, StageTracerBase, TraceBase, TracerBase, install, install_tracers, set_apply
 from fgrad.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -30,18 +16,16 @@ from fgrad.errors import (
     UnexpectedTracerError,
 )
 
-_LITERALS = (bool, int, float, complex)
-_abstract_eval = AvalDispatch(PLAIN_KINDS)
+install(Array, to_array, leak_message)
 
 
-class Trace:
+class Trace(TraceBase):
     """An interpretation of primitives.  `done` marks traces whose tracers have leaked if they are met again; `fun` is the function
     that is traced, for messages."""
 
-    __slots__ = ("done", "fun")
+    __slots__ = ()
 
     def __init__(self, fun=None):
-        self.done = False
         self.fun = fun
 
     def process_primitive(self, prim, args, params):
@@ -55,10 +39,10 @@ class Trace:
         return fun(*args)
 
 
-class Tracer(HasAval):
+class Tracer(HasAval, TracerBase):
     """A value under transformation.  Behaves as an Array does wherever no concrete value is needed."""
 
-    __slots__ = ("_trace", "__weakref__")
+    __slots__ = ()
     _stands_for_array = True
     _is_concrete = False
     __array_priority__ = 1000
@@ -150,27 +134,11 @@ class Tracer(HasAval):
 
 # --- evaluation ---------------------------------------------------------------------------------------------------
 
-_apply = None
 
-
-def set_apply(fun):
-    """Set how the eval trace runs one primitive: fgrad.compile.eager does."""
-    global _apply
-    _apply = fun
-
-
-class EvalTrace(Trace):
+class EvalTrace(EvalBase, Trace):
     """The bottom: run it."""
 
     __slots__ = ()
-
-    def process_primitive(self, prim, args, params):
-        if prim.impl is None:
-            return _apply(prim, args, params)
-        for x in args:
-            if isinstance(x, Tracer):
-                raise UnexpectedTracerError(leak_message(x))
-        return prim.impl(*args, **params)
 
 
 eval_trace = EvalTrace()
@@ -180,14 +148,8 @@ context.set_default(eval_trace)
 # --- staging ------------------------------------------------------------------------------------------------------
 
 
-class StageTracer(Tracer):
-    __slots__ = ("aval", "_var", "source")  # not `var`: that is an array method
-
-    def __init__(self, trace, var, source=None):
-        self._trace = trace
-        self._var = var
-        self.aval = var.aval
-        self.source = source
+class StageTracer(Tracer, StageTracerBase):
+    __slots__ = ()
 
     def _origin(self):
         fun = self._trace.fun
@@ -200,60 +162,13 @@ class StageTracer(Tracer):
         return f", {which} of {function_text(fun)}"
 
 
-class StageTrace(Trace):
+install_tracers(stage=StageTracer)
+
+
+class StageTrace(StageBase, Trace):
     """Builds a jaxpr."""
 
-    __slots__ = ("eqns", "const_vars", "consts", "invars", "name", "parent")
-
-    def __init__(self, name="f", parent=None, fun=None):
-        super().__init__(fun)
-        self.eqns = []
-        self.const_vars = {}  # id(value) -> Var
-        self.consts = []  # keeps the values, so that ids stay theirs
-        self.invars = []
-        self.name = name
-        self.parent = parent
-
-    def new_arg(self, aval):
-        var = Var(aval)
-        self.invars.append(var)
-        return StageTracer(self, var)
-
-    def atom(self, x):
-        """The Var or Literal that stands for x in this jaxpr."""
-        if type(x) is StageTracer and x._trace is self:
-            return x._var
-        t = type(x)
-        if t in _LITERALS:
-            return Literal(x, get_aval(x))
-        if isinstance(x, np.generic):
-            aval = get_aval(x)
-            return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
-        var = self.const_vars.get(id(x))
-        if var is None:
-            if isinstance(x, Tracer):
-                if x._trace.done:
-                    raise UnexpectedTracerError(leak_message(x))
-                value = x
-            else:
-                value = to_array(x)
-            self.const_vars[id(x)] = var = Var(value.aval)
-            self.consts.append((var, value, x))
-        return var
-
-    def process_primitive(self, prim, args, params):
-        if self.done:
-            raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
-        invars = [x._var if type(x) is StageTracer and x._trace is self else self.atom(x) for x in args]
-        out = _abstract_eval(prim, invars, params)
-        source = source_of_caller()
-        if prim.multiple_results:
-            tracers = [StageTracer(self, Var(a), source) for a in out]
-            self.eqns.append(Eqn(prim, invars, [t._var for t in tracers], params, source))
-            return tracers
-        tracer = StageTracer(self, Var(out), source)
-        self.eqns.append(Eqn(prim, invars, [tracer._var], params, source))
-        return tracer
+    __slots__ = ()
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         closed = stage(fun, [get_aval(x) for x in args], name=params.get("name", "custom_jvp"))

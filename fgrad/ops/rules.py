@@ -10,33 +10,13 @@ from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
+from fgrad.core.ir import Linear, Zero
 from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad.ops.accuracy import check_accuracy
 
 INEXACT = "fc"
 NUMBER = "iufc"
 ANY = "biufc"
-
-
-class Zero:
-    """A tangent or cotangent known to be zero."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval):
-        self.aval = aval
-
-    def __repr__(self):
-        return f"Zero({self.aval})"
-
-
-class Linear:
-    """Stands for an argument that a transposed equation is linear in."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval):
-        self.aval = aval
 
 
 def is_linear(x):

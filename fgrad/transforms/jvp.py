@@ -1,17 +1,13 @@
 """Forward mode: JVPTrace pairs primals with tangents and applies each primitive's jvp rule."""
 
 from fgrad import dtypes
-from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, source_text, stage, using_trace
-from fgrad.errors import NotDifferentiableError
+from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, stage, using_trace
+from fgrad.core.tracing import JVPBase, JVPTracerBase, install_tracers
 from fgrad.ops.rules import Zero, instantiate, zero_of
 
 
-class JVPTracer(Tracer):
-    __slots__ = ("aval", "primal", "tangent")
-
-    def __init__(self, trace, primal, tangent):
-        self._trace, self.primal, self.tangent = trace, primal, tangent
-        self.aval = get_aval(primal)
+class JVPTracer(Tracer, JVPTracerBase):
+    __slots__ = ()
 
     def _concrete(self):
         p = self.primal
@@ -24,43 +20,11 @@ class JVPTracer(Tracer):
         return f"JVPTracer<{self.aval}>(primal={self.primal!r})"
 
 
-class JVPTrace(Trace):
-    __slots__ = ("parent",)
+install_tracers(jvp=JVPTracer)
 
-    def __init__(self, parent, fun=None):
-        super().__init__(fun)
-        self.parent = parent
 
-    def unzip(self, args):
-        primals, tangents, any_nonzero = [], [], False
-        for x in args:
-            if type(x) is JVPTracer and x._trace is self:
-                primals.append(x.primal)
-                tangents.append(x.tangent)
-                any_nonzero = True
-            else:
-                primals.append(x)
-                tangents.append(None)
-        return primals, tangents, any_nonzero
-
-    def wrap(self, out, tangent):
-        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
-
-    def process_primitive(self, prim, args, params):
-        primals, tangents, nonzero = self.unzip(args)
-        before, context.trace = context.trace, self.parent
-        try:
-            if not nonzero:
-                return self.parent.process_primitive(prim, primals, params)
-            if prim.jvp is None:
-                raise NotDifferentiableError(f"Differentiation rule for '{prim.name}' not implemented")
-            tangents = [zero_of(p) if t is None else t for p, t in zip(primals, tangents)]
-            out, tangent = prim.jvp(primals, tangents, **params)
-        finally:
-            context.trace = before
-        if prim.multiple_results:
-            return [self.wrap(o, t) for o, t in zip(out, tangent)]
-        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+class JVPTrace(JVPBase, Trace):
+    __slots__ = ()
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         primals, tangents, nonzero = self.unzip(args)
@@ -90,7 +54,7 @@ class JVPTrace(Trace):
 def jvp_flat(fun, primals, tangents):
     """(outs, tangents) of a flat function; tangents in and out may be Zero."""
     trace = JVPTrace(context.trace, fun)
-    ins = [p if type(t) is Zero else JVPTracer(trace, p, t) for p, t in zip(primals, tangents)]
+    ins = list(map(trace.wrap, primals, tangents))
     try:
         with using_trace(trace):
             outs = fun(*ins)
@@ -131,7 +95,3 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero, force=False):
     out = stage(fun, [*avals, *[a.tangent_aval() for a, nz in zip(avals, nonzero) if nz]], closed.jaxpr.debug_name)
     closed.cache[key] = out, tuple(out_nonzero)
     return closed.cache[key]
-
-
-def missing_rule(kind, eqn):
-    return NotDifferentiableError(f"{kind} for '{eqn.primitive.name}' not implemented (asked at {source_text(eqn.source)})")

@@ -4,39 +4,17 @@ The same trace partially evaluates jaxprs: what depends on unknown inputs is sta
 """
 
 from fgrad import dtypes
-from fgrad.core import ClosedJaxpr, Literal, StageTrace, StageTracer, closed_as_fun, context, get_aval, using_trace
+from fgrad.core import ClosedJaxpr, StageTrace, closed_as_fun, context, get_aval, using_trace
+from fgrad.core.tracing import TangentBase
 from fgrad.ops.rules import Zero
+from fgrad.transforms.backward import live_eqns
 from fgrad.transforms.jvp import jvp_flat
 
 
-class TangentTrace(StageTrace):
+class TangentTrace(TangentBase, StageTrace):
     """Stages equations with an unknown input; others run in the parent. Parent values used inside become residuals."""
 
     __slots__ = ()
-
-    def unknown(self, args):
-        for x in args:
-            if type(x) is StageTracer and x._trace is self:
-                return True
-        return False
-
-    def is_unknown(self, x):
-        return type(x) is StageTracer and x._trace is self
-
-    def process_primitive(self, prim, args, params):
-        if not self.unknown(args):
-            before, context.trace = context.trace, self.parent
-            try:
-                return self.parent.process_primitive(prim, args, params)
-            finally:
-                context.trace = before
-        if prim.partial_eval is not None:
-            return prim.partial_eval(self, args, params)
-        return StageTrace.process_primitive(self, prim, args, params)
-
-    def stage_eqn(self, prim, args, params):
-        """Stage this equation whole."""
-        return StageTrace.process_primitive(self, prim, args, params)
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         if not self.unknown(args):
@@ -125,17 +103,8 @@ def dce_jaxpr(jaxpr, used_outs):
     Of loops, branches and calls only the outputs that are needed stay: their primitives have dce rules.
     """
     outvars = [v for v, u in zip(jaxpr.outvars, used_outs) if u]
-    live = {v for v in outvars if type(v) is not Literal}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        used = [v in live for v in eqn.outvars]
-        if any(used) or eqn.primitive.effects_of(eqn.params):
-            if eqn.primitive.dce is not None and not all(used):
-                eqn = eqn.primitive.dce(eqn, used)
-            eqns.append(eqn)
-            live.update(v for v in eqn.invars if type(v) is not Literal)
-    used_ins = [v in live for v in jaxpr.invars]
-    return jaxpr.replace(outvars=outvars, eqns=eqns[::-1], constvars=jaxpr.constvars), used_ins
+    eqns, live = live_eqns(jaxpr.eqns, outvars)
+    return jaxpr.replace(outvars=outvars, eqns=eqns), [v in live for v in jaxpr.invars]
 
 
 def pruned(closed: ClosedJaxpr, used_outs, keep_ins=None):

@@ -36,11 +36,8 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace, val, dim):
         self._trace, self.val, self.dim = trace, val, dim
-
-    @property
-    def aval(self):
-        a = get_aval(self.val)
-        return ShapedArray(a.shape[: self.dim] + a.shape[self.dim + 1 :], a.dtype, a.weak_type)
+        a = get_aval(val)
+        self.aval = ShapedArray(a.shape[:dim] + a.shape[dim + 1 :], a.dtype, a.weak_type)
 
     def _describe(self):
         return f"traced array with shape {self.aval.short()} (one example of a vmapped batch)"

@@ -1,0 +1,311 @@
+"""Fusion: elementwise ops (and reductions of them) over one shape become one instruction of the blocked VM."""
+cimport cython
+
+import heapq
+
+from fgrad.config import config
+
+from fgrad.compile.values cimport Buf, Node, Value
+
+cdef enum:
+    MAX_OPS = 120
+    MAX_INPUTS = 28
+
+
+@cython.freelist(64)
+cdef class Unit:
+    """What becomes one instruction: a fused group, or a single kernel, control or callback node."""
+
+    def __init__(self, Node node, Py_ssize_t uid):
+        self.nodes = [node]
+        self.fused = node.kind == "ew" or node.kind == "reduce"
+        self.shape, self.axes = node.shape, node.axes
+        self.id = uid
+        self.bits, self.before = 1 << <object>uid, 0
+        self.followers = set()
+        self.reads = reads_of(node)
+
+
+def live_nodes(list nodes, list outputs):
+    """The nodes that the outputs need; those with effects stay."""
+    cdef Node node
+    cdef Value v
+    cdef set live = set()
+    cdef list out = []
+    if not config.pass_dce:
+        return nodes
+    for v in outputs:
+        if v.buf is not None:
+            live.add(v.buf.node)
+    for node in reversed(nodes):
+        if node.effects or node in live:
+            out.append(node)
+            for v in node.ins:
+                if v.buf is not None:
+                    live.add(v.buf.node)
+    out.reverse()
+    return out
+
+
+cpdef bint in_register(Value v, tuple shape):
+    """True if v can be read from the register of the op that computes it."""
+    if v.buf is None or v.buf.node is None:
+        return False
+    return (<Node>v.buf.node).kind == "ew" and (v.shape is shape or v.shape == shape) and v.whole()
+
+
+def fuse(list nodes):
+    """Units in an order that respects every dependency (and the program order of side effects)."""
+    cdef Fusion fusion = Fusion(nodes)
+    cdef Node node
+    for node in nodes:
+        fusion.place(node)
+    if fusion.fuses:
+        fusion.share_inputs()
+    return fusion.ordered()
+
+
+cdef set reads_of(Node node):
+    cdef Value v
+    cdef set out = set()
+    for v in node.ins:
+        if v.buf is not None:
+            out.add(v.buf)
+    return out
+
+
+cdef set makers_of(set reads):
+    """The units that compute the buffers: not arguments and constants."""
+    cdef Buf b
+    cdef set out = set()
+    for b in reads:
+        if b.node is not None:
+            out.add((<Node>b.node).group)
+    return out
+
+
+cdef inline bint made_in(Buf b, Unit unit):
+    return b.node is not None and (<Node>b.node).group is unit
+
+
+cdef class Fusion:
+    """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
+    cdef dict position, units
+    cdef Py_ssize_t count
+    cdef list effects
+    cdef bint fuses
+
+    def __init__(self, list nodes):
+        self.position = {n: i for i, n in enumerate(nodes)}
+        self.units, self.effects = {}, []
+        self.fuses = config.pass_fuse
+
+    cdef int place(self, Node node) except -1:
+        """Put a node into a group of its operands, or into a unit of its own."""
+        cdef Unit home = None, g
+        cdef Buf b
+        cdef set reads = reads_of(node), makers = makers_of(reads)
+        if self.fuses and makers and (node.kind == "ew" or node.kind == "reduce"):
+            home = self.home_of(node, reads, makers)
+        if home is None:
+            home = self.units[self.count] = Unit(node, self.count)
+            self.count += 1
+        else:
+            home.nodes.append(node)
+            for b in reads:
+                if not made_in(b, home):
+                    home.reads.add(b)
+            home.axes = home.axes or node.axes
+            makers = makers_of(reads)                 # some have been merged
+            makers.discard(home)
+        node.group = home
+        if node.effects:
+            makers.update(self.effects[-1:])
+            self.effects.append(home)
+        before = 0
+        for g in makers:
+            before |= g.before | g.bits
+            g.followers.add(home)
+        self.come_after(home, before)
+        return 0
+
+    cdef int come_after(self, Unit unit, before) except -1:
+        """unit must follow the units of a mask: so must what follows it."""
+        cdef Unit u
+        cdef list waiting
+        if not before & ~unit.before:
+            return 0
+        waiting = [unit]
+        while waiting:
+            u = waiting.pop()
+            while u.merged_into is not None:
+                u = u.merged_into
+            if before & ~u.before:
+                u.before |= before
+                waiting.extend(u.followers)
+        return 0
+
+    cdef Unit home_of(self, Node node, set reads, set makers):
+        """The group that the node joins; groups of its operands become one where that is possible."""
+        cdef list groups = []
+        cdef set through_memory = set()
+        cdef Value v
+        cdef Unit g, s
+        cdef Buf b
+        cdef Py_ssize_t n
+        cdef bint merged = False, blocked
+        for v in node.ins:
+            if v.buf is not None and v.buf.node is not None and not in_register(v, node.shape):
+                through_memory.add((<Node>v.buf.node).group)
+        for g in sorted(makers, key=_latest) if len(makers) > 1 else makers:
+            if fits(node, g) and g not in through_memory:
+                if groups and self.can_merge(groups[0], g):
+                    self.merge(groups[0], g)
+                    merged = True
+                else:
+                    groups.append(g)
+        if merged:
+            makers = makers_of(reads)
+        for g in groups:
+            if len(g.nodes) >= MAX_OPS:
+                continue
+            blocked = False
+            for s in makers:
+                if s is not g and s.before & g.bits:
+                    blocked = True
+                    break
+            if blocked:
+                continue
+            n = len(g.reads) + len(reads)
+            if n > MAX_INPUTS:
+                n = len(g.reads)
+                for b in reads:
+                    n += not made_in(b, g) and b not in g.reads
+            if n <= MAX_INPUTS:
+                return g
+        return None
+
+    cdef set joint_reads(self, Unit a, Unit b):
+        """The buffers that two groups read from outside of both."""
+        cdef Buf r
+        cdef set out = set()
+        for r in a.reads:
+            if not made_in(r, b):
+                out.add(r)
+        for r in b.reads:
+            if not made_in(r, a):
+                out.add(r)
+        return out
+
+    cdef bint can_merge(self, Unit a, Unit b) except? -1:
+        """True if two groups can be one instruction: one reads the other in registers, and no third one stands between them."""
+        if a is b or not (a.fused and b.fused) or a.shape != b.shape or (a.axes and b.axes and a.axes != b.axes):
+            return False
+        if len(a.nodes) + len(b.nodes) >= MAX_OPS:
+            return False
+        if len(a.reads) + len(b.reads) > MAX_INPUTS and len(self.joint_reads(a, b)) > MAX_INPUTS:
+            return False
+        if b.before & a.bits:
+            return self.follows(a, b)
+        if a.before & b.bits:
+            return self.follows(b, a)
+        return True
+
+    cdef bint follows(self, Unit first, Unit last) except? -1:
+        """True if all that `last` needs of `first` it has in registers, and from `first` itself."""
+        cdef Unit u
+        cdef Node n
+        cdef Value v
+        for u in makers_of(last.reads):
+            if u is not first and u.before & first.bits:
+                return False
+        for n in last.nodes:
+            for v in n.ins:
+                if v.buf is not None and made_in(v.buf, first) and not in_register(v, first.shape):
+                    return False
+        return True
+
+    cdef int merge(self, Unit a, Unit b) except -1:
+        """b becomes part of a."""
+        cdef Node n
+        cdef Unit f
+        cdef set reads = self.joint_reads(a, b)
+        a.nodes = sorted(a.nodes + b.nodes, key=self.position.__getitem__)
+        a.axes = a.axes or b.axes
+        a.reads = reads
+        for n in b.nodes:
+            n.group = a
+        del self.units[b.id]
+        b.merged_into = a
+        a.bits |= b.bits
+        a.followers |= b.followers
+        a.before = before = (a.before | b.before) & ~a.bits
+        for f in a.followers:
+            self.come_after(f, before)
+        return 0
+
+    cdef int share_inputs(self) except -1:
+        """Groups of one shape that read the same memory become one: it is read once."""
+        cdef dict readers = {}     # (shape, buffer) -> the last groups that read it
+        cdef Unit u, other
+        cdef list mine, groups
+        for u in list(self.units.values()):
+            if not u.fused:
+                continue
+            mine = [(u.shape, b) for b in u.reads]
+            others = set()
+            for key in mine:
+                others.update(readers.get(key, ()))
+            for other in sorted(others, key=_earliest):
+                if not (u.before & other.bits) and not (other.before & u.bits) and self.can_merge(other, u):
+                    self.merge(other, u)
+                    u = other
+                    break
+            for key in mine:
+                groups = readers.setdefault(key, [])
+                if u not in groups:
+                    groups.append(u)
+                    del groups[:-8]
+        return 0
+
+    cdef list ordered(self):
+        """The units, producers first; otherwise in program order."""
+        cdef dict followers = {i: [] for i in self.units}, waiting = {}
+        cdef Unit u, p
+        cdef set producers
+        previous = dict(zip(self.effects[1:], self.effects))
+        for u in self.units.values():
+            producers = makers_of(u.reads)
+            if u in previous:
+                producers.add(previous[u])
+            waiting[u.id] = len(producers)
+            for p in producers:
+                (<list>followers[p.id]).append(u.id)
+        ready = [i for i, n in waiting.items() if not n]
+        heapq.heapify(ready)
+        out = []
+        while ready:
+            i = heapq.heappop(ready)
+            out.append(self.units[i])
+            for f in <list>followers[i]:
+                waiting[f] -= 1
+                if not waiting[f]:
+                    heapq.heappush(ready, f)
+        assert len(out) == len(self.units), "fusion made a cycle"
+        for u in out:
+            u.followers.clear()    # some of them have become part of u itself
+        return out
+
+
+def _latest(Unit g):
+    return -g.id
+
+
+def _earliest(Unit g):
+    return g.id
+
+
+cdef bint fits(Node node, Unit g) except? -1:
+    return g.fused and (g.shape is node.shape or g.shape == node.shape) and not (
+        node.axes is not None and g.axes is not None and g.axes != node.axes
+    )

@@ -1,0 +1,30 @@
+cdef class Buf:
+    cdef public str kind
+    cdef public object index, dtype, base, offset
+    cdef public object size
+    cdef public object node
+    cdef public bint strided
+
+
+cdef class Value:
+    cdef readonly Buf buf
+    cdef readonly tuple shape, strides
+    cdef readonly object offset, dtype, scalar, tag
+    cdef signed char known_whole
+    cpdef tuple key(self)
+    cdef bint is_contiguous(self)
+    cpdef bint whole(self)
+
+
+cdef class Node:
+    cdef readonly str kind, op
+    cdef public list ins, outs
+    cdef readonly tuple shape, fp, children
+    cdef public tuple ip
+    cdef public object obj, group
+    cdef readonly object type_code, axes
+    cdef readonly bint effects
+
+
+cpdef tuple row_major(tuple shape)
+cpdef object view_reshape(tuple shape, tuple strides, tuple new_shape)

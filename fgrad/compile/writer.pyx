@@ -1,0 +1,168 @@
+"""The instructions of a program whose buffers are placed."""
+
+import struct
+
+from fgrad._kernels import KERNELS
+from fgrad._kernels import elementwise as vm
+from fgrad._kernels.executor import KINDS
+from fgrad._kernels.parallel import most_threads
+from fgrad.compile.lower import compute_dtype
+from fgrad.core.array import CODES
+
+from fgrad.compile.fuse cimport Unit, in_register
+from fgrad.compile.values cimport Buf, Node, Value, row_major
+
+cdef dict _REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
+cdef dict _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
+cdef dict _codes = CODES
+cdef dict _opcodes = vm.OPCODES
+_TWO_WORDS = struct.Struct("=qq")
+
+
+def materialized(list units, list outs):
+    """The buffers that live in memory: everything but what only its own fused group reads."""
+    cdef set out = set()
+    cdef Unit u
+    cdef Node node
+    cdef Value v
+    for v in outs:
+        if v.buf is not None:
+            out.add(v.buf)
+    for u in units:
+        for node in u.nodes:
+            if node.kind != "ew":
+                for v in node.outs:
+                    out.add(v.buf)
+            for v in node.ins:
+                if v.buf is None or v.buf.node is None:
+                    continue
+                if not (u.fused and (<Node>v.buf.node).group is u and in_register(v, u.shape)):
+                    out.add(v.buf)
+    return out
+
+
+def label(Unit unit):
+    """What an instruction does, in short."""
+    cdef Node node = unit.nodes[0]
+    if node.op == "tiles":
+        return f"tiles of {'+'.join(node.obj[1][:12])} {' '.join([str(list(v.shape)) for v in node.outs])}"
+    what = "+".join([n.op for n in unit.nodes[:12]]) + ("+..." if len(unit.nodes) > 12 else "")
+    shapes = " ".join([str(list(v.shape)) for v in (node.ins[:1] if unit.fused else (*node.ins, *node.outs))])
+    return f"{what} {shapes}"
+
+
+cdef tuple _const_key(Value v):
+    """(dtype of the register, bytes) of a scalar constant."""
+    dtype = compute_dtype(v.dtype)
+    return dtype, (v.scalar if dtype == v.dtype else v.scalar.astype(dtype)).tobytes()
+
+
+cdef class Writer:
+    """Slots and instructions. `compile_child(closed, carry)` gives the program of a loop's or a branch's jaxpr."""
+    cdef readonly list slots, insts
+    cdef dict slot_ids
+    cdef Py_ssize_t n_args, n_consts
+    cdef set in_memory
+    cdef object compile_child
+
+    def __init__(self, Py_ssize_t n_args, Py_ssize_t n_consts, set in_memory, compile_child):
+        self.slots, self.insts, self.slot_ids = [], [], {}
+        self.n_args, self.n_consts, self.in_memory, self.compile_child = n_args, n_consts, in_memory, compile_child
+
+    cdef Py_ssize_t slot(self, Value v, tuple shape, tuple strides) except -1:
+        cdef Buf buf = v.buf
+        key = (buf, shape, strides, v.offset, v.dtype)
+        known = self.slot_ids.get(key)
+        if known is not None:
+            return known
+        start = 0
+        if buf.kind == "arg":
+            base = 1 + buf.index
+        elif buf.kind == "const":
+            base = 1 + self.n_args + buf.index
+        elif buf.base is not None and buf.base[0] == "out":
+            base = 1 + self.n_args + self.n_consts + buf.base[1]
+        else:
+            base, start = 0, buf.offset
+        self.slot_ids[key] = len(self.slots)
+        self.slots.append((_codes[v.dtype], shape, strides, base, start + v.offset * v.dtype.itemsize))
+        return len(self.slots) - 1
+
+    def unit(self, Unit u):
+        """Append the instruction of a unit."""
+        cdef Node node
+        cdef Value v
+        if u.fused:
+            self.group(u)
+            return
+        node = u.nodes[0]
+        ins, outs = [self.slot(v, v.shape, v.strides) for v in node.ins], [self.slot(v, v.shape, v.strides) for v in node.outs]
+        if node.kind == "kernel":
+            self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
+        elif node.op == "tiles":
+            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * most_threads(), None))
+        elif node.kind == "control":
+            carry = _CARRY[node.op](node.ip) if node.op in _CARRY else None          # of the last child, the body
+            children = [self.compile_child(c, carry if c is node.children[-1] else None) for c in node.children]
+            ip = [*node.ip, *children[-1].in_place] if carry else node.ip
+            self.insts.append((KINDS[node.op], None, ins, outs, ip, (), children, None))
+        else:
+            self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
+
+    cdef int group(self, Unit u) except -1:
+        cdef tuple shape = u.shape
+        cdef dict made = {}                # buffer -> which op of the group computes it
+        cdef dict inputs = {}, consts = {}       # slot -> which input; constant -> which
+        cdef list kinds = [], which = []         # of register, and which of its kind, of all operands in turn
+        cdef list const_words = [], ops = [], out_words = [], out_slots = []
+        cdef Node node
+        cdef Value v, out
+        cdef Py_ssize_t n_regs, at = 0, first_const, first_op, i
+        for node in u.nodes:
+            for v in node.ins:
+                if v.buf is None:
+                    key = _const_key(v)
+                    known = consts.get(key)
+                    if known is None:
+                        known = consts[key] = len(consts)
+                        const_words.append(_codes[key[0]])
+                        const_words.extend(_TWO_WORDS.unpack(key[1].ljust(16, b"\0")))
+                    kinds.append(1)
+                    which.append(known)
+                    continue
+                known = made.get(v.buf)
+                if known is not None and in_register(v, shape):
+                    kinds.append(2)
+                    which.append(known)
+                else:
+                    kinds.append(0)
+                    which.append(inputs.setdefault(self.slot(v, v.shape, v.strides), len(inputs)))
+            if node.kind == "ew":
+                made[(<Value>node.outs[0]).buf] = len(made)
+        first_const = len(inputs)                # registers: inputs, constants, results
+        first_op = n_regs = first_const + len(consts)
+        for node in u.nodes:
+            out = node.outs[0]
+            if node.kind == "ew":
+                ops += (_opcodes[node.op], node.type_code, n_regs)
+                for i in range(3):
+                    if i < len(node.ins):
+                        kind = kinds[at]
+                        ops.append(which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op))
+                        at += 1
+                    else:
+                        ops.append(0)
+                if out.buf in self.in_memory:
+                    out_slots.append(self.slot(out, out.shape, out.strides))
+                    out_words += (n_regs, 0)
+                n_regs += 1
+            else:
+                kept = iter(row_major(out.shape))
+                strides = tuple([0 if i in node.axes else next(kept) for i in range(len(shape))])
+                out_slots.append(self.slot(out, shape, strides))
+                kind = kinds[at]
+                out_words += (which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op), _REDUCE[node.op])
+                at += 1
+        ip = [n_regs, len(consts), len(ops) // 6, *const_words, *ops, *out_words]
+        self.insts.append((0, KERNELS["vm"], list(inputs), out_slots, ip, (), [], None))
+        return 0

@@ -1,0 +1,119 @@
+"""The loops over a jaxpr's equations from last to first: the backward pass, and what outputs need."""
+from fgrad.core.jaxpr import PLAIN_KINDS, source_text
+from fgrad.errors import NotDifferentiableError
+from fgrad.ops.arithmetic import add
+
+from fgrad.core.ir cimport Eqn, Linear, Literal, Var, Zero, _replaying
+
+cdef tuple _plain = PLAIN_KINDS
+
+
+def backward_pass(jaxpr, consts, args, cts):
+    """Cotangents of the Linear entries of `args` (None for the others), given those of the outputs (which may be Zero).
+
+    Equations that do not depend on a Linear argument are evaluated first.
+    """
+    before = _replaying.source
+    try:
+        return _backward_pass(jaxpr, consts, args, cts)
+    finally:
+        _replaying.source = before
+
+
+cdef object read(v, dict known):
+    """The value of an atom; Linear where it depends on a linear argument."""
+    if type(v) is Literal:
+        return (<Literal>v).val
+    value = known.get(v)
+    return Linear((<Var>v).aval) if value is None else value
+
+
+cdef int accumulate(dict cotangents, dict known, v, ct) except -1:
+    """Add to the cotangent of a linear variable."""
+    if ct is None or type(ct) is Zero or type(v) is Literal or v in known:
+        return 0
+    before = cotangents.get(v)
+    cotangents[v] = ct if before is None else add(before, ct)
+    return 0
+
+
+cdef list _backward_pass(jaxpr, consts, args, cts):
+    cdef dict known = {}, cotangents = {}      # by variable; a variable that is not known is linear
+    cdef list backward = [], outs
+    cdef Eqn eqn
+    cdef bint linear, any_ct
+    known.update(zip(jaxpr.constvars, consts))
+    for v, x in zip(jaxpr.invars, args):
+        if type(x) is not Linear:
+            known[v] = x
+    for eqn in jaxpr.eqns:
+        linear = False
+        for v in eqn.invars:
+            if type(v) is not Literal and v not in known:
+                linear = True
+                break
+        if linear:
+            backward.append(eqn)
+            continue
+        _replaying.source = eqn.source if eqn.primitive.kind in _plain else None
+        out = eqn.primitive.bind_eqn(eqn, [read(v, known) for v in eqn.invars])
+        known.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+    for v, ct in zip(jaxpr.outvars, cts):
+        accumulate(cotangents, known, v, ct)
+    for eqn in reversed(backward):
+        outs, any_ct = [], False
+        for v in eqn.outvars:
+            ct = cotangents.pop(v, None)
+            any_ct = any_ct or ct is not None
+            outs.append(Zero((<Var>v).aval) if ct is None else ct)
+        if not any_ct:
+            continue
+        rule = eqn.primitive.transpose
+        if rule is None:
+            raise NotDifferentiableError(
+                f"Transpose rule (for reverse-mode differentiation) for '{eqn.primitive.name}' not implemented "
+                f"(asked at {source_text(eqn.source)})"
+            )
+        _replaying.source = eqn.source if eqn.primitive.kind in _plain else None
+        for v, ct in zip(eqn.invars, rule(outs, *[read(v, known) for v in eqn.invars], **eqn.params)):
+            accumulate(cotangents, known, v, ct)
+    outs = []
+    for v, x in zip(jaxpr.invars, args):
+        if type(x) is Linear:
+            ct = cotangents.get(v)
+            outs.append(Zero((<Var>v).aval) if ct is None else ct)
+        else:
+            outs.append(None)
+    return outs
+
+
+def live_eqns(list eqns, list outvars):
+    """(the equations that the outputs need and those with effects, the set of live variables).
+
+    Of loops, branches and calls only the outputs that are needed stay: their primitives have dce rules.
+    """
+    cdef set live = set()
+    cdef list out = [], used
+    cdef Eqn eqn
+    cdef bint some, every
+    for v in outvars:
+        if type(v) is not Literal:
+            live.add(v)
+    for eqn in reversed(eqns):
+        some, every = False, True
+        for v in eqn.outvars:
+            if v in live:
+                some = True
+            else:
+                every = False
+        prim = eqn.primitive
+        if not some and (prim.effects is None or not prim.effects_of(eqn.params)):
+            continue
+        if not every and prim.dce is not None:
+            eqn = prim.dce(eqn, [v in live for v in eqn.outvars])
+        out.append(eqn)
+        for v in eqn.invars:
+            if type(v) is not Literal:
+                live.add(v)
+    out.reverse()
+    return out, live
