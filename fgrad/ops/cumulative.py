@@ -1,7 +1,8 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
 
-cumsum is linear. The others differentiate as the scan that they are: pairs (value, tangent) are combined over distances 1, 2, 4, ...
-(Hillis and Steele, Data parallel algorithms, 1986), which is exact where factors are zero and shares ties evenly.
+cumsum is linear. The tangent of cumprod is a linear recurrence, dy_k = x_k dy_(k-1) + y_(k-1) dx_k, which is exact where factors are zero;
+so is the tangent of a recurrence, and its transpose. The others differentiate as the scan that they are: pairs (value, tangent) are
+combined over distances 1, 2, 4, ... (Hillis and Steele, Data parallel algorithms, 1986), which shares ties evenly.
 """
 
 import numpy as np
@@ -10,8 +11,9 @@ from fgrad import dtypes
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, div, eq, exp, is_finite, like, log, max, min, mul, select, sub
-from fgrad.ops.reduce import argaxis
-from fgrad.ops.rules import full, jvp_by_args
+from fgrad.ops.fused import jvp_by_reference, need_shape, wide_kernel
+from fgrad.ops.reduce import argaxis, set_prod_ops
+from fgrad.ops.rules import bdim_at_front, full, jvp_by_args
 from fgrad.ops.shape import pad
 
 _KINDS = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
@@ -70,11 +72,86 @@ def _scan(combine, values, fills, axis, reverse):
     return values
 
 
-def _cumprod_jvp(t, out, x, *, axis, reverse):
-    def combine(a, b):
-        return [mul(a[0], b[0]), add(mul(a[1], b[0]), mul(a[0], b[1]))]
+def _before(x, axis, reverse, fill):
+    """Each element's predecessor in the scan, `fill` for the first."""
+    config = [(0, 0, 0)] * len(get_aval(x).shape)
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad(x, like(x, fill), tuple(config))
 
-    return _scan(combine, [x, t], (1, 0), axis, reverse)[1]
+
+def _recurrence_aval(a, b, *, axis, reverse, lag):
+    if not 0 <= axis < len(a.shape):
+        raise ShapeError(f"linear_recurrence: axis {axis} is out of bounds for array of shape {a.shape}")
+    if a.dtype.kind not in "fc" and a.dtype != dtypes.BFLOAT16:
+        raise TypeError(f"linear_recurrence does not accept dtype {a.dtype.name}")
+    need_shape("linear_recurrence", "b", b, a.shape, a.dtype)
+    return a.strong()
+
+
+def _recurrence_batch(size, args, dims, *, axis, reverse, lag):
+    a, b = (bdim_at_front(x, d, size.size) for x, d in zip(args, dims))
+    return linear_recurrence_p.bind(a, b, axis=axis + 1, reverse=reverse, lag=lag), 0
+
+
+def _coefficient_tangent(t, s, a, b, *, axis, reverse, lag):
+    change = _before(mul(t, s), axis, reverse, 0) if lag else mul(t, _before(s, axis, reverse, 0))
+    return linear_recurrence(a, change, axis, reverse, lag)
+
+
+linear_recurrence_p = Primitive(
+    "linear_recurrence",
+    abstract_eval=_recurrence_aval,
+    batch=_recurrence_batch,
+    lower=lambda ctx, ins, p, outs: wide_kernel(ctx, "recurrence", ins, outs, ip=(p["axis"], int(p["reverse"]), int(p["lag"])))[0],
+)
+linear_recurrence_p.jvp = jvp_by_args(
+    linear_recurrence_p,
+    _coefficient_tangent,
+    lambda t, s, a, b, *, axis, reverse, lag: linear_recurrence(a, t, axis, reverse, lag),
+)
+linear_recurrence_p.transpose = lambda cts, a, b, *, axis, reverse, lag: [None, linear_recurrence(a, cts[0], axis, not reverse, not lag)]
+
+
+def linear_recurrence(a, b, axis=0, reverse=False, lag=False):
+    """s_k = a_k s_(k-1) + b_k along `axis` (from the end if reverse), from s_(-1) = 0; with lag s_k = a_(k-1) s_(k-1) + b_k.
+
+    a, b: real or complex floats of one shape and dtype, which the result has. Linear in b.
+    """
+    return linear_recurrence_p.bind(a, b, axis=argaxis(a, axis), reverse=bool(reverse), lag=bool(lag))
+
+
+def _cumprod_jvp(t, out, x, *, axis, reverse):
+    return linear_recurrence(x, mul(t, _before(out, axis, reverse, 1)), axis, reverse)
+
+
+def _other_products_aval(x, *, axis):
+    if not 0 <= axis < len(x.shape):
+        raise ShapeError(f"other_products: axis {axis} is out of bounds for array of shape {x.shape}")
+    if x.dtype.kind not in "fc" and x.dtype != dtypes.BFLOAT16:
+        raise TypeError(f"other_products does not accept dtype {x.dtype.name}")
+    return x.strong()
+
+
+def _other_products_reference(x, *, axis):
+    return [mul(cumprod(_before(x, axis, False, 1), axis), cumprod(_before(x, axis, True, 1), axis, True))]
+
+
+def _other_products_batch(size, args, dims, *, axis):
+    return other_products_p.bind(args[0], axis=axis + (axis >= dims[0])), dims[0]
+
+
+other_products_p = Primitive(
+    "other_products",
+    abstract_eval=_other_products_aval,
+    batch=_other_products_batch,
+    lower=lambda ctx, ins, params, outs: wide_kernel(ctx, "other_products", ins, outs, ip=(params["axis"],))[0],
+)
+other_products_p.jvp = jvp_by_reference(other_products_p, _other_products_reference, linear=())
+
+
+def other_products(x, axis):
+    """The product of all elements along `axis` but the one itself, in each one's place: the derivative of the product. x: floats."""
+    return other_products_p.bind(x, axis=argaxis(x, axis))
 
 
 def _cumextremum_jvp(pick, empty):
@@ -111,3 +188,5 @@ cumprod_p.jvp = jvp_by_args(cumprod_p, _cumprod_jvp)
 cummax_p.jvp = jvp_by_args(cummax_p, _cumextremum_jvp(max, -np.inf))
 cummin_p.jvp = jvp_by_args(cummin_p, _cumextremum_jvp(min, np.inf))
 cumlogsumexp_p.jvp = jvp_by_args(cumlogsumexp_p, _cumlogsumexp_jvp)
+
+set_prod_ops(other_products=other_products)

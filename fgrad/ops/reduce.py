@@ -1,13 +1,14 @@
 """Reductions over axes: sum, prod, max, min, and, or."""
 
 import functools
+import math
 import operator
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import add, convert_element_type, div, eq, mul
-from fgrad.ops.rules import Zero, broadcast_in_dim, full, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp, zero_of
+from fgrad.ops.elementwise import convert_element_type, div, eq, mul
+from fgrad.ops.rules import broadcast_in_dim, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp
 
 
 def _reducer(name, kind, kinds):
@@ -64,39 +65,25 @@ reduce_max_p.jvp = jvp_by_args(reduce_max_p, _extremum_jvp)
 reduce_min_p.jvp = jvp_by_args(reduce_min_p, _extremum_jvp)
 
 
-def _prod_jvp(primals, tangents, *, axes):
-    """A tree of pairwise products, each with its product rule: exact where factors are zero, and differentiable again."""
-    (x,), (t,) = primals, tangents
-    out = reduce_prod_p.bind(x, axes=axes)
-    if type(t) is Zero:
-        return out, zero_of(out)
+def _prod_jvp(t, out, x, *, axes):
+    """Each tangent times the product of the other elements: exact where factors are zero, and differentiable again."""
+    if not axes:
+        return t
     shape = get_aval(x).shape
-    for k, a in enumerate(axes):
-        x, t = move_axis(x, a, k), move_axis(t, a, k)
-    n = 1
-    for a in axes:
-        n *= shape[a]
-    kept = tuple(d for i, d in enumerate(shape) if i not in axes)
-    if n == 0:
-        return out, zero_of(out)
-    reshape, cut, join = _prod_ops["reshape"], _prod_ops["slice_in_dim"], _prod_ops["concatenate"]
-    x, t = reshape(x, (n, *kept)), reshape(t, (n, *kept))
-    while n > 1:
-        if n % 2:
-            one, zero = full((1, *kept), 1, get_aval(x).dtype), full((1, *kept), 0, get_aval(t).dtype)
-            x, t, n = join([x, one], 0), join([t, zero], 0), n + 1
-        n //= 2
-        a, b, ta, tb = cut(x, 0, n), cut(x, n, 2 * n), cut(t, 0, n), cut(t, n, 2 * n)
-        x, t = mul(a, b), add(mul(ta, b), mul(a, tb))
-    return out, reshape(t, kept)
+    if len(axes) > 1:  # joined to one axis, in front
+        n, kept = math.prod(shape[a] for a in axes), tuple(d for i, d in enumerate(shape) if i not in axes)
+        for k, a in enumerate(axes):
+            x, t = move_axis(x, a, k), move_axis(t, a, k)
+        x, t, axes = _prod_ops["reshape"](x, (n, *kept)), _prod_ops["reshape"](t, (n, *kept)), (0,)
+    return reduce_sum(mul(t, _prod_ops["other_products"](x, axes[0])), axes)
 
 
 _prod_ops: dict = {}
-reduce_prod_p.jvp = _prod_jvp
+reduce_prod_p.jvp = jvp_by_args(reduce_prod_p, _prod_jvp)
 
 
 def set_prod_ops(**ops):
-    """ops.shape hands over what the derivative of a product needs (it is imported later)."""
+    """Later modules hand over what the derivative of a product needs."""
     _prod_ops.update(ops)
 
 

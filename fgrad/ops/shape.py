@@ -470,4 +470,4 @@ def iota(dtype, size):
 
 
 set_shape_ops(broadcast_in_dim=broadcast_in_dim, transpose=transpose)
-set_prod_ops(reshape=reshape, slice_in_dim=slice_in_dim, concatenate=concatenate)
+set_prod_ops(reshape=reshape)
