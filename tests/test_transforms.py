@@ -1,5 +1,7 @@
 """Transformations compose and agree with finite differences and closed forms."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -158,3 +160,23 @@ def test_index_mixing_an_integer_and_an_array():
     np.testing.assert_array_equal(jnp.asarray(x)[1, i], x[1, i])
     np.testing.assert_array_equal(jnp.asarray(x)[0, :, i], x[0, :, i])
     np.testing.assert_array_equal(jnp.asarray(x)[0, jnp.asarray(2)], x[0, 2])
+
+
+def test_custom_rules_see_python_floats_as_arrays():
+    """x.dtype is there whatever the function is called with; arguments without derivatives may be named."""
+
+    @fgrad.custom_jvp
+    def f(x):
+        return x.astype(x.dtype) ** 2
+
+    f.defjvps(lambda t, out, x: t * x.astype(x.dtype) * 5)
+
+    @functools.partial(fgrad.custom_vjp, nondiff_argnames=("n",))
+    def g(x, n):
+        return x.astype(x.dtype) ** n
+
+    g.defvjp(lambda x, n: (g(x, n), x), lambda n, x, ct: (ct * n * x.astype(x.dtype),))
+    assert float(f(1.5)) == 2.25 and float(fgrad.grad(f)(1.5)) == 7.5
+    assert float(g(1.5, 2)) == 2.25 and float(fgrad.grad(g)(1.5, n=3)) == 4.5
+    with pytest.raises(ValueError, match="not parameters"):
+        fgrad.custom_jvp(lambda x: x, nondiff_argnames="y")

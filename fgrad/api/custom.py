@@ -6,7 +6,7 @@ import operator
 
 from fgrad import dtypes, tree
 from fgrad.api.common import flat_fun, float0_zeros, fun_name, tangent_out
-from fgrad.core import get_aval
+from fgrad.core import from_scalar, get_aval
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
@@ -24,6 +24,24 @@ def _resolve(fun, args, kwargs):
     if bound.kwargs:
         raise TypeError(f"keyword arguments {sorted(bound.kwargs)} of {fun_name(fun)} could not be resolved to positions")
     return bound.args
+
+
+def _typed(leaves):
+    """Python floats as arrays: rules and functions may ask for x.dtype, whatever they are called with."""
+    return [from_scalar(x) if type(x) in (float, complex) else x for x in leaves]
+
+
+def _nondiff(fun, argnums, argnames):
+    """Positions of the arguments without derivatives, of which some may be named."""
+    argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if not argnames:
+        return argnums
+    names = list(inspect.signature(fun).parameters)
+    unknown = [n for n in argnames if n not in names]
+    if unknown:
+        raise ValueError(f"nondiff_argnames {unknown} are not parameters of {fun_name(fun)}: {names}")
+    return tuple(sorted({*argnums, *map(names.index, argnames)}))
 
 
 def _split(fun, nondiff_argnums, args, kwargs):
@@ -56,7 +74,7 @@ class custom_jvp:
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         functools.update_wrapper(self, fun)
-        self.fun, self.nondiff_argnums, self.jvp = fun, tuple(nondiff_argnums), None
+        self.fun, self.nondiff_argnums, self.jvp = fun, _nondiff(fun, nondiff_argnums, nondiff_argnames), None
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -84,10 +102,11 @@ class custom_jvp:
             raise AttributeError(f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp.")
         fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
         leaves, treedef = tree.flatten((dynamic, {}))
+        leaves = _typed(leaves)
         out_tree = [None]
 
         def flat_jvp(primals, tangents):
-            p = tree.unflatten(treedef, primals)[0]
+            p = tree.unflatten(treedef, _typed(primals))[0]
             t = tree.unflatten(treedef, [tangent_out(x) for x in tangents])[0]
             out, t_out = self.jvp(*fixed, p, t)
             outs, tree_out = tree.flatten(out)
@@ -101,7 +120,7 @@ class custom_jvp:
             out_tree[0] = tree_out
             return outs, [_rule_tangent(o, x, self) for o, x in zip(outs, ts)]
 
-        outs = custom_jvp_call(flat_fun(lambda *a: call(self.fun, a), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
+        outs = custom_jvp_call(flat_fun(lambda *a: call(self.fun, _typed(a)), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
         return tree.unflatten(out_tree[0], outs)
 
 
@@ -133,7 +152,8 @@ class custom_vjp:
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         functools.update_wrapper(self, fun)
-        self.fun, self.nondiff_argnums, self.fwd, self.bwd = fun, tuple(nondiff_argnums), None, None
+        self.fun, self.nondiff_argnums = fun, _nondiff(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd = self.bwd = None
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -146,11 +166,12 @@ class custom_vjp:
             raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp.")
         fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
         leaves, treedef = tree.flatten((dynamic, {}))
+        leaves = _typed(leaves)
         in_avals = [get_aval(x) for x in leaves]
         out_tree, res_tree = [None], [None]
 
         def flat_fwd(*xs):
-            pair = call(self.fwd, tree.unflatten(treedef, xs)[0])
+            pair = call(self.fwd, tree.unflatten(treedef, _typed(xs))[0])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, "
@@ -165,7 +186,9 @@ class custom_vjp:
             out = self.bwd(*fixed, tree.unflatten(res_tree[0], res), tree.unflatten(out_tree[0], cts))
             return self._cotangents(out, dynamic, treedef, in_avals)
 
-        outs = custom_vjp_call(flat_fun(lambda *a: call(self.fun, a), treedef, out_tree), flat_fwd, flat_bwd, leaves, fun_name(self.fun))
+        outs = custom_vjp_call(
+            flat_fun(lambda *a: call(self.fun, _typed(a)), treedef, out_tree), flat_fwd, flat_bwd, leaves, fun_name(self.fun)
+        )
         return tree.unflatten(out_tree[0], outs)
 
     def _cotangents(self, out, dynamic, treedef, in_avals):

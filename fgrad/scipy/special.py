@@ -9,6 +9,9 @@ from fgrad import lax
 from fgrad.nn.functions import log_softmax, logsumexp, softmax
 from fgrad.numpy.util import broadcasted
 from fgrad.ops import special as ops
+from fgrad.scipy.harmonics import bernoulli, bessel_jn, boxcox, boxcox1p, comb, complex_gamma, loggamma, sph_harm_y
+from fgrad.scipy.hypergeometric import hyp1f1, hyp2f1, poch
+from fgrad.scipy.integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
 
 
 def _ufunc(prim, name, doc):
@@ -43,7 +46,15 @@ erfc = _ufunc(ops.erfc_p, "erfc", "1 - erf(x), exact where erf(x) is near 1.")
 erfinv = _ufunc(ops.erf_inv_p, "erfinv", "The inverse of erf on (-1, 1).")
 
 
-gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.")
+_real_gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.")
+
+
+def gamma(x):
+    """The gamma function of real and complex x; NaN at the negative integers."""
+    (x,) = jnp.promote_dtypes_inexact(x)
+    return complex_gamma(x) if x.dtype.kind == "c" else _real_gamma(x)
+
+
 betaln = _ufunc(ops.betaln_p, "betaln", "log |beta(a, b)|.")
 beta = _ufunc(ops.beta_p, "beta", "gamma(a) gamma(b) / gamma(a + b).")
 ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.")
@@ -146,21 +157,34 @@ def kl_div(p, q):
 
 
 __all__ = [
+    "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "dawsn",
     "digamma",
     "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
+    "exp1",
+    "expi",
     "expit",
+    "expn",
     "factorial",
+    "fresnel",
     "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
     "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
     "i0",
     "i0e",
     "i1",
@@ -168,15 +192,22 @@ __all__ = [
     "kl_div",
     "log_ndtr",
     "log_softmax",
+    "loggamma",
     "logit",
     "logsumexp",
     "multigammaln",
     "ndtr",
     "ndtri",
+    "owens_t",
+    "poch",
     "polygamma",
     "psi",
     "rel_entr",
+    "sici",
     "softmax",
+    "spence",
+    "sph_harm_y",
+    "wofz",
     "xlog1py",
     "xlogy",
     "zeta",

@@ -50,6 +50,18 @@ CASES = {  # name: (arguments, those that have a derivative in JAX)
     "log_softmax": ((R,), (0,)),
     "factorial": ((A / 4,), ()),
     "gammasgn": ((R,), ()),
+    "erfcx": ((R / 2,), (0,)),
+    "dawsn": ((R,), (0,)),
+    "expi": ((R,), (0,)),
+    "spence": ((A,), ()),  # JAX's derivative is NaN for x > 2
+    "loggamma": ((A,), (0,)),
+    "boxcox": ((A, U), (0, 1)),
+    "boxcox1p": ((A, U), (0, 1)),
+    "comb": ((A + B, A), (0, 1)),
+    "poch": ((A / 4, B / 4), (0, 1)),
+    "hyp1f1": ((U, A, R), (0, 1, 2)),
+    "hyp2f1": ((U, U + 0.2, 1 + U, U[::-1] * 0.8), (0, 1, 2, 3)),
+    "owens_t": ((R, R[::-1]), (0, 1)),
 }
 DENSITIES = {
     "norm": (R, ONE, TWO),
@@ -194,3 +206,20 @@ def test_gaussian_kde(shape):
     want = jax.grad(lambda x: jsp.stats.gaussian_kde(x).logpdf(at).sum())(data)
     np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3)
     assert ours.resample(fgrad.random.key(0), (3,)).shape == (d, 3)
+
+
+def test_special_with_more_results():
+    for name in ("sici", "fresnel"):
+        for got, want in zip(getattr(special, name)(R), getattr(jsp.special, name)(R)):
+            close(got, np.asarray(want))
+    orders = np.float32([1, 2, 3, 7])
+    close(special.expn(orders, A[:4]), np.asarray(jsp.special.expn(orders, A[:4])))
+    close(special.exp1(A[:4]), np.asarray(jsp.special.exp1(A[:4])))
+    large = 20 + R  # for smaller ones JAX's recurrence from order 50 overflows
+    close(special.bessel_jn(large, v=3), np.asarray(jsp.special.bessel_jn(large, v=3)))
+    close(special.bernoulli(8), np.asarray(jsp.special.bernoulli(8)))
+    z = (R + 1j * A / 9).astype(np.complex64)
+    for name in ("wofz", "loggamma", "gamma"):
+        close(getattr(special, name)(z), np.asarray(getattr(jsp.special, name)(z)))
+    n, m = np.array([0, 1, 2, 3]), np.array([0, -1, 2, 3])
+    close(special.sph_harm_y(n, m, U[:4], A[:4]), np.asarray(jsp.special.sph_harm_y(n, m, U[:4], A[:4])))
