@@ -17,9 +17,15 @@
 
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
+#define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
+#if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
+#define CONV_MIX 1                    /* lanes of a vector can be permuted by another vector */
+#else
+#define CONV_MIX 0
+#endif
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_ROWS,
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED, CONV_ROWS,
     CONV_DOTS
 };
 
@@ -283,23 +289,50 @@ static void conv_plan_panels(FgConvPart *p, int64_t item) {
     }
 }
 
+/* The most steps n, up to `most`, for which fixed + (n - 1) each <= budget; at least one. */
+static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int64_t most) {
+    return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
+}
+
+/* Rows of outputs in vectors of groups, by blocks of columns: rows of inputs are padded in a ring where windows reach beyond the image. */
+static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pads) {
+    int64_t span = (p->R[2] - 1) * p->d[2] + 1, each = ((p->R[1] - 1) * p->d[1] + 1) * features, size;
+    int inside = p->lo[2] <= 0 && (p->Q[2] - 1) * p->s[2] + span - p->lo[2] <= p->L[2];
+    p->block[1] = conv_max(conv_min(p->Q[2], 8), conv_fit(span * each, p->s[2] * each, FG_CONV_RING / item, p->Q[2]));
+    if (p->Q[0] * p->Q[1] * p->c->B < 8) p->block[1] = conv_min(p->block[1], conv_max(32, conv_ceil(p->Q[2], 8)));
+    p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
+    p->block[1] = conv_ceil(p->Q[2], p->blocks[1]);
+    size = ((p->block[1] - 1) * p->s[2] + span) * each;
+    p->x_size = inside || !pads || p->R[0] > 1 || size * item > 4 * FG_CONV_RING ? 0 : size;
+}
+
 /* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
-static void conv_plan_direct(FgConvPart *p) {
+static void conv_plan_direct(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t q = p->Q[2], r = p->R[2];
     int64_t rows = c->C * p->R[0] * p->R[1], outputs = c->B * c->O * p->Q[0] * p->Q[1] * q;
     if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) {
         int sums = r > q && rows >= 16 && outputs * c->G <= FG_CONV_PANEL / 8;
         p->algo = sums ? CONV_GROUP_SUMS : CONV_GROUPS;
+        if (!sums) conv_plan_ring(p, item, c->G * c->C, c->C == 1 && (c->dtype == FG_F32 || c->dtype == FG_F64));
         p->nk = sums ? 16 : 1;                 /* not of the number of threads: results must not depend on it */
     }
     else if (r > q || (r == q && p->s[2] != 1)) p->algo = CONV_DOTS;
     else p->algo = CONV_ROWS;
 }
 
-/* The most steps n, up to `most`, for which fixed + (n - 1) each <= budget; at least one. */
-static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int64_t most) {
-    return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
+/* Groups of O features from C, neighbours in memory, of which a vector holds one or more; where inputs become outputs in place. */
+static int conv_plan_mixed(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item;
+    if (!CONV_MIX || c->xg != c->C || (c->C > 1 && c->xc != 1) || c->og != c->O || (c->O > 1 && c->oo != 1)) return 0;
+    if (c->O < 2 || c->O > 8 || c->C > c->O || lanes % c->O || c->G * c->O % lanes) return 0;
+    if (p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2]) return 0;
+    p->algo = CONV_MIXED;
+    p->nk = 1;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * lanes;
+    conv_plan_ring(p, item, c->G * c->C, 1);
+    return 1;
 }
 
 /* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
@@ -390,7 +423,8 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     p->M = conv_count(p->m, 0, 4);
     if (taps == 0) p->algo = CONV_CLEAR;
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
-    else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p);
+    else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
+    else if (c->G >= 2 && conv_plan_mixed(p, item)) return;
     else if (c->G >= 8 && c->O < 12) conv_plan_dense(p, item, 1);
     else if (!conv_plan_winograd(p)) conv_plan_dense(p, item, 0);
 }

@@ -14,7 +14,8 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_CLEAR, GEMM_BYTES, GEMM_NV
+    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED, CONV_CLEAR
+    enum: GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -68,7 +69,8 @@ cdef extern from "conv_body.h" nogil:
     void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
     void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
     void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row)
-    void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps)
+    void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *space)
+    void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
@@ -76,7 +78,7 @@ cdef extern from "conv_body.h" nogil:
     int64_t conv_dense_taps(const FgConvPart *p)
     void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps)
     void conv_place(const FgConvPart *p, int64_t begin, int64_t end)
-    int64_t conv_group_taps(const FgConvPart *p)
+    int64_t conv_group_bytes(const FgConvPart *p, int64_t item)
     void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)
 
 cdef struct PackW:
@@ -98,6 +100,11 @@ cdef void _pack_panels_body(void *ctx, int64_t begin, int64_t end, int tid) noex
 cdef void _winograd_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef PackW *k = <PackW *>ctx
     conv_winograd_w(k.p, begin, end, k.src, k.dst)
+
+
+cdef void _mix_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef PackW *k = <PackW *>ctx
+    conv_mix_w(k.p, begin, end, k.src, k.dst)
 
 
 cdef void _dense_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -149,12 +156,12 @@ cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
 
 cdef void _groups_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef FgConvPart *p = <FgConvPart *>ctx
-    cdef char *taps = pool_alloc(conv_group_taps(p) * <int64_t>sizeof(FgTap))
-    if taps == NULL:
+    cdef char *space = pool_alloc(conv_group_bytes(p, fg_itemsize(p.c.dtype)))
+    if space == NULL:
         p.failed = 1
         return
-    conv_groups(p, begin, end, <FgTap *>taps)
-    pool_free(taps)
+    conv_groups(p, begin, end, space)
+    pool_free(space)
 
 
 cdef void _group_reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -229,7 +236,7 @@ cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
     cdef int64_t rows = p.Q[0] * p.Q[1], outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
     if p.algo == CONV_GROUPS:
-        parallel_for(c.B * c.O * rows, 1 + 30000 // (p.Q[2] * (cost * c.G // 16 + 20)), _groups_body, p)
+        parallel_for(c.B * c.O * rows * p.blocks[1], 1 + 30000 // (p.block[1] * (cost * c.G // 16 + 20)), _groups_body, p)
     elif p.algo == CONV_GROUP_SUMS:
         p.part = pool_alloc(p.nk * outputs * c.G * fg_itemsize(c.dtype))
         if p.part == NULL:
@@ -240,6 +247,22 @@ cdef void _run_direct(FgConvPart *p) noexcept nogil:
         pool_free(p.part)
     else:
         parallel_for(c.G * c.B * c.O * rows, 1 + 30000 // (cost * p.Q[2] // 8 + 50), _rows_body, p)
+
+
+cdef void _run_mixed(FgConvPart *p) noexcept nogil:
+    """Rows of groups that lanes of a vector share, the kernel packed for them."""
+    cdef const FgConv *c = p.c
+    cdef int64_t lanes = GEMM_BYTES // fg_itemsize(c.dtype), vectors = c.G * c.O // lanes, taps = p.R[0] * p.R[1] * p.R[2]
+    cdef PackW k
+    k.p, k.src = p, p.w
+    k.dst = pool_alloc(vectors * p.wg * fg_itemsize(c.dtype))
+    if k.dst == NULL:
+        p.failed = 1
+        return
+    parallel_for(vectors * taps, 1 + 10000 // (c.C * lanes), _mix_w_body, &k)
+    p.w = k.dst
+    parallel_for(c.B * p.Q[0] * p.Q[1] * p.blocks[1], 1 + 30000 // (p.block[1] * vectors * taps * c.C // 2 + 100), _groups_body, p)
+    pool_free(k.dst)
 
 
 cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
@@ -260,6 +283,8 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
             _run_panels(&p)
         elif p.algo in (CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
             _run_dense(&p)
+        elif p.algo == CONV_MIXED:
+            _run_mixed(&p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
         else:

@@ -156,15 +156,22 @@ static void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row
     #undef CALL
 }
 
-/* `taps` has room for conv_group_taps(p) of them. */
-static int64_t conv_group_taps(const FgConvPart *p) { return p->c->C * p->R[0] * p->R[1] + p->Q[2]; }
+/* Bytes of a ring of padded rows, and of it with the taps and insides of a row. */
+static int64_t conv_ring_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 63) / 64 * 64; }
+static int64_t conv_group_bytes(const FgConvPart *p, int64_t item) {
+    return conv_ring_bytes(p, item) + (p->c->C * p->R[0] * p->R[1] + p->Q[2]) * (int64_t)sizeof(FgTap);
+}
 
-static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, FgTap *taps) {
+static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *space) {
+    char *ring = p->x_size ? space : 0;
+    FgTap *taps = (FgTap *)(space + conv_ring_bytes(p, fg_itemsize(p->c->dtype)));
     const FgGroupSpace m = {taps + p->Q[2], taps};
-    for (int64_t j = 0; j < p->Q[2]; j++)
-        conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->L[2], p->R[2], &taps[j].x, &taps[j].w);
-    #define CALL(S, T) do { if (p->algo == CONV_GROUPS) conv_groups_##S(p, begin, end, &m); \
-                            else conv_group_sums_##S(p, begin, end, &m); } while (0)
+    for (int64_t j = 0; j < p->Q[2]; j++) {
+        taps[j] = (FgTap){0, p->R[2]};
+        if (!ring) conv_inside(j * p->s[2] - p->lo[2], p->d[2], p->L[2], p->R[2], &taps[j].x, &taps[j].w);
+    }
+    #define CALL(S, T) do { if (p->algo == CONV_GROUP_SUMS) conv_group_sums_##S(p, begin, end, &m); \
+                            else conv_groups_##S(p, begin, end, &m, (T *)ring); } while (0)
     CONV_TYPED(p, CALL);
     #undef CALL
 }
@@ -184,6 +191,16 @@ static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, co
     CONV_FLOATS(p, CALL);
     #undef CALL
 }
+
+#if CONV_MIX
+static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
+    #define CALL(S, T) conv_mix_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
+}
+#else
+static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {}
+#endif
 
 static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
     conv_winograd_w_f32(p, begin, end, (const float *)w, (float *)dst);

@@ -36,51 +36,127 @@ CONV_TILES(single)
 #undef CONV_TILE
 #undef CONV_TILES
 
-/* A row of outputs in all groups: a vector of groups after the other, so that x and out are walked in the same direction. */
-static void N(conv_group_row)(const FgConvPart *p, const T *x, const T *w, const FgGroupSpace *m, int64_t n, int64_t ahead,
-                              T *out, int64_t oj, int add) {
-    const FgConv *c = p->c;
-    int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
-    int64_t xk = p->d[2] * p->xs[2], wk = p->wr[2], xj = p->s[2] * p->xs[2], x0 = -p->lo[2] * p->xs[2];
-    #define TILE(J, at, lo, hi, add) do { \
-        const T *xt = x + g + x0 + (at) * xj; \
-        if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + (at) * oj, oj, add); \
-        else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + (at) * oj, oj, add); \
-        else N(conv_tiles_narrow)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + (at) * oj, oj, add); } while (0)
-    for (int64_t g = 0; g < c->G; g += lanes) {
-        lanes = c->G - g >= wide ? wide : c->G - g >= narrow ? narrow : 1;
-        for (int64_t j = 0, J; j < p->Q[2]; j += J) {
-            int64_t from = 0, to = p->R[2];
-            J = p->Q[2] - j >= 8 ? 8 : conv_min(p->Q[2] - j, 4);
-            for (int64_t i = j; i < j + J; i++) {
-                from = conv_max(from, m->inside[i].x);
-                to = conv_min(to, m->inside[i].w);
-            }
-            to = conv_max(from, to);
-            TILE(J, j, from, to, add);
-            if (from > 0 || to < p->R[2]) for (int64_t i = j; i < j + J; i++) {     /* taps that not all of the tile have */
-                FgTap in = m->inside[i];
-                if (in.x < from) TILE(1, i, in.x, conv_min(in.w, from), 1);
-                if (in.w > to) TILE(1, i, conv_max(in.x, to), in.w, 1);
-            }
-        }
-    }
-    #undef TILE
+/* How many outputs in [j, end), at most 8, have the same taps inside the image. */
+static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
+    int64_t n = 1;
+    while (n < 8 && j + n < end && inside[j + n].x == inside[j].x && inside[j + n].w == inside[j].w) n++;
+    return n == 8 ? 8 : conv_min(n, 4);
 }
 
-/* Units (b, o, q0, q1): rows of outputs.  */
-static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m) {
+/* `cols` outputs of a row in all groups: a vector of groups after the other, so that x and out are walked in the same direction. */
+static void N(conv_group_row)(const FgConvPart *p, const T *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n, int64_t cols,
+                              int64_t ahead, T *out, int64_t oj, int add) {
     const FgConv *c = p->c;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t q1 = u % p->Q[1], q0 = u / p->Q[1] % p->Q[0], o = u / p->Q[1] / p->Q[0] % c->O, b = u / p->Q[1] / p->Q[0] / c->O, n = 0;
-        for (int64_t f = 0; f < c->C; f++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
-            int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-            if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
-                m->taps[n++] = (FgTap){f * c->xc + p0 * p->xs[0] + p1 * p->xs[1], f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
+    int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
+    int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
+    for (int64_t g = 0; g < c->G; g += lanes) {
+        lanes = c->G - g >= wide ? wide : c->G - g >= narrow ? narrow : 1;
+        for (int64_t j = 0, J; j < cols; j += J) {
+            const T *xt = x + g + j * xj;
+            int64_t lo = m->inside[j].x, hi = m->inside[j].w;
+            J = N(conv_alike)(m->inside, j, cols);
+            if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
+            else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
+            else N(conv_tiles_narrow)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
         }
-        N(conv_group_row)(p, (const T *)p->x + b * c->xb, (const T *)p->w + p->w0 + o * c->wo, m, n,
-                          n ? m->taps[n - 1].x + p->s[1] * p->xs[1] : 0,
-                          (T *)p->out + p->o0 + b * c->ob + o * c->oo + q0 * p->os[0] + q1 * p->os[1], p->os[2], 0);
+    }
+}
+
+#if CONV_MIX && defined(G)
+typedef __typeof__((G(vec)){0} < (G(vec)){0}) N(lane);
+
+/* Groups of O features from C <= O, where O divides the vector: its lanes read their group's inputs out of a vector of x.
+ * J outputs; w is (tap, c, lane). */
+#define CONV_MIX_TILE(J) \
+static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, \
+                           int64_t hi, int64_t xk, int64_t xj, T *out, int64_t oj) { \
+    G(vec) acc[J], v[J]; \
+    GEMM_UNROLL for (int j = 0; j < J; j++) acc[j] = (G(vec)){0}; \
+    for (int64_t t = 0; t < n; t++) for (int64_t r = lo; r < hi; r++) { \
+        const T *xt = x + taps[t].x + r * xk, *wt = w + taps[t].w + r * C * G(lanes); \
+        GEMM_UNROLL for (int j = 0; j < J; j++) v[j] = G(load)(xt + j * xj, span); \
+        for (int64_t k = 0; k < C; k++) { \
+            G(vec) y = *(const G(mem) *)(wt + k * G(lanes)); \
+            GEMM_UNROLL for (int j = 0; j < J; j++) acc[j] += __builtin_shuffle(v[j], pick[k]) * y; \
+        } \
+    } \
+    GEMM_UNROLL for (int j = 0; j < J; j++) *(G(mem) *)(out + j * oj) = acc[j]; \
+}
+CONV_MIX_TILE(1) CONV_MIX_TILE(2) CONV_MIX_TILE(3) CONV_MIX_TILE(4) CONV_MIX_TILE(8)
+#undef CONV_MIX_TILE
+
+static void N(conv_mix_row)(const FgConvPart *p, const T *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n,
+                            int64_t cols, T *out, int64_t oj) {
+    const FgConv *c = p->c;
+    const int64_t L = G(lanes), span = L / c->O * c->C, xk = p->d[2] * pixel, xj = p->s[2] * pixel;
+    N(lane) pick[GEMM_BYTES / sizeof(T)];
+    for (int64_t k = 0; k < c->C; k++) for (int64_t l = 0; l < L; l++) pick[k][l] = l / c->O * c->C + k;
+    for (int64_t v = 0; v * L < c->G * c->O; v++) for (int64_t j = 0, J; j < cols; j += J) {
+        const T *xt = x + v * span + j * xj, *wt = w + v * p->wg;
+        int64_t lo = m->inside[j].x, hi = m->inside[j].w;
+        T *to = out + v * L + j * oj;
+        J = N(conv_alike)(m->inside, j, cols);
+        switch (J) {
+        case 1: N(conv_mix1)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj); break;
+        case 2: N(conv_mix2)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj); break;
+        case 3: N(conv_mix3)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj); break;
+        case 4: N(conv_mix4)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj); break;
+        default: N(conv_mix8)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj);
+        }
+    }
+}
+
+/* Units (vector of outputs, tap): W as (vector, tap, c, lane). */
+static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
+    const FgConv *c = p->c;
+    const int64_t L = G(lanes), sizes[4] = {c->G * c->O / L, p->R[0], p->R[1], p->R[2]};
+    int64_t at[4];
+    for (int64_t u = begin; u < end; u++) {
+        conv_index(u, sizes, 4, at);
+        const T *from = w + at[1] * p->wr[0] + at[2] * p->wr[1] + at[3] * p->wr[2];
+        for (int64_t k = 0; k < c->C; k++) for (int64_t l = 0; l < L; l++) {
+            int64_t o = at[0] * L + l;
+            dst[(u * c->C + k) * L + l] = from[o / c->O * c->wg + o % c->O * c->wo + k * c->wc];
+        }
+    }
+}
+#endif
+
+/* Units (b, o, q0, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied and padded, into a ring. */
+static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, T *ring) {
+    const FgConv *c = p->c;
+    const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
+    const int64_t sizes[5] = {c->B, each, p->Q[0], p->blocks[1], p->Q[1]};
+    const int64_t span = (p->R[1] - 1) * p->d[1], all = c->G * features, pixel = ring ? all : p->xs[2];
+    const int64_t row = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * all;
+    int64_t at[5], next = 0, image = -1;
+    for (int64_t u = begin; u < end; u++) {
+        conv_index(u, sizes, 5, at);
+        int64_t n = 0, top = at[4] * p->s[1] - p->lo[1], q2 = at[3] * p->block[1], cols = conv_min(p->block[1], p->Q[2] - q2);
+        const FgGroupSpace here = {m->taps, m->inside + q2};
+        const T *x = (const T *)p->x + at[0] * c->xb;
+        T *out = (T *)p->out + p->o0 + at[0] * c->ob + at[1] * c->oo + at[2] * p->os[0] + at[4] * p->os[1] + q2 * p->os[2];
+#ifdef G
+        if (ring) {
+            FgFill f = {1, 1, (cols - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, all, 1, at[2] * p->s[0] - p->lo[0], 1, 0,
+                        q2 * p->s[2] - p->lo[2]};
+            if (image != u / p->Q[1]) next = top;
+            image = u / p->Q[1];
+            for (f.p1 = conv_max(next, top); f.p1 <= top + span; f.p1++) N(conv_fill)(p, &f, x, ring + conv_mod(f.p1, span + 1) * row);
+            next = top + span + 1;
+        }
+#endif
+        for (int64_t k = 0; k < (mix ? 1 : c->C); k++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
+            int64_t p0 = at[2] * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = top + r1 * p->d[1];
+            if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
+            m->taps[n].x = ring ? conv_mod(p1, span + 1) * row : k * c->xc + p0 * p->xs[0] + p1 * p->xs[1] + (q2 * p->s[2] - p->lo[2]) * p->xs[2];
+            m->taps[n++].w = mix ? (r0 * p->R[1] + r1) * p->R[2] * c->C * (int64_t)(GEMM_BYTES / sizeof(T)) : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1];
+        }
+#if CONV_MIX && defined(G)
+        if (mix) { N(conv_mix_row)(p, ring ? ring : x, pixel, (const T *)p->w, &here, n, cols, out, p->os[2]); continue; }
+#endif
+        N(conv_group_row)(p, ring ? ring : x, pixel, (const T *)p->w + p->w0 + at[1] * c->wo, &here, n, cols,
+                          ring || !n ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], out, p->os[2], 0);
     }
 }
 
@@ -98,10 +174,10 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
             for (int64_t b = 0; b < c->B; b++) for (int64_t o = 0; o < c->O; o++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++)
                 for (int64_t q1 = 0; q1 < p->Q[1]; q1++) {
                     int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    int64_t xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1];
+                    int64_t xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1] - p->lo[2] * p->xs[2];
                     *m->taps = (FgTap){xat, o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
                     if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
-                        N(conv_group_row)(p, x, w, m, 1, xat + p->d[1] * p->xs[1],
+                        N(conv_group_row)(p, x, p->xs[2], w, m, 1, p->Q[2], xat + p->d[1] * p->xs[1],
                                           part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
                 }
         }

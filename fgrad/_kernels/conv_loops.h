@@ -22,7 +22,6 @@ static inline void N(conv_run)(const T *x, int64_t off, int64_t len, int64_t ste
 /* The panel of `outer` single positions by `inner` runs, rows ld apart. */
 static void N(conv_pack)(const FgConvPart *p, const T *x, const FgSpan *outer, int64_t n_outer, const FgSpan *inner, int64_t n_inner,
                          const FgDigit *run, T *dst, int64_t ld) {
-    const FgConv *c = p->c;
     int64_t step = run->x, ps = run->pos, L0 = p->L[0], L1 = p->L[1], L2 = p->L[2];
     for (int64_t i = 0; i < n_outer; i++) {
         const FgSpan *a = &outer[i];
@@ -75,12 +74,12 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
     for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < len; i++) to[i] += to[k * step + i];
 }
 
-#include "conv_groups.h"
 #ifdef G
 #include "conv_dense.h"
 #include "conv_winograd.h"
 #include "conv_lanes.h"
 #endif
+#include "conv_groups.h"
 
 /* Units (g, b, o, q0, q1): a row of outputs, a tap after the other; or, `dots`, each output of it as a sum of dot products. */
 static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int dots, T *row) {

@@ -119,6 +119,22 @@ def test_many_groups_of_few_features(order):
         run_threads(x, w[:, :, :4, :4], (2, 3), ((0, 1), (1, 0)), rdil=(2, 2), batches=groups, axes=axes)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_groups_that_share_a_vector(dtype):
+    """Features last, a vector for one or more groups: padded and not, strided, dilated, with phases, over blocks of columns."""
+    rng, axes = np.random.default_rng(11), ORDERS["NHWC"]
+    for groups, c, o in ((16, 4, 4), (16, 1, 2), (8, 3, 4), (16, 8, 8), (2, 5, 8)):
+        x, w = laid(noise(rng, (2, groups * c, 9, 13), dtype), axes), laid(noise(rng, (groups * o, c, 3, 4), dtype), axes)
+        run_threads(x, w, (1, 1), ((0, 0), (0, 0)), features=groups, axes=axes)
+        run_threads(x, w, (2, 1), ((1, 2), (3, 1)), features=groups, axes=axes)
+        run_threads(x, w, (1, 3), ((5, 0), (-1, 4)), rdil=(3, 2), features=groups, axes=axes)
+        run_threads(x, w[:, :, ::-1], (1, 2), ((1, 1), (2, 2)), ldil=(2, 3), features=groups, axes=axes)
+    for groups, c, o in ((32, 1, 1), (16, 2, 2)):
+        x = laid(noise(rng, (1, groups * c, 1500), dtype), (0, 2, 1))
+        run_threads(x, noise(rng, (groups * o, c, 4), dtype), (1,), ((3, 0),), features=groups, axes=(0, 2, 1))
+        run_threads(x, noise(rng, (groups * o, c, 4), dtype), (3,), ((0, 1),), rdil=(5,), features=groups, axes=(0, 2, 1))
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_rows_longer_than_a_block(last):
     """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""
