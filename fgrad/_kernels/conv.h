@@ -25,8 +25,8 @@
 #endif
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED, CONV_ROWS,
-    CONV_DOTS
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED,
+    CONV_ROWS, CONV_DOTS
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
@@ -61,7 +61,7 @@ typedef struct {
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
-    int64_t wg;
+    int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
     const char *x, *w;
     char *out, *part;                 /* partial sums (nk, G, M, O) */
     FgGemm gemm;
@@ -373,29 +373,37 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
 }
 
-/* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. A product of matrices costs C O steps a tile
- * instead of 9/4 C O for its 4 outputs; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. */
+/* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
+ * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. */
 static int conv_plan_winograd(FgConvPart *p) {
     const FgConv *c = p->c;
-    int64_t rows = conv_ceil(p->Q[1], 2), cols = conv_ceil(p->Q[2], 2), tiles = conv_max(28, FG_CONV_TILES / conv_max(1, c->C)), units;
-    int64_t wide = conv_ceil(c->O, GEMM_BYTES / 4) * (GEMM_BYTES / 4), nr = GEMM_NV * GEMM_BYTES / 4;
-    double all = (double)(c->B * p->Q[0] * rows * cols), direct = 2.25 / 4 * (double)(c->B * p->Q[0] * p->Q[1] * p->Q[2]);
-    if (p->R[0] != 1 || p->R[1] != 3 || p->R[2] != 3 || p->s[1] != 1 || p->s[2] != 1 || p->d[1] != 1 || p->d[2] != 1) return 0;
+    int64_t high = p->R[1] > 1 ? 2 : 1, all = high == 2 ? 16 : 4, segments = p->R[0] * conv_ceil(p->R[1], 3) * conv_ceil(p->R[2], 3);
+    int64_t rows = conv_ceil(p->Q[1], high), cols = conv_ceil(p->Q[2], 2);
+    int64_t tiles = conv_max(28, FG_CONV_TILES * 16 / all / conv_max(1, c->C * segments));
+    int64_t wide = conv_ceil(c->O, GEMM_BYTES / 4) * (GEMM_BYTES / 4), nr = GEMM_NV * GEMM_BYTES / 4, planes = c->B * p->Q[0];
+    int64_t units, height;
+    double product = (double)c->C * c->O, taps = (double)(p->R[0] * p->R[1] * p->R[2]), once = 8 * all * segments * product;
+    double tile = all * (segments * (product + 4.0 * c->C) + 4.0 * c->O);
+    if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
     if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
-    if (direct < 1.3 * (all * (1 + 4.0 / (double)c->C + 4.0 / (double)c->O) + 8)) return 0;
+    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)(planes * rows * cols) * tile + once)) return 0;
     p->algo = CONV_WINOGRAD;
+    p->segments = segments;
     p->block[1] = conv_min(cols, tiles);
     p->block[0] = conv_min(rows, tiles / p->block[1]);
-    units = c->G * c->B * p->Q[0] * conv_ceil(cols, p->block[1]);
+    units = c->G * planes * conv_ceil(cols, p->block[1]);
     if (units < 8) p->block[0] = conv_min(p->block[0], conv_ceil(rows, conv_ceil(8, units)));
+    if (units * rows < 8) p->block[1] = conv_min(p->block[1], conv_max(28, conv_ceil(cols, conv_ceil(8, units * rows))));
     for (int i = 0; i < 2; i++) {
         p->blocks[i] = conv_ceil(i ? cols : rows, p->block[i]);
         p->block[i] = conv_ceil(i ? cols : rows, p->blocks[i]);      /* of equal size */
     }
     tiles = p->block[0] * p->block[1];
-    p->x_size = (2 * p->block[0] + 2) * (2 * p->block[1] + 2) * c->C + nr + 16 * tiles * c->C;
-    p->w_size = 16 * tiles * nr + 4 * p->block[1] * nr;
-    p->wg = 9 * c->C * wide;
+    height = high * p->block[0] + (high > 1) * (3 * conv_ceil(p->R[1], 3) - 1);
+    p->x_size = p->R[0] * height * (2 * p->block[1] + 3 * conv_ceil(p->R[2], 3) - 1) * c->C + nr + all * segments * tiles * c->C;
+    p->w_size = all * tiles * nr + 4 * p->block[1] * nr;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
+    p->ww = all * segments * c->C * wide;
     p->nk = 1;
     return 1;
 }

@@ -52,7 +52,7 @@ cdef extern from "conv_body.h" nogil:
         int64_t M, K, mt, kt, mtiles, nk
         int64_t block[2]
         int64_t blocks[2]
-        int64_t wg
+        int64_t wg, ww
         FgDigit m[4]
         const char *x
         const char *w
@@ -206,7 +206,7 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     if sums:
         size = p.nk * groups * positions * c.B * features * item
     else:
-        size = 3 * packed if p.algo == CONV_WINOGRAD else packed
+        size = packed + groups * p.ww * item if p.algo == CONV_WINOGRAD else packed
     space = pool_alloc(size + 64)
     if space == NULL:
         p.failed = 1

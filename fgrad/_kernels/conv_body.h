@@ -219,7 +219,7 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
         case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANE_SUMS: conv_lane_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
-        default: conv_winograd_##S(p, begin, end, (T *)x, (T *)w); } } while (0)
+        default: conv_winograd_##S(p, begin, end, (T *)x, (T *)w, taps); } } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
 }

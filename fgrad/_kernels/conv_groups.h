@@ -122,7 +122,8 @@ static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const
 }
 #endif
 
-/* Units (b, o, q0, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied and padded, into a ring. */
+/* Units (b, o, q0, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
+ * zeros around them. */
 static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, T *ring) {
     const FgConv *c = p->c;
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
@@ -149,8 +150,9 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
         for (int64_t k = 0; k < (mix ? 1 : c->C); k++) for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
             int64_t p0 = at[2] * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = top + r1 * p->d[1];
             if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
-            m->taps[n].x = ring ? conv_mod(p1, span + 1) * row : k * c->xc + p0 * p->xs[0] + p1 * p->xs[1] + (q2 * p->s[2] - p->lo[2]) * p->xs[2];
-            m->taps[n++].w = mix ? (r0 * p->R[1] + r1) * p->R[2] * c->C * (int64_t)(GEMM_BYTES / sizeof(T)) : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1];
+            int64_t place = k * c->xc + p0 * p->xs[0] + p1 * p->xs[1] + (q2 * p->s[2] - p->lo[2]) * p->xs[2];
+            int64_t tap = (r0 * p->R[1] + r1) * p->R[2] * c->C * (int64_t)(GEMM_BYTES / sizeof(T));
+            m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * row : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
 #if CONV_MIX && defined(G)
         if (mix) { N(conv_mix_row)(p, ring ? ring : x, pixel, (const T *)p->w, &here, n, cols, out, p->os[2]); continue; }

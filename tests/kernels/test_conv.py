@@ -162,6 +162,24 @@ def test_winograd():
     run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (16, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
 
 
+def test_winograd_of_other_windows():
+    """Rows of 3 and more taps, planes, and windows of more than one segment; odd sizes, dilation, groups."""
+    rng = np.random.default_rng(12)
+    for axes in ((0, 1, 2), (0, 2, 1)):
+        x, w = laid(noise(rng, (2, 40, 203), np.float32), axes), laid(noise(rng, (70, 40, 6), np.float32), axes)
+        for taps, pads, rdil in ((3, (1, 1), 1), (3, (16, 0), 8), (5, (2, 2), 1), (6, (-1, 9), 2)):
+            run_threads(x, w[:, :, :taps], (1,), (pads,), rdil=(rdil,), axes=axes)
+    for order in ("NCHW", "NHWC"):
+        axes = ORDERS[order]
+        x, w = laid(noise(rng, (2, 48, 11, 14), np.float32), axes), laid(noise(rng, (50, 48, 7, 6), np.float32), axes)
+        for high, wide in ((5, 5), (3, 5), (6, 3), (5, 6), (1, 3)):
+            run_threads(x, w[:, :, :high, :wide], (1, 1), ((2, 1), (2, 3)), axes=axes)
+        run_threads(x, w[:, :24, :5, :5], (1, 1), ((4, 4), (4, 4)), rdil=(2, 2), features=2, axes=axes)
+    x, w = noise(rng, (2, 32, 7, 9, 14), np.float32), noise(rng, (32, 32, 3, 3, 3), np.float32)
+    run_threads(x, w, (1, 1, 1), ((1, 1), (1, 1), (1, 1)))
+    run_threads(x, w[:, :, :2], (2, 1, 1), ((0, 3), (2, 0), (1, 1)), rdil=(2, 1, 1), axes=(0, 4, 1, 2, 3))
+
+
 def test_dilated_winograd():
     """Dilated 3x3 windows are computed by remainders of the output's positions, which may differ in number."""
     rng = np.random.default_rng(9)
