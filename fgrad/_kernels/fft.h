@@ -2,7 +2,7 @@
 #ifndef FG_FFT_H
 #define FG_FFT_H
 #include "vec.h"
-#include "fft_vec.h"
+#include "vec_order.h"
 #include "fft_plan.h"
 
 typedef void (*FftBody)(void *ctx, int64_t begin, int64_t end, int tid);

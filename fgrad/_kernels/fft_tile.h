@@ -1,18 +1,18 @@
 /* Lanes between memory and buffers, for the type T: memory holds complex numbers as pairs, buffers real and imaginary parts apart.
  * sw: 1 exchanges real and imaginary parts, which turns a transform into its inverse; steps are counted in elements of T. */
-#define L N(FFT_LANES)
-#define U (N(FFT_LANES) / 2)                                    /* complex numbers in a vector */
+#define L N(VEC_LANES_OF)
+#define U (N(VEC_LANES_OF) / 2)                                    /* complex numbers in a vector */
 typedef T N(fft_at) __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias));
 #define AT(p) (*(N(fft_at) *)(p))
 #define AT_CONST(p) ((V)*(const N(fft_at) *)(p))
 
 FG_INLINE void N(fft_apart)(V a, V b, V *re, V *im) {
-    *re = __builtin_shufflevector(a, b, FFT_ORDER(FFT_EVEN, L));
-    *im = __builtin_shufflevector(a, b, FFT_ORDER(FFT_ODD, L));
+    *re = __builtin_shufflevector(a, b, VEC_ORDER(VEC_EVEN, L));
+    *im = __builtin_shufflevector(a, b, VEC_ORDER(VEC_ODD, L));
 }
 FG_INLINE void N(fft_together)(V re, V im, V *a, V *b) {
-    *a = __builtin_shufflevector(re, im, FFT_ORDER(FFT_LO, L));
-    *b = __builtin_shufflevector(re, im, FFT_ORDER(FFT_HI, L));
+    *a = __builtin_shufflevector(re, im, VEC_ORDER(VEC_LO, L));
+    *b = __builtin_shufflevector(re, im, VEC_ORDER(VEC_HI, L));
 }
 /* Transpose U vectors of U complex numbers: log2(U) times, interleave the first half with the second. */
 FG_INLINE void N(fft_transpose)(V *x) {
@@ -20,8 +20,8 @@ FG_INLINE void N(fft_transpose)(V *x) {
     FFT_UNROLL for (int i = 0; i < U; i++) a[i] = (vec_f64)x[i];
     FFT_UNROLL for (int s = 1; s < U; s *= 2) {
         FFT_UNROLL for (int i = 0; i < U / 2; i++) {
-            b[2 * i] = __builtin_shufflevector(a[i], a[i + U / 2], N(FFT_UNIT_LO));
-            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + U / 2], N(FFT_UNIT_HI));
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + U / 2], N(VEC_UNIT_LO));
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + U / 2], N(VEC_UNIT_HI));
         }
         FFT_UNROLL for (int i = 0; i < U; i++) a[i] = b[i];
     }
@@ -157,14 +157,14 @@ static void N(NAME)(const T *src, T *dst, int64_t h, const T *w) { \
         V ar, ai, br, bi, p, q; \
         N(fft_apart)(AT_CONST(src + 2 * k), AT_CONST(src + 2 * (k + U)), &ar, &ai); \
         N(fft_apart)(AT_CONST(src + back), AT_CONST(src + back + L), &p, &q); \
-        br = __builtin_shufflevector(p, p, FFT_ORDER(FFT_BACK, L)); \
-        bi = __builtin_shufflevector(q, q, FFT_ORDER(FFT_BACK, L)); \
+        br = __builtin_shufflevector(p, p, VEC_ORDER(VEC_BACK, L)); \
+        bi = __builtin_shufflevector(q, q, VEC_ORDER(VEC_BACK, L)); \
         V wr = AT_CONST(w + k), wi = AT_CONST(w + h + k); \
         STEP(V, ar, ai, br, bi, wr, wi); \
         N(fft_together)(ar, ai, &p, &q); \
         AT(dst + 2 * k) = p; AT(dst + 2 * (k + U)) = q; \
-        br = __builtin_shufflevector(br, br, FFT_ORDER(FFT_BACK, L)); \
-        bi = __builtin_shufflevector(bi, bi, FFT_ORDER(FFT_BACK, L)); \
+        br = __builtin_shufflevector(br, br, VEC_ORDER(VEC_BACK, L)); \
+        bi = __builtin_shufflevector(bi, bi, VEC_ORDER(VEC_BACK, L)); \
         N(fft_together)(br, bi, &p, &q); \
         AT(dst + back) = p; AT(dst + back + L) = q; \
     } \

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdatomic.h>
 #include "fail.h"
+#include "vec.h"
+#include "vec_order.h"
 
 enum { FG_ROWS = 101, FG_COLUMNS = 102, FG_LA_MAXARGS = 8 };
 enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_NLAPACK };
@@ -39,7 +41,7 @@ struct FgLaJob {
     int t, n_in, n_args, m, n;                               /* type; shape of the first argument's matrices */
     FgTensor *arg[FG_LA_MAXARGS];
     int64_t bytes[FG_LA_MAXARGS];                            /* of one matrix's part */
-    int64_t item;
+    int64_t item, batch;
     _Atomic int out_of_memory;
 };
 
@@ -237,7 +239,7 @@ static int fg_one_tridiagonal_solve(const FgLaJob *j, char **p) {
 /* --- triangular systems: BLAS, and the right-hand sides are shared among threads ------------------------------------------- */
 
 enum { FG_TRSM_CHUNK = 64 };
-typedef struct { const FgInst *inst; char *a, *b; int t, m, n, k; int64_t chunks, item; } FgTrsmJob;
+typedef struct { const FgInst *inst; char *a, *b; int t, m, n, k; int64_t chunks, item, batch; _Atomic int out_of_memory; } FgTrsmJob;
 
 /* ip: left, lower, transpose (0 no, 1 yes, 2 with conjugation), unit diagonal; b (m, n), a (k, k) */
 static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
@@ -257,6 +259,64 @@ static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
         else if (j->t == 1) ((FgTrsmReal64)f)(FG_ROWS, side, uplo, trans, diag, m, n, 1, a, j->k, b, j->n);
         else ((FgTrsmComplex)f)(FG_ROWS, side, uplo, trans, diag, m, n, j->t == 2 ? (void *)one32 : (void *)one64, a, j->k, b, j->n);
     }
+}
+
+/* --- small matrices: a tile has a matrix in each lane of a vector ------------------------------------------------------------ */
+
+enum { FG_LANES_MOST = 32, FG_LANES_LEAST = 4 };         /* rows and columns at most; matrices of a batch at least */
+#define FG_LANES_ABS_f32 0x7fffffff
+#define FG_LANES_ABS_f64 0x7fffffffffffffff
+#ifdef __clang__
+#define FG_LANES_UNROLL _Pragma("unroll")
+#else
+#define FG_LANES_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define T float
+#define N(name) name##_f32
+#include "lapack_lanes.h"
+#undef T
+#undef N
+#define T double
+#define N(name) name##_f64
+#include "lapack_lanes.h"
+#undef T
+#undef N
+
+static int fg_lanes_of(int t) { return t == 0 ? VEC_LANES_OF_f32 : VEC_LANES_OF_f64; }
+static int fg_lanes_fit(int t, int64_t batch, int m, int n) {
+    return t < 2 && batch >= FG_LANES_LEAST && m <= FG_LANES_MOST && n <= FG_LANES_MOST;
+}
+static void *fg_lanes_room(int64_t vectors) {
+    void *p = NULL;
+    return posix_memalign(&p, 64, (size_t)vectors * FG_VEC) ? NULL : p;
+}
+
+static void fg_lanes_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgLaJob *j = (FgLaJob *)ctx;
+    void *x = fg_lanes_room((int64_t)j->m * j->n);
+    int redo[VEC_LANES_OF_f32] = {0};
+    const int64_t lanes = fg_lanes_of(j->t);
+    if (!x) { j->out_of_memory = 1; return; }
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t first = u * lanes;
+        const int count = (int)(j->batch - first < lanes ? j->batch - first : lanes);
+        if (j->t == 0) lanes_factor_f32(j, first, count, (vec_f32 *)x, redo); else lanes_factor_f64(j, first, count, (vec_f64 *)x, redo);
+        for (int l = 0; l < count; l++) if (redo[l]) fg_la_range(ctx, first + l, first + l + 1, tid);
+    }
+    free(x);
+}
+
+static void fg_lanes_triangles(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgTrsmJob *j = (FgTrsmJob *)ctx;
+    void *x = fg_lanes_room((int64_t)j->k * j->k + (int64_t)j->m * j->n);
+    const int64_t lanes = fg_lanes_of(j->t);
+    if (!x) { j->out_of_memory = 1; return; }
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t first = u * lanes;
+        const int count = (int)(j->batch - first < lanes ? j->batch - first : lanes);
+        if (j->t == 0) lanes_triangle_f32(j, first, count, (vec_f32 *)x); else lanes_triangle_f64(j, first, count, (vec_f64 *)x);
+    }
+    free(x);
 }
 
 /* --- checks -------------------------------------------------------------------------------------------------------------- */

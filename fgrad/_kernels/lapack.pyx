@@ -40,14 +40,15 @@ cdef extern from "lapack.h" nogil:
         int t, n_in, n_args, m, n
         FgTensor *arg[8]
         int64_t bytes[8]
-        int64_t item
+        int64_t item, batch
         int out_of_memory
     ctypedef struct FgTrsmJob:
         const FgInst *inst
         char *a
         char *b
         int t, m, n, k
-        int64_t chunks, item
+        int64_t chunks, item, batch
+        int out_of_memory
     int fg_one_cholesky(const FgLaJob *j, char **p)
     int fg_one_lu(const FgLaJob *j, char **p)
     int fg_one_permutation(const FgLaJob *j, char **p)
@@ -64,6 +65,10 @@ cdef extern from "lapack.h" nogil:
     int fg_one_tridiagonal_solve(const FgLaJob *j, char **p)
     void fg_la_range(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_lanes_range(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_lanes_triangles(void *ctx, int64_t begin, int64_t end, int tid)
+    int fg_lanes_of(int t)
+    bint fg_lanes_fit(int t, int64_t batch, int m, int n)
     int fg_la_type(int dtype)
     int fg_la_real(int dtype)
     int fg_la_complex(int dtype)
@@ -96,7 +101,11 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
     for k in range(job.n_args):
         t = &slots[inst.args[k]]
         job.arg[k], job.bytes[k] = t, t.size // batch * fg_itemsize(t.dtype)
+    job.batch = batch
     work = <int64_t>job.m * job.n * (job.m if job.m < job.n else job.n)
+    if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_lanes_fit(job.t, batch, job.m, job.n):
+        parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * work + 1), fg_lanes_range, &job)
+        return FG_EMEM if job.out_of_memory else FG_OK
     parallel_for(batch, 1 + 20000 // (work + 1), fg_la_range, &job)
     return FG_EMEM if job.out_of_memory else FG_OK
 
@@ -158,6 +167,10 @@ cdef int triangular_solve_run(const FgInst *inst, FgTensor *slots) noexcept nogi
     job.inst, job.a, job.b, job.t, job.item = inst, a.data, out.data, fg_la_type(a.dtype), fg_itemsize(a.dtype)
     job.k, job.m, job.n = <int>a.shape[a.ndim - 1], <int>b.shape[b.ndim - 2], <int>b.shape[b.ndim - 1]
     batch = out.size // job.m // job.n
+    job.batch, job.out_of_memory = batch, 0
+    if fg_lanes_fit(job.t, batch, job.m, job.n):
+        parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * job.m * job.n * job.k + 1), fg_lanes_triangles, &job)
+        return FG_EMEM if job.out_of_memory else FG_OK
     job.chunks = ((job.n if inst.ip[0] else job.m) + FG_TRSM_CHUNK - 1) // FG_TRSM_CHUNK
     work = <int64_t>job.m * job.n * job.k // job.chunks
     parallel_for(batch * job.chunks, 1 + 50000 // (work + 1), fg_trsm_range, &job)

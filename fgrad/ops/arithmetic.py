@@ -100,8 +100,8 @@ abs_p = elementwise("abs", NUMBER, result="real")
 
 def _abs_jvp(t, out, x):
     if get_aval(x).dtype.kind == "c":
-        unit = div(x, complex_(select(eq(out, like(out, 0)), like(out, 1), out), mul(out, like(out, 0))))
-        return real(mul(t, conj(unit)))
+        size = select(eq(out, like(out, 0)), like(out, 1), out)
+        return real(mul(t, complex_(div(real(x), size), neg(div(imag(x), size)))))
     return select(ge(x, like(x, 0)), t, neg(t))
 
 

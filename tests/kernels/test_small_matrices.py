@@ -1,0 +1,105 @@
+"""Factorizations of small matrices of a batch: what they reconstruct, their pivots, and matrices that fail among others that do not."""
+
+import numpy as np
+import pytest
+
+from fgrad._kernels import lapack, parallel
+from tests.kernels.harness import run_kernel
+
+TYPES = [np.float32, np.float64]
+
+
+def lu(x):
+    b, m, n = x.shape
+    return run_kernel(lapack.KERNELS["lu"], [x], [(x.shape, x.dtype), ((b, min(m, n)), np.int32), ((b, m), np.int32)])
+
+
+def cholesky(x):
+    return run_kernel(lapack.KERNELS["cholesky"], [x], [(x.shape, x.dtype)])[0]
+
+
+def solve(a, b, *ip):
+    return run_kernel(lapack.KERNELS["triangular_solve"], [a, b], [(b.shape, b.dtype)], ip)[0]
+
+
+def noise(*shape, dtype):
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (3, 3), (8, 8), (5, 9), (9, 5), (31, 32), (32, 32), (33, 3)])
+def test_lu(m, n, dtype):
+    eps = np.finfo(dtype).eps
+    for batch in (1, 3, 4, 17, 70):
+        x = noise(batch, m, n, dtype=dtype)
+        out, pivots, order = lu(x)
+        low, up = np.tril(out, -1)[..., : min(m, n)] + np.eye(m, min(m, n)), np.triu(out)[:, : min(m, n)]
+        want = np.take_along_axis(x, order[..., None].astype(int), 1)
+        assert np.abs(low @ up - want).max() <= 4 * n * eps * np.abs(x).max() * max(1, np.abs(up).max())
+        assert np.abs(np.tril(out, -1)[..., : min(m, n)]).max(initial=0) <= 1  # the largest element is the pivot
+        one = [lu(x[i : i + 1]) for i in range(min(batch, 20))]
+        assert all((a[1] == pivots[i]).all() and (a[2] == order[i]).all() for i, a in enumerate(one))
+
+
+def test_lu_of_singular_and_infinite_matrices():
+    x = noise(20, 4, 4, dtype=np.float32)
+    x[2] = 0
+    x[3, :, 1] = 0
+    x[5, 2, 2], x[11, 0, 0] = np.nan, np.inf
+    x[7] = np.eye(4)[[1, 0, 3, 2]]
+    out, pivots, _ = lu(x)
+    for i in range(20):
+        alone = lu(x[i : i + 1])
+        np.testing.assert_allclose(out[i], alone[0][0], rtol=2e-4, atol=1e-5)
+        assert (pivots[i] == alone[1][0]).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 31, 32, 33])
+def test_cholesky(n, dtype):
+    for batch in (3, 4, 35):
+        x = noise(batch, n, n, dtype=dtype)
+        x = x @ np.swapaxes(x, 1, 2) + np.eye(n, dtype=dtype)
+        low = cholesky(x)
+        assert (np.triu(low, 1) == 0).all()
+        assert np.abs(low @ np.swapaxes(low, 1, 2) - x).max() <= 8 * n * np.finfo(dtype).eps * np.abs(x).max()
+
+
+def test_cholesky_of_what_is_not_positive_definite():
+    x = np.tile(np.eye(5, dtype=np.float32) * 4, (20, 1, 1))
+    x[3, 2, 2], x[9, 0, 0], x[11, 4, 1], x[13, 1, 3] = -1, 0, np.nan, np.nan
+    low = cholesky(x)
+    for i in range(20):
+        if i in (3, 9, 11):
+            assert np.isnan(low[i][np.tril_indices(5)] if i != 11 else low[i, 4, 1:]).all()
+            assert (np.triu(low[i], 1) == 0).all()
+        else:
+            np.testing.assert_allclose(low[i], np.eye(5) * 2)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize("k, sides", [(1, 1), (3, 2), (8, 1), (16, 16), (32, 5), (5, 32), (33, 2)])
+def test_triangular_solve(k, sides, left, dtype):
+    a = noise(21, k, k, dtype=dtype) / k + 2 * np.eye(k, dtype=dtype)
+    b = noise(21, *((k, sides) if left else (sides, k)), dtype=dtype)
+    for lower in (0, 1):
+        for trans in (0, 1, 2):
+            for unit in (0, 1):
+                t = np.tril(a) if lower else np.triu(a)
+                t = t - t * np.eye(k) + np.eye(k) if unit else t
+                t = np.swapaxes(t, 1, 2) if trans else t
+                x = solve(a, b, left, lower, trans, unit)
+                np.testing.assert_allclose(t @ x if left else x @ t, b, atol=200 * np.finfo(dtype).eps)
+
+
+def test_threads_make_no_difference():
+    x = noise(1000, 7, 7, dtype=np.float32)
+    before, results = parallel.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            parallel.set_num_threads(threads)
+            results.append(lu(x)[0].tobytes())
+    finally:
+        parallel.set_num_threads(before)
+    assert len(set(results)) == 1
