@@ -70,8 +70,16 @@ def _dot_lower(ctx, ins, params, out_avals):
         and out_dtype != a.dtype
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
+    if k == 1:
+        return ctx.reshape(_outer(ctx, ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)), aval.shape)
     out = ctx.kernel("dot", [a3, b3], [ShapedArray((batch, m, n), out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
+
+
+def _outer(ctx, column, row):
+    """(batch, m, 1) times (batch, 1, n): one product for each element, which fuses with what is around it."""
+    aval = ShapedArray((*column.shape[:2], row.shape[2]), column.dtype)
+    return ctx.elementwise("mul", [ctx.broadcast(x, aval.shape, (0, 1, 2)) for x in (column, row)], aval)
 
 
 def _row_dots(ctx, a, b, dimension_numbers):

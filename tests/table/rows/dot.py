@@ -31,12 +31,12 @@ def contraction(left, right, dims, name="", **kw):
 MATMUL = (((1,), (0,)), ((), ()))
 
 
-def _preferred(dtype):
+def _preferred(dtype, k=4):
     return Case(
         lambda a, b: dot_general(a, b, MATMUL, preferred_element_type=dtype),
-        (typed(3, 4), typed(4, 2)),
+        (typed(3, k), typed(k, 2)),
         lambda a, b: a @ b,
-        name=f"into {dtype.name}",
+        name=f"sums of {k} into {dtype.name}",
         dtypes=(BF16, F16, F32),
         out=dtype,
         ulps=8,
@@ -56,6 +56,8 @@ ROWS = {
         contraction((3, 0), (0, 2), MATMUL, "empty contraction"),
         contraction((0, 3), (3, 2), MATMUL, "no rows"),
         contraction((1, 1), (1, 1), MATMUL, "size 1"),
+        contraction((3, 1, 2), (1, 3, 4), (((1,), (0,)), ((0,), (1,))), "outer products of a batch"),
         _preferred(F32),
+        _preferred(F32, 1),
     ]
 }
