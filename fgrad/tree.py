@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import operator
+import warnings
 from typing import Any
 
 import optree
@@ -198,7 +199,9 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     else:
         keyed_classes.add(nodetype)
         flatten_entries = functools.partial(_flatten_entries, flatten_with_keys_func)
-    optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=_NS)
+    with warnings.catch_warnings():  # optree's, that a named tuple is a pytree without being registered
+        warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
+        optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=_NS)
     return nodetype
 
 

@@ -19,7 +19,7 @@ LAYERS = [
     ("numpy", "lax", "debug", "ad_checkpoint", "custom_batching", "custom_derivatives", "profiler", "stages", "typing", "extend"),
     ("flatten_util", "test_util", "experimental"),
     ("random",),
-    ("nn", "image", "optim", "scipy"),
+    ("nn", "image", "optim", "scipy", "example_libraries"),
     ("ggml",),
 ]
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}

@@ -1,5 +1,5 @@
 """The jax.scipy surface."""
 
-from fgrad.scipy import cluster, fft, integrate, linalg, ndimage, optimize, signal, special, stats
+from fgrad.scipy import cluster, fft, integrate, linalg, ndimage, optimize, signal, sparse, special, stats
 
-__all__ = ["cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "special", "stats"]
+__all__ = ["cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"]

@@ -1,0 +1,3 @@
+"""Iterative solvers, fgrad.scipy.sparse.linalg."""
+
+from fgrad.scipy.sparse import linalg
