@@ -23,8 +23,11 @@ from benchmarks.namespaces import Backend, installed
 from benchmarks.report import geomean
 from benchmarks.runner import ROOT, Options, environment
 from benchmarks.survey_cases import CASES
+from benchmarks.survey_programs import register
 from benchmarks.worker import digest
 from benchmarks.workload import leaves
+
+register()
 
 SAMPLE = 0.004  # seconds of calls in one sample
 TOLERANCE = 2e-3  # of the largest element; a sum of many float32 differs by its order
