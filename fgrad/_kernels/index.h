@@ -121,6 +121,14 @@ static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *bi
     }
 }
 
+/* A run of less than 64 bytes: two copies that overlap. */
+static inline void fg_copy_run(char *restrict d, const char *restrict s, int64_t bytes) {
+#define FG_TWICE(N) if (bytes >= N) { memcpy(d, s, N); memcpy(d + bytes - N, s + bytes - N, N); return; }
+    FG_TWICE(32) FG_TWICE(16) FG_TWICE(8) FG_TWICE(4) FG_TWICE(2)
+#undef FG_TWICE
+    *d = *s;
+}
+
 #define FG_GATHER(T) \
 static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restrict small, const int64_t *bo, const int64_t *so, \
                             int64_t n) { \
@@ -135,7 +143,7 @@ static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restri
         T *d = small + so[i]; \
         if (bo[i] == FG_MISS) for (int64_t j = 0; j < w; j++) d[j] = fill; \
         else if (w * (int64_t)sizeof(T) >= 64) memcpy(d, big + bo[i], w * sizeof(T)); \
-        else for (int64_t j = 0; j < w; j++) d[j] = big[bo[i] + j]; \
+        else fg_copy_run((char *)d, (const char *)(big + bo[i]), w * sizeof(T)); \
     } \
 }
 FG_GATHER(fg_item1)

@@ -13,7 +13,7 @@ typedef uint32_t __attribute__((may_alias)) fg_item4;
 typedef uint64_t __attribute__((may_alias, aligned(4))) fg_item8;       /* also complex64, which is aligned to 4 bytes */
 typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
 
-enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_STRIDED, FG_COPY_TILED };
+enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_REVERSED, FG_COPY_STRIDED, FG_COPY_TILED };
 enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536 };
 
 typedef struct {
@@ -77,6 +77,7 @@ static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, 
     int b = n - 1, a = n - 2;
     if (p->ds[b] == item && p->ss[b] == item) p->kind = FG_COPY_ROWS;
     else if (p->ds[b] == item && p->ss[b] == 0) p->kind = FG_COPY_FILL;
+    else if (p->ds[b] == item && p->ss[b] == -item) p->kind = FG_COPY_REVERSED;
     else {
         int best = -1;                           /* the axis along which the source is densest becomes the plane's other side */
         for (int d = 0; d < n - 1; d++)
@@ -153,6 +154,23 @@ static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int
     T v = *(const T *)src, *restrict d = (T *)dst; \
     for (int64_t j = 0; j < w; j++) d[j] = v; \
 } \
+/* h items, w times each, when rows of the destination follow each other: stores may run ahead into rows to come. */ \
+static void fg_repeat_##T(char *restrict dst, const char *restrict src, int64_t h, int64_t w, int64_t sa) { \
+    enum { M = 64 / sizeof(T) }; \
+    T *restrict d = (T *)dst; \
+    int64_t i = 0; \
+    if (w == 2) for (; i < h; i++) { T v = *(const T *)(src + i * sa); d[2 * i] = v; d[2 * i + 1] = v; } \
+    else for (; i * w + M <= h * w; i++) { \
+        T v = *(const T *)(src + i * sa), *e = d + i * w; \
+        for (int j = 0; j < M; j++) e[j] = v; \
+        for (int64_t j = M; j < w; j++) e[j] = v; \
+    } \
+    for (; i < h; i++) fg_fill_##T(dst + i * w * sizeof(T), src + i * sa, w); \
+} \
+static inline void fg_reversed_##T(char *restrict dst, const char *restrict src, int64_t w) { \
+    const T *s = (const T *)src; T *restrict d = (T *)dst; \
+    for (int64_t j = 0; j < w; j++) d[j] = s[-j]; \
+} \
 static void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
     if (w < 8 && w < h && sb != db) {                 /* the longer loop inside */ \
         int64_t t; \
@@ -184,7 +202,14 @@ static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src,
         if (w * (int64_t)sizeof(T) >= 64) for (int64_t i = 0; i < h; i++) memcpy(dst + i * da, src + i * sa, w * sizeof(T)); \
         else fg_strided_##T(dst, src, h, w, sa, sizeof(T), da, sizeof(T)); \
     } \
-    else if (p->kind == FG_COPY_FILL) for (int64_t i = 0; i < h; i++) fg_fill_##T(dst + i * da, src + i * sa, w); \
+    else if (p->kind == FG_COPY_FILL) { \
+        if (da == w * (int64_t)sizeof(T) && da < 256) fg_repeat_##T(dst, src, h, w, sa); \
+        else for (int64_t i = 0; i < h; i++) fg_fill_##T(dst + i * da, src + i * sa, w); \
+    } \
+    else if (p->kind == FG_COPY_REVERSED) { \
+        if (w < 8 && w < h) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
+        else for (int64_t i = 0; i < h; i++) fg_reversed_##T(dst + i * da, src + i * sa, w); \
+    } \
     else if (p->kind == FG_COPY_STRIDED) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
     else fg_tiled_##T(dst, src, h, w, sa, sb, da, db); \
 }

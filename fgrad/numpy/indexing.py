@@ -1,5 +1,6 @@
 """NumPy-style indexing, .at updates, take and take_along_axis. Static indices become views; arrays of them become row gathers."""
 
+import math
 import operator
 
 import numpy as np
@@ -13,7 +14,7 @@ from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spre
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.along import take_along
-from fgrad.ops.gather import GatherScatterMode, default_fill, take_rows
+from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, default_fill, gather, take_rows
 from fgrad.ops.index import dynamic_index_in_dim
 
 
@@ -131,8 +132,12 @@ def advanced_layout(idx):
 
 
 def rows_of(x, advanced, mode, wrap_negative=True):
-    """Linear rows over the advanced axes (negative ones wrapped, out-of-range ones clamped or marked), and those axes."""
+    """Linear rows over the advanced axes, negative indices wrapped, and those axes.
+
+    Of one axis they are the indices; of several, those out of range are clamped or, with mode "fill", make the row -1.
+    """
     axes = sorted(advanced)
+    only = len(axes) == 1  # the kernel sees for itself what is out of range
     arrays = [advanced[a] for a in axes]
     shape = broadcast_shape(*[i.shape for i in arrays])
     linear, bad = None, None
@@ -142,9 +147,11 @@ def rows_of(x, advanced, mode, wrap_negative=True):
         i = E.convert_element_type(i, dtype)
         if mode == "wrap":
             i = _wrap(i, n)
-        elif wrap_negative:
+        elif wrap_negative and dtypes.is_signed(advanced[a].dtype):
             i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i)
         i = spread(i, shape)
+        if only:
+            return i, axes, shape
         if mode in ("fill", "drop"):
             out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
             bad = out if bad is None else E.bitwise_or(bad, out)
@@ -215,7 +222,6 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     if not advanced:
         return x
     rows, axes, shape = rows_of(x, advanced, mode, wrap_negative)
-    table, _, tail = table_of(x, axes)
     fill = None
     if mode == "fill":
         fill = (
@@ -231,13 +237,12 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
                 else True
             )
         )
-    out = take_rows(table, rows, fill)
-    front = 0 if apart else axes[0]
-    if front:
-        n = len(shape)
-        perm = [*range(n, n + front), *range(n), *range(n + front, out.ndim)]
-        out = S.transpose(out, tuple(perm))
-    return out
+    if axes[-1] - axes[0] >= len(axes):  # they stand apart
+        x, axis = table_of(x, axes)[0], 0
+    else:
+        axis = axes[0]
+        x = S.reshape(x, (*x.shape[:axis], math.prod(x.shape[a] for a in axes), *x.shape[axes[-1] + 1 :]))
+    return take_rows(x, rows, fill, axis, 0 if apart else axes[0])
 
 
 def frozen(idx):
@@ -321,6 +326,10 @@ def _along_axis(arr, indices, axis, mode, fill_value, wrap_negative):
         indices = E.convert_element_type(indices, dtypes.INT32)
     if wrap_negative:
         indices = E.select(E.lt(indices, E.like(indices, 0)), E.add(indices, E.like(indices, size)), indices)
+    if mode == "fill" and indices.shape[axis] > 1:
+        others = tuple(i for i in range(arr.ndim) if i != axis)
+        numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+        return gather(arr, S.expand_dims(indices, (arr.ndim,)), numbers, (1,) * arr.ndim, mode="fill", fill_value=fill_value)
     out = take_along(arr, indices, axis)
     if mode != "fill":
         return out

@@ -121,7 +121,35 @@ def _positional(x, axis, a, b, mode, reflect_type):
     if reflect_type == "odd":
         return _odd(x, axis, a, b, mode)
     rows = np.pad(np.arange(n), (a, b), mode=mode)
-    return x[(slice(None),) * axis + (rows,)]
+    runs = _runs(rows)
+    if len(runs) > _MOST_RUNS:
+        return x[(slice(None),) * axis + (rows,)]
+    return concatenate([_run(x, axis, r) for r in runs], axis)
+
+
+def _runs(rows):
+    """rows cut into parts that rise by one, fall by one or stay the same."""
+    steps, runs, begin = np.diff(rows), [], 0
+    bounds = [0, *(np.flatnonzero(np.diff(steps)) + 1), len(steps)] if len(steps) else []
+    for b, e in zip(bounds, bounds[1:]):  # equal steps, between the elements b and e; an earlier run may have taken b
+        if begin == b and abs(steps[b]) > 1:
+            e = b
+        if e > begin or begin == b == e:
+            runs.append(rows[begin : e + 1])
+            begin = e + 1
+    return [*runs, rows[begin:]] if begin < len(rows) else runs
+
+
+def _run(x, axis, rows):
+    """x[rows] along an axis, for rows that all rise by one, fall by one, or are the same."""
+    first, last = int(rows[0]), int(rows[-1])
+    part = S.slice_in_dim(x, min(first, last), max(first, last) + 1, axis=axis)
+    if last < first:
+        return S.rev(part, (axis,))
+    return part if last > first else spread(part, (*x.shape[:axis], rows.size, *x.shape[axis + 1 :]))
+
+
+_MOST_RUNS = 16  # of neighbouring elements in a margin and what it surrounds; more are gathered
 
 
 def _odd(x, axis, a, b, mode):

@@ -206,7 +206,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
     w = ones_like(x) if w is None else w
     edges = histogram_bin_edges(x, bins, range)
     at = where(x == edges[-1], edges.size - 1, searchsorted(edges, x, side="right"))
-    counts = zeros(edges.size, w.dtype).at[at].add(w)[1:]
+    counts = zeros(edges.size, w.dtype).at[at].add(w, wrap_negative_indices=False)[1:]
     return (counts / (edges[1:] - edges[:-1]) / counts.sum() if density else counts), edges
 
 
@@ -290,7 +290,7 @@ def bincount(x, weights=None, minlength=0, *, length=None):
         w = as_array("bincount", weights, 1)
         if w.shape != x.shape:
             raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}")
-    return zeros(operator.index(length), w.dtype).at[clip(x, 0)].add(w, mode="drop")
+    return zeros(operator.index(length), w.dtype).at[clip(x, 0)].add(w, mode="drop", wrap_negative_indices=False)
 
 
 # --- covariance ---------------------------------------------------------------------------------------------------------

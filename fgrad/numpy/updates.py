@@ -92,7 +92,7 @@ def _update_rows(x, idx, values, kind, mode, wrap_negative):
         n = len(shape)
         values = S.transpose(values, (*range(front, front + n), *range(front), *range(front + n, values.ndim)))
     n = rows.size
-    out = put_rows(kind, table, S.reshape(rows, (n,)), S.reshape(values, (n, *tail)))
+    out = put_rows(kind, table, S.reshape(rows, (n,)), S.reshape(values, (n, *tail)), "fill" if mode == "fill" else "clip")
     out = S.reshape(out, tuple(x.shape[p] for p in perm))
     return S.transpose(out, tuple(int(i) for i in np.argsort(perm)))
 

@@ -369,21 +369,22 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 # --- rows: the common case, a table indexed along axis 0 ---------------------------------------------------------------------
 
 
-def _rows_numbers(cls, x, rows):
-    n, r = get_aval(rows).ndim, get_aval(x).ndim
-    return cls(tuple(range(n, n + r - 1)), (0,), (0,))
+def take_rows(x, rows, fill=None, axis=0, at=None):
+    """x indexed along an axis by rows, an array of any shape, whose axes take the axis' place or stand at `at` (no further back).
 
-
-def take_rows(x, rows, fill=None):
-    """x[rows]: rows has any shape; out-of-range rows are clamped, or give `fill`."""
-    shape = get_aval(x).shape
-    if shape[0] == 0:
-        return full((*get_aval(rows).shape, *shape[1:]), 0 if fill is None else fill, get_aval(x).dtype)
+    Out-of-range rows are clamped, or give `fill`.
+    """
+    shape, n = get_aval(x).shape, get_aval(rows).ndim
+    at = axis if at is None else at
+    others = shape[:axis] + shape[axis + 1 :]
+    if shape[axis] == 0:
+        return full((*others[:at], *get_aval(rows).shape, *others[at:]), 0 if fill is None else fill, get_aval(x).dtype)
+    offset = (*range(at), *range(at + n, n + len(others)))
     return gather(
         x,
         reshape(rows, (*get_aval(rows).shape, 1)),
-        _rows_numbers(GatherDimensionNumbers, x, rows),
-        (1, *shape[1:]),
+        GatherDimensionNumbers(offset, (axis,), (axis,)),
+        (*shape[:axis], 1, *shape[axis + 1 :]),
         mode="clip" if fill is None else "fill",
         fill_value=fill,
     )
@@ -392,11 +393,13 @@ def take_rows(x, rows, fill=None):
 _PUT = {"set": scatter, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
 
 
-def put_rows(kind, x, rows, updates):
-    """x with updates combined into its rows; kind: set, add, mul, min or max. Out-of-range rows are dropped."""
-    if get_aval(x).shape[0] == 0:
+def put_rows(kind, x, rows, updates, mode=None):
+    """x with updates combined into its rows; kind: set, add, mul, min or max. Out-of-range rows are dropped (clamped with mode "clip")."""
+    shape, n = get_aval(x).shape, get_aval(rows).ndim
+    if shape[0] == 0:
         return x
-    return _PUT[kind](x, reshape(rows, (*get_aval(rows).shape, 1)), updates, _rows_numbers(ScatterDimensionNumbers, x, rows))
+    numbers = ScatterDimensionNumbers(tuple(range(n, n + len(shape) - 1)), (0,), (0,))
+    return _PUT[kind](x, reshape(rows, (*get_aval(rows).shape, 1)), updates, numbers, mode=mode)
 
 
 __all__ = [
