@@ -84,7 +84,8 @@ static int fft_check_shapes(const FgInst *inst, const FgTensor *x, const FgTenso
         if (d < 0 || d >= x->ndim || seen[d]++) return fg_fail(msg, "fft: axis %lld of shape %s is out of range or repeated", (long long)d, fg_shape_text(x));
     }
     for (int d = 0; fits && d < x->ndim; d++)
-        fits = kind != FFT_C2C && d == inst->ip[1 + n] ? wide->shape[d] == narrow->shape[d] / 2 + 1 : x->shape[d] == out->shape[d];
+        fits = kind != FFT_C2C && d == inst->ip[1 + n] ? wide->shape[d] == narrow->shape[d] / 2 + 1 || (kind == FFT_R2C && x->shape[d] == out->shape[d])
+                                                        : x->shape[d] == out->shape[d];
     if (!fits) return fg_fail(msg, "fft: x has shape %s, which does not give an output of shape %s", fg_shape_text(x), fg_shape_text(out));
     return 0;
 }

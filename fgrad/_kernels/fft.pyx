@@ -1,7 +1,8 @@
 """Discrete Fourier transforms.
 
 fft   x -> out, both contiguous, complex64 and complex128 or their real counterparts; ip [kind, inverse, axes...].
-      kind 0: complex to complex; 1: from real numbers to the first n // 2 + 1 frequencies of the last axis listed; 2: back.
+      kind 0: complex to complex; 1: from real numbers to all frequencies or the first n // 2 + 1 of the last axis listed, as the
+      output's shape tells; 2: from n // 2 + 1 frequencies to real numbers.
       Inverse transforms are divided by the number of elements. Results do not depend on the number of threads.
 """
 from libc.stdint cimport int64_t

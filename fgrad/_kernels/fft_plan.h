@@ -159,6 +159,12 @@ static const FftLanes *fft_make_lanes(FftArena *a, int64_t n) {
     return taken;
 }
 
+/* Where a block of lanes begins, of n: the last one ends with n, and does a part of the one before it again. */
+static int64_t fft_start(int64_t block, int64_t n, int64_t lanes) {
+    int64_t from = block * lanes;
+    return from + lanes <= n ? from : n < lanes ? 0 : n - lanes;
+}
+
 /* n = n1 n2 for the row method with the least cost, which is returned; n1 == 0 where there is none. */
 static double fft_split(const FftArena *a, int64_t n, int64_t *n1, int64_t *n2) {
     double best = 0;
@@ -168,7 +174,8 @@ static double fft_split(const FftArena *a, int64_t n, int64_t *n1, int64_t *n2) 
         for (int turn = 0; turn < 2; turn++) {
             int64_t x = turn ? n / d : d, y = n / x;
             double c = (double)((y + a->lanes - 1) / a->lanes) * (fft_cost(x, a) + 4.0 * (double)x)
-                     + (double)((x + a->lanes - 1) / a->lanes) * (fft_cost(y, a) + 4.0 * (double)y);
+                     + (double)((x + a->lanes - 1) / a->lanes) * (fft_cost(y, a) + 4.0 * (double)y)
+                     + (y < a->lanes ? 5.0 * (double)n : 0) + (x < a->lanes ? 3.0 * (double)n : 0);    /* lanes one by one */
             if (!*n1 || c < best) { best = c; *n1 = x; *n2 = y; }
         }
     }
@@ -219,7 +226,7 @@ static const FftRow *fft_make_row(FftArena *a, int64_t n) {
                 fft_put((void *)p->lane_roots, a->dtype, 2 * k * a->lanes + l, re);
                 fft_put((void *)p->lane_roots, a->dtype, (2 * k + 1) * a->lanes + l, im);
             }
-            for (int64_t b = 0; b < blocks; b++) fft_put_root(p->block_roots, a->dtype, b * p->n1 + k, k * b * a->lanes, n);
+            for (int64_t b = 0; b < blocks; b++) fft_put_root(p->block_roots, a->dtype, b * p->n1 + k, k * fft_start(b, p->n2, a->lanes), n);
         }
     return taken;
 }

@@ -46,7 +46,10 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         else N(fft_store_any)(z, out, count, h, step, im, 1, scale);
         return;
     }
-    if (a->kind == FFT_R2C && a->halved) N(fft_unfold)(z, h, (const T *)a->roots);
+    if (a->kind == FFT_R2C && a->halved) {
+        N(fft_unfold)(z, h, (const T *)a->roots);
+        for (int64_t k = h + 1; k < a->n_out; k++) { z[2 * k] = z[2 * (2 * h - k)]; z[2 * k + 1] = -z[2 * (2 * h - k) + 1]; }
+    }
     if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, sw, scale);
     else if (rows) N(fft_store_rows)(z, out, count, a->n_out, sw, scale);
     else N(fft_store_any)(z, out, count, a->n_out, 2 * inner, 1, sw, scale);
@@ -55,7 +58,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
 static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
     FftJob *j = (FftJob *)ctx;
     const FftAxis *a = j->axis;
-    const int64_t room = 2 * (a->lanes->room > a->n ? a->lanes->room : a->n + 1), total = a->outer * a->inner;
+    const int64_t most = a->n_out > a->n ? a->n_out : a->n + 1, room = 2 * (a->lanes->room > most ? a->lanes->room : most), total = a->outer * a->inner;
     V *x = (V *)j->alloc(2 * room * (int64_t)sizeof(V));
     if (!x) { j->out_of_memory = 1; return; }
     const int64_t blocks = (a->inner + L - 1) / L;
@@ -72,9 +75,9 @@ static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
 
 /* Columns of a block as lanes of length n1, times roots, to tmp. */
 static void N(fft_columns)(const FftRow *r, const T *src, T *tmp, int64_t block, int sw, V *x, V *y) {
-    const int64_t from = 2 * block * L, step = 2 * r->n2, left = r->n2 - block * L;
+    const int64_t from = 2 * fft_start(block, r->n2, L), step = 2 * r->n2;
     T *lane[L];
-    const int count = left < L ? (int)left : L;
+    const int count = r->n2 < L ? (int)r->n2 : L;
     if (count == L) N(fft_load_lines)(x, src + from, r->n1, step, sw);
     else {
         for (int l = 0; l < count; l++) lane[l] = (T *)src + from + 2 * l;
@@ -97,14 +100,14 @@ static void N(fft_columns)(const FftRow *r, const T *src, T *tmp, int64_t block,
 }
 /* L rows of tmp as lanes of length n2: element k of the transform of row k1 is element k n1 + k1. */
 static void N(fft_rows)(const FftRow *r, const T *tmp, T *dst, int64_t block, int sw, T scale, V *x, V *y) {
-    const int64_t left = r->n1 - block * L;
-    const int count = left < L ? (int)left : L;
+    const int64_t from = fft_start(block, r->n1, L);
+    const int count = r->n1 < L ? (int)r->n1 : L;
     T *lane[L];
-    for (int l = 0; l < count; l++) lane[l] = (T *)tmp + 2 * r->n2 * (block * L + l);
+    for (int l = 0; l < count; l++) lane[l] = (T *)tmp + 2 * r->n2 * (from + l);
     N(fft_load_rows)(x, lane, count, r->n2, 0);
     V *z = N(fft_lanes)(r->second, x, y);
-    if (count == L) { N(fft_store_lines)(z, dst + 2 * block * L, r->n2, 2 * r->n1, sw, scale); return; }
-    for (int l = 0; l < count; l++) lane[l] = dst + 2 * (block * L + l);
+    if (count == L) { N(fft_store_lines)(z, dst + 2 * from, r->n2, 2 * r->n1, sw, scale); return; }
+    for (int l = 0; l < count; l++) lane[l] = dst + 2 * (from + l);
     N(fft_store_any)(z, lane, count, r->n2, 2 * r->n1, 1, sw, scale);
 }
 
@@ -166,7 +169,7 @@ static void N(fft_one)(FftJob *j, int64_t q, T *scratch, V *x) {
     const FftAxis *a = j->axis;
     const int64_t inner = a->inner, n = a->n;
     const int in_parts = a->kind == FFT_R2C ? 1 : 2, out_parts = a->kind == FFT_C2R ? 1 : 2;
-    T *u = scratch, *v = u + 2 * FFT_ROOM(n), *rest = v + 2 * FFT_ROOM(n);
+    T *u = scratch, *v = u + 2 * FFT_ROOM(n), *rest = v + 2 * FFT_ROOM(a->n_out > n ? a->n_out : n);
     const T *in = N(fft_lane)(j->src, q, a->n_in, inner, in_parts), *from = in;
     T *out = N(fft_lane)(j->dst, q, a->n_out, inner, out_parts), *to = inner == 1 ? out : v;
     if (inner == 1 && q + 1 < a->outer)
@@ -179,6 +182,7 @@ static void N(fft_one)(FftJob *j, int64_t q, T *scratch, V *x) {
     else if (a->kind == FFT_R2C && a->halved) {
         N(fft_row)(j, a->row, from, u, rest, 0, 0, 1, x);
         N(fft_unfold_row)(u, to, n, (const T *)a->roots);
+        if (a->n_out > n + 1) N(fft_mirror_row)(to, a->n_out);
     } else if (a->kind == FFT_R2C) {
         for (int64_t k = 0; k < n; k++) { u[2 * k] = in[k * inner]; u[2 * k + 1] = 0; }
         N(fft_row)(j, a->row, u, to = v, rest, 0, 0, 1, x);
@@ -203,7 +207,7 @@ static void N(fft_each)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FftAxis *a = j->axis;
     const FftRow *r = a->row;
     const int64_t buffers = j->shared ? 0 : 4 * r->room * (int64_t)sizeof(V);
-    char *p = j->alloc(buffers + (r->scratch + 2 * FFT_ROOM(a->n)) * 2 * (int64_t)sizeof(T));
+    char *p = j->alloc(buffers + (r->scratch + FFT_ROOM(a->n) + FFT_ROOM(a->n_out > a->n ? a->n_out : a->n)) * 2 * (int64_t)sizeof(T));
     if (!p) { j->out_of_memory = 1; return; }
     for (int64_t q = begin; q < end; q++) N(fft_one)(j, q, (T *)(p + buffers), j->shared ? NULL : (V *)p);
     j->release(p);

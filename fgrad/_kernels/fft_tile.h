@@ -183,6 +183,20 @@ static void N(fft_unfold_row)(const T *z, T *x, int64_t h, const T *w) {
     x[2 * h] = z[0] - z[1]; x[2 * h + 1] = 0;
     N(fft_unfold_rest)(z, x, h, w);
 }
+/* The upper half of the spectrum of n real numbers: conjugates of the lower one, backwards. */
+static void N(fft_mirror_row)(T *x, int64_t n) {
+    int64_t k = 1;
+    for (; 2 * (k + L) <= n; k += L) {
+        V re, im, a, b;
+        N(fft_apart)(AT_CONST(x + 2 * k), AT_CONST(x + 2 * (k + U)), &re, &im);
+        re = __builtin_shufflevector(re, re, VEC_ORDER(VEC_BACK, L));
+        im = __builtin_shufflevector(im, im, VEC_ORDER(VEC_BACK, L));
+        N(fft_together)(re, -im, &a, &b);
+        T *at = x + 2 * (n - k - L + 1);
+        AT(at) = a; AT(at + L) = b;
+    }
+    for (; 2 * k < n; k++) { x[2 * (n - k)] = x[2 * k]; x[2 * (n - k) + 1] = -x[2 * k + 1]; }
+}
 static void N(fft_fold_row)(const T *x, T *z, int64_t h, const T *w) {
     T first = x[0], last = x[2 * h];
     z[0] = first - last; z[1] = first + last;

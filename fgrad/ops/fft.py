@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, from_numpy, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import conj, convert_element_type, mul
+from fgrad.ops.elementwise import conj, convert_element_type, mul, real
 from fgrad.ops.rules import broadcast_in_dim, linear_jvp
 
 
@@ -26,7 +26,7 @@ def _fft_aval(x, *, fft_type, fft_lengths, axes):
     if fft_type == FftType.RFFT:
         if x.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64):
             raise ValueError(f"{name} input must be float32 or float64, got {x.dtype.name}")
-    elif x.dtype.kind != "c":
+    elif x.dtype.kind != "c" and not (fft_type == FftType.FFT and x.dtype in (dtypes.FLOAT32, dtypes.FLOAT64)):
         raise ValueError(f"{name} input must be complex64 or complex128, got {x.dtype.name}")
     whole = dict(zip(axes, fft_lengths))
     half = {**whole, axes[-1]: fft_lengths[-1] // 2 + 1}
@@ -39,14 +39,16 @@ def _fft_aval(x, *, fft_type, fft_lengths, axes):
         return ShapedArray(tuple(half.get(d, n) for d, n in enumerate(shape)), dtypes.to_complex(x.dtype))
     if fft_type == FftType.IRFFT:
         return ShapedArray(tuple(whole.get(d, n) for d, n in enumerate(shape)), dtypes.to_real(x.dtype))
-    return x.strong()
+    return ShapedArray(shape, dtypes.to_complex(x.dtype))
 
 
 _KIND = {FftType.FFT: (0, 0), FftType.IFFT: (0, 1), FftType.RFFT: (1, 0), FftType.IRFFT: (2, 1)}
 
 
 def _fft_lower(ctx, ins, params, out_avals):
-    return ctx.kernel("fft", ins, out_avals, ip=(*_KIND[params["fft_type"]], *params["axes"]))[0]
+    kind, inverse = _KIND[params["fft_type"]]
+    kind = kind or int(ins[0].dtype.kind != "c")  # half of the work where x is real
+    return ctx.kernel("fft", ins, out_avals, ip=(kind, inverse, *params["axes"]))[0]
 
 
 def _weighted(x, n, axis, one, two):
@@ -69,7 +71,8 @@ def _fft_transpose(cts, x, *, fft_type, fft_lengths, axes):
     if fft_type == FftType.IRFFT:
         out = fft_p.bind(ct, fft_type=FftType.RFFT, **params)
         return [conj(_weighted(out, fft_lengths[-1], axes[-1], 1 / n, 2 / n))]
-    return [fft_p.bind(ct, fft_type=fft_type, **params)]  # the matrix is symmetric
+    out = fft_p.bind(ct, fft_type=fft_type, **params)  # the matrix is symmetric
+    return [out if x.aval.dtype.kind == "c" else real(out)]
 
 
 def _fft_batch(axis, args, dims, *, axes, **params):
@@ -89,9 +92,8 @@ def fft_along(x, fft_type, fft_lengths, axes):
             raise ValueError("only real valued inputs supported for rfft")
         dtype = dtype if dtypes.is_float(dtype) else dtypes.float_dtype()
     elif dtype.kind != "c":
-        dtype = dtypes.to_complex(
-            dtype if dtype == dtypes.FLOAT64 else dtypes.float_dtype() if not dtypes.is_float(dtype) else dtypes.FLOAT32
-        )
+        dtype = dtype if dtype == dtypes.FLOAT64 else dtypes.float_dtype() if not dtypes.is_float(dtype) else dtypes.FLOAT32
+        dtype = dtype if fft_type == FftType.FFT else dtypes.to_complex(dtype)
     x = convert_element_type(x, dtype)
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths), axes=tuple(axes)) if axes else x
 
@@ -99,7 +101,7 @@ def fft_along(x, fft_type, fft_lengths, axes):
 def fft(x, fft_type, fft_lengths):
     """The discrete Fourier transform of x over its last len(fft_lengths) axes, of these lengths.
 
-    fft_type: an FftType or its name. FFT and IFFT take and give complex numbers; RFFT takes real ones and gives the half spectrum,
+    fft_type: an FftType or its name. FFT and IFFT give complex numbers; RFFT takes real ones and gives the half spectrum,
     IRFFT is its inverse. Inverse transforms are divided by the number of elements.
     """
     if isinstance(fft_type, str):

@@ -37,6 +37,7 @@ def check(shape, axis, real, cplx):
     near(transform(z, 0, 1, [axis], shape), np.fft.ifft(z.astype(np.complex128), axis=axis), n)
     x = noise(rng, shape, real)
     near(transform(x, 1, 0, [axis], half), np.fft.rfft(x.astype(np.float64), axis=axis), n)
+    near(transform(x, 1, 0, [axis], shape), np.fft.fft(x.astype(np.float64), axis=axis), n)
     h = np.ascontiguousarray(z[tuple(slice(m) for m in half)])
     near(transform(h, 2, 1, [axis], shape), np.fft.irfft(h.astype(np.complex128), n, axis), n)
 
@@ -81,6 +82,7 @@ def test_several_axes(axes):
             near(transform(z, 0, 0, axes, shape), np.fft.fftn(z.astype(np.complex128), axes=axes), n)
             near(transform(z, 0, 1, axes, shape), np.fft.ifftn(z.astype(np.complex128), axes=axes), n)
             near(transform(x, 1, 0, axes, half), np.fft.rfftn(x.astype(np.float64), axes=axes), n)
+            near(transform(x, 1, 0, axes, shape), np.fft.fftn(x.astype(np.float64), axes=axes), n)
             h = np.fft.rfftn(x.astype(np.float64), axes=axes).astype(cplx)
             near(transform(h, 2, 1, axes, shape), x.astype(np.float64), n)
 
@@ -120,7 +122,7 @@ def test_empty():
         (np.zeros(4, np.float32), ((4,), np.complex64), [0, 0, 0], "does not take"),
         (np.zeros(4, np.complex64), ((4,), np.complex128), [0, 0, 0], "does not take"),
         (np.zeros(4, np.complex64), ((5,), np.complex64), [0, 0, 0], "does not give"),
-        (np.zeros(4, np.float32), ((4,), np.complex64), [1, 0, 0], "does not give"),
+        (np.zeros(5, np.float32), ((4,), np.complex64), [1, 0, 0], "does not give"),
         (np.zeros(4, np.float32), ((3,), np.complex64), [1, 1, 0], "direction"),
         (np.zeros(4, np.complex64), ((4,), np.complex64), [3, 0, 0], "kind"),
         (np.zeros(4, np.complex64), ((4,), np.complex64), [0, 0, 1], "out of range"),
