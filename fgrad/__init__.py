@@ -34,7 +34,11 @@ from fgrad.api import (
     linearize,
     local_device_count,
     local_devices,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
     make_jaxpr,
+    make_mesh,
     named_call,
     named_scope,
     pmap,
@@ -42,6 +46,8 @@ from fgrad.api import (
     process_count,
     process_index,
     process_indices,
+    set_mesh,
+    shard_map,
     value_and_grad,
     vjp,
     vmap,
@@ -68,12 +74,15 @@ from fgrad.control.callback import effects_barrier, pure_callback
 from fgrad.core import Array
 from fgrad.core import get_aval as typeof
 from fgrad.core.device import Device
+from fgrad.core.sharding import NamedSharding
+from fgrad.core.sharding import PartitionSpec as P
 from fgrad.dtypes import float0
 from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.remat import checkpoint
 
 config = _config_module.config
 remat = checkpoint
+reshard = device_put
 host_count, host_id, host_ids = process_count, process_index, process_indices
 __version__ = version = "0.1.0"
 __version_info__ = (0, 1, 0)
@@ -82,7 +91,7 @@ __version_info__ = (0, 1, 0)
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
     ad_checkpoint custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
-    image nn ops optim profiler random scipy stages test_util tree_util typing
+    image nn ops optim profiler random scipy sharding stages test_util tree_util typing
 """.split()
 
 

@@ -1,9 +1,8 @@
 """Names of JAX's that fgrad does not have, and why: what the AttributeError says."""
 
 _REASONS = {
-    "it places arrays on several devices, and fgrad has one, the CPU. Leave shardings out; vmap and jit use all cores": """
-        NamedSharding P Shard make_mesh set_mesh shard_map smap sharding reshard distributed make_array_from_callback
-        make_array_from_process_local_data make_array_from_single_device_arrays memory""",
+    "there is one device, the CPU. Meshes and shardings over it are in fgrad.sharding; vmap and jit use all cores": """
+        Shard smap distributed memory""",
     "arrays are immutable. Use x.at[...].set(...) and return the new value": "Ref ref new_ref empty_ref free_ref freeze",
     "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
     "programs are not exported; pickle parameters and trace again": "export",

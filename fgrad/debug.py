@@ -1,5 +1,6 @@
-"""Looking into programs while they run: print, callback, breakpoint."""
+"""Looking into programs while they run: print, log, callback, breakpoint."""
 
+import logging
 import string
 import sys
 
@@ -9,6 +10,7 @@ from fgrad.control.callback import debug_callback
 from fgrad.core import Array, StageTrace, context
 
 _print = print
+_LOG = logging.getLogger("fgrad.debug")
 
 
 class _Checker(string.Formatter):
@@ -83,4 +85,10 @@ def breakpoint(**kwargs):  # noqa: A001
     pdb.Pdb().set_trace(sys._getframe(1))
 
 
-__all__ = ["breakpoint", "callback", "print"]
+def log(fmt, *args, ordered=False, partitioned=False, skip_format_check=False, np_printoptions=None, **kwargs):
+    """Log fmt.format(*args, **kwargs) at level INFO with the logger "fgrad.debug" when the program gets there."""
+    debug_callback(lambda *a, **k: _LOG.info(fmt.format(*map(_plain, a), **{n: _plain(v) for n, v in k.items()})), *args, ordered=ordered,
+                   **kwargs)  # fmt: skip
+
+
+__all__ = ["breakpoint", "callback", "log", "print"]

@@ -1,5 +1,14 @@
 """Arrays shared with other libraries through DLPack, without a copy."""
 
+import numpy as np
+
 from fgrad.numpy.io import from_dlpack
 
-__all__ = ["from_dlpack"]
+
+def is_supported_dtype(dtype):
+    """Whether arrays of this dtype go through DLPack: NumPy's numbers and booleans do."""
+    dtype = np.dtype(dtype)
+    return dtype.kind in "biufc" and dtype.isbuiltin == 1
+
+
+__all__ = ["from_dlpack", "is_supported_dtype"]

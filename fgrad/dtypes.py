@@ -307,3 +307,19 @@ def scalar_type_of(x) -> type:
 
 class extended(np.generic):
     """The abstract type of dtypes beyond NumPy's: prng_key's."""
+
+
+def result_type(*args):
+    """The dtype that these operands (arrays, scalars, dtypes) promote to."""
+    pairs = []
+    for a in args:
+        aval = getattr(a, "aval", None)
+        if aval is not None:
+            pairs.append((aval.dtype, aval.weak_type))
+        elif type(a) in (bool, int, float, complex):
+            pairs.append((scalar_dtype(a), type(a) is not bool))
+        elif hasattr(a, "dtype") and not isinstance(a, type):
+            pairs.append((canonicalize_dtype(a.dtype), False))
+        else:
+            pairs.append((canonicalize_dtype(a), a in (int, float, complex)))
+    return promote(pairs)[0]

@@ -41,6 +41,7 @@ SURFACE = [
     "fgrad.custom_derivatives",
     "fgrad.custom_batching",
     "fgrad.extend.core",
+    "fgrad.sharding",
 ]
 WITH_EXAMPLES = """
     jit grad value_and_grad vjp jvp linearize linear_transpose vmap jacfwd jacrev hessian make_jaxpr eval_shape custom_jvp custom_vjp

@@ -240,11 +240,11 @@ def test_devices():
 
 
 def test_absent_names_say_why():
-    for name, reason in {"make_mesh": "one, the CPU", "new_ref": "immutable", "live_arrays": "memory"}.items():
+    for name, reason in {"smap": "one device, the CPU", "new_ref": "immutable", "live_arrays": "memory"}.items():
         assert not hasattr(jax, name)
         with pytest.raises(AttributeError, match=reason):
             getattr(jax, name)
-    with pytest.raises(NotImplementedError, match="sharding"):
+    with pytest.raises(ValueError, match="expected a sharding"):
         jax.jit(jnp.sin, in_shardings=("x",))
 
 

@@ -12,7 +12,6 @@ from fgrad.api.device import (
     device_get,
     device_put,
     devices,
-    ensure_compile_time_eval,
     local_device_count,
     local_devices,
     print_environment_info,
@@ -23,5 +22,14 @@ from fgrad.api.device import (
 from fgrad.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from fgrad.api.jit import JitFunction, clear_caches, jit
 from fgrad.api.parallel import named_call, named_scope, pmap
+from fgrad.api.sharding import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    make_mesh,
+    set_mesh,
+    shard_map,
+)
 from fgrad.api.staging import closure_convert, eval_shape, make_jaxpr
 from fgrad.api.vmap import vmap
+from fgrad.core import ensure_compile_time_eval

@@ -6,8 +6,9 @@ import platform
 import numpy as np
 
 from fgrad import tree
-from fgrad.core import Array, eval_trace, is_tracer, to_array, using_trace
+from fgrad.core import Array, is_tracer, to_array
 from fgrad.core.device import CPU
+from fgrad.core.sharding import as_sharding
 
 
 def check_device(device, what):
@@ -16,10 +17,10 @@ def check_device(device, what):
         raise ValueError(f"{what}: unknown device or backend {device!r}; the only one is 'cpu' (see fgrad.devices())")
 
 
-def check_sharding(sharding, what):
-    """Raises NotImplementedError unless `sharding` says nothing: None, the CPU device, or a tree of these."""
-    if any(x is not CPU for x in tree.leaves(sharding)):
-        raise NotImplementedError(f"{what}: there is one device, so arrays have no sharding; leave it out, got {sharding!r}")
+def check_sharding(shardings, what):
+    """Raises ValueError unless the leaves of `shardings` are shardings of the one device, None or the CPU device."""
+    for x in tree.leaves(shardings):
+        as_sharding(x, what)
 
 
 def devices(backend=None):
@@ -101,16 +102,24 @@ def device_get(x):
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """A pytree's leaves as arrays. Raises ValueError for a device that is not the CPU.
+    """A pytree's leaves as arrays. device: the CPU, a sharding over it, or a pytree of these that is a prefix of x.
+
+    Raises ValueError for another device, and for a sharding of more dimensions than the array has.
 
     >>> import fgrad
     >>> fgrad.device_put({"a": [1.0, 2]})["a"][1]
     Array(2, dtype=int32...)
     """
-    check_device(device, "device_put")
-    return tree.map(lambda v: v if isinstance(v, Array) or is_tracer(v) else to_array(v), x)
 
+    def put(place, part):
+        place = as_sharding(place, "device_put")
 
-def ensure_compile_time_eval():
-    """A context in which operations on concrete values run at once, even while tracing."""
-    return using_trace(eval_trace)
+        def leaf(v):
+            out = v if isinstance(v, Array) or is_tracer(v) else to_array(v)
+            if place is not None:
+                place.check(out.ndim, "device_put")
+            return out
+
+        return tree.map(leaf, part)
+
+    return tree.map(put, device, x, is_leaf=lambda d: d is None)

@@ -9,6 +9,7 @@ from fgrad._kernels import array as _array
 from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
+from fgrad.core.sharding import SingleDeviceSharding
 from fgrad.errors import UnexpectedTracerError
 
 CODES = _array.CODES
@@ -40,6 +41,11 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     @property
     def device(self):
         return CPU
+
+    @property
+    def sharding(self):
+        """Where it is: on the one device."""
+        return SingleDeviceSharding()
 
     def devices(self):
         """The set of the one device."""

@@ -276,7 +276,13 @@ def concrete_or_none(x):
     return x
 
 
+def ensure_compile_time_eval():
+    """A context in which operations on concrete values run at once, even while tracing."""
+    return using_trace(eval_trace)
+
+
 __all__ = [
+    "ensure_compile_time_eval",
     "Array",
     "EvalTrace",
     "StageTrace",

@@ -1,5 +1,6 @@
 """The jax.lax surface: primitives' functions, which do not promote or broadcast (rank-0 operands apart)."""
 
+from fgrad.api.sharding import with_sharding_constraint
 from fgrad.control.cond import cond, switch
 from fgrad.control.linear_solve import custom_linear_solve, custom_root
 from fgrad.control.loops import map, scan

@@ -2,6 +2,7 @@
 
 import enum
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fgrad.control.callback import io_callback
 from fgrad.core import ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops import dot as _dot
+from fgrad.ops.conv import ConvDimensionNumbers
 from fgrad.ops.cumulative import cumsum
 from fgrad.ops.elementwise import (
     add,
@@ -40,6 +42,12 @@ class Precision(enum.Enum):
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2
+
+
+# What JAX's signatures call their arguments, for type hints.
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -235,7 +243,10 @@ def platform_dependent(*args, default=None, **per_platform):
 
 
 __all__ = [
+    "ConvGeneralDilatedDimensionNumbers",
+    "DotDimensionNumbers",
     "Precision",
+    "PrecisionLike",
     "RandomAlgorithm",
     "batch_matmul",
     "composite",

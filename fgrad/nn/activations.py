@@ -107,6 +107,19 @@ def log_sigmoid(x):
     return -activation.softplus(-_float("log_sigmoid", x))
 
 
+@jit
+def log1mexp(x):
+    """log(1 - exp(-x)) for x > 0, without cancellation on either side of log(2) (M. Maechler, the Rmpfr package's note, 2012).
+
+    >>> from fgrad import nn
+    >>> nn.log1mexp(1e-3)
+    Array(-6.908255, dtype=float32)
+    """
+    x = _float("log1mexp", x)
+    near = x <= math.log(2)
+    return jnp.where(near, jnp.log(-jnp.expm1(-jnp.where(near, x, 1))), jnp.log1p(-jnp.exp(-jnp.where(near, 1, x))))
+
+
 def tanh(x):
     """The hyperbolic tangent."""
     return jnp.tanh(x)

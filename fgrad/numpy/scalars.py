@@ -3,7 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core import get_aval
+from fgrad.dtypes import result_type
 from fgrad.numpy.creation import asarray
 
 __all__ = [
@@ -59,15 +59,3 @@ class DefaultType(ScalarType):
 
 int_, uint = DefaultType("int_", np.int64), DefaultType("uint", np.uint64)
 float_, complex_ = DefaultType("float_", np.float64), DefaultType("complex_", np.complex128)
-
-
-def result_type(*args):
-    """The dtype that these operands (arrays, scalars, dtypes) promote to."""
-    pairs = []
-    for a in args:
-        try:
-            aval = get_aval(a)
-            pairs.append((aval.dtype, aval.weak_type))
-        except TypeError:
-            pairs.append((dtypes.canonicalize_dtype(a), a in (int, float, complex)))
-    return dtypes.promote(pairs)[0]

@@ -11,6 +11,7 @@ from fgrad.random.keys import (
     fold_in,
     key,
     key_data,
+    key_dtype,
     key_impl,
     split,
     wrap_key_data,

@@ -1,0 +1,226 @@
+"""Meshes and shardings over the one device: programs written for several run where every axis of the mesh has size 1."""
+
+import enum
+from collections import OrderedDict
+
+import numpy as np
+
+from fgrad.core.device import CPU
+
+
+class AxisType(enum.Enum):
+    """How a mesh axis is handled in JAX; on one device they do not differ."""
+
+    Auto = "auto"
+    Explicit = "explicit"
+    Manual = "manual"
+
+
+class PartitionSpec:
+    """For each dimension of an array the mesh axis that it is split over: a name, a tuple of names, or None.
+
+    >>> from fgrad.sharding import PartitionSpec as P
+    >>> P("data", None)
+    PartitionSpec('data', None)
+    """
+
+    UNCONSTRAINED = "unconstrained"
+
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+        self._partitions = tuple(tuple(p) if isinstance(p, list) else p for p in partitions)
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+
+    def __iter__(self):
+        return iter(self._partitions)
+
+    def __len__(self):
+        return len(self._partitions)
+
+    def __getitem__(self, i):
+        return self._partitions[i]
+
+    def __eq__(self, other):
+        return (isinstance(other, PartitionSpec) and self._partitions == other._partitions) or self._partitions == other
+
+    def __hash__(self):
+        return hash(self._partitions)
+
+    def __repr__(self):
+        return f"PartitionSpec({', '.join(map(repr, self._partitions))})"
+
+    def __reduce__(self):
+        return PartitionSpec, self._partitions
+
+    @property
+    def names(self):
+        """The mesh axes it speaks of, in order."""
+        parts = [p if isinstance(p, tuple) else (p,) for p in self._partitions if p is not None and p is not self.UNCONSTRAINED]
+        return tuple(name for p in parts for name in p)
+
+
+class Mesh:
+    """Devices with named axes, each of size 1. A context too. Raises ValueError where names and axes do not match.
+
+    >>> import numpy as np, fgrad
+    >>> from fgrad.sharding import Mesh
+    >>> Mesh(np.array(fgrad.devices()), ("data",)).shape
+    OrderedDict(...)
+    """
+
+    _entered: "list[Mesh]" = []
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        devices = np.asarray(devices, dtype=object)
+        axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if devices.ndim != len(axis_names):
+            raise ValueError(
+                f"Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), "
+                f"but got devices.ndim == {devices.ndim} and len(axis_names) == {len(axis_names)}."
+            )
+        if len(set(axis_names)) != len(axis_names):
+            raise ValueError(f"mesh axis names must be unique, got {axis_names}")
+        if any(d is not CPU for d in devices.flat) or devices.size > 1:
+            raise ValueError(f"there is one device, fgrad.devices()[0], so a mesh has one; got {devices.tolist()}")
+        self.devices, self.axis_names = devices, axis_names
+        self.axis_types = tuple(axis_types) if axis_types is not None else (AxisType.Auto,) * len(axis_names)
+
+    @property
+    def shape(self):
+        """Sizes by name."""
+        return OrderedDict(zip(self.axis_names, self.devices.shape))
+
+    @property
+    def axis_sizes(self):
+        """The size of each axis."""
+        return self.devices.shape
+
+    @property
+    def size(self):
+        """The number of devices."""
+        return self.devices.size
+
+    @property
+    def empty(self):
+        """Whether there is no device in it."""
+        return self.size == 0
+
+    @property
+    def abstract_mesh(self):
+        """The mesh itself."""
+        return self
+
+    @property
+    def local_mesh(self):
+        """The mesh itself."""
+        return self
+
+    def __enter__(self):
+        Mesh._entered.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        Mesh._entered.remove(self)
+        return False
+
+    def __eq__(self, other):
+        return isinstance(other, Mesh) and (self.axis_names, self.devices.shape) == (other.axis_names, other.devices.shape)
+
+    def __hash__(self):
+        return hash((self.axis_names, self.devices.shape))
+
+    def __repr__(self):
+        return f"Mesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
+
+
+def current_mesh():
+    """The mesh whose context was entered last, or None."""
+    return Mesh._entered[-1] if Mesh._entered else None
+
+
+class Sharding:
+    """Where an array's parts are: all of it on the one device."""
+
+    memory_kind = None
+    num_devices = 1
+    is_fully_replicated = is_fully_addressable = True
+    device_set = addressable_devices = frozenset([CPU])
+
+    def shard_shape(self, global_shape):
+        """The shape of a part: the whole."""
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape):
+        """Which indices are on a device: all of them."""
+        return {CPU: (slice(None),) * len(global_shape)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other, ndim):
+        """True for all shardings: there is one device."""
+        return isinstance(other, Sharding)
+
+    def check(self, ndim, what):
+        """Raises ValueError for an array of this rank that it does not fit."""
+
+
+class SingleDeviceSharding(Sharding):
+    """All of an array on one device."""
+
+    def __init__(self, device=CPU, *, memory_kind=None):
+        if device is not CPU:
+            raise ValueError(f"SingleDeviceSharding: the only device is fgrad.devices()[0], got {device!r}")
+        self._device = device
+
+    def __eq__(self, other):
+        return isinstance(other, SingleDeviceSharding)
+
+    def __hash__(self):
+        return hash(SingleDeviceSharding)
+
+    def __repr__(self):
+        return f"SingleDeviceSharding(device={self._device!r})"
+
+
+class NamedSharding(Sharding):
+    """A mesh and a spec. Raises ValueError for axes that the mesh does not have or that occur twice."""
+
+    def __init__(self, mesh, spec, *, memory_kind=None):
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"NamedSharding takes a Mesh, got {type(mesh).__name__}")
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"NamedSharding takes a PartitionSpec, got {type(spec).__name__}: {spec!r}")
+        for i, name in enumerate(spec.names):
+            if name not in mesh.axis_names:
+                raise ValueError(f"Resource axis: {name} of {spec!r} is not found in mesh: {mesh.axis_names}.")
+            if name in spec.names[:i]:
+                raise ValueError(
+                    f"A single NamedSharding spec specification can map every mesh axis to at most one dimension, got {spec!r}"
+                )
+        self.mesh, self.spec = mesh, spec
+
+    def check(self, ndim, what):
+        if len(self.spec) > ndim:
+            raise ValueError(f"{what}: {self.spec!r} is for arrays of rank {len(self.spec)} at least, got one of rank {ndim}")
+
+    def __eq__(self, other):
+        return isinstance(other, NamedSharding) and (self.mesh, self.spec) == (other.mesh, other.spec)
+
+    def __hash__(self):
+        return hash((self.mesh, self.spec))
+
+    def __repr__(self):
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+def as_sharding(x, what):
+    """A Sharding, or None, from what functions take: these, the device, or a spec where a mesh was entered."""
+    if x is None or isinstance(x, Sharding):
+        return x
+    if x is CPU or x == "cpu":
+        return SingleDeviceSharding()
+    if isinstance(x, PartitionSpec):
+        mesh = current_mesh()
+        if mesh is None:
+            raise RuntimeError(f"{what}: a PartitionSpec needs a mesh: give a NamedSharding, or enter `with mesh:`; got {x!r}")
+        return NamedSharding(mesh, x)
+    raise ValueError(f"{what}: expected a sharding, a device or None, got {x!r}; the only device is 'cpu' (see fgrad.devices())")

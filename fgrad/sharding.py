@@ -1,0 +1,19 @@
+"""jax.sharding over the one device."""
+
+from fgrad.api.sharding import get_mesh, set_mesh
+from fgrad.api.sharding import get_mesh as get_abstract_mesh
+from fgrad.api.sharding import set_mesh as use_mesh
+from fgrad.core.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+
+__all__ = [
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "set_mesh",
+    "use_mesh",
+]
