@@ -28,8 +28,8 @@ def bernoulli(n):
     """The Bernoulli numbers B_0, ..., B_n (B_1 = -1/2), rounded from their fractions: shape (n + 1,).
 
     >>> from fgrad.scipy import special
-    >>> special.bernoulli(4)
-    Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333333], dtype=float32)
+    >>> special.bernoulli(1)
+    Array([ 1. , -0.5], dtype=float32)
     """
     n = operator.index(concrete("bernoulli", n, "pass n as a Python integer"))
     if n < 0:
@@ -42,8 +42,8 @@ def comb(N, k, *, repetition=False):
     """N choose k as a float, by the beta function; 0 for k > N and for negative N or k. repetition: draws are put back.
 
     >>> from fgrad.scipy import special
-    >>> special.comb(5, 2)
-    Array(10., dtype=float32)
+    >>> float(special.comb(5, 2))
+    10.0
     """
     N, k = operands("comb", N, k)
     if repetition:
@@ -144,8 +144,8 @@ def loggamma(x):
     """The principal branch of log gamma, real (NaN below 0) or complex, with its one cut along the negative reals.
 
     >>> from fgrad.scipy import special
-    >>> special.loggamma(0.5)
-    Array(0.5723649, dtype=float32)
+    >>> round(float(special.loggamma(0.5)), 5)
+    0.57236
     """
     (x,) = jnp.promote_dtypes_inexact(x)
     if x.dtype.kind == "c":

@@ -39,8 +39,8 @@ def erfcx(x):
     """exp(x ** 2) * erfc(x), finite for large x; complex x too.
 
     >>> from fgrad.scipy import special
-    >>> special.erfcx(100.0)
-    Array(0.00564161, dtype=float32)
+    >>> round(float(special.erfcx(100.0)), 6)
+    0.005642
     """
     (x,) = jnp.promote_dtypes_inexact(x)
     if x.dtype.kind == "c":
@@ -133,8 +133,8 @@ def exp1(x):
     """The exponential integral E_1(x), the integral of exp(-t) / t from x to infinity: infinite at 0, NaN for x < 0.
 
     >>> from fgrad.scipy import special
-    >>> special.exp1(1.0)
-    Array(0.21938394, dtype=float32)
+    >>> round(float(special.exp1(1.0)), 5)
+    0.21938
     """
     return _exp1(*operands("exp1", x))
 
@@ -230,8 +230,8 @@ def expn(n, x):
     NaN for n < 0 or x < 0. The derivative is in x only.
 
     >>> from fgrad.scipy import special
-    >>> special.expn(2, 1.0)
-    Array(0.14849551, dtype=float32)
+    >>> round(float(special.expn(2, 1.0)), 5)
+    0.1485
     """
     return _expn(*operands("expn", n, x))
 
@@ -269,8 +269,8 @@ def sici(x):
     """(Si(x), Ci(x)): the integrals of sin(t) / t from 0 and of cos(t) / t from infinity to |x|.
 
     >>> from fgrad.scipy import special
-    >>> special.sici(1.0)
-    (Array(0.9460831, dtype=float32), Array(0.33740392, dtype=float32))
+    >>> [round(float(v), 5) for v in special.sici(1.0)]
+    [0.94608, 0.3374]
     """
     return _sici(*operands("sici", x))
 
@@ -356,8 +356,8 @@ def spence(x):
     Raises TypeError unless x is float32 or float64.
 
     >>> from fgrad.scipy import special
-    >>> special.spence(0.5)
-    Array(0.58224046, dtype=float32)
+    >>> round(float(special.spence(0.5)), 5)
+    0.58224
     """
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
