@@ -1,5 +1,68 @@
-/* rms_norm and layer_norm over the last axis, for the type T.  Included once per type.
- * Rows go in groups where they are short (row_group). */
+/* rms_norm and layer_norm over the last axis, and moments over any, for the type T.  Included once per type.
+ * Rows go in groups where they are short (row_group), and narrow ones of layer_norm and moments as columns. */
+
+/* Means of columns (rounded), and what is left of the sums of deviations from them and of their squares. */
+FG_INLINE void N(columns_moments)(const T *x, int64_t n, int64_t inner, int w, N(vec) *mean, N(vec) *left, N(vec) *squares) {
+    N(vec) d, count = (N(vec)){0} + (T)n;
+    TILE_SUM(mean, COLUMN_LOAD(x));
+    EACH_VEC { mean[c] /= count; left[c] = squares[c] = (N(vec)){0}; }
+    for (int64_t k0 = 0; k0 < n; k0 += TILE_PART) {
+        N(vec) part[TILE_VECS], part2[TILE_VECS];
+        int64_t k1 = n - k0 < TILE_PART ? n : k0 + TILE_PART;
+        EACH_VEC part[c] = part2[c] = (N(vec)){0};
+        for (int64_t k = k0; k < k1; k++) { int64_t at = k * inner; EACH_VEC { d = COLUMN_LOAD(x) - mean[c]; part[c] += d; part2[c] += d * d; } }
+        EACH_VEC { left[c] += part[c]; squares[c] += part2[c]; }
+    }
+    EACH_VEC { squares[c] -= left[c] * left[c] / count; left[c] /= count; }
+}
+
+FG_INLINE void N(moments_columns)(const T *x, T *mean, T *squares, int64_t n, int64_t inner, int w) {
+    N(vec) m[TILE_VECS], left[TILE_VECS], s[TILE_VECS];
+    N(columns_moments)(x, n, inner, w, m, left, s);
+    EACH_VEC {
+        for (int j = 0; j < VEC_LANES; j++) s[c][j] = s[c][j] < 0 ? 0 : s[c][j];
+        N(column_store)(mean, c, w, m[c]);
+        N(column_store)(squares, c, w, s[c]);
+    }
+}
+
+/* The mean of each row or column, and the sum of squared deviations from it. */
+static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgRows *c = ctx;
+    int64_t n = c->n, inner = c->inner, group = 1;
+    T columns[FG_TILE * NARROW], *mean = (T *)c->out[0], *squares = (T *)c->out[1];
+    for (int64_t u = begin; u < end; u += group) {
+        const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
+        if (IS_NARROW(c)) {
+            TILE_ROWS;
+            TO_COLUMNS(columns, x);
+            BY_WIDTH(moments_columns, FG_TILE, columns, mean + u, squares + u);
+        } else if (inner == 1) {
+            T m = (T)(N(row_sum)(x, n) / (double)n);
+            double left, s = N(row_spread)(x, m, n, &left);
+            s -= left * left / (double)n;
+            mean[u] = m;
+            squares[u] = (T)(s < 0 ? 0 : s);
+        } else {
+            int w;
+            int64_t first = N(tile)(c, u, &w), at = u / c->tiles * inner + u % c->tiles * FG_TILE;
+            BY_WIDTH(moments_columns, inner, x + first, mean + at, squares + at);
+        }
+    }
+}
+
+/* y and r of columns that are narrow rows turned */
+FG_INLINE void N(layer_norm_columns)(const T *x, T *y, T *r, double eps, int64_t n, int64_t inner, int w) {
+    N(vec) m[TILE_VECS], left[TILE_VECS], s[TILE_VECS];
+    T scale[FG_TILE];
+    N(columns_moments)(x, n, inner, w, m, left, s);
+    memcpy(scale, s, sizeof scale);
+    _Pragma("omp simd")
+    for (int j = 0; j < FG_TILE; j++) scale[j] = (T)(1 / sqrt((double)(scale[j] < 0 ? 0 : scale[j]) / (double)n + eps));
+    memcpy(s, scale, sizeof scale);
+    EACH_VEC { N(column_store)(r, c, w, s[c]); left[c] *= s[c]; }
+    TILE_EACH(COLUMN_STORE(y, (COLUMN_LOAD(x) - m[c]) * s[c] - left[c]));
+}
 
 static void N(rms_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
@@ -38,6 +101,14 @@ static void N(layer_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
         const T *x = (const T *)c->in[0] + u * n;
         T *y = (T *)c->out[0] + u * n, *r = (T *)c->out[1] + u, mean[FG_ROW_GROUP], shift[FG_ROW_GROUP];
         double left[FG_ROW_GROUP], spread[FG_ROW_GROUP];
+        if (IS_NARROW(c)) {
+            T columns[FG_TILE * NARROW];
+            TILE_ROWS;
+            TO_COLUMNS(columns, x);
+            BY_WIDTH(layer_norm_columns, FG_TILE, columns, columns, r, c->eps);
+            TO_ROWS(y, columns);
+            continue;
+        }
         group = row_group(end - u, n * sizeof(T));
         for (int64_t k = 0; k < group; k++) mean[k] = (T)(N(row_sum)(x + k * n, n) / (double)n);
         /* `mean` is rounded: what is left of the deviations corrects the variance and the result */

@@ -4,6 +4,9 @@ rms_norm:           in x, fp [eps]   out y = x * r and r = 1 / sqrt(mean(x^2) + 
 rms_norm_tangent:   in x, r, t       out r * (t - x * r^2 * mean(x * t))
 layer_norm:         in x, fp [eps]   out y = (x - mean) * r and r = 1 / sqrt(var + eps), var the mean squared deviation
 layer_norm_tangent: in y, r, t       out r * (t - mean(t) - y * mean(y * t)), where y is the output of layer_norm
+
+moments, over any axis:
+moments:            in x, ip [axis]  out the mean, and the sum of squared deviations from it, of x's shape without the axis
 """
 from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for, range_body
@@ -17,7 +20,7 @@ cdef extern from *:
 
 cdef extern from * nogil:
     range_body rms_norm_f32, rms_norm_f64, rms_norm_tangent_f32, rms_norm_tangent_f64
-    range_body layer_norm_f32, layer_norm_f64, layer_norm_tangent_f32, layer_norm_tangent_f64
+    range_body layer_norm_f32, layer_norm_f64, layer_norm_tangent_f32, layer_norm_tangent_f64, moments_f32, moments_f64
 
 
 cdef inline int run(const FgInst *inst, FgTensor *slots, range_body f32, range_body f64) noexcept nogil:
@@ -41,6 +44,13 @@ cdef int run_layer_norm(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 cdef int run_layer_norm_tangent(const FgInst *inst, FgTensor *slots) noexcept nogil:
     return run(inst, slots, layer_norm_tangent_f32, layer_norm_tangent_f64)
+
+
+cdef int run_moments(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgRows c
+    row_plan(&c, inst, slots, inst.ip[0])
+    parallel_for(c.units, c.grain, moments_f32 if row_operand(inst, slots, 0).dtype == FG_F32 else moments_f64, &c)
+    return FG_OK
 
 
 cdef int check_norm(FgInst *inst, const FgTensor *slots, const char *name, char *msg) noexcept nogil:
@@ -81,7 +91,20 @@ cdef int check_layer_norm_tangent(FgInst *inst, const FgTensor *slots, char *msg
     return check_tangent(inst, slots, "layer_norm_tangent", msg)
 
 
+cdef int check_moments(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef int k
+    if row_counts(inst, "moments", 1, 2, 1, 0, msg) or row_axis(inst, slots, "moments", inst.ip[0], msg):
+        return -1
+    if row_dense(inst, slots, "moments", 0, -1, msg):
+        return -1
+    for k in range(1, 3):
+        if row_reduced(inst, slots, "moments", k, row_operand(inst, slots, 0).dtype, inst.ip[0], msg):
+            return -1
+    return 0
+
+
 KERNELS = {
+    "moments": (<size_t><void *>run_moments, <size_t><void *>check_moments),
     "rms_norm": (<size_t><void *>run_rms_norm, <size_t><void *>check_rms_norm),
     "rms_norm_tangent": (<size_t><void *>run_rms_norm_tangent, <size_t><void *>check_rms_norm_tangent),
     "layer_norm": (<size_t><void *>run_layer_norm, <size_t><void *>check_layer_norm),

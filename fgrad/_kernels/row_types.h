@@ -7,6 +7,7 @@
 #define N(name) name##_f32
 #include "row_vec.h"
 #include "row_reduce.h"
+#include "row_columns.h"
 #include ROWS
 #undef T
 #undef N
@@ -15,6 +16,7 @@
 #define N(name) name##_f64
 #include "row_vec.h"
 #include "row_reduce.h"
+#include "row_columns.h"
 #include ROWS
 #undef T
 #undef N

@@ -1,13 +1,6 @@
 /* softmax, log_softmax, logsumexp and their linear maps over rows, for the type T.  Included once per type. */
 #define CACHED 65536         /* bytes of a row that is read again from cache rather than recomputed */
 
-/* The tile of columns of unit u: offset of its first element, and its width. */
-static inline int64_t N(tile)(const FgRows *c, int64_t u, int *w) {
-    int64_t j = u % c->tiles * FG_TILE;
-    *w = (int)(c->inner - j < FG_TILE ? c->inner - j : FG_TILE);
-    return u / c->tiles * c->n * c->inner + j;
-}
-
 #define COLUMN_PRODUCT(a, b) ((a) * (b))
 #define COLUMN_SECOND(a, b) (b)
 #define SOFTMAX_MAP(y, t, s) ((y) * ((t) - (s)))
@@ -17,31 +10,21 @@ static inline int64_t N(tile)(const FgRows *c, int64_t u, int *w) {
 #define COLUMN_COTANGENT_MAP(y, t, s) ((t) - N(vec_exp)(y) * (s))
 #include "softmax_columns.h"
 
-/* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time. */
-#define NARROW (256 / (int64_t)sizeof(T))
-#define IS_NARROW(c) ((c)->inner == 1 && (c)->n <= NARROW && (c)->outer >= 8)
-#define TILE_ROWS int64_t rows = group = end - u < FG_TILE ? end - u : FG_TILE; int w = (int)rows
-#define TO_COLUMNS(columns, x) (sizeof(T) == 4 ? fg_columns_4 : fg_columns_8)(columns, FG_TILE, x, rows, n)
-#define TO_ROWS(y, columns) (sizeof(T) == 4 ? fg_rows_4 : fg_rows_8)(y, columns, FG_TILE, rows, n)
-/* The tile's code once more for a full width, which the compiler then knows. */
-#define BY_WIDTH(name, step, ...) do { \
-    if (w == FG_TILE) N(name)(__VA_ARGS__, n, step, FG_TILE); \
-    else N(name)(__VA_ARGS__, n, step, w); \
-} while (0)
-
-/* softmax of `group` rows that stay in cache, and of one that does not */
-static inline void N(softmax_rows)(const T *x, T *y, int64_t n, int64_t group) {
+/* softmax of `group` rows that stay in cache, and of one that does not; with the logarithms of their sums, where lse is not NULL */
+static inline void N(softmax_rows)(const T *x, T *y, T *lse, int64_t n, int64_t group) {
     T m[FG_ROW_GROUP], s[FG_ROW_GROUP];
     for (int64_t k = 0; k < group; k++) m[k] = N(row_max)(x + k * n, n);
     for (int64_t k = 0; k < group; k++) s[k] = N(row_exp_to)(y + k * n, x + k * n, m[k], n);
+    for (int64_t k = 0; lse && k < group; k++) lse[k] = m[k] == INFINITY || m[k] == -INFINITY ? m[k] : m[k] + N(row_log)(s[k]);
     for (int64_t k = 0; k < group; k++, y += n) {
         T scale = 1 / s[k];
         #pragma omp simd
         for (int64_t i = 0; i < n; i++) y[i] *= scale;
     }
 }
-static inline void N(softmax_long)(const T *x, T *y, int64_t n) {
-    T m, scale = (T)(1 / N(row_max_expsum)(x, n, &m));
+static inline void N(softmax_long)(const T *x, T *y, T *lse, int64_t n) {
+    T m, sum = (T)N(row_max_expsum)(x, n, &m), scale = 1 / sum;
+    if (lse) *lse = (m == INFINITY || m == -INFINITY ? 0 : m) + N(row_log)(sum);
     N(row_exp_times)(y, x, m, m == INFINITY ? (T)NAN : scale, n);
 }
 
@@ -50,21 +33,24 @@ static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     int64_t n = c->n, inner = c->inner, group = 1;
     T columns[FG_TILE * NARROW];
     for (int64_t u = begin; u < end; u += group) {
-        if (IS_NARROW(c)) {
-            TILE_ROWS;
-            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
-            BY_WIDTH(softmax_columns, FG_TILE, columns, columns);
-            TO_ROWS((T *)c->out[0] + u * n, columns);
-        } else if (inner == 1) {
+        if (inner == 1) {
             const T *x = (const T *)c->in[0] + u * n;
-            T *y = (T *)c->out[0] + u * n;
+            T *y = (T *)c->out[0] + u * n, *lse = c->out[1] ? (T *)c->out[1] + u : NULL;
+            if (IS_NARROW(c)) {
+                TILE_ROWS;
+                TO_COLUMNS(columns, x);
+                BY_WIDTH(softmax_columns, FG_TILE, columns, columns, lse);
+                TO_ROWS(y, columns);
+                continue;
+            }
             group = row_group(end - u, n * sizeof(T));
-            if (n * (int64_t)sizeof(T) <= CACHED) N(softmax_rows)(x, y, n, group);
-            else N(softmax_long)(x, y, n);
+            if (n * (int64_t)sizeof(T) <= CACHED) N(softmax_rows)(x, y, lse, n, group);
+            else N(softmax_long)(x, y, lse, n);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
-            BY_WIDTH(softmax_columns, inner, (const T *)c->in[0] + first, (T *)c->out[0] + first);
+            T *lse = c->out[1] ? (T *)c->out[1] + u / c->tiles * inner + u % c->tiles * FG_TILE : NULL;
+            BY_WIDTH(softmax_columns, inner, (const T *)c->in[0] + first, (T *)c->out[0] + first, lse);
         }
     }
 }
@@ -109,20 +95,20 @@ static void N(log_softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
 static void N(logsumexp)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
-    T columns[FG_TILE * NARROW];
+    T columns[FG_TILE * NARROW], *out = (T *)c->out[0];
     for (int64_t u = begin; u < end; u += group) {
+        const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
         if (IS_NARROW(c)) {
             TILE_ROWS;
-            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
-            BY_WIDTH(logsumexp_columns, FG_TILE, columns, (T *)c->out[0] + u);
+            TO_COLUMNS(columns, x);
+            BY_WIDTH(logsumexp_columns, FG_TILE, columns, out + u);
         } else if (inner == 1) {
-            T m1, s = (T)N(row_max_expsum)((const T *)c->in[0] + u * n, n, &m1);
-            ((T *)c->out[0])[u] = (m1 == INFINITY || m1 == -INFINITY ? 0 : m1) + N(row_log)(s);
+            T m, s = (T)N(row_max_expsum)(x, n, &m);
+            out[u] = (m == INFINITY || m == -INFINITY ? 0 : m) + N(row_log)(s);
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w);
-            BY_WIDTH(logsumexp_columns, inner, (const T *)c->in[0] + first,
-                     (T *)c->out[0] + u / c->tiles * inner + u % c->tiles * FG_TILE);
+            BY_WIDTH(logsumexp_columns, inner, x + first, out + u / c->tiles * inner + u % c->tiles * FG_TILE);
         }
     }
 }
@@ -161,11 +147,5 @@ LINEAR(log_softmax_cotangent, N(row_sum)(b, n), COTANGENT_MAP)
 #undef COLUMN_EXP_PRODUCT
 #undef COLUMN_SECOND
 #undef COLUMN_COTANGENT_MAP
-#undef NARROW
-#undef IS_NARROW
-#undef TILE_ROWS
-#undef TO_COLUMNS
-#undef TO_ROWS
-#undef BY_WIDTH
 #undef LINEAR
 #undef CACHED

@@ -6,6 +6,7 @@ log_softmax:           in x, ip [axis]          out x - logsumexp(x)
 log_softmax_tangent:   in y, t, ip [axis]       out t - sum(exp(y) * t), where y is the output of log_softmax
 log_softmax_cotangent: in y, ct, ip [axis]      out ct - exp(y) * sum(ct)
 logsumexp:             in x, ip [axis]          out of x's shape without the axis
+softmax_logsumexp:     in x, ip [axis]          out softmax and logsumexp
 """
 from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for, range_body
@@ -92,7 +93,16 @@ cdef int check_logsumexp(FgInst *inst, const FgTensor *slots, char *msg) noexcep
     return check_rows(inst, slots, "logsumexp", 1, True, msg)
 
 
+cdef int check_softmax_logsumexp(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    if row_counts(inst, "softmax_logsumexp", 1, 2, 1, 0, msg) or row_axis(inst, slots, "softmax_logsumexp", inst.ip[0], msg):
+        return -1
+    if row_dense(inst, slots, "softmax_logsumexp", 0, -1, msg) or row_like(inst, slots, "softmax_logsumexp", 1, msg):
+        return -1
+    return row_reduced(inst, slots, "softmax_logsumexp", 2, row_operand(inst, slots, 0).dtype, inst.ip[0], msg)
+
+
 KERNELS = {
+    "softmax_logsumexp": (<size_t><void *>run_softmax, <size_t><void *>check_softmax_logsumexp),
     "softmax": (<size_t><void *>run_softmax, <size_t><void *>check_softmax),
     "softmax_tangent": (<size_t><void *>run_softmax_tangent, <size_t><void *>check_softmax_tangent),
     "log_softmax": (<size_t><void *>run_log_softmax, <size_t><void *>check_log_softmax),

@@ -316,9 +316,9 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
         p.span *= 2
     p.chunks = (p.n_inner + p.span - 1) // p.span
     steps = (p.n_red + p.tile_rows - 1) // p.tile_rows
-    p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 8 tiles
-    if p.blocks > steps // 8:
-        p.blocks = steps // 8
+    p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 16 tiles
+    if p.blocks > steps // 16:
+        p.blocks = steps // 16
     if p.blocks < 1:
         p.blocks = 1
     p.units = p.n_outer * p.chunks * p.blocks

@@ -30,7 +30,19 @@ WINDOW = 24  # units that a run may pass by
 # kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch)
 ROW_KERNELS = {
     **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
-    **dict.fromkeys(("softmax", "softmax_tangent", "log_softmax", "log_softmax_tangent", "log_softmax_cotangent", "logsumexp"), 0),
+    **dict.fromkeys(
+        (
+            "softmax",
+            "softmax_tangent",
+            "log_softmax",
+            "log_softmax_tangent",
+            "log_softmax_cotangent",
+            "logsumexp",
+            "softmax_logsumexp",
+            "moments",
+        ),
+        0,
+    ),
 }
 TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))  # the gathers that are in
 ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

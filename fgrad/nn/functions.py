@@ -119,6 +119,13 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     algorithm: "fast" takes the variance as mean(x^2) - mean(x)^2, "stable" as mean((x - mean)^2).
     """
     x = unary("standardize", x, inexact=True)
+    axes = axis_tuple(axis, x.ndim)
+    if mean is None and variance is None and where is None and algorithm in ("fast", "stable") and len(axes) == 1:
+        if axes[0] == x.ndim - 1 and dtypes.is_float(x.dtype) and isinstance(epsilon, (int, float)) and epsilon >= 0:
+            return norm_ops.layer_norm(x, epsilon)
+        if dtypes.is_float(x.dtype) and x.dtype.itemsize > 2 and x.size:
+            mean, squares = (with_axes(s, axes, x.ndim) for s in norm_ops.moments(x, axes[0]))
+            variance = squares * (1 / x.shape[axes[0]])
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
@@ -128,7 +135,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
             variance = jnp.maximum(jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean), 0)
         else:
             raise ValueError(f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'.")
-    return (x - mean) / jnp.sqrt(variance + epsilon)
+    return (x - mean) * jnp.reciprocal(jnp.sqrt(variance + epsilon))
 
 
 def one_hot(x, num_classes, *, dtype=None, axis=-1):

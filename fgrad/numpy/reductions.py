@@ -10,7 +10,7 @@ from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where as _where
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcasted, no_out, promoted, spread, user_dtype, with_axes
-from fgrad.ops import argreduce, cumulative, reduce
+from fgrad.ops import argreduce, cumulative, norm, reduce
 from fgrad.ops import elementwise as E
 from fgrad.ops.rules import full
 from fgrad.ops.shape import concatenate, reshape, transpose
@@ -209,6 +209,14 @@ def _var_dtypes(own, dtype):
     return _wide(work), dtype
 
 
+def _join(x, axes):
+    """(x with neighbouring axes as one, that axis), or None where they are not neighbours or there are none."""
+    first, n = builtins.min(axes, default=0), len(axes)
+    if not axes or builtins.sorted(axes) != list(range(first, first + n)):
+        return None
+    return (x if n == 1 else reshape(x, (*x.shape[:first], math.prod(x.shape[first : first + n]), *x.shape[first + n :]))), first
+
+
 @eager(1)
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Variance over axes, with divisor n - ddof (or n - correction); NaN where that is not positive.
@@ -225,6 +233,11 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     if where is not None:
         x, where = _together(x, where)
     axes = axis_tuple(axis, x.ndim)
+    if where is None and mean is None and dtypes.is_float(work) and (joined := _join(x, axes)) is not None:
+        count = math.prod(x.shape[i] for i in axes) - (ddof if correction is None else correction)
+        total = norm.moments(*joined)[1]
+        out = E.div(total, work.type(count)) if count > 0 else E.broadcast_to(work.type(np.nan), total.shape)
+        return E.convert_element_type(with_axes(out, axes, x.ndim) if keepdims else out, result)
     centre = _mean(x, axes, keepdims=True, where=where) if mean is None else E.convert_element_type(as_array("var", mean), work)
     d = U.subtract(x, centre)
     squares = E.real(E.mul(d, E.conj(d))) if d.dtype.kind == "c" else E.square(d)

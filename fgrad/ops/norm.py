@@ -1,8 +1,10 @@
-"""rms_norm and layer_norm over the last axis, without weights: the scale and shift around them fuse as elementwise ops."""
+"""rms_norm and layer_norm over the last axis, without weights (the scale and shift around them fuse as elementwise ops), and moments."""
+
+import math
 
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import integer_pow, mul, neg, square, sub
+from fgrad.ops.elementwise import div, integer_pow, like, mul, neg, square, sub
 from fgrad.ops.fused import (
     jvp_by_reference,
     last_sum,
@@ -15,7 +17,7 @@ from fgrad.ops.fused import (
     wide_kernel,
     widen,
 )
-from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.reduce import argaxis, reduce_sum, spread_back
 from fgrad.ops.rules import Zero, bdim_at_front, zero_of
 
 
@@ -109,6 +111,57 @@ layer_norm_p, layer_norm_tangent_p = _norm(
     lambda y, r, t: neg(mul(square(r), _row_mean(mul(y, t)))),
     lambda y, r, t: mul(r, sub(sub(t, _last_mean(t)), mul(y, _last_mean(mul(y, t))))),
 )
+
+
+def _moments_aval(x, *, axis):
+    need_float("moments", x)
+    if not 0 <= axis < len(x.shape):
+        raise ShapeError(f"moments: axis {axis} is out of bounds for shape {x.shape}")
+    return [ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)] * 2
+
+
+def _moments_reference(x, *, axis):
+    dtype, x = get_aval(x).dtype, widen(x)
+    mean = div(reduce_sum(x, (axis,)), like(x, get_aval(x).shape[axis]))
+    return [narrow(mean, dtype), narrow(reduce_sum(square(_deviations(x, mean, axis)), (axis,)), dtype)]
+
+
+def _deviations(x, mean, axis):
+    return sub(x, spread_back(mean, get_aval(x).shape, (axis,)))
+
+
+def _moments_lower(ctx, ins, params, out_avals):
+    """The kernel goes by rows, or tiles of columns: where those are few and long, sums of fused operations use more threads."""
+    axis, shape = params["axis"], ins[0].shape
+    rows = math.prod(shape[:axis]) * -(-math.prod(shape[axis + 1 :]) // 64)
+    if 0 in shape or (rows < 8 and math.prod(shape) > 1 << 14):
+        return ctx.compose(lambda x: _moments_reference(x, axis=axis), ins)
+    return wide_kernel(ctx, "moments", ins, out_avals, ip=(axis,))
+
+
+def _moments_batch(size, args, dims, *, axis):
+    d = dims[0]
+    return moments_p.bind(args[0], axis=axis + (axis >= d)), [d - (axis < d)] * 2
+
+
+def _moments_jvp(primals, tangents, *, axis):
+    (x,), (t,) = primals, tangents
+    mean, squares = moments_p.bind(x, axis=axis)
+    if type(t) is Zero:
+        return [mean, squares], [zero_of(mean), zero_of(squares)]
+    mean_tangent = div(reduce_sum(t, (axis,)), like(t, get_aval(t).shape[axis]))
+    along = reduce_sum(mul(_deviations(x, mean, axis), t), (axis,))  # deviations add up to 0, so the mean's tangent takes no part
+    return [mean, squares], [mean_tangent, mul(along, like(along, 2))]
+
+
+moments_p = Primitive(
+    "moments", multiple_results=True, abstract_eval=_moments_aval, jvp=_moments_jvp, batch=_moments_batch, lower=_moments_lower
+)
+
+
+def moments(x, axis):
+    """(mean, sum of squared deviations from it) along `axis`, which the results do not have. x: a real float array."""
+    return moments_p.bind(x, axis=argaxis(x, axis))
 
 
 def rms_norm(x, eps=1e-6):

@@ -5,7 +5,7 @@ from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import exp, mul, sub
 from fgrad.ops.fused import jvp_by_reference, narrow, need_float, need_shape, wide_kernel, widen
 from fgrad.ops.reduce import argaxis, reduce_sum, spread_back
-from fgrad.ops.rules import bdim_at_front, jvp_by_args
+from fgrad.ops.rules import Zero, bdim_at_front, jvp_by_args, zero_of
 
 
 def _axis_sum(x, axis):
@@ -77,8 +77,50 @@ log_softmax_cotangent_p.jvp = jvp_by_reference(log_softmax_cotangent_p, _log_sof
 log_softmax_tangent_p.transpose = lambda cts, y, t, *, axis: [None, log_softmax_cotangent_p.bind(y, cts[0], axis=axis)]
 log_softmax_cotangent_p.transpose = lambda cts, y, ct, *, axis: [None, log_softmax_tangent_p.bind(y, cts[0], axis=axis)]
 
+
+def _both_aval(x, *, axis):
+    need_float("softmax_logsumexp", x)
+    if not 0 <= axis < len(x.shape):
+        raise ShapeError(f"softmax_logsumexp: axis {axis} is out of bounds for shape {x.shape}")
+    return [x.strong(), ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)]
+
+
+def _both_batch(size, args, dims, *, axis):
+    d = dims[0]
+    return softmax_logsumexp_p.bind(args[0], axis=axis + (axis >= d)), [d, d - (axis < d)]
+
+
+def _both_jvp(primals, tangents, *, axis):
+    (x,), (t,) = primals, tangents
+    y, lse = softmax_logsumexp_p.bind(x, axis=axis)
+    if type(t) is Zero:
+        return [y, lse], [zero_of(y), zero_of(lse)]
+    return [y, lse], [softmax_tangent_p.bind(y, t, axis=axis), reduce_sum(mul(y, t), (axis,))]
+
+
+softmax_logsumexp_p = Primitive(
+    "softmax_logsumexp",
+    multiple_results=True,
+    abstract_eval=_both_aval,
+    batch=_both_batch,
+    jvp=_both_jvp,
+    lower=lambda ctx, ins, params, out: wide_kernel(ctx, "softmax_logsumexp", ins, out, ip=(params["axis"],)),
+)
+
 logsumexp_p = _row_primitive("logsumexp", 1, reduces=True)
-logsumexp_p.jvp = jvp_by_args(logsumexp_p, lambda t, out, x, *, axis: reduce_sum(mul(softmax_p.bind(x, axis=axis), t), (axis,)))
+
+
+def _logsumexp_jvp(primals, tangents, *, axis):
+    """The tangent's mean under the softmax, of which the result is a by-product."""
+    (x,), (t,) = primals, tangents
+    if type(t) is Zero:
+        out = logsumexp_p.bind(x, axis=axis)
+        return out, zero_of(out)
+    y, out = softmax_logsumexp_p.bind(x, axis=axis)
+    return out, reduce_sum(mul(y, t), (axis,))
+
+
+logsumexp_p.jvp = _logsumexp_jvp
 
 
 def softmax(x, axis=-1):

@@ -284,7 +284,22 @@ def _attention(kind):
     return [case(*c) for c in ATTENTIONS]
 
 
+def _both(shape, axis):
+    fun = lambda x: softmax.softmax_logsumexp_p.bind(x, axis=axis)
+    reference = lambda x: (np_softmax(x, axis), np_logsumexp(x, axis))
+    return Case(fun, (typed(*shape),), reference, name=f"{shape} along {axis}", out=("same", "same"), ulps=8)
+
+
+def _moments(shape, axis):
+    fun = lambda x: norm.moments_p.bind(x, axis=axis)
+    reference = lambda x: (x.mean(axis), x.var(axis) * x.shape[axis])
+    return Case(fun, (typed(*shape),), reference, name=f"{shape} along {axis}", out=("same", "same"), ulps=16)
+
+
+AXES = [((3, 4), 1), ((3, 4), 0), ((2, 5, 3), 1), ((9, 2), 1), ((4,), 0), ((2, 1), 1)]
 ROWS = {
+    "softmax_logsumexp": [_both(*s) for s in AXES],
+    "moments": [_moments(*s) for s in AXES],
     "softmax": _row_op("softmax", np_softmax, ulps=8),
     "log_softmax": _row_op("log_softmax", lambda x, a: np.log(np_softmax(x, a)), ulps=8),
     "logsumexp": _row_op("logsumexp", np_logsumexp, ulps=8),

@@ -1,0 +1,55 @@
+/* Work down the columns of a tile, a vector of columns at a time, for the type T: w <= FG_TILE columns of n elements, `inner` apart.
+ * Included once per type. */
+#ifndef TILE_VECS
+#define TILE_VECS (FG_TILE * (int)sizeof(T) / FG_VEC)
+#define TILE_PART 128
+#define TILE_USED ((w + (int)VEC_LANES - 1) / (int)VEC_LANES)
+#define EACH_VEC for (int c = 0; c < TILE_USED; c++)
+/* STATEMENT for every vector c of every row, `at` from the tile's start */
+#define TILE_EACH(STATEMENT) for (int64_t k_ = 0; k_ < n; k_++) { int64_t at = k_ * inner; EACH_VEC { STATEMENT; } }
+/* total[c] = the sum of EXPR over the rows, in parts of 128, so that its error does not grow with n */
+#define TILE_SUM(total, EXPR) do { \
+    EACH_VEC (total)[c] = (N(vec)){0}; \
+    for (int64_t k0_ = 0; k0_ < n; k0_ += TILE_PART) { \
+        N(vec) part_[TILE_VECS]; \
+        int64_t k1_ = n - k0_ < TILE_PART ? n : k0_ + TILE_PART; \
+        EACH_VEC part_[c] = (N(vec)){0}; \
+        for (int64_t k_ = k0_; k_ < k1_; k_++) { int64_t at = k_ * inner; EACH_VEC part_[c] += EXPR; } \
+        EACH_VEC (total)[c] += part_[c]; \
+    } \
+} while (0)
+#define COLUMN_LOAD(p) N(column_load)((p) + at, c, w)
+#define COLUMN_STORE(p, v) N(column_store)((p) + at, c, w, v)
+/* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time. */
+#define NARROW (256 / (int64_t)sizeof(T))
+#define IS_NARROW(c) ((c)->inner == 1 && (c)->n <= NARROW && (c)->outer >= 8)
+#define TILE_ROWS int64_t rows = group = end - u < FG_TILE ? end - u : FG_TILE; int w = (int)rows
+#define TO_COLUMNS(columns, x) (sizeof(T) == 4 ? fg_columns_4 : fg_columns_8)(columns, FG_TILE, x, rows, n)
+#define TO_ROWS(y, columns) (sizeof(T) == 4 ? fg_rows_4 : fg_rows_8)(y, columns, FG_TILE, rows, n)
+/* The tile's code once more for a full width, which the compiler then knows. */
+#define BY_WIDTH(name, step, ...) do { \
+    if (w == FG_TILE) N(name)(__VA_ARGS__, n, step, FG_TILE); \
+    else N(name)(__VA_ARGS__, n, step, w); \
+} while (0)
+#endif
+
+/* The tile of columns of unit u: offset of its first element, and its width. */
+static inline int64_t N(tile)(const FgRows *c, int64_t u, int *w) {
+    int64_t j = u % c->tiles * FG_TILE;
+    *w = (int)(c->inner - j < FG_TILE ? c->inner - j : FG_TILE);
+    return u / c->tiles * c->n * c->inner + j;
+}
+
+/* Vector c of a row of w columns; the last one may be a part. */
+FG_INLINE N(vec) N(column_load)(const T *p, int c, int w) {
+    int left = w - c * (int)VEC_LANES;
+    p += c * VEC_LANES;
+    if (left >= VEC_LANES) return *(const N(vec_at) *)p;
+    return N(vec_load_part)(p, left);
+}
+FG_INLINE void N(column_store)(T *p, int c, int w, N(vec) v) {
+    int left = w - c * (int)VEC_LANES;
+    p += c * VEC_LANES;
+    if (left >= VEC_LANES) *(N(vec_at) *)p = v;
+    else N(vec_store_part)(p, left, v);
+}
