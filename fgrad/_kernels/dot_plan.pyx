@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc
 
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, TRANS
-from fgrad._kernels.gemm cimport GEMM_WIDE
+from fgrad._kernels.gemm cimport GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
     bint fg_distinct(const FgTensor *t)
@@ -118,12 +118,13 @@ cdef int32_t _operand(FgDot *p, int64_t rows, int64_t cols, const int64_t *s, in
 
 cdef void _plan_gemm(FgDot *p) noexcept nogil:
     p.algo = GEMM
-    if p.in_dtype != p.work:
+    p.pairs = GEMM_PAIRS and p.in_dtype == FG_BF16
+    if p.in_dtype != p.work and not p.pairs:
         p.pack_a = PACK_ROWS if _abs(p.a[2]) <= _abs(p.a[1]) else PACK_COLS
         p.pack_b = PACK_ROWS if _abs(p.b[2]) <= _abs(p.b[1]) else PACK_COLS
     p.nk = 1
     p.kc = p.K
-    if p.B == 1 and p.M * p.N <= 2048 and p.K >= 4096:          # too few tiles to share among threads
+    if p.B == 1 and p.M * p.N <= 2048 and p.K >= 4096 and not p.pairs:          # too few tiles to share among threads
         p.nk = min(16, p.K // 1024)
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc

@@ -98,6 +98,7 @@
 static inline int64_t gemm_panels(int64_t m) { return (m + GEMM_MR - 1) / GEMM_MR; }
 static inline int64_t gemm_panel(int64_t m, int64_t p) { return m * p / gemm_panels(m); }
 
+#define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
 #define T float
 #define N(x) gemm_f32_##x
 #include "gemm_tile.h"
@@ -108,4 +109,19 @@ static inline int64_t gemm_panel(int64_t m, int64_t p) { return m * p / gemm_pan
 #include "gemm_tile.h"
 #undef T
 #undef N
+#undef GEMM_MADD
+
+/* Pairs of bfloat16 along k, each in the place of a float32: c is float32. */
+#ifdef __AVX512BF16__
+#define GEMM_PAIRS 1
+#define GEMM_MADD(sum, x, y) ((gemm_f32_vec)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(x), (__m512bh)(y)))
+#define T float
+#define N(x) gemm_pair_##x
+#include "gemm_tile.h"
+#undef T
+#undef N
+#undef GEMM_MADD
+#else
+#define GEMM_PAIRS 0
+#endif
 #endif

@@ -1,11 +1,11 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_job.h" nogil:
-    enum: GEMM_WIDE
+    enum: GEMM_WIDE, GEMM_PAIRS
     ctypedef struct GemmJob:
         int64_t B, M, N, K
         int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's columns are contiguous
-        int32_t f64, add
+        int32_t f64, pairs, add
         const char *a
         const char *b
         char *c

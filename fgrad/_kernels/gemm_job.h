@@ -7,12 +7,13 @@
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
-/* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements, c's columns are contiguous. */
+/* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements, c's columns are contiguous. Where `pairs`, elements of a and b
+ * are pairs of bfloat16 (GEMM_PAIRS). */
 typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
-    int32_t f64, add, pack_a, pack_b, rows_first;
+    int32_t f64, pairs, add, pack_a, pack_b, rows_first;
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
@@ -86,12 +87,22 @@ static int64_t gemm_cut(GemmJob *j, int64_t threads) {
 #include "gemm_unit.h"
 #undef T
 #undef N
+#if GEMM_PAIRS
+#define T float
+#define N(x) gemm_pair_##x
+#include "gemm_unit.h"
+#undef T
+#undef N
+#endif
 
 /* Claim units until none is left; `tid` says whose scratch to use. */
 static void gemm_work(GemmJob *j, int tid) {
     int64_t units = gemm_units(j), step = units / 256 + 1;
     for (int64_t u; (u = __atomic_fetch_add(&j->next, step, __ATOMIC_RELAXED)) < units;)
         for (int64_t i = u; i < u + step && i < units; i++) {
+#if GEMM_PAIRS
+            if (j->pairs) { gemm_pair_unit(j, i, (float *)(j->scratch + tid * j->scratch_size)); continue; }
+#endif
             if (j->f64) gemm_f64_unit(j, i, (double *)(j->scratch + tid * j->scratch_size));
             else gemm_f32_unit(j, i, (float *)(j->scratch + tid * j->scratch_size));
         }

@@ -1,4 +1,4 @@
-/* Register tiles and packing for one element type T; included twice by gemm.h. */
+/* Register tiles and packing for one element type T; included by gemm.h for each. GEMM_MADD(sum, x, y) adds x times the vector y. */
 
 typedef T N(vec) __attribute__((vector_size(GEMM_BYTES)));
 typedef T N(mem) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
@@ -47,7 +47,7 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
         GEMM_UNROLL for (int i = 0; i < R; i++) {
-            GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += *(const T *)(row[i / 5] + i % 5 * step) * y[v];
+            GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = GEMM_MADD(sum[i][v], *(const T *)(row[i / 5] + i % 5 * step), y[v]);
         }
         GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += ca * (int64_t)sizeof(T);
     }

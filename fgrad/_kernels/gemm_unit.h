@@ -1,4 +1,4 @@
-/* Units of a product for one element type T; included twice by gemm_job.h. */
+/* Units of a product for one element type T; included by gemm_job.h for each. */
 
 /* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {

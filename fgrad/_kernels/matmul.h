@@ -23,6 +23,7 @@ typedef struct {
     int32_t pack_a, pack_b;             /* bring the operand to a layout and dtype the inner loops take */
     int64_t lda, ldb;                   /* row strides of the operands, packed or not */
     int32_t ta, tb;                     /* BLAS transpose flags */
+    int32_t pairs;                      /* bfloat16 in pairs along k */
 } FgDot;
 
 /* Positive strides under which no two elements share an address: what an output must have. */
@@ -54,6 +55,20 @@ static inline float fg_half(uint16_t h) {
 static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *restrict dst, int64_t n) {
     if (dtype == FG_F16) for (int64_t i = 0; i < n; i++) dst[i] = fg_half(src[i]);
     else for (int64_t i = 0; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
+}
+
+/* float32 to 16 bits, rounded as fg_f32_to_f16 and fg_f32_to_bf16 do it. */
+static inline void fg_narrow16(int dtype, const float *restrict src, uint16_t *restrict dst, int64_t n) {
+    int64_t i = 0;
+    if (dtype == FG_BF16) for (; i < n; i++) {
+        uint32_t u; memcpy(&u, src + i, 4);
+        uint32_t quiet = u >> 16 | 0x40u, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+        dst[i] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    }
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < n; i++) dst[i] = fg_f32_to_f16(src[i]);
 }
 
 /* y[m, 0:nb] += x[m, 0:nk] @ b[0:nk, 0:nb], rows of y ldy apart. */
@@ -98,6 +113,7 @@ FG_AXPY(uint64_t, u64) FG_STORE(uint64_t, u64)
 static void fg_store_f32(const float *y, int64_t ldy, int64_t M, int64_t nb, char *out, int64_t sm, int64_t sn, int mode, int odt) {
     if (odt == FG_F32) { f32_store(y, ldy, M, nb, (float *)out, sm, sn, mode); return; }
     uint16_t *o = (uint16_t *)out;
+    if (sn == 1 && !mode) { for (int64_t m = 0; m < M; m++) fg_narrow16(odt, y + m * ldy, o + m * sm, nb); return; }
     for (int64_t m = 0; m < M; m++) for (int64_t j = 0; j < nb; j++) {
         uint16_t *p = o + m * sm + j * sn; float v = y[m * ldy + j];
         if (odt == FG_F16) *p = fg_f32_to_f16(mode ? v + fg_f16_to_f32(*p) : v);
@@ -209,6 +225,19 @@ static void fg_pack(int from, int to, const char *src, int64_t sr, int64_t sc, c
     case FG_C128: FG_PACK(fg_pair64, fg_pair64, FG_SAME); break;
     FG_PACK_INT(FG_I8, int8_t) FG_PACK_INT(FG_I16, int16_t) FG_PACK_INT(FG_I32, int32_t) FG_PACK_INT(FG_I64, int64_t)
     FG_PACK_INT(FG_U8, uint8_t) FG_PACK_INT(FG_U16, uint16_t) FG_PACK_INT(FG_U32, uint32_t) FG_PACK_INT(FG_U64, uint64_t)
+    }
+}
+
+/* Rows [r0, r1) of pairs of 16-bit numbers that follow each other along k, from a matrix whose last k may be odd:
+ * dst[r * lanes + l] = (src[2r, l], src[2r + 1, l]), 0 beyond K. */
+static void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1) {
+    for (int64_t l0 = 0; l0 < lanes; l0 += 512) for (int64_t r = r0; r < r1; r++) {
+        int64_t end = l0 + 512 < lanes ? l0 + 512 : lanes;
+        const uint16_t *lo = src + 2 * r * sk, *hi = lo + sk;
+        uint32_t *restrict d = dst + r * lanes;
+        if (2 * r + 1 == K) for (int64_t l = l0; l < end; l++) d[l] = lo[l * sl];
+        else if (sl == 1) for (int64_t l = l0; l < end; l++) d[l] = lo[l] | (uint32_t)hi[l] << 16;
+        else for (int64_t l = l0; l < end; l++) d[l] = lo[l * sl] | (uint32_t)hi[l * sl] << 16;
     }
 }
 

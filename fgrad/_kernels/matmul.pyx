@@ -9,7 +9,7 @@ Four ways, chosen when the program is built:
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint32_t
 
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, gemm
@@ -23,6 +23,7 @@ cdef extern from "matmul.h" nogil:
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
+    void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1)
     void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
     void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
 
@@ -155,6 +156,61 @@ cdef void _strides(int how, const int64_t *s, int64_t rows, int64_t cols, int64_
     col[0] = rows if how == PACK_COLS else 1 if how else s[2]
 
 
+cdef struct Pairs:
+    const uint16_t *src
+    uint32_t *dst
+    int64_t sb, sk, sl, K, lanes
+
+
+cdef void _pair_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are rows of pairs of every batch entry."""
+    cdef Pairs *w = <Pairs *>ctx
+    cdef int64_t rows = (w.K + 1) // 2, i = begin, b, r0, r1
+    while i < end:
+        b = i // rows
+        r0 = i - b * rows
+        r1 = min(rows, r0 + end - i)
+        fg_pair_rows(w.src + b * w.sb, w.sk, w.sl, w.K, w.lanes, w.dst + b * rows * w.lanes, r0, r1)
+        i += r1 - r0
+
+
+cdef char *_pairs(FgDot *p, char *src, int64_t sb, int64_t sk, int64_t sl, int64_t lanes, int64_t *batch, int64_t *k, int64_t *lane) noexcept nogil:
+    """Strides, in pairs, of an operand that is pairs as it lies, or of the copy that is returned; batch is INT64_MIN without memory for one."""
+    cdef Pairs w
+    cdef int64_t batches = 1 if p.B == 1 or sb == 0 else p.B, rows = (p.K + 1) // 2
+    if sk == 1 and p.K % 2 == 0 and (sl % 2 == 0 or lanes == 1) and (sb % 2 == 0 or batches == 1) and <size_t>src % 4 == 0:
+        batch[0], k[0], lane[0] = sb // 2, 1, sl // 2
+        return NULL
+    w.src, w.dst = <const uint16_t *>src, <uint32_t *>pool_alloc(batches * rows * lanes * 4)
+    w.sb, w.sk, w.sl, w.K, w.lanes = sb, sk, sl, p.K, lanes
+    batch[0], k[0], lane[0] = 0 if batches == 1 else rows * lanes, lanes, 1
+    if w.dst == NULL:
+        batch[0] = INT64_MIN
+    else:
+        parallel_for(batches * rows, max(1, 20000 // (lanes + 1)), _pair_body, &w)
+    return <char *>w.dst
+
+
+cdef int _gemm_pairs(Work *w) noexcept nogil:
+    """A product of bfloat16 in pairs along k."""
+    cdef FgDot *p = w.p
+    cdef GemmJob j
+    cdef int status = FG_EMEM
+    cdef char *a
+    cdef char *b
+    a = _pairs(p, w.a, p.a[0], p.a[2], p.a[1], p.M, &j.a0, &j.ca, &j.ra)
+    b = _pairs(p, w.b, p.b[0], p.b[1], p.b[2], p.N, &j.b0, &j.rb, &j.cb)
+    if j.a0 != INT64_MIN and j.b0 != INT64_MIN:
+        j.B, j.M, j.N, j.K = p.B, p.M, p.N, (p.K + 1) // 2
+        j.c0, j.ldc = w.c0, w.ldc
+        j.f64, j.pairs, j.add = 0, 1, w.mode
+        j.a, j.b, j.c = a if a != NULL else w.a, b if b != NULL else w.b, w.dst
+        status = gemm_run(&j)
+    pool_free(a)
+    pool_free(b)
+    return status
+
+
 cdef int _gemm(Work *w) noexcept nogil:
     """One product, or one per chunk of K, all chunks but the last of equal length."""
     cdef FgDot *p = w.p
@@ -165,7 +221,7 @@ cdef int _gemm(Work *w) noexcept nogil:
     _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
     _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
     j.a0, j.b0, j.c0, j.ldc = w.a0, w.b0, w.c0, w.ldc
-    j.f64 = p.work == FG_F64
+    j.f64, j.pairs = p.work == FG_F64, 0
     j.add = w.mode
     j.a, j.b, j.c = w.a, w.b, w.dst
     if p.nk == 1:
@@ -242,7 +298,7 @@ cdef void _blas(Work *w) noexcept nogil:
 
 cdef int _panels(Work *w) noexcept nogil:
     if w.p.algo == GEMM:
-        return _gemm(w)
+        return _gemm_pairs(w) if w.p.pairs else _gemm(w)
     _blas(w)
     return FG_OK
 

@@ -161,6 +161,38 @@ def test_sixteen_bit(dtype, shape, threads):
             check(a, y, out, c=values((B, M, N), out))
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+def test_sixteen_bit_views(dtype, threads):
+    """Operands whose elements cannot be read in pairs where they lie: odd K, odd strides, odd offsets, transposes, shared ones."""
+    x = values((2, 61, 83), dtype)
+    y = values((2, 83, 45), dtype)
+    for a, b in (
+        (x, y),
+        (x[:, :, 1:], y[:, 1:]),
+        (x[:, :, 1:82], y[:, :81, ::2]),
+        (np.swapaxes(x, 1, 2)[:, :60], np.swapaxes(y, 1, 2)[:, :, :40].repeat(2, 1)[:, :61]),
+        (x[:1].repeat(2, 0)[:, ::-1], np.broadcast_to(y[:1], y.shape)),
+        (np.broadcast_to(x[1:, :, :64], (2, 61, 64)), y[:, 19:, 3:]),
+    ):
+        check(a, b, dtype)
+        check(a, b, np.float32, c=values((2, a.shape[1], b.shape[2]), np.float32))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_rounding_to_sixteen_bits(dtype):
+    """Every number comes back from float32, in whole vectors and beside them (bfloat16's subnormal ones may be 0); sums round to even."""
+    bits = np.arange(65536, dtype=np.uint16)
+    every, rows = bits.view(dtype)[None, :, None], np.ones((1, 1, 19), dtype)
+    out = dot(every, rows, dtype)
+    wide = every.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(out.astype(np.float32)), np.broadcast_to(np.isnan(wide), out.shape))
+    keep = np.isfinite(wide[0, :, 0]) & (np.abs(wide[0, :, 0]) >= np.finfo(np.float32).tiny)
+    np.testing.assert_array_equal(out[0, keep].view(np.uint16), np.repeat(bits[keep, None], 19, 1))
+    half = float(ml_dtypes.finfo(dtype).eps) / 2
+    halfway = np.stack([np.ones((1, 40)), np.full((1, 40), half)], 2).astype(dtype)
+    np.testing.assert_array_equal(dot(halfway, np.ones((1, 2, 40), dtype), dtype).astype(np.float32), 1)
+
+
 def test_half_conversion_is_exact():
     every = np.arange(65536, dtype=np.uint16).view(np.float16)[None, :, None]
     one = np.ones((1, 1, 1), np.float16)
