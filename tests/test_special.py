@@ -147,6 +147,48 @@ def test_nextafter(dtype, x64):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_copysign_hypot_and_ldexp_at_the_edges(dtype, x64):
+    info = np.finfo(dtype)
+    tiny = info.smallest_subnormal
+    values = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, info.max, -info.max, info.tiny, tiny, -tiny, 3.7, info.tiny * 1.7], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(values, values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for fun, ref in ((jnp.hypot, np.hypot), (jnp.copysign, np.copysign)):
+            got, want = np.asarray(fun(x, y)), ref(x, y)
+            np.testing.assert_allclose(got, want, rtol=2 * info.eps)
+            np.testing.assert_array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+        rng = np.random.default_rng(0)
+        values = np.concatenate([values, np.frombuffer(rng.bytes(400 * dtype().itemsize), dtype)])
+        n = np.array([-3000, -1100, -160, -149, -140, -126, -30, 0, 1, 20, 127, 128, 160, 270, 1030, 2100, 2**31 - 1, -(2**31)], np.int32)
+        x, y = (v.ravel() for v in np.meshgrid(values, n))
+        np.testing.assert_array_equal(np.asarray(jnp.ldexp(x, y)), np.ldexp(x, y))
+
+
+def test_incomplete_integrals_of_float32_agree_with_float64(x64):
+    """Blocks of lanes take series, continued fractions or, one by one, the general code."""
+    rng = np.random.default_rng(0)
+    a, x, b = (np.exp(rng.uniform(-9, 8, 3000)).astype(np.float32) for _ in range(3))
+    a[:40] = [0, 1e-8, 2e4, 1e7, np.inf, np.nan, -1, 3] * 5
+    x[:40] = np.repeat([0, 1e-30, 3e4, np.inf, 2.5], 8)
+    p = rng.uniform(0, 1, 3000).astype(np.float32)
+    p[:40:3] = 0
+    p[1:40:3] = 1
+    wide = lambda *v: [t.astype(np.float64) for t in v]
+    for fun, args in ((lax.igamma, (a, x)), (lax.igammac, (a, x)), (lax.betainc, (a, b, p)), (special.betaln, (a, x))):
+        want = np.asarray(fun(*wide(*args)))
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(np.asarray(fun(*args)), want.astype(np.float32), rtol=3e-7, atol=1e-44)
+
+
+def test_derivatives_of_hypot_and_copysign():
+    grads = lambda f, *at: [float(g) for g in fgrad.grad(f, (0, 1))(*at)]
+    np.testing.assert_allclose(grads(jnp.hypot, 3.0, -4.0), [0.6, -0.8], rtol=1e-6)
+    assert grads(jnp.hypot, 0.0, 0.0) == [0, 0]
+    assert grads(jnp.copysign, -3.0, 2.0) == [-1, 0]
+    assert grads(jnp.copysign, 3.0, -0.0) == [-1, 0]
+
+
 def test_kl_div(x64):
     want = exact(lambda p, q: p * mpmath.log(p / q) - p + q, A, B).astype(float)
     np.testing.assert_allclose(special.kl_div(A, B), want, rtol=1e-13, atol=1e-14)
@@ -157,6 +199,7 @@ def test_special_edges():
     same(special.xlogy(jnp.zeros(2), jnp.array([0.0, np.inf])), [0, 0])
     same(special.entr(jnp.array([0.0, -1.0])), [0, -np.inf])
     same(special.rel_entr(jnp.array([0.0, 1.0, -1.0]), jnp.array([0.0, 0.0, 1.0])), [0, np.inf, np.inf])
+    same(special.logit(jnp.array([0.0, 1.0, 0.5, -1.0, -1e-40, 2.0])), [-np.inf, np.inf, 0, np.nan, np.nan, np.nan])
     same(special.ndtri(jnp.array([0.0, 1.0, 0.5])), [-np.inf, np.inf, 0])
     same(special.ndtr(jnp.array([-np.inf, np.inf])), [0, 1])
     same(special.gammasgn(jnp.array([-0.5, -1.5, 2.0, -1.0])), [-1, 1, 1, np.nan])

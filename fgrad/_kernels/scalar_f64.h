@@ -292,6 +292,50 @@ static inline double fg_erf_inv_f64(double y) {
     return copysign(a < 1 ? x : a == 1 ? INFINITY : NAN, y);
 }
 
+/* log(x / (1 - x)) as +-log(1 + |1 - 2 x| / min(x, 1 - x)), where nothing cancels; smallest x times 2^54, lest the quotient overflows */
+static inline double fg_logit_f64(double x) {
+    double side = x < 0.5 ? x : 1 - x, tiny = fabs(side) < 1e-300;
+    double y = fg_log1p_f64(fabs(1 - 2 * x) / (tiny ? side * 18014398509481984.0 : side));
+    y += tiny ? 37.429947750237048 : 0;
+    return x < 0.5 ? -y : y;
+}
+/* p log(p / q), 0 where p = 0 <= q, inf where one is negative, or NaN */
+static inline double fg_rel_entr_f64(double p, double q) {
+    int up = p >= q, both = (p > 0) & (q > 0);
+    double d = up ? (p - q) / q : (q - p) / p, y = fg_log1p_f64(d);          /* near each other two logarithms would cancel */
+    y = d < 1e300 ? up ? y : -y : fg_log_f64(p) - fg_log_f64(q);
+    return both ? p * y : (p == 0) & (q >= 0) ? 0 : INFINITY;
+}
+/* sqrt(x^2 + y^2), scaled where squares would overflow or lose digits */
+static inline double fg_hypot_f64(double x, double y) {
+    double a = fabs(x), b = fabs(y), m = a > b ? a : b, s = m > 1e150 ? 0x1p-600 : m < 1e-130 ? 0x1p600 : 1;
+    double r = m > 1e150 ? 0x1p600 : m < 1e-130 ? 0x1p-600 : 1, u = a * s, v = b * s, h = sqrt(u * u + v * v) * r;
+    return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
+}
+/* x 2^n for a whole n: a product that cannot lose digits, then one that is rounded */
+static inline double fg_ldexp_f64(double x, double n) {
+    double a = fabs(x), tiny = a < DBL_MIN, b = tiny ? a * 18014398509481984.0 : a;
+    uint64_t u = fg_bits64(b);
+    double m = fg_double((u & 0x000fffffffffffffu) | 0x3fe0000000000000u);
+    double e = fg_double((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1022.0) - (tiny ? 54 : 0) + n;
+    e = e > 2000 ? 2000 : e;
+    e = e < -2000 ? -2000 : e;
+    double first = e > 1000 ? 1000 : e < -1000 ? -1000 : e;
+    double y = m * fg_pow2i_f64(first) * fg_pow2i_f64(e - first);
+    return (a > 0) & (a < INFINITY) ? copysign(y, x) : x;
+}
+static inline double fg_gelu_f64(double x) { return x * fg_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x))); }
+static inline double fg_gelu_slope_f64(double x) {
+    x = x > 30 ? 30 : x < -30 ? -30 : x;                                       /* beyond, it is 0 and 1 */
+    double s = fg_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x)));
+    return s + x * (FG_GELU_A + 3 * FG_GELU_B * (x * x)) * (s * (1 - s));
+}
+static inline double fg_gelu_exact_f64(double x) { return x * fg_ndtr_f64(x); }
+static inline double fg_gelu_exact_slope_f64(double x) {
+    double near = x > 40 ? 40 : x < -40 ? -40 : x;
+    return fg_ndtr_f64(x) + 0.398942280401432678 * near * fg_exp_f64(-0.5 * near * near);
+}
+
 /* sign and edges of x^y, given r = |x|^y with a = |x| */
 static inline double fg_pow_edges(double x, double y, double a, double r) {
     double half = 0.5 * y;

@@ -50,6 +50,9 @@ static inline double fg_double(uint64_t u) { double x; memcpy(&x, &u, 8); return
 #define FG_MAGIC64 6755399441055744.0
 #define FG_PIO2 1.57079632679489661923
 #define FG_PIO2_LO 6.12323399573676603587e-17
+/* gelu's approximation: the logistic function of x (A + B x^2), times x */
+#define FG_GELU_A 1.5957691216057308
+#define FG_GELU_B 0.071354816272600254
 
 #include "scalar_f64.h"
 #include "scalar_f32.h"

@@ -143,6 +143,38 @@ static inline double fg_zetaf_f64(double s, double q) {
     double tail = s * i * (1.0 / 12 + f2 * (-1.0 / 720 + f4 * (1.0 / 30240 + f6 * (-1.0 / 1209600 + f8 / 47900160))));
     return head + p * (w / (s - 1) + 0.5 + tail);
 }
+static inline double fg_rel_entrf_f64(double p, double q) {
+    double r = p / q, y = fg_logf_f64(r);
+    return (p > 0) & (q > 0) ? p * FG_LOG_EDGES(r, y) : (p == 0) & (q >= 0) ? 0 : INFINITY;
+}
+/* x 2^n for a whole n: exact in float64 but where float32 overflows or underflows in any case */
+static inline double fg_ldexpf_f64(double x, double n) {
+    n = n > 600 ? 600 : n;
+    n = n < -600 ? -600 : n;
+    return x * fg_pow2i_f64(n);
+}
+static inline float fg_hypot_f32(float x, float y) {
+    float a = fabsf(x), b = fabsf(y), m = a > b ? a : b, s = m > 1e18f ? 0x1p-80f : m < 1e-15f ? 0x1p80f : 1;
+    float r = m > 1e18f ? 0x1p80f : m < 1e-15f ? 0x1p-80f : 1, u = a * s, v = b * s, h = sqrtf(u * u + v * v) * r;
+    return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
+}
+
+/* inverse hyperbolic functions by one logarithm, or the first terms of their series */
+static inline double fg_asinhf_f64(double x) {
+    double a = fabs(x), z = a * a, y = fg_logf_f64(a + sqrt(z + 1));
+    y = a < 2e-3 ? a - a * z * (0.16666666666666667 - 0.075 * z) : y;
+    return a < INFINITY ? copysign(y, x) : x;
+}
+static inline double fg_acoshf_f64(double x) {
+    double y = fg_logf_f64(x + sqrt((x - 1) * (x + 1)));
+    return x >= 1 ? x < INFINITY ? y : x : NAN;
+}
+static inline double fg_atanhf_f64(double x) {
+    double a = fabs(x), z = a * a, y = 0.5 * fg_logf_f64((1 + a) / (1 - a));
+    y = a < 2e-3 ? a + a * z * (0.33333333333333333 + 0.2 * z) : y;
+    return copysign(a < 1 ? y : a == 1 ? INFINITY : NAN, x);
+}
+
 /* where zetaf and polygammaf hold */
 static inline int fg_zeta_common(double s, double q) { return (s > 1) & (s < 1e4) & (q > 0) & (q < 1e30); }
 static inline int fg_polygamma_common(double n, double x) { return (n >= 1) & (n <= 100) & (n == rint(n)) & (x > 0) & (x < 1e30); }

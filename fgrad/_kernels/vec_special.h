@@ -22,8 +22,8 @@ FG_INLINE vec_f32 vec_product_rest_f32(vec_f32 a, vec_f32 b, vec_f32 p) {
 #endif
 }
 /* e^-(h + l) R((u + ul) / 2) for h in [0, 105] and 0 <= u, with R(a) = e^(a^2) erfc(a) = P((a - 3) / (a + 3)) / (1 + 2a).  All
- * roundings but those of the last polynomial's steps, and the last, are made up for by remainders. */
-FG_INLINE vec_f32 vec_erfc_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l) {
+ * roundings but those of the last polynomial's steps, and the last, are made up for by remainders.  *power: e^-(h + l) */
+FG_INLINE vec_f32 vec_erfc_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l, vec_f32 *power) {
     const vec_f32 one = FG_ALL_F32(1.0f);
     vec_f32 k = (h * -1.44269504088896341f + 12582912.0f) - 12582912.0f;
     vec_f32 r = -h - k * 0.693145751953125f;
@@ -50,19 +50,43 @@ FG_INLINE vec_f32 vec_erfc_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l)
 
     vec_f32 y = e * p, yl = vec_product_rest_f32(e, p, y) + (e * pl + el * p), g = y * rd;
     yl = (yl - vec_product_rest_f32(g, d, y)) - g * dl;
+    *power = vec_scale_f32(e + el, k);
     return vec_scale_f32(g + yl * rd, k);
 }
 FG_INLINE vec_f32 vec_erfc_f32(vec_f32 x) {
     vec_f32 a = vec_min_f32(FG_ALL_F32(10.2f), vec_abs_f32(x)), h = a * a;
-    vec_f32 y = vec_erfc_tail_f32(2.0f * a, FG_ALL_F32(0.0f), h, vec_product_rest_f32(a, a, h));
+    vec_f32 power, y = vec_erfc_tail_f32(2.0f * a, FG_ALL_F32(0.0f), h, vec_product_rest_f32(a, a, h), &power);
     return vec_less_f32(x, FG_ALL_F32(0.0f), 2.0f - y, y);
 }
-/* erfc(-x / sqrt(2)) / 2 */
-FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) {
+/* erfc(-x / sqrt(2)) / 2, and *power = e^(-x^2 / 2) */
+FG_INLINE vec_f32 vec_normal_f32(vec_f32 x, vec_f32 *power) {
     const vec_f32 root = FG_ALL_F32(1.41421354f);
     vec_f32 a = vec_min_f32(FG_ALL_F32(14.4f), vec_abs_f32(x)), h = a * a, l = vec_product_rest_f32(a, a, h);
     vec_f32 u = root * a, ul = vec_product_rest_f32(root, a, u) + a * 2.42032414e-8f;
-    vec_f32 y = 0.5f * vec_erfc_tail_f32(u, ul, 0.5f * h, 0.5f * l);
+    vec_f32 y = 0.5f * vec_erfc_tail_f32(u, ul, 0.5f * h, 0.5f * l, power);
     return vec_less_f32(FG_ALL_F32(0.0f), x, 1.0f - y, y);
+}
+FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) { vec_f32 power; return vec_normal_f32(x, &power); }
+
+/* gelu and its derivative, with the normal distribution function and with its approximation by the logistic function of x (A + B x^2) */
+FG_INLINE vec_f32 vec_gelu_exact_f32(vec_f32 x) { return x * vec_ndtr_f32(x); }
+FG_INLINE vec_f32 vec_gelu_exact_slope_f32(vec_f32 x) {
+    vec_f32 power, y = vec_normal_f32(x, &power);
+    vec_f32 near = vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x));           /* beyond, power is 0 */
+    return y + near * (power * 0.398942280401432678f);
+}
+FG_INLINE vec_f32 vec_gelu_f32(vec_f32 x) { return x * vec_logistic_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * (x * x))); }
+FG_INLINE vec_f32 vec_gelu_slope_f32(vec_f32 x) {
+    x = vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x));                      /* beyond, it is 0 and 1 */
+    vec_f32 z = x * x, s = vec_logistic_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * z));
+    return s + x * ((float)FG_GELU_A + (float)(3 * FG_GELU_B) * z) * (s * (1.0f - s));
+}
+
+/* +-log(1 + |1 - 2 x| / min(x, 1 - x)): log(x / (1 - x)) where nothing cancels; smallest x times 2^24, lest the quotient overflows */
+FG_INLINE vec_f32 vec_logit_f32(vec_f32 x) {
+    const vec_f32 half = FG_ALL_F32(0.5f), tiny = FG_ALL_F32(1e-37f);
+    vec_f32 side = vec_less_f32(x, half, x, 1.0f - x), size = vec_abs_f32(side), scaled = vec_less_f32(size, tiny, side * 16777216.0f, side);
+    vec_f32 y = vec_log1p_f32(vec_abs_f32(1.0f - 2.0f * x) / scaled) + vec_less_f32(size, tiny, FG_ALL_F32(16.6355323f), FG_ALL_F32(0.0f));
+    return vec_less_f32(x, half, -y, y);
 }
 #endif

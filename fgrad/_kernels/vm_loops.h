@@ -7,6 +7,7 @@
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
+#include "vec_gamma.h"
 #include "vm_ops.h"
 
 #define FG_SIMD _Pragma("omp simd")
@@ -147,27 +148,33 @@ VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_F32(logit) VM_VEC_F32(gelu) VM_VEC_F32(gelu_slope) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
 VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
 #define VM_SPECIAL(t, T) \
-    VM_BIN_SLOW(betaln, t, T, fg_betaln_##t(x, y)) VM_BIN_SLOW(beta, t, T, fg_beta_##t(x, y)) \
-    VM_BIN_SLOW(igamma, t, T, fg_igamma_##t(x, y)) VM_BIN_SLOW(igammac, t, T, fg_igammac_##t(x, y)) \
-    VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y)) \
-    VM_TERN_SLOW(betainc, t, T, fg_betainc_##t(x, y, z))
+    VM_BIN_SLOW(beta, t, T, fg_beta_##t(x, y)) \
+    VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y))
 VM_SPECIAL(f32, float)
 VM_SPECIAL(f64, double)
 #define VM_SPECIAL_F64(name) VM_UN_SLOW(name, f64, double, fg_##name##_f64(x))
 VM_SPECIAL_F64(lgamma) VM_SPECIAL_F64(digamma) VM_SPECIAL_F64(gamma) VM_SPECIAL_F64(ndtri) VM_SPECIAL_F64(bessel_i0e) VM_SPECIAL_F64(bessel_i1e)
 VM_BIN_SLOW(polygamma, f64, double, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, f64, double, fg_zeta_f64(x, y))
+VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
+VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
 VM_UN_SLOW(log_ndtr, f64, double, fg_log_ndtr_f64(x))
-VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
+VM_MATH1(logit, f64, double) VM_MATH1(gelu, f64, double) VM_MATH1(gelu_slope, f64, double) VM_MATH1(gelu_exact, f64, double)
+VM_MATH1(gelu_exact_slope, f64, double)
+VM_BIN(pow, f64, double, double, fg_pow_f64(x, y)) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
+VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
+VM_BIN(hypot, f32, float, float, fg_hypot_f32(x, y))
+VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, double, double, copysign(x, y))
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
-#define FG_BLOCK 256
+#define FG_BLOCK FG_GAMMA_BLOCK
 #define FG_NOINLINE static __attribute__((noinline)) void
 FG_NOINLINE fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
 FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
@@ -180,11 +187,13 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
-VM_VIA_F64(cbrt, vm_cbrt_f64, 0) VM_VIA_F64(asinh, vm_asinh_f64, 0) VM_VIA_F64(acosh, vm_acosh_f64, 0) VM_VIA_F64(atanh, vm_atanh_f64, 0)
+VM_VIA_F64(cbrt, vm_cbrt_f64, 0)
 VM_VIA_F64(pow, vm_powf_f64, 1)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
 VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
-VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr)
+VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr) VM_SPECIAL_F32(asinh) VM_SPECIAL_F32(acosh) VM_SPECIAL_F32(atanh)
+VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y)) VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
+VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1) VM_VIA_F64(ldexp, vm_ldexpf_f64, 1)
 /* the same for two operands; those that are not `common` go one by one */
 #define VM_SPECIAL2_F32(name) \
     VM_BIN(name##f, f64, double, double, fg_##name##f_f64(x, y)) \
@@ -197,7 +206,20 @@ VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr)
             vm_##name##f_f64(m, w, u, v, v); \
             for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(u[i], v[i])) w[i] = fg_##name##_f32(u[i], v[i]); \
             fg_narrow(m, (float *)d_ + k, w); } }
-VM_SPECIAL2_F32(zeta) VM_SPECIAL2_F32(polygamma)
+VM_SPECIAL2_F32(zeta) VM_SPECIAL2_F32(polygamma) VM_SPECIAL2_F32(betaln)
+/* whole blocks u, v and, of three operands, w give r */
+#define VM_GAMMA_F32(name, operands, block) FG_SIG(name, f32) { \
+    double u[FG_BLOCK], v[FG_BLOCK], w[FG_BLOCK], r[FG_BLOCK]; (void)c_; \
+    for (int64_t k = 0; k < n; k += FG_BLOCK) { \
+        int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
+        fg_widen(m, u, (const float *)a_ + k); \
+        fg_widen(m, v, (const float *)b_ + k); \
+        if (operands == 3) fg_widen(m, w, (const float *)c_ + k); \
+        block; \
+        fg_narrow(m, (float *)d_ + k, r); } }
+VM_GAMMA_F32(igamma, 2, fg_igamma_block((int)m, r, u, v, 0))
+VM_GAMMA_F32(igammac, 2, fg_igamma_block((int)m, r, u, v, 1))
+VM_GAMMA_F32(betainc, 3, fg_betainc_block((int)m, r, u, v, w))
 
 /* x - trunc(x / y) y, exact while the quotient is whole and the product exact; a quotient rounded up to a whole number is
  * one too large, which the sign shows.  Other quotients (huge, NaN) send the tile through libm. */

@@ -4,7 +4,6 @@ Those of several ops are jitted, so that a call outside jit is one pass over mem
 """
 
 import functools
-import math
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
@@ -169,11 +168,7 @@ def gelu(x, approximate=True):
     >>> fgrad.nn.gelu(jnp.array([0., 3.]))
     Array([0.       , 2.9963627], dtype=float32)
     """
-    x = _float("gelu", x)
-    if approximate:
-        scale = 2 * math.sqrt(2 / math.pi)
-        return x * elementwise.logistic(x * (scale + 0.044715 * scale * jnp.square(x)))
-    return x * elementwise.ndtr(x)
+    return activation.gelu(_float("gelu", x), approximate)
 
 
 @functools.partial(jit, static_argnames=("axis",))

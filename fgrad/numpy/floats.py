@@ -8,7 +8,7 @@ from fgrad import dtypes
 from fgrad.core import get_aval
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where
-from fgrad.numpy.util import as_array, axis_index, binary, cast, no_out, unary
+from fgrad.numpy.util import as_array, axis_index, binary, broadcasted, cast, no_out, unary
 from fgrad.ops import elementwise as E
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import full
@@ -77,12 +77,11 @@ def ldexp(x1, x2, /):
     if x.dtype.kind == "c" or not (dtypes.is_integer(n.dtype) or n.dtype == dtypes.BOOL):
         raise ValueError(f"ldexp not supported for input types {(x.dtype.name, n.dtype.name)}")
     x = unary("ldexp", x, inexact=True)
-    _, bias, _ = _format(x.dtype)
-    m, e = frexp(x)
-    # m is in [0.5, 1): all steps but the last are exact, so the result is rounded once.
-    n = _limited(E.convert_element_type(n, np.int32), -8 * bias, 8 * bias) + e
-    first = _limited(n, 2 - bias, bias)
-    return m * _power_of_two(first, x.dtype) * _power_of_two(n - first, x.dtype)
+    dtype = x.dtype
+    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype  # it holds every 16-bit float and every n that matters
+    n = E.convert_element_type(_limited(E.convert_element_type(n, np.int32), -9000, 9000), wide)
+    x, n = broadcasted("ldexp", (E.convert_element_type(x, wide), n))
+    return E.convert_element_type(E.ldexp_p.bind(x, n), dtype)
 
 
 def modf(x, /, out=None):

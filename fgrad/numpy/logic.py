@@ -203,5 +203,4 @@ def copysign(x1, x2, /):
     dtype = common_dtype(x, y)
     if dtype.kind == "c":
         raise TypeError("copysign does not support complex-valued inputs")
-    size = ew.abs(arr(x, dtype))
-    return ew.select(signbit(y), ew.neg(size), size)
+    return ew.copysign_p.bind(arr(x, dtype), arr(y, dtype))

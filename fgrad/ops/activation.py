@@ -1,8 +1,10 @@
-"""softplus, whose derivatives of every order are those of the logistic, and the SwiGLU gate with one pass for both cotangents."""
+"""softplus, whose derivatives of every order are those of the logistic, gelu, and the SwiGLU gate with one pass for both cotangents."""
+
+import math
 
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import add, like, logistic, mul, sub
+from fgrad.ops.elementwise import add, clamp, exp, like, logistic, mul, square, sub
 from fgrad.ops.fused import jvp_by_reference, narrow, need_float, wide_kernel, widen
 from fgrad.ops.rules import Zero, align_batch, elementwise, instantiate, is_linear, jvp_by_args, zero_of
 
@@ -22,6 +24,48 @@ softplus_p.jvp = jvp_by_args(softplus_p, lambda t, out, x: mul(t, logistic(x)))
 def softplus(x):
     """log(1 + exp(x)) without overflow, for real floats."""
     return softplus_p.bind(x)
+
+
+# --- gelu -------------------------------------------------------------------------------------------------------------
+# Each with a primitive for its derivative, so that a gradient computes one exponential and keeps only x.
+
+_A, _B = 2 * math.sqrt(2 / math.pi), 0.044715 * 2 * math.sqrt(2 / math.pi)
+
+
+def _gelu_curve(t, out, x):
+    """The second derivative of x s(u), u = x (A + B x^2): 2 s' u' + x (s'' u'^2 + s' u''), with s' = s (1 - s), s'' = s' (1 - 2 s)."""
+    x = clamp(like(x, -30), x, like(x, 30))  # beyond, it is 0
+    z = square(x)
+    s = logistic(mul(x, add(like(x, _A), mul(like(x, _B), z))))
+    first, bend = mul(s, sub(like(s, 1), s)), sub(like(s, 1), mul(like(s, 2), s))
+    slope = add(like(x, _A), mul(like(x, 3 * _B), z))
+    inner = add(mul(bend, square(slope)), mul(like(x, 6 * _B), x))
+    return mul(t, mul(first, add(mul(like(x, 2), slope), mul(x, inner))))
+
+
+gelu_slope_p = elementwise("gelu_slope", "f")
+gelu_slope_p.jvp = jvp_by_args(gelu_slope_p, _gelu_curve)
+gelu_p = elementwise("gelu", "f")
+gelu_p.jvp = jvp_by_args(gelu_p, lambda t, out, x: mul(t, gelu_slope_p.bind(x)))
+
+
+def _gelu_exact_curve(t, out, x):
+    """(2 - x^2) times the normal density."""
+    x = clamp(like(x, -40), x, like(x, 40))
+    z = square(x)
+    density = mul(like(x, 1 / math.sqrt(2 * math.pi)), exp(mul(like(x, -0.5), z)))
+    return mul(t, mul(sub(like(x, 2), z), density))
+
+
+gelu_exact_slope_p = elementwise("gelu_exact_slope", "f")
+gelu_exact_slope_p.jvp = jvp_by_args(gelu_exact_slope_p, _gelu_exact_curve)
+gelu_exact_p = elementwise("gelu_exact", "f")
+gelu_exact_p.jvp = jvp_by_args(gelu_exact_p, lambda t, out, x: mul(t, gelu_exact_slope_p.bind(x)))
+
+
+def gelu(x, approximate=True):
+    """x times the normal distribution function of x, approximated by the logistic function of x (A + B x^2), or exactly."""
+    return (gelu_p if approximate else gelu_exact_p).bind(x)
 
 
 # --- swiglu -----------------------------------------------------------------------------------------------------------

@@ -108,6 +108,19 @@ def _abs_jvp(t, out, x):
 abs_p.jvp = jvp_by_args(abs_p, _abs_jvp)
 abs = unary(abs_p, "|x|, real for complex x. Its derivative at 0 is 1.")
 
+copysign_p = elementwise("copysign", "f")
+copysign_p.jvp = jvp_by_args(
+    copysign_p,
+    lambda t, out, x, y: mul(select(ge(x, like(x, 0)), t, neg(t)), copysign(like(y, 1), y)),
+    lambda t, out, x, y: broadcast_to(like(x, 0), get_aval(out).shape),
+)
+copysign = nary(copysign_p, "|x| with the sign of y, zeros and NaNs included.")
+
+ldexp_p = elementwise("ldexp", "f")
+ldexp_p.jvp = jvp_by_args(ldexp_p, lambda t, out, x, n: ldexp(t, n), None)
+ldexp_p.transpose = lambda cts, x, n: [unbroadcast(ldexp(cts[0], n), x.aval), None]
+ldexp = nary(ldexp_p, "x * 2**n for a whole n (a float), rounded once. No derivative in n.", ("x", "n"))
+
 sign_p = elementwise("sign", NUMBER)
 sign_p.jvp = zero_jvp(sign_p)
 sign = unary(sign_p, "-1, 0 or 1 by x's sign; x / |x| for complex x.")

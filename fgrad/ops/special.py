@@ -4,7 +4,7 @@ import math
 
 from fgrad.core import get_aval
 from fgrad.ops.arithmetic import abs, add, div, mul, neg, recip, sign, square, sub
-from fgrad.ops.logic import gt, select
+from fgrad.ops.logic import bitwise_and, gt, select
 from fgrad.ops.rules import elementwise, jvp_by_args, like, nary, unary
 from fgrad.ops.transcendental import exp, log, log1p
 
@@ -125,6 +125,33 @@ def _beta_density(a, b, x):
 betainc_p = elementwise("betainc", "f")
 betainc_p.jvp = jvp_by_args(betainc_p, None, None, lambda t, out, a, b, x: mul(t, _beta_density(a, b, x)))
 betainc = nary(betainc_p, "The regularised incomplete beta function I_x(a, b). No derivative in a and b.", ("a", "b", "x"))
+
+# --- logarithms of ratios ---------------------------------------------------------------------------------------------
+
+logit_p = elementwise("logit", "f")
+logit_p.jvp = jvp_by_args(logit_p, lambda t, out, x: div(t, mul(x, sub(like(x, 1), x))))
+logit = unary(logit_p, "log(x / (1 - x)).")
+
+
+def _both_positive(p, q):
+    """(where both are positive, p and q there and 1 elsewhere)."""
+    both = bitwise_and(gt(p, like(p, 0)), gt(q, like(q, 0)))
+    return both, select(both, p, like(p, 1)), select(both, q, like(q, 1))
+
+
+def _rel_entr_slope_p(t, out, p, q):
+    both, p, q = _both_positive(p, q)
+    return mul(t, select(both, add(sub(log(p), log(q)), like(p, 1)), like(p, 0)))
+
+
+def _rel_entr_slope_q(t, out, p, q):
+    both, p, q = _both_positive(p, q)
+    return mul(t, select(both, neg(div(p, q)), like(p, 0)))
+
+
+rel_entr_p = elementwise("rel_entr", "f")
+rel_entr_p.jvp = jvp_by_args(rel_entr_p, _rel_entr_slope_p, _rel_entr_slope_q)
+rel_entr = nary(rel_entr_p, "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.", ("p", "q"))
 
 # --- modified Bessel functions ----------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import math
 
 from fgrad.core import get_aval
 from fgrad.ops.arithmetic import add, div, mul, neg, square, sub
-from fgrad.ops.logic import eq, select
+from fgrad.ops.logic import bitwise_and, eq, gt, lt, select
 from fgrad.ops.rules import INEXACT, NUMBER, elementary, elementwise, jvp_by_args, like, nary, unary, unify
 
 # --- powers and roots ----------------------------------------------------------------------------------------------
@@ -118,3 +118,14 @@ acosh = unary(acosh_p, "The inverse of cosh; NaN below 1.")
 atanh_p = elementwise("atanh", "f")
 atanh_p.jvp = jvp_by_args(atanh_p, lambda t, out, x: div(t, mul(add(like(x, 1), x), sub(like(x, 1), x))))
 atanh = unary(atanh_p, "The inverse of tanh; NaN outside [-1, 1].")
+
+
+def _hypot_slope(x, out):
+    """x / hypot, and 0 where hypot is 0 or infinite."""
+    plain = bitwise_and(gt(out, like(out, 0)), lt(out, like(out, float("inf"))))
+    return select(plain, div(x, select(plain, out, like(out, 1))), like(out, 0))
+
+
+hypot_p = elementwise("hypot", "f")
+hypot_p.jvp = jvp_by_args(hypot_p, lambda t, out, x, y: mul(t, _hypot_slope(x, out)), lambda t, out, x, y: mul(t, _hypot_slope(y, out)))
+hypot = nary(hypot_p, "sqrt(x * x + y * y) without overflow; inf where either is infinite.")

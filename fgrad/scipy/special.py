@@ -60,6 +60,8 @@ beta = _ufunc(ops.beta_p, "beta", "gamma(a) gamma(b) / gamma(a + b).")
 ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.")
 log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr", "log ndtr(x), finite far into the lower tail.")
 ndtri = _ufunc(ops.ndtri_p, "ndtri", "The standard normal quantile, the inverse of ndtr.")
+logit = _ufunc(ops.logit_p, "logit", "log(x / (1 - x)), the inverse of expit.")
+rel_entr = _ufunc(ops.rel_entr_p, "rel_entr", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
 
 
 def zeta(x, q=1.0):
@@ -103,15 +105,6 @@ def multigammaln(a, d):
     return sum(terms[1:], terms[0]) + d * (d - 1) / 4 * math.log(math.pi)
 
 
-def logit(x):
-    """log(x / (1 - x)), the inverse of expit."""
-    (x,) = _floats("logit", x)
-    middle = abs(x - 0.5) < 0.25  # where the logarithms would cancel, and these differences are exact
-    low, high = jnp.where(middle & (x < 0.5), x, 0.5), jnp.where(middle & (x >= 0.5), x, 0.5)
-    near = jnp.where(x < 0.5, -lax.log1p((1 - 2 * low) / low), lax.log1p((2 * high - 1) / (1 - high)))
-    return jnp.where(middle, near, lax.log(x) - lax.log1p(-x))
-
-
 def expit(x):
     """1 / (1 + exp(-x))."""
     (x,) = jnp.promote_dtypes_inexact(x)
@@ -136,18 +129,6 @@ def entr(x):
     """-x log(x), and -inf below 0."""
     (x,) = _floats("entr", x)
     return jnp.where(x < 0, -np.inf, -xlogy(x, x))
-
-
-def rel_entr(p, q):
-    """p log(p / q): 0 where p = 0 <= q, inf where it is undefined."""
-    p, q = _floats("rel_entr", p, q)
-    both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
-    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    up, far = safe_p >= safe_q, (safe_p > 1e5 * safe_q) | (safe_q > 1e5 * safe_p)
-    p1, q1 = jnp.where(far, 1, safe_p), jnp.where(far, 1, safe_q)  # near each other the two logarithms would cancel
-    near = jnp.where(up, lax.log1p((p1 - q1) / q1), -lax.log1p((q1 - p1) / p1))
-    logs = jnp.where(far, lax.log(safe_p) - lax.log(safe_q), near)
-    return jnp.where(zero, 0, jnp.where(both, safe_p * logs, np.inf))
 
 
 def kl_div(p, q):

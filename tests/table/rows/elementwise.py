@@ -187,6 +187,30 @@ special_row(
 )
 special_row("bessel_i0e", reference(lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x))), ulps=16)
 special_row("bessel_i1e", reference(lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x))), ulps=16)
+row("logit", lambda x: np.log(x / (1 - x)), (0.05, 0.95), ulps=16, scale=1.0, special=False)
+row("rel_entr", lambda p, q: p * np.log(p / q), POSITIVE, POSITIVE, ulps=16, scale=1.0, special=False)
+row("hypot", np.hypot, NONZERO, NONZERO)
+row("copysign", np.copysign, NONZERO, NONZERO)
+row("ldexp", lambda x: x * 8, ANY, fun=lambda x: ops.ldexp(x, like(x, 3)), special=False, linear=((0,),))
+
+
+GELU_A, GELU_B = 2 * math.sqrt(2 / math.pi), 0.044715 * 2 * math.sqrt(2 / math.pi)
+
+
+def gelu_slope_reference(x):
+    s = 1 / (1 + np.exp(-(GELU_A * x + GELU_B * x**3)))
+    return s + x * s * (1 - s) * (GELU_A + 3 * GELU_B * x**2)
+
+
+def gelu_exact_slope_reference(v):
+    return 0.5 * math.erfc(-v * math.sqrt(0.5)) + v * math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+
+
+gelu_row = partial(row, special=False, scale=1.0, ulps=16)
+gelu_row("gelu", lambda x: x / (1 + np.exp(-(GELU_A * x + GELU_B * x**3))), fun=activation.gelu_p.bind)
+gelu_row("gelu_slope", gelu_slope_reference, fun=activation.gelu_slope_p.bind)
+gelu_row("gelu_exact", elementwise_math(lambda v: v * 0.5 * math.erfc(-v * math.sqrt(0.5))), fun=activation.gelu_exact_p.bind)
+gelu_row("gelu_exact_slope", elementwise_math(gelu_exact_slope_reference), fun=activation.gelu_exact_slope_p.bind)
 row("softplus", lambda x: np.logaddexp(x, 0), fun=activation.softplus, ulps=8)
 
 # --- rounding and tests -----------------------------------------------------------------------------------------------
