@@ -76,10 +76,15 @@ tree.register_pytree_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: 
 
 def flatten_result(out):
     """(leaves, treedef) of a function's result, with float0 arrays as part of the treedef: unflattening makes them again."""
+    if type(out) is Array or isinstance(out, Tracer):
+        return [out], LEAF
     leaves, treedef = tree.flatten(out)
     if any(is_float0(x) for x in leaves):
         return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))
     return leaves, treedef
+
+
+LEAF = tree.structure(0)
 
 
 def is_float0(x):
@@ -167,6 +172,8 @@ def as_arrays(outs):
 
 def check_grad_inputs(arg, fun, i, holomorphic, allow_int, what="grad"):
     """Raise TypeError for a leaf of argument i that has no derivative of the kind asked for."""
+    if type(arg) is Array and not holomorphic and dtypes.is_inexact(arg.dtype):
+        return
     for k, x in enumerate(tree.leaves(arg)):
         problem = _grad_problem(x, holomorphic, allow_int)
         if problem is not None:

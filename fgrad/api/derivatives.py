@@ -5,8 +5,9 @@ import functools
 import numpy as np
 
 from fgrad import dtypes, tree
-from fgrad.api.backward import cotangents
+from fgrad.api.backward import cotangents, may_record, recorded_cotangents
 from fgrad.api.common import (
+    LEAF,
     abstractify,
     arg_paths,
     argnums_tuple,
@@ -27,7 +28,7 @@ from fgrad.core.trace import convert_constvars
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Linear, Zero, instantiate
 from fgrad.transforms.jvp import jvp_flat
-from fgrad.transforms.linearize import linearize_flat
+from fgrad.transforms.linearize import Recorded, linearize_flat
 from fgrad.transforms.transpose import backward_pass
 from fgrad.tree_util import Partial
 
@@ -222,16 +223,40 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
             return fun(*full_args, **kwargs)
 
         partial.__name__, partial.__wrapped__ = fun_name(fun), fun  # for messages
-        leaves, treedef, outs, out_tree, linear, out_avals, nonzero, aux = _linearize(partial, chosen, has_aux)
-        _check_scalar(outs, out_tree, fun, holomorphic)
-        ct = _one(get_aval(outs[0]).dtype, config.enable_x64)
-        cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
+        leaves, treedef = tree.flatten((tuple(chosen), {}))
+        check_args(leaves, treedef, fun, "derivative")
+        box, aux_box = [None], [None]
+        flat = _with_aux(partial, treedef, box, aux_box, has_aux)
+        if may_record():
+            outs, cts = _recorded(flat, leaves, lambda outs: _check_scalar(outs, box[0], fun, holomorphic))
+        else:
+            outs, linear, _, nonzero = linearize_flat(flat, leaves)
+            _check_scalar(outs, box[0], fun, holomorphic)
+            ct = _one(get_aval(outs[0]).dtype, config.enable_x64)
+            cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
+        out_tree, aux = box[0], _strip_aux(aux_box[0]) if has_aux else None
         grads = tree.unflatten(treedef, [tangent_out(t) for t in cts])[0]
         value = tree.unflatten(out_tree, as_arrays(outs))
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), grads
 
     return wrapped
+
+
+def _recorded(flat, leaves, check):
+    """(results, cotangent of each leaf) of a flat function with one result, which `check` looks at, on concrete leaves."""
+    arrays = [to_array(x) for x in leaves]
+    run = Recorded(flat, arrays)
+    outs = run.primals()
+    check(outs)
+    one = _one(get_aval(outs[0]).dtype, config.enable_x64)
+    live = recorded_cotangents(run, one)
+    avals = [x.aval for x in arrays]
+    if live is None:
+        linear, _, nonzero = run.linear()
+        return outs, _pullback(avals, linear.jaxpr, nonzero, linear.consts, [one])
+    found = iter(live)
+    return outs, [with_weak_type(next(found), a.weak_type) if dtypes.is_inexact(a.dtype) else Zero(a.tangent_aval()) for a in avals]
 
 
 @functools.cache
@@ -243,7 +268,7 @@ def _one(dtype, x64):
 
 
 def _check_scalar(outs, out_tree, fun, holomorphic):
-    if len(outs) != 1 or out_tree != tree.structure(0):
+    if len(outs) != 1 or out_tree != LEAF:
         raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
     aval = get_aval(outs[0])
     if aval.shape != ():

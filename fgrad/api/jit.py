@@ -10,7 +10,7 @@ from fgrad._kernels.dispatch import Entry, JitDispatch, install
 from fgrad._kernels.operands import install_contiguous
 from fgrad._kernels.window import install_window
 from fgrad.api.backward import clear_backward_cache
-from fgrad.api.common import bind_static, check_args, flat_fun, fun_name
+from fgrad.api.common import LEAF, bind_static, check_args, flat_fun, fun_name
 from fgrad.api.device import check_device, check_sharding
 from fgrad.api.staging import eval_shape
 from fgrad.compile.eager import clear_eager_caches
@@ -21,7 +21,6 @@ from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tra
 from fgrad.core.context import paused_gc
 from fgrad.core.trace import convert_constvars
 
-_LEAF = tree.structure(0)
 _LOG = logging.getLogger("fgrad")
 _functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
 install(tree.flatten, Array)
@@ -105,7 +104,7 @@ class JitFunction(JitDispatch):
         out_tree = traced.out_tree
         flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
         keep = [get_aval(x) for x in leaves]
-        return Entry(traced.program, traced.consts, traced.donated, None if out_tree == _LEAF else out_tree, flat_tuple, keep)
+        return Entry(traced.program, traced.consts, traced.donated, None if out_tree == LEAF else out_tree, flat_tuple, keep)
 
     def _slow(self, args, kwargs):
         """The call as one bind: while tracing, and with settings that look into the call."""

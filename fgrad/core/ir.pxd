@@ -1,5 +1,5 @@
 cdef class Var:
-    cdef readonly object aval
+    cdef public object aval
 
 
 cdef class Literal:
@@ -7,8 +7,8 @@ cdef class Literal:
 
 
 cdef class Eqn:
-    cdef readonly object primitive, params, source
-    cdef readonly list invars, outvars
+    cdef public object primitive, params, source
+    cdef public list invars, outvars
 
 
 cdef class Zero:

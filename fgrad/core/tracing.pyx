@@ -3,17 +3,22 @@
 The classes here are bases of those that `primitive`, `trace`, `transforms.linearize` and `transforms.jvp` declare.
 """
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcpy
 
 import numpy as np
 
 from fgrad._kernels.dispatch import AvalDispatch
+from fgrad.dtypes import is_inexact
 from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
-from fgrad._kernels.context cimport current_trace, is_eval, set_trace
+from fgrad._kernels.array cimport ArrayBase
+from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
 from fgrad.core.ir cimport Eqn, Literal, Var, Zero, source_of_caller
 
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")        # primitives that call no functions of the user
+cdef tuple _plain = PLAIN_KINDS
 
 cdef object _abstract_eval = AvalDispatch(PLAIN_KINDS)
 cdef object _apply = None
@@ -57,6 +62,7 @@ cdef class StageTracerBase(TracerBase):
 cdef class JVPTracerBase(TracerBase):
     """A primal and its tangent."""
     cdef public object primal, tangent
+    cdef Py_ssize_t number               # of its primal among the values of the recording that it is part of; -1: none
 
 
 cdef object new(object cls):
@@ -74,6 +80,7 @@ cdef class PrimitiveBase:
     """What binds."""
     cdef public str name, kind
     cdef public bint multiple_results
+    cdef public bint constant            # its tangent is always zero
     cdef public object abstract_eval, jvp, impl, partial_eval
 
     def bind(self, *args, **params):
@@ -209,9 +216,116 @@ cdef class TangentBase(StageBase):
         return self.record(prim, args, params)
 
 
-cdef class JVPBase(TraceBase):
-    """Pairs primals with tangents and applies each primitive's jvp rule."""
+cdef class Lookup(TraceBase):
+    """Gives what an equation that is expected has given before; binds all others in its parent."""
     cdef public object parent
+    cdef object prim, params, out
+    cdef list args
+
+    def __init__(self, parent):
+        self.parent = parent
+
+    def expect(self, prim, list args, params, out):
+        """prim.bind(*args, **params) gives `out`."""
+        self.prim, self.args, self.params, self.out = prim, args, params, out
+
+    def process_primitive(self, prim, args, dict params):
+        cdef Py_ssize_t i
+        if prim is self.prim and len(args) == len(self.args) and params == self.params:
+            for i in range(len(self.args)):
+                if args[i] is not self.args[i]:
+                    break
+            else:
+                return self.out
+        before = current_trace()
+        set_trace(self.parent)
+        try:
+            return process(self.parent, prim, args, params)
+        finally:
+            set_trace(before)
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        return self.parent.process_custom_jvp(prim, fun, jvp, args, params)
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        return self.parent.process_custom_vjp(prim, fun, fwd, bwd, args, params)
+
+
+cdef enum:
+    MOST_BYTES = 16777216                # of results that a recording keeps
+
+
+cdef class Recording:
+    """Primitives that ran on concrete arguments, in order: enough to differentiate them afterwards.
+
+    `values` has the arguments, results and captured arrays in the order in which they came; `records` are
+    (primitive, operands, their numbers in `values` (-1: a number of Python), params, results' numbers); `key` tells recordings
+    of different structure apart.
+    """
+    cdef readonly list values, records, key, tracers
+    cdef readonly Py_ssize_t n_args
+    cdef dict known                      # id(value without a tracer) -> its number
+    cdef Py_ssize_t bytes
+
+    def __init__(self, list args):
+        cdef ArrayBase x
+        self.values, self.records, self.tracers, self.known = args, [], [], {}
+        self.n_args = len(args)
+        self.key = [config_key(), self.n_args]
+        for x in args:
+            self.describe(x)
+
+    cdef int describe(self, ArrayBase x) except -1:
+        """What a program depends on of an array from outside."""
+        self.key.append(<int64_t><uintptr_t><PyObject *>x.aval)
+        if x.strides_or_none is not None:
+            self.key.append(x.strides_or_none)
+        return 0
+
+    cdef Py_ssize_t number_of(self, x) except -2:
+        """The number of an operand without a tracer, which becomes part of the key; -1 for a scalar."""
+        cdef int64_t bits = 0
+        cdef double d
+        if type(x) is _array_class:
+            known = self.known.get(id(x))
+            if known is None:
+                known = self.known[id(x)] = len(self.values)
+                self.values.append(x)
+                self.key.append(-1)
+                self.describe(x)
+            self.key.append(known)
+            return known
+        self.key.append(type(x))
+        if type(x) is float:
+            d = x
+            memcpy(&bits, &d, 8)
+            self.key.append(bits)
+        elif type(x) is int or type(x) is bool:
+            self.key.append(x)
+        elif isinstance(x, np.generic):
+            self.key.append(x.tobytes())
+        else:
+            self.key.append(repr(x))
+        return -1
+
+
+cdef dict _inexact = {}                  # dtype -> whether its values have tangents
+
+
+cdef bint inexact(aval) except? -1:
+    known = _inexact.get(aval.dtype)
+    if known is None:
+        known = _inexact[aval.dtype] = is_inexact(aval.dtype)
+    return known
+
+
+cdef class JVPBase(TraceBase):
+    """Pairs primals with tangents and applies each primitive's jvp rule.
+
+    With a recording, primitives run and are written down, and nothing is differentiated until a tangent is asked for (`settle`).
+    """
+    cdef public object parent
+    cdef public Recording recording
 
     def __init__(self, parent, fun=None):
         self.fun, self.parent = fun, parent
@@ -221,36 +335,123 @@ cdef class JVPBase(TraceBase):
         if type(tangent) is Zero:
             return primal
         out = new(_jvp_tracer)
-        out._trace, out.primal, out.tangent, out.aval = self, primal, tangent, get_aval(primal)
+        out._trace, out.primal, out.tangent, out.aval, out.number = self, primal, tangent, get_aval(primal), -1
         return out
+
+    cdef object recorded(self, ArrayBase primal, Py_ssize_t number):
+        """The tracer of a value of the recording."""
+        cdef JVPTracerBase out = new(_jvp_tracer)
+        out._trace, out.primal, out.aval, out.number = self, primal, primal.aval, number
+        self.recording.tracers.append(out)
+        return out
+
+    def start_recording(self, list arrays):
+        """The tracers of the function's arguments, which are floats or complex numbers."""
+        cdef Py_ssize_t i
+        self.recording = Recording(list(arrays))
+        return [self.recorded(arrays[i], i) for i in range(len(arrays))]
+
+    cdef bint owns(self, x):
+        return type(x) is _jvp_tracer and (<JVPTracerBase>x)._trace is self
+
+    def number(self, x):
+        """The number of x in the recording; -1 if it has none."""
+        return (<JVPTracerBase>x).number if self.owns(x) else -1
+
+    cdef object record(self, PrimitiveBase prim, args, dict params):
+        """Run a primitive and write it down."""
+        cdef Recording r = self.recording
+        cdef list operands = [], numbers = [], results, out_numbers = [], tracers = []
+        cdef Py_ssize_t n
+        cdef bint mine = False, varies = False
+        for x in args:
+            if self.owns(x):
+                x = (<JVPTracerBase>x).primal
+                mine = True
+            elif isinstance(x, np.ndarray):
+                x = _to_array(x)
+            operands.append(x)
+        before = current_trace()
+        set_trace(None)                  # the default: to run
+        try:
+            out = evaluate(prim, operands, params)
+        finally:
+            set_trace(before)
+        if not mine or prim.constant:
+            return out
+        results = out if prim.multiple_results else [out]
+        for x in results:
+            varies = varies or inexact(x.aval)
+        if not varies:
+            return out
+        if prim.jvp is None:
+            raise NotDifferentiableError(f"Differentiation rule for '{prim.name}' not implemented")
+        r.key.append(prim)
+        r.key.append(len(operands))
+        for x, value in zip(args, operands):
+            if self.owns(x):
+                n = (<JVPTracerBase>x).number
+                r.key.append(n)
+            else:
+                n = r.number_of(value)
+            numbers.append(n)
+        if params:
+            r.key.extend(params.items())
+        for x in results:
+            r.bytes += x.aval.size * x.aval.dtype.itemsize
+            n = len(r.values)
+            r.values.append(x)
+            out_numbers.append(n)
+            if inexact(x.aval):
+                tracers.append(self.recorded(x, n))
+            else:
+                r.known[id(x)] = n
+                tracers.append(x)
+        r.records.append((prim, operands, numbers, params, out_numbers))
+        if r.bytes > MOST_BYTES:
+            self.settle()
+        return tracers if prim.multiple_results else tracers[0]
+
+    def settle(self):
+        """Differentiate what was recorded, and from now on each primitive as it comes."""
+        raise NotImplementedError
 
     def wrap(self, primal, tangent):
         """The pair as a value of this trace; the primal alone where the tangent is Zero."""
         return self.tracer(primal, tangent)
 
     cdef bint split(self, args, list primals, list tangents) except -1:
-        """Primals and tangents (None: not of this trace) of the arguments; True if there is a tangent."""
+        """Primals and tangents (None: zero) of the arguments; True if there is a tangent."""
         cdef bint nonzero = False
+        if self.recording is not None:
+            self.settle()
         for x in args:
-            if type(x) is _jvp_tracer and (<JVPTracerBase>x)._trace is self:
+            if self.owns(x):
                 primals.append((<JVPTracerBase>x).primal)
-                tangents.append((<JVPTracerBase>x).tangent)
-                nonzero = True
+                tangent = (<JVPTracerBase>x).tangent
+                if type(tangent) is Zero:
+                    tangents.append(None)
+                else:
+                    tangents.append(tangent)
+                    nonzero = True
             else:
                 primals.append(x)
                 tangents.append(None)
         return nonzero
 
     def unzip(self, args):
-        """(primals, tangents, whether there is a tangent): None stands for that of a value of other traces."""
+        """(primals, tangents, whether there is a tangent); None stands for no tangent."""
         primals, tangents = [], []
         nonzero = self.split(args, primals, tangents)
         return primals, tangents, nonzero
 
     def process_primitive(self, prim, args, dict params):
         cdef list primals = [], tangents = []
-        cdef bint nonzero = self.split(args, primals, tangents)
+        cdef bint nonzero
         cdef Py_ssize_t i
+        if self.recording is not None and prim.kind in _plain and (<PrimitiveBase>prim).impl is None and prim.effects is None:
+            return self.record(prim, args, params)
+        nonzero = self.split(args, primals, tangents)
         before = current_trace()
         set_trace(self.parent)
         try:

@@ -2,7 +2,7 @@
 
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, stage, using_trace
-from fgrad.core.tracing import JVPBase, JVPTracerBase, install_tracers
+from fgrad.core.tracing import JVPBase, JVPTracerBase, Lookup, install_tracers
 from fgrad.ops.rules import Zero, instantiate, zero_of
 
 
@@ -25,6 +25,21 @@ install_tracers(jvp=JVPTracer)
 
 class JVPTrace(JVPBase, Trace):
     __slots__ = ()
+
+    def settle(self):
+        """Differentiate what was recorded, and from now on each primitive as it comes. The parent is a TangentTrace."""
+        recording, self.recording = self.recording, None
+        tangents, bottom = self.parent, self.parent.parent
+        lookup = tangents.parent = Lookup(bottom)
+        found = {i: tangents.new_arg(x.aval.tangent_aval()) for i, x in enumerate(recording.values[: recording.n_args])}
+        try:
+            with using_trace(tangents):
+                replay(recording.records, recording.values, found, lookup)
+        finally:
+            tangents.parent = bottom
+        numbers = [self.number(t) for t in recording.tracers]
+        for tracer, n in zip(recording.tracers, numbers):
+            tracer.tangent = found[n] if n in found else zero_of(tracer)
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         primals, tangents, nonzero = self.unzip(args)
@@ -49,6 +64,24 @@ class JVPTrace(JVPBase, Trace):
                 prim.linear.bind(*res, *given, num_res=len(res), bwd=bwd, inexact=inexact, out_avals=live, all_out_avals=out_avals)
             )
         return [self.wrap(o, Zero(a) if a.dtype == dtypes.float0 else next(tangents_out)) for o, a in zip(outs, out_avals)]
+
+
+def replay(records, values, tangents, lookup):
+    """Apply the jvp rules of a recording's primitives to its values, under the current trace, which looks up their results.
+
+    tangents: by number of the value; those of the arguments are given, those of results are added where they are not Zero.
+    """
+    for prim, operands, numbers, params, out_numbers in records:
+        given = [tangents.get(n) for n in numbers]
+        if all(t is None for t in given):
+            continue
+        primals = [x if n < 0 else values[n] for x, n in zip(operands, numbers)]
+        outs = [values[n] for n in out_numbers]
+        lookup.expect(prim, primals, params, outs if prim.multiple_results else outs[0])
+        _, out = prim.jvp(primals, [zero_of(p) if t is None else t for p, t in zip(primals, given)], **params)
+        for n, t in zip(out_numbers, out if prim.multiple_results else [out]):
+            if type(t) is not Zero:
+                tangents[n] = t
 
 
 def jvp_flat(fun, primals, tangents):

@@ -1,0 +1,125 @@
+"""Eager gradients run the function first and differentiate what it did afterwards: the same results, whatever the function does."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax, nn
+from fgrad.api import backward
+from fgrad.scipy import special
+
+X = np.linspace(-1.5, 2.0, 8).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    fgrad.clear_caches()
+
+
+@fgrad.custom_jvp
+def doubled(x):
+    return x * x
+
+
+doubled.defjvp(lambda primals, tangents: (doubled(*primals), 2 * primals[0] * tangents[0] + 1))
+
+
+def branches(x):
+    y = x * 2
+    return jnp.sum(y * y) if y[0] < 0 else jnp.sum(y)
+
+
+def integers(x):
+    order = jnp.argsort(x)
+    return jnp.sum(x[order][:3] * jnp.arange(3.0)) + x[jnp.argmax(x)]
+
+
+def halves(x):
+    low, high = jnp.split(jnp.sin(x), 2)
+    return jnp.sum(jnp.concatenate([high, low * 3]) * x)
+
+
+FUNCTIONS = {
+    "plain": lambda x: jnp.mean((jnp.tanh(x) - 0.5) ** 2),
+    "branches": branches,
+    "integers": integers,
+    "halves": halves,
+    "custom": lambda x: jnp.sum(jnp.sin(doubled(jnp.cos(x))) * x),
+    "jit": lambda x: jnp.sum(fgrad.jit(lambda y: y * y)(jnp.exp(x)) * x),
+    "scan": lambda x: lax.scan(lambda c, v: (c * 0.5 + v, c), jnp.sum(jnp.sin(x)), x * x)[0],
+    "floor": lambda x: jnp.sum(jnp.floor(x) * x + np.asarray(jnp.floor(x))),
+    "nested": lambda x: jnp.sum(fgrad.grad(lambda y: jnp.sum(jnp.sin(y) * x))(x * x)),
+    "vmap": lambda x: jnp.sum(fgrad.vmap(lambda v: v * jnp.sin(v))(x) * x),
+    "norm": lambda x: jnp.sum(nn.softmax(x) * jnp.max(x) + nn.relu(x) * jnp.where(x > 0, x, 0)),
+    "constant": lambda x: jnp.sum(jnp.ones(3)),
+    "view": lambda x: jnp.sum(x.reshape(2, 4).T @ jnp.arange(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_agrees_with_jit(name):
+    fun = FUNCTIONS[name]
+    x = jnp.asarray(X)
+    inner = (lambda y: jnp.sum((y * 2) ** 2)) if name == "branches" else fun  # jit cannot branch: x[0] < 0 here
+    if name == "floor":
+        inner = lambda x: jnp.sum(jnp.floor(x) * x + lax.stop_gradient(jnp.floor(x)))
+    want_value, want = fgrad.jit(fgrad.value_and_grad(inner))(x)
+    for _ in range(5):  # differentiated twice, then compiled
+        value, got = fgrad.value_and_grad(fun)(x)
+        np.testing.assert_allclose(value, want_value, rtol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_branch_is_another_recording():
+    g = fgrad.grad(branches)
+    for _ in range(4):
+        np.testing.assert_allclose(g(jnp.asarray(X)), 8 * X, rtol=1e-6)
+        np.testing.assert_allclose(g(jnp.asarray(-X)), np.full(8, 2.0))
+
+
+def test_captured_arrays_and_numbers_are_told_apart():
+    x = jnp.asarray(X)
+    for scale in (2.0, 3.0):
+        for a in (jnp.arange(8.0), jnp.ones(8)):
+            for _ in range(4):
+                got = fgrad.grad(lambda x, a=a, s=scale: jnp.sum(x * x * a) * s)(x)
+                np.testing.assert_allclose(got, 2 * X * np.asarray(a) * scale, rtol=1e-6)
+
+
+def test_large_results_are_not_kept():
+    x = jnp.ones((1 << 20,))
+    g = fgrad.grad(lambda x: jnp.sum(jnp.sin(x) * jnp.cos(x) * jnp.exp(x) * x * x))
+    want = fgrad.jit(g)(x[:4])
+    np.testing.assert_allclose(g(x)[:4], want, rtol=1e-5)
+
+
+def test_errors_and_leaks():
+    with pytest.raises(TypeError, match="scalar-output"):
+        fgrad.grad(lambda x: x * 2)(jnp.asarray(X))
+    with pytest.raises(fgrad.errors.NotDifferentiableError):
+        fgrad.grad(lambda x: jnp.sum(special.zeta(x, 2.0)))(jnp.asarray(X) + 3)
+    kept = []
+    for _ in range(4):
+        fgrad.grad(lambda x: kept.append(x * 2) or jnp.sum(x))(jnp.asarray(X))
+        with pytest.raises(fgrad.errors.UnexpectedTracerError):
+            fgrad.jit(lambda: kept[-1] + 1)()
+
+
+def test_recordings_are_no_garbage():
+    """What a recording holds is freed with it: arrays do not wait for the garbage collector."""
+    g = fgrad.grad(lambda x: jnp.sum(jnp.sin(x) * x))
+    x = jnp.asarray(X)
+    for _ in range(5):
+        g(x)
+    assert sum(type(v) is tuple for v in backward._passes.values()) == 1
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            g(x)
+        assert not [v for v in gc.get_objects() if type(v).__name__ in ("Recording", "JVPTrace", "Recorded")]
+    finally:
+        gc.enable()
