@@ -162,3 +162,22 @@ def test_garbage_collection_is_as_before_after_tracing():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_transposed_operands_are_copied_once():
+    """A group that reads across memory has its operand copied by tiles first, once for all that read it, where it is large."""
+    r = np.random.default_rng(0)
+    x, y, z = (r.normal(size=s).astype(np.float32) for s in ((300, 200), (200, 300), (40, 50, 60)))
+    cases = [
+        (lambda x, y: x.T + y, (x, y), 1),
+        (lambda x, y: (x.T * y).sum(0) + (x.T - y).sum(1).sum(), (x, y), 1),
+        (lambda x, y: jnp.cumsum(x.T * 2, 1) * x.T, (x, y), 1),
+        (lambda z: z.transpose(2, 1, 0) + 1, (z,), 1),
+        (lambda z: jnp.transpose(z, (0, 2, 1)) * 2, (z,), 0),
+        (lambda x, z: x.T[None] + z[:3, :1, :1], (x, z), 1),
+        (lambda x, y: x[:20, :30].T + y[:30, :20], (x, y), 0),
+    ]
+    for f, args, copies in cases:
+        labels = [label for _, label in fgrad.jit(f).lower(*args).compile().profile(*args, repeat=1)]
+        assert sum(label.startswith("copy") for label in labels) == copies, labels
+        np.testing.assert_allclose(fgrad.jit(f)(*args), f(*(jnp.asarray(a) for a in args)), rtol=1e-4, atol=1e-4)

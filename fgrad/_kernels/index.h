@@ -234,10 +234,22 @@ static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small
 FG_PUT(NAME, T, EXPR, int32_t) FG_PUT(NAME, T, EXPR, int64_t)
 #define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) \
     FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
-#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a)
-#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, b != b ? b : b < a ? b : a, b != b ? b : b > a ? b : a)
+/* b where `take`, else a, without a branch that random updates would mispredict. */
+#define FG_PICK(T, I) \
+static inline T fg_pick_##T(int take, T b, T a) { \
+    I x, y; \
+    memcpy(&x, &b, sizeof x); memcpy(&y, &a, sizeof y); \
+    x = (I)((x & (I)-(I)take) | (y & (I)((I)take - 1))); \
+    memcpy(&b, &x, sizeof x); \
+    return b; \
+}
+FG_PICK(int8_t, uint8_t) FG_PICK(int16_t, uint16_t) FG_PICK(int32_t, uint32_t) FG_PICK(int64_t, uint64_t) FG_PICK(float, uint32_t)
+FG_PICK(uint8_t, uint8_t) FG_PICK(uint16_t, uint16_t) FG_PICK(uint32_t, uint32_t) FG_PICK(uint64_t, uint64_t) FG_PICK(double, uint64_t)
+
+#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a))
+#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, fg_pick_##T((b < a) | (b != b), b, a), fg_pick_##T((b > a) | (b != b), b, a))
 #define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
-    UP(b) < UP(a) || UP(b) != UP(b) ? b : a, UP(b) > UP(a) || UP(b) != UP(b) ? b : a)
+    fg_pick_uint16_t((UP(b) < UP(a)) | (UP(b) != UP(b)), b, a), fg_pick_uint16_t((UP(b) > UP(a)) | (UP(b) != UP(b)), b, a))
 #define FG_SCATTERS_COMPLEX(T) FG_SCATTERS(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
     ((fg_##T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}), \
     (a.re == b.re ? a.im < b.im : a.re < b.re) ? a : b, (a.re == b.re ? a.im > b.im : a.re > b.re) ? a : b)

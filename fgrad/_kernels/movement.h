@@ -148,24 +148,40 @@ static inline void fg_transpose_fg_item16(char *dst, const char *src, int64_t sb
 }
 enum { fg_transpose_side_fg_item16 = 1 };
 
+/* h rows of w items, w * sizeof(T) <= N, when rows of the destination follow each other: whole vectors, of which the next row
+ * overwrites what is too much, but at the end. First each item w times, then each row backwards. */
+#define FG_RUN_AHEAD(T, N) \
+static void fg_repeat##N##_##T(char *restrict dst, const char *restrict src, int64_t h, int64_t w, int64_t sa) { \
+    enum { M = N / sizeof(T) }; \
+    T *restrict d = (T *)dst; \
+    int64_t i = 0; \
+    for (; i * w + M <= h * w; i++) { \
+        T v = *(const T *)(src + i * sa), *e = d + i * w; \
+        for (int j = 0; j < M; j++) e[j] = v; \
+    } \
+    for (; i < h; i++) for (int64_t j = 0; j < w; j++) d[i * w + j] = *(const T *)(src + i * sa); \
+} \
+static void fg_backwards##N##_##T(char *restrict dst, const char *restrict src, int64_t h, int64_t w, int64_t sa) { \
+    enum { M = N / sizeof(T) }; \
+    T *restrict d = (T *)dst; \
+    int64_t i = 0; \
+    for (; i < h && i * sa + (w - 1) * (int64_t)sizeof(T) < N; i++)           /* what lies in front of the first rows is not ours */ \
+        for (int64_t j = 0; j < w; j++) d[i * w + j] = ((const T *)(src + i * sa))[-j]; \
+    for (; i * w + M <= h * w; i++) { \
+        const T *s = (const T *)(src + i * sa); T t[M], *e = d + i * w; \
+        for (int j = 0; j < M; j++) t[j] = s[-j]; \
+        for (int j = 0; j < M; j++) e[j] = t[j]; \
+    } \
+    for (; i < h; i++) for (int64_t j = 0; j < w; j++) d[i * w + j] = ((const T *)(src + i * sa))[-j]; \
+}
+#define FG_RUNS_AHEAD(T) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64)
+FG_RUNS_AHEAD(fg_item1) FG_RUNS_AHEAD(fg_item2) FG_RUNS_AHEAD(fg_item4) FG_RUNS_AHEAD(fg_item8) FG_RUNS_AHEAD(fg_item16)
+
 /* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
 #define FG_COPY_BLOCK(T, SIDE) \
 static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int64_t w) { \
     T v = *(const T *)src, *restrict d = (T *)dst; \
     for (int64_t j = 0; j < w; j++) d[j] = v; \
-} \
-/* h items, w times each, when rows of the destination follow each other: stores may run ahead into rows to come. */ \
-static void fg_repeat_##T(char *restrict dst, const char *restrict src, int64_t h, int64_t w, int64_t sa) { \
-    enum { M = 64 / sizeof(T) }; \
-    T *restrict d = (T *)dst; \
-    int64_t i = 0; \
-    if (w == 2) for (; i < h; i++) { T v = *(const T *)(src + i * sa); d[2 * i] = v; d[2 * i + 1] = v; } \
-    else for (; i * w + M <= h * w; i++) { \
-        T v = *(const T *)(src + i * sa), *e = d + i * w; \
-        for (int j = 0; j < M; j++) e[j] = v; \
-        for (int64_t j = M; j < w; j++) e[j] = v; \
-    } \
-    for (; i < h; i++) fg_fill_##T(dst + i * w * sizeof(T), src + i * sa, w); \
 } \
 static inline void fg_reversed_##T(char *restrict dst, const char *restrict src, int64_t w) { \
     const T *s = (const T *)src; T *restrict d = (T *)dst; \
@@ -203,11 +219,14 @@ static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src,
         else fg_strided_##T(dst, src, h, w, sa, sizeof(T), da, sizeof(T)); \
     } \
     else if (p->kind == FG_COPY_FILL) { \
-        if (da == w * (int64_t)sizeof(T) && da < 256) fg_repeat_##T(dst, src, h, w, sa); \
+        if (da == w * (int64_t)sizeof(T) && da <= 64) \
+            (da <= 16 ? fg_repeat16_##T : da <= 32 ? fg_repeat32_##T : fg_repeat64_##T)(dst, src, h, w, sa); \
         else for (int64_t i = 0; i < h; i++) fg_fill_##T(dst + i * da, src + i * sa, w); \
     } \
     else if (p->kind == FG_COPY_REVERSED) { \
-        if (w < 8 && w < h) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
+        if (da == w * (int64_t)sizeof(T) && da <= 64 && sa > 0) \
+            (da <= 16 ? fg_backwards16_##T : da <= 32 ? fg_backwards32_##T : fg_backwards64_##T)(dst, src, h, w, sa); \
+        else if (w < 8 && w < h) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
         else for (int64_t i = 0; i < h; i++) fg_reversed_##T(dst + i * da, src + i * sa, w); \
     } \
     else if (p->kind == FG_COPY_STRIDED) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \

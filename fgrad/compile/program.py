@@ -5,6 +5,7 @@ from fgrad.compile.fuse import fuse, live_nodes
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
+from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
 from fgrad.compile.values import release
 from fgrad.compile.writer import Writer, label, materialized
@@ -65,6 +66,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
             v.buf.base = ("out", j)
         modes.append(mode)
     units = fuse(live_nodes(ctx.nodes, outs))
+    if config.pass_fuse:
+        units = straighten(units)
     if tiles:
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)

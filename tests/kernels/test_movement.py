@@ -97,6 +97,21 @@ def test_copy_random_views(dtype):
         same(copy(x), x)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copy_narrow_rows(dtype):
+    """Rows backwards and items repeated, shorter and longer than a vector, from whole arrays and from inside of larger ones."""
+    rng = np.random.default_rng(3)
+    for w in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 65):
+        for h in (1, 2, 37):
+            x = values(rng, (h + 2, w + 3), dtype)
+            for y in (x[:, ::-1], x[::-1, ::-1], x[1:-1, 2:-1][:, ::-1], np.ascontiguousarray(x[1:-1, 2:-1])[:, ::-1]):
+                same(copy(y), y)
+            y = np.broadcast_to(x[1:-1, 1:2], (h, w))
+            same(copy(y), y)
+            y = np.broadcast_to(x[..., None], (*x.shape, w))
+            same(copy(y), y)
+
+
 def test_copy_every_transposition():
     rng = np.random.default_rng(1)
     for dtype in (np.int8, np.float16, np.float32, np.float64, np.complex128):
