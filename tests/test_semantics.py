@@ -27,6 +27,17 @@ def test_remainder_by_a_python_integer_under_jit():
     np.testing.assert_array_equal(x % np.int32(3), [2, 0, 2])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
+def test_floored_quotients_by_integers_that_are_known(dtype):
+    info = np.iinfo(dtype)
+    x = np.concatenate([np.arange(-20, 21), [info.min, info.min + 1, info.max - 1, info.max]]).clip(info.min, info.max).astype(dtype)
+    for y in (7, 8, 1, 2, 3, 100, 64):  # outside of jit the divisor is an argument: each has its own result
+        for wrap in (lambda f: f, fgrad.jit):
+            np.testing.assert_array_equal(wrap(lambda x, y=y: x // y)(jnp.asarray(x)), x // np.dtype(dtype).type(y))
+            np.testing.assert_array_equal(wrap(lambda x, y=np.int8(y): x % y)(jnp.asarray(x.astype("i4"))), x.astype("i4") % y)
+            np.testing.assert_array_equal(wrap(lambda x, y=y: x % y)(jnp.asarray(x)), x % np.dtype(dtype).type(y))
+
+
 def test_vmap_of_gradient_of_sort():
     xs = jnp.array([[3.0, 1.0, 2.0], [1.0, 2.0, 0.0]])
     w = jnp.array([1.0, 10.0, 100.0])

@@ -1,4 +1,4 @@
-/* Which operations of a plan run two in one. */
+/* Which operations of a plan run in one pass. */
 #ifndef FG_VM_FUSE_H
 #define FG_VM_FUSE_H
 #include "vm_plan.h"
@@ -24,21 +24,24 @@ static void fg_vm_count_reads(const FgVmPlan *p, int *reads) {
     }
 }
 
+static int fg_vm_how(int cmp) {
+    return cmp == FG_OP_eq ? FG_HOW_EQ : cmp == FG_OP_ne ? FG_HOW_NE : cmp == FG_OP_lt || cmp == FG_OP_gt ? FG_HOW_LT : FG_HOW_LE;
+}
+
 /* The loop of a fused op whose arguments in `ones` are one value; *swap: the first two change places. */
 static FgVmFused fg_vm_fused_loop(const FgVmOp *op, int ones, int *swap) {
-    int kind = fg_fused_kind(op->type), first;
+    int kind = fg_fused_kind(op->type) > 1 ? FG_KIND_INT : op->second ? FG_KIND_SUM : FG_KIND_FLOAT, first;
     *swap = 0;
-    if (op->op == FG_OP_select) {
-        int how = op->first == FG_OP_eq ? FG_HOW_EQ : op->first == FG_OP_ne ? FG_HOW_NE :
-                  op->first == FG_OP_lt || op->first == FG_OP_gt ? FG_HOW_LT : FG_HOW_LE;
-        return fg_choice(op->type, how, ones);
-    }
-    first = fg_first_number(kind > 1, op->first, ones & 3);
+    if (op->op == FG_OP_select) return op->n_args == 7 ? 0 : fg_choice(op->compared, fg_vm_how(op->first), ones);
+    first = fg_first_number(kind, op->first, ones & 3);
     if (first < 0 && (ones & 3) == 1) {
         *swap = 1;
-        first = op->first == FG_OP_max || op->first == FG_OP_min ? -1 : fg_first_number(kind > 1, op->first, 2);
+        first = op->first == FG_OP_max || op->first == FG_OP_min ? -1 : fg_first_number(kind, op->first, 2);
     }
-    return fg_pair(op->type, first, fg_second_number(kind > 1, op->op, op->turned, ones >> 2));
+    if (op->second)
+        return fg_triple(op->type, first, fg_second_number(kind, op->second - 1, op->turned2, ones >> 2 & 1),
+                         fg_third_number(op->op, op->turned, ones >> 3));
+    return fg_pair(op->type, first, fg_second_number(kind, op->op, op->turned, ones >> 2));
 }
 
 /* Comparisons that only selections of their own type read become part of these. */
@@ -50,13 +53,14 @@ static void fg_vm_fuse_choices(FgVmPlan *p, const int *reads, int *selects) {
         int swap = cmp->op == FG_OP_gt || cmp->op == FG_OP_ge, one = reads[cmp->dst] > 0;
         if (!fg_vm_is_comparison(cmp->op) || selects[cmp->dst] != reads[cmp->dst] || !fg_choice(cmp->type, 0, 0)) continue;
         for (int k = m + 1; k < p->n_ops; k++)
-            if (p->ops[k].op == FG_OP_select && p->ops[k].a == cmp->dst && p->ops[k].type != cmp->type) one = 0;
+            if (p->ops[k].op == FG_OP_select && p->ops[k].a == cmp->dst && fg_itemsize(p->ops[k].type) != fg_itemsize(cmp->type)) one = 0;
         if (!one) continue;
         cmp->taken = 1;
         for (int k = m + 1; k < p->n_ops; k++) {
             FgVmOp *op = &p->ops[k];
             if (op->op != FG_OP_select || op->a != cmp->dst) continue;
             op->first = cmp->op;
+            op->compared = cmp->type;
             op->args[0] = swap ? cmp->b : cmp->a; op->args[1] = swap ? cmp->a : cmp->b; op->args[2] = op->b; op->args[3] = op->c;
             op->n_args = 4;
             op->fused = fg_vm_fused_loop(op, 0, &swap);
@@ -65,7 +69,41 @@ static void fg_vm_fuse_choices(FgVmPlan *p, const int *reads, int *selects) {
     }
 }
 
-/* An operation takes the one that computes an operand for it alone. */
+static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
+
+/* A choice with its compared array on the left; 0 if it is none against a constant. */
+static int fg_vm_bound(const FgVmPlan *p, const FgVmOp *op, int *how, int *x, int *y) {
+    int turned = fg_vm_is_const(p, op->args[0]);
+    if (!op->fused || op->n_args != 4 || op->op != FG_OP_select) return 0;
+    if ((op->type != FG_F32 && op->type != FG_F64) || op->compared != op->type) return 0;
+    *x = op->args[turned]; *y = op->args[!turned];
+    *how = fg_vm_how(op->first);
+    if (*how > FG_HOW_LE || fg_vm_is_const(p, *x) || !fg_vm_is_const(p, *y)) return 0;
+    *how = turned ? *how - FG_HOW_LT + FG_HOW_GT : *how;
+    return 1;
+}
+
+/* Of two choices against constants one takes the other, which it has for its last operand. */
+static void fg_vm_fuse_ranges(FgVmPlan *p, const int *reads, int *maker) {
+    int how, how2, x, y, z, w;
+    for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
+    for (int k = 0; k < p->n_ops; k++) {
+        FgVmOp *op = &p->ops[k];
+        maker[op->dst] = k;
+        if (!fg_vm_bound(p, op, &how, &x, &y) || !fg_vm_is_const(p, op->args[2])) continue;
+        if (maker[op->args[3]] < 0 || reads[op->args[3]] != 1) continue;
+        FgVmOp *in = &p->ops[maker[op->args[3]]];
+        if (!fg_vm_bound(p, in, &how2, &z, &w) || in->type != op->type || fg_vm_is_const(p, in->args[3])) continue;
+        int one = fg_vm_is_const(p, in->args[2]), args[7] = {x, y, op->args[2], z, w, in->args[2], in->args[3]};
+        memcpy(op->args, args, sizeof args);
+        op->n_args = 7;
+        op->ones = 2 + 4 + 16 + 32 * one;
+        op->fused = fg_ranges[op->type == FG_F64][how][how2][one];
+        in->taken = 1;
+    }
+}
+
+/* An operation takes the one that computes an operand for it alone, or a pair of them. */
 static void fg_vm_fuse_pairs(FgVmPlan *p, const int *reads, int *maker) {
     for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
     for (int k = 0; k < p->n_ops; k++) {
@@ -77,11 +115,22 @@ static void fg_vm_fuse_pairs(FgVmPlan *p, const int *reads, int *maker) {
             if (maker[r] < 0 || reads[r] != 1) continue;
             FgVmOp *first = &p->ops[maker[r]];
             FgVmOp try = *op;
-            if (first->fused || first->taken || first->type != op->type || fg_vm_info[first->op].arity > 2) continue;
-            try.first = first->op; try.turned = side;
-            if (fg_fused_kind(op->type) < 0 || !(try.fused = fg_vm_fused_loop(&try, 0, &swap))) continue;
-            try.args[0] = first->a; try.args[1] = first->b; try.args[2] = arity > 1 ? other : first->a;
-            try.n_args = 3;
+            if (first->taken || first->type != op->type || fg_vm_info[first->op].arity > 2) continue;
+            if (first->second || fg_fused_kind(op->type) < 0) continue;
+            try.turned = side;
+            if (first->fused) {
+                try.first = first->first; try.second = first->op + 1; try.turned2 = first->turned;
+                memcpy(try.args, first->args, sizeof try.args);
+            } else {
+                try.first = first->op;
+                try.args[0] = first->a; try.args[1] = first->b;
+            }
+            try.args[first->fused ? 3 : 2] = arity > 1 ? other : first->a;
+            try.n_args = first->fused ? 4 : 3;
+            if (!(try.fused = fg_vm_fused_loop(&try, 0, &swap))) {         /* a loop for a constant only */
+                for (int j = 0; j < try.n_args; j++) try.ones |= fg_vm_is_const(p, try.args[j]) << j;
+                if (!(try.fused = fg_vm_fused_loop(&try, try.ones, &swap)) || swap) continue;
+            }
             *op = try;
             first->taken = 1;
         }
@@ -92,6 +141,7 @@ static void fg_vm_fuse(FgVmPlan *p, int *reads, int *scratch) {
     if (p->n < FG_FUSE_MIN) return;
     fg_vm_count_reads(p, reads);
     fg_vm_fuse_choices(p, reads, scratch);
+    fg_vm_fuse_ranges(p, reads, scratch);
     fg_vm_fuse_pairs(p, reads, scratch);
 }
 

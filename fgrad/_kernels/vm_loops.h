@@ -45,16 +45,17 @@
     for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
 
 #define VM_COMPARE(t, T) \
-    VM_BIN(lt, t, T, uint8_t, x < y) VM_BIN(le, t, T, uint8_t, x <= y) VM_BIN(gt, t, T, uint8_t, x > y) VM_BIN(ge, t, T, uint8_t, x >= y)
+    VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
+    VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y)
 
 /* Integers.  What does not depend on the sign exists once, on the unsigned type U of W bits. */
 #define VM_INT_BITS(t, U, S, W, POP, CLZ) \
-    VM_BIN(add, t, U, U, x + y) VM_BIN(sub, t, U, U, x - y) VM_BIN(mul, t, U, U, (U)((uint64_t)x * y)) VM_UN(neg, t, U, U, 0 - x) \
+    VM_BIN_SCALAR(add, t, U, U, x + y) VM_BIN_SCALAR(sub, t, U, U, x - y) VM_BIN_SCALAR(mul, t, U, U, (U)((uint64_t)x * y)) VM_UN(neg, t, U, U, 0 - x) \
     VM_UN(square, t, U, U, (U)((uint64_t)x * x)) VM_TERN(fma, t, U, (U)((uint64_t)x * y + z)) \
-    VM_BIN(and, t, U, U, x & y) VM_BIN(or, t, U, U, x | y) VM_BIN(xor, t, U, U, x ^ y) VM_UN(not, t, U, U, ~x) \
-    VM_BIN(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
-    VM_BIN(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1)) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
-    VM_BIN(eq, t, U, uint8_t, x == y) VM_BIN(ne, t, U, uint8_t, x != y) VM_SELECT(t, U)
+    VM_BIN_SCALAR(and, t, U, U, x & y) VM_BIN_SCALAR(or, t, U, U, x | y) VM_BIN_SCALAR(xor, t, U, U, x ^ y) VM_UN(not, t, U, U, ~x) \
+    VM_BIN_SCALAR(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SCALAR(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
+    VM_BIN_SCALAR(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1)) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
+    VM_BIN_SCALAR(eq, t, U, uint8_t, x == y) VM_BIN_SCALAR(ne, t, U, uint8_t, x != y) VM_SELECT(t, U)
 #define VM_INT_ORDER(t, T) \
     VM_COMPARE(t, T) VM_BIN(max, t, T, T, x > y ? x : y) VM_BIN(min, t, T, T, x < y ? x : y) \
     VM_TERN(clamp, t, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)
@@ -73,6 +74,27 @@ static inline int64_t fg_ipow_signed(int64_t x, int64_t y) {   /* truncated: x^-
 #define VM_DIVIDE_NARROW(t, T) \
     VM_BIN(div, t, T, T, y == 0 ? (T)-1 : (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y))) \
     VM_BIN(rem, t, T, T, y == 0 ? x : (T)(x - (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y)) * (uint64_t)y))
+/* By one divisor of 32 bits: a product with its inverse, whose upper half is shifted (Granlund and Montgomery, 1994). */
+static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz(d - 1); }       /* the least l with d <= 2^l */
+#define VM_DIVIDE_BY_i32(name, expr) FG_SIG(name##_second, i32) { \
+    int32_t *d = (int32_t *)d_; const int32_t *a = (const int32_t *)a_, y = *(const int32_t *)b_; (void)c_; \
+    if (y == 0) { vm_##name##_zero_i32(n, d, a); return; } \
+    uint32_t size = y < 0 ? 0 - (uint32_t)y : (uint32_t)y; \
+    int l = fg_bits_of(size) > 1 ? fg_bits_of(size) : 1; \
+    int64_t m = (int32_t)(1 + ((uint64_t)1 << (31 + l)) / size), turn = y < 0 ? -1 : 0; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { \
+        int32_t x = a[i], q = (((int32_t)((m * x) >> 32) + x) >> (l - 1)) - (x >> 31); \
+        q = (q ^ (int32_t)turn) - (int32_t)turn; d[i] = expr; } }
+#define VM_DIVIDE_BY_u32(name, expr) FG_SIG(name##_second, u32) { \
+    uint32_t *d = (uint32_t *)d_; const uint32_t *a = (const uint32_t *)a_, y = *(const uint32_t *)b_; (void)c_; \
+    if (y == 0) { vm_##name##_zero_i32(n, (int32_t *)d, (const int32_t *)a); return; } \
+    int l = fg_bits_of(y), s = l < 1 ? l : 1, r = l > 1 ? l - 1 : 0; \
+    uint64_t m = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << l) - y)) / y + 1); \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { \
+        uint32_t x = a[i], h = (uint32_t)((m * x) >> 32), q = (h + ((x - h) >> s)) >> r; d[i] = expr; } }
+static void vm_div_zero_i32(int64_t n, int32_t *d, const int32_t *a) { (void)a; for (int64_t i = 0; i < n; i++) d[i] = -1; }
+static void vm_rem_zero_i32(int64_t n, int32_t *d, const int32_t *a) { memmove(d, a, n * 4); }
+VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y) VM_DIVIDE_BY_u32(div, q) VM_DIVIDE_BY_u32(rem, x - q * y)
 #define VM_SIGNED(t, T) VM_INT_ORDER(t, T) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
     VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
@@ -126,7 +148,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
-    VM_BIN(eq, t, T, uint8_t, x == y) VM_BIN(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
+    VM_BIN_SCALAR(eq, t, T, uint8_t, x == y) VM_BIN_SCALAR(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
     VM_BIN(nextafter, t, T, T, fg_nextafter_##t(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)
 /* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */

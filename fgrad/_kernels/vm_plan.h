@@ -29,7 +29,7 @@ typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
 typedef struct {
     FgVmFn fn; FgVmFused fused;
     int op, type, dst, a, b, c, scalar;
-    int taken, first, turned, n_args, ones, args[4];
+    int taken, first, second, turned, turned2, compared, n_args, ones, args[7];
     int64_t buf;
 } FgVmOp;
 
@@ -152,9 +152,9 @@ static inline void fg_vm_prefetch(FgVmThread *t, int k, int64_t start, int64_t l
 /* Two operations in one over n elements; the last vector is filled up. */
 static void fg_vm_run_fused(const FgVmThread *t, const FgVmOp *op, int64_t n) {
     int64_t size = fg_itemsize(op->type), whole = n * size / FG_VEC, rest = n * size - whole * FG_VEC;
-    char last[5][FG_VEC] __attribute__((aligned(FG_VEC))), *d = t->ptr[op->dst];
-    const void *args[4];
-    for (int j = 0; j < 4; j++) args[j] = t->ptr[op->args[j < op->n_args ? j : 0]];
+    char last[8][FG_VEC] __attribute__((aligned(FG_VEC))), *d = t->ptr[op->dst];
+    const void *args[7];
+    for (int j = 0; j < 7; j++) args[j] = t->ptr[op->args[j < op->n_args ? j : 0]];
     if (rest) {
         memset(last, 0, sizeof last);
         for (int j = 0; j < op->n_args; j++)
@@ -163,9 +163,9 @@ static void fg_vm_run_fused(const FgVmThread *t, const FgVmOp *op, int64_t n) {
     }
     op->fused(whole, d, args);
     if (!rest) return;
-    for (int j = 0; j < 4; j++) args[j] = last[j < op->n_args ? j : 0];
-    op->fused(1, last[4], args);
-    memcpy(d + whole * FG_VEC, last[4], rest);
+    for (int j = 0; j < 7; j++) args[j] = last[j < op->n_args ? j : 0];
+    op->fused(1, last[7], args);
+    memcpy(d + whole * FG_VEC, last[7], rest);
 }
 
 /* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls

@@ -39,7 +39,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmOp:
         FgVmFn fn
         int op, type, dst, a, b, c, scalar, taken, n_args, ones
-        int args[4]
+        int args[7]
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reg2, reduce, dtype, type, size, access, direct, write_time

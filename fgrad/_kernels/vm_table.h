@@ -41,15 +41,23 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #undef ANY
 
 /* The loops whose first (side 0) or second (side 1) operand is one value; NULL where there is none. */
-#define S(op, side) [FG_OP_##op] = {vm_##op##_##side##_f32, vm_##op##_##side##_f64}
-#define SIDE(side) {S(add, side), S(sub, side), S(mul, side), S(div, side), S(max, side), S(min, side), \
-    S(lt, side), S(le, side), S(gt, side), S(ge, side)}
-static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][2] = {SIDE(first), SIDE(second)};
+#define S(op, side) [FG_OP_##op] = {ROW_F(op##_##side)}
+#define SB(op, side) [FG_OP_##op] = {ROW_BITS(op##_##side), ROW_F(op##_##side)}
+#define SI(op, side) [FG_OP_##op] = {ROW_BITS(op##_##side)}
+#define SR(op, side) [FG_OP_##op] = {ROW_I(op##_##side), ROW_F(op##_##side)}
+#define SIDE(side) SB(add, side), SB(sub, side), SB(mul, side), S(max, side), S(min, side), SI(and, side), SI(or, side), SI(xor, side), \
+    SI(shl, side), SI(shr_logical, side), SI(shr_arith, side), SB(eq, side), SB(ne, side), \
+    SR(lt, side), SR(le, side), SR(gt, side), SR(ge, side)
+static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
+    {SIDE(first), S(div, first)},
+    {SIDE(second), [FG_OP_div] = {ROW_F(div_second), [FG_I32] = vm_div_second_i32, [FG_U32] = vm_div_second_u32},
+     [FG_OP_rem] = {[FG_I32] = vm_rem_second_i32, [FG_U32] = vm_rem_second_u32}}};
 #undef S
+#undef SB
+#undef SI
+#undef SR
 #undef SIDE
-static inline FgVmFn fg_vm_scalar_fn(int op, int t, int side) {
-    return t == FG_F32 || t == FG_F64 ? fg_vm_scalar_table[side][op][t == FG_F64] : 0;
-}
+static inline FgVmFn fg_vm_scalar_fn(int op, int t, int side) { return fg_vm_scalar_table[side][op][t]; }
 
 /* casts are supported to every compute type; fg_vm_cast gives the function */
 static inline int fg_vm_supports(int op, int t) {

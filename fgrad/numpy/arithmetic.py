@@ -146,6 +146,22 @@ def _zero_safe(y, dtype):
     return ew.select(ew.eq(y, dtype.type(0)), dtype.type(1), y)
 
 
+def _positive(y):
+    """An integer divisor that is known to be positive, or None."""
+    known = (type(y) is int or isinstance(y, np.integer)) and y > 0
+    return int(y) if known else None
+
+
+def _floor_by(x, y, dtype):
+    """Floored quotient and remainder of integers by a known positive one: what truncation leaves below 0 takes one divisor back."""
+    if y & (y - 1) == 0:
+        return ew.shift_right_arithmetic(x, dtype.type(int(y).bit_length() - 1)), ew.bitwise_and(x, y - dtype.type(1))
+    q = ew.div(x, y)
+    m = ew.sub(x, ew.mul(q, y))
+    below = ew.shift_right_arithmetic(m, dtype.type(8 * dtype.itemsize - 1))
+    return ew.add(q, below), ew.add(m, ew.bitwise_and(below, y))
+
+
 @eager(2)
 def floor_divide(x, y, /):
     """floor(x / y), element by element, in the promoted dtype. Raises TypeError for complex operands."""
@@ -156,6 +172,8 @@ def floor_divide(x, y, /):
     if dtype.kind == "u":
         return ew.div(x, y)
     if dtype.kind == "i":
+        if (divisor := _positive(y)) is not None:
+            return typed_as(_floor_by(x, dtype.type(divisor), dtype)[0], x, y)
         q = ew.div(x, y)
         down = ew.bitwise_and(ew.ne(ew.sign(arr(x, dtype)), ew.sign(arr(y, dtype))), ew.ne(ew.rem(x, y), dtype.type(0)))
         return typed_as(ew.select(down, ew.sub(q, dtype.type(1)), q), x, y)
@@ -176,6 +194,8 @@ def remainder(x, y, /):
     x, y = binary("remainder", x, y, numeric=True)
     dtype = common_dtype(x, y)
     zero = dtype.type(0)
+    if dtype.kind == "i" and (divisor := _positive(y)) is not None:
+        return typed_as(_floor_by(x, dtype.type(divisor), dtype)[1], x, y)
     divisor = _zero_safe(y, dtype) if dtype.kind in "iu" else y
     m = ew.rem(x, divisor)
     if dtype.kind == "u":

@@ -68,6 +68,65 @@ def test_choices(name, dtype):
     both_ways(dtype, inputs, ops, 9, 12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_triples(dtype):
+    """Every sequence of three sums and products, over arrays, columns, scalars and constants."""
+    names = ["add", "sub", "mul", "square", "neg"]
+    rng = np.random.default_rng(0)
+    inputs = [x for k, x in enumerate(operands(dtype, rng)) if k in (0, 1, 2, 3, 6)]  # three arrays, a column, a scalar; then a constant
+    for i, (first, second, third) in enumerate(itertools.product(names, names, names)):
+        a, b, c, d = rng.permutation([0, 1, int(rng.integers(0, 6)), int(rng.integers(0, 6))]).tolist()
+        ops = [(first, dtype, a) if first in UNARY else (first, dtype, a, b)]
+        for k, (name, x) in enumerate([(second, c), (third, d)]):
+            ops.append((name, dtype, 6 + k) if name in UNARY else (name, dtype, *((x, 6 + k) if i % 3 == k else (6 + k, x))))
+        alone = run(inputs, ops, [(8, dtype)], consts=[(-0.0, dtype)])[0]
+        same_bits(alone, run(inputs, ops, [(8, dtype), (6, dtype), (7, dtype)], consts=[(-0.0, dtype)])[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ranges(dtype):
+    """Two choices against constants, the second one's result the first one's alternative, on one array and on two."""
+    inputs = operands(dtype, np.random.default_rng(0))[:3]
+    consts = [(0.0, dtype), (-0.5, dtype), (1.0, dtype)]
+    for outer, inner in itertools.product(["lt", "le", "gt", "ge"], repeat=2):
+        for x, z, p, turned in [(0, 0, 4, 0), (0, 1, 2, 1), (1, 1, 5, 1)]:
+            one = (outer, dtype, *((3, x) if turned else (x, 3)))
+            two = (inner, dtype, *((4, z) if turned else (z, 4)))
+            ops = [one, two, ("select", dtype, 7, p, 0), ("select", dtype, 6, 5, 8)]
+            alone = run(inputs, ops, [(9, dtype)], consts=consts)[0]
+            same_bits(alone, run(inputs, ops, [(9, dtype), (8, dtype), (6, "bool"), (7, "bool")], consts=consts)[0])
+
+
+@pytest.mark.parametrize("compared, chosen", [("int32", "float32"), ("float32", "uint32"), ("float64", "int64"), ("float64", "complex64")])
+def test_choices_of_another_type(compared, chosen):
+    """A comparison selects what has its size, also as single values: their bits."""
+    x, y = operands(compared, np.random.default_rng(0))[:2]
+    word = f"u{np.dtype(chosen).itemsize}"
+    u, v = np.random.default_rng(1).integers(0, 2**63, (2, *SHAPE)).astype(word)
+    signalling = np.asarray(0x7FA00001, word)
+    for w in (v, signalling):
+        got = run([x, y, u.view(chosen), w.view(chosen)], [("lt", compared, 0, 1), ("select", chosen, 4, 2, 3)], [(5, chosen)])[0]
+        np.testing.assert_array_equal(got.view(word), np.where(x < y, u, w))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_division_by_one_value(dtype):
+    """Truncated quotients and remainders by single divisors of every size, 0 and -1 included."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    edges = [0, 1, 2, 3, 5, 7, 10, 641, 65535, 65536, 2**30, info.max, info.max - 1, info.min, info.min + 1]
+    if info.min:
+        edges += [-1, -2, -3, -7, -65536]
+    wide = rng.integers(0, 2**32, 2000, dtype="u4").astype(dtype) >> rng.integers(0, 31, 2000).astype(dtype)
+    for y in [*edges, *wide[:40].tolist()]:
+        near = (np.arange(-50, 50) * y + rng.integers(-1, 2, 100)).astype("u8").astype(dtype)
+        x = np.concatenate([np.asarray(edges, dtype), near, wide])
+        div, rem = run([x, np.asarray(y, dtype)], [("div", dtype, 0, 1), ("rem", dtype, 0, 1)], [(2, dtype), (3, dtype)])
+        exact = x.astype(object)
+        quotient = [-1 if y == 0 else abs(v) // abs(y) * (1 if (v < 0) == (y < 0) else -1) for v in exact]
+        np.testing.assert_array_equal(div, np.asarray([q % 2**32 for q in quotient], "u8").astype("u4").view(dtype))
+        np.testing.assert_array_equal(rem, np.asarray([v if y == 0 else v - q * y for v, q in zip(exact, quotient)], "i8").astype(dtype))
+
+
 def test_chains_and_shared_results():
     """Longer chains fuse two by two; a result that is read twice keeps its pass; a comparison of one type that selects another."""
     x, y = np.random.default_rng(0).normal(size=(2, 5000)).astype("f")
