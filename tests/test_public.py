@@ -31,6 +31,8 @@ SURFACE = [
     "fgrad.scipy.optimize",
     "fgrad.scipy.cluster.vq",
     "fgrad.scipy.sparse.linalg",
+    "fgrad.scipy.interpolate",
+    "fgrad.scipy.spatial.transform",
     "fgrad.example_libraries.optimizers",
     "fgrad.example_libraries.stax",
     "fgrad.experimental.ode",

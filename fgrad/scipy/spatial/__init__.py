@@ -1,0 +1,3 @@
+"""Rotations, fgrad.scipy.spatial.transform."""
+
+from fgrad.scipy.spatial import transform
