@@ -4,6 +4,7 @@ Those of several ops are jitted, so that a call outside jit is one pass over mem
 """
 
 import functools
+import math
 
 import fgrad.numpy as jnp
 from fgrad import dtypes

@@ -76,7 +76,7 @@ def gaussian_process_by_conjugate_gradients(jax):
     at = jnp.linspace(-2, 2, 9)
     mean = kernel(params, at, x) @ solve(params, y)
     arnoldi = linalg.gmres(lambda v: kernel(params, x, x) @ v + v, y, tol=1e-6)[0]
-    stabilised = linalg.bicgstab(lambda v: kernel(params, x, x) @ v + v, {"y": y}, tol=1e-6)[0]
+    stabilised = linalg.bicgstab(lambda v: {"y": kernel(params, x, x) @ v["y"] + v["y"]}, {"y": y}, tol=1e-6)[0]
     return params, mean, arnoldi, stabilised["y"]
 
 
