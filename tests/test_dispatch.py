@@ -8,6 +8,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad import nn
 
 
 def test_one_trace_per_signature():
@@ -332,3 +333,35 @@ def test_numbers_become_arrays():
     assert jnp.zeros(1 << 20)[-1] == 0 and float(jnp.sum(jnp.ones((1 << 9, 1 << 7)))) == 1 << 16
     with pytest.raises((TypeError, ValueError)):
         jnp.zeros((-1, 2))
+
+
+COMPOSED = {
+    "take": lambda x, m, i: jnp.take(x, i),
+    "take scalar": lambda x, m, i: jnp.take(m, 1, axis=1),
+    "take clip": lambda x, m, i: jnp.take(m, i, axis=0, mode="clip"),
+    "trace": lambda x, m, i: jnp.trace(m, 1),
+    "diag": lambda x, m, i: (jnp.diag(x, -1), jnp.diag(m, 1), jnp.diagonal(m, -1)),
+    "tril": lambda x, m, i: (jnp.tril(m), jnp.triu(i.reshape(2, 2), 1)),
+    "roll": lambda x, m, i: (jnp.roll(m, 1), jnp.roll(m, (1, -1), (0, 1)), jnp.roll(x, 2)),
+    "tile": lambda x, m, i: (jnp.tile(x, (2, 2)), jnp.repeat(m, 2, axis=1), jnp.repeat(i, 3)),
+    "quantiles": lambda x, m, i: (jnp.quantile(m, 0.3, axis=0), jnp.percentile(x, 40), jnp.median(m, 1), jnp.nanmedian(i)),
+    "differences": lambda x, m, i: (jnp.diff(m, 2), jnp.diff(i > 1), jnp.ediff1d(i), jnp.gradient(x), jnp.gradient(m, 2.0, axis=1)),
+    "integral": lambda x, m, i: (jnp.trapezoid(x), jnp.trapezoid(m, dx=0.5, axis=0), jnp.trapezoid(x, jnp.cumsum(x))),
+    "convolve": lambda x, m, i: (jnp.convolve(x, m[0], "same"), jnp.correlate(i, i), jnp.interp(x, jnp.sort(x), x)),
+    "polyval": lambda x, m, i: (jnp.polyval(x, 2.0), jnp.polyval(i, x), jnp.sinc(x), jnp.unwrap(x * 5)),
+    "nan": lambda x, m, i: (jnp.nansum(m, 0), jnp.nanmax(i), jnp.nanmean(m, 1), jnp.nanvar(x), jnp.nanargmin(x), jnp.nancumsum(m, 1)),
+    "einsum": lambda x, m, i: (jnp.einsum("ij,kj->ik", m, m), jnp.einsum("ii->i", m[:, :3]), jnp.einsum("i,ij,j->", x[:3], m, x)),
+    "one_hot": lambda x, m, i: (nn.one_hot(i, 5), nn.one_hot(i, 3, dtype=np.int32, axis=0), nn.one_hot(2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_functions_of_several_operations_are_one_program_and_what_jit_gives(name):
+    rng = np.random.default_rng(0)
+    args = [jnp.asarray(v) for v in (rng.random(4, np.float32), rng.random((3, 4), np.float32), np.arange(4, dtype=np.int32))]
+    want = fgrad.tree.leaves(fgrad.jit(COMPOSED[name])(*args))
+    for _ in range(2):
+        got = fgrad.tree.leaves(COMPOSED[name](*args))
+        assert [x.aval for x in got] == [x.aval for x in want]
+        for a, b in zip(got, want):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

@@ -7,6 +7,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
 from fgrad.numpy.util import as_array, axis_tuple, binary, unary, with_axes
 from fgrad.ops import norm as norm_ops
@@ -138,6 +139,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     return (x - mean) * jnp.reciprocal(jnp.sqrt(variance + epsilon))
 
 
+@eager(1)
 def one_hot(x, num_classes, *, dtype=None, axis=-1):
     """Vectors of zeros with a one at each index of x; indices outside [0, num_classes) give zeros.
 

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, full
 from fgrad.numpy.manipulation import concatenate, moveaxis, ravel
@@ -36,6 +37,7 @@ def _cut(x, lo, hi, axis):
     return slice_in_dim(x, lo, max(lo, hi), axis=axis)
 
 
+@eager(1)
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     """The n-th difference along an axis; of booleans, where neighbours differ. prepend, append: arrays or scalars put at the ends first."""
     x = as_array("diff", a)
@@ -60,6 +62,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     return x
 
 
+@eager(1)
 def ediff1d(ary, to_end=None, to_begin=None):
     """Differences of neighbours in the flattened array, with values put in front and behind."""
     x = ravel(as_array("ediff1d", ary))
@@ -92,6 +95,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     return out[0] if len(out) == 1 else out
 
 
+@eager(2)
 def _gradient_along(x, h, axis):
     if h.ndim > 1:
         raise ValueError("Spacing arrays must be 1D arrays or scalars.")
@@ -110,6 +114,7 @@ def _gradient_along(x, h, axis):
     return concatenate([_cut(step, 0, 1, axis), inner, _cut(step, -1, None, axis)], axis)
 
 
+@eager(1)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """Integral along an axis by the trapezoidal rule, with samples at x (a 1-D array or of y's shape) or dx apart."""
     if x is None:
@@ -131,6 +136,7 @@ def _end(name, value, default):
     return default if value is None else value
 
 
+@eager(3)
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation at x of the function with values fp at the increasing points xp (1-D arrays of one size).
 
@@ -166,6 +172,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     return out
 
 
+@eager(1)
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     """p with multiples of the period added so that neighbours along an axis differ by at most half a period (or discont)."""
     x = unary("unwrap", p)
@@ -210,11 +217,13 @@ def _filtered(name, a, v, mode, reverse, precision, preferred_element_type):
     return out[::-1] if swapped and not reverse else out
 
 
+@eager(2)
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
     """Discrete convolution of two 1-D arrays, as floats. mode: full, same (the longer one's size) or valid (full overlap only)."""
     return _filtered("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
+@eager(2)
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
     """Cross-correlation of two 1-D arrays, c[k] = sum of a[n + k] conj(v[n]), as floats. mode: as in convolve."""
     return _filtered("correlate", a, v, mode, False, precision, preferred_element_type)
@@ -267,6 +276,7 @@ def i0(x):
     return E.convert_element_type(E.exp(size) * E.bessel_i0e(x), dtype)
 
 
+@eager(1)
 def sinc(x, /):
     """sin(pi x) / (pi x), 1 at 0, where its derivatives are those of its series."""
     x = unary("sinc", x, inexact=True)

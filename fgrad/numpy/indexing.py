@@ -289,6 +289,7 @@ def iterate(x):
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
 
 
+@eager(2)
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
     """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped or wrapped."""
     no_out("take", out)

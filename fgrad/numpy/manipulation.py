@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none, get_aval
 from fgrad.numpy.creation import array
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
@@ -315,6 +316,7 @@ def rot90(m, k=1, axes=(0, 1)):
     return flip(swapaxes(m, a, b), a) if k == 1 else flip(swapaxes(m, a, b), b)
 
 
+@eager(1)
 def roll(a, shift, axis=None):
     """Elements moved around cyclically by `shift` places; shift and axis may be sequences, and shift may be traced."""
     a = as_array("roll", a)
@@ -351,6 +353,7 @@ def rollaxis(a, axis, start=0):
     return moveaxis(a, axis, start - (start > axis))
 
 
+@eager(1)
 def tile(A, reps):
     """A repeated reps times along each axis."""
     a = as_array("tile", A)
@@ -362,6 +365,7 @@ def tile(A, reps):
     return S.reshape(out, tuple(r * s for r, s in zip(reps, a.shape)))
 
 
+@eager(1)
 def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     """Each element (or slice along `axis`) repeated; `repeats` is a number or one number per element.
 
@@ -408,16 +412,19 @@ def _triangle(m, k, keep):
     return convert_element_type(select(keep(add(i, like(i, k)), j), m, like(m, 0)), m.dtype, m.aval.weak_type)
 
 
+@eager(1)
 def tril(m, k=0):
     """m with zeros above diagonal k."""
     return _triangle(m, k, ge)
 
 
+@eager(1)
 def triu(m, k=0):
     """m with zeros below diagonal k."""
     return _triangle(m, k, le)
 
 
+@eager(1)
 def diag(v, k=0):
     """The diagonal of a matrix, or a matrix with the diagonal v."""
     v = as_array("diag", v)
@@ -432,6 +439,7 @@ def diag(v, k=0):
     return diagonal(v, k)
 
 
+@eager(1)
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """The diagonals of the matrices over two axes, as the last axis."""
     a = moveaxis(as_array("diagonal", a), (axis1, axis2), (-2, -1))
@@ -446,6 +454,7 @@ def diagflat(v, k=0):
     return diag(ravel(v), k)
 
 
+@eager(1)
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """The sum of a diagonal of the matrices over two axes."""
     no_out("trace", out)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import reductions as R
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where as _where
@@ -25,7 +26,7 @@ def _nan_sum(name, fun, fill):
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"As {fun.__name__}, with NaN counted as {fill}."
-    return wrapped
+    return eager(1)(wrapped)
 
 
 nansum, nanprod = _nan_sum("nansum", R.sum, 0), _nan_sum("nanprod", R.prod, 1)
@@ -41,12 +42,13 @@ def _nan_extremum(name, fun, fill):
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"As {fun.__name__}, with NaN left out; NaN where there is nothing else."
-    return wrapped
+    return eager(1)(wrapped)
 
 
 nanmax, nanmin = _nan_extremum("nanmax", R.max, -np.inf), _nan_extremum("nanmin", R.min, np.inf)
 
 
+@eager(1)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """Mean over axes of what is not NaN; NaN where nothing is left."""
     no_out("nanmean", out)
@@ -58,6 +60,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     return E.div(nansum(x, axis, result, None, keepdims, where=where), count)
 
 
+@eager(1)
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Variance over axes of what is not NaN, with divisor n - ddof; NaN where that is not positive."""
     no_out("nanvar", out)
@@ -70,6 +73,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
     return R.var(_filled(x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
 
 
+@eager(1)
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Square root of nanvar."""
     no_out("nanstd", out)
@@ -82,7 +86,7 @@ def _nan_running(name, fun, fill):
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"As {fun.__name__}, with NaN counted as {fill}."
-    return wrapped
+    return eager(1)(wrapped)
 
 
 nancumsum, nancumprod = _nan_running("nancumsum", R.cumsum, 0), _nan_running("nancumprod", R.cumprod, 1)
@@ -98,7 +102,7 @@ def _nan_arg(name, fun, fill):
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__doc__ = f"As {fun.__name__}, with NaN left out; -1 where there is nothing else."
-    return wrapped
+    return eager(1)(wrapped)
 
 
 nanargmax, nanargmin = _nan_arg("nanargmax", R.argmax, -np.inf), _nan_arg("nanargmin", R.argmin, np.inf)

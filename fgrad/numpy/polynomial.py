@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.control.loops import scan
 from fgrad.numpy.calculus import _arrays, convolve, vander
 from fgrad.numpy.creation import arange, array, eye, ones, zeros
@@ -49,6 +50,7 @@ def poly(seq_of_zeros):
     return out
 
 
+@eager(2)
 def polyval(p, x, *, unroll=16):
     """The polynomial's value at x, by Horner's rule. p may have further axes, which broadcast with x."""
     p, x = _arrays("polyval", (p, x))

@@ -196,6 +196,12 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         if len(ops) > 2
         else [tuple(range(len(ops)))]
     )
+    run = (_einsum_of_one, _einsum_of_two)[len(ops) - 1] if 0 < len(ops) < 3 else _einsum
+    return run(*ops, terms=tuple(terms), out=out, path=tuple(path))
+
+
+def _einsum(*ops, terms, out, path):
+    """The contractions of operands with these letters, in the order of the path."""
     items = list(zip(terms, ops))
     for step in path:
         chosen = [items[i] for i in sorted(step)]
@@ -208,6 +214,9 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         items.append(_simplify(*chosen[0], later))
     term, x = items[0]
     return S.transpose(x, tuple(term.index(c) for c in out))
+
+
+_einsum_of_one, _einsum_of_two = eager(1)(_einsum), eager(2)(_einsum)
 
 
 def _simplify(term, x, keep):

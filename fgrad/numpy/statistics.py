@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import array, asarray, linspace, ones_like, zeros
 from fgrad.numpy.manipulation import atleast_2d, concatenate, diag, moveaxis, reshape
@@ -119,6 +120,7 @@ def _weighted(rows, weights, qs):
     return where(_any(bad, -1, keepdims=True) | (valid == 0), E.like(out, np.nan), out)
 
 
+@eager(2)
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """The values below which shares q (a number in [0, 1], or a 1-D array of them) of the elements over `axis` lie; NaN if one is NaN.
 
@@ -131,28 +133,33 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
+@eager(2)
 def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """As quantile, with NaN left out."""
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
+@eager(2)
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """quantile with q in percent."""
     (q,) = _inexact("percentile", q)
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@eager(2)
 def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """nanquantile with q in percent."""
     (q,) = _inexact("nanpercentile", q)
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@eager(1)
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """The middle value over axes, or the mean of the two middle ones; NaN if one element is."""
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+@eager(1)
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """As median, with NaN left out."""
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
