@@ -19,32 +19,42 @@ SIZES = (
     (8, 56, 128, 128, 3, 1, 1, 128),
     (8, 28, 128, 128, 3, 1, 1, 32),
 )
+# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows
+MORE = (
+    (8, 112, 3, 64, 7, 2, 1, 1),
+    (8, 56, 256, 128, 1, 2, 1, 1),
+    (8, 28, 17, 100, 3, 1, 1, 1),
+    (1, 56, 64, 64, 3, 1, 1, 1),
+    (8, 28, 96, 96, 7, 1, 1, 96),
+)
 
 
-@workload("conv/batch,size,in,out,window,stride,dilation,groups", sizes=SIZES, quick=SIZES[1:2])
+@workload("conv/batch,size,in,out,window,stride,dilation,groups", sizes=SIZES + MORE, quick=SIZES[1:2])
 class Forward(Workload):
+    axes = 2
     layout = LAYOUT
 
     def inputs(self, rng):
         n, size, i, o, k, _, _, groups = self.size
-        return normal(rng, n, size, size, i), normal(rng, k, k, i // groups, o, scale=(k * k * i / groups) ** -0.5)
+        window, space = (k,) * self.axes, (size,) * self.axes
+        return normal(rng, n, *space, i), normal(rng, *window, i // groups, o, scale=(k**self.axes * i / groups) ** -0.5)
 
     def flops(self):
         n, size, i, o, k, stride, _, groups = self.size
-        return 2 * n * math.ceil(size / stride) ** 2 * k * k * i // groups * o
+        return 2 * n * math.ceil(size / stride) ** self.axes * k**self.axes * i // groups * o
 
     def convolution(self, m):
         *_, k, stride, dilation, groups = self.size
         low = dilation * (k - 1) // 2
-        pads = ((low, low), (low, low))
+        strides, dilations, pads = (stride,) * self.axes, (dilation,) * self.axes, ((low, low),) * self.axes
         return lambda x, w: m.lax.conv_general_dilated(
-            x, w, (stride, stride), pads, rhs_dilation=(dilation, dilation), dimension_numbers=self.layout, feature_group_count=groups
+            x, w, strides, pads, rhs_dilation=dilations, dimension_numbers=self.layout, feature_group_count=groups
         )
 
     def torch_convolution(self, m):
         *_, k, stride, dilation, groups = self.size
-        f = lambda x, w: m.F.conv2d(x, w, stride=stride, padding=dilation * (k - 1) // 2, dilation=dilation, groups=groups)
-        return f
+        conv = {1: m.F.conv1d, 2: m.F.conv2d, 3: m.F.conv3d}[self.axes]
+        return lambda x, w: conv(x, w, stride=stride, padding=dilation * (k - 1) // 2, dilation=dilation, groups=groups)
 
     def torch_inputs(self, m, x, w):
         """The same values as (batch, features, size, size) and (out, in, window, window), laid out with the features last."""
@@ -81,6 +91,38 @@ class Gradient(Forward):
             return gx.permute(0, 2, 3, 1), gw.permute(2, 3, 1, 0)
 
         return call
+
+
+class FirstForward(Forward):
+    """Features first, as PyTorch has them: the same memory for both."""
+
+    def inputs(self, rng):
+        x, w = super().inputs(rng)
+        spatial = tuple(range(1, self.axes + 1))
+        last = self.axes + 1
+        return np.ascontiguousarray(x.transpose(0, last, *spatial)), np.ascontiguousarray(w.transpose(last, last - 1, *range(self.axes)))
+
+    def torch(self, m, x, w):
+        f = m.compile(self.torch_convolution(m))
+        return lambda: f(x, w)
+
+
+@workload(
+    "conv/one axis, features first: batch,size,in,out,window,stride,dilation,groups",
+    sizes=((8, 4000, 64, 64, 3, 1, 1, 1), (4, 4000, 64, 64, 3, 1, 8, 1), (8, 16000, 1, 32, 15, 1, 1, 1), (4, 2048, 512, 512, 5, 1, 1, 512)),
+    quick=(),
+)
+class OneAxis(FirstForward):
+    axes = 1
+    layout = ("NCH", "OIH", "NCH")
+
+
+@workload(
+    "conv/three axes, features first: batch,size,in,out,window,stride,dilation,groups", sizes=((2, 24, 32, 32, 3, 1, 1, 1),), quick=()
+)
+class ThreeAxes(FirstForward):
+    axes = 3
+    layout = ("NCDHW", "OIDHW", "NCDHW")
 
 
 @workload(

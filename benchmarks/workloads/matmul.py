@@ -34,6 +34,38 @@ class Square64(Square):
         return rng.standard_normal((n, n)), rng.standard_normal((n, n))
 
 
+@workload("matmul/square bfloat16", sizes=(512, 1024), tol=1e-2)
+class SquareHalf(Square):
+    numpy = None
+
+    def jaxlike(self, m, x, y):
+        x, y = (v.astype(m.np.bfloat16) for v in (x, y))
+        f = m.jit(lambda x, y: x @ y)
+        return lambda: f(x, y).astype(m.np.float32)
+
+    def torch(self, m, x, y):
+        x, y = (v.to(m.torch.bfloat16) for v in (x, y))
+        return lambda: (x @ y).float()
+
+
+@workload("matmul/dot product of rows", sizes=((1000, 100), (100_000, 3)))
+class Rows(Workload):
+    """One number for each of so many rows, by einsum."""
+
+    def inputs(self, rng):
+        return normal(rng, *self.size), normal(rng, *self.size)
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: m.np.einsum("ij,ij->i", x, y))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        return lambda: m.torch.einsum("ij,ij->i", x, y)
+
+    def numpy(self, np, x, y):
+        return lambda: np.einsum("ij,ij->i", x, y)
+
+
 @workload("matmul/m,k,n", sizes=((1, 1024, 4096), (16, 1024, 1024), (4096, 64, 64), (64, 4096, 64), (2048, 8, 2048), (4096, 1024, 1)))
 class Skinny(Square):
     def inputs(self, rng):
