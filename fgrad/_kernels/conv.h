@@ -25,8 +25,8 @@
 #endif
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED,
-    CONV_ROWS, CONV_DOTS
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
+    CONV_MIXED, CONV_ROWS, CONV_DOTS
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
@@ -61,6 +61,7 @@ typedef struct {
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
+    int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
     const char *x, *w;
     char *out, *part;                 /* partial sums (nk, G, M, O) */
@@ -373,6 +374,23 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
 }
 
+/* Outputs that lie features first, in rows that fill vectors well, are computed as they lie. */
+static void conv_plan_spans(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, cols, rows;
+    if (p->algo != CONV_DENSE || p->os[2] != 1 || c->oo == 1 || (c->xc == 1 && c->C > 1)) return;
+    if (p->Q[2] * 20 < conv_ceil(p->Q[2], lanes) * lanes * (c->C < 16 ? 17 : 19)) return;
+    if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
+    p->algo = CONV_SPANS;
+    p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
+    cols = (p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1;
+    rows = (p->block[0] - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1;
+    p->pitch = conv_ceil(cols, p->s[2]);
+    p->x_size = c->C * p->R[0] * rows * p->s[2] * p->pitch + nr;
+    p->w_size = 0;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+}
+
 /* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
  * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. */
 static int conv_plan_winograd(FgConvPart *p) {
@@ -434,6 +452,9 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
     else if (c->G >= 2 && conv_plan_mixed(p, item)) return;
     else if (c->G >= 8 && c->O < 12) conv_plan_dense(p, item, 1);
-    else if (!conv_plan_winograd(p)) conv_plan_dense(p, item, 0);
+    else if (!conv_plan_winograd(p)) {
+        conv_plan_dense(p, item, 0);
+        conv_plan_spans(p, item);
+    }
 }
 #endif

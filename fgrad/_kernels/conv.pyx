@@ -14,8 +14,8 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS, CONV_MIXED, CONV_CLEAR
-    enum: GEMM_BYTES, GEMM_NV
+    enum: CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS
+    enum: CONV_MIXED, CONV_CLEAR, GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -61,6 +61,7 @@ cdef extern from "conv_body.h" nogil:
         FgGemm gemm
     int64_t conv_gcd(int64_t a, int64_t b)
     int64_t conv_ceil(int64_t a, int64_t b)
+    int64_t gemm_panels(int64_t m)
     void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
     void conv_plan(FgConvPart *p, int64_t item)
     void conv_undilate(FgConv *c)
@@ -202,6 +203,8 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2], packed = groups * p.wg * item, size, units, cost
     cdef double work
     cdef PackW k
+    if p.algo == CONV_SPANS:
+        pieces = groups * gemm_panels(c.O)
     cdef char *space
     if sums:
         size = p.nk * groups * positions * c.B * features * item
@@ -281,7 +284,7 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
+        elif p.algo in (CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_MIXED:
             _run_mixed(&p)

@@ -187,6 +187,7 @@ static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
 /* Units: panels of O in each group, or taps where groups go together. */
 static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
     #define CALL(S, T) do { if (p->algo == CONV_LANES) conv_lane_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
+                            else if (p->algo == CONV_SPANS) conv_span_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
                             else conv_pack_panels_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
@@ -216,6 +217,7 @@ static int64_t conv_dense_taps(const FgConvPart *p) {
 static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps) {
     #define CALL(S, T) do { switch (p->algo) { \
         case CONV_DENSE: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_SPANS: conv_spans_##S(p, begin, end, (T *)x, taps); break; \
         case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANE_SUMS: conv_lane_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \

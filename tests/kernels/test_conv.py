@@ -135,6 +135,26 @@ def test_groups_that_share_a_vector(dtype):
         run_threads(x, noise(rng, (groups * o, c, 4), dtype), (3,), ((0, 1),), rdil=(5,), features=groups, axes=(0, 2, 1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_features_first_in_vectors_of_outputs(dtype):
+    """Rows that fill vectors, features first: strides, dilations, phases, groups, planes, blocks of columns, reversed and broadcast inputs."""
+    rng = np.random.default_rng(13)
+    x, w = noise(rng, (2, 6, 9, 47), dtype), noise(rng, (30, 6, 3, 5), dtype)
+    run_threads(x, w, (1, 1), ((1, 1), (2, 2)))
+    run_threads(x, w[:, :, ::-1, ::-1], (2, 3), ((2, 1), (1, 47)))
+    run_threads(x[..., ::-1], w, (1, 2), ((5, 5), (20, 17)), rdil=(2, 3))
+    run_threads(x, w, (2, 1), ((1, 1), (4, 4)), ldil=(1, 2))
+    run_threads(x, w[:, :3], (1, 1), ((0, 1), (-2, 4)), features=2)
+    run_threads(np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(w[..., :1], w.shape), (1, 1), ((1, 1), (2, 2)))
+    run_threads(laid(x, ORDERS["HWNC"]), laid(w, ORDERS["HWNC"]), (1, 1), ((1, 1), (2, 2)))
+    x, w = noise(rng, (2, 1, 5000), dtype), noise(rng, (33, 1, 10), dtype)
+    run_threads(x, w, (5,), ((0, 3),))
+    run_threads(x, w[:1], (1,), ((72, 0),), rdil=(8,))
+    x, w = noise(rng, (1, 24, 3200), dtype), noise(rng, (17, 24, 4), dtype)
+    run_threads(x, w, (1,), ((3, 0),))
+    run_threads(noise(rng, (1, 3, 5, 6, 32), dtype), noise(rng, (4, 3, 3, 2, 3), dtype), (1, 1, 1), ((1, 1), (0, 1), (1, 1)))
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_rows_longer_than_a_block(last):
     """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""
