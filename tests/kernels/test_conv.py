@@ -137,7 +137,7 @@ def test_groups_that_share_a_vector(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_features_first_in_vectors_of_outputs(dtype):
-    """Rows that fill vectors, features first: strides, dilations, phases, groups, planes, blocks of columns, reversed and broadcast inputs."""
+    """Rows that fill vectors, features first: strides, dilations, phases, groups, planes, blocks of columns, reversed inputs."""
     rng = np.random.default_rng(13)
     x, w = noise(rng, (2, 6, 9, 47), dtype), noise(rng, (30, 6, 3, 5), dtype)
     run_threads(x, w, (1, 1), ((1, 1), (2, 2)))
