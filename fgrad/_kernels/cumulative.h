@@ -9,7 +9,7 @@
 #include "extremum.h"
 
 enum { FG_SUM, FG_PROD, FG_CUMMAX, FG_CUMMIN, FG_LOGSUMEXP, FG_NCUM };
-enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 1024, FG_ARG_SEGMENT = 65536,
+enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536,
        FG_ARG_COLUMNS = 64, FG_ARG_NARROW = 256 };
 
 typedef struct { char bytes[16]; } __attribute__((aligned(16))) FgCarry;
@@ -228,9 +228,10 @@ static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
         if (BEATS(top, best)) { best = top; where = first; } \
     } \
     for (; where + 64 <= n; where += 64) { \
-        int hit = 0; \
-        for (int j = 0; j < 64; j++) { K v = (K)KEY(s[where + j]); hit |= EQUALS(v, best); } \
-        if (hit) break; \
+        int32_t at = 64; \
+        _Pragma("omp simd reduction(min:at)") \
+        for (int32_t j = 0; j < 64; j++) { K v = (K)KEY(s[where + j]); int32_t k = EQUALS(v, best) ? j : 64; at = k < at ? k : at; } \
+        if (at < 64) return where + at; \
     } \
     for (; ; where++) { K v = (K)KEY(s[where]); if (EQUALS(v, best)) return where; } \
 } \
