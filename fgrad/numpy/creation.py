@@ -11,7 +11,7 @@ from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
 from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
 from fgrad.ops.rules import full as _full
-from fgrad.ops.shape import broadcasted_iota, canonical_shape, concatenate, reshape, slice_in_dim, transpose
+from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, canonical_shape, concatenate, iota, reshape, slice_in_dim, transpose
 
 __all__ = [
     "array", "asarray", "astype", "copy", "full", "zeros", "ones", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
@@ -245,11 +245,16 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return out
 
 
+def diagonals_and_columns(shape, k):
+    """The column of diagonal k in each row, and the columns, of matrices (the last two axes) of a shape."""
+    n, rows = len(shape), iota(dtypes.INT32, shape[-2])
+    return broadcast_in_dim(add(rows, like(rows, k)), shape, (n - 2,)), broadcasted_iota(dtypes.INT32, shape, n - 1)
+
+
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """Ones on diagonal k of an (N, M) array of zeros."""
     shape = (operator.index(N), operator.index(N if M is None else M))
-    i, j = broadcasted_iota(dtypes.INT32, shape, 0), broadcasted_iota(dtypes.INT32, shape, 1)
-    return convert_element_type(eq(add(i, like(i, k)), j), user_dtype(dtype) or dtypes.float_dtype())
+    return convert_element_type(eq(*diagonals_and_columns(shape, k)), user_dtype(dtype) or dtypes.float_dtype())
 
 
 def identity(n, dtype=None):
@@ -260,8 +265,7 @@ def identity(n, dtype=None):
 def tri(N, M=None, k=0, dtype=None):
     """Ones at and below diagonal k."""
     shape = (operator.index(N), operator.index(N if M is None else M))
-    i, j = broadcasted_iota(dtypes.INT32, shape, 0), broadcasted_iota(dtypes.INT32, shape, 1)
-    return convert_element_type(ge(add(i, like(i, k)), j), user_dtype(dtype) or dtypes.float_dtype())
+    return convert_element_type(ge(*diagonals_and_columns(shape, k)), user_dtype(dtype) or dtypes.float_dtype())
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):

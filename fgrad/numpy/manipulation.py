@@ -8,11 +8,11 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none, get_aval
-from fgrad.numpy.creation import array
+from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
 from fgrad.ops import shape as S
 from fgrad.ops.cumulative import cumsum
-from fgrad.ops.elementwise import add, convert_element_type, eq, ge, le, like, select
+from fgrad.ops.elementwise import convert_element_type, eq, ge, le, like, select
 from fgrad.ops.sort import searchsorted
 from fgrad.ops.split import split as split_pieces
 
@@ -408,8 +408,7 @@ def _triangle(m, k, keep):
     m = as_array("tril", m)
     if m.ndim < 2:
         raise ValueError("Argument to tril and triu must be at least 2D")
-    i, j = (S.broadcasted_iota(dtypes.INT32, m.shape, m.ndim - 2 + d) for d in (0, 1))
-    return convert_element_type(select(keep(add(i, like(i, k)), j), m, like(m, 0)), m.dtype, m.aval.weak_type)
+    return convert_element_type(select(keep(*diagonals_and_columns(m.shape, k)), m, like(m, 0)), m.dtype, m.aval.weak_type)
 
 
 @eager(1)
@@ -430,10 +429,9 @@ def diag(v, k=0):
     v = as_array("diag", v)
     if v.ndim == 1:
         n = v.shape[0] + abs(k)
-        i, j = S.broadcasted_iota(dtypes.INT32, (n, n), 0), S.broadcasted_iota(dtypes.INT32, (n, n), 1)
         column = S.pad(v, like(v, 0), [(max(k, 0), max(-k, 0), 0)])
         wide = S.broadcast_in_dim(column, (n, n), (1,))
-        return select(eq(add(i, like(i, k)), j), wide, like(v, 0))
+        return select(eq(*diagonals_and_columns((n, n), k)), wide, like(v, 0))
     if v.ndim != 2:
         raise ValueError("diag input must be 1d or 2d")
     return diagonal(v, k)

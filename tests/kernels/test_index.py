@@ -281,7 +281,12 @@ def test_scatter_does_not_depend_on_threads(dtype):
     rng = np.random.default_rng(4)
     before = parallel.get_num_threads()
     cases = []
-    for shape, idx_shape, window in (((50, 96), (3000,), [1]), ((50000,), (200000,), []), ((40, 20, 30), (500,), [1, 2])):
+    for shape, idx_shape, window in (
+        ((50, 96), (3000,), [1]),
+        ((50000,), (200000,), []),
+        ((600000,), (70000,), []),
+        ((40, 20, 30), (500,), [1, 2]),
+    ):
         idx = rng.integers(-1, shape[0] + 1, idx_shape)[:, None]
         cases.append((noise(rng, shape, dtype), idx, noise(rng, (*idx_shape, *shape[1:]), dtype), window, [0], [0], [], []))
     cases.append((noise(rng, (90, 1000), dtype), rng.integers(0, 1000, 700)[:, None], noise(rng, (90, 700), dtype), [0], [1], [1], [], []))
