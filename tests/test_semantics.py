@@ -34,7 +34,8 @@ def test_floored_quotients_by_integers_that_are_known(dtype):
     for y in (7, 8, 1, 2, 3, 100, 64):  # outside of jit the divisor is an argument: each has its own result
         for wrap in (lambda f: f, fgrad.jit):
             np.testing.assert_array_equal(wrap(lambda x, y=y: x // y)(jnp.asarray(x)), x // np.dtype(dtype).type(y))
-            np.testing.assert_array_equal(wrap(lambda x, y=np.int8(y): x % y)(jnp.asarray(x.astype("i4"))), x.astype("i4") % y)
+            narrow = np.int8(y)
+            np.testing.assert_array_equal(wrap(lambda x, y=narrow: x % y)(jnp.asarray(x.astype("i4"))), x.astype("i4") % y)
             np.testing.assert_array_equal(wrap(lambda x, y=y: x % y)(jnp.asarray(x)), x % np.dtype(dtype).type(y))
 
 
