@@ -3,6 +3,7 @@
 from fgrad.compile import sparse
 from fgrad.config import config
 from fgrad.core import ClosedJaxpr, Literal
+from fgrad.core.jaxpr import PLAIN_KINDS
 from fgrad.transforms.linearize import dce_jaxpr
 
 
@@ -22,6 +23,9 @@ def _move(closed):
     for eqn in jaxpr.eqns:
         if same:
             eqn = eqn.replace(invars=now(eqn.invars, same))
+        if eqn.primitive.kind in PLAIN_KINDS:
+            eqns.append(eqn)
+            continue
         moved = eqn.primitive.move(eqn) if eqn.primitive.move is not None else None
         if moved is not None:
             given = dict(zip(moved.jaxpr.invars, eqn.invars))

@@ -9,7 +9,7 @@ import math
 
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, ShapedArray, Trace, Tracer, context, eval_jaxpr, get_aval, stage, using_trace
-from fgrad.core.jaxpr import sub_jaxprs
+from fgrad.core.jaxpr import PLAIN_KINDS, sub_jaxprs
 from fgrad.ops.diagonals import diagonals, diagonals_p, without
 from fgrad.ops.dot import dot_general, free_axes
 from fgrad.ops.elementwise import add, convert_element_type_p, div, mul, neg, select, sub
@@ -40,7 +40,11 @@ def propagate(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _mentions(jaxpr):
     """True if there are diagonals here or in a function that is called."""
-    return any(e.primitive is diagonals_p or any(map(_mentions, sub_jaxprs(e.params))) for e in jaxpr.eqns)
+    for e in jaxpr.eqns:
+        prim = e.primitive
+        if prim is diagonals_p or (prim.kind not in PLAIN_KINDS and any(map(_mentions, sub_jaxprs(e.params)))):
+            return True
+    return False
 
 
 class SparseTracer(Tracer):

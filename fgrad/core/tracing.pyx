@@ -88,6 +88,16 @@ cdef class PrimitiveBase:
         return process(current_trace(), self, args, params)
 
 
+def alike(tuple args):
+    """True if all operands have one dtype."""
+    cdef Py_ssize_t i
+    dtype = get_aval(args[0]).dtype
+    for i in range(1, len(args)):
+        if get_aval(args[i]).dtype is not dtype:
+            return False
+    return True
+
+
 cdef object process(trace, PrimitiveBase prim, args, dict params):
     if is_eval():
         return evaluate(prim, args, params)

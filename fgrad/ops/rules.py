@@ -11,6 +11,7 @@ from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
 from fgrad.core.ir import Linear, Zero
+from fgrad.core.tracing import alike
 from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad.ops.accuracy import check_accuracy
 
@@ -99,7 +100,7 @@ def nary(prim: Primitive, doc: str, operands: tuple = ("x", "y")) -> Callable[..
     """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
 
     def fun(*args):
-        return prim.bind(*unify(prim.name, args))
+        return prim.bind(*(args if alike(args) else unify(prim.name, args)))
 
     fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in operands])  # type: ignore[attr-defined]
     return named(fun, prim, doc)
