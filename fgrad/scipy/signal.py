@@ -1,4 +1,4 @@
-"""Convolution and correlation of arrays of any rank."""
+"""Convolution and correlation of arrays of any rank; spectra are in spectra.py."""
 
 import math
 
@@ -7,8 +7,9 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes
 from fgrad.ops.conv import correlation
+from fgrad.scipy.spectra import csd, detrend, istft, stft, welch
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch"]
 
 
 def _windows(x, shape):
