@@ -2,7 +2,7 @@
 
 import numpy
 
-from benchmarks.workload import Workload, workload
+from benchmarks.workload import Workload, integers, normal, workload
 
 
 class Ten(Workload):
@@ -59,6 +59,37 @@ class EagerGrad(Ten):
 
     def numpy(self, np, x):
         return lambda: 2 * x
+
+
+@workload("overhead/eager value_and_grad of a small loss", note="mean((tanh(x @ w + b)**2 - 1)**2), 10 by 8")
+class EagerLoss(Workload):
+    def inputs(self, rng):
+        return normal(rng, 10, 8), normal(rng, 8), normal(rng, 10)
+
+    def jaxlike(self, m, w, b, x):
+        f = m.value_and_grad(lambda w, b: m.np.mean((m.np.tanh(x @ w + b) ** 2 - 1) ** 2), argnums=(0, 1))
+        return lambda: f(w, b)
+
+    def torch(self, m, w, b, x):
+        leaves = w.requires_grad_(), b.requires_grad_()
+
+        def call():
+            value = ((m.torch.tanh(x @ w + b) ** 2 - 1) ** 2).mean()
+            return value, m.torch.autograd.grad(value, leaves)
+
+        return call
+
+
+@workload("overhead/eager functions of several operations", note="take, trace, median and interp of ten floats")
+class EagerFunctions(Workload):
+    def inputs(self, rng):
+        return normal(rng, 10), normal(rng, 4, 4), integers(rng, 10, 6)
+
+    def jaxlike(self, m, x, a, i):
+        return lambda: (m.np.take(x, i), m.np.trace(a), m.np.median(x), m.np.interp(x, m.np.sort(x), x))
+
+    def numpy(self, np, x, a, i):
+        return lambda: (np.take(x, i), np.trace(a), np.median(x), np.interp(x, np.sort(x), x))
 
 
 @workload("overhead/NumPy array in, NumPy array out", sizes=(10, 1_000_000))

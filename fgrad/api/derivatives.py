@@ -209,9 +209,11 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     (10.0, 6.0, 1.0)
     """
 
+    name = fun_name(fun)
+
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
-        nums = argnums_tuple(argnums, len(args), f"grad of {fun_name(fun)}")
+        nums = argnums_tuple(argnums, len(args), f"grad of {name}")
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
             check_grad_inputs(a, fun, i, holomorphic, allow_int)
@@ -222,7 +224,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
                 full_args[i] = d
             return fun(*full_args, **kwargs)
 
-        partial.__name__, partial.__wrapped__ = fun_name(fun), fun  # for messages
+        partial.__name__, partial.__wrapped__ = name, fun  # for messages
         leaves, treedef = tree.flatten((tuple(chosen), {}))
         check_args(leaves, treedef, fun, "derivative")
         box, aux_box = [None], [None]

@@ -54,10 +54,11 @@ class Recorded:
         self.arrays = arrays
         self.tangents = TangentTrace("linearized", context.trace, fun)
         self.trace = JVPTrace(self.tangents, fun)
-        args = iter(self.trace.start_recording([x for x in arrays if dtypes.is_inexact(x.dtype)]))
+        varies = [dtypes.is_inexact(x.dtype) for x in arrays]
+        args = self.trace.start_recording([x for x, v in zip(arrays, varies) if v])
         try:
             with using_trace(self.trace):
-                self.outs = fun(*[next(args) if dtypes.is_inexact(x.dtype) else x for x in arrays])
+                self.outs = fun(*merge(varies, args, [x for x, v in zip(arrays, varies) if not v]))
         finally:
             self.trace.done = self.tangents.done = True
 
