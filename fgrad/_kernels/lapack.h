@@ -77,13 +77,49 @@ static char *fg_la_scratch(int64_t bytes, const char *from, int64_t size) {
     return s;
 }
 
+/* --- square arrays of vectors, and matrices of middle size -------------------------------------------------------------------- */
+
+enum { FG_PANEL = 16, FG_BLOCKS_LEAST = 24, FG_BLOCKS_MOST = 400 };      /* columns of a panel; rows and columns that panels serve */
+#ifdef __clang__
+#define FG_LANES_UNROLL _Pragma("unroll")
+#else
+#define FG_LANES_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define T float
+#define N(name) name##_f32
+#include "lapack_square.h"
+#include "lapack_blocks.h"
+#undef T
+#undef N
+#define T double
+#define N(name) name##_f64
+#include "lapack_square.h"
+#include "lapack_blocks.h"
+#undef T
+#undef N
+
+/* Room for two panels of a matrix that is worth it, of a real type; *ld: elements of a column. */
+static void *fg_blocks_room(const FgLaJob *j, int64_t *ld) {
+    const int most = j->m > j->n ? j->m : j->n;
+    void *p = NULL;
+    *ld = ((most + 31) & ~31) + 32;                           /* tiles read beyond the edge */
+    if (j->t > 1 || most > FG_BLOCKS_MOST || fg_least(j->m, j->n) < FG_BLOCKS_LEAST) return NULL;
+    return posix_memalign(&p, 64, (size_t)(2 * FG_PANEL * *ld * j->item)) ? NULL : p;
+}
+
 /* --- what is done to one matrix ------------------------------------------------------------------------------------------ */
 
 static int fg_one_cholesky(const FgLaJob *j, char **p) {
     int n = j->n;
+    int64_t ld;
+    void *space = fg_blocks_room(j, &ld);
     memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    int done = space && !(j->t == 0 ? blocks_cholesky_f32((float *)p[1], n, (float *)space, ld)
+                                    : blocks_cholesky_f64((double *)p[1], n, (double *)space, ld));
+    free(space);
+    if (space && !done) memcpy(p[1], p[0], (size_t)j->bytes[0]);              /* LAPACK says how it fails */
     /* The lower triangle by rows is the upper one by columns, of the conjugate: U = L^T in the same memory. */
-    int info = ((FgFactor)fg_lapack[FG_POTRF][j->t])(FG_COLUMNS, 'U', n, p[1], n);
+    int info = done ? 0 : ((FgFactor)fg_lapack[FG_POTRF][j->t])(FG_COLUMNS, 'U', n, p[1], n);
     if (info) fg_la_nan(j->arg[1], p[1], j->bytes[1]);
     for (int r = 0; r < n; r++) memset(p[1] + ((int64_t)r * n + r + 1) * j->item, 0, (size_t)((n - r - 1) * j->item));
     return 0;
@@ -101,6 +137,17 @@ static void fg_permutation(const int *pivots, int k, int *perm, int m) {
 static int fg_one_lu(const FgLaJob *j, char **p) {
     int k = fg_least(j->m, j->n), *pivots = (int *)p[2];
     memcpy(p[1], p[0], (size_t)j->bytes[0]);
+    const int64_t size = (int64_t)j->m * j->n;
+    int64_t ld;
+    void *space = fg_blocks_room(j, &ld);
+    if (space && (j->t == 0 ? blocks_finite_f32((float *)p[0], size) : blocks_finite_f64((double *)p[0], size))) {
+        if (j->t == 0) blocks_lu_f32((float *)p[1], j->m, j->n, pivots, (float *)space, ld);
+        else blocks_lu_f64((double *)p[1], j->m, j->n, pivots, (double *)space, ld);
+        free(space);
+        fg_permutation(pivots, k, (int *)p[3], j->m);
+        return 0;
+    }
+    free(space);
     int info = ((FgPivoted)fg_lapack[FG_GETRF][j->t])(FG_ROWS, j->m, j->n, p[1], j->n, pivots);
     for (int i = 0; i < k; i++) pivots[i]--;
     fg_permutation(pivots, k, (int *)p[3], j->m);
@@ -266,11 +313,6 @@ static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
 enum { FG_LANES_MOST = 32, FG_LANES_LEAST = 4 };         /* rows and columns at most; matrices of a batch at least */
 #define FG_LANES_ABS_f32 0x7fffffff
 #define FG_LANES_ABS_f64 0x7fffffffffffffff
-#ifdef __clang__
-#define FG_LANES_UNROLL _Pragma("unroll")
-#else
-#define FG_LANES_UNROLL _Pragma("GCC unroll 16")
-#endif
 #define T float
 #define N(name) name##_f32
 #include "lapack_lanes.h"

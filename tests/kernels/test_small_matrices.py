@@ -1,4 +1,4 @@
-"""Factorizations of small matrices of a batch: what they reconstruct, their pivots, and matrices that fail among others that do not."""
+"""Small matrices of a batch and single ones of middle size: what factors reconstruct, pivots, and matrices that fail among others."""
 
 import numpy as np
 import pytest
@@ -39,6 +39,41 @@ def test_lu(m, n, dtype):
         assert np.abs(np.tril(out, -1)[..., : min(m, n)]).max(initial=0) <= 1  # the largest element is the pivot
         one = [lu(x[i : i + 1]) for i in range(min(batch, 20))]
         assert all((a[1] == pivots[i]).all() and (a[2] == order[i]).all() for i, a in enumerate(one))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(24, 24), (40, 40), (100, 37), (37, 100), (129, 130), (200, 200), (399, 400), (401, 401)])
+def test_lu_by_panels(m, n, dtype):
+    eps = np.finfo(dtype).eps
+    x = noise(2, m, n, dtype=dtype)
+    x[1, :, 3] = x[1, :, 2]  # singular
+    out, pivots, order = lu(x)
+    k = min(m, n)
+    low, up = np.tril(out, -1)[..., :k].astype(np.float64) + np.eye(m, k), np.triu(out)[:, :k].astype(np.float64)
+    want = np.take_along_axis(x, order[..., None].astype(int), 1)
+    assert np.abs(low @ up - want).max() <= 4 * k * eps * np.abs(up).max()
+    assert np.abs(np.tril(out, -1)[..., :k]).max() <= 1
+    assert (pivots >= np.arange(k)).all() and (pivots < m).all()
+    assert (np.sort(order, 1) == np.arange(m)).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [24, 31, 48, 100, 200, 257, 400, 401])
+def test_cholesky_by_panels(n, dtype):
+    x = noise(1, n, n, dtype=dtype)
+    x = x @ np.swapaxes(x, 1, 2) / n + np.eye(n, dtype=dtype)
+    lower = x + np.triu(np.full((n, n), np.nan, dtype), 1)
+    low = cholesky(lower).astype(np.float64)
+    assert (np.triu(low, 1) == 0).all()
+    assert np.abs(low @ np.swapaxes(low, 1, 2) - x).max() <= 4 * n * np.finfo(dtype).eps * np.abs(x).max()
+    x[0, n // 2, n // 2] = -1
+    assert np.isnan(cholesky(x)[0][np.tril_indices(n)]).all()
+
+
+def test_lu_that_overflows():
+    x = noise(1, 40, 40, dtype=np.float32) * np.float32(5e37)
+    out, pivots, order = lu(x)
+    assert out.shape == x.shape and (pivots < 40).all()
 
 
 def test_lu_of_singular_and_infinite_matrices():
