@@ -41,7 +41,7 @@ def test_training():
 
     def trained(m, s, o):
         init, apply = s.serial(
-            *(s.Conv(4, (3, 3), padding="SAME"), s.BatchNorm(), s.Relu, s.MaxPool((2, 2), strides=(2, 2)), s.FanOut(2)),
+            *(s.Conv(4, (3, 3), padding="SAME"), s.Relu, s.BatchNorm(), s.MaxPool((2, 2), strides=(2, 2)), s.FanOut(2)),
             *(s.parallel(s.Conv(4, (3, 3), (1, 1), "SAME"), s.Identity), s.FanInSum, s.AvgPool((2, 2), padding="SAME")),
             *(s.ConvTranspose(3, (2, 2), (2, 2)), s.Flatten, s.Dense(10), s.Dropout(0.9), s.Gelu, s.LogSoftmax),
         )
