@@ -41,7 +41,8 @@ static void fft_ahead(const void *src, int64_t read, const void *dst, int64_t wr
 #undef N
 
 static void fft_transform_chirp(FftArena *a, const FftLanes *lanes, const FftRow *row, void *spectrum) {
-    if ((a->dtype == FG_C64 ? fft_spectrum_f32(lanes, row, (float *)spectrum) : fft_spectrum_f64(lanes, row, (double *)spectrum))) a->failed = 1;
+    a->failed |= a->dtype == FG_C64 ? fft_spectrum_f32(lanes, row, (float *)spectrum) != 0
+                                    : fft_spectrum_f64(lanes, row, (double *)spectrum) != 0;
 }
 
 /* Axis d of x, whose transform has out's shape there and x's elsewhere. */
@@ -81,10 +82,12 @@ static int fft_check_shapes(const FgInst *inst, const FgTensor *x, const FgTenso
     int fits = x->ndim == out->ndim, seen[FG_MAXDIM] = {0};
     for (int i = 0; i < n; i++) {
         int64_t d = inst->ip[2 + i];
-        if (d < 0 || d >= x->ndim || seen[d]++) return fg_fail(msg, "fft: axis %lld of shape %s is out of range or repeated", (long long)d, fg_shape_text(x));
+        if (d < 0 || d >= x->ndim || seen[d]++)
+            return fg_fail(msg, "fft: axis %lld of shape %s is out of range or repeated", (long long)d, fg_shape_text(x));
     }
     for (int d = 0; fits && d < x->ndim; d++)
-        fits = kind != FFT_C2C && d == inst->ip[1 + n] ? wide->shape[d] == narrow->shape[d] / 2 + 1 || (kind == FFT_R2C && x->shape[d] == out->shape[d])
+        fits = kind != FFT_C2C && d == inst->ip[1 + n] 
+            ? wide->shape[d] == narrow->shape[d] / 2 + 1 || (kind == FFT_R2C && x->shape[d] == out->shape[d])
                                                         : x->shape[d] == out->shape[d];
     if (!fits) return fg_fail(msg, "fft: x has shape %s, which does not give an output of shape %s", fg_shape_text(x), fg_shape_text(out));
     return 0;

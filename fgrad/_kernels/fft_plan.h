@@ -60,7 +60,8 @@ static void fft_root(int64_t k, int64_t n, double *re, double *im) {
     double t = 0.785398163397448309616 * (double)(mirror ? n - rest : rest) / (double)n, c = cos(t), s = sin(t), x, y;
     int quarter = (int)((eighth + mirror) / 2) & 3;
     if (mirror) s = -s;
-    if (quarter == 0) { x = c; y = s; } else if (quarter == 1) { x = -s; y = c; } else if (quarter == 2) { x = -c; y = -s; } else { x = s; y = -c; }
+    if (quarter == 0) { x = c; y = s; } else if (quarter == 1) { x = -s; y = c; }
+    else if (quarter == 2) { x = -c; y = -s; } else { x = s; y = -c; }
     *re = x; *im = -y;
 }
 static void fft_put(void *table, int dtype, int64_t i, double v) {
@@ -245,7 +246,8 @@ static void fft_make_axis(FftArena *a, FftAxis *x) {
             fft_put((void *)x->roots, a->dtype, x->n + k, im);
         }
     }
-    int64_t tiles = x->inner < a->lanes ? (lanes + a->lanes - 1) / a->lanes : x->outer * ((x->inner + a->lanes - 1) / a->lanes);
+    int64_t tiles = x->inner < a->lanes
+        ? (lanes + a->lanes - 1) / a->lanes : x->outer * ((x->inner + a->lanes - 1) / a->lanes);
     double gather = x->inner == 1 ? 6 : x->inner < a->lanes ? 4.0 * a->lanes : 0;
     double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n);
     if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;

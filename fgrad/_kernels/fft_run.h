@@ -58,7 +58,8 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
 static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
     FftJob *j = (FftJob *)ctx;
     const FftAxis *a = j->axis;
-    const int64_t most = a->n_out > a->n ? a->n_out : a->n + 1, room = 2 * (a->lanes->room > most ? a->lanes->room : most), total = a->outer * a->inner;
+    const int64_t most = a->n_out > a->n ? a->n_out : a->n + 1, room = 2 * (a->lanes->room > most ? a->lanes->room : most);
+    const int64_t total = a->outer * a->inner;
     V *x = (V *)j->alloc(2 * room * (int64_t)sizeof(V));
     if (!x) { j->out_of_memory = 1; return; }
     const int64_t blocks = (a->inner + L - 1) / L;
@@ -173,7 +174,8 @@ static void N(fft_one)(FftJob *j, int64_t q, T *scratch, V *x) {
     const T *in = N(fft_lane)(j->src, q, a->n_in, inner, in_parts), *from = in;
     T *out = N(fft_lane)(j->dst, q, a->n_out, inner, out_parts), *to = inner == 1 ? out : v;
     if (inner == 1 && q + 1 < a->outer)
-        fft_ahead(in + in_parts * a->n_in, in_parts * a->n_in * (int64_t)sizeof(T), out + out_parts * a->n_out, out_parts * a->n_out * (int64_t)sizeof(T));
+        fft_ahead(in + in_parts * a->n_in, in_parts * a->n_in * (int64_t)sizeof(T), out + out_parts * a->n_out,
+                  out_parts * a->n_out * (int64_t)sizeof(T));
     if (inner > 1 && (a->kind != FFT_R2C || a->halved)) {
         N(fft_copy)(in, in_parts * inner, v, in_parts, a->n_in, in_parts);
         from = v;
