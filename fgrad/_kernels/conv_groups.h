@@ -130,7 +130,10 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
     const int64_t sizes[5] = {c->B, each, p->Q[0], p->blocks[1], p->Q[1]};
     const int64_t span = (p->R[1] - 1) * p->d[1], all = c->G * features, pixel = ring ? all : p->xs[2];
     const int64_t row = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * all;
-    int64_t at[5], next = 0, image = -1;
+    int64_t at[5];
+#ifdef G
+    int64_t next = 0, image = -1;        /* rows of the ring's image from `next` on are still to be copied */
+#endif
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
         int64_t n = 0, top = at[4] * p->s[1] - p->lo[1], q2 = at[3] * p->block[1], cols = conv_min(p->block[1], p->Q[2] - q2);

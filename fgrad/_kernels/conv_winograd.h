@@ -55,7 +55,8 @@ GEMM_INLINE void N(conv_winograd_tiles)(const int H, const T *x, int64_t wide, i
             GEMM_UNROLL for (int a = 0; a < 4; a++) r[a] = G(load)(pixel + a * wide * C, n);
             CONV_BT(t[b], r[0], r[1], r[2], r[3]);
         }
-        GEMM_UNROLL for (int a = 0; a < (H == 1 ? 1 : 4); a++) {
+        GEMM_UNROLL for (int a = 0; a < 4; a++) {
+            if (H == 1 && a) break;
             CONV_BT(r, t[0][a], t[1][a], t[2][a], t[3][a]);
             GEMM_UNROLL for (int b = 0; b < 4; b++) G(store)(to + (a * 4 + b) * size, r[b], n);
         }
