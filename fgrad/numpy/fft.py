@@ -89,8 +89,8 @@ def fft(a, n=None, axis=-1, norm=None):
     """The discrete Fourier transform along `axis`, cut or padded with zeros to n elements.
 
     >>> import fgrad.numpy as jnp
-    >>> jnp.fft.fft(jnp.array([1., 0., 0., 0.]))
-    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    >>> jnp.fft.fft(jnp.array([1., 1., 1., 1.])).real
+    Array([4., 0., 0., 0.], dtype=float32)
     """
     return _one("fft", FftType.FFT, a, n, axis, norm)
 
