@@ -77,7 +77,7 @@ def flags():
 
 def flags_of(module):
     """Of one module: `instructions` interprets flat code, `vm_plan` has loops of two operations; each rounds alone, without contraction."""
-    return [*FLAGS, "-ffp-contract=off"] if module in ("instructions", "vm_plan") else FLAGS
+    return [*FLAGS, "-ffp-contract=off"] if module in ("instructions", "random", "vm_plan") else FLAGS
 
 
 def headers_of(module):

@@ -9,6 +9,9 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import random
+from fgrad.errors import ShapeError
+from fgrad.ops.random import random_gamma_p
+from fgrad.random.gamma import _proposals
 
 GOLDEN = {
     "bernoulli": [False, False, False, False, False, False, False, False],
@@ -114,6 +117,17 @@ def test_gamma_gradient(name):
     want = -mpmath.diff(lambda t: cdf(t, x), a) / mpmath.diff(lambda t: cdf(a, t), x)
     want = float(want if name == "gamma" else want / x)
     np.testing.assert_allclose(fgrad.grad(f)(a), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_kernel(dtype):
+    """The kernel accepts the very proposals that the same steps written as loops do; nan and infinity end at once."""
+    with fgrad.enable_x64():
+        d = np.append(np.random.default_rng(0).gamma(1, 3, 2000) + 0.1, [np.nan, np.inf, 1e-30, 1e30, -3]).astype(dtype)
+        keys = random.key_data(random.split(random.key(1), d.size))
+        np.testing.assert_array_equal(random_gamma_p.bind(keys, jnp.asarray(d)), fgrad.vmap(_proposals)(keys, jnp.asarray(d)))
+        with pytest.raises(ShapeError, match="a key for each element"):
+            random_gamma_p.bind(keys[1:], jnp.asarray(d))
 
 
 def test_typed_keys():

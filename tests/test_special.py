@@ -106,6 +106,17 @@ def test_i0_is_smooth_at_zero(fun, x64):
         assert float(fun(0.0)) == want
 
 
+def test_i1_is_smooth_near_zero(x64):
+    """Derivatives 0 to 4 against mpmath's; at 0 they are 0, 1/2, 0, 3/8, 0."""
+    fun = special.i1
+    for order in range(5):
+        assert float(fun(0.0)) == (0, 0.5, 0, 0.375, 0)[order]
+        for x in (1e-9, -1e-3, 0.1, 0.249999, 0.250001, -2.0):
+            want = float(mpmath.diff(lambda t: mpmath.besseli(1, t), mpmath.mpf(x), order))
+            np.testing.assert_allclose(fun(x), want, rtol=1e-9, atol=1e-12)
+        fun = fgrad.grad(fun)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rare_arguments_among_common_ones(dtype, x64):
     """zeta and polygamma of float32 take whole blocks, in which some lanes need the general series."""

@@ -4,12 +4,14 @@ threefry2x32:   in k1, k2, x1, x2, uint32 of one shape and any strides; out y1, 
 threefry_bits:  in key (..., 2) uint32, ip [bit_width]; out uint8, 16, 32 or 64 of shape (..., *shape): counter i, as two words
                 (high, low), hashes to (a, b); 64 bits are a << 32 | b, fewer are the low bits of a ^ b
 threefry_split: in key (..., 2) uint32; out (..., *shape, 2): new key i is the hash of counter i
+random_gamma:   in key (..., 2) uint32 of any strides, d (...) float32 or float64, dense; out v like d: the gamma sampler's accepted
+                proposals (random_gamma.h), of which d v are gamma floats of shape parameter d + 1/3, each from its own key
 
 Leading axes of a key are a batch: each key counts from 0.
 """
 from libc.stdint cimport int64_t
 
-from fgrad._kernels.abi cimport FG_OK, FG_U8, FG_U16, FG_U32, FG_U64, FgInst, FgTensor, fg_same_shape
+from fgrad._kernels.abi cimport FG_F32, FG_F64, FG_OK, FG_U8, FG_U16, FG_U32, FG_U64, FgInst, FgTensor, fg_same_shape
 from fgrad._kernels.parallel cimport parallel_for, range_body
 from fgrad._kernels.row_check cimport fg_fail, row_counts, row_dense, row_dtype, row_operand, row_text
 
@@ -22,6 +24,16 @@ cdef extern from "random.h" nogil:
         int64_t size, per, blocks
         int width
     range_body random_threefry, random_bits, random_split
+
+cdef extern from "random_gamma.h" nogil:
+    enum:
+        GAMMA_LANES
+    ctypedef struct GammaPlan:
+        const FgTensor *key
+        const void *d
+        void *out
+        int64_t size
+    range_body random_gamma_f32, random_gamma_f64
 
 cdef enum:
     GRAIN = 64               # blocks: about 20 microseconds
@@ -61,6 +73,17 @@ cdef int run_threefry_bits(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 cdef int run_threefry_split(const FgInst *inst, FgTensor *slots) noexcept nogil:
     return run_keys(inst, slots, 2, 32, random_split)
+
+
+cdef int run_random_gamma(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef GammaPlan c
+    cdef const FgTensor *d = row_operand(inst, slots, 1)
+    c.key = row_operand(inst, slots, 0)
+    c.d = d.data
+    c.out = row_operand(inst, slots, 2).data
+    c.size = d.size
+    parallel_for((c.size + GAMMA_LANES - 1) // GAMMA_LANES, 2, random_gamma_f32 if d.dtype == FG_F32 else random_gamma_f64, &c)
+    return FG_OK
 
 
 cdef int check_threefry2x32(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
@@ -123,8 +146,32 @@ cdef int check_threefry_split(FgInst *inst, const FgTensor *slots, char *msg) no
     return 0
 
 
+cdef int check_random_gamma(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *key
+    cdef const FgTensor *d
+    cdef int axis, dtype
+    cdef bint same
+    if row_counts(inst, "random_gamma", 2, 1, 0, 0, msg) or row_dtype(inst, slots, "random_gamma", 0, FG_U32, msg):
+        return -1
+    key = row_operand(inst, slots, 0)
+    d = row_operand(inst, slots, 1)
+    dtype = FG_F64 if d.dtype == FG_F64 else FG_F32
+    same = key.ndim == d.ndim + 1 and key.shape[key.ndim - 1] == 2
+    if same:
+        for axis in range(d.ndim):
+            same = same and key.shape[axis] == d.shape[axis]
+    if not same:
+        return fg_fail(msg, "random_gamma: the key is %s; one of two words for each element of %s expected", row_text(key), row_text(d))
+    if row_dense(inst, slots, "random_gamma", 1, dtype, msg) or row_dense(inst, slots, "random_gamma", 2, dtype, msg):
+        return -1
+    if not fg_same_shape(d, row_operand(inst, slots, 2)):
+        return fg_fail(msg, "random_gamma: the output is %s; %s expected", row_text(row_operand(inst, slots, 2)), row_text(d))
+    return 0
+
+
 KERNELS = {
     "threefry2x32": (<size_t><void *>run_threefry2x32, <size_t><void *>check_threefry2x32),
     "threefry_bits": (<size_t><void *>run_threefry_bits, <size_t><void *>check_threefry_bits),
     "threefry_split": (<size_t><void *>run_threefry_split, <size_t><void *>check_threefry_split),
+    "random_gamma": (<size_t><void *>run_random_gamma, <size_t><void *>check_random_gamma),
 }

@@ -72,6 +72,26 @@ def threefry2x32(k1, k2, x1, x2):
     return threefry2x32_p.bind(*[broadcast_to(v, shape) for v in (k1, k2, x1, x2)])
 
 
+def _gamma_aval(key, d):
+    _check_key("random_gamma", key)
+    if key.shape[:-1] != d.shape or d.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64):
+        raise ShapeError(f"random_gamma: a key for each element of a float32 or float64 array expected, got {key} and {d}")
+    return ShapedArray(d.shape, d.dtype)
+
+
+def _gamma_batch(axis, args, dims):
+    return random_gamma_p.bind(*(bdim_at_front(x, dim, axis.size) for x, dim in zip(args, dims))), 0
+
+
+random_gamma_p = Primitive(
+    "random_gamma",
+    abstract_eval=_gamma_aval,
+    batch=_gamma_batch,
+    lower=lambda ctx, ins, params, out_avals: ctx.kernel("random_gamma", ins, out_avals)[0],
+)
+random_gamma_p.jvp = zero_jvp(random_gamma_p)
+
+
 def rounded(x):
     """A 16-bit float rounded to its dtype at this point: a compiled chain of operations keeps float32 otherwise."""
     dtype = get_aval(x).dtype

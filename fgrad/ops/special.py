@@ -160,12 +160,19 @@ bessel_i0e_p.jvp = jvp_by_args(bessel_i0e_p, lambda t, out, x: mul(t, sub(bessel
 bessel_i0e = unary(bessel_i0e_p, "exp(-|x|) I_0(x).")
 
 
+def _i1e_over_x(out, x):
+    """exp(-|x|) I_1(x) / x, with right derivatives near 0: the series of I_1(x) / x in y = x^2 / 4 there."""
+    near = gt(like(x, 0.25), abs(x))
+    small, safe = select(near, x, like(x, 0)), select(near, like(x, 1), x)
+    y = mul(square(small), like(x, 0.25))
+    series = like(x, 0)
+    for k in range(7, -1, -1):
+        series = add(mul(series, y), like(x, 0.5 / (math.factorial(k) * math.factorial(k + 1))))
+    return select(near, mul(exp(neg(mul(small, sign(small)))), series), div(out, safe))
+
+
 def _i1e_slope(t, out, x):
-    eps = like(x, 1e-12 if get_aval(x).dtype.itemsize == 8 else 1e-6)
-    near = gt(eps, abs(x))
-    safe = select(near, eps, x)
-    slope = sub(bessel_i0e(safe), mul(out, add(sign(safe), recip(safe))))
-    return mul(t, select(near, like(x, 0.5), slope))
+    return mul(t, sub(sub(bessel_i0e(x), mul(sign(x), out)), _i1e_over_x(out, x)))
 
 
 bessel_i1e_p = elementwise("bessel_i1e", "f")

@@ -8,7 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import custom_jvp, jit, vmap
 from fgrad.numpy.util import as_array
-from fgrad.ops.random import sample_log
+from fgrad.ops.random import random_gamma_p, sample_log
 from fgrad.ops.shape import canonical_shape
 from fgrad.ops.special import random_gamma_grad
 from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, spread, uniform
@@ -16,14 +16,11 @@ from fgrad.random.discrete import rademacher
 from fgrad.random.keys import one_key, split
 
 
-def _gamma_one(key, alpha, log_space):
-    """One gamma float (or its logarithm) of shape parameter alpha, a scalar."""
-    dtype = alpha.dtype
-    zero, one = lax.like(alpha, 0), lax.like(alpha, 1)
-    boosted, shape = alpha >= one, alpha
-    alpha = lax.select(boosted, alpha, alpha + one)
-    d = alpha - lax.like(alpha, 1 / 3)
-    c = lax.like(alpha, 1 / 3) / lax.sqrt(d)
+def _proposals(key, d):
+    """Marsaglia and Tsang's accepted v for a scalar d, as random_gamma_p draws it but in any dtype: a 16-bit one rounds at each step."""
+    dtype = d.dtype
+    zero, one = lax.like(d, 0), lax.like(d, 1)
+    c = lax.like(d, 1 / 3) / lax.sqrt(d)
 
     def cubed(carry):
         key, _, _ = carry
@@ -41,21 +38,25 @@ def _gamma_one(key, alpha, log_space):
         slow = sample_log(u) >= x2 * lax.like(u, 0.5) + d * (one - v + sample_log(v))
         return (u >= one - lax.like(u, 0.0331) * (x2 * x2)) & slow
 
-    key, sub = split(key)
-    _, _, v, _ = lax.while_loop(rejected, propose, (key, zero, one, one + one))
-    if log_space:
-        e = -exponential(sub, (), dtype)
-        boost = lax.select(boosted | (e == 0), zero, e * (one / shape))
-        return sample_log(d) + sample_log(v) + boost
-    u = 1 - uniform(sub, (), dtype)
-    return d * v * lax.select(boosted, one, lax.pow(u, one / shape))
+    return lax.while_loop(rejected, propose, (key, zero, one, one + one))[2]
 
 
 @jit(static_argnums=(2,))
 def _gammas(key, alpha, log_space):
-    keys = split(key, alpha.size)
-    out = vmap(lambda k, a: _gamma_one(k, a, log_space))(keys, jnp.reshape(alpha, (-1,)))
-    return jnp.reshape(out, alpha.shape)
+    """Gamma floats (or their logarithms) of shape parameters alpha."""
+    shape, a = alpha.shape, jnp.reshape(alpha, (-1,))
+    dtype, zero, one = a.dtype, lax.like(a, 0), lax.like(a, 1)
+    boosted = a >= one
+    d = lax.select(boosted, a, a + one) - lax.like(a, 1 / 3)
+    keys = vmap(split)(split(key, a.size))
+    v = (random_gamma_p.bind if dtype.itemsize > 2 else vmap(_proposals))(keys[:, 0], d)
+    if log_space:
+        e = -vmap(lambda k: exponential(k, (), dtype))(keys[:, 1])
+        out = sample_log(d) + sample_log(v) + lax.select(boosted | (e == 0), zero, e * (one / a))
+    else:
+        u = 1 - vmap(lambda k: uniform(k, (), dtype))(keys[:, 1])
+        out = d * v * lax.select(boosted, one, lax.pow(u, one / a))
+    return jnp.reshape(out, shape)
 
 
 def _make(log_space):

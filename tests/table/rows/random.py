@@ -1,11 +1,14 @@
 """Random bits: the published threefry-2x32 (Salmon et al., 2011) in Python integers, and how keys count."""
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 
 from fgrad.ops import random as ops
 from tests.table.case import Case, Sample
 
-U32 = np.dtype(np.uint32)
+U32, F32 = np.dtype(np.uint32), np.dtype(np.float32)
 WORD = 0xFFFFFFFF
 
 
@@ -65,7 +68,42 @@ def words(*shape):
     return Sample(shape, 0, 2**32, U32)
 
 
+def np_gamma(keys, d):
+    """Marsaglia and Tsang's accepted v, one lane after another."""
+    out = np.ones(d.shape, np.float64)
+    for i in np.ndindex(d.shape):
+        key, c = keys[i], 1 / 3 / math.sqrt(d[i])
+        while True:
+            key, x_key, u_key = np_count(lambda a, b: (a, b), (3,), np.uint32)(key).reshape(3, 2)
+            v = -1
+            while v <= 0:
+                x_key, sub = np_count(lambda a, b: (a, b), (2,), np.uint32)(x_key).reshape(2, 2)
+                x = NormalDist().inv_cdf((np_unit(sub) * 2 - 1 + 2**-24) / 2 + 0.5)
+                v = 1 + x * c
+            v, u = v**3, np_unit(u_key)
+            if u < 1 - 0.0331 * x**4 or u == 0 or math.log(u) < x * x / 2 + d[i] * (1 - v + math.log(v)):
+                break
+        out[i] = v
+    return out.astype(d.dtype)
+
+
+def np_unit(key):
+    return int(np_count(lambda a, b: a ^ b, (), np.uint32)(key).reshape(())) // 512 / 2**23
+
+
 ROWS = {
+    "random_gamma": [
+        Case(
+            ops.random_gamma_p.bind,
+            (words(*shape, 2), Sample(shape, 0.7, 9, F32)),
+            np_gamma,
+            name=f"shape {shape}",
+            dtypes=(F32,),
+            wrt=(),
+            ulps=400,
+        )
+        for shape in ((), (600,), (2, 5), (0, 3))
+    ],
     "threefry2x32": [
         Case(ops.threefry2x32, (words(5),) * 4, np_hash, dtypes=(U32,), wrt=()),
         Case(ops.threefry2x32, (words(), words(), words(2, 3), words(2, 3)), np_hash, name="one key", dtypes=(U32,), wrt=()),
