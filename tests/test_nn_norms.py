@@ -6,6 +6,8 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import nn
+from fgrad.compile import program
+from fgrad.compile.fuse import fuse
 from tests.derivatives import check_derivatives, check_vmap
 
 rng = np.random.default_rng(11)
@@ -190,3 +192,34 @@ def test_attention_exts_errors():
 def test_alibi_slopes():
     np.testing.assert_allclose(nn.alibi_slopes(8), 2.0 ** -np.arange(1, 9), rtol=1e-14)
     np.testing.assert_allclose(nn.alibi_slopes(6), [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3], rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize(
+    "merged, after",
+    [
+        (1, lambda y, w, b: y * w),
+        (1, lambda y, w, b: b + w * y),
+        (1, lambda y, w, b: (y * w + b) * y.shape[0] + jnp.exp(b)),
+        (1, lambda y, w, b: (lambda z: z + jnp.sin(z))(y * w)),
+        (0, lambda y, w, b: y * w + y),
+        (0, lambda y, w, b: (y, y * w)),
+        (0, lambda y, w, b: y + b),
+        (0, lambda y, w, b: y * w[:, None, None]),
+        (0, lambda y, w, b: y * w[::-1]),
+        (0, lambda y, w, b: y.T * w[:, None, None]),
+    ],
+)
+def test_weights_join_the_kernel_of_a_norm(kernel, merged, after):
+    x, w, b = jnp.asarray(rng.standard_normal((5, 5, 5))), jnp.asarray(SCALE[:1]) * jnp.arange(1.0, 6), jnp.arange(5.0) - 2
+    norm = getattr(nn, kernel)
+    both = lambda f: fgrad.jit(lambda x, w, b: f(norm(x), w, b))
+    with fgrad.config.override("pass_fuse", False):
+        want = both(after)(x, w, b)
+    for a, c in zip(fgrad.tree.leaves(both(after)(x, w, b)), fgrad.tree.leaves(want)):
+        np.testing.assert_allclose(a, c, rtol=1e-14, atol=1e-14)
+    taken = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "fuse", lambda nodes: taken.extend(len(n.ins) - 1 for n in nodes if n.op == kernel) or fuse(nodes))
+        both(lambda *args: after(*args))(x, w, b)
+    assert [min(k, 1) for k in taken] == [merged]

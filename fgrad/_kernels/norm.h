@@ -1,6 +1,16 @@
 /* rms_norm and layer_norm over the last axis, and moments over any, for the type T.  Included once per type.
  * Rows go in groups where they are short (row_group), and narrow ones of layer_norm and moments as columns. */
 
+#ifndef NORM_ROW
+/* y[i] = VALUE, times the weights and plus the bias where there are such rows */
+#define NORM_ROW(VALUE) do { \
+    const T *weight = c->in[1], *bias = c->in[2]; \
+    if (!weight) { _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = VALUE; } \
+    else if (!bias) { _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = (VALUE) * weight[i]; } \
+    else { _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = (VALUE) * weight[i] + bias[i]; } \
+} while (0)
+#endif
+
 /* Means of columns (rounded), and what is left of the sums of deviations from them and of their squares. */
 FG_INLINE void N(columns_moments)(const T *x, int64_t n, int64_t inner, int w, N(vec) *mean, N(vec) *left, N(vec) *squares) {
     N(vec) d, count = (N(vec)){0} + (T)n;
@@ -64,6 +74,15 @@ FG_INLINE void N(layer_norm_columns)(const T *x, T *y, T *r, double eps, int64_t
     TILE_EACH(COLUMN_STORE(y, (COLUMN_LOAD(x) - m[c]) * s[c] - left[c]));
 }
 
+/* Each of n rows of a tile times its weight, plus its bias; either may be absent. */
+static void N(weigh_columns)(T *x, const T *weight, const T *bias, int64_t n) {
+    for (int64_t k = 0; weight && k < n; k++, x += FG_TILE) {
+        T scale = weight[k], shift = bias ? bias[k] : 0;
+        _Pragma("omp simd")
+        for (int j = 0; j < FG_TILE; j++) x[j] = bias ? x[j] * scale + shift : x[j] * scale;
+    }
+}
+
 static void N(rms_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, group;
@@ -76,8 +95,7 @@ static void N(rms_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
         for (int64_t k = 0; k < group; k++) r[k] = (T)(1 / sqrt(squares[k] / (double)n + c->eps));
         for (int64_t k = 0; k < group; k++, x += n, y += n) {
             T scale = r[k];
-            #pragma omp simd
-            for (int64_t i = 0; i < n; i++) y[i] = x[i] * scale;
+            NORM_ROW(x[i] * scale);
         }
     }
 }
@@ -106,6 +124,7 @@ static void N(layer_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
             TILE_ROWS;
             TO_COLUMNS(columns, x);
             BY_WIDTH(layer_norm_columns, FG_TILE, columns, columns, r, c->eps);
+            N(weigh_columns)(columns, c->in[1], c->in[2], n);
             TO_ROWS(y, columns);
             continue;
         }
@@ -120,8 +139,7 @@ static void N(layer_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
         }
         for (int64_t k = 0; k < group; k++, x += n, y += n) {
             T m = mean[k], scale = r[k], off = shift[k];
-            #pragma omp simd
-            for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * scale - off;
+            NORM_ROW((x[i] - m) * scale - off);
         }
     }
 }

@@ -4,13 +4,16 @@ rms_norm:           in x, fp [eps]   out y = x * r and r = 1 / sqrt(mean(x^2) + 
 rms_norm_tangent:   in x, r, t       out r * (t - x * r^2 * mean(x * t))
 layer_norm:         in x, fp [eps]   out y = (x - mean) * r and r = 1 / sqrt(var + eps), var the mean squared deviation
 layer_norm_tangent: in y, r, t       out r * (t - mean(t) - y * mean(y * t)), where y is the output of layer_norm
+Either norm may read rows w, or w and b, after x, spread over x's shape with strides of 0: y times w, plus b.
 
 moments, over any axis:
 moments:            in x, ip [axis]  out the mean, and the sum of squared deviations from it, of x's shape without the axis
 """
 from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.parallel cimport parallel_for, range_body
-from fgrad._kernels.row_check cimport FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced
+from fgrad._kernels.row_check cimport (
+    FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced, row_repeated
+)
 
 cdef extern from *:
     """
@@ -54,15 +57,18 @@ cdef int run_moments(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 
 cdef int check_norm(FgInst *inst, const FgTensor *slots, const char *name, char *msg) noexcept nogil:
-    cdef int last
-    if row_counts(inst, name, 1, 2, 0, 1, msg) or row_dense(inst, slots, name, 0, -1, msg):
+    cdef int last, k, n_in = inst.n_in if 1 <= inst.n_in <= 3 else 1
+    if row_counts(inst, name, n_in, 2, 0, 1, msg) or row_dense(inst, slots, name, 0, -1, msg):
         return -1
     last = row_operand(inst, slots, 0).ndim - 1
-    if row_axis(inst, slots, name, last, msg) or row_like(inst, slots, name, 1, msg):
+    if row_axis(inst, slots, name, last, msg) or row_like(inst, slots, name, n_in, msg):
         return -1
+    for k in range(1, n_in):
+        if row_repeated(inst, slots, name, k, msg):
+            return -1
     if not inst.fp[0] >= 0:
         return fg_fail(msg, "%s: eps must be 0 or more, got %g", name, inst.fp[0])
-    return row_reduced(inst, slots, name, 2, row_operand(inst, slots, 0).dtype, last, msg)
+    return row_reduced(inst, slots, name, n_in + 1, row_operand(inst, slots, 0).dtype, last, msg)
 
 
 cdef int check_tangent(FgInst *inst, const FgTensor *slots, const char *name, char *msg) noexcept nogil:

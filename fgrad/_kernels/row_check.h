@@ -70,6 +70,15 @@ static int row_like(const FgInst *inst, const FgTensor *slots, const char *name,
     return 0;
 }
 
+/* Operand k is one dense row, the same for all rows, with the dtype and shape of operand 0. */
+static int row_repeated(const FgInst *inst, const FgTensor *slots, const char *name, int k, char *msg) {
+    const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);
+    int repeated = fg_same_shape(x, t);
+    if (row_dtype(inst, slots, name, k, x->dtype, msg)) return -1;
+    for (int d = 0; repeated && x->size && d < t->ndim; d++) repeated = t->shape[d] == 1 || t->strides[d] == (d == t->ndim - 1);
+    return repeated ? 0 : fg_fail(msg, "%s: operand %d, %s, must be one row that is repeated over %s", name, k, row_text(t), row_text(x));
+}
+
 /* Operand k is contiguous with dtype `dtype` and the shape of operand 0 without `axis`. */
 static int row_reduced(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, int64_t axis, char *msg) {
     const FgTensor *x = row_operand(inst, slots, 0), *t = row_operand(inst, slots, k);

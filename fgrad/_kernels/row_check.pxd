@@ -23,6 +23,7 @@ cdef extern from "row_check.h" nogil:
     int row_dtype(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg)
     int row_dense(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, char *msg)
     int row_like(const FgInst *inst, const FgTensor *slots, const char *name, int k, char *msg)
+    int row_repeated(const FgInst *inst, const FgTensor *slots, const char *name, int k, char *msg)
     int row_reduced(const FgInst *inst, const FgTensor *slots, const char *name, int k, int dtype, int64_t axis, char *msg)
     int row_axis(const FgInst *inst, const FgTensor *slots, const char *name, int64_t axis, char *msg)
     void row_plan(FgRows *c, const FgInst *inst, FgTensor *slots, int64_t axis)

@@ -1,6 +1,7 @@
 """From nodes to a Program: fuse, plan buffers, write instructions."""
 
 from fgrad._kernels.executor import Program
+from fgrad.compile.affine import weigh_norms
 from fgrad.compile.fuse import fuse, live_nodes
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.passes import run_passes
@@ -65,9 +66,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
             taken.add(id(v.buf))
             v.buf.base = ("out", j)
         modes.append(mode)
-    units = fuse(live_nodes(ctx.nodes, outs))
-    if config.pass_fuse:
-        units = straighten(units)
+    nodes = live_nodes(ctx.nodes, outs)
+    units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)

@@ -113,3 +113,26 @@ def test_rejected():
         run_kernel(K["rms_norm_tangent"], [x, x, x], [((3, 4), np.float32)])
     with pytest.raises(ValueError, match="operand 2"):
         run_kernel(K["layer_norm_tangent"], [x, r, r], [((3, 4), np.float32)])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 5), (9, 3), (70, 20)])
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])
+def test_weights_and_bias(name, shape, dtype):
+    x, w, b = data(shape, dtype), data(shape[-1:], dtype, 1), data(shape[-1:], dtype, 2)
+    y, r = norm(name, x, 1e-5)
+    rows = [np.broadcast_to(v, shape) for v in (w, b)]
+    for k, want in ((1, y * w), (2, y * w + b)):
+        got, r2 = run_kernel(K[name], [x, *rows[:k]], [(shape, dtype), (shape[:-1], dtype)], fp=[1e-5])
+        close(got, want, dtype, 2)
+        np.testing.assert_array_equal(r2, r)
+
+
+def test_rejected_weights():
+    x, outs = np.zeros((3, 4), np.float32), [((3, 4), np.float32), ((3,), np.float32)]
+    with pytest.raises(ValueError, match="operand 1, .*must be one row"):
+        run_kernel(K["layer_norm"], [x, x], outs, fp=[0.0])
+    with pytest.raises(ValueError, match="operand 2, .*must be one row"):
+        run_kernel(K["layer_norm"], [x, np.broadcast_to(x[0], x.shape), x[:1]], outs, fp=[0.0])
+    with pytest.raises(ValueError, match="operand 1 is float64"):
+        run_kernel(K["rms_norm"], [x, np.broadcast_to(np.zeros(4), x.shape)], outs, fp=[0.0])

@@ -1,0 +1,48 @@
+"""A norm's weights go into its kernel, where nothing else reads the norm: one pass over memory, not two."""
+
+from collections import Counter
+
+from fgrad.compile.values import Node
+
+NORMS = ("rms_norm", "layer_norm")
+
+
+def weigh_norms(nodes, outs):
+    """nodes, with norms that are only multiplied by a row of weights (and then have a row added) replaced by one kernel each."""
+    if not any(n.op in NORMS for n in nodes):
+        return nodes
+    reads = Counter([id(v.buf) for n in nodes for v in n.ins] + [id(v.buf) for v in outs])
+    readers = {id(v.buf): n for n in nodes for v in n.ins}
+    gone, instead = set(), {}  # by id of node
+
+    def row_of(node, op, y):
+        """The other operand where `node` is `op` of all of y and a row that is the same for all."""
+        if node is None or node.kind != "ew" or node.op != op or reads[id(y.buf)] != 1 or node.shape != y.shape or not node.outs[0].whole():
+            return None
+        here, row = node.ins if node.ins[0].buf is y.buf else node.ins[::-1]
+        whole = here.buf is y.buf and here.whole() and here.shape == y.shape
+        return row if whole and row.tag == here.tag and _is_row(row, y) else None
+
+    for norm in nodes:
+        if norm.kind != "kernel" or norm.op not in NORMS or reads[id(norm.outs[1].buf)]:
+            continue
+        last, y, ins = norm, norm.outs[0], list(norm.ins)
+        for op in ("mul", "add"):
+            node = readers.get(id(y.buf))
+            if (row := row_of(node, op, y)) is None:
+                break
+            gone.add(id(node))
+            ins.append(row)
+            last, y = node, node.outs[0]
+        if last is not norm:
+            gone.add(id(norm))
+            new = instead[id(last)] = Node("kernel", norm.op, ins, [y, norm.outs[1]], fp=norm.fp)
+            y.buf.node = norm.outs[1].buf.node = new
+    return [instead.get(id(n), n) for n in nodes if id(n) not in gone or id(n) in instead]
+
+
+def _is_row(v, y):
+    steps = [s for n, s in zip(v.shape, v.strides) if n != 1]
+    if v.buf is None or v.shape != y.shape or v.dtype != y.dtype:
+        return False
+    return steps == [0] * (len(steps) - 1) + [1] if v.shape[-1] != 1 else not any(steps)
