@@ -182,12 +182,13 @@ static inline double fg_atan2_f64(double y, double x) {
     return copysign(r, y);
 }
 
-/* |x| < 0.6: Lambert's continued fraction, tanh x = x - x z (...) / (...) with z = x^2; else 1 - 2 / (e^2x + 1) */
+/* -t / (t + 2) with t = e^-2|x| - 1; what rounding t and t + 2 lost is put back (1.5 - d / 2 is near 1 / d) */
 static inline double fg_tanh_f64(double x) {
-    double a = fabs(x), z = a * a, e = fg_expk_f64(2 * (a > 22 ? 22 : a), 0, 0);
-    double num = a * z * FG_POLY(z, 675675.0, 45045.0, 594.0, 1.0), den = FG_POLY(z, 2027025.0, 945945.0, 51975.0, 630.0, 1.0);
-    double q = (a < 0.6 ? num : 2) / (a < 0.6 ? den : e + 1);
-    return copysign((a < 0.6 ? a : 1) - q, x);
+    double a = fabs(x), y = -2 * (a > 20 ? 20 : a), n = (y * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64, s = fg_pow2i_f64(n), base = s - 1;
+    double h = y - n * FG_LN2_HI, w = n * FG_LN2_LO, r = h - w, c = (h - r) - w, sr = s * r, hi = base + sr;
+    double lo = ((base - hi) + sr) + s * (r * r * fg_expq_f64(r) + c), t = hi + lo, tl = (hi - t) + lo;
+    double d = t + 2, dl = ((2 - d) + t) + tl, q = t / d;
+    return copysign(q + (tl - q * dl) * (1.5 - 0.5 * d), x);
 }
 static inline double fg_sinh_f64(double x) {
     double a = fabs(x), z = a * a, e = fg_expk_f64(a, 0, -1), big = e - 0.25 / e;
