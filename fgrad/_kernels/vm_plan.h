@@ -139,13 +139,21 @@ static void fg_vm_prepare(FgVmThread *t) {
     for (int k = 0; k < p->n_ops; k++) if (p->ops[k].buf >= 0) t->ptr[p->ops[k].dst] = t->work + p->ops[k].buf;
 }
 
-/* Before op number k of the part: its share of the inputs' next tile comes closer, so that memory works while we compute. */
-static inline void fg_vm_prefetch(FgVmThread *t, int k, int64_t start, int64_t len) {
+/* How many loops a tile of the part takes. */
+static inline int fg_vm_loops(const FgVmThread *t) {
+    int n = 0;
+    for (int k = t->part->op; k < t->part->op_end; k++) n += !t->p->ops[k].taken;
+    return n;
+}
+/* Before loop k of the part's n: an equal share of each input's next tile comes closer, so that memory works all the while. */
+static inline void fg_vm_prefetch(FgVmThread *t, int k, int n, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
-    for (int j = t->part->in + k; j < t->part->in_end; j += t->part->op_end - t->part->op) {
+    for (int j = t->part->in; j < t->part->in_end; j++) {
         const FgVmInput *in = &p->in[p->in_order[j]];
+        if (in->access != FG_ACC_FULL) continue;
         const char *src = FG_MEM(t, p->in_order[j]) + start * in->size;
-        if (in->access == FG_ACC_FULL) for (int64_t b = 0; b < len * in->size; b += 64) __builtin_prefetch(src + b, 0, 2);
+        int64_t end = len * in->size * (k + 1) / n;
+        for (int64_t b = (len * in->size * k / n + 63) & -64; b < end; b += 64) __builtin_prefetch(src + b, 0, 2);
     }
 }
 
@@ -172,6 +180,7 @@ static void fg_vm_run_fused(const FgVmThread *t, const FgVmOp *op, int64_t n) {
  * fg_vm_store afterwards. */
 static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
+    int loop = 0, loops = p->prefetches ? fg_vm_loops(t) : 0;
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         int i = p->in_order[j];
@@ -179,8 +188,8 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        if (p->prefetches) fg_vm_prefetch(t, k - t->part->op, start + len, len);
         if (op->taken) continue;
+        if (loops) fg_vm_prefetch(t, loop++, loops, start + len, len);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
