@@ -224,3 +224,9 @@ def test_sampling():
     draws = np.asarray(random.choice(k, 3, (20_000,), p=jnp.array([0.1, 0.0, 0.9])))
     assert abs((draws == 0).mean() - 0.1) < 0.01 and not (draws == 1).any()
     assert len(set(random.categorical(k, jnp.zeros(7), shape=(7,), replace=False).tolist())) == 7
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_truncated_normal_reaches_both_bounds(dtype):
+    x = np.asarray(random.truncated_normal(random.key(0), -1.3, 2.1, (20_000,), dtype)).astype(np.float32)
+    assert -1.3 < x.min() < -1.25 and 1.9 < x.max() < 2.1

@@ -352,7 +352,7 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         return FG_OK
     r.p, r.inst, r.slots, r.partials, r.per_part, r.fault = p, inst, slots, NULL, 0, 0
     if p.n_parts > 1:
-        if parts_are_apart(p, inst, slots):
+        if p.n > 1 and parts_are_apart(p, inst, slots):       # single values lie in no part: any may read them
             r.per_part = units // p.n_parts
         else:
             units, grain = units // p.n_parts, grain // p.n_parts + 1

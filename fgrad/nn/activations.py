@@ -169,7 +169,8 @@ def gelu(x, approximate=True):
     >>> fgrad.nn.gelu(jnp.array([0., 3.]))
     Array([0.       , 2.9963627], dtype=float32)
     """
-    return activation.gelu(_float("gelu", x), approximate)
+    x = _float("gelu", x)
+    return activation.gelu(elementwise.convert_element_type(x, x.dtype), approximate)  # a Python scalar loses its weak type, as in JAX
 
 
 @functools.partial(jit, static_argnames=("axis",))

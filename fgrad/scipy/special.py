@@ -14,11 +14,15 @@ from fgrad.scipy.hypergeometric import hyp1f1, hyp2f1, poch
 from fgrad.scipy.integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
 
 
-def _ufunc(prim, name, doc):
-    """A function of floats from an elementwise primitive: operands are promoted to one float dtype and broadcast."""
+def _ufunc(prim, name, doc, strong=False):
+    """A function of floats from an elementwise primitive: operands are promoted to one float dtype and broadcast.
+
+    strong: Python scalars lose their weak type.
+    """
 
     def fun(*args):
-        return prim.bind(*_floats(name, *args))
+        args = _floats(name, *args)
+        return prim.bind(*[lax.convert_element_type(x, x.dtype) for x in args] if strong else args)
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = doc
@@ -46,7 +50,7 @@ erfc = _ufunc(ops.erfc_p, "erfc", "1 - erf(x), exact where erf(x) is near 1.")
 erfinv = _ufunc(ops.erf_inv_p, "erfinv", "The inverse of erf on (-1, 1).")
 
 
-_real_gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.")
+_real_gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.", strong=True)
 
 
 def gamma(x):
@@ -57,9 +61,9 @@ def gamma(x):
 
 betaln = _ufunc(ops.betaln_p, "betaln", "log |beta(a, b)|.")
 beta = _ufunc(ops.beta_p, "beta", "gamma(a) gamma(b) / gamma(a + b).")
-ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.")
-log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr", "log ndtr(x), finite far into the lower tail.")
-ndtri = _ufunc(ops.ndtri_p, "ndtri", "The standard normal quantile, the inverse of ndtr.")
+ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.", strong=True)
+log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr", "log ndtr(x), finite far into the lower tail.", strong=True)
+ndtri = _ufunc(ops.ndtri_p, "ndtri", "The standard normal quantile, the inverse of ndtr.", strong=True)
 logit = _ufunc(ops.logit_p, "logit", "log(x / (1 - x)), the inverse of expit.")
 rel_entr = _ufunc(ops.rel_entr_p, "rel_entr", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
 

@@ -64,6 +64,18 @@ def test_reductions_of_broadcasts(arrays, reduced, op, transposed):
         np.testing.assert_array_equal(np.asarray(a), b)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_results_that_take_over_single_values_of_another_part(dtype):
+    def f(x, y):
+        bits = fgrad.lax.bitcast_convert_type(x, jnp.uint16 if x.dtype.itemsize == 2 else jnp.uint32)
+        return jnp.sqrt(x) * 3, jnp.sqrt(y) * 5, fgrad.lax.bitcast_convert_type(bits + 1, x.dtype), jnp.abs(y) + 1
+
+    x, y = jnp.array(4.0, dtype), jnp.array(9.0, dtype)
+    with fgrad.disable_jit():
+        want = f(x, y)
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x, y: jnp.stack(f(x, y)))(x, y)), np.asarray(jnp.stack(want)))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("columns", [127, 512, 600, 1024, 2048, 5000])
 def test_a_column_times_a_row(rows, columns):
