@@ -1,5 +1,5 @@
-/* A pool of 64-byte-aligned blocks in size classes (four per power of two).  Freed blocks are kept for reuse, so a
- * program in its steady state meets no fresh pages; above `fg_pool_limit` idle bytes they go back to the system. */
+/* A pool of 64-byte-aligned blocks in size classes (four per power of two).  Freed blocks are kept for reuse, so a program in its
+ * steady state meets no fresh pages; above `fg_pool_limit` idle bytes, or where the system has no more, they go back to it. */
 #ifndef FG_MEMORY_H
 #define FG_MEMORY_H
 #include <pthread.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #define FG_CLASSES 256
@@ -18,7 +19,13 @@ static pthread_mutex_t fg_pool_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void fg_pool_prepare(void) { pthread_mutex_lock(&fg_pool_lock); }
 static void fg_pool_release(void) { pthread_mutex_unlock(&fg_pool_lock); }
-static void fg_pool_init(void) { pthread_atfork(fg_pool_prepare, fg_pool_release, fg_pool_release); }
+static void fg_pool_init(void) {
+    pthread_atfork(fg_pool_prepare, fg_pool_release, fg_pool_release);
+#if defined(__linux__)
+    int64_t quarter = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;       /* small machines keep less for reuse */
+    if (quarter > 0 && quarter < fg_pool_limit) fg_pool_limit = quarter;
+#endif
+}
 
 static int fg_class(int64_t n, int64_t *size) {
     if (n <= 64) { *size = 64; return 0; }
@@ -29,19 +36,46 @@ static int fg_class(int64_t n, int64_t *size) {
     return (e - 5) * 4 + (int)k;
 }
 
-/* A fresh block. Large ones ask for huge pages: fewer faults at first touch, fewer TLB misses ever after. */
+/* A fresh block. Large ones are mappings of their own: the heap would keep the holes that they leave among blocks that stay. They start
+ * at a huge page and ask for such: fewer faults at first touch, fewer TLB misses ever after. */
 #define FG_HUGE ((int64_t)2 << 20)
-static FgBlock *fg_fresh(int64_t bytes) {
-    void *p = 0;
-    if (posix_memalign(&p, bytes >= 2 * FG_HUGE ? FG_HUGE : 64, (size_t)bytes) != 0) return 0;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (bytes >= 2 * FG_HUGE) madvise(p, (size_t)bytes, MADV_HUGEPAGE);
+#define FG_MAPPED(size) ((size) + 64 >= 2 * FG_HUGE)
+static FgBlock *fg_map(int64_t bytes) {
+    char *p = (char *)mmap(NULL, (size_t)(bytes + FG_HUGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == (char *)MAP_FAILED) return NULL;
+    int64_t before = (int64_t)(-(uintptr_t)p & (uintptr_t)(FG_HUGE - 1)), page = sysconf(_SC_PAGESIZE), end = (bytes + page - 1) & -page;
+    if (before) munmap(p, (size_t)before);
+    if (before + end < bytes + FG_HUGE) munmap(p + before + end, (size_t)(bytes + FG_HUGE - before - end));
+    madvise(p + before, (size_t)end, MADV_HUGEPAGE);
+    return (FgBlock *)(p + before);
+}
+#else
+#define FG_MAPPED(size) 0
+static FgBlock *fg_map(int64_t bytes) { (void)bytes; return NULL; }
 #endif
-    return (FgBlock *)p;
+
+static FgBlock *fg_fresh(int64_t size) {
+    void *p = NULL;
+    if (FG_MAPPED(size)) return fg_map(size + 64);
+    return posix_memalign(&p, 64, (size_t)(size + 64)) ? NULL : (FgBlock *)p;
+}
+
+static void fg_return(FgBlock *b) {
+    if (FG_MAPPED(b->size)) munmap(b, (size_t)(b->size + 64));
+    else free(b);
+}
+
+static void fg_pool_trim(void) {
+    pthread_mutex_lock(&fg_pool_lock);
+    for (int c = 0; c < FG_CLASSES; c++) {
+        while (fg_free_list[c]) { FgBlock *b = fg_free_list[c]; fg_free_list[c] = b->next; fg_idle -= b->size; fg_return(b); }
+    }
+    pthread_mutex_unlock(&fg_pool_lock);
 }
 
 static char *fg_pool_alloc(int64_t n) {
-    int64_t size; 
+    int64_t size;
     if (n < 0 || n > ((int64_t)1 << 46)) return NULL;
     int c = fg_class(n, &size);
     pthread_mutex_lock(&fg_pool_lock);
@@ -51,7 +85,8 @@ static char *fg_pool_alloc(int64_t n) {
     if (fg_live > fg_peak) fg_peak = fg_live;
     pthread_mutex_unlock(&fg_pool_lock);
     if (!b) {
-        if (!(b = fg_fresh(size + 64))) {
+        if (!(b = fg_fresh(size))) { fg_pool_trim(); b = fg_fresh(size); }     /* what is idle may be what lacks */
+        if (!b) {
             pthread_mutex_lock(&fg_pool_lock); fg_live -= size; pthread_mutex_unlock(&fg_pool_lock);
             return NULL;
         }
@@ -68,14 +103,7 @@ static void fg_pool_free(char *p) {
     int keep = fg_idle + b->size <= fg_pool_limit;
     if (keep) { b->next = fg_free_list[b->cls]; fg_free_list[b->cls] = b; fg_idle += b->size; }
     pthread_mutex_unlock(&fg_pool_lock);
-    if (!keep) free(b);
+    if (!keep) fg_return(b);
 }
 
-static void fg_pool_trim(void) {
-    pthread_mutex_lock(&fg_pool_lock);
-    for (int c = 0; c < FG_CLASSES; c++) {
-        while (fg_free_list[c]) { FgBlock *b = fg_free_list[c]; fg_free_list[c] = b->next; fg_idle -= b->size; free(b); }
-    }
-    pthread_mutex_unlock(&fg_pool_lock);
-}
 #endif

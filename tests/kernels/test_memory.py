@@ -1,0 +1,85 @@
+"""The pool of array memory: what it counts, what it keeps and what it gives back."""
+
+import functools
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+
+MB = 1_000_000
+
+
+@functools.partial(fgrad.jit, static_argnums=0)
+def filled(size, value):
+    return jnp.where(jnp.arange(size) < size, jnp.float32(value), 0)
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("size", [1, 1000, 999_999, 1_048_560, 1_048_576, 4_000_000])
+def test_dropped_blocks_are_idle_then_reused_then_returned(size):
+    filled(size, 0)  # what is compiled and kept at the first call
+    fgrad.trim_memory()
+    before = fgrad.memory_stats()
+    x = filled(size, 1)
+    held = fgrad.memory_stats()["live"] - before["live"]
+    assert 4 * size <= held <= 5 * size + 64
+    del x
+    after = fgrad.memory_stats()
+    assert after["live"] == before["live"] and after["idle"] >= held
+    y = filled(size, 2)
+    assert fgrad.memory_stats()["idle"] <= after["idle"] - held
+    assert float(y[-1]) == 2
+    del y
+    fgrad.trim_memory()
+    assert fgrad.memory_stats()["idle"] == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_large_blocks_leave_the_process_when_trimmed():
+    fgrad.trim_memory()
+    before = resident()
+    xs = [filled(8 * MB, i) for i in range(6)]
+    small = [filled(3, i) for i in range(100)]  # would pin a heap that the large ones were cut from
+    assert resident() - before > 150 * MB
+    assert [float(x[-1]) for x in xs] == list(range(6))
+    del xs
+    fgrad.trim_memory()
+    assert resident() - before < 50 * MB
+    assert [float(x[0]) for x in small] == list(range(100))
+
+
+def test_threads_share_the_pool():
+    wrong = []
+
+    def work(seed):
+        sizes = np.random.default_rng(seed).integers(1, 3 * MB, 40)
+        for n in sizes:
+            if not bool((filled(int(n), seed) == seed).all()):
+                wrong.append(n)
+
+    def run():
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong
+
+    run()  # what is compiled and kept at the first calls
+    live = fgrad.memory_stats()["live"]
+    run()
+    assert fgrad.memory_stats()["live"] == live
+
+
+def test_what_the_system_cannot_give_is_an_error():
+    with pytest.raises((MemoryError, RuntimeError), match="memory"):
+        jnp.zeros(1 << 44, "float32") + 1
+    assert float((jnp.zeros(10) + 1).sum()) == 10
