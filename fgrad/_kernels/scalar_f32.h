@@ -1,8 +1,8 @@
 /* float32 elementary functions; included by scalar_math.h, which says how they are built.  Functions with awkward
  * conditioning and little use go through float64. */
 
-static inline float fg_pow2i_f32(float n) { return fg_float(fg_bits32(n + (FG_MAGIC32 + 127)) << 23); }
-static inline float fg_scale_f32(float p, float n) {
+FG_INLINE float fg_pow2i_f32(float n) { return fg_float(fg_bits32(n + (FG_MAGIC32 + 127)) << 23); }
+FG_INLINE float fg_scale_f32(float p, float n) {
     float h = (n * 0.5f + FG_MAGIC32) - FG_MAGIC32;
     return p * fg_pow2i_f32(h) * fg_pow2i_f32(n - h);
 }
@@ -11,7 +11,7 @@ static inline float fg_scale_f32(float p, float n) {
 #define FG_LOG2E32 1.44269504f
 
 /* 2^k e^x */
-static inline float fg_expk_f32(float x, float k) {
+FG_INLINE float fg_expk_f32(float x, float k) {
     x = x > 90 ? 90 : x;
     x = x < -105 ? -105 : x;
     float n = (x * FG_LOG2E32 + FG_MAGIC32) - FG_MAGIC32, r = (x - n * FG_LN2_HI32) - n * FG_LN2_LO32;
@@ -19,16 +19,16 @@ static inline float fg_expk_f32(float x, float k) {
     float s = 1 + r, e = (1 - s) + r;                     /* 1 + r in two parts: one rounding less */
     return fg_scale_f32(s + (e + r * r * q), n + k);
 }
-static inline float fg_exp_f32(float x) { return fg_expk_f32(x, 0); }
+FG_INLINE float fg_exp_f32(float x) { return fg_expk_f32(x, 0); }
 
-static inline float fg_exp2_f32(float x) {
+FG_INLINE float fg_exp2_f32(float x) {
     float y = x > 150 ? 150 : x;
     y = y < -152 ? -152 : y;
     float n = (y + FG_MAGIC32) - FG_MAGIC32, r = y - n;
     float p = FG_POLY(r, 0.693147182f, 0.240226507f, 0.0555032715f, 0.00961800292f, 0.00134005374f, 0.000154765934f);
     return fg_scale_f32(1 + r * p, n);
 }
-static inline float fg_expm1_f32(float x) {
+FG_INLINE float fg_expm1_f32(float x) {
     float y = x > 89 ? 89 : x;
     y = y < -20 ? -20 : y;
     float n = (y * FG_LOG2E32 + FG_MAGIC32) - FG_MAGIC32, r = (y - n * FG_LN2_HI32) - n * FG_LN2_LO32;
@@ -38,12 +38,12 @@ static inline float fg_expm1_f32(float x) {
 }
 
 /* x = m 2^k with m in [sqrt(1/2), sqrt(2)), x a positive normal number */
-static inline float fg_split_f32(float x, float *k) {
+FG_INLINE float fg_split_f32(float x, float *k) {
     int32_t t = (int32_t)(fg_bits32(x) - 0x3f3504f3u);
     *k = (float)(t >> 23);
     return fg_float(fg_bits32(x) - ((uint32_t)t & 0xff800000u));
 }
-static inline float fg_log2_f32(float x) {
+FG_INLINE float fg_log2_f32(float x) {
     float k, f = fg_split_f32(x < FLT_MIN ? x * 16777216.0f : x, &k) - 1;
     k -= x < FLT_MIN ? 24 : 0;
     float q = FG_POLY(f, -0.721347511f, 0.480898023f, -0.360673577f, 0.288571119f, -0.240486488f, 0.205131918f, -0.178668022f,
@@ -54,12 +54,12 @@ static inline float fg_log2_f32(float x) {
 
 /* x - n pi/2 for |x| <= 1e5.  With a fused multiply-add three float32 parts of pi/2 do; without, float64 does. */
 #define FG_TRIG_MAX_F32 1e5f
-static inline double fg_pio2d_f32(float x, uint64_t *q) {
+FG_INLINE double fg_pio2d_f32(float x, uint64_t *q) {
     double z = (double)x * 0.63661977236758134308 + FG_MAGIC64, n = z - FG_MAGIC64;
     *q = fg_bits64(z);
     return ((double)x - n * 1.57079632673412561417e+00) - n * 6.07710050650619224932e-11;
 }
-static inline float fg_pio2_f32(float x, uint32_t *q) {
+FG_INLINE float fg_pio2_f32(float x, uint32_t *q) {
 #if defined(__FMA__) || defined(__aarch64__)
     float z = x * 0.636619772f + FG_MAGIC32, n = z - FG_MAGIC32;
     float r = __builtin_fmaf(-n, 1.57079637f, x);
@@ -73,7 +73,7 @@ static inline float fg_pio2_f32(float x, uint32_t *q) {
     return (float)r;
 #endif
 }
-static inline float fg_sincos_f32(float x, uint32_t shift) {
+FG_INLINE float fg_sincos_f32(float x, uint32_t shift) {
     uint32_t q;
     float r = fg_pio2_f32(x, &q), z = r * r;
     float s = r + r * z * FG_POLY(z, -0.166666552f, 0.00833217334f, -0.000195166562f);
@@ -81,9 +81,9 @@ static inline float fg_sincos_f32(float x, uint32_t shift) {
     q += shift;
     return fg_float(fg_bits32((q & 1) ? c : s) ^ ((q & 2) << 30));
 }
-static inline float fg_sin_f32(float x) { float y = fg_sincos_f32(x, 0); return fabsf(x) < 1e-4f ? x : y; }
-static inline float fg_cos_f32(float x) { return fg_sincos_f32(x, 1); }
-static inline float fg_tan_f32(float x) {
+FG_INLINE float fg_sin_f32(float x) { float y = fg_sincos_f32(x, 0); return fabsf(x) < 1e-4f ? x : y; }
+FG_INLINE float fg_cos_f32(float x) { return fg_sincos_f32(x, 1); }
+FG_INLINE float fg_tan_f32(float x) {
     uint64_t q;
     double r = fg_pio2d_f32(x, &q), z = r * r;
     double s = r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817,
@@ -94,22 +94,22 @@ static inline float fg_tan_f32(float x) {
     return fabsf(x) < 1e-4f ? x : y;
 }
 
-static inline float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f,
+FG_INLINE float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f,
     0.0422185399f); }
-static inline float fg_asin_f32(float x) {
+FG_INLINE float fg_asin_f32(float x) {
     float a = fabsf(x);
     int big = a > 0.5f;
     float z = big ? 0.5f - 0.5f * a : a * a, s = big ? sqrtf(z) : a, w = s * z * fg_asinp_f32(z);
     return copysignf(big ? (float)FG_PIO2 - 2 * (s + (w + 2.18556941e-08f)) : s + w, x);
 }
-static inline float fg_acos_f32(float x) {
+FG_INLINE float fg_acos_f32(float x) {
     float a = fabsf(x);
     int big = a > 0.5f;
     float z = big ? 0.5f - 0.5f * a : a * a, s = big ? sqrtf(z) : x, w = s * z * fg_asinp_f32(z);
     float mid = (float)FG_PIO2 - (s + (w + 4.37113883e-08f));
     return big ? (x > 0 ? 2 * (s + w) : 2 * mid) : mid;
 }
-static inline float fg_atanq_f32(float a, float b) {
+FG_INLINE float fg_atanq_f32(float a, float b) {
     int far = a > 2.41421356f * b, mid = a > 0.414213562f * b;
     float num = far ? -b : mid ? a - b : a, den = far ? a : mid ? a + b : b;
     float hi = far ? 1.57079637f : mid ? 0.785398185f : 0, lo = far ? -4.37113883e-08f : mid ? -2.18556941e-08f : 0;
@@ -117,8 +117,8 @@ static inline float fg_atanq_f32(float a, float b) {
     float p = z * FG_POLY(z, -0.333333164f, 0.199984878f, -0.142438263f, 0.105958305f, -0.060829971f);
     return hi + (t + (t * p + lo));
 }
-static inline float fg_atan_f32(float x) { return copysignf(fg_atanq_f32(fabsf(x), 1), x); }
-static inline float fg_atan2_f32(float y, float x) {
+FG_INLINE float fg_atan_f32(float x) { return copysignf(fg_atanq_f32(fabsf(x), 1), x); }
+FG_INLINE float fg_atan2_f32(float y, float x) {
     float a = fabsf(y), b = fabsf(x);
     int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
     float s = (a > 1e37f) | (b > 1e37f) ? 0.25f : 1;
@@ -127,13 +127,13 @@ static inline float fg_atan2_f32(float y, float x) {
     return copysignf(r, y);
 }
 
-static inline float fg_sinh_f32(float x) {
+FG_INLINE float fg_sinh_f32(float x) {
     float a = fabsf(x), z = a * a, e = fg_expk_f32(a, -1), big = e - 0.25f / e;
     float p = FG_POLY(z, 0.166666672f, 0.00833335053f, 0.000198360663f, 2.81743951e-06f);
     return copysignf(a < 1 ? a + a * z * p : big, x);
 }
-static inline float fg_cosh_f32(float x) { float e = fg_expk_f32(fabsf(x), -1); return e + 0.25f / e; }
-static inline float fg_erf_f32(float x) {
+FG_INLINE float fg_cosh_f32(float x) { float e = fg_expk_f32(fabsf(x), -1); return e + 0.25f / e; }
+FG_INLINE float fg_erf_f32(float x) {
     float a = fabsf(x), z = a * a, t = a > 4 ? 4 : a;
     float small = x + x * FG_POLY(z, 0.128379107f, -0.37612626f, 0.112836003f, -0.0268544443f, 0.00518953567f,
         -0.00080208428f, 7.88912512e-05f);
@@ -143,7 +143,7 @@ static inline float fg_erf_f32(float x) {
 }
 
 /* x^y for float32 values held in float64: 2^(y log2 x), log2 to 2^-43; the conversion to float32 rounds denormal results once */
-static inline double fg_powf_f64(double x, double y) {
+FG_INLINE double fg_powf_f64(double x, double y) {
     double a = fabs(x), k, m = fg_split_f64(a, &k), s = (m - 1) / (m + 1), z = s * s;
     double L = k + s * FG_POLY(z, 2.8853900817778495, 0.9617966941141487, 0.57707794213940666, 0.41220927444632183,
         0.31990481536437854, 0.28291247948350134);

@@ -1,16 +1,16 @@
 /* float64 elementary functions; included by scalar_math.h, which says how they are built. */
 
 /* 2^n for a whole number n in [-1022, 1023] */
-static inline double fg_pow2i_f64(double n) { return fg_double(fg_bits64(n + (FG_MAGIC64 + 1023)) << 52); }
+FG_INLINE double fg_pow2i_f64(double n) { return fg_double(fg_bits64(n + (FG_MAGIC64 + 1023)) << 52); }
 
 /* p * 2^n in two steps, so that a denormal result is rounded once */
-static inline double fg_scale_f64(double p, double n) {
+FG_INLINE double fg_scale_f64(double p, double n) {
     double h = (n * 0.5 + FG_MAGIC64) - FG_MAGIC64;
     return p * fg_pow2i_f64(h) * fg_pow2i_f64(n - h);
 }
 
 /* a * b = p + err exactly, for products that neither overflow nor underflow */
-static inline double fg_mul_err(double a, double b, double p) {
+FG_INLINE double fg_mul_err(double a, double b, double p) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fma(a, b, -p);
 #else
@@ -20,7 +20,7 @@ static inline double fg_mul_err(double a, double b, double p) {
 }
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2 */
-static inline double fg_expq_f64(double r) {
+FG_INLINE double fg_expq_f64(double r) {
     return FG_POLY(r, 0.5, 0.16666666666666677, 0.041666666666666699, 0.0083333333333216152, 0.001388888888886683,
         0.00019841269886158622, 2.4801587360570644e-05, 2.7557244181877631e-06, 2.7557242747080409e-07,
         2.5109044893179733e-08, 2.0924447259855354e-09);
@@ -30,7 +30,7 @@ static inline double fg_expq_f64(double r) {
 #define FG_LOG2E 1.44269504088896340736
 
 /* 2^k e^(x + xl) for |xl| tiny */
-static inline double fg_expk_f64(double x, double xl, double k) {
+FG_INLINE double fg_expk_f64(double x, double xl, double k) {
     x = x > 720 ? 720 : x;
     x = x < -760 ? -760 : x;
     double n = (x * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64;
@@ -38,9 +38,9 @@ static inline double fg_expk_f64(double x, double xl, double k) {
     double s = 1 + r, e = (1 - s) + r;                    /* 1 + r in two parts: one rounding less */
     return fg_scale_f64(s + (e + r * r * fg_expq_f64(r)), n + k);
 }
-static inline double fg_exp_f64(double x) { return fg_expk_f64(x, 0, 0); }
+FG_INLINE double fg_exp_f64(double x) { return fg_expk_f64(x, 0, 0); }
 
-static inline double fg_exp2_f64(double x) {
+FG_INLINE double fg_exp2_f64(double x) {
     double y = x > 1100 ? 1100 : x;
     y = y < -1100 ? -1100 : y;
     double n = (y + FG_MAGIC64) - FG_MAGIC64, r = y - n;
@@ -50,7 +50,7 @@ static inline double fg_exp2_f64(double x) {
     return fg_scale_f64(1 + (r * 0.69314718055994530942 + r * r * p), n);
 }
 
-static inline double fg_expm1_f64(double x) {
+FG_INLINE double fg_expm1_f64(double x) {
     double y = x > 710 ? 710 : x;
     y = y < -40 ? -40 : y;
     double n = (y * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64;
@@ -60,13 +60,13 @@ static inline double fg_expm1_f64(double x) {
 }
 
 /* x = m 2^k with m in [sqrt(1/2), sqrt(2)), x a positive normal number */
-static inline double fg_split_f64(double x, double *k) {
+FG_INLINE double fg_split_f64(double x, double *k) {
     uint64_t t = fg_bits64(x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
     *k = fg_double((t >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
     return fg_double((t & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu);
 }
 /* log(1 + f) = f - *c for f in [sqrt(1/2) - 1, sqrt(2) - 1], by log((1+s)/(1-s)) with s = f / (2 + f) */
-static inline double fg_logc_f64(double f) {
+FG_INLINE double fg_logc_f64(double f) {
     double s = f / (2 + f), z = s * s, h = 0.5 * f * f;
     double R = z * FG_POLY(z, 0.6666666666666734, 0.39999999999413965, 0.28571428742561306, 0.22222198553875094,
         0.18183565402410531, 0.15314021247266493, 0.14796259832450306);
@@ -74,13 +74,13 @@ static inline double fg_logc_f64(double f) {
 }
 #define FG_LOG_EDGES(x, y) ((x) > 0 ? ((x) < INFINITY ? (y) : (x)) : (x) == 0 ? -INFINITY : NAN)
 
-static inline double fg_log_f64(double x) {
+FG_INLINE double fg_log_f64(double x) {
     double k, f = fg_split_f64(x < DBL_MIN ? x * 18014398509481984.0 : x, &k) - 1;
     k -= x < DBL_MIN ? 54 : 0;
     double y = k * FG_LN2_HI + (f - (fg_logc_f64(f) - k * FG_LN2_LO));
     return FG_LOG_EDGES(x, y);
 }
-static inline double fg_log2_f64(double x) {
+FG_INLINE double fg_log2_f64(double x) {
     double k, f = fg_split_f64(x < DBL_MIN ? x * 18014398509481984.0 : x, &k) - 1;
     k -= x < DBL_MIN ? 54 : 0;
     double c = fg_logc_f64(f), hi = f - c, lo = (f - hi) - c, p = hi * FG_LOG2E, e = fg_mul_err(hi, FG_LOG2E, p);
@@ -89,7 +89,7 @@ static inline double fg_log2_f64(double x) {
     return FG_LOG_EDGES(x, y);
 }
 /* log(1 + x + xl) for |xl| tiny */
-static inline double fg_log1pl_f64(double x, double xl) {
+FG_INLINE double fg_log1pl_f64(double x, double xl) {
     double u = 1 + x, c = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = fg_split_f64(u, &k);
     c = k < 60 ? (c + xl) * fg_pow2i_f64(k < 60 ? -k : 0) : 0;
     double f0 = m - 1, f = f0 + c, lo = (f0 - f) + c;    /* exact where it matters: c is far below f0 unless f0 = 0 */
@@ -97,10 +97,10 @@ static inline double fg_log1pl_f64(double x, double xl) {
     y = FG_LOG_EDGES(u, y);
     return fabs(x) < 1e-16 ? x : y;
 }
-static inline double fg_log1p_f64(double x) { return fg_log1pl_f64(x, 0); }
+FG_INLINE double fg_log1p_f64(double x) { return fg_log1pl_f64(x, 0); }
 
 /* x - n pi/2 for |x| <= 1e6, as r + *lo; the quadrant stands in the low bits of *q */
-static inline double fg_pio2_f64(double x, double *lo, uint64_t *q) {
+FG_INLINE double fg_pio2_f64(double x, double *lo, uint64_t *q) {
     double z = x * 0.63661977236758134308 + FG_MAGIC64, n = z - FG_MAGIC64;
     double t = x - n * 1.57079632673412561417e+00, w = n * 6.07710050630396597660e-11, r = t - w;   /* 33-bit parts: exact products */
     double e = ((t - r) - w) - n * 2.02226624879595063154e-21, s = r + e;
@@ -109,7 +109,7 @@ static inline double fg_pio2_f64(double x, double *lo, uint64_t *q) {
     return s;
 }
 /* sin and cos of r + lo, as the returned value + *err */
-static inline double fg_sinr_f64(double r, double lo, double *err) {
+FG_INLINE double fg_sinr_f64(double r, double lo, double *err) {
     double z = r * r, v = z * r;
     double p = FG_POLY(z, 0.0083333333333224131, -0.00019841269829807813, 2.7557313691920405e-06, -2.5050758115764694e-08,
         1.5896795689741376e-10);
@@ -117,7 +117,7 @@ static inline double fg_sinr_f64(double r, double lo, double *err) {
     *err = (r - s) - d;
     return s;
 }
-static inline double fg_cosr_f64(double r, double lo, double *err) {
+FG_INLINE double fg_cosr_f64(double r, double lo, double *err) {
     double z = r * r, h = 0.5 * z, w = 1 - h;
     double p = FG_POLY(z, 0.041666666666666602, -0.0013888888888874125, 2.4801587289482293e-05, -2.7557314352360537e-07,
         2.0875723276674192e-09, -1.1359647968406598e-11);
@@ -126,15 +126,15 @@ static inline double fg_cosr_f64(double r, double lo, double *err) {
     return c;
 }
 #define FG_TRIG_MAX_F64 1e6
-static inline double fg_sincos_f64(double x, uint64_t shift) {
+FG_INLINE double fg_sincos_f64(double x, uint64_t shift) {
     uint64_t q;
     double lo, el, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &el), c = fg_cosr_f64(r, lo, &el);
     q += shift;
     return fg_double(fg_bits64((q & 1) ? c : s) ^ ((q & 2) << 62));
 }
-static inline double fg_sin_f64(double x) { double y = fg_sincos_f64(x, 0); return fabs(x) < 1e-8 ? x : y; }
-static inline double fg_cos_f64(double x) { return fg_sincos_f64(x, 1); }
-static inline double fg_tan_f64(double x) {              /* sin / cos, the quotient corrected by its residual */
+FG_INLINE double fg_sin_f64(double x) { double y = fg_sincos_f64(x, 0); return fabs(x) < 1e-8 ? x : y; }
+FG_INLINE double fg_cos_f64(double x) { return fg_sincos_f64(x, 1); }
+FG_INLINE double fg_tan_f64(double x) {              /* sin / cos, the quotient corrected by its residual */
     uint64_t q;
     double lo, sl, cl, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &sl), c = fg_cosr_f64(r, lo, &cl);
     double n = (q & 1) ? -c : s, nl = (q & 1) ? -cl : sl, d = (q & 1) ? s : c, dl = (q & 1) ? sl : cl;
@@ -144,25 +144,25 @@ static inline double fg_tan_f64(double x) {              /* sin / cos, the quoti
 }
 
 /* (asin(x) - x) / x^3 at z = x^2, for |x| <= 1/2 */
-static inline double fg_asinp_f64(double z) {
+FG_INLINE double fg_asinp_f64(double z) {
     return FG_POLY(z, 0.16666666666666763, 0.074999999999702624, 0.044642857175120246, 0.030381942683650801,
         0.022372215659222212, 0.017351600112782677, 0.013980961189774327, 0.011397778168652291, 0.010786516780489674,
         0.0036830881092762826, 0.021763387985508944, -0.021077136679306836, 0.032676793567942501);
 }
-static inline double fg_asin_f64(double x) {
+FG_INLINE double fg_asin_f64(double x) {
     double a = fabs(x), big = a > 0.5, z = big ? 0.5 - 0.5 * a : a * a, s = big ? sqrt(z) : a;
     double w = s * z * fg_asinp_f64(z), e = (z - s * s - fg_mul_err(s, s, s * s)) / (s + s);   /* sqrt(z) = s + e */
     e = s > 0 ? e : 0;
     return copysign(big ? FG_PIO2 - 2 * (s + (w + e - 0.5 * FG_PIO2_LO)) : s + w, x);
 }
-static inline double fg_acos_f64(double x) {
+FG_INLINE double fg_acos_f64(double x) {
     double a = fabs(x), big = a > 0.5, z = big ? 0.5 - 0.5 * a : a * a, s = big ? sqrt(z) : x;
     double w = s * z * fg_asinp_f64(z);
     return big ? (x > 0 ? 2 * (s + w) : 2 * (FG_PIO2 - (s + (w - FG_PIO2_LO)))) : FG_PIO2 - (s + (w - FG_PIO2_LO));
 }
 
 /* atan(a / b) for a, b >= 0, reduced to |t| <= tan(pi/8) by one division */
-static inline double fg_atanq_f64(double a, double b) {
+FG_INLINE double fg_atanq_f64(double a, double b) {
     int far = a > 2.41421356237309504880 * b, mid = a > 0.41421356237309504880 * b;
     double num = far ? -b : mid ? a - b : a, den = far ? a : mid ? a + b : b;
     double hi = far ? FG_PIO2 : mid ? 0.5 * FG_PIO2 : 0, lo = far ? FG_PIO2_LO : mid ? 0.5 * FG_PIO2_LO : 0;
@@ -172,8 +172,8 @@ static inline double fg_atanq_f64(double a, double b) {
         0.045040304987449709, -0.033485666117147116, 0.015206547953650193);
     return hi + (t + (t * p + lo));
 }
-static inline double fg_atan_f64(double x) { return copysign(fg_atanq_f64(fabs(x), 1), x); }
-static inline double fg_atan2_f64(double y, double x) {
+FG_INLINE double fg_atan_f64(double x) { return copysign(fg_atanq_f64(fabs(x), 1), x); }
+FG_INLINE double fg_atan2_f64(double y, double x) {
     double a = fabs(y), b = fabs(x);
     int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
     double s = (a > 1e307) | (b > 1e307) ? 0.25 : 1;
@@ -183,43 +183,43 @@ static inline double fg_atan2_f64(double y, double x) {
 }
 
 /* -t / (t + 2) with t = e^-2|x| - 1; what rounding t and t + 2 lost is put back (1.5 - d / 2 is near 1 / d) */
-static inline double fg_tanh_f64(double x) {
+FG_INLINE double fg_tanh_f64(double x) {
     double a = fabs(x), y = -2 * (a > 20 ? 20 : a), n = (y * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64, s = fg_pow2i_f64(n), base = s - 1;
     double h = y - n * FG_LN2_HI, w = n * FG_LN2_LO, r = h - w, c = (h - r) - w, sr = s * r, hi = base + sr;
     double lo = ((base - hi) + sr) + s * (r * r * fg_expq_f64(r) + c), t = hi + lo, tl = (hi - t) + lo;
     double d = t + 2, dl = ((2 - d) + t) + tl, q = t / d;
     return copysign(q + (tl - q * dl) * (1.5 - 0.5 * d), x);
 }
-static inline double fg_sinh_f64(double x) {
+FG_INLINE double fg_sinh_f64(double x) {
     double a = fabs(x), z = a * a, e = fg_expk_f64(a, 0, -1), big = e - 0.25 / e;
     double p = FG_POLY(z, 0.16666666666666669, 0.0083333333333331389, 0.00019841269841437678, 2.7557319155337337e-06,
         2.5052123398486171e-08, 1.6057240346256301e-10, 7.7593120622703776e-13);
     return copysign(a < 1 ? a + a * z * p : big, x);
 }
-static inline double fg_cosh_f64(double x) { double e = fg_expk_f64(fabs(x), 0, -1); return e + 0.25 / e; }
+FG_INLINE double fg_cosh_f64(double x) { double e = fg_expk_f64(fabs(x), 0, -1); return e + 0.25 / e; }
 /* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by its residual */
-static inline double fg_logistic_f64(double x) {
+FG_INLINE double fg_logistic_f64(double x) {
     double e = fg_exp_f64(-fabs(x)), n = x < 0 ? e : 1, d = 1 + e, dl = (1 - d) + e, r = 1 / d, y = n * r, p = y * d;
     return y + (((n - p) - fg_mul_err(y, d, p)) - y * dl) * r;
 }
 
-static inline double fg_asinh_f64(double x) {
+FG_INLINE double fg_asinh_f64(double x) {
     double a = fabs(x), big = a > 1e17, t = a * a, y = a + t / (1 + sqrt(1 + t));
     return copysign(fg_log1p_f64(big ? a : y) + (big ? 0.69314718055994530942 : 0), x);
 }
-static inline double fg_acosh_f64(double x) {
+FG_INLINE double fg_acosh_f64(double x) {
     double t = x - 1, big = x > 1e17, v = 2 * t + t * t, s = sqrt(v), p = s * s;
     double e = (((2 * t - v) + t * t) + ((v - p) - fg_mul_err(s, s, p))) / (s + s), y = t + s, l = (s - y) + t;    /* sqrt(v) = s + e */
     e = (t > 0) & (t < 1) ? e + l : 0;
     y = fg_log1pl_f64(big ? x : y, e) + (big ? 0.69314718055994530942 : 0);
     return x < 1 ? NAN : y;
 }
-static inline double fg_atanh_f64(double x) {
+FG_INLINE double fg_atanh_f64(double x) {
     double a = fabs(x), b = 2 * a, small = a < 0.5, q = (small ? b * a : b) / (1 - a);
     return copysign(0.5 * fg_log1p_f64(small ? b + q : q), x);
 }
 
-static inline double fg_cbrt_f64(double x) {
+FG_INLINE double fg_cbrt_f64(double x) {
     double a = fabs(x), tiny = a < DBL_MIN, b = tiny ? a * 18014398509481984.0 : a;
     uint64_t u = fg_bits64(b);
     double e = fg_double((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
@@ -234,7 +234,7 @@ static inline double fg_cbrt_f64(double x) {
 }
 
 /* erf(x) / x - 1 at z = x^2, for |x| <= 1 */
-static inline double fg_erfp_f64(double z) {
+FG_INLINE double fg_erfp_f64(double z) {
     return FG_POLY(z, 0.12837916709551256, -0.37612638903183754, 0.11283791670955121, -0.026866170645129868,
         0.0052239776254236108, -0.00085483270219560605, 0.00012055332903814525, -1.4925647594563675e-05,
         1.6462045982050497e-06, -1.63646495742019e-07, 1.4792469874518503e-08, -1.216497009938543e-09, 8.7104708446426189e-11,
@@ -242,7 +242,7 @@ static inline double fg_erfp_f64(double z) {
 }
 /* erfc(a + al) for a >= 0.5 and a tiny al: erfc(x) = e^(-x^2) P(u) / (1 + 2x), with u = (x - 4) / (x + 4);
  * x^2 in two parts, since its error counts x^2-fold, and the division by 1 + 2x with its residual */
-static inline double fg_erfc_tail_f64(double a, double al) {
+FG_INLINE double fg_erfc_tail_f64(double a, double al) {
     a = a > 27.5 ? 27.5 : a;
     double h = a * a, e = fg_expk_f64(-h, -(fg_mul_err(a, a, h) + 2 * a * al), 0), u = (a - 4) / (a + 4);
     double t = u * FG_POLY(u, -0.1396211168405625, 0.015379652102619849, 0.068097054254688719, -0.10103906603631108,
@@ -255,17 +255,17 @@ static inline double fg_erfc_tail_f64(double a, double al) {
     double d = 1 + 2 * a, dl = (2 * a - d) + 1, q = y / d, m = q * d;
     return q + (((y - m) - fg_mul_err(q, d, m)) + (yl - q * dl)) / d;
 }
-static inline double fg_erf_f64(double x) {
+FG_INLINE double fg_erf_f64(double x) {
     double a = fabs(x), small = x + x * fg_erfp_f64(a < 1 ? x * x : 1);
     return a < 1 ? small : x != x ? x : copysign(1 - fg_erfc_tail_f64(a < 1 ? 1 : a, 0), x);
 }
-static inline double fg_erfc_f64(double x) {
+FG_INLINE double fg_erfc_f64(double x) {
     double a = fabs(x), small = (1 - x) - x * fg_erfp_f64(a < 0.65 ? x * x : 0), t = fg_erfc_tail_f64(a < 0.65 ? 0.65 : a, 0);
     return a < 0.65 ? small : x != x ? x : x > 0 ? t : 2 - t;
 }
 
 /* The normal distribution function, erfc(-x / sqrt(2)) / 2: the rounding of x / sqrt(2) counts x^2-fold in the tail, so it is kept. */
-static inline double fg_ndtr_f64(double x) {
+FG_INLINE double fg_ndtr_f64(double x) {
     const double c = 0.70710678118654752440, cl = -4.8336466567264567e-17;
     double a = fabs(x) < 40 ? fabs(x) : 40, z = a * c, zl = fg_mul_err(a, c, z) + a * cl;
     double t = fg_erfc_tail_f64(z < 0.65 ? 0.65 : z, zl), near = z < 0.65 ? z : 0;
@@ -274,7 +274,7 @@ static inline double fg_ndtr_f64(double x) {
     return x != x ? x : x > 0 ? 1 - t : t;
 }
 /* Inverse error function for a in [0, 1): polynomials in w = -log(1 - a^2), to 2^-23 */
-static inline double fg_erf_inv_seed(double a, double w) {
+FG_INLINE double fg_erf_inv_seed(double a, double w) {
     double t = w - 2.5, s = sqrt(w) - 4;
     double p = a * FG_POLY(t, 1.5014093641417599, 0.24664030395570688, -0.0041774156995892358, -0.0012527872001288349,
         0.00021837015856369815, -4.9337294915733518e-06, -3.469814423193587e-06, 4.5923047473447607e-07, 2.3834409331093603e-08,
@@ -285,7 +285,7 @@ static inline double fg_erf_inv_seed(double a, double w) {
     return w < 5 ? p : q;
 }
 /* one Halley step on erf, or on erfc where 1 - |y| is the quantity that has the digits */
-static inline double fg_erf_inv_f64(double y) {
+FG_INLINE double fg_erf_inv_f64(double y) {
     double a = fabs(y), x = fg_erf_inv_seed(a, -fg_log_f64((1 - a) * (1 + a))), z = a < 0.8 ? x * x : 0;
     double e = a < 0.8 ? (x - a) + x * fg_erfp_f64(z) : (1 - a) - fg_erfc_f64(x);
     double u = e / (1.12837916709551257390 * fg_exp_f64(-x * x));
@@ -294,27 +294,27 @@ static inline double fg_erf_inv_f64(double y) {
 }
 
 /* log(x / (1 - x)) as +-log(1 + |1 - 2 x| / min(x, 1 - x)), where nothing cancels; smallest x times 2^54, lest the quotient overflows */
-static inline double fg_logit_f64(double x) {
+FG_INLINE double fg_logit_f64(double x) {
     double side = x < 0.5 ? x : 1 - x, tiny = fabs(side) < 1e-300;
     double y = fg_log1p_f64(fabs(1 - 2 * x) / (tiny ? side * 18014398509481984.0 : side));
     y += tiny ? 37.429947750237048 : 0;
     return x < 0.5 ? -y : y;
 }
 /* p log(p / q), 0 where p = 0 <= q, inf where one is negative, or NaN */
-static inline double fg_rel_entr_f64(double p, double q) {
+FG_INLINE double fg_rel_entr_f64(double p, double q) {
     int up = p >= q, both = (p > 0) & (q > 0);
     double d = up ? (p - q) / q : (q - p) / p, y = fg_log1p_f64(d);          /* near each other two logarithms would cancel */
     y = d < 1e300 ? up ? y : -y : fg_log_f64(p) - fg_log_f64(q);
     return both ? p * y : (p == 0) & (q >= 0) ? 0 : INFINITY;
 }
 /* sqrt(x^2 + y^2), scaled where squares would overflow or lose digits */
-static inline double fg_hypot_f64(double x, double y) {
+FG_INLINE double fg_hypot_f64(double x, double y) {
     double a = fabs(x), b = fabs(y), m = a > b ? a : b, s = m > 1e150 ? 0x1p-600 : m < 1e-130 ? 0x1p600 : 1;
     double r = m > 1e150 ? 0x1p600 : m < 1e-130 ? 0x1p-600 : 1, u = a * s, v = b * s, h = sqrt(u * u + v * v) * r;
     return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
 }
 /* x 2^n for a whole n: a product that cannot lose digits, then one that is rounded */
-static inline double fg_ldexp_f64(double x, double n) {
+FG_INLINE double fg_ldexp_f64(double x, double n) {
     double a = fabs(x), tiny = a < DBL_MIN, b = tiny ? a * 18014398509481984.0 : a;
     uint64_t u = fg_bits64(b);
     double m = fg_double((u & 0x000fffffffffffffu) | 0x3fe0000000000000u);
@@ -325,20 +325,20 @@ static inline double fg_ldexp_f64(double x, double n) {
     double y = m * fg_pow2i_f64(first) * fg_pow2i_f64(e - first);
     return (a > 0) & (a < INFINITY) ? copysign(y, x) : x;
 }
-static inline double fg_gelu_f64(double x) { return x * fg_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x))); }
-static inline double fg_gelu_slope_f64(double x) {
+FG_INLINE double fg_gelu_f64(double x) { return x * fg_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x))); }
+FG_INLINE double fg_gelu_slope_f64(double x) {
     x = x > 30 ? 30 : x < -30 ? -30 : x;                                       /* beyond, it is 0 and 1 */
     double s = fg_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x)));
     return s + x * (FG_GELU_A + 3 * FG_GELU_B * (x * x)) * (s * (1 - s));
 }
-static inline double fg_gelu_exact_f64(double x) { return x * fg_ndtr_f64(x); }
-static inline double fg_gelu_exact_slope_f64(double x) {
+FG_INLINE double fg_gelu_exact_f64(double x) { return x * fg_ndtr_f64(x); }
+FG_INLINE double fg_gelu_exact_slope_f64(double x) {
     double near = x > 40 ? 40 : x < -40 ? -40 : x;
     return fg_ndtr_f64(x) + 0.398942280401432678 * near * fg_exp_f64(-0.5 * near * near);
 }
 
 /* sign and edges of x^y, given r = |x|^y with a = |x| */
-static inline double fg_pow_edges(double x, double y, double a, double r) {
+FG_INLINE double fg_pow_edges(double x, double y, double a, double r) {
     double half = 0.5 * y;
     int whole = trunc(y) == y, odd = whole & (trunc(half) != half);
     r = (x < 0) & (a < INFINITY) & !whole ? NAN : r;
@@ -346,7 +346,7 @@ static inline double fg_pow_edges(double x, double y, double a, double r) {
     return (y == 0) | (x == 1) | ((x == -1) & (fabs(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : r;
 }
 /* x^y: log|x| and its product with y as unevaluated sums of two doubles */
-static inline double fg_pow_f64(double x, double y) {
+FG_INLINE double fg_pow_f64(double x, double y) {
     double a = fabs(x), k, m = fg_split_f64(a < DBL_MIN ? a * 18014398509481984.0 : a, &k);
     k -= a < DBL_MIN ? 54 : 0;
     double f = m - 1, d = m + 1, dl = m > 1 ? 1 - (d - m) : m - (d - 1), rd = 1 / d;

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include "fg.h"
+#include "row_math.h"
 
 static inline uint32_t fg_bits32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 static inline float fg_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }

@@ -7,13 +7,13 @@
 #include "scalar_math.h"
 
 /* log x for a positive normal x, to 2^-43 */
-static inline double fg_logf_f64(double x) {
+FG_INLINE double fg_logf_f64(double x) {
     double k, m = fg_split_f64(x, &k), s = (m - 1) / (m + 1), z = s * s;
     return k * 0.69314718055994530942 + s * FG_POLY(z, 1.9999999999999468, 0.66666666679637826, 0.39999994875889092,
         0.28572167664074586, 0.22174190918339937, 0.19608897761382228);
 }
 /* e^x, to 2^-37; constant beyond +-700, past which no float32 is left */
-static inline double fg_expf_f64(double x) {
+FG_INLINE double fg_expf_f64(double x) {
     x = x > 700 ? 700 : x;
     x = x < -700 ? -700 : x;
     double n = (x * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64, r = x - n * 0.69314718055994530942;
@@ -21,18 +21,18 @@ static inline double fg_expf_f64(double x) {
         0.0083332660931895825, 0.001388880174512402, 0.00019915869191389535, 2.4884461638560361e-5) * fg_pow2i_f64(n);
 }
 /* sin(pi r) and cos(pi r) for |r| <= 1/2 */
-static inline double fg_sinpi_f64(double r) {
+FG_INLINE double fg_sinpi_f64(double r) {
     return r * FG_POLY(r * r, 3.1415926535897932, -5.1677127800499696, 2.5501640398773005, -0.599264529318946, 0.082145886573123556,
         -0.0073704305060932257, 0.00046629981702308815, -2.1903499125519212e-5, 7.6978472755902844e-7);
 }
-static inline double fg_cospi_f64(double r) {
+FG_INLINE double fg_cospi_f64(double r) {
     return FG_POLY(r * r, 1.0, -4.9348022005446768, 4.0587121264164973, -1.3352627688434559, 0.23533063012967061, -0.025806888738177581,
         0.0019295562780374169, -0.00010456656706174584, 4.1495780270571204e-6);
 }
 
 /* log Gamma(y), y >= 1/2, is *near - log(the value), a value that is 1 from 4 on.  y in [0.75, 2.25]: zeros at 1 and 2 times
  * a polynomial; else Stirling's formula at y or y + 4. */
-static inline double fg_lgamma_parts_f64(double y, double *near) {
+FG_INLINE double fg_lgamma_parts_f64(double y, double *near) {
     int low = y < 4, mid = (y > 0.75) & (y < 2.25);
     double t = low ? y + 4 : y, v = mid ? y - 1.5 : 0, i = 1 / t;
     double q = FG_POLY(i * i, 0.083333333332591003, -0.0027777770146565108, 0.00079352426755010905, -0.00058777545094105416,
@@ -44,14 +44,14 @@ static inline double fg_lgamma_parts_f64(double y, double *near) {
     *near = mid ? (y - 1) * (y - 2) * p + 0.0 : far;   /* + 0.0: no -0 */
     return low & !mid ? y * (y + 1) * ((y + 2) * (y + 3)) : 1;
 }
-static inline double fg_lgammaf_f64(double x) {
+FG_INLINE double fg_lgammaf_f64(double x) {
     int below = x < 0.5;
     double r = x - rint(x), s = fabs(fg_sinpi_f64(r)), g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g);
     double l = fg_logf_f64(below ? 3.14159265358979323846 * p / s : p), y = below ? l - g : g - l;
     return (fabs(x) == INFINITY) | (below & (r == 0)) ? INFINITY : y;
 }
 /* Gamma: an infinity of the zero's sign at 0, NaN at the negative integers. */
-static inline double fg_gammaf_f64(double x) {
+FG_INLINE double fg_gammaf_f64(double x) {
     int below = x < 0.5;
     double n = rint(x), r = x - n, g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g), e = p * fg_expf_f64(-g), s = fg_sinpi_f64(r);
     s = 0.5 * n == rint(0.5 * n) ? s : -s;                   /* sin(pi x) */
@@ -60,7 +60,7 @@ static inline double fg_gammaf_f64(double x) {
 }
 
 /* digamma by reflection below 1/2, with the sum of 1 / (y + k), k < 6, as one fraction; in full precision, for its positive zero */
-static inline double fg_digammaf_f64(double x) {
+FG_INLINE double fg_digammaf_f64(double x) {
     int below = x < 0.5;
     double n = rint(x), r = x - n, y = below ? 1 - x : x, low = y < 6 ? y : 0, t = y < 6 ? y + 6 : y;
     double p = FG_POLY(low, 120, 274, 225, 85, 15, 1), dp = FG_POLY(low, 274, 450, 255, 60, 5);  /* (y + 1) ... (y + 5) and derivative */
@@ -74,7 +74,7 @@ static inline double fg_digammaf_f64(double x) {
 }
 
 /* e^-|x| I_v(x): a polynomial up to 8, then one in 1 / |x| */
-static inline double fg_bessel_i0ef_f64(double x) {
+FG_INLINE double fg_bessel_i0ef_f64(double x) {
     double a = fabs(x), u = a < 8 ? a - 4 : 0, i = 1 / (a < 8 ? 8 : a);
     double p = FG_POLY(u, 0.20700192113010858, -0.028251081633614024, 0.005907227949874189, -0.0013913041718834842,
         0.00034118283263621119, -8.2971514798239617e-5, 1.9356194524448219e-5, -4.2447870635627623e-6, 8.6558972628603624e-7,
@@ -85,7 +85,7 @@ static inline double fg_bessel_i0ef_f64(double x) {
         0.33478169463149252, -1.8901138089883357, 8.487890271986296);
     return a < 8 ? p : x != x ? x : q * sqrt(i);
 }
-static inline double fg_bessel_i1ef_f64(double x) {
+FG_INLINE double fg_bessel_i1ef_f64(double x) {
     double a = fabs(x), u = a < 8 ? a - 4 : 0, i = 1 / (a < 8 ? 8 : a);
     double p = FG_POLY(u, 0.044687709864187577, -0.015281084813799625, 0.0042536001363044146, -0.0010700395812205654,
         0.00024909112997553654, -5.3985656994139671e-5, 1.090710871514931e-5, -2.0545216593469492e-6, 3.6132726702211869e-7,
@@ -101,7 +101,7 @@ static inline double fg_bessel_i1ef_f64(double x) {
     0.00021826392314411754, -4.9958551035442982e-6, -3.4261759517491592e-6, 4.7863526154206978e-7, 1.6487176840838707e-8, \
     -1.0852875942166487e-8, 4.3511473069028145e-10, 1.2294079820302474e-10)
 /* The normal quantile: with a = 1 - 2p, sqrt(2) erf_inv(a) by polynomials in w = -log(1 - a^2), or in its root in the tails */
-static inline double fg_ndtrif_f64(double p) {
+FG_INLINE double fg_ndtrif_f64(double p) {
     double q = p < 0.5 ? p : 1 - p, a = 1 - 2 * q, w = -fg_logf_f64(4 * q * (1 - q)), t = w - 2.5, s = sqrt(w) - 6.268034;
     double near = a * FG_ERF_INV_NEAR(t);
     double tail = FG_POLY(s, 6.1304869374800734, 1.0093439329786037, -0.00049897805004942714, -2.3266305970377268e-5,
@@ -114,7 +114,7 @@ static inline double fg_ndtrif_f64(double p) {
 }
 
 /* log of the normal distribution function: with a = |x| / sqrt(2), of e^(-a^2) P((a - 3) / (a + 3)) / (2 + 4a) below 0, of 1 less that above */
-static inline double fg_log_ndtrf_f64(double x) {
+FG_INLINE double fg_log_ndtrf_f64(double x) {
     double b = fabs(x), i = 1 / ((b + 4.24264068711928514641) * (1 + 1.41421356237309504880 * b));
     b = b > 1e30 ? 1e30 : b;
     double u = (b - 4.24264068711928514641) * (1 + 1.41421356237309504880 * b) * i;
@@ -125,7 +125,7 @@ static inline double fg_log_ndtrf_f64(double x) {
     return x != x ? x : x > 0 ? (e < 1e-4 ? -e * (1 + e * (0.5 + e * 0.33333333333333333)) : y) : y - h;
 }
 /* with w = -log(1 - y^2): y times a polynomial in w, or one in its root towards 1 */
-static inline double fg_erf_invf_f64(double y) {
+FG_INLINE double fg_erf_invf_f64(double y) {
     double a = fabs(y), w = -fg_logf_f64((1 - a) * (1 + a)), t = w - 2.5, s = sqrt(w) - 3.268034;
     double near = a * FG_ERF_INV_NEAR(t), tail = FG_POLY(s, 3.1019804931404887, 1.0056706685428243, 0.0045218947390070997,
         -0.0023846661183732627, 0.00083641515811010414, -0.00022031461965845024, 2.5648243379334354e-5, 1.7297931481842069e-5,
@@ -134,8 +134,8 @@ static inline double fg_erf_invf_f64(double y) {
 }
 
 /* Hurwitz zeta for s > 1 and q > 0: 9 terms, then Euler and Maclaurin. */
-static inline double fg_zeta_term_f64(double s, double w) { return fg_expf_f64(-s * fg_logf_f64(w)); }
-static inline double fg_zetaf_f64(double s, double q) {
+FG_INLINE double fg_zeta_term_f64(double s, double w) { return fg_expf_f64(-s * fg_logf_f64(w)); }
+FG_INLINE double fg_zetaf_f64(double s, double q) {
 #define T(k) fg_zeta_term_f64(s, q + (k))
     double w = q + 9, i = 1 / w, z = i * i, p = T(9), head = T(0) + (T(1) + (T(2) + (T(3) + (T(4) + (T(5) + (T(6) + (T(7) + T(8))))))));
 #undef T
@@ -143,42 +143,42 @@ static inline double fg_zetaf_f64(double s, double q) {
     double tail = s * i * (1.0 / 12 + f2 * (-1.0 / 720 + f4 * (1.0 / 30240 + f6 * (-1.0 / 1209600 + f8 / 47900160))));
     return head + p * (w / (s - 1) + 0.5 + tail);
 }
-static inline double fg_rel_entrf_f64(double p, double q) {
+FG_INLINE double fg_rel_entrf_f64(double p, double q) {
     double r = p / q, y = fg_logf_f64(r);
     return (p > 0) & (q > 0) ? p * FG_LOG_EDGES(r, y) : (p == 0) & (q >= 0) ? 0 : INFINITY;
 }
 /* x 2^n for a whole n: exact in float64 but where float32 overflows or underflows in any case */
-static inline double fg_ldexpf_f64(double x, double n) {
+FG_INLINE double fg_ldexpf_f64(double x, double n) {
     n = n > 600 ? 600 : n;
     n = n < -600 ? -600 : n;
     return x * fg_pow2i_f64(n);
 }
-static inline float fg_hypot_f32(float x, float y) {
+FG_INLINE float fg_hypot_f32(float x, float y) {
     float a = fabsf(x), b = fabsf(y), m = a > b ? a : b, s = m > 1e18f ? 0x1p-80f : m < 1e-15f ? 0x1p80f : 1;
     float r = m > 1e18f ? 0x1p80f : m < 1e-15f ? 0x1p-80f : 1, u = a * s, v = b * s, h = sqrtf(u * u + v * v) * r;
     return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
 }
 
 /* inverse hyperbolic functions by one logarithm, or the first terms of their series */
-static inline double fg_asinhf_f64(double x) {
+FG_INLINE double fg_asinhf_f64(double x) {
     double a = fabs(x), z = a * a, y = fg_logf_f64(a + sqrt(z + 1));
     y = a < 2e-3 ? a - a * z * (0.16666666666666667 - 0.075 * z) : y;
     return a < INFINITY ? copysign(y, x) : x;
 }
-static inline double fg_acoshf_f64(double x) {
+FG_INLINE double fg_acoshf_f64(double x) {
     double y = fg_logf_f64(x + sqrt((x - 1) * (x + 1)));
     return x >= 1 ? x < INFINITY ? y : x : NAN;
 }
-static inline double fg_atanhf_f64(double x) {
+FG_INLINE double fg_atanhf_f64(double x) {
     double a = fabs(x), z = a * a, y = 0.5 * fg_logf_f64((1 + a) / (1 - a));
     y = a < 2e-3 ? a + a * z * (0.33333333333333333 + 0.2 * z) : y;
     return copysign(a < 1 ? y : a == 1 ? INFINITY : NAN, x);
 }
 
 /* where zetaf and polygammaf hold */
-static inline int fg_zeta_common(double s, double q) { return (s > 1) & (s < 1e4) & (q > 0) & (q < 1e30); }
-static inline int fg_polygamma_common(double n, double x) { return (n >= 1) & (n <= 100) & (n == rint(n)) & (x > 0) & (x < 1e30); }
-static inline double fg_polygammaf_f64(double n, double x) {
+FG_INLINE int fg_zeta_common(double s, double q) { return (s > 1) & (s < 1e4) & (q > 0) & (q < 1e30); }
+FG_INLINE int fg_polygamma_common(double n, double x) { return (n >= 1) & (n <= 100) & (n == rint(n)) & (x > 0) & (x < 1e30); }
+FG_INLINE double fg_polygammaf_f64(double n, double x) {
     double y = fg_gammaf_f64(n + 1) * fg_zetaf_f64(n + 1, x);
     return 0.5 * n == rint(0.5 * n) ? -y : y;
 }

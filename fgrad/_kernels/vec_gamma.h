@@ -11,24 +11,24 @@
 enum { FG_LANES = FG_VEC / 8, FG_GAMMA_BLOCK = 256 };
 
 /* y (y + 1) ... (y + 5) below 6, else 1; *far = log Gamma at y or y + 6 */
-static inline double fg_stirling_parts_f64(double y, double *far) {
+FG_INLINE double fg_stirling_parts_f64(double y, double *far) {
     double t = y < 6 ? y + 6 : y, i = 1 / t;
     *far = (t - 0.5) * fg_log_f64(t) - t + 0.91893853320467274178 + i * FG_POLY(i * i, 0.083333333333333324, -0.002777777777738844,
         0.00079365076699561417, -0.00059523121551654584, 0.00084089729375842445, -0.0018621206616777767, 0.0045399874728314289);
     return y < 6 ? y * (y + 1) * ((y + 2) * (y + 3)) * ((y + 4) * (y + 5)) : 1;
 }
-static inline double fg_betalnf_f64(double a, double b) {
+FG_INLINE double fg_betalnf_f64(double a, double b) {
     double u, v, w, p = fg_stirling_parts_f64(a, &u), q = fg_stirling_parts_f64(b, &v), r = fg_stirling_parts_f64(a + b, &w);
     return u + (v - w) - fg_log_f64(p * q / r);
 }
 static inline int fg_betaln_common(double a, double b) { return (a > 1e-30) & (b > 1e-30) & (a < 1e4) & (b < 1e4); }
 /* x^a e^-x / Gamma(a + 1) */
-static inline double fg_gamma_densityf_f64(double a, double x) {
+FG_INLINE double fg_gamma_densityf_f64(double a, double x) {
     double far, p = fg_stirling_parts_f64(a + 1, &far);
     return p * fg_exp_f64(a * fg_log_f64(x) - x - far);
 }
 /* x^a (1 - x)^b / B(a, b) */
-static inline double fg_beta_densityf_f64(double a, double b, double x) {
+FG_INLINE double fg_beta_densityf_f64(double a, double b, double x) {
     return fg_exp_f64(a * fg_log_f64(x) + b * fg_log1p_f64(-x) - fg_betalnf_f64(a, b));
 }
 
