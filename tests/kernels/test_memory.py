@@ -1,6 +1,7 @@
 """The pool of array memory: what it counts, what it keeps and what it gives back."""
 
 import functools
+import gc
 import os
 import threading
 
@@ -26,6 +27,7 @@ def resident():
 @pytest.mark.parametrize("size", [1, 1000, 999_999, 1_048_560, 1_048_576, 4_000_000])
 def test_dropped_blocks_are_idle_then_reused_then_returned(size):
     filled(size, 0)  # what is compiled and kept at the first call
+    gc.collect()
     fgrad.trim_memory()
     before = fgrad.memory_stats()
     x = filled(size, 1)
@@ -44,6 +46,7 @@ def test_dropped_blocks_are_idle_then_reused_then_returned(size):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
 def test_large_blocks_leave_the_process_when_trimmed():
+    gc.collect()
     fgrad.trim_memory()
     before = resident()
     xs = [filled(8 * MB, i) for i in range(6)]
@@ -74,6 +77,7 @@ def test_threads_share_the_pool():
         assert not wrong
 
     run()  # what is compiled and kept at the first calls
+    gc.collect()
     live = fgrad.memory_stats()["live"]
     run()
     assert fgrad.memory_stats()["live"] == live
