@@ -365,3 +365,95 @@ def test_functions_of_several_operations_are_one_program_and_what_jit_gives(name
         assert [x.aval for x in got] == [x.aval for x in want]
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_trees_of_arguments_are_told_apart():
+    """Each structure of the same leaves compiles for itself; the order in which a dictionary was filled does not count."""
+    traced = []
+
+    @fgrad.jit
+    def f(*args, **kwargs):
+        traced.append(1)
+        return args, kwargs
+
+    a, b = jnp.zeros(2), jnp.ones(2)
+    trees = [
+        ((a, b), {}),
+        (((a, b),), {}),
+        (([a, b],), {}),
+        (([a], b), {}),
+        ((a, [b]), {}),
+        ((a, b, None), {}),
+        ((a, None, b), {}),
+        (({"a": a, "b": b},), {}),
+        (({"a": a, "c": b},), {}),
+        (({1: a, 2: b},), {}),
+        (({"a": [a, {}], "b": (b, ())},), {}),
+        ((), {"a": a, "b": b}),
+        ((a,), {"b": b}),
+    ]
+    for _ in range(2):
+        for args, kwargs in trees:
+            got = f(*args, **kwargs)
+            assert fgrad.tree.structure(got) == fgrad.tree.structure((args, kwargs))
+            for x, y in zip(fgrad.tree.leaves(got), fgrad.tree.leaves((args, kwargs))):
+                np.testing.assert_array_equal(x, y)
+    assert len(traced) == len(trees)
+    np.testing.assert_array_equal(f({"b": b, "a": a})[0][0]["b"], b)
+    assert len(traced) == len(trees)
+    nested = a
+    for _ in range(200):
+        nested = [nested]
+    assert fgrad.tree.structure(f(nested)[0][0]) == fgrad.tree.structure(nested)
+
+
+def test_donation_out_of_a_dictionary():
+    step = fgrad.jit(lambda p: {k: v + 1 for k, v in p.items()}, donate_argnums=0)
+    p = {"w": jnp.zeros(3), "b": jnp.ones(2)}
+    for _ in range(3):
+        old, p = p, step(p)
+        assert old["w"].is_deleted() and old["b"].is_deleted()
+    np.testing.assert_array_equal(p["w"], [3, 3, 3])
+    np.testing.assert_array_equal(p["b"], [4, 4])
+
+
+@pytest.mark.parametrize("join", ["concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"])
+def test_joining_concrete_arrays(join):
+    ours, theirs = getattr(jnp, join), getattr(np, join)
+    xs = [np.arange(6, dtype=np.float32).reshape(2, 3) + i for i in range(3)]
+    for case in (xs, tuple(xs), xs[:1], [xs[0], xs[1].astype(np.int32)], xs * 30):
+        arrays = type(case)(map(jnp.asarray, case))
+        np.testing.assert_array_equal(ours(arrays), theirs(case))
+        np.testing.assert_array_equal(ours([x.T for x in arrays]), theirs([x.T for x in case]))
+        np.testing.assert_array_equal(ours(case), theirs(case))
+    deep = [np.arange(24.0, dtype=np.float32).reshape(1, 2, 1, 3, 1, 4) for _ in range(60)]
+    turned = [jnp.asarray(x).transpose(5, 4, 3, 2, 1, 0) for x in deep[:30]] + [jnp.asarray(x.T.copy()) for x in deep[30:]]
+    np.testing.assert_array_equal(ours(turned), theirs([x.T for x in deep]))
+    with pytest.raises(ValueError):
+        ours([])
+
+
+def test_creation_by_static_values():
+    for n in (0, 3, 1 << 14, (1 << 14) + 1):
+        np.testing.assert_array_equal(jnp.arange(n), np.arange(n))
+        assert jnp.arange(n).dtype == np.int32 and jnp.arange(float(n)).dtype == np.float32
+    assert jnp.arange(-3).shape == (0,)
+    for _ in range(2):
+        np.testing.assert_array_equal(jnp.eye(3), np.eye(3))
+        np.testing.assert_array_equal(jnp.eye(2, 3, k=1), np.eye(2, 3, k=1))
+        np.testing.assert_allclose(jnp.linspace(-1, 2, 7), np.linspace(-1, 2, 7), rtol=1e-6, atol=1e-7)
+        points, step = jnp.linspace(0.0, 1.0, 4, endpoint=False, retstep=True)
+        np.testing.assert_allclose(points, [0, 0.25, 0.5, 0.75])
+        assert float(step) == 0.25
+
+
+def test_masks_select():
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    y = jnp.asarray(x)
+    for mask in (x > 5, x[..., 0] > 3, x[:, 0, 0] > 3, np.zeros((2, 3), bool)):
+        np.testing.assert_array_equal(y[jnp.asarray(mask)], x[mask])
+    assert y.astype(jnp.bfloat16)[y > 3].dtype == jnp.bfloat16
+    assert (jnp.zeros(3) + 0)[jnp.ones(3, bool)].weak_type is False
+    assert jnp.full(3, 2)[jnp.ones(3, bool)].weak_type
+    with pytest.raises(IndexError):
+        y[jnp.ones(3, bool)]

@@ -11,27 +11,23 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
+from fgrad._kernels.arguments cimport Words, flatten, flatten_dict, push, release, signature_of, start
 from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, numpy_operand, read_scalar
 
+from fgrad._kernels.arguments import install_leaves
+
 cdef object _flatten = None
 cdef object _array_class = None
-cdef object _wrapper_class = None
-cdef object _unwrap = None
-
-
-def install_wrapper(cls, unwrap):
-    """Name the pytree node of one leaf that calls take without flattening their arguments, and what gives its leaf."""
-    global _wrapper_class, _unwrap
-    _wrapper_class, _unwrap = cls, unwrap
 
 
 def install(flatten, array_class):
     """Hand over what lives in higher layers."""
     global _flatten, _array_class
     _flatten, _array_class = flatten, array_class
+    install_leaves(array_class)
 
 
 cdef class Entry:
@@ -81,7 +77,7 @@ cdef class JitDispatch:
     `_prepare(args, kwargs, leaves)` traces and compiles: an Entry, or None for what `_slow(args, kwargs)` must do. `_split(args, kwargs)`
     takes static arguments out: (dynamic, kwargs, hashable static values).
     """
-    cdef dict entries              # signature -> Entry; or (structure, static values) -> {signature: Entry}
+    cdef dict entries              # signature -> Entry; or static values, or (structure, static values) -> {signature: Entry}
     cdef bint has_static
     cdef tuple static_nums         # positions of static arguments
 
@@ -93,46 +89,45 @@ cdef class JitDispatch:
         """Forget all compiled programs."""
         self.entries.clear()
 
-    cdef list flat_arguments(self, tuple args, list static, int64_t *wrapped):
-        """The dynamic arguments if each is a leaf, or a wrapper of one; None otherwise. Fills what tells such calls apart."""
-        cdef list leaves = []
-        cdef int i, n = len(args)
+    cdef int flat_arguments(self, tuple args, dict kwargs, list leaves, list static, Words *w, bint *convert) except -1:
+        """Append leaves and words of the arguments; 0 where they hold what only the owner's methods know."""
+        cdef Py_ssize_t i, n = len(args)
+        push(w, config_key())
+        push(w, n)
         for i in range(n):
-            x = args[i]
             if self.static_nums and (i in self.static_nums or i - n in self.static_nums):
-                static.append((i, type(x), x))
-                continue
-            if type(x) is not _array_class and not is_scalar(type(x)) and not is_numpy(x):
-                if type(x) is not _wrapper_class or len(leaves) > 60:
-                    return None
-                x = _unwrap(x)
-                if type(x) is not _array_class:
-                    return None
-                wrapped[0] |= <int64_t>1 << len(leaves)
-            leaves.append(x)
-        return leaves
+                static.append((i, type(args[i]), args[i]))
+            elif not flatten(args[i], leaves, w, convert, 0):
+                return 0
+        if kwargs:
+            return 0 if self.has_static else flatten_dict(kwargs, leaves, w, convert, 0)
+        return 1
 
     def __call__(self, *args, **kwargs):
-        cdef list leaves = None, static = []
+        cdef list leaves = [], static = []
         cdef dict table = self.entries
         cdef bytes key
         cdef Entry entry
         cdef bint convert = False
-        cdef int64_t wrapped = 0
+        cdef Words words
         if not is_eval() or has_axes():
             return self._slow(args, kwargs)
+        start(&words)
         try:
-            if not kwargs:
-                leaves = self.flat_arguments(args, static, &wrapped)
-            if leaves is None:
+            if self.flat_arguments(args, kwargs, leaves, static, &words, &convert):
+                if static:
+                    table = self.table_of(tuple(static))
+                key = signature_of(&words)
+            else:
                 dynamic, named, given = self._split(args, kwargs) if self.has_static else (args, kwargs, None)
                 leaves, treedef = _flatten((dynamic, named))
                 table = self.table_of((treedef, given))
-            elif static or wrapped:
-                table = self.table_of((wrapped, tuple(static)))
-            key = signature(leaves, &convert)
+                convert = False
+                key = signature(leaves, &convert)
         except TypeError:                # a leaf that is no array, a static value without a hash: _slow says which
             return self._slow(args, kwargs)
+        finally:
+            release(&words)
         entry = table.get(key)
         if entry is None:
             entry = self._prepare(args, kwargs, leaves)
@@ -212,11 +207,21 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
     return <int64_t><uintptr_t>Py_TYPE(x)
 
 
+cdef bint all_arrays(object xs) except -1:
+    """True for a list or tuple of arrays."""
+    if type(xs) is not list and type(xs) is not tuple:
+        return False
+    for x in xs:
+        if type(x) is not _array_class and not is_numpy(x):
+            return False
+    return True
+
+
 cdef class EagerDispatch:
     """Base of eager operations: one program per avals and strides of the arguments; scalars are arguments too.
 
     `_prepare(arrays, args, kwargs)` compiles the function at these arrays; arguments after the first `n_arrays`, and all keyword
-    arguments, are static. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
+    arguments, are static. With `n_arrays` -1 the first argument is a list or tuple of arrays. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
     """
     cdef dict entries
     cdef Slot[8] slots             # recent calls of one or two positional arguments
@@ -266,7 +271,8 @@ cdef class EagerDispatch:
         cdef object x, key, entry
         cdef object t
         cdef tuple rest
-        cdef bint short = 0 < n <= 2 and not kwargs
+        cdef bint short = 0 < n <= 2 and not kwargs and self.n_arrays > 0
+        cdef tuple given = args
         if not is_eval():
             return self._slow(*args, **kwargs)
         if short:
@@ -274,15 +280,20 @@ cdef class EagerDispatch:
             if out is not None:
                 return out
         words[0] = config_key()
-        if n > self.n_arrays:
+        if self.n_arrays < 0:
+            if n == 0 or not all_arrays(args[0]):
+                return self._slow(*args, **kwargs)
+            given, rest = tuple(args[0]), args[1:]
+            n = len(given)
+        elif n > self.n_arrays:
             rest = args[self.n_arrays:]
             n = self.n_arrays
         else:
             rest = ()
-        if n > 8:
-            return self._slow(*args, **kwargs)
         for j in range(n):
-            x = args[j]
+            if i > 48:
+                return self._slow(*args, **kwargs)
+            x = given[j]
             if is_numpy(x):
                 try:
                     x = as_array(x, True)

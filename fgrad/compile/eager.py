@@ -35,10 +35,11 @@ class EagerFunction(EagerDispatch):
         """The program of the function at these arrays; None where the function itself must run."""
         if config.debug_nans or config.debug_infs or config.disable_jit:
             return None
-        n, single = len(arrays), [True]
+        sequence, single = self.n_arrays < 0, [True]
+        n = 1 if sequence else len(arrays)
 
         def flat(*xs):
-            out = self._slow(*xs, *args[n:], **kwargs)
+            out = self._slow(*([xs] if sequence else xs), *args[n:], **kwargs)
             single[0] = not isinstance(out, tuple)
             return [out] if single[0] else list(out)
 
@@ -54,7 +55,8 @@ class EagerFunction(EagerDispatch):
 
 def eager(n_arrays):
     """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
-    (scalars count as arrays), and per value of all others. While tracing it is the plain function.
+    (scalars count as arrays), and per value of all others; n_arrays -1: the first argument is a list or tuple of arrays. While tracing
+    it is the plain function.
 
     The function must be pure, and give an array or a tuple of arrays.
     """

@@ -6,7 +6,8 @@ import operator
 import numpy as np
 
 from fgrad import dtypes, tree
-from fgrad.core import Array, Tracer, from_numpy, from_scalar, get_aval
+from fgrad.compile.eager import eager
+from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
 from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
@@ -17,6 +18,8 @@ __all__ = [
     "array", "asarray", "astype", "copy", "full", "zeros", "ones", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
     "linspace", "logspace", "geomspace", "eye", "identity", "tri", "meshgrid", "indices", "empty",
 ]  # fmt: skip
+
+_SMALL = 1 << 14  # elements
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
@@ -171,6 +174,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None):
     >>> jnp.arange(3.)
     Array([0., 1., 2.], dtype=float32)
     """
+    if type(start) is int and stop is None and step is None and dtype is None and start < _SMALL:
+        return _count(max(0, start), dtypes.int_dtype())
     given = [v for v in (start, stop, step) if v is not None]
     for v in given:
         if isinstance(v, Tracer) and v._concrete() is None:
@@ -184,10 +189,18 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None):
     if step == 0:
         raise ValueError("arange: step must not be zero")
     if start == 0 and step == 1 and dtype.kind in "iuf":
-        return broadcasted_iota(dtype, (max(0, math.ceil(stop)),), 0)
-    return from_numpy(np.arange(start, stop, step).astype(dtype))
+        return _count(max(0, math.ceil(stop)), dtype)
+    return from_numpy(np.arange(start, stop, step).astype(dtype, copy=False), copy=False)
 
 
+def _count(n, dtype):
+    """The numbers below n: memory at once where they are few, and outside of tracing, so that no size is compiled for."""
+    if n <= _SMALL and context.trace is eval_trace:
+        return from_numpy(np.arange(n, dtype=dtype), copy=False)
+    return iota(dtype, n)
+
+
+@eager(2)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """num evenly spaced values from start to stop."""
     start, stop = (as_array("linspace", v) for v in promoted("linspace", [_operand(start), _operand(stop)], inexact=True))
@@ -251,6 +264,7 @@ def diagonals_and_columns(shape, k):
     return broadcast_in_dim(add(rows, like(rows, k)), shape, (n - 2,)), broadcasted_iota(dtypes.INT32, shape, n - 1)
 
 
+@eager(0)
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """Ones on diagonal k of an (N, M) array of zeros."""
     shape = (operator.index(N), operator.index(N if M is None else M))
@@ -262,6 +276,7 @@ def identity(n, dtype=None):
     return eye(n, dtype=dtype)
 
 
+@eager(0)
 def tri(N, M=None, k=0, dtype=None):
     """Ones at and below diagonal k."""
     shape = (operator.index(N), operator.index(N if M is None else M))

@@ -274,6 +274,9 @@ def _index(x, idx):
     """x[idx] where no view will do."""
     if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
         return _take_at(x, idx)
+    if type(idx) is Array and type(x) is Array and idx.dtype == dtypes.BOOL and idx.ndim and idx.shape == x.shape[: idx.ndim]:
+        # Compressed by NumPy: the size depends on values, and a program for each would cost more than it does.
+        return from_numpy(np.asarray(x)[np.asarray(idx)], weak_type=x.weak_type, copy=False)
     return getitem(x, idx)
 
 

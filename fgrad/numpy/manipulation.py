@@ -149,6 +149,7 @@ def _sequence(name, arrays):
     return [as_array(name, x) for x in promoted(name, xs)]
 
 
+@eager(-1)
 def concatenate(arrays, axis=0, dtype=None):
     """Arrays joined along an axis (None flattens first)."""
     xs = _sequence("concatenate", arrays)
@@ -163,6 +164,7 @@ def concatenate(arrays, axis=0, dtype=None):
 concat = concatenate
 
 
+@eager(-1)
 def stack(arrays, axis=0, out=None, dtype=None):
     """Arrays joined along a new axis."""
     no_out("stack", out)
@@ -198,22 +200,26 @@ def atleast_3d(*arys):
     return out[0] if len(out) == 1 else out
 
 
+@eager(-1)
 def vstack(tup, dtype=None):
     """Arrays (vectors as rows) joined along axis 0."""
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
+@eager(-1)
 def hstack(tup, dtype=None):
     """Arrays joined along axis 1 (0 if vectors)."""
     xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
+@eager(-1)
 def dstack(tup, dtype=None):
     """Arrays joined along axis 2."""
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
+@eager(-1)
 def column_stack(tup):
     """Vectors as columns, and matrices, joined along axis 1."""
     return concatenate([S.expand_dims(x, (1,)) if x.ndim == 1 else atleast_2d(x) for x in _sequence("column_stack", tup)], 1)

@@ -1,5 +1,6 @@
 """Products of vectors, matrices and tensors."""
 
+import functools
 import operator
 
 import numpy as np
@@ -165,8 +166,14 @@ def _as_subscripts(subscripts, operands):
     if not isinstance(subscripts, str):
         subscripts, operands = opt_einsum.parser.convert_interleaved_input((subscripts, *operands))
     ops = promoted("einsum", [as_array("einsum", x, i) for i, x in enumerate(operands)])
-    ins, out, _ = opt_einsum.parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), x.shape) for x in ops]))
+    ins, out = _letters(subscripts, tuple(x.shape for x in ops))
     return ins, out, ops
+
+
+@functools.lru_cache(1024)
+def _letters(subscripts, shapes):
+    """The letters of the operands, joined by commas, and of the result, which subscripts may leave open."""
+    return opt_einsum.parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), s) for s in shapes]))[:2]
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):

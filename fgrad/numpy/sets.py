@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import Array
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, full, ones, zeros
@@ -34,6 +35,7 @@ def _differs(a, b, equal_nan):
     return out & ~(U.isnan(a) & U.isnan(b)) if equal_nan and dtypes.is_inexact(a.dtype) else out
 
 
+@eager(1)
 def _sorted_groups(x, equal_nan):
     """(rows of x in order, a mask of the first row of each group of equals, the order), with rows along axis 0."""
     n, width = x.shape[0], math.prod(x.shape[1:])
@@ -77,24 +79,27 @@ def unique(
     if not n and size and fill_value is None:
         raise ValueError("unique: a zero-sized input with a nonzero size needs a fill_value")
     x, first, order = _sorted_groups(x, equal_nan)
-    count = _sum(first)
-    size = int(count) if size is None else static_size("unique", size)
-    (at,) = nonzero(first, size=size)
+    known, at = size is None, first
+    if known:
+        size = int(_sum(first))
+    else:
+        count, size = _sum(first), static_size("unique", size)
+        (at,) = nonzero(first, size=size)
     if not n:
         out = full((size, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
     else:
         out = x[at]
-        if fill_value is not None:
+        if fill_value is not None and not known:
             valid = expand_dims(arange(size) < count, tuple(range(1, out.ndim)))
             out = where(valid, out, E.convert_element_type(as_array("unique", fill_value, 1), out.dtype))
     result = [moveaxis(out, 0, axis)]
     if return_index:
-        result.append(order[at] if n else at)
+        result.append(order[at] if n or known else at)
     if return_inverse:
         inverse = zeros(n, int).at[order].set(cumsum(first) - 1)
         result.append(inverse.reshape(shape) if out.ndim == 1 and x.ndim == 1 and n == math.prod(shape) else inverse)
     if return_counts:
-        ends = nonzero(first, size=size + 1, fill_value=n)[0]
+        ends = concatenate([nonzero(first)[0], array([n])]) if known else nonzero(first, size=size + 1, fill_value=n)[0]
         result.append(ends[1:] - ends[:-1])
     return result[0] if len(result) == 1 else tuple(result)
 

@@ -297,7 +297,12 @@ def bincount(x, weights=None, minlength=0, *, length=None):
         w = as_array("bincount", weights, 1)
         if w.shape != x.shape:
             raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}")
-    return zeros(operator.index(length), w.dtype).at[clip(x, 0)].add(w, mode="drop", wrap_negative_indices=False)
+    return _counted(x, w, operator.index(length))
+
+
+@eager(2)
+def _counted(x, w, length):
+    return zeros(length, w.dtype).at[clip(x, 0)].add(w, mode="drop", wrap_negative_indices=False)
 
 
 # --- covariance ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """split: consecutive pieces along an axis, whose transpose is one concatenation."""
 
+import itertools
 import operator
 
 from fgrad.core import Array, Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.rules import Zero, instantiate
-from fgrad.ops.shape import concatenate, slice_in_dim
+from fgrad.ops.shape import concatenate
 
 
 def _aval(x, *, sizes, axis):
@@ -53,7 +54,7 @@ def split(operand, sizes, axis=0):
     axis, sizes = operator.index(axis), tuple(operator.index(s) for s in sizes)
     if not -n <= axis < n:
         raise ShapeError(f"split: axis {axis} is out of bounds for shape {get_aval(operand).shape}")
-    if type(operand) is Array and sum(sizes) == operand.shape[axis]:  # views
-        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-        return [slice_in_dim(operand, end - size, end, axis=axis) for size, end in zip(sizes, ends)]
+    if type(operand) is Array and sum(sizes) == operand.shape[axis] and min(sizes, default=0) >= 0:  # views
+        lead = (slice(None),) * (axis % n)
+        return [operand[(*lead, slice(end - size, end))] for size, end in zip(sizes, itertools.accumulate(sizes))]
     return split_p.bind(operand, sizes=sizes, axis=axis % n)

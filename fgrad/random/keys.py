@@ -7,7 +7,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax, tree
-from fgrad._kernels.dispatch import install_wrapper
+from fgrad._kernels.arguments import install_wrapper
 from fgrad.config import config
 from fgrad.core import Array, from_numpy
 from fgrad.numpy.util import as_array
