@@ -76,8 +76,9 @@ def flags():
 
 
 def flags_of(module):
-    """Of one module: `instructions` interprets flat code, `vm_plan` has loops of two operations; each rounds alone, without contraction."""
-    return [*FLAGS, "-ffp-contract=off"] if module in ("instructions", "random", "vm_plan") else FLAGS
+    """Of one module: `instructions` interprets flat code, `vm_plan` has loops of two operations, `index` several of one product; each
+    rounds alone, without contraction."""
+    return [*FLAGS, "-ffp-contract=off"] if module in ("index", "instructions", "random", "vm_plan") else FLAGS
 
 
 def headers_of(module):

@@ -175,6 +175,12 @@ def test_empty_arrays(shape):
     assert jnp.unique(x, size=2, fill_value=5.0).tolist() == [5.0, 5.0]
 
 
+def test_take_clips_negative_positions_to_the_first():
+    x = jnp.arange(5.0)
+    np.testing.assert_array_equal(jnp.take(x, jnp.array([-1, -9, 2, 9]), mode="clip"), [0, 0, 2, 4])
+    np.testing.assert_array_equal(jnp.take(x, jnp.array([-1, -9, 2, 9]), mode="fill"), [4, np.nan, 2, np.nan])
+
+
 def test_updates():
     x, at = jnp.arange(5.0), np.array([1, 1, 7])
     np.testing.assert_array_equal(x.at[at].apply(lambda v: v * 2), [0, 4, 2, 3, 4])

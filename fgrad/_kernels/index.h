@@ -9,6 +9,10 @@
 #define FG_INDEX_H
 #include "movement.h"
 
+#ifndef FG_SIMD
+#define FG_SIMD _Pragma("omp simd")
+#endif
+
 #define FG_MISS INT64_MIN                   /* the offset of a vector that is out of bounds */
 enum { FG_CHUNK = 512 };
 enum { FG_SET, FG_ADD, FG_MUL, FG_MIN, FG_MAX };
@@ -64,6 +68,52 @@ static inline void fg_few_##I(const FgIndexPlan *g, const I *indices, int64_t nk
 FG_FEW(int32_t)
 FG_FEW(int64_t)
 
+/* Offsets of n vectors of one component, one after the other, without those that miss or lie outside of [lo, hi): vectors compress
+ * where there is an instruction for it, else every vector is written and the next one overwrites what is left out. */
+#define FG_PACKED(I) \
+static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int64_t n, int64_t lo, int64_t hi, int64_t bb, int64_t db, \
+                             int64_t bs, int64_t ds, int64_t *restrict big, int64_t *restrict small) { \
+    int64_t m = 0, i = 0, top = g->top[0], k = g->kb[0]; \
+    int drop = g->drop; \
+    FG_COMPRESS_##I \
+    for (; i < n; i++) { \
+        int64_t v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
+        big[m] = bb + i * db + in * k; \
+        small[m] = bs + i * ds; \
+        m += !(drop & (in != v)) & (in >= lo) & (in < hi); \
+    } \
+    return m; \
+}
+#ifdef __AVX512DQ__
+#include <immintrin.h>
+#define FG_COMPRESS_int32_t if (top < INT32_MAX) { \
+    __m512i zero = _mm512_setzero_si512(), most = _mm512_set1_epi32((int)top), from = _mm512_set1_epi32((int)lo); \
+    __m512i last = _mm512_set1_epi32((int)(fg_min64(hi, top + 1) - 1)), sixteen = _mm512_set1_epi32(16); \
+    __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
+    __m512i k8 = _mm512_set1_epi64(k), db8 = _mm512_set1_epi64(db), ds8 = _mm512_set1_epi64(ds); \
+    __m512i bb8 = _mm512_set1_epi64(bb), bs8 = _mm512_set1_epi64(bs); \
+    for (; i + 16 <= n; i += 16, at = _mm512_add_epi32(at, sixteen)) { \
+        __m512i v = _mm512_loadu_si512(index + i), in = _mm512_min_epi32(_mm512_max_epi32(v, zero), most); \
+        __mmask16 keep = _mm512_cmpge_epi32_mask(in, from) & _mm512_cmple_epi32_mask(in, last); \
+        if (drop) keep &= _mm512_cmpeq_epi32_mask(in, v); \
+        __m512i p = _mm512_maskz_compress_epi32(keep, in), q = _mm512_maskz_compress_epi32(keep, at); \
+        for (int h = 0; h < 2; h++) { \
+            __m512i pw = _mm512_cvtepi32_epi64(h ? _mm512_extracti64x4_epi64(p, 1) : _mm512_castsi512_si256(p)); \
+            __m512i qw = _mm512_cvtepi32_epi64(h ? _mm512_extracti64x4_epi64(q, 1) : _mm512_castsi512_si256(q)); \
+            __m512i b = _mm512_add_epi64(bb8, _mm512_add_epi64(_mm512_mullo_epi64(pw, k8), _mm512_mullo_epi64(qw, db8))); \
+            _mm512_storeu_si512(big + m + 8 * h, b); \
+            _mm512_storeu_si512(small + m + 8 * h, _mm512_add_epi64(bs8, _mm512_mullo_epi64(qw, ds8))); \
+        } \
+        m += __builtin_popcount(keep); \
+    } \
+}
+#else
+#define FG_COMPRESS_int32_t
+#endif
+#define FG_COMPRESS_int64_t
+FG_PACKED(int32_t)
+FG_PACKED(int64_t)
+
 /* Offsets of vectors [first, first + n) into both tensors; returns how many it wrote.  With `pack` vectors that miss are
  * left out (no branch for the scatter loops to mispredict), else their offset is FG_MISS. */
 #define FG_OFFSETS(I) \
@@ -77,19 +127,23 @@ static int64_t fg_offsets_##I(const FgIndexPlan *g, const I *indices, int64_t fi
     } \
     while (left > 0) { \
         int64_t todo = fg_min64(left, inner - (last < 0 ? 0 : at[last])), *b = big + m, *s = small + m, k = 0; \
-        for (int64_t i = 0; i < todo; i++) s[i] = bs + i * dsm; \
-        if (todo < FG_SHORT && g->nk == 1) fg_few_##I(g, indices + bi, 1, di, bb, db, todo, b); \
-        else if (todo < FG_SHORT) fg_few_##I(g, indices + bi, g->nk, di, bb, db, todo, b); \
-        else for (int64_t i = 0; i < todo; i++) b[i] = bb + i * db; \
-        for (int c = 0; todo >= FG_SHORT && c < g->nk; c++) { \
-            const I *index = indices + bi + c * g->ki; \
-            int64_t lo = c == g->only ? g->lo : 0, hi = c == g->only ? g->hi : INT64_MAX; \
-            if (di == 1) fg_component_##I(index, 1, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
-            else fg_component_##I(index, di, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
-        } \
-        if (pack) for (int64_t i = 0; i < todo; i++) { \
-            int64_t off = b[i]; \
-            b[k] = off; s[k] = s[i]; k += off != FG_MISS; \
+        if (pack && todo >= FG_SHORT && g->nk == 1 && di == 1) \
+            k = fg_packed_##I(g, indices + bi, todo, g->only < 0 ? 0 : g->lo, g->only < 0 ? INT64_MAX : g->hi, bb, db, bs, dsm, b, s); \
+        else { \
+            for (int64_t i = 0; i < todo; i++) s[i] = bs + i * dsm; \
+            if (todo < FG_SHORT && g->nk == 1) fg_few_##I(g, indices + bi, 1, di, bb, db, todo, b); \
+            else if (todo < FG_SHORT) fg_few_##I(g, indices + bi, g->nk, di, bb, db, todo, b); \
+            else for (int64_t i = 0; i < todo; i++) b[i] = bb + i * db; \
+            for (int c = 0; todo >= FG_SHORT && c < g->nk; c++) { \
+                const I *index = indices + bi + c * g->ki; \
+                int64_t lo = c == g->only ? g->lo : 0, hi = c == g->only ? g->hi : INT64_MAX; \
+                if (di == 1) fg_component_##I(index, 1, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
+                else fg_component_##I(index, di, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
+            } \
+            if (pack) for (int64_t i = 0; i < todo; i++) { \
+                int64_t off = b[i]; \
+                b[k] = off; s[k] = s[i]; k += off != FG_MISS; \
+            } \
         } \
         m += pack ? k : todo; \
         left -= todo; \
@@ -196,66 +250,73 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* `at`: one chunk at one outer window position: big[...] = OP(old a, update b).  `narrow` and `wide`: the n vectors of a part of a line
- * (see index_direct.h), whose updates lie `ds` apart. */
-typedef struct {
-    void (*at)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
-    void (*narrow)(const FgIndexPlan *g, char *big, const char *small, const int32_t *index, int64_t n, int64_t ds);
-    void (*wide)(const FgIndexPlan *g, char *big, const char *small, const int64_t *index, int64_t n, int64_t ds);
-} FgScatter;
+/* One chunk at one outer window position: big[...] = OP(old a, update b). */
+typedef void (*FgScatter)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
 
-#define FG_PUT(NAME, T, EXPR, I) \
-static void fg_put_##NAME##_##I(const FgIndexPlan *g, char *big, const char *small, const I *index, int64_t n, int64_t ds) { \
-    int64_t w = g->run, k = g->kb[0], top = g->top[0], db = g->bb[g->nb - 1]; \
+/* Runs of W items that follow each other on both sides; W is a constant for narrow rows. */
+#define FG_SCATTER_RUNS(T, EXPR, W) \
     for (int64_t i = 0; i < n; i++) { \
-        int64_t v = index[i]; \
-        if ((uint64_t)v > (uint64_t)top) { \
-            if (g->drop) continue; \
-            v = v < 0 ? 0 : top; \
-        } \
-        T *restrict d = (T *)big + i * db + v * k; const T *restrict s = (const T *)small + i * ds; \
-        if (w == 1) { T a = *d, b = *s; (void)a; *d = EXPR; } \
-        else for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
+        T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
+        FG_SIMD for (int64_t j = 0; j < (W); j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
     } \
-}
-#define FG_SCATTER(NAME, T, EXPR) \
+    return;
+#define FG_SCATTER(NAME, T, EXPR, ONE, DENSE) \
 static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
     int64_t w = g->run, db = g->run_b, ds = g->run_s; \
     if (w == 1) { \
-        for (int64_t i = 0; i < n; i++) { T *d = (T *)big + bo[i], a = *d, b = ((const T *)small)[so[i]]; (void)a; *d = EXPR; } \
+        for (int64_t i = 0; i < n; i++) { T *d = (T *)big + bo[i], a = *d, b = ((const T *)small)[so[i]]; (void)a; *d = ONE; } \
         return; \
+    } \
+    if (DENSE && db == 1 && ds == 1) switch (w) { \
+        case 2: FG_SCATTER_RUNS(T, EXPR, 2) \
+        case 4: FG_SCATTER_RUNS(T, EXPR, 4) \
+        case 8: FG_SCATTER_RUNS(T, EXPR, 8) \
+        case 16: FG_SCATTER_RUNS(T, EXPR, 16) \
+        default: FG_SCATTER_RUNS(T, EXPR, w) \
     } \
     for (int64_t i = 0; i < n; i++) { \
         T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
-        if (db == 1 && ds == 1) for (int64_t j = 0; j < w; j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
-        else for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
+        for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
     } \
-} \
-FG_PUT(NAME, T, EXPR, int32_t) FG_PUT(NAME, T, EXPR, int64_t)
-#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX) \
-    FG_SCATTER(T##_1, U, ADD) FG_SCATTER(T##_2, U, MUL) FG_SCATTER(T##_3, U, MIN) FG_SCATTER(T##_4, U, MAX)
+}
+#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, LEAST, MOST, DENSE) \
+    FG_SCATTER(T##_1, U, ADD, ADD, DENSE) FG_SCATTER(T##_2, U, MUL, MUL, DENSE) \
+    FG_SCATTER(T##_3, U, MIN, LEAST, DENSE) FG_SCATTER(T##_4, U, MAX, MOST, DENSE)
 /* b where `take`, else a, without a branch that random updates would mispredict. */
 #define FG_PICK(T, I) \
 static inline T fg_pick_##T(int take, T b, T a) { \
-    I x, y; \
-    memcpy(&x, &b, sizeof x); memcpy(&y, &a, sizeof y); \
-    x = (I)((x & (I)-(I)take) | (y & (I)((I)take - 1))); \
-    memcpy(&b, &x, sizeof x); \
-    return b; \
+    return (T)(((I)b & (I)-(I)take) | ((I)a & (I)((I)take - 1))); \
 }
-FG_PICK(int8_t, uint8_t) FG_PICK(int16_t, uint16_t) FG_PICK(int32_t, uint32_t) FG_PICK(int64_t, uint64_t) FG_PICK(float, uint32_t)
-FG_PICK(uint8_t, uint8_t) FG_PICK(uint16_t, uint16_t) FG_PICK(uint32_t, uint32_t) FG_PICK(uint64_t, uint64_t) FG_PICK(double, uint64_t)
+FG_PICK(int8_t, uint8_t) FG_PICK(int16_t, uint16_t) FG_PICK(int32_t, uint32_t) FG_PICK(int64_t, uint64_t)
+FG_PICK(uint8_t, uint8_t) FG_PICK(uint16_t, uint16_t) FG_PICK(uint32_t, uint32_t) FG_PICK(uint64_t, uint64_t)
+/* The same of floats, which stay in vector registers: NaN where either is. */
+#define FG_PICK_FLOAT(T, I, NAME, OP) \
+static inline T fg_##NAME##_##T(T b, T a) { \
+    typedef T V __attribute__((vector_size(16))); typedef I M __attribute__((vector_size(16))); \
+    V x = {b}, y = {a}; \
+    M take = (M)(x OP y) | (M)(x != x); \
+    V r = (V)(((M)x & take) | ((M)y & ~take)); \
+    return r[0]; \
+}
+FG_PICK_FLOAT(float, int32_t, least, <) FG_PICK_FLOAT(float, int32_t, most, >)
+FG_PICK_FLOAT(double, int64_t, least, <) FG_PICK_FLOAT(double, int64_t, most, >)
 
-#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a))
-#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, fg_pick_##T((b < a) | (b != b), b, a), fg_pick_##T((b > a) | (b != b), b, a))
-#define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
+#define FG_SCATTERS_SAME(T, U, ADD, MUL, MIN, MAX) FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, MIN, MAX, 1)
+#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a, \
+    fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a), 1)
+#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, (b < a) | (b != b) ? b : a, (b > a) | (b != b) ? b : a, \
+    fg_least_##T(b, a), fg_most_##T(b, a), 1)
+#define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS_SAME(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
     fg_pick_uint16_t((UP(b) < UP(a)) | (UP(b) != UP(b)), b, a), fg_pick_uint16_t((UP(b) > UP(a)) | (UP(b) != UP(b)), b, a))
-#define FG_SCATTERS_COMPLEX(T) FG_SCATTERS(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
+/* Complex products in vectors would round otherwise than one by one: some compilers fuse them though told not to. */
+#define FG_SCATTERS_COMPLEX(T) FG_SCATTERS_ORDERED(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
     ((fg_##T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}), \
     (a.re == b.re ? a.im < b.im : a.re < b.re) ? a : b, (a.re == b.re ? a.im > b.im : a.re > b.re) ? a : b)
-FG_SCATTER(item1, fg_item1, b) FG_SCATTER(item2, fg_item2, b) FG_SCATTER(item4, fg_item4, b) FG_SCATTER(item8, fg_item8, b)
-FG_SCATTER(item16, fg_item16, b)
-FG_SCATTERS(bool, uint8_t, a | b, a & b, a & b, a | b)
+#define FG_SCATTERS_ORDERED(T, U, ADD, MUL, MIN, MAX) FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, MIN, MAX, 0)
+FG_SCATTER(item1, fg_item1, b, b, 1) FG_SCATTER(item2, fg_item2, b, b, 1) FG_SCATTER(item4, fg_item4, b, b, 1)
+FG_SCATTER(item8, fg_item8, b, b, 1)
+FG_SCATTER(item16, fg_item16, b, b, 1)
+FG_SCATTERS_SAME(bool, uint8_t, a | b, a & b, a & b, a | b)
 FG_SCATTERS_INT(i8, int8_t)
 FG_SCATTERS_INT(i16, int16_t)
 FG_SCATTERS_INT(i32, int32_t)
@@ -271,14 +332,13 @@ FG_SCATTERS_FLOAT(double)
 FG_SCATTERS_COMPLEX(c64)
 FG_SCATTERS_COMPLEX(c128)
 
-#define FG_SCATTER_OP(NAME) {fg_scatter_##NAME, fg_put_##NAME##_int32_t, fg_put_##NAME##_int64_t}
-#define FG_SCATTER_ROW(T) {FG_SCATTER_OP(T##_1), FG_SCATTER_OP(T##_2), FG_SCATTER_OP(T##_3), FG_SCATTER_OP(T##_4)}
+#define FG_SCATTER_ROW(T) {fg_scatter_##T##_1, fg_scatter_##T##_2, fg_scatter_##T##_3, fg_scatter_##T##_4}
 static const FgScatter fg_scatter_ops[FG_NDTYPES][4] = {
     FG_SCATTER_ROW(bool), FG_SCATTER_ROW(i8), FG_SCATTER_ROW(i16), FG_SCATTER_ROW(i32), FG_SCATTER_ROW(i64), FG_SCATTER_ROW(u8),
     FG_SCATTER_ROW(u16), FG_SCATTER_ROW(u32), FG_SCATTER_ROW(u64), FG_SCATTER_ROW(f16), FG_SCATTER_ROW(bf16), FG_SCATTER_ROW(float),
     FG_SCATTER_ROW(double), FG_SCATTER_ROW(c64), FG_SCATTER_ROW(c128)};
 static const FgScatter fg_scatter_sets[5] = {
-    FG_SCATTER_OP(item1), FG_SCATTER_OP(item2), FG_SCATTER_OP(item4), FG_SCATTER_OP(item8), FG_SCATTER_OP(item16)};
+    fg_scatter_item1, fg_scatter_item2, fg_scatter_item4, fg_scatter_item8, fg_scatter_item16};
 
 static FgScatter fg_scatter_for(const FgIndexPlan *g) {
     return g->kind == FG_SET ? fg_scatter_sets[__builtin_ctz((unsigned)g->item)] : fg_scatter_ops[g->dtype][g->kind - 1];

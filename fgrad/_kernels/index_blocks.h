@@ -108,7 +108,7 @@ static void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid) {
         for (int64_t i = b ? job->end[b - 1] : 0; i < job->end[b]; i += g->chunk) {
             for (int64_t p = 0; p < g->p; p++) {
                 fg_window_offset(g, p, &wb, &ws);
-                op.at(g, job->out + wb * g->item, job->updates + ws * g->item, job->bo + i, job->so + i,
+                op(g, job->out + wb * g->item, job->updates + ws * g->item, job->bo + i, job->so + i,
                         fg_min64(g->chunk, job->end[b] - i));
             }
         }

@@ -1,5 +1,5 @@
-/* Index vectors of one component, where indices and small items lie one after the other along a long last batch axis (a line):
- * one loop reads an index, bounds it and moves the item, without arrays of offsets.
+/* Gathers of single items whose indices, of one component, and results lie one after the other along a long last batch axis (a line)
+ * need no offsets of the results. Scatters, shared among threads.
  *
  * A scatter of many updates into a small output goes to one copy of the output for each of a few ranges of the vectors, which are
  * combined afterwards; how many depends on shapes only. */
@@ -7,7 +7,7 @@
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
 
-enum { FG_LINE = 16, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW = 32 };    /* longer windows are shared among threads */
+enum { FG_LINE = 16, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32 };    /* longer runs are shared */
 
 static int fg_is_direct(const FgIndexPlan *g) {
     int last = g->nb - 1;
@@ -28,26 +28,37 @@ static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int6
     return left;
 }
 
-/* small[i] = big[i * db + index[i] * k], offsets of type O. */
-#define FG_TAKE_LOOP(T, I, O, OFFSET) { \
-    if (drop) for (int64_t i = 0; i < n; i++) { \
-        I v = index[i], in = v < 0 ? 0 : v > (I)top ? (I)top : v; \
-        T x = big[(O)(OFFSET)]; \
-        small[i] = in == v ? x : fill; \
-    } else for (int64_t i = 0; i < n; i++) { \
-        I v = index[i], in = v < 0 ? 0 : v > (I)top ? (I)top : v; \
-        small[i] = big[(O)(OFFSET)]; \
+/* Offsets index[i] * k + i * db of n vectors, bounded; whether any was out of bounds. */
+#define FG_LINE_OFFSETS(I, O) \
+static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, O k, O db, O *restrict off) { \
+    int miss = 0; \
+    for (int64_t i = 0; i < n; i++) { \
+        I v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
+        miss |= in != v; \
+        off[i] = (O)in * k + (O)i * db; \
     } \
+    return miss; \
 }
+FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
+FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
+
+/* small[i] = big[i * db + index[i] * k]: offsets by vectors, then loads one by one (more of them are under way at a time than by the
+ * instruction sets' gathers, which the empty asm keeps the compiler from), then what was out of bounds. */
+#define FG_TAKE_BLOCKS(T, I, O) \
+    for (int64_t f = 0; f < n; f += FG_TAKE_BLOCK, big += FG_TAKE_BLOCK * db) { \
+        O off[FG_TAKE_BLOCK]; \
+        int64_t m = fg_min64(FG_TAKE_BLOCK, n - f); \
+        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, (O)k, (O)db, off); \
+        T *o = small + f; \
+        for (int64_t i = 0; i < m; i++) { o[i] = big[off[i]]; __asm__ volatile(""); } \
+        if (miss & g->drop) for (int64_t i = 0; i < m; i++) o[i] = index[f + i] < 0 || index[f + i] > (I)top ? fill : o[i]; \
+    }
 #define FG_TAKE(T, I, MOST) \
 static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n) { \
     int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[g->nb - 1]; \
     T fill = *(const T *)g->value; \
-    int drop = g->drop; \
-    if (k == 1 && db == 0) FG_TAKE_LOOP(T, I, I, in) \
-    else if (top * fg_abs64(k) + n * fg_abs64(db) < INT32_MAX) \
-        FG_TAKE_LOOP(T, I, int32_t, (int32_t)in * (int32_t)k + (int32_t)i * (int32_t)db) \
-    else FG_TAKE_LOOP(T, I, int64_t, in * k + i * db) \
+    if (top < INT32_MAX && top * fg_abs64(k) + FG_TAKE_BLOCK * fg_abs64(db) < INT32_MAX) { FG_TAKE_BLOCKS(T, I, int32_t) } \
+    else { FG_TAKE_BLOCKS(T, I, int64_t) } \
 }
 #define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
 FG_TAKES(fg_item1)
@@ -83,24 +94,6 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* Vectors [first, stop) of a scatter, in their order, into `out`. */
-static void fg_scatter_lines(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
-    FgScatter op = fg_scatter_for(g);
-    int64_t bi, bb, bs, done, ds = g->bs[g->nb - 1];
-    for (int64_t u = first; u < stop; u += done) {
-        done = fg_min64(fg_line(g, u, &bi, &bb, &bs), stop - u);
-        char *big = out + bb * g->item;
-        const char *small = updates + bs * g->item;
-        if (g->wide) op.wide(g, big, small, (const int64_t *)indices + bi, done, ds);
-        else op.narrow(g, big, small, (const int32_t *)indices + bi, done, ds);
-    }
-}
-
-static int fg_scatter_is_direct(const FgIndexPlan *g) {
-    return fg_is_direct(g) && g->p == 1 && g->kone[0] && !g->in_order &&
-        (g->run == 1 || (g->run < FG_NARROW && g->run_b == 1 && g->run_s == 1));
-}
-
 /* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
  * values of an index component whose window is 1 wide.  Returns its extent. */
 static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job) {
@@ -111,16 +104,28 @@ static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJo
     for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
     for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
     if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
-    if (!fg_scatter_is_direct(g))                         /* a line's loop is faster than each thread's walk of all vectors */
-        for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
+    for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
 #undef FG_OFFER
     return extent;
+}
+
+/* Vectors [first, stop) in their order. */
+static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
+    int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws;
+    FgScatter op = fg_scatter_for(g);
+    for (; first < stop; first += g->chunk) {
+        int64_t n = fg_index_offsets(g, indices, first, fg_min64(g->chunk, stop - first), 1, bo, so);
+        for (int64_t p = 0; p < g->p; p++) {
+            fg_window_offset(g, p, &wb, &ws);
+            op(g, out + wb * g->item, updates + ws * g->item, bo, so, n);
+        }
+    }
 }
 
 static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgIndexJob *job = (const FgIndexJob *)ctx;
     FgIndexPlan g = *job->plan;
-    int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws, size = end - begin;
+    int64_t size = end - begin;
     int k = job->axis;
     (void)tid;
     if (job->split == FG_SPLIT_WINDOW) {
@@ -135,18 +140,7 @@ static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
     } else if (job->split == FG_SPLIT_INDEX) {
         g.only = k; g.lo = begin; g.hi = end;
     }
-    if (fg_scatter_is_direct(&g)) {
-        fg_scatter_lines(&g, job->indices, job->in, job->out, 0, g.n);
-        return;
-    }
-    FgScatter op = fg_scatter_for(&g);
-    for (int64_t first = 0; first < g.n; first += g.chunk) {
-        int64_t n = fg_index_offsets(&g, job->indices, first, fg_min64(g.chunk, g.n - first), 1, bo, so);
-        for (int64_t p = 0; p < g.p; p++) {
-            fg_window_offset(&g, p, &wb, &ws);
-            op.at(&g, job->out + wb * g.item, job->in + ws * g.item, bo, so, n);
-        }
-    }
+    fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
 }
 
 /* What changes no value that it is combined with: 0 where there is none. */
@@ -183,7 +177,7 @@ static int fg_identity(int dtype, int kind, char *value) {
 static int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size) {
     int64_t work = g->n * g->run, copies = fg_min64(FG_COPIES, fg_min64(work / FG_COPY_WORK, work / (4 * size)));
     char value[16];
-    return copies > 1 && fg_scatter_is_direct(g) && fg_identity(g->dtype, g->kind, value) ? copies : 1;
+    return copies > 1 && g->run < FG_NARROW_RUN && g->p == 1 && !g->in_order && fg_identity(g->dtype, g->kind, value) ? copies : 1;
 }
 
 typedef struct { const FgIndexPlan *plan; const char *indices, *updates; char *out, *space; int64_t size, copies; } FgCopiesJob;
@@ -197,7 +191,7 @@ static void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid) {
     for (int64_t r = begin; r < end; r++) {
         char *out = r ? job->space + (r - 1) * job->size * g->item : job->out;      /* range 0 goes to the output itself */
         if (r) fg_block_fill(out, value, job->size, g->item);
-        fg_scatter_lines(g, job->indices, job->updates, out, g->n * r / job->copies, g->n * (r + 1) / job->copies);
+        fg_scatter_vectors(g, job->indices, job->updates, out, g->n * r / job->copies, g->n * (r + 1) / job->copies);
     }
 }
 
@@ -210,6 +204,6 @@ static void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid) {
     (void)tid;
     all.run = end - begin; all.run_b = all.run_s = 1;
     for (int64_t r = 1; r < job->copies; r++)
-        op.at(&all, job->out + begin * all.item, job->space + ((r - 1) * job->size + begin) * all.item, &zero, &zero, 1);
+        op(&all, job->out + begin * all.item, job->space + ((r - 1) * job->size + begin) * all.item, &zero, &zero, 1);
 }
 #endif

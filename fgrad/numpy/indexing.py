@@ -294,12 +294,14 @@ def iterate(x):
 
 @eager(2)
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
-    """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped or wrapped."""
+    """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped (negative ones to 0) or
+    wrapped."""
     no_out("take", out)
     a, indices = as_array("take", a), as_array("take", indices, 1)
     if axis is None:
         a, axis = S.reshape(a, (a.size,)), 0
-    return getitem(a, (slice(None),) * axis_index(axis, a.ndim) + (indices,), mode or "fill", fill_value)
+    mode = mode_of(mode or "fill")
+    return getitem(a, (slice(None),) * axis_index(axis, a.ndim) + (indices,), mode, fill_value, mode != "clip")
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None):
