@@ -94,6 +94,15 @@ SPECIALS = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e-42, 3e38]
         (lambda x, y: jnp.sum(jnp.broadcast_to(x, (2, 9)), 0) + y, 2),
         (lambda x, y: x - 0.0 + y * 1.0, 1),
         (lambda x, y: x - (-0.0) + y, 2),
+        (lambda x, y: x * -1.0 + y, 1),
+        (lambda x, y: jnp.where(x < y, 3.0, -0.0) / -8.0, 2),
+        (lambda x, y: jnp.abs(jnp.where(x < y, 3.0, jnp.where(y > 1, jnp.inf, -2.0)) - 2), 4),
+        (lambda x, y: jnp.where(x < y, 1.0, 0.0) * 3.0 + jnp.where(x < y, 0.0, -2.0), 2),
+        (lambda x, y: jnp.where(x < y, x, 0.0) + jnp.where(x < y, 0.0, y), 3),
+        (lambda x, y: jnp.where(x < y, 0.0, x) + jnp.where(x < y, y, 0.0), 3),
+        (lambda x, y: jnp.where(x < y, x, 0.0) + jnp.where(x < y, -0.0, y), 4),
+        (lambda x, y: (x < y).astype(jnp.float32) * 2.0, 2),
+        (lambda x, y: (x.astype(jnp.float16) < 1).astype(jnp.float32) + y, None),
     ],
 )
 def test_algebra_keeps_every_special_value(fun, count):
@@ -107,6 +116,23 @@ def test_algebra_keeps_every_special_value(fun, count):
     if count is not None:
         (label,) = [label for _, label in fgrad.jit(fun).lower(x, y).compile().profile(x, y, repeat=1)]
         assert label.split(" ")[0].count("+") + 1 == count, label
+
+
+def test_single_values_are_computed_once():
+    """What is computed of single values alone is one value, where its array would be large."""
+    x = jnp.arange(5000.0)
+    f = lambda a, b: x + jnp.broadcast_to(jnp.sin(a), x.shape) * jnp.broadcast_to(b, x.shape)
+    labels = [label for _, label in fgrad.jit(f).lower(2.0, 3.0).compile().profile(2.0, 3.0, repeat=1)]
+    assert sorted(labels) == ["add [5000]", "sin+mul []"] and f(2.0, 3.0)[1] == fgrad.jit(f)(2.0, 3.0)[1]
+
+
+def test_numbers_from_outside_are_part_of_the_program():
+    """Arrays of rank 0 that a jitted function closes over: the cotangent 1 of a gradient costs no product."""
+    k = jnp.float32(3)
+    f = fgrad.jit(fgrad.grad(lambda x: jnp.sum(jnp.where(x > 0, x, 0.5 * x)) * k))
+    x = jnp.array([1.0, -1.0])
+    (label,) = [label for _, label in f.lower(x).compile().profile(x, repeat=1)]
+    assert label == "gt+select [2]" and f(x).tolist() == [3.0, 1.5]
 
 
 def test_equal_paddings_add_before_they_pad():

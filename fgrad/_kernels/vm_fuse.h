@@ -77,28 +77,30 @@ static int fg_vm_bound(const FgVmPlan *p, const FgVmOp *op, int *how, int *x, in
     if (!op->fused || op->n_args != 4 || op->op != FG_OP_select) return 0;
     if ((op->type != FG_F32 && op->type != FG_F64) || op->compared != op->type) return 0;
     *x = op->args[turned]; *y = op->args[!turned];
+    if (fg_vm_is_const(p, *x) || !fg_vm_is_const(p, *y)) return 0;
     *how = fg_vm_how(op->first);
-    if (*how > FG_HOW_LE || fg_vm_is_const(p, *x) || !fg_vm_is_const(p, *y)) return 0;
-    *how = turned ? *how - FG_HOW_LT + FG_HOW_GT : *how;
+    if (turned && *how <= FG_HOW_LE) *how += FG_HOW_GT;
     return 1;
 }
 
-/* Of two choices against constants one takes the other, which it has for its last operand. */
+/* Of two choices against constants one takes the other, which is one of its cases; the other case is a constant. */
 static void fg_vm_fuse_ranges(FgVmPlan *p, const int *reads, int *maker) {
     int how, how2, x, y, z, w;
     for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
         maker[op->dst] = k;
-        if (!fg_vm_bound(p, op, &how, &x, &y) || !fg_vm_is_const(p, op->args[2])) continue;
-        if (maker[op->args[3]] < 0 || reads[op->args[3]] != 1) continue;
-        FgVmOp *in = &p->ops[maker[op->args[3]]];
-        if (!fg_vm_bound(p, in, &how2, &z, &w) || in->type != op->type || fg_vm_is_const(p, in->args[3])) continue;
-        int one = fg_vm_is_const(p, in->args[2]), args[7] = {x, y, op->args[2], z, w, in->args[2], in->args[3]};
+        if (!fg_vm_bound(p, op, &how, &x, &y)) continue;
+        int first = !fg_vm_is_const(p, op->args[2]), inner = op->args[first ? 2 : 3], outer = op->args[first ? 3 : 2];
+        if (maker[inner] < 0 || reads[inner] != 1 || !fg_vm_is_const(p, outer)) continue;
+        FgVmOp *in = &p->ops[maker[inner]];
+        if (!fg_vm_bound(p, in, &how2, &z, &w) || in->type != op->type) continue;
+        int ps = fg_vm_is_const(p, in->args[2]), qs = fg_vm_is_const(p, in->args[3]);
+        int args[7] = {x, y, outer, z, w, in->args[2], in->args[3]};
         memcpy(op->args, args, sizeof args);
         op->n_args = 7;
-        op->ones = 2 + 4 + 16 + 32 * one;
-        op->fused = fg_ranges[op->type == FG_F64][how][how2][one];
+        op->ones = 2 + 4 + 16 + 32 * ps + 64 * qs;
+        op->fused = fg_ranges[op->type == FG_F64][how][first][how2][ps + 2 * qs];
         in->taken = 1;
     }
 }

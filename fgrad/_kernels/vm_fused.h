@@ -4,7 +4,7 @@
  *     pairs:     second(first(a, b), c)               sums, products, max and the like, a few functions of one operand
  *     triples:   third(second(first(a, b), c), d)     sums and products
  *     choices:   x < y ? u : v                        and with <=, ==, !=
- *     ranges:    x < y ? u : (z < w ? p : q)          and with <=, >, >=, for single y, u and w
+ *     ranges:    x < y ? u : (z < w ? p : q)          or x < y ? (z < w ? p : q) : u, and with <=, >, >=, ==, !=, for single y, u and w
  *
  * Operands are vectors of the tile or one value for all of it; each such form is a loop of its own. */
 #ifndef FG_VM_FUSED_H
@@ -147,17 +147,24 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
 #define FG_WHERE_GE(t, x, y, u, v) FG_WHERE_##t(LE, y, x, u, v)
 #define FG_WHERE_LT(t, x, y, u, v) FG_WHERE_##t(LT, x, y, u, v)
 #define FG_WHERE_LE(t, x, y, u, v) FG_WHERE_##t(LE, x, y, u, v)
-#define FG_RANGE(how2, how, ps, t) \
-    static void range_##t##_##how##_##how2##ps(int64_t n, void *d_, const void *const *g) { \
+#define FG_WHERE_EQ(t, x, y, u, v) FG_WHERE_##t(EQ, x, y, u, v)
+#define FG_WHERE_NE(t, x, y, u, v) FG_WHERE_##t(NE, x, y, u, v)
+#define FG_RANGE(ps, qs, how2, how, first, t) \
+    static void range_##t##_##how##first##_##how2##ps##qs(int64_t n, void *d_, const void *const *g) { \
         fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) FG_ARG_OF(t, 3) \
         FG_ARG_OF(t, 4) FG_ARG_OF(t, 5) FG_ARG_OF(t, 6) \
-        (void)s0; (void)g1; (void)g2; (void)s3; (void)g4; (void)s5; (void)s6; \
+        (void)s0; (void)g1; (void)g2; (void)s3; (void)g4; (void)g5; (void)s5; (void)g6; (void)s6; \
         for (int64_t i = 0; i < n; i++) { \
-            fg_w_##t x = g0[i], z = g3[i], q = g6[i], in = FG_WHERE_##how2(t, z, s4, FG_ARG(t, 5, ps), q); \
-            d[i] = FG_WHERE_##how(t, x, s1, s2, in); } }
-#define FG_RANGES_IN(M, how, ps, t) M(LT, how, ps, t) M(LE, how, ps, t) M(GT, how, ps, t) M(GE, how, ps, t)
+            fg_w_##t x = g0[i], z = g3[i], in = FG_WHERE_##how2(t, z, s4, FG_ARG(t, 5, ps), FG_ARG(t, 6, qs)); \
+            if (first) d[i] = FG_WHERE_##how(t, x, s1, in, s2); \
+            else d[i] = FG_WHERE_##how(t, x, s1, s2, in); } }
+#define FG_RANGES_PQ(M, how2, how, first, t) M(0, 0, how2, how, first, t) M(1, 0, how2, how, first, t) \
+    M(0, 1, how2, how, first, t) M(1, 1, how2, how, first, t)
+#define FG_RANGES_IN(M, how, first, t) FG_RANGES_PQ(M, LT, how, first, t) FG_RANGES_PQ(M, LE, how, first, t) \
+    FG_RANGES_PQ(M, GT, how, first, t) FG_RANGES_PQ(M, GE, how, first, t) FG_RANGES_PQ(M, EQ, how, first, t) FG_RANGES_PQ(M, NE, how, first, t)
 #define FG_RANGES_OF(M, how, t) FG_RANGES_IN(M, how, 0, t) FG_RANGES_IN(M, how, 1, t)
-#define FG_RANGES(M, t) FG_RANGES_OF(M, LT, t) FG_RANGES_OF(M, LE, t) FG_RANGES_OF(M, GT, t) FG_RANGES_OF(M, GE, t)
+#define FG_RANGES(M, t) FG_RANGES_OF(M, LT, t) FG_RANGES_OF(M, LE, t) FG_RANGES_OF(M, GT, t) FG_RANGES_OF(M, GE, t) \
+    FG_RANGES_OF(M, EQ, t) FG_RANGES_OF(M, NE, t)
 
 FG_RANGES(FG_RANGE, f32) FG_RANGES(FG_RANGE, f64)
 FG_FIRSTS_sum(FG_TRIPLES, f32) FG_FIRSTS_sum(FG_TRIPLES, f64)
@@ -192,9 +199,9 @@ static const FgVmFused fg_pairs_u64[FG_FIRST_int_N][FG_SECOND_int_N] = {FG_FIRST
 #define FG_PLANE3(first, as, bs, t) {FG_SECONDS_sum(FG_LINE3, first, as, bs, t)},
 static const FgVmFused fg_triples_f32[FG_FIRST_sum_N][FG_SECOND_sum_N][FG_THIRD_sum_N] = {FG_FIRSTS_sum(FG_PLANE3, f32)};
 static const FgVmFused fg_triples_f64[FG_FIRST_sum_N][FG_SECOND_sum_N][FG_THIRD_sum_N] = {FG_FIRSTS_sum(FG_PLANE3, f64)};
-enum { FG_HOW_LT, FG_HOW_LE, FG_HOW_EQ, FG_HOW_NE, FG_HOW_GT = 2, FG_HOW_GE };
-#define FG_CELLR(how2, how, ps, t) [FG_HOW_##how][FG_HOW_##how2][ps] = range_##t##_##how##_##how2##ps,
-static const FgVmFused fg_ranges[2][4][4][2] = {{FG_RANGES(FG_CELLR, f32)}, {FG_RANGES(FG_CELLR, f64)}};
+enum { FG_HOW_LT, FG_HOW_LE, FG_HOW_EQ, FG_HOW_NE, FG_HOW_GT, FG_HOW_GE, FG_HOW_N };
+#define FG_CELLR(ps, qs, how2, how, first, t) [FG_HOW_##how][first][FG_HOW_##how2][ps + 2 * qs] = range_##t##_##how##first##_##how2##ps##qs,
+static const FgVmFused fg_ranges[2][FG_HOW_N][2][FG_HOW_N][4] = {{FG_RANGES(FG_CELLR, f32)}, {FG_RANGES(FG_CELLR, f64)}};
 #define FG_CELL4(how, xs, ys, us, vs, t) [FG_HOW_##how][xs + 2 * ys + 4 * us + 8 * vs] = choice_##t##_##how##xs##ys##us##vs,
 static const FgVmFused fg_choices[4][4][16] = {
     {FG_CHOICES(FG_CELL4, f32)}, {FG_CHOICES(FG_CELL4, f64)}, {FG_CHOICES(FG_CELL4, i32)}, {FG_CHOICES(FG_CELL4, i64)}};

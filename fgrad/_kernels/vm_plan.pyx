@@ -15,7 +15,7 @@ cdef enum:
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
-    PREFETCH_BYTES = 4 << 20
+    PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
     PREFETCH_WORK = 4
     STREAM_BYTES = 32 << 20
 
@@ -218,6 +218,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     set_uses(p, regs)
     for i in range(p.n_const):
         p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
+    for i in range(p.n_in):
+        p.in_[i].scalar = p.n > 1 and is_scalar(&slots[inst.args[i]]) and use_scalar(p, i)
     order_axes(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
@@ -350,7 +352,7 @@ cdef void plan_scalars(FgVmPlan *p, Reg *regs) noexcept nogil:
     cdef int i
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_CACHED:
-            p.in_[i].scalar = period(p, p.in_[i].strides) == 1 and use_scalar(p, i)
+            p.in_[i].scalar |= period(p, p.in_[i].strides) == 1 and use_scalar(p, i)
         elif p.in_[i].access == FG_ACC_GENERAL and in_one_row(p) and p.in_[i].strides[p.ndim - 1] == 0 and use_scalar(p, i):
             p.in_[i].access = FG_ACC_ROW
 
@@ -421,7 +423,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
         count = 0
         memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
         for k in range(p.n_in + p.n_const):
-            if fg_itemsize(regs[k].type) == size and not (k >= p.n_in and p.consts[k - p.n_in].scalar):
+            if fg_itemsize(regs[k].type) == size and not (p.consts[k - p.n_in].scalar if k >= p.n_in else p.in_[k].scalar):
                 take(regs, k, busy, &count)
                 if k >= p.n_in or regs[k].shared:
                     regs[k].last = FOREVER
@@ -454,6 +456,10 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         at += counts[size] * align(width * size)
         size *= 2
     for i in range(p.n_in):
+        if p.in_[i].scalar:
+            p.in_[i].buf = at
+            at += align(16)
+            continue
         size = <int>fg_itemsize(regs[i].type)
         p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
     for k in range(p.n_const):

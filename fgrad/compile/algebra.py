@@ -9,7 +9,16 @@ import numpy as np
 from fgrad import dtypes
 
 _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
-_SCALAR_OPS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative}
+_SCALAR_OPS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "square": np.square,
+    "abs": np.abs,
+}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 
@@ -36,9 +45,14 @@ def _step(op, ins, aval):
     if aval.dtype not in _FLOATS and op not in ("select", "cast"):
         return None
     if op in _SCALAR_OPS and all(v.buf is None for v in ins):
-        with np.errstate(all="ignore"):
-            return None, [_constant(ins[0], _SCALAR_OPS[op](*[v.scalar for v in ins]), aval)]
+        return None, [folded(op, ins, aval)]
     return rule(ins, aval)
+
+
+def folded(op, ins, aval):
+    """The constant that an operation on constants gives."""
+    with np.errstate(all="ignore"):
+        return _constant(ins[0], _SCALAR_OPS[op](*[v.scalar for v in ins]), aval)
 
 
 def _unchanged(op, ins, aval):
@@ -56,7 +70,7 @@ def _constant(v, value, aval):
     return type(v)(None, aval.shape, (0,) * len(aval.shape), 0, aval.dtype, aval.dtype.type(value))
 
 
-def _made_by(v, op):
+def made_by(v, op):
     """The operands of the operation that computed all of v, if it is `op`; else None."""
     node = v.buf.node if v.buf is not None else None
     if node is None or node.kind != "ew" or node.op != op or v.shape != node.shape or not v.whole():
@@ -66,7 +80,7 @@ def _made_by(v, op):
 
 def _scaled(v):
     """(c, x) where v is x times a constant, else None."""
-    ins = _made_by(v, "mul")
+    ins = made_by(v, "mul")
     if ins is None:
         return None
     a, b = ins
@@ -75,7 +89,7 @@ def _scaled(v):
 
 def _neg(ins, aval):
     (x,) = ins
-    if (inner := _made_by(x, "neg")) is not None:
+    if (inner := made_by(x, "neg")) is not None:
         return None, [inner[0]]
     if (pair := _scaled(x)) is not None:
         c, y = pair
@@ -91,12 +105,14 @@ def _mul(ins, aval):
         if x.buf is None:
             return None
         shape = aval.update(shape=y.shape)
-        if (inner := _made_by(x, "neg")) is not None:
+        if y.scalar == -1:
+            return "neg", [x]
+        if (inner := made_by(x, "neg")) is not None:
             return "mul", [_constant(y, -y.scalar, shape), inner[0]]
         if (pair := _scaled(x)) is not None and (product := _product(y.scalar, pair[0].scalar)) is not None:
             return "mul", [_constant(y, product, shape), pair[1]]
         return None
-    a, b = _made_by(x, "neg"), _made_by(y, "neg")
+    a, b = made_by(x, "neg"), made_by(y, "neg")
     return ("mul", [a[0], b[0]]) if a is not None and b is not None else None
 
 
@@ -120,16 +136,16 @@ def _div(ins, aval):
 
 def _add(ins, aval):
     x, y = ins
-    if (inner := _made_by(y, "neg")) is not None:
+    if (inner := made_by(y, "neg")) is not None:
         return "sub", [x, inner[0]]
-    if (inner := _made_by(x, "neg")) is not None:
+    if (inner := made_by(x, "neg")) is not None:
         return "sub", [y, inner[0]]
     return None
 
 
 def _sub(ins, aval):
     x, y = ins
-    if (inner := _made_by(y, "neg")) is not None:
+    if (inner := made_by(y, "neg")) is not None:
         return "add", [x, inner[0]]
     return None
 
@@ -138,7 +154,7 @@ def _even(op):
     """Of an operation that does not see its operand's sign."""
 
     def rule(ins, aval):
-        inner = _made_by(ins[0], "neg")
+        inner = made_by(ins[0], "neg")
         return None if inner is None else (op, [inner[0]])
 
     return rule
@@ -154,7 +170,7 @@ def _cast(ins, aval):
     if x.buf is None and x.dtype.kind != "c" and dtypes.is_float(aval.dtype):
         with np.errstate(all="ignore"):
             return None, [_constant(x, np.asarray(x.scalar).astype(aval.dtype)[()], aval)]
-    inner = _made_by(ins[0], "cast")
+    inner = made_by(ins[0], "cast")
     if inner is None or inner[0].dtype != aval.dtype or inner[0].shape != aval.shape:
         return None
     return (None, [inner[0]]) if _holds(ins[0].dtype, aval.dtype) else None

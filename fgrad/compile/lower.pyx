@@ -4,6 +4,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.algebra import COMMUTATIVE, simplify
+from fgrad.compile.choices import distribute
 from fgrad.config import config
 from fgrad.core import Literal, ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
@@ -13,6 +14,7 @@ from fgrad.compile.values cimport Buf, Node, Value, row_major, view_reshape
 
 cdef enum:
     FOLD_LIMIT = 65536             # elements of a constant that is computed while compiling
+    SPREAD_LEAST = 4096            # elements of a result that is worth an instruction of its own for its single value
 
 cdef object F32 = dtypes.FLOAT32
 cdef tuple _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
@@ -151,13 +153,21 @@ cdef class LowerContext:
             op, ins = simplify(op, ins, aval)
             if op is None:
                 return ins[0]
+            if (chosen := distribute(self, op, ins, aval)) is not None:
+                return chosen
             if (op == "add" or op == "sub") and (padded := _padded_alike(ins[0], ins[1])) is not None:
                 a, b, pad = padded
                 inner = self.elementwise(op, [a, b], ShapedArray(a.shape, dtype))
                 return self.kernel("pad", [inner, pad.ins[1]], [aval], ip=pad.ip, contiguous=False)[0]
         given = []
+        spread = self.simplify                      # all operands are single values: so is the result
         for v in ins:
             given.append(v if v.shape is shape or v.shape == shape else self.broadcast(v, shape, ()))
+            if len((<Value>given[-1]).strides) != (<Value>given[-1]).strides.count(0):
+                spread = False
+        if spread and aval.size >= SPREAD_LEAST:
+            one = [v if v.buf is None else Value(v.buf, (), (), v.offset, v.dtype, v.scalar, v.tag) for v in given]
+            return self.broadcast(self.elementwise(op, one, ShapedArray((), dtype)), shape, ())
         operand = given[1] if op == "select" else given[0]
         source = compute_dtype(operand.dtype)
         code = _codes[compute_dtype(dtype)] if op == "cast" else _codes[source]

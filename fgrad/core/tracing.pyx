@@ -157,6 +157,8 @@ cdef class StageBase(TraceBase):
         if isinstance(x, np.generic):
             aval = get_aval(x)
             return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
+        if type(x) is _array_class and not x.aval.shape and not isinstance(self, TangentBase):
+            return Literal(np.asarray(x)[()], x.aval)        # a number: the compiler may compute with it
         var = self.const_vars.get(id(x))
         if var is None:
             if isinstance(x, TracerBase):

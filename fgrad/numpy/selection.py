@@ -203,9 +203,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     if x.dtype.kind == "c":
         return E.complex_(*[nan_to_num(part, copy, nan, posinf, neginf) for part in (E.real(x), E.imag(x))])
     info = dtypes.finfo(x.dtype)
-    x = where(U.isnan(x), nan, x)
-    x = where(U.isposinf(x), x.dtype.type(info.max) if posinf is None else posinf, x)
-    return where(U.isneginf(x), x.dtype.type(info.min) if neginf is None else neginf, x)
+    out = where(U.isnan(x), nan, x)
+    out = where(U.isposinf(x), x.dtype.type(info.max) if posinf is None else posinf, out)
+    return where(U.isneginf(x), x.dtype.type(info.min) if neginf is None else neginf, out)
 
 
 @eager(2)

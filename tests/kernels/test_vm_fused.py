@@ -85,14 +85,20 @@ def test_triples(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ranges(dtype):
-    """Two choices against constants, the second one's result the first one's alternative, on one array and on two."""
+    """Two choices against constants, one of them a case of the other, on one array and on two, between arrays and constants."""
     inputs = operands(dtype, np.random.default_rng(0))[:3]
     consts = [(0.0, dtype), (-0.5, dtype), (1.0, dtype)]
-    for outer, inner in itertools.product(["lt", "le", "gt", "ge"], repeat=2):
-        for x, z, p, turned in [(0, 0, 4, 0), (0, 1, 2, 1), (1, 1, 5, 1)]:
+    for outer, inner in itertools.product(COMPARISONS, repeat=2):
+        for x, z, p, q, turned, first in [
+            (0, 0, 4, 0, 0, 0),
+            (0, 1, 2, 0, 1, 0),
+            (1, 1, 5, 3, 1, 1),
+            (0, 1, 2, 4, 0, 1),
+            (1, 0, 0, 2, 0, 1),
+        ]:
             one = (outer, dtype, *((3, x) if turned else (x, 3)))
             two = (inner, dtype, *((4, z) if turned else (z, 4)))
-            ops = [one, two, ("select", dtype, 7, p, 0), ("select", dtype, 6, 5, 8)]
+            ops = [one, two, ("select", dtype, 7, p, q), ("select", dtype, 6, *((8, 5) if first else (5, 8)))]
             alone = run(inputs, ops, [(9, dtype)], consts=consts)[0]
             same_bits(alone, run(inputs, ops, [(9, dtype), (8, dtype), (6, "bool"), (7, "bool")], consts=consts)[0])
 
