@@ -95,11 +95,15 @@ static void fg_unkeys(int dtype, const void *s, void *d, int64_t n, int reverse)
 
 /* Zeros and NaNs have lost their signs and payloads: write the originals, in their order, over their places. */
 #define FG_MEND(NAME, U, INF, TOP) \
+static int fg_odd_##NAME(const void *src, int64_t n) { \
+    const U *s = (const U *)src; \
+    U odd = 0; \
+    for (int64_t i = 0; i < n; i++) odd |= (U)((s[i] == (U)((U)1 << (8 * sizeof(U) - 1))) | ((s[i] & (U)TOP) > INF)); \
+    return odd != 0; \
+} \
 static void fg_mend_##NAME(const void *src, void *dst, int64_t n) { \
     const U *s = (const U *)src; U *d = (U *)dst; \
-    int odd = 0; \
-    for (int64_t i = 0; i < n; i++) odd |= (s[i] == (U)((U)1 << (8 * sizeof(U) - 1))) | ((s[i] & (U)TOP) > INF); \
-    if (!odd) return; \
+    if (!fg_odd_##NAME(src, n)) return; \
     int64_t zero = 0, nan = 0; \
     while (zero < n && d[zero] != 0) zero++; \
     while (nan < n && (d[nan] & (U)TOP) <= INF) nan++; \
@@ -113,6 +117,16 @@ FG_MEND(f16, uint16_t, 0x7c00, INT16_MAX)
 FG_MEND(bf16, uint16_t, 0x7f80, INT16_MAX)
 FG_MEND(f32, uint32_t, 0x7f800000u, INT32_MAX)
 FG_MEND(f64, uint64_t, 0x7ff0000000000000u, INT64_MAX)
+
+static int fg_sort_odd(int dtype, const void *src, int64_t n) {
+    switch (dtype) {
+        case FG_F16: return fg_odd_f16(src, n);
+        case FG_BF16: return fg_odd_bf16(src, n);
+        case FG_F32: return fg_odd_f32(src, n);
+        case FG_F64: return fg_odd_f64(src, n);
+        default: return 0;
+    }
+}
 
 static void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n) {
     switch (dtype) {

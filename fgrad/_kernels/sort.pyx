@@ -8,6 +8,7 @@ top_k         x (contiguous) -> the k greatest of the last axis, descending, and
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport calloc
+from libc.string cimport memset
 
 from fgrad._kernels.abi cimport (FG_C64, FG_C128, FG_EMEM, FG_I32, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
                                  fg_itemsize, fg_same_shape)
@@ -19,7 +20,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_dtype_name(int d)
     const char *fg_shape_text(const FgTensor *t)
 
-cdef extern from "sort.h" nogil:
+cdef extern from "sort_lanes.h" nogil:
     enum:
         FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_SORT_CHUNKS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
     ctypedef struct FgCopyPlan:
@@ -63,6 +64,11 @@ cdef extern from "sort.h" nogil:
     void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n)
+    enum:
+        FG_SORT_LANES
+    int fg_sort_by_lanes(const FgSortRow *r, int64_t rows)
+    int64_t fg_sort_lanes_scratch(int64_t n)
+    void fg_sort_lanes(FgSortRow *r, int64_t rows, char *scratch)
     int64_t fg_top_scratch(const FgTopK *t)
     int64_t fg_top_room(int64_t k)
     int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch)
@@ -190,25 +196,40 @@ cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
     stage(fg_sort_apply, r, parts)
 
 
+cdef void at_row(FgSortRow *r, const FgSortRow *first, int64_t i) noexcept nogil:
+    cdef int64_t step
+    cdef int k
+    for k in range(r.n_ops):
+        step = i * r.n * fg_itemsize(r.dtypes[k])
+        r.src[k], r.dst[k] = first.src[k] + step, first.dst[k] + step
+
+
 cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef SortJob *job = <SortJob *>ctx
     cdef FgSortRow r = job.row
-    cdef char *scratch = pool_alloc(fg_sort_scratch(job.wide, r.n))
-    cdef int64_t i, step
-    cdef int k, parts = 1
+    cdef bint lanes = fg_sort_by_lanes(&r, end - begin)
+    cdef int64_t i = begin, n = r.n
+    cdef char *scratch
+    cdef int parts = 1
+    scratch = pool_alloc(fg_sort_lanes_scratch(n) if lanes else fg_sort_scratch(job.wide, n))
     if scratch == NULL:
         job.failed = 1
         return
-    if job.rows < thread_count() and r.n >= FG_SORT_BIG and begin == 0 and end == job.rows:
-        while parts < thread_count() and parts < FG_SORT_CHUNKS:
-            parts *= 2
-    for i in range(begin, end):
-        for k in range(r.n_ops):
-            step = i * r.n * fg_itemsize(r.dtypes[k])
-            r.src[k], r.dst[k] = job.row.src[k] + step, job.row.dst[k] + step
-        fg_sort_layout(&r, scratch, job.wide)
-        r.dtype = r.dtypes[0]
-        sort_row(&r, parts)
+    if lanes:
+        memset(scratch, 0, fg_sort_lanes_scratch(n))             # lanes without a row
+        while i < end:
+            at_row(&r, &job.row, i)
+            fg_sort_lanes(&r, end - i if end - i < FG_SORT_LANES else FG_SORT_LANES, scratch)
+            i += FG_SORT_LANES
+    else:
+        if job.rows < thread_count() and n >= FG_SORT_BIG and begin == 0 and end == job.rows:
+            while parts < thread_count() and parts < FG_SORT_CHUNKS:
+                parts *= 2
+        for i in range(begin, end):
+            at_row(&r, &job.row, i)
+            fg_sort_layout(&r, scratch, job.wide)
+            r.dtype = r.dtypes[0]
+            sort_row(&r, parts)
     pool_free(scratch)
 
 

@@ -70,6 +70,20 @@ def test_sort_one(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_many_rows(dtype):
+    """Rows that are sorted side by side, in the lanes of vectors, and those that are left over."""
+    rng = np.random.default_rng(5)
+    for rows, n in ((2, 40), (3, 5), (16, 9), (17, 1), (37, 10), (50, 17), (20, 130), (5, 1024), (4, 1025)):
+        x = noise(rng, (rows, n), dtype)
+        iota = np.broadcast_to(np.arange(n, dtype=np.int32), x.shape).copy()
+        for reverse in (False, True):
+            check([x], 1, reverse=reverse)
+            check([x.T.copy()], 0, reverse=reverse)
+            check([x, iota, noise(rng, x.shape, np.complex128)], 1, reverse=reverse)
+            check([np.round(x), iota] if x.dtype.kind == "f" else [x, iota], 1, 2, reverse)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argsort(dtype):
     rng = np.random.default_rng(1)
     for shape in ((1,), (40,), (2000,), (6000,), (3, 70), (70, 3)):
