@@ -8,7 +8,7 @@ from fgrad._kernels.parallel cimport parallel_for, thread_count
 cdef extern from "gemm_job.h" nogil:
     void gemm_plan(GemmJob *job)
     int64_t gemm_cut(GemmJob *job, int64_t threads)
-    int64_t gemm_panels(int64_t m)
+    int64_t gemm_job_panels(const GemmJob *job)
     int64_t gemm_item(const GemmJob *job)
     void gemm_work(GemmJob *job, int tid)
     void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
@@ -35,7 +35,7 @@ cdef int gemm_run(GemmJob *j) noexcept nogil:
     if (j.panels != NULL or not j.pack_a) and (j.scratch != NULL or not j.scratch_size):
         status = FG_OK
         if j.pack_a:
-            parallel_for(batches * j.nk * gemm_panels(j.M), max(1, 50000 // (j.K + 1)), _panels, j)
+            parallel_for(batches * j.nk * gemm_job_panels(j), max(1, 50000 // (j.K + 1)), _panels, j)
         parallel_for(threads, 1, _units, j)
     pool_free(j.scratch)
     pool_free(j.panels)

@@ -13,7 +13,7 @@ typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
-    int32_t f64, pairs, add, pack_a, pack_b, rows_first;
+    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr;
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
@@ -32,6 +32,10 @@ static inline int gemm_clashes(int64_t stride, int64_t item) {
     return r < 128 || r > 4096 - 128;
 }
 
+/* Panels of at most mr rows and of equal height: how many, and where panel p begins. */
+static inline int64_t gemm_job_panels(const GemmJob *j) { return (j->M + j->mr - 1) / j->mr; }
+static inline int64_t gemm_job_panel(const GemmJob *j, int64_t p) { return j->M * p / gemm_job_panels(j); }
+
 /* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
 static void gemm_plan(GemmJob *j) {
     int64_t item = gemm_item(j);
@@ -44,9 +48,10 @@ static void gemm_plan(GemmJob *j) {
     j->nk = (j->K + piece - 1) / piece;
     j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
     j->nk = (j->K + j->kc - 1) / j->kc;
-    int64_t lda = j->ca == 1 ? j->ra : j->ca;
     j->pack_a = (j->ra != 1 && j->ca != 1)
-        || (gemm_clashes(lda, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
+        || ((j->ca != 1 || once) && gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
+    /* Rows that meet in few sets, each with 8 ways, stay in the first cache where a panel has no more of them than ways. */
+    j->mr = !j->pack_a && j->ca == 1 && gemm_clashes(j->ra, item) && j->K * item >= 128 && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
     j->pack_b = j->cb != 1
         || (j->K * j->N * item > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
         || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
@@ -61,7 +66,7 @@ static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts 
 
 /* Cut c into parts such that no thread has much more to do than the others; returns how many threads are worth waking. */
 static int64_t gemm_cut(GemmJob *j, int64_t threads) {
-    int64_t panels = gemm_panels(j->M), tiles = gemm_tiles(j), best = INT64_MAX, want;
+    int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j), best = INT64_MAX, want;
     double flops = 2.0 * j->B * j->M * j->N * j->K;
     if (threads > flops / 500000) threads = flops < 1000000 ? 1 : (int64_t)(flops / 500000);
     j->row_parts = j->col_parts = 1;

@@ -2,10 +2,10 @@
 
 /* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {
-    int64_t m0 = gemm_panel(j->M, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
+    int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
-        int64_t i = gemm_panel(j->M, p) - m0, rows = gemm_panel(j->M, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
+        int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, c + i * j->ldc + t, j->ldc, add);
     }
@@ -13,7 +13,7 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
 
 static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
     int64_t parts = j->row_parts * j->col_parts, batch = unit / parts, r = unit % parts / j->col_parts, s = unit % j->col_parts;
-    int64_t panels = gemm_panels(j->M), tiles = gemm_tiles(j);
+    int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j);
     int64_t p0 = panels * r / j->row_parts, p1 = panels * (r + 1) / j->row_parts;
     int64_t n0 = tiles * s / j->col_parts * N(nr), n1 = tiles * (s + 1) / j->col_parts * N(nr);
     const T *a = j->pack_a ? (const T *)j->panels + (j->a0 ? batch : 0) * j->M * j->K : (const T *)j->a + batch * j->a0;
@@ -28,7 +28,7 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
             const T *from = b + k * j->rb + n * j->cb;
             if (j->pack_b) { N(pack_b)(scratch, from, j->rb, j->cb, kc, nb); from = scratch; }
             for (int64_t p = p0; p < p1; p += height) {
-                int64_t m = gemm_panel(j->M, p), q = p1 - p < height ? p1 : p + height;
+                int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
                 const T *rows = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
                 N(piece)(j, rows, from, c + m * j->ldc + n, kc, p, q, nb, j->add || k);
             }
@@ -37,11 +37,11 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
 }
 
 static void N(prepack)(const GemmJob *j, int64_t begin, int64_t end) {
-    int64_t panels = gemm_panels(j->M);
+    int64_t panels = gemm_job_panels(j);
     for (int64_t i = begin; i < end; i++) {
-        int64_t p = i % panels, k = i / panels % j->nk * j->kc, batch = i / panels / j->nk, m = gemm_panel(j->M, p);
+        int64_t p = i % panels, k = i / panels % j->nk * j->kc, batch = i / panels / j->nk, m = gemm_job_panel(j, p);
         int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
-        N(pack)((T *)j->panels + batch * j->M * j->K + k * j->M + m * kc, gemm_panel(j->M, p + 1) - m,
-                (const T *)j->a + batch * j->a0 + m * j->ra + k * j->ca, gemm_panel(j->M, p + 1) - m, j->ra, j->ca, kc);
+        N(pack)((T *)j->panels + batch * j->M * j->K + k * j->M + m * kc, gemm_job_panel(j, p + 1) - m,
+                (const T *)j->a + batch * j->a0 + m * j->ra + k * j->ca, gemm_job_panel(j, p + 1) - m, j->ra, j->ca, kc);
     }
 }
