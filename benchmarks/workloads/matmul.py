@@ -66,7 +66,19 @@ class Rows(Workload):
         return lambda: np.einsum("ij,ij->i", x, y)
 
 
-@workload("matmul/m,k,n", sizes=((1, 1024, 4096), (16, 1024, 1024), (4096, 64, 64), (64, 4096, 64), (2048, 8, 2048), (4096, 1024, 1)))
+@workload(
+    "matmul/m,k,n",
+    sizes=(
+        (1, 1024, 4096),
+        (16, 1024, 1024),
+        (4096, 64, 64),
+        (64, 4096, 64),
+        (1024, 1024, 64),
+        (20000, 100, 16),
+        (2048, 8, 2048),
+        (4096, 1024, 1),
+    ),
+)
 class Skinny(Square):
     def inputs(self, rng):
         m, k, n = self.size
@@ -92,7 +104,7 @@ class Transposed(Square):
         return lambda: (x.T @ y, x @ y.T)
 
 
-@workload("matmul/batch,n", sizes=((64, 32), (64, 128), (1000, 8)))
+@workload("matmul/batch,n", sizes=((64, 32), (64, 128), (1000, 8), (1000, 4)))
 class Batched(Square):
     def inputs(self, rng):
         b, n = self.size

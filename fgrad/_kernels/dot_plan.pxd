@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "matmul.h" nogil:
-    enum: FG_MB, FG_NB
+    enum: FG_MB, FG_NB, FG_TINY
     ctypedef struct FgDot:
         int64_t B, M, N, K
         int64_t a[3]
@@ -15,10 +15,10 @@ cdef extern from "matmul.h" nogil:
         int32_t swapped, acc, algo
         int32_t pack_a, pack_b
         int64_t lda, ldb
-        int32_t ta, tb, pairs
+        int32_t ta, tb, pairs, turned
 
 cdef enum:
-    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM
+    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
     LARGE = 1000000                   # multiplications from which columns of a few elements are better streamed
 

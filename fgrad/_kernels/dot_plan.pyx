@@ -128,6 +128,10 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
         p.nk = min(16, p.K // 1024)
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc
+    # A few rows against rows: b's are read where they lie as the tile's rows, and a's few are packed, not b.
+    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and p.a[2] == 1 and p.b[1] == 1 != p.b[2] and 1 < p.M <= 128 and 2 * p.M <= p.N:
+        _swap(p)
+        p.turned = 1
 
 
 cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
@@ -169,8 +173,20 @@ cdef bint _streams(FgDot *p) noexcept nogil:
     if p.K < 64 or many < 64:
         return False
     if k == 1 and n != 1:                              # rows against rows
-        return few <= 2 * FG_MB
+        return few <= (FG_MB if p.K >= 512 else 4 if p.K >= 96 else 1)
     return few <= FG_MB and (c != 1 or few <= 3) and few * many * p.K >= LARGE
+
+
+cdef bint _tiny(const FgDot *p) noexcept nogil:
+    """Are these many matrices so small that vectors are better filled with elements of several?"""
+    cdef int64_t largest = max(p.M * p.K, max(p.K * p.N, p.M * p.N))
+    if p.B < 16 or p.acc or p.work not in (FG_F32, FG_F64) or p.in_dtype != p.work or p.out_dtype != p.work or largest > FG_TINY:
+        return False
+    if p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
+        return False
+    if p.N == 1:                              # whichever stride is not used says that entries are contiguous
+        return p.M == 1 or p.c[1] == 1
+    return p.c[2] == 1 and (p.M == 1 or p.c[1] == p.N) or (p.M == 1 or p.c[1] == 1) and p.c[2] == p.M
 
 
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
@@ -238,6 +254,11 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         p.algo = CLEAR
         return 0
     _collapse(p)
+    if _tiny(p):
+        p.algo = TINY
+        if p.N == 1:
+            p.c[2] = 1
+        return 0
     if _streams(p):
         _plan_stream(p)
         return 0

@@ -54,13 +54,16 @@
 #else
 #define GEMM_MASKS 0
 #endif
-#if GEMM_BYTES == 64 || defined(__aarch64__)     /* 32 registers: 24 sums; 16 registers: 8 and 8 rows */
-#define GEMM_DOTS_COLS 3
-#else
-#define GEMM_DOTS_COLS 1
-#endif
+/* Sums of a few rows against as many of b: 32 registers hold 16 of them, 16 hold 8. */
+#define GEMM_DOTS_COLS 4
 #define GEMM_DOTS_ROWS 8
-#define GEMM_EACH_DOTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#if GEMM_BYTES == 64 || defined(__aarch64__)
+#define GEMM_DOTS_TILE 4
+#define GEMM_EACH_DOTS(X) X(1) X(2) X(3) X(4)
+#else
+#define GEMM_DOTS_TILE 2
+#define GEMM_EACH_DOTS(X) X(1) X(2)
+#endif
 #define GEMM_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define GEMM_UNROLL _Pragma("unroll")

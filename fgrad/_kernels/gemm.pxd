@@ -5,7 +5,7 @@ cdef extern from "gemm_job.h" nogil:
     ctypedef struct GemmJob:
         int64_t B, M, N, K
         int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's columns are contiguous
-        int32_t f64, pairs, add
+        int32_t f64, pairs, add, turned              # turned: c's rows are contiguous instead, its columns ldc apart
         const char *a
         const char *b
         char *c

@@ -7,13 +7,13 @@
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
-/* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements, c's columns are contiguous. Where `pairs`, elements of a and b
- * are pairs of bfloat16 (GEMM_PAIRS). */
+/* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements. c's columns are contiguous, or, where `turned`, its rows.
+ * Where `pairs`, elements of a and b are pairs of bfloat16 (GEMM_PAIRS). */
 typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
-    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr;
+    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned;
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */

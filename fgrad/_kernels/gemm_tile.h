@@ -119,35 +119,72 @@ GEMM_INLINE T N(total)(N(vec) v) {
     return s;
 }
 
-GEMM_INLINE void N(dots_body)(const int R, const int C, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    N(vec) sum[GEMM_DOTS_ROWS][GEMM_DOTS_COLS], x[GEMM_DOTS_ROWS];
-    GEMM_UNROLL for (int i = 0; i < R; i++) {
-        GEMM_UNROLL for (int j = 0; j < C; j++) sum[i][j] = (N(vec)){0};
+/* The totals of the first n of a vector's number of vectors, which are overwritten: a tree for all of them, not one each. */
+GEMM_INLINE N(vec) N(totals)(const int n, N(vec) *x) {
+#if GEMM_HAS_SHUFFLE
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i >= n) x[i] = (N(vec)){0};
+    GEMM_UNROLL for (int s = N(lanes) / 2; s; s /= 2) {
+        GEMM_UNROLL for (int i = 0; i < s; i++)
+            x[i] = __builtin_shufflevector(x[i], x[i + s], GEMM_LO(T)) + __builtin_shufflevector(x[i], x[i + s], GEMM_HI(T));
     }
-    for (int64_t k = 0; k < kc; k += N(lanes)) {
-        if (kc - k >= N(lanes)) {
-            GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = *(const N(mem) *)(a + i * lda + k);
-            GEMM_UNROLL for (int j = 0; j < C; j++) {
-                N(vec) y = *(const N(mem) *)(b + j * ldb + k);
-                GEMM_UNROLL for (int i = 0; i < R; i++) sum[i][j] += x[i] * y;
-            }
-        } else {
-            GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = N(load)(a + i * lda + k, kc - k);
-            GEMM_UNROLL for (int j = 0; j < C; j++) {
-                N(vec) y = N(load)(b + j * ldb + k, kc - k);
-                GEMM_UNROLL for (int i = 0; i < R; i++) sum[i][j] += x[i] * y;
-            }
+    return x[0];
+#else
+    N(vec) t = {0};
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i < n) t[i] = N(total)(x[i]);
+    return t;
+#endif
+}
+
+/* C is GEMM_DOTS_COLS or 1: neighbours in a row of c are neighbours in the vector of totals. */
+GEMM_INLINE void N(dots_body)(const int R, const int C, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    enum { L = N(lanes), GROUP = L < GEMM_DOTS_COLS ? L : GEMM_DOTS_COLS };
+    N(vec) sum[GEMM_DOTS_TILE * GEMM_DOTS_COLS + L], x[GEMM_DOTS_TILE];
+    T total[L];
+    int64_t k = 0;
+    GEMM_UNROLL for (int i = 0; i < R * C; i++) sum[i] = (N(vec)){0};
+    for (; k + L <= kc; k += L) {
+        GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = *(const N(mem) *)(a + i * lda + k);
+        GEMM_UNROLL for (int j = 0; j < C; j++) {
+            N(vec) y = *(const N(mem) *)(b + j * ldb + k);
+            GEMM_UNROLL for (int i = 0; i < R; i++) sum[i * C + j] += x[i] * y;
         }
     }
-    GEMM_UNROLL for (int i = 0; i < R; i++) {
-        GEMM_UNROLL for (int j = 0; j < C; j++) c[i * ldc + j] += N(total)(sum[i][j]);
+    if (k < kc) {
+        GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = N(load)(a + i * lda + k, kc - k);
+        GEMM_UNROLL for (int j = 0; j < C; j++) {
+            N(vec) y = N(load)(b + j * ldb + k, kc - k);
+            GEMM_UNROLL for (int i = 0; i < R; i++) sum[i * C + j] += x[i] * y;
+        }
     }
+    GEMM_UNROLL for (int u = 0; u < R * C; u += L) {
+        const int n = R * C - u < L ? R * C - u : L, group = C == 1 ? 1 : GROUP;
+        N(vec) t = N(totals)(n, sum + u);
+        memcpy(total, &t, sizeof t);
+        GEMM_UNROLL for (int i = 0; i < n; i += group) {
+            T *to = c + (u + i) / C * ldc + (u + i) % C;
+            for (int g = 0; g < group; g++) to[g] += total[i + g];
+        }
+    }
+}
+
+/* One row against a vector's number of rows of b, each short. */
+GEMM_INLINE void N(dots_short)(int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+    N(vec) x[N(lanes)];
+    int64_t whole = kc / N(lanes) * N(lanes);
+    N(vec) last = N(load)(a + whole, kc - whole);
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) {
+        x[i] = kc > whole ? last * N(load)(b + i * ldb + whole, kc - whole) : (N(vec)){0};
+        for (int64_t k = 0; k < whole; k += N(lanes)) x[i] += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + i * ldb + k);
+    }
+    *(N(mem) *)c += N(totals)(N(lanes), x);
 }
 
 /* One row at a time, in four sums: the fastest way through a matrix that is read once. */
 static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
     const int64_t L = N(lanes);
-    for (int64_t j = 0; j < n; j++, b += ldb) {
+    int64_t j = 0;
+    if (kc <= 8 * L) for (; j + L <= n; j += L, b += L * ldb) N(dots_short)(kc, a, b, ldb, c + j);
+    for (; j < n; j++, b += ldb) {
         N(vec) s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
         int64_t k = 0;
         for (; k + 4 * L <= kc; k += 4 * L) {
@@ -190,17 +227,21 @@ static void N(dots_one##R)(int64_t kc, const T *a, int64_t lda, const T *b, int6
 GEMM_EACH_DOTS(GEMM_DOTS)
 #define GEMM_D(R) N(dots##R),
 #define GEMM_D1(R) N(dots_one##R),
-static const N(dots_kernel) N(dots_table)[2][GEMM_DOTS_ROWS] = {{GEMM_EACH_DOTS(GEMM_D1)}, {GEMM_EACH_DOTS(GEMM_D)}};
+static const N(dots_kernel) N(dots_table)[2][GEMM_DOTS_TILE] = {{GEMM_EACH_DOTS(GEMM_D1)}, {GEMM_EACH_DOTS(GEMM_D)}};
 #undef GEMM_DOTS
 #undef GEMM_D
 #undef GEMM_D1
 
 /* c (m, n) += a b^T with 1 <= m <= GEMM_DOTS_ROWS. */
 static void N(dots)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    int64_t j = 0;
     if (m == 1) { N(dots_single)(n, kc, a, b, ldb, c); return; }
-    for (; j + GEMM_DOTS_COLS <= n; j += GEMM_DOTS_COLS) N(dots_table)[1][m - 1](kc, a, lda, b + j * ldb, ldb, c + j, ldc);
-    for (; j < n; j++) N(dots_table)[0][m - 1](kc, a, lda, b + j * ldb, ldb, c + j, ldc);
+    for (int64_t j = 0, cols; j < n; j += cols) {
+        cols = n - j < GEMM_DOTS_COLS ? 1 : GEMM_DOTS_COLS;
+        for (int64_t i = 0; i < m; i += GEMM_DOTS_TILE) {
+            int64_t rows = m - i < GEMM_DOTS_TILE ? m - i : GEMM_DOTS_TILE;
+            N(dots_table)[cols > 1][rows - 1](kc, a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc);
+        }
+    }
 }
 
 /* ---- packing ---- */

@@ -1,13 +1,27 @@
 /* Units of a product for one element type T; included by gemm_job.h for each. */
 
+GEMM_INLINE T *N(at)(const GemmJob *j, T *c, int64_t row, int64_t col) {
+    return j->turned ? c + col * j->ldc + row : c + row * j->ldc + col;
+}
+
+/* A tile of c (rows, n) to where c lies with contiguous columns; `add` as for a tile. */
+static void N(turn)(const T *tile, int64_t rows, int64_t n, T *c, int64_t ldc, int add) {
+    T out[N(nr) * GEMM_MR];
+    N(pack)(out, rows, tile, rows, N(nr), 1, n);
+    for (int64_t j = 0; j < n; j++, c += ldc) for (int64_t i = 0; i < rows; i++) c[i] = add ? c[i] + out[j * rows + i] : out[j * rows + i];
+}
+
 /* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {
     int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
+        T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
-                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, c + i * j->ldc + t, j->ldc, add);
+                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, j->turned ? tile : to,
+                        j->turned ? N(nr) : j->ldc, add && !j->turned);
+        if (j->turned) N(turn)(tile, rows, nb, to, j->ldc, add);
     }
 }
 
@@ -30,7 +44,7 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
             for (int64_t p = p0; p < p1; p += height) {
                 int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
                 const T *rows = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
-                N(piece)(j, rows, from, c + m * j->ldc + n, kc, p, q, nb, j->add || k);
+                N(piece)(j, rows, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
             }
         }
     }

@@ -24,7 +24,23 @@ typedef struct {
     int64_t lda, ldb;                   /* row strides of the operands, packed or not */
     int32_t ta, tb;                     /* BLAS transpose flags */
     int32_t pairs;                      /* bfloat16 in pairs along k */
+    int32_t turned;                     /* the output's rows are contiguous, not its columns */
 } FgDot;
+
+/* Elements of one matrix up to which products of a batch are computed with an entry in each lane. */
+#define FG_TINY 64
+#define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
+#define T float
+#define N(x) gemm_f32_##x
+#include "gemm_batch.h"
+#undef T
+#undef N
+#define T double
+#define N(x) gemm_f64_##x
+#include "gemm_batch.h"
+#undef T
+#undef N
+#undef GEMM_MADD
 
 /* Positive strides under which no two elements share an address: what an output must have. */
 static int fg_distinct(const FgTensor *t) {

@@ -1,12 +1,13 @@
 """Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
 
-Four ways, chosen when the program is built:
+Five ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats included.
   gemm    own register tiles (gemm.pyx), for float32 and float64.
   blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers, and builds without
           vectors of 256 bits.
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
+  tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h).
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint32_t
@@ -19,6 +20,9 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "matmul.h" nogil:
+    enum: gemm_f32_lanes, gemm_f64_lanes
+    void gemm_f32_batch(const FgDot *p, int64_t count, const float *a, const float *b, float *c)
+    void gemm_f64_batch(const FgDot *p, int64_t count, const double *a, const double *b, double *c)
     void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
@@ -203,7 +207,7 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     if j.a0 != INT64_MIN and j.b0 != INT64_MIN:
         j.B, j.M, j.N, j.K = p.B, p.M, p.N, (p.K + 1) // 2
         j.c0, j.ldc = w.c0, w.ldc
-        j.f64, j.pairs, j.add = 0, 1, w.mode
+        j.f64, j.pairs, j.add, j.turned = 0, 1, w.mode, 0
         j.a, j.b, j.c = a if a != NULL else w.a, b if b != NULL else w.b, w.dst
         status = gemm_run(&j)
     pool_free(a)
@@ -221,7 +225,7 @@ cdef int _gemm(Work *w) noexcept nogil:
     _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
     _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
     j.a0, j.b0, j.c0, j.ldc = w.a0, w.b0, w.c0, w.ldc
-    j.f64, j.pairs = p.work == FG_F64, 0
+    j.f64, j.pairs, j.turned = p.work == FG_F64, 0, p.turned
     j.add = w.mode
     j.a, j.b, j.c = w.a, w.b, w.dst
     if p.nk == 1:
@@ -294,6 +298,28 @@ cdef void _blas(Work *w) noexcept nogil:
     parallel_for(p.B * w.panels_m * w.panels_n, max(1, 1000000 * w.panels_m * w.panels_n // (flops + 1)), _blas_body, w)
 
 
+# ---------------------------------------------------------------- tiny
+
+cdef void _tiny_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are vectors of batch entries."""
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes, i, l
+    for i in range(begin, end):
+        l = i * lanes
+        if p.work == FG_F64:
+            gemm_f64_batch(p, min(lanes, p.B - l), <double *>w.a + l * p.a[0], <double *>w.b + l * p.b[0], <double *>w.out + l * p.c[0])
+        else:
+            gemm_f32_batch(p, min(lanes, p.B - l), <float *>w.a + l * p.a[0], <float *>w.b + l * p.b[0], <float *>w.out + l * p.c[0])
+
+
+cdef void _tiny(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes
+    cdef int64_t cost = p.M * p.N * p.K // 2 + 3 * (p.M * p.K + p.K * p.N + p.M * p.N) + 20       # nanoseconds, roughly
+    parallel_for((p.B + lanes - 1) // lanes, max(1, 10000 // cost), _tiny_body, w)
+
+
 # ---------------------------------------------------------------- run
 
 cdef int _panels(Work *w) noexcept nogil:
@@ -323,6 +349,9 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
     if p.algo == CLEAR:
         return FG_OK
+    if p.algo == TINY:
+        _tiny(&w)
+        return FG_OK
     w.a0 = p.a[0]
     w.b0 = p.b[0]
     if p.pack_a:
@@ -341,7 +370,7 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         status = FG_OK
         w.dst = scratch if need else w.out
         w.c0 = p.c[0]
-        w.ldc = p.c[1] if p.M > 1 else p.N
+        w.ldc = p.c[2] if p.turned else p.c[1] if p.M > 1 else p.N
         if p.algo < BLAS:
             _stream(&w)
         elif p.nk == 1 and need:           # 16-bit output: the product in float32, then narrowed

@@ -302,6 +302,30 @@ def test_output_is_never_read_unless_accumulated(shape):
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", list(itertools.product(itertools.permutations(range(3)), repeat=2)), ids=str)
+def test_tiny_batches(layout, dtype, threads):
+    """An entry in each lane: every order of the axes of either operand, batches that leave lanes empty, results by rows and by columns."""
+    for batch, m, k, n in ((16, 4, 4, 4), (37, 3, 5, 7), (100, 1, 4, 3), (61, 8, 2, 1), (19, 1, 9, 1), (23, 5, 1, 2)):
+        operands = []
+        for shape, order in zip(((batch, m, k), (batch, k, n)), layout):
+            stored = values(tuple(shape[i] for i in order), dtype)
+            operands.append(np.transpose(stored, np.argsort(order)))
+        check(*operands)
+        check(*operands, transposed=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(9, 40, 100), (16, 100, 2000), (128, 1030, 300), (5, 600, 700), (2, 17, 33)], ids=str)
+def test_few_rows_against_rows(shape, dtype, threads):
+    """x @ y.T, whose tiles are computed with y's rows and stored turned."""
+    m, k, n = shape
+    x, y = values((1, m, k), dtype), values((1, n, k), dtype)
+    check(x, np.swapaxes(y, 1, 2))
+    check(y, np.swapaxes(x, 1, 2), transposed=True)
+    check(x, np.swapaxes(y, 1, 2), c=values((1, m, n), dtype))
+
+
 def test_interleaved_output():
     """Heads beside each other in memory: the batch stride is smaller than the row stride."""
     B, M, K, N = 3, 20, 8, 16
