@@ -34,12 +34,29 @@ def install_contiguous(contiguous):
     _contiguous = contiguous
 
 
+cdef dict _type_avals = {}               # type of a scalar -> its aval, under the settings _type_config
+cdef int64_t _type_config = -1
+
+
 cpdef object get_aval(x):
     """The abstract value of a leaf. Raises TypeError for what is not an array or scalar."""
+    global _type_avals, _type_config
+    cdef int64_t key
     if type(x) is _array_class:
         return (<ArrayBase>x).aval
+    key = config_key()
+    if key != _type_config:
+        _type_avals, _type_config = {}, key
+    aval = _type_avals.get(type(x))
+    if aval is not None:
+        return aval
     aval = getattr(x, "aval", None)
-    return aval if type(aval) is _shaped else _foreign_aval(x)
+    if type(aval) is _shaped:
+        return aval
+    aval = _foreign_aval(x)
+    if key == _type_config and (is_scalar(type(x)) or (isinstance(x, cnp.generic) and x.dtype in CODES)):
+        _type_avals[type(x)] = aval
+    return aval
 
 
 cdef bint is_scalar(object t) noexcept:

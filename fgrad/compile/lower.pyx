@@ -3,14 +3,16 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
-from fgrad.compile.algebra import COMMUTATIVE, simplify
-from fgrad.compile.choices import distribute
+from fgrad.compile.algebra import COMMUTATIVE
 from fgrad.config import config
-from fgrad.core import Literal, ShapedArray, eval_trace, source_text, stage, to_array, using_trace
+from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
 
+from fgrad.compile.algebra cimport simplify
+from fgrad.compile.choices cimport distribute
 from fgrad.compile.values cimport Buf, Node, Value, row_major, view_reshape
+from fgrad.core.ir cimport Eqn, Literal, Var
 
 cdef enum:
     FOLD_LIMIT = 65536             # elements of a constant that is computed while compiling
@@ -141,11 +143,12 @@ cdef class LowerContext:
         return self.cast(v, F32) if v.dtype in _HALF else v
 
     # --- nodes ----------------------------------------------------------------------------------------------------
-    cpdef Value elementwise(self, str op, ins, aval):
+    cpdef Value elementwise(self, str op, list ins, aval):
         """One op of the elementwise VM; rank-0 operands are spread."""
         cdef tuple shape = aval.shape
         cdef Value v, operand
         cdef list given
+        cdef bint spread
         dtype = aval.dtype
         if op == "cast" and ins[0].dtype == dtype:
             return ins[0]
@@ -160,12 +163,12 @@ cdef class LowerContext:
                 inner = self.elementwise(op, [a, b], ShapedArray(a.shape, dtype))
                 return self.kernel("pad", [inner, pad.ins[1]], [aval], ip=pad.ip, contiguous=False)[0]
         given = []
-        spread = self.simplify                      # all operands are single values: so is the result
+        spread = self.simplify and aval.size >= SPREAD_LEAST        # all operands are single values: so is the result
         for v in ins:
-            given.append(v if v.shape is shape or v.shape == shape else self.broadcast(v, shape, ()))
-            if len((<Value>given[-1]).strides) != (<Value>given[-1]).strides.count(0):
-                spread = False
-        if spread and aval.size >= SPREAD_LEAST:
+            v = v if v.shape is shape or v.shape == shape else self.broadcast(v, shape, ())
+            given.append(v)
+            spread = spread and len(v.strides) == v.strides.count(0)
+        if spread:
             one = [v if v.buf is None else Value(v.buf, (), (), v.offset, v.dtype, v.scalar, v.tag) for v in given]
             return self.broadcast(self.elementwise(op, one, ShapedArray((), dtype)), shape, ())
         operand = given[1] if op == "select" else given[0]
@@ -250,6 +253,8 @@ cdef class LowerContext:
     def inline(self, closed, ins):
         """The outputs of a closed jaxpr on `ins`, lowered into this program."""
         cdef dict env = {}, known = {}
+        cdef list operands
+        cdef Eqn eqn
         jaxpr = closed.jaxpr
         for v, c in zip(jaxpr.constvars, closed.consts):
             env[v] = self.constant(c)
@@ -264,8 +269,12 @@ cdef class LowerContext:
                 continue
             if prim.lower is None:
                 raise LoweringError(f"no lowering for '{prim.name}'")
+            operands = [self.read(v, env, known) for v in eqn.invars]
             try:
-                out = prim.lower(self, [self.read(v, env, known) for v in eqn.invars], eqn.params, [v.aval for v in eqn.outvars])
+                if prim.opcode is not None:
+                    out = self.elementwise(prim.opcode, operands, eqn.outvars[0].aval)
+                else:
+                    out = prim.lower(self, operands, eqn.params, [v.aval for v in eqn.outvars])
             except LoweringError as e:
                 if eqn.source and " (from " not in str(e):
                     raise LoweringError(f"{e} (from {source_text(eqn.source)})") from None
@@ -279,7 +288,7 @@ cdef class LowerContext:
     cdef object read(self, v, dict env, dict known):
         """The value of an atom."""
         if type(v) is Literal:
-            return self.scalar(v.val, v.aval.dtype)
+            return self.scalar((<Literal>v).val, (<Literal>v).aval.dtype)
         value = env.get(v)
         if value is None:
             value = env[v] = self.constant(known[v])

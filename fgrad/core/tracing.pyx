@@ -8,15 +8,18 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from fgrad._kernels.array import CODES
 from fgrad._kernels.dispatch import AvalDispatch
 from fgrad.dtypes import is_inexact
 from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
+from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
 from fgrad.core.ir cimport Eqn, Literal, Var, Zero, source_of_caller
 
+cdef tuple _REAL = (float, int, bool)
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")        # primitives that call no functions of the user
 cdef tuple _plain = PLAIN_KINDS
 
@@ -27,6 +30,8 @@ cdef object _to_array = None
 cdef object _leak_message = None
 cdef object _stage_tracer = None         # the class whose instances a stage hands out
 cdef object _jvp_tracer = None
+cdef object _generic = np.generic
+cdef dict _codes = CODES
 cdef tuple _NOTHING = ()
 
 
@@ -82,6 +87,7 @@ cdef class PrimitiveBase:
     cdef public bint multiple_results
     cdef public bint constant            # its tangent is always zero
     cdef public object abstract_eval, jvp, impl, partial_eval
+    cdef public object opcode            # of an elementwise operation of the VM that is lowered as it is; None for all others
 
     def bind(self, *args, **params):
         """Interpret this primitive on `args` in the current trace."""
@@ -96,6 +102,32 @@ def alike(tuple args):
         if get_aval(args[i]).dtype is not dtype:
             return False
     return True
+
+
+cdef inline object aval_or_none(x):
+    """The aval of an array or tracer."""
+    if type(x) is _array_class:
+        return (<ArrayBase>x).aval
+    return (<TracerBase>x).aval if isinstance(x, TracerBase) else None
+
+
+def paired(x, y, bint inexact=False):
+    """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
+    not of integers), and of one shape or rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
+    a, b = aval_or_none(x), aval_or_none(y)
+    if a is None or b is None:
+        aval, scalar = (b, x) if a is None else (a, y)
+        if aval is None or aval.weak_type or type(scalar) not in _REAL:
+            return None
+        code = _codes.get(aval.dtype)
+        if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16:
+            return None
+        scalar = aval.dtype.type(scalar)
+        return (scalar, y) if a is None else (x, scalar)
+    if a.dtype is not b.dtype or (a.shape != b.shape and a.shape and b.shape):
+        return None
+    code = _codes.get(a.dtype)
+    return None if code is None or code == FG_BOOL or (inexact and code < FG_F16) else (x, y)
 
 
 cdef object process(trace, PrimitiveBase prim, args, dict params):
@@ -154,7 +186,7 @@ cdef class StageBase(TraceBase):
             return (<StageTracerBase>x)._var
         if is_scalar(type(x)):
             return Literal(x, get_aval(x))
-        if isinstance(x, np.generic):
+        if isinstance(x, _generic):
             aval = get_aval(x)
             return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
         if type(x) is _array_class and not x.aval.shape and not isinstance(self, TangentBase):

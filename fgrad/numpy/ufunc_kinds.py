@@ -2,6 +2,7 @@
 
 from fgrad.compile.eager import eager
 from fgrad.core import get_aval
+from fgrad.core.tracing import paired
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, binary, common_dtype, unary
 from fgrad.ops import elementwise as ew
@@ -38,6 +39,8 @@ def binary_ufunc(name, prim, bool_prim, doc):
     bind = prim.bind
 
     def fun(x, y, /):
+        if (pair := paired(x, y)) is not None:
+            return bind(*pair)
         x, y = binary(name, x, y)
         if bool_prim is not None and common_dtype(x, y) is BOOL:
             return bool_prim.bind(x, y)

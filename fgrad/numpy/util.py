@@ -8,6 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
+from fgrad.core.tracing import paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import ConcretizationTypeError, ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -173,6 +174,8 @@ def broadcasted(name, args):
 
 def binary(name, x, y, numeric=False, inexact=False):
     """The two operands of a binary ufunc, promoted and broadcast."""
+    if (pair := paired(x, y, inexact)) is not None:
+        return pair
     tx, ty = type(x), type(y)
     if tx not in SCALARS and tx is not Array and not isinstance(x, Tracer):
         if isinstance(x, np.generic) and not inexact and getattr(y, "aval", None) is not None and y.aval.dtype is x.dtype is not BOOL:

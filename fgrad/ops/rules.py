@@ -165,6 +165,7 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
         return prim.bind(*args, **params), dim
 
     prim.batch = batch
+    prim.opcode = opcode if lower is None else None
     prim.lower = lower or (lambda ctx, ins, params, out_avals: ctx.elementwise(opcode, ins, out_avals[0]))
     return prim
 

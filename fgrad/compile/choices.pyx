@@ -6,36 +6,47 @@ Every rule keeps all bits: m ? a : b, then an operation, is the operation on a o
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.compile.algebra import COMPARISONS, folded, made_by
+from fgrad.compile.algebra import COMPARISONS, folded
 
-_OPS = ("add", "sub", "mul", "div", "neg", "square", "abs")
-_DEPTH = 3  # of selections within selections that a constant goes through
+from fgrad.compile.algebra cimport made_by
+from fgrad.compile.values cimport Value
+
+cdef tuple _OPS = ("add", "sub", "mul", "div", "neg", "square", "abs")
+cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
+cdef enum:
+    DEPTH = 3                            # of selections within selections that a constant goes through
 
 
-def distribute(ctx, op, ins, aval):
+cpdef object distribute(ctx, str op, list ins, aval):
     """The value of op(*ins), made of selections of constants where that is cheaper; else None."""
+    cdef Value v
+    cdef bint selects = True
     if op == "cast":
         return _cast_of_comparison(ctx, ins[0], aval)
-    if op not in _OPS or aval.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64):
+    if op not in _OPS or aval.dtype not in _FLOATS:
         return None
-    if (out := _with_constant(ctx, op, ins, aval, _DEPTH)) is not None:
-        return out
-    return _pair(ctx, op, ins, aval) if len(ins) == 2 else None
+    for v in ins:
+        selects = selects and (v.buf is None or made_by(v, "select") is not None)
+    if not selects:
+        return None
+    out = _with_constant(ctx, op, ins, aval, DEPTH)
+    return out if out is not None or len(ins) != 2 else _pair(ctx, op, ins, aval)
 
 
-def _cast_of_comparison(ctx, x, aval):
+cdef object _cast_of_comparison(ctx, Value x, aval):
     """A comparison as numbers is a choice of 1 or 0, which the comparison becomes part of."""
     if x.buf is None or x.dtype != dtypes.BOOL or aval.dtype.kind not in "fi" or x.shape != aval.shape:
         return None
     for op in COMPARISONS:
-        if (pair := made_by(x, op)) is not None:
+        pair = made_by(x, op)
+        if pair is not None:
             if pair[0].dtype.kind not in "fi" or not pair[0].dtype.itemsize == aval.dtype.itemsize >= 4:
                 return None
             return ctx.elementwise("select", [x, ctx.scalar(1, aval.dtype), ctx.scalar(0, aval.dtype)], aval)
     return None
 
 
-def _with_constant(ctx, op, ins, aval, depth):
+def _with_constant(ctx, str op, list ins, aval, int depth):
     """An operation on a selection between constants, and constants: a selection between other constants."""
     if all(v.buf is None for v in ins):
         return folded(op, ins, aval)
@@ -46,7 +57,7 @@ def _with_constant(ctx, op, ins, aval, depth):
     return None if None in cases else ctx.elementwise("select", [case[0], *cases], aval)
 
 
-def _pair(ctx, op, ins, aval):
+def _pair(ctx, str op, list ins, aval):
     """Two selections by one mask: the operation on their cases, where that leaves constants or the sum of a case and 0."""
     a, b = made_by(ins[0], "select"), made_by(ins[1], "select")
     if a is None or b is None or a[0].key() != b[0].key() or a[0].shape != aval.shape:
@@ -60,5 +71,5 @@ def _pair(ctx, op, ins, aval):
     return None
 
 
-def _is_zero(v):
-    return v.buf is None and v.scalar == 0 and not np.signbit(v.scalar)
+cdef bint _is_zero(Value v) except -1:
+    return v.buf is None and bool(v.scalar == 0) and not np.signbit(v.scalar)

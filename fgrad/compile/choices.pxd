@@ -1,0 +1,1 @@
+cpdef object distribute(ctx, str op, list ins, aval)
