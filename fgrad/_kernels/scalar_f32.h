@@ -83,6 +83,17 @@ FG_INLINE float fg_sincos_f32(float x, uint32_t shift) {
 }
 FG_INLINE float fg_sin_f32(float x) { float y = fg_sincos_f32(x, 0); return fabsf(x) < 1e-4f ? x : y; }
 FG_INLINE float fg_cos_f32(float x) { return fg_sincos_f32(x, 1); }
+#if defined(__FMA__) || defined(__aarch64__)
+/* t + tl = tan(r + rl) by an odd polynomial on [-pi/4, pi/4]; in odd quadrants -1 / (t + tl), the quotient corrected by its residual */
+FG_INLINE float fg_tan_f32(float x) {
+    float k = x * 0.636619772f + FG_MAGIC32, n = k - FG_MAGIC32, near = __builtin_fmaf(-n, 1.57079637f, x), p = n * -4.37113883e-08f;
+    float r0 = near - p, rest = (((near - r0) - p) - __builtin_fmaf(n, -4.37113883e-08f, -p)) + n * 1.71512451e-15f;
+    float r = r0 + rest, rl = (r0 - r) + rest, z = r * r;
+    float w = r * z * FG_POLY(z, 0.33333334f, 0.13333231f, 0.053994495f, 0.021620877f, 0.009963025f, 0.0011839186f, 0.0038439722f);
+    float t = r + w, tl = ((r - t) + w) + rl * (1 + t * t), i = -1 / t, turned = i + i * (__builtin_fmaf(t, i, 1) + tl * i);
+    return fabsf(x) < 1e-4f ? x : (fg_bits32(k) & 1) ? turned : t + tl;
+}
+#else
 FG_INLINE float fg_tan_f32(float x) {
     uint64_t q;
     double r = fg_pio2d_f32(x, &q), z = r * r;
@@ -93,6 +104,7 @@ FG_INLINE float fg_tan_f32(float x) {
     float y = (float)(((q & 1) ? -c : s) / ((q & 1) ? s : c));
     return fabsf(x) < 1e-4f ? x : y;
 }
+#endif
 
 FG_INLINE float fg_asinp_f32(float z) { return FG_POLY(z, 0.166667536f, 0.0749524161f, 0.045477096f, 0.0241476167f,
     0.0422185399f); }

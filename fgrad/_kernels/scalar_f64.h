@@ -88,6 +88,7 @@ FG_INLINE double fg_log2_f64(double x) {
     y += t + (e + (hi * 2.0355273740931033e-17 + lo * FG_LOG2E));
     return FG_LOG_EDGES(x, y);
 }
+FG_INLINE double fg_log10_f64(double x) { double y = fg_log_f64(x); return y * 0.43429448190325182 + y * 1.0983196502167651e-17; }
 /* log(1 + x + xl) for |xl| tiny */
 FG_INLINE double fg_log1pl_f64(double x, double xl) {
     double u = 1 + x, c = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = fg_split_f64(u, &k);

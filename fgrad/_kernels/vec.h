@@ -141,14 +141,6 @@ FG_INLINE vec_f32 vec_log_edges_f32(vec_f32 x, vec_f32 y) {
 }
 #define FG_SQRT_HALF ((fg_lanes_f32){0} + 0x3f3504f3)
 #define FG_EXPONENT ((fg_lanes_f32){0} + -0x800000)
-FG_INLINE vec_f32 vec_log_f32(vec_f32 x) {
-    const vec_f32 least = FG_ALL_F32(1.17549435e-38f);
-    vec_f32 u = vec_less_f32(x, least, x * 16777216.0f, x);                     /* subnormals times 2^24 */
-    fg_lanes_f32 t = (fg_lanes_f32)u - FG_SQRT_HALF;
-    vec_f32 k = __builtin_convertvector(t >> 23, vec_f32) - vec_less_f32(x, least, FG_ALL_F32(24.0f), FG_ALL_F32(0.0f));
-    vec_f32 f = (vec_f32)((fg_lanes_f32)u - (t & FG_EXPONENT)) - 1.0f;
-    return vec_log_edges_f32(x, k * 0.693359375f + (f + (vec_logr_f32(f) - k * 2.12194440e-4f)));
-}
 /* The logarithm of u = 1 + x = 2^k m, and c = 1 + x - u, which is exact below 2^24 and beyond makes no difference. */
 FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
     vec_f32 u = 1.0f + x, c = x - (u - 1.0f);

@@ -89,4 +89,17 @@ FG_INLINE vec_f32 vec_logit_f32(vec_f32 x) {
     vec_f32 y = vec_log1p_f32(vec_abs_f32(1.0f - 2.0f * x) / scaled) + vec_less_f32(size, tiny, FG_ALL_F32(16.6355323f), FG_ALL_F32(0.0f));
     return vec_less_f32(x, half, -y, y);
 }
+
+/* z near |x|^(-1/3), from a third of x's bits and a step that leaves h^4; then y = x z^2, less (y^3 - x) / (3 y^2) by remainders */
+FG_INLINE vec_f32 vec_cbrt_f32(vec_f32 x) {
+    vec_f32 a = vec_abs_f32(x), least = FG_ALL_F32(0x1p-60f);
+    vec_f32 b = vec_less_f32(a, least, a * 0x1p90f, a), unit = vec_less_f32(a, least, FG_ALL_F32(0x1p-30f), FG_ALL_F32(1.0f));
+    vec_f32 third = 1.4199e9f - __builtin_convertvector((fg_lanes_f32)b, vec_f32) * 0.333333333f;
+    vec_f32 z = (vec_f32)__builtin_convertvector(third, fg_lanes_f32), h = 1.0f - b * z * (z * z);
+    z = z + z * h * ((0.17386863f * h + 0.22337617f) * h + 0.33333325f);
+    vec_f32 zz = z * z, y = b * zz, p = y * y, c = vec_product_rest_f32(p, y, b) + vec_product_rest_f32(y, y, p) * y;
+    y = (y - c * (zz * 0.333333333f)) * unit;
+    y = vec_less_f32(a, FG_ALL_F32(INFINITY), y, x);
+    return vec_sign_of_f32(vec_less_f32(FG_ALL_F32(0.0f), a, y, a), x);
+}
 #endif

@@ -4,6 +4,7 @@
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
 #include "vec_special.h"
+#include "vec_log.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
@@ -141,10 +142,9 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
-    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) VM_MATH1(log2, t, T) \
+    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
-    VM_MATH1(erf, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
@@ -208,9 +208,26 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
+VM_MATH1(log2, f64, double) VM_MATH1(log10, f64, double) VM_MATH1(erf, f64, double)
+#ifdef __AVX512F__
+VM_VEC_F32(log2) VM_VEC_F32(erf)
+/* x^y; where an operand is one value, its lanes and its logarithm are computed once */
+#define VM_POWER(form, X, Y) FG_SIG(pow##form, f32) { \
+    float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
+    const vec_f32 first = (vec_f32)_mm512_set1_ps(*a), second = (vec_f32)_mm512_set1_ps(*b); (void)first; (void)second; \
+    for (int64_t i = 0; i < n; i += 16) { \
+        const int m = n - i < 16 ? (int)(n - i) : 16; \
+        const vec_f32 x = X, y = Y; \
+        vec_store_part_f32(d + i, m, vec_power_f32(x, vec_log2_wide(x), y)); } }
+VM_POWER(, vec_load_part_f32(a + i, m), vec_load_part_f32(b + i, m))
+VM_POWER(_first, first, vec_load_part_f32(b + i, m))
+VM_POWER(_second, vec_load_part_f32(a + i, m), second)
+#else
+VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
-VM_VIA_F64(cbrt, vm_cbrt_f64, 0)
 VM_VIA_F64(pow, vm_powf_f64, 1)
+#endif
+VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
 VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
 VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr) VM_SPECIAL_F32(asinh) VM_SPECIAL_F32(acosh) VM_SPECIAL_F32(atanh)

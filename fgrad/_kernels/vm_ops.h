@@ -11,7 +11,7 @@
     X(add, 2, S, 1) X(sub, 2, S, 1) X(mul, 2, S, 1) X(div, 2, S, 4) X(rem, 2, S, 40) X(pow, 2, S, 40) \
     X(neg, 1, S, 1) X(abs, 1, R, 1) X(sign, 1, S, 2) X(floor, 1, S, 1) X(ceil, 1, S, 1) X(round_away, 1, S, 2) \
     X(round_even, 1, S, 1) X(trunc, 1, S, 1) X(exp, 1, S, 10) X(exp2, 1, S, 10) X(expm1, 1, S, 12) X(log, 1, S, 12) \
-    X(log1p, 1, S, 14) X(log2, 1, S, 12) X(sqrt, 1, S, 5) X(rsqrt, 1, S, 8) X(cbrt, 1, S, 30) X(square, 1, S, 1) \
+    X(log1p, 1, S, 14) X(log2, 1, S, 12) X(log10, 1, S, 12) X(sqrt, 1, S, 5) X(rsqrt, 1, S, 8) X(cbrt, 1, S, 30) X(square, 1, S, 1) \
     X(recip, 1, S, 4) X(sin, 1, S, 14) X(cos, 1, S, 14) X(tan, 1, S, 30) X(asin, 1, S, 16) X(acos, 1, S, 16) \
     X(atan, 1, S, 16) X(atan2, 2, S, 24) X(sinh, 1, S, 20) X(cosh, 1, S, 20) X(tanh, 1, S, 16) X(asinh, 1, S, 40) \
     X(acosh, 1, S, 40) X(atanh, 1, S, 40) X(logistic, 1, S, 14) X(erf, 1, S, 20) X(erfc, 1, S, 40) X(erf_inv, 1, S, 24) \

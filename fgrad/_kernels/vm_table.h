@@ -23,7 +23,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     [FG_OP_mul] = {[FG_BOOL] = vm_and_u8, ROW_BITS(mul), ROW_F(mul), ROW_C(mul)}, NUMERIC(div),
     [FG_OP_rem] = {ROW_I(rem), ROW_F(rem)}, NUMERIC(pow),
     ARITH(neg), NUMERIC(abs), NUMERIC(sign), F(floor), F(ceil), F(round_away), F(round_even), F(trunc),
-    FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
+    FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), F(log10), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
     FC(sin), FC(cos), FC(tan), F(asin), F(acos), F(atan), F(atan2), FC(sinh), FC(cosh), FC(tanh), F(asinh), F(acosh), F(atanh),
     FC(logistic), F(erf), F(erfc), F(erf_inv), F(sample_log), F(sample_log1p),
     F(sample_erf), F(sample_erf_inv), F(lgamma), F(digamma), F(gamma), F(betaln), F(beta), F(ndtr), F(log_ndtr), F(ndtri),
@@ -48,15 +48,21 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #define SIDE(side) SB(add, side), SB(sub, side), SB(mul, side), S(max, side), S(min, side), SI(and, side), SI(or, side), SI(xor, side), \
     SI(shl, side), SI(shr_logical, side), SI(shr_arith, side), SB(eq, side), SB(ne, side), \
     SR(lt, side), SR(le, side), SR(gt, side), SR(ge, side)
+#ifdef __AVX512F__
+#define POW(side) [FG_OP_pow] = {[FG_F32] = vm_pow_##side##_f32}
+#else
+#define POW(side) [FG_OP_pow] = {0}
+#endif
 static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
-    {SIDE(first), S(div, first)},
-    {SIDE(second), [FG_OP_div] = {ROW_F(div_second), [FG_I32] = vm_div_second_i32, [FG_U32] = vm_div_second_u32},
+    {SIDE(first), S(div, first), POW(first)},
+    {SIDE(second), POW(second), [FG_OP_div] = {ROW_F(div_second), [FG_I32] = vm_div_second_i32, [FG_U32] = vm_div_second_u32},
      [FG_OP_rem] = {[FG_I32] = vm_rem_second_i32, [FG_U32] = vm_rem_second_u32}}};
 #undef S
 #undef SB
 #undef SI
 #undef SR
 #undef SIDE
+#undef POW
 static inline FgVmFn fg_vm_scalar_fn(int op, int t, int side) { return fg_vm_scalar_table[side][op][t]; }
 
 /* casts are supported to every compute type; fg_vm_cast gives the function */

@@ -114,6 +114,8 @@ from fgrad.ops.elementwise import (
     log1p_p,
     log2,
     log2_p,
+    log10,
+    log10_p,
     log_p,
     logistic,
     logistic_p,

@@ -4,7 +4,7 @@ import math
 
 from fgrad.compile.eager import eager
 from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc
-from fgrad.numpy.util import binary, common_dtype, unary
+from fgrad.numpy.util import binary, common_dtype
 from fgrad.ops import elementwise as ew
 
 __all__ = [
@@ -59,6 +59,7 @@ expm1 = inexact_ufunc("expm1", ew.expm1_p, "e**x - 1, accurate near 0")
 log = inexact_ufunc("log", ew.log_p, "Natural logarithm; NaN below 0 and -inf at 0")
 log1p = inexact_ufunc("log1p", ew.log1p_p, "log(1 + x), accurate near 0")
 log2 = inexact_ufunc("log2", ew.log2_p, "Logarithm to base 2", lambda z: ew.mul(ew.log(z), ew.like(z, 1 / math.log(2))))
+log10 = inexact_ufunc("log10", ew.log10_p, "Logarithm to base 10", lambda z: ew.mul(ew.log(z), ew.like(z, 0.4342944819032518)))
 sqrt = inexact_ufunc("sqrt", ew.sqrt_p, "Square root; NaN below 0 for real x")
 cbrt = inexact_ufunc("cbrt", ew.cbrt_p, "Cube root")
 sin = inexact_ufunc("sin", ew.sin_p, "Sine of x in radians")
@@ -74,13 +75,6 @@ arcsinh = inexact_ufunc("arcsinh", ew.asinh_p, "Inverse hyperbolic sine", _casin
 arccosh = inexact_ufunc("arccosh", ew.acosh_p, "Inverse hyperbolic cosine", _cacosh)
 arctanh = inexact_ufunc("arctanh", ew.atanh_p, "Inverse hyperbolic tangent", _catanh)
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
-
-
-@eager(1)
-def log10(x, /):
-    """Logarithm to base 10, element by element."""
-    x = unary("log10", x, inexact=True)
-    return ew.mul(ew.log_p.bind(x), ew.like(x, 0.4342944819032518))
 
 
 @eager(2)

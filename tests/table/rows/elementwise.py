@@ -117,6 +117,7 @@ row("exp2", np.exp2)
 row("expm1", np.expm1, kinds="fc")
 row("log", np.log, POSITIVE, kinds="fc", ulps=8)
 row("log2", np.log2, POSITIVE, ulps=8)
+row("log10", np.log10, POSITIVE, ulps=8)
 row("log1p", np.log1p, (-0.8, 2), kinds="fc", ulps=8)
 
 
