@@ -18,9 +18,9 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul, FG_OP_select,
                                      FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmConst, FgVmInput, FgVmOp, FgVmOutput,
-                                     FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_add_product, fg_vm_cast, fg_vm_fill,
+                                     FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
-                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end,
+                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end, fg_vm_tiles, fg_vm_tiles_dot,
                                      fg_vm_supports, fg_vm_table, make_plan)
 
 cdef enum:
@@ -165,6 +165,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             p.n_reduced += 1
             p.out[k].fn = fg_vm_reducer(p.out[k].reduce, p.out[k].type)
             p.out[k].seg = fg_vm_seg[p.out[k].reduce][p.out[k].type]
+            p.out[k].tiles = fg_vm_tiles[p.out[k].reduce][p.out[k].type]
             fg_vm_identity(p.out[k].reduce, p.out[k].type, p.out[k].identity)
             if p.out[k].dtype != p.out[k].type:
                 narrow_identity(&p.out[k])
@@ -257,7 +258,7 @@ cdef void sum_products(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcep
         if (readers == 1 and o >= 0 and out.reduce == FG_RED_SUM and (op.op == FG_OP_mul or op.op == FG_OP_square)
                 and fg_vm_seg_dot(op.type) != NULL and changes_fast(p, inst, slots, op.a) and changes_fast(p, inst, slots, op.b)):
             out.reg, out.reg2 = op.a, op.b
-            out.mul, out.add_product, out.seg = fg_vm_table[FG_OP_mul][op.type], fg_vm_add_product(op.type), fg_vm_seg_dot(op.type)
+            out.seg, out.tiles = fg_vm_seg_dot(op.type), fg_vm_tiles_dot(op.type)
             continue
         p.ops[n] = op[0]
         n += 1

@@ -232,7 +232,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         char *d = early[o] ? early[o] : fg_flat_room(f, out->count * out->size), *src = reg[out->reg];
         if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
             src = fg_flat_room(f, p->n * out->size);
-            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, (void *)out->mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
+            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, (void *)fg_vm_table[FG_OP_mul][out->type], src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
         }
         if (p->n == 1) fg_flat_copy(f, d, src, out->size);
         else {

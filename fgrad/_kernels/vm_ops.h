@@ -41,6 +41,7 @@ typedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const v
 typedef void (*FgVmFused)(int64_t n, void *d, const void *const *args);
 /* d[r, j] = reduction over k of s[r, k, j], for s of shape [rows, k, width], k >= 1. */
 typedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width);
+typedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty);
 enum { FG_RED_NONE = 0, FG_RED_SUM, FG_RED_PROD, FG_RED_MAX, FG_RED_MIN, FG_RED_COUNT };
 
 static inline int fg_vm_real_type(int t) { return t == FG_C64 ? FG_F32 : t == FG_C128 ? FG_F64 : t; }

@@ -42,7 +42,7 @@ typedef struct {
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
     int64_t part;                       /* offset of its partial results */
     int64_t run;
-    FgVmFn fn, mul, add_product; FgVmSeg seg;
+    FgVmFn fn; FgVmSeg seg; FgVmTiles tiles;
     char identity[16];
     int64_t strides[FG_MAXDIM];
 } FgVmOutput;
@@ -61,6 +61,7 @@ typedef struct {
     int64_t seg_buf;                    /* a tile's sums over its segments */
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
+    int64_t group;                      /* columns: tiles that are computed, or read where they lie, together */
     int64_t span;                       /* columns of one unit: a few tiles side by side, to read long runs of each row */
     int64_t units, grain;
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
@@ -120,7 +121,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
 /* Once per thread: constants, inputs that are the same in every tile, and the registers' buffers. */
 static void fg_vm_prepare(FgVmThread *t) {
     const FgVmPlan *p = t->p;
-    int64_t zero[FG_MAXDIM] = {0}, width = p->step * p->tile_rows * p->n_seg;
+    int64_t zero[FG_MAXDIM] = {0}, width = p->step * p->tile_rows * p->group * p->n_seg;
     if (width > p->n) width = p->n;
     for (int k = 0; k < p->n_const; k++) {
         const FgVmConst *c = &p->consts[k];
@@ -228,13 +229,6 @@ static void fg_vm_put(FgVmThread *t, int o, int64_t at, int64_t n, const char *s
     else if (dst != src) memcpy(dst, src, n * out->size);
 }
 
-/* acc op= src over `len` values, or acc = src where nothing is accumulated yet; with products, src * src2 instead of src */
-static inline void fg_vm_accumulate(const FgVmOutput *out, char *acc, const char *src, const char *src2, int64_t len, int empty) {
-    if (out->reg2 >= 0) (empty ? out->mul : out->add_product)(len, acc, src, src2, src2);
-    else if (empty) memcpy(acc, src, len * fg_itemsize(out->type));
-    else out->fn(len, acc, acc, src, src);
-}
-
 /* rows x width values -> width values in place, halving: the last half of the rows is folded onto the first. */
 static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_t size) {
     while (rows > 1) {
@@ -267,7 +261,7 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
                         out->seg(dst, src, src2, rows, p->n_red, p->n_inner);
                         fg_vm_put(t, o, at, rows * p->n_inner, dst);
                     } else for (int64_t r = 0; r < rows; r++) {
-                        fg_vm_accumulate(out, acc, src + r * per * size, src2 + r * per * size, per, 1);
+                        out->tiles(acc, src + r * per * size, src2 + r * per * size, 1, per, 0, 1);
                         fg_vm_fold(out->fn, acc, p->n_red, p->n_inner, size);
                         fg_vm_put(t, o, at + r * p->n_inner, p->n_inner, acc);
                     }
@@ -299,6 +293,27 @@ static inline void fg_vm_flush(const FgVmOutput *out, char *acc, const char *src
     else out->fn(len, acc, acc, src, src);
 }
 
+/* Add `tiles` tiles of `n` values, `stride` apart, and `rest` values of one more to the accumulators, from column `at` of theirs. */
+static void fg_vm_accumulate(FgVmThread *t, int64_t at, int64_t tiles, int64_t n, int64_t stride, int64_t rest, int empty) {
+    const FgVmPlan *p = t->p;
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        if (!out->reduce) continue;
+        int64_t size = fg_itemsize(out->type), skip = tiles * stride * size;
+        char *acc = t->work + out->buf + at * size, *src = t->ptr[out->reg];
+        const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
+        if (p->n_seg > 1) {
+            char *sums = empty ? acc : t->work + p->seg_buf;
+            int64_t len = tiles * n + rest;
+            out->seg(sums, src, src2, len / p->seg_width, p->n_seg, p->seg_width);
+            if (!empty) out->fn(len, acc, acc, sums, sums);
+            continue;
+        }
+        if (tiles) out->tiles(acc, src, src2, tiles, n, stride, empty);
+        if (rest) out->tiles(acc, src + skip, src2 + skip, 1, rest, 0, empty && !tiles);
+    }
+}
+
 /* Columns mode: unit = (outer, block of reduced rows, chunk of columns).  A whole tile is added to a tile-sized accumulator;
  * the tile's rows are folded into one at the end. */
 static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
@@ -309,29 +324,21 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
         int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->span;
         int64_t width = p->n_inner - col < p->span ? p->n_inner - col : p->span;
         int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
-        for (int64_t k = 0; s + k < s_end; k++) {
-            int64_t m = (s + k) * p->tile_rows, rows = p->n_red - m < p->tile_rows ? p->n_red - m : p->tile_rows;
-            int flush = k > 0 && k % FG_FLUSH == 0;
+        for (int64_t k = 0, added = 0; s + k < s_end; k += p->group, added += p->group) {
+            int64_t m = (s + k) * p->tile_rows, most = (s_end - s - k < p->group ? s_end - s - k : p->group) * p->tile_rows;
+            int64_t rows = p->n_red - m < most ? p->n_red - m : most, whole = rows / p->tile_rows, rest = rows % p->tile_rows;
+            int flush = added >= FG_FLUSH;
             for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
                 fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
-            if (flush) { filled2 = filled; filled = 0; }
-            for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if rows = 1 */
-                int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, len = rows * (width - at < p->step ? width - at : p->step);
+            if (flush) { filled2 = filled; filled = added = 0; }
+            for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if tile_rows = 1 */
+                int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, n = width - at < p->step ? width - at : p->step;
+                int64_t len = p->n_inner > p->step ? n : rows * n; /* of rows that are longer than a tile, only what is not computed */
                 fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
-                for (int o = 0; o < p->n_out; o++) {
-                    const FgVmOutput *out = &p->out[o];
-                    char *acc = t->work + out->buf + at * fg_itemsize(out->type), *src = t->ptr[out->reg];
-                    const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
-                    if (!out->reduce) continue;
-                    if (p->n_seg > 1) {
-                        char *sums = filled == 0 ? acc : t->work + p->seg_buf;
-                        out->seg(sums, src, src2, len / p->seg_width, p->n_seg, p->seg_width);
-                        if (filled) out->fn(len, acc, acc, sums, sums);
-                    } else fg_vm_accumulate(out, acc, src, src2, len, filled == 0);
-                }
+                fg_vm_accumulate(t, at, whole, p->tile_rows * n, p->tile_rows * p->n_inner, rest * n, filled == 0);
                 fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             }
-            if (filled == 0) filled = rows;
+            if (filled == 0) filled = whole ? p->tile_rows : rest;
         }
         for (int o = 0; o < p->n_out; o++) {
             const FgVmOutput *out = &p->out[o];

@@ -10,6 +10,7 @@ cdef extern from "vm_plan.h" nogil:
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
     ctypedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) noexcept nogil
+    ctypedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) noexcept nogil
     ctypedef struct FgVmInfo:
         const char *name
         int arity
@@ -19,12 +20,13 @@ cdef extern from "vm_plan.h" nogil:
     const FgVmFn fg_vm_table[100][15]
     const FgVmFn fg_vm_cast[15][15]
     const FgVmSeg fg_vm_seg[5][15]
+    const FgVmTiles fg_vm_tiles[5][15]
     int fg_vm_supports(int op, int t)
     int fg_vm_result_type(int op, int t)
     FgVmFn fg_vm_scalar_fn(int op, int t, int side)
     FgVmFn fg_vm_reducer(int reduce, int t)
     FgVmSeg fg_vm_seg_dot(int t)
-    FgVmFn fg_vm_add_product(int t)
+    FgVmTiles fg_vm_tiles_dot(int t)
     void fg_vm_identity(int reduce, int t, void *out)
     void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
 
@@ -44,8 +46,9 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmOutput:
         int reg, reg2, reduce, dtype, type, size, access, direct, write_time
         int64_t count, buf, buf2, part, run
-        FgVmFn fn, mul, add_product
+        FgVmFn fn
         FgVmSeg seg
+        FgVmTiles tiles
         char identity[16]
         int64_t strides[16]
     ctypedef struct FgVmPart:
@@ -54,7 +57,7 @@ cdef extern from "vm_plan.h" nogil:
         int in_end, out, out_end
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams
-        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, span, units, grain
+        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, group, span, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"

@@ -11,6 +11,8 @@ cdef extern from "vm_fuse.h" nogil:
 cdef enum:
     FOREVER = 2147483647
     COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up
+    PLAIN_TILE = 1024          # columns of rows that are read where they lie, PLAIN_GROUP rows at a time
+    PLAIN_GROUP = 4
     RUN = 2048                 # columns side by side that memory delivers well
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
@@ -212,7 +214,7 @@ cdef void set_uses(FgVmPlan *p, Reg *regs) noexcept nogil:
 
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef int i, k
-    cdef int64_t tile, unit = 1, per, best, cost_bytes
+    cdef int64_t tile, whole = 0, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
     fg_vm_fuse(p, <int *>scratch, <int *>scratch + p.n_regs)
     set_uses(p, regs)
@@ -236,9 +238,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
     if p.n_ops == 0 and p.n_reduced and p.n_inner == 1 and p.n_seg <= 1 and not p.any_general:      # nothing is kept in a tile
-        while tile < 16384 and p.n > 256 * tile:
+        while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
-    p.tile_rows = p.blocks = p.chunks = 1
+    p.tile_rows = p.blocks = p.chunks = p.group = 1
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
@@ -260,8 +262,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     elif p.n_inner == 1:
         p.mode, p.row = FG_MODE_WIDE, p.n_red
     else:
-        p.mode, tile = FG_MODE_COLUMNS, COLUMN_TILE if p.n_ops else tile
+        p.mode, whole = FG_MODE_COLUMNS, tile
         unit = p.n_inner if p.n_inner <= tile else 1
+        tile = max(unit, PLAIN_TILE if lies_in_place(p) else COLUMN_TILE)
     if p.mode != FG_MODE_COLUMNS and tile > p.row:     # tiles end with rows: what is kept from tile to tile must repeat within one
         tile = p.row
     best = unit
@@ -277,7 +280,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             if p.step % per == 0 and (p.mode != FG_MODE_COLUMNS or p.n // p.n_outer % per == 0):   # columns start anew at each outer index
                 p.in_[i].access = FG_ACC_CACHED
                 regs[i].shared = 1
-    plan_units(p)
+    plan_units(p, whole)
     plan_scalars(p, regs)
     plan_traffic(p)
     p.any_general = 0
@@ -301,7 +304,25 @@ cdef int64_t other_parts(FgVmPlan *p) noexcept nogil:
     return total - most
 
 
-cdef void plan_units(FgVmPlan *p) noexcept nogil:
+cdef bint lies_in_place(FgVmPlan *p) noexcept nogil:
+    """True if reductions read their operands where those lie, and there is nothing else to do."""
+    cdef int i
+    for i in range(p.n_in):
+        if p.in_[i].access != FG_ACC_FULL or p.in_[i].dtype != p.in_[i].type:
+            return False
+    return p.n_ops == 0 and p.n_reduced == p.n_out
+
+
+cdef bint reads_columns(FgVmPlan *p) noexcept nogil:
+    """True if an operand has one value for a row of the last axis: tiles of one row can read it as a scalar."""
+    cdef int i
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_GENERAL and p.ndim and p.in_[i].strides[p.ndim - 1] == 0:
+            return True
+    return False
+
+
+cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
     """Cut the walk into units of work.  Nothing here depends on the number of threads, so neither do the results."""
     cdef int64_t steps
     p.step //= p.n_seg
@@ -313,6 +334,10 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
         return
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
+    if p.n_seg == 1 and lies_in_place(p):
+        p.group = max(PLAIN_GROUP, whole // (p.tile_rows * p.step))
+    elif p.n_seg == 1 and p.n_inner <= p.step and (p.tile_rows > 1 or not reads_columns(p)):
+        p.group = max(1, whole // (p.tile_rows * p.step))
     p.span = p.step
     while p.span < 8 * p.step and p.span < p.n_inner and (p.span < RUN or p.n_outer * p.n_inner > 64 * p.span):
         p.span *= 2
@@ -321,6 +346,8 @@ cdef void plan_units(FgVmPlan *p) noexcept nogil:
     p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 16 tiles
     if p.blocks > steps // 16:
         p.blocks = steps // 16
+    if p.blocks > 16:                                # combining them is one thread's work
+        p.blocks = max(16, min(p.blocks, steps // 64))
     if p.blocks < 1:
         p.blocks = 1
     p.units = p.n_outer * p.chunks * p.blocks
@@ -330,7 +357,7 @@ cdef bint in_one_row(FgVmPlan *p) noexcept nogil:
     """True if every tile stays within a row of the last axis of the walk."""
     if p.ndim == 0 or p.n_seg > 1 or p.mode == FG_MODE_SEGMENT:
         return False
-    return p.n_inner == p.shape[p.ndim - 1] and p.tile_rows == 1 if p.mode == FG_MODE_COLUMNS else p.row == p.shape[p.ndim - 1]
+    return p.n_inner == p.shape[p.ndim - 1] and p.tile_rows * p.group == 1 if p.mode == FG_MODE_COLUMNS else p.row == p.shape[p.ndim - 1]
 
 
 cdef bint use_scalar(FgVmPlan *p, int r) noexcept nogil:
@@ -444,12 +471,12 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     """Byte offsets of all buffers of a thread, and of the partial results of a run."""
     cdef int64_t counts[17]
     cdef int64_t base[17]
-    cdef int64_t at = 0, width = p.step * p.tile_rows * p.n_seg, acc
+    cdef int64_t at = 0, width = p.step * p.tile_rows * p.group * p.n_seg, acc
     cdef int i, k, size = 1
     cdef FgVmOutput *o
     if width > p.n:
         width = p.n
-    acc = p.span if p.mode == FG_MODE_COLUMNS and p.span > width // p.n_seg else width // p.n_seg
+    acc = max(p.span, p.step * p.tile_rows) if p.mode == FG_MODE_COLUMNS else width // p.n_seg
     plan_slots(p, regs, scratch, counts)
     while size <= 16:
         base[size] = at

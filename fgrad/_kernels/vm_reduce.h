@@ -70,12 +70,65 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
                 FG_SIMD for (int64_t j = 0; j < width; j++) { T x = d[j], y = AT(j); d[j] = (T)OP(x, y); } \
         } \
     }
+/* d[j] = reduction of d[j] (unless it is empty) and of the n terms at j of `tiles` tiles, `stride` elements apart, one after the other:
+ * four tiles a pass, so that d is loaded and stored once for four of them. */
+#define VM_TILES(name, t, T, OP, AT) \
+    static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q_, int64_t tiles, int64_t n, int64_t stride, int empty) { \
+        T *d = (T *)d_; const T *s = (const T *)s_, *q = (const T *)q_; (void)q; \
+        if (empty) { FG_SIMD for (int64_t j = 0; j < n; j++) d[j] = AT(j); s += stride; q += stride; tiles--; } \
+        for (; tiles >= 4; tiles -= 4, s += 4 * stride, q += 4 * stride) \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { \
+                T x = d[j], y = AT(j); x = (T)OP(x, y); \
+                y = AT(j + stride); x = (T)OP(x, y); \
+                y = AT(j + 2 * stride); x = (T)OP(x, y); \
+                y = AT(j + 3 * stride); d[j] = (T)OP(x, y); \
+            } \
+        for (; tiles > 0; tiles--, s += stride, q += stride) \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); d[j] = (T)OP(x, y); } \
+    }
+/* Lanes of y, but NaN where one of the five operands is. */
+#ifdef __AVX512F__
+#define FG_NAN_OF(t, T, S, M) \
+FG_INLINE vec_##t fg_nan_of_##t(vec_##t y, vec_##t a, vec_##t b, vec_##t c, vec_##t e, vec_##t x) { \
+    M bad = _mm512_cmp_##S##_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(c, e, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(x, x, _CMP_UNORD_Q); \
+    return (vec_##t)_mm512_mask_mov_##S(y, bad, (vec_##t){0} + (T)NAN); \
+}
+FG_NAN_OF(f32, float, ps, __mmask16) FG_NAN_OF(f64, double, pd, __mmask8)
+#else
+#define FG_NAN_OF(t, T) \
+FG_INLINE vec_##t fg_nan_of_##t(vec_##t y, vec_##t a, vec_##t b, vec_##t c, vec_##t e, vec_##t x) { \
+    return (vec_##t)((fg_lanes_##t)y | (a != a) | (b != b) | (c != c) | (e != e) | (x != x)); \
+}
+FG_NAN_OF(f32, float) FG_NAN_OF(f64, double)
+#endif
+
+/* d[j] = extremum of d[j] (unless it is empty) and of the elements at j of `tiles` tiles, `stride` elements apart. */
+#define FG_EXTREMUM_TILES(name, t, T, OP) \
+static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) { \
+    typedef vec_##t V __attribute__((aligned(sizeof(T)), may_alias)); \
+    enum { L = FG_VEC / sizeof(T) }; \
+    T *d = (T *)d_; const T *s = (const T *)s_; (void)q; \
+    if (empty) { memcpy(d, s, n * sizeof(T)); s += stride; tiles--; } \
+    for (; tiles >= 4; tiles -= 4, s += 4 * stride) { \
+        int64_t j = 0; \
+        for (; j + L <= n; j += L) { \
+            const T *p = s + j; \
+            vec_##t x = *(V *)(d + j), a = *(const V *)p, b = *(const V *)(p + stride), c = *(const V *)(p + 2 * stride), \
+                e = *(const V *)(p + 3 * stride), y = vec_##name##_##t(vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)), x); \
+            *(V *)(d + j) = fg_nan_of_##t(y, a, b, c, e, x); \
+        } \
+        for (; j < n; j++) for (int r = 0; r < 4; r++) { T x = d[j], y = s[j + r * stride]; d[j] = OP(x, y); } \
+    } \
+    for (; tiles > 0; tiles--, s += stride) FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = s[j]; d[j] = OP(x, y); } \
+}
+FG_EXTREMUM_TILES(max, f32, float, FG_MAX) FG_EXTREMUM_TILES(max, f64, double, FG_MAX)
+FG_EXTREMUM_TILES(min, f32, float, FG_MIN) FG_EXTREMUM_TILES(min, f64, double, FG_MIN)
 #define FG_PLAIN(i) (s[i])
 #define FG_PRODUCT(i) FG_ONCE(s[i] * q[i])
 /* n such terms side by side: where they lie, or in `row` */
 #define FG_PLAIN_ROWS(row, n) ((void)row, (void)q, s)
 #define FG_PRODUCT_ROWS(row, n) ({ FG_SIMD for (int64_t i = 0; i < (n); i++) row[i] = FG_PRODUCT(i); (const void *)row; })
-#define VM_SEG(name, t, T, OP) VM_SEG_OF(name, t, T, OP, FG_PLAIN)
+#define VM_SEG(name, t, T, OP) VM_SEG_OF(name, t, T, OP, FG_PLAIN) VM_TILES(name, t, T, OP, FG_PLAIN)
 /* Sums of products: each product is rounded, as if it had gone through a tile of its own. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define FG_ONCE(x) FG_ROUNDED(x)
@@ -89,7 +142,7 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
 #define FG_IMIN(x, y) (x < y ? x : y)
 #define VM_SEG_BITS(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_IMUL)
 #define VM_SEG_ORDER(t, T) VM_SEG(max, t, T, FG_IMAX) VM_SEG(min, t, T, FG_IMIN)
-#define VM_SEG_EXTREMUM(name, t, T, OP) VM_SEG(short_##name, t, T, OP) \
+#define VM_SEG_EXTREMUM(name, t, T, OP) VM_SEG_OF(short_##name, t, T, OP, FG_PLAIN) \
     static void vm_seg_##name##_##t(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
         if (width != 1 || k < 64) vm_seg_short_##name##_##t(d, s, q, rows, k, width); \
         else for (int64_t r = 0; r < rows; r++) ((T *)d)[r] = fg_row_##name##_##t((const T *)s + r * k, k); \
@@ -101,10 +154,7 @@ VM_SEG_ORDER(u8, uint8_t) VM_SEG_ORDER(u16, uint16_t) VM_SEG_ORDER(u32, uint32_t
 VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) VM_SEG_ORDER(i64, int64_t)
 VM_SEG_FLOAT(f32, float) VM_SEG_FLOAT(f64, double)
 VM_SEG_OF(dot, f32, float, FG_ADD, FG_PRODUCT) VM_SEG_OF(dot, f64, double, FG_ADD, FG_PRODUCT)
-#define VM_ADD_PRODUCT(t, T) FG_SIG(add_product, t) { \
-    T *d = (T *)d_; const T *s = (const T *)a_, *q = (const T *)b_; (void)c_; \
-    FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = d[i] + FG_PRODUCT(i); }
-VM_ADD_PRODUCT(f32, float) VM_ADD_PRODUCT(f64, double)
+VM_TILES(dot, f32, float, FG_ADD, FG_PRODUCT) VM_TILES(dot, f64, double, FG_ADD, FG_PRODUCT)
 VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
 VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
 
@@ -115,9 +165,16 @@ static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
     [FG_RED_MIN] = {[FG_BOOL] = vm_seg_min_u8, ROW_I(seg_min), ROW_F(seg_min)},
 };
 
-/* Of sums of products: d[r, j] as above, and d += s * q. */
+static const FgVmTiles fg_vm_tiles[FG_RED_COUNT][FG_NDTYPES] = {
+    [FG_RED_SUM] = {ROW_BITS(tiles_sum), ROW_F(tiles_sum), ROW_C(tiles_sum)},
+    [FG_RED_PROD] = {ROW_BITS(tiles_prod), ROW_F(tiles_prod), ROW_C(tiles_prod)},
+    [FG_RED_MAX] = {[FG_BOOL] = vm_tiles_max_u8, ROW_I(tiles_max), ROW_F(tiles_max)},
+    [FG_RED_MIN] = {[FG_BOOL] = vm_tiles_min_u8, ROW_I(tiles_min), ROW_F(tiles_min)},
+};
+
+/* Of sums of products. */
 static inline FgVmSeg fg_vm_seg_dot(int t) { return t == FG_F32 ? vm_seg_dot_f32 : t == FG_F64 ? vm_seg_dot_f64 : 0; }
-static inline FgVmFn fg_vm_add_product(int t) { return t == FG_F32 ? vm_add_product_f32 : vm_add_product_f64; }
+static inline FgVmTiles fg_vm_tiles_dot(int t) { return t == FG_F32 ? vm_tiles_dot_f32 : vm_tiles_dot_f64; }
 
 /* The identity of a reduction, as raw bits of the type. */
 static void fg_vm_identity(int reduce, int t, void *out) {
