@@ -300,7 +300,7 @@ cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
     cdef Tiles t
     cdef int64_t chunks = inst.ip[0], threads = inst.n_child
     t.st, t.inst, t.first, t.rc = st, inst, first, FG_OK
-    parallel_for(chunks, (chunks + threads - 1) // threads, tiles_body, &t)
+    parallel_for(chunks, chunks // (threads + 1) + 1, tiles_body, &t)       # the least grain that makes no more ranges than children
     return t.rc
 
 
