@@ -6,7 +6,8 @@ import inspect
 import numpy as np
 
 from fgrad import dtypes, tree
-from fgrad.core import Array, ShapedArray, Tracer, get_aval, to_array
+from fgrad.core import Array, ShapedArray, get_aval, to_array
+from fgrad.core.tracing import is_array
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 
@@ -76,7 +77,7 @@ tree.register_pytree_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: 
 
 def flatten_result(out):
     """(leaves, treedef) of a function's result, with float0 arrays as part of the treedef: unflattening makes them again."""
-    if type(out) is Array or isinstance(out, Tracer):
+    if is_array(out):
         return [out], LEAF
     leaves, treedef = tree.flatten(out)
     if any(is_float0(x) for x in leaves):
@@ -97,9 +98,20 @@ def flat_fun(fun, treedef, out_tree):
     def flat(*leaves):
         args, kwargs = tree.unflatten(treedef, leaves)
         leaves_out, out_tree[0] = flatten_result(fun(*args, **kwargs))
-        return [checked_leaf(x, fun) for x in leaves_out]
+        return [x if is_array(x) else checked_leaf(x, fun) for x in leaves_out]
 
     flat.__wrapped__, flat.arg_paths = fun, lambda: arg_paths(fun, treedef)
+    return flat
+
+
+def flat_on_leaves(fun, n, out_tree):
+    """flat_fun of a function of n leaves."""
+
+    def flat(*leaves):
+        leaves_out, out_tree[0] = flatten_result(fun(*leaves))
+        return [x if is_array(x) else checked_leaf(x, fun) for x in leaves_out]
+
+    flat.__wrapped__, flat.arg_paths = fun, lambda: arg_paths(fun, tree.structure(((0,) * n, {})))
     return flat
 
 
@@ -167,7 +179,7 @@ def tangent_out(t):
 
 
 def as_arrays(outs):
-    return [x if isinstance(x, (Array, Tracer)) else to_array(x) for x in outs]
+    return [x if is_array(x) else to_array(x) for x in outs]
 
 
 def check_grad_inputs(arg, fun, i, holomorphic, allow_int, what="grad"):

@@ -15,6 +15,7 @@ from fgrad.api.common import (
     check_args,
     check_grad_inputs,
     flat_fun,
+    flat_on_leaves,
     flatten_result,
     fun_name,
     tangent_out,
@@ -225,10 +226,14 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
             return fun(*full_args, **kwargs)
 
         partial.__name__, partial.__wrapped__ = name, fun  # for messages
-        leaves, treedef = tree.flatten((tuple(chosen), {}))
-        check_args(leaves, treedef, fun, "derivative")
+        plain = not has_aux and all([type(a) is Array for a in chosen])  # leaves already, of the types that are checked above
         box, aux_box = [None], [None]
-        flat = _with_aux(partial, treedef, box, aux_box, has_aux)
+        if plain:
+            leaves, flat = chosen, flat_on_leaves(partial, len(chosen), box)
+        else:
+            leaves, treedef = tree.flatten((tuple(chosen), {}))
+            check_args(leaves, treedef, fun, "derivative")
+            flat = _with_aux(partial, treedef, box, aux_box, has_aux)
         if may_record():
             outs, cts = _recorded(flat, leaves, lambda outs: _check_scalar(outs, box[0], fun, holomorphic))
         else:
@@ -236,9 +241,10 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
             _check_scalar(outs, box[0], fun, holomorphic)
             ct = _one(get_aval(outs[0]).dtype, config.enable_x64)
             cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
-        out_tree, aux = box[0], _strip_aux(aux_box[0]) if has_aux else None
-        grads = tree.unflatten(treedef, [tangent_out(t) for t in cts])[0]
-        value = tree.unflatten(out_tree, as_arrays(outs))
+        aux = _strip_aux(aux_box[0]) if has_aux else None
+        cts = [tangent_out(t) for t in cts]
+        grads = tuple(cts) if plain else tree.unflatten(treedef, cts)[0]
+        (value,) = as_arrays(outs)
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), grads
 
@@ -247,11 +253,11 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
 def _recorded(flat, leaves, check):
     """(results, cotangent of each leaf) of a flat function with one result, which `check` looks at, on concrete leaves."""
-    arrays = [to_array(x) for x in leaves]
+    arrays = [x if type(x) is Array else to_array(x) for x in leaves]
     run = Recorded(flat, arrays)
     outs = run.primals()
     check(outs)
-    one = _one(get_aval(outs[0]).dtype, config.enable_x64)
+    one = _one(outs[0].aval.dtype, config.enable_x64)
     live = recorded_cotangents(run, one)
     avals = [x.aval for x in arrays]
     if live is None:
@@ -270,7 +276,7 @@ def _one(dtype, x64):
 
 
 def _check_scalar(outs, out_tree, fun, holomorphic):
-    if len(outs) != 1 or out_tree != LEAF:
+    if len(outs) != 1 or (out_tree is not LEAF and out_tree != LEAF):
         raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
     aval = get_aval(outs[0])
     if aval.shape != ():

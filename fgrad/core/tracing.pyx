@@ -111,6 +111,11 @@ cdef inline object aval_or_none(x):
     return (<TracerBase>x).aval if isinstance(x, TracerBase) else None
 
 
+def is_array(x):
+    """True for arrays and tracers."""
+    return type(x) is _array_class or isinstance(x, TracerBase)
+
+
 def paired(x, y, bint inexact=False):
     """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
     not of integers), and of one shape or rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
@@ -390,10 +395,18 @@ cdef class JVPBase(TraceBase):
         return out
 
     def start_recording(self, list arrays):
-        """The tracers of the function's arguments, which are floats or complex numbers."""
-        cdef Py_ssize_t i
-        self.recording = Recording(list(arrays))
-        return [self.recorded(arrays[i], i) for i in range(len(arrays))]
+        """The function's arguments: tracers of those that are floats or complex numbers, and the others as they are."""
+        cdef ArrayBase x
+        cdef Py_ssize_t i = 0
+        cdef list out = []
+        self.recording = Recording([x for x in arrays if inexact(x.aval)])
+        for x in arrays:
+            if inexact(x.aval):
+                out.append(self.recorded(x, i))
+                i += 1
+            else:
+                out.append(x)
+        return out
 
     cdef bint owns(self, x):
         return type(x) is _jvp_tracer and (<JVPTracerBase>x)._trace is self

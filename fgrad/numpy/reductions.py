@@ -51,7 +51,10 @@ def _reduce(name, fun, x, axis, keepdims, where, fill, initial, combine, identit
         if builtins.any(x.shape[i] == 0 for i in axes):
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
     x = masked(name, x, where, fill)
-    out = full(tuple(n for i, n in enumerate(x.shape) if i not in axes), fill, x.dtype) if x.size == 0 and not identity else fun(x, axes)
+    if x.size == 0 and not identity:
+        out = full(tuple(n for i, n in enumerate(x.shape) if i not in axes), fill, x.dtype)
+    else:
+        out = fun(x, axes)
     if initial is not None:
         start = E.convert_element_type(as_array(name, initial), x.dtype)
         if start.ndim:
@@ -74,6 +77,8 @@ def highest(dtype):
 def _widened(x, promote_integers=True):
     """As in NumPy, small integers are summed in the default integer; bool always."""
     dtype = x.dtype
+    if dtype.kind == "f":
+        return x
     if dtype == dtypes.BOOL:
         return E.convert_element_type(x, dtypes.int_dtype())
     if promote_integers and dtype.kind in "iu" and dtype.itemsize < dtypes.int_dtype().itemsize:

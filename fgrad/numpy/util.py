@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
-from fgrad.core.tracing import paired
+from fgrad.core.tracing import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import ConcretizationTypeError, ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -48,7 +48,7 @@ def as_operand(name, x, position=0):
 
 def as_array(name, x, position=0):
     """x as an Array or tracer. Lists and tuples are refused, as everywhere but in array() and asarray()."""
-    if type(x) is Array or isinstance(x, Tracer):
+    if is_array(x):
         return x
     x = as_operand(name, x, position)
     return from_scalar(x) if type(x) in SCALARS else x

@@ -4,6 +4,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.core.tracing import is_array
 from fgrad.errors import ShapeError
 from fgrad.ops.arithmetic import add
 from fgrad.ops.logic import bitwise_or, eq, gt, ne, select
@@ -34,8 +35,10 @@ convert_element_type_p.transpose = lambda cts, x, *, new_dtype, weak_type: [conv
 
 def convert_element_type(operand, new_dtype, weak_type=False):
     """operand cast to new_dtype. A float becomes an int by truncation, saturating; complex to real drops the imaginary part."""
-    dtype = dtypes.canonicalize_dtype(new_dtype)
     aval = get_aval(operand)
+    if aval.dtype is new_dtype and new_dtype.itemsize < 8 and aval.weak_type == weak_type and is_array(operand):
+        return operand
+    dtype = dtypes.canonicalize_dtype(new_dtype)
     weak_type = bool(weak_type) and dtype != dtypes.BOOL
     if aval.dtype == dtype and aval.weak_type == weak_type and not isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
         return operand

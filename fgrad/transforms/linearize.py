@@ -54,11 +54,10 @@ class Recorded:
         self.arrays = arrays
         self.tangents = TangentTrace("linearized", context.trace, fun)
         self.trace = JVPTrace(self.tangents, fun)
-        varies = [dtypes.is_inexact(x.dtype) for x in arrays]
-        args = self.trace.start_recording([x for x, v in zip(arrays, varies) if v])
+        args = self.trace.start_recording(arrays)
         try:
             with using_trace(self.trace):
-                self.outs = fun(*merge(varies, args, [x for x, v in zip(arrays, varies) if not v]))
+                self.outs = fun(*args)
         finally:
             self.trace.done = self.tangents.done = True
 
