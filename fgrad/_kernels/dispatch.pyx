@@ -30,6 +30,29 @@ def install(flatten, array_class):
     install_leaves(array_class)
 
 
+cdef inline int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint *wide) except? -1:
+    """The word of a contiguous living array or of a small scalar, and where its value is; 0 for anything else."""
+    cdef ArrayBase a
+    if type(x) is _array_class:
+        a = <ArrayBase>x
+        if a.strides_or_none is not None or a.deleted:
+            return 0
+        narrow[0] = narrow[0] or FG_I8 <= a.code <= FG_I16 or FG_U8 <= a.code <= FG_U64
+        data[0] = a.data
+        return <int64_t><uintptr_t><PyObject *>a.aval
+    if is_numpy(x):
+        return numpy_operand(x, data)
+    if not read_scalar(x, s):
+        return 0
+    wide[0] = wide[0] or (type(x) is int and not 0 <= s.i64 < 128)
+    data[0] = <char *>s
+    return <int64_t><uintptr_t>Py_TYPE(x)
+
+
+cdef enum:
+    FEW = 8                        # leaves of a call that goes from their memory straight to the program
+
+
 cdef class Entry:
     """A program at one signature, with what is needed to wrap its results."""
     cdef Program program
@@ -54,6 +77,19 @@ cdef class Entry:
         if self.as_tuple:
             return tuple(out)
         return self.out_tree.unflatten(out)
+
+    cdef object run_direct(self, list leaves):
+        """The result from the leaves' memory alone; None where that cannot be."""
+        cdef Scalar[8] scalars
+        cdef char *data[8]
+        cdef bint narrow = False, wide = False
+        cdef Py_ssize_t i, n = len(leaves)
+        if not self.direct or n > FEW:
+            return None
+        for i in range(n):
+            if operand(leaves[i], &scalars[i], &data[i], &narrow, &wide) == 0:
+                return None
+        return self.program.run_one(data)
 
     cdef object run_any(self, list leaves):
         """As run, of leaves that need not be contiguous arrays."""
@@ -134,6 +170,9 @@ cdef class JitDispatch:
             if entry is None:
                 return self._slow(args, kwargs)
             table[key] = entry
+        out = entry.run_direct(leaves)
+        if out is not None:
+            return out
         return entry.run_any(leaves) if convert else entry.run(leaves)
 
     cdef dict table_of(self, tuple key):
@@ -172,25 +211,6 @@ cdef enum:
 cdef struct Slot:
     int64_t a, b, value, config
     PyObject *entry                # borrowed: EagerDispatch.entries holds it
-
-
-cdef inline int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint *wide) except? -1:
-    """The word of a contiguous living array or of a small scalar, and where its value is; 0 for anything else."""
-    cdef ArrayBase a
-    if type(x) is _array_class:
-        a = <ArrayBase>x
-        if a.strides_or_none is not None or a.deleted:
-            return 0
-        narrow[0] = narrow[0] or FG_I8 <= a.code <= FG_I16 or FG_U8 <= a.code <= FG_U64
-        data[0] = a.data
-        return <int64_t><uintptr_t><PyObject *>a.aval
-    if is_numpy(x):
-        return numpy_operand(x, data)
-    if not read_scalar(x, s):
-        return 0
-    wide[0] = wide[0] or (type(x) is int and not 0 <= s.i64 < 128)
-    data[0] = <char *>s
-    return <int64_t><uintptr_t>Py_TYPE(x)
 
 
 cdef inline int64_t static_value(object x, int64_t *value) except? -1:
