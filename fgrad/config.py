@@ -48,6 +48,15 @@ _FIXED = {
     "explain_cache_misses": None,
     "cpu_enable_async_dispatch": None,
     "pprint_use_color": None,
+    "softmax_custom_jvp": None,
+    "use_shardy_partitioner": None,
+    "captured_constants_warn_bytes": None,
+    "log_checkpoint_residuals": None,
+    "logging_level": None,
+    "include_full_tracebacks_in_locations": None,
+    "exec_time_optimization_effort": None,
+    "memory_fitting_effort": None,
+    "optimization_level": None,
 }
 
 
@@ -104,6 +113,13 @@ class Config:
             raise TypeError(f"config option {name!r} takes a {type(_DEFAULTS[key]).__name__}, got {value!r}")
         elif value not in _CHOICES.get(key, (value,)):
             raise ValueError(f"config option {name!r} takes {' or '.join(map(repr, _CHOICES[key]))}, got {value!r}")
+
+    x64_enabled = property(lambda self: self.enable_x64)
+
+    @property
+    def values(self):
+        """All settings under JAX's names."""
+        return {f"jax_{name}": self.read(name) for name in (*_DEFAULTS, *_FIXED)}
 
     def __getattr__(self, name):
         if self._local.values is None and name in self._values:

@@ -21,12 +21,19 @@ def custom_gradient(fun):
     (9.0, 3.0)
     """
 
+    def called(*args):
+        pair = fun(*args)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            name = getattr(fun, "__name__", fun)
+            raise TypeError(f"custom_gradient: {name} must return a pair (value, pullback), got {type(pair).__name__}")
+        return pair
+
     @custom_vjp
     def value(*args):
-        return fun(*args)[0]
+        return called(*args)[0]
 
     def fwd(*args):
-        out, pullback = fun(*args)
+        out, pullback = called(*args)
         closed, result = make_jaxpr(pullback, return_shape=True)(out)
         return out, (Partial(functools.partial(_run, closed.jaxpr, tree.structure(result))), closed.consts)
 

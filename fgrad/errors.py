@@ -60,3 +60,7 @@ class KeyReuseError(FgradError, RuntimeError):
 JAXTypeError = TracerError
 JAXIndexError = NonConcreteBooleanIndexError
 JaxRuntimeError = LoweringError
+
+
+class EmptyAxisError(FgradError, IndexError, TypeError):
+    """An element is asked for of an axis of size 0."""

@@ -1,8 +1,6 @@
 """The stages of a jitted function, as types: what .trace(), .lower() and .compile() give."""
 
-from fgrad.api.jit import Compiled, Lowered
 from fgrad.api.jit import JitFunction as Wrapped
+from fgrad.api.stages import ArgInfo, Compiled, Lowered, Stage, Traced
 
-Traced = Lowered
-
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Stage", "Traced", "Wrapped"]

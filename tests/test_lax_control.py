@@ -122,10 +122,14 @@ def test_map_in_batches(batch_size):
         lax.map(f, xs, batch_size=0)
 
 
-def test_weak_outputs_of_branches_are_promoted():
-    out = lax.cond(True, lambda: 1, lambda: jnp.float32(2))
-    assert out.dtype == np.float32 and float(out) == 1.0
-    assert fgrad.jit(lambda p: lax.switch(p, [lambda: 1, lambda: jnp.int8(2), lambda: jnp.int8(3)]))(0).dtype == np.int8
+def test_branches_of_other_dtypes_are_refused():
+    out = lax.cond(True, lambda: 1.0, lambda: jnp.float32(2))
+    assert out.dtype == np.float32 and not out.weak_type
+    for branches in ([lambda: 1, lambda: jnp.float32(2)], [lambda: 1, lambda: jnp.int8(2)], [lambda: 1.0, lambda: 1]):
+        with pytest.raises(TypeError, match="the dtypes do not match"):
+            lax.switch(0, branches)
+        with pytest.raises(TypeError, match="the dtypes do not match"):
+            lax.cond(True, *branches)
 
 
 def test_operand_keyword():

@@ -135,10 +135,6 @@ cdef class ArrayBase:
             raise RuntimeError(f"Array has been deleted with shape={self.aval.shape} and dtype={self.aval.dtype}: "
                                "it was donated to a jitted function or deleted. Use that function's result instead.")
 
-    def view(self, aval, strides, int64_t offset):
-        """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
-        return self.make_view(aval, strides, offset)
-
     cdef ArrayBase make_view(self, aval, tuple strides, int64_t offset):
         """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
         self.check_alive()
@@ -294,10 +290,10 @@ cdef class ArrayBase:
         return self.scalar_for("index")
 
     cdef object scalar_for(self, str kind):
-        """The value of a scalar array; arrays of one element pass too, but for an index."""
+        """The value of an array of shape ()."""
         cdef tuple shape = self.aval.shape
         value = self.scalar()
-        if value is None or (kind == "index" and shape):
+        if value is None or shape:
             raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={len(shape)}, shape {shape}")
         if type(value) is complex and kind != "complex":
             return self.numpy_view().reshape(())[()]           # NumPy warns of the imaginary part

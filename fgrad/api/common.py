@@ -38,6 +38,12 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype))
 
 
+def check_callable(fun):
+    """Raise TypeError where a transformation is given something that cannot be called."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r:.80}")
+
+
 def fun_name(fun):
     return getattr(fun, "__name__", type(fun).__name__)
 

@@ -88,6 +88,8 @@ class custom_jvp:
         """One rule per argument: rule(tangent, out, *primals), or None for zero."""
 
         def rule(primals, tangents):
+            if len(jvps) != len(primals):
+                raise ValueError(f"defjvps of {fun_name(self.fun)} was given {len(jvps)} rules for {len(primals)} arguments")
             out = self(*primals)
             terms = [r(t, out, *primals) for r, t in zip(jvps, tangents) if r is not None]
             total = terms[0] if terms else tree.map(lambda o: instantiate(Zero(get_aval(o).tangent_aval())), out)
@@ -108,7 +110,13 @@ class custom_jvp:
         def flat_jvp(primals, tangents):
             p = tree.unflatten(treedef, _typed(primals))[0]
             t = tree.unflatten(treedef, [tangent_out(x) for x in tangents])[0]
-            out, t_out = self.jvp(*fixed, p, t)
+            pair = self.jvp(*fixed, p, t)
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(
+                    f"Custom JVP rule {fun_name(self.jvp)} for function {fun_name(self.fun)} must produce a pair (list or tuple of "
+                    f"length two) representing primal and tangent outputs, but got {pair!r:.80}"
+                )
+            out, t_out = pair
             outs, tree_out = tree.flatten(out)
             ts, t_tree = tree.flatten(t_out)
             if t_tree != tree_out:
@@ -133,6 +141,11 @@ def _rule_tangent(out, t, rule):
         raise TypeError(
             f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
             f"but got {want.short()} and {got.short()}."
+        )
+    if dtypes.is_inexact(want.dtype) and not dtypes.is_inexact(got.dtype):
+        raise TypeError(
+            f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding dtypes: "
+            f"expected {want.short()}, but got {got.short()}."
         )
     return convert_element_type(t, want.dtype)
 

@@ -13,6 +13,7 @@ from fgrad.api.common import (
     argnums_tuple,
     as_arrays,
     check_args,
+    check_callable,
     check_grad_inputs,
     flat_fun,
     flat_on_leaves,
@@ -45,7 +46,7 @@ def _check_tangent(aval, t, path):
         raise ValueError(
             f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} for {path}"
         )
-    if got.dtype != want.dtype and not (got.weak_type and want.dtype != dtypes.float0):
+    if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(got.dtype) and want.dtype != dtypes.float0):
         raise TypeError(
             f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
             f"dtype must be float0. Got primal dtype {aval.dtype.name}, so expected tangent dtype {want.dtype}, "
@@ -210,6 +211,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     (10.0, 6.0, 1.0)
     """
 
+    check_callable(fun)
     name = fun_name(fun)
 
     @functools.wraps(fun)

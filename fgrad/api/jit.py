@@ -12,12 +12,13 @@ from fgrad._kernels.window import install_window
 from fgrad.api.backward import clear_backward_cache
 from fgrad.api.common import LEAF, bind_static, check_args, flat_fun, fun_name
 from fgrad.api.device import check_device, check_sharding
+from fgrad.api.stages import Traced
 from fgrad.api.staging import eval_shape
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
-from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, pp_jaxpr, stage, to_array
+from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
 from fgrad.core.trace import convert_constvars
 
@@ -29,55 +30,7 @@ install_window(Array, ShapedArray)
 
 
 class _Traced:
-    __slots__ = ("closed", "out_tree", "consts", "program", "donated", "n_consts", "name")
-
-
-class Compiled:
-    """A compiled program: call it with arguments of the shapes it was compiled for."""
-
-    def __init__(self, jitted, traced):
-        self._jitted, self._traced = jitted, traced
-
-    def __call__(self, *args, **kwargs):
-        return self._jitted(*args, **kwargs)
-
-    def profile(self, *args, repeat=10):
-        """Where the time goes: [(seconds, what the instruction does)], the median of `repeat` runs, the slowest first.
-
-        The arguments must be arrays; those that the function donates are copied first.
-        """
-        leaves, traced = self._jitted._lookup(args, {})
-        runs = []
-        for _ in range(repeat):
-            arrays = [contiguous(to_array(x)) for x in leaves]
-            runs.append(traced.program.profile([*traced.consts, *arrays])[1])
-        medians = [sorted(times)[repeat // 2] for times in zip(*runs)]
-        return sorted(zip(medians, traced.program.labels), reverse=True)
-
-    def memory_analysis(self):
-        """Bytes of temporaries (the arena), arguments, results, results in donated memory, and of all; known before it runs."""
-        program = self._traced.program
-        size = lambda avals: sum(a.size * a.dtype.itemsize for a in avals)  # noqa: E731
-        parts = {"temp_bytes": program.arena_bytes, "argument_bytes": size(program.in_avals), "output_bytes": size(program.out_avals)}
-        return {**parts, "alias_bytes": program.alias_bytes, "peak_bytes": sum(parts.values()) - program.alias_bytes}
-
-
-class Lowered:
-    """A traced function, not yet compiled."""
-
-    def __init__(self, jitted, traced):
-        self._jitted, self._traced = jitted, traced
-
-    def as_text(self):
-        return pp_jaxpr(self._traced.closed)
-
-    @property
-    def jaxpr(self):
-        return self._traced.closed
-
-    def compile(self):
-        self._jitted._program(self._traced)
-        return Compiled(self._jitted, self._traced)
+    __slots__ = ("closed", "in_tree", "out_tree", "consts", "program", "donated", "n_consts", "name")
 
 
 class JitFunction(JitDispatch):
@@ -172,7 +125,7 @@ class JitFunction(JitDispatch):
         closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
         out = _Traced()
         out.consts, out.closed = convert_constvars(closed)
-        out.out_tree, out.name, out.program = out_tree[0], fun_name(self._fun), None
+        out.in_tree, out.out_tree, out.name, out.program = treedef, out_tree[0], fun_name(self._fun), None
         out.n_consts = len(out.consts)
         donated, at = [], out.n_consts
         if self._donate:
@@ -189,11 +142,12 @@ class JitFunction(JitDispatch):
         return out
 
     def lower(self, *args, **kwargs):
-        """The traced program at these arguments, with .as_text() and .compile()."""
-        return Lowered(self, self._lookup(args, kwargs)[1])
+        """The traced program at these arguments: .as_text() and .compile()."""
+        return self.trace(*args, **kwargs).lower()
 
     def trace(self, *args, **kwargs):
-        return self.lower(*args, **kwargs)
+        """The function traced at these arguments: .jaxpr, .out_info and .lower()."""
+        return Traced(self, self._lookup(args, kwargs)[1])
 
     def eval_shape(self, *args, **kwargs):
         return eval_shape(self._fun, *args, **kwargs)

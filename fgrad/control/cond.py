@@ -1,6 +1,6 @@
 """cond and switch."""
 
-from fgrad import dtypes, tree
+from fgrad import tree
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
@@ -155,16 +155,14 @@ cond_p.dce = _dce
 
 
 def _check_branches(what, names, outs, trees):
-    """Raise TypeError where branches return other structures or types; the dtypes to convert weakly typed outputs to, or None."""
+    """Raise TypeError where branches return other structures or types."""
     for name, t in zip(names[1:], trees[1:]):
         if t != trees[0]:
             where = tree_difference(trees[0], t, names[0], name)
             raise TypeError(f"{what} branches must have the same output pytree structure, but they differ: {where}")
-    paths, bad, want = tree.paths(trees[0]), [], []
-    for p, avals in zip(paths, zip(*outs)):
-        dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
-        want.append(dtype)
-        if any(a.shape != avals[0].shape or (a.dtype != dtype and not a.weak_type) for a in avals):
+    bad = []
+    for p, avals in zip(tree.paths(trees[0]), zip(*outs)):
+        if any((a.shape, a.dtype) != (avals[0].shape, avals[0].dtype) for a in avals):
             types = ", ".join(f"{a} from {name}" for a, name in zip(avals, names))
             kinds = dict.fromkeys(k for a in avals[1:] for k in mismatch(avals[0], a).split(" and ") if k)
             bad.append(f"output{tree.keystr(p)} has type {types}, so the {' and '.join(kinds)} do not match")
@@ -172,14 +170,6 @@ def _check_branches(what, names, outs, trees):
         raise TypeError(
             f"{what} branches must have equal output types (shapes and dtypes), but they differ: {'; '.join(bad)}. Convert them (astype)."
         )
-    return want
-
-
-def _with_dtypes(fun, want):
-    def converted(*args):
-        return [convert_element_type(x, d) if get_aval(x).dtype != d else x for x, d in zip(fun(*args), want)]
-
-    return converted
 
 
 _NO_OPERAND = object()
@@ -226,10 +216,7 @@ def _cond(what, index, branches, names, operands):
         out = [None]
         closed.append(stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")))
         trees.append(out[0])
-    want = _check_branches(what, names, [c.out_avals for c in closed], trees)
-    for i, c in enumerate(closed):
-        if any(a.dtype != d for a, d in zip(c.out_avals, want)):
-            closed[i] = stage(_with_dtypes(lambda *a, c=c: run(c, *a), want), c.in_avals, c.jaxpr.debug_name)
+    _check_branches(what, names, [c.out_avals for c in closed], trees)
     consts, jaxprs = share_consts(closed)
     outs = cond_p.bind(strong_leaf(index), *consts, *leaves, branches=tuple(jaxprs))
     return tree.unflatten(trees[0], outs)

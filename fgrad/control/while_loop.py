@@ -187,7 +187,10 @@ def while_loop(cond_fun, body_fun, init_val):
 
     leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
     _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
-    ck, cj = hoist(flat_fun(cond_fun, args_tree, [None]), leaf_avals(leaves), "cond")
+    cond_tree = [None]
+    ck, cj = hoist(flat_fun(cond_fun, args_tree, cond_tree), leaf_avals(leaves), "cond")
+    if cond_tree[0].num_nodes != 1:
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond_tree[0]}")
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
         got = ", ".join(map(str, cj.out_avals)) or "nothing"
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got output type(s) {got}")

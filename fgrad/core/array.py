@@ -22,6 +22,22 @@ class ArrayMeta(type):
         return type.__instancecheck__(cls, x) or getattr(type(x), "_stands_for_array", False)
 
 
+class Shard:
+    """The part of an array that is on one device: here the whole array."""
+
+    device, replica_id = CPU, 0
+
+    def __init__(self, data):
+        self.data = data
+
+    @property
+    def index(self):
+        return (slice(None),) * self.data.ndim
+
+    def __repr__(self):
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id=0, data={self.data})"
+
+
 class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     """An immutable n-dimensional array in pooled, 64-byte-aligned memory, or a strided view of such memory or of NumPy's.
 
@@ -50,6 +66,35 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     def devices(self):
         """The set of the one device."""
         return {CPU}
+
+    is_fully_addressable = is_fully_replicated = True
+    committed = False
+
+    @property
+    def addressable_shards(self):
+        """The one shard: all of it."""
+        return [Shard(self)]
+
+    global_shards = addressable_shards
+
+    def addressable_data(self, index):
+        """The data of shard `index`, which can only be 0."""
+        return self.addressable_shards[index].data
+
+    def platform(self):
+        return CPU.platform
+
+    def on_device_size_in_bytes(self):
+        return self.nbytes
+
+    def copy_to_host_async(self):
+        """Nothing to do: there is one memory."""
+        self.check_alive()
+
+    def is_ready(self):
+        """True: programs have run by the time their results exist."""
+        self.check_alive()
+        return True
 
     def is_deleted(self):
         return self.deleted

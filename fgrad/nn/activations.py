@@ -10,6 +10,7 @@ import fgrad.numpy as jnp
 from fgrad import dtypes
 from fgrad.api import jit
 from fgrad.errors import ShapeError
+from fgrad.numpy.ufunc_kinds import typed_as
 from fgrad.numpy.util import as_array, binary, unary
 from fgrad.ops import activation, elementwise
 
@@ -17,6 +18,12 @@ from fgrad.ops import activation, elementwise
 def _float(name, x):
     """x as a float array: integers and bools become the default float."""
     return unary(name, x, inexact=True)
+
+
+def _weak_float(name, x):
+    """As _float, but integers and bools become a weakly typed float, as where a Python float meets them."""
+    x = as_array(name, x)
+    return x if dtypes.is_inexact(x.dtype) else elementwise.convert_element_type(x, dtypes.float_dtype(), True)
 
 
 def identity(x):
@@ -35,16 +42,18 @@ def relu(x):
     Array([0., 0., 2.], dtype=float32)
     """
     x = as_array("relu", x)
+    if x.dtype == dtypes.BOOL:  # as where 0 meets it
+        x = elementwise.convert_element_type(x, dtypes.int_dtype(), True)
     zero = elementwise.like(x, 0)
-    return elementwise.select(elementwise.le(x, zero), zero, x)
+    return typed_as(elementwise.select(elementwise.le(x, zero), zero, x), x, x)
 
 
 @jit
 def relu6(x):
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
-    x = _float("relu6", x)
+    x = _weak_float("relu6", x)
     zero, six = elementwise.like(x, 0), elementwise.like(x, 6)
-    return elementwise.select(elementwise.le(x, zero), zero, elementwise.select(elementwise.ge(x, six), six, x))
+    return typed_as(elementwise.select(elementwise.le(x, zero), zero, elementwise.select(elementwise.ge(x, six), six, x)), x, x)
 
 
 @jit
@@ -62,7 +71,7 @@ def softplus(x):
 @jit
 def sparse_plus(x):
     """0 below -1, (x + 1)^2 / 4 between -1 and 1, x above 1: a softplus that reaches its asymptotes."""
-    x = _float("sparse_plus", x)
+    x = _weak_float("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, jnp.square(x + 1.0) / 4))
 
 
@@ -81,7 +90,7 @@ def sigmoid(x):
 @jit
 def sparse_sigmoid(x):
     """(x + 1) / 2 clipped to [0, 1]: the derivative of sparse_plus (https://arxiv.org/abs/1901.02324, section 6.2)."""
-    return 0.5 * jnp.clip(_float("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(_weak_float("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 @jit
@@ -128,14 +137,14 @@ def tanh(x):
 @jit
 def elu(x, alpha=1.0):
     """x above 0, alpha * (exp(x) - 1) below (https://arxiv.org/abs/1511.07289)."""
-    x = _float("elu", x)
+    x = _weak_float("elu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
 @jit
 def leaky_relu(x, negative_slope=1e-2):
     """x from 0 up, negative_slope * x below."""
-    x = _float("leaky_relu", x)
+    x = _weak_float("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -149,7 +158,7 @@ def hard_tanh(x):
 @jit
 def celu(x, alpha=1.0):
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1) (https://arxiv.org/abs/1704.07483)."""
-    x = _float("celu", x)
+    x = _weak_float("celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -198,13 +207,13 @@ def swiglu(gate, up):
 @jit
 def hard_sigmoid(x):
     """relu6(x + 3) / 6."""
-    return relu6(_float("hard_sigmoid", x) + 3.0) / 6.0
+    return relu6(_weak_float("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @jit
 def hard_silu(x):
     """x * hard_sigmoid(x), also called hard_swish."""
-    x = _float("hard_silu", x)
+    x = _weak_float("hard_silu", x)
     return x * hard_sigmoid(x)
 
 

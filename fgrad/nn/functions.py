@@ -82,6 +82,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
         a = jnp.where(where, a, -np.inf)
     if b is None and not return_sign and dtypes.is_float(a.dtype):
         axes = axis_tuple(axis, a.ndim)
+        if a.size == 0:  # the sum over nothing is 0
+            return jnp.log(jnp.sum(a, axis=axes, keepdims=keepdims))
         flat = a if len(axes) == 1 else _joined(a, axes)[0]
         out = softmax_ops.logsumexp(flat, axes[0] if len(axes) == 1 else -1)
         return with_axes(out, axes, a.ndim) if keepdims else out
@@ -89,7 +91,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
         a, b = jnp.broadcast_arrays(*binary("logsumexp", a, b, inexact=True))
         a = jnp.where(b != 0, a, -np.inf)
     # Dividing by exp(top) changes no derivative: top - top cancels.
-    top = jnp.max(jnp.real(a), axis=axis, keepdims=True)
+    top = jnp.max(jnp.real(a), axis=axis, keepdims=True, initial=-np.inf)
     top = jnp.where(jnp.isfinite(top), top, 0)
     total = jnp.exp(a - top)
     total = jnp.sum(total if b is None else b * total, axis=axis, keepdims=True)

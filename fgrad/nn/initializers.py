@@ -12,12 +12,12 @@ def _dtype(dtype):
     return dtypes.float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
 
 
-def zeros(key, shape, dtype=None):
+def zeros(key, shape, dtype=None, *, out_sharding=None):
     """Zeros; the key is not used."""
     return jnp.zeros(shape, _dtype(dtype))
 
 
-def ones(key, shape, dtype=None):
+def ones(key, shape, dtype=None, *, out_sharding=None):
     """Ones; the key is not used."""
     return jnp.ones(shape, _dtype(dtype))
 

@@ -104,14 +104,14 @@ def angle(z, deg=False):
 def deg2rad(x, /):
     """x * pi / 180."""
     x = unary("deg2rad", x, inexact=True)
-    return ew.mul_p.bind(x, ew.like(x, math.pi / 180))
+    return typed_as(ew.mul_p.bind(x, ew.like(x, math.pi / 180)), x, x)
 
 
 @eager(1)
 def rad2deg(x, /):
     """x * 180 / pi."""
     x = unary("rad2deg", x, inexact=True)
-    return ew.mul_p.bind(x, ew.like(x, 180 / math.pi))
+    return typed_as(ew.mul_p.bind(x, ew.like(x, 180 / math.pi)), x, x)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -212,7 +212,7 @@ def fmod(x, y, /):
     """Remainder of x / y with the sign of x (C's fmod)."""
     x, y = binary("fmod", x, y, numeric=True)
     dtype = common_dtype(x, y)
-    return ew.rem(x, _zero_safe(y, dtype) if dtype.kind in "iu" else y)
+    return typed_as(ew.rem(x, _zero_safe(y, dtype)), x, y) if dtype.kind in "iu" else ew.rem(x, y)
 
 
 @eager(2)
@@ -294,7 +294,8 @@ def heaviside(x1, x2, /):
     x, y = binary("heaviside", x1, x2, inexact=True)
     dtype = common_dtype(x, y)
     zero = dtype.type(0)
-    return ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), ew.select(ew.ne(x, x), x, y)))
+    out = ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), ew.select(ew.ne(x, x), x, y)))
+    return typed_as(out, x, y)
 
 
 def gcd(x1, x2):

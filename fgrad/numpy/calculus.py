@@ -270,10 +270,10 @@ def i0(x):
     x = unary("i0", x, inexact=True)
     if x.dtype.kind == "c":
         raise ValueError("i0 does not support complex numbers; take the real part first")
-    dtype = x.dtype
+    dtype, weak = x.dtype, x.weak_type
     x = E.convert_element_type(x, np.float32) if dtype.itemsize == 2 else x
     size = x * E.sign(x)  # |x| whose derivative at 0 is 0
-    return E.convert_element_type(E.exp(size) * E.bessel_i0e(x), dtype)
+    return E.convert_element_type(E.exp(size) * E.bessel_i0e(x), dtype, weak)
 
 
 @eager(1)

@@ -9,6 +9,7 @@ from fgrad import dtypes, tree
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
 from fgrad.errors import ConcretizationTypeError
+from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
 from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
 from fgrad.ops.rules import full as _full
@@ -22,7 +23,7 @@ __all__ = [
 _SMALL = 1 << 14  # elements
 
 
-def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
+def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
     """An array of the values of a scalar, array or nested list. Python scalars stay weakly typed unless dtype is given.
 
     >>> import fgrad.numpy as jnp
@@ -36,9 +37,12 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
     elif isinstance(object, (list, tuple)):
-        out = _from_sequence(object, dtype)
+        words = words_of(object)
+        out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif isinstance(object, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(object), dtype, copy=copy)
+    elif is_overlay(object):
+        out = object
     elif hasattr(object, "__jax_array__"):
         return array(object.__jax_array__(), dtype, copy, order, ndmin)
     elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):
@@ -96,7 +100,7 @@ def _from_sequence(xs, dtype):
     return out if dtype is None else convert_element_type(out, dtype)
 
 
-def asarray(a, dtype=None, order=None, *, copy=None, device=None):
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """array() without a copy where the memory can be shared: a NumPy array must then not be changed afterwards."""
     return array(a, dtype, copy=bool(copy), order=order)
 
@@ -117,7 +121,7 @@ def _shape(shape):
     return canonical_shape(shape if np.iterable(shape) else (shape,))
 
 
-def full(shape, fill_value, dtype=None, *, device=None):
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array filled with a value, which broadcasts."""
     shape = _shape(shape)
     if type(fill_value) in SCALARS:
@@ -126,12 +130,12 @@ def full(shape, fill_value, dtype=None, *, device=None):
     return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
 
 
-def zeros(shape, dtype=None, *, device=None):
+def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of zeros."""
     return _full(_shape(shape), 0, user_dtype(dtype) or dtypes.float_dtype())
 
 
-def ones(shape, dtype=None, *, device=None):
+def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of ones."""
     return _full(_shape(shape), 1, user_dtype(dtype) or dtypes.float_dtype())
 
@@ -147,12 +151,12 @@ def _like(a, fill_value, dtype, shape):
     return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)
 
 
-def zeros_like(a, dtype=None, shape=None, *, device=None):
+def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of a's shape and dtype."""
     return _like(a, 0, dtype, shape)
 
 
-def ones_like(a, dtype=None, shape=None, *, device=None):
+def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of a's shape and dtype."""
     return _like(a, 1, dtype, shape)
 
@@ -162,12 +166,12 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
     return zeros_like(prototype, dtype, shape)
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """An array filled with a value, with a's shape and dtype."""
     return _like(a, fill_value, dtype, shape)
 
 
-def arange(start, stop=None, step=None, dtype=None, *, device=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     """Evenly spaced values in [start, stop), as NumPy; the default dtype is JAX's.
 
     >>> import fgrad.numpy as jnp

@@ -9,7 +9,8 @@ from fgrad import dtypes
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, from_numpy
-from fgrad.errors import NonConcreteBooleanIndexError
+from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
+from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
@@ -202,6 +203,13 @@ def ints_as_arrays(shape, idx, wrap_negative):
     return out
 
 
+def _check_not_empty(shape, axes, size):
+    """Raise EmptyAxisError where `size` elements are asked for of axes of which one has none."""
+    for axis in axes:
+        if size and not shape[axis]:
+            raise EmptyAxisError(f"index is out of bounds for axis {axis} with size 0 (array of shape {shape})")
+
+
 def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
     mode = mode_of(mode)
@@ -214,6 +222,7 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
         and mode is None
         and wrap_negative
     ):
+        _check_not_empty(x.shape, (0,), True)
         return dynamic_index_in_dim(x, idx, 0, keepdims=False)
     idx = normalize(x.shape, idx)
     apart = advanced_layout(idx)
@@ -222,6 +231,7 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     if not advanced:
         return x
     rows, axes, shape = rows_of(x, advanced, mode, wrap_negative)
+    _check_not_empty(x.shape, axes, rows.size)
     fill = None
     if mode == "fill":
         fill = (
@@ -293,6 +303,7 @@ def iterate(x):
 
 
 @eager(2)
+@moves_overlays(0)
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
     """Elements along an axis by position; out-of-range positions give NaN (mode 'fill', the default) or are clamped (negative ones to 0) or
     wrapped."""
@@ -316,6 +327,8 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
     full = shape[:axis] + (indices.shape[axis],) + shape[axis + 1 :]
     arr, indices = spread(arr, shape[:axis] + (arr.shape[axis],) + shape[axis + 1 :]), spread(indices, full)
     mode = mode_of(mode or "fill")
+    if indices.size and not arr.shape[axis]:
+        return S.broadcast_in_dim(arr.dtype.type(0), full, ())
     if not arr.size or not indices.size or not dtypes.is_integer(indices.dtype) or mode == "wrap":
         idx = tuple(indices if d == axis else S.broadcasted_iota(dtypes.INT32, full, d) for d in range(arr.ndim))
         return getitem(arr, idx, mode, fill_value, wrap_negative_indices is not False)

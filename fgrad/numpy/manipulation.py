@@ -9,6 +9,7 @@ from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none, get_aval
 from fgrad.numpy.creation import array, diagonals_and_columns
+from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
 from fgrad.ops import shape as S
 from fgrad.ops.cumulative import cumsum
@@ -41,7 +42,8 @@ def size(a, axis=None):
     return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
 
 
-def reshape(a, shape, order="C", *, copy=None):
+@moves_overlays(0)
+def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """a with another shape; one entry may be -1."""
     a = as_array("reshape", a)
     if order not in ("C", "F"):
@@ -61,11 +63,13 @@ def reshape(a, shape, order="C", *, copy=None):
     return S.reshape(a, tuple(shape))
 
 
-def ravel(a, order="C"):
+@moves_overlays(0)
+def ravel(a, order="C", *, out_sharding=None):
     """a as one axis, in C or F order."""
     return reshape(a, (-1,) if size(a) else (0,), order)
 
 
+@moves_overlays(0)
 def transpose(a, axes=None):
     """a with its axes reversed, or in a given order."""
     a = as_array("transpose", a)
@@ -83,6 +87,7 @@ def matrix_transpose(x):
     return swapaxes(x, -1, -2)
 
 
+@moves_overlays(0)
 def swapaxes(a, axis1, axis2):
     """Two axes exchanged."""
     a = as_array("swapaxes", a)
@@ -92,6 +97,7 @@ def swapaxes(a, axis1, axis2):
     return S.transpose(a, tuple(perm))
 
 
+@moves_overlays(0)
 def moveaxis(a, source, destination):
     """Axes moved to other places; the others keep their order."""
     a = as_array("moveaxis", a)
@@ -104,11 +110,13 @@ def moveaxis(a, source, destination):
     return S.transpose(a, tuple(perm))
 
 
+@moves_overlays(0)
 def expand_dims(a, axis):
     """a with new axes of size 1 at the given places of the result."""
     return S.expand_dims(as_array("expand_dims", a), axis if np.iterable(axis) else (axis,))
 
 
+@moves_overlays(0)
 def squeeze(a, axis=None):
     """a without its axes of size 1, or those given."""
     a = as_array("squeeze", a)
@@ -117,7 +125,8 @@ def squeeze(a, axis=None):
     return S.squeeze(a, axis if np.iterable(axis) else (axis,))
 
 
-def broadcast_to(array, shape):
+@moves_overlays(0)
+def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1 and new leading axes."""
     x = as_array("broadcast_to", array)
     shape = tuple(shape) if np.iterable(shape) else (shape,)
@@ -150,6 +159,7 @@ def _sequence(name, arrays):
 
 
 @eager(-1)
+@moves_overlays(0)
 def concatenate(arrays, axis=0, dtype=None):
     """Arrays joined along an axis (None flattens first)."""
     xs = _sequence("concatenate", arrays)
@@ -165,6 +175,7 @@ concat = concatenate
 
 
 @eager(-1)
+@moves_overlays(0)
 def stack(arrays, axis=0, out=None, dtype=None):
     """Arrays joined along a new axis."""
     no_out("stack", out)
@@ -174,12 +185,14 @@ def stack(arrays, axis=0, out=None, dtype=None):
     return concatenate([S.expand_dims(x, (axis_index(axis, xs[0].ndim + 1),)) for x in xs], axis_index(axis, xs[0].ndim + 1), dtype)
 
 
+@moves_overlays(0)
 def unstack(x, axis=0):
     """The slices along an axis, as a tuple."""
     x = as_array("unstack", x)
     return tuple(S.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
 
 
+@moves_overlays(0)
 def atleast_1d(*arys):
     """Arrays with at least one axis."""
     out = [reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x) for x in arys]
@@ -201,12 +214,14 @@ def atleast_3d(*arys):
 
 
 @eager(-1)
+@moves_overlays(0)
 def vstack(tup, dtype=None):
     """Arrays (vectors as rows) joined along axis 0."""
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
 @eager(-1)
+@moves_overlays(0)
 def hstack(tup, dtype=None):
     """Arrays joined along axis 1 (0 if vectors)."""
     xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
@@ -272,6 +287,7 @@ def array_split(ary, indices_or_sections, axis=0):
     return split_pieces(x, [b - a for a, b in zip(points, points[1:])], axis)
 
 
+@moves_overlays(0)
 def split(ary, indices_or_sections, axis=0):
     """Parts along an axis: cut at given positions, or as many of one size. Raises ValueError where they do not divide evenly."""
     if not np.ndim(indices_or_sections) and shape(ary)[axis] % operator.index(indices_or_sections):
@@ -294,6 +310,7 @@ def dsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 2)
 
 
+@moves_overlays(0)
 def flip(m, axis=None):
     """Elements in reverse order along axes (all by default)."""
     m = as_array("flip", m)
@@ -323,6 +340,7 @@ def rot90(m, k=1, axes=(0, 1)):
 
 
 @eager(1)
+@moves_overlays(0)
 def roll(a, shift, axis=None):
     """Elements moved around cyclically by `shift` places; shift and axis may be sequences, and shift may be traced."""
     a = as_array("roll", a)
@@ -360,6 +378,7 @@ def rollaxis(a, axis, start=0):
 
 
 @eager(1)
+@moves_overlays(0)
 def tile(A, reps):
     """A repeated reps times along each axis."""
     a = as_array("tile", A)
@@ -372,7 +391,8 @@ def tile(A, reps):
 
 
 @eager(1)
-def repeat(a, repeats, axis=None, *, total_repeat_length=None):
+@moves_overlays(0)
+def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
     """Each element (or slice along `axis`) repeated; `repeats` is a number or one number per element.
 
     Numbers per element decide the size, so they must be concrete unless total_repeat_length gives it: then the result is cut there, or
@@ -405,6 +425,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     return a[(slice(None),) * axis + (rows,)]
 
 
+@moves_overlays(0, 1)
 def append(arr, values, axis=None):
     """values joined to arr: flattened, or along an axis."""
     return concatenate([ravel(arr), ravel(values)], 0) if axis is None else concatenate([arr, values], axis)

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 
+from fgrad import dtypes
 from fgrad._kernels.array import set_operators
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
@@ -11,6 +12,8 @@ from fgrad.numpy import edit, indexing, manipulation, products, reductions, sele
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
+from fgrad.ops.casts import bitcast_convert_type
+from fgrad.ops.elementwise import complex_ as lax_complex
 
 _OPERANDS = (float, int, bool, Tracer, Array, np.ndarray, np.generic, complex)
 
@@ -48,8 +51,48 @@ def _transpose(self, *axes):
     return manipulation.transpose(self, (axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes) or None)
 
 
+def _round(self, ndigits=None):
+    """round(x): an integer without `ndigits`, as Python's."""
+    rounded = selection.round(self, ndigits or 0)
+    return rounded if ndigits is not None or rounded.dtype.kind == "c" else astype(rounded, int)
+
+
+def _view(self, dtype=None, type=None):
+    """The same bytes read as another dtype: the last axis is as much shorter or longer as the items are wider or narrower."""
+    if type is not None:
+        raise NotImplementedError("view: there is one type of arrays; `type` must be None")
+    if dtype is None or (dtype := dtypes.canonicalize_dtype(dtype)) == self.dtype:
+        return self
+    old, new = self.dtype.itemsize, dtype.itemsize
+    if self.ndim == 0:
+        if old != new:
+            raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+        return _view(manipulation.expand_dims(self, 0), dtype)[0]
+    if new > old and self.shape[-1] % (new // old):
+        raise ValueError(
+            f"view of {self.dtype.name} as {dtype.name}: when changing to a larger dtype, its size must be a divisor of the total size in "
+            f"bytes of the last axis of the array, got shape {self.shape}"
+        )
+    if dtypes.BOOL in (self.dtype, dtype):  # a bool is a byte that is 0 or 1
+        return astype(_view(self, np.uint8), bool) if dtype == dtypes.BOOL else _view(astype(self, np.uint8), dtype)
+    if self.dtype.kind == "c":
+        pairs = manipulation.stack([U.real(self), U.imag(self)], -1)
+        return _view(manipulation.reshape(pairs, (*self.shape[:-1], 2 * self.shape[-1])), dtype)
+    if dtype.kind == "c":
+        parts = _view(self, np.float32 if new == 8 else np.float64)
+        return lax_complex(parts[..., ::2], parts[..., 1::2])
+    if new > old:
+        self = manipulation.reshape(self, (*self.shape[:-1], -1, new // old))
+    out = bitcast_convert_type(self, dtype)
+    return manipulation.reshape(out, (*out.shape[:-2], out.shape[-2] * out.shape[-1])) if new < old else out
+
+
 def _contains(self, x):
     return bool(reductions.any(U.equal(self, x)))
+
+
+def _flat(self):
+    raise NotImplementedError("arrays do not implement the arr.flat property: use arr.ravel(), or np.asarray(arr).flat")
 
 
 def _namespace(self, *, api_version=None):
@@ -85,7 +128,7 @@ _BINARY = {
 _COMPARE = {"eq": U.equal, "ne": U.not_equal, "lt": U.less, "le": U.less_equal, "gt": U.greater, "ge": U.greater_equal}
 _UNARY = {"__neg__": U.negative, "__pos__": U.positive, "__abs__": U.absolute, "__invert__": U.bitwise_not}
 _METHODS = {
-    "__round__": lambda self, n=0: selection.round(self, n),
+    "__round__": _round,
     "__setitem__": _setitem,
     "__iter__": indexing.iterate,
     "reshape": _reshape,
@@ -98,6 +141,7 @@ _METHODS = {
     "diagonal": manipulation.diagonal,
     "trace": manipulation.trace,
     "astype": astype,
+    "view": _view,
     "copy": _copy,
     "dot": products.dot,
     "conj": U.conjugate,
@@ -125,6 +169,7 @@ _PROPERTIES = {
     "at": updates.IndexUpdateHelper,
     "real": U.real,
     "imag": U.imag,
+    "flat": _flat,
 }
 
 

@@ -27,7 +27,7 @@ def _pair(name, a, b):
 
 
 @eager(2)
-def matmul(a, b, *, precision=None, preferred_element_type=None):
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """The matrix product a @ b, batched over leading axes, which broadcast."""
     a, b = _pair("matmul", a, b)
     if not a.ndim or not b.ndim:
@@ -52,7 +52,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
 
 
 @eager(2)
-def dot(a, b, *, precision=None, preferred_element_type=None):
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """NumPy's dot: over the last axis of a and the second-to-last of b."""
     a, b = _pair("dot", a, b)
     if not a.ndim or not b.ndim:
@@ -119,7 +119,7 @@ def outer(a, b, out=None):
 
 
 @eager(2)
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Contraction over the last axes of a and first of b (a number), or over given pairs of axes."""
     a, b = _pair("tensordot", a, b)
     if not np.iterable(axes):
@@ -183,7 +183,7 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
     return list(path), info
 
 
-def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None):
+def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, out_sharding=None):
     """Einstein summation; the order of contractions is opt_einsum's.
 
     >>> import fgrad.numpy as jnp

@@ -8,6 +8,7 @@ from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import from_numpy
 from fgrad.numpy import ufuncs as U
+from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
 from fgrad.ops import elementwise as E
 from fgrad.ops.cumulative import cumsum
@@ -23,6 +24,7 @@ __all__ = [
 
 
 @eager(3)
+@moves_overlays(1, 2)
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where condition holds, else y. With the condition alone: nonzero(condition, size, fill_value).
 

@@ -140,7 +140,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear
 
 
 @eager(2)
-def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
     """quantile with q in percent."""
     (q,) = _inexact("percentile", q)
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -276,7 +276,7 @@ def digitize(x, bins, right=False, *, method=None):
     return where(rising, before, b.size - before)
 
 
-def bincount(x, weights=None, minlength=0, *, length=None):
+def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     """How often (or with what sum of weights) each of 0, 1, 2, ... occurs in the 1-D integer array x; negative values count as 0.
 
     The result has max(x) + 1 entries, at least minlength, which needs a concrete x; or `length` entries, larger values dropped.

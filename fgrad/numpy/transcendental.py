@@ -3,7 +3,7 @@
 import math
 
 from fgrad.compile.eager import eager
-from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc
+from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc, typed_as
 from fgrad.numpy.util import binary, common_dtype
 from fgrad.ops import elementwise as ew
 
@@ -112,7 +112,7 @@ def _logaddexp(name, x1, x2, base):
     same_inf = ew.ne(delta, delta)
     tail = ew.neg(ew.abs(ew.select(same_inf, dtype.type(0), delta)))
     tail = ew.log1p(ew.exp(tail)) if base == math.e else ew.mul(ew.log1p(ew.exp2(tail)), dtype.type(1 / scale))
-    return ew.select(same_inf, ew.add(x, y), ew.add(ew.max(x, y), tail))
+    return typed_as(ew.select(same_inf, ew.add(x, y), ew.add(ew.max(x, y), tail)), x, y)
 
 
 @eager(2)

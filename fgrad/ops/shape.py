@@ -80,7 +80,7 @@ broadcast_in_dim_p = Primitive(
 broadcast_in_dim_p.jvp = linear_jvp(broadcast_in_dim_p)
 
 
-def broadcast_in_dim(operand, shape, broadcast_dimensions):
+def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """operand spread over `shape`; its axis i becomes axis broadcast_dimensions[i]."""
     aval = get_aval(operand)
     if aval.shape == tuple(shape) and aval.shape != () and type(operand) is not np.ndarray:
@@ -88,7 +88,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
     return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def broadcast(operand, sizes):
+def broadcast(operand, sizes, *, out_sharding=None):
     """New leading axes of `sizes`."""
     shape = get_aval(operand).shape
     return broadcast_in_dim(operand, (*sizes, *shape), tuple(range(len(sizes), len(sizes) + len(shape))))
@@ -116,7 +116,7 @@ reshape_p = Primitive(
 reshape_p.jvp = linear_jvp(reshape_p)
 
 
-def reshape(operand, new_sizes, dimensions=None):
+def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     """operand with shape new_sizes, in row-major order."""
     if dimensions is not None:
         operand = transpose(operand, dimensions)
@@ -459,7 +459,7 @@ iota_p.jvp = lambda primals, tangents, **params: (lambda out: (out, zero_of(out)
 iota_p.batch = lambda axis, args, dims, **params: (iota_p.bind(**params), None)
 
 
-def broadcasted_iota(dtype, shape, dimension):
+def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """Counts 0, 1, 2, ... along one axis of `shape`."""
     return iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=canonical_shape(shape), dimension=operator.index(dimension))
 

@@ -50,7 +50,7 @@ def spread(name, x, shape, dtype):
     return jnp.broadcast_to(lax.convert_element_type(as_array(name, x), dtype), shape)
 
 
-def bits(key, shape=(), dtype=None):
+def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """Uniform random unsigned integers (uint32 by default; uint64 with 64-bit types enabled).
 
     >>> import fgrad
@@ -87,7 +87,7 @@ def _uniform(key, minval, maxval, shape, dtype):
     return lax.max(lo, fma(_unit(key, shape, dtype), span, lo))
 
 
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
     """Floats uniform in [minval, maxval); the bounds broadcast to `shape`."""
     dtype, shape = float_dtype("uniform", dtype), canonical_shape(shape)
     if type(minval) is not float or type(maxval) is not float:
@@ -96,7 +96,7 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
     return _uniform(one_key("uniform", key), minval, maxval, shape, dtype)
 
 
-def normal(key, shape=(), dtype=None):
+def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Standard normal floats, sqrt(2) erf_inv(u) for u uniform in (-1, 1); complex ones have variance 1 in all.
 
     >>> import fgrad
@@ -119,7 +119,7 @@ def _normal(key, shape, dtype):
     return lax.mul(lax.like(u, math.sqrt(2)), sample_erf_inv(u))
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None):
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
     """Standard normal floats conditioned on (lower, upper), differentiable in both bounds."""
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = (lax.convert_element_type(as_array("truncated_normal", v), dtype) for v in (lower, upper))
@@ -144,12 +144,12 @@ def _exponential(key, shape, dtype):
     return lax.neg(sample_log1p(lax.neg(_unit(key, shape, dtype))))
 
 
-def exponential(key, shape=(), dtype=None):
+def exponential(key, shape=(), dtype=None, *, out_sharding=None):
     """Exponential floats of rate 1."""
     return _exponential(one_key("exponential", key), canonical_shape(shape), float_dtype("exponential", dtype))
 
 
-def gumbel(key, shape=(), dtype=None, mode=None):
+def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     """Gumbel floats, -log(-log(u)). mode "high" spends twice the bits on u, "highest" 64 bits a float32; "low" (None) one word."""
     if mode not in (None, "low", "high", "highest"):
         raise ValueError(f"gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}")
@@ -195,7 +195,7 @@ def _laplace(key, shape, dtype):
     return lax.mul(lax.sign(u), sample_log1p(lax.neg(lax.abs(u))))
 
 
-def laplace(key, shape=(), dtype=None):
+def laplace(key, shape=(), dtype=None, *, out_sharding=None):
     """Laplace floats of location 0 and scale 1."""
     return _laplace(one_key("laplace", key), canonical_shape(shape), float_dtype("laplace", dtype))
 
@@ -206,7 +206,7 @@ def _logistic(key, shape, dtype):
     return lax.sub(sample_log(u), sample_log1p(lax.neg(u)))
 
 
-def logistic(key, shape=(), dtype=None):
+def logistic(key, shape=(), dtype=None, *, out_sharding=None):
     """Logistic floats of location 0 and scale 1."""
     return _logistic(one_key("logistic", key), canonical_shape(shape), float_dtype("logistic", dtype))
 
@@ -231,7 +231,7 @@ def _above(x, limit):
     return lax.gt(x, lax.like(x, limit)) if dtypes.is_integer(x.dtype) and np.iinfo(x.dtype).max > limit else False
 
 
-def randint(key, shape, minval, maxval, dtype=None):
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers uniform in [minval, maxval) (always minval where maxval <= minval); the bounds broadcast to `shape`."""
     dtype, shape = int_dtype("randint", dtype), canonical_shape(shape)
     wide, info = dtype, np.iinfo(dtype)

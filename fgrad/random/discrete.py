@@ -15,7 +15,7 @@ from fgrad.random.basic import check_broadcast, float_dtype, gumbel, int_dtype, 
 from fgrad.random.keys import one_key, split
 
 
-def bernoulli(key, p=0.5, shape=None, mode="low"):
+def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     """Booleans, true with probability p. mode "high" resolves p to twice the bits of its dtype."""
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}")
@@ -30,14 +30,14 @@ def bernoulli(key, p=0.5, shape=None, mode="low"):
     return jnp.less(low * 2.0 ** -dtypes.finfo(p.dtype).nmant, p - high)
 
 
-def rademacher(key, shape=(), dtype=None):
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     """-1 or 1 with equal probability."""
     dtype = dtypes.int_dtype() if dtype is None or dtype is int else user_dtype(dtype)
     sign = bernoulli(key, jnp.asarray(0.5), canonical_shape(shape))
     return lax.convert_element_type(2 * lax.convert_element_type(sign, dtypes.int_dtype()) - 1, dtype)
 
 
-def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
+def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
     """Positions drawn with probabilities softmax(logits) along `axis`: the largest of logits plus Gumbel noise.
 
     Without replacement, the leading axes of `shape` (those before the batch shape) hold different positions.
@@ -59,7 +59,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
     return jnp.reshape(jnp.moveaxis(order, -1, 0), shape)
 
 
-def geometric(key, p, shape=None, dtype=None):
+def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     """Trials up to the first success, of probability p each: 1, 2, ..."""
     dtype = int_dtype("geometric", dtype)
     (p,) = jnp.promote_dtypes_inexact(p)
@@ -69,7 +69,7 @@ def geometric(key, p, shape=None, dtype=None):
     return lax.convert_element_type(lax.floor(jnp.divide(sample_log(u), sample_log1p(-p))) + 1, dtype)
 
 
-def poisson(key, lam, shape=None, dtype=None):
+def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     """Poisson integers of rate lam (which broadcasts to `shape`): Knuth's products of uniforms below 10, rejection from 10 on.
 
     The rejection is Hoermann's PTRS (The transformed rejection method for generating Poisson random variables, 1993).

@@ -88,17 +88,17 @@ def _draw(name, key, a, shape, dtype, log_space):
     return _SAMPLERS[log_space](one_key(name, key), spread(name, a, shape, dtype))
 
 
-def gamma(key, a, shape=None, dtype=None):
+def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Gamma floats of shape parameter a and scale 1, differentiable in a."""
     return _draw("gamma", key, a, shape, dtype, False)
 
 
-def loggamma(key, a, shape=None, dtype=None):
+def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Logarithms of gamma floats of shape parameter a; exact where the floats themselves would underflow."""
     return _draw("loggamma", key, a, shape, dtype, True)
 
 
-def beta(key, a, b, shape=None, dtype=None):
+def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     """Beta floats of parameters a and b."""
     dtype = float_dtype("beta", dtype)
     a, b = as_array("beta", a), as_array("beta", b)
@@ -110,7 +110,7 @@ def beta(key, a, b, shape=None, dtype=None):
     return x / (x + y)
 
 
-def dirichlet(key, alpha, shape=None, dtype=None):
+def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     """Dirichlet vectors (*shape, n) of concentrations alpha (..., n)."""
     dtype, alpha = float_dtype("dirichlet", dtype), as_array("dirichlet", alpha)
     if alpha.ndim < 1:
@@ -121,14 +121,14 @@ def dirichlet(key, alpha, shape=None, dtype=None):
     return x / jnp.sum(x, -1, keepdims=True)
 
 
-def chisquare(key, df, shape=None, dtype=None):
+def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Chi-square floats of df degrees of freedom."""
     dtype, df = float_dtype("chisquare", dtype), as_array("chisquare", df)
     half = lax.convert_element_type(df, dtype) / 2
     return lax.exp(loggamma(key, half, check_broadcast("chisquare", shape, df), dtype)) * 2
 
 
-def f(key, dfnum, dfden, shape=None, dtype=None):
+def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     """F floats of dfnum and dfden degrees of freedom."""
     dtype = float_dtype("f", dtype)
     dfnum, dfden = as_array("f", dfnum), as_array("f", dfden)
@@ -138,7 +138,7 @@ def f(key, dfnum, dfden, shape=None, dtype=None):
     return (chisquare(key_num, dfnum, shape, dtype) / dfnum) / (chisquare(key_den, dfden, shape, dtype) / dfden)
 
 
-def t(key, df, shape=None, dtype=None):
+def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Student's t floats of df degrees of freedom."""
     dtype, df = float_dtype("t", dtype), as_array("t", df)
     shape = check_broadcast("t", shape, df)
@@ -147,14 +147,14 @@ def t(key, df, shape=None, dtype=None):
     return normal(key_n, shape, dtype) * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
 
 
-def generalized_normal(key, p, shape=(), dtype=None):
+def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
     """Floats of density proportional to exp(-|x|^p)."""
     shape, dtype = canonical_shape(shape), float_dtype("generalized_normal", dtype)
     key_g, key_s = split(one_key("generalized_normal", key))
     return rademacher(key_s, shape, dtype) * gamma(key_g, 1 / p, shape, dtype) ** (1 / p)
 
 
-def ball(key, d, p=2, shape=(), dtype=None):
+def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     """Points uniform in the unit ball of the p-norm in d dimensions (Barthe, Guedon, Mendelson and Naor, 2005)."""
     shape, dtype = canonical_shape(shape), float_dtype("ball", dtype)
     key_g, key_e = split(one_key("ball", key))

@@ -10,6 +10,7 @@ from fgrad import dtypes, lax, tree
 from fgrad._kernels.arguments import install_wrapper
 from fgrad.config import config
 from fgrad.core import Array, from_numpy
+from fgrad.numpy.overlay import register_overlay
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import threefry2x32, threefry_split_p
 from fgrad.ops.shape import canonical_shape
@@ -33,6 +34,33 @@ class KeyType:
 
 
 KEY = KeyType()
+
+
+def _word_index(index):
+    """An index of keys as one of their words."""
+    index = index if isinstance(index, tuple) else (index,)
+    rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
+    return (*index, *rest, slice(None))
+
+
+class _KeyUpdates:
+    """keys.at: index it for updates."""
+
+    __slots__ = ("keys", "ref")
+
+    def __init__(self, keys, ref=None):
+        self.keys, self.ref = keys, ref
+
+    def __getitem__(self, index):
+        return _KeyUpdates(self.keys, self.keys._words.at[_word_index(index)])
+
+    def get(self, **options):
+        return KeyArray(self.ref.get(**options))
+
+    def set(self, values, **options):
+        if not isinstance(values, KeyArray):
+            raise TypeError(f"keys.at[...].set takes keys, got {type(values).__name__}")
+        return KeyArray(self.ref.set(values._words, **options))
 
 
 class KeyArray:
@@ -82,9 +110,7 @@ class KeyArray:
         return KeyArray(self._words.transpose(*(range(self.ndim)[a] for a in axes), self.ndim))
 
     def __getitem__(self, index):
-        index = index if isinstance(index, tuple) else (index,)
-        rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
-        return KeyArray(self._words[(*index, *rest, slice(None))])
+        return KeyArray(self._words[_word_index(index)])
 
     def __len__(self):
         if not self.shape:
@@ -111,6 +137,43 @@ class KeyArray:
     def block_until_ready(self):
         return self
 
+    def copy(self):
+        return self
+
+    def squeeze(self, axis=None):
+        return jnp.squeeze(self, axis)
+
+    def swapaxes(self, axis1, axis2):
+        return jnp.swapaxes(self, axis1, axis2)
+
+    def repeat(self, repeats, axis=None):
+        return jnp.repeat(self, repeats, axis)
+
+    def take(self, indices, axis=None):
+        return jnp.take(self, indices, axis)
+
+    @property
+    def at(self):
+        """keys.at[i].set(other) and keys.at[i].get()."""
+        return _KeyUpdates(self)
+
+    @property
+    def nbytes(self):
+        return self.size * self.itemsize
+
+    @property
+    def device(self):
+        return self._words.device
+
+    @property
+    def sharding(self):
+        return self._words.sharding
+
+    def devices(self):
+        return self._words.devices()
+
+    is_fully_addressable = is_fully_replicated = True
+
     def __repr__(self):
         if type(self._words) is not Array:
             return f"KeyArray(key<fry>[{','.join(map(str, self.shape))}])"
@@ -119,6 +182,7 @@ class KeyArray:
 
 tree.register_pytree_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
 install_wrapper(KeyArray, operator.attrgetter("_words"))
+register_overlay(KeyArray, KeyArray)
 
 
 def _check_impl(impl, dtype=None):

@@ -20,26 +20,26 @@ def _parameters(name, dtype, shape, *params):
     return [spread(name, p, shape, dtype) for p in params], shape, dtype
 
 
-def cauchy(key, shape=(), dtype=None):
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
     """Standard Cauchy floats."""
     dtype = float_dtype("cauchy", dtype)
     u = uniform(key, shape, dtype, float(jnp.finfo(dtype).eps), 1.0)
     return lax.tan(lax.mul(lax.like(u, math.pi), lax.sub(u, lax.like(u, 0.5))))
 
 
-def pareto(key, b, shape=None, dtype=None):
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     """Pareto floats of shape parameter b and minimum 1."""
     (b,), shape, dtype = _parameters("pareto", dtype, shape, b)
     return lax.exp(exponential(key, shape, dtype) / b)
 
 
-def lognormal(key, sigma=1.0, shape=None, dtype=None):
+def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
     """exp of normal floats of standard deviation sigma."""
     (sigma,), shape, dtype = _parameters("lognormal", dtype, shape, sigma)
     return lax.exp(normal(key, shape, dtype) * sigma)
 
 
-def rayleigh(key, scale, shape=None, dtype=None):
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     """Rayleigh floats of the given scale."""
     (scale,), shape, dtype = _parameters("rayleigh", dtype, shape, scale)
     u = uniform(key, shape, dtype)
@@ -52,7 +52,7 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
     return jnp.power(e, 1.0 / concentration) * scale
 
 
-def maxwell(key, shape=(), dtype=None):
+def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     """Maxwell floats of scale 1: lengths of normal 3-vectors."""
     x = normal(key, (*canonical_shape(shape), 3), float_dtype("maxwell", dtype))
     return lax.sqrt(jnp.sum(x * x, -1))
@@ -67,7 +67,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     return rademacher(key_sign, shape, dtype) * maxwell(key_length, shape, dtype) * scale + loc
 
 
-def wald(key, mean, shape=None, dtype=None):
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     """Inverse Gaussian floats of the given mean and shape parameter 1 (Michael, Schucany and Haas, 1976)."""
     (mean,), shape, dtype = _parameters("wald", dtype, shape, mean)
     k1, k2 = split(one_key("wald", key))
@@ -77,7 +77,7 @@ def wald(key, mean, shape=None, dtype=None):
     return lax.select(z <= mean / (mean + x), x, square / x)
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None):
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
     """Floats whose density rises from left to mode and falls to right."""
     (left, mode, right), shape, dtype = _parameters("triangular", dtype, shape, left, mode, right)
     u = uniform(key, shape, dtype)
@@ -86,7 +86,7 @@ def triangular(key, left, mode, right, shape=None, dtype=None):
     return lax.select(u < (mode - left) / (right - left), rising, falling)
 
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky"):
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
     """Normal vectors of the given mean (..., n) and covariance (..., n, n), whose factor `method` finds: cholesky, eigh or svd."""
     if method not in ("cholesky", "eigh", "svd"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
@@ -109,7 +109,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     return mean + jnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
 
 
-def orthogonal(key, n, shape=(), dtype=None, m=None):
+def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
     """Matrices (*shape, n, m) with orthonormal rows or columns, uniform among those: Q of a normal matrix, signs by R's diagonal."""
     m = n if m is None else m
     q, r = jnp.linalg.qr(normal(key, (*canonical_shape(shape), max(n, m), min(n, m)), dtype))

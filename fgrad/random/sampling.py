@@ -34,7 +34,7 @@ def _shuffle(key, x, axis):
     return x
 
 
-def permutation(key, x, axis=0, independent=False):
+def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     """A random permutation of arange(x), or of the slices of an array along `axis`; with `independent`, of each row by itself.
 
     >>> import fgrad

@@ -6,12 +6,29 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import lax
-from fgrad.nn.functions import log_softmax, logsumexp, softmax
+from fgrad.nn import functions
+from fgrad.nn.functions import logsumexp
 from fgrad.numpy.util import broadcasted
 from fgrad.ops import special as ops
 from fgrad.scipy.harmonics import bernoulli, bessel_jn, boxcox, boxcox1p, comb, complex_gamma, loggamma, sph_harm_y
 from fgrad.scipy.hypergeometric import hyp1f1, hyp2f1, poch
 from fgrad.scipy.integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
+
+
+def softmax(x, /, *, axis=None):
+    """exp(x) / sum(exp(x)) over `axis`, which is all axes by default (over one by default: fgrad.nn.softmax).
+
+    >>> import fgrad.numpy as jnp
+    >>> from fgrad.scipy import special
+    >>> special.softmax(jnp.zeros((2, 2)))[0]
+    Array([0.25, 0.25], dtype=float32)
+    """
+    return functions.softmax(x, axis=axis)
+
+
+def log_softmax(x, /, *, axis=None):
+    """x - log(sum(exp(x))) over `axis`, which is all axes by default."""
+    return functions.log_softmax(x, axis=axis)
 
 
 def _ufunc(prim, name, doc, strong=False):

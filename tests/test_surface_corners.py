@@ -1,0 +1,144 @@
+"""Corners of JAX's surface: methods of arrays and keys, weak types, empty axes, stages, messages of wrong calls."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax, nn, random
+
+
+def test_view_reads_bytes_as_numpy_does():
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for dtype in (np.int32, np.uint8, np.int16, np.complex64, np.float32):
+        np.testing.assert_array_equal(jnp.asarray(x).view(dtype), x.view(dtype))
+    z = (x + 1j).astype(np.complex64)
+    np.testing.assert_array_equal(jnp.asarray(z).view(jnp.float32), z.view(np.float32))
+    np.testing.assert_array_equal(jnp.array([True, False]).view(jnp.int8), [1, 0])
+    assert int(jnp.float32(1).view(jnp.int32)) == 0x3F800000
+    np.testing.assert_array_equal(fgrad.jit(lambda x: x.view(jnp.int32))(x), x.view(np.int32))
+    with pytest.raises(ValueError, match="divisor of the total size"):
+        jnp.ones((2, 3), jnp.uint8).view(jnp.float32)
+    with pytest.raises(ValueError, match="0d"):
+        jnp.float32(1).view(jnp.uint8)
+
+
+def test_attributes_of_arrays_on_one_device():
+    x = jnp.ones((2, 3))
+    assert x.is_fully_addressable and x.is_fully_replicated and x.is_ready() and weakref.ref(x)() is x
+    assert x.addressable_shards[0].data is x and x.addressable_data(0) is x and x.on_device_size_in_bytes() == 24
+    assert x.copy_to_host_async() is None and x.platform() == "cpu"
+    with pytest.raises(NotImplementedError, match="ravel"):
+        iter(x.flat)
+
+
+def test_python_numbers_are_made_of_arrays_of_shape_0_only():
+    assert round(jnp.float32(2.567)).dtype == jnp.int32 and float(round(jnp.float32(2.567), 2)) == pytest.approx(2.57)
+    for make in (float, int, complex):
+        with pytest.raises(TypeError, match="Only scalar arrays"):
+            make(jnp.ones((1,)))
+
+
+@pytest.mark.parametrize("name", ["stack", "concatenate", "vstack", "hstack", "array"])
+def test_sequences_of_keys_are_joined(name):
+    keys = random.split(random.key(0), 3)
+    got = getattr(jnp, name)([keys, keys])
+    np.testing.assert_array_equal(random.key_data(got).reshape(-1, 2), np.tile(random.key_data(keys), (2, 1)))
+
+
+def test_keys_move_as_arrays_do():
+    keys, i = random.split(random.key(0), 3), np.arange(3)
+    data = random.key_data
+    for move in (
+        *(lambda x: x[::-1], lambda x: jnp.roll(x, 1), lambda x: jnp.flip(x), lambda x: jnp.tile(x, 2), lambda x: jnp.repeat(x, 2)),
+        *(lambda x: jnp.take(x, jnp.array([2, 0])), lambda x: jnp.where(jnp.array([True, False, True]), x, x[::-1])),
+        *(lambda x: jnp.expand_dims(x, 0), lambda x: jnp.broadcast_to(x, (2, 3)), lambda x: jnp.reshape(x, (3, 1)), jnp.ravel),
+        *(lambda x: x.at[1].set(x[0]), lambda x: x.at[:2].get(), lambda x: jnp.split(x, 3)[1], lambda x: jnp.append(x, x), jnp.asarray),
+    ):
+        chosen = np.asarray(move(jnp.asarray(i)))
+        for f in (move, fgrad.jit(move)):
+            np.testing.assert_array_equal(data(f(keys)), np.asarray(data(keys))[chosen])
+    assert fgrad.vmap(lambda k: jnp.stack([k, k]))(keys).shape == (3, 2)
+    with pytest.raises(TypeError, match="do not mix"):
+        jnp.where(True, keys[0], 1.0)
+
+
+WEAK = (nn.relu6, nn.hard_sigmoid, nn.hard_silu, nn.elu, nn.celu, nn.selu, nn.leaky_relu, nn.sparse_plus, nn.sparse_sigmoid)
+
+
+@pytest.mark.parametrize("fun", WEAK)
+def test_activations_of_integers_are_weakly_typed(fun):
+    out = fun(jnp.arange(3))
+    assert (out.dtype, out.weak_type) == (np.float32, True)
+    assert fun(2.0).weak_type and not fun(jnp.ones(2)).weak_type
+    assert (nn.relu(True).dtype, nn.relu(True).weak_type, nn.relu(1.5).weak_type) == (np.int32, True, True)
+
+
+def test_functions_of_weak_scalars_stay_weak():
+    for f in (jnp.degrees, jnp.radians, jnp.i0, lambda x: jnp.logaddexp(x, 1.0), lambda x: jnp.heaviside(x, 1.0)):
+        assert f(0.5).weak_type and not f(jnp.float32(0.5)).weak_type
+
+
+def test_scipy_softmax_is_over_all_axes():
+    from fgrad.scipy import special
+
+    x = jnp.arange(4.0).reshape(2, 2)
+    np.testing.assert_allclose(special.softmax(x).sum(), 1, rtol=1e-6)
+    np.testing.assert_allclose(special.log_softmax(x), jnp.log(special.softmax(x)), rtol=1e-5)
+    np.testing.assert_allclose(special.softmax(x, axis=0).sum(0), [1, 1], rtol=1e-6)
+
+
+def test_logsumexp_of_nothing_is_minus_infinity():
+    assert nn.logsumexp(jnp.zeros(0)) == -np.inf
+    np.testing.assert_array_equal(nn.logsumexp(jnp.zeros((3, 0)), axis=1), [-np.inf] * 3)
+    assert nn.logsumexp(jnp.zeros((0, 3)), axis=1, keepdims=True).shape == (0, 1)
+    value, sign = nn.logsumexp(jnp.zeros((3, 0)), axis=1, return_sign=True)
+    np.testing.assert_array_equal(value, [-np.inf] * 3)
+    np.testing.assert_array_equal(sign, [0.0] * 3)
+
+
+def test_elements_of_an_empty_axis_are_refused():
+    x, i = jnp.zeros((0, 3)), jnp.array([0])
+    for f in (lambda: x[i], lambda: fgrad.jit(lambda x, i: x[i])(x, 0), lambda: jnp.take(x, i, axis=0), lambda: x.at[i].get(mode="fill")):
+        with pytest.raises(IndexError, match="axis 0 with size 0"):
+            f()
+    assert x[jnp.array([], int)].shape == x.shape and x[:, i].shape == (0, 1)
+
+
+def test_stages_tell_types_and_take_no_static_arguments():
+    f = fgrad.jit(lambda x, n, y: {"a": x * y * n}, static_argnums=1, donate_argnums=0)
+    traced = f.trace(jnp.ones(3), 2, y=3.0)
+    (info,), options = traced.args_info
+    assert (info.shape, info.donated, options["y"].donated, traced.out_info["a"].shape) == ((3,), True, False, (3,))
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    assert compiled.in_tree == lowered.in_tree == traced.in_tree and "mul" in compiled.as_text()
+    np.testing.assert_array_equal(compiled(jnp.ones(3), y=2.0)["a"], [4, 4, 4])
+    with pytest.raises(TypeError, match="argument x compiled with"):
+        compiled(jnp.ones(4), y=2.0)
+    with pytest.raises(TypeError, match="input pytree"):
+        compiled(jnp.ones(3))
+
+
+def test_wrong_rules_are_named():
+    def rule_of(rule):
+        f = fgrad.custom_jvp(lambda x: x)
+        f.defjvp(rule)
+        return lambda: fgrad.grad(f)(1.0)
+
+    f = fgrad.custom_jvp(lambda x, y: x)
+    f.defjvps(lambda t, out, x, y: t)
+    cases = [
+        (rule_of(lambda p, t: p[0]), TypeError, "must produce a pair"),
+        (rule_of(lambda p, t: (p[0], 1)), TypeError, "corresponding dtypes"),
+        (lambda: fgrad.grad(f)(1.0, 2.0), ValueError, "1 rules for 2 arguments"),
+        (lambda: fgrad.custom_gradient(lambda x: x)(1.0), TypeError, "pair"),
+        (lambda: fgrad.grad(3), TypeError, "callable"),
+        (lambda: fgrad.jvp(jnp.sin, (1.0,), (1,)), TypeError, "dtypes must be equal"),
+        (lambda: lax.while_loop(lambda c: (c < 3,), lambda c: c + 1, 0), TypeError, "boolean scalar"),
+    ]
+    for call, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            call()
