@@ -88,6 +88,7 @@ def test_scipy_softmax_is_over_all_axes():
     np.testing.assert_allclose(special.softmax(x).sum(), 1, rtol=1e-6)
     np.testing.assert_allclose(special.log_softmax(x), jnp.log(special.softmax(x)), rtol=1e-5)
     np.testing.assert_allclose(special.softmax(x, axis=0).sum(0), [1, 1], rtol=1e-6)
+    assert (float(special.softmax(2.0)), float(special.log_softmax(2.0))) == (1.0, 0.0)
 
 
 def test_logsumexp_of_nothing_is_minus_infinity():

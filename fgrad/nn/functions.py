@@ -39,6 +39,8 @@ def _joined(x, axes):
 def _over_axes(fun, x, axis):
     """fun(x, axis) along one axis; along several as along the one they make together."""
     axes = axis_tuple(axis, x.ndim)
+    if not axes:  # a scalar, over all its axes
+        return jnp.reshape(fun(jnp.reshape(x, (*x.shape, 1)), x.ndim), x.shape)
     if len(axes) == 1:
         return fun(x, axes[0])
     flat, back = _joined(x, axes)
