@@ -6,6 +6,7 @@
 #ifndef FG_MOVEMENT_H
 #define FG_MOVEMENT_H
 #include "fg.h"
+#include "narrow.h"
 
 typedef uint8_t __attribute__((may_alias)) fg_item1;
 typedef uint16_t __attribute__((may_alias)) fg_item2;
@@ -14,7 +15,7 @@ typedef uint64_t __attribute__((may_alias, aligned(4))) fg_item8;       /* also 
 typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
 
 enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_REVERSED, FG_COPY_STRIDED, FG_COPY_TILED };
-enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536 };
+enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536, FG_NARROW_SIDE = 16 };
 
 typedef struct {
     int32_t nd, item, kind;
@@ -89,7 +90,7 @@ static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, 
         }
     }
     if (p->kind == FG_COPY_TILED) {
-        p->ca = fg_min64(p->shape[b], 128);
+        p->ca = fg_min64(p->shape[b], p->shape[a] < FG_NARROW_SIDE ? 1024 : 128);
         p->ra = fg_min64(p->shape[a], fg_max64(64 / item, FG_UNIT_BYTES / (item * p->ca)));
     } else {
         p->ca = fg_min64(p->shape[b], FG_UNIT_BYTES / item);
@@ -177,6 +178,29 @@ static void fg_backwards##N##_##T(char *restrict dst, const char *restrict src, 
 #define FG_RUNS_AHEAD(T) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64)
 FG_RUNS_AHEAD(fg_item1) FG_RUNS_AHEAD(fg_item2) FG_RUNS_AHEAD(fg_item4) FG_RUNS_AHEAD(fg_item8) FG_RUNS_AHEAD(fg_item16)
 
+/* Rows of a few bytes, each as two copies that overlap, or of some hundred, in vectors: a call of memcpy costs more than it copies. */
+#define FG_ROWS_OF(N) if (bytes >= N) { \
+    for (int64_t i = 0; i < h; i++, dst += da, src += sa) { \
+        memcpy(dst, src, N); memcpy(dst + bytes - N, src + bytes - N, N); \
+    } \
+    return; \
+}
+static void fg_copy_rows(char *restrict dst, const char *restrict src, int64_t h, int64_t bytes, int64_t sa, int64_t da) {
+    if (bytes > 1024) {
+        for (int64_t i = 0; i < h; i++) memcpy(dst + i * da, src + i * sa, bytes);
+        return;
+    }
+    if (bytes > 64) {
+        for (int64_t i = 0; i < h; i++, dst += da, src += sa) {
+            for (int64_t k = 0; k + 64 < bytes; k += 64) memcpy(dst + k, src + k, 64);
+            memcpy(dst + bytes - 64, src + bytes - 64, 64);
+        }
+        return;
+    }
+    FG_ROWS_OF(32) FG_ROWS_OF(16) FG_ROWS_OF(8) FG_ROWS_OF(4) FG_ROWS_OF(2)
+    for (int64_t i = 0; i < h; i++) dst[i * da] = src[i * sa];
+}
+
 /* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
 #define FG_COPY_BLOCK(T, SIDE) \
 static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int64_t w) { \
@@ -215,8 +239,7 @@ static void fg_tiled_##T(char *dst, const char *src, int64_t h, int64_t w, int64
 static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src, int64_t h, int64_t w) { \
     int64_t sa = p->ss[p->nd - 2], sb = p->ss[p->nd - 1], da = p->ds[p->nd - 2], db = p->ds[p->nd - 1]; \
     if (p->kind == FG_COPY_ROWS) { \
-        if (w * (int64_t)sizeof(T) >= 64) for (int64_t i = 0; i < h; i++) memcpy(dst + i * da, src + i * sa, w * sizeof(T)); \
-        else fg_strided_##T(dst, src, h, w, sa, sizeof(T), da, sizeof(T)); \
+        fg_copy_rows(dst, src, h, w * sizeof(T), sa, da); \
     } \
     else if (p->kind == FG_COPY_FILL) { \
         if (da == w * (int64_t)sizeof(T) && da <= 64) \
@@ -230,8 +253,21 @@ static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src,
         else for (int64_t i = 0; i < h; i++) fg_reversed_##T(dst + i * da, src + i * sa, w); \
     } \
     else if (p->kind == FG_COPY_STRIDED) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
+    else if (sizeof(T) <= 8 && w < FG_NARROW_SIDE && sa == (int64_t)sizeof(T) && da == w * sa) fg_rows_##T(dst, src, sb / sa, h, w); \
+    else if (sizeof(T) <= 8 && h < FG_NARROW_SIDE && sa == (int64_t)sizeof(T) && db == sa && sb == h * sa && p->shape[p->nd - 2] == h) \
+        fg_columns_##T(dst, da / sa, src, w, h); \
     else fg_tiled_##T(dst, src, h, w, sa, sb, da, db); \
 }
+#define fg_rows_fg_item1 fg_rows_1
+#define fg_rows_fg_item2 fg_rows_2
+#define fg_rows_fg_item4 fg_rows_4
+#define fg_rows_fg_item8 fg_rows_8
+#define fg_rows_fg_item16 fg_rows_8           /* never called */
+#define fg_columns_fg_item1 fg_columns_1
+#define fg_columns_fg_item2 fg_columns_2
+#define fg_columns_fg_item4 fg_columns_4
+#define fg_columns_fg_item8 fg_columns_8
+#define fg_columns_fg_item16 fg_columns_8
 FG_COPY_BLOCK(fg_item1, 64)
 FG_COPY_BLOCK(fg_item2, 32)
 FG_COPY_BLOCK(fg_item4, 16)
