@@ -135,6 +135,16 @@ def paired(x, y, bint inexact=False):
     return None if code is None or code == FG_BOOL or (inexact and code < FG_F16) else (x, y)
 
 
+def operator_of(PrimitiveBase prim, slow):
+    """The method of tracers that binds prim to a pair of operands; slow(self, other) for what is not simply paired."""
+
+    def operator(self, other):
+        pair = paired(self, other)
+        return slow(self, other) if pair is None else process(current_trace(), prim, pair, {})
+
+    return operator
+
+
 cdef object process(trace, PrimitiveBase prim, args, dict params):
     if is_eval():
         return evaluate(prim, args, params)

@@ -8,6 +8,7 @@ from fgrad import dtypes
 from fgrad._kernels.array import set_operators
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
+from fgrad.core.tracing import operator_of
 from fgrad.numpy import edit, indexing, manipulation, products, reductions, selection, sorting, updates
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
@@ -184,6 +185,9 @@ def _install():
     operators = _operators()
     for name, fun in operators.items():
         setattr(Tracer, name, fun)
+    for name, fun in _BINARY.items():
+        if (prim := getattr(fun, "primitive", None)) is not None:
+            setattr(Tracer, f"__{name}__", operator_of(prim, operators[f"__{name}__"]))
     fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name != "__rpow__"}
     fast["__getitem__"] = indexing.index
     Tracer.__getitem__ = indexing.getitem

@@ -46,6 +46,7 @@ def binary_ufunc(name, prim, bool_prim, doc):
             return bool_prim.bind(x, y)
         return bind(x, y)
 
+    fun.primitive = prim  # type: ignore[attr-defined]
     return named(
         fun,
         name,
