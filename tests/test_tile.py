@@ -25,9 +25,14 @@ FUNCTIONS = {
     "rows and columns": lambda x: (x - by_rows(x)) / (1 + jnp.sum(x - by_rows(x), 0)),
     "reshaped": lambda x: jnp.tanh(nn.softmax(x, -1).reshape(-1) + 1.0).reshape(x.shape) * by_rows(x),
     "several results": lambda x: (by_rows(x), x - by_rows(x), (x - by_rows(x)).max(-1)),
-    "sums over rows": lambda x: ((x - by_rows(x)).mean(0), (x * by_rows(x)).mean(), jnp.exp(x - by_rows(x)), (x + by_rows(x)).max(0)),
+    "sums over rows": lambda x: (
+        (x - by_rows(x)).mean(0),
+        (x * by_rows(x)).mean(),
+        jnp.exp(0.1 * (x - by_rows(x))),
+        (x + by_rows(x)).max(0),
+    ),
     "leading axes": lambda x: (x - by_rows(x))[None] * jnp.exp(x.sum(-1, keepdims=True) * 0.1)[None] + x[:, ::-1],
-    "transposed": lambda x: (jnp.exp(x - by_rows(x)).T + 1).T - by_rows(x),
+    "transposed": lambda x: (jnp.exp(0.1 * (x - by_rows(x))).T + 1).T - by_rows(x),
 }
 
 

@@ -19,10 +19,16 @@ static T fg_row_##name##_##t(const T *s, int64_t n) { \
             a = vec_##name##_##t(w, a); b = vec_##name##_##t(x, b); c = vec_##name##_##t(y, c); e = vec_##name##_##t(z, e); \
             sa += w; sb += x; sc += y; se += z; \
         } \
+        for (; i < n; i += L) {               /* the last one overlaps its neighbour */ \
+            vec_##t w = *(const V *)(s + (i + L <= n ? i : n - L)); \
+            a = vec_##name##_##t(w, a); sa += w; \
+        } \
         a = vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)); \
         sa = (sa + sb) + (sc + se); \
         memcpy(lanes, &a, FG_VEC); memcpy(sums, &sa, FG_VEC); \
-        for (int j = 0; j < L; j++) { top = lanes[j] FIRST top ? lanes[j] : top; bad |= sums[j] != sums[j]; } \
+        for (int h = L / 2; h > 0; h /= 2) \
+            for (int j = 0; j < h; j++) { lanes[j] = lanes[j] FIRST lanes[j + h] ? lanes[j] : lanes[j + h]; sums[j] += sums[j + h]; } \
+        top = lanes[0]; bad = sums[0] != sums[0]; \
     } \
     for (; i < n; i++) { top = s[i] FIRST top ? s[i] : top; bad |= s[i] != s[i]; } \
     if (bad || top != top) for (i = 0; i < n; i++) if (s[i] != s[i]) return (T)NAN; \

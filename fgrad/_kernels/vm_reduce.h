@@ -3,6 +3,7 @@
 #define FG_VM_REDUCE_H
 #include "extremum.h"
 #include "narrow.h"
+#include "vec_order.h"
 #include "vm_table.h"
 
 /* A row is reduced in LANES independent partial results, long rows by halves, so that a float32 sum's error grows like
@@ -158,11 +159,77 @@ VM_TILES(dot, f32, float, FG_ADD, FG_PRODUCT) VM_TILES(dot, f64, double, FG_ADD,
 VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
 VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
 
+/* Rows of a few vectors each, as many at a time as a vector has lanes: every row is folded to one vector, whose lanes behind its end
+ * hold the identity, and then two vectors to one by interleaving their halves, until the lanes are rows.  Returns how many rows are
+ * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN. */
+#define VM_FEW(name, t, T, V, I, L, OP, ID, SUSPECT) \
+static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
+    typedef V U __attribute__((aligned(sizeof(T)), may_alias)); \
+    int64_t r = 0, whole = (k + L - 1) / L * L, last = whole - L; \
+    I lanes; V id; \
+    for (int j = 0; j < L; j++) { lanes[j] = last + j < k ? -1 : 0; id[j] = (T)(ID); } \
+    for (; (r + L - 1) * k + whole <= rows * k; r += L, s += L * k) { \
+        V v[L], sums = {0}; \
+        _Pragma("GCC unroll 16") for (int i = 0; i < L; i++) { \
+            const T *p = s + i * k; \
+            V x = *(const U *)(p + last); \
+            x = (V)(((I)x & lanes) | ((I)id & ~lanes)); \
+            sums += x; \
+            for (int64_t c = 0; c < last; c += L) { V y = *(const U *)(p + c); sums += y; x = OP(x, y); } \
+            v[i] = x; \
+        } \
+        _Pragma("GCC unroll 4") for (int h = L / 2; h > 0; h /= 2) \
+            _Pragma("GCC unroll 8") for (int i = 0; i < h; i++) { \
+                V x = __builtin_shufflevector(v[i], v[i + h], VEC_ORDER(VEC_LO, L)); \
+                V y = __builtin_shufflevector(v[i], v[i + h], VEC_ORDER(VEC_HI, L)); \
+                v[i] = OP(x, y); \
+            } \
+        if (SUSPECT(sums)) { \
+            T exact[L];                         /* d may lie in s */ \
+            for (int i = 0; i < L; i++) vm_seg_##name##_##t(exact + i, s + i * k, s + i * k, 1, k, 1); \
+            memcpy(d + r, exact, sizeof exact); \
+        } else *(U *)(d + r) = v[0]; \
+    } \
+    return r; \
+} \
+static void vm_few_##name##_##t(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
+    int64_t done = 0; \
+    if (width == 1 && rows >= L && k <= FG_FEW_LONG && k * (int64_t)sizeof(T) > (sizeof(T) == 1 ? 7 : 32)) \
+        done = few_##name##_##t((T *)d, (const T *)s, rows, k); \
+    if (done < rows) vm_seg_##name##_##t((T *)d + done, (const T *)s + done * k, (const T *)q + done * k, rows - done, k, width); \
+}
+enum { FG_FEW_LONG = 256 };
+#define FG_NEVER(x) 0
+#define FG_HAS_NAN(t) \
+FG_INLINE int fg_has_nan_##t(vec_##t x) { \
+    fg_lanes_##t bad = x != x; \
+    int64_t word[FG_VEC / 8], any = 0; \
+    memcpy(word, &bad, FG_VEC); \
+    for (int j = 0; j < FG_VEC / 8; j++) any |= word[j]; \
+    return any != 0; \
+}
+FG_HAS_NAN(f32) FG_HAS_NAN(f64)
+#define VM_FEW_FLOAT(t, T, L) \
+    VM_FEW(sum, t, T, vec_##t, fg_lanes_##t, L, FG_ADD, -0.0, FG_NEVER) \
+    VM_FEW(max, t, T, vec_##t, fg_lanes_##t, L, vec_max_##t, -INFINITY, fg_has_nan_##t) \
+    VM_FEW(min, t, T, vec_##t, fg_lanes_##t, L, vec_min_##t, INFINITY, fg_has_nan_##t)
+VM_FEW_FLOAT(f32, float, VEC_LANES_OF_f32)
+VM_FEW_FLOAT(f64, double, VEC_LANES_OF_f64)
+typedef uint8_t fg_few_u8 __attribute__((vector_size(16)));
+typedef uint32_t fg_few_u32 __attribute__((vector_size(FG_VEC)));
+#define FG_FEW_MAX(x, y) ({ fg_few_u8 first = (fg_few_u8)((x) > (y)); ((x) & first) | ((y) & ~first); })
+#define FG_FEW_MIN(x, y) ({ fg_few_u8 first = (fg_few_u8)((x) < (y)); ((x) & first) | ((y) & ~first); })
+VM_FEW(sum, u32, uint32_t, fg_few_u32, fg_few_u32, VEC_LANES_OF_f32, FG_ADD, 0, FG_NEVER)
+VM_FEW(max, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MAX, 0, FG_NEVER)
+VM_FEW(min, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MIN, 255, FG_NEVER)
+
 static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
-    [FG_RED_SUM] = {ROW_BITS(seg_sum), ROW_F(seg_sum), ROW_C(seg_sum)},
+    [FG_RED_SUM] = {[FG_I8] = vm_seg_sum_u8, [FG_U8] = vm_seg_sum_u8, [FG_I16] = vm_seg_sum_u16, [FG_U16] = vm_seg_sum_u16,
+                    [FG_I32] = vm_few_sum_u32, [FG_U32] = vm_few_sum_u32, [FG_I64] = vm_seg_sum_u64, [FG_U64] = vm_seg_sum_u64,
+                    ROW_F(few_sum), ROW_C(seg_sum)},
     [FG_RED_PROD] = {ROW_BITS(seg_prod), ROW_F(seg_prod), ROW_C(seg_prod)},
-    [FG_RED_MAX] = {[FG_BOOL] = vm_seg_max_u8, ROW_I(seg_max), ROW_F(seg_max)},
-    [FG_RED_MIN] = {[FG_BOOL] = vm_seg_min_u8, ROW_I(seg_min), ROW_F(seg_min)},
+    [FG_RED_MAX] = {[FG_BOOL] = vm_few_max_u8, ROW_I(seg_max), ROW_F(few_max)},
+    [FG_RED_MIN] = {[FG_BOOL] = vm_few_min_u8, ROW_I(seg_min), ROW_F(few_min)},
 };
 
 static const FgVmTiles fg_vm_tiles[FG_RED_COUNT][FG_NDTYPES] = {

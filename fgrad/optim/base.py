@@ -129,8 +129,13 @@ def moment(decay, new, old):
 
 
 def corrected(x, correction):
-    """x divided by a bias correction 1 - decay^t, in the dtype of x."""
-    return x / jnp.asarray(correction, x.dtype)
+    """x divided by a bias correction 1 - decay^t, in the dtype of x: times its inverse, one division for all elements."""
+    return x * jnp.asarray(1 / correction, x.dtype)
+
+
+def root(x, eps):
+    """sqrt(x + eps) of x >= 0, without the sum where eps is the number 0."""
+    return jnp.sqrt(x if isinstance(eps, (int, float)) and eps == 0 else x + eps)
 
 
 def stored(x, like):

@@ -15,6 +15,7 @@ from fgrad.optim.base import (
     leafwise,
     moment,
     need_params,
+    root,
     safe_increment,
     stored,
     zero_count,
@@ -122,7 +123,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
 
     def leaf(g, mu, nu, steps):
         mu, nu = moment(b1, g, mu), moment(b2, abs_sq(g), nu)
-        return _ahead(b1, mu, g, steps, nesterov) / (jnp.sqrt(corrected(nu, steps.correction(b2)) + eps_root) + eps), mu, nu
+        return _ahead(b1, mu, g, steps, nesterov) / (root(corrected(nu, steps.correction(b2)), eps_root) + eps), mu, nu
 
     return _adam_like(leaf, mu_dtype=mu_dtype)
 
@@ -154,7 +155,7 @@ def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_
     def leaf(g, mu, nu, steps):
         square = abs_sq(g)
         mu, nu = moment(b1, g, mu), nu - (1 - b2) * jnp.sign(nu - square) * square
-        return corrected(mu, steps.correction(b1)) / (jnp.sqrt(corrected(nu, steps.correction(b2)) + eps_root) + eps), mu, nu
+        return corrected(mu, steps.correction(b1)) / (root(corrected(nu, steps.correction(b2)), eps_root) + eps), mu, nu
 
     return _adam_like(leaf, init_value=initial_accumulator_value)
 
@@ -171,7 +172,7 @@ def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, n
         mean = _ahead(b1, mu, g, steps, nesterov)
         # Below rho = 4 the factor is not real; it is then not used unless the threshold is as low.
         r = jnp.asarray(jnp.sqrt(rectified), mean.dtype)
-        adapted = r * mean / (jnp.sqrt(corrected(nu, 1 - power) + eps_root) + eps)
+        adapted = r * mean / (root(corrected(nu, 1 - power), eps_root) + eps)
         return jnp.where(rho >= threshold, adapted, mean), mu, nu
 
     return _adam_like(leaf)
@@ -190,7 +191,7 @@ def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, bi
             new_mu, new_nu = moment(b1, g, mu), moment(b2, abs_sq(g), nu)
             mean = corrected(new_mu, steps.correction(b1)) if bias_correction_mu else new_mu
             new_most = jnp.maximum(most, corrected(new_nu, steps.correction(b2)) if bias_correction_nu else new_nu)
-            return mean / (jnp.sqrt(new_most + eps_root) + eps), stored(new_mu, mu), stored(new_nu, nu), stored(new_most, most)
+            return mean / (root(new_most, eps_root) + eps), stored(new_mu, mu), stored(new_nu, nu), stored(new_most, most)
 
         updates, mu, nu, nu_max = leafwise(leaf, updates, state.mu, state.nu, state.nu_max, outs=4)
         return updates, ScaleByAmsgradState(steps.count, mu, nu, nu_max)
@@ -235,7 +236,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
         def leaf(g, p, mu, nu):
             square = jnp.sum(abs_sq(g))
             new_nu = jnp.where(first, square, moment(b2, square, nu))
-            step = g / (jnp.sqrt(new_nu + eps_root) + eps) + weight_decay * p
+            step = g / (root(new_nu, eps_root) + eps) + weight_decay * p
             new_mu = stored(jnp.where(first, step, b1 * mu + step), mu)
             return new_mu, new_mu, stored(new_nu, nu)
 
@@ -259,7 +260,7 @@ def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
             new_m, new_v = moment(b1, g, m), moment(b2, difference, v)
             new_n = moment(b3, abs_sq(g + (1 - b2) * difference), n)
             step = corrected(new_m, 1 - b1**t) + (1 - b2) * corrected(new_v, 1 - b2**t)
-            step = step / (jnp.sqrt(corrected(new_n, 1 - b3**t) + eps_root) + eps)
+            step = step / (root(corrected(new_n, 1 - b3**t), eps_root) + eps)
             return step, stored(new_m, m), stored(new_v, v), stored(new_n, n), stored(g, last)
 
         updates, *moments = leafwise(leaf, updates, *state[:4], outs=5)
