@@ -12,12 +12,13 @@ from collections import deque
 import numpy as np
 
 from fgrad._kernels.index import gather_ip
-from fgrad.compile.fuse import Unit
 from fgrad.compile.lower import compute_dtype, reduction_identity
-from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.config import config
 from fgrad.core import ShapedArray
 from fgrad.core.array import CODES
+
+from fgrad.compile.fuse cimport Unit
+from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 TILE_BYTES = 384 << 10  # of all operands of a tile, where the number of rows allows
 CACHE_BYTES = 768 << 10  # of all operands of a tile, at most
@@ -53,7 +54,9 @@ def tile(units, outs, build):
     if not config.pass_tile:
         return units
     wanted = _readers(units, outs)
-    rows: dict = {}  # id of unit -> its _Rows, or None
+    cdef _Run run
+    cdef Unit u
+    rows = {}                  # id of unit -> its _Rows, or None
     result, pending, tried = [], deque(units), set()
     while pending:
         u = pending.popleft()
@@ -73,9 +76,12 @@ def tile(units, outs, build):
     return result
 
 
-def _readers(units, outs):
+cdef dict _readers(units, outs):
     """id of each buffer -> the units that read it (None: the program's caller)."""
-    out = {id(v.buf): {None} for v in outs if v.buf is not None}
+    cdef Unit u
+    cdef Node n
+    cdef Value v
+    cdef dict out = {id(v.buf): {None} for v in outs if v.buf is not None}
     for u in units:
         for n in u.nodes:
             for v in n.ins:
@@ -84,20 +90,21 @@ def _readers(units, outs):
     return out
 
 
-def _bytes(u):
-    node = u.nodes[0]
+def _bytes(Unit u):
+    cdef Node node = u.nodes[0]
     if u.fused:  # all operands of its first node have its shape
         return math.prod(u.shape) * max([v.dtype.itemsize for v in (*node.ins, *node.outs)])
     return max((math.prod(v.shape) * v.dtype.itemsize for v in (*node.ins, *node.outs)), default=0)
 
 
-def _rows_of(u, known):
-    if id(u) not in known:
-        known[id(u)] = _Rows.of(u)
-    return known[id(u)]
+cdef _Rows _rows_of(Unit u, dict known):
+    key = id(u)
+    if key not in known:
+        known[key] = _most_rows(u)
+    return known[key]
 
 
-def _cut(v, depth, rows):
+cdef object _cut(Value v, Py_ssize_t depth, rows):
     """True if a block of the value's rows (its `depth` leading axes) lies in the same block of its buffer, False if all rows are
     the same, else None."""
     if v.buf is None:
@@ -107,7 +114,8 @@ def _cut(v, depth, rows):
     if v.whole():
         return True
     step = None
-    for n, s in zip(v.shape[depth - 1 :: -1], v.strides[depth - 1 :: -1]):
+    for i in range(depth - 1, -1, -1):
+        n, s = v.shape[i], v.strides[i]
         if n != 1:
             if step is None:
                 step = expect = s
@@ -116,75 +124,111 @@ def _cut(v, depth, rows):
             expect *= n
     if not step:
         return False
-    inner = v.strides[depth:]
-    span = v.offset + sum((n - 1) * s for n, s in zip(v.shape[depth:], inner))
-    return True if step > 0 and step * rows == v.buf.size and all(s >= 0 for s in inner) and span < step else None
+    if step < 0 or step * rows != v.buf.size:
+        return None
+    span = v.offset
+    for i in range(depth, len(v.shape)):
+        s = v.strides[i]
+        if s < 0:
+            return None
+        span += (v.shape[i] - 1) * s
+    return True if span < step else None
 
 
-class _Rows:
+cdef class _Rows:
     """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
     the values it makes row by row, and its reductions over all rows."""
+    cdef Unit unit
+    cdef object rows
+    cdef Py_ssize_t depth
+    cdef dict cuts
+    cdef list made, sums
 
-    __slots__ = ("unit", "rows", "depth", "cuts", "made", "sums")
 
-    @staticmethod
-    def of(u):
-        """The _Rows with most axes, or None."""
-        node = u.nodes[0]
-        if u.fused:
-            return next(filter(None, (_Rows.at(u, d, u.shape) for d in range(len(u.shape), 0, -1))), None)
-        if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip != TAKE_ALONG_ROWS):
-            return None
-        at, shape = ROW_KERNELS[node.op], node.ins[0].shape
-        depth = 1 if node.op == "dot" else len(shape) - 1 if at is None else node.ip[at]
-        return _Rows.at(u, depth, shape) if depth and all(v.shape[:depth] == shape[:depth] for v in (*node.ins, *node.outs)) else None
+cdef _Rows _most_rows(Unit u):
+    """The _Rows with most axes, or None."""
+    cdef Node node = u.nodes[0]
+    cdef _Rows found
+    if u.fused:
+        for d in range(len(u.shape), 0, -1):
+            found = _rows_at(u, d, u.shape)
+            if found is not None:
+                return found
+        return None
+    if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip != TAKE_ALONG_ROWS):
+        return None
+    at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
+    depth = 1 if node.op == "dot" else len(shape) - 1 if at is None else node.ip[at]
+    if not depth or any([v.shape[:depth] != shape[:depth] for v in (*node.ins, *node.outs)]):
+        return None
+    return _rows_at(u, depth, shape)
 
-    @staticmethod
-    def at(u, depth, shape):
-        self = _Rows()
-        self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
-        self.cuts, self.made, self.sums = {}, [], []
-        if self.rows < 2:
-            return None
-        inside = set()
-        for n in u.nodes:
-            for v in n.ins:
-                if v.buf is None or v.buf in inside:
-                    continue
-                cut = _cut(v, depth, self.rows)
-                if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
-                    return None
-            leading = sum(a < depth for a in n.axes or ())
-            if leading and leading < depth:
+
+cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
+    cdef _Rows self = _Rows()
+    cdef Node n
+    cdef Value v
+    cdef set inside = set()
+    cdef Py_ssize_t leading
+    self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
+    self.cuts, self.made, self.sums = {}, [], []
+    if self.rows < 2:
+        return None
+    for n in u.nodes:
+        for v in n.ins:
+            if v.buf is None or v.buf in inside:
+                continue
+            cut = _cut(v, depth, self.rows)
+            if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
                 return None
-            if leading:
-                self.sums.append(n)
-            else:
-                self.made += n.outs
-                if u.fused:
-                    inside.update(o.buf for o in n.outs)
-        return self
+        leading = sum([a < depth for a in n.axes]) if n.axes else 0
+        if leading and leading < depth:
+            return None
+        if leading:
+            self.sums.append(n)
+        else:
+            self.made += n.outs
+            if u.fused:
+                for v in n.outs:
+                    inside.add(v.buf)
+    return self
 
 
-class _Run:
+cdef class _Run:
     """Units that are cut alike, in order."""
+    cdef dict wanted, cuts
+    cdef list units, parts
+    cdef set members, made, sums
+    cdef object rows, bytes, sum_bytes
 
-    def __init__(self, first, wanted):
+    def __init__(self, _Rows first, dict wanted):
         self.wanted = wanted
         self.units, self.members, self.parts = [], set(), []
         self.rows, self.bytes, self.sum_bytes = 0, 0, 0
         self.cuts, self.made, self.sums = {}, set(), set()
         self.add(first)
 
-    def sizes(self, part):
+    cdef tuple sizes(self, _Rows part):
         """(rows, bytes that are cut, bytes of accumulators) with another part."""
-        fresh = {o.buf for o in part.made if self.wanted.get(id(o.buf), set()) - {part.unit}} | {
-            b for b, cut in part.cuts.items() if cut and b not in self.cuts and b not in self.made
-        }
-        sums = sum(2 * n.outs[0].buf.nbytes for n in part.sums)
-        return math.gcd(self.rows, part.rows), self.bytes + sum(b.nbytes for b in fresh), self.sum_bytes + sums
+        cdef set fresh = set(), readers
+        cdef Value o
+        cdef Buf b
+        for o in part.made:
+            readers = self.wanted.get(id(o.buf))
+            if readers and (len(readers) > 1 or part.unit not in readers):
+                fresh.add(o.buf)
+        for b, cut in part.cuts.items():
+            if cut and b not in self.cuts and b not in self.made:
+                fresh.add(b)
+        size, sums = self.bytes, self.sum_bytes
+        for b in fresh:
+            size += b.nbytes
+        for n in part.sums:
+            sums += 2 * n.outs[0].buf.nbytes
+        return math.gcd(self.rows, part.rows), size, sums
 
-    def add(self, part):
+    cdef int add(self, _Rows part) except -1:
+        cdef Buf b
         self.rows, self.bytes, self.sum_bytes = self.sizes(part)
         self.units.append(part.unit)
         self.members.add(part.unit)
@@ -194,45 +238,54 @@ class _Run:
         for b, cut in part.cuts.items():
             if b not in self.made:
                 self.cuts[b] = cut
+        return 0
 
-    def takes(self, part, common=False):
+    cdef bint takes(self, _Rows part, bint common=False) except -1:
         """True if the part has memory in common with the run, agrees on how it is cut, and leaves blocks that fit in cache."""
+        cdef Buf b
         for b, cut in part.cuts.items():
             if b in self.sums or self.cuts.get(b, True if b in self.made else cut) != cut:
                 return False
-            common |= cut and (b in self.made or b in self.cuts)
+            common = common or (cut and (b in self.made or b in self.cuts))
         rows, size, sum_bytes = self.sizes(part)
         if size // rows + sum_bytes > CACHE_BYTES >= self.bytes // self.rows:
             return False
         return common and _blocks(rows, size, sum_bytes) is not None
 
-    def gather(self, pending, rows):
+    def gather(self, pending, dict rows):
         """Take what fits from the front of `pending`; returns the units passed by: those to run before and those to run after."""
-        before, after, late, effects = [], [], set(), False
+        cdef Unit u
+        cdef _Rows part
+        cdef list before = [], after = []
+        cdef set late = set()
+        cdef bint effects = False, waits, acts
         while pending and len(before) + len(after) < WINDOW:
             u = pending.popleft()
             waits = not late.isdisjoint(u.reads)
-            if not waits and (part := _rows_of(u, rows)) is not None and self.takes(part):
+            part = None if waits else _rows_of(u, rows)
+            if part is not None and self.takes(part):
                 self.fetch(part, before, rows)
                 if self.takes(part):
                     self.add(part)
                     continue
-            acts = any(n.effects for n in u.nodes)
+            acts = any([n.effects for n in u.nodes])
             if waits or (acts and effects) or not (self.made.isdisjoint(u.reads) and self.sums.isdisjoint(u.reads)):
                 after.append(u)
-                late.update(o.buf for n in u.nodes for o in n.outs)
-                effects |= acts
+                late.update([o.buf for n in u.nodes for o in n.outs])
+                effects = effects or acts
             else:
                 before.append(u)
         return before, after
 
-    def fetch(self, part, before, rows):
+    def fetch(self, _Rows part, list before, dict rows):
         """Units passed by that only make what the part reads come along, where they fit."""
+        cdef _Rows own
         for u in reversed(before[:]):
             outs = {o.buf for n in u.nodes for o in n.outs}
-            if not any(part.cuts.get(b) for b in outs) or _bytes(u) < START_BYTES or (own := _rows_of(u, rows)) is None:
+            if not any([part.cuts.get(b) for b in outs]) or _bytes(u) < START_BYTES:
                 continue
-            if any(v is not u and not outs.isdisjoint(v.reads) for v in before) or not self.takes(own, common=True):
+            own = _rows_of(u, rows)
+            if own is None or any([v is not u and not outs.isdisjoint(v.reads) for v in before]) or not self.takes(own, True):
                 continue
             before.remove(u)
             self.add(own)
@@ -254,9 +307,9 @@ class _Run:
         blocks = _blocks(self.rows, self.bytes, self.sum_bytes)
         if blocks is None:
             return None
-        made = [o for part in self.parts for o in part.made]
+        made = [o for part in self.parts for o in (<_Rows>part).made]
         kept = [o for o in made if self.wanted.get(id(o.buf), set()) - self.members]
-        sums = [n for part in self.parts for n in part.sums]
+        sums = [n for part in self.parts for n in (<_Rows>part).sums]
         chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks))) if sums else blocks
         accs = []
         for n in sums:
@@ -280,6 +333,7 @@ class _Run:
 
     def child(self, kept, accs, blocks, build):
         """The program of one block. It takes the inputs and the accumulators, which it overwrites, and gives them and the rows kept."""
+        cdef _Rows part
         bufs, args, nodes = {}, [], []
         for b, cut in self.cuts.items():
             args.append(_flat_arg(b.dtype, b.size // blocks if cut else b.size, len(args)))
@@ -323,9 +377,9 @@ def _temp(shape, dtype, node):
     return out
 
 
-def _shorter_node(n, part, blocks, bufs):
+def _shorter_node(n, _Rows part, blocks, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
-    depth, rows = part.depth, part.rows // blocks
+    depth, rows, sums = part.depth, part.rows // blocks, part.sums
 
     def shorter(v):
         if v.buf is None:
@@ -344,7 +398,7 @@ def _shorter_node(n, part, blocks, bufs):
         ip = (*ip[:at], ip[at] - depth + 1, *ip[at + 1 :])
     copy = Node(n.kind, n.op, [shorter(v) for v in n.ins], [], shape, ip, n.fp, type_code=n.type_code, axes=axes)
     for o in n.outs:
-        if n in part.sums:
+        if n in sums:
             _temp(o.shape, compute_dtype(o.dtype), copy)
         else:
             bufs[o.buf] = _temp((rows, *o.shape[depth:]), o.dtype, copy).buf
@@ -361,7 +415,7 @@ def _accumulate(op, acc, x):
 
 def _totals(sums, accs):
     """Units that reduce accumulators over their chunks; those of one shape together."""
-    groups: dict = {}
+    groups = {}
     for n, acc in zip(sums, accs):
         out = n.outs[0]
         node = Node("reduce", n.op, [acc], [out], acc.shape, axes=(0,))
