@@ -1,10 +1,12 @@
-"""Resizing of images, in jax.image's signatures: products with a matrix of weights for each axis."""
+"""Resizing of images, in jax.image's signatures: weighted sums of a few neighbours along each axis, or products with weights."""
 
 import enum
+import functools
 
 import numpy as np
 
 from fgrad import numpy as jnp
+from fgrad.core import ensure_compile_time_eval
 from fgrad.errors import ShapeError
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -105,11 +107,36 @@ def _weights(n, m, scale, translation, method, antialias, edges):
     return weights if edges else jnp.where((centre >= -0.5) & (centre <= n - 0.5), weights, 0)
 
 
-def _apply(x, shape, axes, scales, translations, method, antialias, edges=False):
-    for axis, scale, translation in zip(axes, scales, translations):
-        w = _weights(x.shape[axis], shape[axis], scale, translation, method, antialias, edges).astype(x.dtype)
-        x = jnp.moveaxis(jnp.tensordot(x, w, ((axis,), (0,))), -1, axis)
-    return x
+def _contract(x, weights, axis):
+    return jnp.moveaxis(jnp.tensordot(x, weights.astype(x.dtype), ((axis,), (0,))), -1, axis)
+
+
+_TAPS = 8  # neighbours of an output pixel up to which adding them one by one is faster than a product with a matrix
+
+
+@functools.lru_cache(256)
+def _known_weights(n, m, method, antialias, edges, dtype):
+    """Of an axis resized from n to m: ((t, m) positions, (t, m) weights) of t neighbours, or (None, the (n, m) weights)."""
+    with ensure_compile_time_eval():
+        scale = jnp.asarray(m / n, dtype)
+        weights = np.asarray(_weights(n, m, scale, jnp.zeros_like(scale), method, antialias, edges))
+    used = weights != 0
+    first = used.argmax(0)
+    taps = int((n - used[::-1].argmax(0) - first)[used.any(0)].max(initial=1))
+    if taps > _TAPS or 4 * taps > n:
+        return None, weights
+    at = np.minimum(first, n - taps) + np.arange(taps)[:, None]
+    return at.astype(np.int32), np.take_along_axis(weights, at, 0)
+
+
+def _resize_axis(x, m, axis, method, antialias, edges):
+    at, weights = _known_weights(x.shape[axis], m, method, antialias, edges, jnp.asarray(0.0).dtype)
+    if at is None:
+        return _contract(x, jnp.asarray(weights), axis)
+    across = [1] * x.ndim
+    across[axis] = m
+    terms = [jnp.take(x, i, axis, mode="clip") * jnp.asarray(w.reshape(across), x.dtype) for i, w in zip(at, weights)]
+    return functools.reduce(jnp.add, terms)
 
 
 def _method(method, antialias):
@@ -145,7 +172,9 @@ def scale_and_translate(image, shape, spatial_dims, scale, translation, method, 
         raise ShapeError(
             f"scale_and_translate: scale and translation must have shape ({len(axes)},), got {scale.shape} and {translation.shape}"
         )
-    return _apply(x, shape, axes, list(scale), list(translation), method, antialias, edges)
+    for axis, factor, shift in zip(axes, scale, translation):
+        x = _contract(x, _weights(x.shape[axis], shape[axis], factor, shift, method, antialias, edges), axis)
+    return x
 
 
 def _axis(d, n):
@@ -165,7 +194,7 @@ def resize(image, shape, method, antialias=True, precision=None):
     """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
 
     method: a ResizeMethod or its name. antialias: where the image shrinks its kernel widens (a low-pass filter); not for "nearest".
-    Integer images become float32, except with "nearest".
+    Integer images become float32, except with "nearest". A NaN reaches the pixels that are made of it (in JAX all of its row and column).
 
     >>> resize(jnp.array([0.0, 1.0]), (4,), "linear")
     Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
@@ -178,8 +207,11 @@ def resize(image, shape, method, antialias=True, precision=None):
         for axis in axes:
             n, m = x.shape[axis], shape[axis]
             places = np.floor((np.arange(m, dtype=np.float32) + 0.5) * np.float32(n) / np.float32(m)).astype(np.int32)
-            x = jnp.take(x, places, axis)
+            x = jnp.take(x, places, axis, mode="clip")
         return x
     x = _inexact(x)
-    scales = [jnp.asarray(shape[i] / x.shape[i] if shape[i] else 1.0, float) for i in axes]
-    return _apply(x, shape, axes, scales, [jnp.zeros_like(s) for s in scales], method, antialias, edges)
+    if 0 in x.shape or 0 in shape:
+        return jnp.zeros(shape, x.dtype)
+    for axis in sorted(axes, key=lambda i: shape[i] / x.shape[i]):  # what shrinks first
+        x = _resize_axis(x, shape[axis], axis, method, antialias, edges)
+    return x
