@@ -143,3 +143,46 @@ def test_wrong_rules_are_named():
     for call, kind, message in cases:
         with pytest.raises(kind, match=message):
             call()
+
+
+def test_symbolic_zeros_reach_rules():
+    seen = []
+
+    @fgrad.custom_jvp
+    def f(x, y):
+        return x * y
+
+    def rule(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        seen.append(type(dy) is fgrad.custom_derivatives.SymbolicZero)
+        return x * y, dx * y if seen[-1] else dx * y + x * dy
+
+    f.defjvp(rule, symbolic_zeros=True)
+    assert float(fgrad.grad(f)(2.0, 3.0)) == 3.0 and [float(g) for g in fgrad.grad(f, (0, 1))(2.0, 3.0)] == [3.0, 2.0]
+    assert seen == [True, False]
+
+    @fgrad.custom_vjp
+    def g(x, y):
+        return x * y
+
+    g.defvjp(lambda x, y: (x.value * y.value, (x.value, y.value)), lambda r, ct: (ct * r[1], 7.0 * ct), symbolic_zeros=True)
+    assert [float(d) for d in fgrad.grad(g, (0, 1))(2.0, 3.0)] == [3.0, 7.0]
+
+
+def test_losses_of_optim():
+    from fgrad import optim
+
+    x, t = jnp.array([[0.5, -1.0, 2.0]]), jnp.array([[1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(optim.log_cosh(x), np.log(np.cosh(x)), rtol=1e-5)
+    np.testing.assert_allclose(optim.hinge_loss(x, jnp.array([1.0, -1, 1])), [[0.5, 0, 0]])
+    np.testing.assert_allclose(optim.cosine_similarity(x, t), [0.5 / np.sqrt(5.25)], rtol=1e-6)
+    assert np.isfinite(fgrad.grad(lambda x: optim.cosine_distance(x, t[0], epsilon=1e-3))(jnp.zeros(3))).all()
+    np.testing.assert_allclose(optim.kl_divergence(jnp.log(nn.softmax(x)), t), optim.softmax_cross_entropy(x, t), rtol=1e-5)
+    np.testing.assert_allclose(optim.generalized_kl_divergence(nn.log_softmax(x), t), optim.softmax_cross_entropy(x, t), rtol=1e-5)
+    assert float(optim.safe_softmax_cross_entropy(jnp.array([0.0, -jnp.inf]), jnp.array([1.0, 0.0]))) == 0.0
+    p = 1 / (1 + np.exp(-np.asarray(x)))
+    np.testing.assert_allclose(
+        optim.sigmoid_focal_loss(x, t, alpha=0.25),
+        np.where(t == 1, -0.25 * np.log(p) * (1 - p) ** 2, -0.75 * np.log(1 - p) * p**2),
+        rtol=1e-4,
+    )

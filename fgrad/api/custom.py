@@ -57,6 +57,36 @@ def _split(fun, nondiff_argnums, args, kwargs):
     return [args[i] for i in nondiff], tuple(a for i, a in enumerate(args) if i not in fixed), call
 
 
+class SymbolicZero:
+    """A tangent that is known to be zero, for rules set with symbolic_zeros=True."""
+
+    def __init__(self, aval):
+        self.aval, self.shape, self.dtype = aval, aval.shape, aval.dtype
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument of a forward rule set with symbolic_zeros=True: its value, and whether a derivative in it may be asked for.
+
+    Here `perturbed` is True of all arguments: cotangents that nobody asks for are dropped.
+    """
+
+    def __init__(self, value, perturbed=True):
+        self.value, self.perturbed = value, perturbed
+
+
+def zero_from_primal(x, symbolic_zeros=False):
+    """The zero tangent of x: an array, or a SymbolicZero."""
+    zero = Zero(get_aval(x).tangent_aval())
+    return SymbolicZero(zero.aval) if symbolic_zeros else tangent_out(zero)
+
+
+def _symbolic(t):
+    return SymbolicZero(t.aval) if type(t) is Zero else t
+
+
 class custom_jvp:
     """A function with a derivative rule of its own: f.defjvp(rule), rule(primals, tangents) -> (out, tangent_out).
 
@@ -75,13 +105,14 @@ class custom_jvp:
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         functools.update_wrapper(self, fun)
         self.fun, self.nondiff_argnums, self.jvp = fun, _nondiff(fun, nondiff_argnums, nondiff_argnames), None
+        self.symbolic_zeros = False
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def defjvp(self, jvp, symbolic_zeros=False):
         """Set the rule; with nondiff_argnums it is called rule(*nondiff, primals, tangents)."""
-        self.jvp = jvp
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps):
@@ -109,7 +140,8 @@ class custom_jvp:
 
         def flat_jvp(primals, tangents):
             p = tree.unflatten(treedef, _typed(primals))[0]
-            t = tree.unflatten(treedef, [tangent_out(x) for x in tangents])[0]
+            seen = _symbolic if self.symbolic_zeros else tangent_out
+            t = tree.unflatten(treedef, [seen(x) for x in tangents])[0]
             pair = self.jvp(*fixed, p, t)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
@@ -134,6 +166,8 @@ class custom_jvp:
 
 def _rule_tangent(out, t, rule):
     want = get_aval(out).tangent_aval()
+    if type(t) is SymbolicZero:
+        return Zero(want)
     if want.dtype == dtypes.float0:
         return Zero(want)
     got = get_aval(t)
@@ -167,12 +201,14 @@ class custom_vjp:
         functools.update_wrapper(self, fun)
         self.fun, self.nondiff_argnums = fun, _nondiff(fun, nondiff_argnums, nondiff_argnames)
         self.fwd = self.bwd = None
+        self.symbolic_zeros = False
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
-        self.fwd, self.bwd = fwd, bwd
+        """Set the rules. With symbolic_zeros, fwd's arguments are CustomVJPPrimal, and cotangents may be SymbolicZero."""
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None:
@@ -184,7 +220,8 @@ class custom_vjp:
         out_tree, res_tree = [None], [None]
 
         def flat_fwd(*xs):
-            pair = call(self.fwd, tree.unflatten(treedef, _typed(xs))[0])
+            xs = _typed(xs)
+            pair = call(self.fwd, tree.unflatten(treedef, list(map(CustomVJPPrimal, xs)) if self.symbolic_zeros else xs)[0])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, "
@@ -195,7 +232,10 @@ class custom_vjp:
             return outs, res
 
         def flat_bwd(res, cts):
-            cts = [float0_zeros(ct.aval) if type(ct) is Zero else ct for ct in cts]
+            if self.symbolic_zeros:
+                cts = [_symbolic(ct) for ct in cts]
+            else:
+                cts = [float0_zeros(ct.aval) if type(ct) is Zero else ct for ct in cts]
             out = self.bwd(*fixed, tree.unflatten(res_tree[0], res), tree.unflatten(out_tree[0], cts))
             return self._cotangents(out, dynamic, treedef, in_avals)
 
@@ -228,7 +268,7 @@ class custom_vjp:
                 )
             for x in leaves:
                 want = next(avals).tangent_aval()
-                if x is None or want.dtype == dtypes.float0:
+                if x is None or type(x) is SymbolicZero or want.dtype == dtypes.float0:
                     cts.append(Zero(want))
                     continue
                 if get_aval(x).shape != want.shape:

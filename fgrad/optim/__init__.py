@@ -1,6 +1,6 @@
 """Optimizers as (init, update) pairs of pure functions over parameter pytrees, with optax's names and semantics."""
 
-from fgrad.optim import tree_utils
+from fgrad.optim import losses, tree_utils
 from fgrad.optim.base import (
     EmptyState,
     GradientTransformation,
@@ -41,6 +41,23 @@ from fgrad.optim.linesearch import (
     scale_by_backtracking_linesearch,
     scale_by_zoom_linesearch,
     value_and_grad_from_state,
+)
+from fgrad.optim.losses import (
+    cosine_distance,
+    cosine_similarity,
+    generalized_kl_divergence,
+    hinge_loss,
+    huber_loss,
+    kl_divergence,
+    l2_loss,
+    log_cosh,
+    safe_softmax_cross_entropy,
+    sigmoid_binary_cross_entropy,
+    sigmoid_focal_loss,
+    smooth_labels,
+    softmax_cross_entropy,
+    softmax_cross_entropy_with_integer_labels,
+    squared_error,
 )
 from fgrad.optim.masking import (
     MaskedNode,
@@ -186,6 +203,22 @@ from fgrad.optim.wrappers import (
 )
 
 __all__ = [
+    "generalized_kl_divergence",
+    "cosine_distance",
+    "cosine_similarity",
+    "hinge_loss",
+    "huber_loss",
+    "kl_divergence",
+    "l2_loss",
+    "log_cosh",
+    "safe_softmax_cross_entropy",
+    "sigmoid_binary_cross_entropy",
+    "sigmoid_focal_loss",
+    "smooth_labels",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels",
+    "squared_error",
+    "losses",
     "AddNoiseState",
     "ApplyEvery",
     "ApplyIfFiniteState",

@@ -1,0 +1,74 @@
+"""Losses under optax's names: those of fgrad.nn, and some that are written out."""
+
+import fgrad.numpy as jnp
+from fgrad import nn
+from fgrad.nn.losses import (
+    huber_loss,
+    l2_loss,
+    sigmoid_binary_cross_entropy,
+    smooth_labels,
+    softmax_cross_entropy,
+    softmax_cross_entropy_with_integer_labels,
+    squared_error,
+)
+
+
+def log_cosh(predictions, targets=None):
+    """log(cosh(predictions - targets)), elementwise: the square near 0, the absolute value far from it."""
+    errors = predictions if targets is None else predictions - targets
+    return jnp.logaddexp(errors, -errors) - jnp.log(2.0).astype(errors.dtype)
+
+
+def hinge_loss(predictor_outputs, targets):
+    """max(0, 1 - predictor_outputs * targets), elementwise, for targets of -1 and 1."""
+    return jnp.maximum(0, 1 - predictor_outputs * targets)
+
+
+def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1, where=None):
+    """The cosine of the angle between vectors along `axis`, the squares of whose lengths count as at least `epsilon`."""
+
+    def unit(x):
+        squares = jnp.sum(jnp.square(x), axis=axis, keepdims=True, where=where)
+        return x / jnp.sqrt(jnp.clip(squares, epsilon))
+
+    return jnp.sum(unit(predictions) * unit(targets), axis=axis, where=where)
+
+
+def cosine_distance(predictions, targets, epsilon=0.0, axis=-1, where=None):
+    """1 - cosine_similarity."""
+    return 1.0 - cosine_similarity(predictions, targets, epsilon, axis, where)
+
+
+def kl_divergence(log_predictions, targets, axis=-1, where=None):
+    """sum(targets * (log(targets) - log_predictions)) along `axis`; targets of 0 count as 0."""
+    logs = jnp.log(jnp.where(targets == 0, 1, targets))
+    return jnp.sum(targets * (logs - log_predictions), axis=axis, where=where)
+
+
+def generalized_kl_divergence(log_predictions, targets, axis=-1, where=None):
+    """kl_divergence + sum(exp(log_predictions) - targets): convex in both, also where they are not normalised."""
+    return kl_divergence(log_predictions, targets, axis, where) + jnp.sum(jnp.exp(log_predictions) - targets, axis=axis, where=where)
+
+
+def safe_softmax_cross_entropy(logits, labels):
+    """softmax_cross_entropy along the last axis, where labels of 0 count as 0 even for logits of -inf."""
+    logs = nn.log_softmax(logits)
+    return -jnp.sum(jnp.where(labels == 0, 0, labels * jnp.where(labels == 0, 0, logs)), axis=-1)
+
+
+def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
+    """sigmoid_binary_cross_entropy times (1 - p)^gamma, p the probability of the label (https://arxiv.org/abs/1708.02002).
+
+    alpha: weight of the positive labels, 1 - alpha that of the others.
+    """
+    p = nn.sigmoid(logits)
+    right = p * labels + (1 - p) * (1 - labels)
+    loss = sigmoid_binary_cross_entropy(logits, labels) * (1 - right) ** gamma
+    return loss if alpha is None else (alpha * labels + (1 - alpha) * (1 - labels)) * loss
+
+
+__all__ = [
+    "generalized_kl_divergence", "cosine_distance", "cosine_similarity", "hinge_loss", "huber_loss", "kl_divergence", "l2_loss", "log_cosh",
+    "safe_softmax_cross_entropy", "sigmoid_binary_cross_entropy", "sigmoid_focal_loss", "smooth_labels", "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels", "squared_error",
+]  # fmt: skip
