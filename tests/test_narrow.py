@@ -36,6 +36,21 @@ def test_reductions_of_rows(dtype):
                     np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "bfloat16" else 1e-6, err_msg=f"{name} {rows}x{n}")
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reductions_of_columns(dtype):
+    """Read where they lie, computed first, and two results beside each other; widths around those of tiles and their groups."""
+    names = ["sum", "any", "count_nonzero"] + ["max", "min", "ptp"] * (dtype not in ("complex64", "bool"))
+    with fgrad.enable_x64(), np.errstate(invalid="ignore"):
+        for n, columns in ((2, 5000), (3, 1025), (5, 16), (67, 1000), (130, 2049), (700, 10), (1029, 3)):
+            x = _rows(n, columns, dtype, n % 2 and "float" in dtype)
+            for name in names:
+                want = getattr(np, name)(x, axis=0)
+                got = np.asarray(fgrad.jit(lambda x, name=name: getattr(jnp, name)(x, axis=0))(jnp.asarray(x, dtype)).astype(want.dtype))
+                if dtype in ("int8", "uint8") and name == "ptp":
+                    want = want.astype(got.dtype)
+                np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "bfloat16" else 1e-6, err_msg=f"{name} {n}x{columns}")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_products_of_rows(dtype):
     with fgrad.enable_x64():

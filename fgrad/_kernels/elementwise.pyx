@@ -20,8 +20,8 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE,
                                      FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmConst, FgVmInput, FgVmOp, FgVmOutput,
                                      FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
-                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end, fg_vm_tiles, fg_vm_tiles_dot,
-                                     fg_vm_supports, fg_vm_table, make_plan)
+                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end,
+                                     fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
 
 cdef enum:
     STACK_BYTES = 16384

@@ -91,7 +91,8 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
 #ifdef __AVX512F__
 #define FG_NAN_OF(t, T, S, M) \
 FG_INLINE vec_##t fg_nan_of_##t(vec_##t y, vec_##t a, vec_##t b, vec_##t c, vec_##t e, vec_##t x) { \
-    M bad = _mm512_cmp_##S##_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(c, e, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(x, x, _CMP_UNORD_Q); \
+    M bad = _mm512_cmp_##S##_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(c, e, _CMP_UNORD_Q); \
+    bad |= _mm512_cmp_##S##_mask(x, x, _CMP_UNORD_Q); \
     return (vec_##t)_mm512_mask_mov_##S(y, bad, (vec_##t){0} + (T)NAN); \
 }
 FG_NAN_OF(f32, float, ps, __mmask16) FG_NAN_OF(f64, double, pd, __mmask8)
@@ -115,8 +116,8 @@ static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q, int64
         for (; j + L <= n; j += L) { \
             const T *p = s + j; \
             vec_##t x = *(V *)(d + j), a = *(const V *)p, b = *(const V *)(p + stride), c = *(const V *)(p + 2 * stride), \
-                e = *(const V *)(p + 3 * stride), y = vec_##name##_##t(vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)), x); \
-            *(V *)(d + j) = fg_nan_of_##t(y, a, b, c, e, x); \
+                e = *(const V *)(p + 3 * stride), y = vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)); \
+            *(V *)(d + j) = fg_nan_of_##t(vec_##name##_##t(y, x), a, b, c, e, x); \
         } \
         for (; j < n; j++) for (int r = 0; r < 4; r++) { T x = d[j], y = s[j + r * stride]; d[j] = OP(x, y); } \
     } \
