@@ -2,18 +2,22 @@
 #ifndef FG_GEMM_JOB_H
 #define FG_GEMM_JOB_H
 #include "gemm.h"
+#include "half.h"
 
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
+#define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
 /* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements. c's columns are contiguous, or, where `turned`, its rows.
- * Where `pairs`, elements of a and b are pairs of bfloat16 (GEMM_PAIRS). */
+ * Where `pairs`, elements of a and b are pairs of bfloat16 (GEMM_PAIRS), along k; b is made of them where it is packed if `halves`: then
+ * it lies in rows of `depth` single ones, b0 and rb counted in them. `narrow` is the dtype of a c of 16 bits: then K is one piece. */
 typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
+    int64_t depth;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
-    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned;
+    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves;
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
@@ -43,8 +47,8 @@ static void gemm_plan(GemmJob *j) {
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
     /* One panel of rows uses b once: a few rows of b at a time, over many columns, is the order in which it is read fastest. */
-    int64_t once = j->M <= GEMM_MR && j->cb == 1 && j->K * j->N * item > 1 << 18;
-    int64_t piece = once ? 16 : GEMM_KC;
+    int64_t once = !j->narrow && j->M <= GEMM_MR && j->cb == 1 && j->K * j->N * item > 1 << 18;
+    int64_t piece = j->narrow ? j->K : once ? 16 : GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES;
     j->nk = (j->K + piece - 1) / piece;
     j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
     j->nk = (j->K + j->kc - 1) / j->kc;
@@ -52,12 +56,12 @@ static void gemm_plan(GemmJob *j) {
         || ((j->ca != 1 || once) && gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
     /* Rows that meet in few sets, each with 8 ways, stay in the first cache where a panel has no more of them than ways. */
     j->mr = !j->pack_a && j->ca == 1 && gemm_clashes(j->ra, item) && j->K * item >= 128 && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
-    j->pack_b = j->cb != 1
+    j->pack_b = j->cb != 1 || j->halves
         || (j->K * j->N * item > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
         || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     j->rows_first = j->pack_b || j->K <= 32;
-    j->width = j->pack_b ? GEMM_TILES * gemm_nr(j) : once ? (8192 / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
-    j->scratch_size = j->pack_b ? (j->kc * GEMM_TILES * gemm_nr(j) * item + 63) / 64 * 64 : 0;
+    j->width = j->pack_b ? tiles * gemm_nr(j) : once ? (8192 / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
+    j->scratch_size = j->pack_b ? (j->kc * tiles * gemm_nr(j) * item + 63) / 64 * 64 : 0;
 }
 
 static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
@@ -80,6 +84,19 @@ static int64_t gemm_cut(GemmJob *j, int64_t threads) {
         if (load < best) { best = load; j->row_parts = r; j->col_parts = c; }
     }
     return threads < gemm_units(j) ? threads : gemm_units(j);
+}
+
+/* Panels of pairs, as pack_b makes them, of n columns of rows of bfloat16; `depth` rows are left, the pair beyond an odd one is 0. */
+static void gemm_pack_halves(uint32_t *dst, const uint16_t *src, int64_t rb, int64_t depth, int64_t kc, int64_t n) {
+    for (int64_t j = 0; j < n; j += gemm_f32_nr) {
+        int64_t nb = n - j < gemm_f32_nr ? n - j : gemm_f32_nr, w = gemm_f32_width(nb);
+        for (int64_t k = 0; k < kc; k++, dst += w) {
+            const uint16_t *lo = src + 2 * k * rb + j, *hi = lo + rb;
+            if (2 * k + 1 < depth) for (int64_t l = 0; l < nb; l++) dst[l] = lo[l] | (uint32_t)hi[l] << 16;
+            else for (int64_t l = 0; l < nb; l++) dst[l] = lo[l];
+            for (int64_t l = nb; l < w; l++) dst[l] = 0;
+        }
+    }
 }
 
 #define T float

@@ -18,10 +18,13 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
         T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
+        int own = j->turned || j->narrow;
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
-                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, j->turned ? tile : to,
-                        j->turned ? N(nr) : j->ldc, add && !j->turned);
+                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
+                        own ? N(nr) : j->ldc, add && !own);
         if (j->turned) N(turn)(tile, rows, nb, to, j->ldc, add);
+        if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
+            fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);
     }
 }
 
@@ -40,11 +43,14 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
         for (int64_t k = 0; k < j->K; k += j->kc) {
             int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
             const T *from = b + k * j->rb + n * j->cb;
-            if (j->pack_b) { N(pack_b)(scratch, from, j->rb, j->cb, kc, nb); from = scratch; }
+            const uint16_t *rows = (const uint16_t *)j->b + batch * j->b0 + 2 * k * j->rb + n;
+            if (j->halves) gemm_pack_halves((uint32_t *)scratch, rows, j->rb, j->depth - 2 * k, kc, nb);
+            else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb);
+            if (j->pack_b) from = scratch;
             for (int64_t p = p0; p < p1; p += height) {
                 int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
-                const T *rows = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
-                N(piece)(j, rows, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
+                const T *top = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
+                N(piece)(j, top, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
             }
         }
     }

@@ -15,7 +15,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint3
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, gemm
 from fgrad._kernels.dot_plan cimport *
-from fgrad._kernels.gemm cimport GemmJob, gemm_run
+from fgrad._kernels.gemm cimport GEMM_LONGEST, GemmJob, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -42,7 +42,7 @@ cdef struct Work:
     int32_t src_dtype
     int64_t blocks_m, blocks_n, len_n, panels_m, panels_n
     int64_t a0, b0, c0, ldc           # batch strides of the operands as the inner loops see them
-    int32_t mode
+    int32_t mode, narrow
 
 
 # ---------------------------------------------------------------- packing and rows of the output
@@ -201,13 +201,17 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     cdef GemmJob j
     cdef int status = FG_EMEM
     cdef char *a
-    cdef char *b
+    cdef char *b = NULL
+    j.halves = p.b[2] == 1 and p.M >= 48           # enough rows to pack for
     a = _pairs(p, w.a, p.a[0], p.a[2], p.a[1], p.M, &j.a0, &j.ca, &j.ra)
-    b = _pairs(p, w.b, p.b[0], p.b[1], p.b[2], p.N, &j.b0, &j.rb, &j.cb)
+    if j.halves:
+        j.b0, j.rb, j.cb = p.b[0], p.b[1], 1
+    else:
+        b = _pairs(p, w.b, p.b[0], p.b[1], p.b[2], p.N, &j.b0, &j.rb, &j.cb)
     if j.a0 != INT64_MIN and j.b0 != INT64_MIN:
-        j.B, j.M, j.N, j.K = p.B, p.M, p.N, (p.K + 1) // 2
+        j.B, j.M, j.N, j.K, j.depth = p.B, p.M, p.N, (p.K + 1) // 2, p.K
         j.c0, j.ldc = w.c0, w.ldc
-        j.f64, j.pairs, j.add, j.turned = 0, 1, w.mode, 0
+        j.f64, j.pairs, j.add, j.turned, j.narrow = 0, 1, w.mode, 0, w.narrow
         j.a, j.b, j.c = a if a != NULL else w.a, b if b != NULL else w.b, w.dst
         status = gemm_run(&j)
     pool_free(a)
@@ -225,7 +229,7 @@ cdef int _gemm(Work *w) noexcept nogil:
     _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
     _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
     j.a0, j.b0, j.c0, j.ldc = w.a0, w.b0, w.c0, w.ldc
-    j.f64, j.pairs, j.turned = p.work == FG_F64, 0, p.turned
+    j.f64, j.pairs, j.turned, j.halves, j.narrow = p.work == FG_F64, 0, p.turned, 0, w.narrow
     j.add = w.mode
     j.a, j.b, j.c = w.a, w.b, w.dst
     if p.nk == 1:
@@ -345,6 +349,7 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     w.out = FG_OUT(inst, slots, 0).data
     w.src = FG_IN(inst, slots, 2).data if p.acc else NULL
     w.mode = p.acc
+    w.narrow = 0
     if (p.acc and w.src != w.out) or (p.algo == CLEAR and not p.acc):
         parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
     if p.algo == CLEAR:
@@ -363,7 +368,8 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if p.nk > 1:
         need = p.nk * p.B * p.M * p.N
     elif p.algo >= BLAS and p.out_dtype != p.work:
-        need = p.B * p.M * p.N
+        w.narrow = p.out_dtype if p.algo == GEMM and not p.acc and ((p.K + 1) // 2 if p.pairs else p.K) <= GEMM_LONGEST else 0
+        need = 0 if w.narrow else p.B * p.M * p.N
     if need:
         scratch = pool_alloc(need * fg_itemsize(p.work))
     if w.a != NULL and w.b != NULL and (scratch != NULL or not need):

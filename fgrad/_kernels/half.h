@@ -1,0 +1,38 @@
+/* Rows of 16-bit floats to float32 and back. */
+#ifndef FG_HALF_H
+#define FG_HALF_H
+#include "fg.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+/* Branch-free, so that it vectorises: the exponent is moved by a multiplication, which also makes subnormals right. */
+static inline float fg_half(uint16_t h) {
+    uint32_t em = (uint32_t)(h & 0x7fffu) << 13, s = (uint32_t)(h & 0x8000u) << 16, u;
+    float f; memcpy(&f, &em, 4);
+    f *= 5.192296858534828e33f;                                   /* 2^112 */
+    memcpy(&u, &f, 4);
+    u = ((em >= 0x0f800000u) ? (em | 0x7f800000u) : u) | s;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *restrict dst, int64_t n) {
+    if (dtype == FG_F16) for (int64_t i = 0; i < n; i++) dst[i] = fg_half(src[i]);
+    else for (int64_t i = 0; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
+}
+
+/* float32 to 16 bits, rounded as fg_f32_to_f16 and fg_f32_to_bf16 do it. */
+static inline void fg_narrow16(int dtype, const float *restrict src, uint16_t *restrict dst, int64_t n) {
+    int64_t i = 0;
+    if (dtype == FG_BF16) for (; i < n; i++) {
+        uint32_t u; memcpy(&u, src + i, 4);
+        uint32_t quiet = u >> 16 | 0x40u, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+        dst[i] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    }
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < n; i++) dst[i] = fg_f32_to_f16(src[i]);
+}
+#endif
