@@ -102,4 +102,13 @@ FG_INLINE vec_f32 vec_cbrt_f32(vec_f32 x) {
     y = vec_less_f32(a, FG_ALL_F32(INFINITY), y, x);
     return vec_sign_of_f32(vec_less_f32(FG_ALL_F32(0.0f), a, y, a), x);
 }
+#ifdef __AVX512F__
+/* The estimate to 14 bits and one step of third order; where that is NaN (0, inf, NaN and below 0) the estimate is the result. */
+FG_INLINE vec_f32 vec_rsqrt_f32(vec_f32 x) {
+    vec_f32 y = (vec_f32)_mm512_rsqrt14_ps((__m512)x), h = x * y;
+    vec_f32 e = (vec_f32)_mm512_fnmadd_ps((__m512)h, (__m512)y, (__m512)FG_ALL_F32(1.0f));
+    vec_f32 better = y + y * (e * (0.375f * e + 0.5f));
+    return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)e, (__m512)e, _CMP_EQ_OQ), (__m512)y, (__m512)better);
+}
+#endif
 #endif

@@ -32,7 +32,8 @@ static int fg_vm_how(int cmp) {
 static FgVmFused fg_vm_fused_loop(const FgVmOp *op, int ones, int *swap) {
     int kind = fg_fused_kind(op->type) > 1 ? FG_KIND_INT : op->second ? FG_KIND_SUM : FG_KIND_FLOAT, first;
     *swap = 0;
-    if (op->op == FG_OP_select) return op->n_args == 7 ? 0 : fg_choice(op->compared, fg_vm_how(op->first), ones);
+    if (op->single) return 0;
+    if (op->op == FG_OP_select) return fg_choice(op->compared, fg_vm_how(op->first), ones);
     first = fg_first_number(kind, op->first, ones & 3);
     if (first < 0 && (ones & 3) == 1) {
         *swap = 1;
@@ -99,9 +100,62 @@ static void fg_vm_fuse_ranges(FgVmPlan *p, const int *reads, int *maker) {
         int args[7] = {x, y, outer, z, w, in->args[2], in->args[3]};
         memcpy(op->args, args, sizeof args);
         op->n_args = 7;
+        op->single = 1;
         op->ones = 2 + 4 + 16 + 32 * ps + 64 * qs;
         op->fused = fg_ranges[op->type == FG_F64][how][first][how2][ps + 2 * qs];
         in->taken = 1;
+    }
+}
+
+/* True if register r is one value for the whole walk. */
+static int fg_vm_is_one(const FgVmPlan *p, int r) { return r < p->n_in ? p->in[r].scalar : fg_vm_is_const(p, r); }
+
+/* y * x + s, by op k for nobody else than its reader: *y, and its product's number in *product; 0 if it is something else. */
+static int fg_vm_step(const FgVmPlan *p, const int *reads, const int *maker, int k, int x, int *y, int *s, int *product) {
+    const FgVmOp *add = &p->ops[k];
+    if (add->op != FG_OP_add || add->taken) return 0;
+    int one = fg_vm_is_one(p, add->b), r = one ? add->a : add->b;
+    if (!one && !fg_vm_is_one(p, add->a)) return 0;
+    if (maker[r] < 0 || reads[r] != 1) return 0;
+    const FgVmOp *mul = &p->ops[maker[r]];
+    if (mul->op != FG_OP_mul || mul->type != add->type || (mul->a != x && mul->b != x)) return 0;
+    *y = mul->b == x ? mul->a : mul->b;
+    *s = one ? add->b : add->a;
+    *product = maker[r];
+    return !fg_vm_is_one(p, x);
+}
+
+/* The last step of a polynomial by Horner's rule takes up to four before it. */
+static void fg_vm_fuse_polynomials(FgVmPlan *p, const int *reads, int *maker) {
+    for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
+    for (int k = 0; k < p->n_ops; k++) maker[p->ops[k].dst] = k;
+    for (int k = p->n_ops - 1; k >= 0; k--) {
+        FgVmOp *op = &p->ops[k];
+        if (op->op != FG_OP_add || (op->type != FG_F32 && op->type != FG_F64) || op->taken) continue;
+        int inner = maker[op->a] >= 0 ? maker[op->a] : maker[op->b];
+        for (int side = 0; side < 2 && inner >= 0 && !op->fused; side++) {
+            int x = side ? p->ops[inner].a : p->ops[inner].b, y, s, taken[2 * FG_STEPS], steps = 0, at = k, singles[FG_STEPS], first = 0;
+            while (steps < FG_STEPS && fg_vm_step(p, reads, maker, at, x, &y, &s, &taken[2 * steps])) {
+                taken[2 * steps + 1] = at;
+                singles[steps++] = s;
+                first = y;
+                if (maker[y] < 0 || reads[y] != 1) break;
+                at = maker[y];
+            }
+            if (steps < 2) continue;
+            int one = fg_vm_is_one(p, first);
+            op->fused = fg_horners[op->type == FG_F64][one][steps];
+            op->args[0] = first; op->args[1] = x;
+            op->ones = one;
+            for (int j = 0; j < steps; j++) {
+                op->args[2 + j] = singles[steps - 1 - j];
+                op->ones |= 4 << j;
+                p->ops[taken[2 * j]].taken = 1;
+                if (j) p->ops[taken[2 * j + 1]].taken = 1;
+            }
+            op->n_args = 2 + steps;
+            op->single = 1;
+        }
     }
 }
 
@@ -118,7 +172,7 @@ static void fg_vm_fuse_pairs(FgVmPlan *p, const int *reads, int *maker) {
             FgVmOp *first = &p->ops[maker[r]];
             FgVmOp try = *op;
             if (first->taken || first->type != op->type || fg_vm_info[first->op].arity > 2) continue;
-            if (first->second || fg_fused_kind(op->type) < 0) continue;
+            if (first->second || first->single || fg_fused_kind(op->type) < 0) continue;
             try.turned = side;
             if (first->fused) {
                 try.first = first->first; try.second = first->op + 1; try.turned2 = first->turned;
@@ -144,6 +198,7 @@ static void fg_vm_fuse(FgVmPlan *p, int *reads, int *scratch) {
     fg_vm_count_reads(p, reads);
     fg_vm_fuse_choices(p, reads, scratch);
     fg_vm_fuse_ranges(p, reads, scratch);
+    fg_vm_fuse_polynomials(p, reads, scratch);
     fg_vm_fuse_pairs(p, reads, scratch);
 }
 

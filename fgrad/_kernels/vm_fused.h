@@ -3,6 +3,7 @@
  *
  *     pairs:     second(first(a, b), c)               sums, products, max and the like, a few functions of one operand
  *     triples:   third(second(first(a, b), c), d)     sums and products
+ *     Horner's:  ((a x + s) x + t) x + u ...           two to five steps, for single s, t, u, ... and an array or a single value a
  *     choices:   x < y ? u : v                        and with <=, ==, !=
  *     ranges:    x < y ? u : (z < w ? p : q)          or x < y ? (z < w ? p : q) : u, and with <=, >, >=, ==, !=, for single y, u and w
  *
@@ -131,6 +132,18 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
             d[i] = FG_DO_##third(t, x, FG_ARG(t, 3, ds)); } }
 #define FG_TRIPLES_OF(second, cs, first, as, bs, t) FG_THIRDS_sum(FG_TRIPLE, second, cs, first, as, bs, t)
 #define FG_TRIPLES(first, as, bs, t) FG_SECONDS_sum(FG_TRIPLES_OF, first, as, bs, t)
+#define FG_HORNER(steps, as, t) \
+    static void horner_##t##_##steps##as(int64_t n, void *d_, const void *const *g) { \
+        fg_p_##t *d = (fg_p_##t *)d_; const fg_p_##t *g0 = (const fg_p_##t *)g[0], *g1 = (const fg_p_##t *)g[1]; \
+        const fg_w_##t s0 = FG_ALL_LANES(t, g[0]); fg_w_##t s[steps]; \
+        for (int k = 0; k < steps; k++) s[k] = FG_ALL_LANES(t, g[2 + k]); \
+        (void)g0; (void)s0; \
+        for (int64_t i = 0; i < n; i++) { \
+            fg_w_##t x = g1[i], y = FG_ARG(t, 0, as) * x + s[0]; \
+            for (int k = 1; k < steps; k++) y = y * x + s[k]; \
+            d[i] = y; } }
+#define FG_HORNERS_OF(M, as, t) M(2, as, t) M(3, as, t) M(4, as, t) M(5, as, t)
+#define FG_HORNERS(M, t) FG_HORNERS_OF(M, 0, t) FG_HORNERS_OF(M, 1, t)
 #define FG_CHOICE(how, xs, ys, us, vs, t) \
     static void choice_##t##_##how##xs##ys##us##vs(int64_t n, void *d_, const void *const *g) { \
         fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) FG_ARG_OF(t, 3) \
@@ -161,11 +174,13 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
 #define FG_RANGES_PQ(M, how2, how, first, t) M(0, 0, how2, how, first, t) M(1, 0, how2, how, first, t) \
     M(0, 1, how2, how, first, t) M(1, 1, how2, how, first, t)
 #define FG_RANGES_IN(M, how, first, t) FG_RANGES_PQ(M, LT, how, first, t) FG_RANGES_PQ(M, LE, how, first, t) \
-    FG_RANGES_PQ(M, GT, how, first, t) FG_RANGES_PQ(M, GE, how, first, t) FG_RANGES_PQ(M, EQ, how, first, t) FG_RANGES_PQ(M, NE, how, first, t)
+    FG_RANGES_PQ(M, GT, how, first, t) FG_RANGES_PQ(M, GE, how, first, t) FG_RANGES_PQ(M, EQ, how, first, t) \
+    FG_RANGES_PQ(M, NE, how, first, t)
 #define FG_RANGES_OF(M, how, t) FG_RANGES_IN(M, how, 0, t) FG_RANGES_IN(M, how, 1, t)
 #define FG_RANGES(M, t) FG_RANGES_OF(M, LT, t) FG_RANGES_OF(M, LE, t) FG_RANGES_OF(M, GT, t) FG_RANGES_OF(M, GE, t) \
     FG_RANGES_OF(M, EQ, t) FG_RANGES_OF(M, NE, t)
 
+FG_HORNERS(FG_HORNER, f32) FG_HORNERS(FG_HORNER, f64)
 FG_RANGES(FG_RANGE, f32) FG_RANGES(FG_RANGE, f64)
 FG_FIRSTS_sum(FG_TRIPLES, f32) FG_FIRSTS_sum(FG_TRIPLES, f64)
 FG_FIRSTS_float(FG_PAIRS_float, f32) FG_FIRSTS_float(FG_PAIRS_float, f64)
@@ -202,6 +217,9 @@ static const FgVmFused fg_triples_f64[FG_FIRST_sum_N][FG_SECOND_sum_N][FG_THIRD_
 enum { FG_HOW_LT, FG_HOW_LE, FG_HOW_EQ, FG_HOW_NE, FG_HOW_GT, FG_HOW_GE, FG_HOW_N };
 #define FG_CELLR(ps, qs, how2, how, first, t) [FG_HOW_##how][first][FG_HOW_##how2][ps + 2 * qs] = range_##t##_##how##first##_##how2##ps##qs,
 static const FgVmFused fg_ranges[2][FG_HOW_N][2][FG_HOW_N][4] = {{FG_RANGES(FG_CELLR, f32)}, {FG_RANGES(FG_CELLR, f64)}};
+enum { FG_STEPS = 5 };
+#define FG_CELLH(steps, as, t) [as][steps] = horner_##t##_##steps##as,
+static const FgVmFused fg_horners[2][2][FG_STEPS + 1] = {{FG_HORNERS(FG_CELLH, f32)}, {FG_HORNERS(FG_CELLH, f64)}};
 #define FG_CELL4(how, xs, ys, us, vs, t) [FG_HOW_##how][xs + 2 * ys + 4 * us + 8 * vs] = choice_##t##_##how##xs##ys##us##vs,
 static const FgVmFused fg_choices[4][4][16] = {
     {FG_CHOICES(FG_CELL4, f32)}, {FG_CHOICES(FG_CELL4, f64)}, {FG_CHOICES(FG_CELL4, i32)}, {FG_CHOICES(FG_CELL4, i64)}};

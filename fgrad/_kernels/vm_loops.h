@@ -133,6 +133,14 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     for (; i + L <= n; i += L) { \
         vec_f32 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f32(x); memcpy(d + i, &x, FG_VEC); } \
     if (i < n) { vec_f32 x = {0}; memcpy(&x, a + i, (n - i) * 4); x = vec_##name##_f32(x); memcpy(d + i, &x, (n - i) * 4); } }
+#define VM_VEC2_F32(name, f) FG_SIG(name, f32) { \
+    enum { L = FG_VEC / 4 }; \
+    float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
+    for (int64_t i = 0; i < n; i += L) { \
+        int64_t bytes = (n - i < L ? n - i : L) * 4; \
+        vec_f32 x = {0}, y = {0}; \
+        if (bytes == FG_VEC) { memcpy(&x, a + i, FG_VEC); memcpy(&y, b + i, FG_VEC); x = f(x, y); memcpy(d + i, &x, FG_VEC); } \
+        else { memcpy(&x, a + i, bytes); memcpy(&y, b + i, bytes); x = f(x, y); memcpy(d + i, &x, bytes); } } }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
@@ -141,7 +149,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
-    VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(rsqrt, t, T, T, 1 / sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
+    VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
@@ -170,6 +178,12 @@ VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
+#ifdef __AVX512F__
+VM_VEC_F32(rsqrt)
+#else
+VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
+#endif
 VM_VEC_F32(logit) VM_VEC_F32(gelu) VM_VEC_F32(gelu_slope) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
 VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
@@ -232,7 +246,12 @@ VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
 VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr) VM_SPECIAL_F32(asinh) VM_SPECIAL_F32(acosh) VM_SPECIAL_F32(atanh)
 VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y)) VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
-VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1) VM_VIA_F64(ldexp, vm_ldexpf_f64, 1)
+VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1)
+#ifdef __AVX512F__
+VM_VEC2_F32(ldexp, vec_scale_f32)
+#else
+VM_VIA_F64(ldexp, vm_ldexpf_f64, 1)
+#endif
 /* the same for two operands; those that are not `common` go one by one */
 #define VM_SPECIAL2_F32(name) \
     VM_BIN(name##f, f64, double, double, fg_##name##f_f64(x, y)) \

@@ -37,10 +37,10 @@ static void fg_vm_stream_end(void) {
 }
 
 /* d[r * cols + j] = s[r * rs] for narrow rows: whole vectors, of which the next row overwrites what is too much, but at the end. */
-#define FG_VM_SPREAD(T) \
-static void fg_vm_spread_##T(T *d, const T *s, int64_t rows, int64_t cols, int64_t rs) { \
-    typedef T V __attribute__((vector_size(16), aligned(1), may_alias)); \
-    enum { L = 16 / sizeof(T) }; \
+#define FG_VM_SPREAD_BY(T, bytes) \
+static void fg_vm_spread##bytes##_##T(T *d, const T *s, int64_t rows, int64_t cols, int64_t rs) { \
+    typedef T V __attribute__((vector_size(bytes), aligned(1), may_alias)); \
+    enum { L = bytes / sizeof(T) }; \
     int64_t r = 0, n = rows * cols, whole = (cols + L - 1) / L * L; \
     for (; r * cols + whole <= n; r++, d += cols, s += rs) { \
         V v = (V){0} + *s; \
@@ -48,6 +48,9 @@ static void fg_vm_spread_##T(T *d, const T *s, int64_t rows, int64_t cols, int64
     } \
     for (; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s; \
 }
+#define FG_VM_SPREAD(T) FG_VM_SPREAD_BY(T, 16) FG_VM_SPREAD_BY(T, 64) \
+static void fg_vm_spread_##T(T *d, const T *s, int64_t rows, int64_t cols, int64_t rs) { \
+    (cols * (int64_t)sizeof(T) < 64 ? fg_vm_spread16_##T : fg_vm_spread64_##T)(d, s, rows, cols, rs); }
 FG_VM_SPREAD(uint8_t) FG_VM_SPREAD(uint16_t) FG_VM_SPREAD(uint32_t) FG_VM_SPREAD(uint64_t)
 static void fg_vm_spread_fg_u128(fg_u128 *d, const fg_u128 *s, int64_t rows, int64_t cols, int64_t rs) {
     for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s;
@@ -61,13 +64,16 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 1) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j]; \
-        else if (cs == 0 && cols <= 64) fg_vm_spread_##T(d, s, rows, cols, rs); \
+        else if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
             T v = s[0]; \
             for (int64_t j = 0; j < cols; j++) d[j] = v; \
         } \
-        else for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j * cs]; }
+        else for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
+            if (cs == 2) { FG_EVERY(2) } else if (cs == 3) { FG_EVERY(3) } else if (cs == 4) { FG_EVERY(4) } else { FG_EVERY(cs) } } }
+    #define FG_EVERY(step) for (int64_t j = 0; j < cols; j++) d[j] = s[j * step];        /* by a constant step: in vectors */
     FG_BY_SIZE(size, M)
+    #undef FG_EVERY
     #undef M
 }
 static void fg_vm_scatter2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {

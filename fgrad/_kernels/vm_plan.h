@@ -25,11 +25,11 @@ typedef struct {
 
 typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
 /* buf < 0: -1 - k, written straight to output k.  An op may take the one that makes an operand into itself (vm_fuse.h): then `fused` runs
- * on `args`, those in `ones` are one value each, and the op that is `taken` does not run. */
+ * on `args`, those in `ones` are one value each, and the op that is `taken` does not run.  `single`: the loop has no other form. */
 typedef struct {
     FgVmFn fn; FgVmFused fused;
     int op, type, dst, a, b, c, scalar;
-    int taken, first, second, turned, turned2, compared, n_args, ones, args[7];
+    int taken, first, second, turned, turned2, compared, n_args, ones, single, args[7];
     int64_t buf;
 } FgVmOp;
 

@@ -216,12 +216,14 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     cdef int i, k
     cdef int64_t tile, whole = 0, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
+    for i in range(p.n_in):
+        p.in_[i].scalar = p.n > 1 and is_scalar(&slots[inst.args[i]])
     fg_vm_fuse(p, <int *>scratch, <int *>scratch + p.n_regs)
     set_uses(p, regs)
     for i in range(p.n_const):
         p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
     for i in range(p.n_in):
-        p.in_[i].scalar = p.n > 1 and is_scalar(&slots[inst.args[i]]) and use_scalar(p, i)
+        p.in_[i].scalar = p.in_[i].scalar and use_scalar(p, i)
     order_axes(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)

@@ -1,6 +1,7 @@
 """Algebra on selections as they are lowered: arithmetic goes into the cases, where constants fold and selections meet.
 
-Every rule keeps all bits: m ? a : b, then an operation, is the operation on a or on b.
+Every rule keeps all bits: m ? a : b, then an operation, is the operation on a or on b. Beside them, a float32 quotient by a root is a
+product with the inverse root, as XLA has it, which may change the last bit.
 """
 
 import numpy as np
@@ -21,6 +22,11 @@ cpdef object distribute(ctx, str op, list ins, aval):
     """The value of op(*ins), made of selections of constants where that is cheaper; else None."""
     cdef Value v
     cdef bint selects = True
+    if op == "div" and aval.dtype == _FLOATS[0]:
+        v = ins[1]
+        root = made_by(v, "sqrt")
+        if root is not None:
+            return ctx.elementwise("mul", [ins[0], ctx.elementwise("rsqrt", root, aval.update(shape=v.shape))], aval)
     if op == "cast":
         return _cast_of_comparison(ctx, ins[0], aval)
     if op not in _OPS or aval.dtype not in _FLOATS:

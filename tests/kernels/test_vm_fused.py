@@ -84,6 +84,26 @@ def test_triples(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("steps", range(1, 13))
+def test_polynomials(steps, dtype):
+    """Horner's rule with constants and single values in either order, from arrays, columns and single values; an array term ends it."""
+    rng = np.random.default_rng(0)
+    inputs = operands(dtype, rng)
+    for start, x, whole in [(1, 0, None), (6, 0, None), (9, 0, None), (4, 3, None), (0, 0, None), (6, 2, steps // 2)]:
+        ops, at = [], start
+        for k in range(steps):
+            term = 1 if k == whole else [7, 8, 9, 10][k % 4]
+            ops += [
+                ("mul", dtype, *((at, x) if k % 2 else (x, at))),
+                ("add", dtype, *((11 + 2 * k, term) if k % 3 else (term, 11 + 2 * k))),
+            ]
+            at = 12 + 2 * k
+        consts = [(0.75, dtype), (-2.0, dtype)]
+        alone = run(inputs, ops, [(at, dtype)], consts=consts)[0]
+        same_bits(alone, run(inputs, ops, [(at, dtype), *[(r, dtype) for r in range(11, at)]], consts=consts)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ranges(dtype):
     """Two choices against constants, one of them a case of the other, on one array and on two, between arrays and constants."""
     inputs = operands(dtype, np.random.default_rng(0))[:3]
