@@ -1,5 +1,4 @@
-/* Functions around the gamma, incomplete gamma and beta integrals, the Hurwitz zeta function, the modified Bessel functions and the
- * normal distribution, as scalar loops.  float32 computes in float64; float64 in x87's long double where there is one, whose
+/* Functions around the gamma, incomplete gamma and beta integrals, the Hurwitz zeta function and the normal quantile, as scalar loops.  float32 computes in float64; float64 in x87's long double where there is one, whose
  * 11 more bits leave one rounding, and else in float64.
  *
  * Sources: Loader, "Fast and accurate computation of binomial probabilities" (2000) for the densities in front of series and

@@ -259,30 +259,5 @@ static inline R N(polygamma)(R n, R x) {
     R z = N(zeta)(n + 1, x), r = n < 170 ? M(tgamma)(n + 1) * z : z > 0 ? M(exp)(N(lgamma)(n + 1) + M(log)(z)) : z;
     return M(fmod)(n, 2) == 0 ? -r : r;
 }
-
-/* e^-|x| I_v(x), v = 0 or 1: the power series up to 20, all of whose terms are positive, then the asymptotic one */
-static inline R N(bessel_ie)(R x, int v) {
-    R a = M(fabs)(x), s = 1, t = 1;
-    if (a < 20) {
-        R z = 0.25 * a * a;
-        for (int k = 1; k < 100; k++) {
-            t *= z / (k * (R)(k + v));
-            s += t;
-            if (t < TINY * s) break;
-        }
-        s *= M(exp)(-a) * (v ? 0.5 * a : 1);
-    } else {
-        for (int k = 1; k < 60; k++) {
-            R u = t * ((2 * k - 1) * (2.0 * k - 1) - 4 * v) / (8 * k * a);
-            if (M(fabs)(u) >= M(fabs)(t) || M(fabs)(u) < TINY) break;
-            t = u;
-            s += t;
-        }
-        s /= M(sqrt)((2 * PI) * a);
-    }
-    return v && x < 0 ? -s : s;
-}
-static inline R N(bessel_i0e)(R x) { return N(bessel_ie)(x, 0); }
-static inline R N(bessel_i1e)(R x) { return N(bessel_ie)(x, 1); }
 #undef TINY
 #undef PI

@@ -1,14 +1,3 @@
-/* Logarithm and inverse of the normal distribution function, for scalar_gamma.h's types. */
-
-static inline R N(log_ndtr)(R x) {
-    const R root = 0.707106781186547524400844362104849039L, half_log_2pi = 0.918938533204672741780329736405617640L;
-    if (x > 0) return M(log1p)(-0.5 * M(erfc)(x * root));
-    if (x > -20) return M(log)(0.5 * M(erfc)(-x * root));
-    R z = 1 / (x * x), s = 1;
-    for (int k = 19; k > 0; k -= 2) s = 1 - k * z * s;             /* 1 - z + 3 z^2 - 15 z^3 + ... */
-    return -0.5 * x * x - M(log)(-x) - half_log_2pi + M(log)(s);
-}
-
 /* The quantile, from polynomials (or the tail's asymptotics) by Halley steps on the smaller of p and 1 - p. */
 static inline R N(ndtri)(R p) {
     const R root = 0.707106781186547524400844362104849039L, density = 0.398942280401432677939946059934381868L;

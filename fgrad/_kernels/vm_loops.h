@@ -195,13 +195,13 @@ VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_
 VM_SPECIAL(f32, float)
 VM_SPECIAL(f64, double)
 #define VM_SPECIAL_F64(name) VM_UN_SLOW(name, f64, double, fg_##name##_f64(x))
-VM_SPECIAL_F64(lgamma) VM_SPECIAL_F64(digamma) VM_SPECIAL_F64(gamma) VM_SPECIAL_F64(ndtri) VM_SPECIAL_F64(bessel_i0e) VM_SPECIAL_F64(bessel_i1e)
+VM_SPECIAL_F64(lgamma) VM_SPECIAL_F64(digamma) VM_SPECIAL_F64(gamma)
+VM_MATH1(bessel_i0e, f64, double) VM_MATH1(bessel_i1e, f64, double) VM_MATH1(log_ndtr, f64, double)
 VM_BIN_SLOW(polygamma, f64, double, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, f64, double, fg_zeta_f64(x, y))
 VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
-VM_UN_SLOW(log_ndtr, f64, double, fg_log_ndtr_f64(x))
 VM_MATH1(logit, f64, double) VM_MATH1(gelu, f64, double) VM_MATH1(gelu_slope, f64, double) VM_MATH1(gelu_exact, f64, double)
 VM_MATH1(gelu_exact_slope, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y)) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
@@ -211,6 +211,15 @@ VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, doubl
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
 #define FG_BLOCK FG_GAMMA_BLOCK
+/* float64 in vectors; values that are not `common` go one by one */
+#define VM_COMMON_F64(name) VM_UN(name##_fast, f64, double, double, fg_##name##_fast_f64(x)) FG_SIG(name, f64) { \
+    double *d = (double *)d_, u[FG_BLOCK]; const double *a = (const double *)a_; (void)b_; (void)c_; \
+    for (int64_t k = 0; k < n; k += FG_BLOCK) { \
+        int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
+        vm_##name##_fast_f64(m, u, a + k, 0, 0); \
+        for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(a[k + i])) u[i] = fg_##name##_f64(a[k + i]); \
+        memcpy(d + k, u, m * sizeof *u); } }
+VM_COMMON_F64(ndtri)
 #define FG_NOINLINE static __attribute__((noinline)) void
 FG_NOINLINE fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
 FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }

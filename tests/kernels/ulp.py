@@ -1,7 +1,7 @@
 """Errors of the VM's elementary functions in ULP.  `python -m tests.kernels.ulp` prints the table, special functions included.
 
-No bound is above 2.  lgamma and digamma below 0 cross zero between any two poles: there no relative error can be bounded without an
-expansion at every zero, theirs is 1e-19 of the terms that cancel, and samples keep 0.1 away.
+No bound is above 2, but for i0 and i1 of float64 (3).  lgamma and digamma below 0 cross zero between any two poles: there no relative
+error can be bounded without an expansion at every zero, theirs is 1e-19 of the terms that cancel, and samples keep 0.1 away.
 
 References: numpy.longdouble where NumPy has the function (64 or more bits of mantissa on Linux), mpmath elsewhere.
 """
