@@ -13,6 +13,10 @@ from fgrad.compile import program, tile
 SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
 
 
+def factor(m, n):
+    return jnp.asarray(np.random.default_rng(m + n).standard_normal((m, n)).astype(np.float32))
+
+
 def by_rows(x):
     return jnp.sum(x * 2, tuple(range(1, x.ndim)), keepdims=True)
 
@@ -32,6 +36,10 @@ FUNCTIONS = {
         (x + by_rows(x)).max(0),
     ),
     "leading axes": lambda x: (x - by_rows(x))[None] * jnp.exp(x.sum(-1, keepdims=True) * 0.1)[None] + x[:, ::-1],
+    "product": lambda x: nn.softmax(jnp.tanh(x @ factor(x.shape[-1], 5) + 1.0) * 2, -1),
+    "products": lambda x: jnp.tanh(jnp.sin(x) @ factor(x.shape[-1], 6) + x.sum(-1, keepdims=True)) @ factor(9, 6)[:6, ::2] * 2,
+    "products by one matrix": lambda x: (x @ jnp.eye(x.shape[-1]) - by_rows(x)) @ jnp.eye(x.shape[-1]),
+    "sums of products": lambda x: (jnp.sin(x @ factor(x.shape[-1], 7)).sum(tuple(range(x.ndim - 1))), (x @ factor(x.shape[-1], 3)).max(-1)),
     "transposed": lambda x: (jnp.exp(0.1 * (x - by_rows(x))).T + 1).T - by_rows(x),
 }
 
@@ -42,6 +50,7 @@ def every_run(monkeypatch):
     monkeypatch.setattr(tile, "WORTH_BYTES", 0)
     monkeypatch.setattr(tile, "START_BYTES", 0)
     monkeypatch.setattr(tile, "TILE_BYTES", 256)
+    monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -61,7 +70,8 @@ def test_same_results(name, shape, every_run):
 def test_rows_are_tiled_and_columns_are_not(every_run):
     x = jnp.ones((64, 8))
     labels = lambda f: [label for _, label in fgrad.jit(f).lower(x).compile().profile(x, repeat=1)]
-    assert any(text.startswith("tiles") for text in labels(FUNCTIONS["softmax"]))
+    for name in ("softmax", "product", "sums of products"):
+        assert any(text.startswith("tiles") and ("dot" in text) == ("product" in name) for text in labels(FUNCTIONS[name]))
     assert not any(text.startswith("tiles") for text in labels(lambda x: nn.softmax(nn.softmax(x, 0), 0)))
 
 

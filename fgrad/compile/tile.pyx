@@ -27,8 +27,11 @@ WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves
 LEAST_BLOCKS = 16
 START_BYTES = 256 << 10  # of the largest operand of a run's first unit
 WINDOW = 24  # units that a run may pass by
+FACTOR_BYTES = 512 << 10  # of a matrix by which rows are multiplied block by block: it stays in the second cache beside the tile
+PRODUCT_BYTES = 12 << 20  # of the products of such rows: less comes out of the shared cache as fast
 
-# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch)
+# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch,
+# or a's where there is one matrix on either side)
 ROW_KERNELS = {
     **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
     **dict.fromkeys(
@@ -135,6 +138,18 @@ cdef object _cut(Value v, Py_ssize_t depth, rows):
     return True if span < step else None
 
 
+cdef Value _factor(Node n):
+    """The matrix by which a product multiplies rows, where each block of them may read all of it as it lies; else None."""
+    cdef Value b, out
+    if n.kind != "kernel" or n.op != "dot" or n.ip or (<Value>n.ins[0]).shape[0] != 1:
+        return None
+    b, out = n.ins[1], n.outs[0]
+    if b.buf is None or b.buf.strided or b.strides[2] != 1:
+        return None
+    small = math.prod(b.shape) * b.dtype.itemsize <= FACTOR_BYTES
+    return b if small and math.prod(out.shape) * out.dtype.itemsize >= PRODUCT_BYTES else None
+
+
 cdef class _Rows:
     """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
     the values it makes row by row, and its reductions over all rows."""
@@ -158,6 +173,8 @@ cdef _Rows _most_rows(Unit u):
     if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip != TAKE_ALONG_ROWS):
         return None
     at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
+    if _factor(node) is not None:
+        return _rows_at(u, 2, shape)
     depth = 1 if node.op == "dot" else len(shape) - 1 if at is None else node.ip[at]
     if not depth or any([v.shape[:depth] != shape[:depth] for v in (*node.ins, *node.outs)]):
         return None
@@ -167,7 +184,7 @@ cdef _Rows _most_rows(Unit u):
 cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     cdef _Rows self = _Rows()
     cdef Node n
-    cdef Value v
+    cdef Value v, factor
     cdef set inside = set()
     cdef Py_ssize_t leading
     self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
@@ -175,10 +192,11 @@ cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     if self.rows < 2:
         return None
     for n in u.nodes:
+        factor = _factor(n)
         for v in n.ins:
             if v.buf is None or v.buf in inside:
                 continue
-            cut = _cut(v, depth, self.rows)
+            cut = False if v is factor else _cut(v, depth, self.rows)
             if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
                 return None
         leading = sum([a < depth for a in n.axes]) if n.axes else 0
@@ -380,8 +398,12 @@ def _temp(shape, dtype, node):
 def _shorter_node(n, _Rows part, blocks, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
     depth, rows, sums = part.depth, part.rows // blocks, part.sums
+    factor = _factor(n)
+    lead = () if factor is None else (1,)
 
     def shorter(v):
+        if v is factor and v is not None:
+            return Value(bufs[v.buf], v.shape, v.strides, v.offset, v.dtype)
         if v.buf is None:
             return Value(None, (rows, *v.shape[depth:]), (0,) * (1 + len(v.shape) - depth), 0, v.dtype, v.scalar)
         inner = v.strides[depth:]
@@ -389,7 +411,7 @@ def _shorter_node(n, _Rows part, blocks, bufs):
             step = math.prod(v.shape[depth:])
         else:
             step = next((s for k, s in zip(v.shape[depth - 1 :: -1], v.strides[depth - 1 :: -1]) if k != 1), 0)
-        return Value(bufs[v.buf], (rows, *v.shape[depth:]), (step, *inner), v.offset, v.dtype)
+        return Value(bufs[v.buf], (*lead, rows, *v.shape[depth:]), (*(0 for _ in lead), step, *inner), v.offset, v.dtype)
 
     axes = n.axes and tuple(sorted({max(a - depth + 1, 0) for a in n.axes}))
     shape = None if n.shape is None else (rows, *n.shape[depth:])
@@ -401,7 +423,7 @@ def _shorter_node(n, _Rows part, blocks, bufs):
         if n in sums:
             _temp(o.shape, compute_dtype(o.dtype), copy)
         else:
-            bufs[o.buf] = _temp((rows, *o.shape[depth:]), o.dtype, copy).buf
+            bufs[o.buf] = _temp((*lead, rows, *o.shape[depth:]), o.dtype, copy).buf
     return copy
 
 
