@@ -114,11 +114,12 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
     FG_MIDDLE_FORMS(M, rsub, __VA_ARGS__) FG_MIDDLE_FORMS(M, mul, __VA_ARGS__) M(square, 0, __VA_ARGS__)
 
 #define FG_ARG(t, k, one) (one ? s##k : (fg_w_##t)g##k[i])
-#define FG_ARG_OF(t, k) const fg_p_##t *g##k = (const fg_p_##t *)g[k]; const fg_w_##t s##k = FG_ALL_LANES(t, g[k]);
+#define FG_UNUSED __attribute__((unused))          /* a form of a loop reads vectors or single values, not both */
+#define FG_ARG_OF(t, k) FG_UNUSED const fg_p_##t *g##k = (const fg_p_##t *)g[k]; FG_UNUSED const fg_w_##t s##k = FG_ALL_LANES(t, g[k]);
 
 #define FG_PAIR(second, cs, first, as, bs, t) \
     static void pair_##t##_##first##as##bs##_##second##cs(int64_t n, void *d_, const void *const *g) { \
-        fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) (void)g2; (void)s0; (void)s1; (void)s2; \
+        fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) \
         for (int64_t i = 0; i < n; i++) \
             d[i] = FG_DO_##second(t, FG_DO_##first(t, FG_ARG(t, 0, as), FG_ARG(t, 1, bs)), FG_ARG(t, 2, cs)); }
 #define FG_PAIRS_float(first, as, bs, t) FG_SECONDS_float(FG_PAIR, first, as, bs, t)
@@ -126,7 +127,6 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
 #define FG_TRIPLE(third, ds, second, cs, first, as, bs, t) \
     static void triple_##t##_##first##as##bs##_##second##cs##_##third##ds(int64_t n, void *d_, const void *const *g) { \
         fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) FG_ARG_OF(t, 3) \
-        (void)s0; (void)s1; (void)s2; (void)s3; \
         for (int64_t i = 0; i < n; i++) { \
             fg_w_##t x = FG_DO_##second(t, FG_DO_##first(t, FG_ARG(t, 0, as), FG_ARG(t, 1, bs)), FG_ARG(t, 2, cs)); \
             d[i] = FG_DO_##third(t, x, FG_ARG(t, 3, ds)); } }
@@ -137,7 +137,6 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
         fg_p_##t *d = (fg_p_##t *)d_; const fg_p_##t *g0 = (const fg_p_##t *)g[0], *g1 = (const fg_p_##t *)g[1]; \
         const fg_w_##t s0 = FG_ALL_LANES(t, g[0]); fg_w_##t s[steps]; \
         for (int k = 0; k < steps; k++) s[k] = FG_ALL_LANES(t, g[2 + k]); \
-        (void)g0; (void)s0; \
         for (int64_t i = 0; i < n; i++) { \
             fg_w_##t x = g1[i], y = FG_ARG(t, 0, as) * x + s[0]; \
             for (int k = 1; k < steps; k++) y = y * x + s[k]; \
@@ -147,7 +146,6 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
 #define FG_CHOICE(how, xs, ys, us, vs, t) \
     static void choice_##t##_##how##xs##ys##us##vs(int64_t n, void *d_, const void *const *g) { \
         fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) FG_ARG_OF(t, 3) \
-        (void)s0; (void)s1; (void)s2; (void)s3; \
         for (int64_t i = 0; i < n; i++) { \
             fg_w_##t x = FG_ARG(t, 0, xs), y = FG_ARG(t, 1, ys), u = FG_ARG(t, 2, us), v = FG_ARG(t, 3, vs); \
             d[i] = FG_WHERE_##t(how, x, y, u, v); } }
@@ -166,7 +164,6 @@ FG_FUSED_TYPE(u32, uint32_t, int32_t) FG_FUSED_TYPE(u64, uint64_t, int64_t)
     static void range_##t##_##how##first##_##how2##ps##qs(int64_t n, void *d_, const void *const *g) { \
         fg_p_##t *d = (fg_p_##t *)d_; FG_ARG_OF(t, 0) FG_ARG_OF(t, 1) FG_ARG_OF(t, 2) FG_ARG_OF(t, 3) \
         FG_ARG_OF(t, 4) FG_ARG_OF(t, 5) FG_ARG_OF(t, 6) \
-        (void)s0; (void)g1; (void)g2; (void)s3; (void)g4; (void)g5; (void)s5; (void)g6; (void)s6; \
         for (int64_t i = 0; i < n; i++) { \
             fg_w_##t x = g0[i], z = g3[i], in = FG_WHERE_##how2(t, z, s4, FG_ARG(t, 5, ps), FG_ARG(t, 6, qs)); \
             if (first) d[i] = FG_WHERE_##how(t, x, s1, in, s2); \

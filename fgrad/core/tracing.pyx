@@ -205,7 +205,11 @@ cdef class StageBase(TraceBase):
             aval = get_aval(x)
             return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
         if type(x) is _array_class and not x.aval.shape and not isinstance(self, TangentBase):
-            return Literal(np.asarray(x)[()], x.aval)        # a number: the compiler may compute with it
+            value = np.asarray(x)[()]                        # a number: the compiler may compute with it
+            if x.aval.weak_type:                             # only Python's numbers are weak without an array
+                value = value.item()
+            if get_aval(value) == x.aval:
+                return Literal(value, x.aval)
         var = self.const_vars.get(id(x))
         if var is None:
             if isinstance(x, TracerBase):
