@@ -1,6 +1,7 @@
 """The native call path: signatures, settings, donation, scalars, strided and foreign arguments."""
 
 import functools
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -457,3 +458,13 @@ def test_masks_select():
     assert jnp.full(3, 2)[jnp.ones(3, bool)].weak_type
     with pytest.raises(IndexError):
         y[jnp.ones(3, bool)]
+
+
+def test_compiled_programs_are_called_without_compiling_again(monkeypatch):
+    compiled = fgrad.jit(lambda x, y: {"sum": x + y}).lower(jnp.ones(3), 2.0).compile()
+    for module in ("fgrad.api.jit", "fgrad.control.jit"):
+        monkeypatch.setattr(sys.modules[module], "compile_jaxpr", None)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(jnp.ones(3), 2.0)["sum"], np.full(3, 3.0))
+    with pytest.raises(TypeError, match=r"argument x compiled with f32\[3\] and called with f32\[4\]"):
+        compiled(jnp.ones(4), 2.0)

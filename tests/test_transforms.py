@@ -180,3 +180,13 @@ def test_custom_rules_see_python_floats_as_arrays():
     assert float(g(1.5, 2)) == 2.25 and float(fgrad.grad(g)(1.5, n=3)) == 4.5
     with pytest.raises(ValueError, match="not parameters"):
         fgrad.custom_jvp(lambda x: x, nondiff_argnames="y")
+
+
+@pytest.mark.parametrize(
+    "spec, shape", [("bd,kd->bk", (5, 4)), ("bd,dk->bk", (4, 5)), ("bd,bkd->bk", (3, 5, 4)), ("bd,bdk->bk", (3, 4, 5))]
+)
+def test_cotangents_of_products_come_in_the_order_of_the_operand(spec, shape):
+    x, w = jnp.linspace(-1, 1, 12).reshape(3, 4), jnp.ones(shape)
+    grad = fgrad.grad(lambda w: jnp.sum(jnp.sin(jnp.einsum(spec, x, w))))
+    assert "transpose" not in str(fgrad.make_jaxpr(grad)(w))
+    fgrad.test_util.check_grads(lambda w: jnp.einsum(spec, x, w), (w,), 1, modes=["rev"], eps=1.0)

@@ -32,6 +32,13 @@ install_window(Array, ShapedArray)
 class _Traced:
     __slots__ = ("closed", "in_tree", "out_tree", "consts", "program", "donated", "n_consts", "name")
 
+    def entry(self, leaves):
+        """The compiled program and how to wrap its results, for leaves of the signature it was compiled for."""
+        out_tree = self.out_tree
+        flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
+        keep = [get_aval(x) for x in leaves]
+        return Entry(self.program, self.consts, self.donated, None if out_tree == LEAF else out_tree, flat_tuple, keep)
+
 
 class JitFunction(JitDispatch):
     """What jit returns."""
@@ -48,16 +55,13 @@ class JitFunction(JitDispatch):
         return self if instance is None else functools.partial(self, instance)
 
     def _prepare(self, args, kwargs, leaves):
-        """The compiled program and how to wrap its results; None where settings ask for `_slow`."""
+        """Traced and compiled; None where settings ask for `_slow`."""
         if config.disable_jit or config.debug_nans or config.debug_infs:
             return None
         with paused_gc():
             _, traced = self._lookup(args, kwargs)
             self._program(traced)
-        out_tree = traced.out_tree
-        flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
-        keep = [get_aval(x) for x in leaves]
-        return Entry(traced.program, traced.consts, traced.donated, None if out_tree == LEAF else out_tree, flat_tuple, keep)
+        return traced.entry(leaves)
 
     def _slow(self, args, kwargs):
         """The call as one bind: while tracing, and with settings that look into the call."""

@@ -1,7 +1,9 @@
 """The stages of a jitted function before its call: traced, lowered, compiled."""
 
 from fgrad import tree
+from fgrad._kernels.dispatch import JitDispatch
 from fgrad.api.common import ShapeDtypeStruct, arg_paths
+from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import context, eval_trace, get_aval, pp_jaxpr, to_array
 from fgrad.core.sharding import SingleDeviceSharding
@@ -64,10 +66,25 @@ class Stage:
         return pp_jaxpr(self._traced.closed)
 
 
-class Compiled(Stage):
+class Compiled(JitDispatch, Stage):
     """A compiled program: call it with arguments of the shapes and dtypes it was compiled for, without the static ones."""
 
-    def __call__(self, *args, **kwargs):
+    def __init__(self, jitted, traced):
+        JitDispatch.__init__(self, (), False)
+        Stage.__init__(self, jitted, traced)
+
+    def _prepare(self, args, kwargs, leaves):
+        self._check(args, kwargs)
+        return None if config.disable_jit or config.debug_nans or config.debug_infs else self._traced.entry(leaves)
+
+    def _slow(self, args, kwargs):
+        leaves, traced = self._check(args, kwargs), self._traced
+        donated = traced.donated if context.trace is eval_trace else ()
+        out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
+        return tree.unflatten(traced.out_tree, out)
+
+    def _check(self, args, kwargs):
+        """The leaves of arguments that this was compiled for; TypeError for others."""
         traced = self._traced
         leaves, treedef = tree.flatten((args, kwargs))
         if treedef != traced.in_tree:
@@ -83,9 +100,7 @@ class Compiled(Stage):
         ]
         if bad:
             raise TypeError(f"Argument types differ from the types for which this computation was compiled: {'; '.join(bad)}")
-        donated = traced.donated if context.trace is eval_trace else ()
-        out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
-        return tree.unflatten(traced.out_tree, out)
+        return leaves
 
     @property
     def input_shardings(self):

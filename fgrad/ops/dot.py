@@ -132,13 +132,19 @@ def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
     ct_y_axes = tuple(range(first, first + len(y_free)))
     ct = convert_element_type(ct, y_aval.dtype)
     batch = tuple(range(nb))
-    if swapped:  # y's axes come first in out: keep that order, so that the contraction is y^T ct
+    contracted = [xc[yc.index(c)] for c in sorted(yc)]  # axes of x where y's contracted axes come
+    # The order of the two operands sets the order of the result's axes: x's own if it can be, else that of out.
+    orders = {True: [*xb, *contracted, *x_free], False: [*xb, *x_free, *contracted]}
+    y_first = swapped
+    for choice in (swapped, not swapped):
+        if orders[choice] == sorted(orders[choice]):
+            y_first = choice
+            break
+    if y_first:
         out = dot_general_p.bind(y, ct, dimension_numbers=((tuple(y_free), ct_y_axes), (tuple(yb), batch)), preferred_element_type=None)
-        # axes of out: batch, y contracting (ascending), x free
-        order = [*xb, *[xc[yc.index(c)] for c in sorted(yc)], *x_free]
     else:
         out = dot_general_p.bind(ct, y, dimension_numbers=((ct_y_axes, tuple(y_free)), (batch, tuple(yb))), preferred_element_type=None)
-        order = [*xb, *x_free, *[xc[yc.index(c)] for c in sorted(yc)]]
+    order = orders[y_first]
     inverse = [0] * len(order)
     for i, axis in enumerate(order):
         inverse[axis] = i
