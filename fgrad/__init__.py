@@ -48,6 +48,7 @@ from fgrad.api import (
     process_indices,
     set_mesh,
     shard_map,
+    typeof,
     value_and_grad,
     vjp,
     vmap,
@@ -72,7 +73,6 @@ from fgrad.config import (
 )
 from fgrad.control.callback import effects_barrier, pure_callback
 from fgrad.core import Array
-from fgrad.core import get_aval as typeof
 from fgrad.core.device import Device
 from fgrad.core.sharding import NamedSharding
 from fgrad.core.sharding import PartitionSpec as P

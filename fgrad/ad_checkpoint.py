@@ -2,7 +2,7 @@
 
 import inspect
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.core import Literal, get_aval, is_tracer, source_text, stage, to_array
 from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.checkpoint_policies import name_p

@@ -2,7 +2,7 @@
 
 import functools
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api import closure_convert, custom_jvp, custom_vjp, make_jaxpr
 from fgrad.api.custom import CustomVJPPrimal, SymbolicZero, zero_from_primal
 from fgrad.core import eval_jaxpr

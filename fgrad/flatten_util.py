@@ -1,7 +1,8 @@
 """Pytrees as vectors."""
 
 import fgrad.numpy as jnp
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.core import get_aval
 
 __all__ = ["ravel_pytree"]

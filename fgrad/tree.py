@@ -11,6 +11,7 @@ import optree
 from fgrad.tree_keys import GetAttrKey, key_path, keyed_classes, keystr
 
 _NS = "fgrad"
+ARRAYS_NS = "fgrad.arrays"  # of fgrad.array_tree
 PyTreeDef = optree.PyTreeSpec
 
 
@@ -159,12 +160,6 @@ def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def flatten_with_entries(tree):
-    """([(entries, leaf)...], treedef): plain keys and indices, for messages; cheaper than key paths."""
-    entries, xs, treedef = optree.tree_flatten_with_path(tree, none_is_leaf=False, namespace=_NS)
-    return list(zip(entries, xs)), treedef
-
-
 def paths(treedef):
     """The key path of each leaf of a structure."""
     return [key_path(a) for a in treedef.accessors()]
@@ -199,10 +194,16 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     else:
         keyed_classes.add(nodetype)
         flatten_entries = functools.partial(_flatten_entries, flatten_with_keys_func)
+    register_in((_NS, ARRAYS_NS), nodetype, flatten_entries, unflatten_func)
+    return nodetype
+
+
+def register_in(namespaces, nodetype, flatten_entries, unflatten_func):
+    """Make a class a node in optree's `namespaces`."""
     with warnings.catch_warnings():  # optree's, that a named tuple is a pytree without being registered
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
-        optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=_NS)
-    return nodetype
+        for namespace in namespaces:
+            optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=namespace)
 
 
 def _flatten_entries(flatten_with_keys, x):

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 import fgrad.numpy as jnp
-from fgrad import tree
+from fgrad import random, tree
 from llama.model import Config
 
 FORMAT = "fgrad-llama-1"
@@ -48,7 +48,7 @@ def _digest(tensors):
 
 def save(path, run):
     """Write `run` to `path`: to a file beside it first, then renamed, so that a crash never leaves half a checkpoint."""
-    arrays = {"params": run.params, "optimizer": run.opt_state, "key": run.key}
+    arrays = {"params": run.params, "optimizer": run.opt_state, "key": random.key_data(run.key)}
     tensors = {name: np.array(leaf, order="C") for name, leaf in _names(arrays).items()}
     tensors["history/train"] = np.asarray(run.train, np.float32)
     tensors["history/held_out_step"] = np.asarray([s for s, _ in run.held_out], np.int64)
@@ -112,7 +112,7 @@ def load(path, template):
         config,
         arrays["params"],
         arrays["optimizer"],
-        arrays["key"],
+        random.wrap_key_data(arrays["key"]),
         int(metadata["step"]),
         tensors["history/train"].tolist(),
         list(held_out),

@@ -36,7 +36,7 @@ def template(config):
 
     def arrays():
         run = new_run(config, {})
-        return {"params": run.params, "optimizer": run.opt_state, "key": run.key}
+        return {"params": run.params, "optimizer": run.opt_state, "key": random.key_data(run.key)}
 
     return fgrad.eval_shape(arrays)
 

@@ -30,6 +30,6 @@ from fgrad.api.sharding import (
     set_mesh,
     shard_map,
 )
-from fgrad.api.staging import closure_convert, eval_shape, make_jaxpr
+from fgrad.api.staging import closure_convert, eval_shape, make_jaxpr, typeof
 from fgrad.api.vmap import vmap
 from fgrad.core import ensure_compile_time_eval

@@ -5,7 +5,8 @@ import inspect
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.core import Array, ShapedArray, get_aval, to_array
 from fgrad.core.tracing import is_array
 from fgrad.ops.elementwise import convert_element_type
@@ -20,11 +21,27 @@ class ShapeDtypeStruct:
     6
     """
 
-    __slots__ = ("shape", "dtype", "weak_type")
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __new__(cls, shape, dtype, **options):
+        return dtype.struct(shape) if hasattr(dtype, "struct") else super().__new__(cls)  # typed keys have words in place of numbers
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
-        self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonicalize_dtype(dtype), weak_type
+        self.shape, self.dtype, self.weak_type, self.sharding = tuple(shape), dtypes.canonicalize_dtype(dtype), weak_type, sharding
 
+    def update(self, **changes):
+        """The same with other values of shape, dtype, weak_type or sharding."""
+        return ShapeDtypeStruct(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def str_short(self):
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    is_ref = False
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: ShapedArray(self.shape, self.dtype).size)
 
@@ -78,7 +95,7 @@ class _NoTangent:
         self.shape = shape
 
 
-tree.register_pytree_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
+tree.register_array_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
 
 
 def flatten_result(out):

@@ -4,7 +4,8 @@ import functools
 import inspect
 import operator
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.api.common import flat_fun, float0_zeros, fun_name, tangent_out
 from fgrad.core import from_scalar, get_aval
 from fgrad.ops.elementwise import convert_element_type

@@ -1,8 +1,9 @@
 """custom_vmap and sequential_vmap."""
 
 import functools
+import inspect
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.common import as_arrays, check_args, flat_fun, fun_name
 from fgrad.api.custom import _resolve
 from fgrad.control.custom_vmap import custom_vmap_call_p
@@ -27,7 +28,7 @@ class custom_vmap:
     """
 
     def __init__(self, fun):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=("__dict__",) if inspect.isfunction(fun) else ())
         self.fun, self.vmap_rule = fun, None
 
     def def_vmap(self, vmap_rule):

@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.api.backward import cotangents, may_record, recorded_cotangents
 from fgrad.api.common import (
     LEAF,

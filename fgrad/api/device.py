@@ -5,7 +5,7 @@ import platform
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.core import Array, is_tracer, to_array
 from fgrad.core.device import CPU
 from fgrad.core.sharding import as_sharding

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap

@@ -5,12 +5,12 @@ import inspect
 import logging
 import weakref
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
 from fgrad._kernels.operands import install_contiguous
 from fgrad._kernels.window import install_window
 from fgrad.api.backward import clear_backward_cache
-from fgrad.api.common import LEAF, bind_static, check_args, flat_fun, fun_name
+from fgrad.api.common import LEAF, ShapeDtypeStruct, abstractify, bind_static, check_args, flat_fun, fun_name
 from fgrad.api.device import check_device, check_sharding
 from fgrad.api.stages import Traced
 from fgrad.api.staging import eval_shape
@@ -45,7 +45,8 @@ class JitFunction(JitDispatch):
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums):
         super().__init__(tuple(static_argnums), bool(static_argnums) or bool(static_argnames))
-        functools.update_wrapper(self, fun)
+        # The attributes of a callable object are its own: they would hide what JitFunction has under the same name.
+        functools.update_wrapper(self, fun, updated=("__dict__",) if inspect.isfunction(fun) else ())
         self._fun = fun
         self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
         self._cache: dict = {}
@@ -146,11 +147,12 @@ class JitFunction(JitDispatch):
         return out
 
     def lower(self, *args, **kwargs):
-        """The traced program at these arguments: .as_text() and .compile()."""
+        """The traced program at these arguments, which may be ShapeDtypeStructs: .as_text() and .compile()."""
         return self.trace(*args, **kwargs).lower()
 
     def trace(self, *args, **kwargs):
-        """The function traced at these arguments: .jaxpr, .out_info and .lower()."""
+        """The function traced at these arguments, which may be ShapeDtypeStructs: .jaxpr, .out_info and .lower()."""
+        args, kwargs = tree.map(lambda x: _Abstract(x) if isinstance(x, ShapeDtypeStruct) else x, (args, kwargs))
         return Traced(self, self._lookup(args, kwargs)[1])
 
     def eval_shape(self, *args, **kwargs):
@@ -163,6 +165,15 @@ class JitFunction(JitDispatch):
 
     def _cache_size(self):
         return len(self._cache)
+
+
+class _Abstract:
+    """An argument of which only the abstract value is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, struct):
+        self.aval = abstractify(struct)
 
 
 def _aval_key(x):

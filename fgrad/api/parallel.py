@@ -3,7 +3,7 @@
 import contextlib
 import functools
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.device import check_device
 from fgrad.api.jit import jit
 from fgrad.api.vmap import vmap

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.device import device_put
 from fgrad.api.vmap import vmap
 from fgrad.core import get_aval

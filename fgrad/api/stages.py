@@ -1,6 +1,6 @@
 """The stages of a jitted function before its call: traced, lowered, compiled."""
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import JitDispatch
 from fgrad.api.common import ShapeDtypeStruct, arg_paths
 from fgrad.config import config

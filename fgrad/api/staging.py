@@ -2,7 +2,8 @@
 
 import functools
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, flat_fun, fun_name
 from fgrad.core import eval_jaxpr, is_tracer, stage
 
@@ -32,6 +33,16 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
         return closed
 
     return wrapped
+
+
+def typeof(x):
+    """The abstract value of an array, a number or a ShapeDtypeStruct: its shape, dtype and weak type. Raises TypeError for anything else.
+
+    >>> import fgrad, fgrad.numpy as jnp
+    >>> fgrad.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])
+    """
+    return x.typeof() if hasattr(x, "typeof") else abstractify(x)
 
 
 def eval_shape(fun, *args, **kwargs):

@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.common import arg_paths, as_arrays, check_args, flat_fun, fun_name, is_float0
 from fgrad.core import get_aval
 from fgrad.ops.rules import bdim_at_front, move_axis

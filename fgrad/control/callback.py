@@ -5,7 +5,8 @@ A pure callback may be run any number of times, or not at all; the others are ru
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.control.loops import scan
 from fgrad.core import Primitive, ShapedArray, eval_trace, from_numpy, get_aval, to_array, using_trace
 from fgrad.errors import NotDifferentiableError

@@ -1,6 +1,6 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.core import convert_constvars, eval_jaxpr, get_aval, stage, to_array
 from fgrad.ops.rules import Zero
 

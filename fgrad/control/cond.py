@@ -1,6 +1,6 @@
 """cond and switch."""
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select

@@ -1,6 +1,6 @@
 """Linear solves and roots that are differentiated implicitly, by the equation that they solve and not by how they solve it."""
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.core import Primitive, get_aval
 from fgrad.ops.elementwise import neg, sub

@@ -2,7 +2,7 @@
 
 import operator
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, mismatch, nonzeros, run, strong_leaf, tree_difference
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace
 from fgrad.ops.elementwise import add, convert_element_type

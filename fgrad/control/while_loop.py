@@ -1,6 +1,7 @@
 """while_loop and fori_loop."""
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.control.loops import _check_carry, _settle, scan
 from fgrad.core import Literal, Primitive, ShapedArray, Tracer, eval_jaxpr, get_aval, to_array, using_trace

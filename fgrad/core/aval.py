@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.core.sharding import SingleDeviceSharding
 from fgrad.dtypes import SHORT_NAMES, float0
 
 _interned: dict = {}
@@ -62,6 +63,13 @@ class ShapedArray:
 
     def strong(self):
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    @property
+    def sharding(self):
+        return SingleDeviceSharding()
+
+    def str_short(self, short_dtypes=False):
+        return self.short() if short_dtypes else str(self).lstrip("~")
 
     def short(self):
         return f"{SHORT_NAMES.get(self.dtype, self.dtype.name)}[{','.join(map(str, self.shape))}]"

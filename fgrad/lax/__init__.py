@@ -14,6 +14,7 @@ from fgrad.lax.primitives import *  # noqa: F403
 from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.lax.windows import *  # noqa: F403
+from fgrad.numpy.overlay import moves_overlays
 from fgrad.ops.accuracy import AccuracyMode, Tolerance
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
@@ -214,3 +215,12 @@ from fgrad.ops.shape import (
 )
 from fgrad.ops.sort import sort, sort_key_val, top_k
 from fgrad.ops.split import split
+
+# Movement of typed keys too: arrays of them are moved as their words are.
+for _names, _data in (
+    ("broadcast broadcast_in_dim expand_dims index_in_dim reshape rev slice slice_in_dim squeeze transpose concatenate", (0,)),
+    ("dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim", (0,)),
+    ("dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim", (0, 1)),
+    ("select select_n", (1, 2)),
+):
+    globals().update({_name: moves_overlays(*_data)(globals()[_name]) for _name in _names.split()})

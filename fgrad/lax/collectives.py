@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.core import axis_size as _one_axis_size
 from fgrad.core import get_aval
 from fgrad.ops.collective import all_gather_leaf, pmax_leaf, pmin_leaf, psum_leaf

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.control.callback import io_callback
 from fgrad.core import ShapedArray, get_aval
 from fgrad.errors import ShapeError

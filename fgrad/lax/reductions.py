@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.control.common import flat_fun, run, strong_leaf
 from fgrad.core import ShapedArray, get_aval, stage, to_array
 from fgrad.errors import ShapeError

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.core import Tracer, get_aval, to_array
 from fgrad.errors import ShapeError
 from fgrad.ops.conv import dilate, explicit_pads, padtype_to_pads, strided

@@ -5,7 +5,9 @@ import operator
 
 import numpy as np
 
-from fgrad import dtypes, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes
+from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
 from fgrad.errors import ConcretizationTypeError
@@ -33,6 +35,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     dtype = user_dtype(dtype)
     if type(object) in SCALARS:
         out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+    elif is_overlay(object):
+        out = object
     elif isinstance(object, (Array, Tracer)):
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
@@ -41,8 +45,6 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif isinstance(object, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(object), dtype, copy=copy)
-    elif is_overlay(object):
-        out = object
     elif hasattr(object, "__jax_array__"):
         return array(object.__jax_array__(), dtype, copy, order, ndmin)
     elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):
@@ -109,6 +111,8 @@ def astype(x, dtype, copy=False, device=None):
     """x cast to dtype (None: the default float), as convert_element_type; complex to bool asks for nonzero."""
     if dtype is None:
         dtype = dtypes.float_dtype()
+    if is_overlay(x) and dtype == x.dtype:
+        return x
     return convert_element_type(as_array("astype", x), user_dtype(dtype))
 
 
@@ -145,7 +149,9 @@ empty = zeros
 
 def _like(a, fill_value, dtype, shape):
     """An array of a's shape and dtype, weakly typed like a, unless they are given."""
-    aval = get_aval(a)
+    if is_overlay(a):
+        return overlay_like(a, full(a._words.shape if shape is None else (*_shape(shape), a._words.shape[-1]), 0, a._words.dtype))
+    aval = abstractify(a)
     shape = aval.shape if shape is None else _shape(shape)
     out = full(shape, fill_value, aval.dtype if dtype is None else user_dtype(dtype))
     return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api.vmap import vmap
 from fgrad.control.cond import switch
 from fgrad.numpy import ufuncs as U

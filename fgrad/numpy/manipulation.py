@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
-from fgrad.core import concrete_or_none, get_aval
+from fgrad.core import concrete_or_none
 from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
@@ -28,7 +28,9 @@ __all__ = [
 
 def shape(a):
     """The sizes of the axes."""
-    return get_aval(a).shape if hasattr(a, "shape") or type(a) in SCALARS else np.shape(a)
+    if type(a) in SCALARS:
+        return ()
+    return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
 
 
 def ndim(a):

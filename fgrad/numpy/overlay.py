@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.api import vmap
 
 _make: dict[type, Callable[..., Any]] = {}  # type of overlay -> the function that makes one of its words

@@ -6,8 +6,10 @@ import operator
 import numpy as np
 
 import fgrad.numpy as jnp
-from fgrad import dtypes, lax, tree
+from fgrad import array_tree as tree
+from fgrad import dtypes, lax
 from fgrad._kernels.arguments import install_wrapper
+from fgrad.api import ShapeDtypeStruct
 from fgrad.config import config
 from fgrad.core import Array, from_numpy
 from fgrad.numpy.overlay import register_overlay
@@ -22,6 +24,10 @@ class KeyType:
     """The dtype of typed keys; there is one."""
 
     name, itemsize, type = "key<fry>", 8, dtypes.prng_key
+
+    def struct(self, shape):
+        """The ShapeDtypeStruct of keys: keys whose words have no values."""
+        return KeyArray(ShapeDtypeStruct((*shape, 2), np.uint32))
 
     def __repr__(self):
         return self.name
@@ -73,6 +79,7 @@ class KeyArray:
     """
 
     __slots__ = ("_words",)
+    _stands_for_array = True
     dtype = KEY
     weak_type = False
     itemsize = KEY.itemsize
@@ -174,13 +181,19 @@ class KeyArray:
 
     is_fully_addressable = is_fully_replicated = True
 
+    def typeof(self):
+        """What fgrad.typeof gives: the keys without their values."""
+        return KEY.struct(self.shape)
+
     def __repr__(self):
+        if type(self._words) is ShapeDtypeStruct:
+            return f"ShapeDtypeStruct(shape={self.shape}, dtype=key<fry>)"
         if type(self._words) is not Array:
             return f"KeyArray(key<fry>[{','.join(map(str, self.shape))}])"
         return f"Array({self.shape}, dtype=key<fry>) overlaying:\n{self._words}"
 
 
-tree.register_pytree_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
+tree.register_array_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
 install_wrapper(KeyArray, operator.attrgetter("_words"))
 register_overlay(KeyArray, KeyArray)
 

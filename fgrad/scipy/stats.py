@@ -1,6 +1,8 @@
-"""Densities and distribution functions of jax.scipy.stats, one class of static functions per distribution."""
+"""Densities and distribution functions of jax.scipy.stats, one class of static functions per distribution, importable as a module."""
 
 import math
+import sys
+import types
 
 import numpy as np
 
@@ -449,3 +451,15 @@ __all__ = [
     "t",
     "uniform",
 ]
+
+
+def _module(name, functions):
+    """The distribution `name` as a module, as `import fgrad.scipy.stats.norm` expects it."""
+    module = types.ModuleType(f"{__name__}.{name}", functions.__doc__)
+    module.__dict__.update({key: getattr(functions, key) for key in vars(functions) if not key.startswith("__")})
+    sys.modules[module.__name__] = module
+    return module
+
+
+_DISTRIBUTIONS = [name for name in __all__ if isinstance(globals()[name], type) and name != "gaussian_kde"]
+globals().update({name: _module(name, globals()[name]) for name in _DISTRIBUTIONS})

@@ -2,7 +2,7 @@
 
 import functools
 
-from fgrad import tree
+from fgrad import array_tree as tree
 from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr

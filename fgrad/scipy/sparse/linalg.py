@@ -9,7 +9,8 @@ import operator
 import numpy as np
 
 import fgrad.numpy as jnp
-from fgrad import lax, tree
+from fgrad import array_tree as tree
+from fgrad import lax
 from fgrad.flatten_util import ravel_pytree
 
 
