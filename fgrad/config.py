@@ -21,6 +21,7 @@ _DEFAULTS = {
     "pass_cse": True,
     "pass_fold": True,
     "pass_simplify": True,
+    "pass_shift": True,
     "pass_fuse": True,
     "pass_tile": True,
     "pass_flat": True,

@@ -12,7 +12,18 @@ from fgrad import lax, nn
 from fgrad.compile.fuse import Unit
 from fgrad.compile.values import Buf, Node
 
-PASSES = ["pass_sparse", "pass_motion", "pass_dce", "pass_cse", "pass_fold", "pass_simplify", "pass_fuse", "pass_tile", "pass_flat"]
+PASSES = [
+    "pass_sparse",
+    "pass_motion",
+    "pass_dce",
+    "pass_cse",
+    "pass_fold",
+    "pass_simplify",
+    "pass_shift",
+    "pass_fuse",
+    "pass_tile",
+    "pass_flat",
+]
 
 
 def attention(x):

@@ -4,6 +4,7 @@ OPCODES: dict[str, int]
 ARITY: dict[str, int]
 SUPPORTED: dict[str, frozenset[int]]
 RESULT: dict[str, str]
+WEIGHTS: dict[str, int]
 REDUCTIONS: dict[str, int]
 KERNELS: dict[str, tuple[int, int]]
 

@@ -1,7 +1,9 @@
 """The elementwise VM: kernel "vm" runs a fused group of elementwise operations, with optional reductions of its results,
 over tiles that stay in cache.
 
-`ip` is [n_regs, n_consts, n_ops, (type, lo, hi) per constant, (opcode, type, dst, a, b, c) per op, (reg, reduce) per output].
+`ip` is [n_regs, n_consts, n_ops, (type, lo, hi) per constant, (opcode, type, dst, a, b, c) per op, (reg, reduce) per output],
+and where there are boxes [n_boxes, the guard of each input, (lo, hi) per axis of each box]: op `window` is operand a inside box c
+and b outside; a guarded input (guard: its box, or -1) has memory of the box's shape, and outside of it values that a window must leave out.
 Registers are the inputs, then the constants, then what the ops set (each once).  All inputs and outputs are seen through
 slots of one shape; an output with a reduction is a view of its contiguous result with stride 0 on the reduced axes.
 float16 and bfloat16 live in memory only: their registers are float32.  The opcodes and what they accept are in `OPCODES`,
@@ -17,8 +19,8 @@ from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul, FG_OP_select,
-                                     FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmConst, FgVmInput, FgVmOp, FgVmOutput,
-                                     FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
+                                     FG_OP_window, FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmBox, FgVmConst, FgVmInput,
+                                     FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
                                      fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end,
                                      fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
@@ -40,7 +42,7 @@ cdef bint is_compute_type(int64_t t) noexcept nogil:
 
 cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef int64_t *ip = inst.ip
-    cdef int64_t n_regs, n_const, n_ops
+    cdef int64_t n_regs, n_const, n_ops, n_boxes, plain, boxed
     cdef size_t size
     if inst.n_out < 1:
         return fail(msg, b"vm: at least one output is needed")
@@ -51,12 +53,16 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         snprintf(msg, FG_MSG, b"vm: %lld registers for %d inputs, %lld constants and %lld ops: expected one for each, at most %d of a kind",
                  <long long>n_regs, <int>inst.n_in, <long long>n_const, <long long>n_ops, <int>MAX_REGS)
         return -1
-    if inst.n_ip != 3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out:
+    plain = 3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out
+    n_boxes = ip[plain] if inst.n_ip > plain else 0
+    boxed = 1 + inst.n_in + 2 * n_boxes * FG_OUT(inst, slots, 0).ndim
+    if n_boxes < 0 or n_boxes > MAX_REGS or inst.n_ip != plain + (boxed if inst.n_ip > plain else 0):
         snprintf(msg, FG_MSG, b"vm: %d integer parameters, expected %lld for %lld constants, %lld ops and %d outputs", <int>inst.n_ip,
-                 <long long>(3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out), <long long>n_const, <long long>n_ops, <int>inst.n_out)
+                 <long long>plain, <long long>n_const, <long long>n_ops, <int>inst.n_out)
         return -1
     size = (sizeof(FgVmPlan) + inst.n_in * sizeof(FgVmInput) + n_const * sizeof(FgVmConst) + n_ops * sizeof(FgVmOp)
-            + inst.n_out * sizeof(FgVmOutput) + (n_regs + 1) * sizeof(FgVmPart) + (inst.n_in + inst.n_out) * sizeof(int))
+            + inst.n_out * sizeof(FgVmOutput) + n_boxes * sizeof(FgVmBox) + (n_regs + 1) * sizeof(FgVmPart)
+            + (inst.n_in + inst.n_out) * sizeof(int))
     cdef FgVmPlan *p = <FgVmPlan *>calloc(1, size)
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
     cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp))
@@ -66,7 +72,9 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     else:
         p.n_in, p.n_const, p.n_ops, p.n_out, p.n_regs = inst.n_in, <int>n_const, <int>n_ops, inst.n_out, <int>n_regs
         p.out = <FgVmOutput *>(p + 1)
-        p.in_ = <FgVmInput *>(p.out + p.n_out)
+        p.boxes = <FgVmBox *>(p.out + p.n_out)
+        p.in_ = <FgVmInput *>(p.boxes + n_boxes)
+        p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + inst.n_in)
         p.ops = <FgVmOp *>(p.in_ + p.n_in)
         p.consts = <FgVmConst *>(p.ops + p.n_ops)
         p.parts = <FgVmPart *>(p.consts + p.n_const)
@@ -74,7 +82,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         p.out_order = p.in_order + p.n_in
         bad = check_code(p, inst, slots, regs, msg)
         if bad == 0:
-            bad = check_shapes(p, inst, slots, msg)
+            bad = check_boxes(p, inst, slots, msg) or check_shapes(p, inst, slots, msg)
         if bad == 0 and p.n > 0:
             sum_products(p, inst, slots)
             make_plan(p, inst, slots, regs, scratch)
@@ -117,7 +125,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             return -1
         op = <int>ip[0]
         arity = fg_vm_info[op].arity
-        if not is_compute_type(ip[1]) or not fg_vm_supports(op, <int>ip[1]):
+        if not is_compute_type(ip[1]) or not (op == FG_OP_window or fg_vm_supports(op, <int>ip[1])):
             snprintf(msg, FG_MSG, b"vm: op %d: %s does not accept type %lld", k, fg_vm_info[op].name, <long long>ip[1])
             return -1
         if not first_op <= ip[2] < p.n_regs or regs[ip[2]].type != -1:
@@ -142,6 +150,11 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         p.ops[k].a = <int>arg[0]
         p.ops[k].b = <int>arg[1] if arity > 1 else p.ops[k].a
         p.ops[k].c = <int>arg[2] if arity > 2 else p.ops[k].a
+        if op == FG_OP_window:
+            if not 0 <= arg[2] < p.n_boxes:
+                snprintf(msg, FG_MSG, b"vm: op %d is a window with box %lld of %d", k, <long long>arg[2], p.n_boxes)
+                return -1
+            p.ops[k].box = <int>arg[2]
         regs[ip[2]].type = fg_vm_result_type(op, <int>ip[1])
         regs[ip[2]].first = regs[ip[2]].last = k
         ip += 6
@@ -186,6 +199,40 @@ cdef void narrow_identity(FgVmOutput *out) noexcept nogil:
     out.identity[1] = <char>(bits >> 8)
 
 
+cdef int check_boxes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    """Boxes lie within the shape, and are not empty unless it is; guards are boxes."""
+    cdef const FgTensor *s = FG_OUT(inst, slots, 0)
+    cdef int64_t *ip
+    cdef int i, d, b
+    for i in range(p.n_in):
+        p.in_[i].guard = -1
+        if p.n_boxes:
+            if not -1 <= inst.ip[p.box_at - p.n_in + i] < p.n_boxes:
+                snprintf(msg, FG_MSG, b"vm: input %d has box %lld of %d", i, <long long>inst.ip[p.box_at - p.n_in + i], p.n_boxes)
+                return -1
+            p.in_[i].guard = <int>inst.ip[p.box_at - p.n_in + i]
+    for b in range(p.n_boxes):
+        for d in range(s.ndim):
+            ip = inst.ip + p.box_at + 2 * (b * s.ndim + d)
+            if not (0 <= ip[0] < ip[1] <= s.shape[d] or (s.size == 0 and ip[0] == ip[1] == 0)):
+                snprintf(msg, FG_MSG, b"vm: box %d is [%lld, %lld) along axis %d of size %lld", b, <long long>ip[0], <long long>ip[1], d,
+                         <long long>s.shape[d])
+                return -1
+    return 0
+
+
+cdef bint fits_guard(FgVmPlan *p, FgInst *inst, const FgTensor *s, const FgTensor *t, int box) noexcept nogil:
+    """True if t has the shape of the box, and one value along no axis that the box cuts."""
+    cdef int64_t *ip = inst.ip + p.box_at + 2 * box * s.ndim
+    cdef int d
+    if t.ndim != s.ndim:
+        return False
+    for d in range(s.ndim):
+        if t.shape[d] != ip[2 * d + 1] - ip[2 * d]:
+            return False
+    return True
+
+
 cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     """One shape for all slots; outputs written once per element, or the same reduced axes."""
     cdef const FgTensor *s = FG_OUT(inst, slots, 0)
@@ -195,7 +242,7 @@ cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *ms
     cdef int64_t expect
     for i in range(p.n_in + p.n_out):
         t = &slots[inst.args[i]]
-        if not fg_same_shape(t, s):
+        if not (fits_guard(p, inst, s, t, p.in_[i].guard) if i < p.n_in and p.in_[i].guard >= 0 else fg_same_shape(t, s)):
             snprintf(msg, FG_MSG, b"vm: %s %d does not have the shape of output 0", b"input" if i < p.n_in else b"output",
                      i if i < p.n_in else i - p.n_in)
             return -1
@@ -383,5 +430,6 @@ OPCODES = {(<bytes>fg_vm_info[_i].name).decode(): _i for _i in range(FG_OP_COUNT
 ARITY = {_name: fg_vm_info[_i].arity for _name, _i in OPCODES.items()}
 SUPPORTED = {_name: frozenset([_t for _t in range(FG_NDTYPES) if fg_vm_supports(_i, _t)]) for _name, _i in OPCODES.items()}
 RESULT = {_name: result_names[bytes([fg_vm_info[_i].result])] for _name, _i in OPCODES.items()}
+WEIGHTS = {_name: fg_vm_info[_i].weight for _name, _i in OPCODES.items()}
 REDUCTIONS = {"none": 0, "sum": 1, "prod": 2, "max": 3, "min": 4}
 KERNELS = {"vm": (<size_t><void *>run, <size_t><void *>check)}

@@ -168,10 +168,10 @@ static void fg_vm_fuse_pairs(FgVmPlan *p, const int *reads, int *maker) {
         maker[op->dst] = k;
         for (int side = 0; side < arity && arity <= 2 && !op->fused && !op->taken; side++) {
             int r = side ? op->b : op->a, other = side ? op->a : op->b, swap;
-            if (maker[r] < 0 || reads[r] != 1) continue;
+            if (maker[r] < 0 || reads[r] != 1 || op->op == FG_OP_window) continue;
             FgVmOp *first = &p->ops[maker[r]];
             FgVmOp try = *op;
-            if (first->taken || first->type != op->type || fg_vm_info[first->op].arity > 2) continue;
+            if (first->taken || first->type != op->type || fg_vm_info[first->op].arity > 2 || first->op == FG_OP_window) continue;
             if (first->second || first->single || fg_fused_kind(op->type) < 0) continue;
             try.turned = side;
             if (first->fused) {
@@ -217,7 +217,7 @@ static int fg_vm_read_one(FgVmOp *op, int r, int apply) {
         return 1;
     }
     if (op->a != r && op->b != r && op->c != r) return 1;
-    FgVmFn fn = op->scalar || op->a == op->b ? 0 : fg_vm_scalar_fn(op->op, op->type, op->b == r);
+    FgVmFn fn = op->scalar || op->a == op->b || op->op == FG_OP_window ? 0 : fg_vm_scalar_fn(op->op, op->type, op->b == r);
     if (!fn || !apply) return fn != 0;
     op->fn = fn;
     op->scalar = 1;

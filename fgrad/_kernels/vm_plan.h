@@ -21,7 +21,12 @@ typedef struct {
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
     int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
     int64_t strides[FG_MAXDIM];         /* in walk order */
+    int guard;                          /* the box of the walk for which there is memory, -1 for all of it */
+    int64_t shift, first, end;          /* of a guarded one: where the walk's origin would lie, and the range that its memory spans */
 } FgVmInput;
+
+/* A box of the walk. */
+typedef struct { int64_t lo[FG_MAXDIM], hi[FG_MAXDIM]; } FgVmBox;
 
 typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
 /* buf < 0: -1 - k, written straight to output k.  An op may take the one that makes an operand into itself (vm_fuse.h): then `fused` runs
@@ -30,6 +35,7 @@ typedef struct {
     FgVmFn fn; FgVmFused fused;
     int op, type, dst, a, b, c, scalar;
     int taken, first, second, turned, turned2, compared, n_args, ones, single, args[7];
+    int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
     int64_t buf;
 } FgVmOp;
 
@@ -52,6 +58,7 @@ typedef struct { int op, op_end, in, in_end, out, out_end; } FgVmPart;
 
 typedef struct {
     int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
+    int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
     int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
     int prefetches;                     /* moves enough to fetch a tile's memory while the tile before is computed */
     int streams;                        /* moves more than the caches hold: results go past them */
@@ -68,7 +75,7 @@ typedef struct {
     int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
     int64_t work_bytes;                 /* per thread */
     int64_t shape[FG_MAXDIM];
-    FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out;
+    FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out; FgVmBox *boxes;
     FgVmPart *parts;                    /* n_parts, then one of everything */
     int *in_order, *out_order;
 } FgVmPlan;
@@ -97,6 +104,8 @@ static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
     else vm_store_bf16(n, (uint16_t *)dst, (const float *)src);
 }
 
+#include "vm_window.h"
+
 /* Input i for flat range [start, start + len): a pointer into memory where that is possible, else a copy. */
 static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
@@ -104,13 +113,16 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     char *mem = FG_MEM(t, i), *dst = t->work + in->buf;
     int widen = in->dtype != in->type;
     const char *src = 0;
-    if (in->access == FG_ACC_FULL) src = mem + start * in->size;
+    if (in->guard >= 0) {
+        src = fg_vm_guarded(p, in, mem, coord, start, len);
+        if (in->access == FG_ACC_ROW) len = 1;
+    } else if (in->access == FG_ACC_FULL) src = mem + start * in->size;
     else if (in->access == FG_ACC_ROW) { src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size; len = 1; }
     else if (start % in->run + len <= in->run)
         src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
     if (!src) {
         char *raw = widen ? t->work + p->raw_buf : dst;
-        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, coord, len, 0);
+        fg_vm_gather(p, in, raw, mem, coord, len);
         if (widen) fg_vm_widen(in->dtype, len, dst, raw);
     } else if (widen) fg_vm_widen(in->dtype, len, dst, src);
     else if (t->copied[i]) memcpy(dst, src, len * in->size);
@@ -133,7 +145,7 @@ static void fg_vm_prepare(FgVmThread *t) {
         const FgVmInput *in = &p->in[i];
         char *mem = FG_MEM(t, i), *dst = t->work + in->buf, *raw = in->dtype != in->type ? t->work + p->raw_buf : dst;
         int64_t len = in->scalar ? 1 : width;
-        fg_vm_walk(raw, mem, in->size, p->ndim, p->shape, in->strides, zero, len, 0);
+        fg_vm_gather(p, in, raw, mem, zero, len);
         if (in->dtype != in->type) fg_vm_widen(in->dtype, len, dst, raw);
         t->ptr[i] = dst;
     }
@@ -195,7 +207,8 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
-        if (op->fused) fg_vm_run_fused(t, op, len);
+        if (op->op == FG_OP_window) fg_vm_window(p, op, t->ptr, t->work, coord, len);
+        else if (op->fused) fg_vm_run_fused(t, op, len);
         else op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
     }
 }

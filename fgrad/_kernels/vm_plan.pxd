@@ -5,7 +5,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "vm_plan.h" nogil:
     enum:
-        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
+        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
@@ -32,15 +32,19 @@ cdef extern from "vm_plan.h" nogil:
 
     ctypedef struct FgVmInput:
         int access, dtype, type, size, scalar, last_use
-        int64_t buf, run
+        int64_t buf, run, shift, first, end
+        int guard
         int64_t strides[16]
+    ctypedef struct FgVmBox:
+        int64_t lo[16]
+        int64_t hi[16]
     ctypedef struct FgVmConst:
         int reg, type, scalar
         int64_t buf
         char bits[16]
     ctypedef struct FgVmOp:
         FgVmFn fn
-        int op, type, dst, a, b, c, scalar, taken, n_args, ones
+        int op, type, dst, a, b, c, scalar, taken, n_args, ones, box, patch
         int args[7]
         int64_t buf
     ctypedef struct FgVmOutput:
@@ -56,7 +60,7 @@ cdef extern from "vm_plan.h" nogil:
         int in_ "in"
         int in_end, out, out_end
     ctypedef struct FgVmPlan:
-        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams
+        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, n_boxes, box_at
         int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, group, span, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
@@ -64,6 +68,7 @@ cdef extern from "vm_plan.h" nogil:
         FgVmConst *consts
         FgVmOp *ops
         FgVmOutput *out
+        FgVmBox *boxes
         FgVmPart *parts
         int *in_order
         int *out_order

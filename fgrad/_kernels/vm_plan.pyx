@@ -40,6 +40,8 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
     cdef int i, d, m = 0, k = 0, inner, first
     cdef bint merge
     cdef int64_t *st
+    cdef int64_t *box = inst.ip + p.box_at
+    cdef int b, nd = s.ndim
     for i in range(p.n_out):
         if p.out[i].reduce:
             s = FG_OUT(inst, slots, i)
@@ -89,6 +91,8 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
             if is_walked(p, i):
                 st = operand_strides(p, i)
                 merge = st[p.ndim - 1] == slots[inst.args[i]].strides[order[d]] * s.shape[order[d]]
+        for b in range(p.n_boxes):
+            merge = merge and box[2 * (b * nd + order[d])] == 0 and box[2 * (b * nd + order[d]) + 1] == s.shape[order[d]]
         if merge:
             p.shape[p.ndim - 1] *= s.shape[order[d]]
         else:
@@ -96,6 +100,28 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
             p.ndim += 1
         for i in range(p.n_in + p.n_out):
             operand_strides(p, i)[p.ndim - 1] = slots[inst.args[i]].strides[order[d]]
+        for b in range(p.n_boxes):
+            p.boxes[b].lo[p.ndim - 1] = p.boxes[b].lo[p.ndim - 1] * s.shape[order[d]] if merge else box[2 * (b * nd + order[d])]
+            p.boxes[b].hi[p.ndim - 1] = p.boxes[b].hi[p.ndim - 1] * s.shape[order[d]] if merge else box[2 * (b * nd + order[d]) + 1]
+
+
+cdef void place_guards(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept nogil:
+    """Where the memory of guarded inputs begins and ends, and where the walk's origin would lie."""
+    cdef int i, d
+    cdef FgVmInput *x
+    cdef const FgTensor *t
+    for i in range(p.n_in):
+        x, t = &p.in_[i], &slots[inst.args[i]]
+        if x.guard < 0:
+            continue
+        x.shift, x.first, x.end = 0, 0, 1
+        for d in range(p.ndim):
+            x.shift -= p.boxes[x.guard].lo[d] * x.strides[d]
+        for d in range(t.ndim):
+            if t.strides[d] < 0:
+                x.first += (t.shape[d] - 1) * t.strides[d]
+            else:
+                x.end += (t.shape[d] - 1) * t.strides[d]
 
 
 cdef int64_t run_length(FgVmPlan *p, const int64_t *strides) noexcept nogil:
@@ -145,7 +171,7 @@ cdef void label_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *reg
     for r in range(p.n_regs):
         regs[r].part = r
     for r in range(p.n_in + p.n_const):
-        if r >= p.n_in or is_scalar(&slots[inst.args[r]]):
+        if r >= p.n_in or (p.in_[r].guard < 0 and is_scalar(&slots[inst.args[r]])):
             regs[r].part = -1
     for k in range(p.n_ops):
         arg[0], arg[1], arg[2] = p.ops[k].a, p.ops[k].b, p.ops[k].c
@@ -217,7 +243,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     cdef int64_t tile, whole = 0, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
     for i in range(p.n_in):
-        p.in_[i].scalar = p.n > 1 and is_scalar(&slots[inst.args[i]])
+        p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
     fg_vm_fuse(p, <int *>scratch, <int *>scratch + p.n_regs)
     set_uses(p, regs)
     for i in range(p.n_const):
@@ -225,6 +251,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         p.in_[i].scalar = p.in_[i].scalar and use_scalar(p, i)
     order_axes(p, inst, slots)
+    place_guards(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
         p.in_[i].access = FG_ACC_FULL if p.in_[i].run == p.n else FG_ACC_GENERAL
@@ -285,7 +312,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     plan_units(p, whole)
     plan_scalars(p, regs)
     plan_traffic(p)
-    p.any_general = 0
+    p.any_general = p.n_boxes > 0
     for i in range(p.n_in + p.n_out):
         if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) >= FG_ACC_ROW:
             p.any_general = 1
@@ -412,8 +439,6 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         regs[p.out[k].reg].last = max(regs[p.out[k].reg].last, when)
         if p.out[k].reg2 >= 0:
             regs[p.out[k].reg2].last = max(regs[p.out[k].reg2].last, when)
-    for i in range(p.n_in):
-        p.in_[i].last_use = regs[i].last
     for k in range(p.n_ops):
         p.ops[k].buf = 0
     for k in range(p.n_out):
@@ -426,6 +451,23 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         p.out[k].direct = 1
         p.out[k].write_time = regs[reg].first
         p.ops[regs[reg].first].buf = -1 - k
+    keep_for_windows(p, regs)
+    for i in range(p.n_in):
+        p.in_[i].last_use = regs[i].last
+
+
+cdef void keep_for_windows(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """A window may be the tile of either operand: these live as long as it does. What ends with it, it may overwrite."""
+    cdef int k, a, made
+    for k in range(p.n_ops):
+        if p.ops[k].op == FG_OP_window:
+            a = p.ops[k].a
+            made = regs[a].first
+            p.ops[k].patch = made >= 0 and regs[a].last == k and p.ops[made].op != FG_OP_window and p.ops[made].buf >= 0 and p.ops[k].b != a
+    for k in range(p.n_ops - 1, -1, -1):
+        if p.ops[k].op == FG_OP_window:
+            regs[p.ops[k].a].last = max(regs[p.ops[k].a].last, regs[p.ops[k].dst].last)
+            regs[p.ops[k].b].last = max(regs[p.ops[k].b].last, regs[p.ops[k].dst].last)
 
 
 cdef int take(Reg *regs, int r, int64_t *busy, int64_t *count) noexcept nogil:

@@ -6,6 +6,7 @@ from fgrad.compile.fuse import fuse, live_nodes
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
+from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
 from fgrad.compile.values import release
@@ -66,7 +67,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
             taken.add(id(v.buf))
             v.buf.base = ("out", j)
         modes.append(mode)
-    nodes = live_nodes(ctx.nodes, outs)
+    nodes = shift(live_nodes(ctx.nodes, outs), outs) if tiles and config.pass_fuse else live_nodes(ctx.nodes, outs)
     units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = tile(units, outs, _block_program)

@@ -26,7 +26,7 @@ def straighten(units):
 
 def _lies_across(v):
     """True if neighbours of a row are far apart in memory, and those that are near are too far apart in the walk for one tile."""
-    if v.buf is None:
+    if v.buf is None or v.box is not None:
         return False
     axes = [(abs(s), n) for n, s in zip(v.shape, v.strides) if n != 1]
     if not axes or axes[-1][0] < 16 or prod([n for s, n in axes if s]) < LEAST:

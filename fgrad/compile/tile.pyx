@@ -112,7 +112,7 @@ cdef object _cut(Value v, Py_ssize_t depth, rows):
     the same, else None."""
     if v.buf is None:
         return False
-    if v.buf.strided:
+    if v.buf.strided or v.box is not None:
         return None
     if v.whole():
         return True
@@ -192,6 +192,8 @@ cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     if self.rows < 2:
         return None
     for n in u.nodes:
+        if n.op == "window":
+            return None
         factor = _factor(n)
         for v in n.ins:
             if v.buf is None or v.buf in inside:

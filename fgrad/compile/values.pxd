@@ -10,6 +10,7 @@ cdef class Value:
     cdef readonly Buf buf
     cdef readonly tuple shape, strides
     cdef readonly object offset, dtype, scalar, tag
+    cdef readonly tuple box
     cdef signed char known_whole
     cpdef tuple key(self)
     cdef bint is_contiguous(self)

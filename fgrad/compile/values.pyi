@@ -20,11 +20,12 @@ class Value:
     dtype: Any
     scalar: Any
     tag: Any
+    box: Any
     aval: Any
     size: int
     contiguous: bool
     def __init__(
-        self, buf: Buf | None, shape: tuple, strides: tuple, offset: int, dtype: Any, scalar: Any = None, tag: int = 0
+        self, buf: Buf | None, shape: tuple, strides: tuple, offset: int, dtype: Any, scalar: Any = None, tag: int = 0, box: Any = None
     ) -> None: ...
     def key(self) -> tuple: ...
     def whole(self) -> bool: ...

@@ -41,19 +41,20 @@ cdef class Buf:
 cdef class Value:
     """A strided view of a buffer; offset and strides in elements. scalar holds the value of a constant that lives in the program text.
 
-    Values with different tags are never merged as common subexpressions.
+    Values with different tags are never merged as common subexpressions. box, (lo, hi) of each axis in turn: only these elements are
+    in the buffer; the others are anything, and a window (see shift) leaves them out.
     """
 
-    def __init__(self, Buf buf, tuple shape, tuple strides, offset, dtype, scalar=None, tag=0):
+    def __init__(self, Buf buf, tuple shape, tuple strides, offset, dtype, scalar=None, tag=0, tuple box=None):
         self.buf, self.shape, self.strides, self.offset, self.dtype, self.scalar = buf, shape, strides, offset, dtype, scalar
-        self.tag = tag
+        self.tag, self.box = tag, box
         self.known_whole = -1
 
     cpdef tuple key(self):
         """What makes two values equal."""
         if self.buf is None:
             return (self.dtype, self.scalar.tobytes(), self.shape)
-        return (self.buf, self.shape, self.strides, self.offset, self.dtype, self.tag)
+        return (self.buf, self.shape, self.strides, self.offset, self.dtype, self.tag, self.box)
 
     @property
     def aval(self):
@@ -72,6 +73,8 @@ cdef class Value:
 
     cdef bint is_contiguous(self):
         cdef Py_ssize_t i
+        if self.box is not None:
+            return False
         if self.known_whole == 1 or self.strides is row_major(self.shape):
             return True
         expect = 1

@@ -71,7 +71,11 @@ cdef class Writer:
 
     cdef Py_ssize_t slot(self, Value v, tuple shape, tuple strides) except -1:
         cdef Buf buf = v.buf
-        key = (buf, shape, strides, v.offset, v.dtype)
+        offset = v.offset
+        if v.box is not None:
+            shape = tuple([hi - lo for lo, hi in zip(v.box[::2], v.box[1::2])])
+            offset += sum([lo * s for lo, s in zip(v.box[::2], strides)])
+        key = (buf, shape, strides, offset, v.dtype)
         known = self.slot_ids.get(key)
         if known is not None:
             return known
@@ -85,7 +89,7 @@ cdef class Writer:
         else:
             base, start = 0, buf.offset
         self.slot_ids[key] = len(self.slots)
-        self.slots.append((_codes[v.dtype], shape, strides, base, start + v.offset * v.dtype.itemsize))
+        self.slots.append((_codes[v.dtype], shape, strides, base, start + offset * v.dtype.itemsize))
         return len(self.slots) - 1
 
     def unit(self, Unit u):
@@ -112,7 +116,8 @@ cdef class Writer:
     cdef int group(self, Unit u) except -1:
         cdef tuple shape = u.shape
         cdef dict made = {}                # buffer -> which op of the group computes it
-        cdef dict inputs = {}, consts = {}       # slot -> which input; constant -> which
+        cdef dict inputs = {}, consts = {}       # (slot, box) -> which input; constant -> which
+        cdef dict boxes = {}               # -> which
         cdef list kinds = [], which = []         # of register, and which of its kind, of all operands in turn
         cdef list const_words = [], ops = [], out_words = [], out_slots = []
         cdef Node node
@@ -122,6 +127,8 @@ cdef class Writer:
             for v in node.ins:
                 if v.buf is None:
                     key = _const_key(v)
+                    if node.op == "window":          # takes a tile of them, other operations one value
+                        key += (True,)
                     known = consts.get(key)
                     if known is None:
                         known = consts[key] = len(consts)
@@ -136,7 +143,9 @@ cdef class Writer:
                     which.append(known)
                 else:
                     kinds.append(0)
-                    which.append(inputs.setdefault(self.slot(v, v.shape, v.strides), len(inputs)))
+                    if v.box is not None:
+                        boxes.setdefault(v.box, len(boxes))
+                    which.append(inputs.setdefault((self.slot(v, v.shape, v.strides), v.box), len(inputs)))
             if node.kind == "ew":
                 made[(<Value>node.outs[0]).buf] = len(made)
         first_const = len(inputs)                # registers: inputs, constants, results
@@ -150,6 +159,8 @@ cdef class Writer:
                         kind = kinds[at]
                         ops.append(which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op))
                         at += 1
+                    elif i == 2 and node.op == "window":
+                        ops.append(boxes.setdefault(node.ip, len(boxes)))
                     else:
                         ops.append(0)
                 if out.buf in self.in_memory:
@@ -164,5 +175,7 @@ cdef class Writer:
                 out_words += (which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op), _REDUCE[node.op])
                 at += 1
         ip = [n_regs, len(consts), len(ops) // 6, *const_words, *ops, *out_words]
-        self.insts.append((0, KERNELS["vm"], list(inputs), out_slots, ip, (), [], None))
+        if boxes:
+            ip += [len(boxes), *[-1 if box is None else boxes[box] for _, box in inputs], *[i for box in boxes for i in box]]
+        self.insts.append((0, KERNELS["vm"], [slot for slot, _ in inputs], out_slots, ip, (), [], None))
         return 0

@@ -1,0 +1,88 @@
+/* Operands that have memory for a box of the walk only, and windows: one operand inside a box, another outside.
+ *
+ * What a guarded input gives outside its box is whatever lies there, or zeros: a window that follows leaves it out.  Inside and
+ * outside of boxes, which most tiles are, neither moves anything: a window is then the tile of one operand. */
+#ifndef FG_VM_WINDOW_H
+#define FG_VM_WINDOW_H
+
+/* `len` elements of the walk over `shape` from `coord` row by row: fn(at, n, inside) for parts of rows inside and outside the box. */
+#define FG_BY_ROWS(p, b, coord, len, BODY) { \
+    int64_t c[FG_MAXDIM + 1], at = 0, last = (p)->ndim - 1; \
+    memcpy(c, coord, (p)->ndim * sizeof(int64_t)); \
+    while (at < len) { \
+        int64_t n = (p)->shape[last] - c[last] < (len) - at ? (p)->shape[last] - c[last] : (len) - at, lo = n, hi = n; \
+        int inside = 1; \
+        for (int d = 0; d < last; d++) inside &= c[d] >= (b)->lo[d] && c[d] < (b)->hi[d]; \
+        if (inside) { \
+            lo = (b)->lo[last] - c[last]; hi = (b)->hi[last] - c[last]; \
+            lo = lo < 0 ? 0 : lo > n ? n : lo; \
+            hi = hi < lo ? lo : hi > n ? n : hi; \
+        } \
+        BODY \
+        at += n; \
+        c[last] = 0; \
+        for (int64_t d = last - 1; d >= 0 && ++c[d] == (p)->shape[d] && d > 0; d--) c[d] = 0; \
+    } }
+
+/* Elements of a guarded input, zeros outside its box; or of any other. */
+static void fg_vm_gather(const FgVmPlan *p, const FgVmInput *in, char *dst, char *mem, const int64_t *coord, int64_t len) {
+    if (in->guard < 0) { fg_vm_walk(dst, mem, in->size, p->ndim, p->shape, in->strides, coord, len, 0); return; }
+    const FgVmBox *b = &p->boxes[in->guard];
+    memset(dst, 0, len * in->size);
+    FG_BY_ROWS(p, b, coord, len, {
+        if (lo < hi) {
+            const char *row = mem + (fg_vm_offset(p->ndim, c, in->strides) + in->shift + lo * in->strides[last]) * in->size;
+            fg_vm_gather2(dst + (at + lo) * in->size, row, in->size, 1, hi - lo, 0, in->strides[last]);
+        }
+    })
+}
+
+/* A tile of a guarded input where it lies: NULL if it does not lie in one piece, or if its memory ends before the tile does. */
+static const char *fg_vm_guarded(const FgVmPlan *p, const FgVmInput *in, const char *mem, const int64_t *coord, int64_t start,
+                                 int64_t len) {
+    int64_t at = fg_vm_offset(p->ndim, coord, in->strides) + in->shift;
+    if (in->access == FG_ACC_ROW) len = 1;
+    else if (in->access != FG_ACC_FULL && start % in->run + len > in->run) return 0;
+    return at >= in->first && at + len <= in->end ? mem + at * in->size : 0;
+}
+
+/* 1: all `len` elements lie inside the box, -1: none does, 0: some, or it takes longer to say. */
+static int fg_vm_side(const FgVmPlan *p, const FgVmBox *b, const int64_t *coord, int64_t len) {
+    int64_t end[FG_MAXDIM + 1], more = len - 1;             /* of the last element */
+    int same = 0;                                           /* leading axes along which all elements have one index */
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        end[d] = coord[d] + more;
+        more = end[d] < p->shape[d] ? 0 : end[d] / p->shape[d];
+        end[d] -= more * p->shape[d];
+    }
+    for (; same < p->ndim && coord[same] == end[same]; same++)
+        if (coord[same] < b->lo[same] || coord[same] >= b->hi[same]) return -1;
+    if (same == p->ndim) return 1;
+    if (end[same] < b->lo[same] || coord[same] >= b->hi[same]) return -1;
+    for (int d = same + 1; d < p->ndim; d++) if (b->lo[d] > 0 || b->hi[d] < p->shape[d]) return 0;
+    return coord[same] >= b->lo[same] && end[same] < b->hi[same];
+}
+
+static inline void fg_vm_lanes(char *dst, const char *src, int64_t at, int64_t n, int64_t size) {
+    if (n == 1 && size == 4) memcpy(dst + at * 4, src + at * 4, 4);
+    else if (n == 1 && size == 8) memcpy(dst + at * 8, src + at * 8, 8);
+    else if (n > 0) memcpy(dst + at * size, src + at * size, n * size);
+}
+
+/* ptr[dst] = ptr[a] inside the op's box, ptr[b] outside. */
+static void fg_vm_window(const FgVmPlan *p, const FgVmOp *op, char **ptr, char *work, const int64_t *coord, int64_t len) {
+    const FgVmBox *b = &p->boxes[op->box];
+    char *from = ptr[op->a], *other = ptr[op->b], *dst = op->buf < 0 ? ptr[op->dst] : work + op->buf;
+    int64_t size = fg_itemsize(op->type);
+    int side = fg_vm_side(p, b, coord, len);
+    if (side && op->buf >= 0) { ptr[op->dst] = side > 0 ? from : other; return; }
+    if (side) { memcpy(dst, side > 0 ? from : other, len * size); return; }
+    if (op->patch && op->buf >= 0) dst = from;
+    else memcpy(dst, from, len * size);
+    ptr[op->dst] = dst;
+    FG_BY_ROWS(p, b, coord, len, {
+        fg_vm_lanes(dst, other, at, lo, size);
+        fg_vm_lanes(dst, other, at + hi, n - hi, size);
+    })
+}
+#endif

@@ -1,0 +1,331 @@
+"""Pads, concatenations, static updates and slices of computed arrays become part of the groups that read them.
+
+What an elementwise group over one shape reads of another shape, moved by some places along each axis, it computes itself: operations
+are repeated over the shape of the reader, their operands are read where they lie, and where there are none (see Value.box) a "window"
+takes its other operand. So a gradient of differences, whose transposes are sums of pads, is one pass over memory, and a roll, a
+concatenation of two slices, costs the tiles in which both meet. What would be computed too often is written first, as without this.
+"""
+
+from math import prod
+
+from fgrad._kernels import elementwise as vm
+from fgrad.compile.fuse import live_nodes
+from fgrad.compile.lower import compute_dtype
+from fgrad.config import config
+from fgrad.core.array import CODES
+
+from fgrad.compile.values cimport Buf, Node, Value, row_major
+
+cdef enum:
+    LEAST = 128                # elements of a result that is worth it
+    PIECES = 4                 # operands of a concatenation
+    VIEWS = 8                  # places that one result is read from
+    RECOMPUTE = 6              # additions for each element that cost less than writing and reading it
+
+cdef dict _weights = vm.WEIGHTS
+cdef dict _codes = CODES
+
+
+def shift(list nodes, list outs):
+    """The nodes that compute `outs`, with less that passes through memory."""
+    cdef Node node
+    if not config.pass_shift:
+        return nodes
+    for node in nodes:
+        if (node.kind == "kernel" and _pieces(node) is not None) or (node.kind == "ew" and _reads_shifted(node)):
+            return live_nodes(_Shift(nodes, outs).rewritten(), outs)
+    return nodes
+
+
+cdef bint _reads_shifted(Node node) except -1:
+    """True if an operand is a part of another shape's result of an elementwise operation."""
+    cdef Value v
+    for v in node.ins:
+        if v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew" and v.shape != (<Node>v.buf.node).shape:
+            return _place(v) is not None
+    return False
+
+
+cdef tuple _place(Value v):
+    """Where along each axis v begins in the result it is a part of, in that one's order; None if it is read otherwise."""
+    cdef Node node = v.buf.node
+    cdef Value out = node.outs[0]
+    cdef list at = []
+    rest = v.offset
+    if len(v.shape) != len(out.shape) or v.tag != out.tag or out.buf is not v.buf or v.dtype != out.dtype:
+        return None
+    for n, s, size, step in zip(v.shape, v.strides, out.shape, out.strides):
+        if (n != 1 and s != step) or not n:
+            return None
+        at.append(rest // step)
+        rest -= at[-1] * step
+        if at[-1] + n > size:
+            return None
+    return None if rest else tuple(at)
+
+
+def _pieces(Node node):
+    """[(an operand of a node that moves memory, where it begins along each axis)], those before over those after; or None."""
+    cdef Value out, x
+    cdef list pieces = []
+    if node.op != "pad" and node.op != "concatenate" and node.op != "dynamic_update_slice":
+        return None
+    out = node.outs[0]
+    if out.size < LEAST:
+        return None
+    none = (0,) * len(out.shape)
+    if node.op == "pad":
+        if any(node.ip[2::3]) or not prod(node.ins[0].shape):
+            return None
+        return [(node.ins[0], node.ip[::3]), (_spread(node.ins[1], out.shape), none)]
+    if node.op == "concatenate":
+        axis, at = node.ip[0], 0
+        for x in node.ins:
+            if x.shape[axis]:
+                pieces.append((x, (*none[:axis], at, *none[axis + 1 :])))
+                at += x.shape[axis]
+        return pieces if 1 < len(pieces) <= PIECES else None
+    x = node.ins[1]
+    if 2 * x.size < out.size or any([v.scalar is None for v in node.ins[2:]]):
+        return None
+    starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(node.ins[2:], out.shape, x.shape)]
+    return [(x, tuple(starts)), (node.ins[0], none)]
+
+
+cdef Value _spread(Value v, tuple shape):
+    """One value for a whole shape."""
+    return Value(v.buf if v.scalar is None else None, shape, (0,) * len(shape), v.offset, v.dtype, v.scalar, v.tag)
+
+
+cdef bint _is_origin(tuple at) except -1:
+    for a in at:
+        if a:
+            return False
+    return True
+
+
+cdef class _Shift:
+    """What is read of each result, and from where: from the last node to the first, so that all readers are known when it is decided
+    whether they compute it themselves (`inside`)."""
+    cdef list nodes, out
+    cdef dict pieces           # node -> its _pieces
+    cdef dict views            # node -> {(shape of the reader, place of its first element): None}
+    cdef dict work             # node -> what an element costs
+    cdef set fixed             # nodes whose results others need in memory
+    cdef set inside
+    cdef dict known, seen      # (node, shape, place) -> value; what equal new nodes share -> value
+
+    def __init__(self, list nodes, list outs):
+        cdef Node node
+        cdef Value v
+        self.nodes, self.out, self.pieces, self.views, self.work, self.fixed, self.inside = nodes, [], {}, {}, {}, set(), set()
+        self.known, self.seen = {}, {}
+        for node in nodes:
+            if node.kind == "kernel":
+                found = _pieces(node)
+                if found is not None:
+                    self.pieces[node] = found
+            if node.kind == "ew" or node in self.pieces:
+                self.weigh(node)
+        for v in outs:
+            if v.buf is not None:
+                self.fixed.add(v.buf.node)
+        for node in reversed(nodes):
+            self.decide(node)
+
+    cdef int weigh(self, Node node) except -1:
+        cdef Value v
+        work = _weights.get(node.op, 1)
+        for v in node.ins:
+            if v.buf is not None:
+                work += self.work.get(v.buf.node, 0)
+        self.work[node] = min(work, 10_000)
+        return 0
+
+    cdef int decide(self, Node node) except -1:
+        """Whether readers compute the node's result themselves; and so what is read of its operands."""
+        cdef Value v
+        cdef dict views = self.views.get(node, {})
+        if node in self.pieces:
+            if self.moves_inside(node, views):
+                self.inside.add(node)
+                if node in self.fixed:
+                    views[node.outs[0].shape, (0,) * len(node.outs[0].shape)] = None
+                for shape, at in views:
+                    for v, lo in self.seen_pieces(node, shape, at):
+                        self.read_at(v, shape, lo)
+                return 0
+        elif node.kind == "ew":
+            origin = (node.shape, (0,) * len(node.shape))
+            if node not in self.fixed and views and (len(views) > 1 or origin not in views) and self.pays(node, views):
+                self.inside.add(node)
+            else:
+                views = {origin: None}
+            for shape, at in views:
+                for v in node.ins:
+                    self.read_at(v, shape, at)
+            return 0
+        for v in node.ins:
+            if node.kind == "reduce":
+                self.read_at(v, v.shape, (0,) * len(v.shape))
+            elif v.buf is not None:
+                self.fixed.add(v.buf.node)
+        return 0
+
+    cdef bint pays(self, Node node, dict views) except -1:
+        """True if computing an element wherever it is read costs less than memory."""
+        if len(views) > VIEWS:
+            return False
+        size = prod(node.shape)
+        return self.work[node] * (sum([prod(shape) for shape, _ in views]) - size) <= RECOMPUTE * size
+
+    cdef bint moves_inside(self, Node node, dict views) except -1:
+        """True if what reads a node that moves memory can read its pieces instead; or where it must be written, if something computed is
+        written only there then."""
+        cdef Value v
+        shape = node.outs[0].shape
+        if node in self.fixed and len(self.seen_pieces(node, shape, (0,) * len(shape))) < 2:
+            return False                   # a part of one array, which is to be copied
+        if views:
+            return len(views) <= VIEWS
+        for v, _ in self.pieces[node][:2]:
+            if len(self.pieces[node]) == 2 and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
+                if v.buf.node not in self.fixed and 2 * v.size > node.outs[0].size and _place(v) is not None:
+                    return True
+        return False
+
+    cdef int read_at(self, Value v, tuple shape, tuple at) except -1:
+        """Note that a group over `shape` reads v, its own first element being v[at]."""
+        cdef Node node
+        if v.buf is None or v.buf.node is None:
+            return 0
+        node = v.buf.node
+        if node.kind != "ew" and node not in self.pieces:
+            return 0
+        place = _place(v)
+        if place is None:
+            self.fixed.add(node)
+        else:
+            self.views.setdefault(node, {})[shape, tuple([a + b for a, b in zip(at, place)])] = None
+        return 0
+
+    cdef list seen_pieces(self, Node node, tuple shape, tuple at):
+        """[(operand, where in it the reader's first element is)] of the pieces that a reader sees."""
+        cdef Value v
+        cdef list out = []
+        for v, lo in self.pieces[node]:
+            begin = tuple([a - b for a, b in zip(at, lo)])
+            box = _box(v, shape, begin)
+            if box is None:
+                continue
+            out.append((v, begin))
+            if box == _box(None, shape, begin):
+                break
+        return out
+
+    def rewritten(self):
+        """All nodes, and the new ones before the first that reads them."""
+        cdef Node node
+        cdef Value v
+        for node in self.nodes:
+            if node in self.inside and node in self.pieces:
+                if node in self.fixed:
+                    shape = node.outs[0].shape
+                    self.moved(node, shape, (0,) * len(shape), node.outs[0])
+                continue
+            if node.kind == "ew" or node.kind == "reduce":
+                node.ins = [self.value(v, v.shape, (0,) * len(v.shape)) for v in node.ins]
+            self.out.append(node)
+        return self.out
+
+    cdef Value value(self, Value v, tuple shape, tuple at):
+        """What a group over `shape` reads of v, its own first element being v[at]."""
+        cdef Node node
+        if v.buf is not None and v.buf.node in self.inside:
+            place = _place(v)
+            if place is not None:
+                return self.computed(v.buf.node, shape, tuple([a + b for a, b in zip(at, place)]))
+        return v if v.shape == shape and _is_origin(at) else _moved(v, shape, at)
+
+    cdef Value computed(self, Node node, tuple shape, tuple at):
+        """The node's result from `at` on over `shape`."""
+        cdef Value v
+        key = (node, shape, at)
+        out = self.known.get(key)
+        if out is None:
+            if node in self.pieces:
+                out = self.moved(node, shape, at, None)
+            elif shape == node.shape and _is_origin(at):
+                out = node.outs[0]
+            else:
+                out = self.add(node.op, [self.value(v, shape, at) for v in node.ins], shape, node.outs[0].dtype, node.type_code, ())
+            self.known[key] = out
+        return out
+
+    cdef Value moved(self, Node node, tuple shape, tuple at, Value whole):
+        """The pieces of a node, over `shape` from `at` on, put together; whole: the value to set, None for a new one."""
+        cdef Value v, out = None
+        cdef list pieces = self.seen_pieces(node, shape, at)
+        code = _codes[compute_dtype(node.outs[0].dtype)]
+        for k in range(len(pieces) - 1, -1, -1):
+            v, begin = pieces[k]
+            if out is None:
+                out = self.value(v, shape, begin)
+            else:
+                box = _box(v, shape, begin)
+                out = self.add("window", [self.value(v, shape, begin), out], shape, v.dtype, code, box, None if k else whole)
+        return out
+
+    cdef Value add(self, str op, list ins, tuple shape, dtype, code, tuple box, Value out=None):
+        """The result of a new elementwise node, or of one that is there already."""
+        cdef Value v
+        cdef Node node
+        key = (op, tuple([v.key() for v in ins]), shape, dtype, box)
+        known = self.seen.get(key)
+        if known is not None and out is None:
+            return known
+        if out is None:
+            out = Value(Buf("temp", dtype, prod(shape)), shape, row_major(shape), 0, dtype)
+        node = Node("ew", op, ins, [out], shape, box, type_code=code)
+        out.buf.node = node
+        self.out.append(node)
+        self.seen[key] = out
+        return out
+
+
+cdef tuple _box(Value v, tuple shape, tuple at):
+    """The part of `shape`, (lo, hi) of each axis in turn, that lies in v where v[at] is its first element; None if there is none.
+    v None: all of it."""
+    cdef list out = []
+    if v is None:
+        for n in shape:
+            out += (0, n)
+        return tuple(out)
+    for n, size, a in zip(shape, v.shape, at):
+        lo, hi = max(0, -a), min(n, size - a)
+        if lo >= hi:
+            return None
+        out += (lo, hi)
+    return tuple(out)
+
+
+cdef Value _moved(Value v, tuple shape, tuple at):
+    """A view of v over `shape` whose first element is v[at], in memory where v has one."""
+    cdef tuple box
+    cdef list strides = [], inside = []
+    if v.buf is None:
+        return Value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar, v.tag)
+    box = _box(v, shape, at)
+    if box is None:
+        return Value(None, shape, (0,) * len(shape), 0, v.dtype, v.dtype.type(0))
+    offset = v.offset
+    for n, s, a, lo, hi in zip(shape, v.strides, at, box[::2], box[1::2]):
+        if hi - lo == 1 and n != 1:        # the one element there is stands for all
+            offset += (lo + a) * s
+            s = 0
+        else:
+            offset += a * s
+        strides.append(s)
+        inside += (lo, hi) if s else (0, n)
+    box = tuple(inside)
+    return Value(v.buf, shape, tuple(strides), offset, v.dtype, None, v.tag, None if box == _box(None, shape, at) else box)
