@@ -1,10 +1,13 @@
 """jit_p: a call of a compiled program, with the rules that make it transparent to every transformation."""
 
+import math
+
 from fgrad._kernels.operands import settled
 from fgrad.compile.eager import check_values
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Primitive, eval_jaxpr, to_array, using_trace
+from fgrad.core.jaxpr import PLAIN_KINDS
 from fgrad.ops.elementwise import copy_p
 from fgrad.ops.rules import Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
@@ -92,3 +95,32 @@ def _dce(eqn, used_outs):
 
 
 jit_p.dce = _dce
+
+_FEW = 16  # operations
+_SMALL = 1 << 18  # elements of all their results: here a program's launch costs as much as a pass over memory
+
+
+def _small_body(params):
+    """The jaxpr of a call of a few plain operations, which an eager gradient records one by one; else None."""
+    closed = params["jaxpr"]
+    work = closed.cache.get("work")
+    if work is None:
+        work = closed.cache["work"] = _work(closed)
+    return closed if work[0] <= _FEW and work[1] <= _SMALL else None
+
+
+def _work(closed):
+    """(operations, elements of their results) of a jaxpr; infinitely many where one is not plain."""
+    count = size = 0
+    for e in closed.jaxpr.eqns:
+        if e.primitive is jit_p:
+            inner = _work(e.params["jaxpr"])
+            count, size = count + inner[0], size + inner[1]
+        elif e.primitive.kind in PLAIN_KINDS and e.primitive.impl is None and e.primitive.effects is None:
+            count, size = count + 1, size + sum(v.aval.size for v in e.outvars)
+        else:
+            return math.inf, math.inf
+    return count, size
+
+
+jit_p.small_body = _small_body

@@ -36,6 +36,7 @@ class PrimitiveBase:
     impl: Any
     partial_eval: Any
     opcode: Any
+    small_body: Any
     def bind(self, *args: Any, **params: Any) -> Any: ...
 
 class EvalBase(TraceBase):

@@ -3,21 +3,19 @@
 The classes here are bases of those that `primitive`, `trace`, `transforms.linearize` and `transforms.jvp` declare.
 """
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy
 
 import numpy as np
 
 from fgrad._kernels.array import CODES
 from fgrad._kernels.dispatch import AvalDispatch
-from fgrad.dtypes import is_inexact
 from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
 from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
-from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
+from fgrad._kernels.context cimport current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
 from fgrad.core.ir cimport Eqn, Literal, Var, Zero, source_of_caller
+from fgrad.core.recording cimport MOST_BYTES, Recording, inexact
 
 cdef tuple _REAL = (float, int, bool)
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")        # primitives that call no functions of the user
@@ -88,6 +86,7 @@ cdef class PrimitiveBase:
     cdef public bint constant            # its tangent is always zero
     cdef public object abstract_eval, jvp, impl, partial_eval
     cdef public object opcode            # of an elementwise operation of the VM that is lowered as it is; None for all others
+    cdef public object small_body        # of a call: (params) -> its jaxpr where that is a few plain operations, else None
 
     def bind(self, *args, **params):
         """Interpret this primitive on `args` in the current trace."""
@@ -314,74 +313,6 @@ cdef class Lookup(TraceBase):
         return self.parent.process_custom_vjp(prim, fun, fwd, bwd, args, params)
 
 
-cdef enum:
-    MOST_BYTES = 16777216                # of results that a recording keeps
-
-
-cdef class Recording:
-    """Primitives that ran on concrete arguments, in order: enough to differentiate them afterwards.
-
-    `values` has the arguments, results and captured arrays in the order in which they came; `records` are
-    (primitive, operands, their numbers in `values` (-1: a number of Python), params, results' numbers); `key` tells recordings
-    of different structure apart.
-    """
-    cdef readonly list values, records, key, tracers
-    cdef readonly Py_ssize_t n_args
-    cdef dict known                      # id(value without a tracer) -> its number
-    cdef Py_ssize_t bytes
-
-    def __init__(self, list args):
-        cdef ArrayBase x
-        self.values, self.records, self.tracers, self.known = args, [], [], {}
-        self.n_args = len(args)
-        self.key = [config_key(), self.n_args]
-        for x in args:
-            self.describe(x)
-
-    cdef int describe(self, ArrayBase x) except -1:
-        """What a program depends on of an array from outside."""
-        self.key.append(<int64_t><uintptr_t><PyObject *>x.aval)
-        if x.strides_or_none is not None:
-            self.key.append(x.strides_or_none)
-        return 0
-
-    cdef Py_ssize_t number_of(self, x) except -2:
-        """The number of an operand without a tracer, which becomes part of the key; -1 for a scalar."""
-        cdef int64_t bits = 0
-        cdef double d
-        if type(x) is _array_class:
-            known = self.known.get(id(x))
-            if known is None:
-                known = self.known[id(x)] = len(self.values)
-                self.values.append(x)
-                self.key.append(-1)
-                self.describe(x)
-            self.key.append(known)
-            return known
-        self.key.append(type(x))
-        if type(x) is float:
-            d = x
-            memcpy(&bits, &d, 8)
-            self.key.append(bits)
-        elif type(x) is int or type(x) is bool:
-            self.key.append(x)
-        elif isinstance(x, np.generic):
-            self.key.append(x.tobytes())
-        else:
-            self.key.append(repr(x))
-        return -1
-
-
-cdef dict _inexact = {}                  # dtype -> whether its values have tangents
-
-
-cdef bint inexact(aval) except? -1:
-    known = _inexact.get(aval.dtype)
-    if known is None:
-        known = _inexact[aval.dtype] = is_inexact(aval.dtype)
-    return known
-
-
 cdef class JVPBase(TraceBase):
     """Pairs primals with tangents and applies each primitive's jvp rule.
 
@@ -428,6 +359,39 @@ cdef class JVPBase(TraceBase):
     def number(self, x):
         """The number of x in the recording; -1 if it has none."""
         return (<JVPTracerBase>x).number if self.owns(x) else -1
+
+    cpdef bint owns_any(self, args):
+        """True if one of `args` is a pair of this trace."""
+        for x in args:
+            if self.owns(x):
+                return True
+        return False
+
+    def primals(self, args):
+        """The arguments, without their tangents."""
+        return [(<JVPTracerBase>x).primal if self.owns(x) else x for x in args]
+
+    cdef object in_parent(self, prim, args, dict params):
+        """What a primitive gives on arguments without tangents."""
+        before = current_trace()
+        set_trace(self.parent)
+        try:
+            return process(self.parent, prim, args, params)
+        finally:
+            set_trace(before)
+
+    cdef list replay_body(self, closed, args):
+        """A call's results, operation by operation."""
+        cdef dict env = dict(zip(closed.jaxpr.constvars, closed.consts))
+        cdef Eqn eqn
+        env.update(zip(closed.jaxpr.invars, args))
+        for eqn in closed.jaxpr.eqns:
+            out = process(self, eqn.primitive, [(<Literal>v).val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out))
+            else:
+                env[eqn.outvars[0]] = out
+        return [(<Literal>v).val if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
 
     cdef object record(self, PrimitiveBase prim, args, dict params):
         """Run a primitive and write it down."""
@@ -520,8 +484,13 @@ cdef class JVPBase(TraceBase):
         cdef list primals = [], tangents = []
         cdef bint nonzero
         cdef Py_ssize_t i
-        if self.recording is not None and prim.kind in _plain and (<PrimitiveBase>prim).impl is None and prim.effects is None:
-            return self.record(prim, args, params)
+        if self.recording is not None:
+            if prim.kind in _plain and (<PrimitiveBase>prim).impl is None and prim.effects is None:
+                return self.record(prim, args, params)
+            if not self.owns_any(args):
+                return self.in_parent(prim, args, params)
+            if (<PrimitiveBase>prim).small_body is not None and (body := prim.small_body(params)) is not None:
+                return self.replay_body(body, args)
         nonzero = self.split(args, primals, tangents)
         before = current_trace()
         set_trace(self.parent)

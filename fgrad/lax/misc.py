@@ -208,11 +208,23 @@ def optimization_barrier(operand, /):
     return tree.unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand
 
 
+class _StopRule:
+    """The derivative rule of stop_gradient: zero."""
+
+    constant = True
+
+    def __call__(self, primals, tangents):
+        return [_stop(primals[0])], [Zero(get_aval(primals[0]).tangent_aval())]
+
+
+_stop_rule = _StopRule()
+
+
 def _stop(x):
     """A leaf without derivatives of any order: its rule stops the derivatives of the primal that it returns, too."""
     if not hasattr(x, "aval") or not dtypes.is_inexact(x.dtype):
         return x
-    return custom_jvp_call(lambda v: [v], lambda p, t: ([_stop(p[0])], [Zero(get_aval(p[0]).tangent_aval())]), [x], "stop_gradient")[0]
+    return custom_jvp_call(lambda v: [v], _stop_rule, [x], "stop_gradient")[0]
 
 
 def stop_gradient(x):

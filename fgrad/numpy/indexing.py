@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
-from fgrad.core import Array, Tracer, from_numpy
+from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, using_trace
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
@@ -138,29 +138,34 @@ def rows_of(x, advanced, mode, wrap_negative=True):
     Of one axis they are the indices; of several, those out of range are clamped or, with mode "fill", make the row -1.
     """
     axes = sorted(advanced)
-    only = len(axes) == 1  # the kernel sees for itself what is out of range
     arrays = [advanced[a] for a in axes]
     shape = broadcast_shape(*[i.shape for i in arrays])
+    known = all(type(i) is Array for i in arrays)  # then they are computed now, as one program, whatever x is
+    with using_trace(eval_trace if known else context.trace):
+        return _linear_rows(arrays, tuple(x.shape[a] for a in axes), shape, mode, wrap_negative), axes, shape
+
+
+@eager(-1)
+def _linear_rows(arrays, sizes, shape, mode, wrap_negative):
     linear, bad = None, None
-    for a, i in zip(axes, arrays):
-        n = x.shape[a]
-        dtype = i.dtype if i.dtype in (dtypes.INT32, dtypes.INT64) else (dtypes.INT64 if dtypes.config.enable_x64 else dtypes.INT32)
-        i = E.convert_element_type(i, dtype)
+    for n, given in zip(sizes, arrays):
+        dtype = given.dtype
+        if dtype not in (dtypes.INT32, dtypes.INT64):
+            dtype = dtypes.INT64 if dtypes.config.enable_x64 else dtypes.INT32
+        i = E.convert_element_type(given, dtype)
         if mode == "wrap":
             i = _wrap(i, n)
-        elif wrap_negative and dtypes.is_signed(advanced[a].dtype):
+        elif wrap_negative and dtypes.is_signed(given.dtype):
             i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i)
         i = spread(i, shape)
-        if only:
-            return i, axes, shape
+        if len(sizes) == 1:  # the kernel sees for itself what is out of range
+            return i
         if mode in ("fill", "drop"):
             out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
             bad = out if bad is None else E.bitwise_or(bad, out)
         i = E.clamp(E.like(i, 0), i, E.like(i, max(n - 1, 0)))
         linear = i if linear is None else E.add(E.mul(linear, E.like(linear, n)), E.convert_element_type(i, linear.dtype))
-    if bad is not None:
-        linear = E.select(bad, E.like(linear, -1), linear)
-    return linear, axes, shape
+    return linear if bad is None else E.select(bad, E.like(linear, -1), linear)
 
 
 def _wrap(i, n):
@@ -275,15 +280,56 @@ def thawed(key):
     return tuple(thawed(k) for k in key)
 
 
+def parted(idx):
+    """(integer arrays, the rest with ARRAY in their places) of a tuple index; None for any other.
+
+    The rest is static and hashable: whole slices, None and Ellipsis. Ints count as arrays: each would make a program of its own.
+    """
+    if type(idx) is not tuple or not any(type(i) is Array or type(i) is np.ndarray for i in idx):
+        return None
+    arrays, rest = [], []
+    for i in idx:
+        if type(i) is int and -(2**31) <= i < 2**31:
+            i = from_numpy(np.asarray(i, np.int32))
+        if type(i) is Array or type(i) is np.ndarray:
+            if i.dtype.kind not in "iu":
+                return None
+            arrays.append(as_array("indexing", i))
+            rest.append(ARRAY)
+        elif i is None or i is Ellipsis:
+            rest.append(i)
+        elif type(i) is slice and i.start is None and i.stop is None and i.step is None:
+            rest.append(WHOLE)
+        else:
+            return None
+    return arrays, tuple(rest)
+
+
+ARRAY, WHOLE = "array", "whole"
+
+
+def joined(arrays, rest):
+    """The index that `parted` took apart."""
+    arrays = iter(arrays)
+    return tuple(next(arrays) if r is ARRAY else slice(None) if r is WHOLE else r for r in rest)
+
+
 @eager(2)
 def _take_at(x, i):
     return getitem(x, i)
+
+
+@eager(-1)
+def _take_parts(arrays, rest):
+    return getitem(arrays[0], joined(arrays[1:], rest))
 
 
 def _index(x, idx):
     """x[idx] where no view will do."""
     if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
         return _take_at(x, idx)
+    if type(x) is Array and (parts := parted(idx)) is not None:
+        return _take_parts([x, *parts[0]], parts[1])
     if type(idx) is Array and type(x) is Array and idx.dtype == dtypes.BOOL and idx.ndim and idx.shape == x.shape[: idx.ndim]:
         # Compressed by NumPy: the size depends on values, and a program for each would cost more than it does.
         return from_numpy(np.asarray(x)[np.asarray(idx)], weak_type=x.weak_type, copy=False)

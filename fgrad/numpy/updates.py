@@ -123,9 +123,19 @@ def _combine_at(x, values, i, kind, mode, wrap_negative):
     return _combine(x, i, values, kind, mode, wrap_negative)
 
 
+@eager(-1)
+def _combine_parts(arrays, rest, kind, mode, wrap_negative):
+    x, values, *index = arrays
+    return _combine(x, I.joined(index, rest), values, kind, mode, wrap_negative)
+
+
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
     if type(x) is Array:
+        parts = I.parted(idx)
+        if parts is not None:
+            values = as_array("scatter", cast(values, x.dtype) if type(values) in SCALARS else values)
+            return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _combine_at(x, values, idx, kind, mode, wrap_negative)
         key = I.frozen(idx)

@@ -128,6 +128,8 @@ def gather(
         mode, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     if mode is GatherScatterMode.FILL_OR_DROP:
         fill_value = default_fill(get_aval(operand).dtype) if fill_value is None else np.asarray(fill_value).item()
+        if type(fill_value) is float and fill_value != fill_value:
+            fill_value = np.nan  # one object, so that equal parameters compare equal
     else:
         fill_value = None
     return gather_p.bind(

@@ -1,0 +1,18 @@
+from fgrad._kernels.array cimport ArrayBase
+
+
+cdef enum:
+    MOST_BYTES = 16777216                # of results that a recording keeps
+
+
+cdef bint inexact(aval) except? -1
+
+
+cdef class Recording:
+    cdef readonly list values, records, key, tracers
+    cdef readonly Py_ssize_t n_args
+    cdef dict known                      # id(value without a tracer) -> its number
+    cdef Py_ssize_t bytes
+
+    cdef int describe(self, ArrayBase x) except -1
+    cdef Py_ssize_t number_of(self, x) except -2
