@@ -15,6 +15,7 @@ _DEFAULTS = {
     "numpy_dtype_promotion": "standard",  # or "strict": raise where operands of different dtypes meet
     "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
+    "mark_indices": False,  # stage what indices of several axes must stay within, for experimental.checkify
     "pass_sparse": True,
     "pass_motion": True,
     "pass_dce": True,

@@ -8,6 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
+from fgrad.config import config
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, using_trace
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
@@ -17,6 +18,7 @@ from fgrad.ops import shape as S
 from fgrad.ops.along import take_along
 from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, default_fill, gather, take_rows
 from fgrad.ops.index import dynamic_index_in_dim
+from fgrad.ops.index_bounds import index_bounds_p
 
 
 def _is_int(i):
@@ -140,9 +142,18 @@ def rows_of(x, advanced, mode, wrap_negative=True):
     axes = sorted(advanced)
     arrays = [advanced[a] for a in axes]
     shape = broadcast_shape(*[i.shape for i in arrays])
+    if config.mark_indices and mode != "wrap" and len(axes) > 1:
+        _mark_bounds(x.shape, axes, arrays, wrap_negative)
     known = all(type(i) is Array for i in arrays)  # then they are computed now, as one program, whatever x is
     with using_trace(eval_trace if known else context.trace):
         return _linear_rows(arrays, tuple(x.shape[a] for a in axes), shape, mode, wrap_negative), axes, shape
+
+
+def _mark_bounds(shape, axes, arrays, wrap_negative):
+    for a, i in zip(axes, arrays):
+        if wrap_negative and dtypes.is_signed(i.dtype):
+            i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, shape[a])), i)
+        index_bounds_p.bind(i, shape=shape, dim=a)
 
 
 @eager(-1)

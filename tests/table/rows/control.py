@@ -11,11 +11,24 @@ from fgrad.ad_checkpoint import checkpoint_name
 from fgrad.control.callback import VMAP_METHODS
 from fgrad.control.loops import scan
 from fgrad.control.while_loop import while_loop
+from fgrad.experimental import checkify
 from fgrad.ops import collective
+from fgrad.ops.index_bounds import index_bounds_p
 from fgrad.transforms.remat import optimization_barrier_p
 from tests.table.case import Case, bools, ints, of_kinds, typed
 
 LOOSE = dict(ulps=32)
+
+
+def checked(x):
+    checkify.debug_check(x[0] == x[0], "a NaN: {}", x)
+    return jnp.sin(x)
+
+
+def marked(x):
+    index_bounds_p.bind(jnp.argmax(x), shape=x.shape, dim=0)
+    return jnp.sin(x)
+
 
 # --- calls ------------------------------------------------------------------------------------------------------------
 
@@ -115,6 +128,8 @@ CALLS = {
     ],
     "pure_callback": [called_back(fgrad.pure_callback, vmap_method=m) for m in VMAP_METHODS],
     "io_callback": [called_back(fgrad.experimental.io_callback)],
+    "check": [Case(checked, (typed(3),), np.sin)],
+    "index_bounds": [Case(marked, (typed(3),), np.sin)],
     "debug_callback": [Case(watched, (typed(3),), np.sin)],
     "name": [
         Case(lambda x: checkpoint_name(x, "kept"), (typed(2, 3),), lambda x: x, dtypes=of_kinds("fiubc"), linear=((0,),), ulps=0),
