@@ -20,6 +20,5 @@ cdef extern from "matmul.h" nogil:
 cdef enum:
     EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
-    LARGE = 1000000                   # multiplications from which columns of a few elements are better streamed
 
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil

@@ -9,6 +9,7 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
+    enum: gemm_f32_lanes, gemm_f64_lanes
     bint fg_distinct(const FgTensor *t)
 
 
@@ -98,7 +99,8 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
     p.kc = p.K
     tasks = p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
     if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
-        p.nk = min((32 + tasks - 1) // tasks, max(1, p.K // (4096 if p.algo == DOTS else 256)))
+        while p.nk * tasks < 32 and p.nk * (8192 if p.algo == DOTS else 128) <= p.K:       # halves, so that threads have equal shares
+            p.nk *= 2
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc
 
@@ -116,6 +118,20 @@ cdef int32_t _operand(FgDot *p, int64_t rows, int64_t cols, const int64_t *s, in
     return PACK_COLS
 
 
+cdef int64_t _cost(const FgDot *p, bint turned) noexcept nogil:
+    """Cycles, roughly, of register tiles whose vectors lie along c's columns, or along its rows where `turned`: of vectors computed,
+    packed by squares of vectors unless they lie along b (16 elements of K are one square), and stored, after another square where turned."""
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes, square = 6 * lanes
+    cdef int64_t m = p.N if turned else p.M, n = p.M if turned else p.N, vectors = (n + lanes - 1) // lanes
+    cdef int64_t stride = p.a[1] if turned else p.b[2], cost
+    cost = m * vectors * (p.K + 4)
+    if stride != 1 and n > 1:
+        cost += vectors * (p.K * 6 if p.K < 8 else (p.K + lanes - 1) // lanes * square)
+    if turned:
+        cost += vectors * (m * 6 if m < 8 else (m + lanes - 1) // lanes * square) * ((p.K + 511) // 512)
+    return cost
+
+
 cdef void _plan_gemm(FgDot *p) noexcept nogil:
     p.algo = GEMM
     p.pairs = GEMM_PAIRS and p.in_dtype == FG_BF16
@@ -128,8 +144,7 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
         p.nk = min(16, p.K // 1024)
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc
-    # A few rows against rows: b's are read where they lie as the tile's rows, and a's few are packed, not b.
-    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and p.a[2] == 1 and p.b[1] == 1 != p.b[2] and 1 < p.M <= 128 and 2 * p.M <= p.N:
+    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and _cost(p, True) < _cost(p, False):
         _swap(p)
         p.turned = 1
 
@@ -161,7 +176,7 @@ cdef bint _streams(FgDot *p) noexcept nogil:
     """Is the product better streamed than cut into tiles?"""
     cdef int64_t few = min(p.M, p.N), many = max(p.M, p.N)
     cdef bint swap = p.N < p.M
-    cdef int64_t k = p.a[2] if swap else p.b[1], n = p.a[1] if swap else p.b[2], c = p.c[1] if swap else p.c[2]
+    cdef int64_t k = p.a[2] if swap else p.b[1], n = p.a[1] if swap else p.b[2]
     if p.work <= FG_U64:
         return True
     if p.work > FG_F64:
@@ -170,11 +185,7 @@ cdef bint _streams(FgDot *p) noexcept nogil:
         return p.K > 1
     if p.in_dtype != p.work:
         return few <= FG_MB
-    if p.K < 64 or many < 64:
-        return False
-    if k == 1 and n != 1:                              # rows against rows
-        return few <= (FG_MB if p.K >= 512 else 4 if p.K >= 96 else 1)
-    return few <= FG_MB and (c != 1 or few <= 3) and few * many * p.K >= LARGE
+    return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and many >= 16        # rows against rows
 
 
 cdef bint _tiny(const FgDot *p) noexcept nogil:

@@ -21,6 +21,7 @@
 #define FG_GEMM_H
 #include <stdint.h>
 #include <string.h>
+#include "narrow.h"
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -71,6 +72,13 @@
 #define GEMM_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* A vector used several times is loaded once, not by each use. */
+#if defined(__AVX512F__)
+#define GEMM_KEEP(v) __asm__("" : "+v"(v))
+#else
+#define GEMM_KEEP(v) (void)(v)
+#endif
+
 /* Interleave two vectors: their first halves, their last halves. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -100,6 +108,14 @@
 /* Panels of equal height, so that no tile is left with few rows: where panel p of m rows begins. */
 static inline int64_t gemm_panels(int64_t m) { return (m + GEMM_MR - 1) / GEMM_MR; }
 static inline int64_t gemm_panel(int64_t m, int64_t p) { return m * p / gemm_panels(m); }
+
+/* Rows of a few elements to columns and back, by the size of an element. */
+#define gemm_f32_columns fg_columns_4
+#define gemm_f32_rows_of fg_rows_4
+#define gemm_f64_columns fg_columns_8
+#define gemm_f64_rows_of fg_rows_8
+#define gemm_pair_columns fg_columns_4
+#define gemm_pair_rows_of fg_rows_4
 
 #define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
 #define T float

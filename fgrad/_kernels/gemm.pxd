@@ -2,6 +2,8 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_job.h" nogil:
     enum: GEMM_WIDE, GEMM_PAIRS, GEMM_LONGEST
+    ctypedef struct GemmShare:
+        int64_t next, end
     ctypedef struct GemmJob:
         int64_t B, M, N, K
         int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's are contiguous
@@ -11,7 +13,8 @@ cdef extern from "gemm_job.h" nogil:
         const char *a
         const char *b
         char *c
-        int64_t nk, next, scratch_size               # the rest is gemm_run's
+        int64_t nk, scratch_size, threads            # the rest is gemm_run's
+        GemmShare *shares
         int32_t pack_a
         char *panels
         char *scratch

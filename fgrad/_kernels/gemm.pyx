@@ -10,7 +10,8 @@ cdef extern from "gemm_job.h" nogil:
     int64_t gemm_cut(GemmJob *job, int64_t threads)
     int64_t gemm_job_panels(const GemmJob *job)
     int64_t gemm_item(const GemmJob *job)
-    void gemm_work(GemmJob *job, int tid)
+    void gemm_share(GemmJob *job)
+    void gemm_work(const GemmJob *job, int tid)
     void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
 
 WIDE = bool(GEMM_WIDE)        # are float32 and float64 products ours, or OpenBLAS's, whose bits depend on how threads share them?
@@ -25,18 +26,22 @@ cdef void _panels(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil
 
 
 cdef int gemm_run(GemmJob *j) noexcept nogil:
-    cdef int64_t threads, batches
+    cdef int64_t batches
+    cdef char *memory
     cdef int status = FG_EMEM
     gemm_plan(j)
-    threads = gemm_cut(j, thread_count())
+    j.threads = gemm_cut(j, thread_count())
     batches = j.B if j.a0 else 1
     j.panels = pool_alloc(batches * j.M * j.K * gemm_item(j)) if j.pack_a else NULL
-    j.scratch = pool_alloc(threads * j.scratch_size) if j.scratch_size else NULL
-    if (j.panels != NULL or not j.pack_a) and (j.scratch != NULL or not j.scratch_size):
+    memory = pool_alloc(j.threads * (<int64_t>sizeof(GemmShare) + j.scratch_size))
+    if (j.panels != NULL or not j.pack_a) and memory != NULL:
         status = FG_OK
+        j.shares = <GemmShare *>memory
+        j.scratch = memory + j.threads * sizeof(GemmShare)
+        gemm_share(j)
         if j.pack_a:
             parallel_for(batches * j.nk * gemm_job_panels(j), max(1, 50000 // (j.K + 1)), _panels, j)
-        parallel_for(threads, 1, _units, j)
-    pool_free(j.scratch)
+        parallel_for(j.threads, 1, _units, j)
+    pool_free(memory)
     pool_free(j.panels)
     return status

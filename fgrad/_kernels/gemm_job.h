@@ -9,6 +9,9 @@
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
+/* A thread's share of the units, of which others claim what it has not begun; a cache line of its own. */
+typedef struct { int64_t next, end, pad[6]; } GemmShare;
+
 /* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements. c's columns are contiguous, or, where `turned`, its rows.
  * Where `pairs`, elements of a and b are pairs of bfloat16 (GEMM_PAIRS), along k; b is made of them where it is packed if `halves`: then
  * it lies in rows of `depth` single ones, b0 and rb counted in them. `narrow` is the dtype of a c of 16 bits: then K is one piece. */
@@ -18,17 +21,21 @@ typedef struct {
     int64_t depth;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
     int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves;
+    int32_t held;                /* a block of a turned c stays in scratch until K is through */
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
     char *scratch;               /* one block of b's panels per thread */
-    int64_t scratch_size;
-    int64_t row_parts, col_parts, next, width;
+    int64_t scratch_size, threads;
+    GemmShare *shares;
+    int64_t row_parts, col_parts, width;
 } GemmJob;
 
 static inline int64_t gemm_item(const GemmJob *j) { return j->f64 ? 8 : 4; }
 static inline int64_t gemm_nr(const GemmJob *j) { return j->f64 ? gemm_f64_nr : gemm_f32_nr; }
 static inline int64_t gemm_tiles(const GemmJob *j) { return (j->N + gemm_nr(j) - 1) / gemm_nr(j); }
+
+static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
 /* Rows this far apart meet in few sets of the first cache. */
 static inline int gemm_clashes(int64_t stride, int64_t item) {
@@ -61,20 +68,24 @@ static void gemm_plan(GemmJob *j) {
         || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     j->rows_first = j->pack_b || j->K <= 32;
     j->width = j->pack_b ? tiles * gemm_nr(j) : once ? (8192 / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
-    j->scratch_size = j->pack_b ? (j->kc * tiles * gemm_nr(j) * item + 63) / 64 * 64 : 0;
+    if (j->pack_b && j->M <= j->mr) {             /* one panel of rows uses each tile of b once, out of the first cache where it can */
+        tiles = 16384 / (j->kc * GEMM_BYTES * GEMM_NV);
+        j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
+    }
+    j->held = once && j->turned && !j->pack_b;
+    if (j->held) j->mr = GEMM_MR;               /* one panel */
+    j->scratch_size = ((j->held ? j->M * j->width : j->pack_b ? j->kc * j->width : 0) * item + 63) / 64 * 64;
 }
-
-static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
 static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts * j->col_parts; }
 
 /* Cut c into parts such that no thread has much more to do than the others; returns how many threads are worth waking. */
 static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j), best = INT64_MAX, want;
-    double flops = 2.0 * j->B * j->M * j->N * j->K;
-    if (threads > flops / 500000) threads = flops < 1000000 ? 1 : (int64_t)(flops / 500000);
+    /* Vectors computed, of which a thread shall have at least 4 microseconds. */
+    double work = (double)j->B * j->M * gemm_up(j->N, gemm_nr(j) / GEMM_NV) * j->K;
+    if (threads > work / 15600) threads = work < 31200 ? 1 : (int64_t)(work / 15600);
     j->row_parts = j->col_parts = 1;
-    j->next = 0;
     if (threads == 1 || j->B >= 4 * threads) return threads;
     for (want = 1; want <= 2 * threads; want++) for (int64_t r = 1; r <= want; r++) {
         int64_t c = want / r, load;
@@ -117,17 +128,28 @@ static void gemm_pack_halves(uint32_t *dst, const uint16_t *src, int64_t rb, int
 #undef N
 #endif
 
-/* Claim units until none is left; `tid` says whose scratch to use. */
-static void gemm_work(GemmJob *j, int tid) {
-    int64_t units = gemm_units(j), step = units / 256 + 1;
-    for (int64_t u; (u = __atomic_fetch_add(&j->next, step, __ATOMIC_RELAXED)) < units;)
-        for (int64_t i = u; i < u + step && i < units; i++) {
+static void gemm_share(GemmJob *j) {
+    for (int64_t t = 0; t < j->threads; t++) {
+        j->shares[t].next = gemm_units(j) * t / j->threads;
+        j->shares[t].end = gemm_units(j) * (t + 1) / j->threads;
+    }
+}
+
+/* Claim units until none is left, those of the own share first: their part of c is in this thread's cache since the last call. */
+static void gemm_work(const GemmJob *j, int tid) {
+    int64_t step = gemm_units(j) / j->threads / 128 + 1;
+    char *scratch = j->scratch + tid * j->scratch_size;
+    for (int64_t v = 0; v < j->threads; v++) {
+        GemmShare *share = j->shares + (tid + v) % j->threads;
+        for (int64_t u; (u = __atomic_fetch_add(&share->next, step, __ATOMIC_RELAXED)) < share->end;)
+            for (int64_t i = u; i < u + step && i < share->end; i++) {
 #if GEMM_PAIRS
-            if (j->pairs) { gemm_pair_unit(j, i, (float *)(j->scratch + tid * j->scratch_size)); continue; }
+                if (j->pairs) { gemm_pair_unit(j, i, (float *)scratch); continue; }
 #endif
-            if (j->f64) gemm_f64_unit(j, i, (double *)(j->scratch + tid * j->scratch_size));
-            else gemm_f32_unit(j, i, (float *)(j->scratch + tid * j->scratch_size));
-        }
+                if (j->f64) gemm_f64_unit(j, i, (double *)scratch);
+                else gemm_f32_unit(j, i, (float *)scratch);
+            }
+    }
 }
 
 /* Panels of a to pack: units [begin, end) of B * nk * panels. */

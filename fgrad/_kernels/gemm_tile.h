@@ -120,13 +120,19 @@ GEMM_INLINE T N(total)(N(vec) v) {
 }
 
 /* The totals of the first n of a vector's number of vectors, which are overwritten: a tree for all of them, not one each. */
+#if GEMM_HAS_SHUFFLE
+GEMM_INLINE void N(halve)(const int s, N(vec) *x) {
+    if (s < N(lanes)) GEMM_UNROLL for (int i = 0; i < s; i++)
+        x[i] = __builtin_shufflevector(x[i], x[i + s], GEMM_LO(T)) + __builtin_shufflevector(x[i], x[i + s], GEMM_HI(T));
+}
+#endif
 GEMM_INLINE N(vec) N(totals)(const int n, N(vec) *x) {
 #if GEMM_HAS_SHUFFLE
     GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i >= n) x[i] = (N(vec)){0};
-    GEMM_UNROLL for (int s = N(lanes) / 2; s; s /= 2) {
-        GEMM_UNROLL for (int i = 0; i < s; i++)
-            x[i] = __builtin_shufflevector(x[i], x[i + s], GEMM_LO(T)) + __builtin_shufflevector(x[i], x[i + s], GEMM_HI(T));
-    }
+    N(halve)(8, x);              /* not a loop, which would keep the vectors in memory */
+    N(halve)(4, x);
+    N(halve)(2, x);
+    N(halve)(1, x);
     return x[0];
 #else
     N(vec) t = {0};
@@ -143,9 +149,13 @@ GEMM_INLINE void N(dots_body)(const int R, const int C, int64_t kc, const T *a, 
     int64_t k = 0;
     GEMM_UNROLL for (int i = 0; i < R * C; i++) sum[i] = (N(vec)){0};
     for (; k + L <= kc; k += L) {
-        GEMM_UNROLL for (int i = 0; i < R; i++) x[i] = *(const N(mem) *)(a + i * lda + k);
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            x[i] = *(const N(mem) *)(a + i * lda + k);
+            GEMM_KEEP(x[i]);
+        }
         GEMM_UNROLL for (int j = 0; j < C; j++) {
             N(vec) y = *(const N(mem) *)(b + j * ldb + k);
+            GEMM_KEEP(y);
             GEMM_UNROLL for (int i = 0; i < R; i++) sum[i * C + j] += x[i] * y;
         }
     }
@@ -248,17 +258,34 @@ static void N(dots)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, c
 
 /* Transpose a square of vectors: log2(lanes) times, interleave its first half with its second. */
 #if GEMM_HAS_SHUFFLE
-GEMM_INLINE void N(transpose)(N(vec) *x) {
+GEMM_INLINE void N(interleave)(const int s, N(vec) *x) {
     N(vec) y[N(lanes)];
-    GEMM_UNROLL for (int s = 1; s < N(lanes); s *= 2) {
-        GEMM_UNROLL for (int i = 0; i < N(lanes) / 2; i++) {
-            y[2 * i] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_LO(T));
-            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_HI(T));
-        }
-        GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = y[i];
+    if (s >= N(lanes)) return;
+    GEMM_UNROLL for (int i = 0; i < N(lanes) / 2; i++) {
+        y[2 * i] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_LO(T));
+        y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + N(lanes) / 2], GEMM_HI(T));
     }
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = y[i];
+}
+GEMM_INLINE void N(transpose)(N(vec) *x) {
+    N(interleave)(1, x);         /* not a loop, which would keep the vectors in memory */
+    N(interleave)(2, x);
+    N(interleave)(4, x);
+    N(interleave)(8, x);
 }
 #endif
+
+/* A whole square in registers: dst[k * w + l] = src[l * sl + k]. */
+static __attribute__((noinline)) void N(square)(T *dst, int64_t w, const T *src, int64_t sl) {
+#if GEMM_HAS_SHUFFLE
+    N(vec) x[N(lanes)];
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = *(const N(mem) *)(src + i * sl);
+    N(transpose)(x);
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) *(N(mem) *)(dst + i * w) = x[i];
+#else
+    for (int64_t k = 0; k < N(lanes); k++) for (int64_t l = 0; l < N(lanes); l++) dst[k * w + l] = src[l * sl + k];
+#endif
+}
 
 /* A whole vector, which may spill into what is written later, but not beyond the end. */
 GEMM_INLINE void N(put)(T *p, N(vec) v, const T *end) {
@@ -269,6 +296,7 @@ GEMM_INLINE void N(put)(T *p, N(vec) v, const T *end) {
 static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
     const int64_t L = N(lanes);
     const T *end = dst + w * kc;
+    if (sk == 1 && sl == kc && kc < 8 && lanes == w) { N(columns)(dst, w, src, lanes, kc); return; }
     if (sl == 1) {
         for (int64_t k = 0; k < kc; k++) for (int64_t l = 0; l < lanes; l += L)
             N(put)(dst + k * w + l, N(load)(src + k * sk + l, lanes - l < L ? lanes - l : L), end);
@@ -282,6 +310,7 @@ static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, 
             const T *s = src + l * sl + k * sk;
             N(vec) x[N(lanes)];
 #if GEMM_HAS_SHUFFLE
+            if (sk == 1 && nl == L && nk == L && w % L == 0) { N(square)(dst + k * w + l, w, s, sl); continue; }
             if (sk == 1) {
                 GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = i < nl ? N(load)(s + i * sl, nk) : (N(vec)){0};
                 N(transpose)(x);

@@ -4,15 +4,32 @@ GEMM_INLINE T *N(at)(const GemmJob *j, T *c, int64_t row, int64_t col) {
     return j->turned ? c + col * j->ldc + row : c + row * j->ldc + col;
 }
 
-/* A tile of c (rows, n) to where c lies with contiguous columns; `add` as for a tile. */
-static void N(turn)(const T *tile, int64_t rows, int64_t n, T *c, int64_t ldc, int add) {
-    T out[N(nr) * GEMM_MR];
-    N(pack)(out, rows, tile, rows, N(nr), 1, n);
-    for (int64_t j = 0; j < n; j++, c += ldc) for (int64_t i = 0; i < rows; i++) c[i] = add ? c[i] + out[j * rows + i] : out[j * rows + i];
+/* A block of c (rows, n), its rows `from` apart, to where c lies with contiguous columns; `add` as for a tile. */
+static void N(turn)(const T *tile, int64_t from, int64_t rows, int64_t n, T *c, int64_t ldc, int add) {
+    const int64_t L = N(lanes);
+    if (!add && rows == ldc && rows < 8) { N(rows_of)(c, tile, from, n, rows); return; }
+    for (int64_t j = 0; j < n; j += L) for (int64_t i = 0; i < rows; i += L) {
+        int64_t w = n - j < L ? n - j : L, h = rows - i < L ? rows - i : L;
+        T *to = c + j * ldc + i;
+        N(vec) x[N(lanes)];
+        for (int64_t r = 0; r < L; r++) x[r] = r < h ? N(load)(tile + (i + r) * from + j, w) : (N(vec)){0};
+#if GEMM_HAS_SHUFFLE
+        N(transpose)(x);
+        for (int64_t s = 0; s < w; s++) N(store)(to + s * ldc, add ? N(load)(to + s * ldc, h) + x[s] : x[s], h);
+#else
+        for (int64_t s = 0; s < w; s++) for (int64_t r = 0; r < h; r++) to[s * ldc + r] = x[r][s] + (add ? to[s * ldc + r] : 0);
+#endif
+    }
 }
 
 /* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {
+    if (j->held) {               /* few rows and no packed b: `c` is the block in scratch */
+        for (int64_t t = 0; t < n; t += N(nr))
+            N(tile_strided)((int)j->M, n - t < N(nr) ? n - t : N(nr), kc, a, j->pack_a ? 1 : j->ra, j->pack_a ? j->M : j->ca, b + t, j->rb,
+                            c + t, j->width, add);
+        return;
+    }
     int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
@@ -22,7 +39,7 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
                         own ? N(nr) : j->ldc, add && !own);
-        if (j->turned) N(turn)(tile, rows, nb, to, j->ldc, add);
+        if (j->turned) N(turn)(tile, N(nr), rows, nb, to, j->ldc, add);
         if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
             fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);
     }
@@ -50,9 +67,10 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
             for (int64_t p = p0; p < p1; p += height) {
                 int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
                 const T *top = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
-                N(piece)(j, top, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
+                N(piece)(j, top, from, j->held ? scratch : N(at)(j, c, m, n), kc, p, q, nb, (j->add && !j->held) || k);
             }
         }
+        if (j->held) N(turn)(scratch, width, j->M, nb, N(at)(j, c, 0, n), j->ldc, j->add);
     }
 }
 

@@ -125,7 +125,7 @@ static void f64_block(int dots, int64_t M, int64_t nk, int64_t nb, const double 
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
     if (dots) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
     else gemm_f64_axpy(M, nb, nk, x, ldx, b, ldb, y, ldy);
-    f64_store(y, ldy, M, nb, out, sm, sn, mode);
+    if (!mode && sm == 1 && sn == M) fg_rows_8(out, y, ldy, nb, M); else f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
 static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
@@ -150,7 +150,8 @@ static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t
             f32_axpy(M, r, nb, x + k, ldx, buf, nb, y, ldy);
         }
     }
-    fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
+    if (odt == FG_F32 && !mode && sm == 1 && sn == M) fg_rows_4(out, y, ldy, nb, M);
+    else fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
 }
 
 /* b is a block of `work` dtype, or 16-bit floats with work = float32; x, and out unless 16-bit, are of `work` dtype. */

@@ -142,12 +142,12 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
-    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 65536 // p.kc))
+    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 16384 // p.kc))
     w.blocks_m = (p.M + FG_MB - 1) // FG_MB
     w.blocks_n = (p.N + w.len_n - 1) // w.len_n
     tasks = p.B * w.blocks_n * w.blocks_m * p.nk
-    cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // 16 + 50        # nanoseconds, roughly
-    parallel_for(tasks, max(1, 10000 // cost), _stream_body, w)
+    cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // (100 if p.in_dtype == p.work else 16) + 50
+    parallel_for(tasks, max(1, 3000 // cost), _stream_body, w)          # cost: nanoseconds, roughly
     if p.nk > 1:
         parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
 
