@@ -326,6 +326,29 @@ def test_few_rows_against_rows(shape, dtype, threads):
     check(x, np.swapaxes(y, 1, 2), c=values((1, m, n), dtype))
 
 
+FEW = [(100, 3, 3), (300, 256, 4), (50, 24, 2), (65, 40, 8), (40, 1000, 10), (33, 1030, 9), (9000, 17, 5), (1000, 1100, 6)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", FEW, ids=str)
+def test_few_columns(shape, dtype):
+    """Whichever of the operands and of the result is transposed; bits do not depend on the number of threads."""
+    m, k, n = shape
+    c, before = values((1, m, n), dtype), parallel.get_num_threads()
+    for x_turned, y_turned, transposed in itertools.product([False, True], repeat=3):
+        x = np.swapaxes(values((1, k, m), dtype), 1, 2) if x_turned else values((1, m, k), dtype)
+        y = np.swapaxes(values((1, n, k), dtype), 1, 2) if y_turned else values((1, k, n), dtype)
+        check(x, y, transposed=transposed)
+        check(x, y, c=c, transposed=transposed)
+        results = []
+        for threads in (1, 2, 5):
+            parallel.set_num_threads(threads)
+            results.append(dot(x, y, transposed=transposed))
+        parallel.set_num_threads(before)
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+
+
 def test_interleaved_output():
     """Heads beside each other in memory: the batch stride is smaller than the row stride."""
     B, M, K, N = 3, 20, 8, 16
