@@ -2,13 +2,14 @@
 
 cumulative  x (strided) -> same shape; ip [kind, axis, reverse]; kind 0 sum, 1 prod, 2 max, 3 min, 4 logsumexp (real floats only).
             16-bit floats accumulate in float32, complex64 in complex128.
-argreduce   x (strided) -> int32 or int64 without the axis; ip [is_max, axis]; the first occurrence; the first NaN if there is one.
+argreduce   x (strided) -> int32 or int64 without the axis; ip [is_max, axis, numbers]; the first occurrence; the first NaN if there is one;
+            numbers (of float32 and float64): NaN is left out, -1 where there is nothing else.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc
 
-from fgrad._kernels.abi cimport (FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous, fg_itemsize,
-                                 fg_same_shape)
+from fgrad._kernels.abi cimport (FG_EMEM, FG_F32, FG_F64, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
+                                 fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
@@ -49,9 +50,12 @@ cdef extern from "cumulative.h" nogil:
         const char *src
         char *out
         int64_t *part
-        int64_t segments
+        int64_t segments, length
         int32_t wide
     const FgArgOps fg_arg_ops[15][2]
+    const FgArgOps fg_arg_numbers[2][2]
+    int64_t fg_arg_length(const FgAxisPlan *p)
+    void fg_arg_pieces(void *ctx, int64_t begin, int64_t end, int tid)
     const FgScanOps *fg_scan_find(int dtype, int64_t kind)
     void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                       int64_t soff, int64_t doff)
@@ -155,14 +159,16 @@ cdef int argreduce_check(FgInst *inst, const FgTensor *slots, char *msg) noexcep
     cdef const FgTensor *x
     cdef const FgTensor *out
     cdef int d, fits
-    if inst.n_in != 1 or inst.n_out != 1 or inst.n_ip != 2:
-        return fg_fail(msg, "argreduce: got %d inputs, %d outputs, %d integers; expected 1, 1, 2", inst.n_in, inst.n_out, inst.n_ip)
+    if inst.n_in != 1 or inst.n_out != 1 or inst.n_ip != 3:
+        return fg_fail(msg, "argreduce: got %d inputs, %d outputs, %d integers; expected 1, 1, 3", inst.n_in, inst.n_out, inst.n_ip)
     x = FG_IN(inst, slots, 0)
     out = FG_OUT(inst, slots, 0)
     if inst.ip[1] < 0 or inst.ip[1] >= x.ndim:
         return fg_fail(msg, "argreduce: axis %lld is out of range for shape %s", <long long>inst.ip[1], fg_shape_text(x))
     if out.dtype != FG_I32 and out.dtype != FG_I64:
         return fg_fail(msg, "argreduce: the output is %s, expected int32 or int64", fg_dtype_name(out.dtype))
+    if inst.ip[2] and x.dtype != FG_F32 and x.dtype != FG_F64:
+        return fg_fail(msg, "argreduce: numbers of %s, expected float32 or float64", fg_dtype_name(x.dtype))
     fits = out.ndim == x.ndim - 1
     for d in range(out.ndim if fits else 0):
         fits = fits and out.shape[d] == x.shape[d if d < inst.ip[1] else d + 1]
@@ -188,7 +194,7 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if out.size == 0:
         return FG_OK
     job.plan, job.src, job.out, job.wide = p, x.data, out.data, out.dtype == FG_I64
-    job.ops = &fg_arg_ops[x.dtype][1 if inst.ip[0] else 0]
+    job.ops = &fg_arg_numbers[x.dtype == FG_F64][inst.ip[0] != 0] if inst.ip[2] else &fg_arg_ops[x.dtype][inst.ip[0] != 0]
     job.part = NULL
     if not p.contiguous:
         scratch = pool_alloc(x.size * p.item)
@@ -196,20 +202,21 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
             return FG_EMEM
         run_copy(p, x.data, scratch)
         job.src = scratch
-    if p.inner > 1:
-        tiles = (p.inner + FG_TILE - 1) // FG_TILE
-        parallel_for(p.outer * tiles, 1 + 65536 // (p.n * (p.inner if p.inner < FG_TILE else FG_TILE)), fg_arg_tiles, &job)
-    elif p.outer >= 8 or p.n <= FG_ARG_SEGMENT:
-        parallel_for(p.outer, 1 + 65536 // p.n, fg_arg_rows, &job)
-    else:
-        job.segments = (p.n + FG_ARG_SEGMENT - 1) // FG_ARG_SEGMENT
-        job.part = <int64_t *>pool_alloc(p.outer * job.segments * sizeof(int64_t))
+    job.length = fg_arg_length(p) if p.inner > 1 else FG_ARG_SEGMENT
+    job.segments = (p.n + job.length - 1) // job.length if job.length else 1
+    if job.length and (p.inner > 1 or (p.outer < 8 and job.segments > 1)):
+        job.part = <int64_t *>pool_alloc(p.outer * job.segments * p.inner * sizeof(int64_t))
         if job.part == NULL:
             pool_free(scratch)
             return FG_EMEM
-        parallel_for(p.outer * job.segments, 1, fg_arg_segments, &job)
+        parallel_for(p.outer * job.segments, 1 + 65536 // (job.length * p.inner), fg_arg_pieces if p.inner > 1 else fg_arg_segments, &job)
         fg_arg_join(&job)
         pool_free(<char *>job.part)
+    elif p.inner > 1:
+        tiles = (p.inner + FG_TILE - 1) // FG_TILE
+        parallel_for(p.outer * tiles, 1 + 65536 // (p.n * (p.inner if p.inner < FG_TILE else FG_TILE)), fg_arg_tiles, &job)
+    else:
+        parallel_for(p.outer, 1 + 65536 // p.n, fg_arg_rows, &job)
     pool_free(scratch)
     return FG_OK
 

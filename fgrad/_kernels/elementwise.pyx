@@ -22,8 +22,11 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE,
                                      FG_OP_window, FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmBox, FgVmConst, FgVmInput,
                                      FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
-                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end,
-                                     fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
+                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot,
+                                     fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
+
+cdef extern from "vm_terms.h" nogil:
+    void fg_vm_read_terms(FgVmPlan *p)
 
 cdef enum:
     STACK_BYTES = 16384
@@ -85,6 +88,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
             bad = check_boxes(p, inst, slots, msg) or check_shapes(p, inst, slots, msg)
         if bad == 0 and p.n > 0:
             sum_products(p, inst, slots)
+            fg_vm_read_terms(p)
             make_plan(p, inst, slots, regs, scratch)
     free(regs)
     free(scratch)
@@ -165,6 +169,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         p.out[k].reg = <int>ip[0]
         p.out[k].reg2 = -1
         p.out[k].type = regs[ip[0]].type
+        p.out[k].term = <int>fg_itemsize(p.out[k].type)
         p.out[k].dtype = FG_OUT(inst, slots, k).dtype
         p.out[k].size = <int>fg_itemsize(p.out[k].dtype)
         if p.out[k].type != register_type(p.out[k].dtype):
@@ -191,9 +196,9 @@ cdef void narrow_identity(FgVmOutput *out) noexcept nogil:
     cdef int red = out.reduce
     cdef int bits = 0
     if out.dtype == FG_F16:
-        bits = 0x3c00 if red == 2 else 0xfc00 if red == 3 else 0x7c00 if red == 4 else 0
+        bits = 0x3c00 if red == 2 else 0xfc00 if red == 3 else 0x7c00 if red == 4 else 0x7e00 if red > 4 else 0
     else:
-        bits = 0x3f80 if red == 2 else 0xff80 if red == 3 else 0x7f80 if red == 4 else 0
+        bits = 0x3f80 if red == 2 else 0xff80 if red == 3 else 0x7f80 if red == 4 else 0x7fc0 if red > 4 else 0
     memset(out.identity, 0, 16)
     out.identity[0] = <char>(bits & 255)
     out.identity[1] = <char>(bits >> 8)
@@ -431,5 +436,5 @@ ARITY = {_name: fg_vm_info[_i].arity for _name, _i in OPCODES.items()}
 SUPPORTED = {_name: frozenset([_t for _t in range(FG_NDTYPES) if fg_vm_supports(_i, _t)]) for _name, _i in OPCODES.items()}
 RESULT = {_name: result_names[bytes([fg_vm_info[_i].result])] for _name, _i in OPCODES.items()}
 WEIGHTS = {_name: fg_vm_info[_i].weight for _name, _i in OPCODES.items()}
-REDUCTIONS = {"none": 0, "sum": 1, "prod": 2, "max": 3, "min": 4}
+REDUCTIONS = {"none": 0, "sum": 1, "prod": 2, "max": 3, "min": 4, "fmax": 5, "fmin": 6}
 KERNELS = {"vm": (<size_t><void *>run, <size_t><void *>check)}

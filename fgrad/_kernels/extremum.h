@@ -1,5 +1,5 @@
 /* The extremum of a row of floats, NaN where one is: the maximum passes NaN over, a sum beside it shows whether there was one.  (So does
- * a sum of infinities of both signs, or one that overflows to them: then the row is searched.) */
+ * a sum of infinities of both signs, or one that overflows to them: then the row is searched.)  And the extremum of numbers alone. */
 #ifndef FG_EXTREMUM_H
 #define FG_EXTREMUM_H
 #include "vec.h"
@@ -34,6 +34,45 @@ static T fg_row_##name##_##t(const T *s, int64_t n) { \
     if (bad || top != top) for (i = 0; i < n; i++) if (s[i] != s[i]) return (T)NAN; \
     return top; \
 }
+/* lanes of max(x, y) where y is a number, else those of x; x may be NaN too */
+#ifdef __AVX512F__
+#define FG_VEC_FMAX(name, t, S, W) FG_INLINE vec_##t vec_f##name##_##t(vec_##t x, vec_##t y) { \
+    return (vec_##t)_mm512_mask_##name##_##S((W)x, _mm512_cmp_##S##_mask((W)y, (W)y, _CMP_ORD_Q), (W)x, (W)y); }
+FG_VEC_FMAX(max, f32, ps, __m512) FG_VEC_FMAX(min, f32, ps, __m512) FG_VEC_FMAX(max, f64, pd, __m512d) FG_VEC_FMAX(min, f64, pd, __m512d)
+#else
+#define FG_VEC_FMAX(name, t) FG_INLINE vec_##t vec_f##name##_##t(vec_##t x, vec_##t y) { \
+    fg_lanes_##t number = y == y; \
+    return (vec_##t)(((fg_lanes_##t)vec_##name##_##t(x, y) & number) | ((fg_lanes_##t)x & ~number)); }
+FG_VEC_FMAX(max, f32) FG_VEC_FMAX(min, f32) FG_VEC_FMAX(max, f64) FG_VEC_FMAX(min, f64)
+#endif
+
+/* The extremum of the numbers of a row; NaN where there is none. */
+#define FG_NUMBERS(name, t, T, FIRST) \
+static T fg_row_f##name##_##t(const T *s, int64_t n) { \
+    typedef vec_##t V __attribute__((aligned(sizeof(T)), may_alias)); \
+    enum { L = FG_VEC / sizeof(T) }; \
+    T top = s[0]; \
+    int64_t i = 1; \
+    if (n >= 4 * L) { \
+        const V *v = (const V *)s; \
+        vec_##t a = v[0], b = v[1], c = v[2], e = v[3]; \
+        T lanes[L]; \
+        for (i = 4 * L, v += 4; i + 4 * L <= n; i += 4 * L, v += 4) { \
+            a = vec_f##name##_##t(a, v[0]); b = vec_f##name##_##t(b, v[1]); \
+            c = vec_f##name##_##t(c, v[2]); e = vec_f##name##_##t(e, v[3]); \
+        } \
+        /* the last one overlaps its neighbour */ \
+        for (; i < n; i += L) a = vec_f##name##_##t(a, *(const V *)(s + (i + L <= n ? i : n - L))); \
+        a = vec_f##name##_##t(vec_f##name##_##t(a, b), vec_f##name##_##t(c, e)); \
+        memcpy(lanes, &a, FG_VEC); \
+        top = lanes[0]; \
+        for (int j = 1; j < L; j++) top = !(lanes[j] != lanes[j]) && !(top FIRST lanes[j]) ? lanes[j] : top; \
+    } \
+    for (; i < n; i++) top = !(s[i] != s[i]) && !(top FIRST s[i]) ? s[i] : top; \
+    return top; \
+}
+FG_NUMBERS(max, f32, float, >) FG_NUMBERS(max, f64, double, >)
+FG_NUMBERS(min, f32, float, <) FG_NUMBERS(min, f64, double, <)
 FG_EXTREMUM(max, f32, float, >) FG_EXTREMUM(max, f64, double, >)
 FG_EXTREMUM(min, f32, float, <) FG_EXTREMUM(min, f64, double, <)
 #endif

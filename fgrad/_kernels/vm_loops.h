@@ -120,6 +120,9 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 /* Floats.  F is the libm suffix.  max and min: the first operand if it is NaN, else the comparison lets the second's NaN through. */
 #define FG_MAX(x, y) (x != x ? x : x > y ? x : y)
 #define FG_MIN(x, y) (x != x ? x : x < y ? x : y)
+/* fmax and fmin: of a number and NaN the number */
+#define FG_FMAX(x, y) (y != y ? x : x > y ? x : y)
+#define FG_FMIN(x, y) (y != y ? x : x < y ? x : y)
 /* sin, cos, tan: arguments beyond the fast range reduction (and inf, NaN) send the whole tile through a loop that asks libm */
 #define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
@@ -154,6 +157,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
+    VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
     VM_BIN_SCALAR(eq, t, T, uint8_t, x == y) VM_BIN_SCALAR(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \

@@ -21,7 +21,7 @@
     X(gamma, 1, S, 400) X(betaln, 2, S, 1500) X(beta, 2, S, 1500) X(ndtr, 1, S, 50) X(log_ndtr, 1, S, 100) X(ndtri, 1, S, 800) \
     X(polygamma, 2, S, 1000) X(zeta, 2, S, 1000) X(igamma, 2, S, 1000) X(igammac, 2, S, 1000) X(igamma_grad_a, 2, S, 2000) \
     X(random_gamma_grad, 2, S, 2000) X(betainc, 3, S, 2000) X(bessel_i0e, 1, S, 400) X(bessel_i1e, 1, S, 400) \
-    X(max, 2, S, 1) X(min, 2, S, 1) X(and, 2, S, 1) X(or, 2, S, 1) \
+    X(max, 2, S, 1) X(min, 2, S, 1) X(fmax, 2, S, 1) X(fmin, 2, S, 1) X(and, 2, S, 1) X(or, 2, S, 1) \
     X(xor, 2, S, 1) X(not, 1, S, 1) X(shl, 2, S, 1) X(shr_logical, 2, S, 1) X(shr_arith, 2, S, 1) X(popcount, 1, S, 3) \
     X(clz, 1, S, 3) X(eq, 2, B, 1) X(ne, 2, B, 1) X(lt, 2, B, 1) X(le, 2, B, 1) X(gt, 2, B, 1) X(ge, 2, B, 1) \
     X(select, 3, S, 1) X(clamp, 3, S, 2) X(is_finite, 1, B, 1) X(nextafter, 2, S, 6) X(copysign, 2, S, 1) X(hypot, 2, S, 8) X(ldexp, 2, S, 10) \
@@ -43,7 +43,7 @@ typedef void (*FgVmFused)(int64_t n, void *d, const void *const *args);
 /* d[r, j] = reduction over k of s[r, k, j], for s of shape [rows, k, width], k >= 1. */
 typedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width);
 typedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty);
-enum { FG_RED_NONE = 0, FG_RED_SUM, FG_RED_PROD, FG_RED_MAX, FG_RED_MIN, FG_RED_COUNT };
+enum { FG_RED_NONE = 0, FG_RED_SUM, FG_RED_PROD, FG_RED_MAX, FG_RED_MIN, FG_RED_FMAX, FG_RED_FMIN, FG_RED_COUNT };
 
 static inline int fg_vm_real_type(int t) { return t == FG_C64 ? FG_F32 : t == FG_C128 ? FG_F64 : t; }
 static inline int fg_vm_result_type(int op, int t) {

@@ -41,6 +41,7 @@ typedef struct {
 
 typedef struct {
     int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
+    int term;                           /* bytes of an element of reg */
     int reduce, dtype, type, size, access;
     int direct;                         /* the op that sets reg writes to the output itself */
     int write_time;
@@ -69,7 +70,6 @@ typedef struct {
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
     int64_t group;                      /* columns: tiles that are computed, or read where they lie, together */
-    int64_t span;                       /* columns of one unit: a few tiles side by side, to read long runs of each row */
     int64_t units, grain;
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
     int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
@@ -274,7 +274,7 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
                         out->seg(dst, src, src2, rows, p->n_red, p->n_inner);
                         fg_vm_put(t, o, at, rows * p->n_inner, dst);
                     } else for (int64_t r = 0; r < rows; r++) {
-                        out->tiles(acc, src + r * per * size, src2 + r * per * size, 1, per, 0, 1);
+                        out->tiles(acc, src + r * per * out->term, src2 + r * per * out->term, 1, per, 0, 1);
                         fg_vm_fold(out->fn, acc, p->n_red, p->n_inner, size);
                         fg_vm_put(t, o, at + r * p->n_inner, p->n_inner, acc);
                     }
@@ -306,14 +306,14 @@ static inline void fg_vm_flush(const FgVmOutput *out, char *acc, const char *src
     else out->fn(len, acc, acc, src, src);
 }
 
-/* Add `tiles` tiles of `n` values, `stride` apart, and `rest` values of one more to the accumulators, from column `at` of theirs. */
-static void fg_vm_accumulate(FgVmThread *t, int64_t at, int64_t tiles, int64_t n, int64_t stride, int64_t rest, int empty) {
+/* Add `tiles` tiles of `n` values, `stride` apart, and `rest` values of one more to the accumulators. */
+static void fg_vm_accumulate(FgVmThread *t, int64_t tiles, int64_t n, int64_t stride, int64_t rest, int empty) {
     const FgVmPlan *p = t->p;
     for (int o = 0; o < p->n_out; o++) {
         const FgVmOutput *out = &p->out[o];
         if (!out->reduce) continue;
-        int64_t size = fg_itemsize(out->type), skip = tiles * stride * size;
-        char *acc = t->work + out->buf + at * size, *src = t->ptr[out->reg];
+        int64_t skip = tiles * stride * out->term;
+        char *acc = t->work + out->buf, *src = t->ptr[out->reg];
         const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
         if (p->n_seg > 1) {
             char *sums = empty ? acc : t->work + p->seg_buf;
@@ -334,8 +334,8 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
     int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
     for (int64_t u = begin; u < end; u++) {
         int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
-        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->span;
-        int64_t width = p->n_inner - col < p->span ? p->n_inner - col : p->span;
+        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
+        int64_t width = p->n_inner - col < p->step ? p->n_inner - col : p->step;
         int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
         for (int64_t k = 0, added = 0; s + k < s_end; k += p->group, added += p->group) {
             int64_t m = (s + k) * p->tile_rows, most = (s_end - s - k < p->group ? s_end - s - k : p->group) * p->tile_rows;
@@ -344,13 +344,11 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
                 fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
             if (flush) { filled2 = filled; filled = added = 0; }
-            for (int64_t at = 0; at < width; at += p->step) {      /* more than once only if tile_rows = 1 */
-                int64_t start = (outer * p->n_red + m) * p->n_inner + col + at, n = width - at < p->step ? width - at : p->step;
-                int64_t len = p->n_inner > p->step ? n : rows * n; /* of rows that are longer than a tile, only what is not computed */
-                fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
-                fg_vm_accumulate(t, at, whole, p->tile_rows * n, p->tile_rows * p->n_inner, rest * n, filled == 0);
-                fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
-            }
+            int64_t start = (outer * p->n_red + m) * p->n_inner + col;
+            int64_t len = p->n_inner > p->step ? width : rows * width;   /* of rows longer than a tile, only what is not computed */
+            fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
+            fg_vm_accumulate(t, whole, p->tile_rows * width, p->tile_rows * p->n_inner, rest * width, filled == 0);
+            fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             if (filled == 0) filled = whole ? p->tile_rows : rest;
         }
         for (int o = 0; o < p->n_out; o++) {

@@ -19,8 +19,8 @@ cdef extern from "vm_plan.h" nogil:
     const FgVmInfo *fg_vm_info
     const FgVmFn fg_vm_table[100][15]
     const FgVmFn fg_vm_cast[15][15]
-    const FgVmSeg fg_vm_seg[5][15]
-    const FgVmTiles fg_vm_tiles[5][15]
+    const FgVmSeg fg_vm_seg[7][15]
+    const FgVmTiles fg_vm_tiles[7][15]
     int fg_vm_supports(int op, int t)
     int fg_vm_result_type(int op, int t)
     FgVmFn fg_vm_scalar_fn(int op, int t, int side)
@@ -48,7 +48,7 @@ cdef extern from "vm_plan.h" nogil:
         int args[7]
         int64_t buf
     ctypedef struct FgVmOutput:
-        int reg, reg2, reduce, dtype, type, size, access, direct, write_time
+        int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time
         int64_t count, buf, buf2, part, run
         FgVmFn fn
         FgVmSeg seg
@@ -61,7 +61,7 @@ cdef extern from "vm_plan.h" nogil:
         int in_end, out, out_end
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, n_boxes, box_at
-        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, group, span, units, grain
+        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, group, units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"

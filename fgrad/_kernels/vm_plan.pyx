@@ -10,10 +10,11 @@ cdef extern from "vm_fuse.h" nogil:
 
 cdef enum:
     FOREVER = 2147483647
-    COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up
+    COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up,
+    WIDE_COLUMNS = 2048        # but pieces of rows no shorter than this come in tiles of it, or twice that where terms have fewer bytes
+    WIDE_BYTES = 8192
     PLAIN_TILE = 1024          # columns of rows that are read where they lie, PLAIN_GROUP rows at a time
-    PLAIN_GROUP = 4
-    RUN = 2048                 # columns side by side that memory delivers well
+    PLAIN_GROUP = 16
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
@@ -293,7 +294,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     else:
         p.mode, whole = FG_MODE_COLUMNS, tile
         unit = p.n_inner if p.n_inner <= tile else 1
-        tile = max(unit, PLAIN_TILE if lies_in_place(p) else COLUMN_TILE)
+        tile = max(unit, PLAIN_TILE if lies_in_place(p) else column_tile(p))
     if p.mode != FG_MODE_COLUMNS and tile > p.row:     # tiles end with rows: what is kept from tile to tile must repeat within one
         tile = p.row
     best = unit
@@ -342,6 +343,17 @@ cdef bint lies_in_place(FgVmPlan *p) noexcept nogil:
     return p.n_ops == 0 and p.n_reduced == p.n_out
 
 
+cdef int64_t column_tile(FgVmPlan *p) noexcept nogil:
+    """Elements of a tile of columns that are computed."""
+    cdef int k, size = 1
+    if p.n_inner < WIDE_COLUMNS:
+        return COLUMN_TILE
+    for k in range(p.n_out):
+        if p.out[k].reduce:
+            size = max(size, p.out[k].term)
+    return min(2 * WIDE_COLUMNS, WIDE_BYTES // size)
+
+
 cdef bint reads_columns(FgVmPlan *p) noexcept nogil:
     """True if an operand has one value for a row of the last axis: tiles of one row can read it as a scalar."""
     cdef int i
@@ -367,10 +379,7 @@ cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
         p.group = max(PLAIN_GROUP, whole // (p.tile_rows * p.step))
     elif p.n_seg == 1 and p.n_inner <= p.step and (p.tile_rows > 1 or not reads_columns(p)):
         p.group = max(1, whole // (p.tile_rows * p.step))
-    p.span = p.step
-    while p.span < 8 * p.step and p.span < p.n_inner and (p.span < RUN or p.n_outer * p.n_inner > 64 * p.span):
-        p.span *= 2
-    p.chunks = (p.n_inner + p.span - 1) // p.span
+    p.chunks = (p.n_inner + p.step - 1) // p.step
     steps = (p.n_red + p.tile_rows - 1) // p.tile_rows
     p.blocks = 64 // (p.n_outer * p.chunks)          # enough units for many threads, each of at least 16 tiles
     if p.blocks > steps // 16:
@@ -520,7 +529,7 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef FgVmOutput *o
     if width > p.n:
         width = p.n
-    acc = max(p.span, p.step * p.tile_rows) if p.mode == FG_MODE_COLUMNS else width // p.n_seg
+    acc = p.step * p.tile_rows if p.mode == FG_MODE_COLUMNS else width // p.n_seg
     plan_slots(p, regs, scratch, counts)
     while size <= 16:
         base[size] = at

@@ -1,4 +1,4 @@
-/* Segmented reductions: d[r, j] = reduction over k of s[r, k, j], or of s[r, k, j] * q[r, k, j]. */
+/* Segmented reductions: d[r, j] = reduction over k of s[r, k, j], or of s[r, k, j] * q[r, k, j], or of numbers alone. */
 #ifndef FG_VM_REDUCE_H
 #define FG_VM_REDUCE_H
 #include "extremum.h"
@@ -72,56 +72,78 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
         } \
     }
 /* d[j] = reduction of d[j] (unless it is empty) and of the n terms at j of `tiles` tiles, `stride` elements apart, one after the other:
- * four tiles a pass, so that d is loaded and stored once for four of them. */
+ * eight tiles a pass, so that d is loaded and stored once for eight of them. */
+#define FG_NEXT(OP, AT, T, r) y = AT(j + r * stride); x = (T)OP(x, y);
+#define FG_NEXT_3(OP, AT, T) FG_NEXT(OP, AT, T, 1) FG_NEXT(OP, AT, T, 2) FG_NEXT(OP, AT, T, 3)
+#define FG_NEXT_7(OP, AT, T) FG_NEXT_3(OP, AT, T) FG_NEXT(OP, AT, T, 4) FG_NEXT(OP, AT, T, 5) FG_NEXT(OP, AT, T, 6) FG_NEXT(OP, AT, T, 7)
 #define VM_TILES(name, t, T, OP, AT) \
     static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q_, int64_t tiles, int64_t n, int64_t stride, int empty) { \
         T *d = (T *)d_; const T *s = (const T *)s_, *q = (const T *)q_; (void)q; \
-        if (empty) { FG_SIMD for (int64_t j = 0; j < n; j++) d[j] = AT(j); s += stride; q += stride; tiles--; } \
-        for (; tiles >= 4; tiles -= 4, s += 4 * stride, q += 4 * stride) \
-            FG_SIMD for (int64_t j = 0; j < n; j++) { \
-                T x = d[j], y = AT(j); x = (T)OP(x, y); \
-                y = AT(j + stride); x = (T)OP(x, y); \
-                y = AT(j + 2 * stride); x = (T)OP(x, y); \
-                y = AT(j + 3 * stride); d[j] = (T)OP(x, y); \
-            } \
+        if (empty && tiles >= 8) { \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = AT(j), y; FG_NEXT_7(OP, AT, T) d[j] = x; } \
+            s += 8 * stride; q += 8 * stride; tiles -= 8; \
+        } else if (empty) { FG_SIMD for (int64_t j = 0; j < n; j++) d[j] = AT(j); s += stride; q += stride; tiles--; } \
+        for (; tiles >= 8; tiles -= 8, s += 8 * stride, q += 8 * stride) \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_NEXT_7(OP, AT, T) d[j] = x; } \
+        if (tiles >= 4) { \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_NEXT_3(OP, AT, T) d[j] = x; } \
+            s += 4 * stride; q += 4 * stride; tiles -= 4; \
+        } \
         for (; tiles > 0; tiles--, s += stride, q += stride) \
             FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); d[j] = (T)OP(x, y); } \
     }
-/* Lanes of y, but NaN where one of the five operands is. */
+/* Whether a or b, or c or e, is NaN in some lane is added to `bad`. */
 #ifdef __AVX512F__
-#define FG_NAN_OF(t, T, S, M) \
-FG_INLINE vec_##t fg_nan_of_##t(vec_##t y, vec_##t a, vec_##t b, vec_##t c, vec_##t e, vec_##t x) { \
-    M bad = _mm512_cmp_##S##_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_##S##_mask(c, e, _CMP_UNORD_Q); \
-    bad |= _mm512_cmp_##S##_mask(x, x, _CMP_UNORD_Q); \
-    return (vec_##t)_mm512_mask_mov_##S(y, bad, (vec_##t){0} + (T)NAN); \
-}
-FG_NAN_OF(f32, float, ps, __mmask16) FG_NAN_OF(f64, double, pd, __mmask8)
+typedef __mmask16 fg_nan_f32; typedef __mmask8 fg_nan_f64;
+#define FG_ADD_NAN_f32(bad, a, b) (bad |= _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_UNORD_Q))
+#define FG_ADD_NAN_f64(bad, a, b) (bad |= _mm512_cmp_pd_mask((__m512d)(a), (__m512d)(b), _CMP_UNORD_Q))
+#define FG_ANY_NAN(t, bad) ((bad) != 0)
 #else
-#define FG_NAN_OF(t, T) \
-FG_INLINE vec_##t fg_nan_of_##t(vec_##t y, vec_##t a, vec_##t b, vec_##t c, vec_##t e, vec_##t x) { \
-    return (vec_##t)((fg_lanes_##t)y | (a != a) | (b != b) | (c != c) | (e != e) | (x != x)); \
-}
-FG_NAN_OF(f32, float) FG_NAN_OF(f64, double)
+typedef vec_f32 fg_nan_f32; typedef vec_f64 fg_nan_f64;
+#define FG_ADD_NAN_f32(bad, a, b) (bad = (vec_f32)((fg_lanes_f32)(bad) | (((a) != (a)) | ((b) != (b)))))        /* all bits: NaN */
+#define FG_ADD_NAN_f64(bad, a, b) (bad = (vec_f64)((fg_lanes_f64)(bad) | (((a) != (a)) | ((b) != (b)))))
+#define FG_ANY_NAN(t, bad) fg_has_nan_##t(bad)
 #endif
+#define FG_HAS_NAN(t) \
+FG_INLINE int fg_has_nan_##t(vec_##t x) { \
+    fg_lanes_##t bad = x != x; \
+    int64_t word[FG_VEC / 8], any = 0; \
+    memcpy(word, &bad, FG_VEC); \
+    for (int j = 0; j < FG_VEC / 8; j++) any |= word[j]; \
+    return any != 0; \
+}
+FG_HAS_NAN(f32) FG_HAS_NAN(f64)
 
-/* d[j] = extremum of d[j] (unless it is empty) and of the elements at j of `tiles` tiles, `stride` elements apart. */
+/* The same for the extremum of floats: a pass keeps NaN that is in d and passes over that in s; where there was one, the tiles go through
+ * the general loop as well. */
 #define FG_EXTREMUM_TILES(name, t, T, OP) \
 static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) { \
     typedef vec_##t V __attribute__((aligned(sizeof(T)), may_alias)); \
     enum { L = FG_VEC / sizeof(T) }; \
     T *d = (T *)d_; const T *s = (const T *)s_; (void)q; \
-    if (empty) { memcpy(d, s, n * sizeof(T)); s += stride; tiles--; } \
-    for (; tiles >= 4; tiles -= 4, s += 4 * stride) { \
-        int64_t j = 0; \
-        for (; j + L <= n; j += L) { \
+    for (int64_t left; tiles > 0; tiles -= left, s += left * stride, empty = 0) { \
+        int64_t j = 0, again; \
+        const T *first = empty ? s : d; \
+        fg_nan_##t bad = {0}; \
+        left = tiles >= 8 ? 8 : tiles >= 4 ? 4 : tiles; \
+        if (left >= 4) for (; j + L <= n; j += L) { \
             const T *p = s + j; \
-            vec_##t x = *(V *)(d + j), a = *(const V *)p, b = *(const V *)(p + stride), c = *(const V *)(p + 2 * stride), \
-                e = *(const V *)(p + 3 * stride), y = vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)); \
-            *(V *)(d + j) = fg_nan_of_##t(vec_##name##_##t(y, x), a, b, c, e, x); \
+            vec_##t x = *(const V *)(first + j); \
+            for (int h = 0; h < (left == 8 ? 2 : 1); h++, p += 4 * stride) { \
+                vec_##t a = *(const V *)p, b = *(const V *)(p + stride); \
+                vec_##t c = *(const V *)(p + 2 * stride), e = *(const V *)(p + 3 * stride); \
+                FG_ADD_NAN_##t(bad, a, b); FG_ADD_NAN_##t(bad, c, e); \
+                x = vec_##name##_##t(vec_##name##_##t(vec_##name##_##t(a, b), vec_##name##_##t(c, e)), x); \
+            } \
+            *(V *)(d + j) = x; \
         } \
-        for (; j < n; j++) for (int r = 0; r < 4; r++) { T x = d[j], y = s[j + r * stride]; d[j] = OP(x, y); } \
+        again = FG_ANY_NAN(t, bad) ? 0 : j; \
+        if (empty) memcpy(d + j, s + j, (n - j) * sizeof(T)); \
+        for (int64_t r = 0; r < left; r++) { \
+            const T *row = s + r * stride; \
+            FG_SIMD for (int64_t k = again; k < n; k++) { T x = d[k], y = row[k]; d[k] = OP(x, y); } \
+        } \
     } \
-    for (; tiles > 0; tiles--, s += stride) FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = s[j]; d[j] = OP(x, y); } \
 }
 FG_EXTREMUM_TILES(max, f32, float, FG_MAX) FG_EXTREMUM_TILES(max, f64, double, FG_MAX)
 FG_EXTREMUM_TILES(min, f32, float, FG_MIN) FG_EXTREMUM_TILES(min, f64, double, FG_MIN)
@@ -130,6 +152,12 @@ FG_EXTREMUM_TILES(min, f32, float, FG_MIN) FG_EXTREMUM_TILES(min, f64, double, F
 /* n such terms side by side: where they lie, or in `row` */
 #define FG_PLAIN_ROWS(row, n) ((void)row, (void)q, s)
 #define FG_PRODUCT_ROWS(row, n) ({ FG_SIMD for (int64_t i = 0; i < (n); i++) row[i] = FG_PRODUCT(i); (const void *)row; })
+/* sums and products that pass NaN over */
+#define FG_NUMBER(x, else) ({ __typeof__(x) x_ = (x); x_ == x_ ? x_ : (__typeof__(x))(else); })
+#define FG_OR_0(i) FG_NUMBER(s[i], 0)
+#define FG_OR_1(i) FG_NUMBER(s[i], 1)
+#define FG_OR_0_ROWS(row, n) ({ (void)q; FG_SIMD for (int64_t i = 0; i < (n); i++) row[i] = FG_OR_0(i); (const void *)row; })
+#define FG_OR_1_ROWS(row, n) ({ (void)q; FG_SIMD for (int64_t i = 0; i < (n); i++) row[i] = FG_OR_1(i); (const void *)row; })
 #define VM_SEG(name, t, T, OP) VM_SEG_OF(name, t, T, OP, FG_PLAIN) VM_TILES(name, t, T, OP, FG_PLAIN)
 /* Sums of products: each product is rounded, as if it had gone through a tile of its own. */
 #if defined(__clang__) || __GNUC__ >= 12
@@ -150,7 +178,11 @@ FG_EXTREMUM_TILES(min, f32, float, FG_MIN) FG_EXTREMUM_TILES(min, f64, double, F
         else for (int64_t r = 0; r < rows; r++) ((T *)d)[r] = fg_row_##name##_##t((const T *)s + r * k, k); \
     }
 #define VM_SEG_FLOAT(t, T) VM_SEG(sum, t, T, FG_ADD) VM_SEG(prod, t, T, FG_MUL) \
-    VM_SEG_EXTREMUM(max, t, T, FG_MAX) VM_SEG_EXTREMUM(min, t, T, FG_MIN)
+    VM_SEG_EXTREMUM(max, t, T, FG_MAX) VM_SEG_EXTREMUM(min, t, T, FG_MIN) \
+    VM_SEG_EXTREMUM(fmax, t, T, FG_FMAX) VM_SEG_EXTREMUM(fmin, t, T, FG_FMIN) \
+    VM_TILES(fmax, t, T, FG_FMAX, FG_PLAIN) VM_TILES(fmin, t, T, FG_FMIN, FG_PLAIN) \
+    VM_SEG_OF(nansum, t, T, FG_ADD, FG_OR_0) VM_TILES(nansum, t, T, FG_ADD, FG_OR_0) \
+    VM_SEG_OF(nanprod, t, T, FG_MUL, FG_OR_1) VM_TILES(nanprod, t, T, FG_MUL, FG_OR_1)
 VM_SEG_BITS(u8, uint8_t) VM_SEG_BITS(u16, uint16_t) VM_SEG_BITS(u32, uint32_t) VM_SEG_BITS(u64, uint64_t)
 VM_SEG_ORDER(u8, uint8_t) VM_SEG_ORDER(u16, uint16_t) VM_SEG_ORDER(u32, uint32_t) VM_SEG_ORDER(u64, uint64_t)
 VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) VM_SEG_ORDER(i64, int64_t)
@@ -162,8 +194,9 @@ VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, F
 
 /* Rows of a few vectors each, as many at a time as a vector has lanes: every row is folded to one vector, whose lanes behind its end
  * hold the identity, and then two vectors to one by interleaving their halves, until the lanes are rows.  Returns how many rows are
- * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN. */
-#define VM_FEW(name, t, T, V, I, L, OP, ID, SUSPECT) \
+ * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN.
+ * READ(x): what counts. */
+#define VM_FEW(name, t, T, V, I, L, OP, ID, SUSPECT, READ) \
 static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
     typedef V U __attribute__((aligned(sizeof(T)), may_alias)); \
     int64_t r = 0, whole = (k + L - 1) / L * L, last = whole - L; \
@@ -173,10 +206,10 @@ static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
         V v[L], sums = {0}; \
         _Pragma("GCC unroll 16") for (int i = 0; i < L; i++) { \
             const T *p = s + i * k; \
-            V x = *(const U *)(p + last); \
+            V x = READ(*(const U *)(p + last)); \
             x = (V)(((I)x & lanes) | ((I)id & ~lanes)); \
             sums += x; \
-            for (int64_t c = 0; c < last; c += L) { V y = *(const U *)(p + c); sums += y; x = OP(x, y); } \
+            for (int64_t c = 0; c < last; c += L) { V y = READ(*(const U *)(p + c)); sums += y; x = OP(x, y); } \
             v[i] = x; \
         } \
         _Pragma("GCC unroll 4") for (int h = L / 2; h > 0; h /= 2) \
@@ -201,36 +234,50 @@ static void vm_few_##name##_##t(void *d, const void *s, const void *q, int64_t r
 }
 enum { FG_FEW_LONG = 256 };
 #define FG_NEVER(x) 0
-#define FG_HAS_NAN(t) \
-FG_INLINE int fg_has_nan_##t(vec_##t x) { \
-    fg_lanes_##t bad = x != x; \
-    int64_t word[FG_VEC / 8], any = 0; \
-    memcpy(word, &bad, FG_VEC); \
-    for (int j = 0; j < FG_VEC / 8; j++) any |= word[j]; \
-    return any != 0; \
-}
-FG_HAS_NAN(f32) FG_HAS_NAN(f64)
+#define FG_AS_IS(x) (x)
+/* lanes of y where they are numbers, else those of x */
+#ifdef __AVX512F__
+#define FG_NUMBERS_f32(x, y) ({ __m512 y_ = (__m512)(y); \
+    (vec_f32)_mm512_mask_mov_ps((__m512)(x), _mm512_cmp_ps_mask(y_, y_, _CMP_ORD_Q), y_); })
+#define FG_NUMBERS_f64(x, y) ({ __m512d y_ = (__m512d)(y); \
+    (vec_f64)_mm512_mask_mov_pd((__m512d)(x), _mm512_cmp_pd_mask(y_, y_, _CMP_ORD_Q), y_); })
+#else
+#define FG_NUMBER_LANES(t, x, y) ({ vec_##t y_ = (y); fg_lanes_##t m_ = y_ == y_; \
+    (vec_##t)(((fg_lanes_##t)y_ & m_) | ((fg_lanes_##t)(x) & ~m_)); })
+#define FG_NUMBERS_f32(x, y) FG_NUMBER_LANES(f32, x, y)
+#define FG_NUMBERS_f64(x, y) FG_NUMBER_LANES(f64, x, y)
+#endif
+#define FG_LANES_OR_0_f32(y) FG_NUMBERS_f32((vec_f32){0}, y)
+#define FG_LANES_OR_1_f32(y) FG_NUMBERS_f32((vec_f32){0} + 1, y)
+#define FG_LANES_OR_0_f64(y) FG_NUMBERS_f64((vec_f64){0}, y)
+#define FG_LANES_OR_1_f64(y) FG_NUMBERS_f64((vec_f64){0} + 1, y)
 #define VM_FEW_FLOAT(t, T, L) \
-    VM_FEW(sum, t, T, vec_##t, fg_lanes_##t, L, FG_ADD, -0.0, FG_NEVER) \
-    VM_FEW(max, t, T, vec_##t, fg_lanes_##t, L, vec_max_##t, -INFINITY, fg_has_nan_##t) \
-    VM_FEW(min, t, T, vec_##t, fg_lanes_##t, L, vec_min_##t, INFINITY, fg_has_nan_##t)
+    VM_FEW(sum, t, T, vec_##t, fg_lanes_##t, L, FG_ADD, -0.0, FG_NEVER, FG_AS_IS) \
+    VM_FEW(prod, t, T, vec_##t, fg_lanes_##t, L, FG_MUL, 1, FG_NEVER, FG_AS_IS) \
+    VM_FEW(nansum, t, T, vec_##t, fg_lanes_##t, L, FG_ADD, -0.0, FG_NEVER, FG_LANES_OR_0_##t) \
+    VM_FEW(nanprod, t, T, vec_##t, fg_lanes_##t, L, FG_MUL, 1, FG_NEVER, FG_LANES_OR_1_##t) \
+    VM_FEW(fmax, t, T, vec_##t, fg_lanes_##t, L, vec_fmax_##t, NAN, FG_NEVER, FG_AS_IS) \
+    VM_FEW(fmin, t, T, vec_##t, fg_lanes_##t, L, vec_fmin_##t, NAN, FG_NEVER, FG_AS_IS) \
+    VM_FEW(max, t, T, vec_##t, fg_lanes_##t, L, vec_max_##t, -INFINITY, fg_has_nan_##t, FG_AS_IS) \
+    VM_FEW(min, t, T, vec_##t, fg_lanes_##t, L, vec_min_##t, INFINITY, fg_has_nan_##t, FG_AS_IS)
 VM_FEW_FLOAT(f32, float, VEC_LANES_OF_f32)
 VM_FEW_FLOAT(f64, double, VEC_LANES_OF_f64)
 typedef uint8_t fg_few_u8 __attribute__((vector_size(16)));
 typedef uint32_t fg_few_u32 __attribute__((vector_size(FG_VEC)));
 #define FG_FEW_MAX(x, y) ({ fg_few_u8 first = (fg_few_u8)((x) > (y)); ((x) & first) | ((y) & ~first); })
 #define FG_FEW_MIN(x, y) ({ fg_few_u8 first = (fg_few_u8)((x) < (y)); ((x) & first) | ((y) & ~first); })
-VM_FEW(sum, u32, uint32_t, fg_few_u32, fg_few_u32, VEC_LANES_OF_f32, FG_ADD, 0, FG_NEVER)
-VM_FEW(max, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MAX, 0, FG_NEVER)
-VM_FEW(min, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MIN, 255, FG_NEVER)
+VM_FEW(sum, u32, uint32_t, fg_few_u32, fg_few_u32, VEC_LANES_OF_f32, FG_ADD, 0, FG_NEVER, FG_AS_IS)
+VM_FEW(max, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MAX, 0, FG_NEVER, FG_AS_IS)
+VM_FEW(min, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MIN, 255, FG_NEVER, FG_AS_IS)
 
 static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
     [FG_RED_SUM] = {[FG_I8] = vm_seg_sum_u8, [FG_U8] = vm_seg_sum_u8, [FG_I16] = vm_seg_sum_u16, [FG_U16] = vm_seg_sum_u16,
                     [FG_I32] = vm_few_sum_u32, [FG_U32] = vm_few_sum_u32, [FG_I64] = vm_seg_sum_u64, [FG_U64] = vm_seg_sum_u64,
                     ROW_F(few_sum), ROW_C(seg_sum)},
-    [FG_RED_PROD] = {ROW_BITS(seg_prod), ROW_F(seg_prod), ROW_C(seg_prod)},
+    [FG_RED_PROD] = {ROW_BITS(seg_prod), ROW_F(few_prod), ROW_C(seg_prod)},
     [FG_RED_MAX] = {[FG_BOOL] = vm_few_max_u8, ROW_I(seg_max), ROW_F(few_max)},
     [FG_RED_MIN] = {[FG_BOOL] = vm_few_min_u8, ROW_I(seg_min), ROW_F(few_min)},
+    [FG_RED_FMAX] = {ROW_F(few_fmax)}, [FG_RED_FMIN] = {ROW_F(few_fmin)},
 };
 
 static const FgVmTiles fg_vm_tiles[FG_RED_COUNT][FG_NDTYPES] = {
@@ -238,11 +285,75 @@ static const FgVmTiles fg_vm_tiles[FG_RED_COUNT][FG_NDTYPES] = {
     [FG_RED_PROD] = {ROW_BITS(tiles_prod), ROW_F(tiles_prod), ROW_C(tiles_prod)},
     [FG_RED_MAX] = {[FG_BOOL] = vm_tiles_max_u8, ROW_I(tiles_max), ROW_F(tiles_max)},
     [FG_RED_MIN] = {[FG_BOOL] = vm_tiles_min_u8, ROW_I(tiles_min), ROW_F(tiles_min)},
+    [FG_RED_FMAX] = {ROW_F(tiles_fmax)}, [FG_RED_FMIN] = {ROW_F(tiles_fmin)},
 };
 
 /* Of sums of products. */
 static inline FgVmSeg fg_vm_seg_dot(int t) { return t == FG_F32 ? vm_seg_dot_f32 : t == FG_F64 ? vm_seg_dot_f64 : 0; }
 static inline FgVmTiles fg_vm_tiles_dot(int t) { return t == FG_F32 ? vm_tiles_dot_f32 : vm_tiles_dot_f64; }
+
+/* How many of rows' bytes are 1 (0 otherwise), as numbers of type T: up to 255 rows are counted in bytes. */
+#define VM_COUNT(t, T, SUM) \
+static void vm_tiles_count_##t(void *d_, const void *s_, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) { \
+    T *d = (T *)d_; const uint8_t *s = (const uint8_t *)s_; (void)q; \
+    if (empty) memset(d, 0, n * sizeof(T)); \
+    for (int64_t m; tiles > 0; tiles -= m, s += m * stride) { \
+        m = tiles < 255 ? tiles : 255; \
+        for (int64_t first = 0; first < n; first += 512) { \
+            uint8_t sums[512]; \
+            int64_t w = n - first < 512 ? n - first : 512; \
+            if (m == 1) { FG_SIMD for (int64_t j = 0; j < w; j++) d[first + j] += s[first + j]; continue; } \
+            vm_tiles_sum_u8(sums, s + first, s, m, w, stride, 1); \
+            FG_SIMD for (int64_t j = 0; j < w; j++) d[first + j] += sums[j]; \
+        } \
+    } \
+} \
+static void vm_seg_count_##t(void *d_, const void *s_, const void *q, int64_t rows, int64_t k, int64_t width) { \
+    T *d = (T *)d_; const uint8_t *s = (const uint8_t *)s_; \
+    for (int64_t r = 0; r < rows && width > 1; r++) vm_tiles_count_##t(d + r * width, s + r * k * width, q, k, width, width, 1); \
+    if (width > 1) return; \
+    for (int64_t left = k < 128 ? rows : 0, m; left > 0; left -= m, rows -= m, d += m, s += m * k) {      /* short rows: as numbers */ \
+        T wide[2048]; \
+        m = left < 2048 / k ? left : 2048 / k; \
+        FG_SIMD for (int64_t j = 0; j < m * k; j++) wide[j] = s[j]; \
+        SUM(d, wide, wide, m, k, 1); \
+    } \
+    for (int64_t r = 0; r < rows; r++, s += k) { \
+        int64_t total = 0; \
+        for (int64_t i = 0; i < k; ) { \
+            uint64_t words[8] = {0}, all = 0; \
+            int64_t m = (k - i) / 64 < 255 ? (k - i) / 64 : 255; \
+            for (int64_t b = 0; b < m; b++, i += 64) \
+                for (int j = 0; j < 8; j++) { uint64_t w; memcpy(&w, s + i + 8 * j, 8); words[j] += w; } \
+            for (int j = 0; j < 8; j++) for (int h = 0; h < 8; h++) all += words[j] >> (8 * h) & 255; \
+            total += (int64_t)all; \
+            if (m < 255) for (; i < k; i++) total += s[i]; \
+        } \
+        d[r] = (T)total; \
+    } \
+}
+VM_COUNT(u32, uint32_t, vm_few_sum_u32) VM_COUNT(u64, uint64_t, vm_seg_sum_u64)
+VM_COUNT(f32, float, vm_few_sum_f32) VM_COUNT(f64, double, vm_few_sum_f64)
+static inline FgVmSeg fg_vm_seg_count(int t) {
+    static const FgVmSeg seg[FG_NDTYPES] = {[FG_I32] = vm_seg_count_u32, [FG_U32] = vm_seg_count_u32, [FG_I64] = vm_seg_count_u64,
+                                            [FG_U64] = vm_seg_count_u64, ROW_F(seg_count)};
+    return seg[t];
+}
+static inline FgVmTiles fg_vm_tiles_count(int t) {
+    static const FgVmTiles tiles[FG_NDTYPES] = {[FG_I32] = vm_tiles_count_u32, [FG_U32] = vm_tiles_count_u32, [FG_I64] = vm_tiles_count_u64,
+                                                [FG_U64] = vm_tiles_count_u64, ROW_F(tiles_count)};
+    return tiles[t];
+}
+
+/* Of sums and products that pass NaN over. */
+static inline FgVmSeg fg_vm_seg_numbers(int reduce, int t) {
+    static const FgVmSeg seg[FG_RED_COUNT][FG_NDTYPES] = {[FG_RED_SUM] = {ROW_F(few_nansum)}, [FG_RED_PROD] = {ROW_F(few_nanprod)}};
+    return seg[reduce][t];
+}
+static inline FgVmTiles fg_vm_tiles_numbers(int reduce, int t) {
+    static const FgVmTiles tiles[FG_RED_COUNT][FG_NDTYPES] = {[FG_RED_SUM] = {ROW_F(tiles_nansum)}, [FG_RED_PROD] = {ROW_F(tiles_nanprod)}};
+    return tiles[reduce][t];
+}
 
 /* The identity of a reduction, as raw bits of the type. */
 static void fg_vm_identity(int reduce, int t, void *out) {
@@ -253,6 +364,9 @@ static void fg_vm_identity(int reduce, int t, void *out) {
         float f = 1; double d = 1; int64_t one = 1;
         if (t == FG_F32 || t == FG_C64) memcpy(out, &f, 4);
         else memcpy(out, t == FG_F64 || t == FG_C128 ? (void *)&d : (void *)&one, 8);
+    } else if (reduce == FG_RED_FMAX || reduce == FG_RED_FMIN) {
+        float f = NAN; double d = NAN;
+        if (t == FG_F32) memcpy(out, &f, 4); else memcpy(out, &d, 8);
     } else if (reduce == FG_RED_MAX || reduce == FG_RED_MIN) {
         int max = reduce == FG_RED_MAX;
         float f = max ? -INFINITY : INFINITY; double d = f;

@@ -28,7 +28,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     FC(logistic), F(erf), F(erfc), F(erf_inv), F(sample_log), F(sample_log1p),
     F(sample_erf), F(sample_erf_inv), F(lgamma), F(digamma), F(gamma), F(betaln), F(beta), F(ndtr), F(log_ndtr), F(ndtri),
     F(polygamma), F(zeta), F(igamma), F(igammac), F(igamma_grad_a), F(random_gamma_grad), F(betainc), F(bessel_i0e), F(bessel_i1e),
-    REALS(max), REALS(min), BITS(and), BITS(or), BITS(xor),
+    REALS(max), REALS(min), F(fmax), F(fmin), BITS(and), BITS(or), BITS(xor),
     [FG_OP_not] = {[FG_BOOL] = vm_not_bool, ROW_BITS(not)}, INTS(shl), INTS(shr_logical), INTS(shr_arith), INTS(popcount), INTS(clz),
     ANY(eq), ANY(ne), REALS(lt), REALS(le), REALS(gt), REALS(ge), ANY(select), [FG_OP_clamp] = {ROW_I(clamp), ROW_F(clamp)},
     F(copysign), F(hypot), F(ldexp), F(logit), F(rel_entr), F(gelu), F(gelu_slope), F(gelu_exact), F(gelu_exact_slope),
@@ -73,7 +73,7 @@ static inline int fg_vm_supports(int op, int t) {
 
 /* bool sums and products have no meaning here (cast first); complex numbers have no order */
 static inline FgVmFn fg_vm_reducer(int reduce, int t) {
-    static const int ops[FG_RED_COUNT] = {-1, FG_OP_add, FG_OP_mul, FG_OP_max, FG_OP_min};
+    static const int ops[FG_RED_COUNT] = {-1, FG_OP_add, FG_OP_mul, FG_OP_max, FG_OP_min, FG_OP_fmax, FG_OP_fmin};
     if (t == FG_BOOL && reduce < FG_RED_MAX) return 0;
     return reduce <= 0 || reduce >= FG_RED_COUNT ? 0 : fg_vm_table[ops[reduce]][t];
 }

@@ -186,10 +186,10 @@ cdef class LowerContext:
         return self._add(Node("ew", op, given, [self.temp(aval)], shape, type_code=code))[0]
 
     def reduce(self, str kind, Value v, axes, aval):
-        """A reduction ("sum", "prod", "max", "min") over axes, in the VM; of nothing it is a constant."""
+        """A reduction ("sum", "prod", "max", "min", "fmax", "fmin") over axes, in the VM; of nothing it is a constant."""
         if 0 in v.shape:
             return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
-        exact = kind in ("max", "min") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
+        exact = kind in ("max", "min", "fmax", "fmin") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
         if self.simplify and exact and any([not v.strides[a] for a in axes]):
             return self._reduce_equal(kind, v, axes, aval)
         return self._add(Node("reduce", kind, [v], [self.temp(aval)], v.shape, axes=tuple(axes)))[0]
@@ -335,6 +335,8 @@ def reduction_identity(kind, dtype):
     """What a reduction of no elements gives."""
     if kind in ("sum", "prod"):
         return int(kind == "prod")
+    if kind in ("fmax", "fmin"):
+        return np.nan
     if dtype.kind == "b":
         return kind == "min"
     if dtypes.is_float(dtype):

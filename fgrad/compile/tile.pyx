@@ -49,7 +49,7 @@ ROW_KERNELS = {
     ),
 }
 TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))  # the gathers that are in
-ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "fmax": "fmax", "fmin": "fmin"}
 
 
 def tile(units, outs, build):

@@ -12,7 +12,7 @@ from fgrad.core.array import CODES
 from fgrad.compile.fuse cimport Unit, in_register
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
-cdef dict _REDUCE = {"sum": 1, "prod": 2, "max": 3, "min": 4}
+cdef dict _REDUCE = vm.REDUCTIONS
 cdef dict _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 cdef dict _codes = CODES
 cdef dict _opcodes = vm.OPCODES

@@ -8,6 +8,7 @@ from fgrad.numpy import reductions as R
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where as _where
 from fgrad.numpy.util import as_array, no_out, user_dtype
+from fgrad.ops import argreduce, reduce
 from fgrad.ops import elementwise as E
 
 __all__ = [
@@ -32,9 +33,13 @@ def _nan_sum(name, fun, fill):
 nansum, nanprod = _nan_sum("nansum", R.sum, 0), _nan_sum("nanprod", R.prod, 1)
 
 
-def _nan_extremum(name, fun, fill):
+def _nan_extremum(name, fun, fill, numbers):
+    numbers = R.extremum(name, numbers, lambda dtype: np.nan, U.maximum)
+
     def wrapped(a, axis=None, out=None, keepdims=False, initial=None, where=None):
         x = as_array(name, a)
+        if dtypes.is_float(x.dtype) and initial is None and where is None:
+            return numbers(x, axis, out, keepdims)
         result = fun(_filled(x, fill), axis, out, keepdims, initial, where)
         if not dtypes.is_inexact(x.dtype) or initial is not None:
             return result
@@ -45,7 +50,8 @@ def _nan_extremum(name, fun, fill):
     return eager(1)(wrapped)
 
 
-nanmax, nanmin = _nan_extremum("nanmax", R.max, -np.inf), _nan_extremum("nanmin", R.min, np.inf)
+nanmax = _nan_extremum("nanmax", R.max, -np.inf, reduce.reduce_fmax)
+nanmin = _nan_extremum("nanmin", R.min, np.inf, reduce.reduce_fmin)
 
 
 @eager(1)
@@ -92,17 +98,19 @@ def _nan_running(name, fun, fill):
 nancumsum, nancumprod = _nan_running("nancumsum", R.cumsum, 0), _nan_running("nancumprod", R.cumprod, 1)
 
 
-def _nan_arg(name, fun, fill):
+def _nan_arg(name, fun, numbers):
+    fun, numbers = R.position(name, fun), R.position(name, numbers)
+
     def wrapped(a, axis=None, out=None, keepdims=None):
         x = as_array(name, a)
-        result = fun(_filled(x, fill), axis, out, keepdims)
-        if not dtypes.is_inexact(x.dtype):
-            return result
-        return _where(R.all(U.isnan(x), axis, keepdims=bool(keepdims)), E.like(result, -1), result)
+        if not dtypes.is_float(x.dtype):
+            return fun(x, axis, out, keepdims)
+        return numbers(E.convert_element_type(x, np.float32) if x.dtype.itemsize == 2 else x, axis, out, keepdims)
 
     wrapped.__name__ = wrapped.__qualname__ = name
-    wrapped.__doc__ = f"As {fun.__name__}, with NaN left out; -1 where there is nothing else."
+    wrapped.__doc__ = f"As {name[3:]}, with NaN left out; -1 where there is nothing else."
     return eager(1)(wrapped)
 
 
-nanargmax, nanargmin = _nan_arg("nanargmax", R.argmax, -np.inf), _nan_arg("nanargmin", R.argmin, np.inf)
+nanargmax = _nan_arg("nanargmax", argreduce.argmax, argreduce.nanargmax)
+nanargmin = _nan_arg("nanargmin", argreduce.argmin, argreduce.nanargmin)

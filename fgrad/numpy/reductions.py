@@ -129,7 +129,9 @@ def _reduce_complex(x, axes, is_max):
     return x[..., 0]
 
 
-def _extremum(name, fun, fill, combine):
+def extremum(name, fun, fill, combine):
+    """The public reduction `name` by fun; fill(dtype): what elements outside of `where` count as."""
+
     def reduction(a, axis=None, out=None, keepdims=False, initial=None, where=None):
         no_out(name, out)
         x = as_array(name, a)
@@ -145,7 +147,7 @@ def _extremum(name, fun, fill, combine):
     return eager(1)(reduction)
 
 
-max, min = _extremum("max", reduce.reduce_max, lowest, U.maximum), _extremum("min", reduce.reduce_min, highest, U.minimum)
+max, min = extremum("max", reduce.reduce_max, lowest, U.maximum), extremum("min", reduce.reduce_min, highest, U.minimum)
 amax, amin = max, min
 
 
@@ -346,7 +348,9 @@ cumulative_sum, cumulative_prod = _cumulative("cumulative_sum", cumsum, 0), _cum
 # --- positions of extrema -----------------------------------------------------------------------------------------------
 
 
-def _arg(name, fun):
+def position(name, fun):
+    """The public function `name` by fun, which gives positions along one axis."""
+
     def wrapped(a, axis=None, out=None, keepdims=None):
         no_out(name, out)
         x = as_array(name, a)
@@ -368,4 +372,4 @@ def _arg(name, fun):
     return eager(1)(wrapped)
 
 
-argmax, argmin = _arg("argmax", argreduce.argmax), _arg("argmin", argreduce.argmin)
+argmax, argmin = position("argmax", argreduce.argmax), position("argmin", argreduce.argmin)

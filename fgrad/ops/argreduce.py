@@ -9,8 +9,10 @@ from fgrad.ops.reduce import argaxis
 from fgrad.ops.rules import zero_jvp
 
 
-def _arg_reducer(name, is_max):
+def _arg_reducer(name, is_max, numbers=False):
     def abstract_eval(x, *, axis, index_dtype):
+        if numbers and x.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64):
+            raise TypeError(f"{name} takes float32 and float64, not {x.dtype.name}")
         if x.dtype.kind == "c":
             raise TypeError(f"{name} does not accept dtype {x.dtype.name}: complex numbers have no order")
         if not dtypes.is_integer(index_dtype):
@@ -24,7 +26,7 @@ def _arg_reducer(name, is_max):
     def lower(ctx, ins, params, out_avals):
         aval = out_avals[0]
         run = aval.update(dtype=dtypes.INT64 if aval.dtype.itemsize == 8 else dtypes.INT32)
-        out = ctx.kernel("argreduce", ins, [run], ip=(int(is_max), params["axis"]), contiguous=False)[0]
+        out = ctx.kernel("argreduce", ins, [run], ip=(int(is_max), params["axis"], int(numbers)), contiguous=False)[0]
         return out if run.dtype == aval.dtype else ctx.cast(out, aval.dtype)
 
     def batch(axis_, args, dims, *, axis, index_dtype):
@@ -37,9 +39,10 @@ def _arg_reducer(name, is_max):
     def fun(operand, axis, index_dtype=np.int32):
         return prim.bind(operand, axis=argaxis(operand, axis), index_dtype=dtypes.canonicalize_dtype(index_dtype))
 
+    nan = "NaN is left out; -1 where there is nothing else" if numbers else "of the first NaN, if there is one"
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = (
-        f"Position of the first {'greatest' if is_max else 'least'} element along `axis` (of the first NaN, if there is one), "
+        f"Position of the first {'greatest' if is_max else 'least'} element along `axis` ({nan}), "
         f"as integers of index_dtype.\n\n    operand: any real or boolean array. Raises ValueError where the axis is empty.\n    "
     )
     return prim, fun
@@ -47,3 +50,5 @@ def _arg_reducer(name, is_max):
 
 argmax_p, argmax = _arg_reducer("argmax", True)
 argmin_p, argmin = _arg_reducer("argmin", False)
+nanargmax_p, nanargmax = _arg_reducer("nanargmax", True, numbers=True)
+nanargmin_p, nanargmin = _arg_reducer("nanargmin", False, numbers=True)

@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, prod, max, min, and, or."""
+"""Reductions over axes: sum, prod, max, min, fmax and fmin (of numbers, NaN left out), and, or."""
 
 import functools
 import math
@@ -7,7 +7,7 @@ import operator
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import convert_element_type, div, eq, mul
+from fgrad.ops.elementwise import convert_element_type, div, eq, like, max, mul
 from fgrad.ops.rules import broadcast_in_dim, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp
 
 
@@ -41,6 +41,8 @@ reduce_sum_p, reduce_sum = _reducer("reduce_sum", "sum", "iufc")
 reduce_prod_p, reduce_prod = _reducer("reduce_prod", "prod", "iufc")
 reduce_max_p, reduce_max = _reducer("reduce_max", "max", "biuf")
 reduce_min_p, reduce_min = _reducer("reduce_min", "min", "biuf")
+reduce_fmax_p, reduce_fmax = _reducer("reduce_fmax", "fmax", "f")
+reduce_fmin_p, reduce_fmin = _reducer("reduce_fmin", "fmin", "f")
 reduce_and_p, reduce_and = _reducer("reduce_and", "min", "b")
 reduce_or_p, reduce_or = _reducer("reduce_or", "max", "b")
 reduce_and_p.jvp, reduce_or_p.jvp = zero_jvp(reduce_and_p), zero_jvp(reduce_or_p)
@@ -61,6 +63,14 @@ def _extremum_jvp(t, out, x, *, axes):
     return div(reduce_sum(mul(t, hit), axes), reduce_sum(hit, axes))
 
 
+def _number_jvp(t, out, x, *, axes):
+    """As that of an extremum; 0 where there is no number."""
+    hit = convert_element_type(eq(x, spread_back(out, get_aval(x).shape, axes)), get_aval(t).dtype)
+    return div(reduce_sum(mul(t, hit), axes), max(reduce_sum(hit, axes), like(t, 1)))
+
+
+reduce_fmax_p.jvp = jvp_by_args(reduce_fmax_p, _number_jvp)
+reduce_fmin_p.jvp = jvp_by_args(reduce_fmin_p, _number_jvp)
 reduce_max_p.jvp = jvp_by_args(reduce_max_p, _extremum_jvp)
 reduce_min_p.jvp = jvp_by_args(reduce_min_p, _extremum_jvp)
 

@@ -130,8 +130,8 @@ def test_cumulative_empty_and_rejects():
             run_kernel(KERNELS["cumulative"], inputs, [(out.shape, out.dtype)], ip)
 
 
-def arg(x, is_max, axis, dtype=np.int32):
-    return run_kernel(KERNELS["argreduce"], [x], [(x.shape[:axis] + x.shape[axis + 1 :], dtype)], [is_max, axis])[0]
+def arg(x, is_max, axis, dtype=np.int32, numbers=0):
+    return run_kernel(KERNELS["argreduce"], [x], [(x.shape[:axis] + x.shape[axis + 1 :], dtype)], [is_max, axis, numbers])[0]
 
 
 def arg_reference(x, is_max, axis, dtype=np.int32):
@@ -142,7 +142,7 @@ def arg_reference(x, is_max, axis, dtype=np.int32):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argreduce(dtype):
     rng = np.random.default_rng(2)
-    for shape in ((1,), (33,), (5000,), (6, 70), (3, 4, 5), (4, 50, 300), (2, 3000, 2)):
+    for shape in ((1,), (33,), (5000,), (6, 70), (3, 4, 5), (4, 50, 300), (2, 3000, 2), (7001, 5), (2, 2003, 40), (1500, 100)):
         x = noise(rng, shape, dtype)
         if dtype.kind in "fVc":
             x = np.round(np.real(x) * 4).astype(dtype)  # ties
@@ -179,6 +179,22 @@ def test_argreduce_long(threads):
         parallel.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_argreduce_of_numbers(dtype):
+    """NaN is left out; -1 where there is nothing else."""
+    rng = np.random.default_rng(4)
+    for shape in ((1,), (5000,), (2, 300001), (6, 70), (90, 7), (7001, 5), (4, 50, 300), (1500, 100)):
+        for share in (0.001, 0.5, 1):
+            x = np.round(rng.normal(size=shape) * 4).astype(dtype)
+            x[rng.random(shape) < share] = np.nan
+            for axis in range(x.ndim):
+                for is_max in (True, False):
+                    filled = np.where(np.isnan(x), -np.inf if is_max else np.inf, x)
+                    want = np.where(np.isnan(x).all(axis), -1, (np.argmax if is_max else np.argmin)(filled, axis))
+                    for out in (np.int32, np.int64):
+                        same(arg(x, is_max, axis, out, 1), np.asarray(want, out))
+
+
 def test_argreduce_special_values():
     nan, inf = np.nan, np.inf
     for dtype in FLOATS:
@@ -200,13 +216,14 @@ def test_argreduce_empty_and_rejects():
     same(arg(np.zeros((0, 3), np.float32), True, 1), np.zeros(0, np.int32))
     x = np.zeros((2, 3), np.float32)
     for inputs, shape, dtype, ip in (
-        ([x], (2,), np.float32, [1, 1]),
-        ([x], (3,), np.int32, [1, 1]),
-        ([x], (2,), np.int32, [1, 2]),
-        ([x], (2,), np.int32, [1, -1]),
-        ([x], (2,), np.int32, [1]),
-        ([x[:, :0]], (2,), np.int32, [1, 1]),
-        ([], (2,), np.int32, [1, 1]),
+        ([x], (2,), np.float32, [1, 1, 0]),
+        ([x], (3,), np.int32, [1, 1, 0]),
+        ([x], (2,), np.int32, [1, 2, 0]),
+        ([x], (2,), np.int32, [1, -1, 0]),
+        ([x], (2,), np.int32, [1, 1]),
+        ([x.astype(np.int32)], (2,), np.int32, [1, 1, 1]),
+        ([x[:, :0]], (2,), np.int32, [1, 1, 0]),
+        ([], (2,), np.int32, [1, 1, 0]),
     ):
         with pytest.raises(ValueError, match="argreduce"):
             run_kernel(KERNELS["argreduce"], inputs, [(shape, dtype)], ip)

@@ -290,6 +290,57 @@ def test_reductions(shape, reduce):
             np.testing.assert_array_equal(plain, x + x)
 
 
+WALKS = [((300,), (0,)), ((40, 3000), (1,)), ((3000, 4), (0,)), ((2000, 30), (1,)), ((20, 30, 5), (1,)), ((700, 3), (1,)),
+         ((11, 9000), (0,)), ((600, 500), (0,)), ((70000, 7), (0,)), ((5, 40000), (1,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("share", [0.002, 0.5, 1])
+def test_reductions_that_pass_nan_over(dtype, share):
+    reg, rng = "float64" if dtype == "float64" else "float32", np.random.default_rng(1)
+    for shape, axes in WALKS:
+        x = rng.uniform(0.999, 1.001, shape).astype(dtype)
+        x[rng.random(shape) < share] = np.nan
+        # registers: x, the constants 0 and 1, x != x, and x with either for NaN
+        ops = [("ne", reg, 0, 0), ("select", reg, 3, 1, 0), ("select", reg, 3, 2, 0)]
+        wide = x.astype("float64")
+        half = dtype == "float16"  # whose 1 +- 1/1024 multiply up
+        got = run(
+            [x],
+            ops,
+            [(4, dtype, "sum", axes)] if half else [(4, dtype, "sum", axes), (5, dtype, "prod", axes)],
+            consts=[(0, reg), (1, reg)],
+        )
+        np.testing.assert_allclose(got[0], np.nansum(wide, axes).astype(dtype), rtol=2e-3 if half else 2e-5)
+        if not half:
+            np.testing.assert_allclose(got[1], np.nanprod(wide, axes), rtol=2e-3)
+        got = run([x], [], [(0, dtype, "fmax", axes), (0, dtype, "fmin", axes)])
+        np.testing.assert_array_equal(got[0], np.fmax.reduce(x, axes[0]))
+        np.testing.assert_array_equal(got[1], np.fmin.reduce(x, axes[0]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_counts_of_booleans(dtype):
+    rng = np.random.default_rng(1)
+    for shape, axes in [*WALKS, ((1000, 900), (0,)), ((3, 20000, 6), (1,))]:
+        for share in (0.3, 1):
+            b = rng.random(shape) < share
+            got = run([b], [("cast", dtype, 0), ("select", dtype, 0, 2, 1)], [(3, dtype, "sum", axes), (4, dtype, "sum", axes)],
+                      consts=[(0, dtype), (1, dtype)])  # fmt: skip
+            for g in got:
+                np.testing.assert_array_equal(g, b.sum(axes, dtype=dtype))
+    x = rng.normal(size=(50, 4000)).astype("f")
+    got = run(
+        [x],
+        [("gt", "float32", 0, 1), ("cast", dtype, 2)],
+        [(3, dtype, "sum", (0,)), (2, "bool", "max", (0,)), (2, "bool")],
+        consts=[(1, "float32")],
+    )
+    np.testing.assert_array_equal(got[0], (x > 1).sum(0))
+    np.testing.assert_array_equal(got[1], (x > 1).any(0))
+    np.testing.assert_array_equal(np.broadcast_to(got[2], x.shape), x > 1)
+
+
 def test_reductions_of_bool_nan_and_complex():
     b = np.random.default_rng(0).random((50, 70)) < 0.98
     got = run([b], [], [(0, "bool", "min", (1,)), (0, "bool", "max", (1,))])

@@ -52,6 +52,11 @@ def _extremum(pick, sign):
     return ref
 
 
+def _numbers(pick):
+    """Of no number: NaN."""
+    return lambda x, axes: pick(x, axes, initial=np.nan)
+
+
 def _with_zeros(fun, ref, zeros):
     """The product where factors are zero: multiplied in, so that their derivative is not lost."""
 
@@ -65,14 +70,14 @@ def _with_zeros(fun, ref, zeros):
     )
 
 
-def _arg(name, ref):
+def _arg(name, ref, types=None):
     prim = getattr(argreduce, f"{name}_p")
 
     def case(shape, axis, index, sample=typed):
         fun = lambda x: prim.bind(x, axis=axis, index_dtype=np.dtype(index))
         reference = lambda x: ref(x, axis).astype(index)
         title = f"{shape} along {axis} in {index}"
-        return Case(fun, (sample(*shape),), reference, name=title, dtypes=of_kinds("fiub"), out=index, wrt=())
+        return Case(fun, (sample(*shape),), reference, name=title, dtypes=types or of_kinds("fiub"), out=index, wrt=())
 
     return [
         case((3, 4), 0, "int32"),
@@ -92,8 +97,12 @@ ROWS = {
     ],
     "reduce_max": _reducer("reduce_max", _extremum(np.max, 1), "fiub", distinct, ulps=0),
     "reduce_min": _reducer("reduce_min", _extremum(np.min, -1), "fiub", distinct, ulps=0),
+    "reduce_fmax": _reducer("reduce_fmax", _numbers(np.fmax.reduce), "f", distinct, ulps=0),
+    "reduce_fmin": _reducer("reduce_fmin", _numbers(np.fmin.reduce), "f", distinct, ulps=0),
     "reduce_and": _reducer("reduce_and", np.all, "b", lambda *s: bools(*s), wrt=()),
     "reduce_or": _reducer("reduce_or", np.any, "b", lambda *s: bools(*s), wrt=()),
     "argmax": _arg("argmax", np.argmax),
     "argmin": _arg("argmin", np.argmin),
+    "nanargmax": _arg("nanargmax", np.argmax, (F32, F64)),
+    "nanargmin": _arg("nanargmin", np.argmin, (F32, F64)),
 }

@@ -1,0 +1,65 @@
+/* What reductions read: operations whose result one sum or product takes need no tile and no pass of their own where the reduction's loop
+ * computes its terms itself.  Products of two registers are elementwise.pyx's `sum_products`. */
+#ifndef FG_VM_TERMS_H
+#define FG_VM_TERMS_H
+#include "vm_fuse.h"
+
+/* How many ops and outputs read register r. */
+static int fg_vm_readers(const FgVmPlan *p, int r) {
+    int n = 0;
+    for (int i = 0; i < p->n_out; i++) n += p->out[i].reg == r || p->out[i].reg2 == r;
+    for (int k = 0; k < p->n_ops; k++) n += p->ops[k].a == r || p->ops[k].b == r || p->ops[k].c == r;
+    return n;
+}
+static int fg_vm_maker(const FgVmPlan *p, int r) {
+    for (int k = 0; k < p->n_ops; k++) if (p->ops[k].dst == r) return k;
+    return -1;
+}
+static void fg_vm_drop(FgVmPlan *p, int k) {
+    p->n_ops--;
+    for (; k < p->n_ops; k++) p->ops[k] = p->ops[k + 1];
+}
+static int fg_vm_register_type(const FgVmPlan *p, int r) {
+    int k = r < p->n_in + p->n_const ? -1 : fg_vm_maker(p, r);
+    return r < p->n_in ? p->in[r].type : k < 0 ? p->consts[r - p->n_in].type : fg_vm_result_type(p->ops[k].op, p->ops[k].type);
+}
+/* True if register r is the constant that `reduce` begins with: 0 of a sum, 1 of a product. */
+static int fg_vm_is_start(const FgVmPlan *p, int reduce, int r) {
+    char bits[16];
+    if (!fg_vm_is_const(p, r)) return 0;
+    fg_vm_identity(reduce, p->consts[r - p->n_in].type, bits);
+    return memcmp(p->consts[r - p->n_in].bits, bits, fg_itemsize(p->consts[r - p->n_in].type)) == 0;
+}
+/* A sum or product over x != x ? identity : x passes NaN over while it reads x. */
+static int fg_vm_pass_nan_over(FgVmPlan *p, FgVmOutput *out, int k) {
+    const FgVmOp op = p->ops[k];
+    int m = op.op == FG_OP_select && fg_vm_is_start(p, out->reduce, op.b) ? fg_vm_maker(p, op.a) : -1;
+    if (m < 0 || p->ops[m].op != FG_OP_ne || p->ops[m].a != op.c || p->ops[m].b != op.c) return 0;
+    if (!fg_vm_seg_numbers(out->reduce, out->type)) return 0;
+    out->seg = fg_vm_seg_numbers(out->reduce, out->type);
+    out->tiles = fg_vm_tiles_numbers(out->reduce, out->type);
+    out->reg = op.c;
+    fg_vm_drop(p, k);
+    if (!fg_vm_readers(p, op.a)) fg_vm_drop(p, m);
+    return 1;
+}
+/* A sum of numbers made of booleans, by a cast or a selection of 1 and 0, counts the booleans. */
+static void fg_vm_count_bools(FgVmPlan *p, FgVmOutput *out, int k) {
+    const FgVmOp *op = &p->ops[k];
+    int selects = op->op == FG_OP_select && fg_vm_is_start(p, FG_RED_PROD, op->b) && fg_vm_is_start(p, FG_RED_SUM, op->c);
+    if (out->reduce != FG_RED_SUM || !fg_vm_seg_count(out->type)) return;
+    if (!selects && (op->op != FG_OP_cast || fg_vm_register_type(p, op->a) != FG_BOOL)) return;
+    out->reg = op->a;
+    out->term = 1;
+    out->seg = fg_vm_seg_count(out->type);
+    out->tiles = fg_vm_tiles_count(out->type);
+    fg_vm_drop(p, k);
+}
+static void fg_vm_read_terms(FgVmPlan *p) {
+    for (int i = 0; i < p->n_out && p->n >= FG_FUSE_MIN; i++) {
+        FgVmOutput *out = &p->out[i];
+        int k = out->reduce && out->reg2 < 0 ? fg_vm_maker(p, out->reg) : -1;
+        if (k >= 0 && fg_vm_readers(p, out->reg) == 1 && !fg_vm_pass_nan_over(p, out, k)) fg_vm_count_bools(p, out, k);
+    }
+}
+#endif
