@@ -103,3 +103,87 @@ def test_jit_of_callable_objects():
     g = jax.jit(Model())
     np.testing.assert_array_equal(jax.vmap(g)(x), [0, 2, 4])
     assert g.lower(x).out_info.shape == (3,)
+
+
+def test_index_of_fori_loop_is_weak_between_python_bounds():
+    for dtype in ("uint8", "int16", "float16"):
+        for n in (3, jnp.asarray(3)):
+            out = lax.fori_loop(0, n, lambda i, c: c * 2 + i, jnp.ones((), dtype))
+            assert (out.dtype, int(out)) == (dtype, 12)
+        assert jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, jnp.ones((), "int8")))(3).dtype == "int8"
+    assert lax.fori_loop(np.int32(0), np.int32(3), lambda i, c: i, np.int32(0)).weak_type is False
+
+
+def test_gradient_of_a_constant():
+    assert jax.grad(lambda x: 3.0)(1.0) == 0
+    value, gradient = jax.value_and_grad(lambda p: 2.5)({"w": jnp.ones(2)})
+    assert value == 2.5 and gradient["w"].tolist() == [0, 0]
+
+
+def test_lists_among_indices():
+    m = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(m[1:, [0, 2]], np.asarray(m)[1:, [0, 2]])
+    np.testing.assert_array_equal(m[[True, False], 1], [1])
+    np.testing.assert_array_equal(m.at[:, [0, 1]].set(9.0), [[9, 9, 2], [9, 9, 5]])
+    with pytest.raises(TypeError, match="non-tuple sequence"):
+        m[[0, 1]]
+
+
+def test_values_of_array():
+    assert jnp.array(range(3)).tolist() == jnp.asarray(range(3)).tolist() == [0, 1, 2]
+    for bad in (lambda: jnp.array(-1, "uint32"), lambda: jnp.array([300], "uint8"), lambda: jnp.uint8(300)):
+        with pytest.raises(OverflowError):
+            bad()
+    assert jnp.array(2**31, "uint32") == 2**31 and jnp.array([1.5, 2], "uint8").tolist() == [1, 2]
+    with pytest.raises(ValueError, match="None"):
+        jnp.array([1, None])
+    assert jax.device_get({"a": 3}) == {"a": 3} and type(jax.device_get(3)) is int
+
+
+def test_refusals():
+    with pytest.raises(RuntimeError, match="gpu"):
+        jax.devices("gpu")
+    with pytest.raises(ValueError, match="cannot intersect"):
+        jax.jit(lambda x: x, static_argnums=0, donate_argnums=0)
+    with pytest.raises(TypeError, match="callable"):
+        jax.vmap(3)
+    with pytest.raises(TypeError, match="real-valued"):
+        jax.jacfwd(lambda x: x * 2)(jnp.ones(2, "complex64"))
+    with pytest.raises(ValueError, match="inconsistent"):
+        jax.linearize(lambda x: x**2, 3.0)[1](1)
+
+
+def test_products_of_mixed_dtypes_and_precisions():
+    x, i = jnp.arange(3.0), jnp.arange(3)
+    assert lax.dot(x, i).dtype == jnp.float32 and lax.dot(x, i) == 5
+    for precision in (None, "highest", "F32_F32_F32", lax.Precision.HIGH, lax.DotAlgorithmPreset.BF16_BF16_F32, ("high", "default")):
+        assert lax.dot(x, x, precision=precision) == 5
+    assert lax.dot(x, x, precision=lax.DotAlgorithm("float32", "float32", "float32")) == 5
+    with pytest.raises(ValueError, match="Precision"):
+        lax.dot(x, x, precision="bogus")
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh", "exp2"])
+def test_lax_of_complex_numbers(name):
+    z = np.complex64([0.3 + 0.4j, -0.7 + 0.2j, 1.5 - 2j, -1 - 3j])
+    want = np.exp2(z) if name == "exp2" else getattr(np, name.replace("a", "arc", 1))(z.astype("complex128"))
+    np.testing.assert_allclose(getattr(lax, name)(z), want, rtol=3e-6)
+    if name in ("asin", "atanh", "exp2"):
+        np.testing.assert_allclose(getattr(lax, name)(np.float32(0.25)), getattr(lax, name)(np.complex64(0.25)).real, rtol=1e-6)
+
+
+def test_pow_of_integer_exponents():
+    x = jnp.arange(1.0, 4)
+    np.testing.assert_allclose(lax.pow(x, jnp.arange(3)), [1, 2, 9])
+    np.testing.assert_allclose(lax.pow(x, 3), [1, 8, 27])
+    np.testing.assert_allclose(jax.grad(lambda x: lax.pow(x, jnp.arange(3)).sum())(x), [0, 1, 6])
+
+
+def test_reduce_precision_to_any_format():
+    x = np.float32([1 / 3, 1e-9, 1e9, -2.7, np.inf, np.nan, 0.1, -0.0])
+    np.testing.assert_array_equal(lax.reduce_precision(x, 5, 2), np.float32([0.3125, 0, np.inf, -2.5, np.inf, np.nan, 0.09375, 0]))
+    np.testing.assert_array_equal(lax.reduce_precision(x, 8, 23), x)
+    np.testing.assert_array_equal(lax.reduce_precision(x, 4, 3)[:4], np.float32([0.34375, 0, np.inf, -2.75]))
+    np.testing.assert_array_equal(lax.reduce_precision(jnp.asarray([1 / 3], "float16"), 5, 2), [0.3125])
+    assert np.signbit(lax.reduce_precision(x, 5, 2)[-1])
+    assert jax.grad(lambda x: lax.reduce_precision(x, 5, 2))(0.3) == 1

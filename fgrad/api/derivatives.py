@@ -137,8 +137,11 @@ def linearize(fun, *primals, has_aux=False):
     def f_jvp(consts, *tangents):
         t_leaves, t_def = tree.flatten((tuple(tangents), {}))
         if t_def != treedef:
-            raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
-        t_leaves = [_check_tangent(a, t, path) for a, t, path in zip(avals, t_leaves, paths())]
+            raise ValueError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
+        try:
+            t_leaves = [_check_tangent(a, t, path) for a, t, path in zip(avals, t_leaves, paths())]
+        except TypeError as e:
+            raise ValueError(f"linearized function called on tangent values inconsistent with the original primal values: {e}") from None
         given = [instantiate(t) for a, t in zip(avals, t_leaves) if dtypes.is_inexact(a.dtype)]
         live = iter(jit_p.bind(*consts, *given, jaxpr=closed, name="linearized", donated=()) if closed.jaxpr.outvars else ())
         out = [with_weak_type(next(live) if nz else Zero(a), w) for nz, a, w in zip(nonzero, out_avals, weak)]
@@ -260,7 +263,7 @@ def _recorded(flat, leaves, check):
     run = Recorded(flat, arrays)
     outs = run.primals()
     check(outs)
-    one = _one(outs[0].aval.dtype, config.enable_x64)
+    one = _one(get_aval(outs[0]).dtype, config.enable_x64)
     live = recorded_cotangents(run, one)
     avals = [x.aval for x in arrays]
     if live is None:

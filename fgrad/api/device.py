@@ -24,8 +24,9 @@ def check_sharding(shardings, what):
 
 
 def devices(backend=None):
-    """A list of the one device, the CPU. Raises ValueError for another backend than "cpu"."""
-    check_device(backend, "devices")
+    """A list of the one device, the CPU. Raises RuntimeError for another backend than "cpu"."""
+    if getattr(backend, "platform", backend) not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend: {backend!r} requested, but the only platform is cpu (see fgrad.devices())")
     return [CPU]
 
 
@@ -98,7 +99,7 @@ def device_get(x):
     >>> type(fgrad.device_get({"a": jnp.ones(2)})["a"]).__name__
     'ndarray'
     """
-    return tree.map(np.asarray, x)
+    return tree.map(lambda v: v if isinstance(v, (bool, int, float, complex)) else np.asarray(v), x)
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
@@ -70,6 +71,10 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
         leaves, treedef = tree.flatten(dynamic)
         _check_inputs(fun, dynamic, argnums, "jacfwd", holomorphic, False)
+        if not holomorphic and any(dtypes.is_complex(get_aval(x).dtype) for x in leaves):
+            raise TypeError(
+                "jacfwd requires real-valued inputs, but got a complex one. For holomorphic differentiation, pass holomorphic=True."
+            )
         push = lambda *t: jvp(f, dynamic, tree.unflatten(treedef, t), has_aux=has_aux)  # noqa: E731
         if has_aux:
             y, jac, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))

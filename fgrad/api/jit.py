@@ -265,4 +265,7 @@ def jit(
         for n in (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames:
             if n in plain:
                 donate.add(plain.index(n))
+    both = donate & set(nums)
+    if both:
+        raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
     return JitFunction(fun, nums, names, frozenset(donate))

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import array_tree as tree
-from fgrad.api.common import arg_paths, as_arrays, check_args, flat_fun, fun_name, is_float0
+from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0
 from fgrad.core import get_aval
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
@@ -50,6 +50,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     >>> fgrad.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
     Array([2., 2., 2.], dtype=float32)
     """
+    check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 

@@ -217,10 +217,12 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         raise TypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {avals[0].dtype.name} and {avals[1].dtype.name}"
         )
+    weak = all(a.weak_type for a in avals)
+    index = lambda i: convert_element_type(i, dtype, weak)  # noqa: E731
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         lo, hi = int(lower), int(upper)
         (_, out), _ = scan(
-            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
+            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), None),
             (to_array(dtype.type(lo)), init_val),
             None,
             length=max(hi - lo, 0),
@@ -230,7 +232,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are known while tracing")
     lo, hi = (strong_leaf(convert_element_type(x, dtype)) for x in (lower, upper))
-    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]
+    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), (lo, init_val))[1]
 
 
 __all__ = ["fori_loop", "while_loop", "while_p"]

@@ -8,6 +8,7 @@ from fgrad.control.while_loop import fori_loop, while_loop
 from fgrad.lax import linalg
 from fgrad.lax.collectives import *  # noqa: F403
 from fgrad.lax.convolution import *  # noqa: F403
+from fgrad.lax.functions import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.lax.misc import *  # noqa: F403
 from fgrad.lax.primitives import *  # noqa: F403
@@ -22,22 +23,16 @@ from fgrad.ops.elementwise import (
     RoundingMethod,
     abs,
     abs_p,
-    acos,
     acos_p,
-    acosh,
     acosh_p,
     add,
     add_p,
     and_p,
-    asin,
     asin_p,
-    asinh,
     asinh_p,
-    atan,
     atan2,
     atan2_p,
     atan_p,
-    atanh,
     atanh_p,
     bessel_i0e,
     bessel_i0e_p,
@@ -82,7 +77,6 @@ from fgrad.ops.elementwise import (
     erfc,
     erfc_p,
     exp,
-    exp2,
     exp2_p,
     exp_p,
     expm1,
@@ -140,7 +134,6 @@ from fgrad.ops.elementwise import (
     polygamma_p,
     population_count,
     population_count_p,
-    pow,
     pow_p,
     random_gamma_grad,
     random_gamma_grad_p,

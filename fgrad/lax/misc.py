@@ -3,6 +3,7 @@
 import enum
 import functools
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,58 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
 
+class DotAlgorithm(NamedTuple):
+    """How a product may be computed: accepted as `precision`, and all satisfied by full precision."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+DotAlgorithmPreset = enum.Enum(
+    "DotAlgorithmPreset",
+    """DEFAULT ANY_F8_ANY_F8_F32 ANY_F8_ANY_F8_F32_FAST_ACCUM ANY_F8_ANY_F8_ANY ANY_F8_ANY_F8_ANY_FAST_ACCUM F16_F16_F16 F16_F16_F32
+    BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 BF16_BF16_F32_X9 TF32_TF32_F32 TF32_TF32_F32_X3 F32_F32_F32
+    F64_F64_F64""",
+    module=__name__,
+)
+DotAlgorithmPreset.__doc__ = "Names of common DotAlgorithms."
+_PRECISIONS = {
+    "default",
+    "high",
+    "highest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "fastest",
+    "bfloat16_3x",
+    *DotAlgorithmPreset.__members__,
+}
+
+
+def check_precision(precision):
+    """Raise ValueError unless `precision` is None, one of JAX's names, a Precision, a DotAlgorithm, or a pair of these."""
+    parts = precision if type(precision) in (tuple, list) and len(precision) == 2 else (precision,)
+    for p in parts:
+        if not (p is None or isinstance(p, (Precision, DotAlgorithm, DotAlgorithmPreset)) or (isinstance(p, str) and p in _PRECISIONS)):
+            raise ValueError(
+                f"Precision argument must be None, a Precision, one of {sorted(_PRECISIONS)} or a pair of these, got {precision!r}"
+            )
+
+
+def _promoted(lhs, rhs):
+    """The operands of a product in one dtype."""
+    a, b = get_aval(lhs), get_aval(rhs)
+    if a.dtype == b.dtype:
+        return lhs, rhs
+    dtype = dtypes.promote([(a.dtype, a.weak_type), (b.dtype, b.weak_type)])[0]
+    return convert_element_type(lhs, dtype), convert_element_type(rhs, dtype)
+
+
 # What JAX's signatures call their arguments, for type hints.
 PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -61,6 +114,8 @@ class RandomAlgorithm(enum.IntEnum):
 
 def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
     """Vector-vector, matrix-vector and matrix-matrix products, or dot_general where dimension_numbers are given."""
+    check_precision(precision)
+    lhs, rhs = _promoted(lhs, rhs)
     if dimension_numbers is not None:
         return _dot.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     return _dot.dot(lhs, rhs, precision, preferred_element_type)
@@ -70,8 +125,10 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     """Contraction over dimension_numbers = ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
 
     The result's axes are the batch axes, then lhs's free axes, then rhs's. `precision` is accepted and ignored.
-    Raises ShapeError where sizes differ, TypeError where dtypes do.
+    Operands of different dtypes are promoted. Raises ShapeError where sizes differ, ValueError for an unknown precision.
     """
+    check_precision(precision)
+    lhs, rhs = _promoted(lhs, rhs)
     return _dot.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
@@ -258,6 +315,8 @@ def platform_dependent(*args, default=None, **per_platform):
 __all__ = [
     "ConvGeneralDilatedDimensionNumbers",
     "DotDimensionNumbers",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
     "Precision",
     "PrecisionLike",
     "RandomAlgorithm",

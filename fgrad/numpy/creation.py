@@ -34,13 +34,16 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     """
     dtype = user_dtype(dtype)
     if type(object) in SCALARS:
-        out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+        if type(object) is int and dtype is not None and dtype.kind in "iu":
+            out = from_numpy(np.array(object, dtype))  # raises OverflowError
+        else:
+            out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
     elif is_overlay(object):
         out = object
     elif isinstance(object, (Array, Tracer)):
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
-    elif isinstance(object, (list, tuple)):
+    elif isinstance(object, (list, tuple, range)):
         words = words_of(object)
         out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif isinstance(object, (np.ndarray, np.generic)):
@@ -77,8 +80,10 @@ def _from_sequence(xs, dtype):
         return out
     leaves = tree.leaves(xs, is_leaf=lambda v: v is None)
     if not any(isinstance(v, (Array, Tracer)) for v in leaves):
+        if any(v is None for v in leaves):
+            raise ValueError("None is not a valid value for array")
         try:
-            x = np.array(xs)
+            x = np.array(xs, dtype if dtype is not None and dtype.kind in "iu" and set(map(type, leaves)) == {int} else None)
         except ValueError as e:
             raise ValueError(f"array: nested sequence does not make a rectangular array: {e}") from None
         if x.dtype == object:

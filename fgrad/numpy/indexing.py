@@ -27,9 +27,11 @@ def _is_int(i):
 
 def normalize(shape, idx):
     """The index as a list with one entry per consumed axis (or None), Ellipsis filled in, masks turned into positions."""
-    idx = idx if isinstance(idx, tuple) else (idx,)
+    several = isinstance(idx, tuple)
     out = []
-    for i in idx:
+    for i in idx if several else (idx,):
+        if several and type(i) is list:
+            i = np.asarray(i, None if i else np.int32)
         if isinstance(i, (list, tuple)):
             raise TypeError(
                 "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "

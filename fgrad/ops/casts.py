@@ -6,8 +6,9 @@ from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.core.tracing import is_array
 from fgrad.errors import ShapeError
-from fgrad.ops.arithmetic import add
-from fgrad.ops.logic import bitwise_or, eq, gt, ne, select
+from fgrad.ops.arithmetic import abs as abs_
+from fgrad.ops.arithmetic import add, mul, sign
+from fgrad.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, is_finite, lt, ne, select, shift_right_logical
 from fgrad.ops.rules import ANY, Zero, elementwise, like, linear_jvp, move_axis, nary, zero_jvp, zero_of
 
 # --- casts ----------------------------------------------------------------------------------------------------------
@@ -113,7 +114,25 @@ def _lower_reduce_precision(ctx, ins, params, out_avals):
         return ctx.elementwise("round_f16" if kind == (5, 10) else "round_bf16", ins, out_avals[0])
     if out_avals[0].dtype == dtypes.FLOAT32 and kind == (8, 23):
         return ins[0]
-    raise NotImplementedError(f"reduce_precision of {out_avals[0].dtype.name} to {kind}: float32 to float16 or bfloat16 is supported")
+    return ctx.compose(lambda x: [_rounded_to(x, *kind)], ins)[0]
+
+
+def _rounded_to(x, exponent_bits, mantissa_bits):
+    """x rounded to nearest even on its bits; beyond the format's range infinite, below its smallest normal number zero."""
+    dtype = get_aval(x).dtype
+    if dtype.itemsize == 2:
+        return convert_element_type(_rounded_to(convert_element_type(x, dtypes.FLOAT32), exponent_bits, mantissa_bits), dtype)
+    bits, info = np.dtype(f"uint{8 * dtype.itemsize}"), np.finfo(dtype)
+    u, y, drop = bitcast_convert_type(x, bits), x, info.nmant - mantissa_bits
+    if drop > 0:
+        odd = bitwise_and(shift_right_logical(u, like(u, drop)), like(u, 1))
+        u = bitwise_and(add(u, add(odd, like(u, (1 << (drop - 1)) - 1))), bitwise_not(like(u, (1 << drop) - 1)))
+        y = bitcast_convert_type(u, dtype)
+    if exponent_bits < info.nexp:
+        bias, size = (1 << (exponent_bits - 1)) - 1, abs_(y)
+        y = select(ge(size, like(x, 2.0 ** (bias + 1))), mul(like(x, np.inf), sign(y)), y)
+        y = select(lt(size, like(x, 2.0 ** (1 - bias))), mul(like(x, 0), sign(y)), y)
+    return select(is_finite(x), y, x)
 
 
 reduce_precision_p = elementwise("reduce_precision", "f", lower=_lower_reduce_precision)

@@ -1,0 +1,39 @@
+"""Functions of lax that are more than a primitive: of complex numbers, and powers of mixed types."""
+
+import functools
+
+from fgrad import dtypes
+from fgrad.core import get_aval
+from fgrad.numpy import transcendental as of_numpy
+from fgrad.ops import elementwise as ops
+
+__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow"]
+
+
+def _also_complex(fun, of_complex):
+    """fun, with of_complex for complex operands."""
+
+    @functools.wraps(fun)
+    def wrapped(x, **options):
+        return of_complex(x) if dtypes.is_complex(get_aval(x).dtype) else fun(x, **options)
+
+    return wrapped
+
+
+asin = _also_complex(ops.asin, of_numpy.arcsin)
+acos = _also_complex(ops.acos, of_numpy.arccos)
+atan = _also_complex(ops.atan, of_numpy.arctan)
+asinh = _also_complex(ops.asinh, of_numpy.arcsinh)
+acosh = _also_complex(ops.acosh, of_numpy.arccosh)
+atanh = _also_complex(ops.atanh, of_numpy.arctanh)
+exp2 = _also_complex(ops.exp2, of_numpy.exp2)
+
+
+def pow(x, y):  # noqa: A001
+    """x ** y, elementwise. y is of x's dtype, or x inexact and y of integers."""
+    a, b = get_aval(x), get_aval(y)
+    if dtypes.is_inexact(a.dtype) and dtypes.is_integer(b.dtype) and b.dtype != a.dtype:
+        if type(y) is int:
+            return ops.integer_pow(x, y)
+        y = ops.convert_element_type(y, a.dtype)
+    return ops.pow(x, y)
