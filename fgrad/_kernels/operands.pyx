@@ -210,14 +210,17 @@ def from_ndarray(x, bint copy):
 def filled(aval, bytes value):
     """A fresh array of one element's bytes over and over."""
     cdef int32_t code = CODES[aval.dtype]
-    cdef int64_t n = aval.size, size = fg_itemsize(code), i
+    cdef int64_t n = aval.size, size = fg_itemsize(code), done = size, total = n * size
     cdef char *word = value
     cdef ArrayBase a
     if len(value) != size:
         raise ValueError(f"{len(value)} bytes for an element of {aval}")
     a = new_array(aval, code, n)
-    for i in range(n):
-        memcpy(a.data + i * size, word, size)
+    if n:
+        memcpy(a.data, word, size)
+    while done < total:              # what is there, once more
+        memcpy(a.data + done, a.data, min(done, total - done))
+        done += min(done, total - done)
     return a
 
 

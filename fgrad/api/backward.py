@@ -3,8 +3,8 @@
 from fgrad.api.common import with_weak_type
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
-from fgrad.core import Array, Literal, context, eval_trace, get_aval, stage
-from fgrad.core.jaxpr import PLAIN_KINDS
+from fgrad.core import Array, context, eval_trace, stage
+from fgrad.core.jaxpr import PLAIN_KINDS, structure
 from fgrad.ops.rules import Linear, Zero
 from fgrad.transforms.linearize import pruned, recorded_gradient
 from fgrad.transforms.transpose import backward_pass
@@ -101,34 +101,16 @@ def _key(jaxpr, consts, cts):
     """What the program of a pass depends on, hashable; None if it may not be compiled. Avals stand by their addresses."""
     if config.debug_nans or config.debug_infs or config.disable_jit:
         return None
-    number, out = {}, [config.key(), len(consts)]
-    for x in (*consts, *cts):
-        out += (id(x.aval), x.strides_or_none)
-    for v in (*jaxpr.constvars, *jaxpr.invars):
-        number[v] = len(number)
-        out.append(id(v.aval))
     for e in jaxpr.eqns:
         prim = e.primitive
         if prim.kind not in PLAIN_KINDS or prim.effects is not None or prim.impl is not None:
             return None
-        out.append(prim)
-        for v in e.invars:
-            out.append(_literal(v) if type(v) is Literal else number[v])
-        if e.params:
-            out += (tuple(e.params), tuple(e.params.values()))
-        for v in e.outvars:
-            number[v] = len(number)
-    out += [_literal(v) if type(v) is Literal else number[v] for v in jaxpr.outvars]
-    key = tuple(out)
+    key = (config.key(), *[(id(x.aval), x.strides_or_none) for x in (*consts, *cts)], *structure(jaxpr))
     try:
         hash(key)
     except TypeError:
         return None
     return key
-
-
-def _literal(v):
-    return (id(get_aval(v)), repr(v.val))
 
 
 def clear_backward_cache():

@@ -20,6 +20,7 @@ from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
+from fgrad.core.jaxpr import clear_interned
 from fgrad.core.trace import convert_constvars
 
 _LOG = logging.getLogger("fgrad")
@@ -200,6 +201,7 @@ def clear_caches():
         f.clear_cache()
     clear_eager_caches()
     clear_backward_cache()
+    clear_interned()
 
 
 def jit(

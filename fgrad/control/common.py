@@ -2,6 +2,7 @@
 
 from fgrad import array_tree as tree
 from fgrad.core import convert_constvars, eval_jaxpr, get_aval, stage, to_array
+from fgrad.core.jaxpr import interned
 from fgrad.ops.rules import Zero
 
 
@@ -11,7 +12,8 @@ def leaf_avals(leaves):
 
 def hoist(fun, avals, name):
     """(consts, a jaxpr without consts that takes them first) of a flat function."""
-    return convert_constvars(stage(fun, avals, name))
+    consts, closed = convert_constvars(stage(fun, avals, name))
+    return consts, interned(closed)
 
 
 def share_consts(closeds):

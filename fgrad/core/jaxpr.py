@@ -87,6 +87,74 @@ def sub_jaxprs(params):
                     yield w
 
 
+def structure(jaxpr, sources=False):
+    """What makes two jaxprs compute the same, as a list to make a key of; avals stand by their addresses.
+
+    sources: the lines of the program that the equations come from count too.
+    """
+    number, out = {}, [len(jaxpr.constvars), len(jaxpr.invars)]
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        number[v] = len(number)
+        out.append(id(v.aval))
+    for e in jaxpr.eqns:
+        out.append(e.primitive)
+        for v in e.invars:
+            out.append(_literal(v) if type(v) is Literal else number[v])
+        if e.params:
+            out += (tuple(e.params), tuple([repr(v) if type(v) is float else v for v in e.params.values()]))
+        if sources:
+            out.append(e.source)
+        for v in e.outvars:
+            number[v] = len(number)
+            out.append(id(v.aval))
+    out += [_literal(v) if type(v) is Literal else number[v] for v in jaxpr.outvars]
+    return out
+
+
+def _literal(v):
+    return (id(v.aval), repr(v.val))
+
+
+_LIMIT = 1000
+_interned: dict = {}  # structure -> the ClosedJaxpr that stands for all equal ones
+
+
+def interned(closed):
+    """An equal jaxpr without consts that was here before, with what its cache has; else this one.
+
+    Loops outside of jit are staged at each call: their bodies become one object again, and what was compiled for it is found.
+    """
+    if not _is_data(closed):
+        return closed
+    try:
+        key = (closed.jaxpr.debug_name, *structure(closed.jaxpr, sources=True))
+        found = _interned.get(key)
+    except TypeError:  # a parameter without a hash
+        return closed
+    if found is None:
+        if len(_interned) >= _LIMIT:
+            _interned.clear()
+        found = _interned[key] = closed
+    return found
+
+
+def _is_data(closed):
+    """Whether a jaxpr holds no arrays and no functions, which must not be kept alive."""
+    known = closed.cache.get("data")
+    if known is None:
+        values = [v for e in closed.jaxpr.eqns for v in e.params.values()]
+        inner = [w for v in values for w in (v if isinstance(v, (tuple, list)) else (v,))]
+        known = closed.cache["data"] = not closed.consts and all(
+            _is_data(v) if isinstance(v, ClosedJaxpr) else not callable(v) and not isinstance(v, Jaxpr) for v in inner
+        )
+    return known
+
+
+def clear_interned():
+    """Forget the jaxprs that `interned` knows."""
+    _interned.clear()
+
+
 __all__ = [
     "PLAIN_KINDS",
     "ClosedJaxpr",
@@ -95,9 +163,12 @@ __all__ = [
     "Jaxpr",
     "Literal",
     "Var",
+    "clear_interned",
     "function_text",
+    "interned",
     "replaying",
     "source_inside",
     "source_text",
+    "structure",
     "sub_jaxprs",
 ]

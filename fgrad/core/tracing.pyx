@@ -3,6 +3,7 @@
 The classes here are bases of those that `primitive`, `trace`, `transforms.linearize` and `transforms.jvp` declare.
 """
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 
 import numpy as np
 
@@ -23,6 +24,8 @@ cdef tuple _plain = PLAIN_KINDS
 
 cdef object _abstract_eval = AvalDispatch(PLAIN_KINDS)
 cdef object _apply = None
+cdef object _broadcast = None
+cdef object _config = None
 cdef object _array_class = None
 cdef object _to_array = None
 cdef object _leak_message = None
@@ -43,6 +46,12 @@ def install_tracers(*, stage=None, jvp=None):
     """Hand over the classes of tracers: of StageTracerBase and of JVPTracerBase."""
     global _stage_tracer, _jvp_tracer
     _stage_tracer, _jvp_tracer = stage or _stage_tracer, jvp or _jvp_tracer
+
+
+def install_broadcast(broadcast_in_dim, config):
+    """Hand over the primitive that broadcasts, and the settings."""
+    global _broadcast, _config
+    _broadcast, _config = broadcast_in_dim, config
 
 
 def set_apply(fun):
@@ -117,7 +126,7 @@ def is_array(x):
 
 def paired(x, y, bint inexact=False):
     """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
-    not of integers), and of one shape or rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
+    not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
     a, b = aval_or_none(x), aval_or_none(y)
     if a is None or b is None:
         aval, scalar = (b, x) if a is None else (a, y)
@@ -128,10 +137,35 @@ def paired(x, y, bint inexact=False):
             return None
         scalar = aval.dtype.type(scalar)
         return (scalar, y) if a is None else (x, scalar)
-    if a.dtype is not b.dtype or (a.shape != b.shape and a.shape and b.shape):
+    if a.dtype is not b.dtype:
         return None
     code = _codes.get(a.dtype)
-    return None if code is None or code == FG_BOOL or (inexact and code < FG_F16) else (x, y)
+    if code is None or code == FG_BOOL or (inexact and code < FG_F16):
+        return None
+    return (x, y) if a.shape == b.shape or not a.shape or not b.shape else broadcast_pair(x, y, a.shape, b.shape)
+
+
+cdef object broadcast_pair(x, y, tuple a, tuple b):
+    """x and y of shapes a and b, broadcast to one shape by NumPy's rules; None where they do not fit or a setting has its say."""
+    cdef Py_ssize_t rank = max(len(a), len(b)), i
+    cdef int64_t m, n
+    cdef list shape = []
+    if _broadcast is None or len(a) != len(b) and _config.numpy_rank_promotion != "allow":
+        return None
+    for i in range(-rank, 0):
+        m = a[i + len(a)] if i + len(a) >= 0 else 1
+        n = b[i + len(b)] if i + len(b) >= 0 else 1
+        if m != n and m != 1 and n != 1:
+            return None
+        shape.append(n if m == 1 else m)
+    return spread(x, a, tuple(shape)), spread(y, b, tuple(shape))
+
+
+cdef object spread(x, tuple own, tuple shape):
+    if own == shape:
+        return x
+    dims = tuple(range(len(shape) - len(own), len(shape)))
+    return process(current_trace(), <PrimitiveBase>_broadcast, (x,), {"shape": shape, "broadcast_dimensions": dims})
 
 
 def operator_of(PrimitiveBase prim, slow):

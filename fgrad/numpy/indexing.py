@@ -1,5 +1,6 @@
 """NumPy-style indexing, .at updates, take and take_along_axis. Static indices become views; arrays of them become row gathers."""
 
+import functools
 import math
 import operator
 
@@ -79,24 +80,21 @@ def normalize(shape, idx):
     return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
 
 
-def _static(x, idx):
-    """Apply ints, slices and None as views; returns (x, the advanced indices left as {axis: array})."""
-    starts, limits, strides, flips, squeeze, news, advanced = [], [], [], [], [], [], {}
-    axis = out_axis = 0
+def _layout(shape, idx):
+    """What ints, slices and None make of an array: starts, limits, strides, flipped axes, the shape after all, where index arrays are."""
+    starts, limits, strides, flips, out, advanced = [], [], [], [], [], {}
+    axis = 0
     for i in idx:
         if i is None:
-            news.append(out_axis)
-            out_axis += 1
+            out.append(1)
             continue
-        n = x.shape[axis]
+        n = shape[axis]
+        lo, hi, step = 0, n, 1
         if _is_int(i):
             i = operator.index(i)
             if not -n <= i < n:
                 raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
-            starts.append(i % n)
-            limits.append(i % n + 1)
-            strides.append(1)
-            squeeze.append(axis)
+            lo, hi = i % n, i % n + 1
         elif isinstance(i, slice):
             try:
                 lo, hi, step = i.indices(n)
@@ -106,25 +104,39 @@ def _static(x, idx):
                     "To index a dynamic window use lax.dynamic_slice."
                 ) from None
             size = len(range(lo, hi, step))
+            out.append(size)
             if step < 0:
                 flips.append(axis)
                 lo, hi, step = (lo + (size - 1) * step, lo + 1, -step) if size else (0, 0, 1)
             elif not size:
                 lo = hi = 0
-            starts.append(lo)
-            limits.append(hi)
-            strides.append(step)
-            out_axis += 1
         else:
-            starts.append(0)
-            limits.append(n)
-            strides.append(1)
-            advanced[out_axis] = i
-            out_axis += 1
+            advanced[len(out)] = i
+            out.append(n)
+        starts.append(lo)
+        limits.append(hi)
+        strides.append(step)
         axis += 1
-    x = S.rev(S.slice(x, starts, limits, strides), tuple(flips))
-    x = S.squeeze(x, squeeze) if squeeze else x
-    return S.expand_dims(x, news) if news else x, advanced
+    return starts, limits, strides, tuple(flips), tuple(out), advanced
+
+
+def _view(x, starts, limits, strides, flips, shape):
+    x = S.slice(x, starts, limits, strides)
+    if flips:
+        x = S.rev(x, flips)
+    return S.reshape(x, shape)
+
+
+def _static(x, idx):
+    """Apply ints, slices and None as views; returns (x, the advanced indices left as {axis: array})."""
+    *layout, advanced = _layout(x.shape, idx)
+    return _view(x, *layout), advanced
+
+
+@functools.lru_cache(10_000)
+def _static_layout(shape, key):
+    """The layout of an index that `frozen` stands for."""
+    return _layout(shape, normalize(shape, thawed(key)))[:-1]
 
 
 def advanced_layout(idx):
@@ -230,6 +242,8 @@ def _check_not_empty(shape, axes, size):
 
 def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
+    if mode is None and type(x) is not Array and isinstance(x, Tracer) and (key := frozen(idx)) is not None and wrap_negative:
+        return _view(x, *_static_layout(x.aval.shape, key))
     mode = mode_of(mode)
     if (
         isinstance(x, (Array, Tracer))
@@ -252,19 +266,7 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     _check_not_empty(x.shape, axes, rows.size)
     fill = None
     if mode == "fill":
-        fill = (
-            fill_value
-            if fill_value is not None
-            else (
-                np.nan
-                if dtypes.is_inexact(x.dtype)
-                else np.iinfo(x.dtype).min
-                if dtypes.is_signed(x.dtype)
-                else np.iinfo(x.dtype).max
-                if x.dtype.kind == "u"
-                else True
-            )
-        )
+        fill = default_fill(x.dtype) if fill_value is None else fill_value
     if axes[-1] - axes[0] >= len(axes):  # they stand apart
         x, axis = table_of(x, axes)[0], 0
     else:

@@ -7,6 +7,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import from_numpy
+from fgrad.core.tracing import is_array, paired
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
@@ -32,6 +33,10 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     >>> jnp.where(jnp.array([True, False]), 1., jnp.array([3., 4.]))
     Array([1., 4.], dtype=float32)
     """
+    if size is None and fill_value is None and is_array(condition) and condition.aval.dtype is dtypes.BOOL and (pair := paired(x, y)):
+        shapes = {v.aval.shape for v in pair if is_array(v)}
+        if condition.aval.shape in shapes and shapes <= {condition.aval.shape, ()}:
+            return E.select_p.bind(condition, *pair)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:

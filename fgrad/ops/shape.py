@@ -9,7 +9,9 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.core.tracing import install_broadcast
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, like, neg, select
 from fgrad.ops.reduce import reduce_sum, set_prod_ops
@@ -78,6 +80,7 @@ broadcast_in_dim_p = Primitive(
     lower=lambda ctx, ins, params, out: ctx.broadcast(ins[0], params["shape"], params["broadcast_dimensions"]),
 )
 broadcast_in_dim_p.jvp = linear_jvp(broadcast_in_dim_p)
+install_broadcast(broadcast_in_dim_p, config)
 
 
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
