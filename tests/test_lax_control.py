@@ -190,3 +190,37 @@ def test_errors_name_what_differs(name):
     call, error, words = ERRORS[name]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_loops_outside_of_jit_are_compiled_once(monkeypatch):
+    from fgrad.compile import program
+
+    compiled = []
+    monkeypatch.setattr(program, "_build", lambda *args, build=program._build, **kw: compiled.append(1) or build(*args, **kw))
+
+    def run(scale, x):
+        y = lax.fori_loop(0, 3, lambda i, v: v * scale, x)
+        y = lax.scan(lambda c, v: (c + v, c * scale), jnp.float32(0), y)[1]
+        y = lax.while_loop(lambda v: v.sum() < 50, lambda v: v + 1, y)
+        return lax.cond(y.sum() > 0, lambda v: v * scale, lambda v: v, y)
+
+    want = {scale: fgrad.jit(lambda x, scale=scale: run(scale, x))(jnp.ones(4)) for scale in (2.0, 3.0)}
+    for scale in (2.0, 3.0):
+        np.testing.assert_array_equal(run(scale, jnp.ones(4)), want[scale])
+    compiled.clear()
+    for scale in (2.0, 3.0):
+        np.testing.assert_array_equal(run(scale, jnp.ones(4)), want[scale])
+    assert not compiled
+
+
+def test_bodies_that_hold_functions_or_arrays_are_not_kept():
+    from fgrad.control.common import hoist
+
+    def staged(fun):
+        return hoist(lambda x: [fun(x)], [fgrad.core.get_aval(1.0)], "body")[1]
+
+    assert staged(lambda x: x * 2.0) is not staged(lambda x: x * 3.0)
+    first, second = [staged(lambda x, n=n: x * 4.0) for n in (1, 2)]
+    assert first is second
+    first, second = [staged(lambda x: fgrad.pure_callback(np.sin, x, x)) for _ in range(2)]
+    assert first is not second
