@@ -127,7 +127,7 @@ def copy(a, order=None):
 
 
 def _shape(shape):
-    return canonical_shape(shape if np.iterable(shape) else (shape,))
+    return canonical_shape((shape,) if type(shape) is int else shape)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):

@@ -1,5 +1,6 @@
 """What the rules of all primitives share: symbolic zeros, linear placeholders, batch helpers and makers of common rules."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
+from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
 from fgrad.core.ir import Linear, Zero
 from fgrad.core.tracing import alike
@@ -242,14 +244,28 @@ _FILLED = 1 << 14  # elements of a constant that is memory at once; larger ones 
 
 def full(shape, value, dtype):
     """An array of `shape` filled with a Python scalar."""
-    dtype, shape = np.dtype(dtype), tuple(shape)
+    if context.trace is eval_trace and type(value) is int and type(shape) is tuple:
+        plan = _plan(shape, value, dtype, config.enable_x64)
+    else:
+        plan = _make_plan(tuple(shape), value, dtype)
+    aval, word = plan
+    if context.trace is eval_trace and aval is not None:
+        return filled(aval, word)
+    dtype = np.dtype(dtype)
+    return broadcast_in_dim(dtype.type(value), tuple(shape), ())
+
+
+def _make_plan(shape, value, dtype, x64=None):
+    """(aval, one element's bytes) of a constant that is memory at once; (None, None) of others."""
+    dtype = np.dtype(dtype)
     value = dtype.type(value)
-    plain = all(type(d) is int and d >= 0 for d in shape)
-    if plain and context.trace is eval_trace and dtypes.canonicalize_dtype(dtype) == dtype:
-        aval = ShapedArray(shape, dtype)
-        if aval.size <= _FILLED:
-            return filled(aval, value.tobytes())
-    return broadcast_in_dim(value, shape, ())
+    if not all(type(d) is int and d >= 0 for d in shape) or dtypes.canonicalize_dtype(dtype) != dtype:
+        return None, None
+    aval = ShapedArray(shape, dtype)
+    return (aval, value.tobytes()) if aval.size <= _FILLED else (None, None)
+
+
+_plan = functools.lru_cache(10_000)(_make_plan)
 
 
 def zeros(aval):

@@ -30,6 +30,8 @@ from fgrad.ops.rules import (
 
 def canonical_shape(shape, what="shape"):
     """A shape argument as a tuple of non-negative ints."""
+    if type(shape) is tuple and all([type(d) is int and d >= 0 for d in shape]):
+        return shape
     try:
         out = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     except TypeError as e:
