@@ -115,7 +115,7 @@ def _literal(v):
     return (id(v.aval), repr(v.val))
 
 
-_LIMIT = 1000
+_LIMIT = 256
 _interned: dict = {}  # structure -> the ClosedJaxpr that stands for all equal ones
 
 

@@ -288,6 +288,7 @@ def sinc(x, /):
     return where(small, series, U.sin(safe) / safe)
 
 
+@eager(1)
 def vander(x, N=None, increasing=False):
     """The matrix of powers x**(N-1), ..., x**0 of a 1-D array (by default square), in ascending order if `increasing`."""
     x = as_array("vander", x)

@@ -362,6 +362,7 @@ def _pinv(x, rtol, hermitian):
     return f(x)
 
 
+@eager(1)
 def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     """The Moore-Penrose inverses (..., n, m) of matrices (..., m, n).
 

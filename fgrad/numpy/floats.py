@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import get_aval
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where
@@ -198,6 +199,7 @@ def _swap(x, axis):
     return transpose(x, tuple(perm))
 
 
+@eager(1)
 def packbits(a, axis=None, bitorder="big"):
     """Eight truth values to a uint8 along an axis (of the flattened array if None), filled up with zeros; bitorder: big or little."""
     x, axis = _behind("packbits", a, axis, bitorder)

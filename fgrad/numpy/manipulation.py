@@ -187,6 +187,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     return concatenate([S.expand_dims(x, (axis_index(axis, xs[0].ndim + 1),)) for x in xs], axis_index(axis, xs[0].ndim + 1), dtype)
 
 
+@eager(1)
 @moves_overlays(0)
 def unstack(x, axis=0):
     """The slices along an axis, as a tuple."""
@@ -329,6 +330,7 @@ def flipud(m):
     return flip(m, 0)
 
 
+@eager(1)
 def rot90(m, k=1, axes=(0, 1)):
     """Rotated by k quarter turns in the plane of two axes, from the first towards the second."""
     m = as_array("rot90", m)

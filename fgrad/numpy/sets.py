@@ -146,6 +146,7 @@ def _flat_pair(name, a, b):
     return a, b
 
 
+@eager(2)
 def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
     """For each element, whether it equals one of test_elements (NaN equals nothing). Returns booleans in element's shape.
 

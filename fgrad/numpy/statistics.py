@@ -198,6 +198,7 @@ def _sample(name, x, weights):
     return x, weights
 
 
+@eager(1)
 def histogram(a, bins=10, range=None, weights=None, density=None):
     """(counts, edges): how many elements (or what sum of weights) each bin holds; the last bin includes its right edge.
 
@@ -263,6 +264,7 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
     return counts, edges[0], edges[1]
 
 
+@eager(2)
 def digitize(x, bins, right=False, *, method=None):
     """The number of the bin of each element: how many of the monotonic edges `bins` lie before it (up to it unless `right`)."""
     x, b = as_array("digitize", x), as_array("digitize", bins, 1)
@@ -324,6 +326,7 @@ def _weights(name, w, n):
     return U.absolute(w)
 
 
+@eager(1)
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
     """Covariance matrix of variables, the rows of m (columns with rowvar=False), and those of y.
 
@@ -364,6 +367,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     return U.true_divide(dot(x, U.conj(other).T), divisor).squeeze()
 
 
+@eager(1)
 def corrcoef(x, y=None, rowvar=True, dtype=None):
     """Correlation coefficients: cov scaled to ones on the diagonal, with parts limited to [-1, 1]."""
     c = cov(x, y, rowvar, dtype=dtype)

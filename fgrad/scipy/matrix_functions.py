@@ -9,6 +9,7 @@ import math
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api.derivatives import jvp
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array
 from fgrad.ops import linalg as L
 from fgrad.ops import matrix as X
@@ -71,6 +72,7 @@ def _expm(a, upper_triangular, max_squarings):
     return jnp.where(jnp.floor(ratio) > max_squarings, jnp.asarray(jnp.nan, a.dtype), r)
 
 
+@eager(1)
 def expm(A, *, upper_triangular=False, max_squarings=16):
     """The exponential of square matrices (..., n, n), by scaling, a Pade approximant and squaring.
 
