@@ -1,0 +1,134 @@
+"""Functions of dense arrays on sparse ones (sparsify), and derivatives in the stored elements."""
+
+import functools
+
+from fgrad import api, tree
+from fgrad.core import ShapedArray, get_aval, stage
+from fgrad.core.jaxpr import Literal
+from fgrad.core.primitive import registry
+from fgrad.experimental.sparse import bcoo as ops
+from fgrad.experimental.sparse import movement
+from fgrad.experimental.sparse.bcoo import BCOO
+
+_is_sparse = lambda x: isinstance(x, BCOO)  # noqa: E731
+
+# Functions of one argument that are zero at zero: they act on the stored elements.
+_ZERO_AT_ZERO = """
+    abs asin asinh atan atanh cbrt ceil conj convert_element_type copy expm1 floor imag integer_pow log1p neg real round_away
+    round_even sign sin sinh sqrt square tan tanh trunc
+""".split()
+
+
+def _add(eqn, a, b):
+    return a + b if _is_sparse(a) else b + a
+
+
+def _mul(eqn, a, b):
+    return a * b if _is_sparse(a) else b * a
+
+
+_RULES = {
+    "add": _add,
+    "mul": _mul,
+    "sub": lambda eqn, a, b: a + (-b) if _is_sparse(a) else (-b) + a,
+    "div": lambda eqn, a, b: a * (1 / b),
+    "dot_general": lambda eqn, a, b: ops.bcoo_dot_general(a, b, dimension_numbers=eqn.params["dimension_numbers"]),
+    "transpose": lambda eqn, a: movement.bcoo_transpose(a, permutation=eqn.params["permutation"]),
+    "reduce_sum": lambda eqn, a: movement.bcoo_reduce_sum(a, axes=eqn.params["axes"]),
+    "reshape": lambda eqn, a: movement.bcoo_reshape(a, new_sizes=eqn.outvars[0].aval.shape),
+    "broadcast_in_dim": lambda eqn, a: movement.bcoo_broadcast_in_dim(a, **eqn.params),
+    "rev": lambda eqn, a: movement.bcoo_rev(a, eqn.params["dimensions"]),
+    "concatenate": lambda eqn, *xs: movement.bcoo_concatenate(xs, dimension=eqn.params["dimension"]),
+}
+
+
+def _interpret(closed, args):
+    jaxpr = closed.jaxpr
+    env = {**dict(zip(jaxpr.constvars, closed.consts)), **dict(zip(jaxpr.invars, args))}
+    read = lambda v: v.val if type(v) is Literal else env[v]  # noqa: E731
+    for eqn in jaxpr.eqns:
+        ins = [read(v) for v in eqn.invars]
+        out = _apply(eqn, ins) if any(map(_is_sparse, ins)) else eqn.primitive.bind_eqn(eqn, ins)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _apply(eqn, ins):
+    name, p = eqn.primitive.name, eqn.params
+    if name in ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint"):
+        return _interpret(p["jaxpr"] if "jaxpr" in p else p["call_jaxpr"], ins)
+    if name in _ZERO_AT_ZERO and not (name == "integer_pow" and p["y"] <= 0):
+        (x,) = ins
+        return ops._with(x, registry[name].bind(x.data, **p))
+    if name not in _RULES or (name == "div" and _is_sparse(ins[1])):
+        raise NotImplementedError(f"sparse rule for {name} is not implemented.")
+    out = _RULES[name](eqn, *ins)
+    return out if not _is_sparse(out) or out.ndim else out.todense()
+
+
+def sparsify(f, use_tracer=False):
+    """f, written for dense arrays, as a function that also takes BCOO arrays and gives them where results are sparse.
+
+    Raises NotImplementedError for operations of sparse arrays that have no rule.
+
+    >>> import fgrad.numpy as jnp
+    >>> from fgrad.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.eye(3) * 2)
+    >>> sparse.sparsify(lambda m, x: jnp.sin(m.T @ x).sum())(m, jnp.zeros(3))
+    Array(0., dtype=float32)
+    """
+
+    @functools.wraps(f)
+    def wrapped(*args, **kwargs):
+        leaves, treedef = tree.flatten((args, kwargs), is_leaf=_is_sparse)
+        out_tree = [None]
+
+        def flat(*xs):
+            a, k = tree.unflatten(treedef, xs)
+            outs, out_tree[0] = tree.flatten(f(*a, **k))
+            return outs
+
+        avals = [ShapedArray(x.shape, x.dtype) if _is_sparse(x) else get_aval(x) for x in leaves]
+        outs = _interpret(stage(flat, avals, getattr(f, "__name__", "sparsify")), leaves)
+        return tree.unflatten(out_tree[0], outs)
+
+    return wrapped
+
+
+def _in_data(transform):
+    """A derivative in the data of BCOO arguments; the derivative of a BCOO array is one with its indices."""
+
+    def make(fun, argnums=0, has_aux=False, **kwargs):
+        nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+        @functools.wraps(fun)
+        def wrapped(*args, **options):
+            chosen = {i % len(args): tree.flatten(args[i], is_leaf=_is_sparse) for i in nums}
+            values = [[x.data if _is_sparse(x) else x for x in leaves] for leaves, _ in chosen.values()]
+
+            def of_data(*values):
+                full = list(args)
+                for (i, (leaves, treedef)), new in zip(chosen.items(), values):
+                    full[i] = tree.unflatten(treedef, [ops._with(x, v) if _is_sparse(x) else v for x, v in zip(leaves, new)])
+                return fun(*full, **options)
+
+            out = transform(of_data, argnums=tuple(range(len(values))), has_aux=has_aux, **kwargs)(*values)
+            found, aux = (out if has_aux else (out, None)) if transform is not api.value_and_grad else (out[1], out[0])
+            grads = tuple(
+                tree.unflatten(treedef, [ops._with(x, g) if _is_sparse(x) else g for x, g in zip(leaves, new)])
+                for (leaves, treedef), new in zip(chosen.values(), found)
+            )
+            grads = grads[0] if isinstance(argnums, int) else grads
+            if transform is api.value_and_grad:
+                return aux, grads
+            return (grads, aux) if has_aux else grads
+
+        return wrapped
+
+    return make
+
+
+grad = _in_data(api.grad)
+grad.__doc__ = "fgrad.grad in the stored elements of BCOO arguments: their derivative is a BCOO with the same indices."
+value_and_grad = _in_data(api.value_and_grad)
+value_and_grad.__doc__ = "fgrad.value_and_grad in the stored elements of BCOO arguments."
