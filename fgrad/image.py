@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from fgrad import numpy as jnp
+from fgrad.compile.eager import eager
 from fgrad.core import ensure_compile_time_eval
 from fgrad.errors import ShapeError
 
@@ -190,6 +191,7 @@ def _full_shape(what, x, shape):
     return shape
 
 
+@eager(1)
 def resize(image, shape, method, antialias=True, precision=None):
     """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
 

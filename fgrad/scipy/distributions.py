@@ -7,6 +7,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad.api import vmap
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import broadcasted
 from fgrad.ops import special as ops
 from fgrad.scipy.special import betaln, ndtr, xlog1py, xlogy
@@ -303,6 +304,7 @@ class truncnorm:
         return z, jnp.clip(z, a, b), a, b, scale, valid
 
     @staticmethod
+    @eager(5)
     def logpdf(x, a, b, loc=0, scale=1):
         """The logarithm of the density."""
         z, at, a, b, scale, valid = truncnorm._parts(x, a, b, loc, scale)
@@ -312,6 +314,7 @@ class truncnorm:
     pdf = exp_of(logpdf)
 
     @staticmethod
+    @eager(5)
     def logcdf(x, a, b, loc=0, scale=1):
         """log P(X <= x): by P(X > x) where that is small."""
         z, at, a, b, _, valid = truncnorm._parts(x, a, b, loc, scale)
@@ -358,6 +361,11 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     Array(3, dtype=int32)
     """
     _policy("mode", nan_policy)
+    return ModeResult(*_mode(a, axis, keepdims))
+
+
+@eager(1)
+def _mode(a, axis, keepdims):
     a = jnp.atleast_1d(jnp.asarray(a))
     shape = a.shape
     if axis is None:
@@ -368,7 +376,7 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
         a = jnp.moveaxis(a, axis, -1)
     kept = kept if keepdims else () if axis is None else tuple(n for i, n in enumerate(shape) if i != axis)
     if not a.shape[-1]:
-        return ModeResult(jnp.full(kept, np.nan), jnp.zeros(kept))
+        return jnp.full(kept, np.nan), jnp.zeros(kept)
 
     def of_row(row):
         row = jnp.sort(row)
@@ -377,9 +385,10 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
         return row[first], counts[first]
 
     values, counts = vmap(of_row)(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]))
-    return ModeResult(values.reshape(kept), counts.reshape(kept))
+    return values.reshape(kept), counts.reshape(kept)
 
 
+@eager(1)
 def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
     """The ranks of values from 1 on, along an axis or of all (flattened). method: for equal values the "average", "min" or "max" of
     their ranks; "dense", which counts distinct values; or "ordinal", by position. NaN everywhere where there is one.

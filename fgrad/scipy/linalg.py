@@ -5,6 +5,7 @@ What SciPy has for its own memory (overwrite_a, overwrite_b, lwork, check_finite
 
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array
 from fgrad.ops import linalg as L
 from fgrad.ops import matrix as X
@@ -59,7 +60,11 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
 
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """x with a x = b, from cho_factor(a) and b (n,) or (..., n, k)."""
-    factor, lower = c_and_lower
+    return _cho_solve(c_and_lower[0], b, c_and_lower[1])
+
+
+@eager(2)
+def _cho_solve(factor, b, lower):
     factor, b = _inexact("cho_solve", factor, b)
     forward, back = (dict(lower=lower, transpose_a=t, conjugate_a=t) for t in (not lower, lower))
     return _systems("cho_solve", lambda c, r: _left(c, _left(c, r, **forward), **back), (factor,), b)
@@ -92,12 +97,17 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
 
 def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     """x with op(a) x = b from lu_factor(a) and b (n,) or (..., n, k); op: none (trans 0), transpose (1), conjugate transpose (2)."""
-    factors, pivots = lu_and_piv
+    return _lu_solve(*lu_and_piv, b, trans)
+
+
+@eager(3)
+def _lu_solve(factors, pivots, b, trans):
     factors, b = _inexact("lu_solve", factors, b)
     order = L.lu_pivots_to_permutation(as_array("lu_solve", pivots), factors.shape[-2])
     return _systems("lu_solve", lambda f, p, r: L.lu_solve(f, p, r, trans), (factors, order), b)
 
 
+@eager(1)
 def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     """(P, L, U) with a = P L U, or (P L, U) with permute_l, of matrices (..., m, n)."""
     (a,) = _inexact("lu", a)
@@ -134,6 +144,7 @@ def _conjugated(solve):
     return lambda _, v: jnp.conj(solve(_, jnp.conj(v)))
 
 
+@eager(2)
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True):
     """x with op(a) x = b for triangular a; op by trans: 0 or "N" none, 1 or "T" transpose, 2 or "C" conjugate transpose."""
     kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}

@@ -89,6 +89,7 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
     return fun(a) if a.ndim == 2 else jnp.vectorize(fun, signature="(n,n)->(n,n)")(a)
 
 
+@eager(2)
 def expm_frechet(A, E, *, method=None, compute_expm=True):
     """(expm(A), its derivative in direction E), or the derivative alone. `method` is accepted and ignored."""
     a, e = jnp.promote_dtypes_inexact(_square("expm_frechet", A), _square("expm_frechet", E))
@@ -124,6 +125,7 @@ def _sqrtm_triangular(t):
     return lax.fori_loop(0, n, column, jnp.diag(roots))
 
 
+@eager(1)
 def sqrtm(A, blocksize=1):
     """A complex matrix whose square is A, by the Schur decomposition; the principal root where there is one. It has no derivative."""
     if blocksize > 1:
