@@ -76,8 +76,8 @@ def flags():
 
 
 def flags_of(module):
-    """Of one module: `instructions` interprets flat code, `vm_plan` has loops of two operations, `index` several of one product; each
-    rounds alone, without contraction."""
+    """Of one module: `instructions` interprets flat code, `vm_plan` has stages of several operations, `index` loops of several of one
+    product; each rounds alone, without contraction."""
     return [*FLAGS, "-ffp-contract=off"] if module in ("index", "instructions", "random", "vm_plan") else FLAGS
 
 

@@ -18,9 +18,10 @@ from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
-from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul, FG_OP_select,
-                                     FG_OP_window, FG_OP_square, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FgVmBox, FgVmConst, FgVmInput,
-                                     FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
+from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul,
+                                     FG_OP_select, FG_OP_square, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
+                                     FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
+                                     FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
                                      fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot,
                                      fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
@@ -65,10 +66,11 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         return -1
     size = (sizeof(FgVmPlan) + inst.n_in * sizeof(FgVmInput) + n_const * sizeof(FgVmConst) + n_ops * sizeof(FgVmOp)
             + inst.n_out * sizeof(FgVmOutput) + n_boxes * sizeof(FgVmBox) + (n_regs + 1) * sizeof(FgVmPart)
-            + (inst.n_in + inst.n_out) * sizeof(int))
+            + n_ops * (FG_STAGES_PER_OP * sizeof(FgStage) + FG_EDGES_PER_OP * sizeof(FgVmEdge) + sizeof(FgVmStrip))
+            + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
     cdef FgVmPlan *p = <FgVmPlan *>calloc(1, size)
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
-    cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp))
+    cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp) + 8 * sizeof(int))
     cdef int bad = -1
     if p == NULL or regs == NULL or scratch == NULL:
         fail(msg, b"vm: out of memory")
@@ -81,7 +83,11 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         p.ops = <FgVmOp *>(p.in_ + p.n_in)
         p.consts = <FgVmConst *>(p.ops + p.n_ops)
         p.parts = <FgVmPart *>(p.consts + p.n_const)
-        p.in_order = <int *>(p.parts + p.n_regs + 1)
+        p.stages = <FgStage *>(p.parts + p.n_regs + 1)
+        p.strips = <FgVmStrip *>(p.stages + FG_STAGES_PER_OP * p.n_ops)
+        p.edges = <FgVmEdge *>(p.strips + p.n_ops)
+        p.types = <int *>(p.edges + FG_EDGES_PER_OP * p.n_ops)
+        p.in_order = p.types + p.n_regs
         p.out_order = p.in_order + p.n_in
         bad = check_code(p, inst, slots, regs, msg)
         if bad == 0:
@@ -334,7 +340,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef char stack[16384 + 64]
     cdef FgVmThread t
     cdef char *mem = NULL
-    cdef int64_t head = align(p.n_regs * sizeof(char *) + p.n_in + p.n_out)
+    cdef int64_t head = align((p.n_regs + p.n_slots) * sizeof(char *) + p.n_in + p.n_out)
     cdef int i, k
     cdef int64_t part
     cdef char *copied
@@ -348,7 +354,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             return
         t.ptr = <char **>mem
     t.part = &p.parts[p.n_parts]
-    copied = <char *>(t.ptr + p.n_regs)
+    copied = <char *>(t.ptr + p.n_regs + p.n_slots)
     streamed = copied + p.n_in
     t.work = <char *>t.ptr + head
     t.p, t.inst, t.slots, t.copied, t.streamed = p, r.inst, r.slots, copied, streamed

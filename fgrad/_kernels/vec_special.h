@@ -107,7 +107,8 @@ FG_INLINE vec_f32 vec_cbrt_f32(vec_f32 x) {
 FG_INLINE vec_f32 vec_rsqrt_f32(vec_f32 x) {
     vec_f32 y = (vec_f32)_mm512_rsqrt14_ps((__m512)x), h = x * y;
     vec_f32 e = (vec_f32)_mm512_fnmadd_ps((__m512)h, (__m512)y, (__m512)FG_ALL_F32(1.0f));
-    vec_f32 better = y + y * (e * (0.375f * e + 0.5f));
+    vec_f32 s = e * (vec_f32)_mm512_fmadd_ps((__m512)FG_ALL_F32(0.375f), (__m512)e, (__m512)FG_ALL_F32(0.5f));
+    vec_f32 better = (vec_f32)_mm512_fmadd_ps((__m512)y, (__m512)s, (__m512)y);
     return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)e, (__m512)e, _CMP_EQ_OQ), (__m512)y, (__m512)better);
 }
 #endif

@@ -9,15 +9,19 @@
 #define FG_VM_PLAN_H
 #include "vm_memory.h"
 #include "vm_reduce.h"
+#include "vm_stage.h"
 
 /* an operand is contiguous; the same in every tile; one value in each tile; anything else */
 enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL };
+/* at most: operations of a strip; tiles that each of them touches; stages of each: operands brought to scratch, what the strip held put
+ * aside, an operand loaded, the result stored */
+enum { FG_STRIP_OPS = 64, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12 };
 enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
 
 typedef struct {
     int access, dtype, type, size;      /* memory dtype, register type, memory itemsize */
     int scalar;                         /* read as one value, by loops made for it */
-    int last_use;                       /* time of the last read: op number, n_ops for a reduction, n_ops + 1 + k for output k */
+    int last_use;                       /* FG_TIME of the last read: by op, by n_ops for a reduction, n_ops + 1 + k for output k */
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
     int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
     int64_t strides[FG_MAXDIM];         /* in walk order */
@@ -28,16 +32,20 @@ typedef struct {
 /* A box of the walk. */
 typedef struct { int64_t lo[FG_MAXDIM], hi[FG_MAXDIM]; } FgVmBox;
 
+#define FG_TIME(op, stage) ((op) * 4096 + (stage))
 typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
-/* buf < 0: -1 - k, written straight to output k.  An op may take the one that makes an operand into itself (vm_fuse.h): then `fused` runs
- * on `args`, those in `ones` are one value each, and the op that is `taken` does not run.  `single`: the loop has no other form. */
+/* buf < 0: -1 - k, written straight to output k.  strip >= 0: the op is part of that program of stages (vm_fuse.h), and if it is `taken`,
+ * its result stays within it; `folded`: it is part of those that read it. */
 typedef struct {
-    FgVmFn fn; FgVmFused fused;
+    FgVmFn fn;
     int op, type, dst, a, b, c, scalar;
-    int taken, first, second, turned, turned2, compared, n_args, ones, single, args[7];
+    int strip, taken, folded;
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
     int64_t buf;
 } FgVmOp;
+/* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. */
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges; } FgVmStrip;
+typedef struct { int reg, size, written; } FgVmEdge;
 
 typedef struct {
     int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
@@ -71,12 +79,18 @@ typedef struct {
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
     int64_t group;                      /* columns: tiles that are computed, or read where they lie, together */
     int64_t units, grain;
+    int n_strips, n_stages, n_edges;
+    int n_slots;                        /* of scratch that strips need: entries of the table of pointers behind the registers */
+    int most_edges;
+    int64_t slot_buf, edge_buf;         /* scratch, and the end of a tile that is no whole strip, of each edge */
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
     int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
     int64_t work_bytes;                 /* per thread */
     int64_t shape[FG_MAXDIM];
     FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out; FgVmBox *boxes;
     FgVmPart *parts;                    /* n_parts, then one of everything */
+    FgVmStrip *strips; FgStage *stages; FgVmEdge *edges;
+    int *types;                         /* of the registers */
     int *in_order, *out_order;
 } FgVmPlan;
 
@@ -85,7 +99,7 @@ typedef struct {
     const FgVmPlan *p;
     const FgInst *inst;
     FgTensor *slots;
-    char **ptr;                         /* register -> its values for the current tile */
+    char **ptr;                         /* register -> its values for the current tile; then the slots of scratch */
     char *work;
     const FgVmPart *part;               /* what is computed now */
     const char *streamed;               /* output -> 1: written past the caches */
@@ -150,12 +164,15 @@ static void fg_vm_prepare(FgVmThread *t) {
         t->ptr[i] = dst;
     }
     for (int k = 0; k < p->n_ops; k++) if (p->ops[k].buf >= 0) t->ptr[p->ops[k].dst] = t->work + p->ops[k].buf;
+    for (int k = 0; k < p->n_slots; k++) t->ptr[p->n_regs + k] = t->work + p->slot_buf + k * FG_STRIP;
 }
 
+/* True if op k is one of a strip that runs later, in its last one's place. */
+static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
 /* How many loops a tile of the part takes. */
 static inline int fg_vm_loops(const FgVmThread *t) {
     int n = 0;
-    for (int k = t->part->op; k < t->part->op_end; k++) n += !t->p->ops[k].taken;
+    for (int k = t->part->op; k < t->part->op_end; k++) n += !fg_vm_waits(t->p, k);
     return n;
 }
 /* Before loop k of the part's n: an equal share of each input's next tile comes closer, so that memory works all the while. */
@@ -170,23 +187,28 @@ static inline void fg_vm_prefetch(FgVmThread *t, int k, int n, int64_t start, in
     }
 }
 
-/* Two operations in one over n elements; the last vector is filled up. */
-static void fg_vm_run_fused(const FgVmThread *t, const FgVmOp *op, int64_t n) {
-    int64_t size = fg_itemsize(op->type), whole = n * size / FG_VEC, rest = n * size - whole * FG_VEC;
-    char last[8][FG_VEC] __attribute__((aligned(FG_VEC))), *d = t->ptr[op->dst];
-    const void *args[7];
-    for (int j = 0; j < 7; j++) args[j] = t->ptr[op->args[j < op->n_args ? j : 0]];
-    if (rest) {
-        memset(last, 0, sizeof last);
-        for (int j = 0; j < op->n_args; j++)
-            if (op->ones >> j & 1) memcpy(last[j], args[j], size);
-            else memcpy(last[j], (const char *)args[j] + whole * FG_VEC, rest);
-    }
-    op->fused(whole, d, args);
+/* A strip's program over n elements; what is no whole strip at the end runs on copies that are one. */
+static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
+    const FgVmPlan *p = t->p;
+    const FgVmEdge *edges = p->edges + s->edge;
+    int64_t per = FG_STRIP / s->lane, whole = n / per * per, rest = n - whole;
+    char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
+    fg_run_stages(p->stages + s->stage, t->ptr, whole * s->lane);
     if (!rest) return;
-    for (int j = 0; j < 7; j++) args[j] = last[j < op->n_args ? j : 0];
-    op->fused(1, last[7], args);
-    memcpy(d + whole * FG_VEC, last[7], rest);
+    for (int k = 0; k < s->n_edges; k++) {
+        char *end = t->work + p->edge_buf + k * FG_STRIP, **at = &t->ptr[edges[k].reg];
+        tiles[k] = *at;
+        if (!edges[k].written) {
+            memcpy(end, *at + whole * edges[k].size, rest * edges[k].size);
+            memset(end + rest * edges[k].size, 0, (per - rest) * edges[k].size);
+        }
+        *at = end;
+    }
+    fg_run_stages(p->stages + s->stage, t->ptr, FG_STRIP);
+    for (int k = 0; k < s->n_edges; k++) {
+        if (edges[k].written) memcpy(tiles[k] + whole * edges[k].size, t->ptr[edges[k].reg], rest * edges[k].size);
+        t->ptr[edges[k].reg] = tiles[k];
+    }
 }
 
 /* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls
@@ -201,15 +223,15 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        if (op->taken) continue;
-        if (loops) fg_vm_prefetch(t, loop++, loops, start + len, len);
+        int waits = fg_vm_waits(p, k);
+        if (loops && !waits) fg_vm_prefetch(t, loop++, loops, start + len, len);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
         if (op->op == FG_OP_window) fg_vm_window(p, op, t->ptr, t->work, coord, len);
-        else if (op->fused) fg_vm_run_fused(t, op, len);
-        else op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
+        else if (op->strip < 0) op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
+        else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len);
     }
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {

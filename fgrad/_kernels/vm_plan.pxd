@@ -7,6 +7,7 @@ cdef extern from "vm_plan.h" nogil:
     enum:
         FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL
+        FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
     ctypedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) noexcept nogil
@@ -44,8 +45,7 @@ cdef extern from "vm_plan.h" nogil:
         char bits[16]
     ctypedef struct FgVmOp:
         FgVmFn fn
-        int op, type, dst, a, b, c, scalar, taken, n_args, ones, box, patch
-        int args[7]
+        int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time
@@ -59,9 +59,17 @@ cdef extern from "vm_plan.h" nogil:
         int op, op_end
         int in_ "in"
         int in_end, out, out_end
+    ctypedef struct FgVmStrip:
+        int lane, op, op_end
+    ctypedef struct FgStage:
+        int a
+    ctypedef struct FgVmEdge:
+        int reg
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, n_boxes, box_at
-        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, row, step, chunks, tile_rows, blocks, group, units, grain
+        int n_strips, n_slots, most_edges
+        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
+        int64_t units, grain
         int64_t raw_buf, partial_bytes, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"
@@ -70,6 +78,10 @@ cdef extern from "vm_plan.h" nogil:
         FgVmOutput *out
         FgVmBox *boxes
         FgVmPart *parts
+        FgVmStrip *strips
+        FgStage *stages
+        FgVmEdge *edges
+        int *types
         int *in_order
         int *out_order
     ctypedef struct FgVmThread:

@@ -5,7 +5,8 @@ from libc.string cimport memcpy, memset
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
 cdef extern from "vm_fuse.h" nogil:
-    void fg_vm_fuse(FgVmPlan *p, int *reads, int *scratch)
+    void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
+    void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
 
 cdef enum:
@@ -226,26 +227,31 @@ cdef void make_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs
 
 cdef void set_uses(FgVmPlan *p, Reg *regs) noexcept nogil:
     """When each register is set and read last, by ops."""
-    cdef int i, k, j
+    cdef int i, k, when, kept
     for i in range(p.n_in + p.n_const):
         regs[i].first = regs[i].last = -1
     for k in range(p.n_ops):
         regs[p.ops[k].dst].first = regs[p.ops[k].dst].last = k
-        if p.ops[k].taken:
-            continue
-        if p.ops[k].n_args == 0:
-            regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = k
-        for j in range(p.ops[k].n_args):
-            regs[p.ops[k].args[j]].last = k
+    for k in range(p.n_ops):
+        when = k
+        if p.ops[k].strip >= 0:            # a strip with several results may store one before it has read all operands
+            when = p.strips[p.ops[k].strip].op_end
+            kept = 0
+            for i in range(p.strips[p.ops[k].strip].op, when):
+                kept += not p.ops[i].taken
+            when -= kept == 1
+        regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = when
 
 
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef int i, k
     cdef int64_t tile, whole = 0, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
+    for i in range(p.n_regs):
+        p.types[i] = regs[i].type
     for i in range(p.n_in):
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
-    fg_vm_fuse(p, <int *>scratch, <int *>scratch + p.n_regs)
+    fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs)
     for i in range(p.n_const):
         p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
@@ -317,6 +323,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in + p.n_out):
         if is_walked(p, i) and (p.in_[i].access if i < p.n_in else p.out[i - p.n_in].access) >= FG_ACC_ROW:
             p.any_general = 1
+    fg_vm_make_strips(p, <int *>scratch)
     plan_memory(p, regs, scratch)
     plan_grain(p)
 
@@ -452,13 +459,11 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         p.ops[k].buf = 0
     for k in range(p.n_out):
         reg = p.out[k].reg
-        p.out[k].write_time = p.n_ops + 1 + k
         if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
             continue
         if p.ops[regs[reg].first].buf < 0:           # another output has it
             continue
         p.out[k].direct = 1
-        p.out[k].write_time = regs[reg].first
         p.ops[regs[reg].first].buf = -1 - k
     keep_for_windows(p, regs)
     for i in range(p.n_in):
@@ -553,6 +558,10 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2 and p.raw_buf == 0:
             p.raw_buf = at
             at += align(width * 2)
+    p.slot_buf = at
+    at += p.n_slots * FG_STRIP
+    p.edge_buf = at
+    at += p.most_edges * FG_STRIP
     if p.n_seg > 1:
         p.seg_buf = at
         at += align(acc * 16)

@@ -1,11 +1,11 @@
-"""Two operations in one pass give the bits of two passes: the same programs with the result in between as an output are not fused."""
+"""Programs of stages give the bits of their operations one by one."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from tests.kernels.vm_builder import run
+from tests.kernels.vm_builder import aliased, apply, run
 
 UNARY = {"square": 1, "neg": 1, "abs": 1, "sqrt": 1, "not": 1}
 FLOAT = ["add", "sub", "mul", "div", "max", "min", "square", "neg", "abs", "sqrt"]
@@ -33,10 +33,28 @@ def same_bits(a, b):
     np.testing.assert_array_equal(a, b)
 
 
+def one_by_one(inputs, ops, consts=()):
+    """All registers, each operation in a program of its own."""
+    shape = np.broadcast_shapes(*[x.shape for x in inputs])
+    values = [*inputs, *[np.asarray(v, t) for v, t in consts]]
+    for name, dtype, *args in ops:
+        out = dtype if name == "cast" else None
+        values.append(apply(name, dtype, *[np.broadcast_to(values[a], shape) for a in args], out=out))
+    return values
+
+
+def check(inputs, ops, outs, consts=()):
+    """The outputs of one program, after comparing them with those of its operations one by one."""
+    want = one_by_one(inputs, ops, consts)
+    got = run(inputs, ops, [(r, want[r].dtype) for r in outs], consts=consts)
+    for r, x in zip(outs, got):
+        same_bits(x, want[r])
+    return got
+
+
 def both_ways(dtype, inputs, ops, between, result):
-    alone = run(inputs, ops, [(result, dtype)])[0]
-    same_bits(alone, run(inputs, ops, [(result, dtype), (between, "bool" if ops[0][0] in COMPARISONS else dtype)])[0])
-    return alone
+    check(inputs, ops, [result, between])
+    return check(inputs, ops, [result])[0]
 
 
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
@@ -79,8 +97,8 @@ def test_triples(dtype):
         ops = [(first, dtype, a) if first in UNARY else (first, dtype, a, b)]
         for k, (name, x) in enumerate([(second, c), (third, d)]):
             ops.append((name, dtype, 6 + k) if name in UNARY else (name, dtype, *((x, 6 + k) if i % 3 == k else (6 + k, x))))
-        alone = run(inputs, ops, [(8, dtype)], consts=[(-0.0, dtype)])[0]
-        same_bits(alone, run(inputs, ops, [(8, dtype), (6, dtype), (7, dtype)], consts=[(-0.0, dtype)])[0])
+        check(inputs, ops, [8], consts=[(-0.0, dtype)])
+        check(inputs, ops, [8, 6, 7], consts=[(-0.0, dtype)])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -99,8 +117,7 @@ def test_polynomials(steps, dtype):
             ]
             at = 12 + 2 * k
         consts = [(0.75, dtype), (-2.0, dtype)]
-        alone = run(inputs, ops, [(at, dtype)], consts=consts)[0]
-        same_bits(alone, run(inputs, ops, [(at, dtype), *[(r, dtype) for r in range(11, at)]], consts=consts)[0])
+        check(inputs, ops, [at], consts=consts)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -119,8 +136,8 @@ def test_ranges(dtype):
             one = (outer, dtype, *((3, x) if turned else (x, 3)))
             two = (inner, dtype, *((4, z) if turned else (z, 4)))
             ops = [one, two, ("select", dtype, 7, p, q), ("select", dtype, 6, *((8, 5) if first else (5, 8)))]
-            alone = run(inputs, ops, [(9, dtype)], consts=consts)[0]
-            same_bits(alone, run(inputs, ops, [(9, dtype), (8, dtype), (6, "bool"), (7, "bool")], consts=consts)[0])
+            check(inputs, ops, [9], consts=consts)
+            check(inputs, ops, [9, 8, 6, 7], consts=consts)
 
 
 @pytest.mark.parametrize("compared, chosen", [("int32", "float32"), ("float32", "uint32"), ("float64", "int64"), ("float64", "complex64")])
@@ -154,7 +171,7 @@ def test_division_by_one_value(dtype):
 
 
 def test_chains_and_shared_results():
-    """Longer chains fuse two by two; a result that is read twice keeps its pass; a comparison of one type that selects another."""
+    """A result that is read twice; a comparison of one type that selects another."""
     x, y = np.random.default_rng(0).normal(size=(2, 5000)).astype("f")
     ops = [("mul", "float32", 0, 1), ("add", "float32", 2, 0), ("sub", "float32", 3, 1), ("abs", "float32", 4), ("mul", "float32", 3, 5)]
     t = x * y + x
@@ -164,3 +181,83 @@ def test_chains_and_shared_results():
     got = run([x, y, n], ops, [(4, "int32"), (5, "bool")])
     np.testing.assert_array_equal(got[0], n)
     np.testing.assert_array_equal(got[1], ~(x < y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bounds(dtype):
+    """Choices that are maxima and minima by constants, alone and one after the other, in every order of operands, -0 and NaN included."""
+    inputs = operands(dtype, np.random.default_rng(0))[:1]
+    for low, high in [(-0.5, 1.0), (0.0, 1.0), (-1.0, 0.0), (-0.0, 0.5), (1.0, -1.0), (np.nan, 1.0)]:
+        consts = [(low, dtype), (high, dtype)]
+        for outer, inner in itertools.product(["lt", "le", "gt", "ge"], repeat=2):
+            for turned, last in itertools.product([0, 1, 2, 3], [0, 1]):
+                one = (inner, dtype, *((1, 0) if turned & 1 else (0, 1)))
+                two = (outer, dtype, *((2, 0) if turned & 2 else (0, 2)))
+                first = ("select", dtype, 3, *((0, 1) if last else (1, 0)))
+                check(inputs, [one, two, first, ("select", dtype, 4, 2, 5)], [6], consts=consts)
+                check(inputs, [one, two, first, ("select", dtype, 4, 5, 2)], [6, 5], consts=consts)
+
+
+FLOATS = "add sub mul div max min copysign".split(), "square neg abs sqrt rsqrt recip sign floor ceil trunc round_even exp".split()
+INTS = "add sub mul max min and or xor shl shr_logical shr_arith div".split(), "square neg not".split()
+
+
+def random_program(rng, dtype, n_in, n_const, n_ops):
+    """Operations on registers of dtype and of bool."""
+    types, ops = [dtype] * (n_in + n_const), []
+    two, one = FLOATS if dtype.startswith("float") else INTS
+
+    def of(t, recent=6):
+        found = [k for k, x in enumerate(types) if x == t]
+        return int(rng.choice(found[-recent:] if rng.random() < 0.7 else found))
+
+    for _ in range(n_ops):
+        kind, made = rng.random(), dtype
+        if kind < 0.45:
+            op = (str(rng.choice(two)), dtype, of(dtype), of(dtype))
+        elif kind < 0.6:
+            op = (str(rng.choice(one)), dtype, of(dtype))
+        elif kind < 0.75 or "bool" not in types:
+            op, made = (str(rng.choice(COMPARISONS)), dtype, of(dtype), of(dtype)), "bool"
+        elif kind < 0.85:
+            op = ("select", dtype, of("bool"), of(dtype), of(dtype))
+        elif kind < 0.95:
+            op, made = (str(rng.choice(["and", "or", "xor"])), "bool", of("bool"), of("bool")), "bool"
+        else:
+            op = ("cast", dtype, of("bool"))
+        ops.append(op)
+        types.append(made)
+    return ops, types
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(dtype, seed):
+    """Many operations and outputs, over arrays, columns, single values, constants and masks in memory, of sizes around whole strips."""
+    rng = np.random.default_rng(seed)
+    for n_ops in [2, 3, 5, 8, 13, 21, 40, 90]:
+        inputs, consts = operands(dtype, rng)[: int(rng.integers(2, 9))], [(v, dtype) for v in rng.choice([0, 1, 2, 3, 7], 2)]
+        if rng.random() < 0.5:
+            n = int(rng.choice([256, 257, 300, 511, 512, 1000, 4103]))
+            inputs = [np.resize(x, n) if x.ndim == 2 and x.shape[1] > 1 else x.flat[0].reshape(()) for x in inputs]
+        ops, types = random_program(rng, dtype, len(inputs), 2, n_ops)
+        first = len(inputs) + 2
+        outs = sorted({len(types) - 1, *rng.integers(first, len(types), 3).tolist()})
+        with np.errstate(all="ignore"):
+            check(inputs, ops, outs, consts=consts)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_results_over_operands(dtype):
+    """Outputs that take over inputs which are read later, earlier, or in a later strip."""
+    rng = np.random.default_rng(0)
+    inputs = [x[0] for x in operands(dtype, rng)[:3]] * 2
+    inputs = [np.resize(x, 1031) for x in inputs]
+    for _ in range(60):
+        ops, types = random_program(rng, dtype, 6, 0, 10)
+        made = [k for k in range(6, len(types)) if types[k] == dtype]
+        regs = rng.permutation(made)[:4].tolist()
+        targets = [(r, int(t)) for r, t in zip(regs, rng.permutation(6))]
+        want = one_by_one(inputs, ops)
+        for (r, _), got in zip(targets, aliased(inputs, ops, targets)):
+            same_bits(got, want[r])
