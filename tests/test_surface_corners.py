@@ -186,3 +186,11 @@ def test_losses_of_optim():
         np.where(t == 1, -0.25 * np.log(p) * (1 - p) ** 2, -0.75 * np.log(1 - p) * p**2),
         rtol=1e-4,
     )
+
+
+def test_lists_are_written_by_indexed_updates():
+    x = jnp.zeros(4)
+    np.testing.assert_array_equal(x.at[:2].set([1, 2]), [1, 2, 0, 0])
+    np.testing.assert_array_equal(x.at[jnp.array([0, 3])].add((1.0, jnp.float32(2))), [1, 0, 0, 2])
+    np.testing.assert_array_equal(fgrad.jit(lambda x: x.at[1:3].max([x[0] + 1, 5]))(x), [0, 1, 5, 0])
+    np.testing.assert_array_equal(jnp.zeros((2, 2)).at[jnp.array([0, 1]), jnp.array([1, 0])].set([3, 4]), [[0, 3], [4, 0]])

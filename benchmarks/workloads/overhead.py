@@ -92,6 +92,70 @@ class EagerFunctions(Workload):
         return lambda: (np.take(x, i), np.trace(a), np.median(x), np.interp(x, np.sort(x), x))
 
 
+@workload("overhead/eager grad of a classifier", note="64-128-128-10, batch 128: tanh, relu, log_softmax, cross-entropy")
+class EagerClassifier(Workload):
+    def inputs(self, rng):
+        params = [(normal(rng, a, b, scale=0.1), normal(rng, b, scale=0.1)) for a, b in ((64, 128), (128, 128), (128, 10))]
+        return params, normal(rng, 128, 64), integers(rng, 10, 128)
+
+    def jaxlike(self, m, params, x, y):
+        rows = m.np.arange(128)
+
+        def loss(params):
+            (w1, b1), (w2, b2), (w3, b3) = params
+            h = m.nn.relu(m.np.tanh(x @ w1 + b1) @ w2 + b2)
+            return -m.nn.log_softmax(h @ w3 + b3)[rows, y].mean()
+
+        f = m.grad(loss)
+        return lambda: f(params)
+
+    def torch(self, m, params, x, y):
+        leaves = [v.requires_grad_() for layer in params for v in layer]
+        w1, b1, w2, b2, w3, b3 = leaves
+        y = y.long()
+
+        def call():
+            h = m.torch.relu(m.torch.tanh(x @ w1 + b1) @ w2 + b2)
+            return m.torch.autograd.grad(m.F.cross_entropy(h @ w3 + b3, y), leaves)
+
+        return call
+
+
+@workload("overhead/eager loops", note="scan of ten numbers, fori_loop of five steps, cond")
+class EagerLoops(Ten):
+    numpy = None  # it has none
+
+    def jaxlike(self, m, x):
+        step, double = lambda c, v: (c + v, c * v), lambda i, v: v * 2
+
+        def call():
+            total, rows = m.lax.scan(step, m.np.float32(0), x)
+            return total, m.lax.fori_loop(0, 5, double, rows), m.lax.cond(True, m.np.sin, m.np.cos, x)
+
+        return call
+
+
+@workload("overhead/eager x[i, j] and an update there", note="100 elements of 128x10")
+class EagerIndices(Workload):
+    def inputs(self, rng):
+        return normal(rng, 128, 10), integers(rng, 128, 100), integers(rng, 10, 100)
+
+    def jaxlike(self, m, x, i, j):
+        return lambda: (x[i, j], x.at[i, j].add(1.0))
+
+    def torch(self, m, x, i, j):
+        i, j, one = i.long(), j.long(), m.torch.ones(())
+        return lambda: (x[i, j], x.index_put((i, j), one, accumulate=True))
+
+    def numpy(self, np, x, i, j):
+        def call():
+            y = x.copy()
+            np.add.at(y, (i, j), 1)
+            return x[i, j], y
+
+        return call
+
+
 @workload("overhead/NumPy array in, NumPy array out", sizes=(10, 1_000_000))
 class NumpyInOut(Workload):
     """A jitted call on NumPy's arrays, its result as a NumPy array."""

@@ -227,12 +227,12 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
     return <int64_t><uintptr_t>Py_TYPE(x)
 
 
-cdef bint all_arrays(object xs) except -1:
-    """True for a list or tuple of arrays."""
+cdef bint all_arrays(object xs, bint scalars) except -1:
+    """True for a list or tuple of arrays, or with `scalars` of arrays and Python's numbers."""
     if type(xs) is not list and type(xs) is not tuple:
         return False
     for x in xs:
-        if type(x) is not _array_class and not is_numpy(x):
+        if type(x) is not _array_class and not is_numpy(x) and not (scalars and is_scalar(type(x))):
             return False
     return True
 
@@ -241,7 +241,8 @@ cdef class EagerDispatch:
     """Base of eager operations: one program per avals and strides of the arguments; scalars are arguments too.
 
     `_prepare(arrays, args, kwargs)` compiles the function at these arrays; arguments after the first `n_arrays`, and all keyword
-    arguments, are static. With `n_arrays` -1 the first argument is a list or tuple of arrays. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
+    arguments, are static. With `n_arrays` -1 the first argument is a list or tuple of arrays, with
+    -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
     """
     cdef dict entries
     cdef Slot[8] slots             # recent calls of one or two positional arguments
@@ -301,7 +302,7 @@ cdef class EagerDispatch:
                 return out
         words[0] = config_key()
         if self.n_arrays < 0:
-            if n == 0 or not all_arrays(args[0]):
+            if n == 0 or not all_arrays(args[0], self.n_arrays < -1):
                 return self._slow(*args, **kwargs)
             given, rest = tuple(args[0]), args[1:]
             n = len(given)

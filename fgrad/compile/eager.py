@@ -55,8 +55,8 @@ class EagerFunction(EagerDispatch):
 
 def eager(n_arrays):
     """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
-    (scalars count as arrays), and per value of all others; n_arrays -1: the first argument is a list or tuple of arrays. While tracing
-    it is the plain function.
+    (scalars count as arrays), and per value of all others; n_arrays -1: the first argument is a list or tuple of arrays, -2: of arrays
+    and scalars. While tracing it is the plain function.
 
     The function must be pure, and give an array or a tuple of arrays.
     """

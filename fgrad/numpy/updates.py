@@ -7,6 +7,7 @@ from fgrad.compile.eager import eager
 from fgrad.control.loops import scan
 from fgrad.core import Array, Tracer, concrete_or_none
 from fgrad.numpy import indexing as I
+from fgrad.numpy.creation import array
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
@@ -23,7 +24,8 @@ def _positions(x, idx, mode, wrap_negative):
 
 def _fitting(x, values, shape):
     """Update values in x's dtype, broadcast to the shape of what they replace."""
-    values = as_array("scatter", values) if type(values) not in SCALARS else values
+    if type(values) not in SCALARS:
+        values = array(values, copy=False) if isinstance(values, (list, tuple)) else as_array("scatter", values)
     values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
     if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
@@ -123,7 +125,7 @@ def _combine_at(x, values, i, kind, mode, wrap_negative):
     return _combine(x, i, values, kind, mode, wrap_negative)
 
 
-@eager(-1)
+@eager(-2)
 def _combine_parts(arrays, rest, kind, mode, wrap_negative):
     x, values, *index = arrays
     return _combine(x, I.joined(index, rest), values, kind, mode, wrap_negative)
@@ -134,7 +136,6 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     if type(x) is Array:
         parts = I.parted(idx)
         if parts is not None:
-            values = as_array("scatter", cast(values, x.dtype) if type(values) in SCALARS else values)
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _combine_at(x, values, idx, kind, mode, wrap_negative)
