@@ -378,7 +378,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
 static void conv_plan_spans(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, cols, rows;
-    if (p->algo != CONV_DENSE || p->os[2] != 1 || c->oo == 1 || (c->xc == 1 && c->C > 1)) return;
+    if (p->algo != CONV_DENSE || p->os[2] != 1 || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
     if (p->Q[2] * 20 < conv_ceil(p->Q[2], lanes) * lanes * (c->C < 16 ? 17 : 19)) return;
     if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
     p->algo = CONV_SPANS;

@@ -82,13 +82,30 @@ static void N(conv_fill)(const FgConvPart *p, const FgFill *f, const T *x, T *ds
     }
 }
 
+/* Panel `to` (taps, C, wide) from w (nb, C, taps), whose inner two axes are contiguous: squares of whole vectors, then rows to their places. */
+static void N(conv_pack_taps)(T *to, int64_t wide, const T *w, int64_t nb, int64_t wo, int64_t C, int64_t taps) {
+    enum { PIECE = 4 * G(lanes) };
+    T rows[PIECE * G(nr)];
+    for (int64_t k = 0, f = 0, t = 0; k < C * taps; k += PIECE) {
+        int64_t n = conv_min(PIECE, C * taps - k);
+        G(pack)(rows, wide, w + k, nb, wo, 1, n);
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(to + (t * C + f) * wide, rows + i * wide, (size_t)wide * sizeof(T));
+            if (++t == taps) { t = 0; f++; }
+        }
+    }
+}
+
 /* Units (g, panel of O): W as panels of columns, taps outermost. */
 static void N(conv_pack_panels)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
     const FgConv *c = p->c;
     int64_t panels = conv_ceil(c->O, G(nr)), taps = p->R[0] * p->R[1] * p->R[2];
+    int inner = c->wc == taps && (p->R[2] == 1 || p->wr[2] == 1) && (p->R[1] == 1 || p->wr[1] == p->R[2])
+        && (p->R[0] == 1 || p->wr[0] == p->R[1] * p->R[2]);
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / panels, o = u % panels * G(nr), nb = conv_min(G(nr), c->O - o), wide = G(width)(nb);
         T *to = dst + g * p->wg + o * taps * c->C;
+        if (inner) { N(conv_pack_taps)(to, wide, w + g * c->wg + o * c->wo, nb, c->wo, c->C, taps); continue; }
         for (int64_t t = 0; t < taps; t++) {
             int64_t r2 = t % p->R[2], r1 = t / p->R[2] % p->R[1], r0 = t / p->R[2] / p->R[1];
             const T *from = w + g * c->wg + o * c->wo + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
@@ -108,6 +125,7 @@ static void N(conv_spread)(const T *src, int64_t ld, int64_t m, int64_t n, T *ou
     for (int64_t i = 0; i < m; i += L) for (int64_t j = 0; j < n; j += L) {
         int64_t ni = conv_min(L, m - i), nj = conv_min(L, n - j);
         G(vec) x[G(lanes)];
+        if (si == 1 && ni == L && nj == L) { G(square)(out + i + j * sj, sj, src + i * ld + j, ld); continue; }
         GEMM_UNROLL for (int k = 0; k < G(lanes); k++) x[k] = k < ni ? G(load)(src + (i + k) * ld + j, nj) : (G(vec)){0};
         G(transpose)(x);
         for (int64_t k = 0; k < nj; k++) {

@@ -12,6 +12,7 @@ static void N(turn)(const T *tile, int64_t from, int64_t rows, int64_t n, T *c, 
         int64_t w = n - j < L ? n - j : L, h = rows - i < L ? rows - i : L;
         T *to = c + j * ldc + i;
         N(vec) x[N(lanes)];
+        if (!add && w == L && h == L) { N(square)(to, ldc, tile + i * from + j, from); continue; }
         for (int64_t r = 0; r < L; r++) x[r] = r < h ? N(load)(tile + (i + r) * from + j, w) : (N(vec)){0};
 #if GEMM_HAS_SHUFFLE
         N(transpose)(x);
