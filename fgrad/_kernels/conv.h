@@ -61,6 +61,7 @@ typedef struct {
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
+    int turned;                       /* sums: an output feature's batch and positions follow each other */
     int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
     const char *x, *w;
@@ -304,7 +305,7 @@ static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pa
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
     p->block[1] = conv_ceil(p->Q[2], p->blocks[1]);
     size = ((p->block[1] - 1) * p->s[2] + span) * each;
-    p->x_size = inside || !pads || p->R[0] > 1 || size * item > 4 * FG_CONV_RING ? 0 : size;
+    p->x_size = inside || !pads || p->R[2] < 5 || p->R[0] > 1 || size * item > 4 * FG_CONV_RING ? 0 : size;
 }
 
 /* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
@@ -368,6 +369,8 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
         return;
     }
+    p->turned = !together && c->O >= 4 && c->ob == p->M / c->B && (p->Q[2] == 1 || p->os[2] == 1) && (p->Q[1] == 1 || p->os[1] == p->Q[2])
+        && (p->Q[0] == 1 || p->os[0] == p->Q[1] * p->Q[2]);
     p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
     p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
     units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);

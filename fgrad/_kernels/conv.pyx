@@ -46,7 +46,7 @@ cdef extern from "conv_body.h" nogil:
         const FgConv *c
         int64_t Q[3]
         int64_t R[3]
-        int algo, pack_w, scratch_out, failed
+        int algo, pack_w, scratch_out, failed, turned
         int64_t s[3]
         int64_t x0
         int64_t M, K, mt, kt, mtiles, nk
@@ -230,7 +230,7 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
     if sums and not p.failed:
-        units = groups * positions * (c.B if together else 1)
+        units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else 1))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(space)
 

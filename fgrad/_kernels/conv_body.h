@@ -227,7 +227,8 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
 }
 
 static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
-    #define CALL(S, T) do { if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
+    #define CALL(S, T) do { if (p->turned) conv_place_turned_##S(p, begin, end); \
+                            else if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL

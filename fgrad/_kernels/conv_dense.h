@@ -82,7 +82,7 @@ static void N(conv_fill)(const FgConvPart *p, const FgFill *f, const T *x, T *ds
     }
 }
 
-/* Panel `to` (taps, C, wide) from w (nb, C, taps), whose inner two axes are contiguous: squares of whole vectors, then rows to their places. */
+/* Panel `to` (taps, C, wide) from w (nb, C, taps), whose inner two axes are contiguous: squares of vectors, then rows to their places. */
 static void N(conv_pack_taps)(T *to, int64_t wide, const T *w, int64_t nb, int64_t wo, int64_t C, int64_t taps) {
     enum { PIECE = 4 * G(lanes) };
     T rows[PIECE * G(nr)];
@@ -96,20 +96,36 @@ static void N(conv_pack_taps)(T *to, int64_t wide, const T *w, int64_t nb, int64
     }
 }
 
+/* The same from w (C, nb, taps), the taps in their order (`sign` 1) or the reverse (-1, w is the last one). */
+static void N(conv_pack_lanes)(T *to, int64_t wide, const T *w, int64_t nb, int64_t wc, int64_t C, int64_t taps, int sign) {
+    int64_t step = C * wide;
+    if (nb < wide) memset(to, 0, (size_t)(taps * step) * sizeof(T));
+    if (sign < 0) { to += (taps - 1) * step; step = -step; w -= taps - 1; }
+    for (int64_t f = 0; f < C; f++) G(columns)(to + f * wide, step, w + f * wc, nb, taps);
+}
+
+/* 1 where the window's taps follow each other in memory, -1 where they do so in the reverse order; else 0. */
+static int N(conv_sign)(const FgConvPart *p) {
+    for (int sign = 1; sign >= -1; sign -= 2)
+        if ((p->R[2] == 1 || p->wr[2] == sign) && (p->R[1] == 1 || p->wr[1] == sign * p->R[2])
+            && (p->R[0] == 1 || p->wr[0] == sign * p->R[1] * p->R[2])) return sign;
+    return 0;
+}
+
 /* Units (g, panel of O): W as panels of columns, taps outermost. */
 static void N(conv_pack_panels)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
     const FgConv *c = p->c;
     int64_t panels = conv_ceil(c->O, G(nr)), taps = p->R[0] * p->R[1] * p->R[2];
-    int inner = c->wc == taps && (p->R[2] == 1 || p->wr[2] == 1) && (p->R[1] == 1 || p->wr[1] == p->R[2])
-        && (p->R[0] == 1 || p->wr[0] == p->R[1] * p->R[2]);
+    int sign = N(conv_sign)(p);
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / panels, o = u % panels * G(nr), nb = conv_min(G(nr), c->O - o), wide = G(width)(nb);
         T *to = dst + g * p->wg + o * taps * c->C;
-        if (inner) { N(conv_pack_taps)(to, wide, w + g * c->wg + o * c->wo, nb, c->wo, c->C, taps); continue; }
+        const T *from = w + g * c->wg + o * c->wo;
+        if (sign > 0 && c->wc == taps) { N(conv_pack_taps)(to, wide, from, nb, c->wo, c->C, taps); continue; }
+        if (sign && c->wo == taps) { N(conv_pack_lanes)(to, wide, from, nb, c->wc, c->C, taps, sign); continue; }
         for (int64_t t = 0; t < taps; t++) {
             int64_t r2 = t % p->R[2], r1 = t / p->R[2] % p->R[1], r0 = t / p->R[2] / p->R[1];
-            const T *from = w + g * c->wg + o * c->wo + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
-            G(pack)(to + t * c->C * wide, wide, from, nb, c->wo, c->wc, c->C);
+            G(pack)(to + t * c->C * wide, wide, from + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2], nb, c->wo, c->wc, c->C);
         }
     }
 }
@@ -221,5 +237,28 @@ static void N(conv_place)(const FgConvPart *p, int64_t begin, int64_t end) {
         for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < size; i++) part[i] += part[k * step + i];
         N(conv_spread)(part, c->O, c->B, c->O, (T *)p->out + p->o0 + at[0] * c->og + at[1] * p->os[0] + at[2] * p->os[1] + at[3] * p->os[2],
                        c->ob, c->oo);
+    }
+}
+
+/* Units (g, vector of O): the same where a feature's row of (b, q0, q1, q2) is contiguous, by squares of vectors. */
+static void N(conv_place_turned)(const FgConvPart *p, int64_t begin, int64_t end) {
+    const FgConv *c = p->c;
+    const int64_t L = G(lanes), vectors = conv_ceil(c->O, L), taps = p->Q[0] * p->Q[1] * p->Q[2], row = c->B * taps;
+    const int64_t step = c->G * row * c->O;
+    T rows[G(lanes) * G(lanes)];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / vectors, o = u % vectors * L, n = conv_min(L, c->O - o), b = 0, t = 0;
+        T *out = (T *)p->out + p->o0 + g * c->og + o * c->oo;
+        for (int64_t k = 0; k < row; k += L) {
+            int64_t m = conv_min(L, row - k);
+            for (int64_t i = 0; i < m; i++) {
+                const T *part = (T *)p->part + ((g * taps + t) * c->B + b) * c->O + o;
+                G(vec) sum = G(load)(part, n);
+                for (int64_t chunk = 1; chunk < p->nk; chunk++) sum += G(load)(part + chunk * step, n);
+                *(G(mem) *)(rows + i * L) = sum;
+                if (++t == taps) { t = 0; b++; }
+            }
+            N(conv_spread)(rows, L, m, n, out + k, 1, c->oo);
+        }
     }
 }
