@@ -292,3 +292,22 @@ def test_discrete(x64):
     assert float(stats.multinomial.logpmf(np.array([1, 1]), 4, np.array([0.5, 0.5]))) == -np.inf
     x = np.linspace(-3, 3, 7)
     np.testing.assert_allclose(stats.t.pdf(x, 1.0), stats.cauchy.pdf(x), rtol=1e-12)
+
+
+def test_edges_in_vectors(x64):
+    """float64: numbers that leave the vectors of common ones, and where the vectors' formulas meet."""
+    inf, nan = np.inf, np.nan
+    x = np.array([0.0, -0.0, inf, -inf, nan, -1.0, 1.0, 2.0, 3.0, 171.7, 1e308, 5e-324, -0.5])
+    np.testing.assert_array_equal(lax.lgamma(x)[:9], [inf, inf, inf, inf, nan, inf, 0, 0, np.log(2)])
+    np.testing.assert_array_equal(lax.digamma(x)[:6], [-inf, inf, inf, nan, nan, nan])
+    np.testing.assert_array_equal(special.gamma(x)[:12], [inf, -inf, inf, nan, nan, nan, 1, 1, 2, inf, inf, inf])
+    meet = np.array([0.8, 1, 1.8, 3.8, 8, 1e-300, 5e-301, 1e300, 171.6])
+    meet = np.concatenate([meet, np.nextafter(meet, 0), np.nextafter(meet, inf)])
+    for ours, theirs in ((lax.lgamma, mpmath.loggamma), (lax.digamma, mpmath.digamma)):
+        np.testing.assert_allclose(ours(meet), exact(theirs, meet).astype(float), rtol=5e-16, atol=1e-16)
+    meet = meet[(meet > 1e-290) & (meet < 172)]
+    np.testing.assert_allclose(special.gamma(meet), exact(mpmath.gamma, meet).astype(float), rtol=5e-16)
+    s, q = np.array([1 + 1e-10, 20, 20.5, 1, 2, 2, 3, inf]), np.array([2.0, 0.1, 0.1, 3, 1e11, -0.5, nan, 2])
+    got = np.asarray(lax.zeta(s, q))
+    np.testing.assert_allclose(got[:5], exact(mpmath.zeta, s[:5] + [0, 0, 0, 1, 0], q[:5]).astype(float) + [0, 0, 0, inf, 0], rtol=1e-15)
+    np.testing.assert_array_equal(got[6:], [nan, 0])

@@ -347,9 +347,9 @@ FG_INLINE double fg_pow_edges(double x, double y, double a, double r) {
     r = odd & (copysign(1, x) < 0) ? -r : r;
     return (y == 0) | (x == 1) | ((x == -1) & (fabs(y) == INFINITY)) ? 1 : (x != x) | (y != y) ? x + y : r;
 }
-/* x^y: log|x| and its product with y as unevaluated sums of two doubles */
-FG_INLINE double fg_pow_f64(double x, double y) {
-    double a = fabs(x), k, m = fg_split_f64(a < DBL_MIN ? a * 18014398509481984.0 : a, &k);
+/* log of a > 0 as an unevaluated sum: the value returned and *low */
+FG_INLINE double fg_log_parts_f64(double a, double *low) {
+    double k, m = fg_split_f64(a < DBL_MIN ? a * 18014398509481984.0 : a, &k);
     k -= a < DBL_MIN ? 54 : 0;
     double f = m - 1, d = m + 1, dl = m > 1 ? 1 - (d - m) : m - (d - 1), rd = 1 / d;
     double s = f * rd, p = s * d, sl = (((f - p) - fg_mul_err(s, d, p)) - s * dl) * rd;
@@ -360,8 +360,12 @@ FG_INLINE double fg_pow_f64(double x, double y) {
     double w = z * T, wl = fg_mul_err(z, T, w) + (z * Tl + zl * T);
     double v = s * w, vl = fg_mul_err(s, w, v) + (s * wl + sl * w);
     double h = 2 * s + v, l = ((2 * s - h) + v) + (2 * sl + vl);
-    double kh = k * FG_LN2_HI, H = kh + h, b = H - kh, L = ((kh - (H - b)) + (h - b)) + (l + k * FG_LN2_LO);
-    H = a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : H;
-    double e = y * H, el = fg_mul_err(y, H, e) + y * L;
+    double kh = k * FG_LN2_HI, H = kh + h, b = H - kh;
+    *low = ((kh - (H - b)) + (h - b)) + (l + k * FG_LN2_LO);
+    return a == 0 ? -INFINITY : a == INFINITY ? INFINITY : a != a ? a : H;
+}
+/* x^y: log|x| and its product with y as unevaluated sums of two doubles */
+FG_INLINE double fg_pow_f64(double x, double y) {
+    double a = fabs(x), L, H = fg_log_parts_f64(a, &L), e = y * H, el = fg_mul_err(y, H, e) + y * L;
     return fg_pow_edges(x, y, a, fg_expk_f64(e, (fabs(e) < 1e4) & (fabs(y) < 1e290) ? el : 0, 0));
 }

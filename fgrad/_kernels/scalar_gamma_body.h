@@ -1,10 +1,13 @@
 /* The functions of scalar_gamma.h for its types R and W; included twice. */
 #define TINY (sizeof(R) > 8 ? 2.7e-20L : 5.5e-17L)          /* half a unit in the last place of 1 */
+#define CLOSE (sizeof(R) > 8 ? 1e-18L : 4e-16L)             /* of two approximants of a fraction, above their rounding */
 #define PI ((R)FG_PI)
+#define HALF_LOG_2PI ((R)0.918938533204672741780329736405617640L)
 
 /* lgamma(n + 1) - ((n + 1/2) log n - n + log(2 pi) / 2) for n > 0 */
 static inline R N(stirling_error)(R n) {
     R s = 0;
+    if (sizeof(R) > 8 && n < 16) return N(lgamma)(n + 1) - ((n + 0.5) * M(log)(n) - n + HALF_LOG_2PI);      /* has digits to lose */
     for (; n < 16; n += 1) s += (n + 0.5) * M(log1p)(1 / n) - 1;
     R z = 1 / (n * n);
     return s + (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * (691.0 / 360360)))))) / n;
@@ -26,6 +29,7 @@ static inline W N(deviance)(R x, R m) {
 }
 /* x^a e^-x / Gamma(a + 1) */
 static inline R N(gamma_density)(R a, R x) {
+    if (a < 20 && x < 600 && sizeof(R) > 8) return M(exp)(a * M(log)(x) - x - N(lgamma)(a + 1));
     if (a < 20 && x < 600) return M(pow)(x, a) * M(exp)(-x) / M(tgamma)(a + 1);
     return (R)MW(exp)(-N(stirling_error)(a) - N(deviance)(a, x)) / M(sqrt)(2 * PI * a);
 }
@@ -124,6 +128,28 @@ static inline R N(gamma_fraction)(R a, R x, R *slope) {
     *slope = dh;
     return h;
 }
+/* The same without derivatives: the sum, and the fraction by numerators and denominators of its approximants, divided once in eight. */
+static inline R N(gamma_sum)(R a, R x) {
+    R t = 1, s = 1;
+    for (int n = 1; n < FG_TERMS && t > TINY * s; n++) { t *= x / (a + n); s += t; }
+    return s;
+}
+static inline R N(gamma_quotient)(R a, R x) {
+    R b = x + 1 - a, p0 = 0, p = 1, q0 = 1, q = b, h = 0, last;
+    for (int i = 1; i < FG_TERMS; ) {
+        for (int end = i + 8; i < end; i++) {
+            R n = i * (a - i), t;
+            b += 2;
+            t = b * p + n * p0; p0 = p; p = t;
+            t = b * q + n * q0; q0 = q; q = t;
+        }
+        if (M(fabs)(q) > 1e100) { p0 *= 1e-100; p *= 1e-100; q0 *= 1e-100; q *= 1e-100; }
+        last = h;
+        h = p / q;
+        if (M(fabs)(h - last) <= CLOSE * M(fabs)(h)) break;
+    }
+    return h;
+}
 /* Q for a > 1e6 by Temme's uniform expansion (DLMF 8.12) in eta, which is small wherever Q is neither 0 nor 1 */
 static inline R N(gamma_uniform)(R a, R x, int upper) {
     R dev = (R)N(deviance)(a, x), eta = M(copysign)(M(sqrt)(2 * dev / a), x - a);
@@ -135,13 +161,12 @@ static inline R N(gamma_uniform)(R a, R x, int upper) {
 }
 /* The regularised lower (P) and upper (Q) incomplete gamma functions. */
 static inline R N(gamma_pq)(R a, R x, int upper) {
-    R slope;
     if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x))) return NAN;
     if (x == 0 || isinf(a)) return upper;
     if (a == 0 || isinf(x)) return !upper;
     if (a > 1e6) return N(gamma_uniform)(a, x, upper);
     if (x > a && x >= (upper ? 0.5 : 1)) {
-        R q = N(gamma_density)(a, x) * a * N(gamma_fraction)(a, x, &slope);
+        R q = N(gamma_density)(a, x) * a * N(gamma_quotient)(a, x);
         return upper ? q : 1 - q;
     }
     if (upper && a <= 0.2 && x < 0.5) {                /* Q = 1 - x^a / Gamma(1 + a) (1 + a sum of (-x)^n / ((a + n) n!)) */
@@ -150,7 +175,7 @@ static inline R N(gamma_pq)(R a, R x, int upper) {
         R l = a * M(log)(x) - N(lgamma1p)(a);
         return -M(expm1)(l) - M(exp)(l) * a * s;
     }
-    R p = N(gamma_density)(a, x) * N(gamma_series)(a, x, &slope);
+    R p = N(gamma_density)(a, x) * N(gamma_sum)(a, x);
     return upper ? 1 - p : p;
 }
 static inline R N(igamma)(R a, R x) { return N(gamma_pq)(a, x, 0); }
@@ -179,20 +204,21 @@ static inline R N(igamma_grad_a)(R a, R x) {
     return -N(random_gamma_grad)(a, x) * N(gamma_density)(a, x) * (a / x);
 }
 
-/* The fraction of DLMF 8.17.22 by the modified Lentz algorithm, for x < (a + 1) / (a + b + 2). */
+/* The fraction of DLMF 8.17.22 by numerators and denominators of its approximants, for x < (a + 1) / (a + b + 2). */
 static inline R N(beta_fraction)(R a, R b, R x) {
-    R c = 1, d = 1 / (1 - (a + b) * x / (a + 1)), h = d;
-    for (int m = 1; m < FG_TERMS; m++) {
-        R n = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), f;
-        d = 1 / (1 + n * d);
-        c = 1 + n / c;
-        h *= c * d;
-        n = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-        d = 1 / (1 + n * d);
-        c = 1 + n / c;
-        f = c * d;
-        h *= f;
-        if (M(fabs)(f - 1) <= 2 * TINY) break;
+    R p0 = 0, p = 1, q0 = 1, q = 1, h = 0, last;
+    for (int m = 0; m < FG_TERMS; ) {
+        for (int end = m + 4; m < end; ) {
+            R s = a + 2 * m, r = x / (s * (s + 1) * (s + 2)), odd = -(a + m) * (a + b + m) * (s + 2) * r, even;
+            m++;
+            even = m * (b - m) * s * r;
+            p0 = p + odd * p0; q0 = q + odd * q0;
+            p = p0 + even * p; q = q0 + even * q;
+        }
+        if (M(fabs)(q) > 1e100) { p0 *= 1e-100; p *= 1e-100; q0 *= 1e-100; q *= 1e-100; }
+        last = h;
+        h = p / q;
+        if (M(fabs)(h - last) <= CLOSE * M(fabs)(h)) break;
     }
     return h;
 }
@@ -260,4 +286,6 @@ static inline R N(polygamma)(R n, R x) {
     return M(fmod)(n, 2) == 0 ? -r : r;
 }
 #undef TINY
+#undef CLOSE
+#undef HALF_LOG_2PI
 #undef PI

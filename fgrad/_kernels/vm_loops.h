@@ -8,6 +8,7 @@
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
+#include "special_f64.h"
 #include "vec_gamma.h"
 #include "vm_ops.h"
 
@@ -198,10 +199,7 @@ VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_
     VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y))
 VM_SPECIAL(f32, float)
 VM_SPECIAL(f64, double)
-#define VM_SPECIAL_F64(name) VM_UN_SLOW(name, f64, double, fg_##name##_f64(x))
-VM_SPECIAL_F64(lgamma) VM_SPECIAL_F64(digamma) VM_SPECIAL_F64(gamma)
 VM_MATH1(bessel_i0e, f64, double) VM_MATH1(bessel_i1e, f64, double) VM_MATH1(log_ndtr, f64, double)
-VM_BIN_SLOW(polygamma, f64, double, fg_polygamma_f64(x, y)) VM_BIN_SLOW(zeta, f64, double, fg_zeta_f64(x, y))
 VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
@@ -223,7 +221,15 @@ VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, doubl
         vm_##name##_fast_f64(m, u, a + k, 0, 0); \
         for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(a[k + i])) u[i] = fg_##name##_f64(a[k + i]); \
         memcpy(d + k, u, m * sizeof *u); } }
-VM_COMMON_F64(ndtri)
+VM_COMMON_F64(ndtri) VM_COMMON_F64(lgamma) VM_COMMON_F64(gamma) VM_COMMON_F64(digamma)
+#define VM_COMMON2_F64(name) VM_BIN(name##_fast, f64, double, double, fg_##name##_fast_f64(x, y)) FG_SIG(name, f64) { \
+    double *d = (double *)d_, u[FG_BLOCK]; const double *a = (const double *)a_, *b = (const double *)b_; (void)c_; \
+    for (int64_t k = 0; k < n; k += FG_BLOCK) { \
+        int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
+        vm_##name##_fast_f64(m, u, a + k, b + k, 0); \
+        for (int64_t i = 0; i < m; i++) if (!fg_##name##_common_f64(a[k + i], b[k + i])) u[i] = fg_##name##_f64(a[k + i], b[k + i]); \
+        memcpy(d + k, u, m * sizeof *u); } }
+VM_COMMON2_F64(zeta) VM_COMMON2_F64(polygamma)
 #define FG_NOINLINE static __attribute__((noinline)) void
 FG_NOINLINE fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
 FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
