@@ -196,3 +196,19 @@ def test_errors(i):
     kind, word, call = ERRORS[i]
     with pytest.raises(kind, match=word):
         call()
+
+
+def test_funm():
+    import scipy.linalg
+
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(5, 5)).astype("f")
+    for f in (np.exp, np.sin, lambda x: x**3):
+        g = {np.exp: jnp.exp, np.sin: jnp.sin}.get(f, f)
+        want = scipy.linalg.funm(a.astype("d"), f)
+        for run in (lambda a: fgrad.scipy.linalg.funm(a, g), fgrad.jit(lambda a: fgrad.scipy.linalg.funm(a, g))):  # noqa: B023
+            np.testing.assert_allclose(run(a), want, atol=2e-4 * np.abs(want).max())
+    out, error = fgrad.scipy.linalg.funm(a, jnp.exp, disp=False)
+    assert out.dtype == np.complex64 and 0 < error <= 1
+    with pytest.raises(ValueError, match="square"):
+        fgrad.scipy.linalg.funm(a[:2], jnp.exp)

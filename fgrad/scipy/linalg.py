@@ -28,13 +28,13 @@ from fgrad.scipy.matrices import (
     pascal,
     toeplitz,
 )
-from fgrad.scipy.matrix_functions import expm, expm_frechet, polar, rsf2csf, solve_sylvester, sqrtm
+from fgrad.scipy.matrix_functions import expm, expm_frechet, funm, polar, rsf2csf, solve_sylvester, sqrtm
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft", "eigh",
-    "eigh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion", "hadamard", "hankel", "helmert", "hessenberg", "hilbert",
-    "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur",
-    "solve", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "toeplitz",
+    "eigh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert", "hessenberg",
+    "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal", "polar", "qr", "qr_multiply", "rsf2csf",
+    "schur", "solve", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
 
 

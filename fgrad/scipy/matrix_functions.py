@@ -6,6 +6,8 @@ Those that go through a Schur decomposition (sqrtm, rsf2csf, solve_sylvester's "
 import functools
 import math
 
+import numpy as np
+
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api.derivatives import jvp
@@ -141,6 +143,39 @@ def rsf2csf(T, Z, check_finite=True):
         raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
     t, turn = _complex_schur(t)
     return t, z.astype(turn.dtype) @ turn
+
+
+def funm(A, func, disp=True):
+    """func of a square matrix, where func(x) acts elementwise on its eigenvalues, by Parlett's recurrence on the complex Schur form.
+
+    The result is complex. Without disp (f(A), an estimate of the relative error in the 1-norm). It has no derivative.
+
+    >>> import fgrad.numpy as jnp, fgrad.scipy.linalg
+    >>> fgrad.scipy.linalg.funm(jnp.array([[1.0, 1.0], [0.0, 3.0]]), lambda x: x ** 2).real
+    Array([[1., 4.],
+           [0., 9.]], dtype=float32)
+    """
+    t, z = _complex_schur(_square("funm", A))
+    n = t.shape[0]
+    pairs = jnp.asarray(np.array([(i, i + p) for p in range(1, n) for i in range(n - p)], np.int32).reshape(-1, 2))
+
+    def entry(k, carry):
+        f, least = carry
+        i, j = pairs[k]
+        between = (jnp.arange(n) > i) & (jnp.arange(n) < j)
+        s = t[i, j] * (f[j, j] - f[i, i]) + jnp.sum(jnp.where(between, t[i] * f[:, j] - f[i] * t[:, j], 0))
+        gap = t[j, j] - t[i, i]
+        value = jnp.where(gap != 0, s / jnp.where(gap != 0, gap, 1), s)
+        return f.at[i, j].set(value), jnp.minimum(least, jnp.abs(gap))
+
+    start = jnp.diag(jnp.asarray(func(jnp.diag(t)), t.dtype)), jnp.abs(t[0, 0])
+    f, least = lax.fori_loop(0, pairs.shape[0], entry, start)
+    out = z @ f @ X.mH(z)
+    if disp:
+        return out
+    eps = jnp.finfo(t.dtype).eps
+    bound = jnp.maximum(eps, eps / jnp.where(least == 0, eps, least) * jnp.linalg.norm(jnp.triu(t, 1), 1))
+    return out, jnp.where(jnp.any(jnp.isinf(out)), np.inf, jnp.minimum(1, bound))
 
 
 def _sylvester_schur(a, b, c):
