@@ -12,6 +12,8 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
     if (op->op == FG_OP_select) return lane;
     if (op->op == FG_OP_cast) return fg_strip_casts[p->types[op->a]][op->type] ? lane : 0;
     if (op->op == FG_OP_clamp) return !fg_vm_is_real(op->type) || (fg_vm_is_number(p, op->a) && fg_vm_is_number(p, op->c)) ? lane : 0;
+    if (op->op == FG_OP_div && !fg_vm_is_real(op->type))
+        return fg_stages[op->type][FG_OP_div][FG_FORM_KNOWN] && fg_vm_is_const(p, op->b) && fg_vm_const_value(p, op->b) != 0 ? lane : 0;
     return fg_stages[op->type][op->op][FG_FORM_V] ? lane : 0;
 }
 

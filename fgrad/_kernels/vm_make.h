@@ -14,6 +14,7 @@ static double fg_vm_const_value(const FgVmPlan *p, int r) {
     const FgVmConst *c = &p->consts[r - p->n_in];
     if (c->type == FG_F64) { double v; memcpy(&v, c->bits, 8); return v; }
     if (c->type == FG_F32) { float v; memcpy(&v, c->bits, 4); return v; }
+    if (c->type == FG_I32) { int32_t v; memcpy(&v, c->bits, 4); return v; }
     int64_t v = 0;
     memcpy(&v, c->bits, fg_itemsize(c->type));
     return (double)v;
@@ -202,6 +203,14 @@ static void fg_unary(FgMaking *m, const FgVmOp *op) {
     fg_use(m, 1, &op->a);
     fg_put_op(m, op->op == FG_OP_cast ? fg_strip_casts[m->types[op->a]][type] : fg_stages[type][op->op][FG_FORM_V], type, -1);
     fg_made(m, op, 1, &op->a);
+}
+/* An integer by a constant. */
+static void fg_divide(FgMaking *m, const FgVmOp *op) {
+    int args[2] = {op->a, op->b};
+    fg_load(m, op->a);
+    fg_use(m, 2, args);
+    fg_put(m, fg_stages[op->type][FG_OP_div][FG_FORM_KNOWN])->a = op->b;
+    fg_made(m, op, 2, args);
 }
 static void fg_clamp(FgMaking *m, const FgVmOp *op) {
     int args[3] = {op->b, op->a, op->c};
@@ -407,6 +416,7 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
         else if (cmp) fg_choice(&m, op, cmp);
         else if (op->op == FG_OP_select) fg_select(&m, op);
         else if (op->op == FG_OP_clamp) fg_clamp(&m, op);
+        else if (op->op == FG_OP_div && !fg_vm_is_real(op->type)) fg_divide(&m, op);
         else if (fg_vm_info[op->op].arity == 2) fg_binary(&m, op);
         else fg_unary(&m, op);
     }

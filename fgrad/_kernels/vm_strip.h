@@ -335,6 +335,22 @@ FG_CHOICES(FG_CHOICE, f32) FG_CHOICES(FG_CHOICE, f64)
     FG_RANGES_IN(M, GT, t) FG_RANGES_IN(M, GE, t)
 FG_RANGES(FG_RANGE, f32) FG_RANGES(FG_RANGE, f64)
 
+/* Quotients of int32 by one divisor that is not 0, as vm_div_second_i32: products with its inverse, their upper halves shifted. */
+#ifdef __AVX512F__
+#define FG_QUOTIENT(k) { __m512i x = (__m512i)r##k, even = _mm512_mul_epi32(x, m), odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), m); \
+    __m512i high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd); \
+    __m512i q = _mm512_sub_epi32(_mm512_sra_epi32(_mm512_add_epi32(high, x), shift), _mm512_srai_epi32(x, 31)); \
+    r##k = (fg_m_i32)_mm512_sub_epi32(_mm512_xor_si512(q, turn), turn); }
+static void stage_div_known_i32(FG_STAGE_ARGS) {
+    const int32_t y = *(const int32_t *)ptr[s->a];
+    const uint32_t size = y < 0 ? 0 - (uint32_t)y : (uint32_t)y;
+    const int bits = size < 3 ? 1 : 32 - __builtin_clz(size - 1);
+    const __m512i m = _mm512_set1_epi64((int32_t)(1 + ((uint64_t)1 << (31 + bits)) / size)), turn = _mm512_set1_epi32(y < 0 ? -1 : 0);
+    const __m128i shift = _mm_cvtsi32_si128(bits - 1);
+    FG_EIGHT(FG_QUOTIENT) FG_NEXT
+}
+#endif
+
 /* Casts of one size; from lanes of a bool. */
 #define FG_CONVERT(from, to, k, e) { fg_w_##from x = (fg_w_##from)r##k; r##k = (fg_m_i32)(e); FG_SETTLE(r##k) }
 #define FG_CAST(from, to, e) static void stage_cast_##from##_##to(FG_STAGE_ARGS) { \
@@ -359,9 +375,14 @@ enum { FG_FORM_V, FG_FORM_ONE, FG_FORM_RV, FG_FORM_R1, FG_FORM_KNOWN, FG_FORM_ZE
 #define FG_ROW_INTS(u, t) FG_BITS_EVEN(FG_CELL_BINARY, u) FG_BITS_TWO(FG_CELL_BOTH, u) FG_BITS_ONE(FG_CELL_UNARY, u) \
     FG_CELL_KNOWN(shl, u) FG_CELL_KNOWN(shr_logical, u) FG_CELL_KNOWN(shr_arith, u) \
     FG_ORDER_EVEN(FG_CELL_BINARY, t) FG_ORDER_TWO(FG_CELL_BOTH, t)
+#ifdef __AVX512F__
+#define FG_CELL_DIVIDE [FG_OP_div][FG_FORM_KNOWN] = stage_div_known_i32,
+#else
+#define FG_CELL_DIVIDE
+#endif
 static const FgStageFn fg_stages[FG_NDTYPES][FG_OP_COUNT][FG_FORMS] = {
     [FG_F32] = {FG_ROW_FLOATS(f32)}, [FG_F64] = {FG_ROW_FLOATS(f64)},
-    [FG_I32] = {FG_ROW_INTS(u32, i32)}, [FG_I64] = {FG_ROW_INTS(u64, i64)},
+    [FG_I32] = {FG_ROW_INTS(u32, i32) FG_CELL_DIVIDE}, [FG_I64] = {FG_ROW_INTS(u64, i64)},
     [FG_U32] = {FG_ROW_INTS(u32, u32)}, [FG_U64] = {FG_ROW_INTS(u64, u64)}};
 /* The links' numbers and their pairs. */
 #define FG_NUMBER(op, form, Y, turn, kind) FG_LINK_##kind##_##op##_##form,

@@ -247,6 +247,14 @@ def test_random_programs(dtype, seed):
             check(inputs, ops, outs, consts=consts)
 
 
+@pytest.mark.parametrize("y", [1, 2, 3, 5, 7, 10, 641, 65536, 2**30, 2**31 - 1, -1, -2, -7, -(2**31)])
+def test_quotients_by_constants(y):
+    """Of extreme and random integers, within a longer program."""
+    info, rng = np.iinfo("int32"), np.random.default_rng(0)
+    x = np.concatenate([[info.min, info.min + 1, -1, 0, 1, info.max - 1, info.max], rng.integers(info.min, info.max, 1000)]).astype("i")
+    check([x], [("xor", "int32", 0, 2), ("div", "int32", 3, 1), ("add", "int32", 4, 0)], [5, 4], consts=[(y, "int32"), (0, "int32")])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_results_over_operands(dtype):
     """Outputs that take over inputs which are read later, earlier, or in a later strip."""
