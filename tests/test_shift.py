@@ -124,7 +124,7 @@ def test_results_that_others_need_are_written():
 
 
 def boxed(ip, guards, boxes):
-    return [*ip, len(boxes), *guards, *[i for box in boxes for i in box]]
+    return [*ip, len(boxes), *[i for k, g in enumerate(guards) for i in (g, k)], *[i for box in boxes for i in box]]
 
 
 def test_boxes_are_checked():
@@ -152,3 +152,31 @@ def test_boxes_are_checked():
     bad = encode(2, [], [("window", "float32", 0, 1, 1)], [(2, "none")])
     with pytest.raises(Exception, match="box 1 of 1"):
         run([0, -1], [(1, 3, 2, 5)], ip=bad)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_keep_every_bit(dtype):
+    """Sums of many shifted arrays are one operation, rounded as they are one after the other."""
+    x = np.random.default_rng(0).standard_normal(1037).astype(dtype)
+    x[5] = -0.0
+    parts = [x[i : 1030 + i] for i in range(7)]
+    c = [dtype(v) for v in (0.1, -3, 1.5, 0.7, -1e-3, 2, 0.3)]
+
+    def weighted(p):
+        out = p[0] * c[0]
+        for k in range(1, len(p)):
+            out = out + p[k] * c[k]
+        return out
+
+    def mixed(p):
+        return (((p[3] - (p[0] + p[1] * c[1])) - p[2] * c[2]) + -p[4]) - (p[5] + p[6]) + c[3]
+
+    def turned(p):
+        return p[6] + (p[5] * c[5] + (p[4] - (p[3] + (p[2] - p[1] - p[0]))))
+
+    with fgrad.enable_x64(dtype is np.float64):
+        for fun in (weighted, mixed, turned):
+            for n in (3, 4, 5, 7) if fun is weighted else (7,):
+                got = np.asarray(fgrad.jit(lambda x, fun=fun, n=n: fun([x[i : 1030 + i] for i in range(n)]))(x))
+                want = fun(parts[:n])
+                np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))

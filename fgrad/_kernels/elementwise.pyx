@@ -2,8 +2,9 @@
 over tiles that stay in cache.
 
 `ip` is [n_regs, n_consts, n_ops, (type, lo, hi) per constant, (opcode, type, dst, a, b, c) per op, (reg, reduce) per output],
-and where there are boxes [n_boxes, the guard of each input, (lo, hi) per axis of each box]: op `window` is operand a inside box c
-and b outside; a guarded input (guard: its box, or -1) has memory of the box's shape, and outside of it values that a window must leave out.
+and then, optionally, [n_boxes, (guard, source) per input, (lo, hi) per axis of each box]: op `window` is operand a inside box c and b
+outside; a guarded input (guard: its box, or -1) has memory of the box's shape, and outside of it values that a window must leave
+out; source is an input of the same array, or the input itself.
 Registers are the inputs, then the constants, then what the ops set (each once).  All inputs and outputs are seen through
 slots of one shape; an output with a reduction is a view of its contiguous result with stride 0 on the reduced axes.
 float16 and bfloat16 live in memory only: their registers are float32.  The opcodes and what they accept are in `OPCODES`,
@@ -59,7 +60,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         return -1
     plain = 3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out
     n_boxes = ip[plain] if inst.n_ip > plain else 0
-    boxed = 1 + inst.n_in + 2 * n_boxes * FG_OUT(inst, slots, 0).ndim
+    boxed = 1 + 2 * inst.n_in + 2 * n_boxes * FG_OUT(inst, slots, 0).ndim
     if n_boxes < 0 or n_boxes > MAX_REGS or inst.n_ip != plain + (boxed if inst.n_ip > plain else 0):
         snprintf(msg, FG_MSG, b"vm: %d integer parameters, expected %lld for %lld constants, %lld ops and %d outputs", <int>inst.n_ip,
                  <long long>plain, <long long>n_const, <long long>n_ops, <int>inst.n_out)
@@ -79,7 +80,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         p.out = <FgVmOutput *>(p + 1)
         p.boxes = <FgVmBox *>(p.out + p.n_out)
         p.in_ = <FgVmInput *>(p.boxes + n_boxes)
-        p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + inst.n_in)
+        p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + 2 * inst.n_in) if inst.n_ip > plain else 0
         p.ops = <FgVmOp *>(p.in_ + p.n_in)
         p.consts = <FgVmConst *>(p.ops + p.n_ops)
         p.parts = <FgVmPart *>(p.consts + p.n_const)
@@ -216,12 +217,14 @@ cdef int check_boxes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *msg
     cdef int64_t *ip
     cdef int i, d, b
     for i in range(p.n_in):
-        p.in_[i].guard = -1
-        if p.n_boxes:
-            if not -1 <= inst.ip[p.box_at - p.n_in + i] < p.n_boxes:
-                snprintf(msg, FG_MSG, b"vm: input %d has box %lld of %d", i, <long long>inst.ip[p.box_at - p.n_in + i], p.n_boxes)
+        p.in_[i].guard, p.in_[i].source = -1, i
+        if p.box_at:
+            ip = inst.ip + p.box_at - 2 * p.n_in + 2 * i
+            if not (-1 <= ip[0] < p.n_boxes and 0 <= ip[1] < p.n_in):
+                snprintf(msg, FG_MSG, b"vm: input %d has box %lld of %d and stands for input %lld of %d", i, <long long>ip[0], p.n_boxes,
+                         <long long>ip[1], p.n_in)
                 return -1
-            p.in_[i].guard = <int>inst.ip[p.box_at - p.n_in + i]
+            p.in_[i].guard, p.in_[i].source = <int>ip[0], <int>ip[1]
     for b in range(p.n_boxes):
         for d in range(s.ndim):
             ip = inst.ip + p.box_at + 2 * (b * s.ndim + d)

@@ -27,7 +27,8 @@
     X(select, 3, S, 1) X(clamp, 3, S, 2) X(is_finite, 1, B, 1) X(nextafter, 2, S, 6) X(copysign, 2, S, 1) X(hypot, 2, S, 8) X(ldexp, 2, S, 10) \
     X(logit, 1, S, 20) X(rel_entr, 2, S, 40) X(gelu, 1, S, 16) X(gelu_slope, 1, S, 20) X(gelu_exact, 1, S, 24) X(gelu_exact_slope, 1, S, 28) \
     X(real, 1, R, 1) X(imag, 1, R, 1) \
-    X(complex, 2, C, 1) X(conj, 1, S, 1) X(cast, 1, K, 1) X(window, 2, S, 1) X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1)
+    X(complex, 2, C, 1) X(conj, 1, S, 1) X(cast, 1, K, 1) X(window, 2, S, 1) \
+    X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1)
 
 #define FG_VM_ENUM(name, arity, result, weight) FG_OP_##name,
 enum { FG_VM_OPCODES(FG_VM_ENUM) FG_OP_COUNT };

@@ -25,6 +25,7 @@ typedef struct {
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
     int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
     int64_t strides[FG_MAXDIM];         /* in walk order */
+    int source;                         /* the input that stands for all that read its array: the one furthest ahead */
     int guard;                          /* the box of the walk for which there is memory, -1 for all of it */
     int64_t shift, first, end;          /* of a guarded one: where the walk's origin would lie, and the range that its memory spans */
 } FgVmInput;
@@ -180,7 +181,7 @@ static inline void fg_vm_prefetch(FgVmThread *t, int k, int n, int64_t start, in
     const FgVmPlan *p = t->p;
     for (int j = t->part->in; j < t->part->in_end; j++) {
         const FgVmInput *in = &p->in[p->in_order[j]];
-        if (in->access != FG_ACC_FULL) continue;
+        if (in->access != FG_ACC_FULL || in->source != p->in_order[j]) continue;
         const char *src = FG_MEM(t, p->in_order[j]) + start * in->size;
         int64_t end = len * in->size * (k + 1) / n;
         for (int64_t b = (len * in->size * k / n + 63) & -64; b < end; b += 64) __builtin_prefetch(src + b, 0, 2);

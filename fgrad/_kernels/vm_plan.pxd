@@ -34,7 +34,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmInput:
         int access, dtype, type, size, scalar, last_use
         int64_t buf, run, shift, first, end
-        int guard
+        int source, guard
         int64_t strides[16]
     ctypedef struct FgVmBox:
         int64_t lo[16]

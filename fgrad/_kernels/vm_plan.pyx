@@ -5,6 +5,8 @@ from libc.string cimport memcpy, memset
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
 
 cdef extern from "vm_fuse.h" nogil:
+    enum:
+        FG_OP_window
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
@@ -434,7 +436,7 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
     cdef int64_t total = 0, inputs = 0, work = 0
     cdef int i
     for i in range(p.n_in):
-        if p.in_[i].access == FG_ACC_FULL:
+        if p.in_[i].access == FG_ACC_FULL and p.in_[i].source == i:
             total += p.n * p.in_[i].size
             inputs += 1
     for i in range(p.n_ops):
@@ -498,7 +500,8 @@ cdef int take(Reg *regs, int r, int64_t *busy, int64_t *count) noexcept nogil:
 
 cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) noexcept nogil:
     """Assign tile buffers by liveness, separately for each register size.  Returns the bytes per element they need;
-    counts[size] is how many of each size."""
+    counts[size] is how many of each size. counts NULL: what most tiles touch, which is no buffer of a window, and memory
+    that several inputs read once."""
     cdef int size, i, k, s, top
     cdef int64_t total = 0, count
     cdef int sizes[5]
@@ -509,6 +512,8 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
         memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
         for k in range(p.n_in + p.n_const):
             if fg_itemsize(regs[k].type) == size and not (p.consts[k - p.n_in].scalar if k >= p.n_in else p.in_[k].scalar):
+                if counts == NULL and k < p.n_in and p.in_[k].source != k:
+                    continue
                 take(regs, k, busy, &count)
                 if k >= p.n_in or regs[k].shared:
                     regs[k].last = FOREVER
@@ -517,6 +522,8 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
             for s in range(count):
                 if busy[s] and regs[busy[s] - 1].last <= k and (regs[busy[s] - 1].first < k):
                     busy[s] = 0
+            if counts == NULL and p.ops[k].op == FG_OP_window:
+                continue               # few tiles use its buffer
             if p.ops[k].buf >= 0 and not p.ops[k].taken and fg_itemsize(regs[p.ops[k].dst].type) == size:
                 take(regs, p.ops[k].dst, busy, &count)
         if counts != NULL:

@@ -6,7 +6,7 @@ takes its other operand. So a gradient of differences, whose transposes are sums
 concatenation of two slices, costs the tiles in which both meet. What would be computed too often is written first, as without this.
 """
 
-from math import prod
+from math import copysign, isfinite, prod
 
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.fuse import live_nodes
@@ -272,9 +272,28 @@ cdef class _Shift:
             if out is None:
                 out = self.value(v, shape, begin)
             else:
-                box = _box(v, shape, begin)
-                out = self.add("window", [self.value(v, shape, begin), out], shape, v.dtype, code, box, None if k else whole)
+                out = self.windowed(self.value(v, shape, begin), out, shape, code, _box(v, shape, begin), None if k else whole)
         return out
+
+    cdef Value windowed(self, Value x, Value other, tuple shape, code, tuple box, Value whole):
+        """x inside the box and `other` outside. A constant factor of x, where the other one is 0, comes afterwards: it becomes part of a
+        sum that follows."""
+        cdef Value c
+        cdef Node node = None if x.buf is None or whole is not None or x.dtype.kind != "f" or x.dtype.itemsize < 4 else x.buf.node
+        if node is None or node.kind != "ew" or x.box is not None or not x.whole() or other.scalar is None or other.scalar != 0:
+            return self.add("window", [x, other], shape, x.dtype, code, box, whole)
+        if node.op == "neg":
+            ins, sign = [node.ins[0]], -1.0
+        elif node.op == "mul" and (node.ins[0].scalar is not None or node.ins[1].scalar is not None):
+            c, x = node.ins if node.ins[0].scalar is not None else node.ins[::-1]
+            ins, sign = [x, c], float(c.scalar)
+            if c.buf is not None or not sign or not isfinite(sign):
+                return self.add("window", [node.outs[0], other], shape, x.dtype, code, box, whole)
+        else:
+            return self.add("window", [x, other], shape, x.dtype, code, box, whole)
+        zero = Value(None, other.shape, other.strides, 0, other.dtype, other.dtype.type(copysign(0.0, other.scalar) * copysign(1.0, sign)))
+        ins[0] = self.windowed(ins[0], zero, shape, code, box, None)
+        return self.add(node.op, ins, shape, node.outs[0].dtype, node.type_code, ())
 
     cdef Value add(self, str op, list ins, tuple shape, dtype, code, tuple box, Value out=None):
         """The result of a new elementwise node, or of one that is there already."""
@@ -319,8 +338,9 @@ cdef Value _moved(Value v, tuple shape, tuple at):
     if box is None:
         return Value(None, shape, (0,) * len(shape), 0, v.dtype, v.dtype.type(0))
     offset = v.offset
+    single = all([hi - lo == 1 or not s for s, lo, hi in zip(v.strides, box[::2], box[1::2])])
     for n, s, a, lo, hi in zip(shape, v.strides, at, box[::2], box[1::2]):
-        if hi - lo == 1 and n != 1:        # the one element there is stands for all
+        if single and s:                   # the one element there is stands for all
             offset += (lo + a) * s
             s = 0
         else:

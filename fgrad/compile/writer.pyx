@@ -118,6 +118,7 @@ cdef class Writer:
         cdef dict made = {}                # buffer -> which op of the group computes it
         cdef dict inputs = {}, consts = {}       # (slot, box) -> which input; constant -> which
         cdef dict boxes = {}               # -> which
+        cdef list read = []                # the inputs
         cdef list kinds = [], which = []         # of register, and which of its kind, of all operands in turn
         cdef list const_words = [], ops = [], out_words = [], out_slots = []
         cdef Node node
@@ -145,7 +146,10 @@ cdef class Writer:
                     kinds.append(0)
                     if v.box is not None:
                         boxes.setdefault(v.box, len(boxes))
-                    which.append(inputs.setdefault((self.slot(v, v.shape, v.strides), v.box), len(inputs)))
+                    known = inputs.setdefault((self.slot(v, v.shape, v.strides), v.box), len(inputs))
+                    if known == len(read):
+                        read.append(v)
+                    which.append(known)
             if node.kind == "ew":
                 made[(<Value>node.outs[0]).buf] = len(made)
         first_const = len(inputs)                # registers: inputs, constants, results
@@ -175,7 +179,22 @@ cdef class Writer:
                 out_words += (which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op), _REDUCE[node.op])
                 at += 1
         ip = [n_regs, len(consts), len(ops) // 6, *const_words, *ops, *out_words]
-        if boxes:
-            ip += [len(boxes), *[-1 if box is None else boxes[box] for _, box in inputs], *[i for box in boxes for i in box]]
+        sources = _sources(read)
+        if boxes or len(set(sources)) < len(sources):
+            ip.append(len(boxes))
+            for (_, box), source in zip(inputs, sources):
+                ip += (-1 if box is None else boxes[box], source)
+            for box in boxes:
+                ip += box
         self.insts.append((0, KERNELS["vm"], [slot for slot, _ in inputs], out_slots, ip, (), [], None))
         return 0
+
+
+cdef list _sources(list read):
+    """For each input of a group, the one that reads furthest on of those of its array."""
+    cdef Value v
+    cdef dict last = {}                    # (buffer, strides) -> (offset, which input)
+    for i, v in enumerate(read):
+        key = (v.buf, v.strides)
+        last[key] = max(last.get(key, (v.offset, i)), (v.offset, i))
+    return [last[v.buf, v.strides][1] for v in read]
