@@ -194,3 +194,15 @@ def test_lists_are_written_by_indexed_updates():
     np.testing.assert_array_equal(x.at[jnp.array([0, 3])].add((1.0, jnp.float32(2))), [1, 0, 0, 2])
     np.testing.assert_array_equal(fgrad.jit(lambda x: x.at[1:3].max([x[0] + 1, 5]))(x), [0, 1, 5, 0])
     np.testing.assert_array_equal(jnp.zeros((2, 2)).at[jnp.array([0, 1]), jnp.array([1, 0])].set([3, 4]), [[0, 3], [4, 0]])
+
+
+@pytest.mark.parametrize(
+    "idx", [True, False, np.True_, (True, 1), (0, True), (..., True), (None, True), (slice(None), False), (True, False)]
+)
+def test_scalar_masks_add_an_axis(idx):
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    for get in (lambda x: x[idx], fgrad.jit(lambda x: x[idx])):
+        np.testing.assert_array_equal(get(jnp.asarray(x)), x[idx])
+    want = x.copy()
+    want[idx] += 1
+    np.testing.assert_array_equal(jnp.asarray(x).at[idx].add(1), want)

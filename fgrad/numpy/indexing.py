@@ -48,9 +48,6 @@ def normalize(shape, idx):
                         "Use fgrad.numpy.where(mask, x, y) instead of x[mask]."
                     )
                 mask = np.asarray(value)
-                if mask.ndim == 0:
-                    out += [None, from_numpy(np.flatnonzero(mask.reshape(1)))]
-                    continue
                 at = sum(j is not None and j is not Ellipsis for j in out)
                 if Ellipsis not in out and mask.shape != shape[at : at + mask.ndim]:
                     raise IndexError(
@@ -78,6 +75,26 @@ def normalize(shape, idx):
         raise IndexError(f"Too many indices: {len(shape)}-dimensional array indexed with {used} regular indices.")
     at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
     return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
+
+
+def is_scalar_mask(i):
+    return type(i) is bool or (isinstance(i, (np.bool_, np.ndarray, Array, Tracer)) and i.dtype == dtypes.BOOL and i.ndim == 0)
+
+
+def with_mask_axes(x, idx):
+    """x with an axis of size 1 for each scalar mask of the index, and the index with the mask of that axis in its place."""
+    idx = idx if isinstance(idx, tuple) else (idx,)
+    used = [
+        0 if i is None or i is Ellipsis or is_scalar_mask(i) else i.ndim if getattr(i, "dtype", None) is dtypes.BOOL else 1 for i in idx
+    ]
+    shape, out, axis = list(x.shape), [], 0
+    for i, n in zip(idx, used):
+        if is_scalar_mask(i):
+            shape.insert(axis, 1)
+            i, n = S.reshape(i, (1,)) if isinstance(i, Tracer) else np.asarray(i).reshape(1), 1
+        out.append(i)
+        axis += x.ndim - sum(used) if i is Ellipsis else n
+    return S.reshape(x, tuple(shape)), tuple(out)
 
 
 def _layout(shape, idx):
@@ -244,6 +261,8 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
     if mode is None and type(x) is not Array and isinstance(x, Tracer) and (key := frozen(idx)) is not None and wrap_negative:
         return _view(x, *_static_layout(x.aval.shape, key))
+    if any(map(is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
+        x, idx = with_mask_axes(x, idx)
     mode = mode_of(mode)
     if (
         isinstance(x, (Array, Tracer))

@@ -101,6 +101,8 @@ def _update_rows(x, idx, values, kind, mode, wrap_negative):
 
 def _combine(x, idx, values, kind, mode, wrap_negative):
     """x with values combined into x[idx]."""
+    if any(map(I.is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
+        return S.reshape(_combine(*I.with_mask_axes(x, idx), values, kind, mode, wrap_negative), x.shape)
     norm = I.normalize(x.shape, idx)
     window = _window(x.shape, norm)
     if window is not None and (wrap_negative or not any(isinstance(i, int) and i < 0 for i in norm)):
