@@ -23,8 +23,8 @@ def instructions(fun, *args):
     return [name for _, name in fgrad.jit(fun).lower(*args).compile().profile(*args, repeat=1)]
 
 
-SHAPES_1D = [(128,), (1000,), (5000,), (20_011,)]
-SHAPES_2D = [(2, 200), (40, 50), (300, 7), (17, 1500), (65, 257)]
+SHAPES_1D = [(128,), (12_001,), (20_011,)]
+SHAPES_2D = [(2, 200), (2, 6500), (3001, 7), (17, 1500), (65, 257)]
 
 
 @pytest.mark.parametrize("shape", SHAPES_1D)
@@ -33,7 +33,7 @@ def test_gradient_of_differences(shape):
     grad = fgrad.grad(lambda x: ((x[1:] - x[:-1]) ** 2).sum())
     d = 2 * np.diff(x)
     np.testing.assert_allclose(fgrad.jit(grad)(x), np.pad(d, (1, 0)) - np.pad(d, (0, 1)), rtol=1e-5, atol=1e-5)
-    assert len(instructions(grad, x)) == 1
+    assert (len(instructions(grad, x)) == 1) == (len(x) > 12_000)  # arrays of few tiles gain nothing
 
 
 @pytest.mark.parametrize("shape", SHAPES_2D)

@@ -17,9 +17,11 @@ from fgrad.core.array import CODES
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 cdef enum:
-    LEAST = 128                # elements of a result that is worth it
+    LEAST = 12_000             # elements of a result that is worth it: of the few tiles of less, too many meet an edge
     PIECES = 4                 # operands of a concatenation
     VIEWS = 8                  # places that one result is read from
+    ROW = 2048                 # elements of a row of which most tiles have no edge
+    SHARE = 8                  # of a shorter row, less than such a part costs little to put in its place
     RECOMPUTE = 6              # additions for each element that cost less than writing and reading it
 
 cdef dict _weights = vm.WEIGHTS
@@ -73,6 +75,8 @@ def _pieces(Node node):
     out = node.outs[0]
     if out.size < LEAST:
         return None
+    if out.shape[-1] < ROW and any([_halves(v.shape[-1], out.shape[-1]) for v in node.ins if len(v.shape) == len(out.shape)]):
+        return None
     none = (0,) * len(out.shape)
     if node.op == "pad":
         if any(node.ip[2::3]) or not prod(node.ins[0].shape):
@@ -90,6 +94,11 @@ def _pieces(Node node):
         return None
     starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(node.ins[2:], out.shape, x.shape)]
     return [(x, tuple(starts)), (node.ins[0], none)]
+
+
+cdef bint _halves(k, n) except -1:
+    """True if k of the n elements of a row, and the others, are too many to be put in their places in every tile."""
+    return SHARE * min(k, n - k) > n
 
 
 cdef Value _spread(Value v, tuple shape):
@@ -174,9 +183,9 @@ cdef class _Shift:
 
     cdef bint pays(self, Node node, dict views) except -1:
         """True if computing an element wherever it is read costs less than memory."""
-        if len(views) > VIEWS:
-            return False
         size = prod(node.shape)
+        if len(views) > VIEWS or size < LEAST:
+            return False
         return self.work[node] * (sum([prod(shape) for shape, _ in views]) - size) <= RECOMPUTE * size
 
     cdef bint moves_inside(self, Node node, dict views) except -1:
