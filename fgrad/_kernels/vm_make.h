@@ -46,6 +46,7 @@ static FgStage *fg_put(FgMaking *m, FgStageFn fn) {
     FgStage *s = &m->p->stages[m->p->n_stages++];
     s->fn = fn;
     s->a = s->b = s->c = s->d = s->e = s->f = -1;
+    s->move_a = s->move_b = s->move_c = 0;
     return s;
 }
 static void fg_operand(const FgMaking *m, int r, int32_t *index, int8_t *move) {
@@ -259,7 +260,7 @@ static void fg_choice(FgMaking *m, const FgVmOp *op, const FgVmOp *cmp) {
     FgStageFn fn = fg_choices[cmp->type == FG_F64][how][turned][in_strip][fg_is_one(m, y)][fg_is_one(m, other)];
     fg_use(m, 4, args);
     FgStage *s = fg_put(m, fn);
-    fg_operand(m, x, &s->a, &s->move_a);
+    if (!in_strip) fg_operand(m, x, &s->a, &s->move_a);
     fg_operand(m, y, &s->b, &s->move_b);
     fg_operand(m, other, &s->c, &s->move_c);
     fg_made(m, op, 4, args);

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import fgrad
+import fgrad.numpy as jnp
 from tests.kernels.vm_builder import aliased, apply, run
 
 UNARY = {"square": 1, "neg": 1, "abs": 1, "sqrt": 1, "not": 1}
@@ -269,3 +271,18 @@ def test_results_over_operands(dtype):
         want = one_by_one(inputs, ops)
         for (r, _), got in zip(targets, aliased(inputs, ops, targets)):
             same_bits(got, want[r])
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 21), (20, 16, 21), (9, 32, 17), (40, 8, 33), (3, 7, 100)])
+def test_choices_between_what_is_compared_leave_kept_operands_alone(shape):
+    """Where tiles end in the middle of a strip: what only the strip holds has no tile to be written to."""
+    a, b, c = shape
+    rng = np.random.default_rng(0)
+    m, e = rng.standard_normal((b, 1)).astype(np.float32), rng.standard_normal((a, 1, c)).astype(np.float32)
+
+    def fun(m, e):
+        v = m - 2 * e
+        return jnp.where(v > e, v, 3 * e)
+
+    v = m - 2 * e
+    np.testing.assert_array_equal(fgrad.jit(fun)(m, e), np.where(v > e, v, 3 * e))
