@@ -15,7 +15,7 @@ from fgrad.lax.primitives import *  # noqa: F403
 from fgrad.lax.reductions import *  # noqa: F403
 from fgrad.lax.shapes import *  # noqa: F403
 from fgrad.lax.windows import *  # noqa: F403
-from fgrad.numpy.overlay import moves_overlays
+from fgrad.numpy.overlay import moves_overlays as _moves_overlays
 from fgrad.ops.accuracy import AccuracyMode, Tolerance
 from fgrad.ops.argreduce import argmax, argmin
 from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
@@ -216,4 +216,4 @@ for _names, _data in (
     ("dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim", (0, 1)),
     ("select select_n", (1, 2)),
 ):
-    globals().update({_name: moves_overlays(*_data)(globals()[_name]) for _name in _names.split()})
+    globals().update({_name: _moves_overlays(*_data)(globals()[_name]) for _name in _names.split()})
