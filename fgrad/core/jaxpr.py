@@ -2,6 +2,7 @@
 
 import inspect
 
+from fgrad.config import config
 from fgrad.core.ir import DropVar, Eqn, Literal, Var, replaying
 from fgrad.core.tracing import PLAIN_KINDS
 
@@ -127,7 +128,7 @@ def interned(closed):
     if not _is_data(closed):
         return closed
     try:
-        key = (closed.jaxpr.debug_name, *structure(closed.jaxpr, sources=True))
+        key = (config.key(), closed.jaxpr.debug_name, *structure(closed.jaxpr, sources=True))
         found = _interned.get(key)
     except TypeError:  # a parameter without a hash
         return closed

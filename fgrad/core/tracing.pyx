@@ -184,6 +184,16 @@ cdef object process(trace, PrimitiveBase prim, args, dict params):
     return trace.process_primitive(prim, args, params)
 
 
+cdef object process_in(trace, PrimitiveBase prim, args, dict params):
+    """Interpret a primitive in another trace, which is the current one meanwhile."""
+    before = current_trace()
+    set_trace(trace)
+    try:
+        return process(trace, prim, args, params)
+    finally:
+        set_trace(before)
+
+
 cdef object evaluate(PrimitiveBase prim, args, dict params):
     """Run one primitive on concrete arguments."""
     if prim.impl is None:
@@ -300,12 +310,7 @@ cdef class TangentBase(StageBase):
             if (<PrimitiveBase>prim).partial_eval is not None:
                 return prim.partial_eval(self, args, params)
             return self.record(prim, args, params)
-        before = current_trace()
-        set_trace(self.parent)
-        try:
-            return process(self.parent, prim, args, params)
-        finally:
-            set_trace(before)
+        return process_in(self.parent, prim, args, params)
 
     def stage_eqn(self, prim, args, dict params):
         """Stage this equation whole."""
@@ -333,12 +338,7 @@ cdef class Lookup(TraceBase):
                     break
             else:
                 return self.out
-        before = current_trace()
-        set_trace(self.parent)
-        try:
-            return process(self.parent, prim, args, params)
-        finally:
-            set_trace(before)
+        return process_in(self.parent, prim, args, params)
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         return self.parent.process_custom_jvp(prim, fun, jvp, args, params)
@@ -404,15 +404,6 @@ cdef class JVPBase(TraceBase):
     def primals(self, args):
         """The arguments, without their tangents."""
         return [(<JVPTracerBase>x).primal if self.owns(x) else x for x in args]
-
-    cdef object in_parent(self, prim, args, dict params):
-        """What a primitive gives on arguments without tangents."""
-        before = current_trace()
-        set_trace(self.parent)
-        try:
-            return process(self.parent, prim, args, params)
-        finally:
-            set_trace(before)
 
     cdef list replay_body(self, closed, args):
         """A call's results, operation by operation."""
@@ -522,7 +513,7 @@ cdef class JVPBase(TraceBase):
             if prim.kind in _plain and (<PrimitiveBase>prim).impl is None and prim.effects is None:
                 return self.record(prim, args, params)
             if not self.owns_any(args):
-                return self.in_parent(prim, args, params)
+                return process_in(self.parent, prim, args, params)
             if (<PrimitiveBase>prim).small_body is not None and (body := prim.small_body(params)) is not None:
                 return self.replay_body(body, args)
         nonzero = self.split(args, primals, tangents)
