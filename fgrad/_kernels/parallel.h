@@ -6,11 +6,15 @@
  * Included by parallel.pyx only, so that its state exists once in the process. */
 #ifndef FG_PARALLEL_H
 #define FG_PARALLEL_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                            /* cpu_set_t */
+#endif
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include "wake.h"
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
 
@@ -58,15 +62,22 @@ static void fg_help(void) {
 static void fg_serve(void) {
     uint64_t seen = 0;                         /* the loop served last */
     fg_nested = 1;
+    pthread_mutex_lock(&fg_sleep);
+    FgWorker *self = fg_worker_begins();
+    pthread_mutex_unlock(&fg_sleep);
     for (;;) {
         int spins = 0;
         while ((atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32) == seen) {
             if (++spins < FG_SPINS) { fg_pause(); continue; }
             pthread_mutex_lock(&fg_sleep);
             atomic_fetch_add(&fg_sleepers, 1);
-            while ((atomic_load(&fg_claim) >> 32) == seen) pthread_cond_wait(&fg_wake, &fg_sleep);
+            while ((atomic_load(&fg_claim) >> 32) == seen) {
+                fg_worker_sleeps(self);
+                pthread_cond_wait(&fg_wake, &fg_sleep);
+            }
             atomic_fetch_sub(&fg_sleepers, 1);
             pthread_mutex_unlock(&fg_sleep);
+            fg_worker_awake(self);
         }
         seen = atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32;
         fg_help();
@@ -118,8 +129,9 @@ static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     atomic_store(&fg_claim, (loop & 0xffffffff) << 32 | (uint64_t)t << 16);
     if (atomic_load(&fg_sleepers)) {
         pthread_mutex_lock(&fg_sleep);
-        pthread_cond_broadcast(&fg_wake);
+        fg_wake_elsewhere();
         pthread_mutex_unlock(&fg_sleep);
+        pthread_cond_broadcast(&fg_wake);
     }
     fg_help();
     for (int spins = 0; atomic_load_explicit(&fg_left, memory_order_acquire) > 0;) {
