@@ -2,6 +2,9 @@
 
 typedef T N(vec) __attribute__((vector_size(GEMM_BYTES)));
 typedef T N(mem) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
+/* Vectors of at most 256 bits. */
+typedef T N(narrow) __attribute__((vector_size(GEMM_BYTES > 32 ? 32 : GEMM_BYTES)));
+typedef T N(narrow_mem) __attribute__((vector_size(GEMM_BYTES > 32 ? 32 : GEMM_BYTES), aligned(sizeof(T)), may_alias));
 enum { N(lanes) = GEMM_BYTES / sizeof(T), N(nr) = GEMM_NV * GEMM_BYTES / sizeof(T) };
 
 /* The first n elements of a vector, 0 <= n <= lanes; the others are zero and their memory is not touched. */
@@ -189,41 +192,89 @@ GEMM_INLINE void N(dots_short)(int64_t kc, const T *a, const T *b, int64_t ldb, 
     *(N(mem) *)c += N(totals)(N(lanes), x);
 }
 
-/* One row at a time, in four sums: the fastest way through a matrix that is read once. */
-static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+/* One row against R of b's, each in two sums: the even and the odd vectors. */
+GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
     const int64_t L = N(lanes);
-    int64_t j = 0;
-    if (kc <= 8 * L) for (; j + L <= n; j += L, b += L * ldb) N(dots_short)(kc, a, b, ldb, c + j);
-    for (; j < n; j++, b += ldb) {
-        N(vec) s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-        int64_t k = 0;
-        for (; k + 4 * L <= kc; k += 4 * L) {
-            s0 += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + k);
-            s1 += *(const N(mem) *)(a + k + L) * *(const N(mem) *)(b + k + L);
-            s2 += *(const N(mem) *)(a + k + 2 * L) * *(const N(mem) *)(b + k + 2 * L);
-            s3 += *(const N(mem) *)(a + k + 3 * L) * *(const N(mem) *)(b + k + 3 * L);
+    N(vec) sum[GEMM_DOTS_COLS + N(lanes)], odd[GEMM_DOTS_COLS], x, y;
+    T total[N(lanes)];
+    int64_t k = 0;
+    GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] = odd[i] = (N(vec)){0};
+    for (; k + 2 * L <= kc; k += 2 * L) {
+        x = *(const N(mem) *)(a + k);
+        y = *(const N(mem) *)(a + k + L);
+        GEMM_KEEP(x);
+        GEMM_KEEP(y);
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            sum[i] += x * *(const N(mem) *)(b + i * ldb + k);
+            odd[i] += y * *(const N(mem) *)(b + i * ldb + k + L);
         }
-        for (; k + L <= kc; k += L) s0 += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + k);
-        if (k < kc) s1 += N(load)(a + k, kc - k) * N(load)(b + k, kc - k);
-        c[j] += N(total)((s0 + s1) + (s2 + s3));
+    }
+    for (; k < kc; k += L) {
+        int64_t w = kc - k < L ? kc - k : L;
+        x = N(load)(a + k, w);
+        GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] += x * N(load)(b + i * ldb + k, w);
+    }
+    GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] += odd[i];
+    GEMM_UNROLL for (int i = 0; i < R; i += N(lanes)) {
+        const int n = R - i < N(lanes) ? R - i : N(lanes);
+        x = N(totals)(n, sum + i);
+        memcpy(total, &x, sizeof x);
+        GEMM_UNROLL for (int g = 0; g < n; g++) c[i + g] += total[g];
     }
 }
 
-/* c (m, n) += a b where b's rows are contiguous, eight of them at a time: they stay in the first cache from one row of a to the next. */
-static void N(axpy)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    int64_t k = 0;
-    for (; k + 8 <= kc; k += 8, b += 8 * ldb) for (int64_t i = 0; i < m; i++) {
-        const T *x = a + i * lda + k;
-        T *y = c + i * ldc;
-        for (int64_t j = 0; j < n; j += N(lanes)) {
-            int64_t w = n - j < N(lanes) ? n - j : N(lanes);
-            N(vec) s = N(load)(y + j, w);
-            GEMM_UNROLL for (int r = 0; r < 8; r++) s += x[r] * N(load)(b + r * ldb + j, w);
-            N(store)(y + j, s, w);
-        }
-    }
-    for (; k < kc; k++, b += ldb) for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) c[i * ldc + j] += a[i * lda + k] * b[j];
+/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache. */
+static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+    const int64_t L = N(lanes);
+    int whole = ((uintptr_t)a | (uintptr_t)b | (uint64_t)ldb * sizeof(T)) % GEMM_BYTES == 0;
+    int64_t j = 0;
+    if (kc <= 4 * L) for (; j + L <= n; j += L, b += L * ldb) N(dots_short)(kc, a, b, ldb, c + j);
+    if (!whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) N(dots_rows)(4, kc, a, b, ldb, c + j);
+    for (; j < n; j++, b += ldb) N(dots_rows)(1, kc, a, b, ldb, c + j);
+}
+
+/* c (n) += a b, R of b's rows at a time, in vectors of type V: an element is one chain over k whichever. */
+#define GEMM_AXPY(NAME, R, V, ALIGNED) \
+static void NAME(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) { \
+    const int64_t L = sizeof(V) / sizeof(T); \
+    for (int64_t k = 0; k < kc; k += R, b += R * ldb) { \
+        T x[R]; \
+        int64_t j = 0, last = kc - k < R ? kc - k : R; \
+        for (int r = 0; r < R; r++) x[r] = r < last ? a[k + r] : 0; \
+        if (last == R) for (; j + L <= n; j += L) { \
+            V s = *(const ALIGNED *)(c + j); \
+            GEMM_UNROLL for (int r = 0; r < R; r++) s += x[r] * *(const ALIGNED *)(b + r * ldb + j); \
+            *(ALIGNED *)(c + j) = s; \
+        } \
+        for (; j < n; j++) for (int r = 0; r < last; r++) c[j] += x[r] * b[r * ldb + j]; \
+    } \
+}
+GEMM_AXPY(N(axpy_near), 8, N(vec), N(mem))
+GEMM_AXPY(N(axpy_far), 8, N(narrow), N(narrow_mem))
+GEMM_AXPY(N(axpy_apart), 4, N(narrow), N(narrow_mem))
+#undef GEMM_AXPY
+
+/* A few vectors of columns, which stay in registers. */
+GEMM_INLINE void N(axpy_few)(const int NV, int64_t tail, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+    N(vec) sum[4];
+    GEMM_UNROLL for (int v = 0; v < NV; v++) sum[v] = N(load)(c + v * N(lanes), v + 1 < NV ? N(lanes) : tail);
+    for (int64_t k = 0; k < kc; k++, b += ldb)
+        GEMM_UNROLL for (int v = 0; v < NV; v++) sum[v] += a[k] * N(load)(b + v * N(lanes), v + 1 < NV ? N(lanes) : tail);
+    GEMM_UNROLL for (int v = 0; v < NV; v++) N(store)(c + v * N(lanes), sum[v], v + 1 < NV ? N(lanes) : tail);
+}
+
+/* c (n) += a b where b's rows are contiguous. What comes out of a far cache comes faster in vectors of 256 bits, and whole lines of it. */
+static void N(axpy)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int far) {
+    const int64_t L = N(lanes), tail = (n - 1) % L + 1;
+    int64_t head = -(int64_t)((uintptr_t)b / sizeof(T)) & (L - 1);
+    if (n <= L) { N(axpy_few)(1, tail, kc, a, b, ldb, c); return; }
+    if (n <= 2 * L) { N(axpy_few)(2, tail, kc, a, b, ldb, c); return; }
+    if (n <= 4 * L) { N(axpy_few)(n <= 3 * L ? 3 : 4, tail, kc, a, b, ldb, c); return; }
+    if (ldb % L || (uintptr_t)b % sizeof(T)) head = 0;
+    else if (head) N(axpy_few)(1, head, kc, a, b, ldb, c);
+    if (!far) N(axpy_near)(n - head, kc, a, b + head, ldb, c + head);
+    else if (ldb % L) N(axpy_apart)(n, kc, a, b, ldb, c);
+    else N(axpy_far)(n - head, kc, a, b + head, ldb, c + head);
 }
 
 typedef void (*N(dots_kernel))(int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc);

@@ -11,6 +11,8 @@
 #define FG_SLAB 4        /* rows of a 16-bit B converted at a time */
 #define FG_KSLAB 2048    /* elements of a 16-bit row converted at a time: at least the longest block */
 #define FG_XMAX 4096     /* elements of x that stay in the first cache */
+#define FG_CLOSE (1 << 20)       /* bytes of B that the second cache holds */
+enum { FG_NEAR, FG_DOTS, FG_FAR };       /* how a block goes: along B's rows, which are close or far away, or as sums of products of rows */
 
 /* The product one instruction computes: out[b, m, n] (+)= sum_k a[b, m, k] * b[b, k, n].  Strides in elements. */
 typedef struct {
@@ -118,26 +120,26 @@ static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t 
 }
 FG_BLOCK(uint8_t, u8) FG_BLOCK(uint16_t, u16) FG_BLOCK(uint32_t, u32) FG_BLOCK(uint64_t, u64)
 
-static void f64_block(int dots, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb,
+static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb,
                       double *out, int64_t sm, int64_t sn, int mode) {
     double y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     memset(y, 0, (size_t)(M * nb) * sizeof(double));
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
-    if (dots) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
-    else gemm_f64_axpy(M, nb, nk, x, ldx, b, ldb, y, ldy);
+    if (way == FG_DOTS) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
+    else for (int64_t m = 0; m < M; m++) gemm_f64_axpy(nb, nk, x + m * ldx, b, ldb, y + m * ldy, way == FG_FAR);
     if (!mode && sm == 1 && sn == M) fg_rows_8(out, y, ldy, nb, M); else f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
-static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
+static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
                       const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
     float y[FG_BLOCK_SIZE], buf[FG_SLAB * FG_KSLAB]; int64_t ldy = nb;
     const uint16_t *h = (const uint16_t *)b;
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
     memset(y, 0, (size_t)(M * nb) * sizeof(float));
-    if (bdt == FG_F32 && dots) for (int64_t k = 0; k < nk; k += step)
+    if (bdt == FG_F32 && way == FG_DOTS) for (int64_t k = 0; k < nk; k += step)
         gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy);
-    else if (bdt == FG_F32) gemm_f32_axpy(M, nb, nk, x, ldx, (const float *)b, ldb, y, ldy);
-    else if (dots) {
+    else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR);
+    else if (way == FG_DOTS) {
         for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
             int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;
             for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (j + i) * ldb + k, buf + i * FG_KSLAB, c);
@@ -155,11 +157,11 @@ static void f32_block(int dots, int bdt, int odt, int64_t M, int64_t nk, int64_t
 }
 
 /* b is a block of `work` dtype, or 16-bit floats with work = float32; x, and out unless 16-bit, are of `work` dtype. */
-static void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
+static void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                      const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
     switch (fg_itemsize_table[work] * 2 + (work >= FG_F16)) {
-    case 9: f32_block(dots, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, out, sm, sn, mode); break;
-    case 17: f64_block(dots, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, (double *)out, sm, sn, mode); break;
+    case 9: f32_block(way, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, out, sm, sn, mode); break;
+    case 17: f64_block(way, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, (double *)out, sm, sn, mode); break;
     case 2: u8_block(M, nk, nb, (const uint8_t *)x, ldx, (const uint8_t *)b, ldb, (uint8_t *)out, sm, sn, mode); break;
     case 4: u16_block(M, nk, nb, (const uint16_t *)x, ldx, (const uint16_t *)b, ldb, (uint16_t *)out, sm, sn, mode); break;
     case 8: u32_block(M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;

@@ -23,7 +23,8 @@ cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes
     void gemm_f32_batch(const FgDot *p, int64_t count, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t count, const double *a, const double *b, double *c)
-    void fg_block(int dots, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
+    enum: FG_CLOSE, FG_NEAR, FG_DOTS, FG_FAR
+    void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
@@ -105,6 +106,7 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef FgDot *p = w.p
     cdef bint dots = p.algo == DOTS
     cdef int bdt = p.work if p.pack_b else p.in_dtype
+    cdef int way = FG_DOTS if dots else FG_NEAR if p.K * p.N * fg_itemsize(bdt) <= FG_CLOSE else FG_FAR
     cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz
     cdef char *x
     cdef char *y
@@ -122,11 +124,11 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
         x = w.a + (b * w.a0 + m * p.lda + k) * xsz
         y = w.b + (b * w.b0 + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
         if p.nk > 1:       # partial sums, one (B, M, N) per chunk
-            fg_block(dots, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb,
+            fg_block(way, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb,
                      w.dst + (((k // p.kc) * p.B + b) * p.M * p.N + m * p.N + n) * xsz, p.N, 1, 0)
         else:
             osz = fg_itemsize(p.out_dtype)
-            fg_block(dots, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb,
+            fg_block(way, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb,
                      w.out + (b * p.c[0] + m * p.c[1] + n * p.c[2]) * osz, p.c[1], p.c[2], w.mode)
 
 

@@ -238,6 +238,32 @@ def test_same_result_for_any_number_of_threads_when_k_is_split():
     parallel.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [(1, 37, 13), (1, 300, 33), (1, 1030, 50), (1, 700, 600), (1, 129, 70), (1, 2100, 64), (1, 640, 1024)], ids=str
+)
+def test_one_row_gives_the_same_bits_wherever_memory_lies(shape, dtype):
+    M, K, N = shape
+    a, b = values((1, M, K), dtype), values((1, K, N), dtype)
+
+    def moved(x, by):
+        """A copy that begins so many elements after a multiple of 64 bytes."""
+        room = np.zeros(x.size + 64, x.dtype)
+        start = -room.ctypes.data % 64 // x.itemsize + by
+        room[start : start + x.size] = x.ravel()
+        return room[start : start + x.size].reshape(x.shape)
+
+    for other in (b, np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2)):
+        turned = other is not b
+        results = []
+        for by in (0, 1, 4, 7):
+            y = np.swapaxes(moved(np.swapaxes(other, 1, 2), by), 1, 2) if turned else moved(other, by)
+            results.append(dot(moved(a, by), y))
+        np.testing.assert_allclose(results[0], reference(a, b, dtype), rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-3)
+        for r in results[1:]:
+            np.testing.assert_array_equal(r, results[0])
+
+
 def test_grid_of_panels():
     before = parallel.get_num_threads()
     parallel.set_num_threads(6)
