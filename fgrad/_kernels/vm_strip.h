@@ -253,7 +253,18 @@ static void stage_load(FG_STAGE_ARGS) { const fg_p_i32 *p = (const fg_p_i32 *)FG
 #define FG_STORE(k) p[k] = r##k;
 static void stage_store(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) FG_NEXT }
 #define FG_SPREAD(k) r##k = (fg_m_i32)one;
-#define FG_LOAD_BYTES(k) { fg_b_i8 b; memcpy(&b, p + k * sizeof b, sizeof b); r##k = (fg_m_i32)(-__builtin_convertvector(b, FG_M)); }
+/* GCC widens bytes by four one by one */
+#ifdef __AVX512F__
+#define FG_WIDEN_4(p) (fg_m_i32)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define FG_WIDEN_8(p) (fg_m_i64)_mm512_cvtepi8_epi64(_mm_loadl_epi64((const __m128i *)(p)))
+#elif defined(__AVX2__)
+#define FG_WIDEN_4(p) (fg_m_i32)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p)))
+#define FG_WIDEN_8(p) (fg_m_i64)_mm256_cvtepi8_epi64(_mm_loadu_si32(p))
+#else
+#define FG_WIDEN_4(p) ({ fg_bytes_4 b_; memcpy(&b_, p, sizeof b_); __builtin_convertvector(b_, fg_m_i32); })
+#define FG_WIDEN_8(p) ({ fg_bytes_8 b_; memcpy(&b_, p, sizeof b_); __builtin_convertvector(b_, fg_m_i64); })
+#endif
+#define FG_LOAD_BYTES(k) r##k = (fg_m_i32)-FG_WIDEN(p + k * sizeof(fg_b_i8));
 #define FG_STORE_BYTES(k) { fg_b_i8 b = __builtin_convertvector((FG_M)r##k, fg_b_i8) & 1; memcpy(p + k * sizeof b, &b, sizeof b); }
 #define FG_MOVES(size, T, t) \
     typedef int8_t fg_bytes_##size __attribute__((vector_size(FG_VEC / size))); \
@@ -262,16 +273,20 @@ static void stage_store(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_
     FG_EIGHT(FG_SPREAD) FG_NEXT }
 FG_MOVES(4, int32_t, i32) FG_MOVES(8, int64_t, i64)
 #define FG_M fg_m_i32
+#define FG_WIDEN FG_WIDEN_4
 #define fg_b_i8 fg_bytes_4
 static void stage_load_bool_4(FG_STAGE_ARGS) { const char *p = ptr[s->a] + ((at & s->move_a) >> 2); FG_EIGHT(FG_LOAD_BYTES) FG_NEXT }
 static void stage_store_bool_4(FG_STAGE_ARGS) { char *p = ptr[s->a] + ((at & s->move_a) >> 2); FG_EIGHT(FG_STORE_BYTES) FG_NEXT }
 #undef FG_M
+#undef FG_WIDEN
 #undef fg_b_i8
 #define FG_M fg_m_i64
+#define FG_WIDEN FG_WIDEN_8
 #define fg_b_i8 fg_bytes_8
 static void stage_load_bool_8(FG_STAGE_ARGS) { const char *p = ptr[s->a] + ((at & s->move_a) >> 3); FG_EIGHT(FG_LOAD_BYTES) FG_NEXT }
 static void stage_store_bool_8(FG_STAGE_ARGS) { char *p = ptr[s->a] + ((at & s->move_a) >> 3); FG_EIGHT(FG_STORE_BYTES) FG_NEXT }
 #undef FG_M
+#undef FG_WIDEN
 #undef fg_b_i8
 static void stage_store_last(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) }
 static void stage_end(FG_STAGE_ARGS) {
