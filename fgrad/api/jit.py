@@ -154,7 +154,8 @@ class JitFunction(JitDispatch):
     def trace(self, *args, **kwargs):
         """The function traced at these arguments, which may be ShapeDtypeStructs: .jaxpr, .out_info and .lower()."""
         args, kwargs = tree.map(lambda x: _Abstract(x) if isinstance(x, ShapeDtypeStruct) else x, (args, kwargs))
-        return Traced(self, self._lookup(args, kwargs)[1])
+        with paused_gc():
+            return Traced(self, self._lookup(args, kwargs)[1])
 
     def eval_shape(self, *args, **kwargs):
         return eval_shape(self._fun, *args, **kwargs)

@@ -3,9 +3,11 @@
 from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import JitDispatch
 from fgrad.api.common import ShapeDtypeStruct, arg_paths
+from fgrad.compile.writer import label_text
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import context, eval_trace, get_aval, pp_jaxpr, to_array
+from fgrad.core.context import paused_gc
 from fgrad.core.sharding import SingleDeviceSharding
 
 
@@ -121,7 +123,7 @@ class Compiled(JitDispatch, Stage):
             arrays = [contiguous(to_array(x)) for x in leaves]
             runs.append(traced.program.profile([*traced.consts, *arrays])[1])
         medians = [sorted(times)[repeat // 2] for times in zip(*runs)]
-        return sorted(zip(medians, traced.program.labels), reverse=True)
+        return sorted(zip(medians, [label_text(*label) for label in traced.program.labels]), reverse=True)
 
     def memory_analysis(self):
         """Bytes of temporaries (the arena), arguments, results, results in donated memory, and of all; known before it runs."""
@@ -136,7 +138,8 @@ class Lowered(Stage):
 
     def compile(self, compiler_options=None):
         """The program, compiled; compiler_options are hints to JAX's compiler."""
-        self._jitted._program(self._traced)
+        with paused_gc():
+            self._jitted._program(self._traced)
         return Compiled(self._jitted, self._traced)
 
 

@@ -12,7 +12,7 @@ from fgrad.compile.algebra import COMPARISONS, folded
 from fgrad.compile.algebra cimport made_by
 from fgrad.compile.values cimport Value
 
-cdef tuple _OPS = ("add", "sub", "mul", "div", "neg", "square", "abs")
+cdef frozenset _OPS = frozenset(("add", "sub", "mul", "div", "neg", "square", "abs"))
 cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
 cdef enum:
     DEPTH = 3                            # of selections within selections that a constant goes through

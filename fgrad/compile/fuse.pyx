@@ -16,14 +16,14 @@ cdef enum:
 cdef class Unit:
     """What becomes one instruction: a fused group, or a single kernel, control or callback node."""
 
-    def __init__(self, Node node, Py_ssize_t uid):
+    def __init__(self, Node node, Py_ssize_t uid, set reads=None):
         self.nodes = [node]
         self.fused = node.kind == "ew" or node.kind == "reduce"
         self.shape, self.axes = node.shape, node.axes
         self.id = uid
         self.bits, self.before = 1 << <object>uid, 0
         self.followers = set()
-        self.reads = reads_of(node)
+        self.reads = reads_of(node) if reads is None else reads
 
 
 def live_nodes(list nodes, list outputs):
@@ -108,7 +108,7 @@ cdef class Fusion:
         if self.fuses and makers and (node.kind == "ew" or node.kind == "reduce"):
             home = self.home_of(node, reads, makers)
         if home is None:
-            home = self.units[self.count] = Unit(node, self.count)
+            home = self.units[self.count] = Unit(node, self.count, reads)
             self.count += 1
         else:
             home.nodes.append(node)
@@ -116,7 +116,8 @@ cdef class Fusion:
                 if not made_in(b, home):
                     home.reads.add(b)
             home.axes = home.axes or node.axes
-            makers = makers_of(reads)                 # some have been merged
+            if len(makers) > 1:
+                makers = makers_of(reads)             # some have been merged
             makers.discard(home)
         node.group = home
         if node.effects:
@@ -157,6 +158,8 @@ cdef class Fusion:
         for v in node.ins:
             if v.buf is not None and v.buf.node is not None and not in_register(v, node.shape):
                 through_memory.add((<Node>v.buf.node).group)
+        if len(through_memory) == len(makers):
+            return None
         for g in sorted(makers, key=_latest) if len(makers) > 1 else makers:
             if fits(node, g) and g not in through_memory:
                 if groups and self.can_merge(groups[0], g):

@@ -13,6 +13,7 @@ from fgrad.compile.algebra cimport simplify
 from fgrad.compile.choices cimport distribute
 from fgrad.compile.values cimport Buf, Node, Value, row_major, view_reshape
 from fgrad.core.ir cimport Eqn, Literal, Var
+from fgrad.core.tracing cimport PrimitiveBase
 
 cdef enum:
     FOLD_LIMIT = 65536             # elements of a constant that is computed while compiling
@@ -50,19 +51,26 @@ cdef class LowerContext:
     # --- values ---------------------------------------------------------------------------------------------------
     def arg(self, i, aval, strides=None):
         buf = Buf("arg", aval.dtype, aval.size, index=i, strided=strides is not None)
+        if strides is None:
+            (<Buf>buf).shape = aval.shape
         return Value(buf, aval.shape, strides or row_major(aval.shape), 0, aval.dtype)
 
     cdef Value temp(self, aval):
-        cdef Value v = Value(Buf("temp", aval.dtype, aval.size), aval.shape, row_major(aval.shape), 0, aval.dtype)
+        cdef tuple shape = aval.shape
+        cdef Buf buf = Buf("temp", aval.dtype, aval.size)
+        cdef Value v = Value(buf, shape, row_major(shape), 0, buf.dtype)
+        buf.shape = shape
         v.known_whole = True
         return v
 
     cpdef Value scalar(self, value, dtype):
         """A rank-0 constant in the program text."""
-        if not isinstance(dtype, np.dtype):
+        if isinstance(dtype, (type, str)):
             dtype = np.dtype(dtype)
-        exact = type(value) is dtype.type or (type(value) is float and dtype.kind == "f")
-        return Value(None, (), (), 0, dtype, dtype.type(value) if exact else np.asarray(value).astype(dtype)[()])
+        number = dtype.type
+        if type(value) is not number:
+            value = number(value) if type(value) is float and dtype.kind == "f" else np.asarray(value).astype(dtype)[()]
+        return Value(None, (), (), 0, dtype, value)
 
     cpdef Value constant(self, x):
         """An array constant."""
@@ -255,6 +263,7 @@ cdef class LowerContext:
         cdef dict env = {}, known = {}
         cdef list operands
         cdef Eqn eqn
+        cdef PrimitiveBase prim
         jaxpr = closed.jaxpr
         for v, c in zip(jaxpr.constvars, closed.consts):
             env[v] = self.constant(c)
@@ -325,10 +334,13 @@ cdef tuple _key(Node node):
     cdef list operands = [], results = []
     for v in node.ins:
         operands.append(v.key())
+    if len(operands) == 2 and node.op in COMMUTATIVE and hash(operands[0]) > hash(operands[1]):
+        operands.reverse()
+    if node.kind == "ew":                # its operands have its shape
+        return (node.op, (<Value>node.outs[0]).dtype, *operands)
     for v in node.outs:
         results += (v.shape, v.dtype)
-    commutes = len(operands) == 2 and node.op in COMMUTATIVE
-    return (node.op, node.kind, node.ip, node.fp, node.axes, frozenset(operands) if commutes else tuple(operands), tuple(results))
+    return (node.op, node.kind, node.ip, node.fp, node.axes, tuple(operands), tuple(results))
 
 
 def reduction_identity(kind, dtype):
@@ -344,12 +356,12 @@ def reduction_identity(kind, dtype):
     return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min
 
 
-cdef list _folded(eqn, dict known):
+cdef list _folded(Eqn eqn, dict known):
     """The results of an equation of constants, or None. What is cheaper to keep as text or strides is left: scalars and broadcasts."""
     for v in eqn.invars:
         if type(v) is not Literal and v not in known:
             return None
-    prim = eqn.primitive
+    cdef PrimitiveBase prim = eqn.primitive
     if prim.kind not in ("kernel", "elementwise", "reduce", "view") or prim.impl is not None or prim.effects is not None:
         return None
     if any([not 1 < v.aval.size <= FOLD_LIMIT for v in eqn.outvars]):

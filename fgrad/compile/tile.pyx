@@ -56,9 +56,14 @@ def tile(units, outs, build):
     """units, with runs of row-wise ones replaced by one unit each. build(nodes, ins, outs, in_avals, out_avals, n_acc) compiles a block."""
     if not config.pass_tile:
         return units
-    wanted = _readers(units, outs)
     cdef _Run run
     cdef Unit u
+    for u in units:
+        if _bytes(u) >= START_BYTES:
+            break
+    else:
+        return units
+    wanted = _readers(units, outs)
     rows = {}                  # id of unit -> its _Rows, or None
     result, pending, tried = [], deque(units), set()
     while pending:
@@ -93,11 +98,22 @@ cdef dict _readers(units, outs):
     return out
 
 
-def _bytes(Unit u):
+cdef double _bytes(Unit u) except -1:
+    """Bytes of the largest operand of a unit's first node."""
     cdef Node node = u.nodes[0]
-    if u.fused:  # all operands of its first node have its shape
-        return math.prod(u.shape) * max([v.dtype.itemsize for v in (*node.ins, *node.outs)])
-    return max((math.prod(v.shape) * v.dtype.itemsize for v in (*node.ins, *node.outs)), default=0)
+    cdef Value v
+    cdef double most = 0
+    for values in (node.ins, node.outs):
+        for v in <list>values:
+            most = max(most, elements(v.shape) * <int>v.dtype.itemsize)
+    return most
+
+
+cdef double elements(tuple shape) except -1:
+    cdef double n = 1
+    for d in shape:
+        n *= <Py_ssize_t>d
+    return n
 
 
 cdef _Rows _rows_of(Unit u, dict known):

@@ -4,15 +4,19 @@ cdef class Buf:
     cdef public object size
     cdef public object node
     cdef public bint strided
+    cdef tuple shape                  # of the value that it was made for, where lowering made it; else None
 
 
 cdef class Value:
     cdef readonly Buf buf
     cdef readonly tuple shape, strides
-    cdef readonly object offset, dtype, scalar, tag
+    cdef readonly Py_ssize_t offset
+    cdef readonly int tag
+    cdef readonly object dtype, scalar
     cdef readonly tuple box
     cdef signed char known_whole
-    cpdef tuple key(self)
+    cdef tuple known_key              # of a constant
+    cpdef object key(self)
     cdef bint is_contiguous(self)
     cpdef bint whole(self)
 

@@ -45,15 +45,20 @@ cdef class Value:
     in the buffer; the others are anything, and a window (see shift) leaves them out.
     """
 
-    def __init__(self, Buf buf, tuple shape, tuple strides, offset, dtype, scalar=None, tag=0, tuple box=None):
+    def __init__(self, Buf buf, tuple shape, tuple strides, Py_ssize_t offset, dtype, scalar=None, int tag=0, tuple box=None):
         self.buf, self.shape, self.strides, self.offset, self.dtype, self.scalar = buf, shape, strides, offset, dtype, scalar
         self.tag, self.box = tag, box
         self.known_whole = -1
 
-    cpdef tuple key(self):
-        """What makes two values equal."""
-        if self.buf is None:
-            return (self.dtype, self.scalar.tobytes(), self.shape)
+    cpdef object key(self):
+        """What makes two values equal: of a whole result its buffer alone."""
+        cdef Buf buf = self.buf
+        if buf is None:
+            if self.known_key is None:
+                self.known_key = (self.dtype, self.scalar.tobytes(), self.shape)
+            return self.known_key
+        if buf.shape is not None and not self.tag and self.dtype is buf.dtype and self.shape == buf.shape and self.whole():
+            return buf
         return (self.buf, self.shape, self.strides, self.offset, self.dtype, self.tag, self.box)
 
     @property

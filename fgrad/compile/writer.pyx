@@ -1,6 +1,7 @@
 """The instructions of a program whose buffers are placed."""
 
-import struct
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from fgrad._kernels import KERNELS
 from fgrad._kernels import elementwise as vm
@@ -16,7 +17,6 @@ cdef dict _REDUCE = vm.REDUCTIONS
 cdef dict _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 cdef dict _codes = CODES
 cdef dict _opcodes = vm.OPCODES
-_TWO_WORDS = struct.Struct("=qq")
 
 
 def materialized(list units, list outs):
@@ -42,19 +42,37 @@ def materialized(list units, list outs):
 
 
 def label(Unit unit):
-    """What an instruction does, in short."""
+    """What an instruction does, in short, as `label_text` takes it: (of tiles, operations, number of them, shapes)."""
     cdef Node node = unit.nodes[0]
+    cdef Node n
+    cdef Value v
     if node.op == "tiles":
-        return f"tiles of {'+'.join(node.obj[1][:12])} {' '.join([str(list(v.shape)) for v in node.outs])}"
-    what = "+".join([n.op for n in unit.nodes[:12]]) + ("+..." if len(unit.nodes) > 12 else "")
-    shapes = " ".join([str(list(v.shape)) for v in (node.ins[:1] if unit.fused else (*node.ins, *node.outs))])
-    return f"{what} {shapes}"
+        return True, node.obj[1][:12], 0, [v.shape for v in node.outs]
+    if unit.fused:
+        return False, [n.op for n in unit.nodes[:12]], len(unit.nodes), [v.shape for v in node.ins[:1]]
+    return False, [node.op], 1, [*[v.shape for v in node.ins], *[v.shape for v in node.outs]]
+
+
+def label_text(tiles, ops, count, shapes):
+    """A label in words."""
+    what = ("tiles of " if tiles else "") + "+".join(ops) + ("+..." if count > 12 else "")
+    return " ".join([what, *[str(list(shape)) for shape in shapes]])
 
 
 cdef tuple _const_key(Value v):
     """(dtype of the register, bytes) of a scalar constant."""
     dtype = compute_dtype(v.dtype)
-    return dtype, (v.scalar if dtype == v.dtype else v.scalar.astype(dtype)).tobytes()
+    return dtype, (<tuple>v.key())[1] if dtype is v.dtype else v.scalar.astype(dtype).tobytes()
+
+
+cdef int add_words(list out, bytes scalar) except -1:
+    """Append the two words that hold a scalar's bytes."""
+    cdef int64_t words[2]
+    words[0] = words[1] = 0
+    memcpy(words, <char *>scalar, min(len(scalar), 16))
+    out.append(words[0])
+    out.append(words[1])
+    return 0
 
 
 cdef class Writer:
@@ -134,7 +152,7 @@ cdef class Writer:
                     if known is None:
                         known = consts[key] = len(consts)
                         const_words.append(_codes[key[0]])
-                        const_words.extend(_TWO_WORDS.unpack(key[1].ljust(16, b"\0")))
+                        add_words(const_words, key[1])
                     kinds.append(1)
                     which.append(known)
                     continue

@@ -1,7 +1,5 @@
 """Primitives.  A primitive is declared once, with all its rules beside each other."""
 
-from collections.abc import Callable
-from typing import Any
 
 from fgrad.core.context import context
 from fgrad.core.tracing import PrimitiveBase
@@ -24,10 +22,6 @@ class Primitive(PrimitiveBase):
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
 
-    transpose: Any
-    batch: Any
-    lower: Any
-    bind_eqn: Callable[..., Any]
     linear: "Primitive"  # of a custom vjp: the linear primitive that stands for its derivative
 
     def __init__(

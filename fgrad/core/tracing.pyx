@@ -13,11 +13,13 @@ from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
 from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
-from fgrad._kernels.context cimport current_trace, is_eval, set_trace
+from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
 from fgrad.core.ir cimport Eqn, Literal, Var, Zero, source_of_caller
 from fgrad.core.recording cimport MOST_BYTES, Recording, inexact
 
+cdef enum:
+    TYPES_KEPT = 8                       # of a primitive
 cdef tuple _REAL = (float, int, bool)
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")        # primitives that call no functions of the user
 cdef tuple _plain = PLAIN_KINDS
@@ -90,19 +92,57 @@ cdef class TraceBase:
 
 cdef class PrimitiveBase:
     """What binds."""
-    cdef public str name, kind
-    cdef public bint multiple_results
-    cdef public bint constant            # its tangent is always zero
-    cdef public object abstract_eval, jvp, impl, partial_eval
-    cdef public object opcode            # of an elementwise operation of the VM that is lowered as it is; None for all others
-    cdef public object small_body        # of a call: (params) -> its jaxpr where that is a few plain operations, else None
 
     def bind(self, *args, **params):
         """Interpret this primitive on `args` in the current trace."""
         return process(current_trace(), self, args, params)
 
 
-def alike(tuple args):
+def unary_of(PrimitiveBase prim):
+    """The function x -> prim.bind(x)."""
+
+    def fun(x, /):
+        return process(current_trace(), prim, (x,), {})
+
+    return fun
+
+
+def nary_of(PrimitiveBase prim, unify):
+    """The function that binds prim to its arguments; unify(name, args) gives them one dtype."""
+
+    def fun(*args):
+        return process(current_trace(), prim, args if alike(args) else tuple(unify(prim.name, args)), {})
+
+    return fun
+
+
+def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
+    """The jvp that sums one rule per argument, see ops.rules.jvp_by_args; ops has `add` and `broadcast_in_dim`."""
+
+    def jvp(primals, tangents, **params):
+        cdef Py_ssize_t i
+        cdef tuple shape
+        out = process(current_trace(), prim, tuple(primals), params)
+        aval = get_aval(out)
+        shape = aval.shape
+        total = None
+        for i in range(min(len(rules), len(tangents))):
+            t = tangents[i]
+            if type(t) is Zero:
+                continue
+            rule = rules[i]
+            if rule is None:
+                raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
+            term = rule(t, out, *primals, **params)
+            if get_aval(term).shape != shape:
+                term = ops["broadcast_in_dim"](term, shape, ())
+            total = term if total is None else ops["add"](total, term)
+        return out, (Zero(aval.tangent_aval()) if total is None else total)
+
+    return jvp
+
+
+cpdef bint alike(tuple args):
     """True if all operands have one dtype."""
     cdef Py_ssize_t i
     dtype = get_aval(args[0]).dtype
@@ -211,6 +251,31 @@ cdef class EvalBase(TraceBase):
         return evaluate(prim, args, params)
 
 
+cdef inline object aval_of(v):
+    """The aval of a Var or Literal."""
+    return (<Literal>v).aval if type(v) is Literal else (<Var>v).aval
+
+
+cdef object result_type(PrimitiveBase prim, list atoms, dict params):
+    """What abstract_eval says; of primitives without parameters it is looked up among their last few uses first."""
+    cdef Py_ssize_t n = len(atoms), i
+    cdef list typed
+    if params or not 0 < n < 3 or prim.kind not in _plain:
+        return _abstract_eval(prim, atoms, params)
+    if prim.typed is None or prim.typed_for != config_key():
+        prim.typed, prim.typed_for = [], config_key()
+    typed = prim.typed
+    a, b = aval_of(atoms[0]), aval_of(atoms[1]) if n == 2 else None
+    for i in range(0, len(typed), 3):
+        if typed[i] is a and typed[i + 1] is b:
+            return typed[i + 2]
+    out = _abstract_eval(prim, atoms, params)
+    if len(typed) >= 3 * TYPES_KEPT:
+        del typed[:3]
+    typed += (a, b, out)
+    return out
+
+
 cdef class StageBase(TraceBase):
     """Builds a jaxpr."""
     cdef public list eqns, consts, invars
@@ -273,7 +338,7 @@ cdef class StageBase(TraceBase):
             raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
         for x in args:
             invars.append((<StageTracerBase>x)._var if self.owns(x) else self.atom(x))
-        out = _abstract_eval(prim, invars, params)
+        out = result_type(prim, invars, params)
         source = source_of_caller()
         if not prim.multiple_results:
             var = Var(out)
@@ -510,7 +575,7 @@ cdef class JVPBase(TraceBase):
         cdef bint nonzero
         cdef Py_ssize_t i
         if self.recording is not None:
-            if prim.kind in _plain and (<PrimitiveBase>prim).impl is None and prim.effects is None:
+            if (<PrimitiveBase>prim).kind in _plain and (<PrimitiveBase>prim).impl is None and (<PrimitiveBase>prim).effects is None:
                 return self.record(prim, args, params)
             if not self.owns_any(args):
                 return process_in(self.parent, prim, args, params)
@@ -527,7 +592,7 @@ cdef class JVPBase(TraceBase):
             for i in range(len(tangents)):
                 if tangents[i] is None:
                     tangents[i] = Zero(get_aval(primals[i]).tangent_aval())
-            out, tangent = prim.jvp(primals, tangents, **params)
+            out, tangent = (<PrimitiveBase>prim).jvp(primals, tangents, **params)
         finally:
             set_trace(before)
         if (<PrimitiveBase>prim).multiple_results:

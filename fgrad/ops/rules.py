@@ -13,8 +13,8 @@ from fgrad._kernels.operands import filled
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
 from fgrad.core.ir import Linear, Zero
-from fgrad.core.tracing import alike
-from fgrad.errors import NotDifferentiableError, ShapeError
+from fgrad.core.tracing import jvp_of, nary_of, unary_of
+from fgrad.errors import ShapeError
 from fgrad.ops.accuracy import check_accuracy
 
 INEXACT = "fc"
@@ -101,20 +101,14 @@ def like(x, value):
 def nary(prim: Primitive, doc: str, operands: tuple = ("x", "y")) -> Callable[..., Any]:
     """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
 
-    def fun(*args):
-        return prim.bind(*(args if alike(args) else unify(prim.name, args)))
-
+    fun = nary_of(prim, unify)
     fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in operands])  # type: ignore[attr-defined]
     return named(fun, prim, doc)
 
 
 def unary(prim: Primitive, doc: str) -> Callable[[Any], Any]:
     """The function of a primitive of one operand."""
-
-    def fun(x):
-        return prim.bind(x)
-
-    return named(fun, prim, doc)
+    return named(unary_of(prim), prim, doc)
 
 
 def elementary(prim: Primitive, doc: str) -> Callable[..., Any]:
@@ -304,21 +298,7 @@ def linear_jvp(prim):
 
 def jvp_by_args(prim, *rules):
     """jvp that sums one rule per argument: rule(t, out, *primals, **params), or None where it has no derivative."""
-
-    def jvp(primals, tangents, **params):
-        out = prim.bind(*primals, **params)
-        aval = get_aval(out)
-        total = None
-        for rule, t in zip(rules, tangents):
-            if type(t) is Zero:
-                continue
-            if rule is None:
-                raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
-            term = broadcast_to(rule(t, out, *primals, **params), aval.shape)
-            total = term if total is None else _shape_ops["add"](total, term)
-        return out, (Zero(aval.tangent_aval()) if total is None else total)
-
-    return jvp
+    return jvp_of(prim, rules, _shape_ops)
 
 
 def zero_jvp(prim):

@@ -4,6 +4,7 @@ from fgrad.errors import NotDifferentiableError
 from fgrad.ops.arithmetic import add
 
 from fgrad.core.ir cimport Eqn, Linear, Literal, Var, Zero, _replaying
+from fgrad.core.tracing cimport PrimitiveBase
 
 cdef tuple _plain = PLAIN_KINDS
 
@@ -41,6 +42,7 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
     cdef dict known = {}, cotangents = {}      # by variable; a variable that is not known is linear
     cdef list backward = [], outs
     cdef Eqn eqn
+    cdef PrimitiveBase prim
     cdef bint linear, any_ct
     known.update(zip(jaxpr.constvars, consts))
     for v, x in zip(jaxpr.invars, args):
@@ -55,9 +57,10 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         if linear:
             backward.append(eqn)
             continue
-        _replaying.source = eqn.source if eqn.primitive.kind in _plain else None
-        out = eqn.primitive.bind_eqn(eqn, [read(v, known) for v in eqn.invars])
-        known.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+        prim = eqn.primitive
+        _replaying.source = eqn.source if prim.kind in _plain else None
+        out = prim.bind_eqn(eqn, [read(v, known) for v in eqn.invars])
+        known.update(zip(eqn.outvars, out if prim.multiple_results else [out]))
     for v, ct in zip(jaxpr.outvars, cts):
         accumulate(cotangents, known, v, ct)
     for eqn in reversed(backward):
@@ -68,13 +71,14 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
             outs.append(Zero((<Var>v).aval) if ct is None else ct)
         if not any_ct:
             continue
-        rule = eqn.primitive.transpose
+        prim = eqn.primitive
+        rule = prim.transpose
         if rule is None:
             raise NotDifferentiableError(
-                f"Transpose rule (for reverse-mode differentiation) for '{eqn.primitive.name}' not implemented "
+                f"Transpose rule (for reverse-mode differentiation) for '{prim.name}' not implemented "
                 f"(asked at {source_text(eqn.source)})"
             )
-        _replaying.source = eqn.source if eqn.primitive.kind in _plain else None
+        _replaying.source = eqn.source if prim.kind in _plain else None
         for v, ct in zip(eqn.invars, rule(outs, *[read(v, known) for v in eqn.invars], **eqn.params)):
             accumulate(cotangents, known, v, ct)
     outs = []
@@ -95,6 +99,7 @@ def live_eqns(list eqns, list outvars):
     cdef set live = set()
     cdef list out = [], used
     cdef Eqn eqn
+    cdef PrimitiveBase prim
     cdef bint some, every
     for v in outvars:
         if type(v) is not Literal:
