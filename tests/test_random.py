@@ -56,6 +56,19 @@ def test_golden():
     np.testing.assert_allclose(random.beta(k, 2.5, 1.2, (3,)), GOLDEN["beta"], rtol=1e-6)
 
 
+def test_small_and_large_rates():
+    """Rates of which some, all or none are drawn by rejection."""
+    k, few = random.key(3), np.arange(64) % 3 > 0
+    lam, n = np.where(few, 3.0, 50.0).astype(np.float32), np.where(few, 20.0, 900.0).astype(np.float32)
+    counts, hits = random.poisson(k, lam), random.binomial(k, n, 0.3)
+    np.testing.assert_array_equal(np.asarray(counts)[few], np.asarray(random.poisson(k, 3.0, (64,)))[few])
+    np.testing.assert_array_equal(np.asarray(hits)[few], np.asarray(random.binomial(k, 20.0, 0.3, (64,)))[few])
+    assert 35 < np.asarray(counts)[~few].mean() < 65 and 240 < np.asarray(hits)[~few].mean() < 300
+    keys, rates = random.split(k, 2), jnp.asarray([3.0, 50.0])
+    both = fgrad.vmap(lambda k, r: random.poisson(k, r, (9,)))(keys, rates)
+    np.testing.assert_array_equal(both, [random.poisson(k, r, (9,)) for k, r in zip(keys, (3.0, 50.0))])
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats_bit_for_bit(name):
     bounds = (-1.3, 2.1) if name == "truncated_normal" else ()

@@ -4,8 +4,9 @@
 #define FG_SORT_H
 #include "keys.h"
 #include "movement.h"
+#include "sort_row.h"
 
-enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16, FG_SORT_SMALL = 128 };
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
 
@@ -242,7 +243,10 @@ static void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 static void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n) {
-    if (r->engine == FG_ENGINE_U32) fg_radix_u32((uint32_t *)r->a + begin, (uint32_t *)r->t + begin, n, 0, r->bits);
+    int wide = r->engine == FG_ENGINE_U64 && (!r->packed || r->first);        /* packed keys differ, and are in the order of positions */
+    if (n > FG_SORT_ALONE && r->engine == FG_ENGINE_U32 && fg_fits_row(n, 4)) fg_sort_row_u32((uint32_t *)r->a + begin, n);
+    else if (n > FG_SORT_ALONE && wide && fg_fits_row(n, 8)) fg_sort_row_u64((uint64_t *)r->a + begin, n);
+    else if (r->engine == FG_ENGINE_U32) fg_radix_u32((uint32_t *)r->a + begin, (uint32_t *)r->t + begin, n, 0, r->bits);
     else if (r->engine == FG_ENGINE_PAIR) fg_radix_pair((FgPair *)r->a + begin, (FgPair *)r->t + begin, n, 0, 64);
     else if (r->packed) fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 32, 32 + r->bits);
     else fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 0, 64);

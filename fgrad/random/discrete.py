@@ -83,12 +83,18 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
 @jit(static_argnums=(2, 3))
 def _poisson(key, lam, shape, dtype):
     small = (lam != lam) | (lam < 10)
-    out = lax.select(
+    out = _either(
         small,
-        _poisson_knuth(key, lax.select(small, lam, lax.like(lam, 0)), shape, dtype),
-        _poisson_rejection(key, lax.select(small, lax.like(lam, 1e5), lam), shape, dtype),
+        lambda: _poisson_knuth(key, lax.select(small, lam, lax.like(lam, 0)), shape, dtype),
+        lambda: _poisson_rejection(key, lax.select(small, lax.like(lam, 1e5), lam), shape, dtype),
     )
     return lax.select(lam == 0, lax.like(out, 0), out)
+
+
+def _either(first, one, other):
+    """one() where `first`, other() elsewhere; other(), the dearer, only where there is an elsewhere."""
+    values = one()
+    return lax.cond(jnp.all(first), lambda: values, lambda: lax.select(first, values, other()))
 
 
 def _poisson_knuth(key, lam, shape, dtype):
@@ -169,10 +175,10 @@ def _binomial(key, n, p, shape, dtype):
     q = lax.select(bad_q, lax.like(q, 0.01), q)
     invert = bad_n | (n * q <= 10)
     n = lax.floor(n)
-    count = lax.select(
+    count = _either(
         invert,
-        _binomial_inversion(key, lax.select(invert, n, lax.like(n, 0)), q, shape, dtype),
-        _binomial_rejection(key, lax.select(invert, lax.like(n, 1e4), n), lax.select(invert, lax.like(q, 0.5), q), shape, dtype),
+        lambda: _binomial_inversion(key, lax.select(invert, n, lax.like(n, 0)), q, shape, dtype),
+        lambda: _binomial_rejection(key, lax.select(invert, lax.like(n, 1e4), n), lax.select(invert, lax.like(q, 0.5), q), shape, dtype),
     )
     bad = bad_q | bad_n
     count = lax.select(bad, lax.like(count, np.nan), count)

@@ -84,6 +84,18 @@ def test_many_rows(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_row_lengths(dtype):
+    """One row at the lengths where its number of vectors changes, and where it is sorted otherwise."""
+    rng = np.random.default_rng(6)
+    for n in (24, 25, 31, 33, 63, 64, 65, 127, 129, 255, 256, 257, 400, 511, 513, 600, 1023, 1024, 1025):
+        x = noise(rng, (n,), dtype)
+        for reverse in (False, True):
+            check([x], 0, reverse=reverse)
+            check([x, np.arange(n)], 0, reverse=reverse)
+            check([noise(rng, (n,), bool), x], 0, 2, reverse)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argsort(dtype):
     rng = np.random.default_rng(1)
     for shape in ((1,), (40,), (2000,), (6000,), (3, 70), (70, 3)):
