@@ -5,6 +5,11 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "matmul.h" nogil:
     enum: FG_MB, FG_NB, FG_TINY
+    ctypedef struct FgComplex:
+        int64_t M, N, K
+        int64_t a[3]
+        int64_t b[3]
+        int32_t dtype, swapped, pack_a, columns
     ctypedef struct FgDot:
         int64_t B, M, N, K
         int64_t a[3]
@@ -16,6 +21,7 @@ cdef extern from "matmul.h" nogil:
         int32_t pack_a, pack_b
         int64_t lda, ldb
         int32_t ta, tb, pairs, turned
+        FgComplex z
 
 cdef enum:
     EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY

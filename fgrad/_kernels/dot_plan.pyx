@@ -74,6 +74,34 @@ cdef void _collapse(FgDot *p) noexcept nogil:
         p.B = 1
 
 
+cdef void _as_real(FgDot *p) noexcept nogil:
+    """Make a complex product one of real numbers (FgComplex), unless it is so small that spreading b costs as much."""
+    cdef FgComplex *z = &p.z
+    cdef bint small
+    if not GEMM_WIDE or p.work < FG_C64:
+        return
+    if p.c[2] != 1 and p.N > 1:
+        _swap(p)
+    small = p.B >= 16 and 4 * p.K * p.N <= FG_TINY and 2 * p.M * max(p.K, p.N) <= FG_TINY
+    if not small and (p.M < 8 or (p.N < 8 and p.a[2] != 1) or p.K < 4 or p.M * p.N * p.K < 512):
+        return
+    z.dtype, z.swapped, z.M, z.N, z.K = p.work, p.swapped, p.M, p.N, p.K
+    for d in range(3):
+        z.a[d], z.b[d] = p.a[d], p.b[d]
+        p.a[d] *= 2
+        p.c[d] *= 2
+    z.pack_a = p.K > 1 and z.a[2] != 1
+    z.columns = p.N == 1 or _abs(z.b[1]) < _abs(z.b[2])
+    p.K *= 2
+    p.N *= 2
+    if z.pack_a:
+        p.a[0], p.a[1] = 0 if p.B == 1 or z.a[0] == 0 else p.M * p.K, p.K
+    p.b[0] = 0 if p.B == 1 or z.b[0] == 0 else p.K * p.N
+    p.b[1], p.b[2] = 1 if z.columns else p.N, p.K if z.columns else 1
+    p.a[2] = p.c[2] = 1
+    p.in_dtype = p.out_dtype = p.work = FG_F32 if p.work == FG_C64 else FG_F64
+
+
 cdef void _plan_stream(FgDot *p) noexcept nogil:
     cdef int64_t tasks, item = fg_itemsize(p.in_dtype)
     cdef bint integer = p.work <= FG_U64
@@ -265,6 +293,7 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         p.algo = CLEAR
         return 0
     _collapse(p)
+    _as_real(p)
     if _tiny(p):
         p.algo = TINY
         if p.N == 1:

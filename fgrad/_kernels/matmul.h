@@ -14,6 +14,14 @@
 #define FG_CLOSE (1 << 20)       /* bytes of B that the second cache holds */
 enum { FG_NEAR, FG_DOTS, FG_FAR };       /* how a block goes: along B's rows, which are close or far away, or as sums of products of rows */
 
+/* Complex operands a (M, K) and b (K, N) of a product that is computed as one of real numbers, a (M, 2K) b (2K, 2N): rows of a are pairs
+ * as they lie (or are packed), b is spread so that an element x + iy becomes the block (x, y; -y, x). */
+typedef struct {
+    int64_t M, N, K, a[3], b[3];        /* sizes and strides in complex elements */
+    int32_t dtype, swapped;             /* dtype 0: the product is not complex */
+    int32_t pack_a, columns;            /* columns: b is spread into contiguous columns */
+} FgComplex;
+
 /* The product one instruction computes: out[b, m, n] (+)= sum_k a[b, m, k] * b[b, k, n].  Strides in elements. */
 typedef struct {
     int64_t B, M, N, K;
@@ -28,6 +36,7 @@ typedef struct {
     int32_t ta, tb;                     /* BLAS transpose flags */
     int32_t pairs;                      /* bfloat16 in pairs along k */
     int32_t turned;                     /* the output's rows are contiguous, not its columns */
+    FgComplex z;                        /* of complex operands, of which the rest describes a product of real numbers */
 } FgDot;
 
 /* Elements of one matrix up to which products of a batch are computed with an entry in each lane. */
@@ -229,6 +238,30 @@ static void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K,
         else if (sl == 1) for (int64_t l = l0; l < end; l++) d[l] = lo[l] | (uint32_t)hi[l] << 16;
         else for (int64_t l = l0; l < end; l++) d[l] = lo[l * sl] | (uint32_t)hi[l * sl] << 16;
     }
+}
+
+/* A line of n complex numbers, `step` apart, spread into two: along a row of b (x y, -y x), along a column (x -y, y x). */
+typedef uint64_t fg_word64 __attribute__((aligned(4), may_alias));
+typedef double fg_pair_f64 __attribute__((vector_size(16), aligned(8), may_alias));
+static void fg_spread_c64(const fg_word64 *restrict s, int64_t step, int64_t n, int columns, fg_word64 *restrict d0, fg_word64 *restrict d1) {
+    const uint64_t first = columns ? 1ull << 63 : 0, second = columns ? 0 : 1ull << 31;      /* signs; the real part is the lower half */
+    if (step == 1) for (int64_t j = 0; j < n; j++) { d0[j] = s[j] ^ first; d1[j] = (s[j] << 32 | s[j] >> 32) ^ second; }
+    else for (int64_t j = 0; j < n; j++) { uint64_t v = s[j * step]; d0[j] = v ^ first; d1[j] = (v << 32 | v >> 32) ^ second; }
+}
+static void fg_spread_c128(const fg_pair_f64 *restrict s, int64_t step, int64_t n, int columns, fg_pair_f64 *restrict d0, fg_pair_f64 *restrict d1) {
+    const double first = columns ? -1 : 1;
+    for (int64_t j = 0; j < n; j++) {
+        fg_pair_f64 v = s[j * step];
+        d0[j] = (fg_pair_f64){v[0], first * v[1]};
+        d1[j] = (fg_pair_f64){-first * v[1], v[0]};
+    }
+}
+static void fg_spread(const FgComplex *z, const char *src, int64_t line, char *dst) {
+    int64_t n = z->columns ? z->K : z->N, step = z->b[z->columns ? 1 : 2], item = fg_itemsize_table[z->dtype];
+    src += line * z->b[z->columns ? 2 : 1] * item;
+    dst += 2 * line * n * item;
+    if (z->dtype == FG_C64) fg_spread_c64((const fg_word64 *)src, step, n, z->columns, (fg_word64 *)dst, (fg_word64 *)dst + n);
+    else fg_spread_c128((const fg_pair_f64 *)src, step, n, z->columns, (fg_pair_f64 *)dst, (fg_pair_f64 *)dst + n);
 }
 
 /* Copy a row of n elements, `stride` apart on both sides; src NULL clears it. */

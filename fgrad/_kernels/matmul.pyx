@@ -4,8 +4,8 @@ Five ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats included.
   gemm    own register tiles (gemm.pyx), for float32 and float64.
-  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers, and builds without
-          vectors of 256 bits.
+  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers with few rows, and
+          builds without vectors of 256 bits. Other complex products are real ones of twice the size (FgComplex).
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
   tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h).
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
@@ -29,6 +29,7 @@ cdef extern from "matmul.h" nogil:
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
     void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1)
+    void fg_spread(const FgComplex *z, const char *src, int64_t line, char *dst)
     void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
     void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
 
@@ -96,6 +97,40 @@ cdef void _narrow_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef int64_t i
     for i in range(begin, end):
         fg_narrow_row(p.out_dtype, <float *>w.src + i * p.N, p.N, w.out + ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * 2, p.c[2], p.acc)
+
+
+# ---------------------------------------------------------------- complex operands as real ones
+
+cdef void _spread_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are rows or columns of b of every batch entry."""
+    cdef Work *w = <Work *>ctx
+    cdef const FgComplex *z = &w.p.z
+    cdef int64_t item = fg_itemsize(z.dtype), i, batch
+    for i in range(begin, end):
+        batch = i // w.rows
+        fg_spread(z, w.src + batch * w.sb * item, i - batch * w.rows, w.dst + batch * w.rows * w.cols * item)
+
+
+cdef char *_spread(FgDot *p, char *src) noexcept nogil:
+    """b as a real matrix of twice its rows and columns."""
+    cdef Work w
+    w.p = p
+    w.src = src
+    w.sb = p.z.b[0]
+    w.rows, w.cols = p.z.N if p.z.columns else p.z.K, 2 * (p.z.K if p.z.columns else p.z.N)
+    w.batches = 1 if p.B == 1 or w.sb == 0 else p.B
+    w.dst = pool_alloc(w.batches * w.rows * w.cols * fg_itemsize(p.z.dtype))
+    if w.dst != NULL:
+        parallel_for(w.batches * w.rows, max(1, 10000 // (w.cols + 1)), _spread_body, &w)
+    return w.dst
+
+
+cdef char *_pack_complex(FgDot *p, char *src) noexcept nogil:
+    cdef FgDot q
+    cdef int64_t sb
+    q.B = p.B
+    q.in_dtype = q.work = p.z.dtype
+    return _pack(&q, src, p.z.a, p.z.M, p.z.K, PACK_ROWS, &sb)
 
 
 # ---------------------------------------------------------------- stream
@@ -335,30 +370,13 @@ cdef int _panels(Work *w) noexcept nogil:
     return FG_OK
 
 
-cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    cdef FgDot *p = <FgDot *>inst.extra
-    cdef Work w
+cdef int _product(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
     cdef char *pa = NULL
     cdef char *pb = NULL
     cdef char *scratch = NULL
-    cdef int64_t ld, need = 0
+    cdef int64_t need = 0
     cdef int status = FG_EMEM
-    if p.algo == EMPTY:
-        return FG_OK
-    w.p = p
-    w.a = FG_IN(inst, slots, 1 if p.swapped else 0).data
-    w.b = FG_IN(inst, slots, 0 if p.swapped else 1).data
-    w.out = FG_OUT(inst, slots, 0).data
-    w.src = FG_IN(inst, slots, 2).data if p.acc else NULL
-    w.mode = p.acc
-    w.narrow = 0
-    if (p.acc and w.src != w.out) or (p.algo == CLEAR and not p.acc):
-        parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
-    if p.algo == CLEAR:
-        return FG_OK
-    if p.algo == TINY:
-        _tiny(&w)
-        return FG_OK
     w.a0 = p.a[0]
     w.b0 = p.b[0]
     if p.pack_a:
@@ -380,19 +398,57 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.c0 = p.c[0]
         w.ldc = p.c[2] if p.turned else p.c[1] if p.M > 1 else p.N
         if p.algo < BLAS:
-            _stream(&w)
+            _stream(w)
         elif p.nk == 1 and need:           # 16-bit output: the product in float32, then narrowed
             w.c0 = p.M * p.N
             w.ldc = p.N
             w.mode = 0
-            status = _panels(&w)
+            status = _panels(w)
             w.src = scratch
-            parallel_for(p.B * p.M, max(1, 50000 // p.N), _narrow_body, &w)
+            parallel_for(p.B * p.M, max(1, 50000 // p.N), _narrow_body, w)
         else:
-            status = _panels(&w)
+            status = _panels(w)
     pool_free(pa)
     pool_free(pb)
     pool_free(scratch)
+    return status
+
+
+cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef FgDot *p = <FgDot *>inst.extra
+    cdef Work w
+    cdef char *za = NULL
+    cdef char *zb = NULL
+    cdef int status
+    if p.algo == EMPTY:
+        return FG_OK
+    w.p = p
+    w.a = FG_IN(inst, slots, 1 if p.swapped else 0).data
+    w.b = FG_IN(inst, slots, 0 if p.swapped else 1).data
+    w.out = FG_OUT(inst, slots, 0).data
+    w.src = FG_IN(inst, slots, 2).data if p.acc else NULL
+    w.mode = p.acc
+    w.narrow = 0
+    if (p.acc and w.src != w.out) or (p.algo == CLEAR and not p.acc):
+        parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
+    if p.algo == CLEAR:
+        return FG_OK
+    if p.z.dtype:
+        za = FG_IN(inst, slots, 1 if p.z.swapped else 0).data
+        if p.z.pack_a:
+            za = _pack_complex(p, za)
+        zb = _spread(p, FG_IN(inst, slots, 0 if p.z.swapped else 1).data)
+        w.a, w.b = zb if p.swapped != p.z.swapped else za, za if p.swapped != p.z.swapped else zb
+    if w.a == NULL or w.b == NULL:
+        status = FG_EMEM
+    elif p.algo == TINY:
+        _tiny(&w)
+        status = FG_OK
+    else:
+        status = _product(&w)
+    if p.z.pack_a:
+        pool_free(za)
+    pool_free(zb)
     return status
 
 

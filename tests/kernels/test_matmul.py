@@ -328,7 +328,7 @@ def test_output_is_never_read_unless_accumulated(shape):
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("layout", list(itertools.product(itertools.permutations(range(3)), repeat=2)), ids=str)
 def test_tiny_batches(layout, dtype, threads):
     """An entry in each lane: every order of the axes of either operand, batches that leave lanes empty, results by rows and by columns."""
@@ -373,6 +373,24 @@ def test_few_columns(shape, dtype):
         parallel.set_num_threads(before)
         np.testing.assert_array_equal(results[0], results[1])
         np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(1, 8, 33, 17), (2, 40, 5, 1), (1, 9, 70, 8), (20, 3, 5, 2), (3, 64, 20, 130)], ids=str)
+def test_complex_operands_as_real_ones(shape, dtype, threads):
+    """Rows and columns that lie either way, accumulated too; an infinity stays in its row."""
+    B, M, K, N = shape
+    a, b, c = values((B, M, K), dtype), values((B, K, N), dtype), values((B, M, N), dtype)
+    for x in (a, np.swapaxes(np.ascontiguousarray(np.swapaxes(a, 1, 2)), 1, 2), values((B, M, 2 * K), dtype)[:, :, ::2]):
+        for y in (b, np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2)):
+            check(x, y)
+            check(x, y, transposed=True)
+            check(x, y, c=c)
+    b[:] = 1
+    a[:, 0, 0] = complex(np.inf, 0)
+    with np.errstate(invalid="ignore"):
+        out = dot(a, b)
+    assert not np.isfinite(out[:, 0]).any() and np.isfinite(out[:, 1:]).all()
 
 
 def test_interleaved_output():
