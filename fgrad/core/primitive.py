@@ -1,6 +1,5 @@
 """Primitives.  A primitive is declared once, with all its rules beside each other."""
 
-
 from fgrad.core.context import context
 from fgrad.core.tracing import PrimitiveBase
 
