@@ -10,9 +10,10 @@ from fgrad._kernels.abi cimport (FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTY
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_SCAN, KIND_TILES, KIND_WHILE,
                                           fg_flat_count, run_state, run_timed, state_free, state_new)
-from fgrad._kernels.memory cimport pool_free
+from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_free, size_of
 
 KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES}
+cdef tuple _kinds = tuple(KINDS.values())
 
 
 cdef class Program:
@@ -30,7 +31,8 @@ cdef class Program:
                   int64_t arena_bytes, tuple donated=(), bint small=False, bint flat=False):
         cdef FgProg *p = &self.p
         cdef int i, j, d, first = 0
-        cdef int64_t n
+        cdef int64_t n, first_byte, end, low, high
+        cdef tuple span, room
         cdef FgTensor *t
         cdef ArrayBase c
         cdef Program child
@@ -92,17 +94,20 @@ cdef class Program:
             code, shape, strides, base, offset = slots[i]
             t = &p.slots[i]
             try:
-                lo, hi = byte_range(code, shape, strides, offset)
+                span = byte_range(code, shape, strides, offset)
             except ValueError as e:
                 raise ValueError(f"slot {i}: {e}") from None
             if not 0 <= base < len(ranges):
                 raise ValueError(f"slot {i}: base {base} does not exist (there are {len(ranges)})")
-            if hi > lo and (lo < ranges[base][0] or hi > ranges[base][1]):
-                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of bytes {ranges[base]}")
+            first_byte, end = span
+            room = ranges[base]
+            low, high = room
+            if end > first_byte and (first_byte < low or end > high):
+                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of bytes {room}")
             t.dtype, t.ndim, t.size = code, len(shape), size_of(shape)
             for d in range(t.ndim):
                 t.shape[d], t.strides[d] = shape[d], strides[d]
-            p.slot_base[i], p.slot_offset[i] = base, offset if hi > lo else 0
+            p.slot_base[i], p.slot_offset[i] = base, offset if end > first_byte else 0
         for i in range(len(children)):
             child = children[i]
             p.children[i] = &child.p
@@ -132,7 +137,7 @@ cdef class Program:
         cdef int j
         kind, kernel, ins, outs, ip, fp, children, obj = spec
         self.p.n_inst = i + 1
-        if kind not in KINDS.values():
+        if kind not in _kinds:
             raise ValueError(f"instruction {i}: kind {kind!r} does not exist")
         inst.kind = kind
         inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip), len(fp)
@@ -141,10 +146,13 @@ cdef class Program:
         inst.fp = <double *>calloc(len(fp) + 1, sizeof(double))
         if not (inst.args and inst.ip and inst.fp):
             raise MemoryError()
-        for j, slot in enumerate((*ins, *outs)):
-            if not 0 <= slot < self.p.n_slots:
-                raise ValueError(f"instruction {i}: slot {slot} does not exist")
-            inst.args[j] = slot
+        j = 0
+        for slots in (ins, outs):
+            for slot in slots:
+                if not 0 <= slot < self.p.n_slots:
+                    raise ValueError(f"instruction {i}: slot {slot} does not exist")
+                inst.args[j] = slot
+                j += 1
         for j in range(inst.n_ip):
             inst.ip[j] = ip[j]
         for j in range(inst.n_fp):
@@ -417,38 +425,3 @@ cdef ArrayBase steal(ArrayBase a, aval, int32_t code, int64_t size):
     a.data = NULL
     a.deleted = True
     return o
-
-
-MAX_BYTES = 1 << 60
-
-
-cdef tuple byte_range(code, shape, strides, offset):
-    """(first, end) of the bytes that an array reaches; strides None for contiguous. Raises ValueError for what no array can be."""
-    if not 0 <= code < FG_NDTYPES or len(shape) > FG_MAXDIM or (strides is not None and len(strides) != len(shape)):
-        raise ValueError(f"dtype code {code}, shape {shape}, strides {strides}: at most {FG_MAXDIM} axes, {FG_NDTYPES} dtypes, a stride an axis")
-    item, n, lo, hi = fg_itemsize(code), 1, 0, 0
-    for d in shape:
-        if d < 0:
-            raise ValueError(f"negative size in shape {shape}")
-        n *= d
-    if not n:
-        return 0, 0
-    if strides is None:
-        hi = n - 1
-    else:
-        for d, s in zip(shape, strides):
-            if s < 0:
-                lo += (d - 1) * s
-            else:
-                hi += (d - 1) * s
-    first, end = offset + lo * item, offset + (hi + 1) * item
-    if n * item > MAX_BYTES or first < -MAX_BYTES or end > MAX_BYTES:
-        raise ValueError(f"shape {shape} with strides {strides} reaches too far")
-    return first, end
-
-
-cdef int64_t size_of(shape) except -1:
-    cdef int64_t n = 1
-    for d in shape:
-        n *= d
-    return n

@@ -100,10 +100,13 @@ cdef class LowerContext:
         v = self.materialize(v)
         return Value(v.buf, tuple(shape), tuple(strides), v.offset + offset, v.dtype, tag=v.tag)
 
-    def transpose(self, v, perm):
-        if tuple(perm) == tuple(range(len(perm))):
-            return v
-        return self.view(v, tuple(v.shape[p] for p in perm), tuple(v.strides[p] for p in perm))
+    def transpose(self, Value v, perm):
+        cdef Py_ssize_t i, p
+        cdef tuple order = tuple(perm)
+        for i in range(len(order)):
+            if order[i] != i:
+                return self.view(v, [v.shape[<Py_ssize_t>p] for p in order], [v.strides[<Py_ssize_t>p] for p in order])
+        return v
 
     cpdef Value broadcast(self, Value v, shape, dims):
         cdef Py_ssize_t i = 0
@@ -221,7 +224,7 @@ cdef class LowerContext:
         cdef list outs = [self.temp(a) for a in out_avals]
         cdef list flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else list(contiguous)
         ins = [self.contiguous(v) if c else self.materialize(v) for v, c in zip(ins, flags)]
-        return self._add(Node("kernel", name, ins, outs, None, tuple(map(int, ip)), tuple(map(float, fp))))
+        return self._add(Node("kernel", name, ins, outs, None, tuple(map(int, ip)) if ip else (), tuple(map(float, fp)) if fp else ()))
 
     def control(self, kind, children, ins, out_avals, ip, workspace_avals=()):
         """A while, scan or cond instruction; children are ClosedJaxprs without consts."""

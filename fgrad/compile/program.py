@@ -10,13 +10,11 @@ from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
 from fgrad.compile.values import release
-from fgrad.compile.writer import Writer, label, materialized
+from fgrad.compile.writer import Writer, label, little_work, materialized, written
 from fgrad.config import config
 from fgrad.core import check_jaxpr
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
-
-_SMALL_WORK = 20_000
 
 
 def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
@@ -72,7 +70,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     if tiles:
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)
-    units = [u for u in units if not u.fused or any([o.buf in in_memory for n in u.nodes for o in n.outs])]
+    units = written(units, in_memory)
     arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, carry)
     if carry is None:
         for j, k in donors.items():
@@ -80,8 +78,6 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     writer = Writer(len(in_avals), len(ctx.consts), in_memory, _child)
     for unit in units:
         writer.unit(unit)
-    work = sum(u.nodes[0].outs[0].size * len(u.nodes) for u in units if u.nodes[0].outs)
-    small = work < _SMALL_WORK and all(u.nodes[0].kind in ("ew", "reduce", "kernel") for u in units)
     program = Program(
         slots=writer.slots,
         insts=writer.insts,
@@ -93,7 +89,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         out_codes=[CODES[a.dtype] for a in out_avals],
         arena_bytes=arena_bytes,
         donated=tuple(donated),
-        small=small,
+        small=little_work(units),
         flat=config.pass_flat,
     )
     program.in_place = [j in donors for j in range(carry[1])] if carry else []

@@ -13,6 +13,9 @@ from fgrad.core.array import CODES
 from fgrad.compile.fuse cimport Unit, in_register
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
+cdef enum:
+    SMALL_WORK = 20_000                # elements of all operations
+cdef tuple _PLAIN = ("ew", "reduce", "kernel")
 cdef dict _REDUCE = vm.REDUCTIONS
 cdef dict _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 cdef dict _codes = CODES
@@ -39,6 +42,41 @@ def materialized(list units, list outs):
                 if not (u.fused and (<Node>v.buf.node).group is u and in_register(v, u.shape)):
                     out.add(v.buf)
     return out
+
+
+def written(list units, set in_memory):
+    """The units but fused groups that write nothing."""
+    cdef Unit u
+    cdef Node node
+    cdef Value v
+    cdef bint writes
+    cdef list out = []
+    for u in units:
+        writes = not u.fused
+        for node in u.nodes:
+            if writes:
+                break
+            for v in node.outs:
+                writes = writes or v.buf in in_memory
+        if writes:
+            out.append(u)
+    return out
+
+
+def little_work(list units):
+    """True if a program takes less time than giving up the GIL would cost others, and calls nobody."""
+    cdef Unit u
+    cdef Node node
+    cdef double work = 0
+    for u in units:
+        node = u.nodes[0]
+        if node.kind not in _PLAIN:
+            return False
+        if node.outs:
+            work += <double>(<Value>node.outs[0]).size * len(u.nodes)
+        if work >= SMALL_WORK:
+            return False
+    return True
 
 
 def label(Unit unit):

@@ -41,22 +41,27 @@ def _free(x, contract, batch):
     return free_axes(len(x.shape), contract, batch)
 
 
+@functools.lru_cache(10_000)
+def _as_batch_of_matrices(a, b, dimension_numbers):
+    """((batch, m, n, k), the order of a's axes, the order of b's) for operands of shapes a and b."""
+    (lc, rc), (lb, rb) = dimension_numbers
+    lf, rf = free_axes(len(a), lc, lb), free_axes(len(b), rc, rb)
+    sizes = tuple(math.prod(s) for s in ([a[i] for i in lb], [a[i] for i in lf], [b[i] for i in rf], [a[i] for i in lc]))
+    return sizes, (*lb, *lf, *lc), (*rb, *rc, *rf)
+
+
 def _dot_lower(ctx, ins, params, out_avals):
     a, b = ins
-    (lc, rc), (lb, rb) = params["dimension_numbers"]
     aval = out_avals[0]
     if a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, np.dtype(np.int32)), ctx.cast(b, np.dtype(np.int32))
         wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=np.dtype(np.int32))])
         return ctx.cast(wide, aval.dtype)
-    lf, rf = _free(a, lc, lb), _free(b, rc, rb)
-    batch, m, n, k = (
-        math.prod(s) for s in ([a.shape[i] for i in lb], [a.shape[i] for i in lf], [b.shape[i] for i in rf], [a.shape[i] for i in lc])
-    )
+    (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
     if batch > 1 and m == n == 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
         return ctx.reshape(_row_dots(ctx, a, b, params["dimension_numbers"]), aval.shape)
-    a3 = ctx.reshape(ctx.transpose(a, (*lb, *lf, *lc)), (batch, m, k))
-    b3 = ctx.reshape(ctx.transpose(b, (*rb, *rc, *rf)), (batch, k, n))
+    a3 = ctx.reshape(ctx.transpose(a, a_order), (batch, m, k))
+    b3 = ctx.reshape(ctx.transpose(b, b_order), (batch, k, n))
     out_dtype = aval.dtype
     if (
         dtypes.is_float(a.dtype)
@@ -122,15 +127,14 @@ def _dot_transpose(cts, a, b, *, dimension_numbers, preferred_element_type):
     return [None, _dot_transpose_lhs(cts[0], b.aval, a, ((rc, lc), (rb, lb)), True)]
 
 
-def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
-    """Cotangent of operand x, for out = dot(x, y) (or dot(y, x) when swapped): contract ct with y over y's free axes."""
+@functools.lru_cache(10_000)
+def _transposed(x_ndim, y_ndim, dimension_numbers, swapped):
+    """(whether y comes first, dimension numbers, order of the result's axes) of the product of ct and y, see _dot_transpose_lhs."""
     (xc, yc), (xb, yb) = dimension_numbers
-    y_aval = get_aval(y)
-    x_free, y_free = _free(x, xc, xb), _free(y_aval, yc, yb)
+    x_free, y_free = free_axes(x_ndim, xc, xb), free_axes(y_ndim, yc, yb)
     nb = len(xb)
     first = nb if swapped else nb + len(x_free)
     ct_y_axes = tuple(range(first, first + len(y_free)))
-    ct = convert_element_type(ct, y_aval.dtype)
     batch = tuple(range(nb))
     contracted = [xc[yc.index(c)] for c in sorted(yc)]  # axes of x where y's contracted axes come
     # The order of the two operands sets the order of the result's axes: x's own if it can be, else that of out.
@@ -141,14 +145,24 @@ def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
             y_first = choice
             break
     if y_first:
-        out = dot_general_p.bind(y, ct, dimension_numbers=((tuple(y_free), ct_y_axes), (tuple(yb), batch)), preferred_element_type=None)
+        numbers = (tuple(y_free), ct_y_axes), (tuple(yb), batch)
     else:
-        out = dot_general_p.bind(ct, y, dimension_numbers=((ct_y_axes, tuple(y_free)), (batch, tuple(yb))), preferred_element_type=None)
+        numbers = (ct_y_axes, tuple(y_free)), (batch, tuple(yb))
     order = orders[y_first]
     inverse = [0] * len(order)
     for i, axis in enumerate(order):
         inverse[axis] = i
-    return convert_element_type(transpose(out, tuple(inverse)), x.dtype)
+    return y_first, numbers, tuple(inverse)
+
+
+def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
+    """Cotangent of operand x, for out = dot(x, y) (or dot(y, x) when swapped): contract ct with y over y's free axes."""
+    y_aval = get_aval(y)
+    y_first, numbers, order = _transposed(len(x.shape), len(y_aval.shape), dimension_numbers, swapped)
+    ct = convert_element_type(ct, y_aval.dtype)
+    operands = (y, ct) if y_first else (ct, y)
+    out = dot_general_p.bind(*operands, dimension_numbers=numbers, preferred_element_type=None)
+    return convert_element_type(transpose(out, order), x.dtype)
 
 
 dot_general_p = Primitive("dot_general", abstract_eval=_dot_aval, lower=_dot_lower, batch=_dot_batch, transpose=_dot_transpose)
