@@ -5,10 +5,20 @@ import functools
 from fgrad import array_tree as tree
 from fgrad.api import closure_convert, custom_jvp, custom_vjp, make_jaxpr
 from fgrad.api.custom import CustomVJPPrimal, SymbolicZero, zero_from_primal
+from fgrad.control.linear_call import linear_call
 from fgrad.core import eval_jaxpr
 from fgrad.tree_util import Partial
 
-__all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "zero_from_primal"]
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "linear_call",
+    "zero_from_primal",
+]
 
 
 def custom_gradient(fun):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 
 import numpy as np
 
@@ -24,10 +25,12 @@ class ShapeDtypeStruct:
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
 
     def __new__(cls, shape, dtype, **options):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         return dtype.struct(shape) if hasattr(dtype, "struct") else super().__new__(cls)  # typed keys have words in place of numbers
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
-        self.shape, self.dtype, self.weak_type, self.sharding = tuple(shape), dtypes.canonicalize_dtype(dtype), weak_type, sharding
+        self.shape, self.dtype, self.weak_type, self.sharding = tuple(shape), np.dtype(dtype), weak_type, sharding
 
     def update(self, **changes):
         """The same with other values of shape, dtype, weak_type or sharding."""
@@ -43,16 +46,20 @@ class ShapeDtypeStruct:
 
     is_ref = False
     ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: ShapedArray(self.shape, self.dtype).size)
+    size = property(lambda self: math.prod(self.shape))
 
     def __repr__(self):
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
 
     def __eq__(self, other):
-        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
 
     def __hash__(self):
-        return hash((self.shape, self.dtype))
+        return hash(self._key())
+
+    def _key(self):
+        return self.shape, self.dtype, self.weak_type
 
 
 def check_callable(fun):

@@ -6,8 +6,8 @@ import operator
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import flat_fun, float0_zeros, fun_name, tangent_out
-from fgrad.core import from_scalar, get_aval
+from fgrad.api.common import flat_fun, float0_zeros, fun_name, is_float0, tangent_out
+from fgrad.core import ShapedArray, from_scalar, get_aval
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
@@ -169,20 +169,21 @@ def _rule_tangent(out, t, rule):
     want = get_aval(out).tangent_aval()
     if type(t) is SymbolicZero:
         return Zero(want)
-    if want.dtype == dtypes.float0:
-        return Zero(want)
-    got = get_aval(t)
+    got = ShapedArray(t.shape, dtypes.float0) if is_float0(t) else get_aval(t)
     if got.shape != want.shape:
         raise TypeError(
             f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
             f"but got {want.short()} and {got.short()}."
         )
-    if dtypes.is_inexact(want.dtype) and not dtypes.is_inexact(got.dtype):
+    if got.dtype != want.dtype:
         raise TypeError(
             f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding dtypes: "
             f"expected {want.short()}, but got {got.short()}."
         )
-    return convert_element_type(t, want.dtype)
+    return Zero(want) if want.dtype == dtypes.float0 else convert_element_type(t, want.dtype)
+
+
+_NONE = object()  # a cotangent of zeros
 
 
 class custom_vjp:
@@ -246,7 +247,7 @@ class custom_vjp:
         return tree.unflatten(out_tree[0], outs)
 
     def _cotangents(self, out, dynamic, treedef, in_avals):
-        """The rule's cotangents as leaves: None stands for zeros of a whole argument."""
+        """The rule's cotangents as leaves: None stands for zeros of an argument or of a part of one."""
         if isinstance(out, list):
             out = tuple(out)
         if not isinstance(out, tuple) or len(out) != len(dynamic):
@@ -257,19 +258,19 @@ class custom_vjp:
             )
         cts, avals = [], iter(in_avals)
         for i, (ct, arg) in enumerate(zip(out, dynamic)):
-            n = tree.structure(arg).num_leaves
-            if ct is None:
-                cts += [Zero(next(avals).tangent_aval()) for _ in range(n)]
-                continue
-            leaves, got = tree.flatten(ct, is_leaf=lambda x: x is None)
-            if len(leaves) != n:
+            given = tree.map(lambda x: _NONE if x is None else x, ct, is_leaf=lambda x: x is None)
+            try:
+                leaves = tree.broadcast_prefix(given, arg)
+            except ValueError:
+                leaves = None
+            if leaves is None or sum(x is not _NONE for x in leaves) != sum(x is not _NONE for x in tree.leaves(given)):
                 raise TypeError(
-                    f"Custom VJP bwd rule {fun_name(self.bwd)}: the cotangent of argument {i} has structure {got}, expected "
-                    f"{tree.structure(arg)}"
+                    f"Custom VJP bwd rule {fun_name(self.bwd)} for {fun_name(self.fun)}: the cotangent of argument {i} has structure "
+                    f"{tree.structure(ct)}, expected {tree.structure(arg)}"
                 )
             for x in leaves:
                 want = next(avals).tangent_aval()
-                if x is None or type(x) is SymbolicZero or want.dtype == dtypes.float0:
+                if x is _NONE or type(x) is SymbolicZero or want.dtype == dtypes.float0:
                     cts.append(Zero(want))
                     continue
                 if get_aval(x).shape != want.shape:

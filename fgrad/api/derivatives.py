@@ -137,7 +137,7 @@ def linearize(fun, *primals, has_aux=False):
     def f_jvp(consts, *tangents):
         t_leaves, t_def = tree.flatten((tuple(tangents), {}))
         if t_def != treedef:
-            raise ValueError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
+            raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
         try:
             t_leaves = [_check_tangent(a, t, path) for a, t, path in zip(avals, t_leaves, paths())]
         except TypeError as e:
@@ -191,13 +191,13 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
                     f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
                     f"corresponding primal output {a.shape}, at result{tree.keystr(path)}."
                 )
-            if got.dtype != a.dtype and not got.weak_type:
+            if got.dtype != a.dtype:
                 raise ValueError(
                     f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type "
                     f"({a.dtype.name}) "
                     f"of corresponding primal output, at result{tree.keystr(path)}."
                 )
-            cts.append(x if got.dtype == a.dtype and isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
+            cts.append(x if isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
         return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(avals, jaxpr, nonzero, consts, cts)])[0]
 
     result = tree.unflatten(out_tree, as_arrays(outs)), Partial(pullback, list(linear.consts))
@@ -353,9 +353,11 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     >>> fgrad.linear_transpose(lambda x: jnp.array([1.0, 2.0]) * x, 0.0)(jnp.array([3.0, 4.0]))
     (Array(11., dtype=float32...),)
     """
+    check_callable(fun)
     leaves, treedef = tree.flatten((tuple(primals), {}))
     out_tree = [None]
     closed = stage(flat_fun(fun, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+    weak = [a.weak_type for a in closed.in_avals]
 
     def transposed(ct):
         cts, ct_def = tree.flatten(ct)
@@ -364,7 +366,11 @@ def linear_transpose(fun, *primals, reduce_axes=()):
                 f"cotangent tree does not match function output, expected {out_tree[0]} but got {ct_def}"
                 f"{tree.difference(out_tree[0], ct_def)}"
             )
-        out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], cts)
-        return tree.unflatten(treedef, [tangent_out(t) for t in out])[0]
+        for x, want, path in zip(cts, closed.out_avals, out_tree[0].paths()):
+            got = get_aval(x)
+            if (got.shape, got.dtype) != (want.shape, want.dtype):
+                raise TypeError(f"cotangent type does not match function output{tree.keystr(path)}, expected {want} but got {got}")
+        out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], as_arrays(cts))
+        return tree.unflatten(treedef, [tangent_out(with_weak_type(t, w)) for t, w in zip(out, weak)])[0]
 
     return transposed

@@ -57,6 +57,19 @@ def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
         check_grad_inputs(a, fun, i, holomorphic, allow_int, what)
 
 
+def _check_outputs(y, what, holomorphic):
+    """Raise TypeError where a result has no Jacobian of the kind asked for."""
+    for x in tree.leaves(y):
+        dtype = get_aval(x).dtype
+        if holomorphic and not dtypes.is_complex(dtype):
+            raise TypeError(f"{what} with holomorphic=True requires outputs with complex dtype, but got {dtype.name}.")
+        if what == "jacrev" and not holomorphic and not dtypes.is_float(dtype):
+            raise TypeError(
+                f"jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype.name}. Pass "
+                "holomorphic=True for holomorphic functions; for other functions with complex or integer outputs use vjp."
+            )
+
+
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian by forward mode, one column per input element: leaf shape is output shape + input shape.
 
@@ -80,6 +93,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
             y, jac, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
         else:
             y, jac = vmap(push, out_axes=(None, -1))(*_basis(leaves))
+        _check_outputs(y, "jacfwd", holomorphic)
         shapes = [get_aval(x).shape for x in leaves]
         out = tree.map(lambda x: _split_rows(x, shapes, -1, treedef), jac)
         out = (
@@ -109,6 +123,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         _check_inputs(fun, dynamic, argnums, "jacrev", holomorphic, allow_int)
         res = vjp(f, *dynamic, has_aux=has_aux)
         y, pullback = res[:2]
+        _check_outputs(y, "jacrev", holomorphic)
         leaves, treedef = tree.flatten(y)
         shapes = [get_aval(x).shape for x in leaves]
         rows = vmap(lambda *ct: pullback(tree.unflatten(treedef, ct)))(*_basis(leaves))

@@ -3,7 +3,9 @@
 import functools
 import inspect
 import logging
+import warnings
 import weakref
+from collections import Counter
 
 from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
@@ -144,7 +146,7 @@ class JitFunction(JitDispatch):
                 if position in self._donate:
                     donated.extend(range(at, at + n))
                 at, position = at + n, position + 1
-        out.donated = tuple(donated)
+        out.donated = _usable(donated, out.closed)
         return out
 
     def lower(self, *args, **kwargs):
@@ -169,6 +171,20 @@ class JitFunction(JitDispatch):
         return len(self._cache)
 
 
+def _usable(donated, closed):
+    """The donated inputs that results of the same shape and dtype can take over; a UserWarning names the others, which are kept."""
+    wanted = Counter((a.shape, a.dtype) for a in closed.out_avals)
+    used, rest = [], []
+    for i in donated:
+        a = closed.in_avals[i]
+        wanted[a.shape, a.dtype] -= 1
+        (used if wanted[a.shape, a.dtype] >= 0 else rest).append(i)
+    if rest:
+        what = ", ".join(closed.in_avals[i].short() for i in rest)
+        warnings.warn(f"Some donated buffers were not usable: {what}. No result has their shape and dtype.", stacklevel=2)
+    return tuple(used)
+
+
 class _Abstract:
     """An argument of which only the abstract value is known."""
 
@@ -183,17 +199,17 @@ def _aval_key(x):
     return t if t is float or t is int or t is bool or t is complex else get_aval(x)
 
 
-def _check_static(fun, params, plain, nums, names):
-    """static_argnums and static_argnames must be arguments that `fun` takes."""
+def _check_argnums(fun, params, plain, kind, nums, names):
+    """What is static or donated (`kind`) must be arguments that `fun` takes."""
     kinds = {p.kind for p in params}
     if params and inspect.Parameter.VAR_POSITIONAL not in kinds:
         for i in nums:
             if not -len(plain) <= i < len(plain):
-                raise ValueError(f"jit of {fun_name(fun)} has static_argnums={nums}, but it takes only {len(plain)} positional arguments")
+                raise ValueError(f"jit of {fun_name(fun)} has {kind}_argnums={nums}, but it takes only {len(plain)} positional arguments")
     if params and inspect.Parameter.VAR_KEYWORD not in kinds:
         unknown = [n for n in names if n not in {p.name for p in params}]
         if unknown:
-            raise ValueError(f"jit of {fun_name(fun)} has static_argnames {unknown}, which are not among its parameters")
+            raise ValueError(f"jit of {fun_name(fun)} has {kind}_argnames {unknown}, which are not among its parameters")
 
 
 def clear_caches():
@@ -224,7 +240,8 @@ def jit(
     """Compile `fun`: it is traced once per shapes, dtypes and static values of its arguments, and then runs as one program.
 
     static_argnums, static_argnames: arguments that are Python values, hashed and compared; each value compiles anew.
-    donate_argnums: arguments whose memory the results may take over; they must not be used afterwards.
+    donate_argnums, donate_argnames: arguments whose memory the results may take over; they must not be used afterwards. Those that
+    no result of the same shape and dtype can take over are kept, with a warning.
     keep_unused, inline, compiler_options: JAX's hints to its compiler; nothing depends on them. device and backend can only be
     the CPU, and shardings None: anything else raises ValueError or NotImplementedError.
 
@@ -253,21 +270,21 @@ def jit(
     check_sharding(in_shardings, "jit in_shardings")
     check_sharding(out_shardings, "jit out_shardings")
     nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
-    donate_argnames = donate_argnames or ()
+    donate_argnames = (donate_argnames,) if isinstance(donate_argnames, str) else tuple(donate_argnames or ())
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
     donate = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums or ())
-    if nums or names or donate_argnames:
+    if nums or names or donate or donate_argnames:
         try:
             params = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
             params = []
         plain = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        _check_static(fun, params, plain, nums, names)
+        _check_argnums(fun, params, plain, "static", nums, names)
+        _check_argnums(fun, params, plain, "donate", tuple(donate), donate_argnames)
+        donate = {i % len(plain) if plain and i < 0 else i for i in donate}
         nums = tuple(dict.fromkeys((*nums, *[plain.index(n) for n in names if n in plain])))
         names = tuple(dict.fromkeys((*names, *[plain[i] for i in nums if -len(plain) <= i < len(plain)])))
-        for n in (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames:
-            if n in plain:
-                donate.add(plain.index(n))
+        donate |= {plain.index(n) for n in donate_argnames if n in plain}
     both = donate & set(nums)
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")

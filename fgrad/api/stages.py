@@ -3,6 +3,7 @@
 from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import JitDispatch
 from fgrad.api.common import ShapeDtypeStruct, arg_paths
+from fgrad.api.cost import costs
 from fgrad.compile.writer import label_text
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
@@ -63,9 +64,28 @@ class Stage:
     def fun_name(self):
         return self._traced.name
 
-    def as_text(self):
-        """The traced program."""
+    @property
+    def out_avals(self):
+        return tree.unflatten(self.out_tree, self._traced.closed.out_avals)
+
+    def as_text(self, dialect=None, *, debug_info=False):
+        """The traced program: its jaxpr as text, whatever the dialect."""
         return pp_jaxpr(self._traced.closed)
+
+    def cost_analysis(self):
+        """{"flops", "transcendentals", "bytes accessed"}: estimates from the traced program, equation by equation."""
+        return costs(self._traced.closed)
+
+
+class MemoryStats(dict):
+    """Bytes by kind, which are attributes under JAX's names as well."""
+
+    temp_size_in_bytes = property(lambda self: self["temp_bytes"])
+    argument_size_in_bytes = property(lambda self: self["argument_bytes"])
+    output_size_in_bytes = property(lambda self: self["output_bytes"])
+    alias_size_in_bytes = property(lambda self: self["alias_bytes"])
+    peak_memory_in_bytes = property(lambda self: self["peak_bytes"])
+    generated_code_size_in_bytes = 0
 
 
 class Compiled(JitDispatch, Stage):
@@ -125,16 +145,23 @@ class Compiled(JitDispatch, Stage):
         medians = [sorted(times)[repeat // 2] for times in zip(*runs)]
         return sorted(zip(medians, [label_text(*label) for label in traced.program.labels]), reverse=True)
 
+    def call(self, *args, **kwargs):
+        return self(*args, **kwargs)
+
     def memory_analysis(self):
         """Bytes of temporaries (the arena), arguments, results, results in donated memory, and of all; known before it runs."""
         program = self._traced.program
         size = lambda avals: sum(a.size * a.dtype.itemsize for a in avals)  # noqa: E731
         parts = {"temp_bytes": program.arena_bytes, "argument_bytes": size(program.in_avals), "output_bytes": size(program.out_avals)}
-        return {**parts, "alias_bytes": program.alias_bytes, "peak_bytes": sum(parts.values()) - program.alias_bytes}
+        return MemoryStats({**parts, "alias_bytes": program.alias_bytes, "peak_bytes": sum(parts.values()) - program.alias_bytes})
 
 
 class Lowered(Stage):
     """A traced function, not yet compiled."""
+
+    def compiler_ir(self, dialect=None):
+        """The program as what compiles it takes it: a jaxpr, whatever the dialect."""
+        return self._traced.closed
 
     def compile(self, compiler_options=None):
         """The program, compiled; compiler_options are hints to JAX's compiler."""

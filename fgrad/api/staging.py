@@ -1,15 +1,19 @@
 """make_jaxpr, eval_shape, closure_convert: functions as programs, without running them."""
 
 import functools
+from contextlib import ExitStack
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, flat_fun, fun_name
-from fgrad.core import eval_jaxpr, is_tracer, stage
+from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
+from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage
 
 
-def make_jaxpr(fun, static_argnums=(), return_shape=False):
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     """A function that returns the jaxpr of `fun` at its arguments.
+
+    static_argnums: arguments to keep as they are; axis_env: (name, size) of axes that collectives in `fun` may name; return_shape:
+    give (jaxpr, tree of ShapeDtypeStructs of the result). Raises TypeError where fun is not callable.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> print(fgrad.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0))
@@ -18,6 +22,7 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
         c:f32[] = mul b 2.0:f32[]
       in (c,) }
     """
+    check_callable(fun)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(fun)
@@ -25,7 +30,10 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
         f, args = bind_static(fun, args, static)
         leaves, treedef = tree.flatten((args, kwargs))
         out_tree = [None]
-        closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+        with ExitStack() as axes:
+            for name, size in axis_env or ():
+                axes.enter_context(extended_axis_env(name, size))
+            closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
         if return_shape:
             return closed, tree.unflatten(
                 out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]

@@ -233,6 +233,10 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
     6.0
     """
     if not (callable(true_fun) and callable(false_fun)):
+        if operand is _NO_OPERAND and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+            # the old form, with an operand for each branch: cond(pred, true_operand, true_fun, false_operand, false_fun)
+            true_operand, (false_operand, false_fun), true_fun = true_fun, operands, false_fun
+            return cond(pred, lambda t, f: true_fun(t), lambda t, f: false_fun(f), true_operand, false_operand)
         raise TypeError("cond: true_fun and false_fun must be callable")
     try:
         aval = get_aval(pred)

@@ -3,6 +3,7 @@
 from fgrad import array_tree as tree
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.core import Primitive, get_aval
+from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import neg, sub
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis, zero_of
 from fgrad.transforms.custom import custom_jvp_call
@@ -91,7 +92,7 @@ linear_solve_p = Primitive(
 
 def _check_like(what, got_tree, got, want_tree, want):
     if got_tree != want_tree or [(a.shape, a.dtype) for a in got] != [(a.shape, a.dtype) for a in want]:
-        raise TypeError(
+        raise ShapeError(
             f"{what} must return values of the structure and types of its argument: got {', '.join(map(str, got))} in {got_tree}, "
             f"expected {', '.join(map(str, want))} in {want_tree}"
         )
@@ -102,7 +103,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     b: a tree of arrays; matvec: a linear function of such trees; solve(matvec, b) -> x, or (x, aux) with has_aux.
     transpose_solve(vecmat, b) solves with the transpose of matvec: it is needed by reverse mode unless matvec is symmetric.
-    Raises TypeError where matvec or solve return something of another structure or type than b.
+    Raises ShapeError (a TypeError and a ValueError) where matvec or solve return something of another structure or type than b.
 
     >>> import fgrad.numpy as jnp
     >>> d = jnp.array([2., 4.])

@@ -63,7 +63,7 @@ def _jaxpr(jaxpr, names):
     body = "\n".join(_eqn(e, names) for e in jaxpr.eqns)  # before the outputs: names go by first appearance
     outs = ", ".join(_atom(v, names) for v in jaxpr.outvars) + ("," if len(jaxpr.outvars) == 1 else "")
     if not jaxpr.eqns:
-        return f"{head} in ({outs}) }}"
+        return f"{head}  in ({outs}) }}"
     if len(jaxpr.eqns) == 1 and "\n" not in body and len(body) + len(head) < 70:
         return f"{head} {body} in ({outs}) }}"
     return f"{head}\n{_indent(body, 4)}\n  in ({outs}) }}"

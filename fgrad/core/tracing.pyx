@@ -9,7 +9,7 @@ import numpy as np
 
 from fgrad._kernels.array import CODES
 from fgrad._kernels.dispatch import AvalDispatch
-from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
+from fgrad.errors import NotDifferentiableError, ShapeError, UnexpectedTracerError
 
 from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
@@ -107,11 +107,19 @@ def unary_of(PrimitiveBase prim):
     return fun
 
 
-def nary_of(PrimitiveBase prim, unify):
-    """The function that binds prim to its arguments; unify(name, args) gives them one dtype."""
+def nary_of(PrimitiveBase prim, unify, spread):
+    """The function that binds prim to its arguments; unify(name, args) gives them one dtype, spread(args) one shape or None."""
 
     def fun(*args):
-        return process(current_trace(), prim, args if alike(args) else tuple(unify(prim.name, args)), {})
+        if not alike(args):
+            args = tuple(unify(prim.name, args))
+        try:
+            return process(current_trace(), prim, args, {})
+        except ShapeError:
+            args = spread(args)
+            if args is None:
+                raise
+        return process(current_trace(), prim, args, {})
 
     return fun
 

@@ -98,10 +98,22 @@ def like(x, value):
     return get_aval(x).dtype.type(value)
 
 
+def _spread_ones(args):
+    """Operands of one rank whose axes of size 1 are broadcast to the others'; None if that is not what differs."""
+    shapes = [get_aval(x).shape for x in args]
+    if len({len(s) for s in shapes}) != 1:
+        return None
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+    return tuple(x if s == shape else broadcast_in_dim(x, shape, range(len(shape))) for x, s in zip(args, shapes))
+
+
 def nary(prim: Primitive, doc: str, operands: tuple = ("x", "y")) -> Callable[..., Any]:
     """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
 
-    fun = nary_of(prim, unify)
+    fun = nary_of(prim, unify, _spread_ones)
     fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in operands])  # type: ignore[attr-defined]
     return named(fun, prim, doc)
 
@@ -146,8 +158,7 @@ def elementwise(name, kinds="iufc", *, result=None, op=None, lower=None, same=Tr
             _check_dtype(name, avals[0], kinds)
         dtype = None
         if result == "bool":
-            out = nary_aval(name, avals, dtypes.BOOL)
-            return out.strong()
+            return nary_aval(name, avals, dtypes.BOOL)
         if result == "real":
             dtype = dtypes.to_real(avals[0].dtype)
         elif result is not None:

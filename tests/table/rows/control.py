@@ -11,6 +11,7 @@ from fgrad.ad_checkpoint import checkpoint_name
 from fgrad.control.callback import VMAP_METHODS
 from fgrad.control.loops import scan
 from fgrad.control.while_loop import while_loop
+from fgrad.custom_derivatives import linear_call
 from fgrad.experimental import checkify
 from fgrad.ops import collective
 from fgrad.ops.index_bounds import index_bounds_p
@@ -110,6 +111,10 @@ def np_solved(d, b):
     return np.linalg.solve(np.diag(d) + np.eye(2, k=1), b)
 
 
+def thirds(x, y):
+    return linear_call(lambda y, x: x / (3 * y), lambda y, ct: ct / (3 * y), y, x)
+
+
 def scaled_solve(d, b):
     return lax.custom_linear_solve(lambda x: d * x, b, lambda mv, b: b / d, symmetric=True)
 
@@ -140,6 +145,7 @@ CALLS = {
         Case(fgrad.jit(lambda x: (x, x)), (typed(0, 2),), lambda x: (x, x), name="forwards its argument", dtypes=of_kinds("fb")),
     ],
     "custom_jvp_call": [Case(cube, (typed(3), typed(3)), lambda x, y: x**3 * y, **LOOSE)],
+    "linear_call": [Case(thirds, (typed(3), typed(3, lo=1, hi=2)), lambda x, y: x / (3 * y), linear=((0,),), **LOOSE)],
     "custom_vmap_call": [Case(doubled, (typed(3), typed(3)), lambda x, y: 2 * x * y, linear=((0,), (1,)), **LOOSE)],
     "custom_vjp_call": [Case(wave, (typed(3), typed(3)), lambda x, y: np.sin(x) * y, modes=("rev",), **LOOSE)],
     "custom_lin": [

@@ -1,0 +1,146 @@
+"""What JAX's own tests ask of transformations and their border: types of cotangents, structures, messages, stages."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.custom_derivatives import linear_call
+from fgrad.errors import ShapeError
+
+
+def test_cotangents_have_the_type_of_the_result():
+    half = fgrad.vjp(lambda x: 2 * x, jnp.float16(1))[1]
+    real = fgrad.vjp(lambda x: 2 * x, jnp.float32(1))[1]
+    assert float(half(jnp.float16(1))[0]) == float(real(1.0)[0]) == float(real(np.float64(1))[0]) == 2
+    for pullback, ct in ((half, 1.0), (real, 1), (real, 1j), (real, jnp.float16(1))):
+        with pytest.raises(ValueError, match="expected tangent type"):
+            pullback(ct)
+
+
+def test_jacobians_refuse_results_they_cannot_differentiate():
+    for f in (lambda x: x * 1j, lambda x: x > 0, lambda x: x.astype(int)):
+        with pytest.raises(TypeError, match="jacrev requires real-valued outputs"):
+            fgrad.jacrev(f)(jnp.ones(2))
+    for jacobian in (fgrad.jacfwd, fgrad.jacrev):
+        with pytest.raises(TypeError, match="requires outputs with complex dtype"):
+            jacobian(lambda z: z.real, holomorphic=True)(1j)
+    np.testing.assert_array_equal(fgrad.jacfwd(lambda x: x * 1j)(jnp.ones(2)), 1j * np.eye(2))
+
+
+def test_linear_transpose_checks_its_cotangent():
+    back = fgrad.linear_transpose(lambda x: 2 * x, 1.0)
+    assert back(1.0)[0].weak_type and float(back(np.float32(3))[0]) == 6
+    for ct in (1, jnp.ones(2), jnp.float16(1)):
+        with pytest.raises(TypeError, match="cotangent type does not match"):
+            back(ct)
+    both = fgrad.linear_transpose(lambda x, y: x + y, 1.0, 2.0)(3.0)
+    assert [type(x) for x in both] == [type(jnp.ones(1))] * 2
+    with pytest.raises(TypeError, match="callable"):
+        fgrad.linear_transpose(3, 1.0)
+    with pytest.raises(TypeError, match="structure"):
+        fgrad.linearize(jnp.sin, 1.0)[1](1.0, 2.0)
+
+
+def test_rules_of_custom_functions_keep_types_and_structures():
+    def with_rule(rule, f=lambda x: x * 2):
+        f = fgrad.custom_jvp(f)
+        f.defjvp(rule)
+        return f
+
+    for rule in (
+        lambda p, t: (2 * p[0], t[0].astype("float16")),
+        lambda p, t: ((p[0]).astype("float16"), t[0]),
+        lambda p, t: (p[0].astype(int), t[0]),
+    ):
+        with pytest.raises(TypeError, match="corresponding"):
+            fgrad.jvp(with_rule(rule), (jnp.float32(1),), (jnp.float32(1),))
+
+    def scaled(back):
+        f = fgrad.custom_vjp(lambda p: p["a"] * p["b"][0] * p["b"][1])
+        f.defvjp(lambda p: (f(p), p), back)
+        return fgrad.grad(lambda p: f(p))({"a": 2.0, "b": (3.0, 4.0), "c": None})
+
+    g = scaled(lambda p, ct: ({"a": ct, "b": None, "c": None},))  # None: zeros of a part
+    assert (float(g["a"]), [float(x) for x in g["b"]], g["c"]) == (1, [0, 0], None)
+    for wrong in ({"a": 1.0, "q": None, "c": None}, {"a": 1.0, "b": 1.0, "c": None}, {"a": (1.0, 1.0), "b": None, "c": None}):
+        with pytest.raises(TypeError, match="has structure"):
+            scaled(lambda p, ct, wrong=wrong: (wrong,))
+
+
+def test_linear_call_transposes_by_the_given_function():
+    def f(x, y):
+        return linear_call(lambda y, x: x / y, lambda y, ct: ct / (3 * y), y, x)
+
+    assert float(f(6.0, 2.0)) == 3 and float(fgrad.jvp(lambda x: f(x, 2.0), (6.0,), (1.0,))[1]) == 0.5
+    np.testing.assert_allclose(fgrad.grad(f)(6.0, 2.0), 1 / 6, rtol=1e-6)
+    np.testing.assert_allclose(
+        fgrad.jit(fgrad.vmap(fgrad.grad(f), in_axes=(None, 0)))(6.0, jnp.arange(1.0, 4)), 1 / (3 * np.arange(1, 4)), rtol=1e-6
+    )
+    twice = fgrad.linear_transpose(lambda ct: fgrad.linear_transpose(lambda x: f(x, 2.0), 1.0)(ct)[0], 1.0)
+    assert float(twice(1.0)[0]) == 0.5
+    looped = lambda x: lax.scan(lambda c, _: (f(c, 2.0), None), x, None, length=3)[0]  # noqa: E731
+    np.testing.assert_allclose(fgrad.grad(looped)(1.0), (1 / 6) ** 3, rtol=1e-6)
+    with pytest.raises(ShapeError, match="fun_transpose must return"):
+        linear_call(lambda _, x: x, lambda _, ct: ct[:1], None, jnp.ones(2))
+
+
+def test_donated_arrays_that_no_result_can_take_are_kept():
+    f = fgrad.jit(lambda x, y: x + y.sum(), donate_argnums=(0, 1))
+    x, y = jnp.ones(3), jnp.ones(2)
+    with pytest.warns(UserWarning, match=r"donated buffers were not usable: f32\[2\]"):
+        f(x, y)
+    assert x.is_deleted() and not y.is_deleted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        f(jnp.ones(3), y)
+    for bad in (dict(donate_argnums=2), dict(donate_argnames="z")):
+        with pytest.raises(ValueError, match="donate"):
+            fgrad.jit(lambda x, y: x, **bad)
+
+
+def test_structs_are_what_they_are_given():
+    s = fgrad.ShapeDtypeStruct([2, 3], np.float64, weak_type=True)
+    assert (s.shape, s.dtype, s.size, len(s)) == ((2, 3), np.float64, 6, 2) and "weak_type=True" in repr(s)
+    assert s != fgrad.ShapeDtypeStruct((2, 3), np.float64) and s == s.update()
+    assert fgrad.eval_shape(lambda x: x, s).dtype == np.float32
+    with pytest.raises(ValueError, match="dtype must be specified"):
+        fgrad.ShapeDtypeStruct((2,), None)
+
+
+def test_comparisons_of_weak_operands_are_weak():
+    weak = [jnp.asarray(1.0) < 2.0, lax.eq(1, 2), fgrad.jit(lambda x: x < 1)(2.0)]
+    assert all(x.weak_type for x in weak) and not any(x.weak_type for x in (jnp.float32(1) < 2, jnp.asarray(True)))
+    assert [(weak[0] * x).dtype.name for x in (3, 3.0, jnp.int8(3), jnp.float16(3))] == ["int32", "float32", "int8", "float16"]
+
+
+def test_stages_answer_for_their_cost():
+    lowered = fgrad.jit(lambda a, b: jnp.sum(jnp.sin(a @ b) + 1)).lower(jnp.ones((4, 5)), jnp.ones((5, 6)))
+    cost = lowered.cost_analysis()
+    assert (cost["flops"], cost["transcendentals"]) == (2 * 4 * 5 * 6 + 24 + 24, 24) and cost["bytes accessed"] > 4 * (20 + 30)
+    loop = fgrad.jit(lambda a: lax.scan(lambda c, _: (lax.cond(c > 0, lambda: c * 2 + 1, lambda: c), None), a, None, length=10)[0])
+    assert loop.lower(1.0).compile().cost_analysis()["flops"] == 10 * (2 + 1 + 1)  # product and sum; comparison, its conversion
+    assert "sin" in str(lowered.compiler_ir("stablehlo"))
+    compiled = lowered.compile()
+    assert compiled.memory_analysis().argument_size_in_bytes == 200 and compiled.call(jnp.ones((4, 5)), jnp.ones((5, 6))).shape == ()
+
+
+def test_jaxprs_with_axes_and_old_conds():
+    text = str(fgrad.make_jaxpr(lambda x: lax.psum(x, "i") * lax.axis_size("i"), axis_env=[("i", 4)])(1.0))
+    assert "psum" in text and "4" in text
+    with pytest.raises(TypeError, match="callable"):
+        fgrad.make_jaxpr(3)
+    assert int(lax.cond(False, 3, lambda x: x, 4, lambda x: x * 2)) == 8
+
+
+def test_lax_spreads_axes_of_size_one():
+    x, y = jnp.arange(6.0).reshape(2, 3), jnp.arange(2.0).reshape(2, 1)
+    np.testing.assert_array_equal(lax.sub(x, y), np.asarray(x) - np.asarray(y))
+    np.testing.assert_array_equal(fgrad.grad(lambda y: lax.mul(x, y).sum())(y), np.asarray(x).sum(1, keepdims=True))
+    with pytest.raises(ShapeError):
+        lax.add(x, jnp.ones(3))
+    with pytest.raises(ShapeError):
+        lax.add(x, jnp.ones((3, 3)))
