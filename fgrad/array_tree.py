@@ -2,29 +2,29 @@
 
 import optree
 
-from fgrad.tree import ARRAYS_NS, difference, keystr, paths, register_in, unflatten
+from fgrad.tree import ARRAYS_NS, array_walk, difference, keystr, paths, register_in, unflatten
 
 _OPTIONS = dict(none_is_leaf=False, namespace=ARRAYS_NS)
 
 
 def flatten(tree, is_leaf=None):
     """(leaves, treedef)."""
-    return optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=ARRAYS_NS)
+    return array_walk.flatten(tree, is_leaf)
 
 
 def leaves(tree, is_leaf=None):
     """The leaves of `tree`, in order."""
-    return optree.tree_leaves(tree, is_leaf=is_leaf, **_OPTIONS)
+    return array_walk.leaves(tree, is_leaf)
 
 
 def structure(tree, is_leaf=None):
     """The treedef of `tree`."""
-    return optree.tree_structure(tree, is_leaf=is_leaf, **_OPTIONS)
+    return array_walk.structure(tree, is_leaf)
 
 
 def map(f, tree, *rest, is_leaf=None):  # noqa: A001
     """f over corresponding leaves. Raises ValueError where structures differ."""
-    return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, **_OPTIONS)
+    return array_walk.map(f, tree, rest, is_leaf)
 
 
 def flatten_with_entries(tree):

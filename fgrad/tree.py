@@ -9,10 +9,13 @@ from typing import Any
 import optree
 
 from fgrad.tree_keys import GetAttrKey, key_path, keyed_classes, keystr
+from fgrad.tree_walk import Walk
 
 _NS = "fgrad"
 ARRAYS_NS = "fgrad.arrays"  # of fgrad.array_tree
 PyTreeDef = optree.PyTreeSpec
+_walk = Walk(_NS)
+array_walk = Walk(ARRAYS_NS)
 
 
 def flatten(tree, is_leaf=None):
@@ -22,8 +25,7 @@ def flatten(tree, is_leaf=None):
     >>> fgrad.tree.flatten({"b": 2, "a": [1, None]})[0]
     [1, 2]
     """
-    leaves, treedef = optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
-    return leaves, treedef
+    return _walk.flatten(tree, is_leaf)
 
 
 def unflatten(treedef, leaves):
@@ -33,12 +35,12 @@ def unflatten(treedef, leaves):
 
 def leaves(tree, is_leaf=None):
     """The leaves of `tree`, in order. None is no leaf; is_leaf(x) stops the descent at x."""
-    return optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
+    return _walk.leaves(tree, is_leaf)
 
 
 def structure(tree, is_leaf=None):
     """The treedef of `tree`: what unflatten needs besides the leaves."""
-    return optree.tree_structure(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
+    return _walk.structure(tree, is_leaf)
 
 
 def map(f, tree, *rest, is_leaf=None):  # noqa: A001
@@ -48,7 +50,7 @@ def map(f, tree, *rest, is_leaf=None):  # noqa: A001
     >>> fgrad.tree.map(lambda x, y: x + y, {"a": 1, "b": 2}, {"a": 10, "b": 20})
     {'a': 11, 'b': 22}
     """
-    return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=_NS)
+    return _walk.map(f, tree, rest, is_leaf)
 
 
 _MISSING: Any = object()
@@ -204,6 +206,8 @@ def register_in(namespaces, nodetype, flatten_entries, unflatten_func):
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         for namespace in namespaces:
             optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=namespace)
+    _walk.forget()
+    array_walk.forget()
 
 
 def _flatten_entries(flatten_with_keys, x):

@@ -1,5 +1,7 @@
 """What a call costs when there is nothing to compute."""
 
+import collections
+
 import numpy
 
 from benchmarks.workload import Workload, integers, normal, workload
@@ -45,6 +47,27 @@ class ManyLeaves(Workload):
     def torch(self, m, params):
         f = m.compile(lambda params: {k: v + 1 for k, v in params.items()})
         return lambda: f(params)
+
+
+@workload("overhead/tree.map and tree.flatten", note="100 leaves in 50 dicts, two trees")
+class Trees(Workload):
+    def inputs(self, rng):
+        return ({f"layer{i}": {"w": normal(rng, 4, 4), "b": normal(rng, 4)} for i in range(50)},)
+
+    def jaxlike(self, m, params):
+        def call():
+            leaves, treedef = m.tree.flatten(m.tree.map(lambda a, b: a, params, params))
+            return m.tree.unflatten(treedef, leaves)
+
+        return call
+
+
+@workload("overhead/jitted, static keyword, tuple with names", note="x.first * n + x.second of ten floats")
+class StaticKeyword(Ten):
+    def jaxlike(self, m, x):
+        pair = collections.namedtuple("Pair", "first second")(x, x)
+        f = m.jit(lambda x, *, n: x.first * n + x.second, static_argnames="n")
+        return lambda: f(pair, n=2)
 
 
 @workload("overhead/eager grad of sum(x*x)")

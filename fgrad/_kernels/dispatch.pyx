@@ -1,9 +1,9 @@
 """The call path of jitted functions and eager operations: flatten, look up, run, wrap, without going through Python.
 
-A signature is a string of bytes: the addresses of the arguments' avals (which are interned, and kept alive by the entry they lead to),
-or of a Python scalar's type.  What this path does not know is left to the owner's `_prepare` and `_slow` methods.
+A signature is a string of bytes: the settings, the words of the arguments' structure (see fgrad.tree_walk), then for each leaf the address of
+its aval (which is interned, and kept alive by the entry it leads to), or of a Python scalar's type.  What this path does not know is left to the owner's `_prepare` and `_slow` methods.
 """
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject
@@ -11,23 +11,23 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
-from fgrad._kernels.arguments cimport Words, flatten, flatten_dict, push, release, signature_of, start
 from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, numpy_operand, read_scalar
+from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
-from fgrad._kernels.arguments import install_leaves
+from fgrad.tree_walk import known_leaf
 
-cdef object _flatten = None
+cdef Walk _walk = None
 cdef object _array_class = None
 
 
-def install(flatten, array_class):
+def install(Walk walk, array_class):
     """Hand over what lives in higher layers."""
-    global _flatten, _array_class
-    _flatten, _array_class = flatten, array_class
-    install_leaves(array_class)
+    global _walk, _array_class
+    _walk, _array_class = walk, array_class
+    known_leaf(array_class)
 
 
 cdef inline int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint *wide) except? -1:
@@ -114,30 +114,32 @@ cdef class JitDispatch:
     takes static arguments out: (dynamic, kwargs, hashable static values).
     """
     cdef dict entries              # signature -> Entry; or static values, or (structure, static values) -> {signature: Entry}
-    cdef bint has_static
     cdef tuple static_nums         # positions of static arguments
+    cdef frozenset static_names
 
-    def __init__(self, tuple static_nums, bint has_static):
+    def __init__(self, tuple static_nums, frozenset static_names):
         self.entries = {}
-        self.static_nums, self.has_static = static_nums, has_static
+        self.static_nums, self.static_names = static_nums, static_names
 
     def clear_cache(self):
         """Forget all compiled programs."""
         self.entries.clear()
 
-    cdef int flat_arguments(self, tuple args, dict kwargs, list leaves, list static, Words *w, bint *convert) except -1:
+    cdef int flat_arguments(self, tuple args, dict kwargs, list leaves, list static, Words *w) except -1:
         """Append leaves and words of the arguments; 0 where they hold what only the owner's methods know."""
         cdef Py_ssize_t i, n = len(args)
-        push(w, config_key())
         push(w, n)
         for i in range(n):
             if self.static_nums and (i in self.static_nums or i - n in self.static_nums):
                 static.append((i, type(args[i]), args[i]))
-            elif not flatten(args[i], leaves, w, convert, 0):
+            elif not _walk.walk(args[i], leaves, w, 0):
                 return 0
-        if kwargs:
-            return 0 if self.has_static else flatten_dict(kwargs, leaves, w, convert, 0)
-        return 1
+        if not kwargs:
+            return 1
+        if self.static_names:
+            static += [(k, type(v), v) for k, v in kwargs.items() if k in self.static_names]
+            kwargs = {k: v for k, v in kwargs.items() if k not in self.static_names}
+        return _walk.walk_dict(kwargs, leaves, w, 0)
 
     def __call__(self, *args, **kwargs):
         cdef list leaves = [], static = []
@@ -150,16 +152,17 @@ cdef class JitDispatch:
             return self._slow(args, kwargs)
         start(&words)
         try:
-            if self.flat_arguments(args, kwargs, leaves, static, &words, &convert):
+            if self.flat_arguments(args, kwargs, leaves, static, &words):
                 if static:
                     table = self.table_of(tuple(static))
-                key = signature_of(&words)
             else:
-                dynamic, named, given = self._split(args, kwargs) if self.has_static else (args, kwargs, None)
-                leaves, treedef = _flatten((dynamic, named))
+                dynamic, named, given = self._split(args, kwargs) if self.static_nums or self.static_names else (args, kwargs, None)
+                leaves, treedef = _walk.flatten((dynamic, named))
                 table = self.table_of((treedef, given))
-                convert = False
-                key = signature(leaves, &convert)
+                words.n = 0
+            push(&words, config_key())
+            leaf_words(leaves, &words, &convert)
+            key = bytes_of(&words)
         except TypeError:                # a leaf that is no array, a static value without a hash: _slow says which
             return self._slow(args, kwargs)
         finally:
@@ -182,26 +185,20 @@ cdef class JitDispatch:
         return found
 
 
-cdef bytes signature(list leaves, bint *convert):
-    """What a program for these leaves depends on; *convert is set if some are not contiguous arrays yet."""
-    cdef Py_ssize_t n = len(leaves), i
-    cdef bytes out = PyBytes_FromStringAndSize(NULL, (n + 1) * sizeof(int64_t))
-    cdef int64_t *words = <int64_t *>PyBytes_AS_STRING(out)
-    cdef object t
-    cdef object kind
-    words[0] = config_key()
-    for i in range(n):
-        x = leaves[i]
+cdef int leaf_words(list leaves, Words *w, bint *convert) except -1:
+    """A word per leaf for what a program depends on; *convert is set if some are not contiguous arrays yet."""
+    cdef object t, kind
+    for x in leaves:
         t = type(x)
         if t is _array_class:
-            words[i + 1] = <int64_t><uintptr_t><PyObject *>(<ArrayBase>x).aval
+            kind = (<ArrayBase>x).aval
             if (<ArrayBase>x).strides_or_none is not None:
                 convert[0] = True
         else:
             convert[0] = True
             kind = t if is_scalar(t) else numpy_aval(x) if is_numpy(x) else get_aval(x)
-            words[i + 1] = <int64_t><uintptr_t><PyObject *>kind
-    return out
+        push(w, <int64_t><uintptr_t><PyObject *>kind)
+    return 0
 
 
 cdef enum:

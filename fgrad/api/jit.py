@@ -24,10 +24,11 @@ from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tra
 from fgrad.core.context import paused_gc
 from fgrad.core.jaxpr import clear_interned
 from fgrad.core.trace import convert_constvars
+from fgrad.tree import array_walk
 
 _LOG = logging.getLogger("fgrad")
 _functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
-install(tree.flatten, Array)
+install(array_walk, Array)
 install_contiguous(contiguous)
 install_window(Array, ShapedArray)
 
@@ -47,7 +48,7 @@ class JitFunction(JitDispatch):
     """What jit returns."""
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums):
-        super().__init__(tuple(static_argnums), bool(static_argnums) or bool(static_argnames))
+        super().__init__(tuple(static_argnums), frozenset(static_argnames))
         # The attributes of a callable object are its own: they would hide what JitFunction has under the same name.
         functools.update_wrapper(self, fun, updated=("__dict__",) if inspect.isfunction(fun) else ())
         self._fun = fun

@@ -92,7 +92,7 @@ class Compiled(JitDispatch, Stage):
     """A compiled program: call it with arguments of the shapes and dtypes it was compiled for, without the static ones."""
 
     def __init__(self, jitted, traced):
-        JitDispatch.__init__(self, (), False)
+        JitDispatch.__init__(self, (), frozenset())
         Stage.__init__(self, jitted, traced)
 
     def _prepare(self, args, kwargs, leaves):

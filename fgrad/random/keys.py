@@ -1,14 +1,12 @@
 """Keys: typed arrays of them (dtype key<fry>), or their plain uint32 words of shape (..., 2)."""
 
 import math
-import operator
 
 import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import array_tree as tree
 from fgrad import dtypes, lax
-from fgrad._kernels.arguments import install_wrapper
 from fgrad.api import ShapeDtypeStruct
 from fgrad.config import config
 from fgrad.core import Array, from_numpy
@@ -194,7 +192,6 @@ class KeyArray:
 
 
 tree.register_array_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
-install_wrapper(KeyArray, operator.attrgetter("_words"))
 register_overlay(KeyArray, KeyArray)
 
 

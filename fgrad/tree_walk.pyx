@@ -1,0 +1,266 @@
+"""The walk through a pytree: its leaves, and words that tell its structure from others, without optree's look-ups for each leaf.
+
+A leaf's word is 0; a container's are its length and kind, then what else it is told by: the address of a dictionary's names (in its own
+order), of a class, of the auxiliary data of a registered node. Words are read in order, so no two structures have the same ones.
+What this walk does not know (ordered dictionaries, keys that are no strings, data without a hash...) it leaves to optree.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItem
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp, memcpy
+
+import optree
+
+cdef enum:
+    LEAF = 0, DICT = 1, LIST = 2, TUPLE = 3, NONE = 4, NAMED = 5, CUSTOM = 6, OTHER = 7
+    DEEPEST = 64
+    MOST_NAMES = 10000
+    MOST_DATA = 1000
+    MOST_STRUCTURES = 1000
+
+cdef dict _CODES = {"DICT": DICT, "LIST": LIST, "TUPLE": TUPLE, "NONE": NONE, "NAMEDTUPLE": NAMED, "CUSTOM": CUSTOM}
+
+# What has its address in words is never dropped.
+cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them, the names in ascending order)
+cdef dict _data = {}                     # auxiliary data of nodes -> the one object of those that are equal
+cdef list _kinds = []
+
+cdef object _leaf_type = None
+
+
+def known_leaf(cls):
+    """Name the class of most leaves."""
+    global _leaf_type
+    _leaf_type = cls
+
+
+cdef void start(Words *w) noexcept:
+    w.at, w.n, w.room, w.custom = w.first, 0, 64, False
+
+
+cdef void release(Words *w) noexcept:
+    if w.at != w.first:
+        PyMem_Free(w.at)
+
+
+cdef int grow(Words *w) except -1:
+    cdef int64_t *more = <int64_t *>PyMem_Malloc(2 * w.room * sizeof(int64_t))
+    if more == NULL:
+        raise MemoryError()
+    memcpy(more, w.at, w.n * sizeof(int64_t))
+    release(w)
+    w.at, w.room = more, 2 * w.room
+    return 0
+
+
+cdef int push(Words *w, int64_t word) except -1:
+    if w.n == w.room:
+        grow(w)
+    w.at[w.n] = word
+    w.n += 1
+    return 0
+
+
+cdef inline int push_object(Words *w, object x) except -1:
+    return push(w, <int64_t><uintptr_t><PyObject *>x)
+
+
+cdef inline int push_container(Words *w, int code, Py_ssize_t n) except -1:
+    return push(w, <int64_t>n << 3 | code)
+
+
+cdef bytes bytes_of(Words *w):
+    return PyBytes_FromStringAndSize(<char *>w.at, w.n * sizeof(int64_t))
+
+
+cdef tuple names_of(dict d):
+    """(the dictionary's names, these in ascending order); None where they are not all strings."""
+    cdef tuple own = tuple(d)
+    cdef PyObject *found = PyDict_GetItem(_names, own)
+    if found != NULL:
+        return <tuple>found
+    for key in own:
+        if type(key) is not str:
+            return None
+    if len(_names) >= MOST_NAMES:
+        return None
+    both = _names[own] = (own, tuple(sorted(own)))
+    return both
+
+
+cdef class Kind:
+    """What a class is in a tree."""
+
+    def __init__(self, code, type, flatten):
+        self.code, self.type, self.flatten = code, type, flatten
+        if code == NAMED or code == CUSTOM:
+            _kinds.append(self)
+
+
+cdef class Walk:
+    """The walks in one of optree's namespaces."""
+
+    def __init__(self, str namespace):
+        self.namespace = namespace
+        self.kinds, self.structures = {}, {}
+
+    def forget(self):
+        """A class has been registered."""
+        self.kinds = {}
+        self.structures = {}
+
+    cdef Kind learn(self, t):
+        entry = optree.register_pytree_node.get(t, namespace=self.namespace)
+        code = LEAF if entry is None else _CODES.get(entry.kind.name, OTHER)
+        kind = self.kinds[t] = Kind(code, t, entry.flatten_func if code == CUSTOM else None)
+        return kind
+
+    cdef int walk_dict(self, dict d, list leaves, Words *w, int depth) except -1:
+        cdef tuple both = names_of(d)
+        if both is None:
+            return 0
+        push_container(w, DICT, len(d))
+        push_object(w, both[0])
+        for name in <tuple>both[1]:
+            if not self.walk(d[name], leaves, w, depth):
+                return 0
+        return 1
+
+    cdef int walk_custom(self, object x, Kind kind, list leaves, Words *w, int depth) except -1:
+        flat = kind.flatten(x)
+        if type(flat) is not tuple or not 2 <= len(flat) <= 3:
+            return 0
+        data = (<tuple>flat)[1]
+        try:
+            known = _data.get(data)
+            if known is None:
+                if len(_data) >= MOST_DATA:
+                    return 0
+                _data[data] = known = (data,)    # never None itself
+        except Exception:                        # no hash, no plain ==
+            return 0
+        children = list((<tuple>flat)[0])
+        w.custom = True
+        push_container(w, CUSTOM, len(children))
+        push_object(w, kind.type)
+        push_object(w, known)
+        for y in children:
+            if not self.walk(y, leaves, w, depth):
+                return 0
+        return 1
+
+    cdef int walk(self, object x, list leaves, Words *w, int depth) except -1:
+        """Append the leaves and words of a tree; 0 where it holds what only optree knows."""
+        cdef PyObject *found
+        cdef Kind kind
+        cdef int code
+        cdef object t = type(x)
+        if t is _leaf_type:
+            push(w, LEAF)
+            leaves.append(x)
+            return 1
+        found = PyDict_GetItem(self.kinds, t)
+        kind = <Kind>found if found != NULL else self.learn(t)
+        code = kind.code
+        if code == LEAF:
+            push(w, LEAF)
+            leaves.append(x)
+            return 1
+        if code == NONE:
+            push(w, NONE)
+            return 1
+        if code == OTHER or depth == DEEPEST:
+            return 0
+        if code == DICT:
+            return self.walk_dict(x, leaves, w, depth + 1)
+        if code == CUSTOM:
+            return self.walk_custom(x, kind, leaves, w, depth + 1)
+        push_container(w, code, len(x))
+        if code == LIST:
+            for y in <list>x:
+                if not self.walk(y, leaves, w, depth + 1):
+                    return 0
+            return 1
+        if code == NAMED:
+            push_object(w, t)
+        for y in <tuple>x:
+            if not self.walk(y, leaves, w, depth + 1):
+                return 0
+        return 1
+
+    cdef object structure_of(self, tree, Words *w):
+        """The treedef of a tree whose words these are."""
+        cdef bytes key
+        if w.custom:                             # auxiliary data that are equal need not be the same
+            return optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace)
+        key = bytes_of(w)
+        spec = self.structures.get(key)
+        if spec is None:
+            if len(self.structures) >= MOST_STRUCTURES:
+                self.structures.clear()
+            spec = self.structures[key] = optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace)
+        return spec
+
+    def flatten(self, tree, is_leaf=None):
+        """(leaves, treedef)."""
+        cdef Words w
+        cdef list leaves = []
+        if is_leaf is None:
+            start(&w)
+            try:
+                if self.walk(tree, leaves, &w, 0):
+                    return leaves, self.structure_of(tree, &w)
+            finally:
+                release(&w)
+        xs, treedef = optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
+        return xs, treedef
+
+    def leaves(self, tree, is_leaf=None):
+        """The leaves of `tree`, in order."""
+        cdef Words w
+        cdef list leaves = []
+        if is_leaf is None:
+            start(&w)
+            try:
+                if self.walk(tree, leaves, &w, 0):
+                    return leaves
+            finally:
+                release(&w)
+        return optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
+
+    def structure(self, tree, is_leaf=None):
+        """The treedef of `tree`."""
+        return self.flatten(tree, is_leaf)[1]
+
+    cdef tuple columns(self, tree, tuple rest):
+        """(a list of leaves per tree, their treedef) for trees of one structure, otherwise None."""
+        cdef Words first, other
+        cdef list mine = [], columns = [mine], more
+        start(&first)
+        start(&other)
+        try:
+            if not self.walk(tree, mine, &first, 0):
+                return None
+            for r in rest:
+                more = []
+                other.n = 0
+                if not self.walk(r, more, &other, 0) or other.n != first.n or memcmp(first.at, other.at, first.n * sizeof(int64_t)):
+                    return None
+                columns.append(more)
+            return columns, self.structure_of(tree, &first)
+        finally:
+            release(&first)
+            release(&other)
+
+    def map(self, f, tree, tuple rest, is_leaf=None):
+        """f over corresponding leaves. Raises ValueError where structures differ."""
+        cdef tuple found = self.columns(tree, rest) if is_leaf is None else None
+        cdef list columns
+        if found is None:
+            return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
+        columns = found[0]
+        if len(columns) == 1:
+            return found[1].unflatten([f(x) for x in <list>columns[0]])
+        return found[1].unflatten([f(*xs) for xs in zip(*columns)])

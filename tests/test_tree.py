@@ -1,0 +1,156 @@
+"""The walk through trees beside optree's own, and what calls of jitted functions tell apart."""
+
+import collections
+import functools
+
+import numpy as np
+import optree
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fgrad
+import fgrad.numpy as jnp
+
+Pair = collections.namedtuple("Pair", "first second")
+
+
+class Box:
+    """A registered node with data that need not have a hash."""
+
+    def __init__(self, child, data):
+        self.child, self.data = child, data
+
+
+fgrad.tree_util.register_pytree_node(Box, lambda b: ((b.child,), b.data), lambda data, children: Box(children[0], data))
+
+names = st.sampled_from(["a", "b", "c", "long name"])
+trees = st.recursive(
+    st.one_of(st.integers(), st.floats(allow_nan=False), st.none(), st.text(max_size=2), st.just(np.ones(2))),
+    lambda sub: st.one_of(
+        st.lists(sub, max_size=3),
+        st.lists(sub, max_size=3).map(tuple),
+        st.dictionaries(names, sub, max_size=3),
+        st.dictionaries(st.integers(0, 3), sub, max_size=2),
+        st.dictionaries(names, sub, max_size=2).map(collections.OrderedDict),
+        st.tuples(sub, sub).map(lambda p: Pair(*p)),
+        st.tuples(sub, st.sampled_from([None, "x", (1, 2), [3], {"no": "hash"}])).map(lambda p: Box(*p)),
+    ),
+    max_leaves=12,
+)
+OPTIONS = dict(none_is_leaf=False, namespace="fgrad")
+
+
+def same(a, b):
+    assert len(a) == len(b)
+    assert all(x is y for x, y in zip(a, b))
+
+
+@given(trees)
+def test_walk_is_optrees(tree):
+    want, spec = optree.tree_flatten(tree, **OPTIONS)
+    for _ in range(2):  # the second time the structure is known
+        got, treedef = fgrad.tree.flatten(tree)
+        same(got, want)
+        assert treedef == spec
+        same(fgrad.tree.leaves(tree), want)
+        assert fgrad.tree.structure(tree) == spec
+        mapped = fgrad.tree.map(lambda x, y: (0, x, y), tree, tree)
+        plain = optree.tree_map(lambda x, y: (0, x, y), tree, tree, **OPTIONS)
+        assert repr(optree.tree_structure(mapped, **OPTIONS)) == repr(optree.tree_structure(plain, **OPTIONS))
+        same([x for leaf in optree.tree_leaves(mapped, is_leaf=lambda x: type(x) is tuple and x[:1] == (0,), **OPTIONS) for x in leaf[1:]],
+             [x for leaf in want for x in (leaf, leaf)])  # fmt: skip
+
+
+@given(trees, trees)
+def test_two_structures_are_one_where_optree_says_so(a, b):
+    assert (fgrad.tree.structure(a) == fgrad.tree.structure(b)) == (
+        optree.tree_structure(a, **OPTIONS) == optree.tree_structure(b, **OPTIONS)
+    )
+
+
+def test_names_keep_their_order():
+    for tree in ({"b": 1, "a": 2}, {"a": 1, "b": 2}):
+        out = fgrad.tree.map(lambda x: x, tree)
+        assert list(out) == list(tree)
+        assert out == tree
+
+
+def test_data_that_are_equal_stay_their_own():
+    for data in (1, True, 1.0):
+        assert type(fgrad.tree.map(lambda x: x, Box(0, data)).data) is type(data)
+
+
+def test_structures_that_differ_raise():
+    with pytest.raises(ValueError):
+        fgrad.tree.map(lambda x, y: x, {"a": 1}, {"b": 1})
+    with pytest.raises(ValueError):
+        fgrad.tree.map(lambda x, y: x, [1, 2], [1])
+    assert fgrad.tree.map(lambda x, y: y, [1, 2], [[3], 4]) == [[3], 4]  # the first is a prefix of the others
+
+
+def test_a_leaf_may_become_a_node():
+    class Late:
+        def __init__(self, x):
+            self.x = x
+
+    late = Late(3)
+    assert fgrad.tree.leaves([late]) == [late]
+    fgrad.tree_util.register_pytree_node(Late, lambda n: ((n.x,), None), lambda _, c: Late(*c))
+    assert fgrad.tree.leaves([late]) == [3]
+
+
+def test_deep_trees():
+    tree = 1
+    for _ in range(200):
+        tree = [tree]
+    assert fgrad.tree.leaves(tree) == [1]
+    assert fgrad.tree.structure(tree).num_leaves == 1
+
+
+def test_calls_tell_structures_apart():
+    seen = []
+
+    @fgrad.jit
+    def f(tree):
+        seen.append(1)
+        return fgrad.tree.map(lambda x: x + 1, tree)
+
+    x = jnp.ones(2)
+    for tree in ([x, x], (x, x), Pair(x, x), {"a": x, "b": x}, {"a": x, "c": x}, [x, [x]], Box(x, 1), Box(x, 2), Box([x], 1), Box(x, None)):
+        before = len(seen)
+        for _ in range(3):
+            out = f(tree)
+        assert len(seen) == before + 1, tree
+        assert fgrad.tree.structure(out) == fgrad.tree.structure(tree)
+        assert all(float(v[0]) == 2 for v in fgrad.tree.leaves(out))
+
+
+def test_static_names():
+    seen = []
+
+    @functools.partial(fgrad.jit, static_argnames=("n", "mode"))
+    def f(x, *, n, mode="a", scale=1.0):
+        seen.append((n, mode))
+        return x * n * scale
+
+    x = jnp.ones(2)
+    for _ in range(3):
+        assert float(f(x, n=2)[0]) == 2
+        assert float(f(x, n=2.5)[0]) == 2.5
+        assert float(f(x, scale=3.0, n=2)[0]) == 6
+        assert float(f(x, n=2, scale=3.0)[0]) == 6
+        assert float(f(x, n=2, mode="b")[0]) == 2
+        assert float(f(x, mode="b", n=2)[0]) == 2
+    assert seen == [(2, "a"), (2.5, "a"), (2, "a"), (2, "b")]
+    with pytest.raises(ValueError, match="Non-hashable"):
+        f(x, n=[1])
+
+
+def test_numpys_scalars_are_arguments():
+    f = fgrad.jit(lambda x, s: x * s)
+    for s in (np.float32(2), np.float64(2), np.int32(2), np.uint8(2), np.bool_(True), np.float16(2)):
+        for _ in range(2):
+            got = f(np.ones(3, np.float32), s)
+            assert got.dtype == (jnp.ones(3) * jnp.asarray(s)).dtype
+            np.testing.assert_array_equal(got, np.ones(3) * float(s))
