@@ -64,6 +64,8 @@ class Trees(Workload):
 
 @workload("overhead/jitted, static keyword, tuple with names", note="x.first * n + x.second of ten floats")
 class StaticKeyword(Ten):
+    numpy = None  # it does not compile
+
     def jaxlike(self, m, x):
         pair = collections.namedtuple("Pair", "first second")(x, x)
         f = m.jit(lambda x, *, n: x.first * n + x.second, static_argnames="n")
@@ -142,6 +144,21 @@ class EagerClassifier(Workload):
             return m.torch.autograd.grad(m.F.cross_entropy(h @ w3 + b3, y), leaves)
 
         return call
+
+
+@workload("overhead/eager views and casts", note="reshape, transpose, ravel, squeeze, astype of ten floats; a product with a NumPy scalar")
+class EagerViews(Ten):
+    def jaxlike(self, m, x):
+        half, rows = numpy.float32(0.5), x.reshape(2, 5)
+        return lambda: (x.reshape(2, 5), rows.T, rows.ravel(), m.np.squeeze(x), x.astype(m.np.int32), x * half)
+
+    def torch(self, m, x):
+        half, rows = numpy.float32(0.5), x.reshape(2, 5)
+        return lambda: (x.reshape(2, 5), rows.T, rows.ravel(), x.squeeze(), x.to(m.torch.int32), x * half)
+
+    def numpy(self, np, x):
+        half, rows = numpy.float32(0.5), x.reshape(2, 5)
+        return lambda: (x.reshape(2, 5), rows.T, rows.ravel(), np.squeeze(x), x.astype(np.int32), x * half)
 
 
 @workload("overhead/eager loops", note="scan of ten numbers, fori_loop of five steps, cond")

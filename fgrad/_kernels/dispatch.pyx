@@ -1,7 +1,8 @@
 """The call path of jitted functions and eager operations: flatten, look up, run, wrap, without going through Python.
 
 A signature is a string of bytes: the settings, the words of the arguments' structure (see fgrad.tree_walk), then for each leaf the address of
-its aval (which is interned, and kept alive by the entry it leads to), or of a Python scalar's type.  What this path does not know is left to the owner's `_prepare` and `_slow` methods.
+its aval (which is interned, and kept alive by the entry it leads to), or of a Python scalar's type.
+What this path does not know is left to the owner's `_prepare` and `_slow` methods.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongLongAndOverflow
@@ -14,7 +15,8 @@ from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
 from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
-from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_scalar, loose_array, numpy_aval, numpy_operand, read_scalar
+from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
+from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, read_scalar
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
 from fgrad.tree_walk import known_leaf
@@ -105,6 +107,20 @@ cdef class Entry:
             if type(x) is _array_class:
                 (<ArrayBase>x).delete()
         return 0
+
+
+cdef class View:
+    """What an eager function of one array gives without computing: its memory under another aval."""
+    cdef object aval, strides, keep
+    cdef int64_t offset
+
+    def __init__(self, aval, strides, offset, keep):
+        self.aval, self.strides, self.offset, self.keep = aval, strides, offset, keep
+
+    cdef object of(self, ArrayBase x):
+        if self.aval is x.aval and self.strides == x.strides_or_none:
+            return x
+        return x.make_view(self.aval, self.strides, self.offset)
 
 
 cdef class JitDispatch:
@@ -312,7 +328,7 @@ cdef class EagerDispatch:
             if i > 48:
                 return self._slow(*args, **kwargs)
             x = given[j]
-            if is_numpy(x):
+            if is_numpy(x) or is_numpy_scalar(x):
                 try:
                     x = as_array(x, True)
                 except TypeError:
@@ -357,6 +373,8 @@ cdef class EagerDispatch:
             entry = self.entries.setdefault(key, False if entry is None else entry)
         if entry is False:
             return self._slow(*args, **kwargs)
+        if type(entry) is View:
+            return (<View>entry).of(arrays[0])
         if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
             self.recent(args[0], args[len(args) - 1], len(args) == 2, <Entry>entry)
         return (<Entry>entry).run(arrays)

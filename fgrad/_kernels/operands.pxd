@@ -11,6 +11,7 @@ cdef union Scalar:
 
 cdef bint is_scalar(object t) noexcept
 cdef bint is_numpy(object x) noexcept
+cdef bint is_numpy_scalar(object x) noexcept
 cpdef object get_aval(x)
 cdef int read_scalar(object x, Scalar *out) except -1
 cdef ArrayBase scalar_array(object x)

@@ -67,6 +67,10 @@ cdef bint is_numpy(object x) noexcept:
     return cnp.PyArray_CheckExact(x)
 
 
+cdef bint is_numpy_scalar(object x) noexcept:
+    return isinstance(x, cnp.generic)
+
+
 cdef int64_t _scalar_config = -1        # the settings under which the next three hold
 cdef object _float_aval = None
 cdef object _int_aval = None

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry
+from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, View
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
@@ -49,6 +49,8 @@ class EagerFunction(EagerDispatch):
             return None
         if any(v.aval.dtype == float0 for v in closed.jaxpr.outvars) or not all(type(c) is Array for c in closed.consts):
             return None
+        if single[0] and (view := _view_of(closed, arrays)) is not None:
+            return view
         program = compile_jaxpr(closed, [a.strides_or_none for a in arrays])
         return Entry(program, [], (), None if single[0] else True, not single[0], [a.aval for a in arrays])
 
@@ -82,6 +84,23 @@ def check_values(what, outs):
             raise FloatingPointError(f"invalid value (inf) encountered in {what}")
 
 
+def _relabels(ctx, outs):
+    """(i, strides, offset) if the one result is argument i's memory under another shape, otherwise None."""
+    v = outs[0]
+    if len(outs) == 1 and not ctx.nodes and v.buf is not None and v.buf.kind == "arg":
+        return v.buf.index, None if v.contiguous else v.strides, v.offset
+    return None
+
+
+def _view_of(closed, arrays):
+    """The View that a function's result is of its one argument, or None."""
+    if len(arrays) != 1 or any(eqn.primitive.kind != "view" for eqn in closed.jaxpr.eqns):
+        return None
+    ctx = LowerContext()
+    found = _relabels(ctx, ctx.inline(closed, [ctx.arg(0, arrays[0].aval, arrays[0].strides_or_none)]))
+    return None if found is None else View(closed.out_avals[0], *found[1:], arrays[0].aval)
+
+
 def _compile(prim, arrays, params):
     avals = [a.aval for a in arrays]
     strides = [a.strides_or_none for a in arrays]
@@ -93,9 +112,8 @@ def _compile(prim, arrays, params):
         raise NotImplementedError(f"no lowering for '{prim.name}'")
     outs = prim.lower(ctx, ins, params, list(out_avals))
     outs = outs if prim.multiple_results else [outs]
-    if len(outs) == 1 and not prim.multiple_results and not ctx.nodes and outs[0].buf is not None and outs[0].buf.kind == "arg":
-        v = outs[0]
-        return None, (v.buf.index, out_avals[0], None if v.contiguous else v.strides, v.offset)
+    if not prim.multiple_results and (found := _relabels(ctx, outs)) is not None:
+        return None, (found[0], out_avals[0], *found[1:])
     return build(ctx, ins, outs, avals, strides, out_avals), None
 
 

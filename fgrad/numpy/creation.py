@@ -22,6 +22,7 @@ __all__ = [
     "linspace", "logspace", "geomspace", "eye", "identity", "tri", "meshgrid", "indices", "empty",
 ]  # fmt: skip
 
+_SEQUENCES = {list, tuple}
 _SMALL = 1 << 14  # elements
 
 
@@ -44,8 +45,10 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
     elif isinstance(object, (list, tuple, range)):
-        words = words_of(object)
-        out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
+        out = _from_numbers(object) if dtype is None else None
+        if out is None:
+            words = words_of(object)
+            out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif isinstance(object, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(object), dtype, copy=copy)
     elif hasattr(object, "__jax_array__"):
@@ -63,21 +66,23 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
 
 
 def _from_numbers(xs):
-    """A flat sequence of floats, or of integers that fit, as an array; None for any other."""
+    """A nested sequence of floats alone, or of integers that fit, as an array; None for any other."""
     kinds = set(map(type, xs))
-    if kinds == {float}:
-        return from_numpy(np.array(xs, dtypes.float_dtype()), copy=False)
-    if kinds == {int}:
-        try:
-            return from_numpy(np.array(xs, dtypes.int_dtype()), copy=False)
-        except OverflowError:
-            return None
-    return None
+    nested = not kinds.isdisjoint(_SEQUENCES)
+    if nested:
+        kinds = set(map(type, tree.leaves(xs)))
+    if kinds != {float} and kinds != {int}:
+        return None
+    try:
+        x = np.array(xs, dtypes.float_dtype() if kinds == {float} else dtypes.int_dtype())
+    except (ValueError, OverflowError):
+        return None
+    if nested and np.isnan(x).any() and None in tree.leaves(xs, is_leaf=lambda v: v is None):  # NumPy reads None as NaN
+        return None
+    return from_numpy(x, copy=False)
 
 
 def _from_sequence(xs, dtype):
-    if dtype is None and (out := _from_numbers(xs)) is not None:
-        return out
     leaves = tree.leaves(xs, is_leaf=lambda v: v is None)
     if not any(isinstance(v, (Array, Tracer)) for v in leaves):
         if any(v is None for v in leaves):
@@ -112,6 +117,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
     return array(a, dtype, copy=bool(copy), order=order)
 
 
+@eager(1)
 def astype(x, dtype, copy=False, device=None):
     """x cast to dtype (None: the default float), as convert_element_type; complex to bool asks for nonzero."""
     if dtype is None:

@@ -44,6 +44,7 @@ def size(a, axis=None):
     return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
 
 
+@eager(1)
 @moves_overlays(0)
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """a with another shape; one entry may be -1."""
@@ -65,12 +66,14 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     return S.reshape(a, tuple(shape))
 
 
+@eager(1)
 @moves_overlays(0)
 def ravel(a, order="C", *, out_sharding=None):
     """a as one axis, in C or F order."""
     return reshape(a, (-1,) if size(a) else (0,), order)
 
 
+@eager(1)
 @moves_overlays(0)
 def transpose(a, axes=None):
     """a with its axes reversed, or in a given order."""
@@ -89,6 +92,7 @@ def matrix_transpose(x):
     return swapaxes(x, -1, -2)
 
 
+@eager(1)
 @moves_overlays(0)
 def swapaxes(a, axis1, axis2):
     """Two axes exchanged."""
@@ -99,6 +103,7 @@ def swapaxes(a, axis1, axis2):
     return S.transpose(a, tuple(perm))
 
 
+@eager(1)
 @moves_overlays(0)
 def moveaxis(a, source, destination):
     """Axes moved to other places; the others keep their order."""
@@ -112,12 +117,14 @@ def moveaxis(a, source, destination):
     return S.transpose(a, tuple(perm))
 
 
+@eager(1)
 @moves_overlays(0)
 def expand_dims(a, axis):
     """a with new axes of size 1 at the given places of the result."""
     return S.expand_dims(as_array("expand_dims", a), axis if np.iterable(axis) else (axis,))
 
 
+@eager(1)
 @moves_overlays(0)
 def squeeze(a, axis=None):
     """a without its axes of size 1, or those given."""
@@ -127,6 +134,7 @@ def squeeze(a, axis=None):
     return S.squeeze(a, axis if np.iterable(axis) else (axis,))
 
 
+@eager(1)
 @moves_overlays(0)
 def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1 and new leading axes."""
