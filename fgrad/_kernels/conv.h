@@ -26,7 +26,7 @@
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
-    CONV_MIXED, CONV_ROWS, CONV_DOTS
+    CONV_MIXED, CONV_ROWS, CONV_DOTS, CONV_PLANES
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
@@ -337,6 +337,16 @@ static int conv_plan_mixed(FgConvPart *p, int64_t item) {
     return 1;
 }
 
+/* Depthwise, features first: planes as they lie, where the lanes that rows leave empty cost less than turning 16 groups there and back. */
+static int conv_plan_planes(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], steps = conv_ceil(p->Q[2], lanes) * lanes;
+    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1) || (p->Q[2] > 1 && p->os[2] != 1)) return 0;
+    if (p->Q[1] < 4 || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
+    p->algo = CONV_PLANES;
+    return 1;
+}
+
 /* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
  * vectors, instead of one after the other. */
 static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
@@ -453,7 +463,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     if (taps == 0) p->algo = CONV_CLEAR;
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
-    else if (c->G >= 2 && conv_plan_mixed(p, item)) return;
+    else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
     else if (c->G >= 8 && c->O < 12) conv_plan_dense(p, item, 1);
     else if (!conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);

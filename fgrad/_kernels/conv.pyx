@@ -15,7 +15,7 @@ from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
     enum: CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_CLEAR, GEMM_BYTES, GEMM_NV
+    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, GEMM_BYTES, GEMM_NV
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -73,6 +73,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *space)
     void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
+    void conv_planes(const FgConvPart *p, int64_t begin, int64_t end)
     void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
@@ -167,6 +168,10 @@ cdef void _groups_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 
 cdef void _group_reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     conv_group_reduce(<FgConvPart *>ctx, begin, end)
+
+
+cdef void _planes_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    conv_planes(<FgConvPart *>ctx, begin, end)
 
 
 cdef void _run_panels(FgConvPart *p) noexcept nogil:
@@ -288,6 +293,8 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
             _run_dense(&p)
         elif p.algo == CONV_MIXED:
             _run_mixed(&p)
+        elif p.algo == CONV_PLANES:
+            parallel_for(c.G * c.B * c.O * p.Q[0], 1 + 30000 // (p.Q[1] * (p.Q[2] // 16 + 1) * p.R[0] * p.R[1] * p.R[2] // 3 + 20), _planes_body, &p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
         else:

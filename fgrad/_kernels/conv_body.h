@@ -203,6 +203,14 @@ static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const ch
 static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {}
 #endif
 
+static void conv_planes(const FgConvPart *p, int64_t begin, int64_t end) {
+#if GEMM_MASKS
+    #define CALL(S, T) conv_planes_##S(p, begin, end)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
+#endif
+}
+
 static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
     conv_winograd_w_f32(p, begin, end, (const float *)w, (float *)dst);
 }

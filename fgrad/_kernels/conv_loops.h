@@ -79,6 +79,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 #include "conv_spans.h"
 #include "conv_winograd.h"
 #include "conv_lanes.h"
+#include "conv_planes.h"
 #endif
 #include "conv_groups.h"
 

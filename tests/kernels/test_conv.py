@@ -155,6 +155,25 @@ def test_features_first_in_vectors_of_outputs(dtype):
     run_threads(noise(rng, (1, 3, 5, 6, 32), dtype), noise(rng, (4, 3, 3, 2, 3), dtype), (1, 1, 1), ((1, 1), (0, 1), (1, 1)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_depthwise_planes_where_they_lie(dtype):
+    """Features first, one input feature a group: every height of a tile and of a window, strides of rows, dilations, phases, uneven and
+    negative padding, several outputs, planes."""
+    rng = np.random.default_rng(19)
+    for rows, (r1, r2) in ((4, (1, 3)), (5, (2, 2)), (6, (3, 3)), (7, (5, 5)), (9, (7, 7)), (10, (4, 3)), (13, (9, 2)), (16, (3, 1)), (31, (3, 3))):
+        x, w = noise(rng, (2, 9, rows, 13 + rows), dtype), noise(rng, (9, 1, r1, r2), dtype)
+        run_threads(x, w, (1, 1), ((r1 // 2, r1 // 2), (r2 // 2, r2 // 2)), features=9)
+        run_threads(x, w[:, :, ::-1, ::-1], (1, 1), ((r1, r1 + 2), (r2 + 1, r2)), features=9)
+    x, w = noise(rng, (2, 5, 19, 37), dtype), noise(rng, (10, 1, 3, 5), dtype)
+    run_threads(x, w, (2, 1), ((1, 1), (2, 2)), features=5)
+    run_threads(x, w, (1, 1), ((4, 4), (6, 5)), rdil=(2, 3), features=5)
+    run_threads(x, w, (1, 1), ((2, 3), (4, 2)), ldil=(2, 1), features=5)
+    run_threads(x, w, (1, 1), ((-2, 3), (-1, -1)), features=5)
+    run_threads(x, w, (3, 1), ((20, 0), (0, 40)), rdil=(3, 1), features=5)
+    run_threads(np.broadcast_to(x[:, :1], x.shape), w, (1, 1), ((1, 1), (2, 2)), features=5)
+    run_threads(noise(rng, (2, 4, 5, 6, 20), dtype), noise(rng, (4, 1, 3, 3, 3), dtype), (1, 1, 1), ((1, 1), (0, 1), (1, 1)), features=4)
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_rows_longer_than_a_block(last):
     """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""

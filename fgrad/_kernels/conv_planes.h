@@ -1,0 +1,67 @@
+/* Depthwise convolutions whose columns follow each other in x and out (features first): vectors of neighbouring columns of several rows
+ * of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by conv_loops.h. */
+#if GEMM_MASKS
+
+/* Lanes [lo, hi) of a vector, the others zero and their memory not touched. */
+GEMM_INLINE G(vec) N(conv_between)(const T *p, uint32_t mask) {
+    return sizeof(T) == 4 ? (G(vec))_mm512_maskz_loadu_ps((__mmask16)mask, p) : (G(vec))_mm512_maskz_loadu_pd((__mmask8)mask, p);
+}
+
+/* J rows of outputs, rows of x that follow them by one where R > 1: each is loaded once for all of a window's R rows of taps. */
+GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2,
+                                    int64_t n, T *out) {
+    G(vec) sum[8], y[7];
+    const int64_t step = R == 1 ? p->s[1] * p->xs[1] : p->xs[1], every = R == 1 ? p->s[1] : 1;
+    GEMM_UNROLL for (int j = 0; j < J; j++) sum[j] = (G(vec)){0};
+    for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1 += R) {
+        int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1], first, end;
+        if ((uint64_t)p0 >= (uint64_t)p->L[0]) continue;
+        conv_inside(p1, every, p->L[1], J + R - 1, &first, &end);
+        const T *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
+        for (int64_t r2 = 0; r2 < p->R[2]; r2++, tap += p->wr[2]) {
+            int64_t p2 = q2 + r2 * p->d[2] - p->lo[2], lo = conv_max(0, -p2), hi = conv_min(n, p->L[2] - p2);
+            uint32_t mask = lo < hi ? (uint32_t)((1ull << hi) - (1ull << lo)) : 0;
+            const T *from = row + p2;
+            GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + tap[r * p->wr[1]];
+            GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (i >= first && i < end) {
+                G(vec) v = N(conv_between)(from, mask);
+                GEMM_UNROLL for (int r = 0; r < R; r++) if (i - r >= 0 && i - r < J) sum[i - r] += v * y[r];
+            }
+        }
+    }
+    GEMM_UNROLL for (int j = 0; j < J; j++) G(store)(out + j * p->os[1], sum[j], n);
+}
+typedef void (*N(conv_plane))(const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, T *out);
+#define CONV_PLANE(J, R) \
+static void N(conv_plane_##J##R)(const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, T *out) { \
+    N(conv_plane_body)(J, R, p, x, w, q0, q1, q2, n, out); \
+}
+#define CONV_PLANES_OF(R) CONV_PLANE(1, R) CONV_PLANE(2, R) CONV_PLANE(3, R) CONV_PLANE(4, R) \
+    CONV_PLANE(5, R) CONV_PLANE(6, R) CONV_PLANE(7, R) CONV_PLANE(8, R)
+CONV_PLANES_OF(1) CONV_PLANES_OF(3) CONV_PLANES_OF(5) CONV_PLANES_OF(7)
+#undef CONV_PLANE
+#undef CONV_PLANES_OF
+#define CONV_PLANES_OF(R) {N(conv_plane_1##R), N(conv_plane_2##R), N(conv_plane_3##R), N(conv_plane_4##R), \
+                           N(conv_plane_5##R), N(conv_plane_6##R), N(conv_plane_7##R), N(conv_plane_8##R)}
+static const N(conv_plane) N(conv_plane_table)[4][8] = {CONV_PLANES_OF(1), CONV_PLANES_OF(3), CONV_PLANES_OF(5), CONV_PLANES_OF(7)};
+#undef CONV_PLANES_OF
+
+/* Units (b, g, o, q0): planes of outputs. */
+static void N(conv_planes)(const FgConvPart *p, int64_t begin, int64_t end) {
+    const FgConv *c = p->c;
+    const int64_t sizes[4] = {c->B, c->G, c->O, p->Q[0]};
+    const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
+    const int64_t tiles = conv_ceil(p->Q[1], 8);
+    int64_t at[4];
+    for (int64_t u = begin; u < end; u++) {
+        conv_index(u, sizes, 4, at);
+        const T *x = (const T *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const T *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
+        T *plane = (T *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
+        for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
+            rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
+            for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
+                N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2), plane + q1 * p->os[1] + q2);
+        }
+    }
+}
+#endif
