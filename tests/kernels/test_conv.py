@@ -160,7 +160,17 @@ def test_depthwise_planes_where_they_lie(dtype):
     """Features first, one input feature a group: every height of a tile and of a window, strides of rows, dilations, phases, uneven and
     negative padding, several outputs, planes."""
     rng = np.random.default_rng(19)
-    for rows, (r1, r2) in ((4, (1, 3)), (5, (2, 2)), (6, (3, 3)), (7, (5, 5)), (9, (7, 7)), (10, (4, 3)), (13, (9, 2)), (16, (3, 1)), (31, (3, 3))):
+    for rows, (r1, r2) in (
+        (4, (1, 3)),
+        (5, (2, 2)),
+        (6, (3, 3)),
+        (7, (5, 5)),
+        (9, (7, 7)),
+        (10, (4, 3)),
+        (13, (9, 2)),
+        (16, (3, 1)),
+        (31, (3, 3)),
+    ):
         x, w = noise(rng, (2, 9, rows, 13 + rows), dtype), noise(rng, (9, 1, r1, r2), dtype)
         run_threads(x, w, (1, 1), ((r1 // 2, r1 // 2), (r2 // 2, r2 // 2)), features=9)
         run_threads(x, w[:, :, ::-1, ::-1], (1, 1), ((r1, r1 + 2), (r2 + 1, r2)), features=9)
