@@ -10,7 +10,7 @@
 
 enum { FG_SUM, FG_PROD, FG_CUMMAX, FG_CUMMIN, FG_LOGSUMEXP, FG_NCUM };
 enum { FG_TILE = 256, FG_SCAN_BLOCK = 16384, FG_SCAN_LONG = 131072, FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536,
-       FG_ARG_COLUMNS = 64, FG_ARG_NARROW = 256 };
+       FG_ARG_COLUMNS = 64, FG_ARG_NARROW = 256, FG_ARG_ROWS = 4 };
 
 typedef struct { char bytes[16]; } __attribute__((aligned(16))) FgCarry;
 typedef struct {
@@ -22,11 +22,7 @@ typedef struct {
 
 typedef struct { FgCopyPlan copy; int32_t contiguous, reverse; int64_t outer, n, inner, item; const FgScanOps *ops; } FgAxisPlan;
 
-static inline double fg_logaddexp(double a, double b) {
-    if (a == b) return a + 0.69314718055994530942;                     /* equal infinities too */
-    double d = a - b;
-    return d > 0 ? a + log1p(exp(-d)) : d < 0 ? b + log1p(exp(d)) : d;  /* NaN */
-}
+#include "scan_rows.h"
 
 #define FG_SAME(v) (v)
 #define FG_ADD_OP(a, b) ((a) + (b))
@@ -36,9 +32,15 @@ static inline double fg_logaddexp(double a, double b) {
 #define FG_IMAX_OP(a, b) ((a) > (b) ? (a) : (b))
 #define FG_IMIN_OP(a, b) ((a) < (b) ? (a) : (b))
 
-/* T is stored, A accumulates.  VROW handles as much of a row as it can in vectors and moves k on. */
-#define FG_NO_VROW(s, d, n, reverse, acc, k)
+/* Pieces of rows that lie apart: what fetches memory ahead by itself stops at their ends. */
+#define FG_FETCH_NEXT(s, d, step, width) for (int64_t j = 0; j < (width); j += 64 / (int64_t)sizeof *(s)) { \
+    __builtin_prefetch((const char *)(s) + (2 * (step) + j) * (int64_t)sizeof *(s)); \
+    __builtin_prefetch((const char *)(d) + (2 * (step) + j) * (int64_t)sizeof *(d), 1); \
+}
+/* T is stored, A accumulates.  VROW handles as much of a row as it can in vectors and moves k on (scan_rows.h). */
 #define FG_SCAN(NAME, T, A, LOAD, STORE, INIT, OP, VROW) \
+FG_SCAN_ROW(NAME, T, A, LOAD, STORE, OP, VROW) FG_SCAN_TILE(NAME, T, A, LOAD, STORE, INIT, OP) FG_SCAN_ENDS(NAME, A, INIT, OP)
+#define FG_SCAN_ROW(NAME, T, A, LOAD, STORE, OP, ...) \
 static void fg_row_##NAME(const void *src, void *dst, int64_t n, int reverse, FgCarry *carry) { \
     const T *s = (const T *)src; T *d = (T *)dst; \
     A acc; \
@@ -46,11 +48,12 @@ static void fg_row_##NAME(const void *src, void *dst, int64_t n, int reverse, Fg
     memcpy(&acc, carry, sizeof acc); \
     if (reverse) s += n - 1; \
     if (reverse && d) d += n - 1; \
-    VROW(s, d, n, reverse, acc, k) \
+    __VA_ARGS__ \
     if (d) for (; k < n; k++) { A v = LOAD(s[k * step]); acc = OP(acc, v); d[k * step] = STORE(acc); } \
     else for (; k < n; k++) { A v = LOAD(s[k * step]); acc = OP(acc, v); } \
     memcpy(carry, &acc, sizeof acc); \
-} \
+}
+#define FG_SCAN_TILE(NAME, T, A, LOAD, STORE, INIT, OP) \
 static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse) { \
     const T *s = (const T *)src; T *d = (T *)dst; \
     A acc[FG_TILE]; \
@@ -58,9 +61,11 @@ static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t i
     for (int64_t k = 0; k < n; k++) { \
         int64_t at = (reverse ? n - 1 - k : k) * inner; \
         const T *sk = s + at; T *dk = d + at; \
+        if (n > 16) FG_FETCH_NEXT(sk, dk, reverse ? -inner : inner, width) \
         for (int64_t j = 0; j < width; j++) { A v = LOAD(sk[j]), r = OP(acc[j], v); acc[j] = r; dk[j] = STORE(r); } \
     } \
-} \
+}
+#define FG_SCAN_ENDS(NAME, A, INIT, OP) \
 static void fg_start_##NAME(FgCarry *carry) { A a = INIT; memcpy(carry, &a, sizeof a); } \
 static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
     A a, b; \
@@ -69,56 +74,46 @@ static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
     memcpy(carry, &a, sizeof a); \
 }
 
-/* Prefix sums in vectors of eight: three shifted adds, then the carry, whose chain is one add long.  The shifted-in value
- * is -0.0, the neutral element that keeps signs of zero. */
-#define FG_VROW(T) \
-{ \
-    typedef T V __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)))); \
-    V z = {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0, -0.0}, c = d ? z + acc : z; \
-    if (!d) for (; k + 8 <= n; k += 8) c += *(const V *)(reverse ? s - k - 7 : s + k); \
-    else for (; k + 8 <= n; k += 8) { \
-        V v = *(const V *)(reverse ? s - k - 7 : s + k); \
-        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
-        v += __builtin_shufflevector(v, z, 8, 0, 1, 2, 3, 4, 5, 6); \
-        v += __builtin_shufflevector(v, z, 8, 8, 0, 1, 2, 3, 4, 5); \
-        v += __builtin_shufflevector(v, z, 8, 8, 8, 8, 0, 1, 2, 3); \
-        V t = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7); \
-        v += c; c += t; \
-        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
-        *(V *)(reverse ? d - k - 7 : d + k) = v; \
-    } \
-    acc = d ? c[0] : acc + (((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]))); \
-}
-#define FG_VROW_float(s, d, n, reverse, acc, k) FG_VROW(float)
-#define FG_VROW_double(s, d, n, reverse, acc, k) FG_VROW(double)
+#define FG_VROW_float(NEUTRAL, VOP, OP) FG_VROW(float, int32_t, NEUTRAL, VOP, OP)
+#define FG_VROW_double(NEUTRAL, VOP, OP) FG_VROW(double, int64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_int32_t(NEUTRAL, VOP, OP) FG_VROW(int32_t, int32_t, NEUTRAL, VOP, OP)
+#define FG_VROW_int64_t(NEUTRAL, VOP, OP) FG_VROW(int64_t, int64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_uint32_t(NEUTRAL, VOP, OP) FG_VROW(uint32_t, uint32_t, NEUTRAL, VOP, OP)
+#define FG_VROW_uint64_t(NEUTRAL, VOP, OP) FG_VROW(uint64_t, uint64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_NO(NEUTRAL, VOP, OP)
 
-#define FG_SCANS_INT(NAME, T, LOW, HIGH) \
-FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, FG_NO_VROW)
+#define FG_SCANS_INT(NAME, T, LOW, HIGH, VROW) \
+FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, VROW(0, FG_VADD, FG_ADD_OP)) \
+FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, VROW(1, FG_VMUL, FG_MUL_OP)) \
+FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, VROW(LOW, FG_VMAX, FG_IMAX_OP)) \
+FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, VROW(HIGH, FG_VMIN, FG_IMIN_OP))
 #define FG_SCANS_FLOAT(NAME, T, A, LOAD, STORE, VROW) \
-FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW) \
-FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, FG_NO_VROW) \
-FG_SCAN(NAME##_lse, T, double, LOAD, STORE, -INFINITY, fg_logaddexp, FG_NO_VROW)
+FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW(-0.0f, FG_VADD, FG_ADD_OP)) \
+FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, ) /* in their order: parts may overflow where the whole does not */ \
+FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, VROW(-INFINITY, FG_VMAX, FG_MAX_OP)) \
+FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, VROW(INFINITY, FG_VMIN, FG_MIN_OP)) \
+FG_LSE_TILE(NAME##_lse, T, LOAD, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
 
 static inline uint16_t fg_f64_to_bf16(double v) { return fg_f32_to_bf16((float)v); }
-FG_SCAN(bool_max, uint8_t, uint8_t, FG_SAME, FG_SAME, 0, FG_IMAX_OP, FG_NO_VROW)
-FG_SCAN(bool_min, uint8_t, uint8_t, FG_SAME, FG_SAME, 1, FG_IMIN_OP, FG_NO_VROW)
-FG_SCANS_INT(i8, int8_t, INT8_MIN, INT8_MAX)
-FG_SCANS_INT(i16, int16_t, INT16_MIN, INT16_MAX)
-FG_SCANS_INT(i32, int32_t, INT32_MIN, INT32_MAX)
-FG_SCANS_INT(i64, int64_t, INT64_MIN, INT64_MAX)
-FG_SCANS_INT(u8, uint8_t, 0, UINT8_MAX)
-FG_SCANS_INT(u16, uint16_t, 0, UINT16_MAX)
-FG_SCANS_INT(u32, uint32_t, 0, UINT32_MAX)
-FG_SCANS_INT(u64, uint64_t, 0, UINT64_MAX)
-FG_SCANS_FLOAT(f16, uint16_t, float, fg_f16_to_f32, fg_f32_to_f16, FG_NO_VROW)
-FG_SCANS_FLOAT(bf16, uint16_t, float, fg_bf16_to_f32, fg_f64_to_bf16, FG_NO_VROW)
+FG_SCAN(bool_max, uint8_t, uint8_t, FG_SAME, FG_SAME, 0, FG_IMAX_OP, )
+FG_SCAN(bool_min, uint8_t, uint8_t, FG_SAME, FG_SAME, 1, FG_IMIN_OP, )
+FG_SCANS_INT(i8, int8_t, INT8_MIN, INT8_MAX, FG_VROW_NO)
+FG_SCANS_INT(i16, int16_t, INT16_MIN, INT16_MAX, FG_VROW_NO)
+FG_SCANS_INT(i32, int32_t, INT32_MIN, INT32_MAX, FG_VROW_int32_t)
+FG_SCANS_INT(i64, int64_t, INT64_MIN, INT64_MAX, FG_VROW_int64_t)
+FG_SCANS_INT(u8, uint8_t, 0, UINT8_MAX, FG_VROW_NO)
+FG_SCANS_INT(u16, uint16_t, 0, UINT16_MAX, FG_VROW_NO)
+FG_SCANS_INT(u32, uint32_t, 0, UINT32_MAX, FG_VROW_uint32_t)
+FG_SCANS_INT(u64, uint64_t, 0, UINT64_MAX, FG_VROW_uint64_t)
+FG_SCANS_FLOAT(f16, uint16_t, float, fg_f16_to_f32, fg_f32_to_f16, FG_VROW_NO)
+FG_SCANS_FLOAT(bf16, uint16_t, float, fg_bf16_to_f32, fg_f64_to_bf16, FG_VROW_NO)
 FG_SCANS_FLOAT(f32, float, float, FG_SAME, (float), FG_VROW_float)
 FG_SCANS_FLOAT(f64, double, double, FG_SAME, FG_SAME, FG_VROW_double)
+
+FG_LSE_ROW(f16_lse, uint16_t, fg_f16_to_f32, fg_f32_to_f16)
+FG_LSE_ROW(bf16_lse, uint16_t, fg_bf16_to_f32, fg_f64_to_bf16)
+FG_LSE_ROW(f32_lse, float, FG_SAME, (float))
+FG_SCAN_ROW(f64_lse, double, double, FG_SAME, FG_SAME, fg_logaddexp, )        /* sums relative to a later number would lose digits */
 
 static inline fg_c128 fg_c64_up(fg_c64 v) { return (fg_c128){v.re, v.im}; }
 static inline fg_c64 fg_c64_down(fg_c128 v) { return (fg_c64){(float)v.re, (float)v.im}; }
@@ -131,10 +126,10 @@ static inline fg_c128 fg_cmin(fg_c128 a, fg_c128 b) {
     return (a.re == b.re ? a.im < b.im : a.re < b.re) || a.re != a.re || a.im != a.im ? a : b;
 }
 #define FG_SCANS_COMPLEX(NAME, T, LOAD, STORE) \
-FG_SCAN(NAME##_sum, T, fg_c128, LOAD, STORE, ((fg_c128){-0.0, -0.0}), fg_cadd, FG_NO_VROW) \
-FG_SCAN(NAME##_prod, T, fg_c128, LOAD, STORE, ((fg_c128){1, 0}), fg_cmul, FG_NO_VROW) \
-FG_SCAN(NAME##_max, T, fg_c128, LOAD, STORE, ((fg_c128){-INFINITY, -INFINITY}), fg_cmax, FG_NO_VROW) \
-FG_SCAN(NAME##_min, T, fg_c128, LOAD, STORE, ((fg_c128){INFINITY, INFINITY}), fg_cmin, FG_NO_VROW)
+FG_SCAN(NAME##_sum, T, fg_c128, LOAD, STORE, ((fg_c128){-0.0, -0.0}), fg_cadd, ) \
+FG_SCAN(NAME##_prod, T, fg_c128, LOAD, STORE, ((fg_c128){1, 0}), fg_cmul, ) \
+FG_SCAN(NAME##_max, T, fg_c128, LOAD, STORE, ((fg_c128){-INFINITY, -INFINITY}), fg_cmax, ) \
+FG_SCAN(NAME##_min, T, fg_c128, LOAD, STORE, ((fg_c128){INFINITY, INFINITY}), fg_cmin, )
 FG_SCANS_COMPLEX(c64, fg_c64, fg_c64_up, fg_c64_down)
 FG_SCANS_COMPLEX(c128, fg_c128, FG_SAME, FG_SAME)
 
@@ -150,10 +145,25 @@ static const FgScanOps *fg_scan_find(int dtype, int64_t kind) { return fg_scan_o
 
 typedef struct { const FgAxisPlan *plan; const char *src; char *dst; FgCarry *carries; int64_t blocks; } FgScanJob;
 
+/* Narrow rows, turned into columns and back. */
+static int64_t fg_scan_narrow(const FgScanJob *job, int64_t begin, int64_t end) {
+    const FgAxisPlan *p = job->plan;
+    char columns[FG_ARG_COLUMNS * FG_ARG_NARROW];
+    for (; begin < end; begin += FG_ARG_COLUMNS) {
+        int64_t rows = fg_min64(FG_ARG_COLUMNS, end - begin), at = begin * p->n * p->item;
+        (p->item == 1 ? fg_columns_1 : p->item == 2 ? fg_columns_2 : p->item == 4 ? fg_columns_4 : fg_columns_8)
+            (columns, FG_ARG_COLUMNS, job->src + at, rows, p->n);
+        p->ops->tile(columns, columns, p->n, FG_ARG_COLUMNS, rows, p->reverse);
+        (p->item == 1 ? fg_rows_1 : p->item == 2 ? fg_rows_2 : p->item == 4 ? fg_rows_4 : fg_rows_8)
+            (job->dst + at, columns, FG_ARG_COLUMNS, rows, p->n);
+    }
+    return end;
+}
 static void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgScanJob *job = (const FgScanJob *)ctx;
     const FgAxisPlan *p = job->plan;
     (void)tid;
+    if (p->n > 1 && p->n * p->item <= FG_ARG_NARROW && p->item <= 8 && p->outer > 1) begin = fg_scan_narrow(job, begin, end);
     for (int64_t r = begin; r < end; r++) {
         FgCarry carry;
         p->ops->start(&carry);
@@ -244,21 +254,26 @@ static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
 static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at) { \
     enum { L = 64 / sizeof(K) }; \
     const T *s = (const T *)src; \
-    int64_t first = 0; \
-    for (; first + L <= width; first += L) {               /* best and at stay in registers */ \
-        typedef __typeof__(__builtin_choose_expr(sizeof(K) == 8, (int64_t)0, (int32_t)0)) I; \
-        K best[L]; I where[L]; \
-        _Pragma("omp simd") for (int j = 0; j < L; j++) { best[j] = (K)KEY(s[first + j]); where[j] = 0; } \
-        for (int64_t k = 1; k < n; k++) { \
-            const T *sk = s + k * inner + first; \
+    typedef __typeof__(__builtin_choose_expr(sizeof(K) == 8, (int64_t)0, (int32_t)0)) I; \
+    K best[FG_TILE]; I where[FG_TILE]; \
+    int64_t first = width < L ? 0 : width; \
+    _Pragma("omp simd") for (int64_t j = 0; j < first; j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
+    for (int64_t r = 1; r < n; r += FG_ARG_ROWS) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
+        int64_t c = fg_min64(strip, width - L);         /* the last overlaps the one before */ \
+        K b[L]; I w[L]; \
+        memcpy(b, best + c, sizeof b); memcpy(w, where + c, sizeof w); \
+        for (int64_t k = r; k < fg_min64(n, r + FG_ARG_ROWS); k++) { \
+            const T *sk = s + k * inner + c; \
+            __builtin_prefetch((const char *)sk + FG_ARG_ROWS * inner * (int64_t)sizeof(T)); \
             _Pragma("omp simd") for (int j = 0; j < L; j++) { \
-                K v = (K)KEY(sk[j]), b = best[j]; \
-                int take = BEATS(v, b); \
-                best[j] = take ? v : b; where[j] = take ? (I)k : where[j]; \
+                K v = (K)KEY(sk[j]); \
+                int take = BEATS(v, b[j]); \
+                b[j] = take ? v : b[j]; w[j] = take ? (I)k : w[j]; \
             } \
         } \
-        for (int j = 0; j < L; j++) at[first + j] = NONE(best[j]) ? -1 : (int32_t)where[j]; \
+        memcpy(best + c, b, sizeof b); memcpy(where + c, w, sizeof w); \
     } \
+    for (int64_t j = 0; j < first; j++) at[j] = NONE(best[j]) ? -1 : (int32_t)where[j]; \
     for (int64_t j = first; j < width; j++) { \
         K best = (K)KEY(s[j]); \
         at[j] = 0; \
@@ -342,8 +357,8 @@ typedef struct {
 static inline int64_t fg_arg_side(int64_t inner) { return inner < 64 ? (64 + inner - 1) / inner : 1; }
 /* Rows of a segment where columns are few and long; 0 where they are not. */
 static inline int64_t fg_arg_length(const FgAxisPlan *p) {
-    int64_t side = fg_arg_side(p->inner), rows = fg_max64(FG_ARG_SEGMENT / p->inner, 1) / side * side;
-    if (p->inner >= 64 ? p->outer * p->inner > 8 * FG_TILE || p->n * p->inner < 2 * FG_ARG_SEGMENT : p->n < 8 * side) return 0;
+    int64_t side = fg_arg_side(p->inner), rows = fg_max64(fg_max64(FG_ARG_SEGMENT / p->inner, p->n / 16), 1) / side * side;
+    if (p->inner >= 64 ? p->outer * p->inner >= 3 * FG_TILE || p->n * p->inner < 2 * FG_ARG_SEGMENT : p->n < 8 * side) return 0;
     return fg_max64(rows, 8 * side);
 }
 

@@ -38,7 +38,8 @@ def check(x, kind, axis, reverse, tol=None):
     if x.dtype.kind not in "fVc" or kind in ("max", "min"):
         same(got, want.astype(x.dtype))
     else:
-        scale = np.maximum(np.abs(want), reference(np.abs(x), kind, axis, reverse) if kind == "sum" else 0)
+        terms = {"sum": "sum", "logsumexp": "max"}.get(kind)  # what a result near zero is made of
+        scale = np.maximum(np.abs(want), reference(np.abs(x), terms, axis, reverse) if terms else 0)
         eps = EPS[x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1)]
         with np.errstate(all="ignore"):
             wide = got.astype(want.dtype)
@@ -105,6 +106,33 @@ def test_cumulative_special_values():
         same(np.signbit(scan(np.full((3, 2), -0.0).astype(dtype), "sum", 0)), np.ones((3, 2), bool))
 
 
+@pytest.mark.parametrize("shape", [(400,), (3, 400), (70, 9), (400, 3)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logsumexp_of_distant_numbers(dtype, shape):
+    """Infinities, NaN and numbers whose exponentials have no common scale, in rows, narrow rows and columns."""
+    rng = np.random.default_rng(4)
+    for reach in (1, 300, 5000):
+        for odd in ((), (-np.inf,), (-np.inf, -np.inf, np.inf), (np.nan,)):
+            x = (rng.normal(size=shape) * reach).astype(dtype)
+            for value in odd:
+                x[rng.random(shape) < 0.1] = value
+            for axis in range(x.ndim):
+                got, want = scan(x, "logsumexp", axis), reference(x, "logsumexp", axis, False)
+                np.testing.assert_allclose(got, want, rtol=64 * np.finfo(dtype).eps, atol=64 * np.finfo(dtype).eps * reach)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES[1:] if d.kind in "iu"], ids=str)
+def test_integers_wrap_in_vectors(dtype):
+    """Rows of several vectors and narrow rows, against NumPy's running operations in the same dtype."""
+    rng = np.random.default_rng(5)
+    info = np.iinfo(dtype)
+    for shape in ((61,), (5, 33), (130, 5), (2, 8)):
+        x = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        for kind in ("sum", "prod", "max", "min"):
+            for reverse in (False, True):
+                check(x, kind, x.ndim - 1, reverse)
+
+
 def test_half_accumulates_wide():
     x = np.ones(5000, ml_dtypes.bfloat16)
     same(scan(x, "sum", 0), np.arange(1, 5001).astype(ml_dtypes.bfloat16))
@@ -142,7 +170,21 @@ def arg_reference(x, is_max, axis, dtype=np.int32):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argreduce(dtype):
     rng = np.random.default_rng(2)
-    for shape in ((1,), (33,), (5000,), (6, 70), (3, 4, 5), (4, 50, 300), (2, 3000, 2), (7001, 5), (2, 2003, 40), (1500, 100)):
+    for shape in (
+        (1,),
+        (33,),
+        (5000,),
+        (6, 70),
+        (3, 4, 5),
+        (4, 50, 300),
+        (2, 3000, 2),
+        (7001, 5),
+        (2, 2003, 40),
+        (1500, 100),
+        (9, 100),
+        (37, 300),
+        (21, 800),
+    ):
         x = noise(rng, shape, dtype)
         if dtype.kind in "fVc":
             x = np.round(np.real(x) * 4).astype(dtype)  # ties
