@@ -90,8 +90,8 @@ __version_info__ = (0, 1, 0)
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
-    ad_checkpoint custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
-    image nn ops optim profiler random scipy sharding stages test_util tree_util typing
+    ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
+    image interpreters nn ops optim profiler random scipy sharding stages test_util tree_util typing
 """.split()
 
 

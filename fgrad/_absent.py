@@ -7,7 +7,6 @@ _REASONS = {
     "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
     "programs are not exported; pickle parameters and trace again": "export",
     "foreign functions are called with pure_callback": "ffi",
-    "rules are attributes of fgrad.core.Primitive": "interpreters",
 }
 _REASON_OF = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 

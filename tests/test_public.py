@@ -42,7 +42,13 @@ SURFACE = [
     "fgrad.test_util",
     "fgrad.custom_derivatives",
     "fgrad.custom_batching",
+    "fgrad.api_util",
     "fgrad.extend.core",
+    "fgrad.extend.linear_util",
+    "fgrad.interpreters.ad",
+    "fgrad.interpreters.batching",
+    "fgrad.interpreters.mlir",
+    "fgrad.interpreters.xla",
     "fgrad.sharding",
 ]
 WITH_EXAMPLES = """

@@ -1,6 +1,7 @@
 """cond and switch."""
 
 from fgrad import array_tree as tree
+from fgrad.control import in_python
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
@@ -200,6 +201,9 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
         raise TypeError(f"switch: the index must be an integer scalar, got {aval}")
     if len(branches) == 1:
         return branches[0](*operands)
+    chosen = in_python.concrete(int, index)
+    if chosen is not None:
+        return branches[max(0, min(chosen, len(branches) - 1))](*operands)
     if isinstance(index, int):
         index = max(0, min(index, len(branches) - 1))
     else:
@@ -248,8 +252,11 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
         if aval.dtype.kind not in "iufV":
             raise TypeError(f"cond: pred must be a boolean or a number, got {aval}")
         pred = ne(pred, like(pred, 0))
-    names = ("false_fun", "true_fun")
-    return _cond("cond", convert_element_type(pred, "int32"), (false_fun, true_fun), names, _operands(operands, operand))
+    names, operands = ("false_fun", "true_fun"), _operands(operands, operand)
+    chosen = in_python.concrete(bool, pred)
+    if chosen is not None:
+        return (true_fun if chosen else false_fun)(*operands)
+    return _cond("cond", convert_element_type(pred, "int32"), (false_fun, true_fun), names, operands)
 
 
 __all__ = ["cond", "cond_p", "switch"]

@@ -3,6 +3,8 @@
 import operator
 
 from fgrad import array_tree as tree
+from fgrad.config import config
+from fgrad.control import in_python
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, mismatch, nonzeros, run, strong_leaf, tree_difference
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace
 from fgrad.ops.elementwise import add, convert_element_type
@@ -397,6 +399,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     x_paths, x_tree = tree.flatten_with_entries(xs)
     x_leaves = [x for _, x in x_paths]
     n = _length(x_paths, length)
+    if config.disable_jit and n:
+        return in_python.scan(f, init, x_leaves, x_tree, n, reverse)
     nc = len(leaves)
     name = getattr(f, "__name__", "scan")
 

@@ -2,6 +2,8 @@
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
+from fgrad.config import config
+from fgrad.control import in_python
 from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
 from fgrad.control.loops import _check_carry, _settle, scan
 from fgrad.core import Literal, Primitive, ShapedArray, Tracer, eval_jaxpr, get_aval, to_array, using_trace
@@ -179,6 +181,10 @@ def while_loop(cond_fun, body_fun, init_val):
     paths, treedef = tree.flatten_with_entries(init_val)
     leaves = [strong_leaf(x) for _, x in paths]
 
+    if config.disable_jit:
+        ran, val = in_python.while_loop(cond_fun, body_fun, init_val)
+        if ran:
+            return val
     args_tree = tree.structure((init_val,))
 
     def stage_body(carry):

@@ -1,7 +1,47 @@
 """The pieces of programs: for interpreters of jaxprs and for primitives of one's own."""
 
-from fgrad.core import ClosedJaxpr, Jaxpr, Literal, Primitive, ShapedArray, Var, check_jaxpr
+from fgrad.core import ClosedJaxpr, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
 from fgrad.core import Eqn as JaxprEqn
+from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as jaxpr_as_fun
 
 __all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Var", "check_jaxpr", "jaxpr_as_fun"]
+
+
+class Primitive(_Primitive):
+    """An operation of one's own: its rules are set by `def_impl`, `def_abstract_eval` and those of fgrad.interpreters.
+
+    A rule that is asked for and was not set raises NotImplementedError.
+
+    >>> import fgrad
+    >>> from fgrad.interpreters import ad
+    >>> square = Primitive("square_of_mine")
+    >>> _ = square.def_impl(lambda x: x * x)
+    >>> _ = square.def_abstract_eval(lambda x: x)
+    >>> ad.defjvp(square, lambda t, x: 2 * x * t)
+    >>> float(fgrad.grad(square.bind)(3.0))
+    6.0
+    """
+
+    def __init__(self, name, *, multiple_results=False):
+        super().__init__(
+            name, multiple_results=multiple_results, abstract_eval=self._missing("Abstract evaluation"), kind="custom", listed=False
+        )
+        self.lower = lambda ctx, ins, params, out_avals: self._missing("Lowering (fgrad.interpreters.mlir.register_lowering)")()
+        self.impl = self._missing("Evaluation rule")
+
+    def _missing(self, rule):
+        def missing(*args, **params):
+            raise NotImplementedError(f"{rule} for '{self.name}' not implemented")
+
+        return missing
+
+    def def_impl(self, impl):
+        """Set what runs outside of jit: impl(*args, **params)."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval):
+        """Set the rule that gives the result's ShapedArray (a list with multiple_results) from those of the operands."""
+        self.abstract_eval = abstract_eval
+        return abstract_eval

@@ -32,6 +32,9 @@ class ScalarType:
     def __hash__(self):
         return hash(self.dtype)
 
+    def __instancecheck__(self, x):
+        return isinstance(x, self.dtype.type)
+
     def __repr__(self):
         return f"<fgrad.numpy.{self.__name__}>"
 

@@ -1,0 +1,36 @@
+"""How jit runs a primitive: as a function of other operations. (There is no MLIR: rules that write it are refused.)"""
+
+from fgrad import array_tree as tree
+
+__all__ = ["lower_fun", "register_lowering"]
+
+
+class _Lowering:
+    def __init__(self, fun, multiple_results):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, ctx, ins, params, out_avals):
+        outs = ctx.compose(lambda *args: tree.leaves(self.fun(*args, **params)), ins)
+        return outs if self.multiple_results else outs[0]
+
+
+def lower_fun(fun, multiple_results=True):
+    """The lowering that runs fun(*args, **params), a function of fgrad's operations."""
+    return _Lowering(fun, multiple_results)
+
+
+def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
+    """Set how jit runs `prim`: rule is what lower_fun gives; TypeError for another.
+
+    >>> import fgrad.numpy as jnp, fgrad
+    >>> from fgrad.extend.core import Primitive
+    >>> cube = Primitive("cube_of_mine")
+    >>> _ = cube.def_abstract_eval(lambda x: x)
+    >>> register_lowering(cube, lower_fun(lambda x: x * x * x, multiple_results=False))
+    >>> float(fgrad.jit(cube.bind)(2.0))
+    8.0
+    """
+    if not isinstance(rule, _Lowering):
+        raise TypeError(f"register_lowering of {prim.name}: there is no MLIR here; give what lower_fun(function) returns")
+    if platform in (None, "cpu"):
+        prim.lower = rule
