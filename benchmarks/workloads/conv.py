@@ -118,6 +118,16 @@ class OneAxis(FirstForward):
 
 
 @workload(
+    "conv/features first: batch,size,in,out,window,stride,dilation,groups",
+    sizes=((8, 14, 512, 512, 3, 1, 1, 512), (8, 28, 96, 96, 7, 1, 1, 96)),
+    quick=(),
+)
+class TwoAxes(FirstForward):
+    axes = 2
+    layout = ("NCHW", "OIHW", "NCHW")
+
+
+@workload(
     "conv/three axes, features first: batch,size,in,out,window,stride,dilation,groups", sizes=((2, 24, 32, 32, 3, 1, 1, 1),), quick=()
 )
 class ThreeAxes(FirstForward):

@@ -117,6 +117,16 @@ class Batched(Square):
         return 2 * b * n**3
 
 
+@workload("matmul/complex64 batch,n", sizes=((1000, 8), (1, 512)), quick=())
+class Complex(Batched):
+    def inputs(self, rng):
+        shape = (self.size[0], self.size[1], self.size[1])
+        return tuple((normal(rng, *shape) + 1j * normal(rng, *shape)).astype("complex64") for _ in range(2))
+
+    def flops(self):
+        return 4 * super().flops()
+
+
 @workload("matmul/gelu(x @ w + b)", sizes=((256, 512, 2048),))
 class Epilogue(Workload):
     def inputs(self, rng):
