@@ -3,6 +3,7 @@
 import math
 
 from fgrad.compile.eager import eager
+from fgrad.numpy import complex_forms
 from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc, typed_as
 from fgrad.numpy.util import binary, common_dtype
 from fgrad.ops import elementwise as ew
@@ -14,66 +15,27 @@ __all__ = [
 ]  # fmt: skip
 
 
-# --- complex forms of functions whose primitives are real -------------------------------------------------------------
-
-
-def _mul_i(z, sign=1):
-    """i*z or -i*z, exactly."""
-    re, im = ew.real(z), ew.imag(z)
-    return ew.complex_(ew.neg(im), re) if sign > 0 else ew.complex_(im, ew.neg(re))
-
-
-def _casinh(z):
-    """log(z + sqrt(z^2 + 1)); odd, so taken where Re z >= 0 to avoid cancellation."""
-    flip = ew.lt(ew.real(z), ew.like(ew.real(z), 0))
-    w = ew.select(flip, ew.neg(z), z)
-    out = ew.log(ew.add(w, ew.sqrt(ew.add(ew.square(w), ew.like(w, 1)))))
-    return ew.select(flip, ew.neg(out), out)
-
-
-def _cacosh(z):
-    """log(z + sqrt(z + 1) sqrt(z - 1)) (Abramowitz & Stegun 4.6.21, on the principal branch)."""
-    one = ew.like(z, 1)
-    return ew.log(ew.add(z, ew.mul(ew.sqrt(ew.add(z, one)), ew.sqrt(ew.sub(z, one)))))
-
-
-def _catanh(z):
-    return ew.mul(ew.like(z, 0.5), ew.sub(ew.log1p(z), ew.log1p(ew.neg(z))))
-
-
-def _casin(z):
-    return _mul_i(_casinh(_mul_i(z)), -1)
-
-
-def _catan(z):
-    return _mul_i(_catanh(_mul_i(z)), -1)
-
-
-def _cacos(z):
-    return ew.sub(ew.like(z, math.pi / 2), _casin(z))
-
-
 exp = inexact_ufunc("exp", ew.exp_p, "e**x")
-exp2 = inexact_ufunc("exp2", ew.exp2_p, "2**x", lambda z: ew.exp(ew.mul(z, ew.like(z, math.log(2)))))
+exp2 = inexact_ufunc("exp2", ew.exp2_p, "2**x", complex_forms.exp2)
 expm1 = inexact_ufunc("expm1", ew.expm1_p, "e**x - 1, accurate near 0")
 log = inexact_ufunc("log", ew.log_p, "Natural logarithm; NaN below 0 and -inf at 0")
 log1p = inexact_ufunc("log1p", ew.log1p_p, "log(1 + x), accurate near 0")
-log2 = inexact_ufunc("log2", ew.log2_p, "Logarithm to base 2", lambda z: ew.mul(ew.log(z), ew.like(z, 1 / math.log(2))))
-log10 = inexact_ufunc("log10", ew.log10_p, "Logarithm to base 10", lambda z: ew.mul(ew.log(z), ew.like(z, 0.4342944819032518)))
+log2 = inexact_ufunc("log2", ew.log2_p, "Logarithm to base 2", complex_forms.log2)
+log10 = inexact_ufunc("log10", ew.log10_p, "Logarithm to base 10", complex_forms.log10)
 sqrt = inexact_ufunc("sqrt", ew.sqrt_p, "Square root; NaN below 0 for real x")
 cbrt = inexact_ufunc("cbrt", ew.cbrt_p, "Cube root")
 sin = inexact_ufunc("sin", ew.sin_p, "Sine of x in radians")
 cos = inexact_ufunc("cos", ew.cos_p, "Cosine of x in radians")
 tan = inexact_ufunc("tan", ew.tan_p, "Tangent of x in radians")
-arcsin = inexact_ufunc("arcsin", ew.asin_p, "Inverse sine", _casin)
-arccos = inexact_ufunc("arccos", ew.acos_p, "Inverse cosine", _cacos)
-arctan = inexact_ufunc("arctan", ew.atan_p, "Inverse tangent", _catan)
+arcsin = inexact_ufunc("arcsin", ew.asin_p, "Inverse sine", complex_forms.asin)
+arccos = inexact_ufunc("arccos", ew.acos_p, "Inverse cosine", complex_forms.acos)
+arctan = inexact_ufunc("arctan", ew.atan_p, "Inverse tangent", complex_forms.atan)
 sinh = inexact_ufunc("sinh", ew.sinh_p, "Hyperbolic sine")
 cosh = inexact_ufunc("cosh", ew.cosh_p, "Hyperbolic cosine")
 tanh = inexact_ufunc("tanh", ew.tanh_p, "Hyperbolic tangent")
-arcsinh = inexact_ufunc("arcsinh", ew.asinh_p, "Inverse hyperbolic sine", _casinh)
-arccosh = inexact_ufunc("arccosh", ew.acosh_p, "Inverse hyperbolic cosine", _cacosh)
-arctanh = inexact_ufunc("arctanh", ew.atanh_p, "Inverse hyperbolic tangent", _catanh)
+arcsinh = inexact_ufunc("arcsinh", ew.asinh_p, "Inverse hyperbolic sine", complex_forms.asinh)
+arccosh = inexact_ufunc("arccosh", ew.acosh_p, "Inverse hyperbolic cosine", complex_forms.acosh)
+arctanh = inexact_ufunc("arctanh", ew.atanh_p, "Inverse hyperbolic tangent", complex_forms.atanh)
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
 
 
