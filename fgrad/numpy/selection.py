@@ -90,7 +90,8 @@ def nonzero(a, *, size=None, fill_value=None):
     valid = E.lt(iota(dtype, size), count) if size else full((0,), False, dtypes.BOOL)
     out, stride = [], 1
     for d, fill in zip(reversed(x.shape), reversed(fills)):
-        at = E.rem(E.div(flat, E.like(flat, stride)), E.like(flat, max(d, 1)))
+        at = flat if stride == 1 else E.div(flat, E.like(flat, stride))
+        at = at if stride * d == n else E.rem(at, E.like(flat, max(d, 1)))
         fill = E.convert_element_type(as_array("nonzero", fill), dtype)
         out.append(E.select(valid, at, fill))
         stride *= max(d, 1)
