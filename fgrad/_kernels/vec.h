@@ -59,7 +59,14 @@ FG_PARTS(f64, double)
 #undef FG_PARTS
 #endif
 
-/* By the methods of row_exp_f32 and row_exp_f64. */
+#define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
+FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
+FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
+
+#ifdef __AVX512F__
+#include "vec_cells.h"
+#else
+/* By the method of row_exp_f32. */
 FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     x = vec_max_f32((vec_f32){0} - 105.0f, x);
     x = vec_min_f32((vec_f32){0} + 90.0f, x);
@@ -73,6 +80,9 @@ FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     vec_f32 s = 1.0f + r, rest = (1.0f - s) + r;           /* 1 + r in two parts: one rounding less */
     return vec_scale_f32(s + (rest + r * r * q), k);
 }
+#define vec_exp_below_f32 vec_exp_f32
+#endif
+/* By the method of row_exp_f64. */
 FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     x = vec_max_f64((vec_f64){0} - 746.0, x);
     x = vec_min_f64((vec_f64){0} + 710.0, x);
@@ -91,11 +101,7 @@ FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     return vec_scale_f64(1.0 + (r + r * r * q), k);
 }
 
-/* From here on for float32; errors are bounded in tests/kernels/ulp.py. */
-#define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
-FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
-FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
-/* x < y ? a : b */
+/* From here on for float32; errors are bounded in tests/kernels/ulp.py. x < y ? a : b */
 #ifdef __AVX512F__
 FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
     return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_LT_OQ), (__m512)b, (__m512)a);
@@ -110,10 +116,12 @@ FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
 
 /* e^-|x| or 1, over 1 + e^-|x|.  What rounding 1 + e lost is taken off again, where it matters: there e is small. */
 FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
-    vec_f32 e = vec_exp_f32(-vec_abs_f32(x)), d = 1.0f + e, lost = (1.0f - d) + e;
+    vec_f32 e = vec_exp_below_f32(-vec_abs_f32(x)), d = 1.0f + e, lost = (1.0f - d) + e;
     vec_f32 y = vec_less_f32(x, FG_ALL_F32(0.0f), e, FG_ALL_F32(1.0f)) / d;
     return y - y * lost;
 }
+
+#ifndef __AVX512F__
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
     vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_f32(2.0f * vec_min_f32(FG_ALL_F32(10.0f), a)), edge = FG_ALL_F32(0.6f);
@@ -151,4 +159,5 @@ FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
     vec_f32 y = k * 0.693359375f + (f + (vec_logr_f32(f) + (lost - k * 2.12194440e-4f)));
     return vec_sign_of_f32(vec_log_edges_f32(u, y), x);
 }
+#endif
 #endif

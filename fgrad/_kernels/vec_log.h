@@ -1,20 +1,9 @@
-/* Logarithms, powers and erf of float32 by tables of 32 cells in registers, where a permutation looks up 16 lanes at once (AVX-512); elsewhere
- * the functions of vec.h and scalar_f32.h serve.
- *
- * x = 2^k m, m in [3/4, 3/2), in a cell with 1 / m near R: log x = k log 2 - log R + log(1 + r), r = m R - 1.  R has so few bits that r is
- * exact; R = 1 in the cells beside m = 1.  (Tang, Table-driven implementation of the logarithm function, 1990.) */
+/* Logarithms, powers and erf of float32 by the cells of vec_cells.h; elsewhere the functions of vec.h and scalar_f32.h serve. */
 #ifndef FG_VEC_LOG_H
 #define FG_VEC_LOG_H
 #include "vec.h"
 #ifdef __AVX512F__
 
-static const float fg_cell_inverse[32] = {1.0f, 0.953125f, 0.921875f, 0.90625f, 0.875f, 0.8515625f, 0.828125f, 0.8125f, 0.7890625f, 0.7734375f,
-    0.75f, 0.734375f, 0.71875f, 0.703125f, 0.6875f, 0.671875f, 1.3125f, 1.296875f, 1.265625f, 1.25f, 1.21875f, 1.203125f, 1.171875f, 1.15625f,
-    1.125f, 1.109375f, 1.09375f, 1.078125f, 1.0625f, 1.046875f, 1.03125f, 1.0f};
-static const float fg_cell_log[32] = {0.0f, 0.04800922f, 0.08134564f, 0.09844007f, 0.13353139f, 0.16068238f, 0.18859117f, 0.20763937f,
-    0.23690975f, 0.2569104f, 0.2876821f, 0.3087355f, 0.33024168f, 0.3522206f, 0.37469345f, 0.39768296f, -0.2719337f, -0.25995752f, -0.23556606f,
-    -0.22314355f, -0.19782574f, -0.18492234f, -0.15860502f, -0.14518201f, -0.11778303f, -0.103796795f, -0.089612156f, -0.07522342f,
-    -0.06062462f, -0.045809537f, -0.030771658f, 0.0f};
 static const float fg_cell_log10[32] = {0.0f, 0.020850139f, 0.035327964f, 0.04275198f, 0.057991948f, 0.06978347f, 0.081904106f, 0.09017663f,
     0.1028886f, 0.11157478f, 0.124938734f, 0.13408211f, 0.14342214f, 0.15296745f, 0.1627273f, 0.17271152f, -0.11809931f, -0.11289812f,
     -0.10230505f, -0.096910015f, -0.08591463f, -0.080310754f, -0.06888129f, -0.063051745f, -0.051152524f, -0.045078374f, -0.038918067f,
@@ -30,17 +19,6 @@ static const float fg_cell_log2_low[32] = {0.0f, -1.2239907e-05f, -1.3654831e-05
     -1.9997544e-05f, 4.776548e-06f, 1.6561597e-05f, 2.160381e-05f, -6.2528848e-06f, -2.8680824e-05f, -1.8282373e-06f, -1.8727261e-06f,
     2.1102853e-06f, 1.9290621e-05f, -3.1264424e-06f, -2.7881224e-05f, -1.05560075e-05f, -3.9489655e-06f, 5.376559e-07f, 1.1883761e-05f,
     -2.1560765e-05f, 0.0f};
-
-FG_INLINE __m512 fg_of_cell(const float *table, __m512i cell) {
-    return _mm512_permutex2var_ps(_mm512_loadu_ps(table), cell, _mm512_loadu_ps(table + 16));
-}
-/* r, k and the cell of |x|; of 0 and infinity k is -inf and inf.  Where SIGN is _MM_MANT_SIGN_nan, r is NaN below 0. */
-#define FG_CELL_OF(x, SIGN, r, k, cell) \
-    const __m512 m_ = _mm512_getmant_ps((__m512)(x), _MM_MANT_NORM_p75_1p5, SIGN); \
-    const __m512 k_ = _mm512_getexp_ps((__m512)(x)), one_ = _mm512_set1_ps(1.0f); \
-    const __m512i cell = _mm512_srli_epi32(_mm512_castps_si512(m_), 18); \
-    const vec_f32 k = (vec_f32)_mm512_mask_add_ps(k_, _mm512_cmp_ps_mask(m_, one_, _CMP_LT_OQ), k_, one_); \
-    const vec_f32 r = (vec_f32)_mm512_fmsub_ps(m_, fg_of_cell(fg_cell_inverse, cell), one_)
 
 /* LOG(1 + r) = r (C + L) + r^2 q(r), log 2 = HIGH + LOW: HIGH has so few bits that k HIGH is exact */
 #define FG_VEC_LOG(name, C, L, Q0, Q1, Q2, HIGH, LOW) \

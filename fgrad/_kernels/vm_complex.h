@@ -27,16 +27,44 @@ static inline double _Complex fg_to_c128(fg_c128 z) { double _Complex r; memcpy(
     FG_SIMD for (int64_t i = 0; i < 2 * n; i++) d[i] = expr; }
 #define VM_C_LIBM(name, t, C, f, F) VM_C_UN(name, t, C, r = fg_from_##t(f##F(fg_to_##t(x))))
 
+/* Quotients and exponentials, FG_C_BLOCK at a time on separate parts in vectors; libm's are taken where a result is not finite or a step
+ * may leave the range: quotients of complex64 are computed in float64, those of complex128 if their squares are (SAFE). */
+enum { FG_C_BLOCK = 64 };
+#define FG_SAFE_c64(a, b, m) 1
+#define FG_SAFE_c128(a, b, m) ((m) > 1e-150 && (m) < 1e150 && fabs(a) + fabs(b) > 1e-150 && fabs(a) + fabs(b) < 1e150)
+#define VM_C_BLOCKS(t, C, R, F, rt) \
+    static inline C fg_div_##t(C x, C y) { return fg_from_##t(fg_to_##t(x) / fg_to_##t(y)); } \
+    static void fg_divide_##t(int64_t n, C *d, const C *x, int64_t step, const C *y) { \
+        double a[FG_C_BLOCK], b[FG_C_BLOCK], c[FG_C_BLOCK], e[FG_C_BLOCK]; R re[FG_C_BLOCK], im[FG_C_BLOCK]; \
+        for (int64_t k = 0; k < n; k += FG_C_BLOCK, x += step * FG_C_BLOCK, y += FG_C_BLOCK, d += FG_C_BLOCK) { \
+            int64_t w = n - k < FG_C_BLOCK ? n - k : FG_C_BLOCK; \
+            FG_SIMD for (int64_t i = 0; i < w; i++) { a[i] = x[i * step].re; b[i] = x[i * step].im; c[i] = y[i].re; e[i] = y[i].im; } \
+            FG_SIMD for (int64_t i = 0; i < w; i++) { \
+                double m = c[i] * c[i] + e[i] * e[i], s = FG_SAFE_##t(a[i], b[i], m) ? 1 / m : NAN; \
+                re[i] = (R)((a[i] * c[i] + b[i] * e[i]) * s); im[i] = (R)((b[i] * c[i] - a[i] * e[i]) * s); } \
+            for (int64_t i = 0; i < w; i++) { \
+                C r = {re[i], im[i]}, p = {(R)a[i], (R)b[i]}, q = {(R)c[i], (R)e[i]}; \
+                d[i] = fabs##F(r.re) < INFINITY && fabs##F(r.im) < INFINITY ? r : fg_div_##t(p, q); } } } \
+    FG_SIG(div, t) { (void)c_; fg_divide_##t(n, (C *)d_, (const C *)a_, 1, (const C *)b_); } \
+    FG_SIG(recip, t) { const C one = {1, 0}; (void)b_; (void)c_; fg_divide_##t(n, (C *)d_, &one, 0, (const C *)a_); } \
+    FG_SIG(exp, t) { \
+        C *d = (C *)d_; const C *x = (const C *)a_; R re[FG_C_BLOCK], im[FG_C_BLOCK], e[FG_C_BLOCK], s[FG_C_BLOCK], c[FG_C_BLOCK]; (void)b_; (void)c_; \
+        for (int64_t k = 0; k < n; k += FG_C_BLOCK, x += FG_C_BLOCK, d += FG_C_BLOCK) { \
+            int64_t w = n - k < FG_C_BLOCK ? n - k : FG_C_BLOCK; \
+            FG_SIMD for (int64_t i = 0; i < w; i++) { re[i] = x[i].re; im[i] = x[i].im; } \
+            vm_exp_##rt(w, e, re, re, re); vm_sin_##rt(w, s, im, im, im); vm_cos_##rt(w, c, im, im, im); \
+            for (int64_t i = 0; i < w; i++) { \
+                C r = {e[i] * c[i], e[i] * s[i]}, z = {re[i], im[i]}; \
+                d[i] = fabs##F(r.re) < INFINITY && fabs##F(r.im) < INFINITY ? r : fg_from_##t(cexp##F(fg_to_##t(z))); } } }
+
 #define VM_COMPLEX(t, C, R, F, rt) \
+    VM_C_BLOCKS(t, C, R, F, rt) \
     VM_C_PARTS(add, t, R, a[i] + b[i]) VM_C_PARTS(sub, t, R, a[i] - b[i]) VM_C_PARTS(neg, t, R, -a[i]) \
     VM_C_BIN(mul, t, C, r.re = x.re * y.re - x.im * y.im; r.im = x.re * y.im + x.im * y.re) \
-    static inline C fg_div_##t(C x, C y) { return fg_from_##t(fg_to_##t(x) / fg_to_##t(y)); } \
-    VM_C_BIN(div, t, C, r = fg_div_##t(x, y)) \
     VM_C_UN(conj, t, C, r.re = x.re; r.im = -x.im) \
     VM_C_UN(square, t, C, r.re = (x.re - x.im) * (x.re + x.im); r.im = 2 * x.re * x.im) \
-    VM_C_UN(recip, t, C, C one; one.re = 1; one.im = 0; r = fg_div_##t(one, x)) \
     VM_C_UN(sign, t, C, R m = hypot##F(x.re, x.im); r.re = m == 0 ? 0 : x.re / m; r.im = m == 0 ? 0 : x.im / m) \
-    VM_C_LIBM(exp, t, C, cexp, F) VM_C_LIBM(log, t, C, clog, F) VM_C_LIBM(sqrt, t, C, csqrt, F) VM_C_LIBM(sin, t, C, csin, F) \
+    VM_C_LIBM(log, t, C, clog, F) VM_C_LIBM(sqrt, t, C, csqrt, F) VM_C_LIBM(sin, t, C, csin, F) \
     VM_C_LIBM(cos, t, C, ccos, F) VM_C_LIBM(tan, t, C, ctan, F) VM_C_LIBM(sinh, t, C, csinh, F) VM_C_LIBM(cosh, t, C, ccosh, F) \
     VM_C_LIBM(tanh, t, C, ctanh, F) \
     VM_C_UN(rsqrt, t, C, C one; one.re = 1; one.im = 0; r = fg_div_##t(one, fg_from_##t(csqrt##F(fg_to_##t(x))))) \

@@ -31,7 +31,7 @@ static void fg_vm_group(FgVmPlan *p, const FgVmPart *part, FgVmOp *old, int *mak
                 int wait = maker[op->a] == 1 || maker[op->b] == 1 || maker[op->c] == 1;
                 if (maker[op->dst] != 1 || wait) continue;
                 int mine = fg_vm_lane(p, op), run = mine;
-                if (fg_vm_is_logic(op) && (maker[op->a] == 2 || maker[op->b] == 2)) run = lane;
+                if (fg_vm_is_logic(op) && (maker[op->a] == 2 || maker[op->b] == 2 || maker[op->c] == 2)) run = lane;
                 if (!stages && mine) continue;
                 if (stages && (!run || (lane && run != lane) || done - begin >= FG_STRIP_OPS)) continue;
                 if (stages) lane = run;

@@ -309,6 +309,17 @@ FG_SIG(rem, f32) {
     if (far) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], b[i]);
     else FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = (float)fg_rem_fix(x - trunc(x / y) * y, x, y); }
 }
+/* By one divisor: products with its inverse, which may miss the quotient by one; by a power of two all steps are exact. */
+FG_SIG(rem_second, f32) {
+    float *d = (float *)d_; const float *a = (const float *)a_, y = *(const float *)b_, inverse = 1 / y; int far = 0, e; (void)c_;
+    const double wide = y, size = fabs(wide), one = 1 / wide;
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] * inverse) < 2e8f);
+    if (far || !(size > 1e-30 && size < 1e30)) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], y);
+    else if (frexp(size, &e) == 0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { float x = a[i]; d[i] = copysignf(x - truncf(x * inverse) * y, x); }
+    else FG_SIMD for (int64_t i = 0; i < n; i++) {
+        double x = a[i], r = x - trunc(x * one) * wide, s = r != 0 && (r < 0) != (x < 0) ? size - fabs(r) : fabs(r);
+        d[i] = (float)copysign(s >= size ? s - size : s, x); }
+}
 FG_SIG(rem, f64) {
     double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int far = 0; (void)c_;
 #if defined(__FMA__) || defined(__aarch64__)

@@ -8,7 +8,8 @@ static int fg_vm_is_comparison(int op) { return op >= FG_OP_eq && op <= FG_OP_ge
 static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
 static int fg_vm_is_real(int type) { return type == FG_F32 || type == FG_F64; }
 static int fg_vm_is_logic(const FgVmOp *op) {
-    return op->type == FG_BOOL && (op->op == FG_OP_and || op->op == FG_OP_or || op->op == FG_OP_xor || op->op == FG_OP_not);
+    const int what = op->op;
+    return op->type == FG_BOOL && (what == FG_OP_and || what == FG_OP_or || what == FG_OP_xor || what == FG_OP_not || what == FG_OP_select);
 }
 static double fg_vm_const_value(const FgVmPlan *p, int r) {
     const FgVmConst *c = &p->consts[r - p->n_in];
@@ -102,7 +103,8 @@ static void fg_load(FgMaking *m, int r) {
     if (m->types[r] == FG_BOOL && !m->slot[r]) {
         if (fg_is_one(m, r)) fn = wide ? stage_one_bool_8 : stage_one_bool_4;
         else fn = wide ? stage_load_bool_8 : stage_load_bool_4;
-    } else if (fg_is_one(m, r)) fn = wide ? stage_one_8 : stage_one_4;
+    } else if (fg_narrow_loads[0][m->types[r]]) fn = fg_narrow_loads[fg_is_one(m, r)][m->types[r]];
+    else if (fg_is_one(m, r)) fn = wide ? stage_one_8 : stage_one_4;
     FgStage *s = fg_put(m, fn);
     fg_operand(m, r, &s->a, &s->move_a);
     m->held = r;

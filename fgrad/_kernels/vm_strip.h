@@ -288,6 +288,32 @@ static void stage_store_bool_8(FG_STAGE_ARGS) { char *p = ptr[s->a] + ((at & s->
 #undef FG_M
 #undef FG_WIDEN
 #undef fg_b_i8
+/* Integers of 8 and 16 bits as lanes of 32, for casts */
+#ifdef __AVX2__
+#ifdef __AVX512F__
+#define FG_LANES_OF_u8(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define FG_LANES_OF_i8(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define FG_LANES_OF_u16(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#define FG_LANES_OF_i16(p) _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#else
+#define FG_LANES_OF_u8(p) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p)))
+#define FG_LANES_OF_i8(p) _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p)))
+#define FG_LANES_OF_u16(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define FG_LANES_OF_i16(p) _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#endif
+#define FG_NARROW(t, T) \
+    static void stage_load_##t(FG_STAGE_ARGS) { const T *p = (const T *)(ptr[s->a] + ((at & s->move_a) / (int64_t)(4 / sizeof(T)))); \
+        FG_LANES_EIGHT(t) FG_NEXT } \
+    static void stage_one_##t(FG_STAGE_ARGS) { const fg_w_i32 one = (fg_w_i32){0} + *(const T *)ptr[s->a]; FG_EIGHT(FG_SPREAD) FG_NEXT }
+#define FG_LANES_STEP(t, k) r##k = (fg_m_i32)FG_LANES_OF_##t(p + k * (FG_VEC / 4));
+#define FG_LANES_EIGHT(t) FG_OF_EIGHT(FG_LANES_STEP, t)
+FG_NARROW(u8, uint8_t) FG_NARROW(i8, int8_t) FG_NARROW(u16, uint16_t) FG_NARROW(i16, int16_t)
+#define FG_NARROW_LOADS(load) {[FG_U8] = stage_##load##_u8, [FG_I8] = stage_##load##_i8, [FG_U16] = stage_##load##_u16, \
+    [FG_I16] = stage_##load##_i16}
+#else
+#define FG_NARROW_LOADS(load) {0}
+#endif
+static const FgStageFn fg_narrow_loads[2][FG_NDTYPES] = {FG_NARROW_LOADS(load), FG_NARROW_LOADS(one)};      /* a vector; one value */
 static void stage_store_last(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) }
 static void stage_end(FG_STAGE_ARGS) {
     (void)s; (void)ptr; (void)at; (void)r0; (void)r1; (void)r2; (void)r3; (void)r4; (void)r5; (void)r6; (void)r7;
@@ -371,7 +397,7 @@ static void stage_div_known_i32(FG_STAGE_ARGS) {
 #define FG_CAST(from, to, e) static void stage_cast_##from##_##to(FG_STAGE_ARGS) { \
     FG_CONVERT(from, to, 0, e) FG_CONVERT(from, to, 1, e) FG_CONVERT(from, to, 2, e) FG_CONVERT(from, to, 3, e) \
     FG_CONVERT(from, to, 4, e) FG_CONVERT(from, to, 5, e) FG_CONVERT(from, to, 6, e) FG_CONVERT(from, to, 7, e) FG_NEXT }
-FG_CAST(i32, f32, __builtin_convertvector(x, fg_w_f32)) FG_CAST(i64, f64, __builtin_convertvector(x, fg_w_f64))
+FG_CAST(i32, i32, x) FG_CAST(i32, f32, __builtin_convertvector(x, fg_w_f32)) FG_CAST(i64, f64, __builtin_convertvector(x, fg_w_f64))
 #define FG_FROM_MASK(t) FG_CAST(i32, mask_##t, (fg_m_##t)x & (fg_m_##t)((fg_w_##t){0} + 1))
 FG_FROM_MASK(f32) FG_FROM_MASK(f64) FG_FROM_MASK(i32) FG_FROM_MASK(i64)
 
@@ -461,7 +487,13 @@ enum { FG_STEPS_MOST = 5 };
 static const FgStageFn fg_horners[2][FG_STEPS_MOST + 1] = {
     {0, pair_mul_V_add_ONE_f32, stage_horner2_f32, stage_horner3_f32, stage_horner4_f32, stage_horner5_f32},
     {0, pair_mul_V_add_ONE_f64, stage_horner2_f64, stage_horner3_f64, stage_horner4_f64, stage_horner5_f64}};
+#ifdef __AVX2__
+#define FG_FROM_NARROW {[FG_F32] = stage_cast_i32_f32, [FG_I32] = stage_cast_i32_i32, [FG_U32] = stage_cast_i32_i32}
+#else
+#define FG_FROM_NARROW {0}
+#endif
 static const FgStageFn fg_strip_casts[FG_NDTYPES][FG_NDTYPES] = {
+    [FG_U8] = FG_FROM_NARROW, [FG_I8] = FG_FROM_NARROW, [FG_U16] = FG_FROM_NARROW, [FG_I16] = FG_FROM_NARROW,
     [FG_I32] = {[FG_F32] = stage_cast_i32_f32}, [FG_I64] = {[FG_F64] = stage_cast_i64_f64},
     [FG_BOOL] = {[FG_F32] = stage_cast_i32_mask_f32, [FG_F64] = stage_cast_i32_mask_f64, [FG_I32] = stage_cast_i32_mask_i32,
                  [FG_U32] = stage_cast_i32_mask_i32, [FG_I64] = stage_cast_i32_mask_i64, [FG_U64] = stage_cast_i32_mask_i64}};

@@ -56,7 +56,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
     {SIDE(first), S(div, first), POW(first)},
     {SIDE(second), POW(second), [FG_OP_div] = {ROW_F(div_second), [FG_I32] = vm_div_second_i32, [FG_U32] = vm_div_second_u32},
-     [FG_OP_rem] = {[FG_I32] = vm_rem_second_i32, [FG_U32] = vm_rem_second_u32}}};
+     [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, [FG_I32] = vm_rem_second_i32, [FG_U32] = vm_rem_second_u32}}};
 #undef S
 #undef SB
 #undef SI

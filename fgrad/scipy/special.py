@@ -139,6 +139,12 @@ def xlogy(x, y):
     return jnp.where(zero, 0, x * lax.log(jnp.where(zero & ~(y != y), 1, y)))
 
 
+def _xlogx(x):
+    """xlogy(x, x), where x = 0 says that it is not NaN."""
+    zero = x == 0
+    return jnp.where(zero, 0, x * lax.log(jnp.where(zero, 1, x)))
+
+
 def xlog1py(x, y):
     """x log(1 + y), and 0 where x is 0."""
     x, y = broadcasted("xlog1py", jnp.promote_dtypes_inexact(x, y))
@@ -149,7 +155,7 @@ def xlog1py(x, y):
 def entr(x):
     """-x log(x), and -inf below 0."""
     (x,) = _floats("entr", x)
-    return jnp.where(x < 0, -np.inf, -xlogy(x, x))
+    return jnp.where(x < 0, -np.inf, -_xlogx(x))
 
 
 def kl_div(p, q):

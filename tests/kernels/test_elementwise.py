@@ -144,6 +144,41 @@ def test_float_division_and_remainder(dtype):
         same(apply("rem", dtype, x, y), np.fmod(x, y))
 
 
+@pytest.mark.parametrize("y", [1, -2, 0.5, 3, 0.1, -7.3, 6.2831855, 1e-30, 1e-40, 3e38, 0, np.nan])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_remainder_by_one_value(dtype, y):
+    rng, y = np.random.default_rng(0), np.asarray(y, dtype)
+    for scale in (1, 1e3, 1e7, 1e30):
+        x = (rng.normal(size=3000) * scale).astype(dtype)
+        with np.errstate(all="ignore"):
+            x[:1000] = np.round(x[:1000]) * y
+            x[1000:1006] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-44]
+            for part in (x[:1000], x[1000:1002], x[1006:], x):
+                part = part[np.isfinite(part)] if part is not x else x
+                same(run([part, y], [("rem", dtype, 0, 1)], [(2, dtype)])[0], np.fmod(part, y))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_quotients_of_any_size(dtype):
+    """Near the ends of the range too, and with parts that are zero, infinite or NaN."""
+    rng, top = np.random.default_rng(0), 37 if dtype == "complex64" else 300
+    size = lambda: 10.0 ** rng.uniform(-top, top, 1000) * np.exp(2j * np.pi * rng.random(1000))
+    x, y = size().astype(dtype), size().astype(dtype)
+    want = x.astype("clongdouble") / y.astype("clongdouble")
+    inside = (abs(want) < np.finfo(dtype).max / 4) & (abs(want) > np.finfo(dtype).tiny * 4)
+    np.testing.assert_allclose(apply("div", dtype, x, y)[inside], want[inside], rtol=16 * np.finfo(dtype).eps)
+    with np.errstate(all="ignore"):
+        for z in (0, complex(0, -0.0), complex(np.inf, 1), complex(1, np.nan), complex(-np.inf, np.inf)):
+            y[:] = z
+            got = apply("div", dtype, x, y)
+            assert not np.isfinite(got).any() or (np.isinf(abs(z)) and (got == 0).all()), z
+    for part in (np.inf, -np.inf, np.nan, 89.0, 710.0, -1000.0):
+        z = np.array([complex(part, 0), complex(part, 1), complex(0, part)], dtype)
+        with np.errstate(all="ignore"):
+            want = np.exp(z)
+        np.testing.assert_allclose(apply("exp", dtype, z), want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_select_clamp_fma_complex(dtype):
     x, y = values(dtype, seed=1), values(dtype, seed=2)

@@ -286,3 +286,24 @@ def test_choices_between_what_is_compared_leave_kept_operands_alone(shape):
 
     v = m - 2 * e
     np.testing.assert_array_equal(fgrad.jit(fun)(m, e), np.where(v > e, v, 3 * e))
+
+
+@pytest.mark.parametrize("source", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("target", ["float32", "int32", "uint32"])
+def test_casts_of_narrow_integers(source, target):
+    """Bytes and half words become lanes where a strip loads them: arrays, columns and scalars, read once or twice."""
+    rng, info = np.random.default_rng(0), np.iinfo(source)
+    for shapes in itertools.product([SHAPE, (SHAPE[0], 1), ()], [SHAPE]):
+        inputs = [rng.integers(info.min, info.max + 1, shapes[0]).astype(source), rng.integers(0, 9, shapes[1]).astype(target)]
+        check(inputs, [("cast", target, 0), ("mul", target, 2, 1), ("add", target, 3, 2)], [4])
+        check(inputs, [("cast", target, 0), ("add", target, 2, 1), ("cast", target, 0), ("sub", target, 3, 4)], [3, 5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_choices_between_booleans(dtype):
+    """Selections of comparisons and of booleans from memory are part of a strip."""
+    inputs = operands(dtype, np.random.default_rng(0))
+    flags = np.random.default_rng(1).integers(0, 2, SHAPE).astype(bool)
+    for a, b in [(0, 1), (0, 3), (6, 0)]:
+        ops = [("lt", dtype, a, b), ("eq", dtype, a, b), ("ge", dtype, 1, 2), ("select", "bool", 10, 11, 12), ("select", "bool", 9, 13, 10)]
+        check([*inputs, flags], [*ops, ("select", "bool", 12, 9, 14), ("select", dtype, 15, 0, 1)], [13, 15, 16])

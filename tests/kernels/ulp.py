@@ -82,11 +82,11 @@ def mp_erf_inv(y):
 
 # name: (reference on longdouble arrays, plain range, bound for float32, bound for float64)
 FUNCTIONS = {
-    "exp": (np.exp, (-745, 710), 1, 1),
+    "exp": (np.exp, (-745, 710), 1.1, 1),
     "exp2": (np.exp2, (-1075, 1024), 1.3, 1.3),
     "expm1": (np.expm1, (-40, 710), 1.5, 1.7),
     "log": (np.log, (0, 3), 1.3, 1),
-    "log1p": (np.log1p, (-1, 3), 1, 1),
+    "log1p": (np.log1p, (-1, 3), 1.3, 1),
     "log2": (np.log2, (0, 3), 1, 1),
     "log10": (np.log10, (0, 3), 1.7, 1.7),
     "sin": (np.sin, (-9e4, 9e4), 1.7, 1),
