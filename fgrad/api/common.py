@@ -9,7 +9,7 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.core import Array, ShapedArray, get_aval, to_array
-from fgrad.core.tracing import is_array
+from fgrad.core.binding import is_array
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 

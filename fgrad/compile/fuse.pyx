@@ -160,7 +160,7 @@ cdef class Fusion:
                 through_memory.add((<Node>v.buf.node).group)
         if len(through_memory) == len(makers):
             return None
-        for g in sorted(makers, key=_latest) if len(makers) > 1 else makers:
+        for g in latest_first(makers) if len(makers) > 1 else makers:
             if fits(node, g) and g not in through_memory:
                 if groups and self.can_merge(groups[0], g):
                     self.merge(groups[0], g)
@@ -300,8 +300,17 @@ cdef class Fusion:
         return out
 
 
-def _latest(Unit g):
-    return -g.id
+cdef list latest_first(set units):
+    """The units in descending order of their numbers: there are few."""
+    cdef list out = []
+    cdef Unit u
+    cdef Py_ssize_t i
+    for u in units:
+        i = len(out)
+        while i and (<Unit>out[i - 1]).id < u.id:
+            i -= 1
+        out.insert(i, u)
+    return out
 
 
 def _earliest(Unit g):

@@ -16,6 +16,7 @@ cdef extern from "Python.h":
     void Py_XDECREF(void *o)
 
 
+@cython.no_gc                      # it refers to nothing that refers to it
 @cython.freelist(256)
 cdef class Var:
     """A variable of a jaxpr: it has a type, and is itself alone."""
@@ -31,6 +32,7 @@ cdef class DropVar(Var):
     """An output that nobody reads."""
 
 
+@cython.no_gc
 cdef class Literal:
     """A scalar constant inside an equation."""
 
@@ -62,6 +64,7 @@ cdef class Eqn:
         return f"{self.outvars} = {self.primitive} {self.invars}"
 
 
+@cython.no_gc
 cdef class Zero:
     """A tangent or cotangent known to be zero."""
 
@@ -72,6 +75,7 @@ cdef class Zero:
         return f"Zero({self.aval})"
 
 
+@cython.no_gc
 cdef class Linear:
     """Stands for an argument that a transposed equation is linear in."""
 

@@ -10,12 +10,18 @@ from fgrad.core.tracing import PLAIN_KINDS
 class Jaxpr:
     """invars and constvars in, outvars out. `effects` names what forbids removing or reordering (callbacks, prints)."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_name")
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "_effects", "debug_name")
 
     def __init__(self, constvars, invars, outvars, eqns, debug_name="f"):
         self.constvars, self.invars, self.outvars, self.eqns = list(constvars), list(invars), list(outvars), list(eqns)
         self.debug_name = debug_name
-        self.effects = frozenset().union(*[e.primitive.effects(e.params) for e in self.eqns if e.primitive.effects is not None])
+        self._effects = None
+
+    @property
+    def effects(self):
+        if self._effects is None:
+            self._effects = frozenset().union(*[e.primitive.effects(e.params) for e in self.eqns if e.primitive.effects is not None])
+        return self._effects
 
     @property
     def in_avals(self):

@@ -10,3 +10,12 @@ cdef class PrimitiveBase:
     cdef public object small_body        # of a call: (params) -> its jaxpr where that is a few plain operations, else None
     cdef list typed                      # avals of two operands (the second None: of one) and of the result, in turn: the last few
     cdef int64_t typed_for               # under these settings
+
+
+cdef class TracerBase:
+    cdef public object _trace, aval
+    cdef object __weakref__
+
+
+cdef object _array_class
+cdef object process(trace, PrimitiveBase prim, args, dict params)

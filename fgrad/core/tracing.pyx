@@ -7,11 +7,9 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from fgrad._kernels.array import CODES
 from fgrad._kernels.dispatch import AvalDispatch
-from fgrad.errors import NotDifferentiableError, ShapeError, UnexpectedTracerError
+from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
-from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
@@ -20,21 +18,17 @@ from fgrad.core.recording cimport MOST_BYTES, Recording, inexact
 
 cdef enum:
     TYPES_KEPT = 8                       # of a primitive
-cdef tuple _REAL = (float, int, bool)
 PLAIN_KINDS = ("kernel", "elementwise", "reduce", "view")        # primitives that call no functions of the user
 cdef tuple _plain = PLAIN_KINDS
 
 cdef object _abstract_eval = AvalDispatch(PLAIN_KINDS)
 cdef object _apply = None
-cdef object _broadcast = None
-cdef object _config = None
-cdef object _array_class = None
+_array_class = None
 cdef object _to_array = None
 cdef object _leak_message = None
 cdef object _stage_tracer = None         # the class whose instances a stage hands out
 cdef object _jvp_tracer = None
 cdef object _generic = np.generic
-cdef dict _codes = CODES
 cdef tuple _NOTHING = ()
 
 
@@ -50,12 +44,6 @@ def install_tracers(*, stage=None, jvp=None):
     _stage_tracer, _jvp_tracer = stage or _stage_tracer, jvp or _jvp_tracer
 
 
-def install_broadcast(broadcast_in_dim, config):
-    """Hand over the primitive that broadcasts, and the settings."""
-    global _broadcast, _config
-    _broadcast, _config = broadcast_in_dim, config
-
-
 def set_apply(fun):
     """Set how one primitive runs on concrete arguments: fgrad.compile.eager does."""
     global _apply
@@ -64,8 +52,6 @@ def set_apply(fun):
 
 cdef class TracerBase:
     """What every tracer has."""
-    cdef public object _trace, aval
-    cdef object __weakref__
 
 
 cdef class StageTracerBase(TracerBase):
@@ -85,9 +71,12 @@ cdef object new(object cls):
 
 
 cdef class TraceBase:
-    """An interpretation of primitives."""
+    """An interpretation of primitives: `interpret` in Cython, `process_primitive` in Python."""
     cdef public bint done
     cdef public object fun
+
+    cdef object interpret(self, PrimitiveBase prim, args, dict params):
+        return self.process_primitive(prim, args, params)
 
 
 cdef class PrimitiveBase:
@@ -98,138 +87,10 @@ cdef class PrimitiveBase:
         return process(current_trace(), self, args, params)
 
 
-def unary_of(PrimitiveBase prim):
-    """The function x -> prim.bind(x)."""
-
-    def fun(x, /):
-        return process(current_trace(), prim, (x,), {})
-
-    return fun
-
-
-def nary_of(PrimitiveBase prim, unify, spread):
-    """The function that binds prim to its arguments; unify(name, args) gives them one dtype, spread(args) one shape or None."""
-
-    def fun(*args):
-        if not alike(args):
-            args = tuple(unify(prim.name, args))
-        try:
-            return process(current_trace(), prim, args, {})
-        except ShapeError:
-            args = spread(args)
-            if args is None:
-                raise
-        return process(current_trace(), prim, args, {})
-
-    return fun
-
-
-def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
-    """The jvp that sums one rule per argument, see ops.rules.jvp_by_args; ops has `add` and `broadcast_in_dim`."""
-
-    def jvp(primals, tangents, **params):
-        cdef Py_ssize_t i
-        cdef tuple shape
-        out = process(current_trace(), prim, tuple(primals), params)
-        aval = get_aval(out)
-        shape = aval.shape
-        total = None
-        for i in range(min(len(rules), len(tangents))):
-            t = tangents[i]
-            if type(t) is Zero:
-                continue
-            rule = rules[i]
-            if rule is None:
-                raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
-            term = rule(t, out, *primals, **params)
-            if get_aval(term).shape != shape:
-                term = ops["broadcast_in_dim"](term, shape, ())
-            total = term if total is None else ops["add"](total, term)
-        return out, (Zero(aval.tangent_aval()) if total is None else total)
-
-    return jvp
-
-
-cpdef bint alike(tuple args):
-    """True if all operands have one dtype."""
-    cdef Py_ssize_t i
-    dtype = get_aval(args[0]).dtype
-    for i in range(1, len(args)):
-        if get_aval(args[i]).dtype is not dtype:
-            return False
-    return True
-
-
-cdef inline object aval_or_none(x):
-    """The aval of an array or tracer."""
-    if type(x) is _array_class:
-        return (<ArrayBase>x).aval
-    return (<TracerBase>x).aval if isinstance(x, TracerBase) else None
-
-
-def is_array(x):
-    """True for arrays and tracers."""
-    return type(x) is _array_class or isinstance(x, TracerBase)
-
-
-def paired(x, y, bint inexact=False):
-    """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
-    not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
-    a, b = aval_or_none(x), aval_or_none(y)
-    if a is None or b is None:
-        aval, scalar = (b, x) if a is None else (a, y)
-        if aval is None or aval.weak_type or type(scalar) not in _REAL:
-            return None
-        code = _codes.get(aval.dtype)
-        if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16:
-            return None
-        scalar = aval.dtype.type(scalar)
-        return (scalar, y) if a is None else (x, scalar)
-    if a.dtype is not b.dtype:
-        return None
-    code = _codes.get(a.dtype)
-    if code is None or code == FG_BOOL or (inexact and code < FG_F16):
-        return None
-    return (x, y) if a.shape == b.shape or not a.shape or not b.shape else broadcast_pair(x, y, a.shape, b.shape)
-
-
-cdef object broadcast_pair(x, y, tuple a, tuple b):
-    """x and y of shapes a and b, broadcast to one shape by NumPy's rules; None where they do not fit or a setting has its say."""
-    cdef Py_ssize_t rank = max(len(a), len(b)), i
-    cdef int64_t m, n
-    cdef list shape = []
-    if _broadcast is None or len(a) != len(b) and _config.numpy_rank_promotion != "allow":
-        return None
-    for i in range(-rank, 0):
-        m = a[i + len(a)] if i + len(a) >= 0 else 1
-        n = b[i + len(b)] if i + len(b) >= 0 else 1
-        if m != n and m != 1 and n != 1:
-            return None
-        shape.append(n if m == 1 else m)
-    return spread(x, a, tuple(shape)), spread(y, b, tuple(shape))
-
-
-cdef object spread(x, tuple own, tuple shape):
-    if own == shape:
-        return x
-    dims = tuple(range(len(shape) - len(own), len(shape)))
-    return process(current_trace(), <PrimitiveBase>_broadcast, (x,), {"shape": shape, "broadcast_dimensions": dims})
-
-
-def operator_of(PrimitiveBase prim, slow):
-    """The method of tracers that binds prim to a pair of operands; slow(self, other) for what is not simply paired."""
-
-    def operator(self, other):
-        pair = paired(self, other)
-        return slow(self, other) if pair is None else process(current_trace(), prim, pair, {})
-
-    return operator
-
-
 cdef object process(trace, PrimitiveBase prim, args, dict params):
     if is_eval():
         return evaluate(prim, args, params)
-    return trace.process_primitive(prim, args, params)
+    return (<TraceBase?>trace).interpret(prim, args, params)
 
 
 cdef object process_in(trace, PrimitiveBase prim, args, dict params):
@@ -254,6 +115,9 @@ cdef object evaluate(PrimitiveBase prim, args, dict params):
 
 cdef class EvalBase(TraceBase):
     """The bottom: run it."""
+
+    cdef object interpret(self, PrimitiveBase prim, args, dict params):
+        return evaluate(prim, args, params)
 
     def process_primitive(self, prim, args, dict params):
         return evaluate(prim, args, params)
@@ -360,8 +224,11 @@ cdef class StageBase(TraceBase):
         self.eqns.append(Eqn(prim, invars, outvars, params, source))
         return tracers
 
-    def process_primitive(self, prim, args, dict params):
+    cdef object interpret(self, PrimitiveBase prim, args, dict params):
         return self.record(prim, args, params)
+
+    def process_primitive(self, prim, args, dict params):
+        return self.interpret(prim, args, params)
 
 
 cdef class TangentBase(StageBase):
@@ -378,9 +245,9 @@ cdef class TangentBase(StageBase):
                 return True
         return False
 
-    def process_primitive(self, prim, args, dict params):
+    cdef object interpret(self, PrimitiveBase prim, args, dict params):
         if self.unknown(args):
-            if (<PrimitiveBase>prim).partial_eval is not None:
+            if prim.partial_eval is not None:
                 return prim.partial_eval(self, args, params)
             return self.record(prim, args, params)
         return process_in(self.parent, prim, args, params)
@@ -579,15 +446,18 @@ cdef class JVPBase(TraceBase):
         return primals, tangents, nonzero
 
     def process_primitive(self, prim, args, dict params):
+        return self.interpret(prim, args, params)
+
+    cdef object interpret(self, PrimitiveBase prim, args, dict params):
         cdef list primals = [], tangents = []
         cdef bint nonzero
         cdef Py_ssize_t i
         if self.recording is not None:
-            if (<PrimitiveBase>prim).kind in _plain and (<PrimitiveBase>prim).impl is None and (<PrimitiveBase>prim).effects is None:
+            if prim.kind in _plain and prim.impl is None and prim.effects is None:
                 return self.record(prim, args, params)
             if not self.owns_any(args):
                 return process_in(self.parent, prim, args, params)
-            if (<PrimitiveBase>prim).small_body is not None and (body := prim.small_body(params)) is not None:
+            if prim.small_body is not None and (body := prim.small_body(params)) is not None:
                 return self.replay_body(body, args)
         nonzero = self.split(args, primals, tangents)
         before = current_trace()
@@ -595,14 +465,14 @@ cdef class JVPBase(TraceBase):
         try:
             if not nonzero:
                 return process(self.parent, prim, primals, params)
-            if (<PrimitiveBase>prim).jvp is None:
+            if prim.jvp is None:
                 raise NotDifferentiableError(f"Differentiation rule for '{prim.name}' not implemented")
             for i in range(len(tangents)):
                 if tangents[i] is None:
                     tangents[i] = Zero(get_aval(primals[i]).tangent_aval())
-            out, tangent = (<PrimitiveBase>prim).jvp(primals, tangents, **params)
+            out, tangent = prim.jvp(primals, tangents, **params) if params else prim.jvp(primals, tangents)
         finally:
             set_trace(before)
-        if (<PrimitiveBase>prim).multiple_results:
+        if prim.multiple_results:
             return [self.tracer(o, t) for o, t in zip(out, tangent)]
         return self.tracer(out, tangent)

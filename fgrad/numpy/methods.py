@@ -8,7 +8,7 @@ from fgrad import dtypes
 from fgrad._kernels.array import set_operators
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
-from fgrad.core.tracing import operator_of
+from fgrad.core.binding import operator_of
 from fgrad.numpy import edit, indexing, manipulation, products, reductions, selection, sorting, updates
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype

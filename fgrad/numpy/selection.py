@@ -7,7 +7,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import from_numpy
-from fgrad.core.tracing import is_array, paired
+from fgrad.core.binding import is_array, paired
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary

@@ -2,7 +2,7 @@
 
 from fgrad.compile.eager import eager
 from fgrad.core import get_aval
-from fgrad.core.tracing import paired
+from fgrad.core.binding import paired
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, binary, common_dtype, unary
 from fgrad.ops import elementwise as ew

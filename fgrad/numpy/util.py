@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
-from fgrad.core.tracing import is_array, paired
+from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import ConcretizationTypeError, ShapeError
 from fgrad.ops.elementwise import convert_element_type

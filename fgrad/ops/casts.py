@@ -4,7 +4,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.core.tracing import is_array
+from fgrad.core.binding import is_array
 from fgrad.errors import ShapeError
 from fgrad.ops.arithmetic import abs as abs_
 from fgrad.ops.arithmetic import add, mul, sign

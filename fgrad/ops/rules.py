@@ -12,8 +12,8 @@ from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
+from fgrad.core.binding import jvp_of, nary_of, unary_of
 from fgrad.core.ir import Linear, Zero
-from fgrad.core.tracing import jvp_of, nary_of, unary_of
 from fgrad.errors import ShapeError
 from fgrad.ops.accuracy import check_accuracy
 

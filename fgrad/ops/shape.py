@@ -11,7 +11,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.core.tracing import install_broadcast
+from fgrad.core.binding import install_broadcast
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, like, neg, select
 from fgrad.ops.reduce import reduce_sum, set_prod_ops

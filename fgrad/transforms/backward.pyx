@@ -79,7 +79,8 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
                 f"(asked at {source_text(eqn.source)})"
             )
         _replaying.source = eqn.source if prim.kind in _plain else None
-        for v, ct in zip(eqn.invars, rule(outs, *[read(v, known) for v in eqn.invars], **eqn.params)):
+        operands = (outs, *[read(v, known) for v in eqn.invars])
+        for v, ct in zip(eqn.invars, rule(*operands, **eqn.params) if eqn.params else rule(*operands)):
             accumulate(cotangents, known, v, ct)
     outs = []
     for v, x in zip(jaxpr.invars, args):

@@ -1,0 +1,154 @@
+"""What binds a primitive to the arguments of a call: functions, operators, and the jvps that are sums over arguments.
+
+Closures of Cython: they stand between the user's line and each equation of a trace.
+"""
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.array import CODES
+from fgrad.errors import NotDifferentiableError, ShapeError
+
+from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
+from fgrad._kernels.array cimport ArrayBase
+from fgrad._kernels.context cimport current_trace
+from fgrad._kernels.operands cimport get_aval
+from fgrad.core.ir cimport Zero
+from fgrad.core.tracing cimport PrimitiveBase, TracerBase, _array_class, process
+
+cdef tuple _REAL = (float, int, bool)
+cdef object _broadcast = None
+cdef object _config = None
+cdef dict _codes = CODES
+
+
+def install_broadcast(broadcast_in_dim, config):
+    """Hand over the primitive that broadcasts, and the settings."""
+    global _broadcast, _config
+    _broadcast, _config = broadcast_in_dim, config
+
+
+def unary_of(PrimitiveBase prim):
+    """The function x -> prim.bind(x)."""
+
+    def fun(x, /):
+        return process(current_trace(), prim, (x,), {})
+
+    return fun
+
+
+def nary_of(PrimitiveBase prim, unify, spread):
+    """The function that binds prim to its arguments; unify(name, args) gives them one dtype, spread(args) one shape or None."""
+
+    def fun(*args):
+        if not alike(args):
+            args = tuple(unify(prim.name, args))
+        try:
+            return process(current_trace(), prim, args, {})
+        except ShapeError:
+            args = spread(args)
+            if args is None:
+                raise
+        return process(current_trace(), prim, args, {})
+
+    return fun
+
+
+def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
+    """The jvp that sums one rule per argument, see ops.rules.jvp_by_args; ops has `add` and `broadcast_in_dim`."""
+
+    def jvp(primals, tangents, **params):
+        cdef Py_ssize_t i
+        cdef tuple shape
+        out = process(current_trace(), prim, tuple(primals), params)
+        aval = get_aval(out)
+        shape = aval.shape
+        total = None
+        for i in range(min(len(rules), len(tangents))):
+            t = tangents[i]
+            if type(t) is Zero:
+                continue
+            rule = rules[i]
+            if rule is None:
+                raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
+            term = rule(t, out, *primals, **params) if params else rule(t, out, *primals)
+            if get_aval(term).shape != shape:
+                term = ops["broadcast_in_dim"](term, shape, ())
+            total = term if total is None else ops["add"](total, term)
+        return out, (Zero(aval.tangent_aval()) if total is None else total)
+
+    return jvp
+
+
+cpdef bint alike(tuple args):
+    """True if all operands have one dtype."""
+    cdef Py_ssize_t i
+    dtype = get_aval(args[0]).dtype
+    for i in range(1, len(args)):
+        if get_aval(args[i]).dtype is not dtype:
+            return False
+    return True
+
+
+cdef inline object aval_or_none(x):
+    """The aval of an array or tracer."""
+    if type(x) is _array_class:
+        return (<ArrayBase>x).aval
+    return (<TracerBase>x).aval if isinstance(x, TracerBase) else None
+
+
+def is_array(x):
+    """True for arrays and tracers."""
+    return type(x) is _array_class or isinstance(x, TracerBase)
+
+
+def paired(x, y, bint inexact=False):
+    """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
+    not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
+    a, b = aval_or_none(x), aval_or_none(y)
+    if a is None or b is None:
+        aval, scalar = (b, x) if a is None else (a, y)
+        if aval is None or aval.weak_type or type(scalar) not in _REAL:
+            return None
+        code = _codes.get(aval.dtype)
+        if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16:
+            return None
+        scalar = aval.dtype.type(scalar)
+        return (scalar, y) if a is None else (x, scalar)
+    if a.dtype is not b.dtype:
+        return None
+    code = _codes.get(a.dtype)
+    if code is None or code == FG_BOOL or (inexact and code < FG_F16):
+        return None
+    return (x, y) if a.shape == b.shape or not a.shape or not b.shape else broadcast_pair(x, y, a.shape, b.shape)
+
+
+cdef object broadcast_pair(x, y, tuple a, tuple b):
+    """x and y of shapes a and b, broadcast to one shape by NumPy's rules; None where they do not fit or a setting has its say."""
+    cdef Py_ssize_t rank = max(len(a), len(b)), i
+    cdef int64_t m, n
+    cdef list shape = []
+    if _broadcast is None or len(a) != len(b) and _config.numpy_rank_promotion != "allow":
+        return None
+    for i in range(-rank, 0):
+        m = a[i + len(a)] if i + len(a) >= 0 else 1
+        n = b[i + len(b)] if i + len(b) >= 0 else 1
+        if m != n and m != 1 and n != 1:
+            return None
+        shape.append(n if m == 1 else m)
+    return spread(x, a, tuple(shape)), spread(y, b, tuple(shape))
+
+
+cdef object spread(x, tuple own, tuple shape):
+    if own == shape:
+        return x
+    dims = tuple(range(len(shape) - len(own), len(shape)))
+    return process(current_trace(), <PrimitiveBase>_broadcast, (x,), {"shape": shape, "broadcast_dimensions": dims})
+
+
+def operator_of(PrimitiveBase prim, slow):
+    """The method of tracers that binds prim to a pair of operands; slow(self, other) for what is not simply paired."""
+
+    def operator(self, other):
+        pair = paired(self, other)
+        return slow(self, other) if pair is None else process(current_trace(), prim, pair, {})
+
+    return operator
