@@ -246,6 +246,9 @@ def test_shapes_are_named():
     refuses(ValueError, "(2, 3)", "(2, 4)", fun=lambda: jnp.where(a > 0, a, b))
     refuses(ValueError, "(2, 3)", "(3, 3)", fun=lambda: jnp.broadcast_to(a, (3, 3)))
     refuses(ValueError, "'j'", "3", "2", fun=lambda: jnp.einsum("ij,jk->ik", a, a))
+    refuses(ValueError, "'z'", fun=lambda: jnp.einsum("ij,kj->iz", a, a))
+    refuses(ValueError, "'i'", fun=lambda: jnp.einsum("ij,kj->ii", a, a))
+    refuses(ValueError, "operands", fun=lambda: jnp.einsum("ij->ij", a, a))
     refuses(IndexError, "2-dimensional", "3", fun=lambda: a[0, 0, 0])
 
 

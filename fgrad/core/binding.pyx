@@ -29,7 +29,7 @@ def install_broadcast(broadcast_in_dim, config):
 def unary_of(PrimitiveBase prim):
     """The function x -> prim.bind(x)."""
 
-    def fun(x, /):
+    def fun(x):
         return process(current_trace(), prim, (x,), {})
 
     return fun
