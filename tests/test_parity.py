@@ -136,6 +136,17 @@ def test_jaxprs_with_axes_and_old_conds():
     assert int(lax.cond(False, 3, lambda x: x, 4, lambda x: x * 2)) == 8
 
 
+def test_small_borders():
+    for mode in ("foo", 3):
+        for use in (lambda r, m: r.set(1, mode=m), lambda r, m: r.add(1, mode=m), lambda r, m: r.get(mode=m)):
+            with pytest.raises(ValueError, match=str(mode)):
+                use(jnp.ones(3).at[0], mode)
+    assert fgrad.jit(lambda x: fgrad.device_get(x) + 1)(1.0) == 2
+    traces = []
+    f = fgrad.jit(lambda x: traces.append(x.dtype) or x)
+    assert f(True) == f(jnp.array(True)) == f(np.bool_(True)) and len(traces) == 1
+
+
 def test_lax_spreads_axes_of_size_one():
     x, y = jnp.arange(6.0).reshape(2, 3), jnp.arange(2.0).reshape(2, 1)
     np.testing.assert_array_equal(lax.sub(x, y), np.asarray(x) - np.asarray(y))

@@ -93,13 +93,13 @@ def copy_to_host_async(x):
 
 
 def device_get(x):
-    """A pytree's arrays as NumPy arrays.
+    """A pytree's arrays as NumPy arrays; traced values stay as they are.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> type(fgrad.device_get({"a": jnp.ones(2)})["a"]).__name__
     'ndarray'
     """
-    return tree.map(lambda v: v if isinstance(v, (bool, int, float, complex)) else np.asarray(v), x)
+    return tree.map(lambda v: v if isinstance(v, (bool, int, float, complex)) or is_tracer(v) else np.asarray(v), x)
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):

@@ -197,7 +197,7 @@ class _Abstract:
 
 def _aval_key(x):
     t = type(x)
-    return t if t is float or t is int or t is bool or t is complex else get_aval(x)
+    return t if t is float or t is int or t is complex else get_aval(x)
 
 
 def _check_argnums(fun, params, plain, kind, nums, names):

@@ -1,11 +1,19 @@
 """Initializers of weights: functions init(key, shape, dtype), with the names and distributions of jax.nn.initializers."""
 
 import math
+from typing import Protocol
 
 import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes, random
+
+
+class Initializer(Protocol):
+    """The type of an initializer: init(key, shape, dtype) -> Array."""
+
+    def __call__(self, key, shape, dtype=None, out_sharding=None):
+        raise NotImplementedError
 
 
 def _dtype(dtype):

@@ -135,6 +135,8 @@ def _combine_parts(arrays, rest, kind, mode, wrap_negative):
 
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
+    if mode is not None:
+        I.mode_of(mode)  # one that is not known is refused also where it makes no difference
     if type(x) is Array:
         parts = I.parted(idx)
         if parts is not None:
@@ -192,6 +194,8 @@ class IndexUpdateRef:
 
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
         """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
+        if mode is not None:
+            I.mode_of(mode)
         return I.getitem(self.array, self.index, mode, fill_value, wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
