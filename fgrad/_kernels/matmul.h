@@ -139,6 +139,30 @@ static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *
     if (!mode && sm == 1 && sn == M) fg_rows_8(out, y, ldy, nb, M); else f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
+/* One row against rows of bfloat16, widened in registers; R of them at a time. */
+typedef uint16_t fg_bf16_mem __attribute__((vector_size(GEMM_BYTES / 2), aligned(2), may_alias));
+typedef uint32_t fg_bf16_wide __attribute__((vector_size(GEMM_BYTES)));
+GEMM_INLINE void fg_bf16_rows(const int R, int64_t kc, const float *a, const uint16_t *b, int64_t ldb, float *c) {
+    const int64_t L = gemm_f32_lanes;
+    gemm_f32_vec sum[GEMM_DOTS_COLS + gemm_f32_lanes];
+    int64_t k = 0;
+    GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] = (gemm_f32_vec){0};
+    for (; k + L <= kc; k += L) {
+        gemm_f32_vec x = *(const gemm_f32_mem *)(a + k);
+        GEMM_UNROLL for (int i = 0; i < R; i++)
+            sum[i] += x * (gemm_f32_vec)(__builtin_convertvector(*(const fg_bf16_mem *)(b + i * ldb + k), fg_bf16_wide) << 16);
+    }
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        for (int64_t l = k; l < kc; l++) sum[i][l - k] += a[l] * fg_bf16_to_f32(b[i * ldb + l]);
+        c[i] += gemm_f32_total(sum[i]);
+    }
+}
+static void fg_bf16_dots(int64_t n, int64_t kc, const float *a, const uint16_t *b, int64_t ldb, float *c) {
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) fg_bf16_rows(4, kc, a, b + j * ldb, ldb, c + j);
+    for (; j < n; j++) fg_bf16_rows(1, kc, a, b + j * ldb, ldb, c + j);
+}
+
 static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
                       const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
     float y[FG_BLOCK_SIZE], buf[FG_SLAB * FG_KSLAB]; int64_t ldy = nb;
@@ -148,6 +172,7 @@ static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t 
     if (bdt == FG_F32 && way == FG_DOTS) for (int64_t k = 0; k < nk; k += step)
         gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy);
     else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR);
+    else if (way == FG_DOTS && M == 1 && bdt == FG_BF16) fg_bf16_dots(nb, nk, x, h, ldb, y);
     else if (way == FG_DOTS) {
         for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
             int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;

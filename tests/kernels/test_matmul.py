@@ -264,6 +264,18 @@ def test_one_row_gives_the_same_bits_wherever_memory_lies(shape, dtype):
             np.testing.assert_array_equal(r, results[0])
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("shape", [(1, 77, 9), (1, 16, 4), (1, 5, 3), (1, 1030, 41), (1, 9000, 6)], ids=str)
+def test_one_row_against_rows_of_sixteen_bits(shape, dtype, threads):
+    M, K, N = shape
+    a, b = values((1, M, K), dtype), np.swapaxes(values((1, N, K), dtype), 1, 2)
+    for out in (np.float32, dtype):
+        check(a, b, out_dtype=out)
+        check(np.swapaxes(b, 1, 2), np.swapaxes(a, 1, 2), out_dtype=out)
+    odd = np.swapaxes(values((1, N, K + 1), dtype)[:, :, 1:], 1, 2)  # rows that begin between words
+    check(a, odd, out_dtype=np.float32)
+
+
 def test_grid_of_panels():
     before = parallel.get_num_threads()
     parallel.set_num_threads(6)
