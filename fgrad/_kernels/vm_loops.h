@@ -305,7 +305,7 @@ static inline double fg_rem_fix(double r, double x, double y) {
 }
 FG_SIG(rem, f32) {
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; int far = 0; (void)c_;
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f);
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f) | !(fabsf(b[i]) < INFINITY);
     if (far) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], b[i]);
     else FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = (float)fg_rem_fix(x - trunc(x / y) * y, x, y); }
 }
@@ -323,7 +323,7 @@ FG_SIG(rem_second, f32) {
 FG_SIG(rem, f64) {
     double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int far = 0; (void)c_;
 #if defined(__FMA__) || defined(__aarch64__)
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | (fabs(b[i]) < 1e-290);
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | !(fabs(b[i]) >= 1e-290 && fabs(b[i]) < INFINITY);
     if (!far) {
         FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = fg_rem_fix(__builtin_fma(-trunc(x / y), y, x), x, y); }
         return;

@@ -144,7 +144,7 @@ def test_float_division_and_remainder(dtype):
         same(apply("rem", dtype, x, y), np.fmod(x, y))
 
 
-@pytest.mark.parametrize("y", [1, -2, 0.5, 3, 0.1, -7.3, 6.2831855, 1e-30, 1e-40, 3e38, 0, np.nan])
+@pytest.mark.parametrize("y", [1, -2, 0.5, 3, 0.1, -7.3, 6.2831855, 1e-30, 1e-40, 3e38, 0, np.inf, np.nan])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_remainder_by_one_value(dtype, y):
     rng, y = np.random.default_rng(0), np.asarray(y, dtype)
