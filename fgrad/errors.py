@@ -62,5 +62,13 @@ JAXIndexError = NonConcreteBooleanIndexError
 JaxRuntimeError = LoweringError
 
 
+class AxisError(FgradError, ValueError, IndexError):
+    """An axis that an array does not have, as numpy.exceptions.AxisError."""
+
+
+class InplaceError(FgradError, NotImplementedError, ValueError):
+    """An array was to be changed in place."""
+
+
 class EmptyAxisError(FgradError, IndexError, TypeError):
     """An element is asked for of an axis of size 0."""

@@ -192,9 +192,16 @@ static int fg_one_eigvalsh(const FgLaJob *j, char **p) {
     return info;
 }
 
+/* LAPACK's iterations over a matrix with an infinity may never end: what is not finite has no eigenvalues or singular values. */
+static int fg_la_finite(const FgLaJob *j, const char *a) {
+    int64_t size = j->bytes[0] / (j->t & 1 ? 8 : 4);
+    return j->t & 1 ? blocks_finite_f64((const double *)a, size) : blocks_finite_f32((const float *)a, size);
+}
+
 /* ip[0]: 0 singular values only, 1 reduced, 2 full */
 static int fg_one_svd(const FgLaJob *j, char **p) {
     int k = fg_least(j->m, j->n), full = j->ip[0] == 2, vectors = j->ip[0] != 0;
+    if (!fg_la_finite(j, p[0])) return -4;
     char *a = fg_la_scratch(j->bytes[0], p[0], j->bytes[0]);
     if (!a) return -1010;
     int info = ((FgSingular)fg_lapack[FG_GESDD][j->t])(FG_ROWS, full ? 'A' : vectors ? 'S' : 'N', j->m, j->n, a, j->n, p[1],
@@ -225,6 +232,7 @@ static int fg_one_eig(const FgLaJob *j, char **p) {
     int n = j->n, left = j->ip[0] != 0, right = j->ip[1] != 0;
     char *out_left = left ? p[2] : NULL, *out_right = right ? p[2 + left] : NULL;
     int64_t size = j->bytes[0], vec = n * j->item;
+    if (!fg_la_finite(j, p[0])) return -4;
     char *a = fg_la_scratch(3 * size + 2 * vec, p[0], size);
     if (!a) return -1010;
     char *vl = a + size, *vr = vl + size, *wr = vr + size, *wi = wr + vec;
@@ -250,6 +258,7 @@ static int fg_one_eig(const FgLaJob *j, char **p) {
 static int fg_one_schur(const FgLaJob *j, char **p) {
     int n = j->n, found = 0, info;
     char job = j->ip[0] ? 'V' : 'N', *vs = j->ip[0] ? p[2] : NULL;
+    if (!fg_la_finite(j, p[0])) return -4;
     char *w = fg_la_scratch(2 * n * j->item, NULL, 0);
     if (!w) return -1010;
     memcpy(p[1], p[0], (size_t)j->bytes[0]);

@@ -135,7 +135,7 @@ FG_INLINE float fg_atan2_f32(float y, float x) {
     int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
     float s = (a > 1e37f) | (b > 1e37f) ? 0.25f : 1;
     float r = fg_atanq_f32(inf ? 1 : a * s, inf | zero ? 1 : b * s);
-    r = copysignf(1, x) < 0 ? 3.14159274f - (r + 8.74227766e-08f) : r;
+    r = (x < 0) | (zero & (copysignf(1, x) < 0)) ? 3.14159274f - (r + 8.74227766e-08f) : r;
     return copysignf(r, y);
 }
 

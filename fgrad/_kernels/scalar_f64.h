@@ -179,7 +179,7 @@ FG_INLINE double fg_atan2_f64(double y, double x) {
     int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
     double s = (a > 1e307) | (b > 1e307) ? 0.25 : 1;
     double r = fg_atanq_f64(inf ? 1 : a * s, inf | zero ? 1 : b * s);
-    r = copysign(1, x) < 0 ? 2 * FG_PIO2 - (r - 2 * FG_PIO2_LO) : r;
+    r = (x < 0) | (zero & (copysign(1, x) < 0)) ? 2 * FG_PIO2 - (r - 2 * FG_PIO2_LO) : r;
     return copysign(r, y);
 }
 

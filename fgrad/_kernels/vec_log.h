@@ -66,12 +66,14 @@ static const float fg_cell_erf[6][32] = {
     0.00016437324f, 8.245765e-05f, 3.977725e-05f, 1.8466495e-05f, 8.256005e-06f}};
 FG_INLINE vec_f32 vec_erf_f32(vec_f32 x) {
     const vec_f32 magic = FG_ALL_F32(0x1p20f);                                  /* the unit of its last place is 1/8 */
-    vec_f32 a = vec_min_f32(FG_ALL_F32(3.93f), vec_abs_f32(x)), u = a + magic, t = a - (u - magic);
+    vec_f32 a = vec_abs_f32(x), u = a + magic, t = a - (u - magic);
     const __m512i cell = (__m512i)u;
     vec_f32 y = (vec_f32)fg_of_cell(fg_cell_erf[5], cell);
     for (int k = 4; k > 0; k--) y = y * t + (vec_f32)fg_of_cell(fg_cell_erf[k], cell);
     const __mmask16 first = _mm512_cmp_ps_mask((__m512)u, (__m512)magic, _CMP_EQ_OQ);
-    return vec_sign_of_f32(y * t + (vec_f32)_mm512_mask_mov_ps(fg_of_cell(fg_cell_erf[0], cell), first, (__m512)a), x);
+    y = y * t + (vec_f32)_mm512_mask_mov_ps(fg_of_cell(fg_cell_erf[0], cell), first, (__m512)a);
+    const __mmask16 one = _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(3.9193f), _CMP_GT_OQ);   /* 1 - erf is half an ulp from here on */
+    return vec_sign_of_f32((vec_f32)_mm512_mask_mov_ps((__m512)y, one, _mm512_set1_ps(1)), x);
 }
 
 /* 8 lanes of float32, the lower (0) or the upper (1) ones, as float64; and back */

@@ -214,6 +214,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     words = [index_in_dim(key, i, keepdims=False) for i in range(aval.shape[0])]
     k1, k2 = words[:2]
     low, high = words[2:] or (np.uint32(0), np.uint32(0))
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
     n = ShapedArray(shape, out).size
     blocks = (n * out.itemsize + 7) // 8
     at = add(iota(np.uint32, blocks), broadcast_to(low, (blocks,)))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.control.common import flat_fun, run, strong_leaf
 from fgrad.core import ShapedArray, get_aval, stage, to_array
 from fgrad.errors import ShapeError
@@ -223,13 +224,20 @@ def _interleave(x, y, axis):
     return out if get_aval(x).shape[axis] == m else concatenate([out, slice_in_dim(x, m, m + 1, axis=axis)], axis)
 
 
+def _check_floats(name, operand):
+    if not dtypes.is_float(get_aval(operand).dtype):
+        raise ValueError(f"{name}: operand must be of a floating type, got {get_aval(operand).dtype.name}")
+
+
 def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
     """(values, positions) of the k greatest elements along reduction_dimension, in descending order. It is exact: recall is 1."""
+    _check_floats("approx_max_k", operand)
     return top_k(operand, k, axis=reduction_dimension)
 
 
 def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
     """(values, positions) of the k least elements along reduction_dimension, in ascending order. It is exact: recall is 1."""
+    _check_floats("approx_min_k", operand)
     axis, shape = argaxis(operand, reduction_dimension), get_aval(operand).shape
     if not 0 <= k <= shape[axis]:
         raise ValueError(f"approx_min_k: k must be between 0 and the size of axis {axis} of shape {shape}, got {k}")

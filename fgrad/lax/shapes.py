@@ -6,7 +6,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import get_aval
-from fgrad.errors import ShapeError
+from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import add, convert_element_type, like, lt, rem, select
 from fgrad.ops.gather import GatherDimensionNumbers, gather
 from fgrad.ops.rules import broadcast_to
@@ -119,7 +119,10 @@ def stack(operands, axis=0):
 
 def unstack(x, axis=0):
     """The slices of x along an axis, a tuple."""
-    return tuple(index_in_dim(x, i, axis, keepdims=False) for i in range(get_aval(x).shape[axis]))
+    shape = get_aval(x).shape
+    if not -len(shape) <= axis < len(shape):
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension {len(shape)}")
+    return tuple(index_in_dim(x, i, axis, keepdims=False) for i in range(shape[axis]))
 
 
 def tile(operand, reps):

@@ -45,7 +45,7 @@ def relu(x):
     if x.dtype == dtypes.BOOL:  # as where 0 meets it
         x = elementwise.convert_element_type(x, dtypes.int_dtype(), True)
     zero = elementwise.like(x, 0)
-    return typed_as(elementwise.select(elementwise.le(x, zero), zero, x), x, x)
+    return typed_as(elementwise.select(jnp.less_equal(x, zero), zero, x), x, x)
 
 
 @jit
@@ -53,7 +53,8 @@ def relu6(x):
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
     x = _weak_float("relu6", x)
     zero, six = elementwise.like(x, 0), elementwise.like(x, 6)
-    return typed_as(elementwise.select(elementwise.le(x, zero), zero, elementwise.select(elementwise.ge(x, six), six, x)), x, x)
+    inside = elementwise.select(jnp.greater_equal(x, six), six, x)
+    return typed_as(elementwise.select(jnp.less_equal(x, zero), zero, inside), x, x)
 
 
 @jit
@@ -65,7 +66,11 @@ def squareplus(x, b=4):
 
 def softplus(x):
     """log(1 + exp(x)), exact far from 0 on both sides."""
-    return activation.softplus(_float("softplus", x))
+    return _softplus(_float("softplus", x))
+
+
+def _softplus(x):
+    return jnp.logaddexp(x, 0) if x.dtype.kind == "c" else activation.softplus(x)
 
 
 @jit
@@ -107,13 +112,13 @@ swish = silu
 def mish(x):
     """x * tanh(softplus(x)) (https://arxiv.org/abs/1908.08681)."""
     x = _float("mish", x)
-    return x * jnp.tanh(activation.softplus(x))
+    return x * jnp.tanh(_softplus(x))
 
 
 @jit
 def log_sigmoid(x):
     """log(sigmoid(x)) = -softplus(-x)."""
-    return -activation.softplus(-_float("log_sigmoid", x))
+    return -_softplus(-_float("log_sigmoid", x))
 
 
 @jit
@@ -144,7 +149,7 @@ def elu(x, alpha=1.0):
 @jit
 def leaky_relu(x, negative_slope=1e-2):
     """x from 0 up, negative_slope * x below."""
-    x = _weak_float("leaky_relu", x)
+    x = as_array("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -179,6 +184,8 @@ def gelu(x, approximate=True):
     Array([0.       , 2.9963627], dtype=float32)
     """
     x = _float("gelu", x)
+    if x.dtype.kind == "c" and approximate:
+        return x * elementwise.logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
     return activation.gelu(elementwise.convert_element_type(x, x.dtype), approximate)  # a Python scalar loses its weak type, as in JAX
 
 

@@ -113,7 +113,8 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
     lse = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     x = as_array("logmeanexp", x)
     if where is None:
-        return lse - math.log(math.prod(x.shape[i] for i in axis_tuple(axis, x.ndim)))
+        n = math.prod(x.shape[i] for i in axis_tuple(axis, x.ndim))
+        return lse - (math.log(n) if n else -math.inf)
     count = jnp.sum(jnp.broadcast_to(where, x.shape), axis=axis, keepdims=keepdims, dtype=lse.dtype)
     return lse - jnp.log(count)
 

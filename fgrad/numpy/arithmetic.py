@@ -97,6 +97,7 @@ def angle(z, deg=False):
     """Argument of complex z in (-pi, pi], in degrees with deg=True."""
     z = unary("angle", z, inexact=True)
     out = ew.atan2(imag(z), real(z))
+    out = out if z.aval.dtype.kind == "c" else ew.convert_element_type(out, out.aval.dtype)  # of real numbers never weakly typed
     return degrees(out) if deg else out
 
 
@@ -185,7 +186,7 @@ def _float_divmod(x, y, dtype):
     m = ew.rem(x, y)
     q = ew.div(ew.select(ew.eq(y, zero), x, ew.sub(x, m)), y)
     fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(y, zero), ew.lt(m, zero)))
-    return ew.round(ew.select(fix, ew.sub(q, one), q)), ew.select(fix, ew.add(m, y), m)
+    return typed_as(ew.round(ew.select(fix, ew.sub(q, one), q)), x, y), ew.select(fix, ew.add(m, y), m)
 
 
 @eager(2)
@@ -312,7 +313,7 @@ def gcd(x1, x2):
         big, small = ew.max(x, y), ew.min(x, y)
         live = ew.bitwise_and(ew.ne(small, zero), ew.ne(big, small))
         x, y = ew.select(live, _odd_part(ew.sub(big, small)), big), small
-    return ew.mul(ew.max(x, y), ew.select(ew.eq(twos, zero), one, twos))
+    return typed_as(ew.mul(ew.max(x, y), ew.select(ew.eq(twos, zero), one, twos)), x1, x2)
 
 
 def _odd_part(x):
@@ -331,7 +332,7 @@ def lcm(x1, x2):
     x, y = absolute(x), absolute(y)
     d = gcd(x, y)
     none = ew.eq(d, dtype.type(0))
-    return ew.mul(x, ew.div(y, ew.select(none, dtype.type(1), d)))
+    return typed_as(ew.mul(x, ew.div(y, ew.select(none, dtype.type(1), d))), x1, x2)
 
 
 def _integers(name, x1, x2):

@@ -288,6 +288,8 @@ def diagonals_and_columns(shape, k):
 @eager(0)
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """Ones on diagonal k of an (N, M) array of zeros."""
+    if get_aval(k).shape or get_aval(k).dtype.kind not in "iub":
+        raise ValueError(f"eye: k must be an integer, got {k}")
     shape = (operator.index(N), operator.index(N if M is None else M))
     return convert_element_type(eq(*diagonals_and_columns(shape, k)), user_dtype(dtype) or dtypes.float_dtype())
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import concrete_or_none
+from fgrad.errors import InplaceError
 from fgrad.numpy.creation import arange, array
 from fgrad.numpy.indexing import take
 from fgrad.numpy.manipulation import concatenate, moveaxis, ravel, tile
@@ -25,7 +26,7 @@ __all__ = [
 
 def _immutable(name, inplace):
     if inplace:
-        raise ValueError(f"jax.numpy.{name}: arrays are immutable, so inplace=True is not possible; pass inplace=False for a new array")
+        raise InplaceError(f"jax.numpy.{name}: arrays are immutable, so inplace=True is not possible; pass inplace=False for a new array")
 
 
 def _flat_or_axis(name, a, axis):

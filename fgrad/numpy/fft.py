@@ -13,7 +13,7 @@ from fgrad.compile.eager import eager
 from fgrad.numpy import manipulation as M
 from fgrad.numpy import padding as P
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.creation import arange, array
+from fgrad.numpy.creation import arange, array, zeros
 from fgrad.numpy.util import as_array
 from fgrad.ops.fft import FftType, fft_along
 
@@ -63,7 +63,10 @@ def _transform(a, name, kind, s, axes, norm):
         s = tuple(x.shape[d] for d in axes)
         if kind == FftType.IRFFT and s:
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
-    out = fft_along(x, kind, s, axes)
+    if kind == FftType.IRFFT and s and not s[-1]:  # the transform of nothing
+        out = zeros([n if d != axes[-1] else 0 for d, n in enumerate(x.shape)], dtypes.to_real(dtypes.to_inexact(x.dtype)))
+    else:
+        out = fft_along(x, kind, s, axes)
     if norm is not None:
         out = out * array(_factor(name, math.prod(s), norm), dtypes.to_real(out.dtype)).astype(out.dtype)
     return out

@@ -92,7 +92,7 @@ def modf(x, /, out=None):
     if x.dtype.kind == "c":
         raise TypeError("modf does not support complex-valued inputs")
     whole = E.trunc(x)
-    return where(U.isinf(x), E.like(x, 0), x - whole), whole
+    return E.convert_element_type(where(U.isinf(x), E.like(x, 0), x - whole), x.dtype, x.aval.weak_type), whole
 
 
 def spacing(x, /):

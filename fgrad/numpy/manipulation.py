@@ -175,6 +175,8 @@ def concatenate(arrays, axis=0, dtype=None):
     xs = _sequence("concatenate", arrays)
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
+    if any(x.ndim != xs[0].ndim for x in xs):
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {', '.join(str(x.shape) for x in xs)}")
     if not xs[0].ndim:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     out = S.concatenate(xs, axis_index(axis, xs[0].ndim))
@@ -200,6 +202,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
 def unstack(x, axis=0):
     """The slices along an axis, as a tuple."""
     x = as_array("unstack", x)
+    axis = axis_index(axis, x.ndim)
     return tuple(S.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
 
 
@@ -288,13 +291,13 @@ def array_split(ary, indices_or_sections, axis=0):
     axis = axis_index(axis, x.ndim)
     n = x.shape[axis]
     if np.ndim(indices_or_sections):
-        points = [0, *[min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)], n]
+        points = [0, *map(operator.index, indices_or_sections), n]
+        if points != sorted(points):
+            raise ValueError(f"array_split: the positions {points[1:-1]} give parts of a negative size of an axis of size {n}")
     else:
         k = operator.index(indices_or_sections)
         q, r = divmod(n, k)
         points = [0, *np.cumsum([q + 1] * r + [q] * (k - r)).tolist()]
-    if points != sorted(points):  # pieces may overlap
-        return [S.slice_in_dim(x, a, max(a, b), axis=axis) for a, b in zip(points, points[1:])]
     return split_pieces(x, [b - a for a, b in zip(points, points[1:])], axis)
 
 
@@ -342,6 +345,8 @@ def flipud(m):
 def rot90(m, k=1, axes=(0, 1)):
     """Rotated by k quarter turns in the plane of two axes, from the first towards the second."""
     m = as_array("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(f"rot90 requires an array of at least two axes, got shape {m.shape}")
     a, b = (axis_index(i, m.ndim) for i in axes)
     k %= 4
     if k == 0:
@@ -375,7 +380,7 @@ def _roll(a, shift, axis):
     if value is None:
         place = S.iota(dtypes.INT32, n) - convert_element_type(shift, dtypes.INT32)
         return a[(slice(None),) * axis + (place % n,)]
-    k = -operator.index(value) % n
+    k = -int(value) % n
     return S.concatenate([S.slice_in_dim(a, k, n, axis=axis), S.slice_in_dim(a, 0, k, axis=axis)], axis) if k else a
 
 

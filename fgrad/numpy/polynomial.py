@@ -17,7 +17,7 @@ from fgrad.numpy.reductions import cumsum, sum
 from fgrad.numpy.selection import where
 from fgrad.numpy.sorting import argsort
 from fgrad.numpy.ufuncs import sqrt
-from fgrad.numpy.util import as_array, broadcast_shape, promote_dtypes_inexact, spread
+from fgrad.numpy.util import as_array, broadcast_shape, concrete, promote_dtypes_inexact, spread
 from fgrad.ops.rules import full
 
 __all__ = ["poly", "polyval", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "polyfit", "roots"]
@@ -189,7 +189,7 @@ def roots(p, *, strip_zeros=True):
     if p.size < 2:
         return zeros(0, dtypes.to_complex(p.dtype))
     if strip_zeros:
-        nonzero = np.flatnonzero(np.asarray(p))
+        nonzero = np.flatnonzero(concrete("roots", p, "Pass strip_zeros=False, or call it outside jit and vmap."))
         return _companion_roots(p[int(nonzero[0]) if nonzero.size else p.size :])
     leading = sum(cumsum((p != 0).astype(np.int32)) == 0)
     p = where(leading == p.size, ones((), p.dtype), p)

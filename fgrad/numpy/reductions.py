@@ -304,6 +304,7 @@ def _running(name, prim, what):
     def fun(a, axis=None, dtype=None, out=None):
         no_out(name, out)
         x = _accumulated(name, a, dtype, promote_integers=False)
+        x = x if x.ndim else reshape(x, (1,))
         if x.dtype == dtypes.BOOL:
             return U.truth(prim(E.convert_element_type(x, np.int32), 0 if axis is None else axis_index(axis, x.ndim)))
         if axis is None:
@@ -355,7 +356,7 @@ def position(name, fun):
         no_out(name, out)
         x = as_array(name, a)
         if x.dtype.kind == "c":
-            raise ValueError(f"{name} does not support complex numbers, got {x.dtype.name}")
+            raise TypeError(f"{name} does not support complex numbers, got {x.dtype.name}")
         ndim = x.ndim
         if axis is None or ndim == 0:
             x = reshape(x, (x.size,))

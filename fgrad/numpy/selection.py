@@ -60,6 +60,21 @@ def static_size(name, size):
     return size
 
 
+def _fills(fill_value, n):
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * n
+    if len(fills) != n:
+        raise ValueError(f"nonzero: fill_value has {len(fills)} values for an array with {n} axes")
+    return fills
+
+
+def _filled(at, valid, fill):
+    """Positions where they are valid, else fill: in the positions' dtype if fill is an integer, else as the two promote."""
+    fill = as_array("nonzero", fill)
+    if fill.dtype.kind in "iub":
+        return E.select(valid, at, E.convert_element_type(fill, at.dtype))
+    return where(valid, at, fill)
+
+
 def nonzero(a, *, size=None, fill_value=None):
     """Positions of the nonzero elements, one array per axis.
 
@@ -74,11 +89,10 @@ def nonzero(a, *, size=None, fill_value=None):
     x = reshape(x, (1,)) if x.ndim == 0 else x
     if size is None:
         value = concrete("nonzero", x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
-        return tuple(from_numpy(i) for i in np.nonzero(value))
+        found = [from_numpy(i) for i in np.nonzero(value)]
+        return tuple(found if fill_value is None else [_filled(i, True, v) for i, v in zip(found, _fills(fill_value, x.ndim))])
     size, n, dtype = static_size("nonzero", size), x.size, dtypes.int_dtype()
-    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * x.ndim
-    if len(fills) != x.ndim:
-        raise ValueError(f"nonzero: fill_value has {len(fills)} values for an array with {x.ndim} axes")
+    fills = _fills(0 if fill_value is None else fill_value, x.ndim)
     mask = reshape(U.truth(x), (n,))
     if n == 0 or size == 0:
         flat, count = full((size,), 0, dtype), E.like(full((), 0, dtype), 0)
@@ -92,8 +106,7 @@ def nonzero(a, *, size=None, fill_value=None):
     for d, fill in zip(reversed(x.shape), reversed(fills)):
         at = flat if stride == 1 else E.div(flat, E.like(flat, stride))
         at = at if stride * d == n else E.rem(at, E.like(flat, max(d, 1)))
-        fill = E.convert_element_type(as_array("nonzero", fill), dtype)
-        out.append(E.select(valid, at, fill))
+        out.append(_filled(at, valid, fill))
         stride *= max(d, 1)
     return tuple(out[::-1])
 

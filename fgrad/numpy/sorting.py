@@ -35,7 +35,7 @@ def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     is always stable."""
     _check_order("sort", kind, order)
     x, axis = _along("sort", a, axis)
-    out = E.convert_element_type(sort_ops.sort(x, axis), x.dtype, x.aval.weak_type)
+    out = sort_ops.sort(x, axis)
     return rev(out, (axis,)) if descending else out
 
 

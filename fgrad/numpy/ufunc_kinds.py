@@ -15,15 +15,17 @@ def named(fun, name, doc, arrays=2):
     return eager(arrays)(fun)
 
 
-def inexact_ufunc(name, prim, what, complex_form=None):
-    """A unary function on floats and complex numbers; integers become the default float."""
+def inexact_ufunc(name, prim, what, complex_form=None, strong=False):
+    """A unary function on floats and complex numbers; integers become the default float. strong: the result is never weakly typed."""
     bind = prim.bind
 
     def fun(x, /):
         x = unary(name, x, inexact=True)
         if complex_form is not None and x.aval.dtype.kind == "c":
-            return complex_form(x)
-        return bind(x)
+            out = complex_form(x)
+        else:
+            out = bind(x)
+        return ew.convert_element_type(out, out.aval.dtype) if strong else out
 
     return named(
         fun,

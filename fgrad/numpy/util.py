@@ -10,7 +10,7 @@ from fgrad.config import config
 from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
 from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
-from fgrad.errors import ConcretizationTypeError, ShapeError
+from fgrad.errors import AxisError, ConcretizationTypeError, ShapeError
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.shape import broadcast_in_dim, reshape
 
@@ -257,7 +257,7 @@ def axis_index(axis, ndim):
     """An axis argument as an int in [0, ndim)."""
     i = operator.index(axis)
     if not -ndim <= i < ndim:
-        raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")
+        raise AxisError(f"axis {i} is out of bounds for array of dimension {ndim}")
     return i + ndim if i < 0 else i
 
 

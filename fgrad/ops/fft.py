@@ -93,7 +93,7 @@ def fft_along(x, fft_type, fft_lengths, axes):
         dtype = dtype if dtypes.is_float(dtype) else dtypes.float_dtype()
     elif dtype.kind != "c":
         dtype = dtype if dtype == dtypes.FLOAT64 else dtypes.float_dtype() if not dtypes.is_float(dtype) else dtypes.FLOAT32
-        dtype = dtype if fft_type == FftType.FFT else dtypes.to_complex(dtype)
+        dtype = dtype if fft_type == FftType.FFT and axes else dtypes.to_complex(dtype)
     x = convert_element_type(x, dtype)
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths), axes=tuple(axes)) if axes else x
 

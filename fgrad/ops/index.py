@@ -4,7 +4,7 @@ import operator
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.errors import ShapeError
+from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import add, clamp, convert_element_type, like, lt, mul, select
 from fgrad.ops.gather import put_rows, take_rows
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, zero_of
@@ -177,7 +177,7 @@ def _along(operand, axis, start):
     """(axis, start indices: `start` along the axis, 0 elsewhere)."""
     n = get_aval(operand).ndim
     if not -n <= axis < n:
-        raise ValueError(f"axis {axis} is out of bounds for an array of dimension {n}")
+        raise AxisError(f"axis {axis} is out of bounds for an array of dimension {n}")
     starts = [0] * n
     starts[axis % n] = start
     return axis % n, starts

@@ -6,7 +6,7 @@ import operator
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
-from fgrad.errors import ShapeError
+from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import convert_element_type, div, eq, like, max, mul
 from fgrad.ops.rules import broadcast_in_dim, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp
 
@@ -102,7 +102,7 @@ def argaxis(x, axis):
     n = len(get_aval(x).shape)
     axis = operator.index(axis)
     if not -n <= axis < n:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {n}")
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension {n}")
     return axis % n
 
 

@@ -12,7 +12,7 @@ from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.core.binding import install_broadcast
-from fgrad.errors import ShapeError
+from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import add, like, neg, select
 from fgrad.ops.reduce import reduce_sum, set_prod_ops
 from fgrad.ops.rules import (
@@ -156,7 +156,7 @@ def expand_dims(array, dimensions):
 def _axis(d, n, what):
     d = operator.index(d)
     if not -n <= d < n:
-        raise ValueError(f"{what}: axis {d} is out of bounds for array of dimension {n}")
+        raise AxisError(f"{what}: axis {d} is out of bounds for array of dimension {n}")
     return d % n
 
 

@@ -84,6 +84,7 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(operands)}")
     out = sort_p.bind(*operands, dimension=argaxis(operands[0], dimension), is_stable=bool(is_stable), num_keys=num_keys)
+    out = [convert_element_type(o, o.dtype, get_aval(x).weak_type) for o, x in zip(out, operands)]
     return tuple(out) if several else out[0]
 
 

@@ -188,21 +188,24 @@ class gumbel_l:
     @staticmethod
     def logpdf(x, loc=0, scale=1):
         """The logarithm of the density."""
-        return gumbel_r.logpdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("gumbel_r", x, loc, scale)
+        return gumbel_r.logpdf(-x, -loc, scale)
 
     pdf = exp_of(logpdf)
 
     @staticmethod
     def logcdf(x, loc=0, scale=1):
         """log P(X <= x)."""
-        return gumbel_r.logsf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("gumbel_r", x, loc, scale)
+        return gumbel_r.logsf(-x, -loc, scale)
 
     cdf = exp_of(logcdf, "probability P(X <= x)")
 
     @staticmethod
     def logsf(x, loc=0, scale=1):
         """log P(X > x)."""
-        return gumbel_r.logcdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("gumbel_r", x, loc, scale)
+        return gumbel_r.logcdf(-x, -loc, scale)
 
     sf = exp_of(logsf, "probability P(X > x)")
 
@@ -331,7 +334,8 @@ class truncnorm:
     @staticmethod
     def logsf(x, a, b, loc=0, scale=1):
         """log P(X > x)."""
-        return truncnorm.logcdf(-jnp.asarray(x), -jnp.asarray(b), -jnp.asarray(a), -jnp.asarray(loc), scale)
+        x, a, b, loc, scale = floats("truncnorm", x, a, b, loc, scale)
+        return truncnorm.logcdf(-x, -b, -a, -loc, scale)
 
     sf = exp_of(logsf, "probability P(X > x)")
 

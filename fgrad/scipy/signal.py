@@ -47,6 +47,8 @@ def _correlate(name, x, k, mode):
 
 
 def _operands(name, in1, in2, mode):
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f'{name}: mode must be "full", "same" or "valid", got {mode!r}')
     a, b = jnp.promote_dtypes_inexact(jnp.asarray(in1), jnp.asarray(in2))
     if mode == "valid" and a.ndim == b.ndim:
         larger = [n >= m for n, m in zip(a.shape, b.shape)]
@@ -85,6 +87,8 @@ def correlate(in1, in2, mode="full", method="auto", precision=None):
     >>> correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]), mode="valid")
     Array([2., 3.], dtype=float32)
     """
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError(f'correlate: method must be "auto", "direct" or "fft", got {method!r}')
     a, b, swapped = _operands("correlate", in1, in2, mode)
     b = jnp.conj(b)
     if method == "fft":

@@ -44,12 +44,14 @@ class norm:
     @staticmethod
     def sf(x, loc=0, scale=1):
         """P(X > x)."""
-        return norm.cdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("norm", x, loc, scale)
+        return norm.cdf(-x, -loc, scale)
 
     @staticmethod
     def logsf(x, loc=0, scale=1):
         """log P(X > x)."""
-        return norm.logcdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("norm", x, loc, scale)
+        return norm.logcdf(-x, -loc, scale)
 
     @staticmethod
     def ppf(q, loc=0, scale=1):
@@ -202,7 +204,8 @@ class cauchy:
     @staticmethod
     def sf(x, loc=0, scale=1):
         """P(X > x)."""
-        return cauchy.cdf(-jnp.asarray(x), -jnp.asarray(loc), scale)
+        x, loc, scale = floats("cauchy", x, loc, scale)
+        return cauchy.cdf(-x, -loc, scale)
 
     @staticmethod
     def ppf(q, loc=0, scale=1):

@@ -1,0 +1,142 @@
+"""Corners of types, weak types and refusals that a differential search against JAX found."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax, nn
+from fgrad.scipy import signal, special, stats
+
+
+def test_logarithms_to_other_bases_and_angles_are_strongly_typed():
+    for f in (jnp.log2, jnp.log10, jnp.angle):
+        for x in (3, 3.0, jnp.asarray(3)):
+            assert (f(x).dtype, f(x).weak_type) == (np.float32, False)
+    assert (jnp.log2(2.0) * jnp.ones(1, jnp.bfloat16)).dtype == np.float32
+    assert jnp.angle(1j).weak_type
+
+
+def test_results_of_weak_operands_stay_weak():
+    for out in (*jnp.divmod(5.0, 3), *jnp.modf(1.5), jnp.gcd(4, 6), jnp.lcm(4, 6)):
+        assert out.weak_type
+    weak = jnp.broadcast_to(1.0, (3,))
+    assert lax.sort(weak).weak_type
+    assert [x.weak_type for x in lax.sort((weak, jnp.arange(3)))] == [True, False]
+
+
+def test_a_scalar_is_accumulated_as_one_element():
+    for f in (jnp.cumsum, jnp.cumprod):
+        np.testing.assert_array_equal(f(jnp.float32(3), axis=0), [3])
+        np.testing.assert_array_equal(f(3.0), [3])
+
+
+def test_axes_out_of_bounds_are_value_and_index_errors():
+    x = jnp.ones((2, 3))
+    for f in (lambda: jnp.swapaxes(x, 0, 5), lambda: jnp.std(x, 5), lambda: jnp.argmax(x, -3), lambda: jnp.unstack(x, axis=2)):
+        for kind in (ValueError, IndexError):
+            with pytest.raises(kind, match="out of bounds"):
+                f()
+    with pytest.raises(ValueError, match="axis 5"):
+        lax.unstack(x, 5)
+    with pytest.raises(TypeError, match="numbers of dimensions"):
+        jnp.concatenate([jnp.ones(3), 1.0])
+    with pytest.raises(NotImplementedError, match="immutable"):
+        jnp.fill_diagonal(x, 1)
+    with pytest.raises(ValueError, match="at least two"):
+        jnp.rot90(jnp.ones(3))
+    with pytest.raises(TypeError, match="complex"):
+        jnp.argmax(jnp.array([1j]))
+
+
+def test_parts_of_negative_size_and_fractional_diagonals_are_refused():
+    for positions in ([2, 1], [2, 5], [-1]):
+        with pytest.raises(ValueError, match="negative size"):
+            jnp.split(jnp.ones((3, 2)), positions)
+    with pytest.raises(ValueError, match="k must be an integer"):
+        jnp.eye(2, k=1.0)
+    np.testing.assert_array_equal(jnp.roll(jnp.arange(3), 1.5), [2, 0, 1])
+
+
+def test_fill_values_that_are_floats_widen_positions():
+    x = jnp.array([0, 1, 2])
+    (found,) = jnp.nonzero(x, size=4, fill_value=np.float32(1.5))
+    np.testing.assert_array_equal(found, np.float32([1, 2, 1.5, 1.5]))
+    assert jnp.nonzero(x, fill_value=1.0)[0].dtype == np.float32
+    assert jnp.flatnonzero(x, size=4, fill_value=np.int8(-1)).tolist() == [1, 2, -1, -1]
+
+
+def test_transforms_of_nothing():
+    assert jnp.fft.fftn(jnp.float32(1)).dtype == np.complex64
+    assert jnp.fft.irfft(jnp.zeros(0)).shape == (0,)
+    assert jnp.fft.irfftn(jnp.zeros((2, 0))).shape == (2, 0)
+    assert jnp.fft.irfft2(jnp.zeros((0, 3))).shape == (0, 4)
+    assert np.isnan(nn.logmeanexp(jnp.zeros(0))) and np.isnan(nn.logmeanexp(jnp.zeros((3, 0)), axis=1)).all()
+    assert lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), 3)[1].shape == (3,)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "hard_silu", "softplus", "log_sigmoid", "mish", "gelu"])
+def test_activations_of_complex_numbers(name):
+    z = np.complex64([1 + 1j, -0.5 + 2j, -3 - 1j])
+    soft = np.log1p(np.exp(z.astype(complex)))
+    six = np.where(z.real >= 6, 6, np.where(z.real <= 0, 0, z))
+    shifted = np.where(z.real + 3 > 0, z + 3, 0)
+    y = np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)
+    expected = {
+        "relu": np.where(z.real > 0, z, 0),
+        "relu6": six,
+        "hard_silu": z * shifted / 6,
+        "softplus": soft,
+        "log_sigmoid": -np.log1p(np.exp(-z.astype(complex))),
+        "mish": z * np.tanh(soft),
+        "gelu": z * (1 + np.tanh(y)) / 2,
+    }[name]
+    np.testing.assert_allclose(getattr(nn, name)(z), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_slope_that_is_an_integer_keeps_integers():
+    out = nn.leaky_relu(jnp.array([-2, 3]), -1)
+    assert out.dtype == np.int32 and out.tolist() == [2, 3]
+    assert nn.leaky_relu(jnp.array([-2, 3])).dtype == np.float32
+
+
+def test_tails_of_distributions_take_unsigned_integers():
+    x = jnp.array([1, 205, 0], jnp.uint8)
+    wide = x.astype(jnp.float32)
+    for d in (stats.norm, stats.cauchy):
+        for name in ("sf", "logsf"):
+            np.testing.assert_allclose(getattr(d, name)(x, jnp.uint8(2)), getattr(d, name)(wide, 2.0), rtol=1e-6)
+    np.testing.assert_allclose(stats.gumbel_l.logpdf(x), stats.gumbel_l.logpdf(wide), rtol=1e-6)
+    np.testing.assert_allclose(stats.truncnorm.logsf(x, 0, 300), stats.truncnorm.logsf(wide, 0.0, 300.0), rtol=1e-6)
+
+
+def test_modes_and_methods_of_convolutions_are_checked():
+    x = jnp.ones(3)
+    for f in (lambda: signal.fftconvolve(x, x, "foo"), lambda: signal.correlate(x, x, method="foo"), lambda: signal.convolve(x, x, "foo")):
+        with pytest.raises(ValueError, match="must be"):
+            f()
+    with pytest.raises(ValueError, match="floating"):
+        lax.approx_max_k(jnp.arange(8), 2)
+
+
+def test_roots_are_differentiable_outside_jit():
+    g = fgrad.grad(lambda p: jnp.sum(jnp.abs(jnp.roots(p))))(jnp.array([1.0, 3.0, 2.0]))
+    np.testing.assert_allclose(g, [-3, 1, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_infinite_matrices_have_no_spectrum(dtype):
+    """LAPACK's iteration over such a matrix does not end."""
+    x = np.array([[-np.inf, 0, -1.5, 0.09], [0.37, 0, -1.8, 1], [2, -1.45, 0.08, 0.8], [-np.inf, 1e-30, 0.92, 1]], dtype)
+    for out in (jnp.linalg.svd(x), jnp.linalg.eig(x), jnp.linalg.svdvals(x), fgrad.scipy.linalg.schur(x), jnp.linalg.cond(x)):
+        for leaf in fgrad.tree.leaves(out):
+            assert np.isnan(leaf).all()
+
+
+def test_values_at_the_ends():
+    with fgrad.enable_x64():
+        for dtype in (np.float32, np.float64):
+            x = jnp.array([np.inf, -np.inf, 7, -7] * 5, dtype)
+            np.testing.assert_array_equal(special.erf(x), np.array([1, -1, 1, -1] * 5, dtype))
+            y = jnp.arctan2(jnp.ones(20, dtype), jnp.full(20, -0.0, dtype))
+            np.testing.assert_array_equal(y, np.full(20, np.pi / 2, dtype))
