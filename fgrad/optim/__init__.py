@@ -1,6 +1,6 @@
 """Optimizers as (init, update) pairs of pure functions over parameter pytrees, with optax's names and semantics."""
 
-from fgrad.optim import losses, tree_utils
+from fgrad.optim import losses, projections, schedules, second_order, tree, tree_utils
 from fgrad.optim.base import (
     EmptyState,
     GradientTransformation,
@@ -43,14 +43,18 @@ from fgrad.optim.linesearch import (
     value_and_grad_from_state,
 )
 from fgrad.optim.losses import (
+    convex_kl_divergence,
     cosine_distance,
     cosine_similarity,
+    ctc_loss,
+    ctc_loss_with_forward_probs,
     generalized_kl_divergence,
     hinge_loss,
     huber_loss,
     kl_divergence,
     l2_loss,
     log_cosh,
+    ntxent,
     safe_softmax_cross_entropy,
     sigmoid_binary_cross_entropy,
     sigmoid_focal_loss,
@@ -86,10 +90,26 @@ from fgrad.optim.moments import (
     scale_by_radam,
     scale_by_yogi,
 )
+from fgrad.optim.monitoring import (
+    MonitorState,
+    SnapshotState,
+    measure_with_ema,
+    monitor,
+    snapshot,
+)
 from fgrad.optim.muon import (
     MuonState,
     muon,
     scale_by_muon,
+)
+from fgrad.optim.optimistic import (
+    ScaleByDistanceOverGradientsState,
+    ScaleByOptimisticGradientState,
+    optimistic_adam,
+    optimistic_adam_v2,
+    optimistic_gradient_descent,
+    scale_by_distance_over_gradients,
+    scale_by_optimistic_gradient,
 )
 from fgrad.optim.optimizers import (
     adabelief,
@@ -177,6 +197,11 @@ from fgrad.optim.squares import (
     scale_by_sm3,
     scale_by_stddev,
 )
+from fgrad.optim.tree_utils import tree_bias_correction as bias_correction
+from fgrad.optim.tree_utils import tree_map_params
+from fgrad.optim.tree_utils import tree_update_infinity_moment as update_infinity_moment
+from fgrad.optim.tree_utils import tree_update_moment as update_moment
+from fgrad.optim.tree_utils import tree_update_moment_per_elem_norm as update_moment_per_elem_norm
 from fgrad.optim.update import (
     apply_updates,
     global_norm,
@@ -202,7 +227,46 @@ from fgrad.optim.wrappers import (
     skip_not_finite,
 )
 
+AdaptiveGradClipState = AddDecayedWeightsState = ClipByGlobalNormState = ClipState = EmptyState
+NonNegativeParamsState = ScaleByTrustRatioState = ScaleState = EmptyState
+MultiTransformState = PartitionState
+safe_int32_increment = safe_increment
+
 __all__ = [
+    "AdaptiveGradClipState",
+    "AddDecayedWeightsState",
+    "ClipByGlobalNormState",
+    "ClipState",
+    "NonNegativeParamsState",
+    "ScaleByTrustRatioState",
+    "ScaleState",
+    "MultiTransformState",
+    "safe_int32_increment",
+    "MonitorState",
+    "SnapshotState",
+    "ScaleByDistanceOverGradientsState",
+    "ScaleByOptimisticGradientState",
+    "bias_correction",
+    "convex_kl_divergence",
+    "ctc_loss",
+    "ctc_loss_with_forward_probs",
+    "measure_with_ema",
+    "monitor",
+    "ntxent",
+    "optimistic_adam",
+    "optimistic_adam_v2",
+    "optimistic_gradient_descent",
+    "projections",
+    "scale_by_distance_over_gradients",
+    "scale_by_optimistic_gradient",
+    "schedules",
+    "second_order",
+    "snapshot",
+    "tree",
+    "tree_map_params",
+    "update_infinity_moment",
+    "update_moment",
+    "update_moment_per_elem_norm",
     "generalized_kl_divergence",
     "cosine_distance",
     "cosine_similarity",

@@ -11,6 +11,26 @@ from fgrad.nn.losses import (
     softmax_cross_entropy_with_integer_labels,
     squared_error,
 )
+from fgrad.optim.classification import (
+    kl_divergence_with_log_targets,
+    make_fenchel_young_loss,
+    multiclass_hinge_loss,
+    multiclass_perceptron_loss,
+    multiclass_sparsemax_loss,
+    ntxent,
+    perceptron_loss,
+    poly_loss_cross_entropy,
+    ranking_softmax_loss,
+    sparsemax_loss,
+    triplet_margin_loss,
+)
+from fgrad.optim.segmentation import (
+    binary_dice_loss,
+    ctc_loss,
+    ctc_loss_with_forward_probs,
+    dice_loss,
+    multiclass_generalized_dice_loss,
+)
 
 
 def log_cosh(predictions, targets=None):
@@ -50,6 +70,9 @@ def generalized_kl_divergence(log_predictions, targets, axis=-1, where=None):
     return kl_divergence(log_predictions, targets, axis, where) + jnp.sum(jnp.exp(log_predictions) - targets, axis=axis, where=where)
 
 
+convex_kl_divergence = generalized_kl_divergence
+
+
 def safe_softmax_cross_entropy(logits, labels):
     """softmax_cross_entropy along the last axis, where labels of 0 count as 0 even for logits of -inf."""
     logs = nn.log_softmax(logits)
@@ -68,6 +91,10 @@ def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
 
 
 __all__ = [
+    "kl_divergence_with_log_targets", "make_fenchel_young_loss", "multiclass_hinge_loss", "multiclass_perceptron_loss",
+    "multiclass_sparsemax_loss", "ntxent", "perceptron_loss", "poly_loss_cross_entropy", "ranking_softmax_loss", "sparsemax_loss",
+    "triplet_margin_loss", "binary_dice_loss", "ctc_loss", "ctc_loss_with_forward_probs", "dice_loss", "multiclass_generalized_dice_loss",
+    "convex_kl_divergence",
     "generalized_kl_divergence", "cosine_distance", "cosine_similarity", "hinge_loss", "huber_loss", "kl_divergence", "l2_loss", "log_cosh",
     "safe_softmax_cross_entropy", "sigmoid_binary_cross_entropy", "sigmoid_focal_loss", "smooth_labels", "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels", "squared_error",

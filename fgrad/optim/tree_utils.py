@@ -5,12 +5,14 @@ import math
 import operator
 
 import fgrad.numpy as jnp
-from fgrad import random, tree
+from fgrad import dtypes, random, tree
+from fgrad.core import Array
 from fgrad.optim.base import abs_sq, corrected, full_like, leafwise, moment, zeros_like
 
 __all__ = """
     tree_add tree_add_scale tree_allclose tree_bias_correction tree_cast tree_cast_like tree_clip tree_conj tree_div tree_dtype
     tree_full_like tree_get tree_max tree_min tree_mul tree_norm tree_ones_like tree_random_like tree_real tree_scale tree_set tree_size
+    tree_batch_shape tree_map_params tree_unwrap_random_key_data
     tree_split_key_like tree_sub tree_sum tree_update_infinity_moment tree_update_moment tree_update_moment_per_elem_norm
     tree_vdot tree_where tree_zeros_like
 """.split()
@@ -172,6 +174,37 @@ def tree_bias_correction(moment, decay, count):
     """moment / (1 - decay^count): the moving average without the weight of its start at zero."""
     correction = 1 - decay**count
     return leafwise(lambda t: corrected(t, correction), moment)
+
+
+def tree_batch_shape(tree_, shape=()):
+    """Every leaf spread over further leading axes."""
+    return tree.map(lambda x: jnp.broadcast_to(x, (*shape, *jnp.shape(x))), tree_)
+
+
+def tree_unwrap_random_key_data(input_tree):
+    """The tree with the words of keys in place of the keys."""
+    keys = lambda x: isinstance(x, Array) and jnp.issubdtype(x.dtype, dtypes.prng_key)
+    return tree.map(lambda x: random.key_data(x) if keys(x) else x, input_tree)
+
+
+class _Params:
+    """Where parameters stand in the state of an optimizer: a node without leaves."""
+
+
+tree.register_pytree_node(_Params, lambda x: ((), None), lambda _, children: _Params())
+
+
+def tree_map_params(initable, f, state, /, *rest, transform_non_params=None, is_leaf=None):
+    """An optimizer's state with f over those of its parts that are like the parameters (and over the trees of `rest`), and
+    transform_non_params over its other leaves. initable: the optimizer or its init."""
+    init = getattr(initable, "init", initable)
+
+    def one(place, value):
+        if isinstance(place, _Params):
+            return tree.map(f, value, *rest, is_leaf=is_leaf)
+        return value if transform_non_params is None else transform_non_params(value)
+
+    return tree.map(one, init(_Params()), state, is_leaf=lambda x: isinstance(x, _Params))
 
 
 def tree_split_key_like(rng_key, target_tree):
