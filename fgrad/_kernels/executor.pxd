@@ -21,6 +21,7 @@ cdef class Program:
     cdef public list in_place    # of a loop's body: for each carry, whether its new value may be written over the old one
     cdef public Py_ssize_t alias_bytes  # of results that take over the memory of donated arguments
     cdef public list labels      # what each instruction does, for people
+    cdef bint roams              # its runs borrow their arena
     cdef bint small              # too little work to be worth giving up the GIL
     cdef int check_mode(self, int i, list ranges) except -1
     cdef int add_inst(self, int i, tuple spec) except -1
@@ -28,6 +29,7 @@ cdef class Program:
     cdef readonly bint direct    # one output, in memory of its own, and nothing donated
     cdef readonly bint returns_args  # some output is an argument itself
     cdef FgState *take_state(self) except NULL
+    cdef void give_state(self, FgState *st) noexcept
     cdef list run_list(self, args)
     cdef ArrayBase run_one(self, char **data)
     cdef int call(self, FgState *st) except -1

@@ -10,7 +10,7 @@ from fgrad._kernels.abi cimport (FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTY
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_SCAN, KIND_TILES, KIND_WHILE,
                                           fg_flat_count, run_state, run_timed, state_free, state_new)
-from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_free, size_of
+from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_borrow, pool_free, roams, size_of
 
 KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES}
 cdef tuple _kinds = tuple(KINDS.values())
@@ -57,6 +57,7 @@ cdef class Program:
         self.small = small
         p.n_args, p.n_consts, p.n_outs = len(in_avals), len(consts), len(outs)
         p.arena_bytes = arena_bytes
+        self.roams = roams(arena_bytes)
         p.flat = flat
         p.n_slots = len(slots)
         p.slots = <FgTensor *>calloc(p.n_slots + 1, sizeof(FgTensor))
@@ -342,8 +343,7 @@ cdef class Program:
                 out.append(o)
             self.call(st)
         finally:
-            st.next = self.idle
-            self.idle = st
+            self.give_state(st)
         return out
 
     cdef ArrayBase run_one(self, char **data):
@@ -359,8 +359,7 @@ cdef class Program:
             st.bases[1 + p.n_args + p.n_consts] = o.data
             self.call(st)
         finally:
-            st.next = self.idle
-            self.idle = st
+            self.give_state(st)
         return o
 
     cdef FgState *take_state(self) except NULL:
@@ -368,11 +367,24 @@ cdef class Program:
         cdef FgState *st = self.idle
         if st != NULL:
             self.idle = st.next
-            return st
-        st = state_new(&self.p)
+        else:
+            st = state_new(&self.p, self.roams)
+        if st != NULL and self.roams:
+            st.arena = st.bases[0] = pool_borrow(self.p.arena_bytes)
+            if st.arena == NULL:
+                self.give_state(st)
+                st = NULL
         if st == NULL:
             raise MemoryError(f"no memory for a program's arena of {self.p.arena_bytes} bytes")
         return st
+
+    cdef void give_state(self, FgState *st) noexcept:
+        """Its run is over: an arena that roams goes back to the pool, where other programs find it."""
+        if self.roams:
+            pool_free(st.arena)
+            st.arena = st.bases[0] = NULL
+        st.next = self.idle
+        self.idle = st
 
     cdef int call(self, FgState *st) except -1:
         """Run on a state whose bases are set; raises what went wrong."""

@@ -31,7 +31,7 @@ cdef extern from "program.h" nogil:
     int fg_flat_count(const FgFlat *f)
 
 
-cdef FgState *state_new(FgProg *p) noexcept nogil
+cdef FgState *state_new(FgProg *p, bint roams) noexcept nogil
 cdef void state_free(FgState *st) noexcept nogil
 cdef int run_state(FgState *st) noexcept nogil
 cdef int run_timed(FgState *st, double *seconds) noexcept nogil

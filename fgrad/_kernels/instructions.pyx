@@ -42,7 +42,8 @@ cdef void state_free(FgState *st) noexcept nogil:
     free(st)
 
 
-cdef FgState *state_new(FgProg *p) noexcept nogil:
+cdef FgState *state_new(FgProg *p, bint roams) noexcept nogil:
+    """A state of a program; if its arena roams, its runs borrow one."""
     cdef FgState *st = <FgState *>calloc(1, sizeof(FgState))
     cdef int i, n_bases = 1 + p.n_args + p.n_consts + p.n_outs
     if st == NULL:
@@ -52,8 +53,8 @@ cdef FgState *state_new(FgProg *p) noexcept nogil:
     st.bases = <char **>calloc(n_bases, sizeof(char *))
     st.children = <FgState **>calloc(p.n_children + 1, sizeof(FgState *))
     st.flat = <FgFlat **>calloc(p.n_inst + 1, sizeof(FgFlat *))
-    st.arena = pool_alloc(p.arena_bytes)
-    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.flat == NULL or st.arena == NULL:
+    st.arena = NULL if roams else pool_alloc(p.arena_bytes)
+    if st.slots == NULL or st.bases == NULL or st.children == NULL or st.flat == NULL or (st.arena == NULL and not roams):
         state_free(st)
         return NULL
     memcpy(st.slots, p.slots, sizeof(FgTensor) * p.n_slots)
@@ -61,7 +62,7 @@ cdef FgState *state_new(FgProg *p) noexcept nogil:
     for i in range(p.n_consts):
         st.bases[1 + p.n_args + i] = p.const_data[i]
     for i in range(p.n_children):
-        st.children[i] = state_new(p.children[i])
+        st.children[i] = state_new(p.children[i], False)
         if st.children[i] == NULL:
             state_free(st)
             return NULL

@@ -95,6 +95,27 @@ static char *fg_pool_alloc(int64_t n) {
     return (char *)b + 64;
 }
 
+/* Memory for the time of a run, from `n` = FG_ROAMING bytes on: an idle block of up to four times the size will do, its pages are warm. */
+#define FG_ROAMING ((int64_t)1 << 20)
+static char *fg_pool_borrow(int64_t n) {
+    int64_t size;
+    FgBlock *b = NULL;
+    int c = fg_class(n, &size);
+    pthread_mutex_lock(&fg_pool_lock);
+    for (int k = c; k <= c + 8 && k < FG_CLASSES && !b; k++) {
+        if (!(b = fg_free_list[k])) continue;
+        fg_free_list[k] = b->next;
+        fg_idle -= b->size;
+        fg_live += b->size;
+        if (fg_live > fg_peak) fg_peak = fg_live;
+    }
+    pthread_mutex_unlock(&fg_pool_lock);
+    return b ? (char *)b + 64 : fg_pool_alloc(n);
+}
+
+/* Programs with arenas of such sizes borrow them for each run. Larger ones keep theirs: the pool might give it back to the system. */
+static int fg_roams(int64_t n) { return n >= FG_ROAMING && n <= fg_pool_limit / 4; }
+
 static void fg_pool_free(char *p) {
     if (!p) return;
     FgBlock *b = (FgBlock *)(p - 64);

@@ -10,6 +10,8 @@ cdef extern from "memory.h" nogil:
     int64_t fg_idle, fg_live, fg_peak, fg_pool_limit
     void fg_pool_init()
     char *fg_pool_alloc(int64_t n)
+    char *fg_pool_borrow(int64_t n)
+    bint fg_roams(int64_t n)
     void fg_pool_free(char *p)
     void fg_pool_trim()
 
@@ -18,12 +20,23 @@ cdef char *pool_alloc(int64_t nbytes) noexcept nogil:
     return fg_pool_alloc(nbytes)
 
 
+cdef char *pool_borrow(int64_t nbytes) noexcept nogil:
+    return fg_pool_borrow(nbytes)
+
+
+cdef bint roams(int64_t nbytes) noexcept nogil:
+    return fg_roams(nbytes)
+
+
 cdef void pool_free(char *p) noexcept nogil:
     fg_pool_free(p)
 
 
 def memory_stats():
-    """Bytes held by live arrays and arenas (`live`), their highest sum so far (`peak`), and bytes kept for reuse (`idle`)."""
+    """Bytes held by live arrays and arenas (`live`), their highest sum so far (`peak`), and bytes kept for reuse (`idle`).
+
+    Arenas of 1 MB and more are held while their program runs; smaller ones, and those of loops' bodies, stay with it.
+    """
     return {"live": fg_live, "peak": fg_peak, "idle": fg_idle, "limit": fg_pool_limit}
 
 
