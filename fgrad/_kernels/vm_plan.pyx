@@ -467,6 +467,7 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
             continue
         p.out[k].direct = 1
         p.ops[regs[reg].first].buf = -1 - k
+    keep_for_strips(p, regs)
     keep_for_windows(p, regs)
     for i in range(p.n_in):
         p.in_[i].last_use = regs[i].last
@@ -484,6 +485,17 @@ cdef void keep_for_windows(FgVmPlan *p, Reg *regs) noexcept nogil:
         if p.ops[k].op == FG_OP_window:
             regs[p.ops[k].a].last = max(regs[p.ops[k].a].last, regs[p.ops[k].dst].last)
             regs[p.ops[k].b].last = max(regs[p.ops[k].b].last, regs[p.ops[k].dst].last)
+
+
+cdef void keep_for_strips(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """A column may be one value of a tile, read again by each strip: no result of the first one may take its buffer."""
+    cdef int k, i
+    for k in range(p.n_ops):
+        if p.ops[k].strip < 0:
+            continue
+        for i in range(p.n_in):
+            if (p.ops[k].a == i or p.ops[k].b == i or p.ops[k].c == i) and p.in_[i].strides[p.ndim - 1] == 0:
+                regs[i].last = max(regs[i].last, p.strips[p.ops[k].strip].op_end)
 
 
 cdef int take(Reg *regs, int r, int64_t *busy, int64_t *count) noexcept nogil:

@@ -307,3 +307,18 @@ def test_choices_between_booleans(dtype):
     for a, b in [(0, 1), (0, 3), (6, 0)]:
         ops = [("lt", dtype, a, b), ("eq", dtype, a, b), ("ge", dtype, 1, 2), ("select", "bool", 10, 11, 12), ("select", "bool", 9, 13, 10)]
         check([*inputs, flags], [*ops, ("select", "bool", 12, 9, 14), ("select", dtype, 15, 0, 1)], [13, 15, 16])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", [(9, 14, 1260), (2, 300), (64, 1000), (5, 3000)])
+def test_columns_outlive_the_first_strip(shape, dtype):
+    """A column of 16 bits is widened into a buffer of its own: one value, which each strip of the row reads."""
+    rng = np.random.default_rng(3)
+    row, column = (jnp.asarray(rng.uniform(-2, 2, s)).astype(dtype) for s in (shape[-1:], (*shape[:-1], 1)))
+    for f in (
+        lambda a, b: (a + b) * (a + b),
+        lambda a, b: jnp.log1p((b - a) * (a - b) + 40) * b,
+        lambda a, b: a * b + jnp.where(a > b, a, b),
+    ):
+        want = f(row.astype("float32"), column.astype("float32"))
+        np.testing.assert_allclose(fgrad.jit(f)(row, column).astype("float32"), want, rtol=2e-2, atol=6e-2)
