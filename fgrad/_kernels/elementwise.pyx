@@ -72,7 +72,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef FgVmPlan *p = <FgVmPlan *>calloc(1, size)
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
     cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp) + 8 * sizeof(int))
-    cdef int bad = -1
+    cdef int bad = -1, i
     if p == NULL or regs == NULL or scratch == NULL:
         fail(msg, b"vm: out of memory")
     else:
@@ -96,6 +96,8 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         if bad == 0 and p.n > 0:
             sum_products(p, inst, slots)
             fg_vm_read_terms(p)
+            for i in range(p.n_in):
+                regs[i].type = p.in_[i].type
             make_plan(p, inst, slots, regs, scratch)
     free(regs)
     free(scratch)

@@ -3,6 +3,7 @@
 #ifndef FG_VM_TERMS_H
 #define FG_VM_TERMS_H
 #include "vm_fuse.h"
+#include "vm_reduce16.h"
 
 /* How many ops and outputs read register r. */
 static int fg_vm_readers(const FgVmPlan *p, int r) {
@@ -55,11 +56,55 @@ static void fg_vm_count_bools(FgVmPlan *p, FgVmOutput *out, int k) {
     out->tiles = fg_vm_tiles_count(out->type);
     fg_vm_drop(p, k);
 }
+/* True if an output reduces input i as it lies, widening what it reads. */
+static int fg_vm_can_widen(const FgVmPlan *p, const FgVmOutput *out, int i) {
+    int dot = out->reg2 >= 0, other = out->reg == i ? out->reg2 : out->reg, dtype = p->in[i].dtype;
+    FgVmSeg wide = out->reduce ? fg_vm_seg_wide(out->reduce, dot, dtype) : 0;
+    if (!wide || (out->seg != wide && out->seg != (dot ? fg_vm_seg_dot(FG_F32) : fg_vm_seg[out->reduce][FG_F32]))) return 0;
+    if (!dot || other == i) return 1;
+    return other < p->n_in && p->in[other].dtype == dtype && p->in[other].guard < 0
+        && fg_vm_readers(p, i) == 1 && fg_vm_readers(p, other) == 1;
+}
+/* A reduction of an input times 1, a cast from 16 bits, reduces the input: register r, or what it is made of. */
+static int fg_vm_skip_cast(FgVmPlan *p, int r) {
+    int k = r < p->n_in ? -1 : fg_vm_maker(p, r);
+    if (k < 0 || p->ops[k].op != FG_OP_mul || !fg_vm_is_start(p, FG_RED_PROD, p->ops[k].b)) return r;
+    int from = p->ops[k].a;
+    if (from >= p->n_in || (p->in[from].dtype != FG_BF16 && p->in[from].dtype != FG_F16)) return r;
+    if (fg_vm_readers(p, r) != 1) return r;
+    fg_vm_drop(p, k);
+    return from;
+}
+/* Inputs of 16-bit floats that only such outputs read. */
+static void fg_vm_read_halves(FgVmPlan *p) {
+    for (int k = 0; k < p->n_out; k++) {
+        FgVmOutput *out = &p->out[k];
+        int same = out->reg2 == out->reg;
+        if (!out->reduce) continue;
+        out->reg = fg_vm_skip_cast(p, out->reg);
+        if (out->reg2 >= 0) out->reg2 = same ? out->reg : fg_vm_skip_cast(p, out->reg2);
+    }
+    for (int i = 0; i < p->n_in; i++) {
+        int readers = fg_vm_readers(p, i), mine = 0;
+        for (int k = 0; k < p->n_out && p->in[i].guard < 0; k++)
+            mine += (p->out[k].reg == i || p->out[k].reg2 == i) && fg_vm_can_widen(p, &p->out[k], i);
+        if (!readers || mine < readers) continue;
+        p->in[i].type = p->in[i].dtype;
+        for (int k = 0; k < p->n_out; k++) {
+            FgVmOutput *out = &p->out[k];
+            if (out->reg != i && out->reg2 != i) continue;
+            out->term = 2;
+            out->seg = fg_vm_seg_wide(out->reduce, out->reg2 >= 0, p->in[i].dtype);
+            out->tiles = fg_vm_tiles_wide(out->reduce, out->reg2 >= 0, p->in[i].dtype);
+        }
+    }
+}
 static void fg_vm_read_terms(FgVmPlan *p) {
     for (int i = 0; i < p->n_out && p->n >= FG_FUSE_MIN; i++) {
         FgVmOutput *out = &p->out[i];
         int k = out->reduce && out->reg2 < 0 ? fg_vm_maker(p, out->reg) : -1;
         if (k >= 0 && fg_vm_readers(p, out->reg) == 1 && !fg_vm_pass_nan_over(p, out, k)) fg_vm_count_bools(p, out, k);
     }
+    if (p->n >= FG_FUSE_MIN) fg_vm_read_halves(p);
 }
 #endif

@@ -109,3 +109,28 @@ def test_sums_of_products_that_nobody_else_reads(dtype):
             )
             np.testing.assert_array_equal(alone.astype("d"), want)
             np.testing.assert_array_equal(largest, np.max(a.astype(compute) + b.astype(compute), axes).astype(dtype))
+
+
+@pytest.mark.parametrize("special", [None, np.nan, np.inf])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(33, 129), (2, 5001), (5001, 2), (300, 70), (40, 7, 50), (300, 17, 65), (1, 300)])
+def test_reductions_widen_halves_as_they_read(shape, dtype, special):
+    """Sums, products, extrema and sums of products of 16-bit floats, over short and long rows and columns, alone and together."""
+    rng = np.random.default_rng(0)
+    x, y = ((1 + 0.05 * rng.normal(size=shape)).astype(dtype) for _ in range(2))
+    if special is not None:
+        x.reshape(-1)[rng.integers(0, x.size, 2)] = special
+    wide, other = x.astype("d"), y.astype("d")
+    for axes in [(0,), (1,), tuple(range(len(shape))), (0, len(shape) - 1)]:
+        for reduce, reference, rtol in (("max", np.max, 0), ("min", np.min, 0), ("sum", np.sum, 2e-6), ("prod", np.prod, 1e-3)):
+            if reduce == "prod" and x.size > 30_000:  # partial products of so many would underflow
+                continue
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                want = reference(wide, axes).astype("f")
+            got = run([x], [("mul", "float32", 0, 1)], [(2, "float32", reduce, axes)], consts=[(1.0, "float32")])[0]
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-37)
+        square, product, total = run([x, y], [("square", "float32", 0), ("mul", "float32", 0, 1)],
+                                     [(2, "float32", "sum", axes), (3, "float32", "sum", axes), (0, dtype, "sum", axes)])  # fmt: skip
+        np.testing.assert_allclose(square, np.sum(wide * wide, axes), rtol=2e-6)
+        np.testing.assert_allclose(product, np.sum(wide * other, axes), rtol=2e-6)
+        np.testing.assert_allclose(total.astype("d"), np.sum(wide, axes).astype(dtype).astype("d"), rtol=2**-7)
