@@ -29,8 +29,8 @@ def map(f, tree, *rest, is_leaf=None):  # noqa: A001
 
 def flatten_with_entries(tree):
     """([(entries, leaf)...], treedef): plain keys and indices, for messages; cheaper than key paths."""
-    entries, xs, treedef = optree.tree_flatten_with_path(tree, **_OPTIONS)
-    return list(zip(entries, xs)), treedef
+    entries, xs, _ = optree.tree_flatten_with_path(tree, **_OPTIONS)
+    return list(zip(entries, xs)), structure(tree)
 
 
 def broadcast_prefix(prefix, tree, is_leaf=None):

@@ -93,8 +93,8 @@ class Config:
         object.__setattr__(self, "_fixed", {k: v[0] if v else None for k, v in _FIXED.items()})
         object.__setattr__(self, "_local", _Overrides())
         object.__setattr__(self, "_keys", {})
-        # [key of the global settings, overrides in force in all threads]: compiled code reads it in place
-        object.__setattr__(self, "state", array.array("q", [self._key_of(self._values), 0]))
+        # [key of the global settings, overrides in force in all threads, changes so far, global enable_x64]: compiled code reads it
+        object.__setattr__(self, "state", array.array("q", [self._key_of(self._values), 0, 0, self._values["enable_x64"]]))
         object.__setattr__(self, "_lock", threading.Lock())
 
     @staticmethod
@@ -144,8 +144,11 @@ class Config:
         if key in _FIXED:
             self._fixed[key] = value
             return
-        self._values[key] = value
-        self.state[0] = self._key_of(self._values)
+        with self._lock:
+            self._values[key] = value
+            self.state[0] = self._key_of(self._values)
+            self.state[2] += 1
+            self.state[3] = self._values["enable_x64"]
 
     def read(self, name):
         return getattr(self, name)
@@ -159,15 +162,19 @@ class Config:
             yield
             return
         before = self._local.values
-        with self._lock:
-            self.state[1] += 1
         self._local.values = {**(before or {}), key: value}
+        self._count(1)
         try:
             yield
         finally:
             self._local.values = before
-            with self._lock:
-                self.state[1] -= 1
+            self._count(-1)
+
+    def _count(self, overrides):
+        """So many overrides more are in force."""
+        with self._lock:
+            self.state[1] += overrides
+            self.state[2] += 1
 
     def _key_of(self, values):
         return self._keys.setdefault(tuple(values.values()), len(self._keys))

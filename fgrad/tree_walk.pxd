@@ -5,6 +5,7 @@ cdef struct Words:
     int64_t *at
     Py_ssize_t n, room
     bint custom                    # there are registered nodes: their data are told apart by ==
+    bint unsorted                  # there are dictionaries whose names are not in ascending order
     int64_t first[64]
 
 cdef void start(Words *w) noexcept

@@ -1,7 +1,7 @@
 """The walk through a pytree: its leaves, and words that tell its structure from others, without optree's look-ups for each leaf.
 
-A leaf's word is 0; a container's are its length and kind, then what else it is told by: the address of a dictionary's names (in its own
-order), of a class, of the auxiliary data of a registered node. Words are read in order, so no two structures have the same ones.
+A leaf's word is 0; a container's are its length and kind, then what else it is told by: the address of a dictionary's names (in ascending
+order, which is also that of the dictionaries a treedef makes), of a class, of the auxiliary data of a registered node. Words are read in order, so no two structures have the same ones.
 What this walk does not know (ordered dictionaries, keys that are no strings, data without a hash...) it leaves to optree.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -11,7 +11,12 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp, memcpy
 
+from builtins import map as builtin_map
+from collections import defaultdict
+
 import optree
+
+cdef object _leaf = optree.treespec_leaf(none_is_leaf=False)
 
 cdef enum:
     LEAF = 0, DICT = 1, LIST = 2, TUPLE = 3, NONE = 4, NAMED = 5, CUSTOM = 6, OTHER = 7
@@ -23,7 +28,7 @@ cdef enum:
 cdef dict _CODES = {"DICT": DICT, "LIST": LIST, "TUPLE": TUPLE, "NONE": NONE, "NAMEDTUPLE": NAMED, "CUSTOM": CUSTOM}
 
 # What has its address in words is never dropped.
-cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them, the names in ascending order)
+cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them in ascending order, whether that is its own)
 cdef dict _data = {}                     # auxiliary data of nodes -> the one object of those that are equal
 cdef list _kinds = []
 
@@ -37,7 +42,7 @@ def known_leaf(cls):
 
 
 cdef void start(Words *w) noexcept:
-    w.at, w.n, w.room, w.custom = w.first, 0, 64, False
+    w.at, w.n, w.room, w.custom, w.unsorted = w.first, 0, 64, False, False
 
 
 cdef void release(Words *w) noexcept:
@@ -76,7 +81,7 @@ cdef bytes bytes_of(Words *w):
 
 
 cdef tuple names_of(dict d):
-    """(the dictionary's names, these in ascending order); None where they are not all strings."""
+    """(the dictionary's names in ascending order, whether that is its own); None where they are not all strings."""
     cdef tuple own = tuple(d)
     cdef PyObject *found = PyDict_GetItem(_names, own)
     if found != NULL:
@@ -86,8 +91,25 @@ cdef tuple names_of(dict d):
             return None
     if len(_names) >= MOST_NAMES:
         return None
-    both = _names[own] = (own, tuple(sorted(own)))
-    return both
+    names = tuple(sorted(own))
+    names = _names.setdefault(names, (names, True))[0]
+    return _names.setdefault(own, (names, False))
+
+
+def _ascending(one):
+    """A treedef of one level, of a dictionary in ascending order if it is one's (but an ordered one's)."""
+    if one.type is not dict and one.type is not defaultdict:
+        return one
+    names = {name: _leaf for name in one.entries()}
+    if one.type is dict:
+        return optree.treespec_dict(names, none_is_leaf=False, namespace=one.namespace)
+    factory = one.unflatten(range(one.num_children)).default_factory
+    return optree.treespec_defaultdict(factory, names, none_is_leaf=False, namespace=one.namespace)
+
+
+def ascending(spec):
+    """A treedef whose dictionaries are made in ascending order of their keys, as JAX does."""
+    return spec.transform(_ascending)
 
 
 cdef class Kind:
@@ -118,12 +140,14 @@ cdef class Walk:
         return kind
 
     cdef int walk_dict(self, dict d, list leaves, Words *w, int depth) except -1:
-        cdef tuple both = names_of(d)
-        if both is None:
+        cdef tuple known = names_of(d)
+        if known is None:
             return 0
+        if not known[1]:
+            w.unsorted = True
         push_container(w, DICT, len(d))
-        push_object(w, both[0])
-        for name in <tuple>both[1]:
+        push_object(w, known[0])
+        for name in <tuple>known[0]:
             if not self.walk(d[name], leaves, w, depth):
                 return 0
         return 1
@@ -194,13 +218,14 @@ cdef class Walk:
         """The treedef of a tree whose words these are."""
         cdef bytes key
         if w.custom:                             # auxiliary data that are equal need not be the same
-            return optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace)
+            spec = optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace)
+            return ascending(spec) if w.unsorted else spec
         key = bytes_of(w)
         spec = self.structures.get(key)
         if spec is None:
             if len(self.structures) >= MOST_STRUCTURES:
                 self.structures.clear()
-            spec = self.structures[key] = optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace)
+            spec = self.structures[key] = ascending(optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace))
         return spec
 
     def flatten(self, tree, is_leaf=None):
@@ -215,7 +240,7 @@ cdef class Walk:
             finally:
                 release(&w)
         xs, treedef = optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
-        return xs, treedef
+        return xs, ascending(treedef)
 
     def leaves(self, tree, is_leaf=None):
         """The leaves of `tree`, in order."""
@@ -259,7 +284,8 @@ cdef class Walk:
         cdef tuple found = self.columns(tree, rest) if is_leaf is None else None
         cdef list columns
         if found is None:
-            return optree.tree_map(f, tree, *rest, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
+            xs, treedef = self.flatten(tree, is_leaf)
+            return treedef.unflatten(builtin_map(f, xs, *[treedef.flatten_up_to(r) for r in rest]))
         columns = found[0]
         if len(columns) == 1:
             return found[1].unflatten([f(x) for x in <list>columns[0]])

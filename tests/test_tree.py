@@ -69,11 +69,43 @@ def test_two_structures_are_one_where_optree_says_so(a, b):
     )
 
 
-def test_names_keep_their_order():
-    for tree in ({"b": 1, "a": 2}, {"a": 1, "b": 2}):
-        out = fgrad.tree.map(lambda x: x, tree)
-        assert list(out) == list(tree)
-        assert out == tree
+def test_dictionaries_are_made_in_ascending_order():
+    counts = collections.defaultdict(int, z=1, y=2)
+    inner = {3: {"b": 1, "a": 2}, 1: counts}
+    for tree in ({"d": 1, "c": 2}, {"c": 1, "d": 2}, {"d": inner, "c": 0}, Box({"d": 1, "c": 2}, 5)):
+        for out in (
+            fgrad.tree.map(lambda x: x, tree),
+            fgrad.tree.map(lambda x: x, tree, is_leaf=lambda x: False),
+            fgrad.tree.unflatten(fgrad.tree.structure(tree), fgrad.tree.leaves(tree)),
+            fgrad.tree.map_with_path(lambda _, x: x, tree),
+        ):
+            names = out.child if isinstance(tree, Box) else out
+            assert list(names) == ["c", "d"]
+            assert fgrad.tree.structure(out) == fgrad.tree.structure(tree)
+            assert fgrad.tree.leaves(out) == fgrad.tree.leaves(tree)
+            if names["d"] is not None and isinstance(names["d"], dict):
+                assert list(names["d"]) == [1, 3] and list(names["d"][3]) == ["a", "b"]
+                assert (
+                    type(names["d"][1]) is collections.defaultdict
+                    and names["d"][1].default_factory is int
+                    and list(names["d"][1]) == ["y", "z"]
+                )
+    assert list(fgrad.tree.map(lambda x: x, collections.OrderedDict(b=1, a=2))) == ["b", "a"]
+    assert fgrad.tree.map(lambda x, y: x - y, {"b": 1, "a": 2}, {"a": 20, "b": 10}) == {"a": -18, "b": -9}
+
+
+def test_transformations_return_dictionaries_in_ascending_order():
+    x = {"b": jnp.float32(1), "a": jnp.float32(2)}
+    results = (
+        fgrad.jit(lambda d: d)(x),
+        fgrad.grad(lambda d: d["a"] * d["b"])(x),
+        fgrad.vmap(lambda v: {"b": v, "a": v})(jnp.arange(2)),
+        fgrad.lax.scan(lambda c, _: (c, None), x, None, length=2)[0],
+        fgrad.lax.while_loop(lambda c: c["a"] < 5, lambda c: {"b": c["b"], "a": c["a"] + 1}, x),
+        fgrad.lax.cond(True, lambda d: d, lambda d: d, x),
+        fgrad.eval_shape(lambda d: d, x),
+    )
+    assert [list(r) for r in results] == [["a", "b"]] * len(results)
 
 
 def test_data_that_are_equal_stay_their_own():

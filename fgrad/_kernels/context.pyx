@@ -6,18 +6,21 @@ cdef extern from *:
     """
     static __thread PyObject *fg_trace = 0;             /* owned; NULL stands for the default, so that a thread ends with none */
     static __thread PyObject *fg_axis_env = 0;
+    static __thread int64_t fg_key = 0, fg_key_of = -1; /* this thread's settings' key, and the change it was asked after */
     """
     PyObject *fg_trace
     PyObject *fg_axis_env
+    int64_t fg_key
+    int64_t fg_key_of
 
 cdef object _default_trace = None
 cdef object _config = None
 cdef object _owner = None                # of the memory of _settings
-cdef const int64_t *_settings = NULL     # [key of the global settings, how many overrides are in force in all threads]
+cdef const int64_t *_settings = NULL     # [key of the global settings, overrides in force in all threads, changes so far, global enable_x64]
 
 
 def install_config(config, settings):
-    """`config.key()` counts where a thread may have settings of its own, else settings[0], of an array of two int64."""
+    """`config.key()` counts where a thread may have settings of its own, else settings[0], of an array of four int64."""
     global _config, _owner, _settings
     _config, _owner = config, settings
     _settings = <const int64_t *><uintptr_t>settings.buffer_info()[0]
@@ -34,7 +37,20 @@ cdef bint has_axes() noexcept:
 
 
 cdef int64_t config_key() except? -1:
-    return _config.key() if _settings[1] else _settings[0]
+    global fg_key, fg_key_of
+    cdef int64_t changes
+    if not _settings[1]:
+        return _settings[0]
+    changes = _settings[2]
+    if fg_key_of != changes:                 # in Python once per change and thread
+        fg_key = _config.key()
+        fg_key_of = changes
+    return fg_key
+
+
+cdef bint x64() except -1:
+    """config.enable_x64, of this thread."""
+    return _config.enable_x64 if _settings[1] else _settings[3]
 
 
 cdef inline void replace(PyObject **at, object new) noexcept:

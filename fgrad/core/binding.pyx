@@ -9,7 +9,7 @@ from fgrad.errors import NotDifferentiableError, ShapeError
 
 from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
-from fgrad._kernels.context cimport current_trace
+from fgrad._kernels.context cimport current_trace, x64
 from fgrad._kernels.operands cimport get_aval
 from fgrad.core.ir cimport Zero
 from fgrad.core.tracing cimport PrimitiveBase, TracerBase, _array_class, process
@@ -109,7 +109,7 @@ def paired(x, y, bint inexact=False):
         if aval is None or aval.weak_type or type(scalar) not in _REAL:
             return None
         code = _codes.get(aval.dtype)
-        if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16:
+        if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16 or (code == FG_F64 and not x64()):
             return None
         scalar = aval.dtype.type(scalar)
         return (scalar, y) if a is None else (x, scalar)

@@ -13,7 +13,7 @@ from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scal
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
-from fgrad.ops.elementwise import add, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
+from fgrad.ops.elementwise import add, cast_as, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
 from fgrad.ops.rules import full as _full
 from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, canonical_shape, concatenate, iota, reshape, slice_in_dim, transpose
 
@@ -164,6 +164,8 @@ def _like(a, fill_value, dtype, shape):
         return overlay_like(a, full(a._words.shape if shape is None else (*_shape(shape), a._words.shape[-1]), 0, a._words.dtype))
     aval = abstractify(a)
     shape = aval.shape if shape is None else _shape(shape)
+    if dtype is None and type(fill_value) in SCALARS:
+        return cast_as(_full(shape, fill_value, aval.dtype), aval.dtype, aval.weak_type)
     out = full(shape, fill_value, aval.dtype if dtype is None else user_dtype(dtype))
     return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)
 

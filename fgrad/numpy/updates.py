@@ -26,7 +26,8 @@ def _fitting(x, values, shape):
     """Update values in x's dtype, broadcast to the shape of what they replace."""
     if type(values) not in SCALARS:
         values = array(values, copy=False) if isinstance(values, (list, tuple)) else as_array("scatter", values)
-    values = cast(values, x.dtype) if type(values) in SCALARS else E.convert_element_type(values, x.dtype)
+    own = dtypes.canonicalize_dtype(x.dtype) is x.dtype  # else x has outlived enable_x64
+    values = cast(values, x.dtype) if own and type(values) in SCALARS else E.cast_as(values, x.dtype)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
     if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
         values = S.reshape(values, values.shape[values.ndim - len(shape) :])

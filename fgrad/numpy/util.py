@@ -208,6 +208,8 @@ def _beside(name, scalar, x, numeric, inexact):
     """A Python scalar cast to the dtype of array x, or (scalar, x) both promoted where x must change too."""
     aval = x.aval
     kind, t = aval.dtype.kind, type(scalar)
+    if dtypes.canonicalize_dtype(aval.dtype) is not aval.dtype:  # a 64-bit array that has outlived enable_x64
+        return tuple(promoted(name, (scalar, x), numeric, inexact))
     if kind == "f" and t is not complex or (kind in "iu" and (t is int or t is bool) and not inexact):
         if aval.weak_type:
             return cast_scalar(scalar, aval.dtype, True)

@@ -31,7 +31,7 @@ def _cast_jvp(primals, tangents, *, new_dtype, weak_type):
 
 
 convert_element_type_p.jvp = _cast_jvp
-convert_element_type_p.transpose = lambda cts, x, *, new_dtype, weak_type: [convert_element_type(cts[0], x.aval.dtype)]
+convert_element_type_p.transpose = lambda cts, x, *, new_dtype, weak_type: [cast_as(cts[0], x.aval.dtype)]
 
 
 def convert_element_type(operand, new_dtype, weak_type=False):
@@ -39,7 +39,12 @@ def convert_element_type(operand, new_dtype, weak_type=False):
     aval = get_aval(operand)
     if aval.dtype is new_dtype and new_dtype.itemsize < 8 and aval.weak_type == weak_type and is_array(operand):
         return operand
-    dtype = dtypes.canonicalize_dtype(new_dtype)
+    return cast_as(operand, dtypes.canonicalize_dtype(new_dtype), weak_type)
+
+
+def cast_as(operand, dtype, weak_type=False):
+    """convert_element_type to a dtype that an array has: of 64 bits too where it has outlived enable_x64."""
+    aval = get_aval(operand)
     weak_type = bool(weak_type) and dtype != dtypes.BOOL
     if aval.dtype == dtype and aval.weak_type == weak_type and not isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
         return operand

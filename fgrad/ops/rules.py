@@ -11,7 +11,7 @@ from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.config import config
-from fgrad.core import Primitive, ShapedArray, context, eval_trace, get_aval
+from fgrad.core import Primitive, ShapedArray, context, eval_trace, from_scalar, get_aval
 from fgrad.core.binding import jvp_of, nary_of, unary_of
 from fgrad.core.ir import Linear, Zero
 from fgrad.errors import ShapeError
@@ -95,7 +95,14 @@ def _check_dtype(name, aval, kinds):
 
 def like(x, value):
     """A scalar constant of x's dtype."""
-    return get_aval(x).dtype.type(value)
+    return _constant(get_aval(x).dtype, value)
+
+
+def _constant(dtype, value):
+    """A scalar of exactly this dtype: an Array where a NumPy scalar counts as one of 32 bits (arrays of 64 bits outlive enable_x64)."""
+    if dtype.itemsize < 8 or dtypes.canonicalize_dtype(dtype) is dtype:
+        return dtype.type(value)
+    return from_scalar(dtype.type(value).item(), dtype, False)
 
 
 def _spread_ones(args):
@@ -257,7 +264,7 @@ def full(shape, value, dtype):
     if context.trace is eval_trace and aval is not None:
         return filled(aval, word)
     dtype = np.dtype(dtype)
-    return broadcast_in_dim(dtype.type(value), tuple(shape), ())
+    return broadcast_in_dim(_constant(dtype, value), tuple(shape), ())
 
 
 def _make_plan(shape, value, dtype, x64=None):

@@ -13,11 +13,7 @@ pow_p = elementwise("pow", NUMBER, same=True)
 
 
 def _pow_jvp_x(t, out, x, y):
-    # d/dx x**y = y * x**(y-1); 0 where y is 0, so that 0**0 has derivative 0.
-    one = like(y, 1)
-    safe = select(eq(y, like(y, 0)), one, sub(y, one))
-    jac = select(eq(y, like(y, 0)), like(y, 0), mul(y, pow(x, safe)))
-    return mul(t, jac)
+    return mul(t, mul(y, pow(x, sub(y, like(y, 1)))))  # NaN at 0**0, as in JAX
 
 
 def _pow_jvp_y(t, out, x, y):
@@ -26,7 +22,7 @@ def _pow_jvp_y(t, out, x, y):
 
 
 pow_p.jvp = jvp_by_args(pow_p, _pow_jvp_x, _pow_jvp_y)
-pow = nary(pow_p, "x ** y. d/dx is 0 where y is 0, and d/dy is 0 where x is 0.")
+pow = nary(pow_p, "x ** y. d/dx is NaN where both are 0, and d/dy is 0 where x is 0.")
 
 sqrt_p = elementwise("sqrt", INEXACT)
 sqrt_p.jvp = jvp_by_args(sqrt_p, lambda t, out, x: mul(t, div(like(x, 0.5), out)))

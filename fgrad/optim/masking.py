@@ -64,7 +64,7 @@ def partition(transforms, param_labels, *, mask_compatible_extra_args=False):
     >>> optimizer = fgrad.optim.partition({"fast": fgrad.optim.sgd(1.0), "slow": fgrad.optim.sgd(0.1)}, {"w": "fast", "b": "slow"})
     >>> params = {"w": fgrad.numpy.ones(2), "b": fgrad.numpy.ones(1)}
     >>> optimizer.update(params, optimizer.init(params))[0]
-    {'w': Array([-1., -1.], dtype=float32), 'b': Array([-0.1], dtype=float32)}
+    {'b': Array([-0.1], dtype=float32), 'w': Array([-1., -1.], dtype=float32)}
     """
 
     def group(labels, label):
