@@ -10,6 +10,7 @@ import fgrad.numpy as jnp
 from fgrad import lax, nn
 from fgrad.api import backward
 from fgrad.scipy import special
+from fgrad.transforms.linearize import Recorded
 
 X = np.linspace(-1.5, 2.0, 8).astype(np.float32)
 
@@ -56,6 +57,11 @@ FUNCTIONS = {
     "norm": lambda x: jnp.sum(nn.softmax(x) * jnp.max(x) + nn.relu(x) * jnp.where(x > 0, x, 0)),
     "constant": lambda x: jnp.sum(jnp.ones(3)),
     "view": lambda x: jnp.sum(x.reshape(2, 4).T @ jnp.arange(2.0)),
+    "rows": lambda x: jnp.sum(jnp.sin(x.reshape(4, 2))[jnp.arange(4), jnp.array([0, 1, 1, 0])] * x[jnp.array([1, 1, 7, -1])]),
+    "statistics": lambda x: jnp.std(x * 2) * jnp.mean(x * x, axis=0) + jnp.var(x.reshape(2, 4), axis=1, ddof=1)[0] * jnp.ptp(x),
+    "several": lambda x: sum(jnp.sum(y * y) * (i + 1) for i, y in enumerate(jnp.unstack(x.reshape(2, 4)) + jnp.modf(x))),
+    "powers": lambda x: jnp.sum(x**3) + jnp.sum(jnp.exp(x) ** 0.5) + jnp.hypot(x[0], jnp.float32(2)) + jnp.sum(jnp.logaddexp(x, x * x)),
+    "taken": lambda x: jnp.sum(jnp.take(x * x, jnp.array([3, 3, 0])) * jnp.where(x[:3] > 0, 2.0, jnp.linalg.norm(x))),
 }
 
 
@@ -71,6 +77,34 @@ def test_agrees_with_jit(name):
         value, got = fgrad.value_and_grad(fun)(x)
         np.testing.assert_allclose(value, want_value, rtol=1e-5)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_functions_are_recorded_whole():
+    """A function of several operations is one entry of the recording, and its derivatives nest."""
+    x = jnp.asarray(X)
+    run = Recorded(lambda x: [jnp.mean(x[jnp.arange(4)] * 2)], [x])
+    assert [r[0].name for r in run.trace.recording.records] == ["composite", "mul", "composite"]
+
+    def loss(x):
+        return jnp.mean(jnp.sin(x)[jnp.array([0, 0, 5])]) * jnp.var(x)
+
+    for _ in range(4):
+        got = fgrad.grad(lambda x: jnp.sum(fgrad.grad(loss)(x) * x))(x)
+        np.testing.assert_allclose(got, fgrad.jit(fgrad.grad(lambda x: jnp.sum(fgrad.grad(loss)(x) * x)))(x), rtol=1e-4, atol=1e-6)
+        pushed = fgrad.jvp(fgrad.grad(loss), (x,), (x,))[1]
+        np.testing.assert_allclose(pushed, fgrad.jit(fgrad.hessian(loss))(x) @ x, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(fgrad.vmap(fgrad.grad(loss))(x[None])[0], fgrad.grad(loss)(x), rtol=1e-5)
+
+
+def test_a_function_recorded_whole_tells_its_arguments_apart():
+    x = jnp.asarray(X)
+    for rows in ([0, 1, 2], [7, 7, 7]):
+        for axis in (0, -1):
+            for _ in range(4):
+                got = fgrad.grad(lambda x, r=rows, a=axis: jnp.mean(x[jnp.array(r)] * jnp.array([1.0, 2.0, 3.0]), axis=a))(x)
+                want = np.zeros(8)
+                np.add.at(want, rows, np.array([1, 2, 3]) / 3)
+                np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_a_branch_is_another_recording():

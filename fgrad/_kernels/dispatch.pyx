@@ -23,6 +23,13 @@ from fgrad.tree_walk import known_leaf
 
 cdef Walk _walk = None
 cdef object _array_class = None
+cdef object _traced = None               # (eager function, args, kwargs): what it gives while something is traced
+
+
+def install_traced(traced):
+    """Hand over what eager functions do while something is traced."""
+    global _traced
+    _traced = traced
 
 
 def install(Walk walk, array_class):
@@ -64,6 +71,7 @@ cdef class Entry:
     cdef bint as_tuple             # the result is a flat tuple
     cdef bint direct               # run from the arguments' memory alone: one result, in memory of its own
     cdef object keep
+    cdef public object body        # of an eager function: how a recording writes it down; None: operation by operation
 
     def __init__(self, Program program, list consts, tuple donated, out_tree, as_tuple, keep):
         self.program, self.consts, self.donated = program, consts, donated
@@ -113,6 +121,7 @@ cdef class View:
     """What an eager function of one array gives without computing: its memory under another aval."""
     cdef object aval, strides, keep
     cdef int64_t offset
+    cdef public object body        # as of an Entry
 
     def __init__(self, aval, strides, offset, keep):
         self.aval, self.strides, self.offset, self.keep = aval, strides, offset, keep
@@ -298,25 +307,45 @@ cdef class EagerDispatch:
         return (<Entry>s.entry).program.run_one(data)
 
     def __call__(self, *args, **kwargs):
-        cdef int64_t words[64]
         cdef list arrays = []
-        cdef int i = 1, n = len(args), j
-        cdef bint narrow = False, wide = False, fresh = False
-        cdef object x, key, entry
-        cdef object t
-        cdef tuple rest
+        cdef Py_ssize_t n = len(args)
         cdef bint short = 0 < n <= 2 and not kwargs and self.n_arrays > 0
-        cdef tuple given = args
         if not is_eval():
-            return self._slow(*args, **kwargs)
+            return _traced(self, args, kwargs)
         if short:
             out = self.recent(args[0], args[n - 1], n == 2, None)
             if out is not None:
                 return out
+        entry = self.find(args, kwargs, arrays)
+        if entry is None:
+            return self._slow(*args, **kwargs)
+        if type(entry) is View:
+            return (<View>entry).of(arrays[0])
+        if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
+            self.recent(args[0], args[n - 1], n == 2, <Entry>entry)
+        return (<Entry>entry).run(arrays)
+
+    def with_body(self, tuple args, dict kwargs):
+        """(result, body) of a call that can be written down as one; else None. Nothing may be traced."""
+        cdef list arrays = []
+        entry = self.find(args, kwargs, arrays)
+        if entry is None or entry.body is None:
+            return None
+        return (<View>entry).of(arrays[0]) if type(entry) is View else (<Entry>entry).run(arrays), entry.body
+
+    cdef object find(self, tuple args, dict kwargs, list arrays):
+        """The Entry or View of a call, and the arrays that it takes; None where the function itself must run."""
+        cdef int64_t words[64]
+        cdef int i = 1, n = len(args), j
+        cdef bint narrow = False, wide = False
+        cdef object x, key, entry
+        cdef object t
+        cdef tuple rest
+        cdef tuple given = args
         words[0] = config_key()
         if self.n_arrays < 0:
             if n == 0 or not all_arrays(args[0], self.n_arrays < -1):
-                return self._slow(*args, **kwargs)
+                return None
             given, rest = tuple(args[0]), args[1:]
             n = len(given)
         elif n > self.n_arrays:
@@ -326,13 +355,13 @@ cdef class EagerDispatch:
             rest = ()
         for j in range(n):
             if i > 48:
-                return self._slow(*args, **kwargs)
+                return None
             x = given[j]
             if is_numpy(x) or is_numpy_scalar(x):
                 try:
                     x = as_array(x, True)
                 except TypeError:
-                    return self._slow(*args, **kwargs)
+                    return None
             t = type(x)
             arrays.append(x)
             if t is _array_class:
@@ -342,7 +371,7 @@ cdef class EagerDispatch:
                     narrow = True
                 if strides is not None:
                     if i + len(strides) > 48:
-                        return self._slow(*args, **kwargs)
+                        return None
                     words[i] |= 1
                     for s in strides:
                         i += 1
@@ -352,18 +381,18 @@ cdef class EagerDispatch:
                     wide = True
                 words[i] = <int64_t><uintptr_t><PyObject *>t
             else:
-                return self._slow(*args, **kwargs)
+                return None
             i += 1
         if narrow and wide:          # an integer that may not fit: its value decides
-            return self._slow(*args, **kwargs)
-        arrays = [x if type(x) is _array_class else as_array(x, True) for x in arrays]
+            return None
+        arrays[:] = [x if type(x) is _array_class else as_array(x, True) for x in arrays]
         key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
         if rest or kwargs:
             try:
                 key = (key, rest, tuple([type(v) for v in rest]), tuple(kwargs.items()))
                 entry = self.entries.get(key)
             except TypeError:
-                return self._slow(*args, **kwargs)
+                return None
         else:
             entry = self.entries.get(key)
         if entry is None:
@@ -371,13 +400,7 @@ cdef class EagerDispatch:
             if len(self.entries) > 4096:
                 self.clear_cache()
             entry = self.entries.setdefault(key, False if entry is None else entry)
-        if entry is False:
-            return self._slow(*args, **kwargs)
-        if type(entry) is View:
-            return (<View>entry).of(arrays[0])
-        if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
-            self.recent(args[0], args[len(args) - 1], len(args) == 2, <Entry>entry)
-        return (<Entry>entry).run(arrays)
+        return None if entry is False else entry
 
 
 cdef class ApplyDispatch:
@@ -443,38 +466,6 @@ cdef class ApplyDispatch:
         if check:
             self.check(prim.name, outs)
         return outs if multiple else outs[0]
-
-
-cdef class AvalDispatch:
-    """What primitives' abstract_eval says, kept by primitive, operand avals and parameters: prim.kind must be one of `kinds`."""
-    cdef dict entries
-    cdef object kinds
-
-    def __init__(self, kinds):
-        self.entries = {}
-        self.kinds = kinds
-
-    def __call__(self, prim, list atoms, dict params):
-        cdef int64_t words[16]
-        cdef int n = len(atoms), i
-        cdef list avals = [v.aval for v in atoms]
-        if n > 15 or prim.kind not in self.kinds:
-            return prim.abstract_eval(*avals, **params)
-        words[0] = config_key()
-        for i in range(n):
-            words[i + 1] = <int64_t><uintptr_t><PyObject *>avals[i]
-        sig = PyBytes_FromStringAndSize(<char *>words, (n + 1) * sizeof(int64_t))
-        key = (prim, sig, tuple(params), tuple(params.values())) if params else (prim, sig)
-        try:
-            entry = self.entries.get(key)
-        except TypeError:                # a parameter that has no hash
-            return prim.abstract_eval(*avals, **params)
-        if entry is None:
-            out = prim.abstract_eval(*avals, **params)
-            if len(self.entries) > 20_000:
-                self.entries.clear()
-            entry = self.entries[key] = (out, avals)
-        return (<tuple>entry)[0]
 
 
 cdef object call1(object op, object a):

@@ -5,11 +5,13 @@ import types
 
 import numpy as np
 
-from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, View
+from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, View, install_traced
+from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Array, set_apply, stage
+from fgrad.core.eager_calls import eager_while_tracing
 from fgrad.dtypes import float0
 from fgrad.errors import TracerError
 
@@ -49,10 +51,12 @@ class EagerFunction(EagerDispatch):
             return None
         if any(v.aval.dtype == float0 for v in closed.jaxpr.outvars) or not all(type(c) is Array for c in closed.consts):
             return None
-        if single[0] and (view := _view_of(closed, arrays)) is not None:
-            return view
-        program = compile_jaxpr(closed, [a.strides_or_none for a in arrays])
-        return Entry(program, [], (), None if single[0] else True, not single[0], [a.aval for a in arrays])
+        entry = _view_of(closed, arrays) if single[0] else None
+        if entry is None:
+            program = compile_jaxpr(closed, [a.strides_or_none for a in arrays])
+            entry = Entry(program, [], (), None if single[0] else True, not single[0], [a.aval for a in arrays])
+        entry.body = body_of(closed)
+        return entry
 
 
 def eager(n_arrays):
@@ -119,3 +123,4 @@ def _compile(prim, arrays, params):
 
 apply = ApplyDispatch(_compile, check_values, lambda: config.debug_nans or config.debug_infs)
 set_apply(apply)
+install_traced(eager_while_tracing)

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from fgrad._kernels.dispatch import AvalDispatch
+from fgrad._kernels.aval_dispatch import AvalDispatch
 from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
 from fgrad._kernels.array cimport ArrayBase
@@ -360,10 +360,8 @@ cdef class JVPBase(TraceBase):
 
     cdef object record(self, PrimitiveBase prim, args, dict params):
         """Run a primitive and write it down."""
-        cdef Recording r = self.recording
-        cdef list operands = [], numbers = [], results, out_numbers = [], tracers = []
-        cdef Py_ssize_t n
-        cdef bint mine = False, varies = False
+        cdef list operands = []
+        cdef bint mine = False
         for x in args:
             if self.owns(x):
                 x = (<JVPTracerBase>x).primal
@@ -377,7 +375,15 @@ cdef class JVPBase(TraceBase):
             out = evaluate(prim, operands, params)
         finally:
             set_trace(before)
-        if not mine or prim.constant:
+        return self.write_down(prim, args, operands, params, out) if mine else out
+
+    cpdef object write_down(self, PrimitiveBase prim, args, list operands, dict params, out):
+        """Add a primitive that has run; its results, as values of the recording where they vary."""
+        cdef Recording r = self.recording
+        cdef list numbers = [], results, out_numbers = [], tracers = []
+        cdef Py_ssize_t n
+        cdef bint varies = False
+        if prim.constant:
             return out
         results = out if prim.multiple_results else [out]
         for x in results:

@@ -11,6 +11,7 @@ from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, using_trace
+from fgrad.core.eager_calls import is_recorded
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
@@ -367,6 +368,16 @@ def _index(x, idx):
     if type(idx) is Array and type(x) is Array and idx.dtype == dtypes.BOOL and idx.ndim and idx.shape == x.shape[: idx.ndim]:
         # Compressed by NumPy: the size depends on values, and a program for each would cost more than it does.
         return from_numpy(np.asarray(x)[np.asarray(idx)], weak_type=x.weak_type, copy=False)
+    return getitem(x, idx)
+
+
+def traced_index(x, idx):
+    """x[idx] of a tracer: in a recording an index of arrays is one operation."""
+    if is_recorded(x):
+        if type(idx) is Array and idx.dtype.kind in "iu":
+            return _take_at(x, idx)
+        if (parts := parted(idx)) is not None:
+            return _take_parts([x, *parts[0]], parts[1])
     return getitem(x, idx)
 
 

@@ -190,7 +190,7 @@ def _install():
             setattr(Tracer, f"__{name}__", operator_of(prim, operators[f"__{name}__"]))
     fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name != "__rpow__"}
     fast["__getitem__"] = indexing.index
-    Tracer.__getitem__ = indexing.getitem
+    Tracer.__getitem__ = indexing.traced_index
     fast["pow_static"], fast["__rpow__"] = eager(1)(operators["__pow__"]), operators["__rpow__"]  # x ** 2 is a multiplication
     set_operators(fast)
     for cls in (Array, Tracer):

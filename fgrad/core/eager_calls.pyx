@@ -1,0 +1,60 @@
+"""Eager functions while something is traced: a recording takes a call as one operation."""
+import numpy as np
+
+from fgrad.core.array import Array, to_array
+from fgrad.core.tracing import JVPBase, JVPTracerBase
+
+from fgrad._kernels.context cimport current_trace, set_trace
+
+
+def is_recorded(x):
+    """True for a value of a recording that goes on."""
+    return isinstance(x, JVPTracerBase) and x._trace.recording is not None
+
+
+def eager_while_tracing(function, tuple args, dict kwargs):
+    """What an eager function gives while something is traced: its own operations are, unless a recording takes it as one."""
+    trace = current_trace()
+    if isinstance(trace, JVPBase) and trace.recording is not None:
+        return record_call(trace, function, args, kwargs)
+    return function._slow(*args, **kwargs)
+
+
+cdef object record_call(trace, function, tuple args, dict kwargs):
+    """Run an eager function of the recording's values, and write it down as one operation where it has a body."""
+    cdef int n = function.n_arrays
+    cdef tuple given
+    cdef list plain = []
+    cdef bint varies = False
+    if not args or (n < 0 and type(args[0]) is not list and type(args[0]) is not tuple):
+        return function._slow(*args, **kwargs)
+    given = args[:n] if n > 0 else tuple(args[0])
+    for x in given:
+        if trace.number(x) >= 0:
+            x = x.primal
+            varies = True
+        elif isinstance(x, np.ndarray):
+            x = to_array(x)
+        elif type(x) is not Array:                # numbers decide how a function is computed; other tracers are not the recording's
+            return function._slow(*args, **kwargs)
+        plain.append(x)
+    before = current_trace()
+    set_trace(None)                               # the default: to run
+    try:
+        found = function.with_body((*plain, *args[n:]) if n > 0 else (plain, *args[1:]), kwargs)
+    finally:
+        set_trace(before)
+    if found is None:
+        return function._slow(*args, **kwargs)
+    out, (prim, params, places) = found
+    if not varies:
+        return out
+    several = type(out) is tuple
+    results = list(out) if several else [out]
+    operands = [plain[i] if i >= 0 else value for i, value in places]
+    args_of = [given[i] if i >= 0 else value for i, value in places]
+    if prim.multiple_results:
+        results = trace.write_down(prim, args_of, operands, params, results)
+    else:
+        results = [trace.write_down(prim, args_of, operands, params, results[0])]
+    return tuple(results) if several else results[0]
