@@ -404,3 +404,11 @@ def test_complex_atan2():
         np.testing.assert_allclose(jnp.arctan2(x[:, None], y).shape, (3, 3))
         got = fgrad.vmap(fgrad.grad(lax.atan2, (0, 1), holomorphic=True))(x, y)
         np.testing.assert_allclose(got, [y / (x * x + y * y), -x / (x * x + y * y)], rtol=1e-12)
+
+
+def test_numbers_alone_must_agree_in_type():
+    for f in (lax.add, lax.max, lax.lt):
+        with pytest.raises(TypeError, match="same dtypes, got int32, float32"):
+            f(1, 1.0)
+    assert float(lax.add(1.0, 1.5)) == 2.5 and float(lax.pow(2.0, 3)) == 8
+    assert float(lax.add(jnp.float32(1), 1.0)) == 2

@@ -65,7 +65,7 @@ _PY = (bool, int, float, complex)
 
 
 def unify(name, args):
-    """Python scalars among `args` take the dtype of the arrays beside them; arrays must agree already."""
+    """Python scalars among `args` take the dtype of the arrays beside them; arrays, or scalars alone, must agree already."""
     avals = [get_aval(a) for a in args]
     first = avals[0].dtype
     for a in avals:
@@ -73,6 +73,8 @@ def unify(name, args):
             break
     else:
         return args
+    if name != "pow" and all(type(x) in _PY for x in args):
+        same_dtypes(name, avals)
     dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
     out = []
     for x, a in zip(args, avals):
