@@ -146,9 +146,11 @@ def to_real(dtype) -> np.dtype:
 
 
 def to_inexact(dtype) -> np.dtype:
-    """Integers and bools become the default float, inexact dtypes stay."""
+    """Integers of 64 bits become the default float, narrower ones and bools float32 (with x64 too), inexact dtypes stay."""
     dtype = np.dtype(dtype)
-    return dtype if is_inexact(dtype) else float_dtype()
+    if is_inexact(dtype):
+        return dtype
+    return float_dtype() if dtype.itemsize == 8 else FLOAT32
 
 
 def to_complex(dtype) -> np.dtype:

@@ -140,3 +140,21 @@ def test_values_at_the_ends():
             np.testing.assert_array_equal(special.erf(x), np.array([1, -1, 1, -1] * 5, dtype))
             y = jnp.arctan2(jnp.ones(20, dtype), jnp.full(20, -0.0, dtype))
             np.testing.assert_array_equal(y, np.full(20, np.pi / 2, dtype))
+
+
+def test_narrow_integers_become_float32_with_x64_and_wide_ones_float64():
+    functions = (jnp.sin, jnp.mean, jnp.var, jnp.linalg.norm, lambda x: x / x, special.gammaln, lambda x: jnp.median(x), jnp.nanmean)
+    with fgrad.enable_x64():
+        for name in ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64"):
+            x = jnp.ones(3, name)
+            want = np.float64 if x.dtype.itemsize == 8 else np.float32
+            assert [f(x).dtype for f in functions] == [want] * len(functions), name
+            assert jnp.fft.fft(x).dtype == (np.complex128 if want == np.float64 else np.complex64)
+        assert (jnp.sin(3).dtype, (jnp.ones(3, np.int32) * 1.5).dtype) == (np.float64, np.float64)
+        assert jnp.left_shift(jnp.ones(3, bool), jnp.ones(3, bool)).dtype == np.int32
+
+
+def test_closeness_and_equality_are_strong_booleans():
+    for f in (jnp.isclose, jnp.allclose, jnp.array_equal, jnp.array_equiv):
+        out = f(1.0, 1.0)
+        assert (bool(out), out.dtype, out.weak_type) == (True, np.bool_, False)

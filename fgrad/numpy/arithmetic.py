@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 
+from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
 from fgrad.numpy.ufunc_kinds import arr, binary_ufunc, typed_as
@@ -95,7 +96,9 @@ def imag(val, /):
 @eager(1)
 def angle(z, deg=False):
     """Argument of complex z in (-pi, pi], in degrees with deg=True."""
-    z = unary("angle", z, inexact=True)
+    z = unary("angle", z)
+    if not dtypes.is_inexact(z.dtype):
+        z = ew.convert_element_type(z, dtypes.float_dtype())
     out = ew.atan2(imag(z), real(z))
     out = out if z.aval.dtype.kind == "c" else ew.convert_element_type(out, out.aval.dtype)  # of real numbers never weakly typed
     return degrees(out) if deg else out

@@ -71,8 +71,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
     """Variance over axes of what is not NaN, with divisor n - ddof; NaN where that is not positive."""
     no_out("nanvar", out)
     x = as_array("nanvar", a)
-    if not dtypes.is_inexact(x.dtype):
-        x = E.convert_element_type(x, dtypes.float_dtype())
+    x = E.convert_element_type(x, dtypes.to_inexact(x.dtype))
     valid = E.bitwise_not(U.isnan(x))
     if where is not None:
         valid = valid & R.check_where("nanvar", where)

@@ -178,7 +178,7 @@ def _linear_ramp(x, width, ends):
 
 def _ramp(edge, end, w, axis, descending):
     """w values from `end` to just before the edge (or the other way round)."""
-    dtype = edge.dtype if dtypes.is_inexact(edge.dtype) else dtypes.float_dtype()
+    dtype = dtypes.to_inexact(edge.dtype)
     shape = tuple(w if i == axis else d for i, d in enumerate(edge.shape))
     t = E.div(S.broadcasted_iota(dtype, shape, axis), dtype.type(max(w, 1)))
     t = S.rev(t, (axis,)) if descending else t

@@ -212,7 +212,7 @@ def _var_dtypes(own, dtype):
     dtype = user_dtype(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise ValueError("Setting the dtype of a variance of complex numbers to a real one is not supported; take real parts first")
-    work = dtypes.promote([(dtypes.to_inexact(own), False), (dtype if dtypes.is_inexact(dtype) else dtypes.float_dtype(), False)])[0]
+    work = dtypes.promote([(dtypes.to_inexact(own), False), (dtypes.to_inexact(dtype), False)])[0]
     return _wide(work), dtype
 
 

@@ -182,7 +182,7 @@ def _rounding(name, prim, what, integers=True):
         if not dtypes.is_inexact(x.dtype):
             if integers:
                 return x
-            x = E.convert_element_type(x, dtypes.float_dtype(), x.aval.weak_type)
+            x = E.convert_element_type(x, dtypes.to_inexact(x.dtype), x.aval.weak_type)
         return prim.bind(x)
 
     fun.__name__ = fun.__qualname__ = name
@@ -232,6 +232,14 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 @eager(2)
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether |a - b| <= atol + rtol * |b|, element by element; infinities are close to themselves only."""
+    return _strong(_isclose(a, b, rtol, atol, equal_nan))
+
+
+def _strong(x):
+    return E.convert_element_type(x, x.dtype)
+
+
+def _isclose(a, b, rtol, atol, equal_nan):
     a, b = binary("isclose", a, b)
     a, b = as_array("isclose", a), as_array("isclose", b)
     a, b = promoted("isclose", [a, b], numeric=True)
@@ -246,7 +254,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def _everywhere(x):
-    return reduce_and(x, tuple(range(x.ndim)))
+    return reduce_and(_strong(x), tuple(range(x.ndim)))
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):

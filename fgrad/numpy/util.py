@@ -100,7 +100,7 @@ def _refuse_float0(name, pairs):
 
 
 def promoted(name, args, numeric=False, inexact=False):
-    """Operands promoted to one dtype. numeric: bool becomes int; inexact: what is not inexact becomes the default float."""
+    """Operands promoted to one dtype. numeric: bool becomes int32; inexact: what is not inexact becomes a float (dtypes.to_inexact)."""
     pairs = [_pair(x) for x in args]
     first = pairs[0][0]
     if (
@@ -113,9 +113,9 @@ def promoted(name, args, numeric=False, inexact=False):
     _refuse_float0(name, pairs)
     dtype, weak = promote(pairs)
     if inexact and not dtypes.is_inexact(dtype):
-        dtype = dtypes.float_dtype()
+        dtype = dtypes.to_inexact(dtype)
     elif numeric and dtype == BOOL:
-        dtype = dtypes.int_dtype()
+        dtype = dtypes.INT32
     return [cast(x, dtype, weak) for x in args]
 
 
@@ -227,9 +227,9 @@ def unary(name, x, numeric=False, inexact=False):
     if inexact and aval.dtype.kind not in "fc":
         _refuse_float0(name, [(aval.dtype, False)])
         if not dtypes.is_inexact(aval.dtype):
-            x = convert_element_type(x, dtypes.float_dtype(), aval.weak_type)
+            x = convert_element_type(x, dtypes.to_inexact(aval.dtype), aval.weak_type)
     elif numeric and aval.dtype == BOOL:
-        x = convert_element_type(x, dtypes.int_dtype())
+        x = convert_element_type(x, dtypes.INT32)
     return x
 
 

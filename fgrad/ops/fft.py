@@ -90,9 +90,10 @@ def fft_along(x, fft_type, fft_lengths, axes):
     if fft_type == FftType.RFFT:
         if dtype.kind == "c":
             raise ValueError("only real valued inputs supported for rfft")
-        dtype = dtype if dtypes.is_float(dtype) else dtypes.float_dtype()
+        dtype = dtypes.to_inexact(dtype)
     elif dtype.kind != "c":
-        dtype = dtype if dtype == dtypes.FLOAT64 else dtypes.float_dtype() if not dtypes.is_float(dtype) else dtypes.FLOAT32
+        dtype = dtypes.to_inexact(dtype)
+        dtype = dtype if dtype == dtypes.FLOAT64 else dtypes.FLOAT32
         dtype = dtype if fft_type == FftType.FFT and axes else dtypes.to_complex(dtype)
     x = convert_element_type(x, dtype)
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths), axes=tuple(axes)) if axes else x

@@ -1,6 +1,6 @@
 """Optimizers as (init, update) pairs of pure functions over parameter pytrees, with optax's names and semantics."""
 
-from fgrad.optim import losses, projections, schedules, second_order, tree, tree_utils
+from fgrad.optim import contrib, losses, projections, schedules, second_order, tree, tree_utils
 from fgrad.optim.base import (
     EmptyState,
     GradientTransformation,
@@ -247,6 +247,7 @@ __all__ = [
     "ScaleByDistanceOverGradientsState",
     "ScaleByOptimisticGradientState",
     "bias_correction",
+    "contrib",
     "convex_kl_divergence",
     "ctc_loss",
     "ctc_loss_with_forward_probs",
