@@ -28,7 +28,7 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
     cdef bint varies = False
     if not args or (n < 0 and type(args[0]) is not list and type(args[0]) is not tuple):
         return function._slow(*args, **kwargs)
-    given = args[:n] if n > 0 else tuple(args[0])
+    given = args[:n] if n >= 0 else tuple(args[0])
     for x in given:
         if trace.number(x) >= 0:
             x = x.primal
@@ -41,7 +41,7 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
     before = current_trace()
     set_trace(None)                               # the default: to run
     try:
-        found = function.with_body((*plain, *args[n:]) if n > 0 else (plain, *args[1:]), kwargs)
+        found = function.with_body((*plain, *args[n:]) if n >= 0 else (plain, *args[1:]), kwargs)
     finally:
         set_trace(before)
     if found is None:
