@@ -79,6 +79,17 @@
 #define GEMM_KEEP(v) (void)(v)
 #endif
 
+/* A product that is not fused with the sum that takes it. */
+#if defined(__AVX512F__)
+#define GEMM_APART(v) __asm__("" : "+v"(v))
+#elif defined(__x86_64__)
+#define GEMM_APART(v) __asm__("" : "+x"(v))
+#elif defined(__aarch64__)
+#define GEMM_APART(v) __asm__("" : "+w"(v))
+#else
+#define GEMM_APART(v) (void)(v)
+#endif
+
 /* Interleave two vectors: their first halves, their last halves. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

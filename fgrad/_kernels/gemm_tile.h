@@ -212,7 +212,11 @@ GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, i
     for (; k < kc; k += L) {
         int64_t w = kc - k < L ? kc - k : L;
         x = N(load)(a + k, w);
-        GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] += x * N(load)(b + i * ldb + k, w);
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            y = x * N(load)(b + i * ldb + k, w);
+            GEMM_APART(y);                           /* or the compiler chooses by R */
+            sum[i] += y;
+        }
     }
     GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] += odd[i];
     GEMM_UNROLL for (int i = 0; i < R; i += N(lanes)) {
