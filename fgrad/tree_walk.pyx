@@ -1,7 +1,8 @@
 """The walk through a pytree: its leaves, and words that tell its structure from others, without optree's look-ups for each leaf.
 
 A leaf's word is 0; a container's are its length and kind, then what else it is told by: the address of a dictionary's names (in ascending
-order, which is also that of the dictionaries a treedef makes), of a class, of the auxiliary data of a registered node. Words are read in order, so no two structures have the same ones.
+order, which is also that of the dictionaries a treedef makes), of a class, of the auxiliary data of a registered node. Words are read in
+order, so no two structures have the same ones.
 What this walk does not know (ordered dictionaries, keys that are no strings, data without a hash...) it leaves to optree.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -28,7 +29,7 @@ cdef enum:
 cdef dict _CODES = {"DICT": DICT, "LIST": LIST, "TUPLE": TUPLE, "NONE": NONE, "NAMEDTUPLE": NAMED, "CUSTOM": CUSTOM}
 
 # What has its address in words is never dropped.
-cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them in ascending order, whether that is its own)
+cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them ascending, if that is its own)
 cdef dict _data = {}                     # auxiliary data of nodes -> the one object of those that are equal
 cdef list _kinds = []
 
