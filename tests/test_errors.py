@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import fgrad
+import fgrad.ggml
 import fgrad.numpy as jnp
+import fgrad.scipy.linalg
+import fgrad.scipy.special
 from fgrad import errors, lax
 
 
@@ -307,3 +310,38 @@ def test_equations_of_the_backward_pass_name_the_forward_line():
     lines = {e.primitive.name: e.source[1] for e in closed.eqns}  # the cotangent of 1 is the first broadcast, and not the last
     assert lines["cos"] == lines["mul"] == line_of(loss, "jnp.sin")
     assert lines["broadcast_in_dim"] == line_of(loss, "y.sum")
+
+
+@pytest.mark.parametrize(
+    ("error", "parts", "fun"),
+    [
+        (TypeError, ["'x'"], lambda: fgrad.scipy.special.erf()),
+        (TypeError, ["argument"], lambda: fgrad.scipy.special.beta(1.0, 2.0, 3.0)),
+        (TypeError, ["'y'"], lambda: fgrad.scipy.special.erf(1.0, y=1.0)),
+        (ValueError, ["multigammaln", "0"], lambda: fgrad.scipy.special.multigammaln(1.0, 0)),
+        (ValueError, ["axis 1", "dimension 1"], lambda: jnp.fft.fftshift(jnp.ones(3), axes=(0, 1))),
+        (ValueError, ["axis 0", "dimension 0"], lambda: jnp.vsplit(1.0, 2)),
+        (ValueError, ["axis 5", "dimension 1"], lambda: fgrad.nn.glu(jnp.ones(4), 5)),
+        (ValueError, ["axis -1", "dimension 0"], lambda: fgrad.random.categorical(fgrad.random.key(0), 1.0)),
+        (ValueError, ["axis -1", "dimension 0"], lambda: jnp.linalg.cross(1.0, jnp.ones(3))),
+        (ValueError, ["polyval"], lambda: jnp.polyval(1.0, 2.0)),
+        (ValueError, ["trim"], lambda: jnp.trim_zeros(jnp.ones(3), 1)),
+        (TypeError, ["einsum", "tuple"], lambda: jnp.einsum((0, 1))),
+        (ValueError, ["lu_solve", "(2,)"], lambda: fgrad.scipy.linalg.lu_solve((jnp.ones(2), jnp.zeros(2, int)), jnp.ones(2))),
+        (ValueError, ["cho_solve", "()"], lambda: fgrad.scipy.linalg.cho_solve((1.0, True), jnp.ones(2))),
+        (ValueError, ["qr_multiply"], lambda: fgrad.scipy.linalg.qr_multiply(jnp.ones((2, 2)), 1.0)),
+        (ValueError, ["smooth_labels"], lambda: fgrad.nn.smooth_labels(1.0, 0.1)),
+        (ValueError, ["conv_1d_ph", "kernel"], lambda: fgrad.ggml.conv_1d_ph(1.0, jnp.ones((1, 1, 4)), 1, 1)),
+        (ValueError, ["conv_2d_dw", "axes"], lambda: fgrad.ggml.conv_2d_dw(jnp.ones((2, 1, 3, 3)), 1.0, 1, 1, 0, 0, 1, 1)),
+        (ValueError, ["no op", "3"], lambda: fgrad.ggml.unary(jnp.ones(2), 3)),
+    ],
+)
+def test_arguments_of_another_rank_or_kind(error, parts, fun):
+    refuses(error, *parts, fun=fun)
+
+
+def test_special_functions_take_keywords():
+    special = fgrad.scipy.special
+    assert special.betainc(x=0.5, a=1.0, b=1.0) == special.betainc(1.0, 1.0, 0.5)
+    assert special.log_ndtr(x=-1.0, series_order=5) == special.log_ndtr(-1.0)
+    refuses(ValueError, "series_order", fun=lambda: special.log_ndtr(1.0, -1))

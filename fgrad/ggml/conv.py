@@ -98,6 +98,7 @@ def im2col_back(a, b, ne, s0, s1, p0, p1, d0, d1, is_2D):
     """
     a, b = floats("im2col_back", a), array("im2col_back", b)
     rank = 2 if is_2D else 1
+    need(len(ne) == rank + 2 and b.ndim >= rank, "im2col_back", f"sizes {tuple(ne)} and kernel {b.shape} must be of {rank} spatial axes")
     w, *rest = (int(n) for n in ne)
     sizes, (c, n) = ((rest[0], w), (rest[1:] + [1])[:2]) if is_2D else ((w,), (rest + [1])[:2])
     kernel = b.shape[-rank:]
@@ -149,6 +150,7 @@ def conv_1d(a, b, s0, p0, d0):
 
 def conv_1d_ph(a, b, s, d):
     """conv_1d with half the kernel as padding."""
+    need_rank("conv_1d_ph", "the kernel", jnp.asarray(a), 3)
     return conv_1d(a, b, s, jnp.shape(a)[-1] // 2, d)
 
 
@@ -162,6 +164,7 @@ def conv_1d_dw(a, b, s0, p0, d0):
 
 def conv_1d_dw_ph(a, b, s0, d0):
     """conv_1d_dw with half the kernel as padding."""
+    need_rank("conv_1d_dw_ph", "the kernel", jnp.asarray(a), 3)
     return conv_1d_dw(a, b, s0, jnp.shape(a)[-1] // 2, d0)
 
 
@@ -209,8 +212,9 @@ conv_3d_direct = conv_3d
 
 
 def _depthwise(name, a, b, s, p, d):
+    need(b.ndim == a.ndim, name, f"data {b.shape} must have as many axes as the kernel {a.shape}")
     c = b.shape[1]
-    need(a.ndim == b.ndim and a.shape[:2] == (c, 1), name, f"kernel {a.shape} must be ({c}, 1, ...) for data {b.shape}")
+    need(a.shape[:2] == (c, 1), name, f"kernel {a.shape} must be ({c}, 1, ...) for data {b.shape}")
     return _conv(name, a, b, s, p, d, groups=c)
 
 

@@ -72,7 +72,7 @@ def glu_split(a, b, op):
 
 
 def _name(what, op):
-    name = op.removeprefix("GGML_GLU_OP_").lower()
+    name = str(op).removeprefix("GGML_GLU_OP_").lower()
     if name not in GLU or name == "swiglu_oai":
         raise ValueError(f"ggml.{what}: there is no op {op!r}; it must be one of {', '.join(n for n in GLU if n != 'swiglu_oai')}")
     return name

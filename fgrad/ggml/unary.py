@@ -180,7 +180,7 @@ UNARY = {
 
 def unary(a, op, *parameters):
     """The unary op of that name (a string, with or without the prefix GGML_UNARY_OP_) of a."""
-    name = op.removeprefix("GGML_UNARY_OP_").lower()
+    name = str(op).removeprefix("GGML_UNARY_OP_").lower()
     if name not in UNARY:
         raise ValueError(f"ggml.unary: there is no op {op!r}; it must be one of {', '.join(UNARY)}")
     return UNARY[name](a, *parameters)

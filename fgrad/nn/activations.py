@@ -11,7 +11,7 @@ from fgrad import dtypes
 from fgrad.api import jit
 from fgrad.errors import ShapeError
 from fgrad.numpy.ufunc_kinds import typed_as
-from fgrad.numpy.util import as_array, binary, unary
+from fgrad.numpy.util import as_array, axis_index, binary, unary
 from fgrad.ops import activation, elementwise
 
 
@@ -193,7 +193,7 @@ def gelu(x, approximate=True):
 def glu(x, axis=-1):
     """The first half of x along `axis` times the sigmoid of the second half (https://arxiv.org/abs/1612.08083)."""
     x = as_array("glu", x)
-    if x.shape[axis] % 2:
+    if x.shape[axis_index(axis, x.ndim)] % 2:
         raise ShapeError(f"glu: axis {axis} of shape {x.shape} must have an even size")
     a, b = jnp.split(x, 2, axis)
     return a * sigmoid(b)

@@ -34,6 +34,8 @@ def smooth_labels(labels, alpha):
     labels = unary("smooth_labels", labels)
     if not jnp.issubdtype(labels.dtype, jnp.floating):
         raise TypeError(f"smooth_labels takes labels of a float dtype (one_hot gives them), got {labels.dtype.name}")
+    if not labels.ndim:
+        raise ShapeError("smooth_labels: labels must have an axis of classes, got a single number")
     return (1 - alpha) * labels + alpha / labels.shape[-1]
 
 

@@ -237,9 +237,9 @@ def trim_zeros(filt, trim="fb", axis=None):
     """A concrete array without its leading ("f") and trailing ("b") zeros, along the given axes (all by default)."""
     x = as_array("trim_zeros", filt)
     value = concrete("trim_zeros", x, "The result's size depends on values.") != 0
-    trim = trim.lower()
-    if any(c not in "fb" for c in trim):
+    if not isinstance(trim, str) or any(c not in "fb" for c in trim.lower()):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    trim = trim.lower()
     idx = [slice(None)] * x.ndim
     for i in axis_tuple(axis, x.ndim):
         at = np.flatnonzero(value.any(tuple(j for j in range(x.ndim) if j != i)))

@@ -14,7 +14,7 @@ from fgrad.numpy import manipulation as M
 from fgrad.numpy import padding as P
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, zeros
-from fgrad.numpy.util import as_array
+from fgrad.numpy.util import as_array, axis_index
 from fgrad.ops.fft import FftType, fft_along
 
 __all__ = [
@@ -190,10 +190,7 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None):
 
 def _shift(name, x, axes, sign):
     x = as_array(name, x)
-    if axes is None:
-        axes = tuple(range(x.ndim))
-    if isinstance(axes, int):
-        return M.roll(x, sign * (x.shape[axes] // 2), axes)
+    axes = range(x.ndim) if axes is None else [axis_index(d, x.ndim) for d in np.atleast_1d(axes)]
     return M.roll(x, tuple(sign * (x.shape[d] // 2) for d in axes), tuple(axes))
 
 

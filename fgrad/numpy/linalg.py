@@ -30,7 +30,7 @@ from fgrad.numpy.factor import (
     tensorinv,
     tensorsolve,
 )
-from fgrad.numpy.util import as_array, axis_tuple, spread, unary
+from fgrad.numpy.util import as_array, axis_index, axis_tuple, spread, unary
 from fgrad.ops import elementwise as E
 
 __all__ = [
@@ -136,7 +136,7 @@ def multi_dot(arrays, *, precision=None):
 def cross(x1, x2, /, *, axis=-1):
     """The vector product of 3-vectors along `axis`."""
     a, b = as_array("cross", x1), as_array("cross", x2, 1)
-    if a.shape[axis] != 3 or b.shape[axis] != 3:
+    if a.shape[axis_index(axis, a.ndim)] != 3 or b.shape[axis_index(axis, b.ndim)] != 3:
         raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, got shapes {a.shape} and {b.shape} ({axis=})")
     return P.cross(a, b, axis=axis)
 

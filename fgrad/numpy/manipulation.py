@@ -304,7 +304,7 @@ def array_split(ary, indices_or_sections, axis=0):
 @moves_overlays(0)
 def split(ary, indices_or_sections, axis=0):
     """Parts along an axis: cut at given positions, or as many of one size. Raises ValueError where they do not divide evenly."""
-    if not np.ndim(indices_or_sections) and shape(ary)[axis] % operator.index(indices_or_sections):
+    if not np.ndim(indices_or_sections) and shape(ary)[axis_index(axis, ndim(ary))] % operator.index(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, indices_or_sections, axis)
 

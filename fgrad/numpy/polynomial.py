@@ -54,6 +54,8 @@ def poly(seq_of_zeros):
 def polyval(p, x, *, unroll=16):
     """The polynomial's value at x, by Horner's rule. p may have further axes, which broadcast with x."""
     p, x = _arrays("polyval", (p, x))
+    if not p.ndim:
+        raise ValueError("polyval: the coefficients p must have an axis, got a single number")
     shape = broadcast_shape(p.shape[1:], x.shape)
     x = spread(x, shape)
     if p.shape[0] <= unroll:

@@ -170,6 +170,10 @@ def _opt_einsum():
 def _as_subscripts(subscripts, operands):
     """einsum's arguments as ("ij,j->i", arrays): they may also come as array, [0, 1], array, [1], ..., [0]."""
     if not isinstance(subscripts, str):
+        if not operands:
+            raise TypeError(
+                f"einsum takes subscripts (a string) first, or arrays each followed by its axes; got {type(subscripts).__name__} alone"
+            )
         subscripts, operands = _opt_einsum().parser.convert_interleaved_input((subscripts, *operands))
     ops = promoted("einsum", [as_array("einsum", x, i) for i, x in enumerate(operands)])
     ins, out = _letters(subscripts, tuple(x.shape for x in ops))

@@ -7,7 +7,7 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import jit
-from fgrad.numpy.util import as_array, user_dtype
+from fgrad.numpy.util import as_array, axis_index, user_dtype
 from fgrad.ops.elementwise import lgamma
 from fgrad.ops.random import sample_log, sample_log1p
 from fgrad.ops.shape import canonical_shape
@@ -43,7 +43,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     Without replacement, the leading axes of `shape` (those before the batch shape) hold different positions.
     """
     logits, key = as_array("categorical", logits), one_key("categorical", key)
-    axis = range(logits.ndim)[axis]
+    axis = axis_index(axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = batch if shape is None else canonical_shape(shape)
     lead = shape[: len(shape) - len(batch)]

@@ -6,6 +6,7 @@ What SciPy has for its own memory (overwrite_a, overwrite_b, lwork, check_finite
 import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.compile.eager import eager
+from fgrad.errors import ShapeError
 from fgrad.numpy.util import as_array
 from fgrad.ops import linalg as L
 from fgrad.ops import matrix as X
@@ -42,6 +43,12 @@ def _inexact(name, *args):
     return jnp.promote_dtypes_inexact(*[as_array(name, a, i) for i, a in enumerate(args)])
 
 
+def _matrix(name, a):
+    if a.ndim < 2:
+        raise ShapeError(f"{name} takes a matrix (..., m, n), got an array of shape {a.shape}")
+    return a
+
+
 # --- Cholesky -----------------------------------------------------------------------------------------------------------
 
 
@@ -66,6 +73,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 @eager(2)
 def _cho_solve(factor, b, lower):
     factor, b = _inexact("cho_solve", factor, b)
+    _matrix("cho_solve", factor)
     forward, back = (dict(lower=lower, transpose_a=t, conjugate_a=t) for t in (not lower, lower))
     return _systems("cho_solve", lambda c, r: _left(c, _left(c, r, **forward), **back), (factor,), b)
 
@@ -103,6 +111,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
 @eager(3)
 def _lu_solve(factors, pivots, b, trans):
     factors, b = _inexact("lu_solve", factors, b)
+    _matrix("lu_solve", factors)
     order = L.lu_pivots_to_permutation(as_array("lu_solve", pivots), factors.shape[-2])
     return _systems("lu_solve", lambda f, p, r: L.lu_solve(f, p, r, trans), (factors, order), b)
 
@@ -182,7 +191,9 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
     a, c = _inexact("qr_multiply", a, c)
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
-    vector, (m, n) = c.ndim == 1, a.shape[-2:]
+    vector, (m, n) = c.ndim == 1, _matrix("qr_multiply", a).shape[-2:]
+    if not c.ndim:
+        raise ShapeError("qr_multiply: c must be a vector or a matrix, got a single number")
     c = (c[:, None] if mode == "left" else c[None, :]) if vector else c
     if c.shape[-2 if mode == "left" else -1] != (min(m, n) if mode == "left" else m):
         raise ValueError(f"qr_multiply: a of shape {a.shape} and c of shape {c.shape} do not fit (mode={mode!r})")

@@ -1,6 +1,8 @@
 """Special functions of jax.scipy.special: promoted and broadcast as NumPy's ufuncs are."""
 
+import inspect
 import math
+import operator
 
 import numpy as np
 
@@ -31,17 +33,23 @@ def log_softmax(x, /, *, axis=None):
     return functions.log_softmax(x, axis=axis)
 
 
-def _ufunc(prim, name, doc, strong=False):
+def _ufunc(prim, heading, doc, strong=False):
     """A function of floats from an elementwise primitive: operands are promoted to one float dtype and broadcast.
 
-    strong: Python scalars lose their weak type.
+    heading: the function's name and arguments, "beta(a, b)". strong: Python scalars lose their weak type.
     """
+    name, _, names = heading[:-1].partition("(")
+    names = names.split(", ")
+    signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
-    def fun(*args):
+    def fun(*args, **kwargs):
+        if kwargs or len(args) != len(names):
+            args = signature.bind(*args, **kwargs).args
         args = _floats(name, *args)
         return prim.bind(*[lax.convert_element_type(x, x.dtype) for x in args] if strong else args)
 
     fun.__name__ = fun.__qualname__ = name
+    fun.__signature__ = signature
     fun.__doc__ = doc
     return fun
 
@@ -53,21 +61,21 @@ def _floats(name, *args):
     return args
 
 
-gammaln = _ufunc(ops.lgamma_p, "gammaln", "log |gamma(x)|.")
-digamma = _ufunc(ops.digamma_p, "digamma", "The derivative of gammaln.")
+gammaln = _ufunc(ops.lgamma_p, "gammaln(x)", "log |gamma(x)|.")
+digamma = _ufunc(ops.digamma_p, "digamma(x)", "The derivative of gammaln.")
 psi = digamma
-polygamma = _ufunc(ops.polygamma_p, "polygamma", "The derivative of digamma of order n = 0, 1, ...")
-gammainc = _ufunc(ops.igamma_p, "gammainc", "The regularised lower incomplete gamma function P(a, x).")
-gammaincc = _ufunc(ops.igammac_p, "gammaincc", "The regularised upper incomplete gamma function Q(a, x).")
-betainc = _ufunc(ops.betainc_p, "betainc", "The regularised incomplete beta function I_x(a, b).")
-i0e = _ufunc(ops.bessel_i0e_p, "i0e", "exp(-|x|) i0(x).")
-i1e = _ufunc(ops.bessel_i1e_p, "i1e", "exp(-|x|) i1(x).")
-erf = _ufunc(ops.erf_p, "erf", "The error function.")
-erfc = _ufunc(ops.erfc_p, "erfc", "1 - erf(x), exact where erf(x) is near 1.")
-erfinv = _ufunc(ops.erf_inv_p, "erfinv", "The inverse of erf on (-1, 1).")
+polygamma = _ufunc(ops.polygamma_p, "polygamma(n, x)", "The derivative of digamma of order n = 0, 1, ...")
+gammainc = _ufunc(ops.igamma_p, "gammainc(a, x)", "The regularised lower incomplete gamma function P(a, x).")
+gammaincc = _ufunc(ops.igammac_p, "gammaincc(a, x)", "The regularised upper incomplete gamma function Q(a, x).")
+betainc = _ufunc(ops.betainc_p, "betainc(a, b, x)", "The regularised incomplete beta function I_x(a, b).")
+i0e = _ufunc(ops.bessel_i0e_p, "i0e(x)", "exp(-|x|) i0(x).")
+i1e = _ufunc(ops.bessel_i1e_p, "i1e(x)", "exp(-|x|) i1(x).")
+erf = _ufunc(ops.erf_p, "erf(x)", "The error function.")
+erfc = _ufunc(ops.erfc_p, "erfc(x)", "1 - erf(x), exact where erf(x) is near 1.")
+erfinv = _ufunc(ops.erf_inv_p, "erfinv(x)", "The inverse of erf on (-1, 1).")
 
 
-_real_gamma = _ufunc(ops.gamma_p, "gamma", "The gamma function.", strong=True)
+_real_gamma = _ufunc(ops.gamma_p, "gamma(x)", "The gamma function.", strong=True)
 
 
 def gamma(x):
@@ -76,13 +84,20 @@ def gamma(x):
     return complex_gamma(x) if x.dtype.kind == "c" else _real_gamma(x)
 
 
-betaln = _ufunc(ops.betaln_p, "betaln", "log |beta(a, b)|.")
-beta = _ufunc(ops.beta_p, "beta", "gamma(a) gamma(b) / gamma(a + b).")
-ndtr = _ufunc(ops.ndtr_p, "ndtr", "The standard normal distribution function.", strong=True)
-log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr", "log ndtr(x), finite far into the lower tail.", strong=True)
-ndtri = _ufunc(ops.ndtri_p, "ndtri", "The standard normal quantile, the inverse of ndtr.", strong=True)
-logit = _ufunc(ops.logit_p, "logit", "log(x / (1 - x)), the inverse of expit.")
-rel_entr = _ufunc(ops.rel_entr_p, "rel_entr", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
+betaln = _ufunc(ops.betaln_p, "betaln(a, b)", "log |beta(a, b)|.")
+beta = _ufunc(ops.beta_p, "beta(a, b)", "gamma(a) gamma(b) / gamma(a + b).")
+ndtr = _ufunc(ops.ndtr_p, "ndtr(x)", "The standard normal distribution function.", strong=True)
+_log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr(x)", "log ndtr(x).", strong=True)
+ndtri = _ufunc(ops.ndtri_p, "ndtri(p)", "The standard normal quantile, the inverse of ndtr.", strong=True)
+logit = _ufunc(ops.logit_p, "logit(x)", "log(x / (1 - x)), the inverse of expit.")
+rel_entr = _ufunc(ops.rel_entr_p, "rel_entr(p, q)", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
+
+
+def log_ndtr(x, series_order=3):
+    """log ndtr(x), finite far into the lower tail. The value does not depend on series_order, an int from 0 on: it uses no series."""
+    if operator.index(series_order) < 0:
+        raise ValueError(f"log_ndtr: series_order must not be negative, got {series_order}")
+    return _log_ndtr(x)
 
 
 def zeta(x, q=1.0):
@@ -122,7 +137,10 @@ def factorial(n, exact=False):
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d."""
     (a,) = _floats("multigammaln", a)
-    terms = [ops.lgamma(a - i / 2) for i in range(int(d))]
+    d = int(d)
+    if d < 1:
+        raise ValueError(f"multigammaln: the dimension d must be positive, got {d}")
+    terms = [ops.lgamma(a - i / 2) for i in range(d)]
     return sum(terms[1:], terms[0]) + d * (d - 1) / 4 * math.log(math.pi)
 
 
