@@ -120,3 +120,21 @@ class TopK(Sort):
 
     def numpy(self, np, x):
         return lambda: -np.sort(np.partition(-x, 50, axis=-1)[:, :50], -1)
+
+
+@workload("reductions/top_k of 2, values and positions", sizes=((8192, 64),))
+class TopPair(Sort):
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.lax.top_k(x, 2))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: tuple(m.torch.topk(x, 2))
+
+    def numpy(self, np, x):
+        def top(x):
+            i = np.argpartition(-x, 2, axis=-1)[:, :2]
+            i = np.take_along_axis(i, np.argsort(-np.take_along_axis(x, i, -1), -1), -1)
+            return np.take_along_axis(x, i, -1), i
+
+        return lambda: top(x)

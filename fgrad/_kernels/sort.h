@@ -299,17 +299,31 @@ static void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
-/* ---- top k of a row: candidates below the k-th best so far are dropped; the buffer is sorted whenever it is full.
- * Keys are reversed, so the best come first, and equal ones in the order of their positions. */
+/* ---- top k of a row: candidates below the k-th best so far are dropped, sixteen at once where all are; the buffer is sorted
+ * whenever it is full. Keys are reversed, so the best come first, and equal ones in the order of their positions. */
 typedef struct { int64_t have, room, k; uint64_t limit; int32_t full; } FgTopState;
+static void fg_best_u64(uint64_t *a, uint64_t *t, int64_t n, int lo, int hi) {
+    if (n > 16 && fg_fits_row(n, 8)) fg_sort_row_u64(a, n);         /* positions break ties */
+    else fg_radix_u64(a, t, n, lo, hi);
+}
+static void fg_best_pair(FgPair *a, FgPair *t, int64_t n, int lo, int hi) { fg_radix_pair(a, t, n, lo, hi); }
+#define FG_TOP_BLOCKS(K) \
+    for (int64_t i = 0, m; i < n; i += m) { \
+        m = fg_min64(16, n - i); \
+        if (s->full && m == 16) { \
+            K limit = (K)s->limit, better = 0; \
+            for (int j = 0; j < 16; j++) better |= keys[i + j] < limit; \
+            if (!better) continue; \
+        } \
+        for (int64_t j = i; j < i + m; j++) if (!s->full || keys[j] < s->limit)
 #define FG_TOP(NAME, E, K, KEY, MAKE) \
 static void fg_top_##NAME(FgTopState *s, E *buf, E *tmp, const K *keys, int64_t n, int64_t base, int lo, int hi) { \
-    for (int64_t i = 0; i < n; i++) { \
-        if (s->full && keys[i] >= s->limit) continue; \
-        buf[s->have++] = MAKE(keys[i], base + i); \
-        if (s->have == s->room) { \
-            fg_radix_##NAME(buf, tmp, s->have, lo, hi); \
-            s->have = s->k; s->full = 1; s->limit = KEY(buf[s->k - 1]); \
+    FG_TOP_BLOCKS(K) { \
+            buf[s->have++] = MAKE(keys[j], base + j); \
+            if (s->have == s->room) { \
+                fg_best_##NAME(buf, tmp, s->have, lo, hi); \
+                s->have = s->k; s->full = 1; s->limit = KEY(buf[s->k - 1]); \
+            } \
         } \
     } \
 }
@@ -319,6 +333,22 @@ static void fg_top_##NAME(FgTopState *s, E *buf, E *tmp, const K *keys, int64_t 
 FG_TOP(u64, uint64_t, uint32_t, FG_U64_KEY, FG_MAKE_U64)
 FG_TOP(pair, FgPair, uint64_t, FG_PAIR_KEY, FG_MAKE_PAIR)
 
+/* A few of many: the buffer is always sorted, and a better key is inserted. */
+#define FG_TOP_FEW 16
+#define FG_TOP_INSERT(NAME, E, K, KEY, MAKE) \
+static void fg_top_few_##NAME(FgTopState *s, E *buf, const K *keys, int64_t n, int64_t base) { \
+    FG_TOP_BLOCKS(K) { \
+            int64_t p = s->full ? s->k - 1 : s->have++; \
+            for (; p > 0 && KEY(buf[p - 1]) > keys[j]; p--) buf[p] = buf[p - 1]; \
+            buf[p] = MAKE(keys[j], base + j); \
+            s->full = s->have == s->k; \
+            s->limit = KEY(buf[s->have - 1]); \
+        } \
+    } \
+}
+FG_TOP_INSERT(u64, uint64_t, uint32_t, FG_U64_KEY, FG_MAKE_U64)
+FG_TOP_INSERT(pair, FgPair, uint64_t, FG_PAIR_KEY, FG_MAKE_PAIR)
+
 typedef struct {
     const char *src; char *values; int32_t *indices;
     int64_t n, k; int32_t dtype, failed;
@@ -326,12 +356,12 @@ typedef struct {
     char *found; int64_t *counts;
 } FgTopK;
 
-static int64_t fg_top_room(int64_t k) { return k + fg_max64(k, 32); }
+static int64_t fg_top_room(int64_t k) { return fg_max64(2 * k, 512); }
 static int64_t fg_top_scratch(const FgTopK *t) { return 16 * fg_top_room(t->k) + 8 * 1024; }   /* workspace and keys */
 
 /* The best of items [begin, begin + n) of a row, sorted, to buf; at most k of them. */
 static int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch) {
-    int wide = fg_key_wide(t->dtype), bits = fg_key_bits(t->dtype);
+    int wide = fg_key_wide(t->dtype), bits = fg_key_bits(t->dtype), few = t->k <= 2 || (t->k <= FG_TOP_FEW && t->n >= 8 * t->k);
     int64_t item = fg_itemsize(t->dtype);
     FgTopState state = {0, fg_top_room(t->k), t->k, 0, 0};
     char *tmp = scratch, *keys = scratch + 16 * state.room;
@@ -339,11 +369,14 @@ static int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t 
     for (int64_t i = 0; i < n; i += 1024) {
         int64_t m = fg_min64(1024, n - i);
         fg_keys(t->dtype, src + i * item, keys, m, 1, 0);
-        if (wide) fg_top_pair(&state, (FgPair *)buf, (FgPair *)tmp, (const uint64_t *)keys, m, begin + i, 0, 64);
+        if (few && wide) fg_top_few_pair(&state, (FgPair *)buf, (const uint64_t *)keys, m, begin + i);
+        else if (few) fg_top_few_u64(&state, (uint64_t *)buf, (const uint32_t *)keys, m, begin + i);
+        else if (wide) fg_top_pair(&state, (FgPair *)buf, (FgPair *)tmp, (const uint64_t *)keys, m, begin + i, 0, 64);
         else fg_top_u64(&state, (uint64_t *)buf, (uint64_t *)tmp, (const uint32_t *)keys, m, begin + i, 32, 32 + bits);
     }
-    if (wide) fg_radix_pair((FgPair *)buf, (FgPair *)tmp, state.have, 0, 64);
-    else fg_radix_u64((uint64_t *)buf, (uint64_t *)tmp, state.have, 32, 32 + bits);
+    if (few) return state.have;
+    if (wide) fg_best_pair((FgPair *)buf, (FgPair *)tmp, state.have, 0, 64);
+    else fg_best_u64((uint64_t *)buf, (uint64_t *)tmp, state.have, 32, 32 + bits);
     return fg_min64(state.have, t->k);
 }
 
@@ -355,8 +388,8 @@ static void fg_top_join(const FgTopK *t, int64_t row, char *buf, char *tmp) {
         memcpy(buf + have * e, t->found + s * t->k * e, t->counts[s] * e);
         have += t->counts[s];
     }
-    if (wide) fg_radix_pair((FgPair *)buf, (FgPair *)tmp, have, 0, 64);
-    else fg_radix_u64((uint64_t *)buf, (uint64_t *)tmp, have, 32, 32 + bits);
+    if (wide) fg_best_pair((FgPair *)buf, (FgPair *)tmp, have, 0, 64);
+    else fg_best_u64((uint64_t *)buf, (uint64_t *)tmp, have, 32, 32 + bits);
 }
 
 static void fg_top_write(const FgTopK *t, int64_t row, const char *buf) {
