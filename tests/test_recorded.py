@@ -10,7 +10,7 @@ import fgrad.numpy as jnp
 from fgrad import lax, nn
 from fgrad.api import backward
 from fgrad.scipy import special
-from fgrad.transforms.linearize import Recorded
+from fgrad.transforms.recorded import Recorded
 
 X = np.linspace(-1.5, 2.0, 8).astype(np.float32)
 

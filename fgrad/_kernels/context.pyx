@@ -75,12 +75,17 @@ cdef int set_trace(object trace) except -1:
 
 
 cdef class Context:
-    """Of each thread: `trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes."""
+    """Of each thread: `trace` interprets every bind; `axis_env` maps the names of vmapped axes to their sizes; see `settings`."""
 
     def set_default(self, trace):
         """What interprets binds where nothing is traced."""
         global _default_trace
         _default_trace = trace
+
+    @property
+    def settings(self):
+        """config.key() of this thread, without a call of Python."""
+        return config_key()
 
     @property
     def trace(self):

@@ -1,9 +1,11 @@
 """Backward passes of derivatives outside of jit: one that comes again runs as a compiled program."""
 
+import functools
+
 from fgrad.api.common import with_weak_type
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
-from fgrad.core import Array, context, eval_trace, stage
+from fgrad.core import Array, context, eval_trace, stage, to_array
 from fgrad.core.jaxpr import PLAIN_KINDS, structure
 from fgrad.ops.rules import Linear, Zero
 from fgrad.transforms.linearize import pruned, recorded_gradient
@@ -35,41 +37,39 @@ def cotangents(jaxpr, consts, cts):
 
 def may_record():
     """Whether a function may be run first and differentiated afterwards: outside of every transformation."""
-    return context.trace is eval_trace and not (config.debug_nans or config.debug_infs or config.disable_jit)
+    return context.trace is eval_trace and _settings_allow(context.settings)
 
 
-def recorded_cotangents(run, one):
-    """Of the float and complex arguments of a Recorded function, where its one result has the cotangent `one`.
+@functools.cache
+def _settings_allow(key):
+    """Of the settings in force, which have this key."""
+    return not (config.debug_nans or config.debug_infs or config.disable_jit)
 
-    None unless what it recorded has come before as often as it takes to be compiled.
-    """
-    recording, number = run.trace.recording, run.trace.number(run.outs[0])
-    if recording is None or number < 0:
-        return None
-    key = ("recorded", number, *recording.key)
+
+def recorded_program(key, recording, number):
+    """The program of the gradient of value `number` of a recording, as _compiled_recording gives it; None unless what was recorded,
+    for which `key` stands, has come as often before as it takes to be compiled."""
     try:
         entry = _passes.get(key, 0)
     except TypeError:  # a parameter without a hash
         return None
-    values = recording.values
     if type(entry) is not tuple:
         if len(_passes) > _LIMIT:
             _passes.clear()
-        if entry < _TIMES - 1:
-            _passes[key] = entry + 1
-            return None
-        entry = _passes[key] = _compiled_recording(recording, number, one)
-    program, zeros, (used, strides, _) = entry
-    arrays = [values[i] for i in used]
-    if [x.strides_or_none for x in arrays] != strides:  # an array has been settled meanwhile
-        return None
-    run.trace.recording = None
-    out = iter(program.run(arrays))
-    return [Zero(x.aval.tangent_aval()) if z else next(out) for x, z in zip(values, zeros)]
+        entry = _passes[key] = entry + 1 if entry < _TIMES - 1 else _compiled_recording(recording, number)
+    return entry if type(entry) is tuple else None
 
 
-def _compiled_recording(recording, number, one):
-    zeros, gradient = [], recorded_gradient(recording, number, one)
+@functools.cache
+def one(dtype, settings):
+    """The cotangent that a gradient starts from. It may be handed out: it is shared memory, which nothing takes over."""
+    x = to_array(dtype.type(1))
+    x.mark_shared()
+    return x
+
+
+def _compiled_recording(recording, number):
+    zeros, gradient = [], recorded_gradient(recording, number, one(recording.values[number].aval.dtype, context.settings))
 
     def fun(*values):
         out = [ct if type(ct) is Zero else with_weak_type(ct, x.weak_type) for ct, x in zip(gradient(*values), values)]

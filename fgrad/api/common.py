@@ -134,15 +134,32 @@ def flat_fun(fun, treedef, out_tree):
     return flat
 
 
-def flat_on_leaves(fun, n, out_tree):
-    """flat_fun of a function of n leaves."""
+class OnLeaves:
+    """fun(*args, **kwargs) as a flat function of its positional arguments `nums`, a leaf each; out_tree is that of its last result."""
 
-    def flat(*leaves):
-        leaves_out, out_tree[0] = flatten_result(fun(*leaves))
+    __slots__ = ("__wrapped__", "args", "kwargs", "nums", "out_tree")
+
+    def __init__(self, fun, args, kwargs, nums):
+        self.__wrapped__, self.args, self.kwargs, self.nums, self.out_tree = fun, args, kwargs, nums, None
+
+    def __call__(self, *leaves):
+        args, fun = list(self.args), self.__wrapped__
+        for i, x in zip(self.nums, leaves):
+            args[i] = x
+        out = fun(*args, **self.kwargs)
+        if is_array(out):
+            self.out_tree = LEAF
+            return [out]
+        leaves_out, self.out_tree = flatten_result(out)
         return [x if is_array(x) else checked_leaf(x, fun) for x in leaves_out]
 
-    flat.__wrapped__, flat.arg_paths = fun, lambda: arg_paths(fun, tree.structure(((0,) * n, {})))
-    return flat
+    @property
+    def __name__(self):
+        return fun_name(self.__wrapped__)
+
+    def arg_paths(self):
+        """How messages name its arguments."""
+        return [arg_name(self.__wrapped__, i) for i in self.nums]
 
 
 def checked_leaf(x, fun):
@@ -162,6 +179,8 @@ def check_args(leaves, treedef, fun, what):
 
 
 def argnums_tuple(argnums, n, what):
+    if type(argnums) is int and 0 <= argnums < n:
+        return (argnums,)
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not -n <= i < n:

@@ -6,9 +6,10 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.backward import cotangents, may_record, recorded_cotangents
+from fgrad.api.backward import cotangents, may_record, one, recorded_program
 from fgrad.api.common import (
     LEAF,
+    OnLeaves,
     abstractify,
     arg_paths,
     argnums_tuple,
@@ -17,21 +18,20 @@ from fgrad.api.common import (
     check_callable,
     check_grad_inputs,
     flat_fun,
-    flat_on_leaves,
     flatten_result,
     fun_name,
     tangent_out,
     with_weak_type,
 )
 from fgrad.api.jit import jit
-from fgrad.config import config
 from fgrad.control.jit import jit_p
-from fgrad.core import Array, ShapedArray, Tracer, get_aval, stage, to_array
+from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array
 from fgrad.core.trace import convert_constvars
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Linear, Zero, instantiate
 from fgrad.transforms.jvp import jvp_flat
-from fgrad.transforms.linearize import Recorded, linearize_flat
+from fgrad.transforms.linearize import linearize_flat
+from fgrad.transforms.recorded import Recorded
 from fgrad.transforms.transpose import backward_pass
 from fgrad.tree_util import Partial
 
@@ -224,31 +224,24 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
             check_grad_inputs(a, fun, i, holomorphic, allow_int)
-
-        def partial(*dynamic):
-            full_args = list(args)
-            for i, d in zip(nums, dynamic):
-                full_args[i] = d
-            return fun(*full_args, **kwargs)
-
-        partial.__name__, partial.__wrapped__ = name, fun  # for messages
+        aux_box = [None]
         plain = not has_aux and all([type(a) is Array for a in chosen])  # leaves already, of the types that are checked above
-        box, aux_box = [None], [None]
         if plain:
-            leaves, flat = chosen, flat_on_leaves(partial, len(chosen), box)
+            leaves, flat = chosen, OnLeaves(fun, args, kwargs, nums)
         else:
             leaves, treedef = tree.flatten((tuple(chosen), {}))
+            box, partial = [None], _partial(fun, name, args, kwargs, nums)
             check_args(leaves, treedef, fun, "derivative")
             flat = _with_aux(partial, treedef, box, aux_box, has_aux)
+        check = lambda outs: _check_scalar(outs, flat.out_tree if plain else box[0], fun, holomorphic)
         if may_record():
-            outs, cts = _recorded(flat, leaves, lambda outs: _check_scalar(outs, box[0], fun, holomorphic))
+            outs, cts = _recorded(flat, leaves, check)
         else:
             outs, linear, _, nonzero = linearize_flat(flat, leaves)
-            _check_scalar(outs, box[0], fun, holomorphic)
-            ct = _one(get_aval(outs[0]).dtype, config.enable_x64)
-            cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [ct])
+            check(outs)
+            cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [_one(outs)])
         aux = _strip_aux(aux_box[0]) if has_aux else None
-        cts = [tangent_out(t) for t in cts]
+        cts = [tangent_out(t) if type(t) is Zero else t for t in cts]
         grads = tuple(cts) if plain else tree.unflatten(treedef, cts)[0]
         (value,) = as_arrays(outs)
         grads = grads[0] if isinstance(argnums, int) else grads
@@ -257,28 +250,35 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     return wrapped
 
 
+def _partial(fun, name, args, kwargs, nums):
+    """fun(*args, **kwargs) as a function of its positional arguments `nums`."""
+
+    def partial(*dynamic):
+        full_args = list(args)
+        for i, d in zip(nums, dynamic):
+            full_args[i] = d
+        return fun(*full_args, **kwargs)
+
+    partial.__name__, partial.__wrapped__ = name, fun  # for messages
+    return partial
+
+
 def _recorded(flat, leaves, check):
     """(results, cotangent of each leaf) of a flat function with one result, which `check` looks at, on concrete leaves."""
     arrays = [x if type(x) is Array else to_array(x) for x in leaves]
     run = Recorded(flat, arrays)
     outs = run.primals()
     check(outs)
-    one = _one(get_aval(outs[0]).dtype, config.enable_x64)
-    live = recorded_cotangents(run, one)
-    avals = [x.aval for x in arrays]
-    if live is None:
-        linear, _, nonzero = run.linear()
-        return outs, _pullback(avals, linear.jaxpr, nonzero, linear.consts, [one])
-    found = iter(live)
-    return outs, [with_weak_type(next(found), a.weak_type) if dtypes.is_inexact(a.dtype) else Zero(a.tangent_aval()) for a in avals]
+    cts = run.cotangents(recorded_program)
+    if cts is not None:
+        return outs, [with_weak_type(t, x.aval.weak_type) if type(t) is Zero else t for t, x in zip(cts, arrays)]
+    linear, _, nonzero = run.linear()
+    return outs, _pullback([x.aval for x in arrays], linear.jaxpr, nonzero, linear.consts, [_one(outs)])
 
 
-@functools.cache
-def _one(dtype, x64):
-    """The cotangent that a gradient starts from. It may be handed out: it is shared memory, which nothing takes over."""
-    x = to_array(dtype.type(1))
-    x.mark_shared()
-    return x
+def _one(outs):
+    """The cotangent of the one result that a gradient starts from."""
+    return one(get_aval(outs[0]).dtype, context.settings)
 
 
 def _check_scalar(outs, out_tree, fun, holomorphic):

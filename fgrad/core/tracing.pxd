@@ -1,5 +1,8 @@
 from libc.stdint cimport int64_t
 
+from fgrad._kernels.array cimport ArrayBase
+from fgrad.core.recording cimport Recording
+
 
 cdef class PrimitiveBase:
     cdef public str name, kind
@@ -15,6 +18,32 @@ cdef class PrimitiveBase:
 cdef class TracerBase:
     cdef public object _trace, aval
     cdef object __weakref__
+
+
+cdef class JVPTracerBase(TracerBase):
+    cdef public object primal, tangent
+    cdef Py_ssize_t number               # of its primal among the values of the recording that it is part of; -1: none
+
+
+cdef class TraceBase:
+    cdef public bint done
+    cdef public object fun
+
+    cdef object interpret(self, PrimitiveBase prim, args, dict params)
+
+
+cdef class JVPBase(TraceBase):
+    cdef public object parent
+    cdef public Recording recording
+
+    cdef object tracer(self, primal, tangent)
+    cdef object recorded(self, ArrayBase primal, Py_ssize_t number)
+    cdef bint owns(self, x)
+    cpdef bint owns_any(self, args)
+    cdef list replay_body(self, closed, args)
+    cdef object record(self, PrimitiveBase prim, args, dict params)
+    cpdef object write_down(self, PrimitiveBase prim, args, list operands, dict params, out)
+    cdef bint split(self, args, list primals, list tangents) except -1
 
 
 cdef object _array_class

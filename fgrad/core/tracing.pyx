@@ -61,8 +61,6 @@ cdef class StageTracerBase(TracerBase):
 
 cdef class JVPTracerBase(TracerBase):
     """A primal and its tangent."""
-    cdef public object primal, tangent
-    cdef Py_ssize_t number               # of its primal among the values of the recording that it is part of; -1: none
 
 
 cdef object new(object cls):
@@ -72,8 +70,6 @@ cdef object new(object cls):
 
 cdef class TraceBase:
     """An interpretation of primitives: `interpret` in Cython, `process_primitive` in Python."""
-    cdef public bint done
-    cdef public object fun
 
     cdef object interpret(self, PrimitiveBase prim, args, dict params):
         return self.process_primitive(prim, args, params)
@@ -292,8 +288,6 @@ cdef class JVPBase(TraceBase):
 
     With a recording, primitives run and are written down, and nothing is differentiated until a tangent is asked for (`settle`).
     """
-    cdef public object parent
-    cdef public Recording recording
 
     def __init__(self, parent, fun=None):
         self.fun, self.parent = fun, parent

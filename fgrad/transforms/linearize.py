@@ -6,9 +6,9 @@ The same trace partially evaluates jaxprs: what depends on unknown inputs is sta
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, StageTrace, closed_as_fun, context, get_aval, using_trace
 from fgrad.core.tracing import Lookup, TangentBase
-from fgrad.ops.rules import Linear, Zero, zero_of
+from fgrad.ops.rules import Linear, Zero
 from fgrad.transforms.backward import backward_pass, live_eqns
-from fgrad.transforms.jvp import JVPTrace, JVPTracer, jvp_flat, replay
+from fgrad.transforms.jvp import jvp_flat, replay
 
 
 class TangentTrace(TangentBase, StageTrace):
@@ -45,40 +45,6 @@ def linearize_flat(fun, primals):
     finally:
         trace.done = True
     return outs, linear, [t.aval if type(t) is Zero else get_aval(t) for t in out_tangents], nonzero
-
-
-class Recorded:
-    """A flat function's results at concrete arrays, and what it takes to differentiate it there."""
-
-    def __init__(self, fun, arrays):
-        self.arrays = arrays
-        self.tangents = TangentTrace("linearized", context.trace, fun)
-        self.trace = JVPTrace(self.tangents, fun)
-        args = self.trace.start_recording(arrays)
-        try:
-            with using_trace(self.trace):
-                self.outs = fun(*args)
-        finally:
-            self.trace.done = self.tangents.done = True
-
-    def primals(self):
-        return [o.primal if self.owns(o) else o for o in self.outs]
-
-    def owns(self, x):
-        return type(x) is JVPTracer and x._trace is self.trace
-
-    def linear(self):
-        """(linear jaxpr closed over its residuals, avals of the results' tangents, nonzero), as linearize_flat gives them."""
-        self.tangents.done = False
-        try:
-            if self.trace.recording is not None:
-                self.trace.settle()
-            tangents = [x.tangent if self.owns(x) else zero_of(x) for x in self.outs]
-            with using_trace(self.tangents):
-                linear = self.tangents.to_jaxpr([t for t in tangents if type(t) is not Zero])
-        finally:
-            self.tangents.done = True
-        return linear, [t.aval if type(t) is Zero else get_aval(t) for t in tangents], [type(t) is not Zero for t in tangents]
 
 
 def recorded_gradient(recording, number, one):
