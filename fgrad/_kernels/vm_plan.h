@@ -188,14 +188,27 @@ static inline void fg_vm_prefetch(FgVmThread *t, int k, int n, int64_t start, in
     }
 }
 
-/* A strip's program over n elements; what is no whole strip at the end runs on copies that are one. */
+/* True if no tile that a strip writes lies on one that it reads: then elements can be computed twice. */
+static inline int fg_vm_repeats(const FgVmThread *t, const FgVmStrip *s, int64_t n) {
+    const FgVmEdge *edges = t->p->edges + s->edge;
+    for (int k = 0; k < s->n_edges; k++) for (int j = 0; edges[k].written && j < s->n_edges; j++) {
+        const char *to = t->ptr[edges[k].reg], *from = t->ptr[edges[j].reg];
+        if (!edges[j].written && to < from + n * edges[j].size && from < to + n * edges[k].size) return 0;
+    }
+    return 1;
+}
+
+/* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it, or runs on copies. */
 static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
+    const FgStage *stages = p->stages + s->stage;
     int64_t per = FG_STRIP / s->lane, whole = n / per * per, rest = n - whole;
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
-    fg_run_stages(p->stages + s->stage, t->ptr, whole * s->lane);
-    if (!rest) return;
+    int repeats = rest && whole && fg_vm_repeats(t, s, n);
+    fg_run_stages(stages, t->ptr, 0, whole * s->lane);
+    if (repeats) fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane);
+    if (!rest || repeats) return;
     for (int k = 0; k < s->n_edges; k++) {
         char *end = t->work + p->edge_buf + k * FG_STRIP, **at = &t->ptr[edges[k].reg];
         tiles[k] = *at;
@@ -205,7 +218,7 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
         }
         *at = end;
     }
-    fg_run_stages(p->stages + s->stage, t->ptr, FG_STRIP);
+    fg_run_stages(stages, t->ptr, 0, FG_STRIP);
     for (int k = 0; k < s->n_edges; k++) {
         if (edges[k].written) memcpy(tiles[k] + whole * edges[k].size, t->ptr[edges[k].reg], rest * edges[k].size);
         t->ptr[edges[k].reg] = tiles[k];

@@ -19,9 +19,9 @@ typedef void (*FgStageFn)(FG_STAGE_ARGS);
  * are single values */
 struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, move_c; };
 
-/* Run a program over `bytes` of each operand, a whole number of strips. */
-static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t bytes) {
+/* Run a program over bytes [at, end) of each operand, a whole number of strips. */
+static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
     const fg_m_i32 z = {0};
-    for (int64_t at = 0; at < bytes; at += FG_STRIP) s->fn(s, ptr, at, z, z, z, z, z, z, z, z);
+    for (; at < end; at += FG_STRIP) s->fn(s, ptr, at, z, z, z, z, z, z, z, z);
 }
 #endif
