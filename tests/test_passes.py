@@ -218,3 +218,28 @@ def test_transposed_operands_are_copied_once():
         labels = [label for _, label in fgrad.jit(f).lower(*args).compile().profile(*args, repeat=1)]
         assert sum(label.startswith("copy") for label in labels) == copies, labels
         np.testing.assert_allclose(fgrad.jit(f)(*args), f(*(jnp.asarray(a) for a in args)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int16"])
+def test_gathers_count_negative_indices_themselves(dtype):
+    """No pass over the indices comes before a gather along one axis; another length, or another bound, is computed."""
+    x = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
+    i = np.random.default_rng(1).integers(0 if dtype[0] == "u" else -70, 70, (40, 30)).astype(dtype)
+    at = np.where(i < 0, i.astype(int) + 50, i)
+    inside = (at >= 0) & (at < 50)
+    want = np.where(inside, np.take_along_axis(x, at.clip(0, 49), 1), np.nan)
+
+    def run(fun, *args):
+        labels = [label for _, label in fgrad.jit(fun).lower(*args).compile().profile(*args, repeat=1)]
+        return np.asarray(fgrad.jit(fun)(*args)), labels
+
+    got, labels = run(lambda x, i: jnp.take_along_axis(x, i, 1), x, i)
+    np.testing.assert_array_equal(got, want)
+    assert dtype != "int32" or len(labels) == 1, labels
+    got, labels = run(lambda x, i: jnp.take(x, i, 1), x, i[0])
+    np.testing.assert_array_equal(got, np.where(inside[0], x[:, at[0].clip(0, 49)], np.nan))
+    assert dtype != "int32" or len(labels) == 1, labels
+    with fgrad.enable_x64():
+        odd = lambda x, i: x[jnp.where(i < 0, i + 39, i)]  # not the axis' length  # noqa: E731
+        x = jnp.asarray(x)
+        np.testing.assert_array_equal(odd(x, jnp.asarray(i[0])), fgrad.jit(odd)(x, jnp.asarray(i[0])))

@@ -28,6 +28,7 @@ typedef struct {
     int32_t free[FG_MAXDIM], run_free;                    /* window axes that no index moves: threads may share them out */
     int64_t run, run_b, run_s;
     int64_t ki, kb[FG_MAXDIM], top[FG_MAXDIM], kone[FG_MAXDIM];   /* index components; kone: the window is 1 wide there */
+    int64_t wrap;                                         /* what a gather's negative indices of one component are moved by */
     int64_t lo, hi, only;                                 /* component `only` must lie in [lo, hi); -1: no such bound */
     FgCopyPlan copy, fill;                                /* gather by_plan: one window; scatter: operand to output */
     char value[16];                                       /* what out-of-bounds windows are filled with */
@@ -35,10 +36,10 @@ typedef struct {
 
 /* One index component of n vectors `di` apart: add what it moves to their offsets, or mark those that miss. */
 #define FG_COMPONENT(I) \
-static inline void fg_component_##I(const I *restrict index, int64_t di, int64_t n, int64_t top, int64_t k, int drop, \
+static inline void fg_component_##I(const I *restrict index, int64_t di, int64_t n, int64_t top, int64_t k, int drop, int64_t wrap, \
                                     int64_t lo, int64_t hi, int64_t *restrict big) { \
     for (int64_t i = 0; i < n; i++) { \
-        int64_t v = index[i * di], in = v < 0 ? 0 : v > top ? top : v, off = big[i]; \
+        int64_t given = index[i * di], v = given + ((given >> 63) & wrap), in = v < 0 ? 0 : v > top ? top : v, off = big[i]; \
         int miss = (drop & (in != v)) | (in < lo) | (in >= hi) | (off == FG_MISS); \
         big[i] = miss ? FG_MISS : off + in * k; \
     } \
@@ -57,7 +58,8 @@ static inline void fg_few_##I(const FgIndexPlan *g, const I *indices, int64_t nk
         int64_t off = first + i * db; \
         int ok = 1; \
         for (int64_t c = 0; c < nk; c++) { \
-            int64_t v = indices[i * di + c * g->ki], top = g->top[c], in = v < 0 ? 0 : v > top ? top : v; \
+            int64_t given = indices[i * di + c * g->ki], v = given + ((given >> 63) & g->wrap), top = g->top[c]; \
+            int64_t in = v < 0 ? 0 : v > top ? top : v; \
             ok &= !drop | (in == v); \
             ok &= (c != only) | ((in >= lo) & (in < hi)); \
             off += in * g->kb[c]; \
@@ -137,8 +139,8 @@ static int64_t fg_offsets_##I(const FgIndexPlan *g, const I *indices, int64_t fi
             for (int c = 0; todo >= FG_SHORT && c < g->nk; c++) { \
                 const I *index = indices + bi + c * g->ki; \
                 int64_t lo = c == g->only ? g->lo : 0, hi = c == g->only ? g->hi : INT64_MAX; \
-                if (di == 1) fg_component_##I(index, 1, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
-                else fg_component_##I(index, di, todo, g->top[c], g->kb[c], g->drop, lo, hi, b); \
+                if (di == 1) fg_component_##I(index, 1, todo, g->top[c], g->kb[c], g->drop, g->wrap, lo, hi, b); \
+                else fg_component_##I(index, di, todo, g->top[c], g->kb[c], g->drop, g->wrap, lo, hi, b); \
             } \
             if (pack) for (int64_t i = 0; i < todo; i++) { \
                 int64_t off = b[i]; \

@@ -3,7 +3,8 @@
 Both take ip = [n_window, n_dropped, n_map, n_batching, mode, a, b, window..., dropped..., map..., operand_batching...,
 indices_batching..., slice_sizes...]; `gather_ip` and `scatter_ip` build it.
   gather   window: offset_dims; dropped: collapsed_slice_dims; map: start_index_map; mode: 0 clamps indices, 1 fills windows
-           that are out of bounds with the item whose bits are a (low 64) and b (high 64); slice_sizes: one per operand axis.
+           that are out of bounds with the item whose bits are a (low 64) and b (high 64), 2 more: negative indices, of one
+           component, count from the end; slice_sizes: one per operand axis.
   scatter  window: update_window_dims; dropped: inserted_window_dims; map: scatter_dims_to_operand_dims; mode: 0 clamps
            indices, 1 drops windows that are out of bounds; a: 0 set, 1 add, 2 mul, 3 min, 4 max; b: 0; no slice_sizes.
 The last axis of the indices (int32 or int64) holds the index vectors.  Updates are applied in the order of the indices, or within
@@ -48,6 +49,7 @@ cdef extern from "index_direct.h" nogil:
         int64_t kb[16]
         int64_t top[16]
         int64_t kone[16]
+        int64_t wrap
         int64_t lo, hi, only
         FgCopyPlan copy, fill
         char value[16]
@@ -99,6 +101,9 @@ cdef extern from "index_direct.h" nogil:
 
 cdef enum:
     HEADER = 7
+    WRAP = 2
+
+WRAPS = WRAP                  # in a gather's mode: negative indices, of one component, count from the end
 
 
 def gather_ip(offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, start_indices_batching_dims, slice_sizes,
@@ -226,7 +231,7 @@ cdef FgIndexPlan *make_plan(FgInst *inst, const char *name, const FgTensor *big,
         fg_fail(msg, "%s: no memory for its plan", name)
         return NULL
     inst.extra = g
-    g.item, g.wide, g.drop, g.only, g.dtype = <int32_t>fg_itemsize(operand.dtype), indices.dtype == FG_I64, ip[4] == 1, -1, operand.dtype
+    g.item, g.wide, g.drop, g.only, g.dtype = <int32_t>fg_itemsize(operand.dtype), indices.dtype == FG_I64, ip[4] & 1, -1, operand.dtype
     g.n, g.p, g.run, g.run_b, g.run_s, g.chunk = 1, 1, 1, 1, 1, 1
     b = 0
     for d in range(small.ndim):
@@ -310,8 +315,11 @@ cdef int gather_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept n
     g = make_plan(inst, b"gather", FG_IN(inst, slots, 0), FG_IN(inst, slots, 0), FG_IN(inst, slots, 1), out, True, msg)
     if g == NULL:
         return -1
-    if inst.ip[4] != 0 and inst.ip[4] != 1:
-        return fg_fail(msg, "gather: mode %lld is neither 0 (clip) nor 1 (fill)", <long long>inst.ip[4])
+    if inst.ip[4] < 0 or inst.ip[4] > (1 + WRAP if g.nk == 1 else 1):
+        return fg_fail(msg, "gather: mode %lld is neither 0 (clip) nor 1 (fill), nor 2 more for indices of one component",
+                       <long long>inst.ip[4])
+    if inst.ip[4] & WRAP:
+        g.wrap = FG_IN(inst, slots, 0).shape[inst.ip[HEADER + inst.ip[0] + inst.ip[1]]]
     memcpy(g.value, &inst.ip[5], 16)
     for d in range(g.nw):
         zeros[d] = 0

@@ -28,12 +28,13 @@ static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int6
     return left;
 }
 
-/* Offsets index[i] * k + i * db of n vectors, bounded; whether any was out of bounds. */
+/* Offsets index[i] * k + i * db of n vectors, negative indices moved by `wrap`, bounded; whether any was out of bounds. */
+#define FG_WRAPPED(I, v, wrap) ((v) + (((v) >> (8 * sizeof(I) - 1)) & (wrap)))
 #define FG_LINE_OFFSETS(I, O) \
-static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, O k, O db, O *restrict off) { \
+static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, I wrap, O k, O db, O *restrict off) { \
     int miss = 0; \
     for (int64_t i = 0; i < n; i++) { \
-        I v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
+        I v = FG_WRAPPED(I, index[i], wrap), in = v < 0 ? 0 : v > top ? top : v; \
         miss |= in != v; \
         off[i] = (O)in * k + (O)i * db; \
     } \
@@ -48,15 +49,19 @@ FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
     for (int64_t f = 0; f < n; f += FG_TAKE_BLOCK, big += FG_TAKE_BLOCK * db) { \
         O off[FG_TAKE_BLOCK]; \
         int64_t m = fg_min64(FG_TAKE_BLOCK, n - f); \
-        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, (O)k, (O)db, off); \
+        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, wrap, (O)k, (O)db, off); \
         T *o = small + f; \
         for (int64_t i = 0; i < m; i++) { o[i] = big[off[i]]; __asm__ volatile(""); } \
-        if (miss & g->drop) for (int64_t i = 0; i < m; i++) o[i] = index[f + i] < 0 || index[f + i] > (I)top ? fill : o[i]; \
+        if (miss & g->drop) for (int64_t i = 0; i < m; i++) { \
+            I v = FG_WRAPPED(I, index[f + i], wrap); \
+            o[i] = v < 0 || v > (I)top ? fill : o[i]; \
+        } \
     }
 #define FG_TAKE(T, I, MOST) \
 static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n) { \
     int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[g->nb - 1]; \
     T fill = *(const T *)g->value; \
+    I wrap = (I)g->wrap; \
     if (top < INT32_MAX && top * fg_abs64(k) + FG_TAKE_BLOCK * fg_abs64(db) < INT32_MAX) { FG_TAKE_BLOCKS(T, I, int32_t) } \
     else { FG_TAKE_BLOCKS(T, I, int64_t) } \
 }

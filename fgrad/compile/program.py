@@ -10,6 +10,7 @@ from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
 from fgrad.compile.values import release
+from fgrad.compile.wrapped import wrap_indices
 from fgrad.compile.writer import Writer, label, little_work, materialized, written
 from fgrad.config import config
 from fgrad.core import check_jaxpr
@@ -65,7 +66,11 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
             taken.add(id(v.buf))
             v.buf.base = ("out", j)
         modes.append(mode)
-    nodes = shift(live_nodes(ctx.nodes, outs), outs) if tiles and config.pass_fuse else live_nodes(ctx.nodes, outs)
+    nodes = live_nodes(ctx.nodes, outs)
+    if config.pass_simplify:
+        nodes = live_nodes(wrap_indices(nodes), outs)
+    if tiles and config.pass_fuse:
+        nodes = shift(nodes, outs)
     units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = tile(units, outs, _block_program)

@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from fgrad._kernels.index import gather_ip
+from fgrad._kernels.index import WRAPS, gather_ip
 from fgrad.compile.lower import compute_dtype, reduction_identity
 from fgrad.config import config
 from fgrad.core import ShapedArray
@@ -48,7 +48,8 @@ ROW_KERNELS = {
         0,
     ),
 }
-TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))  # the gathers that are in
+_TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))
+GATHERS = (_TAKE_ALONG_ROWS, (*_TAKE_ALONG_ROWS[:4], WRAPS, *_TAKE_ALONG_ROWS[5:]))  # those that are in
 ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "fmax": "fmax", "fmin": "fmin"}
 
 
@@ -186,7 +187,7 @@ cdef _Rows _most_rows(Unit u):
             if found is not None:
                 return found
         return None
-    if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip != TAKE_ALONG_ROWS):
+    if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip not in GATHERS):
         return None
     at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
     if _factor(node) is not None:

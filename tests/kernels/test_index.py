@@ -89,8 +89,9 @@ def view(rng, x):
     return y[::-1][::-1] if not x.ndim or rng.integers(2) else np.array(y[::-1], order="K")[::-1]
 
 
-def gather(operand, indices, offset_dims, dropped, index_map, batching, ibatching, slices, fill, shape):
+def gather(operand, indices, offset_dims, dropped, index_map, batching, ibatching, slices, fill, shape, wraps=False):
     ip = index.gather_ip(offset_dims, dropped, index_map, batching, ibatching, slices, fill is not None, fill)
+    ip[4] += wraps and index.WRAPS
     return run_kernel(KERNELS["gather"], [operand, indices], [(shape, operand.dtype)], ip)[0]
 
 
@@ -106,6 +107,21 @@ def test_gather_random(dtype):
         for fill in (None, noise(rng, (), dtype)):
             want = gather_reference(operand, indices, *dims, slices, fill)
             same(gather(operand, indices, *dims, slices, fill, want.shape), want)
+            if indices.shape[-1] == 1:
+                wrapped = np.where(indices < 0, indices + operand.shape[dims[2][0]], indices)
+                want = gather_reference(operand, wrapped, *dims, slices, fill)
+                same(gather(operand, indices, *dims, slices, fill, want.shape, wraps=True), want)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_gather_lines_wrap(dtype):
+    rng = np.random.default_rng(2)
+    x, idx = noise(rng, (30, 400), np.float32), rng.integers(-900, 900, (30, 500)).astype(dtype)
+    at = np.where(idx < 0, idx + 400, idx)
+    for fill in (None, np.float32(7)):
+        want = np.take_along_axis(x, at.clip(0, 399), 1)
+        want = want if fill is None else np.where((at < 0) | (at > 399), fill, want)
+        same(gather(x, idx[..., None], [], [1], [1], [0], [0], [1, 1], fill, idx.shape, wraps=True), want)
 
 
 def take(x, idx, axis, fill=None):
@@ -359,7 +375,7 @@ def test_rejects():
         ([x, idx], out, ip[:-1]),
         ([x, idx], out, []),
         ([x, idx], out, [-1, *ip[1:]]),
-        ([x, idx], out, [*ip[:4], 2, *ip[5:]]),
+        ([x, idx], out, [*ip[:4], 4, *ip[5:]]),
         ([x[:0], idx], out, ip),
         ([x, idx[:, 0]], out, ip),
     ):
