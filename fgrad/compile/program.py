@@ -15,7 +15,7 @@ from fgrad.compile.writer import Writer, label, little_work, materialized, writt
 from fgrad.config import config
 from fgrad.core import check_jaxpr
 from fgrad.core.array import CODES
-from fgrad.errors import LoweringError
+from fgrad.errors import FgradError, LoweringError
 
 
 def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
@@ -40,6 +40,8 @@ def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False
     """The Program that computes the values `outs` from `ins`."""
     try:
         return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
+    except FgradError:
+        raise
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
 

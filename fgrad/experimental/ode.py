@@ -90,7 +90,7 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
     """The solution of dy/dt = func(y, t, *args) from y0 at t[0], at all times t (ascending): a tree like y0 with a leading axis.
 
     y0, args: pytrees of floating-point arrays. rtol, atol: tolerances of a step's error; mxstep: most steps between two times; hmax: the
-    longest step. Derivatives in reverse mode, in y0, t, args and what func closes over, solve the adjoint equation backwards.
+    longest step. Derivatives in reverse mode of any order, in y0, t, args and what func closes over, solve the adjoint equation backwards.
 
     >>> import fgrad.numpy as jnp
     >>> from fgrad.experimental.ode import odeint
@@ -120,7 +120,7 @@ _odeint = custom_vjp(_solve, nondiff_argnums=(0, 1, 2, 3, 4))
 
 
 def _forward(func, rtol, atol, mxstep, hmax, y0, ts, *args):
-    ys = _solve(func, rtol, atol, mxstep, hmax, y0, ts, *args)
+    ys = _odeint(func, rtol, atol, mxstep, hmax, y0, ts, *args)
     return ys, (ys, ts, args)
 
 
@@ -130,7 +130,7 @@ def _backward(func, rtol, atol, mxstep, hmax, residuals, ct):
     flat_args, unravel = ravel_pytree(args)
     n = ys.shape[1]
 
-    def reversed_dynamics(state, s):
+    def reversed_dynamics(state, s, flat_args):
         y, adjoint = state[:n], state[n : 2 * n]
         slope, pullback = vjp(lambda y, a: func(y, -s, *unravel(a)), y, flat_args)
         return jnp.concatenate([-slope, *pullback(adjoint)])
@@ -139,7 +139,9 @@ def _backward(func, rtol, atol, mxstep, hmax, residuals, ct):
         adjoint, ct_args = carry
         ct_time = func(ys[i], ts[i], *args) @ ct[i]
         state = jnp.concatenate([ys[i], adjoint, ct_args])
-        state = _integrate(reversed_dynamics, state, jnp.stack([-ts[i], -ts[i - 1]]), rtol, atol, mxstep, hmax)[1]
+        times = jnp.stack([-ts[i], -ts[i - 1]])
+        # By _odeint rather than _integrate, so that the backward pass has one of its own.
+        state = _odeint(reversed_dynamics, rtol, atol, mxstep, hmax, state, times, flat_args)[1]
         return (state[n : 2 * n] + ct[i - 1], state[2 * n :]), ct_time
 
     start = (ct[-1], jnp.zeros_like(flat_args))

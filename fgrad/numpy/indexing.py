@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
@@ -27,13 +28,26 @@ def _is_int(i):
     return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
 
 
+def _positions(seq):
+    """A list or tuple within an index as the array it stands for; it may hold tracers."""
+    leaves = tree.leaves(seq)
+    if any(isinstance(i, Tracer) for i in leaves):
+        dtype = dtypes.INT64 if any(getattr(i, "dtype", None) == dtypes.INT64 for i in leaves) else dtypes.INT32
+        parts = [_positions(i) if isinstance(i, (list, tuple)) else as_array("indexing", i) for i in seq]
+        return S.concatenate([E.convert_element_type(S.reshape(p, (1, *p.shape)), dtype) for p in parts], 0)
+    try:
+        return np.asarray(seq, None if leaves else np.int32)
+    except ValueError:
+        raise TypeError(f"Indexer is a nested sequence that does not make a rectangular array: {seq!r:.60}") from None
+
+
 def normalize(shape, idx):
     """The index as a list with one entry per consumed axis (or None), Ellipsis filled in, masks turned into positions."""
     several = isinstance(idx, tuple)
     out = []
     for i in idx if several else (idx,):
-        if several and type(i) is list:
-            i = np.asarray(i, None if i else np.int32)
+        if several and isinstance(i, (list, tuple)):
+            i = _positions(i)
         if isinstance(i, (list, tuple)):
             raise TypeError(
                 "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
@@ -298,7 +312,7 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
 def frozen(idx):
     """A hashable stand-in for an index of ints, slices, None and Ellipsis; None for any other."""
     if type(idx) is tuple:
-        parts = [frozen(i) for i in idx]
+        parts = [None if type(i) is tuple else frozen(i) for i in idx]
         return None if any(p is None for p in parts) else tuple(parts)
     if type(idx) is slice:
         ends = (idx.start, idx.stop, idx.step)

@@ -74,7 +74,9 @@ def _logaddexp(name, x1, x2, base):
     same_inf = ew.ne(delta, delta)
     tail = ew.neg(ew.abs(ew.select(same_inf, dtype.type(0), delta)))
     tail = ew.log1p(ew.exp(tail)) if base == math.e else ew.mul(ew.log1p(ew.exp2(tail)), dtype.type(1 / scale))
-    return typed_as(ew.select(same_inf, ew.add(x, y), ew.add(ew.max(x, y), tail)), x, y)
+    # Not max(x, y): where they tie it halves the gradient, while abs takes the side of x, and so must the larger one.
+    top = ew.select(ew.ge(delta, dtype.type(0)), x, y)
+    return typed_as(ew.select(same_inf, ew.add(x, y), ew.add(top, tail)), x, y)
 
 
 @eager(2)
