@@ -24,6 +24,7 @@ _DEFAULTS = {
     "pass_simplify": True,
     "pass_shift": True,
     "pass_fuse": True,
+    "pass_recompute": True,
     "pass_tile": True,
     "pass_flat": True,
 }

@@ -21,6 +21,7 @@ PASSES = [
     "pass_simplify",
     "pass_shift",
     "pass_fuse",
+    "pass_recompute",
     "pass_tile",
     "pass_flat",
 ]

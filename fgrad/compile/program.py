@@ -6,6 +6,7 @@ from fgrad.compile.fuse import fuse, live_nodes
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
+from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
@@ -75,6 +76,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         nodes = shift(nodes, outs)
     units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
     if tiles:
+        units = recompute(units, outs, donated if carry is None else range(carry[0], sum(carry)))
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
