@@ -313,6 +313,8 @@ class extended(np.generic):
 
 def result_type(*args):
     """The dtype that these operands (arrays, scalars, dtypes) promote to."""
+    if not args:
+        raise ValueError("at least one array or dtype is required")
     pairs = []
     for a in args:
         aval = getattr(a, "aval", None)

@@ -33,6 +33,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     >>> jnp.array([1, 2, 3])
     Array([1, 2, 3], dtype=int32)
     """
+    if order is not None and order != "K":
+        raise NotImplementedError("Only implemented for order='K'")
     dtype = user_dtype(dtype)
     if type(object) in SCALARS:
         if type(object) is int and dtype is not None and dtype.kind in "iu":
@@ -55,6 +57,10 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         return array(object.__jax_array__(), dtype, copy, order, ndmin)
     elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):
         out = from_numpy(np.asarray(object), dtype, copy=True)
+    elif object is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    elif isinstance(object, (bytes, bytearray)):
+        raise TypeError(f"array: {object!r} is not a number; frombuffer reads arrays from bytes")
     else:
         try:
             out = from_numpy(np.asarray(memoryview(object)), dtype)
@@ -93,12 +99,13 @@ def _from_sequence(xs, dtype):
             raise ValueError(f"array: nested sequence does not make a rectangular array: {e}") from None
         if x.dtype == object:
             raise TypeError("array: the nested sequence holds values that are not numbers")
-        if dtype is None and all(type(v) in SCALARS for v in leaves):
-            dtype = dtypes.promote([(dtypes.scalar_dtype(v), type(v) is not bool) for v in leaves])[0] if leaves else dtypes.float_dtype()
+        if dtype is None and all(type(v) in SCALARS or isinstance(v, np.generic) for v in leaves):
+            dtype = dtypes.result_type(*leaves) if leaves else dtypes.float_dtype()
             if (
                 x.dtype.kind in "iu"
                 and x.size
                 and dtype.kind in "iu"
+                and all(type(v) in SCALARS for v in leaves)
                 and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max)
             ):
                 raise OverflowError(f"array: integers out of range for {dtype.name}; enable 64-bit types (enable_x64) or give a dtype")
@@ -141,7 +148,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     shape = _shape(shape)
     if type(fill_value) in SCALARS:
         return spread(from_scalar(fill_value), shape) if dtype is None else _full(shape, fill_value, user_dtype(dtype))
-    v = array(fill_value, copy=False)
+    v = as_array("full", fill_value)
     return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
 
 
@@ -209,8 +216,10 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     else:
         dtype = user_dtype(dtype)
     start, stop, step = (0, given[0], 1) if stop is None else (given[0], given[1], given[2] if step is not None else 1)
+    if dtype.kind in "bc":
+        raise (TypeError if dtype.kind == "b" else ValueError)(f"arange does not accept dtype {dtype.name}")
     if step == 0:
-        raise ValueError("arange: step must not be zero")
+        raise ZeroDivisionError("arange: step must not be zero")
     if start == 0 and step == 1 and dtype.kind in "iuf":
         return _count(max(0, math.ceil(stop)), dtype)
     return from_numpy(np.arange(start, stop, step).astype(dtype, copy=False), copy=False)
@@ -244,11 +253,14 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         perm = list(range(1, out.ndim))
         perm.insert(axis % out.ndim, 0)
         out = transpose(out, tuple(perm))
-    return (out, convert_element_type((stop - start) / max(div_by, 1), out.dtype)) if retstep else out
+    if not retstep:
+        return out
+    step = (stop - start) / div_by if div_by > 0 else _full(shape, math.nan, start.dtype)
+    return out, convert_element_type(step, out.dtype)
 
 
 def _operand(x):
-    return x if type(x) in SCALARS else array(x, copy=False)
+    return x if type(x) in SCALARS else as_array("linspace", x)
 
 
 def _one_minus(x):

@@ -227,7 +227,7 @@ def choose(a, choices, out=None, mode="raise"):
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     shape = broadcast_shape(which.shape, *[c.shape for c in cases])
-    which, out = spread(which, shape), spread(cases[-1], shape)
+    which, out = spread(which, shape), E.cast_as(spread(cases[-1], shape), cases[-1].dtype)
     for i in range(n - 2, -1, -1):
         out = E.select(E.eq(which, E.like(which, i)), spread(cases[i], shape), out)
     return out

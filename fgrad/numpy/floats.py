@@ -135,8 +135,8 @@ def isrealobj(x):
 
 
 def isscalar(element):
-    """Whether something is a number or an array of rank 0."""
-    if isinstance(element, (bool, int, float, complex, np.number, np.bool_)):
+    """Whether something is a number, a text or an array of rank 0."""
+    if np.isscalar(element):
         return True
     return hasattr(element, "aval") and element.ndim == 0 or isinstance(element, np.ndarray) and element.ndim == 0
 
@@ -164,14 +164,14 @@ _KINDS = {
 
 def isdtype(dtype, kind):
     """Whether a dtype is of a kind: a dtype, a name such as "integral" or "real floating" (array API), or a tuple of these."""
-    d = np.dtype(getattr(dtype, "dtype", dtype))
+    d = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     for k in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(k, str) and k in _KINDS:
             if _KINDS[k](d):
                 return True
             continue
         try:
-            other = np.dtype(getattr(k, "dtype", k))
+            other = np.dtype(k if isinstance(k, type) else getattr(k, "dtype", k))
         except TypeError:
             raise ValueError(f"Unrecognized kind={k!r}, expected a dtype or one of {', '.join(_KINDS)}") from None
         if d == other:

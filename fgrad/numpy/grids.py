@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.creation import arange, array, asarray, linspace, meshgrid, ones
+from fgrad.numpy.creation import arange, array, linspace, meshgrid, ones
 from fgrad.numpy.manipulation import concatenate, expand_dims, shape, stack, transpose
 from fgrad.numpy.selection import clip, nonzero
 from fgrad.numpy.util import as_array, concrete, promoted, user_dtype
@@ -74,10 +74,10 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
 
 def ix_(*args):
-    """1-D sequences as index arrays that together select a grid; boolean ones by their true positions."""
+    """1-D arrays as index arrays that together select a grid; boolean ones by their true positions."""
     out = []
     for i, a in enumerate(args):
-        a = as_array("ix_", a, i) if not isinstance(a, (list, tuple)) else asarray(a)
+        a = as_array("ix_", a, i)
         if a.ndim != 1:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {a.shape}")
         if a.dtype == dtypes.BOOL:

@@ -87,7 +87,7 @@ def normalize(shape, idx):
         raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(i is not None and i is not Ellipsis for i in out)
     if used > len(shape):
-        raise IndexError(f"Too many indices: {len(shape)}-dimensional array indexed with {used} regular indices.")
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
     at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
     return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
 
@@ -124,9 +124,10 @@ def _layout(shape, idx):
         lo, hi, step = 0, n, 1
         if _is_int(i):
             i = operator.index(i)
-            if not -n <= i < n:
-                raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
-            lo, hi = i % n, i % n + 1
+            if not n:
+                raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
+            lo = min(max(i + n * (i < 0), 0), n - 1)  # an index that leaves the axis is moved inside, as eager and dynamic ones are
+            hi = lo + 1
         elif isinstance(i, slice):
             try:
                 lo, hi, step = i.indices(n)
@@ -306,7 +307,9 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     else:
         axis = axes[0]
         x = S.reshape(x, (*x.shape[:axis], math.prod(x.shape[a] for a in axes), *x.shape[axes[-1] + 1 :]))
-    return take_rows(x, rows, fill, axis, 0 if apart else axes[0])
+    # What leaves one axis without a mode has the value of the last element and no gradient; rows of several axes are clamped already.
+    promised = mode in (None, "promise_in_bounds")
+    return take_rows(x, rows, fill, axis, 0 if apart else axes[0], "promise_in_bounds" if promised else "clip")
 
 
 def frozen(idx):
@@ -414,6 +417,10 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     wrapped."""
     no_out("take", out)
     a, indices = as_array("take", a), as_array("take", indices, 1)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if not dtypes.is_integer(indices.dtype):
+        raise ValueError(f"take: indices must have an integer type, got {indices.dtype.name}")
     if axis is None:
         a, axis = S.reshape(a, (a.size,)), 0
     mode = mode_of(mode or "fill")

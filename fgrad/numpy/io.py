@@ -38,8 +38,9 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
-    """A 1-D array of `count` elements (-1: all) of a bytes-like object, from byte `offset` on."""
-    return array(np.frombuffer(buffer, user_dtype(dtype), count, offset))
+    """A 1-D array of `count` elements (-1: all) of a bytes-like object, from byte `offset` on; dtype is that of
+    the bytes, so float (the default) takes eight of them for each element."""
+    return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
 
 
 def fromfile(*args, **kwargs):

@@ -14,6 +14,7 @@ from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcas
 from fgrad.ops import shape as S
 from fgrad.ops.cumulative import cumsum
 from fgrad.ops.elementwise import convert_element_type, eq, ge, le, like, select
+from fgrad.ops.elementwise import min as minimum
 from fgrad.ops.sort import searchsorted
 from fgrad.ops.split import split as split_pieces
 
@@ -437,8 +438,9 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
         return a[(slice(None),) * axis + (np.zeros(total, np.int32),)]
     counts = spread(counts if counts.ndim else S.reshape(counts, (1,)), (n,))
     ends = cumsum(convert_element_type(counts, np.int32), 0)
-    # Place i holds the first element whose repetitions end behind it.
+    # Place i holds the first element whose repetitions end behind it, or the last element.
     rows = searchsorted(ends, S.iota(dtypes.INT32, total), side="right")
+    rows = minimum(rows, like(rows, n - 1))
     return a[(slice(None),) * axis + (rows,)]
 
 

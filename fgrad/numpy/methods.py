@@ -19,8 +19,13 @@ from fgrad.ops.elementwise import complex_ as lax_complex
 _OPERANDS = (float, int, bool, Tracer, Array, np.ndarray, np.generic, complex)
 
 
+_REFUSED = (list, tuple, set, dict)  # comparing with them would be False, whatever they hold
+
+
 def _binary(fun):
     def op(self, other):
+        if isinstance(other, _REFUSED):
+            raise TypeError(f"unsupported operand type(s) for {fun.__name__}: {type(self).__name__!r} and {type(other).__name__!r}")
         if not isinstance(other, _OPERANDS) and not hasattr(other, "__jax_array__"):
             return NotImplemented
         return fun(self, other)

@@ -62,8 +62,8 @@ def static_size(name, size):
 
 def _fills(fill_value, n):
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * n
-    if len(fills) != n:
-        raise ValueError(f"nonzero: fill_value has {len(fills)} values for an array with {n} axes")
+    if len(fills) != n or isinstance(fill_value, list):
+        raise ValueError(f"fill_value must be a scalar or a tuple of length {n}; got {fill_value}")
     return fills
 
 
@@ -86,7 +86,8 @@ def nonzero(a, *, size=None, fill_value=None):
     (Array([ 1,  3, -1], dtype=int32),)
     """
     x = as_array("nonzero", a)
-    x = reshape(x, (1,)) if x.ndim == 0 else x
+    if x.ndim == 0:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
         value = concrete("nonzero", x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
         found = [from_numpy(i) for i in np.nonzero(value)]
@@ -114,7 +115,7 @@ def nonzero(a, *, size=None, fill_value=None):
 def argwhere(a, *, size=None, fill_value=None):
     """The positions of nonzero as rows of one (n, ndim) array; size and fill_value as in nonzero."""
     x = as_array("argwhere", a)
-    found = nonzero(x, size=size, fill_value=fill_value)
+    found = nonzero(x if x.ndim else reshape(x, (1,)), size=size, fill_value=fill_value)
     if x.ndim == 0:
         return reshape(found[0], (found[0].size, 1))[:, :0]
     return concatenate([reshape(i, (i.size, 1)) for i in found], 1)
@@ -159,7 +160,9 @@ def round(a, decimals=0, out=None):
     x = unary("round", a)
     decimals = operator.index(decimals)
     if x.dtype.kind == "c":
-        return E.complex_(round(E.real(x), decimals), round(E.imag(x), decimals))
+        return E.cast_as(E.complex_(round(E.real(x), decimals), round(E.imag(x), decimals)), x.dtype, x.weak_type)
+    if x.dtype == dtypes.BOOL:
+        raise ValueError("round does not accept dtype bool")
     if not dtypes.is_inexact(x.dtype):
         if decimals < 0:
             raise NotImplementedError("round: integers with decimals < 0 are not supported; cast to float first")
@@ -168,7 +171,7 @@ def round(a, decimals=0, out=None):
         return E.round_even_p.bind(x)
     wide = E.convert_element_type(x, np.float32) if x.dtype.itemsize == 2 else x
     scale = E.like(wide, 10.0**decimals)
-    return E.convert_element_type(E.div(E.round_even_p.bind(E.mul(wide, scale)), scale), x.dtype)
+    return E.cast_as(E.div(E.round_even_p.bind(E.mul(wide, scale)), scale), x.dtype, x.weak_type)
 
 
 around = round
@@ -200,6 +203,8 @@ _rint_real = _rounding("rint", E.round_even_p, "to the nearest integer, ties to 
 def rint(x, /):
     """To the nearest integer as a float, ties to even."""
     z = unary("rint", x)
+    if z.dtype.kind in "iub":
+        z = E.convert_element_type(z, dtypes.float_dtype())
     return round(z) if z.dtype.kind == "c" else _rint_real(z)
 
 

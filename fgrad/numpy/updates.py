@@ -19,7 +19,7 @@ def _positions(x, idx, mode, wrap_negative):
     """The linear positions of x[idx], -1 for updates to drop."""
     mode = I.mode_of(mode)
     positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
-    return I.getitem(positions, idx, "fill" if mode in (None, "fill") else mode, -1, wrap_negative)
+    return I.getitem(positions, idx, "fill" if mode in _DROPPING else mode, -1, wrap_negative)
 
 
 def _fitting(x, values, shape):
@@ -61,6 +61,7 @@ def _window(shape, idx):
     return starts, sizes, squeezed
 
 
+_DROPPING = (None, "fill", "promise_in_bounds")  # what leaves the array is dropped
 _COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}
 
 
@@ -73,7 +74,7 @@ def _update_window(x, window, values, kind):
         old = S.slice(x, starts, [a + n for a, n in zip(starts, sizes)])
         values = _COMBINE[kind](old, values)
     if tuple(sizes) == x.shape:
-        return values
+        return E.cast_as(values, x.dtype, x.weak_type)
     return dynamic_update_slice(x, values, starts) if values.size else x
 
 
@@ -108,7 +109,7 @@ def _combine(x, idx, values, kind, mode, wrap_negative):
     window = _window(x.shape, norm)
     if window is not None and (wrap_negative or not any(isinstance(i, int) and i < 0 for i in norm)):
         return _update_window(x, window, values, kind)
-    out = _update_rows(x, norm, values, kind, "fill" if (m := I.mode_of(mode)) is None else m, wrap_negative)
+    out = _update_rows(x, norm, values, kind, "fill" if (m := I.mode_of(mode)) in _DROPPING else m, wrap_negative)
     if out is not None:
         return out
     rows = _positions(x, idx, mode, wrap_negative)
@@ -218,9 +219,9 @@ class IndexUpdateRef:
     mul = multiply
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """x divided by values at idx."""
+        """x divided by values at idx, as a float."""
         ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
-        return E.div(self.array, _update(ones, self.index, values, "mul", mode, wrap_negative_indices))
+        return self.array / _update(ones, self.index, values, "mul", mode, wrap_negative_indices)
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
         """x with the minimum of itself and values at idx."""

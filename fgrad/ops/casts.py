@@ -53,7 +53,7 @@ def cast_as(operand, dtype, weak_type=False):
 
 def _bitcast_aval(x, *, new_dtype):
     old, new, shape = x.dtype.itemsize, new_dtype.itemsize, x.shape
-    if dtypes.BOOL in (x.dtype, new_dtype):
+    if dtypes.BOOL in (x.dtype, new_dtype) and x.dtype != new_dtype:
         raise TypeError(f"bitcast_convert_type: {x.dtype.name} to {new_dtype.name}: bool has no bits to convert")
     if old > new:
         shape = (*shape, old // new)

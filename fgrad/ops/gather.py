@@ -83,6 +83,8 @@ def _gather_batch(axis, args, dims, *, dimension_numbers, slice_sizes, mode, fil
 def _gather_transpose(cts, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value):
     zeros = full(x.aval.shape, 0, x.aval.dtype)
     numbers = ScatterDimensionNumbers(*dimension_numbers)
+    if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
+        mode = GatherScatterMode.FILL_OR_DROP  # a broken promise reads inside, and its cotangent goes nowhere, as in JAX
     return [scatter_add_p.bind(zeros, indices, cts[0], dimension_numbers=numbers, mode=mode, unique_indices=False), None]
 
 
@@ -331,7 +333,7 @@ scatter_min_p.jvp, scatter_max_p.jvp = _extremum_jvp(scatter_min_p), _extremum_j
 
 def _scatter_mode(mode):
     mode = GatherScatterMode.from_any(mode)
-    return GatherScatterMode.FILL_OR_DROP if mode is GatherScatterMode.ONE_HOT else mode
+    return mode if mode is GatherScatterMode.CLIP else GatherScatterMode.FILL_OR_DROP
 
 
 def _function(prim, what):
@@ -371,10 +373,10 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 # --- rows: the common case, a table indexed along axis 0 ---------------------------------------------------------------------
 
 
-def take_rows(x, rows, fill=None, axis=0, at=None):
+def take_rows(x, rows, fill=None, axis=0, at=None, mode="clip"):
     """x indexed along an axis by rows, an array of any shape, whose axes take the axis' place or stand at `at` (no further back).
 
-    Out-of-range rows are clamped, or give `fill`.
+    Out-of-range rows are clamped, or give `fill`; with mode "promise_in_bounds" they are clamped and have no gradient.
     """
     shape, n = get_aval(x).shape, get_aval(rows).ndim
     at = axis if at is None else at
@@ -387,7 +389,7 @@ def take_rows(x, rows, fill=None, axis=0, at=None):
         reshape(rows, (*get_aval(rows).shape, 1)),
         GatherDimensionNumbers(offset, (axis,), (axis,)),
         (*shape[:axis], 1, *shape[axis + 1 :]),
-        mode="clip" if fill is None else "fill",
+        mode=mode if fill is None else "fill",
         fill_value=fill,
     )
 

@@ -105,4 +105,6 @@ def index_operand(ctx, indices):
 
 def as_numbers(cls, d):
     """Dimension numbers with tuples of Python ints for whatever sequences the caller gave (those of JAX fit too)."""
+    if not all(hasattr(d, f) for f in cls._fields):
+        raise TypeError(f"dimension_numbers must be {cls.__name__}, got {d!r}")
     return cls(*(tuple(map(operator.index, getattr(d, f))) for f in cls._fields))

@@ -1,0 +1,97 @@
+"""Argument forms, error types and corner values that programs written against JAX rely on."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+X = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+EACH = [lambda f: f, fgrad.jit]
+
+
+@pytest.mark.parametrize("through", EACH)
+def test_static_integers_outside_an_axis_are_moved_inside(through):
+    for index, want in [((9,), X[3]), ((-9,), X[0]), ((slice(None), 7), X[:, 2]), ((7, None, -7), X[3, 0:1])]:
+        np.testing.assert_array_equal(through(lambda x, i=index: x[i])(jnp.array(X)), want)
+    with pytest.raises(IndexError, match="axis 0 with size 0"):
+        through(lambda x: x[0])(jnp.ones((0, 2)))
+    np.testing.assert_array_equal(fgrad.vmap(lambda x: x[5])(jnp.array(X)), X[:, 2])
+
+
+def test_an_index_outside_reads_the_last_element_without_a_gradient():
+    rows = jnp.array([1, 9])
+    want = np.zeros_like(X)
+    want[1] = 1
+    for read in (lambda x: x[rows], lambda x: x.at[rows].get(), lambda x: x.at[rows].get(mode="promise_in_bounds")):
+        np.testing.assert_array_equal(read(jnp.array(X)), X[[1, 3]])
+        np.testing.assert_array_equal(fgrad.grad(lambda x, f=read: f(x).sum())(jnp.array(X)), want)
+    want[3] = 1
+    np.testing.assert_array_equal(fgrad.grad(lambda x: x.at[rows].get(mode="clip").sum())(jnp.array(X)), want)
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    read = lambda x: lax.gather(x, jnp.array([[1], [9]]), numbers, (1,)).sum()
+    np.testing.assert_array_equal(fgrad.grad(read)(jnp.ones(4)), [0, 1, 0, 0])
+
+
+def test_updates_outside_are_dropped_unless_clipped():
+    x = jnp.arange(3)
+    for at in (5, jnp.array([5]), (jnp.array([5]),)):
+        np.testing.assert_array_equal(x.at[at].set(9, mode="promise_in_bounds"), x)
+        np.testing.assert_array_equal(x.at[at].set(9, mode="clip"), [0, 1, 9])
+    at, numbers = jnp.array([[5]]), lax.ScatterDimensionNumbers((), (0,), (0,))
+    np.testing.assert_array_equal(lax.scatter(x, at, jnp.array([9]), numbers, mode="promise_in_bounds"), x)
+
+
+def test_updates_keep_the_arrays_type():
+    half = jnp.arange(3).at[1].divide(2)
+    np.testing.assert_array_equal(half, np.array([0, 0.5, 2]))
+    assert half.dtype == np.float32
+    assert jnp.asarray(3).at[()].set(4).weak_type and not jnp.asarray(np.int32(3)).at[()].set(4).weak_type
+
+
+def test_repeat_pads_with_the_last_element_and_its_gradient():
+    repeat = lambda x: jnp.repeat(x, np.array([1, 2]), total_repeat_length=5)
+    np.testing.assert_array_equal(repeat(jnp.array([3.0, 4.0])), [3, 4, 4, 4, 4])
+    np.testing.assert_array_equal(fgrad.grad(lambda x: repeat(x).sum())(jnp.ones(2)), [1, 4])
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (ValueError, lambda: jnp.array(None)),
+        (NotImplementedError, lambda: jnp.array(np.ones(2), order="F")),
+        (TypeError, lambda: jnp.asarray(b"abc")),
+        (ZeroDivisionError, lambda: jnp.arange(0, 5, 0)),
+        (ValueError, lambda: jnp.arange(2j)),
+        (TypeError, lambda: jnp.arange(2, dtype=bool)),
+        (TypeError, lambda: jnp.linspace([0, 1], [2, 3], 3)),
+        (TypeError, lambda: jnp.full(3, [1, 2, 3])),
+        (TypeError, lambda: jnp.ix_([0, 1], [2])),
+        (ValueError, lambda: jnp.round(jnp.array([True]))),
+        (TypeError, lambda: jnp.array([1, 2]) == [1, 2]),
+        (TypeError, lambda: jnp.array([1, 2]) != (1, 2)),
+        (ValueError, lambda: jnp.result_type()),
+        (ValueError, lambda: jnp.nonzero(jnp.array(3))),
+        (ValueError, lambda: jnp.nonzero(jnp.eye(2), size=3, fill_value=[7])),
+        (NotImplementedError, lambda: jnp.take(jnp.arange(3), 0, mode="raise")),
+        (ValueError, lambda: jnp.take(jnp.arange(3), 1.5)),
+        (ValueError, lambda: jnp.frombuffer(b"\0" * 4)),
+        (TypeError, lambda: lax.gather(jnp.arange(5), jnp.array([[1]]), None, (1,))),
+    ],
+)
+def test_refused(error, call):
+    with pytest.raises(error):
+        call()
+
+
+def test_dtypes_and_weak_types_of_corner_forms():
+    assert jnp.array([np.float16(1), 1]).dtype == np.float16
+    assert jnp.round(1234.5, decimals=-2).weak_type and not jnp.rint(3).weak_type
+    assert not jnp.choose(jnp.array([0, 1]), [1, 2], mode="clip").weak_type
+    assert jnp.isdtype("float32", np.float32) and not jnp.isdtype("float32", np.float64)
+    assert jnp.isscalar("text") and not jnp.isscalar([1])
+    np.testing.assert_array_equal(jnp.frombuffer(np.arange(3.0).tobytes()), [0, 1, 2])
+    assert np.isnan(jnp.linspace(0, 1, 1, retstep=True)[1])
+    x = jnp.array([True, False])
+    np.testing.assert_array_equal(lax.bitcast_convert_type(x, bool), x)
