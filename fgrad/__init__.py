@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from fgrad import config as _config_module
-from fgrad import core, debug, dtypes, errors, lax, numpy, tree
+from fgrad import core, debug, dtypes, errors, lax, numpy, tree, version
 from fgrad._absent import why as _why_absent
 from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads
@@ -79,13 +79,12 @@ from fgrad.core.sharding import PartitionSpec as P
 from fgrad.dtypes import float0
 from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.remat import checkpoint
+from fgrad.version import __version__, __version_info__
 
 config = _config_module.config
 remat = checkpoint
 reshard = device_put
 host_count, host_id, host_ids = process_count, process_index, process_indices
-__version__ = version = "0.1.0"
-__version_info__ = (0, 1, 0)
 
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.

@@ -3,12 +3,17 @@
 They take and give what fgrad.extend.linear_util.wrap_init makes.
 """
 
+import inspect
+from typing import NamedTuple
+
 from fgrad import array_tree as tree
 from fgrad.api import common
+from fgrad.core import function_text
 from fgrad.extend.linear_util import WrappedFun
 
 __all__ = [
     "argnums_partial",
+    "debug_info",
     "donation_vector",
     "flatten_axes",
     "flatten_fun",
@@ -17,6 +22,31 @@ __all__ = [
     "safe_map",
     "shaped_abstractify",
 ]
+
+
+class DebugInfo(NamedTuple):
+    """Of a traced function: which transformation, its name and line, and the names of its arguments' leaves."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple | None
+
+
+def debug_info(traced_for, fun, args, kwargs, *, static_argnums=(), static_argnames=(), sourceinfo=None, signature=None, **_):
+    """What wrap_init takes as its debug_info, for messages.
+
+    >>> debug_info("jit", lambda x: x, ({"a": 1},), {}).arg_names
+    ("x['a']",)
+    """
+    try:
+        bound = (signature or inspect.signature(fun)).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        names = None
+    else:
+        static = {*static_argnames, *[n for i, n in enumerate(bound) if i in static_argnums]}
+        paths, _ = tree.flatten_with_entries({n: x for n, x in bound.items() if n not in static})
+        names = tuple(f"{path[0]}{tree.keystr(path[1:])}" for path, _ in paths)
+    return DebugInfo(traced_for, sourceinfo or function_text(fun), names)
 
 
 def _flattened(call, in_tree):

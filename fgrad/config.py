@@ -3,6 +3,7 @@
 import array
 import contextlib
 import os
+import sys
 import threading
 
 _DEFAULTS = {
@@ -63,14 +64,18 @@ _FIXED = {
 }
 
 
+def _boolean(what, text):
+    if text.lower() not in ("0", "1", "true", "false", "yes", "no", "on", "off", ""):
+        raise ValueError(f"{what}: expected a boolean such as 0 or 1")
+    return text.lower() in ("1", "true", "yes", "on")
+
+
 def _start_value(name, default):
     for prefix in ("FGRAD_", "JAX_"):
         text = os.environ.get(prefix + name.upper())
         if text is not None:
             if isinstance(default, bool):
-                if text.lower() not in ("0", "1", "true", "false", "yes", "no", "on", "off", ""):
-                    raise ValueError(f"{prefix}{name.upper()}={text!r}: expected a boolean such as 0 or 1")
-                return text.lower() in ("1", "true", "yes", "on")
+                return _boolean(f"{prefix}{name.upper()}={text!r}", text)
             return text
     return default
 
@@ -150,6 +155,25 @@ class Config:
             self.state[0] = self._key_of(self._values)
             self.state[2] += 1
             self.state[3] = self._values["enable_x64"]
+
+    def parse_flags_with_absl(self):
+        """Take options out of the command line: `--jax_enable_x64`, `--nojax_enable_x64` or `--jax_enable_x64=1`, with JAX's names.
+
+        Raises as `update` does; ValueError for a boolean option with another value.
+        """
+        rest = []
+        for arg in sys.argv:
+            flag, _, text = arg.lstrip("-").partition("=")
+            negated = flag.startswith("nojax_")
+            if not arg.startswith("-") or not flag.removeprefix("no").startswith("jax_"):
+                rest.append(arg)
+            elif isinstance(_DEFAULTS.get(self._key(flag.removeprefix("no"))), bool):
+                self.update(flag.removeprefix("no"), _boolean(arg, text or "1") is not negated)
+            else:
+                self.update(flag, text)
+        sys.argv[:] = rest
+
+    config_with_absl = parse_flags_with_absl
 
     def read(self, name):
         return getattr(self, name)

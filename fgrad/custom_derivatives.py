@@ -7,6 +7,7 @@ from fgrad.api import closure_convert, custom_jvp, custom_vjp, make_jaxpr
 from fgrad.api.custom import CustomVJPPrimal, SymbolicZero, zero_from_primal
 from fgrad.control.linear_call import linear_call
 from fgrad.core import eval_jaxpr
+from fgrad.transforms.custom import custom_jvp_call_p, custom_vjp_call_p
 from fgrad.tree_util import Partial
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "closure_convert",
     "custom_gradient",
     "custom_jvp",
+    "custom_jvp_call_p",
     "custom_vjp",
+    "custom_vjp_call_p",
     "linear_call",
     "zero_from_primal",
 ]

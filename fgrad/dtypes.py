@@ -111,14 +111,18 @@ def is_bool(dtype) -> bool:
     return np.dtype(dtype) == BOOL
 
 
-class prng_key:
+class extended(np.generic):
+    """The abstract type of dtypes beyond NumPy's: prng_key's."""
+
+
+class prng_key(extended):
     """The abstract type of typed random keys' dtype: issubdtype(key.dtype, prng_key)."""
 
 
 def issubdtype(arg1, arg2) -> bool:
     """np.issubdtype that knows bfloat16 as a floating type, Python's scalar types and the dtype of random keys."""
-    if arg2 is prng_key or getattr(arg1, "type", None) is prng_key:
-        return arg2 is prng_key and getattr(arg1, "type", arg1) is prng_key
+    if arg2 is prng_key or arg2 is extended or getattr(arg1, "type", None) is prng_key:
+        return getattr(arg1, "type", arg1) is prng_key and isinstance(arg2, type) and issubclass(prng_key, arg2)
     a, b = _PYTHON.get(arg1, arg1), arg2
     try:
         if np.dtype(a) == BFLOAT16:
@@ -131,12 +135,15 @@ def issubdtype(arg1, arg2) -> bool:
 
 
 def finfo(dtype):
-    """Machine limits of a floating dtype (np.finfo, with bfloat16)."""
+    """Machine limits of a floating dtype (np.finfo, with bfloat16 and narrower ones)."""
     dtype = np.dtype(dtype)
-    return ml_dtypes.finfo(dtype) if dtype == BFLOAT16 else np.finfo(dtype)
+    return np.finfo(dtype) if dtype.isbuiltin == 1 else ml_dtypes.finfo(dtype)
 
 
-iinfo = np.iinfo
+def iinfo(dtype):
+    """Limits of an integer dtype (np.iinfo, with those of less than 8 bits)."""
+    dtype = np.dtype(dtype)
+    return np.iinfo(dtype) if dtype.isbuiltin == 1 else ml_dtypes.iinfo(dtype)
 
 
 def to_real(dtype) -> np.dtype:
@@ -307,8 +314,12 @@ def scalar_type_of(x) -> type:
     return bool if is_bool(dtype) else int if is_integer(dtype) else complex if is_complex(dtype) else float
 
 
-class extended(np.generic):
-    """The abstract type of dtypes beyond NumPy's: prng_key's."""
+def _extended_type(args):
+    """The one dtype beyond NumPy's of all of `args`."""
+    first, *others = [getattr(a, "dtype", a) for a in args]
+    if any(d != first for d in others):
+        raise ValueError(f"dtypes {first} and {', '.join(map(str, others))} do not promote")
+    return first
 
 
 def result_type(*args):
@@ -322,6 +333,8 @@ def result_type(*args):
             pairs.append((aval.dtype, aval.weak_type))
         elif type(a) in (bool, int, float, complex):
             pairs.append((scalar_dtype(a), type(a) is not bool))
+        elif issubclass(getattr(getattr(a, "dtype", a), "type", object), extended):
+            return _extended_type(args)
         elif hasattr(a, "dtype") and not isinstance(a, type):
             pairs.append((canonicalize_dtype(a.dtype), False))
         else:

@@ -3,9 +3,10 @@
 from fgrad.api.sharding import get_mesh, set_mesh
 from fgrad.api.sharding import get_mesh as get_abstract_mesh
 from fgrad.api.sharding import set_mesh as use_mesh
-from fgrad.core.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from fgrad.core.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 __all__ = [
+    "AbstractMesh",
     "AxisType",
     "Mesh",
     "NamedSharding",

@@ -228,8 +228,8 @@ def jit(
     *,
     in_shardings=None,
     out_shardings=None,
-    static_argnums=(),
-    static_argnames=(),
+    static_argnums=None,
+    static_argnames=None,
     donate_argnums=(),
     donate_argnames=(),
     keep_unused=False,
@@ -270,6 +270,7 @@ def jit(
     check_device(backend, "jit")
     check_sharding(in_shardings, "jit in_shardings")
     check_sharding(out_shardings, "jit out_shardings")
+    given_nums, given_names = static_argnums is not None, static_argnames is not None
     nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
     donate_argnames = (donate_argnames,) if isinstance(donate_argnames, str) else tuple(donate_argnames or ())
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
@@ -283,9 +284,13 @@ def jit(
         _check_argnums(fun, params, plain, "static", nums, names)
         _check_argnums(fun, params, plain, "donate", tuple(donate), donate_argnames)
         donate = {i % len(plain) if plain and i < 0 else i for i in donate}
-        nums = tuple(dict.fromkeys((*nums, *[plain.index(n) for n in names if n in plain])))
-        names = tuple(dict.fromkeys((*names, *[plain[i] for i in nums if -len(plain) <= i < len(plain)])))
-        donate |= {plain.index(n) for n in donate_argnames if n in plain}
+        # Positions and names stand for each other. Both given are taken as they are: wrappers have others' signatures.
+        if not given_nums:
+            nums = tuple(plain.index(n) for n in names if n in plain)
+        elif not given_names:
+            names = tuple(plain[i] for i in nums if -len(plain) <= i < len(plain))
+        if not donate:
+            donate = {plain.index(n) for n in donate_argnames if n in plain}
     both = donate & set(nums)
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")

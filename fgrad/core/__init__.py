@@ -1,10 +1,10 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
 
 from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
-from fgrad.core.aval import ShapedArray, typematch
+from fgrad.core.aval import AbstractValue, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
-from fgrad.core.jaxpr import ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs
+from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs
 from fgrad.core.pretty import pp_jaxpr
 from fgrad.core.primitive import Primitive, registry
 from fgrad.core.trace import (
@@ -24,7 +24,9 @@ from fgrad.core.trace import (
 )
 
 __all__ = [
+    "AbstractValue",
     "Array",
+    "Atom",
     "ClosedJaxpr",
     "DropVar",
     "Eqn",

@@ -3,14 +3,23 @@
 import numpy as np
 
 from fgrad import dtypes
-from fgrad.core.sharding import SingleDeviceSharding
+from fgrad.core.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from fgrad.dtypes import SHORT_NAMES, float0
 
 _interned: dict = {}
+_NO_MESH = AbstractMesh((), ())
 
 
-class ShapedArray:
+class AbstractValue:
+    """Base of what tracing knows of values."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """Shape, dtype and weak type.  Instances are shared: equal ones are nearly always the same object.
+
+    `sharding` is checked by nobody and not kept: there is one device.
 
     >>> import fgrad
     >>> fgrad.core.ShapedArray((2, 3), "float32")
@@ -23,7 +32,7 @@ class ShapedArray:
     weak_type: bool
     size: int
 
-    def __new__(cls, shape, dtype, weak_type=False):
+    def __new__(cls, shape, dtype, weak_type=False, *, sharding=None):
         key = (shape, dtype, weak_type)
         try:
             return _interned[key]
@@ -54,7 +63,7 @@ class ShapedArray:
     def ndim(self):
         return len(self.shape)
 
-    def update(self, *, shape=None, dtype=None, weak_type=None):
+    def update(self, *, shape=None, dtype=None, weak_type=None, sharding=None):
         return ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
@@ -66,7 +75,8 @@ class ShapedArray:
 
     @property
     def sharding(self):
-        return SingleDeviceSharding()
+        """Over no mesh: None for each dimension."""
+        return NamedSharding(_NO_MESH, PartitionSpec(*[None] * len(self.shape)))
 
     def str_short(self, short_dtypes=False):
         return self.short() if short_dtypes else str(self).lstrip("~")

@@ -1,5 +1,7 @@
 from typing import Any
 
+def exclude_sources(path: str) -> None: ...
+
 class Var:
     aval: Any
     def __init__(self, aval: Any) -> None: ...

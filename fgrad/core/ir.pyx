@@ -91,11 +91,19 @@ class _Stage(threading.local):
 
 _replaying = replaying = _Stage()
 cdef str _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-cdef dict _inside = {}             # file name -> whether it is in this package
+cdef list _excluded = [_PACKAGE]   # files that are nobody's program
+cdef dict _inside = {}             # file name -> whether it is one of them
+
+
+def exclude_sources(str path):
+    """Equations are never said to come from files whose names start with `path`."""
+    if path not in _excluded:
+        _excluded.append(path)
+        _inside.clear()
 
 
 cdef object source_of_caller():
-    """(file, line, function) of the nearest frame outside this package, or of the equation that is being interpreted; or None."""
+    """(file, line, function) of the nearest frame outside the excluded files, or of the equation that is being interpreted; or None."""
     cdef PyFrameObject *frame
     cdef PyFrameObject *back
     cdef PyCodeObject *code_object
@@ -111,7 +119,7 @@ cdef object source_of_caller():
         name = code.co_filename
         inside = _inside.get(name)
         if inside is None:
-            inside = _inside[name] = name.startswith(_PACKAGE)
+            inside = _inside[name] = name.startswith(tuple(_excluded))
         if not inside:
             source = (name, PyFrame_GetLineNumber(frame), code.co_name)
             Py_XDECREF(frame)

@@ -6,6 +6,8 @@ from fgrad.config import config
 from fgrad.core.ir import DropVar, Eqn, Literal, Var, replaying
 from fgrad.core.tracing import PLAIN_KINDS
 
+Atom = Var | Literal
+
 
 class Jaxpr:
     """invars and constvars in, outvars out. `effects` names what forbids removing or reordering (callbacks, prints)."""
@@ -164,6 +166,7 @@ def clear_interned():
 
 __all__ = [
     "PLAIN_KINDS",
+    "Atom",
     "ClosedJaxpr",
     "DropVar",
     "Eqn",

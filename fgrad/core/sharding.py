@@ -16,6 +16,23 @@ class AxisType(enum.Enum):
     Manual = "manual"
 
 
+class _Unconstrained:
+    """Of a dimension that may be split in any way."""
+
+    def __repr__(self):
+        return "UNCONSTRAINED"
+
+    def __reduce__(self):
+        return "PartitionSpec.UNCONSTRAINED"
+
+
+def _partition(names):
+    """A tuple of one name is that name, of none None."""
+    if not isinstance(names, (tuple, list)):
+        return names
+    return tuple(names) if len(names) > 1 else names[0] if names else None
+
+
 class PartitionSpec:
     """For each dimension of an array the mesh axis that it is split over: a name, a tuple of names, or None.
 
@@ -24,10 +41,10 @@ class PartitionSpec:
     PartitionSpec('data', None)
     """
 
-    UNCONSTRAINED = "unconstrained"
+    UNCONSTRAINED = _Unconstrained()
 
     def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
-        self._partitions = tuple(tuple(p) if isinstance(p, list) else p for p in partitions)
+        self._partitions = tuple(map(_partition, partitions))
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
     def __iter__(self):
@@ -40,7 +57,21 @@ class PartitionSpec:
         return self._partitions[i]
 
     def __eq__(self, other):
-        return (isinstance(other, PartitionSpec) and self._partitions == other._partitions) or self._partitions == other
+        return isinstance(other, PartitionSpec) and self._partitions == other._partitions
+
+    def __add__(self, other):
+        return PartitionSpec(*self, *other) if isinstance(other, (PartitionSpec, tuple)) else NotImplemented
+
+    def __radd__(self, other):
+        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+
+    def index(self, partition):
+        """The first dimension that is split this way. Raises ValueError where none is."""
+        return self._partitions.index(_partition(partition))
+
+    def count(self, partition):
+        """How many dimensions are split this way."""
+        return self._partitions.count(_partition(partition))
 
     def __hash__(self):
         return hash(self._partitions)
@@ -132,6 +163,47 @@ class Mesh:
         return f"Mesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
 
+class AbstractMesh:
+    """Named axes of size 1 without their devices. Raises ValueError where sizes and names do not match."""
+
+    def __init__(self, axis_sizes, axis_names, axis_types=None):
+        self.axis_sizes, self.axis_names = tuple(axis_sizes), tuple(axis_names)
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(f"`axis_sizes` and `axis_names` should have the same length, got {axis_sizes} and {axis_names}")
+        if any(n != 1 for n in self.axis_sizes):
+            raise ValueError(f"there is one device, so the axes of a mesh have size 1, got {axis_sizes}")
+        self.axis_types = tuple(axis_types) if axis_types is not None else (AxisType.Auto,) * len(self.axis_names)
+
+    @property
+    def shape(self):
+        """Sizes by name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def size(self):
+        """The number of devices; 0 without axes."""
+        return 1 if self.axis_names else 0
+
+    @property
+    def empty(self):
+        """Whether it has no axes."""
+        return not self.axis_names
+
+    @property
+    def abstract_mesh(self):
+        """The mesh itself."""
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractMesh) and (self.axis_names, self.axis_sizes) == (other.axis_names, other.axis_sizes)
+
+    def __hash__(self):
+        return hash((self.axis_names, self.axis_sizes))
+
+    def __repr__(self):
+        return f"AbstractMesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
+
+
 def current_mesh():
     """The mesh whose context was entered last, or None."""
     return Mesh._entered[-1] if Mesh._entered else None
@@ -185,7 +257,7 @@ class NamedSharding(Sharding):
     """A mesh and a spec. Raises ValueError for axes that the mesh does not have or that occur twice."""
 
     def __init__(self, mesh, spec, *, memory_kind=None):
-        if not isinstance(mesh, Mesh):
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise TypeError(f"NamedSharding takes a Mesh, got {type(mesh).__name__}")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"NamedSharding takes a PartitionSpec, got {type(spec).__name__}: {spec!r}")
@@ -197,6 +269,10 @@ class NamedSharding(Sharding):
                     f"A single NamedSharding spec specification can map every mesh axis to at most one dimension, got {spec!r}"
                 )
         self.mesh, self.spec = mesh, spec
+
+    def update(self, *, mesh=None, spec=None, memory_kind=None):
+        """The same with another mesh or spec."""
+        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def check(self, ndim, what):
         if len(self.spec) > ndim:
@@ -212,8 +288,47 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
 
 
+class Layout:
+    """The order of an array's axes in memory, major first. A hint without an effect: arrays are in row-major order."""
+
+    AUTO: "Layout"
+
+    def __init__(self, major_to_minor=None):
+        self.major_to_minor = None if major_to_minor is None else tuple(major_to_minor)
+
+    def __eq__(self, other):
+        return isinstance(other, Layout) and self.major_to_minor == other.major_to_minor
+
+    def __hash__(self):
+        return hash(self.major_to_minor)
+
+    def __repr__(self):
+        return "Layout.AUTO" if self.major_to_minor is None else f"Layout(major_to_minor={self.major_to_minor})"
+
+
+Layout.AUTO = Layout()
+
+
+class Format:
+    """A layout and a sharding; stands for the sharding."""
+
+    def __init__(self, layout=None, sharding=None):
+        self.layout, self.sharding = layout, sharding
+
+    def __eq__(self, other):
+        return isinstance(other, Format) and (self.layout, self.sharding) == (other.layout, other.sharding)
+
+    def __hash__(self):
+        return hash((self.layout, self.sharding))
+
+    def __repr__(self):
+        return f"Format({self.layout!r}, {self.sharding!r})"
+
+
 def as_sharding(x, what):
-    """A Sharding, or None, from what functions take: these, the device, or a spec where a mesh was entered."""
+    """A Sharding, or None, from what functions take: these, the device, a Format, or a spec where a mesh was entered."""
+    if isinstance(x, Format):
+        x = x.sharding
     if x is None or isinstance(x, Sharding):
         return x
     if x is CPU or x == "cpu":

@@ -28,6 +28,7 @@ cdef class JVPTracerBase(TracerBase):
 cdef class TraceBase:
     cdef public bint done
     cdef public object fun
+    cdef object __weakref__              # for states of tracing
 
     cdef object interpret(self, PrimitiveBase prim, args, dict params)
 

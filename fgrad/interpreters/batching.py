@@ -1,18 +1,33 @@
 """Rules of vmap.
 
 primitive_batchers[p] = rule(args, dims, **params) -> (result, its batch axis); dims are not_mapped where an argument has no batch axis.
+fancy_primitive_batchers[p] = rule(axis, args, dims, **params) is told the axis (its size and name); of axis_primitive_batchers[p] the first
+three arguments are its size, its name and None.
 """
 
 from fgrad.core import get_aval
 from fgrad.interpreters.rules import Rules
 from fgrad.ops.rules import align_batch, bdim_at_front, move_axis
 
-__all__ = ["bdim_at_front", "broadcast", "defbroadcasting", "defvectorized", "moveaxis", "not_mapped", "primitive_batchers"]
+__all__ = [
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "moveaxis",
+    "not_mapped",
+    "primitive_batchers",
+]
 
 not_mapped = None
 
 primitive_batchers = Rules("batch", lambda prim, rule: lambda axis, args, dims, **params: rule(args, dims, **params))
 fancy_primitive_batchers = Rules("batch", lambda prim, rule: lambda axis, args, dims, **params: rule(axis, args, dims, **params))
+axis_primitive_batchers = Rules(
+    "batch", lambda prim, rule: lambda axis, args, dims, **params: rule(axis.size, axis.name, None, args, dims, **params)
+)
 
 
 def moveaxis(x, source, destination):

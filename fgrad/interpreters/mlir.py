@@ -1,4 +1,4 @@
-"""How jit runs a primitive: as a function of other operations. (There is no MLIR: rules that write it are refused.)"""
+"""How jit runs a primitive: as a function of other operations. (There is no MLIR: rules that write it cannot be run.)"""
 
 from fgrad import array_tree as tree
 
@@ -19,8 +19,12 @@ def lower_fun(fun, multiple_results=True):
     return _Lowering(fun, multiple_results)
 
 
+def _refuse(ctx, ins, params, out_avals):
+    raise TypeError("a primitive whose lowering writes MLIR: there is none here; give register_lowering what lower_fun(function) returns")
+
+
 def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
-    """Set how jit runs `prim`: rule is what lower_fun gives; TypeError for another.
+    """Set how jit runs `prim`: rule is what lower_fun gives. With another one, jit raises TypeError where it meets `prim`.
 
     >>> import fgrad.numpy as jnp, fgrad
     >>> from fgrad.extend.core import Primitive
@@ -30,7 +34,5 @@ def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
     >>> float(fgrad.jit(cube.bind)(2.0))
     8.0
     """
-    if not isinstance(rule, _Lowering):
-        raise TypeError(f"register_lowering of {prim.name}: there is no MLIR here; give what lower_fun(function) returns")
     if platform in (None, "cpu"):
-        prim.lower = rule
+        prim.lower = rule if isinstance(rule, _Lowering) else _refuse

@@ -197,8 +197,18 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
     return list(path), info
 
 
-def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, out_sharding=None):
-    """Einstein summation; the order of contractions is opt_einsum's.
+def einsum(
+    subscripts,
+    /,
+    *operands,
+    out=None,
+    optimize="auto",
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+    _dot_general=dot_general,
+):
+    """Einstein summation; the order of contractions is opt_einsum's. _dot_general: what multiplies, called as lax.dot_general is.
 
     >>> import fgrad.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.))
@@ -217,11 +227,14 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         if len(ops) > 2
         else [tuple(range(len(ops)))]
     )
+    if _dot_general is not dot_general:
+        dot = functools.partial(_dot_general, precision=precision, preferred_element_type=preferred_element_type)
+        return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path), dot=dot)
     run = (_einsum_of_one, _einsum_of_two)[len(ops) - 1] if 0 < len(ops) < 3 else _einsum
     return run(*ops, terms=tuple(terms), out=out, path=tuple(path))
 
 
-def _einsum(*ops, terms, out, path):
+def _einsum(*ops, terms, out, path, dot=dot_general):
     """The contractions of operands with these letters, in the order of the path."""
     items = list(zip(terms, ops))
     for step in path:
@@ -231,7 +244,7 @@ def _einsum(*ops, terms, out, path):
         while len(chosen) > 1:
             b, a = chosen.pop(), chosen.pop()
             keep = later.union(*[t for t, _ in chosen])
-            chosen.append(_contract(_simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0])), keep))
+            chosen.append(_contract(_simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0])), keep, dot))
         items.append(_simplify(*chosen[0], later))
     term, x = items[0]
     return S.transpose(x, tuple(term.index(c) for c in out))
@@ -252,7 +265,7 @@ def _simplify(term, x, keep):
     return "".join(c for c in term if c in keep), reduce_sum(x, drop)
 
 
-def _contract(left, right, keep):
+def _contract(left, right, keep, dot):
     (ta, a), (tb, b) = left, right
     shared = [c for c in ta if c in tb]
     sizes = dict(zip(ta, a.shape))
@@ -263,9 +276,7 @@ def _contract(left, right, keep):
             a, b = _spread(ta, a, c, max(n, sizes[c])), _spread(tb, b, c, max(n, sizes[c]))
             sizes[c] = max(n, sizes[c])
     batch, gone = [c for c in shared if c in keep], [c for c in shared if c not in keep]
-    out = dot_general(
-        a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch))))
-    )
+    out = dot(a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch)))))
     return "".join([*batch, *[c for c in ta if c not in shared], *[c for c in tb if c not in shared]]), out
 
 

@@ -1,5 +1,6 @@
 """Dtype objects that make arrays when called (jnp.float32(3)) and stand for their dtype everywhere else."""
 
+import ml_dtypes
 import numpy as np
 
 from fgrad import dtypes
@@ -10,6 +11,8 @@ __all__ = [
     "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int_", "uint",
     "float16", "bfloat16", "float32", "float64", "single", "double", "float_",
     "complex64", "complex128", "csingle", "cdouble", "complex_", "result_type",
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4",
 ]  # fmt: skip
 
 
@@ -45,6 +48,27 @@ bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(
 float16, bfloat16, float32, float64, complex64, complex128 = map(
     ScalarType, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
 )
+
+# Narrow types that no array has (their use raises TypeError): names for programs' tables of dtypes, finfo and iinfo.
+_NARROW = """
+    float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
+    float4_e2m1fn int2 int4 uint2 uint4
+""".split()
+(
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    float4_e2m1fn,
+    int2,
+    int4,
+    uint2,
+    uint4,
+) = [ScalarType(getattr(ml_dtypes, name)) for name in _NARROW]
 
 bool, single, double, csingle, cdouble = bool_, float32, float64, complex64, complex128
 

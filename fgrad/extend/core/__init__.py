@@ -1,11 +1,48 @@
 """The pieces of programs: for interpreters of jaxprs and for primitives of one's own."""
 
-from fgrad.core import ClosedJaxpr, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
+from fgrad.core import ClosedJaxpr, DropVar, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
 from fgrad.core import Eqn as JaxprEqn
 from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as jaxpr_as_fun
+from fgrad.errors import JaxprTypeError
+from fgrad.extend.core import primitives
+from fgrad.extend.core.traces import get_opaque_trace_state, set_current_trace, take_current_trace
+from fgrad.extend.core.types import (
+    jaxprs_in_params,
+    mapped_aval,
+    new_jaxpr_eqn,
+    no_effects,
+    primal_dtype_to_tangent_dtype,
+    subjaxprs,
+    unmapped_aval,
+    valid_jaxtype,
+)
 
-__all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Var", "check_jaxpr", "jaxpr_as_fun"]
+__all__ = [
+    "ClosedJaxpr",
+    "DropVar",
+    "Jaxpr",
+    "JaxprEqn",
+    "JaxprTypeError",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Var",
+    "check_jaxpr",
+    "get_opaque_trace_state",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
 
 
 class Primitive(_Primitive):

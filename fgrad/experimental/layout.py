@@ -1,0 +1,5 @@
+"""Layouts of arrays in memory, which have no effect here."""
+
+from fgrad.core.sharding import Format, Layout
+
+__all__ = ["Format", "Layout"]

@@ -1,0 +1,65 @@
+"""Types of values, and the jaxprs inside of equations."""
+
+import numpy as np
+
+from fgrad.core import Eqn, ShapedArray, get_aval, sub_jaxprs
+
+__all__ = [
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "primal_dtype_to_tangent_dtype",
+    "subjaxprs",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+jaxprs_in_params = sub_jaxprs
+no_effects: frozenset = frozenset()
+
+
+def subjaxprs(jaxpr):
+    """The jaxprs that the parameters of a jaxpr's equations hold (not those inside of them)."""
+    for eqn in jaxpr.eqns:
+        yield from sub_jaxprs(eqn.params)
+
+
+def mapped_aval(size, axis, aval):
+    """The type of one example of a batch along `axis` (None: of the whole). AssertionError where that axis has another size.
+
+    >>> mapped_aval(3, 1, ShapedArray((2, 3), "float32"))
+    ShapedArray(float32[2])
+    """
+    if axis is None:
+        return aval
+    assert aval.shape[axis] == size, f"axis {axis} of {aval.short()} is not of size {size}"
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+
+
+def unmapped_aval(size, axis, aval):
+    """The type of a batch of `size` values of this type along `axis` (None: of the value itself).
+
+    >>> unmapped_aval(3, 1, ShapedArray((2,), "float32"))
+    ShapedArray(float32[2,3])
+    """
+    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def primal_dtype_to_tangent_dtype(dtype):
+    """The dtype of tangents of values of `dtype`: itself where it is inexact, else float0."""
+    return ShapedArray((), np.dtype(dtype)).tangent_aval().dtype
+
+
+def valid_jaxtype(x):
+    """Whether operations take x: an array, a tracer, a NumPy array or a number."""
+    try:
+        get_aval(x)
+    except TypeError:
+        return False
+    return True
+
+
+def new_jaxpr_eqn(invars, outvars, primitive, params, effects=no_effects, source_info=None, ctx=None):
+    """An equation; its effects are those of the primitive."""
+    return Eqn(primitive, list(invars), list(outvars), params)

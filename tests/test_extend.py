@@ -1,0 +1,208 @@
+"""What libraries that build on JAX's programs import: partial evaluation, traces, wrapped functions, types, shardings, dtypes."""
+
+import gc
+import sys
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import api_util, dtypes, lax
+from fgrad.core import AbstractValue, Atom, ShapedArray
+from fgrad.experimental.layout import Format, Layout
+from fgrad.extend import core, linear_util, source_info_util
+from fgrad.extend.core import primitives
+from fgrad.interpreters import batching, partial_eval
+from fgrad.sharding import AbstractMesh, Mesh, NamedSharding, SingleDeviceSharding
+from fgrad.sharding import PartitionSpec as P
+
+F32 = np.dtype(np.float32)
+
+
+def partial_values(*xs):
+    unknown = partial_eval.PartialVal.unknown
+    return [unknown(x) if isinstance(x, AbstractValue) else partial_eval.PartialVal.known(x) for x in xs]
+
+
+def test_partial_evaluation_runs_what_is_known():
+    def fun(x, y):
+        return [jnp.sin(x), x * y, fgrad.jit(lambda a, b: (a + b, a * 2))(x, y)[1]]
+
+    x, aval = jnp.arange(3.0), ShapedArray((3,), F32)
+    jaxpr, outs, consts = partial_eval.trace_to_jaxpr_nounits(linear_util.wrap_init(fun), partial_values(x, aval))
+    assert [o.is_known() for o in outs] == [True, False, True]
+    np.testing.assert_allclose(outs[0].get_known(), np.sin(np.arange(3)), rtol=1e-6)
+    assert outs[1].get_aval() == aval and outs[1].get_known() is None
+    (out,) = fgrad.core.eval_jaxpr(jaxpr, consts, jnp.full(3, 5.0))
+    np.testing.assert_array_equal(out, [0, 5, 10])
+    jaxpr, outs, _ = partial_eval.trace_to_jaxpr_nounits(
+        linear_util.wrap_init(fun), partial_values(x, aval), instantiate=[True, True, False]
+    )
+    assert [o.is_known() for o in outs] == [False, False, True] and len(jaxpr.outvars) == 2
+
+
+def test_jaxprs_of_wrapped_functions_and_their_live_parts():
+    fun = linear_util.wrap_init(lambda x, y: [x + 1, y * np.arange(3, dtype=np.float32)])
+    jaxpr, avals, consts = partial_eval.trace_to_jaxpr_dynamic(fun, [ShapedArray((), F32), ShapedArray((3,), F32)])
+    assert avals == [ShapedArray((), F32), ShapedArray((3,), F32)] and len(consts) == 1
+    assert isinstance(jaxpr.invars[0], Atom)
+    slim, live = partial_eval.dce_jaxpr(jaxpr, [False, True])
+    assert live == [False, True] and len(slim.eqns) == 1
+    assert partial_eval.dce_jaxpr(jaxpr, [False, True], instantiate=True)[1] == [True, True]
+    slim, constants, live = partial_eval.dce_jaxpr_consts(jaxpr, [True, False])
+    assert (constants, live, slim.constvars) == ([False], [True, False], [])
+
+
+def test_transformations_of_wrapped_functions():
+    @linear_util.transformation_with_aux
+    def counted(scale, *args):
+        out = yield [a * scale for a in args], {}
+        yield out, len(args)
+
+    @linear_util.transformation2
+    def negated(f, *args):
+        return -f(*args)
+
+    fun, count = counted(linear_util.wrap_init(lambda x, y: x + y), 10)
+    with pytest.raises(linear_util.StoreException):
+        count()
+    assert negated(fun).call_wrapped(1, 2) == -30 and count() == 2
+
+
+def test_trace_states_are_equal_within_a_transformation_only():
+    state = core.get_opaque_trace_state
+    outside, seen = state(convention="mine"), []
+    fgrad.jit(lambda x: seen.append((state(), state())) or x)(1.0)
+    fgrad.vmap(lambda x: seen.append((state(), state())) or x)(jnp.ones(2))
+    assert state() == outside and all(a == b and a != outside for a, b in seen) and seen[0][0] != seen[1][0]
+    refs = []
+    fgrad.make_jaxpr(lambda x: refs.append((state(), weakref.ref(x._trace))) or x)(1.0)
+    gc.collect()
+    assert refs[0][1]() is None  # a state does not keep its trace
+    with core.take_current_trace() as trace, core.set_current_trace(trace):
+        assert state() == outside
+
+
+def test_types_and_primitives():
+    a = ShapedArray((2, 3), F32, sharding=NamedSharding(AbstractMesh((), ()), P(None, None)))
+    assert core.unmapped_aval(5, 1, core.mapped_aval(3, 1, a)).shape == (2, 5)
+    assert core.mapped_aval(3, None, a) is a and core.unmapped_aval(3, None, a) is a
+    assert core.primal_dtype_to_tangent_dtype(np.int32) == dtypes.float0
+    assert core.valid_jaxtype(1.0) and core.valid_jaxtype(np.ones(2)) and not core.valid_jaxtype("1")
+    jaxpr = fgrad.make_jaxpr(fgrad.jit(lambda x: jnp.sin(x) + 1))(1.0)
+    assert jaxpr.eqns[0].primitive is primitives.jit_p
+    (inner,) = core.subjaxprs(jaxpr.jaxpr)
+    assert [e.primitive for e in inner.eqns] == [primitives.sin_p, primitives.add_p]
+    info = api_util.debug_info("scan", lambda x, y, z: x, ({"a": 1}, 2), {"z": (3, 4)}, static_argnums=(1,))
+    assert info.traced_for == "scan" and info.arg_names == ("x['a']", "z[0]", "z[1]")
+
+
+def test_batching_rules_that_are_told_the_axis():
+    prim, seen = core.Primitive("axis_of_mine"), []
+    prim.def_impl(lambda x: x)
+    prim.def_abstract_eval(lambda x: x)
+    batching.axis_primitive_batchers[prim] = lambda size, name, trace, args, dims: (seen.append((size, name)), (args[0], dims[0]))[1]
+    fgrad.vmap(prim.bind, axis_name="i")(jnp.ones(4))
+    assert seen == [(4, "i")]
+
+
+def test_equations_come_from_the_callers_of_excluded_files(tmp_path):
+    path = tmp_path / "library.py"
+    path.write_text("def double(x):\n    return x * 2\n")
+    library = {}
+    exec(compile(path.read_text(), str(path), "exec"), library)
+    source = lambda: fgrad.make_jaxpr(lambda x: library["double"](x))(1.0).eqns[0].source[0]  # noqa: E731
+    assert source() == str(path)
+    source_info_util.register_exclusion(str(tmp_path))
+    assert source() == __file__
+
+
+def test_shardings_of_avals_and_layouts():
+    x = jnp.ones((2, 3))
+    assert fgrad.typeof(x).sharding.spec == P(None, None) and fgrad.typeof(x).sharding.mesh.empty
+    mesh = Mesh(np.array(fgrad.devices()), ("data",))
+    sharding = NamedSharding(mesh, P("data", None))
+    assert sharding.update(spec=P()).spec == P() and sharding.update(spec=P()).mesh is mesh
+    put = fgrad.device_put(x, Format(Layout((0, 1)), sharding))
+    assert isinstance(put.sharding, SingleDeviceSharding) and Layout() == Layout.AUTO != Layout((0, 1))
+    with pytest.raises(ValueError, match="size 1"):
+        AbstractMesh((2,), ("data",))
+
+
+def test_partition_specs_are_sequences():
+    spec = P("a", ("b", "c"), None)
+    assert spec.index("a") == 0 and spec.index(("b", "c")) == 1 and spec.count(None) == 1
+    assert spec + P("d") == spec + ("d",) == P("a", ("b", "c"), None, "d") and ("d",) + P("a") == P("d", "a")
+    assert P(("a",)) == P("a") and P(()) == P(None) and P("a") != ("a",)
+    assert P(P.UNCONSTRAINED) == P(P.UNCONSTRAINED) != P("unconstrained")
+    with pytest.raises(ValueError):
+        spec.index("b")
+
+
+def test_keys_compare_under_the_functions_of_arrays():
+    keys = fgrad.random.split(fgrad.random.key(0), 3)
+    np.testing.assert_array_equal(jnp.equal(keys, keys[1]), [False, True, False])
+    np.testing.assert_array_equal(jnp.not_equal(keys, keys[1]), [True, False, True])
+    np.testing.assert_array_equal(jnp.isclose(keys, keys[2]), [False, False, True])
+    assert jnp.allclose(keys, keys) and jnp.array_equal(keys, keys) and not jnp.array_equal(keys, keys[::-1])
+    assert jnp.result_type(keys, keys) == keys.dtype and jnp.issubdtype(keys.dtype, dtypes.extended)
+    with pytest.raises(ValueError, match="do not promote"):
+        jnp.result_type(keys, jnp.float32)
+
+
+def test_einsum_with_a_product_of_ones_own():
+    calls = []
+
+    def product(a, b, dimension_numbers, precision=None, preferred_element_type=None):
+        calls.append((precision, preferred_element_type))
+        return 2 * lax.dot_general(a, b, dimension_numbers)
+
+    a, b = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    out = jnp.einsum("ij,jk->ki", a, b, precision="highest", _dot_general=product)
+    np.testing.assert_array_equal(out, 2 * (a @ b).T)
+    assert calls == [("highest", None)]
+
+
+def test_names_of_narrow_types():
+    assert jnp.dtype(jnp.float8_e4m3fn) == ml_dtypes.float8_e4m3fn and jnp.int4 == ml_dtypes.int4
+    assert float(jnp.finfo(jnp.float8_e4m3fn).max) == 448 and float(jnp.finfo(jnp.float8_e5m2).max) == 57344
+    assert jnp.iinfo(jnp.int4).max == 7 and jnp.iinfo(np.int32).max == 2**31 - 1
+    with pytest.raises(TypeError, match="float8_e4m3fn"):
+        jnp.zeros(3, jnp.float8_e4m3fn)
+
+
+def test_options_on_the_command_line(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["main.py", "--jax_debug_nans", "--steps=3", "--jax_numpy_rank_promotion=raise"])
+    with fgrad.debug_nans(False):
+        before = fgrad.config.numpy_rank_promotion
+        try:
+            fgrad.config.parse_flags_with_absl()
+            assert sys.argv == ["main.py", "--steps=3"] and fgrad.config.numpy_rank_promotion == "raise"
+            monkeypatch.setattr(sys, "argv", ["main.py", "--nojax_debug_nans"])
+            fgrad.config.config_with_absl()
+        finally:
+            fgrad.config.update("numpy_rank_promotion", before)
+            fgrad.config.update("jax_debug_nans", False)
+    monkeypatch.setattr(sys, "argv", ["main.py", "--jax_enable_x64=maybe"])
+    with pytest.raises(ValueError, match="boolean"):
+        fgrad.config.parse_flags_with_absl()
+
+
+def test_static_positions_and_names_given_together_are_taken_as_they_are():
+    def fun(x, mode):
+        return x
+
+    def inner(first, *args, **kwargs):  # a wrapper whose signature is the wrapped function's
+        return kwargs.get("mode", 0) + first + sum(args)
+
+    inner.__wrapped__ = fun
+    jitted = fgrad.jit(inner, static_argnums=(0,), static_argnames=("mode",))
+    assert int(jitted(1, jnp.ones(3).sum(), mode=2)) == 6  # position 1 is an array, though `fun` calls it mode
+    assert fgrad.jit(lambda n, x: x * len(n), static_argnames="n")("ab", 2.0) == 4
+
+
+def test_the_version():
+    assert fgrad.version.__version__ == fgrad.__version__ and fgrad.version.__version_info__ == fgrad.__version_info__
