@@ -11,7 +11,9 @@ cdef extern from "fail.h" nogil:
     const char *fg_dtype_name(int d)
     const char *fg_shape_text(const FgTensor *t)
 
-cdef extern from "movement.h" nogil:
+cdef extern from "interleave.h" nogil:
+    enum:
+        FG_GRAIN_BYTES
     ctypedef struct FgCopyPlan:
         int64_t units, grain
     ctypedef struct FgCopyJob:
@@ -26,6 +28,12 @@ cdef extern from "movement.h" nogil:
                       int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid)
+    ctypedef struct FgColumnsJob:
+        const char *src[16]
+        char *dst
+        int32_t n, item
+    int64_t fg_columns_of(const FgCopyPlan *plans, int n)
+    void fg_interleave(void *ctx, int64_t begin, int64_t end, int tid)
 
 
 cdef inline void run_plan(const FgCopyPlan *plan, const char *src, char *dst) noexcept nogil:
@@ -165,6 +173,14 @@ cdef int concatenate_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgCopyPlan *plans = <FgCopyPlan *>inst.extra
     cdef char *out = FG_OUT(inst, slots, 0).data
     cdef int i
+    cdef int64_t rows = fg_columns_of(plans, inst.n_in)
+    cdef FgColumnsJob job
+    if rows > 1:
+        job.dst, job.n, job.item = out, inst.n_in, <int32_t>fg_itemsize(FG_OUT(inst, slots, 0).dtype)
+        for i in range(inst.n_in):
+            job.src[i] = FG_IN(inst, slots, i).data
+        parallel_for(rows, 1 + FG_GRAIN_BYTES // (job.n * job.item), fg_interleave, &job)
+        return FG_OK
     for i in range(inst.n_in):
         run_plan(&plans[i], FG_IN(inst, slots, i).data, out)
     return FG_OK

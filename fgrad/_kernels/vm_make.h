@@ -2,7 +2,7 @@
 #ifndef FG_VM_MAKE_H
 #define FG_VM_MAKE_H
 #include "vm_plan.h"
-#include "vm_strip.h"
+#include "vm_strip_tables.h"
 
 static int fg_vm_is_comparison(int op) { return op >= FG_OP_eq && op <= FG_OP_ge; }
 static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
@@ -30,6 +30,8 @@ typedef struct {
     FgVmStrip *strip;
     const int *types;                   /* the plan's */
     int held;                           /* the register in the strip, or -1 */
+    const char *made;                   /* the strip's ops that are done, with the one at hand, `now` */
+    int now;
     int alone;                          /* the last stage of one operation, to which another may be added */
     int *left, *slot, *maker, *stored, *late, *bound, *range;
     int busy[FG_STRIP_OPS * 4];
@@ -39,6 +41,10 @@ static int fg_is_one(const FgMaking *m, int r) {
     const FgVmPlan *p = m->p;
     return r < p->n_in ? p->in[r].scalar || p->in[r].access == FG_ACC_ROW : fg_vm_is_const(p, r) && p->consts[r - p->n_in].scalar;
 }
+/* The bank of registers is the first slot of scratch, whose memory nobody uses then. */
+enum { FG_BANK_SLOT = 1 };
+static int fg_in_bank(const FgMaking *m, int r) { return FG_HAS_BANK && m->slot[r] == FG_BANK_SLOT; }
+static int fg_suits_bank(const FgMaking *m, int r);
 /* True if a stage can take register r from memory, as a vector or as one value. */
 static int fg_is_at_hand(const FgMaking *m, int r) {
     return m->slot[r] || (m->types[r] != FG_BOOL && (!m->maker[r] || m->stored[r]));
@@ -83,11 +89,12 @@ static void fg_put_op(FgMaking *m, FgStageFn fn, int type, int r) {
 }
 /* The strip's value goes to scratch. */
 static void fg_put_aside(FgMaking *m) {
-    int r = m->held, k = 0;
+    int r = m->held, banked = FG_HAS_BANK && !m->busy[FG_BANK_SLOT - 1] && fg_suits_bank(m, r), k = FG_HAS_BANK && !banked;
     while (m->busy[k]) k++;
     m->busy[k] = 1;
     m->slot[r] = k + 1;
     if (k >= m->p->n_slots) m->p->n_slots = k + 1;
+    if (banked) { fg_put(m, stage_keep); return; }
     FgStage *s = fg_put(m, stage_store);
     fg_operand(m, r, &s->a, &s->move_a);
 }
@@ -100,6 +107,8 @@ static void fg_load(FgMaking *m, int r) {
     if (m->held == r) return;
     fg_keep(m);
     FgStageFn fn = stage_load;
+    m->held = r;
+    if (fg_in_bank(m, r)) { fg_put(m, stage_take); return; }
     if (m->types[r] == FG_BOOL && !m->slot[r]) {
         if (fg_is_one(m, r)) fn = wide ? stage_one_bool_8 : stage_one_bool_4;
         else fn = wide ? stage_load_bool_8 : stage_load_bool_4;
@@ -107,7 +116,6 @@ static void fg_load(FgMaking *m, int r) {
     else if (fg_is_one(m, r)) fn = wide ? stage_one_8 : stage_one_4;
     FgStage *s = fg_put(m, fn);
     fg_operand(m, r, &s->a, &s->move_a);
-    m->held = r;
 }
 /* Register r as an operand from memory; vector: not as one value. */
 static void fg_ensure(FgMaking *m, int r, int vector) {
@@ -138,6 +146,7 @@ static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
 
 /* The form of a stage whose second operand is register r; turned: the strip is its second operand. */
 static int fg_form(const FgMaking *m, const FgVmOp *op, int r, int turned) {
+    if (fg_in_bank(m, r)) return turned ? FG_FORM_RBANK : FG_FORM_BANK;
     if (!fg_is_one(m, r)) return turned ? FG_FORM_RV : FG_FORM_V;
     if (fg_vm_is_number(m->p, r)) {
         double v = fg_vm_const_value(m->p, r);
@@ -185,8 +194,10 @@ static void fg_joined(FgMaking *m, const FgVmOp *op, int mine, const FgVmOp *lat
     if (y >= 0) fg_operand(m, y, &s->b, &s->move_b);
     fg_made(m, op, fg_vm_info[late->op].arity + 2, args);
 }
+/* The type of the lanes that an op of two operands works on. */
+static int fg_lanes(const FgMaking *m, const FgVmOp *op) { return op->type != FG_BOOL ? op->type : m->strip->lane == 8 ? FG_I64 : FG_I32; }
 static void fg_binary(FgMaking *m, const FgVmOp *op) {
-    int type = op->type == FG_BOOL ? (m->strip->lane == 8 ? FG_I64 : FG_I32) : op->type, a = op->a, b = op->b, args[2] = {a, b};
+    int type = fg_lanes(m, op), a = op->a, b = op->b, args[2] = {a, b};
     if (m->late[a] || m->late[b]) {
         fg_joined(m, op, m->late[a] ? b : a, &m->p->ops[m->maker[m->late[a] ? a : b] - 1]);
         return;
@@ -197,7 +208,7 @@ static void fg_binary(FgMaking *m, const FgVmOp *op) {
     fg_load(m, args[turned]);
     int form = fg_form(m, op, args[!turned], turned);
     fg_use(m, 2, args);
-    fg_put_op(m, fg_stages[type][op->op][form], type, args[!turned]);
+    fg_put_op(m, fg_stages[type][op->op][form], type, form == FG_FORM_BANK || form == FG_FORM_RBANK ? -1 : args[!turned]);
     fg_made(m, op, 2, args);
 }
 static void fg_unary(FgMaking *m, const FgVmOp *op) {
@@ -259,10 +270,11 @@ static void fg_choice(FgMaking *m, const FgVmOp *op, const FgVmOp *cmp) {
     fg_ensure(m, y, 0);
     fg_ensure(m, other, 0);
     fg_load(m, mine);
-    FgStageFn fn = fg_choices[cmp->type == FG_F64][how][turned][in_strip][fg_is_one(m, y)][fg_is_one(m, other)];
+    int at = fg_in_bank(m, x) && !in_strip ? FG_X_AT_BANK : in_strip ? FG_X_AT_STRIP : FG_X_AT_MEMORY;
+    FgStageFn fn = fg_choices[cmp->type == FG_F64][how][turned][at][fg_is_one(m, y)][fg_is_one(m, other)];
     fg_use(m, 4, args);
     FgStage *s = fg_put(m, fn);
-    if (!in_strip) fg_operand(m, x, &s->a, &s->move_a);
+    if (at == FG_X_AT_MEMORY) fg_operand(m, x, &s->a, &s->move_a);
     fg_operand(m, y, &s->b, &s->move_b);
     fg_operand(m, other, &s->c, &s->move_c);
     fg_made(m, op, 4, args);
@@ -373,6 +385,25 @@ static int fg_reads(const FgMaking *m, const FgVmOp *op, int *args) {
     args[0] = op->a; args[1] = op->b; args[2] = op->c;
     return fg_vm_info[op->op].arity;
 }
+/* True if all that is still to read register r, the op at hand included, can take it from the bank. */
+static int fg_suits_bank(const FgMaking *m, int r) {
+    int args[6];
+    if (fg_is_one(m, r)) return 0;
+    for (int k = m->strip->op; k < m->strip->op_end; k++) {
+        const FgVmOp *op = &m->p->ops[k], *cmp = fg_part_of(m, op);
+        int type = fg_lanes(m, op), reads = 0;
+        if (op->folded || m->late[op->dst] || (m->made[k - m->strip->op] && k != m->now)) continue;
+        for (int j = fg_reads(m, op, args); j > 0; j--) reads += args[j - 1] == r;
+        if (!reads || m->range[op->dst] || m->bound[op->dst] || fg_vm_info[op->op].arity == 1) continue;
+        if (cmp) {                                   /* compared with one value, and no more */
+            if (reads != 1 || r == op->b || r == op->c || !fg_is_one(m, cmp->a == r ? cmp->b : cmp->a)) return 0;
+        } else if (op->op == FG_OP_select) return 0;
+        else if (op->op == FG_OP_clamp || (op->op == FG_OP_div && !fg_vm_is_real(op->type))) {
+            if (reads != 1 || r != (op->op == FG_OP_clamp ? op->b : op->a)) return 0;
+        } else if (!m->late[op->a] && !m->late[op->b] && !fg_stages[type][op->op][FG_FORM_BANK]) return 0;
+    }
+    return 1;
+}
 /* The op to come next: one that is ready, best one that takes what the strip holds and is the last to do so. */
 static int fg_next(const FgMaking *m, const char *made) {
     int best = -1, most = -1, args[6];
@@ -411,9 +442,11 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
     fg_count(&m);
     fg_find_late(&m);
     strip->stage = p->n_stages;
+    m.made = made;
     while ((k = fg_next(&m, made)) >= 0) {
         const FgVmOp *op = &p->ops[k], *cmp = fg_part_of(&m, op);
         made[k - strip->op] = 1;
+        m.now = k;
         if (m.range[op->dst]) fg_range(&m, op);
         else if (m.bound[op->dst]) fg_bounded(&m, op);
         else if (cmp) fg_choice(&m, op, cmp);

@@ -193,6 +193,16 @@ def test_concatenate(dtype):
             same(run_kernel(KERNELS["concatenate"], parts, [(want.shape, dtype)], [axis])[0], want)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 13, 16, 17])
+def test_columns_side_by_side(columns, dtype):
+    rng = np.random.default_rng(4)
+    for rows in (1, 2, 127, 128, 129, 1000, 40000):
+        parts = [values(rng, (rows, 1), dtype) for _ in range(columns)]
+        want = np.concatenate(parts, 1)
+        same(run_kernel(KERNELS["concatenate"], parts, [(want.shape, dtype)], [1])[0], want)
+
+
 def test_concatenate_rejects():
     x = np.zeros((2, 3), np.float32)
     for inputs, shape, axis in (
