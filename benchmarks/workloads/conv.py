@@ -19,13 +19,14 @@ SIZES = (
     (8, 56, 128, 128, 3, 1, 1, 128),
     (8, 28, 128, 128, 3, 1, 1, 32),
 )
-# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows
+# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, windows as large as the image
 MORE = (
     (8, 112, 3, 64, 7, 2, 1, 1),
     (8, 56, 256, 128, 1, 2, 1, 1),
     (8, 28, 17, 100, 3, 1, 1, 1),
     (1, 56, 64, 64, 3, 1, 1, 1),
     (8, 28, 96, 96, 7, 1, 1, 96),
+    (8, 7, 256, 64, 5, 2, 1, 1),
 )
 
 
@@ -119,7 +120,7 @@ class OneAxis(FirstForward):
 
 @workload(
     "conv/features first: batch,size,in,out,window,stride,dilation,groups",
-    sizes=((8, 14, 512, 512, 3, 1, 1, 512), (8, 28, 96, 96, 7, 1, 1, 96)),
+    sizes=((8, 14, 512, 512, 3, 1, 1, 512), (8, 28, 96, 96, 7, 1, 1, 96), (8, 7, 256, 64, 5, 2, 1, 1)),
     quick=(),
 )
 class TwoAxes(FirstForward):

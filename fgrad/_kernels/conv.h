@@ -352,7 +352,8 @@ static int conv_plan_planes(FgConvPart *p, int64_t item) {
 static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
-    int64_t sums = p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
+    int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
+    int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
