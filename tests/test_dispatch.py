@@ -468,3 +468,25 @@ def test_compiled_programs_are_called_without_compiling_again(monkeypatch):
         np.testing.assert_array_equal(compiled(jnp.ones(3), 2.0)["sum"], np.full(3, 3.0))
     with pytest.raises(TypeError, match=r"argument x compiled with f32\[3\] and called with f32\[4\]"):
         compiled(jnp.ones(4), 2.0)
+
+
+def test_numpy_scalars_are_operands():
+    """A NumPy scalar keeps its dtype and its value is an argument, not part of the program."""
+    x = jnp.asarray(np.arange(1, 6, dtype=np.float32))
+    half = jnp.asarray(np.arange(1, 6, dtype=np.float16))
+    double = fgrad.jit(lambda x, s: x * s)
+    for value in (0.5, -2.0, np.inf, np.nan, 0.5):
+        for scalar in (np.float32, np.float64, np.float16):
+            s = scalar(value)
+            for got in (x * s, s * x, jnp.multiply(x, s), double(x, s)):
+                assert got.dtype == np.float32 and not got.weak_type
+                np.testing.assert_array_equal(got, np.arange(1, 6, dtype=np.float32) * np.float32(value))
+        assert (half * np.float32(value)).dtype == np.float32 and (half * np.float64(value)).dtype == np.float32
+    with fgrad.enable_x64():
+        for _ in range(3):
+            assert (x * np.float64(0.1)).dtype == np.float64
+            np.testing.assert_array_equal(x * np.float64(0.1), np.arange(1, 6) * 0.1)
+            assert (x * np.float32(0.5)).dtype == np.float32
+    for _ in range(3):
+        assert (x * np.float64(0.1)).dtype == np.float32
+        np.testing.assert_array_equal(jnp.add(np.float32(1), np.float32(2)), np.float32(3))

@@ -157,3 +157,40 @@ def test_recordings_are_no_garbage():
         assert not [v for v in gc.get_objects() if type(v).__name__ in ("Recording", "JVPTrace", "Recorded")]
     finally:
         gc.enable()
+
+
+def test_jitted_calls_are_recorded_whole():
+    """A jitted call of a few operations is one entry, whatever it captures or is given besides."""
+    x, w = jnp.asarray(X), jnp.asarray(X[::-1].copy())
+    scaled = fgrad.jit(lambda x, w: jnp.where(x > 0, x * w, 0.5 * w))
+    run = Recorded(lambda x: [jnp.sum(scaled(nn.relu(x), w))], [x])
+    assert [r[0].name for r in run.trace.recording.records][:2] == ["composite", "composite"]
+
+    captured = fgrad.jit(lambda x: x * w)
+    static = fgrad.jit(lambda x, n: x**n, static_argnums=1)
+    pair = fgrad.jit(lambda x: (jnp.sin(x), jnp.cos(x)))
+    custom = fgrad.jit(doubled)
+
+    def loss(x):
+        a, b = pair(scaled(x, w) + captured(nn.relu(x)))
+        return jnp.sum(a * static(b, 2) + static(b, 3) + custom(x) + scaled(x=x, w=x))
+
+    want = fgrad.jit(fgrad.grad(loss))(x)
+    for _ in range(5):
+        np.testing.assert_allclose(fgrad.grad(loss)(x), want, rtol=1e-5, atol=1e-6)
+        fgrad.jit(lambda x: x)(x)
+    hessian = fgrad.jit(fgrad.hessian(loss))(x)
+    np.testing.assert_allclose(fgrad.hessian(loss)(x), hessian, rtol=1e-4, atol=1e-5)
+
+
+def test_a_jitted_call_is_recorded_per_settings_and_types():
+    f = fgrad.jit(lambda x: jnp.sin(x) * 2)
+    for dtype in (np.float32, np.float16, np.complex64):
+        x = jnp.asarray(X.astype(dtype))
+        for _ in range(4):
+            got = fgrad.grad(lambda x: jnp.sum(jnp.real(f(x)).astype(jnp.float32)))(x)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, 2 * np.cos(X.astype(dtype)), rtol=2e-3)
+    with fgrad.enable_x64():
+        got = fgrad.grad(lambda x: jnp.sum(f(x)))(jnp.asarray(X, np.float64))
+        np.testing.assert_allclose(got, 2 * np.cos(X.astype(np.float64)), rtol=1e-12)

@@ -16,7 +16,7 @@ from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
-from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, read_scalar
+from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
 from fgrad.tree_walk import known_leaf
@@ -51,6 +51,9 @@ cdef inline int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint
         return <int64_t><uintptr_t><PyObject *>a.aval
     if is_numpy(x):
         return numpy_operand(x, data)
+    if is_numpy_scalar(x):
+        data[0] = <char *>s
+        return numpy_scalar_operand(x, s)
     if not read_scalar(x, s):
         return 0
     wide[0] = wide[0] or (type(x) is int and not 0 <= s.i64 < 128)

@@ -17,6 +17,7 @@ cdef int read_scalar(object x, Scalar *out) except -1
 cdef ArrayBase scalar_array(object x)
 cdef object numpy_aval(object x)
 cdef int64_t numpy_operand(object x, char **data) except? -1
+cdef int64_t numpy_scalar_operand(object x, Scalar *out) except? -1
 cdef ArrayBase loose_array(object x)
 cdef ArrayBase as_array(object x, bint copy)
 cpdef ArrayBase settled(ArrayBase x)

@@ -11,6 +11,8 @@ from fgrad._kernels.context cimport config_key
 
 cimport numpy as cnp
 
+import numpy as np
+
 from fgrad._kernels.array import CODES
 
 cnp.import_array()
@@ -201,6 +203,21 @@ cdef int64_t numpy_operand(object x, char **data) except? -1:
     if aval.dtype is not <object>cnp.PyArray_DESCR(a):
         return 0
     data[0] = <char *>cnp.PyArray_DATA(a)
+    return <int64_t><uintptr_t><PyObject *>aval
+
+
+cdef object _float32 = np.float32
+cdef object _float64 = np.float64
+
+
+cdef int64_t numpy_scalar_operand(object x, Scalar *out) except? -1:
+    """The word of a NumPy float that needs no conversion as an array, and its value; 0 for anything else."""
+    if type(x) is not _float32:
+        refresh()
+        if type(x) is not _float64 or not _wide:
+            return 0
+    cnp.PyArray_ScalarAsCtype(x, out)
+    aval = get_aval(x)
     return <int64_t><uintptr_t><PyObject *>aval
 
 

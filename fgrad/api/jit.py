@@ -16,12 +16,14 @@ from fgrad.api.common import LEAF, ShapeDtypeStruct, abstractify, bind_static, c
 from fgrad.api.device import check_device, check_sharding
 from fgrad.api.stages import Traced
 from fgrad.api.staging import eval_shape
+from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
+from fgrad.core.eager_calls import recorded_call
 from fgrad.core.jaxpr import clear_interned
 from fgrad.core.trace import convert_constvars
 from fgrad.tree import array_walk
@@ -54,6 +56,7 @@ class JitFunction(JitDispatch):
         self._fun = fun
         self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
         self._cache: dict = {}
+        self._bodies: dict = {}  # see recorded_call
         _functions.add(self)
 
     def __get__(self, instance, owner=None):
@@ -72,10 +75,23 @@ class JitFunction(JitDispatch):
         """The call as one bind: while tracing, and with settings that look into the call."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
+        out = recorded_call(self, args, kwargs, self._bodies)
+        if out is not None:
+            return out
         leaves, traced = self._lookup(args, kwargs)
         donated = traced.donated if context.trace is eval_trace else ()
         out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)
+
+    def _body(self, arrays):
+        """(how a recording writes down a call on these arrays as one operation, their avals), or None."""
+        if self._static or self._names or self._donate:
+            return None
+        _, traced = self._lookup(tuple(arrays), {})
+        if traced.consts or traced.out_tree != LEAF or jit_p.small_body({"jaxpr": traced.closed}) is None:
+            return None
+        body = body_of(traced.closed)
+        return None if body is None else (body, traced.closed.in_avals)
 
     def _program(self, traced):
         if traced.program is None:
@@ -167,6 +183,7 @@ class JitFunction(JitDispatch):
         """Forget all traced and compiled programs."""
         super().clear_cache()
         self._cache.clear()
+        self._bodies.clear()
 
     def _cache_size(self):
         return len(self._cache)

@@ -1,10 +1,10 @@
-"""Eager functions while something is traced: a recording takes a call as one operation."""
+"""Eager and jitted functions while something is traced: a recording takes a call as one operation."""
 import numpy as np
 
 from fgrad.core.array import Array, to_array
 from fgrad.core.tracing import JVPBase, JVPTracerBase
 
-from fgrad._kernels.context cimport current_trace, set_trace
+from fgrad._kernels.context cimport config_key, current_trace, set_trace
 
 
 def is_recorded(x):
@@ -46,9 +46,13 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
         set_trace(before)
     if found is None:
         return function._slow(*args, **kwargs)
-    out, (prim, params, places) = found
-    if not varies:
-        return out
+    out, body = found
+    return write_call(trace, body, given, plain, out) if varies else out
+
+
+cdef object write_call(trace, body, tuple given, list plain, out):
+    """Write down a call that has run as the operation that is its body; its results."""
+    prim, params, places = body
     several = type(out) is tuple
     results = list(out) if several else [out]
     operands = [plain[i] if i >= 0 else value for i, value in places]
@@ -58,3 +62,37 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
     else:
         results = [trace.write_down(prim, args_of, operands, params, results[0])]
     return tuple(results) if several else results[0]
+
+
+def recorded_call(function, tuple args, dict kwargs, dict bodies):
+    """What a jitted function gives where a recording takes the call as one operation; else None.
+
+    `bodies` keeps what function._body(arrays) says of arrays of these avals: how a call is written down, or None.
+    """
+    cdef list plain = [], key = [config_key()]
+    cdef bint varies = False
+    trace = current_trace()
+    if kwargs or not isinstance(trace, JVPBase) or trace.recording is None:
+        return None
+    for x in args:
+        if trace.number(x) >= 0:
+            x = x.primal
+            varies = True
+        elif type(x) is not Array:
+            return None
+        plain.append(x)
+        key.append(id(x.aval))
+    if not varies:
+        return None
+    known = tuple(key)
+    body = bodies.get(known, False)
+    if body is False:
+        body = bodies[known] = function._body(plain)
+    if body is None:
+        return None
+    set_trace(None)                               # the default: to run
+    try:
+        out = function(*plain)
+    finally:
+        set_trace(trace)
+    return write_call(trace, body[0], args, plain, out)
