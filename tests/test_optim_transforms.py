@@ -237,7 +237,7 @@ def test_tree_get_and_set():
     assert tu.tree_get(state, "mu")["w"].shape == (1,) and tu.tree_get(state, "nothing", 5) == 5
     with pytest.raises(KeyError, match="2 times"):
         tu.tree_get(state, "count")
-    assert int(tu.tree_get(state, "count", filtering=lambda path, value: path[0] == 1)) == 0
+    assert int(tu.tree_get(state, "count", filtering=lambda path, value: path[0].idx == 1)) == 0
     new = tu.tree_set(state, count=jnp.asarray(7))
     assert int(new[0][0].count) == int(new[1].count) == 7 and tree.structure(new) == tree.structure(state)
     with pytest.raises(KeyError, match="nothing in the tree"):

@@ -59,6 +59,10 @@ class JitFunction(JitDispatch):
         self._bodies: dict = {}  # see recorded_call
         _functions.add(self)
 
+    @property
+    def __signature__(self):
+        return inspect.signature(self._fun)
+
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 

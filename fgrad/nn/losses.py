@@ -22,10 +22,11 @@ def softmax_cross_entropy(logits, labels, axis=-1, where=None):
     return -jnp.sum(labels * logp, axis=axis, where=where)
 
 
-def smooth_labels(labels, alpha):
+def smooth_labels(labels, alpha, *, axis=-1, where=None):
     """(1 - alpha) * labels + alpha / classes: labels for softmax_cross_entropy that leave `alpha` to all classes alike.
 
-    labels: (..., classes), one-hot or probabilities, of a float dtype (https://arxiv.org/abs/1512.00567).
+    labels: one-hot or probabilities with the classes along `axis`, of a float dtype (https://arxiv.org/abs/1512.00567).
+    where: the elements that are classes.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> fgrad.nn.smooth_labels(jnp.array([1.0, 0.0]), 0.5)
@@ -36,7 +37,8 @@ def smooth_labels(labels, alpha):
         raise TypeError(f"smooth_labels takes labels of a float dtype (one_hot gives them), got {labels.dtype.name}")
     if not labels.ndim:
         raise ShapeError("smooth_labels: labels must have an axis of classes, got a single number")
-    return (1 - alpha) * labels + alpha / labels.shape[-1]
+    classes = labels.shape[axis] if where is None else jnp.sum(where, axis, keepdims=True)
+    return (1 - alpha) * labels + alpha / classes
 
 
 def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=None):

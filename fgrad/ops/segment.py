@@ -9,7 +9,7 @@ from fgrad.ops.elementwise import div, like
 from fgrad.ops.gather import GatherScatterMode, ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from fgrad.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
 from fgrad.ops.rules import full
-from fgrad.ops.shape import concatenate, iota, reshape
+from fgrad.ops.shape import broadcast_in_dim, concatenate, iota, reshape
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -51,9 +51,14 @@ def _segments(name, scatter, reducer, identity, what):
         aval, ids = get_aval(data), get_aval(segment_ids)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids must be integers, got {ids.dtype.name}")
+        rest = aval.shape[ids.ndim :]
         if aval.shape[: ids.ndim] != ids.shape:
-            raise ValueError(f"{name}: data of shape {aval.shape} must begin with the shape {ids.shape} of segment_ids")
-        n, rest = _count(name, segment_ids, num_segments), aval.shape[ids.ndim :]
+            try:  # as JAX: .at[segment_ids] broadcasts
+                shape = (*ids.shape, *rest)
+                data = broadcast_in_dim(data, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
+            except (TypeError, ValueError):
+                raise ValueError(f"{name}: data of shape {aval.shape} must begin with the shape {ids.shape} of segment_ids") from None
+        n = _count(name, segment_ids, num_segments)
         buckets = 1 if bucket_size is None else -(-ids.size // bucket_size)
         rows, data = reshape(segment_ids, (ids.size, 1)), reshape(data, (ids.size, *rest))
         if bucket_size is not None:

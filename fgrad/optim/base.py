@@ -1,10 +1,36 @@
 """What an optimizer is: a pair of pure functions over pytrees, and the helpers all of them are written with."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import fgrad.numpy as jnp
 from fgrad import tree
+from fgrad.api import custom_jvp
+
+# For annotations, as optax names them.
+Params = Updates = OptState = Any
+ScalarOrSchedule = MaskOrFn = Any
+
+
+class Schedule(Protocol):
+    """A function of the number of steps."""
+
+    def __call__(self, count):
+        """The value at a step."""
+
+
+@runtime_checkable
+class StatefulSchedule(Protocol):
+    """A schedule with a state: init() -> state; update(state, **extra_args) -> state; a call with the state gives the value."""
+
+    def init(self):
+        """The state at the start."""
+
+    def update(self, state, **extra_args):
+        """The state of the next step."""
+
+    def __call__(self, state, **extra_args):
+        """The value."""
 
 
 class GradientTransformation(NamedTuple):
@@ -161,3 +187,21 @@ def _root_above(square, least):
     """sqrt(square), or `least` where that is larger. The root is of 1 there: its derivative at 0 is infinite."""
     small = square <= least**2
     return jnp.where(small, least, jnp.sqrt(jnp.where(small, 1, square)))
+
+
+def scale_gradient(inputs, scale):
+    """The tree `inputs`, with a derivative that is `scale` times theirs.
+
+    >>> import fgrad
+    >>> fgrad.grad(lambda x: fgrad.optim.scale_gradient(x, 0.5) ** 2)(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return tree.map(lambda x: _scaled(x, scale), inputs)
+
+
+@custom_jvp
+def _scaled(x, scale):
+    return jnp.asarray(x)
+
+
+_scaled.defjvps(lambda t, out, x, scale: t * scale, None)

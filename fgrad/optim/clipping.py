@@ -1,9 +1,11 @@
 """Transformations that bound the updates."""
 
+import math
 from typing import Any, NamedTuple
 
 import fgrad.numpy as jnp
 from fgrad import tree
+from fgrad.api import vmap
 from fgrad.optim.base import GradientTransformation, abs_sq, init_empty_state, leafwise, need_params, stateless
 from fgrad.optim.tree_utils import tree_clip, tree_norm
 
@@ -88,3 +90,28 @@ def keep_params_nonnegative():
         return leafwise(lambda u, p: jnp.where(p + u < 0.0, -p, u), updates, params), state
 
     return GradientTransformation(init_empty_state, update)
+
+
+def per_example_global_norm_clip(grads, l2_norm_clip):
+    """(the sum over the first axis of gradients, each scaled down to a global norm of l2_norm_clip; how many were scaled).
+
+    Raises ValueError where a leaf has no first axis or they differ.
+    """
+    leaves = tree.leaves(grads)
+    if not leaves or any(not jnp.ndim(g) or jnp.shape(g)[0] != jnp.shape(leaves[0])[0] for g in leaves):
+        raise ValueError(f"per_example_global_norm_clip: all leaves must have one batch axis 0, got {tree.map(jnp.shape, grads)}")
+    factors = jnp.nan_to_num(jnp.minimum(l2_norm_clip / vmap(tree_norm)(grads), 1.0), nan=1.0)
+    return leafwise(lambda g: jnp.tensordot(factors, g, axes=1), grads), jnp.sum(factors < 1.0)
+
+
+def per_example_layer_norm_clip(grads, global_l2_norm_clip, uniform=True):
+    """per_example_global_norm_clip of each leaf on its own: (the tree of sums, the tree of counts).
+
+    The squared global_l2_norm_clip is shared equally among leaves (uniform) or by their numbers of elements.
+    """
+    leaves, treedef = tree.flatten(grads)
+    if any(not jnp.ndim(g) for g in leaves):
+        raise ValueError(f"per_example_layer_norm_clip: all leaves must have a batch axis 0, got {tree.map(jnp.shape, grads)}")
+    sizes = [1 if uniform else math.prod(jnp.shape(g)[1:]) for g in leaves]
+    parts = [per_example_global_norm_clip(g, global_l2_norm_clip * math.sqrt(n / sum(sizes))) for g, n in zip(leaves, sizes)]
+    return tuple(tree.unflatten(treedef, [p[i] for p in parts]) for i in range(2))

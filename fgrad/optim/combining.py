@@ -3,7 +3,7 @@
 from fgrad.optim.base import GradientTransformation, GradientTransformationExtraArgs, with_extra_args_support
 
 
-def chain(*transforms):
+def chain(*args):
     """Transformations one after another; the state is the tuple of theirs.
 
     Extra keyword arguments of the update go to the members that take them.
@@ -13,7 +13,7 @@ def chain(*transforms):
     >>> optimizer.update({"w": fgrad.numpy.asarray([3.0, -0.2])}, optimizer.init(None))[0]
     {'w': Array([-0.5,  0.1], dtype=float32)}
     """
-    members = [with_extra_args_support(t) for t in transforms]
+    members = [with_extra_args_support(t) for t in args]
 
     def update(updates, state, params=None, **extra_args):
         if len(state) != len(members):
@@ -24,17 +24,17 @@ def chain(*transforms):
             new.append(part)
         return updates, tuple(new)
 
-    takes_extra = any(isinstance(t, GradientTransformationExtraArgs) for t in transforms)
+    takes_extra = any(isinstance(t, GradientTransformationExtraArgs) for t in args)
     kind = GradientTransformationExtraArgs if takes_extra else GradientTransformation
     return kind(lambda params: tuple(t.init(params) for t in members), update)
 
 
-def named_chain(*transforms):
+def named_chain(*args):
     """Transformations one after another, given as (name, transformation); the state is a dictionary by name."""
-    names = [name for name, _ in transforms]
+    names = [name for name, _ in args]
     if len(set(names)) != len(names):
         raise ValueError(f"named_chain: the names must differ, got {names}")
-    members = {name: with_extra_args_support(t) for name, t in transforms}
+    members = {name: with_extra_args_support(t) for name, t in args}
 
     def update(updates, state, params=None, **extra_args):
         new = {}

@@ -44,7 +44,7 @@ def hinge_loss(predictor_outputs, targets):
     return jnp.maximum(0, 1 - predictor_outputs * targets)
 
 
-def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1, where=None):
+def cosine_similarity(predictions, targets, *, epsilon=0.0, axis=-1, where=None):
     """The cosine of the angle between vectors along `axis`, the squares of whose lengths count as at least `epsilon`."""
 
     def unit(x):
@@ -54,9 +54,9 @@ def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1, where=None):
     return jnp.sum(unit(predictions) * unit(targets), axis=axis, where=where)
 
 
-def cosine_distance(predictions, targets, epsilon=0.0, axis=-1, where=None):
+def cosine_distance(predictions, targets, *, epsilon=0.0, axis=-1, where=None):
     """1 - cosine_similarity."""
-    return 1.0 - cosine_similarity(predictions, targets, epsilon, axis, where)
+    return 1.0 - cosine_similarity(predictions, targets, epsilon=epsilon, axis=axis, where=where)
 
 
 def kl_divergence(log_predictions, targets, axis=-1, where=None):
@@ -79,7 +79,7 @@ def safe_softmax_cross_entropy(logits, labels):
     return -jnp.sum(jnp.where(labels == 0, 0, labels * jnp.where(labels == 0, 0, logs)), axis=-1)
 
 
-def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
+def sigmoid_focal_loss(logits, labels, *, alpha=None, gamma=2.0):
     """sigmoid_binary_cross_entropy times (1 - p)^gamma, p the probability of the label (https://arxiv.org/abs/1708.02002).
 
     alpha: weight of the positive labels, 1 - alpha that of the others.

@@ -45,9 +45,9 @@ def sgd(learning_rate, momentum=None, nesterov=False, accumulator_dtype=None):
     return chain(first, scale_by_learning_rate(learning_rate))
 
 
-def noisy_sgd(learning_rate, eta=0.01, gamma=0.55, *, key):
+def noisy_sgd(learning_rate, eta=0.01, gamma=0.55, key=None, *, seed=None):
     """Gradient descent with noise of variance eta / t^gamma (Neelakantan et al., 2015)."""
-    return chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate))
+    return chain(add_noise(eta, gamma, key, seed=seed), scale_by_learning_rate(learning_rate))
 
 
 def sign_sgd(learning_rate):

@@ -203,11 +203,24 @@ def add_decayed_weights(weight_decay=0.0, mask=None):
     return tx if mask is None else masked(tx, mask)
 
 
-def add_noise(eta, gamma, key):
-    """Normal noise of variance eta / t^gamma added to the updates at step t (Neelakantan et al., 2015). key: a key or an integer seed."""
+def noise_key(name, key, seed):
+    """The key of `key` (a key or an integer seed) or `seed`, its older name; that of 0 without either. Raises ValueError for both."""
+    if key is not None and seed is not None:
+        raise ValueError(f"{name}: only one of key and seed can be given")
+    key = seed if key is None else key
+    key = 0 if key is None else key
+    return random.key(key) if isinstance(key, int) else key
+
+
+def add_noise(eta, gamma, key=None, *, seed=None):
+    """Normal noise of variance eta / t^gamma added to the updates at step t (Neelakantan et al., 2015).
+
+    key: a key or an integer seed (`seed` is an older name for it).
+    """
+    key = noise_key("add_noise", key, seed)
 
     def init(params):
-        return AddNoiseState(zero_count(), random.key(key) if isinstance(key, int) else key)
+        return AddNoiseState(zero_count(), key)
 
     def update(updates, state, params=None):
         count = safe_increment(state.count)

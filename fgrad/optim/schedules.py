@@ -3,6 +3,22 @@
 import math
 
 import fgrad.numpy as jnp
+from fgrad.optim.base import Schedule, StatefulSchedule
+from fgrad.optim.wrappers import (
+    InjectHyperparamsState,
+    InjectStatefulHyperparamsState,
+    WrappedSchedule,
+    inject_hyperparams,
+    inject_stateful_hyperparams,
+)
+
+__all__ = [
+    "InjectHyperparamsState", "InjectStatefulHyperparamsState", "Schedule", "StatefulSchedule", "WrappedSchedule", "constant_schedule",
+    "cosine_decay_schedule", "cosine_onecycle_schedule", "exponential_decay", "inject_hyperparams", "inject_stateful_hyperparams",
+    "join_schedules", "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule", "piecewise_interpolate_schedule",
+    "polynomial_schedule", "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+    "warmup_exponential_decay_schedule",
+]  # fmt: skip
 
 
 def constant_schedule(value):

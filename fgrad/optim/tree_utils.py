@@ -8,14 +8,16 @@ import fgrad.numpy as jnp
 from fgrad import dtypes, random, tree
 from fgrad.core import Array
 from fgrad.optim.base import abs_sq, corrected, full_like, leafwise, moment, zeros_like
+from fgrad.optim.tree_state import NamedTupleKey, tree_get, tree_get_all_with_path, tree_set
 
-__all__ = """
-    tree_add tree_add_scale tree_allclose tree_bias_correction tree_cast tree_cast_like tree_clip tree_conj tree_div tree_dtype
-    tree_full_like tree_get tree_max tree_min tree_mul tree_norm tree_ones_like tree_random_like tree_real tree_scale tree_set tree_size
-    tree_batch_shape tree_map_params tree_unwrap_random_key_data
-    tree_split_key_like tree_sub tree_sum tree_update_infinity_moment tree_update_moment tree_update_moment_per_elem_norm
-    tree_vdot tree_where tree_zeros_like
-""".split()
+__all__ = [
+    "tree_add", "tree_add_scale", "tree_allclose", "tree_bias_correction", "tree_cast", "tree_cast_like", "tree_clip", "tree_conj",
+    "tree_div", "tree_dtype", "NamedTupleKey", "tree_full_like", "tree_get", "tree_get_all_with_path", "tree_max", "tree_min",
+    "tree_mul", "tree_norm", "tree_ones_like", "tree_random_like", "tree_real", "tree_scale", "tree_set", "tree_size",
+    "tree_batch_shape", "tree_map_params", "tree_unwrap_random_key_data", "tree_split_key_like", "tree_sub", "tree_sum",
+    "tree_update_infinity_moment", "tree_update_moment", "tree_update_moment_per_elem_norm", "tree_vdot", "tree_where",
+    "tree_zeros_like",
+]  # fmt: skip
 
 
 def tree_add(tree_x, tree_y, *other_trees):
@@ -53,8 +55,10 @@ def tree_vdot(tree_x, tree_y):
     return functools.reduce(operator.add, tree.leaves(leafwise(jnp.vdot, tree_x, tree_y)), 0)
 
 
-def tree_sum(tree):
-    """The sum of all elements of all leaves."""
+def tree_sum(tree, associative_reduction=False):
+    """The sum of all elements of all leaves; associative_reduction adds the leaves in a balanced tree instead of one by one."""
+    if associative_reduction:
+        return _reduce_associative(operator.add, [jnp.sum(x) for x in _leaves(tree)], identity=0)
     return functools.reduce(operator.add, [jnp.sum(x) for x in _leaves(tree)], 0)
 
 
@@ -176,9 +180,9 @@ def tree_bias_correction(moment, decay, count):
     return leafwise(lambda t: corrected(t, correction), moment)
 
 
-def tree_batch_shape(tree_, shape=()):
+def tree_batch_shape(tree, shape=()):
     """Every leaf spread over further leading axes."""
-    return tree.map(lambda x: jnp.broadcast_to(x, (*shape, *jnp.shape(x))), tree_)
+    return leafwise(lambda x: jnp.broadcast_to(x, (*shape, *jnp.shape(x))), tree)
 
 
 def tree_unwrap_random_key_data(input_tree):
@@ -219,59 +223,5 @@ def tree_random_like(rng_key, target_tree, sampler=random.normal, dtype=None):
     return leafwise(sample, target_tree, tree_split_key_like(rng_key, target_tree))
 
 
-def tree_get(tree, key, default=None, filtering=None):
-    """The one value under the dictionary key or named-tuple field `key` in a state; `default` without one.
-
-    filtering(path, value) may choose among several. Raises KeyError where more than one remains.
-
-    >>> import fgrad
-    >>> fgrad.optim.tree_utils.tree_get(fgrad.optim.adam(0.1).init({"w": 1.0}), "count")
-    Array(0, dtype=int32)
-    """
-    found = [(path, value) for path, value in _named(tree, ()) if path[-1] == key and (filtering is None or filtering(path, value))]
-    if len(found) > 1:
-        raise KeyError(f"tree_get: {key!r} is in the tree {len(found)} times, at {[path for path, _ in found]}; choose with filtering")
-    return found[0][1] if found else default
-
-
-def tree_set(tree, filtering=None, /, **kwargs):
-    """The tree with the values of dictionary keys and named-tuple fields replaced: tree_set(state, learning_rate=0.1).
-
-    filtering(path, value) says which places count. Raises KeyError for a name the tree does not have.
-    """
-    missing = [key for key in kwargs if not any(path[-1] == key for path, _ in _named(tree, ()))]
-    if missing:
-        raise KeyError(f"tree_set: nothing in the tree is named {missing[0]!r}")
-    return _replace(tree, (), kwargs, filtering)
-
-
-def _children(node):
-    """The (name, child)s of a container, or None."""
-    if isinstance(node, dict):
-        return list(node.items())
-    if isinstance(node, tuple) and hasattr(node, "_fields"):
-        return list(zip(node._fields, node))
-    return list(enumerate(node)) if isinstance(node, (list, tuple)) else None
-
-
-def _named(node, path):
-    for name, child in _children(node) or ():
-        yield (*path, name), child
-        yield from _named(child, (*path, name))
-
-
-def _replace(node, path, values, filtering):
-    children = _children(node)
-    if children is None:
-        return node
-    new = {}
-    for name, child in children:
-        here = (*path, name)
-        chosen = isinstance(name, str) and name in values and (filtering is None or filtering(here, child))
-        new[name] = values[name] if chosen else _replace(child, here, values, filtering)
-    if isinstance(node, dict):
-        return type(node)(new)
-    return type(node)(**new) if hasattr(node, "_fields") else type(node)(new.values())
-
-
 _leaves = tree.leaves
+_reduce_associative = tree.reduce_associative

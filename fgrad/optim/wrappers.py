@@ -14,6 +14,7 @@ from fgrad.control.cond import cond
 from fgrad.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
+    StatefulSchedule,
     leafwise,
     safe_increment,
     stored,
@@ -30,6 +31,40 @@ class InjectHyperparamsState(NamedTuple):
     count: Any
     hyperparams: dict
     inner_state: Any
+
+
+class InjectStatefulHyperparamsState(NamedTuple):
+    """What inject_hyperparams keeps: InjectHyperparamsState with the states of the schedules."""
+
+    count: Any
+    hyperparams: dict
+    hyperparams_states: dict
+    inner_state: Any
+
+
+class WrappedScheduleState(NamedTuple):
+    """The number of steps."""
+
+    count: Any
+
+
+class WrappedSchedule:
+    """A function of the number of steps as a StatefulSchedule."""
+
+    def __init__(self, schedule_fn):
+        self.schedule_fn = schedule_fn
+
+    def init(self):
+        """The state at the start."""
+        return WrappedScheduleState(zero_count())
+
+    def update(self, state, **extra_args):
+        """The state of the next step."""
+        return WrappedScheduleState(safe_increment(state.count))
+
+    def __call__(self, state, **extra_args):
+        """The value."""
+        return self.schedule_fn(state.count)
 
 
 class MultiStepsState(NamedTuple):
@@ -87,8 +122,9 @@ class ConditionallyMaskState(NamedTuple):
 def inject_hyperparams(inner_factory, static_args=(), hyperparam_dtype=None):
     """`inner_factory` with its numeric arguments kept in the state, where they can be read and changed between steps.
 
-    Numbers, arrays and schedules become state.hyperparams (in hyperparam_dtype, or the widest dtype of the parameters); booleans, None,
-    texts and the names in static_args stay arguments.
+    Numbers, arrays and schedules (functions of the step, or a StatefulSchedule, which gets the update's extra arguments) become
+    state.hyperparams: numbers in hyperparam_dtype, or the widest dtype of the parameters. Booleans, None, texts and the names in
+    static_args stay arguments.
 
     >>> import fgrad
     >>> optimizer = fgrad.optim.inject_hyperparams(fgrad.optim.sgd)(learning_rate=0.5)
@@ -112,33 +148,41 @@ def inject_hyperparams(inner_factory, static_args=(), hyperparam_dtype=None):
             if name in static or isinstance(value, bool):
                 other[name] = value
             elif callable(value):
-                scheduled[name] = value
+                scheduled[name] = value if isinstance(value, StatefulSchedule) else WrappedSchedule(value)
             else:
                 (numeric if isinstance(value, (int, float, np.ndarray, np.generic, core.Array, core.Tracer)) else other)[name] = value
 
         def cast(value, params):
+            if isinstance(value, (core.Array, core.Tracer)) and not value.weak_type:
+                return value
             value = jnp.asarray(value)
             dtype = hyperparam_dtype or tree_dtype(params, "highest")
             return jnp.asarray(value, dtype) if dtype is not None and jnp.issubdtype(value.dtype, jnp.floating) else value
 
-        def values(stored_values, count, params):
-            new = dict(stored_values) | {name: schedule(count) for name, schedule in scheduled.items()}
+        def values(stored_values, states, params, extra_args):
+            new = dict(stored_values) | {name: schedule(states[name], **extra_args) for name, schedule in scheduled.items()}
             return {name: cast(value, params) for name, value in new.items()}
 
         def init(params):
-            count = zero_count()
-            hyperparams = values(numeric, count, params)
-            return InjectHyperparamsState(count, hyperparams, inner_factory(**other, **hyperparams).init(params))
+            states = {name: schedule.init() for name, schedule in scheduled.items()}
+            hyperparams = values(numeric, states, params, {})
+            inner_state = inner_factory(**other, **hyperparams).init(params)
+            return InjectStatefulHyperparamsState(zero_count(), hyperparams, states, inner_state)
 
         def update(updates, state, params=None, **extra_args):
-            hyperparams = values(state.hyperparams, state.count, updates if params is None else params)
+            states = state.hyperparams_states
+            hyperparams = values(state.hyperparams, states, updates if params is None else params, extra_args)
             inner = with_extra_args_support(inner_factory(**other, **hyperparams))
             updates, inner_state = inner.update(updates, state.inner_state, params, **extra_args)
-            return updates, InjectHyperparamsState(safe_increment(state.count), hyperparams, inner_state)
+            states = {name: schedule.update(states[name], **extra_args) for name, schedule in scheduled.items()}
+            return updates, InjectStatefulHyperparamsState(safe_increment(state.count), hyperparams, states, inner_state)
 
         return GradientTransformationExtraArgs(init, update)
 
     return factory
+
+
+inject_stateful_hyperparams = inject_hyperparams
 
 
 def _update_if(pred, inner, updates, state, params, extra_args, otherwise=None):

@@ -106,7 +106,7 @@ class Error:
         code = int(np.asarray(self.code)[index])
         for site, values in zip(self.sites, self.payload):
             if site.code == code:
-                return site.make([np.asarray(v)[index] for v in values])
+                return site.make([jnp.asarray(v)[index] for v in values])
         return None
 
     def get_exception(self):

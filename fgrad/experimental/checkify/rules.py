@@ -149,14 +149,14 @@ class _Checked:
     """A closed jaxpr that also gives its error: run(*args) -> [*outs, code, *values] (only outs where nothing is checked)."""
 
     def __init__(self, closed, errors):
-        inner = State()
-
         def flat(*args):
+            inner = State()  # its tracers end with the staging
             outs = interpret(inner, errors, closed, args)
+            self.sites = inner.sites
             return outs if inner.code is None else [*outs, *inner.flat()]
 
         self.consts, self.jaxpr = hoist(flat, closed.in_avals, closed.jaxpr.debug_name)
-        self.sites, self.n = inner.sites, len(closed.out_avals)
+        self.n = len(closed.out_avals)
 
     def run(self, *args):
         return run(self.jaxpr, *self.consts, *args)
