@@ -10,6 +10,7 @@ import numpy as np
 from fgrad._kernels.aval_dispatch import AvalDispatch
 from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
+from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
@@ -29,6 +30,7 @@ cdef object _leak_message = None
 cdef object _stage_tracer = None         # the class whose instances a stage hands out
 cdef object _jvp_tracer = None
 cdef object _generic = np.generic
+cdef object _ndarray = np.ndarray
 cdef tuple _NOTHING = ()
 
 
@@ -360,7 +362,7 @@ cdef class JVPBase(TraceBase):
             if self.owns(x):
                 x = (<JVPTracerBase>x).primal
                 mine = True
-            elif isinstance(x, np.ndarray):
+            elif type(x) is not _array_class and isinstance(x, _ndarray):
                 x = _to_array(x)
             operands.append(x)
         before = current_trace()
@@ -375,13 +377,14 @@ cdef class JVPBase(TraceBase):
         """Add a primitive that has run; its results, as values of the recording where they vary."""
         cdef Recording r = self.recording
         cdef list numbers = [], results, out_numbers = [], tracers = []
+        cdef ArrayBase y
         cdef Py_ssize_t n
         cdef bint varies = False
         if prim.constant:
             return out
         results = out if prim.multiple_results else [out]
-        for x in results:
-            varies = varies or inexact(x.aval)
+        for y in results:
+            varies = varies or inexact(y.aval)
         if not varies:
             return out
         if prim.jvp is None:
@@ -397,16 +400,16 @@ cdef class JVPBase(TraceBase):
             numbers.append(n)
         if params:
             r.key.extend(params.items())
-        for x in results:
-            r.bytes += x.aval.size * x.aval.dtype.itemsize
+        for y in results:
+            r.bytes += y.size * fg_itemsize(y.code)
             n = len(r.values)
-            r.values.append(x)
+            r.values.append(y)
             out_numbers.append(n)
-            if inexact(x.aval):
-                tracers.append(self.recorded(x, n))
+            if inexact(y.aval):
+                tracers.append(self.recorded(y, n))
             else:
-                r.known[id(x)] = n
-                tracers.append(x)
+                r.known[id(y)] = n
+                tracers.append(y)
         r.records.append((prim, operands, numbers, params, out_numbers))
         if r.bytes > MOST_BYTES:
             self.settle()
