@@ -304,3 +304,19 @@ def test_promote_types_of_dtypes_that_equal_python_types():
         assert jnp.promote_types(float, "float32") == np.float32
         assert jnp.promote_types(np.dtype("float64"), "complex64") == np.complex128
         assert jnp.promote_types(np.dtype("int64"), "int8") == np.int64
+
+
+@pytest.mark.parametrize("density", [0.0, 0.001, 0.5, 1.0])
+@pytest.mark.parametrize("shape", [(1,), (15,), (16,), (257,), (16384,), (16385,), (40000,), (300, 211)])
+def test_nonzero_of_a_given_size(shape, density):
+    """Chunks that begin and end anywhere; fewer positions than there are, as many, and more."""
+    mask = np.random.default_rng(0).random(shape) < density
+    want = np.nonzero(mask)
+    for size in {0, 1, len(want[0]), len(want[0]) // 2, mask.size + 3}:
+        padded = [np.append(w, [-1] * size)[:size] for w in want]
+        for got, expected in zip(fgrad.jit(lambda m, k=size: jnp.nonzero(m, size=k, fill_value=-1))(mask), padded):
+            np.testing.assert_array_equal(got, expected)
+    if mask.ndim == 2:
+        rows = fgrad.jit(fgrad.vmap(lambda m: jnp.flatnonzero(m, size=100, fill_value=-1)))(mask)
+        for row, got in zip(mask, rows):
+            np.testing.assert_array_equal(got, np.append(np.flatnonzero(row), [-1] * 100)[:100])

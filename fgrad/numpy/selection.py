@@ -12,11 +12,10 @@ from fgrad.numpy import ufuncs as U
 from fgrad.numpy.overlay import is_overlay, moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
 from fgrad.ops import elementwise as E
-from fgrad.ops.cumulative import cumsum
-from fgrad.ops.gather import put_rows
+from fgrad.ops.positions import true_positions
 from fgrad.ops.reduce import reduce_and
 from fgrad.ops.rules import full
-from fgrad.ops.shape import concatenate, iota, reshape
+from fgrad.ops.shape import concatenate, reshape
 
 __all__ = [
     "where", "nonzero", "argwhere", "flatnonzero", "select", "clip", "round", "around", "floor", "ceil", "trunc", "fix", "rint",
@@ -96,13 +95,10 @@ def nonzero(a, *, size=None, fill_value=None):
     fills = _fills(0 if fill_value is None else fill_value, x.ndim)
     mask = reshape(U.truth(x), (n,))
     if n == 0 or size == 0:
-        flat, count = full((size,), 0, dtype), E.like(full((), 0, dtype), 0)
+        flat = full((size,), n, dtype)
     else:
-        counted = cumsum(E.convert_element_type(mask, dtype), 0)
-        # Element i goes to its rank among the true ones; the others go out of bounds, where updates are dropped.
-        rank = E.select(mask, E.sub(counted, E.like(counted, 1)), E.like(counted, size))
-        flat, count = put_rows("set", full((size,), 0, dtype), rank, iota(dtype, n)), counted[-1]
-    valid = E.lt(iota(dtype, size), count) if size else full((0,), False, dtypes.BOOL)
+        flat = true_positions(mask, size, dtype)
+    valid = E.lt(flat, E.like(flat, n))
     out, stride = [], 1
     for d, fill in zip(reversed(x.shape), reversed(fills)):
         at = flat if stride == 1 else E.div(flat, E.like(flat, stride))

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from fgrad.ops import positions
 from fgrad.ops import sort as ops
-from tests.table.case import Case, distinct, ints, of_kinds, typed
+from tests.table.case import Case, bools, distinct, ints, of_kinds, typed
 
 
 def _sort(shape, axis):
@@ -43,7 +44,17 @@ def _search(side, n, shape):
     return Case(fun, args, ref, name=f"{side} of {shape} in {n}", dtypes=of_kinds("fiu"), out=np.int32, wrt=())
 
 
+def _positions(shape, size, index="int32"):
+    def ref(x):
+        rows = [np.append(np.flatnonzero(r), [shape[-1]] * size)[:size] for r in x.reshape(-1, shape[-1])]
+        return np.array(rows).reshape(*shape[:-1], size).astype(index)
+
+    fun = lambda x: positions.true_positions(x, size, np.dtype(index))
+    return Case(fun, (bools(*shape),), ref, name=f"{size} of {shape} in {index}", dtypes=of_kinds("b"), out=np.dtype(index), wrt=())
+
+
 ROWS = {
+    "true_positions": [_positions(*s) for s in (((9,), 4), ((9,), 12), ((2, 3, 40), 20), ((2, 40), 17, "int64"), ((1,), 1))],
     "sort": [
         *[_sort(*s) for s in (((3, 4), 0), ((3, 4), 1), ((2, 3, 2), 1), ((5,), 0), ((1,), 0), ((0, 2), 0), ((2, 0), 0))],
         Case(
