@@ -292,3 +292,69 @@ def test_smooth_labels_of_an_axis():
 
 def test_associative_sum():
     assert float(optim.tree.sum({"a": jnp.ones(3), "b": [jnp.ones(2), 4.0]}, associative_reduction=True)) == 9.0
+
+
+def test_none_stays_none():
+    params, grads = {"a": jnp.ones(2), "b": jnp.ones(())}, {"a": None, "b": 2 * jnp.ones(())}
+    for tx in (optim.sgd(0.5, 0.9), optim.adam(0.5), optim.chain(optim.add_decayed_weights(0.0), optim.sgd(1.0))):
+        updates, _ = tx.update(grads, tx.init(params), params)
+        assert updates["a"] is None and float(updates["b"]) < 0
+    with pytest.raises(ValueError, match="structures"):
+        optim.adam(0.1).update({"a": jnp.ones(2)}, optim.adam(0.1).init(params))
+
+
+def test_states_of_types():
+    params = {"w": fgrad.ShapeDtypeStruct((2, 3), jnp.float32)}
+    like = {"w": jnp.ones((2, 3))}
+    for tx in (optim.sm3(0.1), optim.novograd(0.1), optim.scale_by_lbfgs(), optim.adafactor(0.1), optim.adam(0.1)):
+        assert fgrad.tree.map(jnp.shape, fgrad.eval_shape(tx.init, params)) == fgrad.tree.map(jnp.shape, tx.init(like))
+        assert fgrad.tree.map(jnp.shape, tx.init(params)) == fgrad.tree.map(jnp.shape, tx.init(like))
+
+
+def test_masks_that_are_prefixes():
+    params = {"a": jnp.ones(1), "b": {"c": jnp.ones(4), "d": jnp.ones(5)}}
+    tx = optim.masked(optim.trace(0.9), {"a": True, "b": False})
+    state = tx.init(params)
+    assert state.inner_state.trace["b"] == optim.MaskedNode()
+    updates, state = tx.update(params, state, params)
+    np.testing.assert_array_equal(updates["b"]["d"], np.ones(5))
+    doubled = optim.tree_map_params(tx, lambda x: 2 * x, state)
+    np.testing.assert_array_equal(doubled.inner_state.trace["a"], [2.0])
+
+
+def test_masked_cross_entropies():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(3, 4)).astype(np.float32), np.array([0, 3, 1])
+    classes = np.array([[1, 1, 0, 1], [0, 0, 0, 0], [1, 0, 1, 1]], bool)
+    rows = np.array([True, False, True])
+    sums = np.log(np.where(classes, np.exp(logits), 0).sum(-1), where=classes.any(-1), out=np.zeros(3, np.float32))
+    picked = logits[np.arange(3), labels]
+    both = (optim.softmax_cross_entropy_with_integer_labels, lambda x, i, where: optim.softmax_cross_entropy(x, jnp.eye(4)[i], where=where))
+    np.testing.assert_allclose(both[0](logits, labels, where=classes), np.where(classes.any(-1), sums - picked, 0), rtol=1e-5, atol=1e-6)
+    for loss in both:
+        full = np.log(np.exp(logits).sum(-1)) - picked
+        np.testing.assert_allclose(loss(jnp.asarray(logits), labels, where=rows), np.where(rows, full, 0), rtol=1e-5, atol=1e-6)
+        g = fgrad.grad(lambda x, loss=loss: loss(x, labels, where=rows).sum())(jnp.asarray(logits))
+        expected = (np.exp(logits) / np.exp(logits).sum(-1, keepdims=True) - np.eye(4)[labels]) * rows[:, None]
+        np.testing.assert_allclose(g, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_losses_at_their_edges():
+    g = fgrad.grad(lambda x, y: optim.sigmoid_focal_loss(x, y, gamma=0.5).sum())
+    assert np.isfinite(g(jnp.array([100.0, -100.0, 30.0, -30.0]), jnp.array([1.0, 0.0, 1.0, 0.0]))).all()
+    x, labels = jnp.array([0.5, -1.0, -jnp.inf]), jnp.array([1.0, 0.0, 0.0])
+    slope = fgrad.grad(lambda y: optim.safe_softmax_cross_entropy(x, y))(labels)
+    np.testing.assert_allclose(slope[:2], -np.log(np.exp([0.5, -1.0]) / np.exp([0.5, -1.0]).sum()), rtol=1e-5)
+    assert np.isfinite(fgrad.grad(optim.safe_softmax_cross_entropy)(x, labels)[:2]).all()
+    with pytest.raises(ValueError, match="shape"):
+        optim.l2_loss(jnp.ones(3), jnp.ones((3, 1)))
+    with pytest.raises(ValueError, match="bool"):
+        optim.safe_increment(jnp.ones((), bool))
+
+
+def test_line_searches_say_where_they_fail(capfd):
+    flat = lambda x: 0.0 * jnp.sum(x) + jnp.sum(x)
+    for search in (optim.scale_by_backtracking_linesearch, optim.scale_by_zoom_linesearch):
+        tx, x = search(1, verbose=True), jnp.ones(2)
+        tx.update(x, tx.init(x), x, value=flat(x), grad=jnp.ones(2), value_fn=flat)  # uphill
+        assert f"{search.__name__}: no step" in capfd.readouterr().out

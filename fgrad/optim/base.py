@@ -100,11 +100,19 @@ def need_params(name, params):
 def leafwise(f, updates, *rest, outs=1):
     """f over the leaves of `updates` and what lies at their place in `rest`; a tuple of `outs` trees where f returns tuples.
 
+    None in `updates` stays None, whatever lies there in `rest` (the gradient of what is no parameter).
     Raises ValueError, with the paths that differ, where the structures do not agree.
     """
     leaves, treedef = tree.flatten(updates)
-    columns = [_up_to(treedef, other) for other in rest]
-    results = [f(*xs) for xs in zip(leaves, *columns)]
+    try:
+        columns = [_up_to(treedef, other) for other in rest]
+    except ValueError:
+        leaves, treedef = tree.flatten(updates, lambda x: x is None)
+        if all(x is not None for x in leaves):
+            raise
+        columns = [_up_to(treedef, other) for other in rest]
+    nothing = None if outs == 1 else (None,) * outs
+    results = [nothing if xs[0] is None else f(*xs) for xs in zip(leaves, *columns)]
     if outs == 1:
         return tree.unflatten(treedef, results)
     return tuple(tree.unflatten(treedef, [r[i] for r in results]) for i in range(outs))
@@ -119,6 +127,11 @@ def _up_to(treedef, other):
             "the updates and the optimizer's state or parameters have different structures"
             f"{where or f': {treedef} and {tree.structure(other)}'}; make the state with init(params) of the same parameters"
         ) from None
+
+
+def dtype_of(x):
+    """The dtype of an array, a number or a ShapeDtypeStruct."""
+    return x.dtype if hasattr(x, "dtype") else jnp.asarray(x).dtype
 
 
 def zeros_like(params, dtype=None):
@@ -137,8 +150,10 @@ def zero_count():
 
 
 def safe_increment(count):
-    """count + 1, or count where it is the largest value of its dtype."""
+    """count + 1, or count where it is the largest value of its dtype. Raises ValueError unless that is an integer or a float."""
     count = jnp.asarray(count)
+    if not (jnp.issubdtype(count.dtype, jnp.integer) or jnp.issubdtype(count.dtype, jnp.floating)):
+        raise ValueError(f"safe_increment: count must be an integer or a float, got {count.dtype.name}")
     info = jnp.iinfo if jnp.issubdtype(count.dtype, jnp.integer) else jnp.finfo
     return jnp.where(count < info(count.dtype).max, count + 1, count)
 

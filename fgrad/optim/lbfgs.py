@@ -4,8 +4,19 @@ from typing import Any, NamedTuple
 
 import fgrad.numpy as jnp
 from fgrad import tree
+from fgrad.api import eval_shape
 from fgrad.control.loops import scan
-from fgrad.optim.base import GradientTransformation, identity, leafwise, need_params, safe_increment, stored, zero_count, zeros_like
+from fgrad.optim.base import (
+    GradientTransformation,
+    dtype_of,
+    identity,
+    leafwise,
+    need_params,
+    safe_increment,
+    stored,
+    zero_count,
+    zeros_like,
+)
 from fgrad.optim.combining import chain
 from fgrad.optim.linesearch import scale_by_zoom_linesearch
 from fgrad.optim.scaling import scale, scale_by_learning_rate
@@ -59,8 +70,8 @@ def scale_by_lbfgs(memory_size=10, scale_init_precond=True):
         raise ValueError(f"scale_by_lbfgs: memory_size must be at least 1, got {memory_size}")
 
     def init(params):
-        memory = lambda: tree.map(lambda p: jnp.zeros((memory_size, *jnp.shape(p)), jnp.asarray(p).dtype), params)
-        weights = jnp.zeros(memory_size, jnp.real(jnp.asarray(tree_vdot(params, params))).dtype)
+        memory = lambda: tree.map(lambda p: jnp.zeros((memory_size, *jnp.shape(p)), dtype_of(p)), params)
+        weights = jnp.zeros(memory_size, eval_shape(lambda p: jnp.real(jnp.asarray(tree_vdot(p, p))), params).dtype)
         return ScaleByLBFGSState(zero_count(), zeros_like(params), zeros_like(params), memory(), memory(), weights)
 
     def update(updates, state, params=None):

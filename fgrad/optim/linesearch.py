@@ -9,7 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 import fgrad.numpy as jnp
-from fgrad import tree
+from fgrad import debug, tree
 from fgrad.api import value_and_grad
 from fgrad.control.cond import cond
 from fgrad.control.while_loop import while_loop
@@ -78,6 +78,12 @@ def _bind(value_fn, extra_args):
     return lambda params: value_fn(params, **extra_args)
 
 
+def _report(failed, name, **values):
+    """Print, where a search failed, what it came to."""
+    text = f"{name}: no step meets the conditions; " + ", ".join(f"{key} {{{key}}}" for key in values)
+    cond(failed, lambda: debug.print(text, **values), lambda: None)
+
+
 def _slope(direction, grad):
     return jnp.real(jnp.asarray(tree_vdot(direction, grad)))
 
@@ -95,12 +101,13 @@ def scale_by_backtracking_linesearch(
     atol=0.0,
     rtol=0.0,
     store_grad=False,
+    verbose=False,
 ):
     """Armijo's backtracking (Nocedal & Wright, 2006, section 3.1): the step shrinks by decrease_factor until
     f(x + t u) <= (1 + rtol) f(x) + slope_rtol t <u, grad f(x)> + atol.
 
     The first trial is increase_factor times the last step, at most max_learning_rate. Where no trial decreases the loss, the step is zero.
-    store_grad: keep the gradient at the new point for value_and_grad_from_state.
+    store_grad: keep the gradient at the new point for value_and_grad_from_state. verbose: print where no step decreases enough.
     """
 
     def init(params):
@@ -131,6 +138,8 @@ def scale_by_backtracking_linesearch(
             body,
             (jnp.zeros((), jnp.int32), scalar(first), *trial(scalar(first))),
         )
+        if verbose:
+            _report(error > 0, "scale_by_backtracking_linesearch", value=start, slope=slope, stepsize=step, decrease_error=error)
         failed = (error > 0) & ~(at < start)
         step, at = jnp.where(failed, scalar(0), step), jnp.where(failed, start, at)
         new_grad = tree_cast_like(value_and_grad(fun)(_along(params, step, updates))[1], grad) if store_grad else None
@@ -164,13 +173,14 @@ def scale_by_zoom_linesearch(
     approx_dec_rtol=1e-6,
     stepsize_precision=1e-5,
     initial_guess_strategy="keep",
+    verbose=False,
 ):
     """A step that meets Wolfe's strong conditions (Nocedal & Wright, 2006, algorithms 3.5 and 3.6), by bracketing and cubic interpolation.
 
     slope_rtol, curv_rtol: the constants of the decrease and the curvature condition, tol what both may miss. approx_dec_rtol: near a
     minimum, where rounding hides the decrease, that of Hager & Zhang (2005) with this relative error, or None. The search ends when the
     interval is shorter than stepsize_precision of its end, with the best step seen. initial_guess_strategy: "keep" starts from the last
-    step, "one" from 1.
+    step, "one" from 1. verbose: print where the conditions are not met.
     """
     if initial_guess_strategy not in ("keep", "one"):
         raise ValueError(f'scale_by_zoom_linesearch: initial_guess_strategy must be "keep" or "one", got {initial_guess_strategy!r}')
@@ -223,6 +233,10 @@ def scale_by_zoom_linesearch(
         found = s.low
         cast = lambda x, like: jnp.asarray(x, like.dtype)
         info = ZoomLinesearchInfo(s.count, *(cast(e, i) for e, i in zip(errors(found), state.info[1:])))
+        if verbose:
+            misses = {"decrease_error": info.decrease_error, "curvature_error": info.curvature_error}
+            failed = (info.decrease_error > tol) | (info.curvature_error > tol)
+            _report(failed, "scale_by_zoom_linesearch", value=start.value, slope=start.slope, stepsize=found.step, **misses)
         # A next search that starts from zero could not grow, so a failed one starts anew.
         kept = cast(jnp.where(found.step > 0, found.step, 1), state.learning_rate)
         new = ScaleByZoomLinesearchState(kept, cast(found.value, state.value), leafwise(cast, found.grad, state.grad), info)

@@ -76,7 +76,7 @@ convex_kl_divergence = generalized_kl_divergence
 def safe_softmax_cross_entropy(logits, labels):
     """softmax_cross_entropy along the last axis, where labels of 0 count as 0 even for logits of -inf."""
     logs = nn.log_softmax(logits)
-    return -jnp.sum(jnp.where(labels == 0, 0, labels * jnp.where(labels == 0, 0, logs)), axis=-1)
+    return -jnp.sum(labels * jnp.where((labels == 0) & jnp.isinf(logs), 0, logs), axis=-1)
 
 
 def sigmoid_focal_loss(logits, labels, *, alpha=None, gamma=2.0):
@@ -84,9 +84,11 @@ def sigmoid_focal_loss(logits, labels, *, alpha=None, gamma=2.0):
 
     alpha: weight of the positive labels, 1 - alpha that of the others.
     """
-    p = nn.sigmoid(logits)
-    right = p * labels + (1 - p) * (1 - labels)
-    loss = sigmoid_binary_cross_entropy(logits, labels) * (1 - right) ** gamma
+    labels = jnp.asarray(labels, jnp.asarray(logits).dtype)
+    # log(1 - p) from logarithms: its exponential has a derivative where 1 - p is too small for a float
+    sides, weights = [nn.log_sigmoid(logits), nn.log_sigmoid(-logits)], [1 - labels, labels]
+    wrong = nn.logsumexp(jnp.stack(sides, -1), -1, jnp.stack(weights, -1))
+    loss = sigmoid_binary_cross_entropy(logits, labels) * jnp.exp(gamma * wrong)
     return loss if alpha is None else (alpha * labels + (1 - alpha) * (1 - labels)) * loss
 
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from fgrad import tree
 from fgrad.optim.base import GradientTransformationExtraArgs, leafwise, set_to_zero, with_extra_args_support
+from fgrad.optim.tree_state import ParamsPlaceholder
 
 
 class MaskedNode(NamedTuple):
@@ -31,10 +32,12 @@ def masked(inner, mask, *, mask_compatible_extra_args=False):
     inner = with_extra_args_support(inner)
 
     def select(chosen, values):
-        return leafwise(lambda m, x: x if m else tree.map(lambda _: MaskedNode(), x), chosen, values)
+        return leafwise(lambda m, x: x if m else MaskedNode(), chosen, values)
 
     def init(params):
-        return MaskedState(inner.init(select(_resolve(mask, params), params)))
+        if not isinstance(params, ParamsPlaceholder):
+            params = select(_resolve(mask, params), params)
+        return MaskedState(inner.init(params))
 
     def update(updates, state, params=None, **extra_args):
         chosen = _resolve(mask, updates)

@@ -11,6 +11,7 @@ from fgrad.optim.base import (
     GradientTransformation,
     abs_sq,
     corrected,
+    dtype_of,
     full_like,
     leafwise,
     moment,
@@ -226,7 +227,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
     """NovoGrad (Ginsburg et al., 2019): momentum of gradients normalised by one second moment a leaf, with decay inside it."""
 
     def init(params):
-        norms = tree.map(lambda p: jnp.zeros((), jnp.finfo(jnp.asarray(p).dtype).dtype), params)
+        norms = tree.map(lambda p: jnp.zeros((), jnp.finfo(dtype_of(p)).dtype), params)
         return ScaleByNovogradState(zero_count(), zeros_like(params, mu_dtype), norms)
 
     def update(updates, state, params=None):

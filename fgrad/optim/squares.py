@@ -11,6 +11,7 @@ from fgrad.optim.base import (
     GradientTransformation,
     abs_sq,
     corrected,
+    dtype_of,
     full_like,
     leafwise,
     moment,
@@ -191,10 +192,10 @@ def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
     """SM3 (Anil et al., 2019): AdaGrad whose accumulators are kept per row, column, ... of each leaf, with momentum b1."""
 
     def axes(p):
-        return [jnp.zeros(n, p.dtype) for n in p.shape] or [jnp.zeros((), p.dtype)]
+        return [jnp.zeros(n, dtype_of(p)) for n in jnp.shape(p) or [()]]
 
     def init(params):
-        return ScaleBySM3State(tree.map(lambda p: axes(jnp.asarray(p)), params), zeros_like(params))
+        return ScaleBySM3State(tree.map(axes, params), zeros_like(params))
 
     def leaf(g, accumulators, momentum):
         g, rank = jnp.asarray(g), jnp.ndim(g)
@@ -238,11 +239,11 @@ def scale_by_factored_rms(
 
     def init(params):
         def leaf(p):
-            p, axes = jnp.asarray(p), axes_of(p)
-            none = jnp.zeros(1, p.dtype)
+            axes, dtype = axes_of(p), dtype_of(p)
+            none = jnp.zeros(1, dtype)
             if axes is None:
                 return none, none, jnp.zeros_like(p)
-            without = lambda axis: jnp.zeros([n for i, n in enumerate(p.shape) if i != axis], p.dtype)
+            without = lambda axis: jnp.zeros([n for i, n in enumerate(jnp.shape(p)) if i != axis], dtype)
             return without(axes[1]), without(axes[0]), none
 
         return FactoredState(zero_count(), *leafwise(leaf, params, outs=3))

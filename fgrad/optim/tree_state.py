@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
+from fgrad import tree as pytree
 from fgrad.tree_util import DictKey, SequenceKey
+
+
+class ParamsPlaceholder:
+    """Where parameters stand in the state of an optimizer: a node without leaves."""
+
+
+pytree.register_pytree_node(ParamsPlaceholder, lambda x: ((), None), lambda _, children: ParamsPlaceholder())
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import operator
 import fgrad.numpy as jnp
 from fgrad import dtypes, random, tree
 from fgrad.core import Array
-from fgrad.optim.base import abs_sq, corrected, full_like, leafwise, moment, zeros_like
-from fgrad.optim.tree_state import NamedTupleKey, tree_get, tree_get_all_with_path, tree_set
+from fgrad.optim.base import abs_sq, corrected, dtype_of, full_like, leafwise, moment, zeros_like
+from fgrad.optim.tree_state import NamedTupleKey, ParamsPlaceholder, tree_get, tree_get_all_with_path, tree_set
 
 __all__ = [
     "tree_add", "tree_add_scale", "tree_allclose", "tree_bias_correction", "tree_cast", "tree_cast_like", "tree_clip", "tree_conj",
@@ -138,7 +138,7 @@ def tree_cast_like(tree, other_tree):
 
 def tree_dtype(tree, mixed_dtype_handler=None):
     """The dtype of all leaves. Where they differ: the "lowest" or "highest" there is, what they "promote" to, or ValueError."""
-    dtypes = {jnp.asarray(x).dtype for x in _leaves(tree)}
+    dtypes = {dtype_of(x) for x in _leaves(tree)}
     if len(dtypes) <= 1:
         return next(iter(dtypes), None)
     if mixed_dtype_handler == "promote":
@@ -191,24 +191,17 @@ def tree_unwrap_random_key_data(input_tree):
     return tree.map(lambda x: random.key_data(x) if keys(x) else x, input_tree)
 
 
-class _Params:
-    """Where parameters stand in the state of an optimizer: a node without leaves."""
-
-
-tree.register_pytree_node(_Params, lambda x: ((), None), lambda _, children: _Params())
-
-
 def tree_map_params(initable, f, state, /, *rest, transform_non_params=None, is_leaf=None):
     """An optimizer's state with f over those of its parts that are like the parameters (and over the trees of `rest`), and
     transform_non_params over its other leaves. initable: the optimizer or its init."""
     init = getattr(initable, "init", initable)
 
     def one(place, value):
-        if isinstance(place, _Params):
+        if isinstance(place, ParamsPlaceholder):
             return tree.map(f, value, *rest, is_leaf=is_leaf)
         return value if transform_non_params is None else transform_non_params(value)
 
-    return tree.map(one, init(_Params()), state, is_leaf=lambda x: isinstance(x, _Params))
+    return tree.map(one, init(ParamsPlaceholder()), state, is_leaf=lambda x: isinstance(x, ParamsPlaceholder))
 
 
 def tree_split_key_like(rng_key, target_tree):
