@@ -16,6 +16,7 @@ _DEFAULTS = {
     "numpy_dtype_promotion": "standard",  # or "strict": raise where operands of different dtypes meet
     "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
+    "enable_custom_prng": False,  # random.PRNGKey makes typed keys
     "mark_indices": False,  # stage what indices of several axes must stay within, for experimental.checkify
     "pass_sparse": True,
     "pass_motion": True,
@@ -37,7 +38,6 @@ _FIXED = {
     "platform_name": ("cpu", "", None),
     "threefry_partitionable": (True,),
     "default_prng_impl": ("threefry2x32",),
-    "enable_custom_prng": (False,),
     "debug_key_reuse": (False,),
     "num_cpu_devices": (-1, 1),
     "transfer_guard": (None, "allow", "log", "disallow"),
@@ -58,6 +58,7 @@ _FIXED = {
     "log_checkpoint_residuals": None,
     "logging_level": None,
     "include_full_tracebacks_in_locations": None,
+    "disable_most_optimizations": None,
     "exec_time_optimization_effort": None,
     "memory_fitting_effort": None,
     "optimization_level": None,
@@ -258,6 +259,10 @@ enable_checks = _switch("enable_checks", "A context in which every jaxpr that is
 check_tracer_leaks = _switch("check_tracer_leaks", "A context in which a staged function that has stored a traced value raises, slowly.")
 explain_cache_misses = _switch("explain_cache_misses", "A context without effect: see log_compiles.")
 threefry_partitionable = _switch("threefry_partitionable", "A context that takes True, fgrad's only way; False raises ValueError.")
+enable_custom_prng = _switch("enable_custom_prng", "A context in which random.PRNGKey makes typed keys, as random.key does.")
+debug_key_reuse = _switch(
+    "debug_key_reuse", "A context that takes False: nobody looks for keys that are used twice; True raises ValueError."
+)
 numpy_rank_promotion = _setting("numpy_rank_promotion", "A context in which operands of different rank are allowed, warned of, or raise.")
 numpy_dtype_promotion = _setting("numpy_dtype_promotion", 'A context with "standard" promotion, or "strict" where different dtypes raise.')
 default_matmul_precision = _setting("default_matmul_precision", "A context without effect: products are computed in the operands' dtype.")

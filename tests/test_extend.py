@@ -206,3 +206,53 @@ def test_static_positions_and_names_given_together_are_taken_as_they_are():
 
 def test_the_version():
     assert fgrad.version.__version__ == fgrad.__version__ and fgrad.version.__version_info__ == fgrad.__version_info__
+
+
+def test_typed_keys_go_through_partial_evaluation():
+    keys = fgrad.random.split(fgrad.random.key(0), 2)
+    aval = ShapedArray(keys.shape, keys.dtype)
+    assert isinstance(aval, AbstractValue) and aval == ShapedArray((2,), keys.dtype) != ShapedArray((3,), keys.dtype)
+    assert (aval.shape, aval.dtype) == ((2,), keys.dtype)
+
+    def fun(known, unknown):
+        return [known[1], fgrad.random.split(unknown[0])[0], fgrad.random.uniform(known[0])]
+
+    pvals = [partial_eval.PartialVal.known(keys), partial_eval.PartialVal.unknown(aval)]
+    jaxpr, outs, consts = partial_eval.trace_to_jaxpr_nounits(linear_util.wrap_init(fun), pvals)
+    assert [o.is_known() for o in outs] == [True, False, True]
+    assert outs[0].get_known() == keys[1] and outs[1].get_aval() == ShapedArray((), keys.dtype) == outs[0].get_aval()
+    (words,) = fgrad.core.eval_jaxpr(jaxpr, consts, fgrad.random.key_data(keys))
+    assert fgrad.random.wrap_key_data(words) == fgrad.random.split(keys[0])[0]
+    with fgrad.debug_key_reuse(False), fgrad.enable_custom_prng():
+        assert fgrad.random.PRNGKey(0) == fgrad.random.key(0)
+    assert fgrad.random.PRNGKey(0).dtype == np.uint32
+    with pytest.raises(ValueError):
+        fgrad.debug_key_reuse(True).__enter__()
+
+
+def test_compile_time_evaluation_leaves_traced_values_traced():
+    def f(x):
+        with fgrad.ensure_compile_time_eval():
+            n = int(jnp.sum(jnp.arange(4)))  # known
+            y = jnp.sin(x) + fgrad.nn.relu(x) * n
+        return y
+
+    want = np.sin(0.5) + 0.5 * 6
+    for g in (f, fgrad.jit(f), lambda x: fgrad.jvp(f, (x,), (1.0,))[0], lambda x: fgrad.vmap(f)(x[None])[0]):
+        np.testing.assert_allclose(g(jnp.float32(0.5)), want, rtol=1e-6)
+    np.testing.assert_allclose(fgrad.grad(f)(0.5), np.cos(0.5) + 6, rtol=1e-6)
+    np.testing.assert_allclose(fgrad.jit(fgrad.grad(f))(0.5), np.cos(0.5) + 6, rtol=1e-6)
+
+
+def test_a_function_that_is_several_branches_is_traced_once():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return x * 2
+
+    assert float(lax.cond(True, f, f, 3.0)) == 6 and len(calls) == 1
+    assert float(fgrad.jit(lambda i: lax.switch(i, [f, lambda x: -x, f], 3.0))(2)) == 6 and len(calls) == 2
+    weights = jnp.arange(3.0)  # a constant that both branches share
+    g = lambda x: x @ weights  # noqa: E731
+    assert float(fgrad.grad(lambda x: lax.cond(x[0] > 0, g, g, x))(jnp.ones(3))[2]) == 2

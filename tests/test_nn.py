@@ -305,3 +305,16 @@ def test_delta_orthogonal():
     for shape, word in (((2, 2), "3D"), ((3, 4, 2), "fan_out")):
         with pytest.raises(ValueError, match=word):
             nn.initializers.delta_orthogonal()(key, shape)
+
+
+def test_softmax_of_complex_numbers():
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(3, 4)) * 2 + 1j * rng.normal(size=(3, 4))).astype(np.complex64)
+    e = np.exp(x.astype(np.complex128))
+    np.testing.assert_allclose(nn.softmax(x), e / e.sum(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(nn.softmax(x, axis=(0, 1)), e / e.sum(), rtol=1e-5)
+    where = x.real > -1
+    kept = np.where(where, e, 0)
+    np.testing.assert_allclose(nn.softmax(x, axis=0, where=where), kept / kept.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(np.exp(nn.log_softmax(x)), e / e.sum(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(nn.softmax(x + 200), nn.softmax(x), rtol=1e-4)  # without overflow

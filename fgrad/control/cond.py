@@ -160,7 +160,7 @@ def _check_branches(what, names, outs, trees):
     for name, t in zip(names[1:], trees[1:]):
         if t != trees[0]:
             where = tree_difference(trees[0], t, names[0], name)
-            raise TypeError(f"{what} branches must have the same output pytree structure, but they differ: {where}")
+            raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ: {where}")
     bad = []
     for p, avals in zip(tree.paths(trees[0]), zip(*outs)):
         if any((a.shape, a.dtype) != (avals[0].shape, avals[0].dtype) for a in avals):
@@ -215,11 +215,12 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
 def _cond(what, index, branches, names, operands):
     leaves, treedef = tree.flatten(operands)
     leaves = [strong_leaf(x) for x in leaves]
-    trees, closed = [], []
+    traced = {}  # a function that is several branches is traced once
     for f in branches:
-        out = [None]
-        closed.append(stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")))
-        trees.append(out[0])
+        if id(f) not in traced:
+            out = [None]
+            traced[id(f)] = stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")), out[0]
+    closed, trees = zip(*[traced[id(f)] for f in branches])
     _check_branches(what, names, [c.out_avals for c in closed], trees)
     consts, jaxprs = share_consts(closed)
     outs = cond_p.bind(strong_leaf(index), *consts, *leaves, branches=tuple(jaxprs))

@@ -1,7 +1,7 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
 
 from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
-from fgrad.core.aval import AbstractValue, ShapedArray, typematch
+from fgrad.core.aval import AbstractValue, OverlayAval, OverlayType, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
 from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs
@@ -32,6 +32,8 @@ __all__ = [
     "Eqn",
     "Jaxpr",
     "Literal",
+    "OverlayAval",
+    "OverlayType",
     "Primitive",
     "ShapedArray",
     "StageTrace",

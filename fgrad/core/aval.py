@@ -16,6 +16,33 @@ class AbstractValue:
     __slots__ = ()
 
 
+class OverlayType:
+    """Base of dtypes beyond NumPy's, whose arrays are kept as words."""
+
+    def aval(self, shape):
+        """The OverlayAval of an array of this shape."""
+        raise NotImplementedError
+
+
+class OverlayAval(AbstractValue):
+    """An array of a dtype beyond NumPy's: `words` is the ShapedArray of its words, whose last axis is each element's."""
+
+    __slots__ = ("shape", "dtype", "words")
+    weak_type = False
+
+    def __init__(self, shape, dtype, words):
+        self.shape, self.dtype, self.words = shape, dtype, words
+
+    def __eq__(self, other):
+        return type(other) is OverlayAval and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self):
+        return f"ShapedArray({self.dtype}[{','.join(map(str, self.shape))}])"
+
+
 class ShapedArray(AbstractValue):
     """Shape, dtype and weak type.  Instances are shared: equal ones are nearly always the same object.
 
@@ -39,6 +66,8 @@ class ShapedArray(AbstractValue):
         except (KeyError, TypeError):
             pass
         shape = tuple(int(d) for d in shape)
+        if isinstance(dtype, OverlayType):
+            return dtype.aval(shape)
         dtype = np.dtype(dtype)
         self = object.__new__(cls)
         self.shape, self.dtype, self.weak_type = shape, dtype, bool(weak_type)

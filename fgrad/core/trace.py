@@ -276,9 +276,34 @@ def concrete_or_none(x):
     return x
 
 
+class ConstantTrace(Trace):
+    """Runs what has no tracer among its operands; the trace around it interprets the rest."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent):
+        super().__init__()
+        self.parent = parent
+
+    def _entered(self, args):
+        return using_trace(self.parent if any(map(is_tracer, args)) else eval_trace)
+
+    def process_primitive(self, prim, args, params):
+        with self._entered(args) as trace:
+            return trace.process_primitive(prim, args, params)
+
+    def process_custom_jvp(self, prim, fun, jvp, args, params):
+        with self._entered(args) as trace:
+            return trace.process_custom_jvp(prim, fun, jvp, args, params)
+
+    def process_custom_vjp(self, prim, fun, fwd, bwd, args, params):
+        with self._entered(args) as trace:
+            return trace.process_custom_vjp(prim, fun, fwd, bwd, args, params)
+
+
 def ensure_compile_time_eval():
-    """A context in which operations on concrete values run at once, even while tracing."""
-    return using_trace(eval_trace)
+    """A context in which operations on concrete values run at once, even while tracing; those on traced values are traced as ever."""
+    return using_trace(eval_trace if context.trace is eval_trace else ConstantTrace(context.trace))
 
 
 __all__ = [

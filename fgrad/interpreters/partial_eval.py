@@ -3,7 +3,8 @@
 A PartialVal is a pair: (None, value) where the value is known, (its aval, None) where it is not.
 """
 
-from fgrad.core import ClosedJaxpr, ShapedArray, StageTracer, context, convert_constvars, get_aval, stage, using_trace
+from fgrad.core import ClosedJaxpr, OverlayAval, ShapedArray, StageTracer, context, convert_constvars, get_aval, stage, using_trace
+from fgrad.numpy.overlay import is_overlay
 from fgrad.transforms import linearize
 
 __all__ = ["PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
@@ -44,7 +45,7 @@ class PartialVal(tuple):
 
     def get_aval(self) -> ShapedArray:
         """The type of the value."""
-        return get_aval(self[1]) if self[0] is None else self[0]
+        return _type(self[1]) if self[0] is None else self[0]
 
 
 def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
@@ -60,16 +61,30 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
     (6.0, ShapedArray(float32[3]), 1)
     """
     trace = linearize.TangentTrace(fun.__name__, context.trace, fun.f)
-    args = [p.get_known() if p.is_known() else trace.new_arg(p.get_aval()) for p in pvals]
+    args = [p.get_known() if p.is_known() else _argument(trace, p.get_aval()) for p in pvals]
     try:
         with using_trace(trace):
-            outs = list(fun.call_wrapped(*args))
+            results = list(fun.call_wrapped(*args))
+            outs = [_words(x) for x in results]
             staged = [instantiate] * len(outs) if isinstance(instantiate, bool) else list(instantiate)
             staged = [s or trace.is_unknown(x) for s, x in zip(staged, outs, strict=True)]
             closed = trace.to_jaxpr([x for s, x in zip(staged, outs) if s])
     finally:
         trace.done = True
-    return closed.jaxpr, [PartialVal.unknown(get_aval(x)) if s else PartialVal.known(x) for s, x in zip(staged, outs)], closed.consts
+    return closed.jaxpr, [PartialVal.unknown(_type(x)) if s else PartialVal.known(x) for s, x in zip(staged, results)], closed.consts
+
+
+def _argument(trace, aval):
+    """A new argument; of keys its words."""
+    return aval.dtype.of_words(trace.new_arg(aval.words)) if isinstance(aval, OverlayAval) else trace.new_arg(aval)
+
+
+def _words(x):
+    return x._words if is_overlay(x) else x
+
+
+def _type(x):
+    return x.dtype.aval(x.shape) if is_overlay(x) else get_aval(x)
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals):

@@ -9,6 +9,7 @@ import fgrad.numpy as jnp
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
+from fgrad.lax import stop_gradient
 from fgrad.numpy.util import as_array, axis_tuple, binary, unary, with_axes
 from fgrad.ops import norm as norm_ops
 from fgrad.ops import rope as rope_ops
@@ -50,23 +51,33 @@ def _over_axes(fun, x, axis):
 def softmax(x, axis=-1, where=None):
     """exp(x) / sum(exp(x)) over `axis`: an int, a tuple of ints, or None for all axes.
 
-    x: real array of any shape; the result has its shape, and its dtype (the default float for integers). where: boolean mask that
+    x: array of any shape; the result has its shape, and its dtype (the default float for integers). where: boolean mask that
     broadcasts to x; masked elements take no part and are 0 in the result. Rows with +inf are NaN.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> fgrad.nn.softmax(jnp.array([0., 0.]))
     Array([0.5, 0.5], dtype=float32)
     """
-    x = _real("softmax", x)
+    x = unary("softmax", x, inexact=True)
+    if dtypes.is_complex(x.dtype):
+        return jnp.exp(_complex_log_softmax(x, axis, where))
     if where is None:
         return _over_axes(softmax_ops.softmax, x, axis)
     out = _over_axes(softmax_ops.softmax, jnp.where(where, x, -np.inf), axis)
     return jnp.where(where, out, 0)
 
 
+def _complex_log_softmax(x, axis, where):
+    x = x if where is None else jnp.where(where, x, -np.inf)
+    shifted = x - stop_gradient(jnp.max(x, axis=axis, keepdims=True))  # by the largest real part, then imaginary part
+    return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))
+
+
 def log_softmax(x, axis=-1, where=None):
     """x - log(sum(exp(x))) over `axis`, as in softmax; masked elements are -inf in the result."""
-    x = _real("log_softmax", x)
+    x = unary("log_softmax", x, inexact=True)
+    if dtypes.is_complex(x.dtype):
+        return _complex_log_softmax(x, axis, where)
     if where is None:
         return _over_axes(softmax_ops.log_softmax, x, axis)
     out = _over_axes(softmax_ops.log_softmax, jnp.where(where, x, -np.inf), axis)

@@ -9,7 +9,7 @@ from fgrad import array_tree as tree
 from fgrad import dtypes, lax
 from fgrad.api import ShapeDtypeStruct
 from fgrad.config import config
-from fgrad.core import Array, from_numpy
+from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy
 from fgrad.numpy.overlay import register_overlay
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import threefry2x32, threefry_split_p
@@ -18,7 +18,7 @@ from fgrad.ops.shape import canonical_shape
 _IMPL = "threefry2x32"
 
 
-class KeyType:
+class KeyType(OverlayType):
     """The dtype of typed keys; there is one."""
 
     name, itemsize, type = "key<fry>", 8, dtypes.prng_key
@@ -26,6 +26,13 @@ class KeyType:
     def struct(self, shape):
         """The ShapeDtypeStruct of keys: keys whose words have no values."""
         return KeyArray(ShapeDtypeStruct((*shape, 2), np.uint32))
+
+    def aval(self, shape):
+        return OverlayAval(shape, self, ShapedArray((*shape, 2), np.uint32))
+
+    def of_words(self, words):
+        """The keys of these words."""
+        return KeyArray(words)
 
     def __repr__(self):
         return self.name
@@ -241,9 +248,10 @@ def key(seed, *, impl=None, dtype=None):
 
 
 def PRNGKey(seed, *, impl=None):
-    """A key from an integer seed, as plain words (uint32 of shape (2,))."""
+    """A key from an integer seed, as plain words (uint32 of shape (2,)); with the setting jax_enable_custom_prng a typed key."""
     _check_impl(impl)
-    return _seed_words("PRNGKey", seed)
+    words = _seed_words("PRNGKey", seed)
+    return KeyArray(words) if config.enable_custom_prng else words
 
 
 def _words(name, keys):
