@@ -91,13 +91,15 @@ def nonzero(a, *, size=None, fill_value=None):
         value = concrete("nonzero", x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
         found = [from_numpy(i) for i in np.nonzero(value)]
         return tuple(found if fill_value is None else [_filled(i, True, v) for i, v in zip(found, _fills(fill_value, x.ndim))])
-    size, n, dtype = static_size("nonzero", size), x.size, dtypes.int_dtype()
-    fills = _fills(0 if fill_value is None else fill_value, x.ndim)
+    return _positions(x, static_size("nonzero", size), _fills(0 if fill_value is None else fill_value, x.ndim))
+
+
+@eager(1)
+def _positions(x, size, fills):
+    """nonzero of a given size."""
+    n, dtype = x.size, dtypes.int_dtype()
     mask = reshape(U.truth(x), (n,))
-    if n == 0 or size == 0:
-        flat = full((size,), n, dtype)
-    else:
-        flat = true_positions(mask, size, dtype)
+    flat = true_positions(mask, size, dtype) if n and size else full((size,), n, dtype)
     valid = E.lt(flat, E.like(flat, n))
     out, stride = [], 1
     for d, fill in zip(reversed(x.shape), reversed(fills)):
