@@ -42,3 +42,13 @@ def test_checks_inside_jit_leave_no_tracers_behind():
 def test_checks_speak_of_arrays():
     err, _ = checkify.checkify(lambda x: checkify.check(False, "{t!r}", t=x))(jnp.float32(2.0))
     assert err.get().startswith("Array(2., dtype=float32")
+
+
+def test_the_primitive_of_stop_gradient():
+    bind = fgrad.lax.stop_gradient_p.bind
+    x = jnp.array([1.0, 2.0])
+    f = lambda x: (x * bind(x)).sum()
+    assert float(f(x)) == float(fgrad.jit(f)(x)) == 5.0
+    for g in (fgrad.grad(f), fgrad.jit(fgrad.grad(f))):
+        np.testing.assert_array_equal(g(x), x)
+    np.testing.assert_array_equal(fgrad.vmap(fgrad.grad(lambda x: bind(x) * x))(x), x)

@@ -10,7 +10,7 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.control.callback import io_callback
-from fgrad.core import ShapedArray, get_aval
+from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops import dot as _dot
 from fgrad.ops.conv import ConvDimensionNumbers
@@ -295,6 +295,18 @@ def stop_gradient(x):
     return tree.map(_stop, x)
 
 
+# What interpreters of jaxprs ask for by name. stop_gradient itself leaves no equation in a program.
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    abstract_eval=lambda x: x,
+    jvp=lambda primals, tangents: (stop_gradient_p.bind(*primals), Zero(get_aval(primals[0]).tangent_aval())),
+    batch=lambda axis, args, dims: (stop_gradient_p.bind(*args), dims[0]),
+    lower=lambda ctx, ins, params, out_avals: ins[0],
+    impl=lambda x: x,
+    listed=False,
+)
+
+
 def composite(decomposition, name, version=0):
     """decomposition, as a function of arrays and keyword attributes. The name means nothing to this compiler."""
 
@@ -333,4 +345,5 @@ __all__ = [
     "rng_bit_generator",
     "rng_uniform",
     "stop_gradient",
+    "stop_gradient_p",
 ]
