@@ -95,3 +95,57 @@ def test_dtypes_and_weak_types_of_corner_forms():
     assert np.isnan(jnp.linspace(0, 1, 1, retstep=True)[1])
     x = jnp.array([True, False])
     np.testing.assert_array_equal(lax.bitcast_convert_type(x, bool), x)
+
+
+def test_lax_forms_of_complex_numbers_and_booleans():
+    np.testing.assert_array_equal(lax.conj(jnp.ones(2)), np.ones(2, np.complex64))
+    assert lax.conj(jnp.ones(2)).dtype == np.complex64 and jnp.conj(jnp.ones(2)).dtype == np.float32
+    np.testing.assert_array_equal(lax.complex(jnp.ones((2, 3)), jnp.ones((1, 3))), np.full((2, 3), 1 + 1j))
+    np.testing.assert_array_equal(lax.clamp(False, jnp.array([True, False]), True), [True, False])
+    z = np.array([1j, 2, 1 - 1j, 2 + 3j, 0.5], np.complex64)
+    np.testing.assert_array_equal(lax.cummax(jnp.array(z)), [1j, 2, 2, 2 + 3j, 2 + 3j])
+    np.testing.assert_array_equal(lax.cummin(jnp.array(z), reverse=True), [1j, 0.5, 0.5, 0.5, 0.5])
+    np.testing.assert_allclose(lax.cumlogsumexp(jnp.array(z)), np.log(np.cumsum(np.exp(z))), rtol=1e-5, atol=1e-6)
+    x = jnp.array([[True, False], [False, False]])
+    np.testing.assert_array_equal(jnp.einsum("ij->i", x), [True, False])
+    assert bool(jnp.einsum("ii", x))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_triangular_solve_of_16_bits(dtype):
+    a, b = jnp.array([[2, 0], [1, 4]], dtype), jnp.array([[1], [3]], dtype)
+    out = lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(out, np.float32), [[0.5], [0.625]])
+
+
+@pytest.mark.parametrize(("size", "k", "found"), [(10, 3, 10), (1025, 1, 1024), (1025, 3, 1025), (3000, 3, 2048)])
+def test_candidates_of_approx_max_k(size, k, found):
+    x = np.random.default_rng(0).permutation(size).astype(np.float32)
+    values, at = lax.approx_max_k(jnp.array(x), k, aggregate_to_topk=False)
+    np.testing.assert_array_equal(values, np.sort(x)[::-1][:found])
+    np.testing.assert_array_equal(x[at], values)
+    np.testing.assert_array_equal(lax.approx_min_k(jnp.array(x), k, aggregate_to_topk=False)[0], np.sort(x)[:found])
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (ValueError, lambda: lax.broadcast_in_dim(jnp.ones((2, 3)), (2, 3), (1, 0))),
+        (ValueError, lambda: lax.expand_dims(jnp.ones(3), (0, 0))),
+        (TypeError, lambda: lax.select_n(jnp.array([0.0, 2]), jnp.ones(2), jnp.ones(2))),
+        (NotImplementedError, lambda: jnp.ravel(jnp.ones(3), order="K")),
+        (ValueError, lambda: jnp.rot90(jnp.ones((2, 2)), axes=(0, 0))),
+        (TypeError, lambda: jnp.repeat(jnp.arange(3), -1)),
+        (TypeError, lambda: jnp.sort(jnp.ones(2), order="a")),
+    ],
+)
+def test_refused_by_lax_and_movement(error, call):
+    with pytest.raises(error):
+        call()
+
+
+def test_sizes_and_equality():
+    x = jnp.ones((2, 3))
+    assert jnp.size(x, axis=(0, 1)) == 6 and jnp.size(x, axis=-1) == 3
+    assert jnp.array_equal(jnp.arange(3), [0, 1, 2]) and jnp.array_equiv([1, 1], jnp.ones((2, 2))) and not jnp.array_equal([1], [1, 2])

@@ -18,7 +18,7 @@ from fgrad.lax.windows import *  # noqa: F403
 from fgrad.numpy.overlay import moves_overlays as _moves_overlays
 from fgrad.ops.accuracy import AccuracyMode, Tolerance
 from fgrad.ops.argreduce import argmax, argmin
-from fgrad.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from fgrad.ops.cumulative import cumprod, cumsum
 from fgrad.ops.elementwise import (
     RoundingMethod,
     abs,
@@ -55,7 +55,6 @@ from fgrad.ops.elementwise import (
     clz,
     clz_p,
     complex_p,
-    conj,
     conj_p,
     convert_element_type,
     convert_element_type_p,

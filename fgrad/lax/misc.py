@@ -20,6 +20,7 @@ from fgrad.ops.elementwise import (
     bitcast_convert_type,
     bitwise_and,
     bitwise_xor,
+    complex_,
     convert_element_type,
     ge,
     integer_pow,
@@ -31,6 +32,7 @@ from fgrad.ops.elementwise import (
     shift_right_logical,
     sub,
 )
+from fgrad.ops.elementwise import conj as _conj
 from fgrad.ops.random import threefry2x32
 from fgrad.ops.rules import Zero, broadcast_in_dim, broadcast_to
 from fgrad.ops.shape import broadcasted_iota, concatenate, expand_dims, index_in_dim, iota, reshape, slice_in_dim
@@ -161,6 +163,11 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
     mask = bitwise_and(ge(rows, spread[0]), lt(rows, spread[1]))
     wide = broadcast_in_dim(lhs, shape, (1, 2))
     return _dot.dot_general(select(mask, wide, like(wide, 0)), rhs, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
+
+
+def conj(x, /):
+    """The complex conjugate; that of a real array is complex too."""
+    return _conj(x) if dtypes.is_complex(get_aval(x).dtype) else complex_(x, like(x, 0))
 
 
 def reciprocal(x):
@@ -335,6 +342,7 @@ __all__ = [
     "RandomAlgorithm",
     "batch_matmul",
     "composite",
+    "conj",
     "dot",
     "dot_general",
     "mulhi",

@@ -1,5 +1,8 @@
 """reduce and associative_scan for any function, and the reductions that no kernel has."""
 
+import functools
+import math
+
 import numpy as np
 
 from fgrad import array_tree as tree
@@ -7,6 +10,9 @@ from fgrad import dtypes
 from fgrad.control.common import flat_fun, run, strong_leaf
 from fgrad.core import ShapedArray, get_aval, stage, to_array
 from fgrad.errors import ShapeError
+from fgrad.numpy.transcendental import logaddexp
+from fgrad.ops import cumulative
+from fgrad.ops import elementwise as ew
 from fgrad.ops.elementwise import bitwise_and, bitwise_or, bitwise_xor
 from fgrad.ops.reduce import argaxis, reduce_max, reduce_min, reduce_prod, reduce_sum
 from fgrad.ops.reduce import reduce_and as _bool_and
@@ -224,25 +230,70 @@ def _interleave(x, y, axis):
     return out if get_aval(x).shape[axis] == m else concatenate([out, slice_in_dim(x, m, m + 1, axis=axis)], axis)
 
 
+def _with_complex(real, combine):
+    """A running reduction that complex numbers take as an associative scan."""
+
+    @functools.wraps(real)
+    def fun(operand, axis=0, reverse=False):
+        if dtypes.is_complex(get_aval(operand).dtype):
+            return associative_scan(combine, operand, reverse=bool(reverse), axis=argaxis(operand, axis))
+        return real(operand, axis, reverse)
+
+    return fun
+
+
+cummax = _with_complex(cumulative.cummax, ew.max)
+cummin = _with_complex(cumulative.cummin, ew.min)
+cumlogsumexp = _with_complex(cumulative.cumlogsumexp, logaddexp)
+
+
 def _check_floats(name, operand):
     if not dtypes.is_float(get_aval(operand).dtype):
         raise ValueError(f"{name}: operand must be of a floating type, got {get_aval(operand).dtype.name}")
 
 
+def _candidates(shape, axis, k, recall, override):
+    """How many candidates along an axis JAX hands on to a last selection of k: at most one from each of so many buckets as the recall
+    asks for, in whole tiles."""
+    n, tile = shape[axis], 1024 if len(shape) == 1 else 128
+    if n <= tile:
+        return n
+    if k == 1:
+        return tile
+    size = override if override >= 0 else n
+    buckets = min(max(int((1 - k) / math.log(recall)) if recall < 1 else size, tile), size)
+    halvings = (size // buckets).bit_length() - 1
+    if not halvings:
+        return n
+    halvings = min(halvings, (n // tile - 1).bit_length())
+    return math.ceil(math.ceil(n / tile) / (1 << halvings)) * tile
+
+
 def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """(values, positions) of the k greatest elements along reduction_dimension, in descending order. It is exact: recall is 1."""
+    """(values, positions) of the k greatest elements along reduction_dimension, in descending order. It is exact: recall is 1.
+
+    Without aggregate_to_topk there are more than k of them, as many as JAX gives for recall_target and the size.
+    """
     _check_floats("approx_max_k", operand)
+    if not aggregate_to_topk:
+        axis, shape = argaxis(operand, reduction_dimension), get_aval(operand).shape
+        k = min(_candidates(shape, axis, k, recall_target, reduction_input_size_override), shape[axis])
     return top_k(operand, k, axis=reduction_dimension)
 
 
 def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """(values, positions) of the k least elements along reduction_dimension, in ascending order. It is exact: recall is 1."""
+    """(values, positions) of the k least elements along reduction_dimension, in ascending order; otherwise as approx_max_k."""
     _check_floats("approx_min_k", operand)
     axis, shape = argaxis(operand, reduction_dimension), get_aval(operand).shape
+    if not aggregate_to_topk:
+        k = min(_candidates(shape, axis, k, recall_target, reduction_input_size_override), shape[axis])
     if not 0 <= k <= shape[axis]:
         raise ValueError(f"approx_min_k: k must be between 0 and the size of axis {axis} of shape {shape}, got {k}")
     ordered = sort((operand, broadcasted_iota(np.int32, shape, axis)), axis, num_keys=1)
     return tuple(slice_in_dim(x, 0, k, axis=axis) for x in ordered)
 
 
-__all__ = ["approx_max_k", "approx_min_k", "associative_scan", "reduce", "reduce_and", "reduce_or", "reduce_xor"]
+__all__ = [
+    "approx_max_k", "approx_min_k", "associative_scan", "cumlogsumexp", "cummax", "cummin", "reduce", "reduce_and", "reduce_or",
+    "reduce_xor",
+]  # fmt: skip

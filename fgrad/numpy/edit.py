@@ -6,21 +6,26 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none
-from fgrad.errors import InplaceError
+from fgrad.errors import InplaceError, ShapeError
 from fgrad.numpy.creation import arange, array
 from fgrad.numpy.indexing import take
 from fgrad.numpy.manipulation import concatenate, moveaxis, ravel, tile
+from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.selection import clip, flatnonzero, nonzero, static_size, where
 from fgrad.numpy.sorting import argsort, sort
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, concrete, promoted, spread
 from fgrad.ops import elementwise as E
+from fgrad.ops.cumulative import cumsum
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import full
-from fgrad.ops.shape import broadcasted_iota, reshape
+from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, iota, reshape
+from fgrad.ops.sort import searchsorted
 
 __all__ = [
     "insert", "delete", "put", "place", "put_along_axis", "fill_diagonal", "resize", "extract", "compress", "choose", "trim_zeros",
+    "repeat",
 ]  # fmt: skip
 
 
@@ -249,3 +254,41 @@ def trim_zeros(filt, trim="fb", axis=None):
         else:
             idx[i] = slice(0, 0)
     return x[tuple(idx)]
+
+
+@eager(1)
+@moves_overlays(0)
+def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
+    """Each element (or slice along `axis`) repeated; `repeats` is a number or one number per element.
+
+    Numbers per element decide the size, so they must be concrete unless total_repeat_length gives it: then the result is cut there, or
+    filled up with the last element.
+    """
+    a = as_array("repeat", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    n = a.shape[axis]
+    counts = array(repeats, copy=False) if isinstance(repeats, (list, tuple)) else as_array("repeat", repeats, 1)
+    if not dtypes.is_integer(counts.dtype):
+        raise TypeError(f"repeat: repeats must be integers, got {counts.dtype.name}")
+    if counts.ndim > 1 or counts.ndim == 1 and counts.size not in (1, n):
+        raise ValueError(f"repeat: {counts.shape} repeats for an axis of size {n}")
+    if total_repeat_length is None:
+        value = concrete("repeat", counts, "The result's size depends on it: pass total_repeat_length=.")
+        if value.ndim == 0 or value.size == 1:
+            r, s = int(value.reshape(())), a.shape
+            if r < 0:
+                raise ShapeError(f"repeat: repeats must not be negative, got {r}")
+            wide = broadcast_in_dim(a, (*s[: axis + 1], r, *s[axis + 1 :]), tuple(i + (i > axis) for i in range(a.ndim)))
+            return reshape(wide, (*s[:axis], n * r, *s[axis + 1 :]))
+        return a[(slice(None),) * axis + (np.repeat(np.arange(n), np.maximum(value, 0)),)]
+    total = operator.index(total_repeat_length)
+    if n == 0 or total == 0:
+        return a[(slice(None),) * axis + (np.zeros(total, np.int32),)]
+    counts = spread(counts if counts.ndim else reshape(counts, (1,)), (n,))
+    ends = cumsum(E.convert_element_type(counts, np.int32), 0)
+    # Place i holds the first element whose repetitions end behind it, or the last element.
+    rows = searchsorted(ends, iota(dtypes.INT32, total), side="right")
+    rows = E.min(rows, E.like(rows, n - 1))
+    return a[(slice(None),) * axis + (rows,)]

@@ -10,19 +10,16 @@ from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none
 from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
-from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, concrete, no_out, promoted, spread
+from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, no_out, promoted, spread
 from fgrad.ops import shape as S
-from fgrad.ops.cumulative import cumsum
 from fgrad.ops.elementwise import convert_element_type, eq, ge, le, like, select
-from fgrad.ops.elementwise import min as minimum
-from fgrad.ops.sort import searchsorted
 from fgrad.ops.split import split as split_pieces
 
 __all__ = [
     "shape", "ndim", "size", "reshape", "ravel", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze",
     "broadcast_to", "broadcast_shapes", "broadcast_arrays", "concatenate", "stack", "unstack", "atleast_1d", "atleast_2d",
     "atleast_3d", "vstack", "hstack", "dstack", "column_stack", "block", "array_split", "split", "hsplit", "vsplit", "dsplit", "flip",
-    "fliplr", "flipud", "rot90", "roll", "rollaxis", "tile", "repeat", "append", "tril", "triu", "diag", "diagonal", "diagflat",
+    "fliplr", "flipud", "rot90", "roll", "rollaxis", "tile", "append", "tril", "triu", "diag", "diagonal", "diagflat",
     "trace", "permute_dims", "concat",
 ]  # fmt: skip
 
@@ -42,7 +39,7 @@ def ndim(a):
 def size(a, axis=None):
     """The number of elements, or the size of one axis or several."""
     s = shape(a)
-    return math.prod(s) if axis is None else s[axis_index(axis, len(s))]
+    return math.prod(s) if axis is None else math.prod(s[i] for i in axis_tuple(axis, len(s)))
 
 
 @eager(1)
@@ -51,7 +48,7 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """a with another shape; one entry may be -1."""
     a = as_array("reshape", a)
     if order not in ("C", "F"):
-        raise ValueError(f"reshape: order={order!r} is not supported; 'C' and 'F' are")
+        raise (NotImplementedError if order in ("A", "K") else ValueError)(f"reshape: order={order!r} is not supported; 'C' and 'F' are")
     shape = [operator.index(d) for d in (shape if np.iterable(shape) else (shape,))]
     if shape.count(-1) > 1:
         raise ValueError("reshape: can only specify one unknown dimension")
@@ -349,6 +346,8 @@ def rot90(m, k=1, axes=(0, 1)):
     if m.ndim < 2:
         raise ValueError(f"rot90 requires an array of at least two axes, got shape {m.shape}")
     a, b = (axis_index(i, m.ndim) for i in axes)
+    if a == b:
+        raise ValueError("Axes must be different")
     k %= 4
     if k == 0:
         return m
@@ -406,42 +405,6 @@ def tile(A, reps):
     wide = tuple(d for r, s in zip(reps, a.shape) for d in (r, s))
     out = S.broadcast_in_dim(a, wide, tuple(range(1, 2 * n, 2)))
     return S.reshape(out, tuple(r * s for r, s in zip(reps, a.shape)))
-
-
-@eager(1)
-@moves_overlays(0)
-def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
-    """Each element (or slice along `axis`) repeated; `repeats` is a number or one number per element.
-
-    Numbers per element decide the size, so they must be concrete unless total_repeat_length gives it: then the result is cut there, or
-    filled up with the last element.
-    """
-    a = as_array("repeat", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_index(axis, a.ndim)
-    n = a.shape[axis]
-    counts = array(repeats, copy=False) if isinstance(repeats, (list, tuple)) else as_array("repeat", repeats, 1)
-    if not dtypes.is_integer(counts.dtype):
-        raise TypeError(f"repeat: repeats must be integers, got {counts.dtype.name}")
-    if counts.ndim > 1 or counts.ndim == 1 and counts.size not in (1, n):
-        raise ValueError(f"repeat: {counts.shape} repeats for an axis of size {n}")
-    if total_repeat_length is None:
-        value = concrete("repeat", counts, "The result's size depends on it: pass total_repeat_length=.")
-        if value.ndim == 0 or value.size == 1:
-            r, s = max(int(value.reshape(())), 0), a.shape
-            wide = S.broadcast_in_dim(a, (*s[: axis + 1], r, *s[axis + 1 :]), tuple(i + (i > axis) for i in range(a.ndim)))
-            return S.reshape(wide, (*s[:axis], n * r, *s[axis + 1 :]))
-        return a[(slice(None),) * axis + (np.repeat(np.arange(n), np.maximum(value, 0)),)]
-    total = operator.index(total_repeat_length)
-    if n == 0 or total == 0:
-        return a[(slice(None),) * axis + (np.zeros(total, np.int32),)]
-    counts = spread(counts if counts.ndim else S.reshape(counts, (1,)), (n,))
-    ends = cumsum(convert_element_type(counts, np.int32), 0)
-    # Place i holds the first element whose repetitions end behind it, or the last element.
-    rows = searchsorted(ends, S.iota(dtypes.INT32, total), side="right")
-    rows = minimum(rows, like(rows, n - 1))
-    return a[(slice(None),) * axis + (rows,)]
 
 
 @moves_overlays(0, 1)

@@ -143,7 +143,7 @@ _METHODS = {
     "flatten": manipulation.ravel,
     "swapaxes": manipulation.swapaxes,
     "squeeze": manipulation.squeeze,
-    "repeat": manipulation.repeat,
+    "repeat": edit.repeat,
     "diagonal": manipulation.diagonal,
     "trace": manipulation.trace,
     "astype": astype,

@@ -14,7 +14,7 @@ from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, no_out, prom
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.dot import dot_general
-from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.reduce import reduce_or, reduce_sum
 
 __all__ = [
     "matmul", "dot", "vdot", "vecdot", "matvec", "vecmat", "inner", "outer", "tensordot", "kron", "cross", "einsum", "einsum_path",
@@ -253,16 +253,21 @@ def _einsum(*ops, terms, out, path, dot=dot_general):
 _einsum_of_one, _einsum_of_two = eager(1)(_einsum), eager(2)(_einsum)
 
 
+def _summed(x, axes):
+    """The sum that einsum means: of booleans, whether any is true."""
+    return reduce_or(x, axes) if x.dtype == dtypes.BOOL else reduce_sum(x, axes)
+
+
 def _simplify(term, x, keep):
     """Diagonals of repeated letters taken, letters that nobody needs summed."""
     for c in set(term):
         while term.count(c) > 1:
             i, j = term.index(c), term.rindex(c)
             eq = E.eq(S.broadcasted_iota(dtypes.INT32, x.shape, i), S.broadcasted_iota(dtypes.INT32, x.shape, j))
-            x = reduce_sum(E.select(eq, x, E.like(x, 0)), (j,))
+            x = _summed(E.select(eq, x, E.like(x, 0)), (j,))
             term = term[:j] + term[j + 1 :]
     drop = tuple(i for i, c in enumerate(term) if c not in keep)
-    return "".join(c for c in term if c in keep), reduce_sum(x, drop)
+    return "".join(c for c in term if c in keep), _summed(x, drop)
 
 
 def _contract(left, right, keep, dot):

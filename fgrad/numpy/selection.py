@@ -9,6 +9,7 @@ from fgrad.compile.eager import eager
 from fgrad.core import from_numpy
 from fgrad.core.binding import is_array, paired
 from fgrad.numpy import ufuncs as U
+from fgrad.numpy.creation import asarray
 from fgrad.numpy.overlay import is_overlay, moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
 from fgrad.ops import elementwise as E
@@ -269,8 +270,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 def array_equal(a1, a2, equal_nan=False):
     """Whether two arrays have one shape and equal elements, as a boolean array of rank 0."""
-    if not (is_overlay(a1) and is_overlay(a2)):
-        a1, a2 = as_array("array_equal", a1), as_array("array_equal", a2)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_array("array_equal", False)
     same = a1 == a2
@@ -279,7 +279,7 @@ def array_equal(a1, a2, equal_nan=False):
 
 def array_equiv(a1, a2):
     """Whether two arrays are equal once broadcast together."""
-    a1, a2 = as_array("array_equiv", a1), as_array("array_equiv", a2)
+    a1, a2 = asarray(a1), asarray(a2)
     try:
         broadcast_shape(a1.shape, a2.shape)
     except ValueError:

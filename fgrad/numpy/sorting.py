@@ -24,7 +24,7 @@ def _along(name, a, axis):
 
 def _check_order(name, kind, order):
     if order is not None:
-        raise ValueError(f"'order' argument to {name} is not supported: arrays have no fields")
+        raise TypeError(f"'order' argument to {name} is not supported: arrays have no fields")
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
         raise ValueError(f"{name}: unknown kind {kind!r}; all kinds give the same, stable order")
 

@@ -17,7 +17,6 @@ from fgrad.ops.rules import (
     set_shape_ops,
     unary,
     unbroadcast,
-    unify,
     zero_jvp,
 )
 
@@ -200,11 +199,7 @@ conj_p = elementwise("conj", "c")
 complex_p = elementwise("complex", "f", result=lambda x, y: dtypes.to_complex(x.dtype))
 
 
-def complex_(x, y):
-    """x + iy from two float arrays."""
-    return complex_p.bind(*unify("complex", (x, y)))
-
-
+complex_ = nary(complex_p, "x + iy from two float arrays.")
 real_p.jvp, imag_p.jvp, conj_p.jvp = linear_jvp(real_p), linear_jvp(imag_p), linear_jvp(conj_p)
 real_p.transpose = lambda cts, x: [complex_(cts[0], mul(cts[0], like(cts[0], 0)))]
 imag_p.transpose = lambda cts, x: [complex_(mul(cts[0], like(cts[0], 0)), neg(cts[0]))]

@@ -9,7 +9,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import add, conj, div, like, mul, neg, sub
+from fgrad.ops.elementwise import add, conj, convert_element_type, div, like, mul, neg, sub
 from fgrad.ops.matrix import (
     as_columns,
     check_batches,
@@ -133,6 +133,12 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     with left_side, else (..., k, n), of a's dtype and leading axes, or one vector (..., n) each.
     """
     av, bv = get_aval(a), get_aval(b)
+    if dtypes.is_float(av.dtype) and av.dtype.itemsize == 2 and bv.dtype == av.dtype:
+        a, b = (convert_element_type(v, dtypes.FLOAT32) for v in (a, b))
+        wide = triangular_solve(
+            a, b, left_side=left_side, lower=lower, transpose_a=transpose_a, conjugate_a=conjugate_a, unit_diagonal=unit_diagonal
+        )
+        return convert_element_type(wide, bv.dtype)
     vector = bv.ndim == av.ndim - 1
     if vector:
         b = expand_dims(b, (bv.ndim if left_side else bv.ndim - 1,))

@@ -155,6 +155,8 @@ def select_n(which, *cases):
         if len(cases) != 2:
             raise TypeError(f"select_n with a boolean predicate takes two cases, got {len(cases)}")
         return select(which, cases[1], cases[0])
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"select `which` must be boolean or integer type, got {aval.dtype.name}.")
     out = cases[-1]
     for i in range(len(cases) - 2, -1, -1):
         out = select(le(which, like(which, i)), cases[i], out)
@@ -172,4 +174,7 @@ clamp_p.jvp = jvp_by_args(
 
 def clamp(lo, x, hi):
     """x limited to [lo, hi]; the gradient is 1 inside the interval, 0 at its bounds and outside."""
-    return clamp_p.bind(*unify("clamp", (lo, x, hi)))
+    lo, x, hi = unify("clamp", (lo, x, hi))
+    if get_aval(x).dtype == dtypes.BOOL:
+        return bitwise_and(bitwise_or(x, lo), hi)
+    return clamp_p.bind(lo, x, hi)

@@ -88,9 +88,10 @@ install_broadcast(broadcast_in_dim_p, config)
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """operand spread over `shape`; its axis i becomes axis broadcast_dimensions[i]."""
     aval = get_aval(operand)
-    if aval.shape == tuple(shape) and aval.shape != () and type(operand) is not np.ndarray:
+    dims = tuple(broadcast_dimensions)
+    if aval.shape == tuple(shape) and aval.shape != () and type(operand) is not np.ndarray and dims == tuple(range(aval.ndim)):
         return operand
-    return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
+    return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=dims)
 
 
 def broadcast(operand, sizes, *, out_sharding=None):
@@ -148,7 +149,10 @@ def expand_dims(array, dimensions):
     """array with new axes of size 1 at `dimensions` of the result."""
     shape = list(get_aval(array).shape)
     n = len(shape) + len(tuple(dimensions))
-    for d in sorted(_axis(d, n, "expand_dims") for d in dimensions):
+    dims = sorted(_axis(d, n, "expand_dims") for d in dimensions)
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    for d in dims:
         shape.insert(d, 1)
     return reshape(array, tuple(shape))
 
