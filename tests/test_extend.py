@@ -16,7 +16,7 @@ from fgrad.experimental.layout import Format, Layout
 from fgrad.extend import core, linear_util, source_info_util
 from fgrad.extend.core import primitives
 from fgrad.interpreters import batching, partial_eval
-from fgrad.sharding import AbstractMesh, Mesh, NamedSharding, SingleDeviceSharding
+from fgrad.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDeviceSharding
 from fgrad.sharding import PartitionSpec as P
 
 F32 = np.dtype(np.float32)
@@ -130,6 +130,9 @@ def test_shardings_of_avals_and_layouts():
     assert isinstance(put.sharding, SingleDeviceSharding) and Layout() == Layout.AUTO != Layout((0, 1))
     with pytest.raises(ValueError, match="size 1"):
         AbstractMesh((2,), ("data",))
+    assert mesh.are_all_axes_auto and not mesh.are_all_axes_explicit and not AbstractMesh((), ()).are_all_axes_auto
+    mixed = AbstractMesh((1, 1), ("a", "b"), axis_types=(AxisType.Explicit, AxisType.Manual))
+    assert not (mixed.are_all_axes_auto or mixed.are_all_axes_explicit or mixed.are_all_axes_manual)
 
 
 def test_partition_specs_are_sequences():

@@ -33,6 +33,19 @@ def _partition(names):
     return tuple(names) if len(names) > 1 else names[0] if names else None
 
 
+class _AxisTypes:
+    """What meshes tell of their axes' types; without axes they are of no type."""
+
+    axis_types: tuple
+
+    def _are_all(self, kind):
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
+
+    are_all_axes_auto = property(lambda self: self._are_all(AxisType.Auto))
+    are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
+    are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
+
+
 class PartitionSpec:
     """For each dimension of an array the mesh axis that it is split over: a name, a tuple of names, or None.
 
@@ -89,7 +102,7 @@ class PartitionSpec:
         return tuple(name for p in parts for name in p)
 
 
-class Mesh:
+class Mesh(_AxisTypes):
     """Devices with named axes, each of size 1. A context too. Raises ValueError where names and axes do not match.
 
     >>> import numpy as np, fgrad
@@ -163,7 +176,7 @@ class Mesh:
         return f"Mesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
 
-class AbstractMesh:
+class AbstractMesh(_AxisTypes):
     """Named axes of size 1 without their devices. Raises ValueError where sizes and names do not match."""
 
     def __init__(self, axis_sizes, axis_names, axis_types=None):
