@@ -39,6 +39,37 @@ for name in ("sum", "max", "argmax"):
     reduction(name)
 
 
+LARGE = (((10_000_000,), 0), ((1000, 10_000), 0), ((1000, 10_000), 1), *(((100, 1000, 100), axis) for axis in range(3)))
+
+
+def large_reduction(op):
+    """A workload over one axis of arrays that no cache holds."""
+
+    class LargeReduction(Workload):
+        def inputs(self, rng):
+            return (normal(rng, *self.size[0]),)
+
+        def bytes(self):
+            return 40_000_000
+
+        def jaxlike(self, m, x):
+            f = m.jit(lambda x: getattr(m.np, op)(x, axis=self.size[1]))
+            return lambda: f(x)
+
+        def torch(self, m, x):
+            f = getattr(m.torch, {"max": "amax"}.get(op, op))
+            return lambda: f(x, dim=self.size[1])
+
+        def numpy(self, np, x):
+            return lambda: getattr(np, op)(x, axis=self.size[1])
+
+    workload(f"reductions/{op} of 1e7, shape and axis", sizes=LARGE, tol=1e-2 if op == "sum" else 1e-4)(LargeReduction)
+
+
+for name in ("sum", "max"):
+    large_reduction(name)
+
+
 @workload("reductions/sum of squares grad", sizes=("rows", "columns"), note="2048x2048")
 class SumGrad(Matrix):
     """Gradient of sum(sqrt(1 + sum(x*x, axis)))."""

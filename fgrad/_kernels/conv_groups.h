@@ -36,6 +36,38 @@ CONV_TILES(single)
 #undef CONV_TILE
 #undef CONV_TILES
 
+/* The same for J neighbours whose R taps are all inside, xj = S xk apart: what their windows share is loaded once for all taps of a row. */
+#define CONV_SHARED(J, R, S) \
+static void N(conv_shared_##J##R##S)(const T *x, const T *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, T *out, \
+                                     int64_t oj, int add) { \
+    N(wide) acc[J], v[(J - 1) * S + R]; \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * S * xk, 0, 2); \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(wide) *)(out + j * oj) : (N(wide)){0}; \
+    for (int64_t t = 0; t < n; t++) { \
+        const T *xt = x + taps[t].x, *wt = w + taps[t].w; \
+        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = *(const N(wide) *)xt; \
+        _Pragma("GCC unroll 8") for (int r = 0; r < R; r++, wt += wk) { \
+            N(wide) y = *(const N(wide) *)wt; \
+            _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += v[j * S + r] * y; \
+        } \
+    } \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(wide) *)(out + j * oj) = acc[j]; \
+}
+#define CONV_SHARES(M) M(8, 3, 1) M(8, 5, 1) M(8, 7, 1) M(4, 3, 1) M(4, 5, 1) M(4, 7, 1) M(8, 3, 2) M(8, 5, 2) M(8, 7, 2) M(4, 3, 2) \
+    M(4, 5, 2) M(4, 7, 2)
+CONV_SHARES(CONV_SHARED)
+static int N(conv_shared)(int64_t J, int64_t R, const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
+                          int64_t wk, int64_t xj, int64_t ahead, T *out, int64_t oj, int add) {
+    if (lo || hi != R) return 0;
+    #define CONV_CASE(j, r, s) if (J == j && R == r && xj == s * xk) { \
+        N(conv_shared_##j##r##s)(x, w, taps, n, xk, wk, ahead, out, oj, add); return 1; }
+    CONV_SHARES(CONV_CASE)
+    #undef CONV_CASE
+    return 0;
+}
+#undef CONV_SHARES
+#undef CONV_SHARED
+
 /* How many outputs in [j, end), at most 8, have the same taps inside the image. */
 static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
     int64_t n = 1;
@@ -55,9 +87,11 @@ static void N(conv_group_row)(const FgConvPart *p, const T *x, int64_t pixel, co
             const T *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
             J = N(conv_alike)(m->inside, j, cols);
-            if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
-            else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
-            else N(conv_tiles_narrow)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, out + g + j * oj, oj, add);
+            T *to = out + g + j * oj;
+            if (lanes == wide && N(conv_shared)(J, p->R[2], xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add)) continue;
+            if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
+            else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
+            else N(conv_tiles_narrow)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
         }
     }
 }

@@ -206,11 +206,12 @@ static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
         V v[L], sums = {0}; \
         _Pragma("GCC unroll 16") for (int i = 0; i < L; i++) { \
             const T *p = s + i * k; \
-            V x = READ(*(const U *)(p + last)); \
-            x = (V)(((I)x & lanes) | ((I)id & ~lanes)); \
-            sums += x; \
+            V x = id; \
             for (int64_t c = 0; c < last; c += L) { V y = READ(*(const U *)(p + c)); sums += y; x = OP(x, y); } \
-            v[i] = x; \
+            V y = READ(*(const U *)(p + last));              /* in the order of memory, which comes faster from afar */ \
+            y = (V)(((I)y & lanes) | ((I)id & ~lanes)); \
+            sums += y; \
+            v[i] = OP(x, y); \
         } \
         _Pragma("GCC unroll 4") for (int h = L / 2; h > 0; h /= 2) \
             _Pragma("GCC unroll 8") for (int i = 0; i < h; i++) { \

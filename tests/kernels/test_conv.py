@@ -136,6 +136,19 @@ def test_groups_that_share_a_vector(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [3, 4, 5, 7])
+def test_windows_of_neighbours_share_what_they_load(width, dtype):
+    """Depthwise, features last, whole vectors and the rest: by steps of one, two and three, padded and not, dilated, reversed."""
+    rng, axes = np.random.default_rng(width), ORDERS["NHWC"]
+    x, w = laid(noise(rng, (2, 40, 9, 27), dtype), axes), laid(noise(rng, (40, 1, 3, width), dtype), axes)
+    for step in (1, 2, 3):
+        run_threads(x, w, (1, step), ((1, 1), (width // 2, width // 2)), features=40, axes=axes)
+        run_threads(x, w, (2, step), ((0, 0), (0, 0)), features=40, axes=axes)
+    run_threads(x, w, (1, 2), ((1, 1), (3, 2)), rdil=(1, 2), features=40, axes=axes)
+    run_threads(x, w[:, :, ::-1, ::-1], (1, 1), ((1, 1), (width, width)), features=40, axes=axes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_features_first_in_vectors_of_outputs(dtype):
     """Rows that fill vectors, features first: strides, dilations, phases, groups, planes, blocks of columns, reversed inputs."""
     rng = np.random.default_rng(13)

@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import fgrad
+import fgrad.numpy as jnp
 from tests.kernels.vm_builder import aliased, run, same
 
 
@@ -134,3 +136,20 @@ def test_reductions_widen_halves_as_they_read(shape, dtype, special):
         np.testing.assert_allclose(square, np.sum(wide * wide, axes), rtol=2e-6)
         np.testing.assert_allclose(product, np.sum(wide * other, axes), rtol=2e-6)
         np.testing.assert_allclose(total.astype("d"), np.sum(wide, axes).astype(dtype).astype("d"), rtol=2**-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("k", [9, 16, 31, 32, 33, 64, 100, 128, 200, 256])
+def test_rows_of_a_few_vectors(k, dtype):
+    """Each row's last vector is masked: what follows in memory must not count, special values at a row's ends must."""
+    rng = np.random.default_rng(k)
+    x = (rng.standard_normal((70, k)) * 2).astype(dtype)
+    if x.dtype.kind == "f":
+        x[3, -1], x[4, 0], x[5, k // 2], x[7, -1], x[9, 0] = np.nan, np.nan, np.nan, np.inf, -np.inf
+    y = jnp.asarray(x)
+    for name in ("sum", "max", "min", "prod", "nansum", "nanmax"):
+        want = getattr(np, name)(x.astype(np.float64) if x.dtype.kind == "f" else x.astype(np.int64), 1)
+        if name == "prod" and x.dtype.kind == "i":
+            want = want.astype(np.int32)
+        got = fgrad.jit(lambda y, name=name: getattr(jnp, name)(y, axis=1))(y)
+        np.testing.assert_allclose(np.asarray(got).astype(np.float64), want, rtol=1e-3 if name == "prod" else 1e-5, atol=1e-4)
