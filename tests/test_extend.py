@@ -259,3 +259,10 @@ def test_a_function_that_is_several_branches_is_traced_once():
     weights = jnp.arange(3.0)  # a constant that both branches share
     g = lambda x: x @ weights  # noqa: E731
     assert float(fgrad.grad(lambda x: lax.cond(x[0] > 0, g, g, x))(jnp.ones(3))[2]) == 2
+
+
+def test_arguments_that_are_not_mapped_may_be_anything():
+    out = fgrad.vmap(lambda f, x, y: f["sin"](x) + y, in_axes=(None, 0, None))({"sin": jnp.sin}, np.float32([0, 1]), 2.0)
+    np.testing.assert_allclose(out, np.sin([0, 1]) + 2, rtol=1e-6)
+    with pytest.raises(TypeError, match="not a valid JAX type"):
+        fgrad.vmap(lambda f, x: f(x), in_axes=(0, 0))(jnp.sin, jnp.ones(3))

@@ -57,7 +57,6 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
         leaves, treedef = tree.flatten((args, kwargs))
-        check_args(leaves, treedef, fun, "vmap")
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
@@ -65,6 +64,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 f"but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         axes = [a.axis for a in _axes_leaves(in_axes, args, "in_axes")] + [0] * len(tree.leaves(kwargs))
+        check_args([0 if a is None else x for a, x in zip(axes, leaves)], treedef, fun, "vmap")  # unmapped ones may be functions, say
         dims, size = _map_sizes(leaves, treedef, axes, axis_size, fun)
         out_tree = [None]
         outs, out_dims = batch_flat(flat_fun(fun, treedef, out_tree), Axis(size, axis_name), dims, leaves)
