@@ -52,3 +52,11 @@ def test_the_primitive_of_stop_gradient():
     for g in (fgrad.grad(f), fgrad.jit(fgrad.grad(f))):
         np.testing.assert_array_equal(g(x), x)
     np.testing.assert_array_equal(fgrad.vmap(fgrad.grad(lambda x: bind(x) * x))(x), x)
+
+
+def test_shapes_of_shapes():
+    struct = fgrad.ShapeDtypeStruct((2, 3), jnp.bfloat16)
+    out = fgrad.eval_shape(lambda x: {"a": struct, "b": x}, fgrad.ShapeDtypeStruct((4,), jnp.int32))
+    assert out == {"a": struct, "b": fgrad.ShapeDtypeStruct((4,), jnp.int32)}
+    with pytest.raises(TypeError):
+        fgrad.eval_shape(lambda: "text")

@@ -7,6 +7,7 @@ from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
 from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage
+from fgrad.ops.rules import zeros
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
@@ -54,13 +55,19 @@ def typeof(x):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct.
+    """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct. The result may itself hold some.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ShapeDtypeStruct((3, 4), "float32"))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """
-    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
+    check_callable(fun)
+
+    @functools.wraps(fun)
+    def arrays(*args, **kwargs):
+        return tree.map(lambda x: zeros(abstractify(x)) if isinstance(x, ShapeDtypeStruct) else x, fun(*args, **kwargs))
+
+    return make_jaxpr(arrays, return_shape=True)(*args, **kwargs)[1]
 
 
 def closure_convert(fun, *example_args):
