@@ -1,5 +1,8 @@
 """Behaviours that the suites of JAX and of HIPS autograd ask for, with NumPy and closed forms as oracle."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -59,3 +62,80 @@ def test_odeint_is_differentiated_in_reverse_twice_and_refuses_forward_mode():
         for f in (end, jax.grad(end)):
             with pytest.raises(TypeError, match="custom_vjp"):
                 jax.jvp(lambda k, f=f: f(k, 2.0), (0.7,), (1.0,))
+
+
+def test_argnums_name_each_argument_once():
+    for transform in (jax.grad, jax.value_and_grad, jax.jacfwd, jax.jacrev):
+        with pytest.raises(TypeError, match="twice"):
+            transform(lambda x, y: x * y, argnums=(0, -2))(1.0, 3.0)
+        with pytest.raises(ValueError, match="empty"):
+            transform(lambda x, y: x * y, argnums=())(1.0, 3.0)
+
+
+def test_complex_arrays_are_no_real_numbers_and_powers_have_no_modulus():
+    for kind in (int, float):
+        with pytest.raises(TypeError, match="complex"):
+            kind(jnp.complex64(1j))
+    assert complex(jnp.complex64(1j)) == 1j
+    with pytest.raises(TypeError):
+        pow(jnp.ones(2), 2, 3)
+
+
+def test_lists_are_no_operands_of_comparisons():
+    for f in (lambda x: x == [1.0, 1.0], lambda x: x != (1.0, 1.0), lambda x: x + [1.0, 1.0]):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            f(jnp.ones(2))
+        with pytest.raises(TypeError, match="unsupported operand"):
+            jax.jit(f)(jnp.ones(2))
+    assert (jnp.ones(2) == "a") is False and (jnp.ones(2) != None) is True  # noqa: E711
+
+
+def test_shapes_and_scalar_types_are_pickled():
+    struct = jax.ShapeDtypeStruct((2, 3), "float32", weak_type=True)
+    assert pickle.loads(pickle.dumps(struct)) == struct == copy.deepcopy(struct)
+    for kind in (jnp.float32, jnp.bool_, jnp.bfloat16, jnp.int_):
+        assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_arguments_given_by_keyword_are_donated():
+    step = jax.jit(lambda x, y: (x + 1, y + 1), donate_argnames="y")
+    x, y = jnp.ones(3), jnp.zeros(3)
+    step(x, y=y)
+    assert y.is_deleted() and not x.is_deleted()
+    x, y = jnp.ones(3), jnp.zeros(3)
+    jax.jit(lambda x, y: (x + 1, y + 1), donate_argnums=0)(y=y, x=x)
+    assert x.is_deleted() and not y.is_deleted()
+
+
+def test_custom_vjp_refuses_tracers_where_it_has_no_derivatives():
+    f = jax.custom_vjp(lambda n, x: n * x, nondiff_argnums=0)
+    f.defvjp(lambda n, x: (n * x, None), lambda n, _, ct: (n * ct,))
+    assert jax.grad(f, 1)(3.0, 2.0) == 3.0
+    for transformed in (jax.jit(lambda n: f(n, 2.0)), lambda n: jax.grad(lambda n: f(n, 2.0))(n)):
+        with pytest.raises(jax.errors.UnexpectedTracerError, match="nondiff_argnums"):
+            transformed(3.0)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda f: f, jax.jit, lambda f: jax.jit(jax.jit(f)), lambda f: lambda x: jax.vmap(f)(x[None])[0]],
+    ids=["", "jit", "jit2", "vmap"],
+)
+def test_custom_vjp_rules_with_symbolic_zeros_see_what_is_asked_for(wrap):
+    seen = []
+    f = jax.custom_vjp(lambda x, y: (x * 2, y * 3))
+
+    def forward(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        return (x.value * 2, y.value * 3), None
+
+    def backward(_, cts):
+        seen.append(tuple(type(ct) is jax.custom_derivatives.SymbolicZero for ct in cts))
+        return tuple(None if type(ct) is jax.custom_derivatives.SymbolicZero else 7 * ct for ct in cts)
+
+    f.defvjp(forward, backward, symbolic_zeros=True)
+    assert wrap(jax.grad(lambda x: f(x, 1.0)[0]))(jnp.float32(1.0)) == 7
+    assert seen == [(True, False), (False, True)]
+    seen.clear()
+    assert wrap(jax.grad(lambda y: f(y, y)[1]))(jnp.float32(1.0)) == 7
+    assert seen == [(True, True), (True, False)]

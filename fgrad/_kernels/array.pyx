@@ -296,7 +296,7 @@ cdef class ArrayBase:
         if value is None or shape:
             raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={len(shape)}, shape {shape}")
         if type(value) is complex and kind != "complex":
-            return self.numpy_view().reshape(())[()]           # NumPy warns of the imaginary part
+            raise TypeError(f"A complex array cannot be converted to {kind}; take its real part first")
         return value
 
     def __add__(self, other):
@@ -378,9 +378,13 @@ cdef class ArrayBase:
         return _call2(_operators[25], self, other)
 
     def __pow__(self, other, modulus):
+        if modulus is not None:
+            return NotImplemented
         return _call2(_operators[26 if type(other) is _array_class else 39], self, other)
 
     def __rpow__(self, other, modulus):
+        if modulus is not None:
+            return NotImplemented
         return _call2(_operators[27], self, other)
 
     def __eq__(self, other):

@@ -48,6 +48,9 @@ class ShapeDtypeStruct:
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
+    def __reduce__(self):
+        return functools.partial(ShapeDtypeStruct, sharding=self.sharding, weak_type=self.weak_type), (self.shape, self.dtype)
+
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
@@ -182,10 +185,15 @@ def argnums_tuple(argnums, n, what):
     if type(argnums) is int and 0 <= argnums < n:
         return (argnums,)
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not nums:
+        raise ValueError(f"{what}: argnums is empty, there is no argument to differentiate in")
     for i in nums:
         if not -n <= i < n:
             raise TypeError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
-    return tuple(i % n for i in nums)
+    nums = tuple(i % n for i in nums)
+    if len(set(nums)) < len(nums):
+        raise TypeError(f"{what}: argnums {argnums} names an argument twice")
+    return nums
 
 
 def abstractify(x):

@@ -6,8 +6,9 @@ import operator
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import flat_fun, float0_zeros, fun_name, is_float0, tangent_out
-from fgrad.core import ShapedArray, from_scalar, get_aval
+from fgrad.api.common import flat_fun, fun_name, is_float0, tangent_out
+from fgrad.core import ShapedArray, Tracer, from_scalar, get_aval
+from fgrad.errors import UnexpectedTracerError
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
@@ -69,10 +70,7 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument of a forward rule set with symbolic_zeros=True: its value, and whether a derivative in it may be asked for.
-
-    Here `perturbed` is True of all arguments: cotangents that nobody asks for are dropped.
-    """
+    """An argument of a forward rule set with symbolic_zeros=True: its value, and whether a derivative in it may be asked for."""
 
     def __init__(self, value, perturbed=True):
         self.value, self.perturbed = value, perturbed
@@ -216,14 +214,15 @@ class custom_vjp:
         if self.fwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp.")
         fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
+        self._refuse_tracers(fixed)
         leaves, treedef = tree.flatten((dynamic, {}))
         leaves = _typed(leaves)
         in_avals = [get_aval(x) for x in leaves]
         out_tree, res_tree = [None], [None]
 
-        def flat_fwd(*xs):
+        def flat_fwd(perturbed, *xs):
             xs = _typed(xs)
-            pair = call(self.fwd, tree.unflatten(treedef, list(map(CustomVJPPrimal, xs)) if self.symbolic_zeros else xs)[0])
+            pair = call(self.fwd, tree.unflatten(treedef, list(map(CustomVJPPrimal, xs, perturbed)) if self.symbolic_zeros else xs)[0])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, "
@@ -237,7 +236,7 @@ class custom_vjp:
             if self.symbolic_zeros:
                 cts = [_symbolic(ct) for ct in cts]
             else:
-                cts = [float0_zeros(ct.aval) if type(ct) is Zero else ct for ct in cts]
+                cts = [tangent_out(ct) for ct in cts]
             out = self.bwd(*fixed, tree.unflatten(res_tree[0], res), tree.unflatten(out_tree[0], cts))
             return self._cotangents(out, dynamic, treedef, in_avals)
 
@@ -245,6 +244,15 @@ class custom_vjp:
             flat_fun(lambda *a: call(self.fun, _typed(a)), treedef, out_tree), flat_fwd, flat_bwd, leaves, fun_name(self.fun)
         )
         return tree.unflatten(out_tree[0], outs)
+
+    def _refuse_tracers(self, fixed):
+        """Raise UnexpectedTracerError for tracers among the arguments without derivatives: the rules could not close over them."""
+        for x in tree.leaves(fixed):
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(
+                    f"custom_vjp of {fun_name(self.fun)} found a {x._describe()} among its nondiff_argnums, which take Python values only. "
+                    "Make it an argument like any other, with None as its cotangent."
+                )
 
     def _cotangents(self, out, dynamic, treedef, in_avals):
         """The rule's cotangents as leaves: None stands for zeros of an argument or of a part of one."""

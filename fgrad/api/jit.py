@@ -49,12 +49,13 @@ class _Traced:
 class JitFunction(JitDispatch):
     """What jit returns."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums):
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames):
         super().__init__(tuple(static_argnums), frozenset(static_argnames))
         # The attributes of a callable object are its own: they would hide what JitFunction has under the same name.
         functools.update_wrapper(self, fun, updated=("__dict__",) if inspect.isfunction(fun) else ())
         self._fun = fun
-        self._static, self._names, self._donate = static_argnums, frozenset(static_argnames), donate_argnums
+        self._static, self._names = static_argnums, frozenset(static_argnames)
+        self._donate, self._donate_names = donate_argnums, frozenset(donate_argnames)
         self._cache: dict = {}
         self._bodies: dict = {}  # see recorded_call
         _functions.add(self)
@@ -157,7 +158,7 @@ class JitFunction(JitDispatch):
         out.in_tree, out.out_tree, out.name, out.program = treedef, out_tree[0], fun_name(self._fun), None
         out.n_consts = len(out.consts)
         donated, at = [], out.n_consts
-        if self._donate:
+        if self._donate_names or self._donate:
             static = {i % max(1, len(args) + len(self._static)) for i in self._static}
             position = 0
             for a in args:
@@ -167,6 +168,11 @@ class JitFunction(JitDispatch):
                 if position in self._donate:
                     donated.extend(range(at, at + n))
                 at, position = at + n, position + 1
+            for name, a in sorted(tree.unflatten(treedef, leaves)[1].items()):
+                n = len(tree.leaves(a))
+                if name in self._donate_names:
+                    donated.extend(range(at, at + n))
+                at += n
         out.donated = _usable(donated, out.closed)
         return out
 
@@ -312,7 +318,9 @@ def jit(
             names = tuple(plain[i] for i in nums if -len(plain) <= i < len(plain))
         if not donate:
             donate = {plain.index(n) for n in donate_argnames if n in plain}
+        elif not donate_argnames:
+            donate_argnames = tuple(plain[i] for i in donate if i < len(plain))
     both = donate & set(nums)
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
-    return JitFunction(fun, nums, names, frozenset(donate))
+    return JitFunction(fun, nums, names, frozenset(donate), donate_argnames)

@@ -58,7 +58,7 @@ class Stage:
 
     @property
     def donate_argnums(self):
-        return self._jitted._donate
+        return tuple(sorted(self._jitted._donate))
 
     @property
     def fun_name(self):

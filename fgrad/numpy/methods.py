@@ -27,6 +27,8 @@ def _binary(fun):
         if isinstance(other, _REFUSED):
             raise TypeError(f"unsupported operand type(s) for {fun.__name__}: {type(self).__name__!r} and {type(other).__name__!r}")
         if not isinstance(other, _OPERANDS) and not hasattr(other, "__jax_array__"):
+            if isinstance(other, (list, tuple, set, dict)):
+                raise TypeError(f"unsupported operand types for {fun.__name__}: {type(self).__name__} and {type(other).__name__}")
             return NotImplemented
         return fun(self, other)
 

@@ -35,6 +35,9 @@ class ScalarType:
     def __hash__(self):
         return hash(self.dtype)
 
+    def __reduce__(self):
+        return self.__name__  # its name in this module: there is one of each
+
     def __instancecheck__(self, x):
         return isinstance(x, self.dtype.type)
 

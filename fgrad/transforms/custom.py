@@ -33,7 +33,10 @@ def custom_jvp_call(fun, jvp, args, name):
 
 
 def custom_vjp_call(fun, fwd, bwd, args, name):
-    """fun(*args) -> outs; fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> a cotangent per argument; all flat."""
+    """fun(*args) -> outs; fwd(perturbed, *args) -> (outs, residuals); bwd(residuals, cts) -> a cotangent per argument; all flat.
+
+    perturbed: of each argument, whether it has a tangent. Cotangents of outputs that nobody uses are Zero.
+    """
     return context.trace.process_custom_vjp(custom_vjp_call_p, fun, fwd, bwd, args, {"name": name})
 
 
@@ -91,7 +94,6 @@ def _lin_refuse(*args, **params):
 def _lin_transpose(cts, *args, num_res, bwd, inexact, out_avals, all_out_avals):
     given = iter(cts)
     full = [Zero(a) if a.dtype == dtypes.float0 else next(given) for a in all_out_avals]
-    full = [ct if ct.aval.dtype == dtypes.float0 and type(ct) is Zero else instantiate(ct) for ct in full]
     out = bwd(args[:num_res], full)
     return [None] * num_res + [ct for ct, ok in zip(out, inexact) if ok]
 
@@ -102,6 +104,7 @@ def _lin_batch(axis, args, dims, *, num_res, bwd, inexact, out_avals, all_out_av
     placed = [next(given) if ok else None for ok in inexact]
 
     def batched_bwd(res, cts):
+        cts = [ct if a.dtype == dtypes.float0 else instantiate(ct) for ct, a in zip(cts, all_out_avals)]
         out_zero = []
 
         def flat(*xs):

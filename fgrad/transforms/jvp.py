@@ -63,7 +63,7 @@ class JVPTrace(JVPBase, Trace):
         with using_trace(self.parent):
             if not nonzero:
                 return self.parent.process_custom_vjp(prim, fun, fwd, bwd, primals, params)
-            outs, res = fwd(*primals)
+            outs, res = fwd([t is not None for t in tangents], *primals)
             inexact = tuple(dtypes.is_inexact(get_aval(p).dtype) for p in primals)
             given = [instantiate(zero_of(p) if t is None else t) for p, t, ok in zip(primals, tangents, inexact) if ok]
             out_avals = tuple(get_aval(o).tangent_aval() for o in outs)

@@ -129,11 +129,11 @@ class BatchTrace(Trace):
             outs, out_dims = batch_flat(fun, axis, dims, vals, self.tag)
             return layout.place(outs, out_dims)
 
-        def batched_fwd(*vals):
+        def batched_fwd(perturbed, *vals):
             n = [0]
 
             def flat(*args):
-                outs, res = fwd(*args)
+                outs, res = fwd(perturbed, *args)
                 n[0] = len(outs)
                 return [*outs, *res]
 

@@ -263,8 +263,8 @@ def _custom_vjp(state, errors, args, eqn):
     inner, n = _Checked(p["call_jaxpr"], errors), p["num_consts"]
     base = lambda *xs: inner.run(*args[:n], *xs)  # noqa: E731
 
-    def fwd(*primals):
-        outs, residuals = p["fwd"](*primals)
+    def fwd(perturbed, *primals):
+        outs, residuals = p["fwd"](perturbed, *primals)
         return [*outs, *base(*primals)[inner.n :]], residuals
 
     return inner.take(state, custom_vjp_call(base, fwd, lambda res, cts: p["bwd"](res, cts[: inner.n]), args[n:], p["name"]))
