@@ -139,3 +139,22 @@ def test_custom_vjp_rules_with_symbolic_zeros_see_what_is_asked_for(wrap):
     seen.clear()
     assert wrap(jax.grad(lambda y: f(y, y)[1]))(jnp.float32(1.0)) == 7
     assert seen == [(True, True), (True, False)]
+
+
+def test_callables_without_a_string_for_a_name():
+    class Named:
+        def __call__(self, x):
+            return x * x
+
+    f = Named()
+    f.__name__ = f.__qualname__ = 3
+    x = jnp.arange(3.0)
+    for g in (jax.vmap(f), jax.vmap(jax.grad(f)), jax.jacfwd(f), jax.make_jaxpr(f), jax.checkpoint(f)):
+        g(x)
+    assert jax.vmap(f)(x).tolist() == [0, 1, 4]
+
+
+def test_bounds_that_the_index_cannot_hold():
+    with pytest.raises(OverflowError, match="1099511627776.*int32"):
+        jax.lax.fori_loop(0, 2**40, lambda i, x: x, 0)
+    assert jax.lax.fori_loop(0, np.int8(127), lambda i, x: x + 1, 0) == 127

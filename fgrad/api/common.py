@@ -14,6 +14,12 @@ from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 
 
+def wraps(fun):
+    """functools.wraps for any callable: names that are no strings, as those of modules with a field `__name__`, are left out."""
+    names = [n for n in functools.WRAPPER_ASSIGNMENTS if n not in ("__name__", "__qualname__") or isinstance(getattr(fun, n, ""), str)]
+    return functools.wraps(fun, assigned=names)
+
+
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without its values.
 

@@ -22,6 +22,7 @@ from fgrad.api.common import (
     fun_name,
     tangent_out,
     with_weak_type,
+    wraps,
 )
 from fgrad.api.jit import jit
 from fgrad.control.jit import jit_p
@@ -218,7 +219,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     check_callable(fun)
     name = fun_name(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         nums = argnums_tuple(argnums, len(args), f"grad of {name}")
         chosen = [args[i] for i in nums]
@@ -309,7 +310,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         value, g = both(*args, **kwargs)
         return (g, value[1]) if has_aux else g

@@ -1,12 +1,10 @@
 """jacfwd, jacrev, hessian."""
 
-import functools
-
 import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
+from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name, wraps
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
 from fgrad.core import get_aval, to_array
@@ -79,7 +77,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
            [0., 4.]], dtype=float32)
     """
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
         leaves, treedef = tree.flatten(dynamic)
@@ -117,7 +115,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
            [1., 0.]], dtype=float32)
     """
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
         _check_inputs(fun, dynamic, argnums, "jacrev", holomorphic, allow_int)

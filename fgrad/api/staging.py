@@ -1,11 +1,10 @@
 """make_jaxpr, eval_shape, closure_convert: functions as programs, without running them."""
 
-import functools
 from contextlib import ExitStack
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
+from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name, wraps
 from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage
 from fgrad.ops.rules import zeros
 
@@ -26,7 +25,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     check_callable(fun)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         f, args = bind_static(fun, args, static)
         leaves, treedef = tree.flatten((args, kwargs))
@@ -63,7 +62,7 @@ def eval_shape(fun, *args, **kwargs):
     """
     check_callable(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def arrays(*args, **kwargs):
         return tree.map(lambda x: zeros(abstractify(x)) if isinstance(x, ShapeDtypeStruct) else x, fun(*args, **kwargs))
 

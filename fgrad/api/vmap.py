@@ -1,12 +1,11 @@
 """vmap: a function mapped over an axis of its arguments."""
 
-import functools
 import operator
 
 import numpy as np
 
 from fgrad import array_tree as tree
-from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0
+from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0, wraps
 from fgrad.core import get_aval
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
@@ -54,7 +53,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         leaves, treedef = tree.flatten((args, kwargs))
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

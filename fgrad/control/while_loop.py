@@ -1,5 +1,7 @@
 """while_loop and fori_loop."""
 
+import numpy as np
+
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.config import config
@@ -227,6 +229,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     index = lambda i: convert_element_type(i, dtype, weak)  # noqa: E731
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         lo, hi = int(lower), int(upper)
+        if not np.iinfo(dtype).min <= lo <= hi <= np.iinfo(dtype).max and lo < hi:
+            raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {dtype.name}; 64-bit integers need jax_enable_x64")
         (_, out), _ = scan(
             lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), None),
             (to_array(dtype.type(lo)), init_val),
