@@ -78,7 +78,8 @@ def check_callable(fun):
 
 
 def fun_name(fun):
-    return getattr(fun, "__name__", type(fun).__name__)
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else type(fun).__name__
 
 
 def arg_names(fun):
