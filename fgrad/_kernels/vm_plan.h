@@ -75,6 +75,7 @@ typedef struct {
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
     int64_t n_seg, seg_width;
+    int sums_segments;                  /* a tile's segments are summed before they are added to others; else the sums' segments at the end */
     int64_t seg_buf;                    /* a tile's sums over its segments */
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
@@ -351,7 +352,7 @@ static void fg_vm_accumulate(FgVmThread *t, int64_t tiles, int64_t n, int64_t st
         int64_t skip = tiles * stride * out->term;
         char *acc = t->work + out->buf, *src = t->ptr[out->reg];
         const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
-        if (p->n_seg > 1) {
+        if (p->sums_segments) {
             char *sums = empty ? acc : t->work + p->seg_buf;
             int64_t len = tiles * n + rest;
             out->seg(sums, src, src2, len / p->seg_width, p->n_seg, p->seg_width);
@@ -373,17 +374,18 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
         int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
         int64_t width = p->n_inner - col < p->step ? p->n_inner - col : p->step;
         int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
+        int64_t held = p->sums_segments ? width : width * p->n_seg, seg = held / width;      /* elements of such a row */
         for (int64_t k = 0, added = 0; s + k < s_end; k += p->group, added += p->group) {
             int64_t m = (s + k) * p->tile_rows, most = (s_end - s - k < p->group ? s_end - s - k : p->group) * p->tile_rows;
             int64_t rows = p->n_red - m < most ? p->n_red - m : most, whole = rows / p->tile_rows, rest = rows % p->tile_rows;
             int flush = added >= FG_FLUSH;
             for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
-                fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * width, filled2 == 0);
+                fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * held, filled2 == 0);
             if (flush) { filled2 = filled; filled = added = 0; }
             int64_t start = (outer * p->n_red + m) * p->n_inner + col;
             int64_t len = p->n_inner > p->step ? width : rows * width;   /* of rows longer than a tile, only what is not computed */
             fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
-            fg_vm_accumulate(t, whole, p->tile_rows * width, p->tile_rows * p->n_inner, rest * width, filled == 0);
+            fg_vm_accumulate(t, whole, p->tile_rows * held, p->tile_rows * p->n_inner * seg, rest * held, filled == 0);
             fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             if (filled == 0) filled = whole ? p->tile_rows : rest;
         }
@@ -392,9 +394,13 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             if (!out->reduce) continue;
             int64_t size = fg_itemsize(out->type);
             char *acc = t->work + out->buf, *acc2 = t->work + out->buf2;
-            fg_vm_fold(out->fn, acc, filled, width, size);
-            fg_vm_fold(out->fn, acc2, filled2, width, size);
-            if (filled2) out->fn(width, acc, acc2, acc, acc);
+            fg_vm_fold(out->fn, acc, filled, held, size);
+            fg_vm_fold(out->fn, acc2, filled2, held, size);
+            if (filled2) out->fn(held, acc, acc2, acc, acc);
+            if (seg > 1) {
+                fg_vm_seg[out->reduce][out->type](t->work + p->seg_buf, acc, acc, width / p->seg_width, seg, p->seg_width);
+                acc = t->work + p->seg_buf;
+            }
             if (p->blocks == 1) fg_vm_put(t, o, outer * p->n_inner + col, width, acc);
             else memcpy(partials + out->part + ((outer * p->blocks + b) * p->n_inner + col) * size, acc, width * size);
         }

@@ -20,6 +20,7 @@ cdef enum:
     PLAIN_GROUP = 16
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
+    LONG_SEGMENT = 64          # rows of shorter ones are added up as they are, and reduced once at the end
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
     PREFETCH_WORK = 4
@@ -384,8 +385,9 @@ cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
         return
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner
-    if p.n_seg == 1 and lies_in_place(p):
-        p.group = max(PLAIN_GROUP, whole // (p.tile_rows * p.step))
+    p.sums_segments = p.n_seg >= LONG_SEGMENT
+    if not p.sums_segments and lies_in_place(p):
+        p.group = max(PLAIN_GROUP, whole // (p.tile_rows * p.step * p.n_seg))
     elif p.n_seg == 1 and p.n_inner <= p.step and (p.tile_rows > 1 or not reads_columns(p)):
         p.group = max(1, whole // (p.tile_rows * p.step))
     p.chunks = (p.n_inner + p.step - 1) // p.step
@@ -553,7 +555,7 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
     cdef FgVmOutput *o
     if width > p.n:
         width = p.n
-    acc = p.step * p.tile_rows if p.mode == FG_MODE_COLUMNS else width // p.n_seg
+    acc = p.step * p.tile_rows * (1 if p.sums_segments else p.n_seg) if p.mode == FG_MODE_COLUMNS else width // p.n_seg
     plan_slots(p, regs, scratch, counts)
     while size <= 16:
         base[size] = at

@@ -81,3 +81,26 @@ def test_results_that_take_over_single_values_of_another_part(dtype):
 def test_a_column_times_a_row(rows, columns):
     x, y = np.arange(1.0, rows + 1, dtype=np.float32)[:, None], np.ones((1, columns), np.float32)
     np.testing.assert_array_equal(np.asarray(jnp.asarray(x) * jnp.asarray(y)), x * y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((5, 40, 30, 17), (1, 3)), ((70, 33, 3), (0, 2)), ((9, 20, 63, 4), (0, 2)), ((9, 300, 64), (0, 2)), ((130, 7, 5, 31), (0, 2))],
+)
+def test_short_segments_behind_kept_axes(shape, axes, dtype):
+    rng = np.random.default_rng(3)
+    x = rng.integers(-4, 5, shape).astype(np.float32) if dtype != "bool" else rng.random(shape) < 0.01
+    a = jnp.asarray(x, dtype=dtype)
+    weights = rng.integers(-1, 2, shape[-1:]).astype(np.float32)
+    found = fgrad.jit(lambda a, w: (a.max(axes), a.sum(axes), (a * w).sum(axes), jnp.where(a > 2, a, 1).min(axes)))(a, weights)
+    expected = x.max(axes), x.sum(axes), (x * weights).sum(axes), np.where(x > 2, x, 1).min(axes)
+    for f, e in zip(found, expected):
+        np.testing.assert_array_equal(np.asarray(f, np.float32), np.asarray(jnp.asarray(e, dtype=f.dtype), np.float32))
+
+
+def test_nan_in_short_segments():
+    x = np.ones((6, 50, 40, 7), np.float32)
+    x[2, 30, 11, 3] = np.nan
+    for name in ("sum", "max", "min", "nansum", "nanmax"):
+        np.testing.assert_array_equal(np.asarray(getattr(jnp, name)(jnp.asarray(x), (1, 3))), getattr(np, name)(x, (1, 3)))
