@@ -10,6 +10,7 @@ from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
 from fgrad.compile.tile import tile
+from fgrad.compile.turn import turn
 from fgrad.compile.values import release
 from fgrad.compile.wrapped import wrap_indices
 from fgrad.compile.writer import Writer, label, little_work, materialized, written
@@ -77,6 +78,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = recompute(units, outs, donated if carry is None else range(carry[0], sum(carry)))
+        if config.pass_fuse:
+            units = turn(units, outs)
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)

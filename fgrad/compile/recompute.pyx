@@ -2,7 +2,8 @@
 
 A result that passes from one group to others beyond a sum over all rows (a residual of the backward pass, as a rule) is computed again
 by those that read it, where that moves fewer bytes than writing it once and reading it in each of them, and costs no more than a few
-additions an element. What needs no such sum to be finished passes between tiles of rows (see tile), in cache, and is left as it is.
+additions an element. What needs no such sum to be finished passes between tiles of rows (see tile), in cache, and is left as it is,
+unless all that it is computed of is small, as differences of all pairs are.
 """
 
 from fgrad._kernels import elementwise as vm
@@ -12,6 +13,8 @@ from fgrad.compile.fuse cimport Unit, in_register
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 WORTH_BYTES = 8 << 20  # of a result: less comes out of the shared cache about as fast as it is computed
+SPREAD_BYTES = 1 << 20  # of one that is computed of what is smaller by this factor:
+SPREAD = 2
 
 cdef enum:
     WORK = 6            # additions for each element, in all readers together, that cost less than writing and reading it
@@ -38,7 +41,7 @@ cdef bint _is_worth(Node n) except -1:
     """True for a large result of an elementwise operation; not for floats of 16 bits, which are rounded on their way to memory."""
     cdef Buf b = (<Value>n.outs[0]).buf
     kind, itemsize = b.dtype.kind, b.dtype.itemsize
-    return n.kind == "ew" and b.size * itemsize >= WORTH_BYTES and (kind in "biuc" or (kind == "f" and itemsize > 2))
+    return n.kind == "ew" and b.size * itemsize >= min(SPREAD_BYTES, WORTH_BYTES) and (kind in "biuc" or (kind == "f" and itemsize > 2))
 
 
 cdef class _Recompute:
@@ -87,9 +90,7 @@ cdef class _Recompute:
         cdef Value v
         cdef dict readers = self.readers[b]
         for r in readers:
-            if not r.fused or r.shape != n.shape or self.stage[r] == self.stage[u]:
-                return 0
-            if not any([m.kind == "ew" for m in r.nodes]):      # plain reductions read where memory lies
+            if not r.fused or r.shape != n.shape:
                 return 0
             for m in r.nodes:
                 for v in m.ins:
@@ -99,6 +100,11 @@ cdef class _Recompute:
         if again is None or sum([<object>_weights.get(m.op, 1) for m in again]) * len(readers) > WORK:
             return 0
         cdef dict leaves = self.leaves(again)
+        if sum(leaves.values()) * SPREAD > b.nbytes:
+            for r in readers:
+                plain = not any([m.kind == "ew" for m in r.nodes])       # these read where memory lies
+                if plain or b.nbytes < WORTH_BYTES or self.stage[r] == self.stage[u]:
+                    return 0
         if self.pays(b, leaves, readers):
             for r in list(readers):
                 self.move(again, leaves, r, b)
@@ -156,7 +162,7 @@ cdef class _Recompute:
             if len(r.reads) + len(leaves) > INPUTS or len(r.nodes) > OPS:
                 return False
             gain -= sum([n for leaf, n in leaves.items() if leaf not in r.reads])
-        return 2 * gain >= size >= 16 * longer
+        return 2 * gain >= size >= (SPREAD if sum(leaves.values()) * SPREAD <= size else 16) * longer
 
     cdef int move(self, list chain, dict leaves, Unit r, Buf b) except -1:
         """Put copies of the chain, whose last result is b, before the nodes of r, which read them in the place of b."""
