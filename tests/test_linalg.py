@@ -262,3 +262,48 @@ def test_matrices_without_elements(shape):
     less = max(n - 1, 0)
     assert [o.shape for o in lax.linalg.hessenberg(x)] == [shape, (*batch, less)]
     assert [o.shape for o in lax.linalg.tridiagonal(x)] == [shape, (*batch, n), (*batch, less), (*batch, less)]
+
+
+def large(n, seed=0):
+    x = np.random.default_rng(seed).normal(size=(n, n)).astype(np.float32)
+    return x, x @ x.T + n * np.eye(n, dtype=np.float32)
+
+
+@pytest.mark.parametrize("n", [320, 357, 530])
+def test_large_factorizations(n):
+    """Sizes that are cut in halves, some of them no whole vectors."""
+    x, spd = large(n)
+    low = np.asarray(jnp.linalg.cholesky(spd))
+    np.testing.assert_allclose(low, np.linalg.cholesky(spd.astype(np.float64)), atol=1e-4)
+    assert not np.triu(low, 1).any()
+    for a in (x, np.vstack([x, x[:40] * 2]), np.hstack([x, x[:, :70] + 1]), np.asarray([x, spd])):
+        lu, _, order = map(np.asarray, fgrad.lax.linalg.lu(a))
+        k = min(a.shape[-2:])
+        lower = np.tril(lu[..., :k], -1) + np.eye(a.shape[-2], k)
+        assert np.abs(lower).max() <= 1
+        np.testing.assert_allclose(
+            lower @ np.triu(lu[..., :k, :]), np.take_along_axis(a, order[..., None], -2), atol=2e-5 * np.abs(a).max()
+        )
+    spd[n - 3, n - 3] = -1
+    assert np.isnan(np.asarray(jnp.linalg.cholesky(spd))[-1]).all()
+    x[7, 9] = np.inf
+    assert not np.isfinite(np.asarray(fgrad.lax.linalg.lu(x)[0])).all()
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_large_triangular_systems(left, lower, transpose, unit):
+    n, sides = 331, 77
+    x, _ = large(n)
+    a = x / 40
+    np.fill_diagonal(a, 5 if unit else np.linspace(1, 2, n))
+    part = (np.tril if lower else np.triu)(a)
+    a[part == 0] = np.nan  # is not read
+    b = x[:, :sides] if left else x[:sides]
+    found = fgrad.lax.linalg.triangular_solve(a, b, left_side=left, lower=lower, transpose_a=transpose, unit_diagonal=unit)
+    if unit:
+        np.fill_diagonal(part, 1)
+    op = part.T.astype(np.float64) if transpose else part.astype(np.float64)
+    np.testing.assert_allclose(op @ found if left else found @ op, b, atol=2e-4)

@@ -79,7 +79,7 @@ static char *fg_la_scratch(int64_t bytes, const char *from, int64_t size) {
 
 /* --- square arrays of vectors, and matrices of middle size -------------------------------------------------------------------- */
 
-enum { FG_PANEL = 16, FG_BLOCKS_LEAST = 24, FG_BLOCKS_MOST = 400 };      /* columns of a panel; rows and columns that panels serve */
+enum { FG_PANEL = 16, FG_LEAF = 64, FG_BLOCKS_LEAST = 24, FG_BLOCKS_MOST = 400 };      /* columns of a panel; systems and unknowns of a block; rows and columns that panels serve */
 #ifdef __clang__
 #define FG_LANES_UNROLL _Pragma("unroll")
 #else
@@ -114,8 +114,8 @@ static int fg_one_cholesky(const FgLaJob *j, char **p) {
     int64_t ld;
     void *space = fg_blocks_room(j, &ld);
     memcpy(p[1], p[0], (size_t)j->bytes[0]);
-    int done = space && !(j->t == 0 ? blocks_cholesky_f32((float *)p[1], n, (float *)space, ld)
-                                    : blocks_cholesky_f64((double *)p[1], n, (double *)space, ld));
+    int done = space && !(j->t == 0 ? blocks_cholesky_f32((float *)p[1], n, n, (float *)space, ld)
+                                    : blocks_cholesky_f64((double *)p[1], n, n, (double *)space, ld));
     free(space);
     if (space && !done) memcpy(p[1], p[0], (size_t)j->bytes[0]);              /* LAPACK says how it fails */
     /* The lower triangle by rows is the upper one by columns, of the conjugate: U = L^T in the same memory. */
@@ -141,8 +141,8 @@ static int fg_one_lu(const FgLaJob *j, char **p) {
     int64_t ld;
     void *space = fg_blocks_room(j, &ld);
     if (space && (j->t == 0 ? blocks_finite_f32((float *)p[0], size) : blocks_finite_f64((double *)p[0], size))) {
-        if (j->t == 0) blocks_lu_f32((float *)p[1], j->m, j->n, pivots, (float *)space, ld);
-        else blocks_lu_f64((double *)p[1], j->m, j->n, pivots, (double *)space, ld);
+        if (j->t == 0) blocks_lu_f32((float *)p[1], j->n, j->m, j->n, pivots, (float *)space, ld);
+        else blocks_lu_f64((double *)p[1], j->n, j->m, j->n, pivots, (double *)space, ld);
         free(space);
         fg_permutation(pivots, k, (int *)p[3], j->m);
         return 0;

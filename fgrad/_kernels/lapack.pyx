@@ -22,7 +22,9 @@ from libc.string cimport memcpy, memset
 
 from fgrad._kernels.abi cimport FG_EMEM, FG_I32, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_itemsize
 from fgrad._kernels.blas cimport blas_symbol
-from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.gemm cimport GemmJob, gemm_run
+from fgrad._kernels.memory cimport pool_alloc, pool_free
+from fgrad._kernels.parallel cimport parallel_for, range_body
 
 cdef extern from "fail.h" nogil:
     int fg_fail(char *msg, const char *format, ...)
@@ -77,6 +79,44 @@ cdef extern from "lapack.h" nogil:
     int fg_la_fits(char *msg, const char *name, const FgTensor *x, int core, const FgTensor *t, int dtype, int nd, int64_t d0, int64_t d1)
     int fg_la_square(char *msg, const char *name, const FgTensor *x)
 
+cdef extern from "lapack_large.h" nogil:
+    enum:
+        FG_LARGE_SIDES
+    ctypedef struct FgTeam:
+        int (*product)(GemmJob *job) noexcept nogil
+        void (*each)(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil
+        int t, failed
+        int64_t item
+        char *scratch
+    bint fg_is_large(int t, int n)
+    int64_t fg_large_room(FgTeam *w, int64_t m, int64_t n)
+    void fg_large_factors(FgTeam *w, const FgLaJob *j, int lu)
+    void fg_large_triangles(FgTeam *w, const FgTrsmJob *j)
+
+
+# --- running: large matrices on all threads ------------------------------------------------------------------------------------
+
+cdef int large(const FgLaJob *factors, const FgTrsmJob *triangles, int64_t m, int64_t n) noexcept nogil:
+    """The factorizations, or else the triangular systems, of matrices of at most m rows and n columns."""
+    cdef FgTeam team
+    cdef char *memory
+    team.product, team.each, team.scratch = gemm_run, parallel_for, NULL
+    if factors != NULL:
+        team.t, team.item = factors.t, factors.item
+    else:
+        team.t, team.item = triangles.t, triangles.item
+    memory = pool_alloc(fg_large_room(&team, m, n))
+    if memory == NULL:
+        return FG_EMEM
+    team.scratch = memory
+    fg_large_room(&team, m, n)
+    if factors != NULL:
+        fg_large_factors(&team, factors, factors.one == <FgLaOne>fg_one_lu)
+    else:
+        fg_large_triangles(&team, triangles)
+    pool_free(memory)
+    return FG_EMEM if team.failed or (factors != NULL and factors.out_of_memory) else FG_OK
+
 
 # --- running: one matrix after another ---------------------------------------------------------------------------------------
 
@@ -106,6 +146,8 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_lanes_fit(job.t, batch, job.m, job.n):
         parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * work + 1), fg_lanes_range, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
+    if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):
+        return large(&job, NULL, job.m, job.n)
     parallel_for(batch, 1 + 20000 // (work + 1), fg_la_range, &job)
     return FG_EMEM if job.out_of_memory else FG_OK
 
@@ -171,6 +213,8 @@ cdef int triangular_solve_run(const FgInst *inst, FgTensor *slots) noexcept nogi
     if fg_lanes_fit(job.t, batch, job.m, job.n):
         parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * job.m * job.n * job.k + 1), fg_lanes_triangles, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
+    if fg_is_large(job.t, job.k) and (job.n if inst.ip[0] else job.m) >= FG_LARGE_SIDES:
+        return large(NULL, &job, max(job.m, job.k), max(job.n, job.k))
     job.chunks = ((job.n if inst.ip[0] else job.m) + FG_TRSM_CHUNK - 1) // FG_TRSM_CHUNK
     work = <int64_t>job.m * job.n * job.k // job.chunks
     parallel_for(batch * job.chunks, 1 + 50000 // (work + 1), fg_trsm_range, &job)

@@ -76,41 +76,41 @@ static void N(blocks_lu_panel)(T *p, int64_t ld, int m, int w, int *pivot) {
     }
 }
 
-/* a (m, n) of finite numbers; space: 2 FG_PANEL rows of ld elements, max(m, n) and 32 more. */
-static void N(blocks_lu)(T *a, int m, int n, int *pivot, T *space, int64_t ld) {
+/* a (m, n) of finite numbers, rows lda apart; space: 2 FG_PANEL rows of ld elements, max(m, n) and 32 more. */
+static void N(blocks_lu)(T *a, int64_t lda, int m, int n, int *pivot, T *space, int64_t ld) {
     T *p = space, *b = space + FG_PANEL * ld;
     const int k = fg_least(m, n);
     for (int c = 0; c < k; c += FG_PANEL) {
         const int w = fg_least(FG_PANEL, k - c), rows = m - c, rest = n - c - w;
-        T *at = a + (int64_t)c * n + c;
-        N(blocks_panel)(at, n, p, ld, rows, w, 0);
+        T *at = a + c * lda + c;
+        N(blocks_panel)(at, lda, p, ld, rows, w, 0);
         N(blocks_lu_panel)(p, ld, rows, w, pivot + c);
         for (int j = 0; j < w; j++) {
-            const int64_t to = (int64_t)(c + pivot[c + j]) * n, from = (int64_t)(c + j) * n;
+            const int64_t to = (c + pivot[c + j]) * lda, from = (c + j) * lda;
             pivot[c + j] += c;
             if (to == from) continue;
             N(blocks_swap)(a + from, a + to, c);
             N(blocks_swap)(a + from + c + w, a + to + c + w, rest);
         }
-        N(blocks_panel)(at, n, p, ld, rows, w, 1);
+        N(blocks_panel)(at, lda, p, ld, rows, w, 1);
         if (!rest) continue;
         for (int j = 0; j < w; j++) {                         /* what is right of the panel, solved, and beside each other in b */
             T *x = b + j * ld;
-            memcpy(x, at + (int64_t)j * n + w, (size_t)rest * sizeof(T));
+            memcpy(x, at + j * lda + w, (size_t)rest * sizeof(T));
             for (int t = 0; t < j; t++) { const T f = p[t * ld + j], *y = b + t * ld; for (int q = 0; q < rest; q++) x[q] -= f * y[q]; }
-            memcpy(at + (int64_t)j * n + w, x, (size_t)rest * sizeof(T));
+            memcpy(at + j * lda + w, x, (size_t)rest * sizeof(T));
         }
-        N(blocks_update)(at + (int64_t)w * n + w, n, p + w, ld, b, ld, rows - w, rest, w, 0);
+        N(blocks_update)(at + w * lda + w, lda, p + w, ld, b, ld, rows - w, rest, w, 0);
     }
 }
 
 /* The lower triangle of a (n, n) in place: 0, or -1 where a is not positive definite. */
-static int N(blocks_cholesky)(T *a, int n, T *space, int64_t ld) {
+static int N(blocks_cholesky)(T *a, int64_t lda, int n, T *space, int64_t ld) {
     T *p = space;
     for (int c = 0; c < n; c += FG_PANEL) {
         const int w = fg_least(FG_PANEL, n - c), rows = n - c;
-        T *at = a + (int64_t)c * n + c;
-        N(blocks_panel)(at, n, p, ld, rows, w, 0);
+        T *at = a + c * lda + c;
+        N(blocks_panel)(at, lda, p, ld, rows, w, 0);
         for (int j = 0; j < w; j++) {
             T *x = p + j * ld;
             if (!(x[j] > 0)) return -1;
@@ -123,10 +123,51 @@ static int N(blocks_cholesky)(T *a, int n, T *space, int64_t ld) {
                 for (int r = t; r < rows; r++) y[r] -= f * x[r];
             }
         }
-        N(blocks_panel)(at, n, p, ld, rows, w, 1);
-        N(blocks_update)(at + (int64_t)w * n + w, n, p + w, ld, p + w, ld, rows - w, rows - w, w, 1);
+        N(blocks_panel)(at, lda, p, ld, rows, w, 1);
+        N(blocks_update)(at + w * lda + w, lda, p + w, ld, p + w, ld, rows - w, rows - w, w, 1);
     }
     return 0;
+}
+
+/* The factors of a lower triangle a of n rows (strides row and column, elements): p[t FG_LEAF + r] for row r and unknown t, the inverse of
+ * the diagonal; beyond n those of equations without unknowns. */
+static void N(blocks_triangle)(const T *a, int64_t row, int64_t column, int n, int unit, T *p) {
+    memset(p, 0, FG_LEAF * FG_LEAF * sizeof(T));
+    for (int r = 0; r < n; r++) for (int t = 0; t < r; t++) p[t * FG_LEAF + r] = a[r * row + t * column];
+    for (int r = 0; r < FG_LEAF; r++) p[r * FG_LEAF + r] = r < n && !unit ? 1 / a[r * (row + column)] : 1;
+}
+
+/* FG_LEAF systems with such factors: right-hand sides x, n rows `step` apart and up to 3 behind them, become their solutions. */
+static void N(blocks_solve)(const T *p, T *x, int64_t step, int n) {
+    enum { W = FG_VEC == 64 ? 4 : 2 };
+    for (int first = 0; first < FG_LEAF; first += W * L) for (int r = 0; r < n; r += 4) {
+        T *at = x + first + r * step;
+        V s[4][W];
+        FG_LANES_UNROLL for (int i = 0; i < 4; i++) FG_LANES_UNROLL for (int v = 0; v < W; v++) s[i][v] = AT(at + i * step + v * L);
+        for (int t = 0; t < r; t++) {
+            const T *f = p + t * FG_LEAF + r, *y = x + first + t * step;
+            V z[W];
+            FG_LANES_UNROLL for (int v = 0; v < W; v++) z[v] = AT(y + v * L);
+            FG_LANES_UNROLL for (int i = 0; i < 4; i++) FG_LANES_UNROLL for (int v = 0; v < W; v++) s[i][v] -= f[i] * z[v];
+        }
+        FG_LANES_UNROLL for (int i = 0; i < 4; i++) {
+            const T *f = p + r * FG_LEAF + r + i;
+            FG_LANES_UNROLL for (int t = 0; t < i; t++) FG_LANES_UNROLL for (int v = 0; v < W; v++) s[i][v] -= f[t * FG_LEAF] * s[t][v];
+            FG_LANES_UNROLL for (int v = 0; v < W; v++) AT(at + i * step + v * L) = s[i][v] = s[i][v] * f[i * FG_LEAF];
+        }
+    }
+}
+
+/* Solutions of `count` systems of n unknowns in place: x's rows are unknowns, lx apart, or (`turned`) systems. The last unknown comes first
+ * where `back`. */
+static void N(blocks_sides)(const T *p, T *x, int64_t lx, int n, int count, int turned, int back) {
+    T room[(FG_LEAF + 8) * FG_LEAF] __attribute__((aligned(64))), *y = room + 4 * FG_LEAF;
+    memset(room, 0, sizeof room);
+    if (turned) N(blocks_panel)(x, lx, y, FG_LEAF, count, n, 0);
+    else for (int r = 0; r < n; r++) memcpy(y + r * FG_LEAF, x + r * lx, count * sizeof(T));
+    N(blocks_solve)(p, back ? y + (n - 1) * FG_LEAF : y, back ? -FG_LEAF : FG_LEAF, n);
+    if (turned) N(blocks_panel)(x, lx, y, FG_LEAF, count, n, 1);
+    else for (int r = 0; r < n; r++) memcpy(x + r * lx, y + r * FG_LEAF, count * sizeof(T));
 }
 
 /* Whether all elements are finite. */
