@@ -34,6 +34,7 @@ MORE = (
 class Forward(Workload):
     axes = 2
     layout = LAYOUT
+    padded = True
 
     def inputs(self, rng):
         n, size, i, o, k, _, _, groups = self.size
@@ -42,11 +43,12 @@ class Forward(Workload):
 
     def flops(self):
         n, size, i, o, k, stride, _, groups = self.size
+        size -= 0 if self.padded else k - 1
         return 2 * n * math.ceil(size / stride) ** self.axes * k**self.axes * i // groups * o
 
     def convolution(self, m):
         *_, k, stride, dilation, groups = self.size
-        low = dilation * (k - 1) // 2
+        low = dilation * (k - 1) // 2 if self.padded else 0
         strides, dilations, pads = (stride,) * self.axes, (dilation,) * self.axes, ((low, low),) * self.axes
         return lambda x, w: m.lax.conv_general_dilated(
             x, w, strides, pads, rhs_dilation=dilations, dimension_numbers=self.layout, feature_group_count=groups
@@ -55,7 +57,8 @@ class Forward(Workload):
     def torch_convolution(self, m):
         *_, k, stride, dilation, groups = self.size
         conv = {1: m.F.conv1d, 2: m.F.conv2d, 3: m.F.conv3d}[self.axes]
-        return lambda x, w: conv(x, w, stride=stride, padding=dilation * (k - 1) // 2, dilation=dilation, groups=groups)
+        low = dilation * (k - 1) // 2 if self.padded else 0
+        return lambda x, w: conv(x, w, stride=stride, padding=low, dilation=dilation, groups=groups)
 
     def torch_inputs(self, m, x, w):
         """The same values as (batch, features, size, size) and (out, in, window, window), laid out with the features last."""
@@ -129,6 +132,31 @@ class TwoAxes(FirstForward):
 
 
 @workload(
+    "conv/features first, no padding: batch,size,in,out,window,stride,dilation,groups",
+    sizes=((1, 8, 64, 64, 3, 1, 1, 1), (32, 10, 32, 64, 3, 1, 1, 1)),
+    quick=(),
+)
+class NoPadding(TwoAxes):
+    padded = False
+
+
+@workload(
+    "conv/features first, bfloat16: batch,size,in,out,window,stride,dilation,groups",
+    sizes=((8, 28, 64, 64, 3, 1, 1, 1), (8, 56, 3, 64, 7, 2, 1, 1)),
+    quick=(),
+    tol=2e-2,
+)
+class Bfloat16(TwoAxes):
+    def jaxlike(self, m, x, w):
+        call = super().jaxlike(m, *(v.astype(m.np.bfloat16) for v in (x, w)))
+        return lambda: call().astype(m.np.float32)
+
+    def torch(self, m, x, w):
+        call = super().torch(m, *(v.to(m.torch.bfloat16) for v in (x, w)))
+        return lambda: call().float()
+
+
+@workload(
     "conv/three axes, features first: batch,size,in,out,window,stride,dilation,groups", sizes=((2, 24, 32, 32, 3, 1, 1, 1),), quick=()
 )
 class ThreeAxes(FirstForward):
@@ -153,6 +181,22 @@ class FeaturesFirst(Gradient):
         xs, conv = [x.requires_grad_(), w.requires_grad_()], self.torch_convolution(m)
         f = m.compile(lambda x, w: (conv(x, w) ** 2).sum())
         return lambda: m.torch.autograd.grad(f(*xs), xs)
+
+
+@workload(
+    "conv/features first, bfloat16, grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups",
+    sizes=((8, 28, 64, 64, 3, 1, 1, 1), (8, 28, 64, 128, 3, 2, 1, 1)),
+    quick=(),
+    tol=5e-2,
+)
+class Bfloat16Gradient(FeaturesFirst):
+    def jaxlike(self, m, x, w):
+        call = super().jaxlike(m, *(v.astype(m.np.bfloat16) for v in (x, w)))
+        return lambda: [v.astype(m.np.float32) for v in call()]
+
+    def torch(self, m, x, w):
+        call = super().torch(m, *(v.to(m.torch.bfloat16) for v in (x, w)))
+        return lambda: [v.float() for v in call()]
 
 
 @workload("conv/transposed: batch,size,in,out,window,stride", sizes=((8, 14, 128, 64, 4, 2), (8, 28, 64, 32, 3, 3)))

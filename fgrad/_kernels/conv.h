@@ -4,8 +4,8 @@
  * A dilated input is never filled with zeros: outputs whose positions have one remainder modulo the dilation are one part, a plain
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
- * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h), many groups of few features vectors of
- * groups (conv_groups.h, conv_lanes.h).
+ * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h; conv_pairs.h for bfloat16), many groups of few
+ * features vectors of groups (conv_groups.h, conv_lanes.h).
  *
  * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
  * column k a tap (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and
@@ -41,6 +41,9 @@ typedef struct { int64_t off, pos[3]; int64_t at, len; } FgSpan;
 /* Where a row of taps begins in x and in w. */
 typedef struct { int64_t x, w; } FgTap;
 
+/* An axis of a kernel of bfloat16: its length and steps there and in its copy of pairs; `pair`: it is the one that pairs lie along. */
+typedef struct { int64_t n, from, to; int pair; } FgPairAxis;
+
 /* Room for the taps of a row of outputs, and for the first tap (x) and the end (w) of those inside, for each output of it. */
 typedef struct { FgTap *taps, *inside; } FgGroupSpace;
 
@@ -49,6 +52,9 @@ typedef struct {
     int64_t G, B, C, O;               /* groups; batch, input and output features of one group */
     int64_t xg, xb, xc, xs[3], wg, wc, wo, ws[3], og, ob, oo, os[3];
     int64_t Q[3], R[3], L[3], stride[3], lo[3], ldil[3], rdil[3], phases[3];
+    int64_t pairs, pair, wpair;       /* of bfloat16: input features, their steps in x and in the kernel; C counts pairs */
+    int32_t narrow;                   /* outputs are bfloat16 */
+    FgPairAxis waxes[5];
     int undilate;                     /* outputs by their remainder modulo the kernel's dilation, so that no part has one */
 } FgConv;
 
@@ -70,8 +76,9 @@ typedef struct {
     int failed;
 } FgConvPart;
 
-/* Positions to copy: (planes, rows, cols) of `features`, which are `stride` apart in x; plane i is at p0 + i step, and so on. */
-typedef struct { int64_t planes, rows, cols, features, stride, p0, step, p1, p2; } FgFill;
+/* Positions to copy: (planes, rows, cols) of `features`, which are `stride` apart in x; plane i is at p0 + i step, and so on.
+ * Of pairs the first `whole` features have two. */
+typedef struct { int64_t planes, rows, cols, features, stride, p0, step, p1, p2, whole; } FgFill;
 
 static inline int64_t conv_gcd(int64_t a, int64_t b) { while (b) { int64_t t = a % b; a = b; b = t; } return a; }
 static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -462,6 +469,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     conv_digits_m(p, 0, p->m);
     p->M = conv_count(p->m, 0, 4);
     if (taps == 0) p->algo = CONV_CLEAR;
+    else if (c->pairs) conv_plan_dense(p, item, 0);
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
     else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;

@@ -2,9 +2,10 @@
 
 conv: in lhs (N, C, spatial...) and rhs (O, I, spatial...) of any strides, already permuted to this order; out contiguous in an order of
 its own.  ip: [spatial axes (0 to 3), feature groups, batch groups, out's batch axis, its feature axis, its spatial axes...,
-(stride, low padding, lhs dilation, rhs dilation) of each spatial axis].  int32, int64, float32, float64, complex64, complex128.
+(stride, low padding, lhs dilation, rhs dilation) of each spatial axis].  int32, int64, float32, float64, complex64, complex128; where
+PAIRS, without groups, also bfloat16 with a result in bfloat16 or float32.
 """
-from libc.stdint cimport INT32_MAX, int64_t
+from libc.stdint cimport INT32_MAX, int64_t, uint16_t
 from libc.stdlib cimport calloc
 
 from fgrad._kernels.abi cimport *
@@ -15,7 +16,7 @@ from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
     enum: CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, GEMM_BYTES, GEMM_NV
+    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -24,6 +25,8 @@ cdef extern from "conv_body.h" nogil:
         int64_t off
     ctypedef struct FgTap:
         int64_t x, w
+    ctypedef struct FgPairAxis:
+        int64_t n
     ctypedef struct FgConv:
         int32_t dtype, ndim
         int64_t G, B, C, O
@@ -41,6 +44,9 @@ cdef extern from "conv_body.h" nogil:
         int64_t ldil[3]
         int64_t rdil[3]
         int64_t phases[3]
+        int64_t pairs, pair, wpair
+        int32_t narrow
+        FgPairAxis waxes[5]
         int undilate
     ctypedef struct FgConvPart:
         const FgConv *c
@@ -65,6 +71,8 @@ cdef extern from "conv_body.h" nogil:
     void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
     void conv_plan(FgConvPart *p, int64_t item)
     void conv_undilate(FgConv *c)
+    void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to)
+    void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst)
     void conv_pack_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, int64_t item)
     void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item)
     void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
@@ -84,6 +92,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)
 
 cdef struct PackW:
+    const FgConv *c
     const FgConvPart *p
     const char *src
     char *dst
@@ -92,6 +101,11 @@ cdef struct PackW:
 cdef void _pack_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef PackW *k = <PackW *>ctx
     conv_pack_w(k.p, begin, end, k.src, k.dst, fg_itemsize(k.p.c.dtype))
+
+
+cdef void _pair_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef PackW *k = <PackW *>ctx
+    conv_pair_w(k.c, begin, end, <const uint16_t *>k.src, k.dst)
 
 
 cdef void _pack_panels_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -143,7 +157,7 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 
 cdef void _clear_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef FgConvPart *p = <FgConvPart *>ctx
-    conv_clear(p, begin, end, fg_itemsize(p.c.dtype))
+    conv_clear(p, begin, end, 2 if p.c.narrow else fg_itemsize(p.c.dtype))
 
 
 cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -273,18 +287,41 @@ cdef void _run_mixed(FgConvPart *p) noexcept nogil:
     pool_free(k.dst)
 
 
+cdef char *_pair_kernel(const FgConv *c, const char *w) noexcept nogil:
+    """A copy of a kernel of bfloat16 as pairs, or NULL without memory for it."""
+    cdef const FgPairAxis *t = c.waxes
+    cdef int64_t units = t[0].n * t[1].n * t[2].n, each = t[3].n * t[4].n
+    cdef PackW k
+    k.c, k.src, k.dst = c, w, pool_alloc(4 * units * each + 64)
+    if k.dst != NULL:
+        parallel_for(units, 1 + 30000 // (each + 10), _pair_w_body, &k)
+    return k.dst
+
+
 cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef const FgConv *c = <const FgConv *>inst.extra
-    cdef FgConvPart p
-    cdef int64_t i, parts
+    cdef char *paired = NULL
+    cdef int failed
     if FG_OUT(inst, slots, 0).size == 0:
         return FG_OK
+    if c.pairs:
+        paired = _pair_kernel(c, FG_IN(inst, slots, 1).data)
+        if paired == NULL:
+            return FG_EMEM
+    failed = _run_parts(c, FG_IN(inst, slots, 0).data, paired if c.pairs else FG_IN(inst, slots, 1).data, FG_OUT(inst, slots, 0).data)
+    pool_free(paired)
+    return FG_EMEM if failed else FG_OK
+
+
+cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
+    cdef FgConvPart p
+    cdef int64_t i, parts
     parts = c.phases[0] * c.phases[1] * c.phases[2]
     for i in range(parts):
         conv_part(c, i, &p)
-        p.x = FG_IN(inst, slots, 0).data + p.x0 * fg_itemsize(c.dtype)
-        p.w = FG_IN(inst, slots, 1).data
-        p.out = FG_OUT(inst, slots, 0).data
+        p.x = x + p.x0 * (2 if c.pairs else fg_itemsize(c.dtype))
+        p.w = w
+        p.out = out
         p.gemm = gemm
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
@@ -300,8 +337,8 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
         else:
             _run_direct(&p)
         if p.failed:
-            return FG_EMEM
-    return FG_OK
+            return True
+    return False
 
 
 cdef bint _word(int64_t v) noexcept nogil:
@@ -316,7 +353,11 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     cdef const int64_t *ip = inst.ip
     cdef const int64_t *axes
     cdef int64_t D, fg, bg, seen = 0
+    cdef int64_t sizes[5]
+    cdef int64_t steps[5]
+    cdef int64_t to[5]
     cdef int d, k
+    cdef bint pairs
     cdef FgConv *c
     if inst.n_in != 2 or inst.n_out != 1 or inst.n_fp != 0 or inst.n_ip < 1:
         return fg_fail(msg, "conv: 2 inputs, 1 output and integer parameters expected")
@@ -329,7 +370,8 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     o = FG_OUT(inst, slots, 0)
     if x.ndim != D + 2 or w.ndim != D + 2 or o.ndim != D + 2:
         return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have %lld axes", row_text(x), row_text(w), row_text(o), <long long>(D + 2))
-    if not (x.dtype == w.dtype == o.dtype and x.dtype in (FG_I32, FG_I64, FG_F32, FG_F64, FG_C64, FG_C128)):
+    pairs = GEMM_PAIRS and x.dtype == w.dtype == FG_BF16 and o.dtype in (FG_BF16, FG_F32) and ip[1] == 1 and ip[2] == 1
+    if not pairs and not (x.dtype == w.dtype == o.dtype and x.dtype in (FG_I32, FG_I64, FG_F32, FG_F64, FG_C64, FG_C128)):
         return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have one dtype: int32, int64, float32, float64 or complex",
                        row_text(x), row_text(w), row_text(o))
     if not fg_is_contiguous(o):
@@ -354,7 +396,7 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     if c == NULL:
         return fg_fail(msg, "conv: no memory for a plan")
     inst.extra = c
-    c.dtype, c.ndim = x.dtype, <int>D
+    c.dtype, c.ndim = FG_F32 if pairs else x.dtype, <int>D
     c.G = fg * bg
     c.B = x.shape[0] // bg
     c.C = w.shape[1]
@@ -377,8 +419,20 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
         c.stride[d], c.lo[d] = ip[5 + D + 4 * k], ip[6 + D + 4 * k]
         c.ldil[d], c.rdil[d] = ip[7 + D + 4 * k], ip[8 + D + 4 * k]
         c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
-    conv_undilate(c)
+    if pairs:
+        sizes[0], sizes[1], steps[0], steps[1] = c.O, c.C, c.wo, c.wc
+        for d in range(3):
+            sizes[2 + d], steps[2 + d] = c.R[d], c.ws[d]
+        conv_pair_axes(c, sizes, steps, to)
+        c.pairs, c.pair, c.wpair, c.narrow = c.C, c.xc, c.wc, o.dtype == FG_BF16
+        c.C, c.xc = (c.C + 1) // 2, 2 * c.xc
+        c.wo, c.wc = to[0], to[1]
+        for d in range(3):
+            c.ws[d] = to[2 + d]
+    else:
+        conv_undilate(c)
     return 0
 
 
+PAIRS = bool(GEMM_PAIRS)
 KERNELS = {"conv": (<size_t><void *>run_conv, <size_t><void *>check_conv)}

@@ -2,13 +2,20 @@
 #ifndef FG_CONV_BODY_H
 #define FG_CONV_BODY_H
 #include "conv.h"
+#include "half.h"
 
 typedef struct { uint64_t lo, hi; } fg_word128;
+static const uint16_t zero_w2 = 0;
 static const uint32_t zero_w4 = 0;
 static const uint64_t zero_w8 = 0;
 static const fg_word128 zero_w16 = {0, 0};
 
 #define CONV_MOVES
+#define T uint16_t
+#define N(name) name##_w2
+#include "conv_loops.h"
+#undef T
+#undef N
 #define T uint32_t
 #define N(name) name##_w4
 #include "conv_loops.h"
@@ -26,6 +33,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef N
 #undef CONV_MOVES
 
+#define CONV_MADD(sum, x, y) ((sum) + (x) * (y))
 #define T float
 #define N(name) name##_f32
 #define G(name) gemm_f32_##name
@@ -40,6 +48,8 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef T
 #undef N
 #undef G
+#undef CONV_MADD
+#include "conv_pairs.h"
 #define T int32_t
 #define N(name) name##_i32
 #include "conv_loops.h"
@@ -53,6 +63,7 @@ static const fg_word128 zero_w16 = {0, 0};
 
 #define CONV_SIZED(item, CALL) do { \
     switch (item) { \
+    case 2: { typedef uint16_t T; CALL(w2); break; } \
     case 4: { typedef uint32_t T; CALL(w4); break; } \
     case 8: { typedef uint64_t T; CALL(w8); break; } \
     default: { typedef fg_word128 T; CALL(w16); } } } while (0)
@@ -223,6 +234,13 @@ static int64_t conv_dense_taps(const FgConvPart *p) {
 }
 
 static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps) {
+#if GEMM_PAIRS
+    if (p->c->pairs) {
+        if (p->algo == CONV_SUMS) conv_sums_pair(p, begin, end, (float *)x, (float *)w, taps);
+        else conv_dense_pair(p, begin, end, (float *)x, (float *)w, taps);
+        return;
+    }
+#endif
     #define CALL(S, T) do { switch (p->algo) { \
         case CONV_DENSE: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_SPANS: conv_spans_##S(p, begin, end, (T *)x, taps); break; \
@@ -235,6 +253,13 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
 }
 
 static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
+#if GEMM_PAIRS
+    if (p->c->pairs) {
+        if (p->turned) conv_place_turned_pair(p, begin, end);
+        else conv_place_pair(p, begin, end);
+        return;
+    }
+#endif
     #define CALL(S, T) do { if (p->turned) conv_place_turned_##S(p, begin, end); \
                             else if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)

@@ -1,22 +1,27 @@
 /* Dense convolutions of floats. Input rows are copied, padded with zeros and with their features last, into a block that stays in the
  * second cache; there, neighbouring outputs are rows of a matrix with a constant step, and gemm.h's register tiles run over it
- * without im2col. Included by conv_loops.h, once per type T; N(name) appends the type's suffix, G(name) gemm.h's prefix. */
+ * without im2col. Included by conv_loops.h, once per type T; N(name) appends the type's suffix, G(name) gemm.h's prefix, and
+ * CONV_MADD(sum, x, y) adds x times the vector y. With CONV_PAIRED elements are pairs of bfloat16 (conv_pairs.h). */
 
 /* The tile of gemm.h, with k in n runs of kc: run t begins at a + t.x and b + t.w. */
 GEMM_INLINE void N(conv_body)(const int R, const int NV, const FgTap *taps, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca,
                               const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add) {
     G(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
+    const int64_t step = ra * (int64_t)sizeof(T);
     GEMM_UNROLL for (int i = 0; i < R; i++) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (G(vec)){0};
     }
     for (int64_t t = 0; t < n; t++) {
-        const T *at = a + taps[t].x, *bt = b + taps[t].w;
-        for (int64_t k = 0; k < kc; k++, at += ca, bt += ldb) {
+        const T *bt = b + taps[t].w;
+        const char *row[(GEMM_MR + 4) / 5];                        /* as in gemm_tile.h */
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] = (const char *)(a + taps[t].x + i * ra);
+        for (int64_t k = 0; k < kc; k++, bt += ldb) {
             GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const G(mem) *)(bt + v * G(lanes));
             y[NV - 1] = G(load)(bt + (NV - 1) * G(lanes), GEMM_MASKS ? tail : G(lanes));
             GEMM_UNROLL for (int i = 0; i < R; i++) {
-                GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] += at[i * ra] * y[v];
+                GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = CONV_MADD(sum[i][v], *(const T *)(row[i / 5] + i % 5 * step), y[v]);
             }
+            GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += ca * (int64_t)sizeof(T);
         }
     }
     GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
@@ -63,6 +68,16 @@ static void N(conv_column)(int64_t m, int64_t nb, const FgTap *taps, int64_t n, 
                                                            add);
     }
 }
+
+#ifdef CONV_PAIRED
+typedef uint16_t N(conv_input);
+
+static void N(conv_put)(const FgConvPart *p, const T *src, int64_t ld, int64_t m, int64_t n, int64_t at, int64_t si, int64_t sj) {
+    if (p->c->narrow) conv_narrow(src, ld, m, n, (uint16_t *)p->out + at, si, sj);
+    else conv_spread_f32(src, ld, m, n, (T *)p->out + at, si, sj);
+}
+#else
+typedef T N(conv_input);
 
 /* Copy f->planes x f->rows x f->cols positions of `f->features` features, zeros outside the image; rows outside are left as they are. */
 static void N(conv_fill)(const FgConvPart *p, const FgFill *f, const T *x, T *dst) {
@@ -155,24 +170,31 @@ static void N(conv_spread)(const T *src, int64_t ld, int64_t m, int64_t n, T *ou
 #endif
 }
 
+/* Outputs at + i si + j sj are src[i ld + j]. */
+static void N(conv_put)(const FgConvPart *p, const T *src, int64_t ld, int64_t m, int64_t n, int64_t at, int64_t si, int64_t sj) {
+    N(conv_spread)(src, ld, m, n, (T *)p->out + at, si, sj);
+}
+#endif
+
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */
 static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *row, FgTap *taps) {
     const FgConv *c = p->c;
     const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
+    const int there = c->oo == 1 && !c->narrow;
     int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1] * p->R[2], at[5];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
         int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
         int64_t q1end = conv_min(p->Q[1], q1 + p->block[0]), n2 = conv_min(p->Q[2] - q2, p->block[1]);
         FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
-                    C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2]};
-        N(conv_fill)(p, &f, (const T *)p->x + g * c->xg + b * c->xb, x);
+                    C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2],
+                    c->pairs / 2};
+        N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + b * c->xb, x);
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
             const T *wo = (const T *)p->w + g * p->wg + o * all * C;
             for (int64_t q = q1; q < q1end; q++) {
-                T *out = (T *)p->out + p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2];
-                int64_t n = 0;
+                int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2], n = 0;
                 for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
                     int64_t p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
                     if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
@@ -181,8 +203,8 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
                         taps[n++] = (FgTap){pixel * C, ((r0 * p->R[1] + r1) * p->R[2] + r) * C * w};
                     }
                 }
-                N(conv_column)(n2, nb, taps, n, kc, x, p->s[2] * C, 1, wo, w, c->oo == 1 ? out : row, c->oo == 1 ? p->os[2] : w, 0);
-                if (c->oo != 1) N(conv_spread)(row, w, n2, nb, out, p->os[2], c->oo);
+                N(conv_column)(n2, nb, taps, n, kc, x, p->s[2] * C, 1, wo, w, there ? (T *)p->out + to : row, there ? p->os[2] : w, 0);
+                if (!there) N(conv_put)(p, row, w, n2, nb, to, p->os[2], c->oo);
             }
         }
     }
@@ -205,8 +227,9 @@ static void N(conv_sums)(const FgConvPart *p, int64_t begin, int64_t end, T *x, 
             int64_t r2 = at[3] * p->block[1], kc = conv_min(p->R[2] - r2, p->block[1]), wrow = p->pack_w ? kc * ldw : p->wr[1];
             const T *wk = (const T *)p->w + p->w0 + g * c->wg + at[0] * c->wc + at[1] * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2];
             FgFill f = {p->Q[0], (p->Q[1] - 1) * p->s[1] + (r1end - r1 - 1) * p->d[1] + 1, (p->Q[2] - 1) * p->s[2] + (kc - 1) * p->d[2] + 1,
-                        c->B, c->B == 1 ? 1 : c->xb, at[1] * p->d[0] - p->lo[0], p->s[0], r1 * p->d[1] - p->lo[1], r2 * p->d[2] - p->lo[2]};
-            N(conv_fill)(p, &f, (const T *)p->x + g * c->xg + at[0] * c->xc, x);
+                        c->B, c->B == 1 ? 1 : c->xb, at[1] * p->d[0] - p->lo[0], p->s[0], r1 * p->d[1] - p->lo[1], r2 * p->d[2] - p->lo[2],
+                        2 * at[0] + 1 < c->pairs ? c->B : 0};
+            N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + at[0] * c->xc, x);
             if (p->pack_w) for (int64_t i = r1; i < r1end; i++)
                 G(pack)(w + (i - r1) * wrow, ldw, wk + (i - r1) * p->wr[1], c->O, c->O == 1 ? 1 : c->wo, p->wr[2], kc);
             for (int64_t u = conv_max(begin, cg * per); u < conv_min(end, (cg + 1) * per); u++) {
@@ -235,8 +258,8 @@ static void N(conv_place)(const FgConvPart *p, int64_t begin, int64_t end) {
         T *part = (T *)p->part + u * size;
         conv_index(u, sizes, 4, at);
         for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < size; i++) part[i] += part[k * step + i];
-        N(conv_spread)(part, c->O, c->B, c->O, (T *)p->out + p->o0 + at[0] * c->og + at[1] * p->os[0] + at[2] * p->os[1] + at[3] * p->os[2],
-                       c->ob, c->oo);
+        N(conv_put)(p, part, c->O, c->B, c->O, p->o0 + at[0] * c->og + at[1] * p->os[0] + at[2] * p->os[1] + at[3] * p->os[2], c->ob,
+                    c->oo);
     }
 }
 
@@ -248,7 +271,6 @@ static void N(conv_place_turned)(const FgConvPart *p, int64_t begin, int64_t end
     T rows[G(lanes) * G(lanes)];
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / vectors, o = u % vectors * L, n = conv_min(L, c->O - o), b = 0, t = 0;
-        T *out = (T *)p->out + p->o0 + g * c->og + o * c->oo;
         for (int64_t k = 0; k < row; k += L) {
             int64_t m = conv_min(L, row - k);
             for (int64_t i = 0; i < m; i++) {
@@ -258,7 +280,7 @@ static void N(conv_place_turned)(const FgConvPart *p, int64_t begin, int64_t end
                 *(G(mem) *)(rows + i * L) = sum;
                 if (++t == taps) { t = 0; b++; }
             }
-            N(conv_spread)(rows, L, m, n, out + k, 1, c->oo);
+            N(conv_put)(p, rows, L, m, n, p->o0 + g * c->og + o * c->oo + k, 1, c->oo);
         }
     }
 }

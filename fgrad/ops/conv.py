@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.conv import PAIRS
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -172,15 +173,25 @@ def _work_dtype(dtype):
     return dtype
 
 
+def _in_pairs(x, w, dtype, params):
+    """Does the kernel take these bfloat16 operands as they are, two input features (or images) in one step?"""
+    groups = params["feature_group_count"] * params["batch_group_count"]
+    return PAIRS and x.dtype == dtypes.BFLOAT16 and dtype in (dtypes.BFLOAT16, dtypes.FLOAT32) and groups == 1 and w.shape[1] > 1
+
+
 def _inverse(perm):
     return tuple(int(i) for i in np.argsort(perm))
 
 
 def _conv_lower(ctx, ins, params, out_avals):
     dn, aval = params["dimension_numbers"], out_avals[0]
-    dtype = _work_dtype(aval.dtype)
-    x, w = (ctx.transpose(ctx.cast(v, dtype), spec) for v, spec in zip(ins, (dn.lhs_spec, dn.rhs_spec)))
-    out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if dtype.kind in "fc" else None
+    dtype = aval.dtype
+    x, w = (ctx.transpose(v, spec) for v, spec in zip(ins, (dn.lhs_spec, dn.rhs_spec)))
+    out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
+    if out is None and not _in_pairs(x, w, dtype, params):
+        dtype = _work_dtype(dtype)
+        x, w = ctx.cast(x, dtype), ctx.cast(w, dtype)
+        out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if dtype.kind in "fc" and x.dtype != aval.dtype else None
     if out is None:
         ip = [len(x.shape) - 2, params["feature_group_count"], params["batch_group_count"], *dn.out_spec]
         for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):

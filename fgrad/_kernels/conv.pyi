@@ -1,0 +1,2 @@
+PAIRS: bool
+KERNELS: dict[str, tuple[int, int]]
