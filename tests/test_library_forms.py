@@ -60,3 +60,46 @@ def test_shapes_of_shapes():
     assert out == {"a": struct, "b": fgrad.ShapeDtypeStruct((4,), jnp.int32)}
     with pytest.raises(TypeError):
         fgrad.eval_shape(lambda: "text")
+
+
+def test_booleans_mask_what_they_multiply():
+    x, mask = np.array([np.inf, np.nan, -2.0, 3.0], np.float32), np.array([False, False, True, True])
+    for f in (jnp.multiply, fgrad.jit(jnp.multiply)):
+        for a, b in ((x, mask), (jnp.array(mask), jnp.array(x)), (jnp.array(x), jnp.array(mask))):
+            np.testing.assert_array_equal(f(a, b), [0.0, 0.0, -2.0, 3.0])
+    out = jnp.inf * jnp.array([False])
+    assert out.weak_type and out[0] == 0.0
+    np.testing.assert_array_equal(jnp.array([True, False])[:, None] * jnp.array([1.0, np.nan, 2.0]), [[1, np.nan, 2], [0, 0, 0]])
+    assert (jnp.array([True]) * jnp.array([3])).dtype == jnp.int32
+    np.testing.assert_array_equal(fgrad.grad(lambda v: (v * (v > 0)).sum())(jnp.array([-jnp.inf, 2.0])), [0.0, 1.0])
+    np.testing.assert_array_equal(fgrad.vmap(jnp.multiply, (0, None))(jnp.array(mask), jnp.float32(np.inf)), [0.0, 0.0, np.inf, np.inf])
+
+
+def test_argument_forms():
+    np.testing.assert_array_equal(jnp.sum(jnp.ones((2, 3, 4)), axis=range(2)), [6.0] * 4)
+    np.testing.assert_array_equal(jnp.modf(jnp.array([jnp.inf, 1.5]))[0], [np.nan, 0.5])
+    np.testing.assert_array_equal(fgrad.lax.select(jnp.array([1, 0, 2]), jnp.ones(3), jnp.zeros(3)), [1.0, 0.0, 1.0])
+    with pytest.raises(TypeError, match="kind"):
+        jnp.sort(jnp.ones(2), kind="quicksort")
+    assert float(fgrad.lax.fori_loop(0.0, 3.0, lambda i, c: c + i, 0.0)) == 3.0
+    with pytest.raises(TypeError, match="equal types"):
+        fgrad.lax.fori_loop(0.0, 3, lambda i, c: c, 0.0)
+    for argnums, error in ((3, ValueError), ("a", TypeError)):
+        with pytest.raises(error):
+            fgrad.jacfwd(lambda x: x, argnums=argnums)(1.0)
+    assert jnp.ones((2,), jnp.float32).aval.to_tangent_aval() == jnp.ones((2,)).aval
+
+
+def test_checkpoint_of_callables_whose_name_is_no_string():
+    class Module:
+        __name__ = 3
+
+        def __call__(self, x):
+            return x * 2
+
+    assert float(fgrad.grad(fgrad.checkpoint(Module()))(3.0)) == 2.0
+
+
+def test_the_transpose_at_a_python_number_is_weakly_typed():
+    transposed = fgrad.linear_transpose(lambda x: x.sum(), jnp.ones(3))
+    assert transposed(1.0)[0].weak_type and not transposed(jnp.float32(1.0))[0].weak_type

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import operator
 
 import numpy as np
 
@@ -12,12 +13,6 @@ from fgrad.core import Array, ShapedArray, get_aval, to_array
 from fgrad.core.binding import is_array
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
-
-
-def wraps(fun):
-    """functools.wraps for any callable: names that are no strings, as those of modules with a field `__name__`, are left out."""
-    names = [n for n in functools.WRAPPER_ASSIGNMENTS if n not in ("__name__", "__qualname__") or isinstance(getattr(fun, n, ""), str)]
-    return functools.wraps(fun, assigned=names)
 
 
 class ShapeDtypeStruct:
@@ -188,15 +183,15 @@ def check_args(leaves, treedef, fun, what):
             raise TypeError(f"{what} of {fun_name(fun)}, {arg_paths(fun, treedef)[i]}: {e}") from None
 
 
-def argnums_tuple(argnums, n, what):
+def argnums_tuple(argnums, n, what, error=TypeError):
     if type(argnums) is int and 0 <= argnums < n:
         return (argnums,)
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    nums = (argnums,) if isinstance(argnums, int) else tuple(map(operator.index, argnums))
     if not nums:
         raise ValueError(f"{what}: argnums is empty, there is no argument to differentiate in")
     for i in nums:
         if not -n <= i < n:
-            raise TypeError(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
+            raise error(f"{what}: argnums {argnums} asks for argument {i}, but the function was called with {n} positional arguments")
     nums = tuple(i % n for i in nums)
     if len(set(nums)) < len(nums):
         raise TypeError(f"{what}: argnums {argnums} names an argument twice")

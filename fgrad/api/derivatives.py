@@ -22,11 +22,10 @@ from fgrad.api.common import (
     fun_name,
     tangent_out,
     with_weak_type,
-    wraps,
 )
 from fgrad.api.jit import jit
 from fgrad.control.jit import jit_p
-from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array
+from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array, wraps
 from fgrad.core.trace import convert_constvars
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Linear, Zero, instantiate
@@ -372,6 +371,10 @@ def linear_transpose(fun, *primals, reduce_axes=()):
             if (got.shape, got.dtype) != (want.shape, want.dtype):
                 raise TypeError(f"cotangent type does not match function output{tree.keystr(path)}, expected {want} but got {got}")
         out = backward_pass(closed.jaxpr, closed.consts, [Linear(a) for a in closed.in_avals], as_arrays(cts))
-        return tree.unflatten(treedef, [tangent_out(with_weak_type(t, w)) for t, w in zip(out, weak)])[0]
+        if any(get_aval(x).weak_type for x in cts):  # then the results keep what weak types they came to
+            weak_out = [w or (type(t) is not Zero and get_aval(t).weak_type) for t, w in zip(out, weak)]
+        else:
+            weak_out = weak
+        return tree.unflatten(treedef, [tangent_out(with_weak_type(t, w)) for t, w in zip(out, weak_out)])[0]
 
     return transposed

@@ -4,10 +4,10 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name, wraps
+from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import Slot, vmap
-from fgrad.core import get_aval, to_array
+from fgrad.core import get_aval, to_array, wraps
 from fgrad.ops.diagonals import diagonals
 from fgrad.ops.rules import full
 from fgrad.ops.shape import reshape, slice_in_dim
@@ -39,7 +39,7 @@ def _split_rows(x, shapes, axis, treedef):
 
 
 def _partial_args(fun, args, kwargs, argnums):
-    nums = argnums_tuple(argnums, len(args), f"jacobian of {fun_name(fun)}")
+    nums = argnums_tuple(argnums, len(args), f"jacobian of {fun_name(fun)}", ValueError)
 
     def f(*dynamic):
         full_args = list(args)

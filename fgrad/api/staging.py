@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name, wraps
-from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage
+from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
+from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage, wraps
 from fgrad.ops.rules import zeros
 
 

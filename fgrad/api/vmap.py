@@ -5,8 +5,8 @@ import operator
 import numpy as np
 
 from fgrad import array_tree as tree
-from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0, wraps
-from fgrad.core import get_aval
+from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0
+from fgrad.core import get_aval, wraps
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
 

@@ -210,7 +210,7 @@ def while_loop(cond_fun, body_fun, init_val):
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode.
 
-    lower, upper: integer scalars of one dtype, which i has. unroll: as for scan; ValueError where the bounds are traced.
+    lower, upper: integer (or float) scalars of one dtype, which i has. unroll: as for scan; ValueError where the bounds are traced.
 
     >>> from fgrad import lax
     >>> int(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
@@ -218,10 +218,10 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """
     avals = [get_aval(lower), get_aval(upper)]
     for what, a in zip(("lower", "upper"), avals):
-        if a.shape or not dtypes.is_integer(a.dtype):
-            raise TypeError(f"fori_loop: {what} must be an integer scalar, got {a}")
+        if a.shape or not (dtypes.is_integer(a.dtype) or dtypes.is_float(a.dtype)):
+            raise TypeError(f"fori_loop: {what} must be an integer or float scalar, got {a}")
     dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
-    if any(a.dtype != dtype and not a.weak_type for a in avals):
+    if any(a.dtype != dtype and not a.weak_type or a.dtype.kind != dtype.kind for a in avals):
         raise TypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {avals[0].dtype.name} and {avals[1].dtype.name}"
         )
@@ -229,7 +229,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     index = lambda i: convert_element_type(i, dtype, weak)  # noqa: E731
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         lo, hi = int(lower), int(upper)
-        if not np.iinfo(dtype).min <= lo <= hi <= np.iinfo(dtype).max and lo < hi:
+        if dtype.kind in "iu" and not np.iinfo(dtype).min <= lo <= hi <= np.iinfo(dtype).max and lo < hi:
             raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {dtype.name}; 64-bit integers need jax_enable_x64")
         (_, out), _ = scan(
             lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), None),

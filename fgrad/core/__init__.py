@@ -4,7 +4,7 @@ from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
 from fgrad.core.aval import AbstractValue, OverlayAval, OverlayType, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
-from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs
+from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs, wraps
 from fgrad.core.pretty import pp_jaxpr
 from fgrad.core.primitive import Primitive, registry
 from fgrad.core.trace import (
@@ -54,6 +54,7 @@ __all__ = [
     "from_numpy",
     "from_scalar",
     "function_text",
+    "wraps",
     "get_aval",
     "is_tracer",
     "pp_jaxpr",

@@ -126,6 +126,8 @@ class ShapedArray(AbstractValue):
         """Tangents of inexact arrays have their dtype; of all others float0."""
         return self.strong() if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, float0)
 
+    to_tangent_aval = to_ct_aval = at_least_vspace = tangent_aval  # JAX's names: one device has one kind of both
+
 
 class HasAval:
     """What arrays and tracers read off their aval."""

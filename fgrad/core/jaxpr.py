@@ -1,5 +1,6 @@
 """The IR: a Jaxpr is a list of typed equations in A-normal form."""
 
+import functools
 import inspect
 
 from fgrad.config import config
@@ -79,6 +80,12 @@ def function_text(fun):
     fun = inspect.unwrap(fun)
     name, code = getattr(fun, "__name__", type(fun).__name__), getattr(fun, "__code__", None)
     return f"{name!r} ({code.co_filename}:{code.co_firstlineno})" if code else repr(name)
+
+
+def wraps(fun):
+    """functools.wraps for any callable: names that are no strings, as those of modules with a field `__name__`, are left out."""
+    names = [n for n in functools.WRAPPER_ASSIGNMENTS if n not in ("__name__", "__qualname__") or isinstance(getattr(fun, n, ""), str)]
+    return functools.wraps(fun, assigned=names)
 
 
 def sub_jaxprs(params):
@@ -175,6 +182,7 @@ __all__ = [
     "Var",
     "clear_interned",
     "function_text",
+    "wraps",
     "interned",
     "replaying",
     "source_inside",

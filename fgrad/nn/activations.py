@@ -88,8 +88,8 @@ def soft_sign(x):
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x))."""
-    return elementwise.logistic(_float("sigmoid", x))
+    """1 / (1 + exp(-x)). Raises TypeError for integers and booleans, as silu and glu do."""
+    return elementwise.logistic(as_array("sigmoid", x))
 
 
 @jit
@@ -101,7 +101,7 @@ def sparse_sigmoid(x):
 @jit
 def silu(x):
     """x * sigmoid(x), also called swish (https://arxiv.org/abs/1702.03118)."""
-    x = _float("silu", x)
+    x = as_array("silu", x)
     return x * elementwise.logistic(x)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
-from fgrad.numpy.ufunc_kinds import arr, binary_ufunc, typed_as
-from fgrad.numpy.util import SCALARS, as_array, binary, common_dtype, unary
+from fgrad.numpy.ufunc_kinds import arr, binary_ufunc, is_mask, typed_as
+from fgrad.numpy.util import SCALARS, as_array, binary, broadcasted, common_dtype, unary
 from fgrad.ops import elementwise as ew
 from fgrad.ops import rules
 
@@ -126,7 +126,23 @@ radians, degrees = deg2rad, rad2deg
 
 add = binary_ufunc("add", ew.add_p, ew.or_p, "x + y (logical or of booleans)")
 subtract = binary_ufunc("subtract", ew.sub_p, None, "x - y")
-multiply = binary_ufunc("multiply", ew.mul_p, ew.and_p, "x * y (logical and of booleans)")
+
+
+def _masked(x, y):
+    """x * y of a boolean array and floats: the floats where it holds, else 0, also of inf and NaN (so XLA multiplies by booleans). None of
+    other operands."""
+    for mask, of in ((x, y), (y, x)):
+        if is_mask(mask) and (type(of) in (float, complex) or (hasattr(of, "dtype") and dtypes.is_inexact(of.dtype))):
+            mask, of = broadcasted("multiply", [as_array("multiply", mask), as_array("multiply", of)])
+            if of.shape and not mask.shape:
+                mask = ew.broadcast_to(mask, of.shape)
+            return typed_as(ew.select_p.bind(mask, of, ew.like(of, 0)), of, of)
+    return None
+
+
+multiply = binary_ufunc(
+    "multiply", ew.mul_p, ew.and_p, "x * y (logical and of booleans; 0 where a boolean that meets a float is False)", _masked
+)
 
 
 @eager(2)

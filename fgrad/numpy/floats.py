@@ -86,13 +86,13 @@ def ldexp(x1, x2, /):
 
 
 def modf(x, /, out=None):
-    """(fractional part, whole part), both with the sign of x."""
+    """(fractional part, whole part), both with the sign of x; the fractional part of infinities is NaN, as in JAX."""
     no_out("modf", out)
     x = unary("modf", x, inexact=True)
     if x.dtype.kind == "c":
         raise TypeError("modf does not support complex-valued inputs")
     whole = E.trunc(x)
-    return E.convert_element_type(where(U.isinf(x), E.like(x, 0), x - whole), x.dtype, x.aval.weak_type), whole
+    return x - whole, whole
 
 
 def spacing(x, /):

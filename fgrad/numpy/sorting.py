@@ -25,14 +25,14 @@ def _along(name, a, axis):
 def _check_order(name, kind, order):
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported: arrays have no fields")
-    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
-        raise ValueError(f"{name}: unknown kind {kind!r}; all kinds give the same, stable order")
+    if kind is not None:
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability.")
 
 
 @eager(1)
 def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    """A copy in ascending order along `axis` (of the flattened array if None); NaN last. `kind` and `stable` change nothing: the sort
-    is always stable."""
+    """A copy in ascending order along `axis` (of the flattened array if None); NaN last. `stable` changes nothing: the sort is
+    always stable."""
     _check_order("sort", kind, order)
     x, axis = _along("sort", a, axis)
     out = sort_ops.sort(x, axis)

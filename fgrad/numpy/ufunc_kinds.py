@@ -36,13 +36,21 @@ def inexact_ufunc(name, prim, what, complex_form=None, strong=False):
     )
 
 
-def binary_ufunc(name, prim, bool_prim, doc):
-    """A binary function; booleans take bool_prim (None: the primitive refuses them itself)."""
+def is_mask(x):
+    """Whether x is an array of booleans, of fgrad or NumPy."""
+    return getattr(x, "dtype", None) == BOOL and hasattr(x, "shape")
+
+
+def binary_ufunc(name, prim, bool_prim, doc, mixed=None):
+    """A binary function; booleans take bool_prim (None: the primitive refuses them itself); mixed(x, y) is the result where a boolean
+    array meets floats, or None."""
     bind = prim.bind
 
     def fun(x, y, /):
         if (pair := paired(x, y)) is not None:
             return bind(*pair)
+        if mixed is not None and (is_mask(x) or is_mask(y)) and (out := mixed(x, y)) is not None:
+            return out
         x, y = binary(name, x, y)
         if bool_prim is not None and common_dtype(x, y) is BOOL:
             return bool_prim.bind(x, y)

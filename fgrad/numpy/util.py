@@ -267,7 +267,7 @@ def axis_tuple(axis, ndim):
     """An axis argument (int, sequence of ints or None for all) as a tuple of distinct ints in [0, ndim)."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list, np.ndarray)) and np.ndim(axis):
+    if isinstance(axis, (tuple, list, range)) or (isinstance(axis, np.ndarray) and axis.ndim):
         out = tuple([axis_index(a, ndim) for a in axis])
         if len(set(out)) != len(out):
             raise ValueError(f"duplicate value in 'axis': {axis}")

@@ -140,7 +140,9 @@ select_p.jvp, select_p.transpose = _select_jvp, _select_transpose
 
 
 def select(pred, on_true, on_false):
-    """on_true where pred holds, else on_false; shapes equal or rank-0."""
+    """on_true where pred holds (an int32 predicate: where it is positive), else on_false; shapes equal or rank-0."""
+    if get_aval(pred).dtype == dtypes.INT32:
+        pred = gt(pred, like(pred, 0))
     return select_p.bind(pred, *unify("select", (on_true, on_false)))
 
 

@@ -3,7 +3,7 @@
 import functools
 
 from fgrad import array_tree as tree
-from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace
+from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace, wraps
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
 from fgrad.transforms.linearize import dce_call, dce_jaxpr, merge, partial_eval_jaxpr, split
@@ -158,7 +158,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
         raise TypeError(f"checkpoint: policy must be a function of fgrad.checkpoint_policies or None, got {policy!r}")
     name = getattr(fun, "__name__", "checkpoint")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args, **kwargs):
         static = _static_positions(static_argnums, len(args), name)
         dynamic = [a for i, a in enumerate(args) if i not in static]
