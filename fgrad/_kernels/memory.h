@@ -11,7 +11,10 @@
 #endif
 
 #define FG_CLASSES 256
-typedef struct FgBlock { struct FgBlock *next; int64_t size; int64_t cls; int64_t pad[5]; } FgBlock;  /* 64 bytes */
+typedef struct FgBlock {        /* 64 bytes. cut: it lies in a stretch; empty: and its pages are the system's again, it does not count as idle */
+    struct FgBlock *next;
+    int64_t size, cls, cut, empty, pad[3];
+} FgBlock;
 
 static FgBlock *fg_free_list[FG_CLASSES];
 static int64_t fg_idle = 0, fg_live = 0, fg_peak = 0, fg_pool_limit = (int64_t)4 << 30;
@@ -50,28 +53,94 @@ static FgBlock *fg_map(int64_t bytes) {
     madvise(p + before, (size_t)end, MADV_HUGEPAGE);
     return (FgBlock *)(p + before);
 }
+static void fg_unmap(FgBlock *b) { munmap(b, (size_t)(b->size + 64)); }
+static void fg_empty(FgBlock *b) {       /* the whole pages of its data go back */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)b + 64 + page - 1) & -page, end = ((uintptr_t)b + 64 + b->size) & -page;
+    if (first < end) madvise((void *)first, end - first, MADV_DONTNEED);
+}
 #else
 #define FG_MAPPED(size) 0
 static FgBlock *fg_map(int64_t bytes) { (void)bytes; return NULL; }
+static void fg_unmap(FgBlock *b) { (void)b; }
+static void fg_empty(FgBlock *b) { (void)b; }
 #endif
 
-static FgBlock *fg_fresh(int64_t size) {
-    void *p = NULL;
-    if (FG_MAPPED(size)) return fg_map(size + 64);
-    return posix_memalign(&p, 64, (size_t)(size + 64)) ? NULL : (FgBlock *)p;
+/* Blocks in between are cut from stretches of huge pages once others have filled half of one: its 2 MB are 512 faults in small pages, one
+ * in a huge one. They stay where they are for good; pages that nobody needs go back to the system without them. */
+#define FG_CUT_LEAST ((int64_t)32 << 10)
+#define FG_STRETCH ((int64_t)16 << 20)
+static FgBlock *fg_cut(int64_t bytes) {
+    static char *at = NULL, *end = NULL;
+    static int64_t from_heap = 0;
+    FgBlock *b = NULL;
+    if (!FG_MAPPED(FG_STRETCH)) return NULL;
+    pthread_mutex_lock(&fg_pool_lock);
+    if (from_heap < FG_HUGE / 2) from_heap += bytes;
+    else {
+        if (end - at < bytes && (at = end = (char *)fg_map(FG_STRETCH))) end += FG_STRETCH;
+        if (end - at >= bytes) { b = (FgBlock *)at; at += bytes; }
+    }
+    pthread_mutex_unlock(&fg_pool_lock);
+    return b;
 }
 
+static FgBlock *fg_fresh(int64_t size) {
+    FgBlock *b = NULL;
+    int64_t cut = 0;
+    if (FG_MAPPED(size)) b = fg_map(size + 64);
+    else {
+        if (size >= FG_CUT_LEAST) cut = (b = fg_cut(size + 64)) != NULL;
+        if (!b && posix_memalign((void **)&b, 64, (size_t)(size + 64))) b = NULL;
+    }
+    if (b) { b->size = size; b->cut = cut; b->empty = 0; }
+    return b;
+}
+
+static void fg_keep(FgBlock *b) { b->next = fg_free_list[b->cls]; fg_free_list[b->cls] = b; }
+
+/* A block that is in no list goes back to the system; of one that is cut only the pages go, and it to its list. */
 static void fg_return(FgBlock *b) {
-    if (FG_MAPPED(b->size)) munmap(b, (size_t)(b->size + 64));
+    if (b->cut) {
+        fg_empty(b);
+        pthread_mutex_lock(&fg_pool_lock);
+        b->empty = 1;
+        fg_keep(b);
+        pthread_mutex_unlock(&fg_pool_lock);
+    } else if (FG_MAPPED(b->size)) fg_unmap(b);
     else free(b);
 }
 
 static void fg_pool_trim(void) {
+    FgBlock *all = NULL, *b;
     pthread_mutex_lock(&fg_pool_lock);
     for (int c = 0; c < FG_CLASSES; c++) {
-        while (fg_free_list[c]) { FgBlock *b = fg_free_list[c]; fg_free_list[c] = b->next; fg_idle -= b->size; fg_return(b); }
+        FgBlock **at = &fg_free_list[c];
+        while ((b = *at)) {
+            if (b->empty) { at = &b->next; continue; }
+            *at = b->next;
+            fg_idle -= b->size;
+            b->next = all;
+            all = b;
+        }
     }
     pthread_mutex_unlock(&fg_pool_lock);
+    while ((b = all)) { all = b->next; fg_return(b); }
+}
+
+/* The first block of a list, under the lock. */
+static FgBlock *fg_take(int c) {
+    FgBlock *b = fg_free_list[c];
+    if (b) {
+        fg_free_list[c] = b->next;
+        if (!b->empty) fg_idle -= b->size;
+        b->empty = 0;
+    }
+    return b;
+}
+
+static void fg_count(int64_t size) {
+    fg_live += size;
+    if (fg_live > fg_peak) fg_peak = fg_live;
 }
 
 static char *fg_pool_alloc(int64_t n) {
@@ -79,10 +148,8 @@ static char *fg_pool_alloc(int64_t n) {
     if (n < 0 || n > ((int64_t)1 << 46)) return NULL;
     int c = fg_class(n, &size);
     pthread_mutex_lock(&fg_pool_lock);
-    FgBlock *b = fg_free_list[c];
-    if (b) { fg_free_list[c] = b->next; fg_idle -= size; }
-    fg_live += size;
-    if (fg_live > fg_peak) fg_peak = fg_live;
+    FgBlock *b = fg_take(c);
+    fg_count(size);
     pthread_mutex_unlock(&fg_pool_lock);
     if (!b) {
         if (!(b = fg_fresh(size))) { fg_pool_trim(); b = fg_fresh(size); }     /* what is idle may be what lacks */
@@ -90,7 +157,7 @@ static char *fg_pool_alloc(int64_t n) {
             pthread_mutex_lock(&fg_pool_lock); fg_live -= size; pthread_mutex_unlock(&fg_pool_lock);
             return NULL;
         }
-        b->size = size; b->cls = c;
+        b->cls = c;
     }
     return (char *)b + 64;
 }
@@ -103,11 +170,7 @@ static char *fg_pool_borrow(int64_t n) {
     int c = fg_class(n, &size);
     pthread_mutex_lock(&fg_pool_lock);
     for (int k = c; k <= c + 8 && k < FG_CLASSES && !b; k++) {
-        if (!(b = fg_free_list[k])) continue;
-        fg_free_list[k] = b->next;
-        fg_idle -= b->size;
-        fg_live += b->size;
-        if (fg_live > fg_peak) fg_peak = fg_live;
+        if ((b = fg_take(k))) fg_count(b->size);
     }
     pthread_mutex_unlock(&fg_pool_lock);
     return b ? (char *)b + 64 : fg_pool_alloc(n);
@@ -122,7 +185,7 @@ static void fg_pool_free(char *p) {
     pthread_mutex_lock(&fg_pool_lock);
     fg_live -= b->size;
     int keep = fg_idle + b->size <= fg_pool_limit;
-    if (keep) { b->next = fg_free_list[b->cls]; fg_free_list[b->cls] = b; fg_idle += b->size; }
+    if (keep) { fg_keep(b); fg_idle += b->size; }
     pthread_mutex_unlock(&fg_pool_lock);
     if (!keep) fg_return(b);
 }

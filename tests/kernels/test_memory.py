@@ -59,6 +59,24 @@ def test_large_blocks_leave_the_process_when_trimmed():
     assert [float(x[0]) for x in small] == list(range(100))
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_blocks_cut_from_stretches_lose_their_pages_when_trimmed_and_serve_again():
+    sizes = [9_000, 60_000, 300_000, 900_000]  # elements: 36 kB to 3.6 MB
+    for n in sizes:
+        filled(n, 0)
+    gc.collect()
+    fgrad.trim_memory()
+    before = resident()
+    for turn in range(3):
+        xs = [filled(n, i + turn) for n in sizes for i in range(12)]
+        assert resident() - before > 50 * MB
+        assert all(bool((x == i % 12 + turn).all()) for i, x in enumerate(xs))
+        del xs
+        fgrad.trim_memory()
+        assert fgrad.memory_stats()["idle"] == 0
+        assert resident() - before < 10 * MB
+
+
 def test_threads_share_the_pool():
     wrong = []
 
