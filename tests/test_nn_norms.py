@@ -223,3 +223,42 @@ def test_weights_join_the_kernel_of_a_norm(kernel, merged, after):
         patch.setattr(program, "fuse", lambda nodes: taken.extend(len(n.ins) - 1 for n in nodes if n.op == kernel) or fuse(nodes))
         both(lambda *args: after(*args))(x, w, b)
     assert [min(k, 1) for k in taken] == [merged]
+
+
+@pytest.mark.parametrize("dtype, again, tol", [("float32", True, 1e-5), ("float64", True, 1e-14), ("bfloat16", False, 0.1)])
+def test_gradients_of_weights_compute_rms_norm_again(x64, dtype, again, tol):
+    x, w, m = (jnp.asarray(rng.standard_normal(s), dtype) for s in ((6, 5, 8), (8,), (8, 3)))
+
+    def loss(x, w):
+        return (((nn.rms_norm(x) * w) @ m) ** 2).sum()
+
+    fun = fgrad.jit(fgrad.grad(loss, (0, 1)))
+    with fgrad.config.override("pass_fuse", False):
+        want = fgrad.jit(fgrad.grad(lambda *args: loss(*args), (0, 1)))(x, w)
+    for got, c in zip(fun(x, w), want):
+        np.testing.assert_allclose(np.asarray(got, float), np.asarray(c, float), rtol=tol, atol=tol)
+    norms = [label for _, label in fun.lower(x, w).compile().profile(x, w, repeat=1) if label.startswith("rms_norm [")]
+    assert [label.count("[6, 5, 8]") for label in norms] == [3 if again else 2]  # with weights, spread over its shape
+    if dtype == "float64":
+        r = 1 / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-6)
+        y = np.asarray(x) * r
+        d = 2 * ((y * w) @ m) @ np.asarray(m).T
+        np.testing.assert_allclose(fun(x, w)[1], (d * y).sum((0, 1)), rtol=1e-12)
+
+
+def test_attention_lies_as_its_queries_do():
+    """Heads beside each other, as a projection leaves them, come out so: no copy between attention and the next projection."""
+    x, w = (jnp.asarray(rng.standard_normal(s), "float32") for s in ((2, 9, 3 * 4 * 8), (32, 5)))
+
+    def loss(x):
+        q, k, v = (a.reshape(2, 9, 4, 8) for a in jnp.split(x, 3, -1))
+        return ((nn.dot_product_attention(q, k, v, is_causal=True).reshape(2, 9, 32) @ w) ** 2).sum()
+
+    labels = [label for _, label in fgrad.jit(loss).lower(x).compile().profile(x, repeat=1)]
+    assert any(label.startswith("attention_fwd") for label in labels) and not any("copy" in label for label in labels)
+    q, k, v = (np.asarray(a, float).reshape(2, 9, 4, 8).swapaxes(1, 2) for a in np.split(np.asarray(x), 3, -1))
+    s = np.where(np.tril(np.ones((9, 9), bool)), q @ k.swapaxes(2, 3) / np.sqrt(8), -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    o = (p / p.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(2, 9, 32)
+    np.testing.assert_allclose(fgrad.jit(loss)(x), ((o @ np.asarray(w)) ** 2).sum(), rtol=1e-5)
+    fgrad.test_util.check_grads(fgrad.jit(loss), (x,), order=1, modes=("rev",), rtol=2e-2)

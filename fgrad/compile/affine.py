@@ -1,8 +1,13 @@
-"""A norm's weights go into its kernel, where nothing else reads the norm: one pass over memory, not two."""
+"""A norm's weights go into its kernel, where nothing else reads the norm: one pass over memory, not two.
+
+The gradient of the weights reads the norm, too: where it reads what the norm was made of as well, it computes the norm again.
+"""
 
 from collections import Counter
 
-from fgrad.compile.values import Node
+from fgrad.compile.lower import compute_dtype
+from fgrad.compile.values import Buf, Node, Value, row_major
+from fgrad.core.array import CODES
 
 NORMS = ("rms_norm", "layer_norm")
 
@@ -11,6 +16,7 @@ def weigh_norms(nodes, outs):
     """nodes, with norms that are only multiplied by a row of weights (and then have a row added) replaced by one kernel each."""
     if not any(n.op in NORMS for n in nodes):
         return nodes
+    nodes = _scaled_again(nodes, {id(v.buf) for v in outs})
     reads = Counter([id(v.buf) for n in nodes for v in n.ins] + [id(v.buf) for v in outs])
     readers = {id(v.buf): n for n in nodes for v in n.ins}
     gone, instead = set(), {}  # by id of node
@@ -24,7 +30,7 @@ def weigh_norms(nodes, outs):
         return row if whole and row.tag == here.tag and _is_row(row, y) else None
 
     for norm in nodes:
-        if norm.kind != "kernel" or norm.op not in NORMS or reads[id(norm.outs[1].buf)]:
+        if norm.kind != "kernel" or norm.op not in NORMS:
             continue
         last, y, ins = norm, norm.outs[0], list(norm.ins)
         for op in ("mul", "add"):
@@ -39,6 +45,30 @@ def weigh_norms(nodes, outs):
             new = instead[id(last)] = Node("kernel", norm.op, ins, [y, norm.outs[1]], fp=norm.fp)
             y.buf.node = norm.outs[1].buf.node = new
     return [instead.get(id(n), n) for n in nodes if id(n) not in gone or id(n) in instead]
+
+
+def _scaled_again(nodes, kept):
+    """nodes, where what reads rms_norm(x) after the product with its weights reads x * r instead, computed where x is at hand."""
+    readers, before = {}, {}
+    for n in nodes:
+        for v in n.ins:
+            readers.setdefault(id(v.buf), []).append(n)
+    for norm in nodes:
+        if norm.op != "rms_norm":
+            continue
+        (x, *weights), (y, r) = norm.ins, norm.outs
+        weigh, *late = readers.get(id(y.buf), [None])
+        along = [n for n in readers.get(id(r.buf), ()) if n.op == "rms_norm_tangent" and n.ins[0].buf is x.buf]
+        if not (late and along) or weights or id(y.buf) in kept or weigh.op != "mul" or not any(_is_row(v, y) for v in weigh.ins):
+            continue
+        if all(n.kind == "ew" and n.shape == y.shape and all(v.whole() for v in n.ins if v.buf is y.buf) for n in late):
+            scale = Value(r.buf, y.shape, (*r.strides, 0), r.offset, r.dtype)
+            again = Value(Buf("temp", y.dtype, y.size), y.shape, row_major(y.shape), 0, y.dtype)
+            node = again.buf.node = Node("ew", "mul", [x, scale], [again], y.shape, type_code=CODES[compute_dtype(y.dtype)])
+            before[id(late[0])] = node
+            for n in late:
+                n.ins = [again if v.buf is y.buf else v for v in n.ins]
+    return [m for n in nodes for m in ((before[id(n)], n) if id(n) in before else (n,))]
 
 
 def _is_row(v, y):

@@ -220,8 +220,20 @@ cdef class LowerContext:
         out = self.reduce(kind, v, left, aval) if left else v
         return self.elementwise("mul", [out, self.scalar(count, aval.dtype)], aval) if kind == "sum" else out
 
-    def kernel(self, str name, ins, out_avals, ip=(), fp=(), contiguous=True):
+    cdef Value laid(self, aval, order):
+        """A temporary whose axes lie in memory in the given order, from the outermost on."""
+        cdef list strides = [0] * len(order)
+        step = 1
+        for i in reversed(order):
+            strides[<Py_ssize_t>i] = step
+            step *= aval.shape[i]
+        return Value(Buf("temp", aval.dtype, aval.size), aval.shape, tuple(strides), 0, aval.dtype)
+
+    def kernel(self, str name, ins, out_avals, ip=(), fp=(), contiguous=True, orders=None):
+        """orders: for each result None (row-major), or its axes in the order of memory, for a kernel that takes any."""
         cdef list outs = [self.temp(a) for a in out_avals]
+        if orders is not None:
+            outs = [v if order is None else self.laid(a, order) for a, v, order in zip(out_avals, outs, orders)]
         cdef list flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else list(contiguous)
         ins = [self.contiguous(v) if c else self.materialize(v) for v, c in zip(ins, flags)]
         return self._add(Node("kernel", name, ins, outs, None, tuple(map(int, ip)) if ip else (), tuple(map(float, fp)) if fp else ()))

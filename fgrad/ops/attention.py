@@ -219,20 +219,25 @@ def _kernel_inputs(ctx, ins, strided):
     return [v if i >= strided or v.strides[-1] == 1 else ctx.contiguous(v) for i, v in enumerate(ins)]
 
 
+def _order(v):
+    """The axes in the order in which v lies in memory: what becomes of heads beside each other is read beside each other, as a rule."""
+    order = sorted(range(4), key=lambda i: -v.strides[i])
+    return order if order[3] == 3 and v.strides[3] == 1 and 0 not in v.shape else None
+
+
 def _attention_lower(ctx, ins, params, out_avals):
     sloped = int(params["sloped"])
     ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped)
-    return wide_kernel(
-        ctx, "attention_fwd", _kernel_inputs(ctx, ins, 3), out_avals, ip=ip, fp=(params["scale"], params["softcap"]), contiguous=False
-    )
+    ins, fp = _kernel_inputs(ctx, ins, 3), (params["scale"], params["softcap"])
+    return wide_kernel(ctx, "attention_fwd", ins, out_avals, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
 
 
 def _cotangent_lower(ctx, ins, params, out_avals):
     biased, sloped, *wrt = (int(params[k]) for k in ("biased", "sloped", "wrt_bias", "wrt_slopes"))
     operands, rest = ins[: 3 + biased + sloped], ins[3 + biased + sloped :]
     ins = _kernel_inputs(ctx, [*operands[:3], *rest, *operands[3:]], 6)
-    ip = (int(params["causal"]), biased, params["window"], sloped, *wrt)
-    return wide_kernel(ctx, "attention_bwd", ins, out_avals, ip=ip, fp=(params["scale"], params["softcap"]), contiguous=False)
+    ip, fp = (int(params["causal"]), biased, params["window"], sloped, *wrt), (params["scale"], params["softcap"])
+    return wide_kernel(ctx, "attention_bwd", ins, out_avals, ip=ip, fp=fp, contiguous=False)
 
 
 def _attention_jvp(primals, tangents, *, sloped, **params):
