@@ -7,6 +7,7 @@
 #define FG_MOVEMENT_H
 #include "fg.h"
 #include "narrow.h"
+#include "steps.h"
 
 typedef uint8_t __attribute__((may_alias)) fg_item1;
 typedef uint16_t __attribute__((may_alias)) fg_item2;
@@ -197,6 +198,11 @@ static void fg_copy_rows(char *restrict dst, const char *restrict src, int64_t h
         }
         return;
     }
+    if (bytes <= 16 && da == bytes && sa >= bytes) {         /* one copy a row: the next row overwrites what is too much */
+        int64_t more = bytes <= 8 ? 8 - bytes : 16 - bytes, whole = h - (more + bytes - 1) / bytes;
+        if (bytes <= 8) for (; h > 0 && whole > 0; h--, whole--, dst += da, src += sa) memcpy(dst, src, 8);
+        else for (; h > 0 && whole > 0; h--, whole--, dst += da, src += sa) memcpy(dst, src, 16);
+    }
     FG_ROWS_OF(32) FG_ROWS_OF(16) FG_ROWS_OF(8) FG_ROWS_OF(4) FG_ROWS_OF(2)
     for (int64_t i = 0; i < h; i++) dst[i * da] = src[i * sa];
 }
@@ -218,7 +224,10 @@ static void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int
     } \
     for (int64_t i = 0; i < h; i++) { \
         const char *restrict s = src + i * sa; char *restrict d = dst + i * da; \
-        if (db == (int64_t)sizeof(T)) for (int64_t j = 0; j < w; j++) ((T *)d)[j] = *(const T *)(s + j * sb); \
+        if (db == (int64_t)sizeof(T)) { \
+            if (w < 8 || sb % db || !fg_every(d, s, db, sb / db, w)) \
+                for (int64_t j = 0; j < w; j++) ((T *)d)[j] = *(const T *)(s + j * sb); \
+        } \
         else if (sb == (int64_t)sizeof(T)) for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = ((const T *)s)[j]; \
         else for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = *(const T *)(s + j * sb); \
     } \

@@ -15,7 +15,7 @@ cdef extern from "interleave.h" nogil:
     enum:
         FG_GRAIN_BYTES
     ctypedef struct FgCopyPlan:
-        int64_t units, grain
+        int64_t soff, units, grain
     ctypedef struct FgCopyJob:
         const FgCopyPlan *plan
         const char *src
@@ -28,12 +28,12 @@ cdef extern from "interleave.h" nogil:
                       int64_t soff, int64_t doff)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid)
-    ctypedef struct FgColumnsJob:
+    ctypedef struct FgSideJob:
         const char *src[16]
         char *dst
-        int32_t n, item
-    int64_t fg_columns_of(const FgCopyPlan *plans, int n)
-    void fg_interleave(void *ctx, int64_t begin, int64_t end, int tid)
+        int64_t rows, row
+    bint fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job)
+    void fg_side_by_side(void *ctx, int64_t begin, int64_t end, int tid)
 
 
 cdef inline void run_plan(const FgCopyPlan *plan, const char *src, char *dst) noexcept nogil:
@@ -173,13 +173,12 @@ cdef int concatenate_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgCopyPlan *plans = <FgCopyPlan *>inst.extra
     cdef char *out = FG_OUT(inst, slots, 0).data
     cdef int i
-    cdef int64_t rows = fg_columns_of(plans, inst.n_in)
-    cdef FgColumnsJob job
-    if rows > 1:
-        job.dst, job.n, job.item = out, inst.n_in, <int32_t>fg_itemsize(FG_OUT(inst, slots, 0).dtype)
+    cdef FgSideJob job
+    if fg_side_of(plans, inst.n_in, &job):
+        job.dst = out
         for i in range(inst.n_in):
-            job.src[i] = FG_IN(inst, slots, i).data
-        parallel_for(rows, 1 + FG_GRAIN_BYTES // (job.n * job.item), fg_interleave, &job)
+            job.src[i] = FG_IN(inst, slots, i).data + plans[i].soff
+        parallel_for(job.rows, 1 + FG_GRAIN_BYTES // job.row, fg_side_by_side, &job)
         return FG_OK
     for i in range(inst.n_in):
         run_plan(&plans[i], FG_IN(inst, slots, i).data, out)

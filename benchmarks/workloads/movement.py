@@ -1,0 +1,141 @@
+"""Stencils (sums of shifted reads of one array), strided slices and arrays side by side."""
+
+from benchmarks.workload import Workload, normal, workload
+
+
+def five_points(x):
+    return x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+
+
+@workload("movement/five-point stencil", sizes=((300, 300), (1000, 1000), (3000, 3000)))
+class Stencil(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def bytes(self):
+        return 8 * self.size[0] * self.size[1]
+
+    def jaxlike(self, m, x):
+        f = m.jit(five_points)
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(five_points)
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        return lambda: five_points(x)
+
+
+@workload("movement/gradient of squared second differences", sizes=(1_000_000,))
+class Differences(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(m.grad(lambda x: m.np.sum((x[2:] - 2 * x[1:-1] + x[:-2]) ** 2)))
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        def call():
+            d = 2 * (x[2:] - 2 * x[1:-1] + x[:-2])
+            out = np.zeros_like(x)
+            out[2:] += d
+            out[1:-1] -= 2 * d
+            out[:-2] += d
+            return out
+
+        return call
+
+
+@workload(
+    "movement/concatenated columns", sizes=((100_000, 3, 3), (100_000, 10, 3), (10_000, 64, 16)), note="rows, and columns of either array"
+)
+class Columns(Workload):
+    def inputs(self, rng):
+        rows, a, b = self.size
+        return normal(rng, rows, a), normal(rng, rows, b)
+
+    def bytes(self):
+        return 8 * self.size[0] * (self.size[1] + self.size[2])
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: m.np.concatenate([x, y], 1))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        return lambda: m.torch.cat([x, y], 1)
+
+    def numpy(self, np, x, y):
+        return lambda: np.concatenate([x, y], 1)
+
+
+@workload("movement/cross product", sizes=(100_000,))
+class Cross(Workload):
+    def inputs(self, rng):
+        return normal(rng, *self.size, 3), normal(rng, *self.size, 3)
+
+    def bytes(self):
+        return 36 * self.size[0]
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(m.np.cross)
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        return lambda: m.torch.linalg.cross(x, y)
+
+    def numpy(self, np, x, y):
+        return lambda: np.cross(x, y)
+
+
+@workload("movement/every second or third", sizes=((1000, 1000, 2), (1000, 1000, 3)), note="x[:, ::step] as an array")
+class Steps(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size[:2]),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: x[:, :: self.size[2]])
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: x[:, :: self.size[2]].contiguous()
+
+    def numpy(self, np, x):
+        return lambda: np.ascontiguousarray(x[:, :: self.size[2]])
+
+
+@workload("movement/exp of squared distances", sizes=((500, 10), (2000, 3)), note="of all pairs of points")
+class Distances(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.exp(-((x[:, None] - x[None]) ** 2).sum(-1)))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(lambda x: (-((x[:, None] - x[None]) ** 2).sum(-1)).exp())
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        return lambda: np.exp(-((x[:, None] - x[None]) ** 2).sum(-1))
+
+
+@workload("movement/exp of squared distances, grad", sizes=((500, 10), (2000, 3)), note="of the sum over all pairs of points")
+class DistancesGrad(Distances):
+    def jaxlike(self, m, x):
+        f = m.jit(m.grad(lambda x: m.np.sum(m.np.exp(-((x[:, None] - x[None]) ** 2).sum(-1)))))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        x = x.requires_grad_()
+        loss = m.compile(lambda x: (-((x[:, None] - x[None]) ** 2).sum(-1)).exp().sum())
+        return lambda: m.torch.autograd.grad(loss(x), x)
+
+    def numpy(self, np, x):
+        def call():
+            d = x[:, None] - x[None]
+            return -4 * (np.exp(-(d**2).sum(-1))[..., None] * d).sum(1)
+
+        return call
