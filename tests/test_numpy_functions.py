@@ -324,3 +324,18 @@ def test_nonzero_of_a_given_size(shape, density):
         rows = fgrad.jit(fgrad.vmap(lambda m: jnp.flatnonzero(m, size=100, fill_value=-1)))(mask)
         for row, got in zip(mask, rows):
             np.testing.assert_array_equal(got, np.append(np.flatnonzero(row), [-1] * 100)[:100])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_nan_to_num_and_heaviside_at_their_corners(dtype):
+    info = np.finfo(dtype)
+    x = np.array([0, -0.0, 1, -1, np.nan, np.inf, -np.inf, info.max, info.min, info.tiny, -info.tiny] * 40, dtype)
+    for options in ({}, {"nan": 2.0}, {"posinf": 7.0}, {"neginf": -5.0, "nan": np.nan}, {"posinf": np.inf, "neginf": -np.inf}):
+        for run in (lambda f: f, fgrad.jit):
+            got, want = np.asarray(run(lambda x, o=options: jnp.nan_to_num(x, **o))(x)), np.nan_to_num(x, **options)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    y = np.roll(x, 1)
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(jnp.heaviside)(x, y)), np.heaviside(x, y))
+    slope = fgrad.grad(lambda x: jnp.nan_to_num(x).sum())(jnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(slope), np.isfinite(x).astype(dtype))

@@ -314,8 +314,8 @@ def heaviside(x1, x2, /):
     x, y = binary("heaviside", x1, x2, inexact=True)
     dtype = common_dtype(x, y)
     zero = dtype.type(0)
-    out = ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), ew.select(ew.ne(x, x), x, y)))
-    return typed_as(out, x, y)
+    step = ew.select(ew.lt(x, zero), zero, ew.select(ew.gt(x, zero), dtype.type(1), dtype.type(np.nan)))
+    return typed_as(ew.select(ew.eq(x, zero), y, step), x, y)
 
 
 def gcd(x1, x2):

@@ -227,10 +227,10 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         return x
     if x.dtype.kind == "c":
         return E.complex_(*[nan_to_num(part, copy, nan, posinf, neginf) for part in (E.real(x), E.imag(x))])
-    info = dtypes.finfo(x.dtype)
-    out = where(U.isnan(x), nan, x)
-    out = where(U.isposinf(x), x.dtype.type(info.max) if posinf is None else posinf, out)
-    return where(U.isneginf(x), x.dtype.type(info.min) if neginf is None else neginf, out)
+    least, most = [x.dtype.type(b) for b in (dtypes.finfo(x.dtype).min, dtypes.finfo(x.dtype).max)]
+    out = where(x > most, most if posinf is None else posinf, x)  # bounds of x, which are one maximum or minimum each
+    out = where(x < least, least if neginf is None else neginf, out)
+    return where(U.isnan(x), nan, out)
 
 
 @eager(2)
