@@ -65,6 +65,7 @@ typedef struct {
     FgDigit m[4], k[4];
     int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
+    int in_place;                     /* inputs need neither padding nor a copy */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int turned;                       /* sums: an output feature's batch and positions follow each other */
@@ -354,6 +355,13 @@ static int conv_plan_planes(FgConvPart *p, int64_t item) {
     return 1;
 }
 
+/* Do all windows lie inside the image? */
+static int conv_inner_only(const FgConvPart *p) {
+    for (int d = 0; d < 3; d++)
+        if (p->lo[d] > 0 || (p->Q[d] - 1) * p->s[d] + (p->R[d] - 1) * p->d[d] - p->lo[d] >= p->L[d]) return 0;
+    return 1;
+}
+
 /* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
  * vectors, instead of one after the other. */
 static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
@@ -383,6 +391,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     p->blocks[1] = conv_ceil(n[2], p->block[1]);
     p->nk = 1;
     if (!sums) {
+        p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
         p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
         return;
@@ -395,12 +404,12 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
 }
 
-/* Outputs that lie features first, in rows that fill vectors well, are computed as they lie. */
+/* Outputs that lie features first, in rows that fill vectors well, or better than their features do, are computed as they lie. */
 static void conv_plan_spans(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
-    int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, cols, rows;
-    if (p->algo != CONV_DENSE || p->os[2] != 1 || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
-    if (p->Q[2] * 20 < conv_ceil(p->Q[2], lanes) * lanes * (c->C < 16 ? 17 : 19)) return;
+    int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, wide = conv_ceil(c->O, lanes) * lanes, cols, rows;
+    if (p->algo != CONV_DENSE || (p->os[2] != 1 && c->O >= 8) || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
+    if (p->Q[2] * wide * 20 < conv_ceil(p->Q[2], lanes) * lanes * c->O * (c->C < 16 ? 17 : 19)) return;
     if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
     p->algo = CONV_SPANS;
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);

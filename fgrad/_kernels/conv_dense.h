@@ -181,7 +181,7 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
     const FgConv *c = p->c;
     const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
     const int there = c->oo == 1 && !c->narrow;
-    int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1] * p->R[2], at[5];
+    int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1], at[5];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
         int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
@@ -189,21 +189,25 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
         FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
                     C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2],
                     c->pairs / 2};
-        N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + b * c->xb, x);
+        int64_t plane = f.rows * f.cols * C, line = f.cols * C, pixel = C;      /* steps in the block, or in x */
+        const T *from = x;
+        if (p->in_place) {
+            from = (const T *)p->x + g * c->xg + b * c->xb + f.p0 * p->xs[0] + f.p1 * p->xs[1] + f.p2 * p->xs[2];
+            plane = p->d[0] * p->xs[0], line = p->xs[1], pixel = p->xs[2];
+        } else N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + b * c->xb, x);
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
-            const T *wo = (const T *)p->w + g * p->wg + o * all * C;
+            const T *wo = (const T *)p->w + g * p->wg + o * all * p->R[2] * C;
             for (int64_t q = q1; q < q1end; q++) {
                 int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2], n = 0;
-                for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1++) {
-                    int64_t p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
+                for (int64_t t = 0; t < all; t++) {
+                    int64_t r0 = t / p->R[1], r1 = t % p->R[1], p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
                     if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
-                    for (int64_t r = 0; r < runs; r++) {
-                        int64_t pixel = (r0 * f.rows + p1 - f.p1) * f.cols + r * p->d[2];
-                        taps[n++] = (FgTap){pixel * C, ((r0 * p->R[1] + r1) * p->R[2] + r) * C * w};
-                    }
+                    for (int64_t r = 0; r < runs; r++)
+                        taps[n++] = (FgTap){r0 * plane + (p1 - f.p1) * line + r * p->d[2] * pixel, (t * p->R[2] + r) * C * w};
                 }
-                N(conv_column)(n2, nb, taps, n, kc, x, p->s[2] * C, 1, wo, w, there ? (T *)p->out + to : row, there ? p->os[2] : w, 0);
+                N(conv_column)(n2, nb, taps, n, kc, from, p->s[2] * pixel, 1, wo, w, there ? (T *)p->out + to : row,
+                               there ? p->os[2] : w, 0);
                 if (!there) N(conv_put)(p, row, w, n2, nb, to, p->os[2], c->oo);
             }
         }

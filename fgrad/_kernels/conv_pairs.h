@@ -112,11 +112,9 @@ static void conv_fill_pair(const FgConvPart *p, const FgFill *f, const uint16_t 
     }
 }
 
-/* The first n <= 16 of 16 floats, as fg_narrow16 rounds them. */
+/* The first n <= 16 of 16 floats. The instruction for products has made denormal sums zero, as the one for rounding would. */
 static inline void conv_round(const float *src, uint16_t *out, int64_t n) {
-    uint16_t line[16];
-    fg_narrow16(FG_BF16, src, line, 16);
-    _mm256_mask_storeu_epi16(out, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
+    _mm256_mask_storeu_epi16(out, (__mmask16)((1u << n) - 1), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(src)));
 }
 
 /* out[i si + j sj] = src[i ld + j] as bfloat16, where whole vectors of src's rows can be read */

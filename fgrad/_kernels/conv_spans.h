@@ -34,8 +34,9 @@ static void N(conv_span_row)(const FgConvPart *p, const T *x, int64_t p2, int64_
 static void N(conv_spans)(const FgConvPart *p, int64_t begin, int64_t end, T *x, FgTap *taps) {
     const FgConv *c = p->c;
     const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]}, C = c->C, all = p->R[0] * p->R[1] * p->R[2];
-    const int64_t cols = p->s[2] * p->pitch;
+    const int64_t cols = p->s[2] * p->pitch, os = p->os[2];
     int64_t at[5];
+    T tile[GEMM_MR * G(nr)];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
         int64_t q1 = at[3] * p->block[0], q1end = conv_min(p->Q[1], q1 + p->block[0]), q2 = at[4] * p->block[1];
@@ -49,7 +50,7 @@ static void N(conv_spans)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
                              x + k * feature + r0 * plane + i * cols);
         }
         for (int64_t q = q1; q < q1end; q++) for (int64_t t = 0, o = 0, next; o < c->O; t++, o = next) {
-            T *out = (T *)p->out + p->o0 + at[0] * c->og + at[1] * c->ob + o * c->oo + at[2] * p->os[0] + q * p->os[1] + q2;
+            T *out = (T *)p->out + p->o0 + at[0] * c->og + at[1] * c->ob + o * c->oo + at[2] * p->os[0] + q * p->os[1] + q2 * os;
             int64_t n = 0, rows;
             next = gemm_panel(c->O, t + 1);
             rows = next - o;
@@ -64,7 +65,9 @@ static void N(conv_spans)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
             for (int64_t j = 0; j < n2; j += G(nr)) {
                 int64_t nb = conv_min(G(nr), n2 - j), w = G(width)(nb);
                 N(conv_table)[0][w > G(lanes)][rows - 1](taps, n, C, (const T *)p->w + at[0] * p->wg + o * all * C, rows, x + j, feature,
-                                                         out + j, c->oo, nb - w + G(lanes), 0);
+                                                         os == 1 ? out + j : tile, os == 1 ? c->oo : G(nr), nb - w + G(lanes), 0);
+                if (os != 1) for (int64_t i = 0; i < rows; i++) for (int64_t k = 0; k < nb; k++)
+                    out[i * c->oo + (j + k) * os] = tile[i * G(nr) + k];
             }
         }
     }

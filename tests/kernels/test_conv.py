@@ -98,6 +98,42 @@ def test_many_groups_of_one_feature(dtype):
             run_threads(laid(x, (2, 3, 1, 0)), laid(w, (2, 3, 1, 0)), pads=((1, 1), (7, 1)), batches=36, axes=axes, **kw)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernels_larger_than_a_cache(dtype):
+    """Some rows of taps lie outside the image."""
+    rng = np.random.default_rng(11)
+    for order in ("NCHW", "NHWC"):
+        axes = ORDERS[order]
+        x, w = laid(noise(rng, (2, 300, 7, 7), dtype), axes), laid(noise(rng, (40, 300, 5, 5), dtype), axes)
+        run_threads(x, w, (2, 2), ((2, 2), (2, 2)), axes=axes)
+        run_threads(x, w, (1, 2), ((4, 0), (2, 1)), axes=axes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_outputs_of_dilated_inputs(dtype):
+    """Features first: rows of outputs of one remainder are written with steps."""
+    rng = np.random.default_rng(12)
+    for features in (1, 3, 7, 17):
+        x, w = noise(rng, (2, 40, 9, 21), dtype), noise(rng, (features, 40, 3, 3), dtype)
+        run_threads(x, w, (1, 1), ((1, 2), (2, 1)), ldil=(2, 2))
+        run_threads(x, w, (2, 1), ((1, 1), (0, 3)), ldil=(1, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_windows_inside_the_image(dtype):
+    """Features last: inputs are read where they lie, also with more columns than are needed and with other strides than the image's."""
+    rng, axes = np.random.default_rng(13), ORDERS["NHWC"]
+    whole = laid(noise(rng, (2, 24, 12, 13), dtype), axes)
+    for x in (whole, whole[:, :18], whole[:, :, ::2, 1:]):
+        for o, window, strides, pads, rdil in (
+            (33, (3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+            (33, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+            (5, (2, 3), (2, 1), ((-1, 0), (-2, -1)), (1, 2)),
+        ):
+            w = laid(noise(rng, (o, x.shape[1], *window), dtype), axes)
+            run_threads(x, w, strides, pads, rdil=rdil, axes=axes)
+
+
 def test_many_outputs():
     rng = np.random.default_rng(2)
     for order in ("NCHW", "NHWC", "HNWC"):
