@@ -490,3 +490,42 @@ def test_numpy_scalars_are_operands():
     for _ in range(3):
         assert (x * np.float64(0.1)).dtype == np.float32
         np.testing.assert_array_equal(jnp.add(np.float32(1), np.float32(2)), np.float32(3))
+
+
+def test_indices_that_came_before_show_the_right_elements():
+    """Views are remembered by the kinds of an index's items; its ints, the array's aval and its memory may differ from call to call."""
+    numbers = np.random.default_rng(5)
+    a, b, c = (
+        np.arange(24.0, dtype="float32").reshape(2, 3, 4),
+        numbers.standard_normal((2, 3, 4)).astype("float32"),
+        np.zeros((0, 3, 4), "float32"),
+    )
+    arrays = [(x, jnp.asarray(x)) for x in (a, b, c, a.astype(int), a.T, a[:, 1:], a[::-1])]
+    parts = [0, 1, -1, -2, slice(None), slice(1, None), slice(None, -1), slice(None, None, -1), slice(0, 2, 2), slice(2, 1), None, ...]
+    taken = 0
+    for _ in range(3000):
+        x, y = arrays[numbers.integers(len(arrays))]
+        idx = tuple(parts[i] for i in numbers.integers(len(parts), size=numbers.integers(1, 5)))
+        idx = idx if len(idx) > 1 or numbers.integers(2) else idx[0]
+        try:
+            want = x[idx]
+        except IndexError:
+            continue
+        if x.shape[0] == 0 and want.size:
+            continue
+        got = y[idx]
+        assert got.shape == want.shape and got.dtype == y.dtype, idx
+        np.testing.assert_array_equal(got, want, str(idx))
+        taken += 1
+    assert taken > 1500
+
+
+def test_remembered_indices_keep_bounds_and_donations():
+    x = jnp.arange(12.0).reshape(3, 4)
+    assert [float(x[i, j]) for i in (0, 2, -3, -1) for j in (3, -4)] == [3, 0, 11, 8, 3, 0, 11, 8]
+    assert float(x[5, 1]) == float(x[2, 1])  # clamped, as in JAX
+    y = x[1, ::2]
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x[1, ::2]
+    np.testing.assert_array_equal(y, [4, 6])

@@ -17,6 +17,7 @@ from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
 from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
+from fgrad._kernels.window cimport view_memory
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
 from fgrad.tree_walk import known_leaf
@@ -122,17 +123,24 @@ cdef class Entry:
 
 cdef class View:
     """What an eager function of one array gives without computing: its memory under another aval."""
-    cdef object aval, strides, keep
-    cdef int64_t offset
+    cdef object aval, keep
+    cdef tuple strides
+    cdef int64_t offset, size      # size: -1 until the first view, whose bounds are checked
     cdef public object body        # as of an Entry
 
-    def __init__(self, aval, strides, offset, keep):
-        self.aval, self.strides, self.offset, self.keep = aval, strides, offset, keep
+    def __init__(self, aval, tuple strides, offset, keep):
+        self.aval, self.strides, self.offset, self.size, self.keep = aval, strides, offset, -1, keep
 
     cdef object of(self, ArrayBase x):
-        if self.aval is x.aval and self.strides == x.strides_or_none:
+        cdef ArrayBase out
+        if self.aval is x.aval and (self.strides is x.strides_or_none or self.strides == x.strides_or_none):
             return x
-        return x.make_view(self.aval, self.strides, self.offset)
+        if self.size < 0:
+            out = x.make_view(self.aval, self.strides, self.offset)
+            self.size = out.size
+            return out
+        x.check_alive()
+        return view_memory(x, self.aval, self.size, self.strides, self.offset)
 
 
 cdef class JitDispatch:

@@ -1,10 +1,18 @@
 """x[idx] of concrete arrays: ints and slices inside the bounds give views, without going through Python."""
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp, memcpy
 
 from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, wrap_memory
 from fgrad._kernels.context cimport is_eval
+
+cdef extern from *:
+    """
+    #define fg_slice_part(s, k) ((k) == 0 ? ((PySliceObject *)(s))->start : (k) == 1 ? ((PySliceObject *)(s))->stop : ((PySliceObject *)(s))->step)
+    """
+    PyObject *fg_slice_part(object s, int k)
 
 cdef object _array_class = None
 cdef object _shaped = None               # ShapedArray(shape, dtype, weak_type)
@@ -42,10 +50,16 @@ cdef object row_aval(object aval):
     return row
 
 
+cdef ArrayBase view_memory(ArrayBase x, object aval, int64_t size, tuple strides, int64_t offset):
+    """A view of x's memory that is known to lie inside it: `size` elements from `offset` on."""
+    x.shared = True
+    return wrap_memory(aval, x.code, size, x.data + (offset * fg_itemsize(x.code) if size else 0), x if x.base is None or x.owns else x.base,
+                       strides)
+
+
 cdef inline ArrayBase row_of(ArrayBase x, object aval, int64_t i, int64_t size):
     """Row i of contiguous rows of `size` elements."""
-    x.shared = True
-    return wrap_memory(aval, x.code, size, x.data + i * size * fg_itemsize(x.code), x if x.base is None or x.owns else x.base, None)
+    return view_memory(x, aval, size, None, i * size)
 
 
 cpdef list rows(ArrayBase x):
@@ -87,11 +101,140 @@ cdef object row(ArrayBase x, idx):
     return row_of(x, row_aval(x.aval), i + n if i < 0 else i, x.size // n)
 
 
+# What indices of contiguous arrays have shown lately. An index is its words: kinds of items, and the numbers of slices. Its ints are
+# counted when it is used: each steps along an axis.
+cdef enum:
+    WORDS = 12
+    INTS = 4
+    WINDOWS = 256
+    IS_INT, IS_NONE, IS_ELLIPSIS, IS_SLICE     # IS_SLICE + bits of the parts that are None
+
+cdef struct Index:
+    int64_t[12] words
+    int64_t[4] ints
+    int n, n_ints
+
+cdef struct Shown:
+    PyObject *aval                       # of the array; these three are owned, NULL: of none
+    PyObject *out                        # the view's aval, and its strides or None
+    PyObject *strides
+    int64_t offset, size
+    int64_t[4] dims                      # of each int: the length of its axis, and the elements from one place on it to the next
+    int64_t[4] steps
+    Index index
+
+cdef Shown[256] _shown
+
+
+cdef inline bint small_int(object v, int64_t *value) except -1:
+    cdef int overflow = 0
+    if type(v) is not int:
+        return False
+    value[0] = PyLong_AsLongLongAndOverflow(v, &overflow)
+    return not overflow
+
+
+cdef bint read_index(object idx, Index *out) except -1:
+    """The words of an index; False where it has too many, or items of other kinds."""
+    cdef tuple items = idx if type(idx) is tuple else (idx,)
+    cdef int k, at
+    cdef PyObject *part
+    out.n = out.n_ints = 0
+    for item in items:
+        if out.n + 4 > WORDS:
+            return False
+        if type(item) is slice:
+            at = out.n
+            out.words[at] = IS_SLICE
+            out.n += 1
+            for k in range(3):
+                part = fg_slice_part(item, k)
+                if part == <PyObject *>None:
+                    out.words[at] += 1 << k
+                elif small_int(<object>part, &out.words[out.n]):
+                    out.n += 1
+                else:
+                    return False
+            continue
+        if item is None or item is Ellipsis:
+            out.words[out.n] = IS_NONE if item is None else IS_ELLIPSIS
+        elif out.n_ints < INTS and small_int(item, &out.ints[out.n_ints]):
+            out.words[out.n] = IS_INT
+            out.n_ints += 1
+        else:
+            return False
+        out.n += 1
+    return True
+
+
+cdef Shown *shown_by(object aval, Index *index) noexcept:
+    """Where the view that an index shows of arrays of this aval is kept."""
+    cdef uintptr_t h = <uintptr_t><PyObject *>aval >> 5
+    cdef int k
+    for k in range(index.n):
+        h = h * 1000003 ^ <uintptr_t>index.words[k]
+    return &_shown[(h ^ h >> 17) % WINDOWS]
+
+
+cdef object known_window(ArrayBase x, Shown *s, Index *index):
+    """The view that s stands for, or None where it is another's or an int is out of bounds."""
+    cdef int64_t offset = s.offset, i
+    cdef int k
+    if s.aval != <PyObject *>x.aval or s.index.n != index.n or memcmp(s.index.words, index.words, index.n * sizeof(int64_t)):
+        return None
+    for k in range(index.n_ints):
+        i = index.ints[k]
+        if not -s.dims[k] <= i < s.dims[k]:
+            return None
+        offset += (i + s.dims[k] if i < 0 else i) * s.steps[k]
+    x.check_alive()
+    return view_memory(x, <object>s.out, s.size, <object>s.strides, offset)
+
+
+cdef int learn(ArrayBase x, Shown *s, Index *index, ArrayBase view) except -1:
+    cdef PyObject *old_aval = s.aval
+    cdef PyObject *old_out = s.out
+    cdef PyObject *old_strides = s.strides
+    cdef int k
+    s.offset = (view.data - x.data) // fg_itemsize(x.code)
+    for k in range(index.n_ints):
+        s.offset -= (index.ints[k] + s.dims[k] if index.ints[k] < 0 else index.ints[k]) * s.steps[k]
+    s.size = view.size
+    s.index = index[0]
+    Py_INCREF(x.aval)
+    Py_INCREF(view.aval)
+    Py_INCREF(view.strides_or_none)
+    s.aval, s.out, s.strides = <PyObject *>x.aval, <PyObject *>view.aval, <PyObject *>view.strides_or_none
+    Py_XDECREF(old_aval)
+    Py_XDECREF(old_out)
+    Py_XDECREF(old_strides)
+    return 0
+
+
 cdef object window(ArrayBase x, idx):
     """The view that a static index shows, or None."""
+    cdef Index index
+    cdef Shown *s
+    cdef int64_t[4] dims
+    cdef int64_t[4] steps
+    if x.strides_or_none is not None or not read_index(idx, &index):
+        return make_window(x, idx, dims, steps)
+    s = shown_by(x.aval, &index)
+    out = known_window(x, s, &index)
+    if out is None:
+        out = make_window(x, idx, dims, steps)
+        if out is not None:
+            memcpy(s.dims, dims, sizeof(dims))
+            memcpy(s.steps, steps, sizeof(steps))
+            learn(x, s, &index, out)
+    return out
+
+
+cdef object make_window(ArrayBase x, idx, int64_t *dims, int64_t *steps):
+    """The view that a static index shows, or None; also the length and the step of the axes of its first ints."""
     cdef tuple shape = x.aval.shape
     cdef tuple given = idx if type(idx) is tuple else (idx,)
-    cdef int ndim = len(shape), used = 0, axis = 0, k, d
+    cdef int ndim = len(shape), used = 0, axis = 0, ints = 0, k, d
     cdef int64_t own[16]
     cdef int64_t acc = 1, n, i, offset = 0, lo, step
     cdef list out_shape = [], strides = []
@@ -124,6 +267,9 @@ cdef object window(ArrayBase x, idx):
             if not -n <= item < n:
                 return None
             i = item
+            if ints < INTS:
+                dims[ints], steps[ints] = n, own[axis]
+                ints += 1
             offset += (i + n if i < 0 else i) * own[axis]
             axis += 1
         else:
