@@ -1,5 +1,7 @@
 """experimental.checkify: checks as values, through calls, loops, branches, batches and custom derivatives."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -149,7 +151,7 @@ def test_errors_are_rechecked():
         return out
 
     assert both(f, A(5.0))[0].startswith("5.0 is too large") and both(f, A(1.0))[0] is None
-    with pytest.raises(ValueError, match="not an Error|takes an Error"):
+    with pytest.raises(TypeError, match="not an Error|takes an Error"):
         checkify.check_error(3)
 
 
@@ -173,3 +175,38 @@ def test_custom_derivatives_are_kept():
         assert jax.grad(lambda x: checked(x)[1])(A(-1.0)) == slope  # noqa: B023
         value, err = jax.grad(lambda x: checked(x)[::-1], has_aux=True)(A(-1.0))  # noqa: B023
         assert value == slope and err.get() == "negative (`check` failed)"
+
+
+def first_index(fun, *args):
+    """(index, axis, size) of the message of an index out of bounds, or None."""
+    message = checkify.checkify(fun, errors=checkify.index_checks)(*args)[0].get()
+    found = message and re.search(r"index (-?\d+) is out of bounds for axis (\d+) with size (\d+)", message)
+    return found and tuple(map(int, found.groups()))
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ((0, 100), (100, 1, 3)),
+        ((0, 0, 100), (100, 2, 7)),
+        (((1, 20), (3, 4)), (3, 1, 3)),  # positions one after another, each with its axes
+        (((1, 20), (1, 4)), (20, 0, 2)),
+        (((0, 9), slice(None), 0), (9, 0, 2)),
+        ((0, slice(None), 9), (9, 2, 7)),
+        (-5, (-3, 0, 2)),
+        (1, None),
+    ],
+)
+def test_an_index_is_named_with_its_axis(index, expected):
+    x = jnp.ones((2, 3, 7))
+    assert first_index(lambda x: x[index], x) == expected
+    assert first_index(lambda x: jnp.sin(x)[index], x) == expected
+    assert first_index(lambda x: x.at[index].add(1.0), x) == expected
+
+
+def test_indices_of_batches_are_checked():
+    x, i = jnp.ones((2, 3)), jnp.array([1, 9])
+    assert first_index(jax.vmap(lambda x, i: x[i]), x, i) == (9, 1, 3)
+    assert first_index(jax.vmap(lambda x, i: x[i, i]), jnp.ones((2, 3, 4)), i) == (9, 0, 3)
+    assert first_index(jax.vmap(lambda x, i: jax.lax.dynamic_update_slice(x, x[:2], (i,))), x, i) == (9, 1, 3)
+    assert first_index(lambda x, i: x.at[i].get(mode="wrap"), x, i) is None

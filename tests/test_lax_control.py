@@ -105,7 +105,7 @@ def test_unroll_leaves_fewer_or_no_iterations():
         inner = fgrad.make_jaxpr(lambda *a, p=params: _unrolled(a, **p))(0.0, jnp.arange(7.0))
         assert [e.params["length"] for e in inner.eqns if e.primitive.name == "scan"] == [2] * loops
     with pytest.raises(ValueError, match="unroll"):
-        lax.scan(lambda c, x: (c, x), 0.0, jnp.arange(3.0), unroll=0)
+        lax.scan(lambda c, x: (c, x), 0.0, jnp.arange(3.0), unroll=-1)
     with pytest.raises(ValueError, match="unroll"):
         fgrad.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2))(3)
     assert int(lax.fori_loop(0, 5, lambda i, c: c + i, 0, unroll=2)) == 10
@@ -181,7 +181,9 @@ ERRORS = {
     "switch_types": (lambda: lax.switch(1, [lambda: jnp.ones(2), lambda: jnp.ones(2), lambda: jnp.ones(3)]), TypeError, "branch 2"),
     "switch_index": (lambda: lax.switch(1.0, [lambda: 1, lambda: 2]), TypeError, "integer scalar"),
     "fori_types": (lambda: lax.fori_loop(jnp.int8(0), jnp.int32(3), lambda i, c: c, 0), TypeError, "int8 and int32"),
-    "fori_float": (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 0), TypeError, "upper must be an integer"),
+    "fori_float": (lambda: lax.fori_loop(0, 3.0, lambda i, c: c, 0), TypeError, "int32 and float32"),
+    "fori_shape": (lambda: lax.fori_loop(0, jnp.arange(3), lambda i, c: c, 0), TypeError, "upper must be a real scalar"),
+    "fori_body": (lambda: lax.fori_loop(0, 3, 4, 0), TypeError, "body_fun"),
 }
 
 
@@ -224,3 +226,41 @@ def test_bodies_that_hold_functions_or_arrays_are_not_kept():
     assert first is second
     first, second = [staged(lambda x: fgrad.pure_callback(np.sin, x, x)) for _ in range(2)]
     assert first is not second
+
+
+def test_carries_passed_on_are_consts():
+    def loop(x):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1], c[2] * c[1]), (0, x, 1.0))
+
+    (eqn,) = fgrad.make_jaxpr(loop)(2.0).eqns
+    assert (len(eqn.outvars), eqn.params["body_nconsts"]) == (2, 1)
+    assert [float(v) for v in loop(2.0)] == [3, 2, 8]
+    # reverse mode goes around the loop where it leaves a value as it was
+    assert float(fgrad.grad(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, x))[1])(2.0)) == 1
+    used = lambda n: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1]), (0, n))  # noqa: E731
+    assert [int(v) for v in used(5)] == [5, 5]  # the condition reads it: it stays a carry
+    np.testing.assert_array_equal(fgrad.vmap(used)(jnp.arange(3))[0], [0, 1, 2])
+
+    def sums(x, xs):
+        return lax.scan(lambda c, v: ((c[0], c[1] + c[0] * v), c[1]), (x, 0.0), xs)
+
+    (eqn,) = fgrad.make_jaxpr(sums)(2.0, jnp.arange(4.0)).eqns
+    assert (eqn.params["num_carry"], eqn.params["num_consts"]) == (1, 1)
+    (x, total), rows = sums(2.0, jnp.arange(4.0))
+    assert (float(x), float(total)) == (2, 12)
+    np.testing.assert_array_equal(rows, [0, 0, 2, 6])
+    assert float(fgrad.grad(lambda x: sums(x, jnp.arange(4.0))[0][1])(2.0)) == 6
+
+
+def test_fori_loop_takes_float_bounds_and_counts_in_ints():
+    assert int(lax.fori_loop(0.0, 3.0, lambda i, n: n + 1, 0)) == 3
+    assert float(fgrad.grad(lambda x: lax.fori_loop(x, x + 2.0, lambda i, c: c * 1.0, x))(1.0)) == 1
+    index = lax.fori_loop(np.int16(0), np.int16(3), lambda i, c: i, 0)
+    assert (int(index), index.dtype, index.weak_type) == (2, jnp.int32, True)
+    traced = fgrad.jit(lambda n: lax.fori_loop(jnp.int16(0), n, lambda i, c: i, jnp.int16(0)))(jnp.int16(3))
+    assert (int(traced), traced.dtype) == (2, jnp.int16)
+
+
+def test_branches_give_the_types_of_the_first():
+    branches = [lambda: 1.0, lambda: jnp.float32(2)]
+    assert lax.switch(1, branches).weak_type and not lax.switch(0, branches[::-1]).weak_type

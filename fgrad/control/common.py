@@ -1,7 +1,7 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
 from fgrad import array_tree as tree
-from fgrad.core import convert_constvars, eval_jaxpr, get_aval, stage, to_array
+from fgrad.core import ClosedJaxpr, convert_constvars, eval_jaxpr, get_aval, stage, to_array
 from fgrad.core.jaxpr import interned
 from fgrad.ops.rules import Zero
 
@@ -35,6 +35,24 @@ def share_consts(closeds):
 
 def run(closed, *args):
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def passed_on(closed, nk, n):
+    """Which of the n carries behind nk consts a body gives back as they came: nothing keeps them from being consts."""
+    return [a is b for a, b in zip(closed.jaxpr.invars[nk : nk + n], closed.jaxpr.outvars)]
+
+
+def carries_as_consts(closed, nk, mask):
+    """A body with the carries that `mask` marks, which it passes on, as consts behind its nk ones and not among its results."""
+    key = ("carries_as_consts", nk, tuple(mask))
+    if key not in closed.cache:
+        j, n = closed.jaxpr, len(mask)
+        carry = j.invars[nk : nk + n]
+        moved, kept = ([v for v, m in zip(carry, mask) if m is want] for want in (True, False))
+        outvars = [*[v for v, m in zip(j.outvars, mask) if not m], *j.outvars[n:]]
+        jaxpr = j.replace(invars=[*j.invars[:nk], *moved, *kept, *j.invars[nk + n :]], outvars=outvars)
+        closed.cache[key] = interned(ClosedJaxpr(jaxpr, closed.consts))
+    return closed.cache[key]
 
 
 def flat_fun(fun, treedef, out_tree):

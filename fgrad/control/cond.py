@@ -13,8 +13,8 @@ from fgrad.transforms.vmap import batch_jaxpr
 
 
 def _aval(index, *avals, branches):
-    """Outputs are weakly typed where they are so in every branch."""
-    return [outs[0] if all(o.weak_type for o in outs) else outs[0].strong() for outs in zip(*[b.out_avals for b in branches])]
+    """Outputs have the types of the first branch, weak ones too, as in JAX."""
+    return branches[0].out_avals
 
 
 def _lower(ctx, ins, params, out_avals):

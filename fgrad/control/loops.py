@@ -5,7 +5,19 @@ import operator
 from fgrad import array_tree as tree
 from fgrad.config import config
 from fgrad.control import in_python
-from fgrad.control.common import flat_fun, hoist, leaf_avals, live, mismatch, nonzeros, run, strong_leaf, tree_difference
+from fgrad.control.common import (
+    carries_as_consts,
+    flat_fun,
+    hoist,
+    leaf_avals,
+    live,
+    mismatch,
+    nonzeros,
+    passed_on,
+    run,
+    strong_leaf,
+    tree_difference,
+)
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace
 from fgrad.ops.elementwise import add, convert_element_type
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
@@ -376,9 +388,9 @@ def _unroll(unroll, length):
     """The number of steps to lay out in one iteration."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
-    if not isinstance(unroll, int) or unroll < 1:
-        raise ValueError(f"unroll must be a bool or a positive int, got {unroll!r}")
-    return unroll
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ValueError(f"unroll must be a bool or a non-negative int, got {unroll!r}")
+    return max(unroll, 1)
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
@@ -420,18 +432,24 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
     leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
     _check_carry(f"scan body {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
+    same = passed_on(jaxpr, len(more), nc)
+    if any(same):
+        jaxpr = carries_as_consts(jaxpr, len(more), same)
+    moved, varying = split(same, leaves)
     out = scan_p.bind(
         *more,
-        *leaves,
+        *moved,
+        *varying,
         *x_leaves,
         jaxpr=jaxpr,
         length=n,
         reverse=bool(reverse),
-        num_consts=len(more),
-        num_carry=nc,
+        num_consts=len(more) + len(moved),
+        num_carry=len(varying),
         unroll=_unroll(unroll, n),
     )
-    return tree.unflatten(in_tree, out[:nc]), tree.unflatten(info["ys"], out[nc:])
+    carry = merge(same, moved, out[: len(varying)])
+    return tree.unflatten(in_tree, carry), tree.unflatten(info["ys"], out[len(varying) :])
 
 
 def _describe(x):

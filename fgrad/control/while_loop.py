@@ -6,16 +6,16 @@ from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.control import in_python
-from fgrad.control.common import flat_fun, hoist, leaf_avals, live, nonzeros, run, strong_leaf
+from fgrad.control.common import carries_as_consts, flat_fun, hoist, leaf_avals, live, nonzeros, passed_on, run, strong_leaf
 from fgrad.control.loops import _check_carry, _settle, scan
-from fgrad.core import Literal, Primitive, ShapedArray, Tracer, eval_jaxpr, get_aval, to_array, using_trace
+from fgrad.core import Literal, Primitive, ShapedArray, concrete_or_none, eval_jaxpr, get_aval, to_array, using_trace
 from fgrad.dtypes import BOOL
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.elementwise import add, convert_element_type, like, lt, select
 from fgrad.ops.reduce import reduce_or
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, instantiate, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
-from fgrad.transforms.linearize import dce_jaxpr, keep, pruned
+from fgrad.transforms.linearize import dce_jaxpr, keep, merge, pruned, split
 from fgrad.transforms.vmap import batch_jaxpr
 
 
@@ -203,37 +203,51 @@ def while_loop(cond_fun, body_fun, init_val):
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
         got = ", ".join(map(str, cj.out_avals)) or "nothing"
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got output type(s) {got}")
-    out = while_p.bind(*ck, *bk, *leaves, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk))
-    return tree.unflatten(treedef, out)
+    used = pruned(cj, [True])[1][len(ck) :]
+    same = [p and not u for p, u in zip(passed_on(bj, len(bk), len(leaves)), used)]
+    if any(same):
+        bj = carries_as_consts(bj, len(bk), same)
+        cj, _ = pruned(cj, [True], [*[True] * len(ck), *[not m for m in same]])
+    moved, varying = split(same, leaves)
+    out = while_p.bind(*ck, *bk, *moved, *varying, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk) + len(moved))
+    return tree.unflatten(treedef, merge(same, moved, out))
+
+
+def _index_dtype(lower, upper):
+    """The dtype of fori_loop's index: that of both bounds, of which one may be weakly typed."""
+    if lower.dtype == upper.dtype:
+        return lower.dtype
+    if lower.dtype.kind == upper.dtype.kind == "i" and lower.weak_type != upper.weak_type:
+        return upper.dtype if lower.weak_type else lower.dtype
+    raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {lower.dtype.name} and {upper.dtype.name}")
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val = init_val; for i in range(lower, upper): val = body_fun(i, val). With concrete bounds it is a scan, with a reverse mode.
 
-    lower, upper: integer (or float) scalars of one dtype, which i has. unroll: as for scan; ValueError where the bounds are traced.
+    lower, upper: scalars of one dtype. i has that dtype, or is a weakly typed integer where the bounds are concrete.
+    unroll: as for scan; ValueError where the bounds are traced.
 
     >>> from fgrad import lax
     >>> int(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
     10
     """
+    if not callable(body_fun):
+        raise TypeError(f"fori_loop: body_fun must be a function of (i, val), got {body_fun!r:.80}")
     avals = [get_aval(lower), get_aval(upper)]
     for what, a in zip(("lower", "upper"), avals):
-        if a.shape or not (dtypes.is_integer(a.dtype) or dtypes.is_float(a.dtype)):
-            raise TypeError(f"fori_loop: {what} must be an integer or float scalar, got {a}")
-    dtype, _ = dtypes.promote([(a.dtype, a.weak_type) for a in avals])
-    if any(a.dtype != dtype and not a.weak_type or a.dtype.kind != dtype.kind for a in avals):
-        raise TypeError(
-            f"lower and upper arguments to fori_loop must have equal types, got {avals[0].dtype.name} and {avals[1].dtype.name}"
-        )
-    weak = all(a.weak_type for a in avals)
-    index = lambda i: convert_element_type(i, dtype, weak)  # noqa: E731
-    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        lo, hi = int(lower), int(upper)
-        if dtype.kind in "iu" and not np.iinfo(dtype).min <= lo <= hi <= np.iinfo(dtype).max and lo < hi:
-            raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {dtype.name}; 64-bit integers need jax_enable_x64")
+        if a.shape or a.dtype.kind not in "iufbV":
+            raise TypeError(f"fori_loop: {what} must be a real scalar, got {a}")
+    dtype = _index_dtype(*avals)
+    bounds = concrete_or_none(lower), concrete_or_none(upper)
+    if bounds[0] is not None and bounds[1] is not None:
+        lo, hi = map(int, bounds)
+        counter = dtypes.INT64 if config.enable_x64 else dtypes.INT32
+        if not np.iinfo(counter).min <= lo <= hi <= np.iinfo(counter).max and lo < hi:
+            raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {counter.name}; 64-bit integers need jax_enable_x64")
         (_, out), _ = scan(
-            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), None),
-            (to_array(dtype.type(lo)), init_val),
+            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
+            (to_array(lo), init_val),
             None,
             length=max(hi - lo, 0),
             unroll=1 if unroll is None else unroll,
@@ -241,8 +255,9 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         return out
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are known while tracing")
-    lo, hi = (strong_leaf(convert_element_type(x, dtype)) for x in (lower, upper))
-    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(index(c[0]), c[1])), (lo, init_val))[1]
+    weak = all(a.weak_type for a in avals)
+    lo, hi = (convert_element_type(strong_leaf(x), dtype, weak) for x in (lower, upper))
+    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]
 
 
 __all__ = ["fori_loop", "while_loop", "while_p"]

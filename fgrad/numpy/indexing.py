@@ -189,18 +189,27 @@ def rows_of(x, advanced, mode, wrap_negative=True):
     axes = sorted(advanced)
     arrays = [advanced[a] for a in axes]
     shape = broadcast_shape(*[i.shape for i in arrays])
-    if config.mark_indices and mode != "wrap" and len(axes) > 1:
-        _mark_bounds(x.shape, axes, arrays, wrap_negative)
     known = all(type(i) is Array for i in arrays)  # then they are computed now, as one program, whatever x is
     with using_trace(eval_trace if known else context.trace):
         return _linear_rows(arrays, tuple(x.shape[a] for a in axes), shape, mode, wrap_negative), axes, shape
 
 
-def _mark_bounds(shape, axes, arrays, wrap_negative):
-    for a, i in zip(axes, arrays):
-        if wrap_negative and dtypes.is_signed(i.dtype):
-            i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, shape[a])), i)
-        index_bounds_p.bind(i, shape=shape, dim=a)
+def mark_bounds(shape, idx, mode, wrap_negative):
+    """Mark the bounds of the arrays of a normalized index, and of its ints outside of them unless they are clipped."""
+    if mode == "wrap":
+        return
+    indices, axis = {}, 0
+    for i in idx:
+        if _is_int(i) and mode != "clip" and not -shape[axis] <= i < shape[axis] or isinstance(i, (Array, Tracer)):
+            i, n = as_array("indexing", i), shape[axis]
+            if wrap_negative and dtypes.is_signed(i.dtype):
+                i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i)
+            indices[axis] = i
+        axis += i is not None
+    if indices:
+        spread_to = broadcast_shape(*[i.shape for i in indices.values()])
+        limits = tuple(shape[a] - 1 for a in indices)
+        index_bounds_p.bind(*[spread(i, spread_to) for i in indices.values()], shape=shape, axes=tuple(indices), limits=limits)
 
 
 @eager(-1)
@@ -276,6 +285,8 @@ def _check_not_empty(shape, axes, size):
 def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     """x[idx]. Out-of-range indices are clamped, or filled with mode='fill'; those in slices are cut off, as in NumPy."""
     if mode is None and type(x) is not Array and isinstance(x, Tracer) and (key := frozen(idx)) is not None and wrap_negative:
+        if config.mark_indices:
+            mark_bounds(x.shape, normalize(x.shape, idx), None, True)
         return _view(x, *_static_layout(x.aval.shape, key))
     if any(map(is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
         x, idx = with_mask_axes(x, idx)
@@ -292,6 +303,8 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
         _check_not_empty(x.shape, (0,), True)
         return dynamic_index_in_dim(x, idx, 0, keepdims=False)
     idx = normalize(x.shape, idx)
+    if config.mark_indices:
+        mark_bounds(x.shape, idx, mode, wrap_negative)
     apart = advanced_layout(idx)
     idx = ints_as_arrays(x.shape, idx, wrap_negative)
     x, advanced = _static(x, idx)

@@ -4,6 +4,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
+from fgrad.config import config
 from fgrad.control.loops import scan
 from fgrad.core import Array, Tracer, concrete_or_none
 from fgrad.numpy import indexing as I
@@ -106,6 +107,8 @@ def _combine(x, idx, values, kind, mode, wrap_negative):
     if any(map(I.is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
         return S.reshape(_combine(*I.with_mask_axes(x, idx), values, kind, mode, wrap_negative), x.shape)
     norm = I.normalize(x.shape, idx)
+    if config.mark_indices:
+        I.mark_bounds(x.shape, norm, I.mode_of(mode), wrap_negative)
     window = _window(x.shape, norm)
     if window is not None and (wrap_negative or not any(isinstance(i, int) and i < 0 for i in norm)):
         return _update_window(x, window, values, kind)

@@ -3,10 +3,12 @@
 import operator
 
 from fgrad import dtypes
+from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import add, clamp, convert_element_type, like, lt, mul, select
 from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.index_bounds import mark_boxes
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, zero_of
 from fgrad.ops.shape import broadcasted_iota, index_in_dim, reshape
 
@@ -68,6 +70,8 @@ def _ds_batch(axis, args, dims, *, slice_sizes):
         return dynamic_slice_p.bind(x, *starts[:d], zero, *starts[d:], slice_sizes=sizes), d
     x = bdim_at_front(x, d, axis.size)
     shape = get_aval(x).shape
+    if config.mark_indices:
+        mark_boxes(x, starts, slice_sizes, dims[1:], axis)
     rows = _rows_of_box(shape, starts, slice_sizes, dims[1:], axis)
     return take_rows(reshape(x, (_prod(shape),)), rows), 0
 
@@ -111,6 +115,8 @@ def _dus_batch(axis, args, dims):
     if all(s is None for s in dims[2:]):
         return dynamic_update_slice_p.bind(x, update, dtypes.INT32.type(0), *starts), 0
     shape, sizes = get_aval(x).shape, get_aval(update).shape[1:]
+    if config.mark_indices:
+        mark_boxes(x, starts, sizes, dims[2:], axis)
     rows = _rows_of_box(shape, starts, sizes, dims[2:], axis)
     return reshape(put_rows("set", reshape(x, (_prod(shape),)), rows, update), shape), 0
 

@@ -244,7 +244,7 @@ def check_error(error):
     fgrad.experimental.checkify.errors.JaxRuntimeError: -1.0 is not positive (`check` failed)
     """
     if not isinstance(error, Error):
-        raise ValueError(f"check_error takes an Error, got {error!r}")
+        raise TypeError(f"check_error takes an Error, got {error!r}")
     code, payload = error.code, error.payload
     while np.ndim(code):  # one error stands for those of a batch, as in check's batch rule
         last = jnp.max(jnp.where(jnp.any(code != 0, tuple(range(1, np.ndim(code)))), jnp.arange(np.shape(code)[0]), 0))

@@ -124,9 +124,9 @@ def _along(state, errors, args, eqn):
 
 
 def _index_bounds(state, errors, args, eqn):
-    axis, shape = eqn.params["dim"], eqn.params["shape"]
+    p = eqn.params
     if OOBError in errors:
-        _check_indices(state, jnp.asarray(args[0])[..., None], [shape[axis] - 1], [axis], shape)
+        _check_indices(state, jnp.stack([jnp.asarray(i) for i in args], -1), p["limits"], p["axes"], p["shape"])
     return []
 
 
