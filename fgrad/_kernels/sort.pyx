@@ -74,6 +74,8 @@ cdef extern from "sort_lanes.h" nogil:
     int64_t fg_top_scan(const FgTopK *t, int64_t row, int64_t begin, int64_t n, char *buf, char *scratch)
     void fg_top_join(const FgTopK *t, int64_t row, char *buf, char *tmp)
     void fg_top_write(const FgTopK *t, int64_t row, const char *buf)
+    bint fg_top_by_lanes(const FgTopK *t, int64_t rows)
+    void fg_top_lanes(const FgTopK *t, int64_t row, int64_t rows, char *scratch)
 
 ctypedef struct OperandPlan:
     FgCopyPlan lay, back              # to and from rows that are contiguous along the sorted axis
@@ -335,6 +337,20 @@ cdef void top_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogi
     pool_free(scratch)
 
 
+cdef void top_lanes(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgTopK *t = <FgTopK *>ctx
+    cdef int64_t i = begin
+    cdef char *scratch = pool_alloc(fg_sort_lanes_scratch(t.n))
+    if scratch == NULL:
+        t.failed = 1
+        return
+    memset(scratch, 0, fg_sort_lanes_scratch(t.n))             # lanes without a row
+    while i < end:
+        fg_top_lanes(t, i, end - i if end - i < FG_SORT_LANES else FG_SORT_LANES, scratch)
+        i += FG_SORT_LANES
+    pool_free(scratch)
+
+
 cdef extern from "string.h" nogil:
     void copy_bytes "memcpy"(void *dst, const void *src, size_t n)
 
@@ -350,6 +366,9 @@ cdef int top_k_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     t.n, t.k, t.dtype, t.failed, t.segments, t.seglen = x.shape[x.ndim - 1], inst.ip[0], x.dtype, 0, 1, 0
     t.found, t.counts = NULL, NULL
     rows = x.size // t.n
+    if fg_top_by_lanes(&t, rows):
+        parallel_for(rows, 1 + 4096 // t.n, top_lanes, &t)
+        return FG_EMEM if t.failed else FG_OK
     if rows >= thread_count() or t.n < FG_SORT_BIG or t.k > 8192:
         parallel_for(rows, 1 + 16384 // t.n, top_rows, &t)
         return FG_EMEM if t.failed else FG_OK

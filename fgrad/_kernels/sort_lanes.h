@@ -93,4 +93,38 @@ static void fg_sort_lanes(FgSortRow *r, int64_t rows, char *scratch) {
     for (int64_t k = 1; k < rows; k++) for (int64_t i = 0; i < n; i++) r->perm[k * n + i] += (uint32_t)(k * n);
     fg_sort_apply(r, 0, items, 0);
 }
+
+/* ---- top k of many short rows: the same networks, of which the first k columns are read */
+
+/* Whether rows go by lanes: all of a row is sorted, whatever k, while a few are picked out of a longer row in less time (measured). */
+static int fg_top_by_lanes(const FgTopK *t, int64_t rows) {
+    const int wide = fg_key_wide(t->dtype);
+    const int64_t few = (wide ? 10 : 20) * (t->k + 1), most = wide ? 512 : 320;
+    return rows >= FG_SORT_LANES && t->n > 1 && t->n <= most && (t->k > FG_TOP_FEW || t->n <= few);
+}
+
+/* The best of `rows` (at most FG_SORT_LANES) rows from `row` on. */
+static void fg_top_lanes(const FgTopK *t, int64_t row, int64_t rows, char *scratch) {
+    const int64_t n = t->n, all = n * FG_SORT_LANES, item = fg_itemsize(t->dtype);
+    const char *src = t->src + row * n * item;
+    void *keys = scratch;
+    uint32_t *narrow = (uint32_t *)(scratch + 8 * all);
+    uint64_t *columns = (uint64_t *)(scratch + 16 * all), *at = (uint64_t *)(scratch + 24 * all);
+    fg_keys(t->dtype, src, keys, rows * n, 1, 0);
+    if (fg_key_wide(t->dtype)) {
+        fg_columns_8(columns, FG_SORT_LANES, keys, rows, n);
+        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++) at[i * FG_SORT_LANES + l] = (uint64_t)i;
+        fg_sort_columns_pairs(columns, at, n);
+    } else {
+        fg_columns_4(narrow, FG_SORT_LANES, keys, rows, n);
+        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++)
+            at[i * FG_SORT_LANES + l] = (uint64_t)narrow[i * FG_SORT_LANES + l] << 32 | (uint64_t)i;
+        fg_sort_columns_uint64_t(at, n);
+    }
+    for (int64_t l = 0; l < rows; l++) for (int64_t i = 0; i < t->k; i++) {
+        const int64_t from = (int32_t)at[i * FG_SORT_LANES + l], to = (row + l) * t->k + i;
+        t->indices[to] = (int32_t)from;
+        memcpy(t->values + to * item, src + (l * n + from) * item, item);
+    }
+}
 #endif

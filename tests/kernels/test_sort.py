@@ -2,6 +2,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import fgrad
+import fgrad.numpy as jnp
 from fgrad._kernels import parallel, search, sort
 from tests.kernels.harness import run_kernel
 from tests.kernels.test_movement import DTYPES, same
@@ -268,3 +270,22 @@ def test_searchsorted_rejects():
     ):
         with pytest.raises(ValueError, match="searchsorted"):
             run_kernel(KERNELS["searchsorted"], inputs, [(shape, dtype)], ip)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize(("rows", "n", "k"), [(16, 10, 3), (37, 33, 1), (50, 33, 33), (19, 300, 17), (33, 310, 16), (16, 400, 20)])
+def test_top_k_of_many_short_rows(dtype, rows, n, k):
+    """Ties by position, NaN greatest, zeros of both signs as they are."""
+    with fgrad.enable_x64():
+        x = np.random.default_rng(n).integers(0, 60, (rows, n)).astype(np.float64)
+        if "float" in dtype:
+            x = x - 30
+            x[0, 2] = x[3, n - 1] = np.nan
+            x[1, ::3] = -0.0
+        a = jnp.asarray(x, dtype=dtype)
+        values, at = fgrad.lax.top_k(a, k)
+        expected = np.argsort(np.where(np.isnan(x), -np.inf, -x), axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(at, expected)
+        found, wanted = np.asarray(values, np.float64), np.take_along_axis(x, expected, 1)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
