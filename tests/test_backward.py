@@ -139,3 +139,12 @@ def test_large_jitted_calls_run_as_programs():
     x = jnp.linspace(0, 1, 300_000)
     for _ in range(4):
         np.testing.assert_allclose(fgrad.grad(lambda x: f(x))(x), jnp.cos(x) * x + jnp.sin(x), rtol=1e-5)
+
+
+def test_programs_of_recordings_are_not_those_of_pullbacks():
+    x = jnp.float32(2)
+    for _ in range(4):  # compiled by now
+        assert float(fgrad.grad(lambda x: x)(x)) == 1
+    for _ in range(4):
+        _, pullback = fgrad.vjp(lambda x: x.astype(int), x)
+        assert float(pullback(np.zeros((), fgrad.dtypes.float0))[0]) == 0

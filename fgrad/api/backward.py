@@ -105,7 +105,8 @@ def _key(jaxpr, consts, cts):
         prim = e.primitive
         if prim.kind not in PLAIN_KINDS or prim.effects is not None or prim.impl is not None:
             return None
-    key = (config.key(), *[(id(x.aval), x.strides_or_none) for x in (*consts, *cts)], *structure(jaxpr))
+    # `cts` tells it from the keys of recordings, which are in the same table
+    key = ("cts", len(cts), config.key(), *[(id(x.aval), x.strides_or_none) for x in (*consts, *cts)], *structure(jaxpr))
     try:
         hash(key)
     except TypeError:
