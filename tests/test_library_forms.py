@@ -103,3 +103,61 @@ def test_checkpoint_of_callables_whose_name_is_no_string():
 def test_the_transpose_at_a_python_number_is_weakly_typed():
     transposed = fgrad.linear_transpose(lambda x: x.sum(), jnp.ones(3))
     assert transposed(1.0)[0].weak_type and not transposed(jnp.float32(1.0))[0].weak_type
+
+
+def test_a_rule_may_call_a_function_with_a_rule_on_its_tangents():
+    as_float = fgrad.custom_jvp(lambda x: jnp.asarray(x, jnp.float32))
+    as_float.defjvp(lambda primals, tangents: (as_float(*primals), as_float(*tangents)))
+    f = lambda x: (as_float(x) ** 2).sum()
+    x = jnp.array([1.0, 2.0])
+    np.testing.assert_array_equal(fgrad.grad(f)(x), 2 * x)
+    np.testing.assert_array_equal(fgrad.jit(fgrad.grad(fgrad.jit(f)))(x), 2 * x)
+    np.testing.assert_array_equal(fgrad.hessian(f)(x), 2 * np.eye(2))
+    np.testing.assert_array_equal(fgrad.linear_transpose(lambda t: 3 * as_float(t), x)(x)[0], 3 * x)
+    carried = lambda x: fgrad.lax.scan(lambda c, _: (as_float(c) * x, None), x, None, length=2)[0].sum()
+    np.testing.assert_array_equal(fgrad.grad(carried)(x), 3 * x**2)
+
+
+def test_rules_get_the_literals_of_jitted_code_as_arrays():
+    seen = []
+
+    @fgrad.custom_vjp
+    def f(x, n):
+        return x * n
+
+    def forward(x, n):
+        seen.append((n.shape, n.dtype))
+        return f(x, n), n
+
+    f.defvjp(forward, lambda n, ct: (ct * n, None))
+    assert float(fgrad.grad(fgrad.jit(lambda x: f(x, 3)))(2.0)) == 3.0
+    assert seen[-1] == ((), jnp.int32)
+
+
+def test_zero_tangents_of_trees():
+    zeros = fgrad.custom_derivatives.zero_from_primal({"a": jnp.ones(2), "b": (1, 2.0)})
+    np.testing.assert_array_equal(zeros["a"], [0.0, 0.0])
+    assert zeros["b"][0].dtype == fgrad.dtypes.float0
+    symbolic = fgrad.custom_derivatives.zero_from_primal((jnp.ones(2),), symbolic_zeros=True)
+    assert symbolic[0].shape == (2,)
+
+
+def test_the_trace_of_tracers():
+    from fgrad.extend.core import find_top_trace, unmapped_aval
+    from fgrad.interpreters import ad
+
+    def f(x):
+        trace = find_top_trace((x,))
+        assert isinstance(x, ad.JVPTracer) and x._trace.main is trace.main
+        return x * 2
+
+    assert float(fgrad.jvp(f, (1.0,), (1.0,))[1]) == 2.0
+    assert unmapped_aval(3, 0, fgrad.core.ShapedArray((2,), "float32"), None).shape == (3, 2)
+
+
+def test_vectorize_over_keys_and_sizes():
+    keys = fgrad.random.split(fgrad.random.key(0), 3)
+    draw = jnp.vectorize(lambda key: fgrad.random.normal(key, (2,)), signature="()->(2)")
+    np.testing.assert_array_equal(draw(keys), fgrad.vmap(lambda k: fgrad.random.normal(k, (2,)))(keys))
+    scaled = jnp.vectorize(lambda key, x: fgrad.random.normal(key) * x, signature="(),()->()")
+    np.testing.assert_array_equal(scaled(keys, 2.0), 2 * fgrad.vmap(fgrad.random.normal)(keys))

@@ -77,9 +77,13 @@ class CustomVJPPrimal:
 
 
 def zero_from_primal(x, symbolic_zeros=False):
-    """The zero tangent of x: an array, or a SymbolicZero."""
-    zero = Zero(get_aval(x).tangent_aval())
-    return SymbolicZero(zero.aval) if symbolic_zeros else tangent_out(zero)
+    """The zero tangents of the leaves of x: arrays, or SymbolicZeros."""
+
+    def of_leaf(leaf):
+        zero = Zero(get_aval(leaf).tangent_aval())
+        return SymbolicZero(zero.aval) if symbolic_zeros else tangent_out(zero)
+
+    return tree.map(of_leaf, x)
 
 
 def _symbolic(t):

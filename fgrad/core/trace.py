@@ -28,6 +28,11 @@ class Trace(TraceBase):
     def __init__(self, fun=None):
         self.fun = fun
 
+    @property
+    def main(self):
+        """What its tracers share, which JAX's libraries compare: the trace itself."""
+        return self
+
     def process_primitive(self, prim, args, params):
         raise NotImplementedError
 

@@ -10,8 +10,11 @@ from fgrad.ops.arithmetic import add
 from fgrad.ops.rules import Linear as UndefinedPrimal
 from fgrad.ops.rules import Zero, zero_of
 from fgrad.ops.rules import instantiate as instantiate_zeros
+from fgrad.transforms.jvp import JVPTrace, JVPTracer
 
 __all__ = [
+    "JVPTrace",
+    "JVPTracer",
     "UndefinedPrimal",
     "Zero",
     "add_tangents",

@@ -12,7 +12,8 @@ from fgrad.api.vmap import vmap
 from fgrad.control.cond import switch
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, asarray
-from fgrad.numpy.manipulation import concatenate, expand_dims, moveaxis, ravel, stack
+from fgrad.numpy.manipulation import concatenate, expand_dims, moveaxis, ravel, squeeze, stack
+from fgrad.numpy.overlay import is_overlay
 from fgrad.numpy.reductions import all as _all
 from fgrad.numpy.reductions import any as _any
 from fgrad.numpy.reductions import cumprod, cumsum, prod
@@ -23,7 +24,7 @@ from fgrad.numpy.selection import where as _where
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops.rules import full
-from fgrad.ops.shape import index_in_dim, reshape, squeeze
+from fgrad.ops.shape import index_in_dim, reshape
 
 __all__ = ["vectorize", "apply_along_axis", "apply_over_axes", "piecewise", "fromfunction", "frompyfunc", "ufunc"]
 
@@ -55,7 +56,7 @@ def apply_over_axes(func, a, axes):
     return x
 
 
-_DIMS = r"\(\s*(?:[A-Za-z_]\w*\s*(?:,\s*[A-Za-z_]\w*\s*)*)?\)"
+_DIMS = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*)?\)"
 _SIDE = rf"\s*(?:{_DIMS}\s*(?:,\s*{_DIMS}\s*)*)?"
 
 
@@ -64,6 +65,10 @@ def _parse_signature(signature):
     if not re.fullmatch(rf"{_SIDE}->{_SIDE}", signature):
         raise ValueError(f"not a valid gufunc signature: {signature}")
     return [[tuple(re.findall(r"\w+", dims)) for dims in re.findall(_DIMS, side)] for side in signature.split("->")]
+
+
+def _array(x):
+    return x if is_overlay(x) else asarray(x)
 
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
@@ -87,7 +92,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         fixed = {i for i, a in enumerate(args) if i in excluded or a is None}
         mapped_names = [k for k in kwargs if k not in excluded]
         mapped = [i for i in range(len(args)) if i not in fixed]
-        arrays = [asarray(args[i]) for i in mapped] + [asarray(kwargs[k]) for k in mapped_names]
+        arrays = [_array(args[i]) for i in mapped] + [_array(kwargs[k]) for k in mapped_names]
         core = [()] * len(arrays)
         if parsed is not None:
             count = len(parsed[0])
@@ -128,7 +133,7 @@ def _checked(call, outputs, sizes, signature):
     def checked(*values):
         out = call(*values)
         several = isinstance(out, tuple)
-        outs = [asarray(o) for o in (out if several else (out,))]
+        outs = [_array(o) for o in (out if several else (out,))]
         if len(outs) != len(outputs) or several != (len(outputs) != 1):
             raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(outs)} (signature {signature!r})")
         for o, names in zip(outs, outputs):
@@ -156,7 +161,7 @@ def _map_leading(fun, arrays, ranks):
     out = fun(*squeezed)
     if not kept:
         return out
-    return tree.map(lambda o: expand_dims(asarray(o), tuple(sorted(kept))), out)
+    return tree.map(lambda o: expand_dims(_array(o), tuple(sorted(kept))), out)
 
 
 def piecewise(x, condlist, funclist, *args, **kw):

@@ -1,10 +1,11 @@
 """Primitives behind custom_jvp and custom_vjp: functions that bring their own derivative."""
 
 from fgrad import dtypes
-from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr
+from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr, from_scalar
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, instantiate, move_axis
+from fgrad.transforms.backward import backward_pass
 from fgrad.transforms.vmap import batch_flat_front
 
 
@@ -44,10 +45,15 @@ def custom_vjp_call(fun, fwd, bwd, args, name):
 # of its arguments: the user's rule knows nothing of them, so their tangents must be zero (as for any value closed over).
 
 
+def _arrays(args):
+    """Literals of a jaxpr as arrays: a rule may ask for x.shape."""
+    return [from_scalar(x) if type(x) in (int, float, bool, complex) else x for x in args]
+
+
 def _rebind_jvp(eqn, args):
     p = eqn.params
     n = p["num_consts"]
-    consts, args = args[:n], args[n:]
+    consts, args = args[:n], _arrays(args[n:])
     base = _jaxpr_fun(p["call_jaxpr"])
     return custom_jvp_call(lambda *xs: base(*consts, *xs), p["jvp"], args, p["name"])
 
@@ -55,7 +61,7 @@ def _rebind_jvp(eqn, args):
 def _rebind_vjp(eqn, args):
     p = eqn.params
     n = p["num_consts"]
-    consts, args = args[:n], args[n:]
+    consts, args = args[:n], _arrays(args[n:])
     base = _jaxpr_fun(p["call_jaxpr"])
     return custom_vjp_call(lambda *xs: base(*consts, *xs), p["fwd"], p["bwd"], args, p["name"])
 
@@ -75,6 +81,14 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p):
     _p.effects = lambda params: params["call_jaxpr"].effects
     _p.jvp = _p.batch = _no_direct_rule(_p.name)
     _p.impl = lambda *args, call_jaxpr, **_: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _transpose(cts, *args, call_jaxpr, **_):
+    """Of a function that is linear itself, as where a derivative rule calls it on tangents: that of its operations."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
+
+
+custom_jvp_call_p.transpose = _transpose
 
 
 # --- the linear call that a custom_vjp leaves behind -----------------------------------------------------------------------

@@ -7,6 +7,8 @@ from fgrad.ops.rules import Zero, instantiate, zero_of
 
 
 class JVPTracer(Tracer, JVPTracerBase):
+    """A value in a function that is differentiated: its primal, and its tangent or where that is written down."""
+
     __slots__ = ()
 
     def _concrete(self):
@@ -24,6 +26,8 @@ install_tracers(jvp=JVPTracer)
 
 
 class JVPTrace(JVPBase, Trace):
+    """The interpretation of operations that differentiates them."""
+
     __slots__ = ()
 
     def settle(self):

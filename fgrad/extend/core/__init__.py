@@ -6,7 +6,7 @@ from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as jaxpr_as_fun
 from fgrad.errors import JaxprTypeError
 from fgrad.extend.core import primitives
-from fgrad.extend.core.traces import get_opaque_trace_state, set_current_trace, take_current_trace
+from fgrad.extend.core.traces import find_top_trace, get_opaque_trace_state, set_current_trace, take_current_trace
 from fgrad.extend.core.types import (
     jaxprs_in_params,
     mapped_aval,
@@ -29,6 +29,7 @@ __all__ = [
     "ShapedArray",
     "Var",
     "check_jaxpr",
+    "find_top_trace",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",

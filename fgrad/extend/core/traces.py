@@ -4,9 +4,14 @@ import weakref
 
 from fgrad.core import context, eval_trace, using_trace
 
-__all__ = ["get_opaque_trace_state", "set_current_trace", "take_current_trace"]
+__all__ = ["find_top_trace", "get_opaque_trace_state", "set_current_trace", "take_current_trace"]
 
 set_current_trace = using_trace
+
+
+def find_top_trace(values=()):
+    """The trace that interprets operations now. `values` have no effect."""
+    return context.trace
 
 
 class OpaqueTraceState:

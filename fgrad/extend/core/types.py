@@ -37,8 +37,8 @@ def mapped_aval(size, axis, aval):
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
-def unmapped_aval(size, axis, aval):
-    """The type of a batch of `size` values of this type along `axis` (None: of the value itself).
+def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
+    """The type of a batch of `size` values of this type along `axis` (None: of the value itself). `explicit_mesh_axis` has no effect.
 
     >>> unmapped_aval(3, 1, ShapedArray((2,), "float32"))
     ShapedArray(float32[2,3])
