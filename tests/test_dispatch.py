@@ -529,3 +529,33 @@ def test_remembered_indices_keep_bounds_and_donations():
     with pytest.raises(RuntimeError, match="deleted"):
         x[1, ::2]
     np.testing.assert_array_equal(y, [4, 6])
+
+
+def test_static_arguments_that_came_before_are_told_apart():
+    a = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    calls = [
+        *[
+            lambda m, x, s=s: m.reshape(x, s)
+            for s in ((24,), 24, (4, 6), (6, 4), (-1, 6), (1, 24), (24, 1), -1, (2, 12), (1, 1, 24), (3, 2, 2, 2))
+        ],
+        *[lambda m, x, p=p: m.transpose(x, p) for p in (None, (0, 1, 2), (2, 1, 0), (1, 0, 2), (-1, 0, 1))],
+        *[lambda m, x, i=i, j=j: m.swapaxes(x, i, j) for i in (0, 1, -1) for j in (0, 2)],
+        *[lambda m, x, i=i: m.expand_dims(x, i) for i in (0, 1, -1, (0, 1), (0, -1))],
+        *[lambda m, x, i=i: x.sum(i) for i in (None, 0, 1, -1, (0, 1))],
+        lambda m, x: x.T,
+        lambda m, x: x.ravel(),
+        lambda m, x: m.broadcast_to(x, (5, 2, 3, 4)),
+    ]
+    rng = np.random.default_rng(0)
+    for x in (a, a + 1, a[::-1]):
+        y = jnp.asarray(x)
+        for i in rng.permutation(4 * len(calls)):
+            call = calls[i % len(calls)]
+            want = call(np, x)
+            for got in (call(jnp, y), call(jnp, x)) if i % 2 else (call(jnp, y),):
+                assert got.shape == want.shape
+                np.testing.assert_array_equal(got, want)
+    with pytest.raises(TypeError):
+        jnp.reshape(y, (5, 5))
+    big = jnp.zeros((2**20, 1), "int8")
+    assert big.reshape(1, 2**20).shape == (1, 2**20) and big.reshape(2**10, 2**10).shape == (2**10, 2**10)

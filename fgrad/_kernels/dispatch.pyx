@@ -17,7 +17,7 @@ from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
 from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
-from fgrad._kernels.window cimport view_memory
+from fgrad._kernels.window cimport View
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
 from fgrad.tree_walk import known_leaf
@@ -121,28 +121,6 @@ cdef class Entry:
         return 0
 
 
-cdef class View:
-    """What an eager function of one array gives without computing: its memory under another aval."""
-    cdef object aval, keep
-    cdef tuple strides
-    cdef int64_t offset, size      # size: -1 until the first view, whose bounds are checked
-    cdef public object body        # as of an Entry
-
-    def __init__(self, aval, tuple strides, offset, keep):
-        self.aval, self.strides, self.offset, self.size, self.keep = aval, strides, offset, -1, keep
-
-    cdef object of(self, ArrayBase x):
-        cdef ArrayBase out
-        if self.aval is x.aval and (self.strides is x.strides_or_none or self.strides == x.strides_or_none):
-            return x
-        if self.size < 0:
-            out = x.make_view(self.aval, self.strides, self.offset)
-            self.size = out.size
-            return out
-        x.check_alive()
-        return view_memory(x, self.aval, self.size, self.strides, self.offset)
-
-
 cdef class JitDispatch:
     """Base of jitted functions.
 
@@ -239,23 +217,34 @@ cdef int leaf_words(list leaves, Words *w, bint *convert) except -1:
 
 cdef enum:
     SLOTS = 8
+    TWENTY_BITS = 1 << 20
 
-# A call of one or two operands that an entry is for: the signature's words, and the value of a static second argument.
+# A call of few arguments that an entry is for: the signature's words, and the value of what is static.
 cdef struct Slot:
     int64_t a, b, value, config
-    PyObject *entry                # borrowed: EagerDispatch.entries holds it
+    PyObject *entry                # an Entry or a View; borrowed: EagerDispatch.entries holds it
 
 
 cdef inline int64_t static_value(object x, int64_t *value) except? -1:
-    """The word of a static number, and its bits; 0 for anything else."""
+    """The word of a static number, None or a tuple of up to three small ints, and its bits; 0 for anything else."""
     cdef int overflow = 0
+    cdef int64_t i
     if type(x) is float:
         (<double *>value)[0] = x
     elif type(x) is int:
         value[0] = PyLong_AsLongLongAndOverflow(x, &overflow)
         if overflow:
             return 0
-    else:
+    elif type(x) is tuple and len(<tuple>x) <= 3:
+        for v in <tuple>x:
+            if type(v) is not int:
+                return 0
+            i = PyLong_AsLongLongAndOverflow(v, &overflow)
+            if overflow or not -TWENTY_BITS <= 2 * i < TWENTY_BITS:
+                return 0
+            value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
+        return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
+    elif x is not None:
         return 0
     return <int64_t><uintptr_t>Py_TYPE(x)
 
@@ -278,7 +267,7 @@ cdef class EagerDispatch:
     -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
     """
     cdef dict entries
-    cdef Slot[8] slots             # recent calls of one or two positional arguments
+    cdef Slot[8] slots             # recent calls of a few positional arguments
     cdef readonly int n_arrays
 
     def __init__(self, int n_arrays):
@@ -289,8 +278,9 @@ cdef class EagerDispatch:
         memset(self.slots, 0, sizeof(self.slots))
         self.entries.clear()
 
-    cdef object recent(self, object a, object b, bint two, Entry learn):
-        """The result of a call that a slot knows, or None. With `learn`, make its slot one for this entry."""
+    cdef object recent(self, object a, object b, int n, object learn):
+        """The result of a call that a slot knows, or None. With `learn`, make its slot one for this entry. b: the second argument where
+        there are n = 2 of them, or of more all but the first."""
         cdef Scalar[2] scalars
         cdef char *data[2]
         cdef bint narrow = False, wide = False
@@ -299,41 +289,46 @@ cdef class EagerDispatch:
         word_a = operand(a, &scalars[0], &data[0], &narrow, &wide)
         if word_a == 0:
             return None
-        if two:
+        if n > 1:
             if self.n_arrays == 1:
                 word_b = static_value(b, &value)
-            else:
+            elif n == 2:
                 word_b = operand(b, &scalars[1], &data[1], &narrow, &wide)
             if word_b == 0:
                 return None
         if narrow and wide:
             return None
-        config = config_key()
-        s = &self.slots[((word_a >> 5) ^ (word_b >> 6) ^ value) & (SLOTS - 1)]
+        config = config_key() << 2 | n
+        s = &self.slots[((word_a >> 5) ^ (word_b >> 6) ^ value ^ value >> 20) & (SLOTS - 1)]
         if learn is not None:
             s.a, s.b, s.value, s.config, s.entry = word_a, word_b, value, config, <PyObject *>learn
             return None
         if s.a != word_a or s.b != word_b or s.value != value or s.config != config or s.entry == NULL:
             return None
+        if type(<object>s.entry) is View:
+            return (<View><object>s.entry).of(a) if type(a) is _array_class else None
         return (<Entry>s.entry).program.run_one(data)
 
     def __call__(self, *args, **kwargs):
         cdef list arrays = []
         cdef Py_ssize_t n = len(args)
-        cdef bint short = 0 < n <= 2 and not kwargs and self.n_arrays > 0
+        cdef bint short = 0 < n <= 3 and not kwargs and self.n_arrays > 0
         if not is_eval():
             return _traced(self, args, kwargs)
         if short:
-            out = self.recent(args[0], args[n - 1], n == 2, None)
+            second = args[1:] if n == 3 else args[n - 1]
+            out = self.recent(args[0], second, n, None)
             if out is not None:
                 return out
         entry = self.find(args, kwargs, arrays)
         if entry is None:
             return self._slow(*args, **kwargs)
         if type(entry) is View:
+            if short and type(args[0]) is _array_class:
+                self.recent(args[0], second, n, entry)
             return (<View>entry).of(arrays[0])
         if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
-            self.recent(args[0], args[n - 1], n == 2, <Entry>entry)
+            self.recent(args[0], second, n, entry)
         return (<Entry>entry).run(arrays)
 
     def with_body(self, tuple args, dict kwargs):
@@ -481,7 +476,7 @@ cdef class ApplyDispatch:
 
 cdef object call1(object op, object a):
     if isinstance(op, EagerDispatch) and is_eval():
-        out = (<EagerDispatch>op).recent(a, a, False, None)
+        out = (<EagerDispatch>op).recent(a, a, 1, None)
         if out is not None:
             return out
     return op(a)
@@ -489,7 +484,7 @@ cdef object call1(object op, object a):
 
 cdef object call2(object op, object a, object b):
     if isinstance(op, EagerDispatch) and is_eval():
-        out = (<EagerDispatch>op).recent(a, b, True, None)
+        out = (<EagerDispatch>op).recent(a, b, 2, None)
         if out is not None:
             return out
     return op(a, b)

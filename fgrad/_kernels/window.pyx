@@ -1,4 +1,4 @@
-"""x[idx] of concrete arrays: ints and slices inside the bounds give views, without going through Python."""
+"""x[idx] of concrete arrays: ints and slices inside the bounds give views, without going through Python. And the views of eager functions."""
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
@@ -55,6 +55,23 @@ cdef ArrayBase view_memory(ArrayBase x, object aval, int64_t size, tuple strides
     x.shared = True
     return wrap_memory(aval, x.code, size, x.data + (offset * fg_itemsize(x.code) if size else 0), x if x.base is None or x.owns else x.base,
                        strides)
+
+
+cdef class View:
+    """What an eager function of one array gives without computing: its memory under another aval."""
+    def __init__(self, aval, tuple strides, offset, keep):
+        self.aval, self.strides, self.offset, self.size, self.keep = aval, strides, offset, -1, keep
+
+    cdef object of(self, ArrayBase x):
+        cdef ArrayBase out
+        if self.aval is x.aval and (self.strides is x.strides_or_none or self.strides == x.strides_or_none):
+            return x
+        if self.size < 0:
+            out = x.make_view(self.aval, self.strides, self.offset)
+            self.size = out.size
+            return out
+        x.check_alive()
+        return view_memory(x, self.aval, self.size, self.strides, self.offset)
 
 
 cdef inline ArrayBase row_of(ArrayBase x, object aval, int64_t i, int64_t size):

@@ -5,7 +5,8 @@ import types
 
 import numpy as np
 
-from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, View, install_traced
+from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, install_traced
+from fgrad._kernels.window import View
 from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.program import build, compile_jaxpr

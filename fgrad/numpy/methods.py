@@ -52,7 +52,8 @@ def _setitem(self, i, x):
 
 
 def _reshape(self, *shape, order="C"):
-    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    shape = shape[0] if len(shape) == 1 else shape
+    return manipulation.reshape(self, shape) if order == "C" else manipulation.reshape(self, shape, order)
 
 
 def _transpose(self, *axes):
