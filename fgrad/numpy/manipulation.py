@@ -322,6 +322,7 @@ def dsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 2)
 
 
+@eager(1)
 @moves_overlays(0)
 def flip(m, axis=None):
     """Elements in reverse order along axes (all by default)."""
