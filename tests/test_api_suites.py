@@ -158,3 +158,23 @@ def test_bounds_that_the_index_cannot_hold():
     with pytest.raises(OverflowError, match="1099511627776.*int32"):
         jax.lax.fori_loop(0, 2**40, lambda i, x: x, 0)
     assert jax.lax.fori_loop(0, np.int8(127), lambda i, x: x + 1, 0) == 127
+
+
+def test_argnums_and_in_axes_are_ints_of_any_kind_and_no_dictionaries():
+    product = lambda x, y: x * y  # noqa: E731
+    assert float(jax.grad(product, argnums=np.int32(1))(2.0, 3.0)) == 2
+    np.testing.assert_array_equal(jax.vmap(product, in_axes=np.int64(0))(jnp.arange(2.0), jnp.arange(2.0)), [0, 1])
+    with pytest.raises(TypeError, match="in_axes"):
+        jax.vmap(lambda d: d["a"], in_axes={"a": 0})
+
+
+def test_leaves_of_one_dtype_unravel_from_a_vector_of_another():
+    from fgrad.flatten_util import ravel_pytree
+
+    vector, unravel = ravel_pytree({"a": jnp.ones((2, 2)), "b": jnp.float32(3)})
+    out = unravel(vector.astype("float16"))
+    assert (out["a"].dtype, out["b"].dtype, out["a"].shape) == (jnp.float16, jnp.float16, (2, 2))
+    vector, unravel = ravel_pytree([jnp.ones(2, "int32"), jnp.ones(1, "float16")])
+    assert [x.dtype for x in unravel(vector)] == [jnp.int32, jnp.float16]
+    with pytest.raises(TypeError, match="float32"):
+        unravel(vector.astype("float32"))

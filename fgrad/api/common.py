@@ -186,7 +186,7 @@ def check_args(leaves, treedef, fun, what):
 def argnums_tuple(argnums, n, what, error=TypeError):
     if type(argnums) is int and 0 <= argnums < n:
         return (argnums,)
-    nums = (argnums,) if isinstance(argnums, int) else tuple(map(operator.index, argnums))
+    nums = (operator.index(argnums),) if hasattr(argnums, "__index__") else tuple(map(operator.index, argnums))
     if not nums:
         raise ValueError(f"{what}: argnums is empty, there is no argument to differentiate in")
     for i in nums:

@@ -244,7 +244,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         cts = [tangent_out(t) if type(t) is Zero else t for t in cts]
         grads = tuple(cts) if plain else tree.unflatten(treedef, cts)[0]
         (value,) = as_arrays(outs)
-        grads = grads[0] if isinstance(argnums, int) else grads
+        grads = grads[0] if hasattr(argnums, "__index__") else grads
         return ((value, aux) if has_aux else value), grads
 
     return wrapped
@@ -341,7 +341,7 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
     def bwd(residuals, ct):
         cts = residuals(ct)
-        return cts[0] if isinstance(argnums, int) else cts
+        return cts[0] if hasattr(argnums, "__index__") else cts
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 

@@ -51,7 +51,7 @@ def _partial_args(fun, args, kwargs, argnums):
 
 
 def _check_inputs(fun, dynamic, argnums, what, holomorphic, allow_int):
-    for i, a in zip((argnums,) if isinstance(argnums, int) else argnums, dynamic):
+    for i, a in zip((argnums,) if hasattr(argnums, "__index__") else argnums, dynamic):
         check_grad_inputs(a, fun, i, holomorphic, allow_int, what)
 
 
@@ -98,7 +98,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
             tree.map(
                 lambda j: j[0], out, is_leaf=lambda j: isinstance(j, tuple) and len(j) == len(dynamic) and tree.structure(j) == treedef
             )
-            if isinstance(argnums, int)
+            if hasattr(argnums, "__index__")
             else out
         )
         return (out, aux) if has_aux else out
@@ -125,7 +125,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         leaves, treedef = tree.flatten(y)
         shapes = [get_aval(x).shape for x in leaves]
         rows = vmap(lambda *ct: pullback(tree.unflatten(treedef, ct)))(*_basis(leaves))
-        rows = rows[0] if isinstance(argnums, int) else rows
+        rows = rows[0] if hasattr(argnums, "__index__") else rows
         in_leaves, in_def = tree.flatten(rows)
         columns = [tree.leaves(_split_rows(x, shapes, 0, treedef)) for x in in_leaves]
         out = tree.unflatten(treedef, [Slot(i) for i in range(len(leaves))])

@@ -52,6 +52,10 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")):
+        raise TypeError(
+            f"vmap in_axes must be an int, None, or a tuple of entries for the positional arguments passed to the function, got {in_axes!r}"
+        )
 
     @wraps(fun)
     def wrapped(*args, **kwargs):
