@@ -244,3 +244,39 @@ def test_gathers_count_negative_indices_themselves(dtype):
         odd = lambda x, i: x[jnp.where(i < 0, i + 39, i)]  # not the axis' length  # noqa: E731
         x = jnp.asarray(x)
         np.testing.assert_array_equal(odd(x, jnp.asarray(i[0])), fgrad.jit(odd)(x, jnp.asarray(i[0])))
+
+
+def test_a_mean_beside_a_variance_is_computed_once():
+    def norm(x, w):
+        return (x - jnp.mean(x, -1, keepdims=True)) / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5) * w
+
+    x = np.random.default_rng(0).normal(3, 2, (700, 57)).astype(np.float32)
+    w = np.linspace(0.5, 2, 57).astype(np.float32)
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * w
+    steps = " ".join(name for _, name in fgrad.jit(norm).lower(x, w).compile().profile(x, w))
+    assert "moments" in steps and "sum" not in steps
+    np.testing.assert_allclose(fgrad.jit(norm)(x, w), expected, atol=2e-5)
+    for axis in (0, 1):  # results themselves, other axes and other divisors
+        f = lambda x, axis=axis: (
+            jnp.mean(x, axis),
+            jnp.var(x, axis),
+            x.sum(axis),
+            x - x.sum(axis, keepdims=True) / 3,
+            x.mean(1 - axis),
+            jnp.mean(x, axis) * x.std(axis),
+        )
+        e = (
+            wide.mean(axis),
+            wide.var(axis),
+            wide.sum(axis),
+            wide - wide.sum(axis, keepdims=True) / 3,
+            wide.mean(1 - axis),
+            wide.mean(axis) * wide.std(axis),
+        )
+        for a, b in zip(fgrad.jit(f)(x), e):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-4)
+    loss = lambda norm: lambda x, w: (norm(x, w) ** 3).sum()
+    builtin = lambda x, w: fgrad.nn.standardize(x, epsilon=1e-5) * w
+    for a, b in zip(fgrad.jit(fgrad.grad(loss(norm), (0, 1)))(x, w), fgrad.grad(loss(builtin), (0, 1))(x, w)):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-2)

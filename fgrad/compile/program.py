@@ -4,6 +4,7 @@ from fgrad._kernels.executor import Program
 from fgrad.compile.affine import weigh_norms
 from fgrad.compile.fuse import fuse, live_nodes
 from fgrad.compile.lower import LowerContext
+from fgrad.compile.means import share_means
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
@@ -73,6 +74,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
     nodes = live_nodes(ctx.nodes, outs)
     if config.pass_simplify:
         nodes = live_nodes(wrap_indices(nodes), outs)
+    if config.pass_simplify:
+        nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse:
         nodes = shift(nodes, outs)
     units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
