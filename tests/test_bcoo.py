@@ -140,3 +140,13 @@ def test_makers():
     same(sparse.todense(D), D)
     with pytest.raises(ValueError, match="sparse_format"):
         sparse.eye(2, sparse_format="dia")
+
+
+def test_a_matrix_with_each_of_a_batch():
+    dense = np.array([[1.0, 0, 2], [0, 3, 0]], np.float32)
+    mat, batch = sparse.BCOO.fromdense(dense), np.arange(48, dtype=np.float32).reshape(2, 4, 3, 2)
+    for rhs in (batch, batch[0]):
+        np.testing.assert_allclose(mat @ rhs, dense @ rhs)
+    np.testing.assert_allclose(jax.grad(lambda b: (mat @ b).sum())(batch[0]), np.broadcast_to(dense.sum(0)[:, None], (4, 3, 2)))
+    with pytest.raises(TypeError, match="do not fit"):
+        mat @ batch.swapaxes(-1, -2)

@@ -329,6 +329,11 @@ def _matmul(a, b):
         b = jnp.asarray(b)
     if not a.ndim or not b.ndim:
         raise ValueError("matmul of a scalar: use *")
+    if b.ndim > 2 and isinstance(a, BCOO) and a.ndim == 2 and not isinstance(b, BCOO):  # one sparse matrix with each of a batch
+        if a.shape[1] != b.shape[-2]:
+            raise TypeError(f"matmul: shapes {a.shape} and {b.shape} do not fit")
+        out = bcoo_dot_general(a, b, dimension_numbers=(((1,), (b.ndim - 2,)), ((), ())))
+        return jnp.moveaxis(out, 0, -2)
     n = min(x.n_batch if isinstance(x, BCOO) else x.ndim - 2 for x in (a, b)) if min(a.ndim, b.ndim) > 2 else 0
     if (b.ndim if b.ndim < 3 else b.ndim - n) > 2 or (isinstance(a, BCOO) and a.ndim - n > 2):
         raise NotImplementedError(f"matmul of shapes {a.shape} and {b.shape} with a sparse operand")
