@@ -48,6 +48,18 @@ class SquareHalf(Square):
         return lambda: (x @ y).float()
 
 
+@workload("matmul/bfloat16 m,k,n", sizes=((1, 768, 20000), (16, 768, 20000)), tol=1e-2)
+class FewHalf(SquareHalf):
+    """Logits of one token, or of a few, over a vocabulary that no cache holds."""
+
+    def inputs(self, rng):
+        m, k, n = self.size
+        return normal(rng, m, k), normal(rng, k, n)
+
+    def flops(self):
+        return 2 * math.prod(self.size)
+
+
 @workload("matmul/dot product of rows", sizes=((1000, 100), (100_000, 3)))
 class Rows(Workload):
     """One number for each of so many rows, by einsum."""
@@ -71,6 +83,7 @@ class Rows(Workload):
     sizes=(
         (1, 1024, 4096),
         (16, 1024, 1024),
+        (16, 768, 20000),
         (4096, 64, 64),
         (64, 4096, 64),
         (1024, 1024, 64),

@@ -26,5 +26,6 @@ cdef extern from "matmul.h" nogil:
 cdef enum:
     EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
+    PACK_SPLIT = 3                    # its last, in the order of chunks of 16-bit numbers (stream16.h)
 
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil

@@ -9,7 +9,7 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes
+    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK
     bint fg_distinct(const FgTensor *t)
 
 
@@ -118,7 +118,9 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
         p.pack_b = PACK_COLS
     elif p.N > 1 and p.b[2] != 1:
         p.pack_b = PACK_ROWS
-    p.lda = p.K if p.pack_a else p.a[1]
+    if p.algo == DOTS and p.in_dtype != p.work and not p.pack_b:
+        p.pack_a = PACK_SPLIT
+    p.lda = (p.K + FG_CHUNK - 1) // FG_CHUNK * FG_CHUNK if p.pack_a == PACK_SPLIT else p.K if p.pack_a else p.a[1]
     if p.algo == DOTS:
         p.ldb = p.K if p.pack_b else p.b[2]
     else:
@@ -129,7 +131,7 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
     if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
         while p.nk * tasks < 32 and p.nk * (8192 if p.algo == DOTS else 128) <= p.K:       # halves, so that threads have equal shares
             p.nk *= 2
-        p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
+        p.kc = ((p.K + p.nk - 1) // p.nk + 31) // 32 * 32             # whole chunks
         p.nk = (p.K + p.kc - 1) // p.kc
 
 

@@ -7,6 +7,8 @@
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
 #define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
+#define GEMM_FAR (1 << 24)       /* bytes of b beyond which it comes from memory: its rows one after the other, or packed, but not tile by tile */
+#define GEMM_FAR_ROWS 24         /* rows of a up to which the former is faster */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
 /* A thread's share of the units, of which others claim what it has not begun; a cache line of its own. */
@@ -54,8 +56,9 @@ static void gemm_plan(GemmJob *j) {
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
     /* One panel of rows uses b once: a few rows of b at a time, over many columns, is the order in which it is read fastest. */
-    int64_t once = !j->narrow && j->M <= GEMM_MR && j->cb == 1 && j->K * j->N * item > 1 << 18;
-    int64_t piece = j->narrow ? j->K : once ? 16 : GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES;
+    int64_t bytes = j->K * j->N * item, far = bytes > GEMM_FAR;
+    int64_t once = !j->narrow && j->M <= (far && !j->turned ? GEMM_FAR_ROWS : GEMM_MR) && j->cb == 1 && bytes > 1 << 18;
+    int64_t piece = j->narrow ? j->K : once ? (far ? 8 : 16) : GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES;
     j->nk = (j->K + piece - 1) / piece;
     j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
     j->nk = (j->K + j->kc - 1) / j->kc;
@@ -63,11 +66,11 @@ static void gemm_plan(GemmJob *j) {
         || ((j->ca != 1 || once) && gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
     /* Rows that meet in few sets, each with 8 ways, stay in the first cache where a panel has no more of them than ways. */
     j->mr = !j->pack_a && j->ca == 1 && gemm_clashes(j->ra, item) && j->K * item >= 128 && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
-    j->pack_b = j->cb != 1 || j->halves
-        || (j->K * j->N * item > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
+    j->pack_b = j->cb != 1 || j->halves || (far && j->M > GEMM_FAR_ROWS)
+        || (bytes > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
         || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     j->rows_first = j->pack_b || j->K <= 32;
-    j->width = j->pack_b ? tiles * gemm_nr(j) : once ? (8192 / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
+    j->width = j->pack_b ? tiles * gemm_nr(j) : once ? ((far ? 131072 / item : 8192) / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
     if (j->pack_b && j->M <= j->mr) {             /* one panel of rows uses each tile of b once, out of the first cache where it can */
         tiles = 16384 / (j->kc * GEMM_BYTES * GEMM_NV);
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);

@@ -4,15 +4,14 @@
 #include "fg.h"
 #include "gemm.h"
 #include "half.h"
+#include "stream16.h"
 
 #define FG_MB GEMM_DOTS_ROWS     /* rows of A in a block: 8 */
 #define FG_NB 512        /* columns of B in a block of FG_MB rows; a single row takes up to four times as many */
 #define FG_BLOCK_SIZE (FG_MB * FG_NB)
-#define FG_SLAB 4        /* rows of a 16-bit B converted at a time */
-#define FG_KSLAB 2048    /* elements of a 16-bit row converted at a time: at least the longest block */
 #define FG_XMAX 4096     /* elements of x that stay in the first cache */
 #define FG_CLOSE (1 << 20)       /* bytes of B that the second cache holds */
-enum { FG_NEAR, FG_DOTS, FG_FAR };       /* how a block goes: along B's rows, which are close or far away, or as sums of products of rows */
+enum { FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR };  /* how a block goes: along B's rows or as sums of products of rows, close or far away */
 
 /* Complex operands a (M, K) and b (K, N) of a product that is computed as one of real numbers, a (M, 2K) b (2K, 2N): rows of a are pairs
  * as they lie (or are packed), b is spread so that an element x + iy becomes the block (x, y; -y, x). */
@@ -107,7 +106,7 @@ FG_AXPY(uint32_t, u32) FG_STORE(uint32_t, u32)
 FG_AXPY(uint64_t, u64) FG_STORE(uint64_t, u64)
 
 /* One block of a streamed product, B read once where it lies: `b` points at B[k0, n0], rows ldb apart (ldb = stride of k
- * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is converted slab by slab, 16-bit out at the end. */
+ * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is widened on its way, 16-bit out rounded at the end. */
 static void fg_store_f32(const float *y, int64_t ldy, int64_t M, int64_t nb, char *out, int64_t sm, int64_t sn, int mode, int odt) {
     if (odt == FG_F32) { f32_store(y, ldy, M, nb, (float *)out, sm, sn, mode); return; }
     uint16_t *o = (uint16_t *)out;
@@ -134,58 +133,22 @@ static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *
     double y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     memset(y, 0, (size_t)(M * nb) * sizeof(double));
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
-    if (way == FG_DOTS) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
+    if (way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
     else for (int64_t m = 0; m < M; m++) gemm_f64_axpy(nb, nk, x + m * ldx, b, ldb, y + m * ldy, way == FG_FAR);
     if (!mode && sm == 1 && sn == M) fg_rows_8(out, y, ldy, nb, M); else f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
-/* One row against rows of bfloat16, widened in registers; R of them at a time. */
-typedef uint16_t fg_bf16_mem __attribute__((vector_size(GEMM_BYTES / 2), aligned(2), may_alias));
-typedef uint32_t fg_bf16_wide __attribute__((vector_size(GEMM_BYTES)));
-GEMM_INLINE void fg_bf16_rows(const int R, int64_t kc, const float *a, const uint16_t *b, int64_t ldb, float *c) {
-    const int64_t L = gemm_f32_lanes;
-    gemm_f32_vec sum[GEMM_DOTS_COLS + gemm_f32_lanes];
-    int64_t k = 0;
-    GEMM_UNROLL for (int i = 0; i < R; i++) sum[i] = (gemm_f32_vec){0};
-    for (; k + L <= kc; k += L) {
-        gemm_f32_vec x = *(const gemm_f32_mem *)(a + k);
-        GEMM_UNROLL for (int i = 0; i < R; i++)
-            sum[i] += x * (gemm_f32_vec)(__builtin_convertvector(*(const fg_bf16_mem *)(b + i * ldb + k), fg_bf16_wide) << 16);
-    }
-    GEMM_UNROLL for (int i = 0; i < R; i++) {
-        for (int64_t l = k; l < kc; l++) sum[i][l - k] += a[l] * fg_bf16_to_f32(b[i * ldb + l]);
-        c[i] += gemm_f32_total(sum[i]);
-    }
-}
-static void fg_bf16_dots(int64_t n, int64_t kc, const float *a, const uint16_t *b, int64_t ldb, float *c) {
-    int64_t j = 0;
-    for (; j + 4 <= n; j += 4) fg_bf16_rows(4, kc, a, b + j * ldb, ldb, c + j);
-    for (; j < n; j++) fg_bf16_rows(1, kc, a, b + j * ldb, ldb, c + j);
-}
-
 static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
                       const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
-    float y[FG_BLOCK_SIZE], buf[FG_SLAB * FG_KSLAB]; int64_t ldy = nb;
+    float y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     const uint16_t *h = (const uint16_t *)b;
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
     memset(y, 0, (size_t)(M * nb) * sizeof(float));
-    if (bdt == FG_F32 && way == FG_DOTS) for (int64_t k = 0; k < nk; k += step)
+    if (bdt == FG_F32 && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
         gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy);
     else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR);
-    else if (way == FG_DOTS && M == 1 && bdt == FG_BF16) fg_bf16_dots(nb, nk, x, h, ldb, y);
-    else if (way == FG_DOTS) {
-        for (int64_t j = 0; j < nb; j += FG_SLAB) for (int64_t k = 0; k < nk; k += FG_KSLAB) {
-            int64_t r = nb - j < FG_SLAB ? nb - j : FG_SLAB, c = nk - k < FG_KSLAB ? nk - k : FG_KSLAB;
-            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (j + i) * ldb + k, buf + i * FG_KSLAB, c);
-            gemm_f32_dots(M, r, c, x + k, ldx, buf, FG_KSLAB, y + j, ldy);
-        }
-    } else {
-        for (int64_t k = 0; k < nk; k += FG_SLAB) {
-            int64_t r = nk - k < FG_SLAB ? nk - k : FG_SLAB;
-            for (int64_t i = 0; i < r; i++) fg_widen16(bdt, h + (k + i) * ldb, buf + i * nb, nb);
-            f32_axpy(M, r, nb, x + k, ldx, buf, nb, y, ldy);
-        }
-    }
+    else if (way >= FG_DOTS) fg_dots16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy, way == FG_DOTS_FAR);
+    else fg_axpy16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy);
     if (odt == FG_F32 && !mode && sm == 1 && sn == M) fg_rows_4(out, y, ldy, nb, M);
     else fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
 }

@@ -23,11 +23,13 @@ cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes
     void gemm_f32_batch(const FgDot *p, int64_t count, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t count, const double *a, const double *b, double *c)
-    enum: FG_CLOSE, FG_NEAR, FG_DOTS, FG_FAR
+    enum: FG_CLOSE, FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
+    enum: FG_CHUNK
+    void fg_split(int dtype, const uint16_t *src, int64_t sr, int64_t sc, float *dst, int64_t ld, int64_t r0, int64_t r1, int64_t cols)
     void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1)
     void fg_spread(const FgComplex *z, const char *src, int64_t line, char *dst)
     void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
@@ -44,7 +46,7 @@ cdef struct Work:
     int32_t src_dtype
     int64_t blocks_m, blocks_n, len_n, panels_m, panels_n
     int64_t a0, b0, c0, ldc           # batch strides of the operands as the inner loops see them
-    int32_t mode, narrow
+    int32_t mode, narrow, split
 
 
 # ---------------------------------------------------------------- packing and rows of the output
@@ -58,12 +60,15 @@ cdef void _pack_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         b = i // groups
         r0 = (i - b * groups) * 16
         r1 = min(w.rows, r0 + 16 * (end - i))
-        fg_pack(w.src_dtype, w.p.work, w.src + b * w.sb * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
+        if w.split:
+            fg_split(w.src_dtype, <uint16_t *>w.src + b * w.sb, w.sr, w.sc, <float *>w.dst + b * w.rows * w.ldc, w.ldc, r0, r1, w.cols)
+        else:
+            fg_pack(w.src_dtype, w.p.work, w.src + b * w.sb * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
         i += (r1 - r0 + 15) // 16
 
 
 cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t rows, int64_t cols, int how, int64_t *sb) noexcept nogil:
-    """A packed copy of (B, rows, cols), its last axis contiguous (PACK_ROWS) or its first (PACK_COLS)."""
+    """A packed copy of (B, rows, cols), its last axis contiguous (PACK_ROWS), also whole chunks of it (PACK_SPLIT), or its first (PACK_COLS)."""
     cdef Work w
     cdef bint shared = p.B == 1 or s[0] == 0
     w.p = p
@@ -74,10 +79,12 @@ cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t rows, int64_t co
     w.sr, w.sc, w.rows, w.cols = s[1], s[2], rows, cols
     if how == PACK_COLS:
         w.sr, w.sc, w.rows, w.cols = s[2], s[1], cols, rows
-    w.dst = pool_alloc(w.batches * rows * cols * fg_itemsize(p.work))
+    w.split = how == PACK_SPLIT
+    w.ldc = (w.cols + FG_CHUNK - 1) // FG_CHUNK * FG_CHUNK if w.split else w.cols
+    w.dst = pool_alloc(w.batches * w.rows * w.ldc * fg_itemsize(p.work))
     if w.dst != NULL:
         parallel_for(w.batches * ((w.rows + 15) // 16), max(1, 4096 // (w.cols + 1)), _pack_body, &w)
-        sb[0] = 0 if shared else rows * cols
+        sb[0] = 0 if shared else w.rows * w.ldc
     return w.dst
 
 
@@ -141,7 +148,8 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef FgDot *p = w.p
     cdef bint dots = p.algo == DOTS
     cdef int bdt = p.work if p.pack_b else p.in_dtype
-    cdef int way = FG_DOTS if dots else FG_NEAR if p.K * p.N * fg_itemsize(bdt) <= FG_CLOSE else FG_FAR
+    cdef bint far = p.K * p.N * fg_itemsize(bdt) > FG_CLOSE
+    cdef int way = (FG_DOTS_FAR if far else FG_DOTS) if dots else FG_FAR if far else FG_NEAR
     cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz
     cdef char *x
     cdef char *y
@@ -179,11 +187,11 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
-    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, max(<int64_t>16, 16384 // p.kc))
+    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, (p.B * p.N * p.nk // 32 + 15) // 16 * 16 + 16)
     w.blocks_m = (p.M + FG_MB - 1) // FG_MB
     w.blocks_n = (p.N + w.len_n - 1) // w.len_n
     tasks = p.B * w.blocks_n * w.blocks_m * p.nk
-    cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // (100 if p.in_dtype == p.work else 16) + 50
+    cost = p.kc * min(w.len_n, p.N) * (min(p.M, <int64_t>FG_MB) + fg_itemsize(p.in_dtype)) // (100 if p.in_dtype == p.work else 60) + 50
     parallel_for(tasks, max(1, 3000 // cost), _stream_body, w)          # cost: nanoseconds, roughly
     if p.nk > 1:
         parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
@@ -239,7 +247,7 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     cdef int status = FG_EMEM
     cdef char *a
     cdef char *b = NULL
-    j.halves = p.b[2] == 1 and p.M >= 48           # enough rows to pack for
+    j.halves = p.b[2] == 1
     a = _pairs(p, w.a, p.a[0], p.a[2], p.a[1], p.M, &j.a0, &j.ca, &j.ra)
     if j.halves:
         j.b0, j.rb, j.cb = p.b[0], p.b[1], 1

@@ -1,0 +1,57 @@
+"""A few rows against a large matrix, read once where it lies: 16-bit floats widened in registers, matrices that no cache holds."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+
+DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
+
+
+def operands(rows, k, n, dtype, turned, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (n, k) if turned else (k, n)
+    return [rng.standard_normal(s, np.float32).astype(DTYPES[dtype]) for s in ((rows, k), shape)]
+
+
+def check(x, w, turned, preferred=None):
+    value = fgrad.jit(lambda x, w: jnp.matmul(x, w.T if turned else w, preferred_element_type=preferred))(x, w)
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    w = w.T if turned else w
+    assert value.dtype == (preferred or value.dtype)
+    eps = float(jnp.finfo(value.dtype).eps)
+    np.testing.assert_array_less(np.abs(np.asarray(value, np.float64) - x @ w), 2e-6 * (np.abs(x) @ np.abs(w)) + eps * np.abs(x @ w) + 1e-6)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("k, n", [(1, 40), (7, 33), (31, 1000), (32, 64), (65, 3), (500, 129), (2100, 70), (9000, 17)])
+def test_rows_against_16_bits(k, n, dtype, turned):
+    for rows in (1, 2, 3, 4, 5, 8):
+        x, w = operands(rows, k, n, dtype, turned)
+        check(x, w, turned)
+        check(x, w, turned, jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_16_bit_value_is_widened(dtype):
+    """Each number times one, alone in its sum, along k and along n: subnormal numbers, infinities and NaNs as well."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(DTYPES[dtype]).reshape(1024, 64)
+    one = np.eye(1, dtype=DTYPES[dtype])
+    for w, turned in ((numbers.reshape(-1, 1), True), (numbers.reshape(1, -1), False)):
+        value = fgrad.jit(lambda x, w, turned=turned: jnp.matmul(x, w.T if turned else w, preferred_element_type=jnp.float32))(one, w)
+        np.testing.assert_array_equal(np.asarray(value).ravel(), numbers.astype(np.float32).ravel())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("rows", [3, 14, 15, 24, 25, 40])
+def test_rows_against_a_matrix_beyond_the_caches(rows, turned):
+    x, w = operands(rows, 521, 8210, "float32", turned)
+    check(x, w, turned)
+
+
+@pytest.mark.parametrize("rows", [9, 15, 47, 48])
+def test_rows_of_bfloat16_in_pairs(rows):
+    check(*operands(rows, 333, 700, "bfloat16", False), False)
