@@ -179,3 +179,21 @@ def test_take_along_axis_out_of_range():
     np.testing.assert_array_equal(f(x), [[3], [np.nan], [np.nan]])
     np.testing.assert_array_equal(fgrad.vjp(f, x)[1](jnp.ones((3, 1)))[0], [[0, 0, 0, 1], [0] * 4, [0] * 4])
     np.testing.assert_array_equal(jnp.take_along_axis(x, at.astype("int8"), 1, mode="clip"), [[3], [7], [8]])
+
+
+def test_units_passed_by_come_along_in_their_order():
+    """A run fetches sums and then the products that they read: the products come first (maximum mean discrepancy's gradient)."""
+    x, y = (np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32) for n in (200, 150))
+
+    def kernel(a, b):
+        return sum(jnp.exp(-((a[:, None] - b[None]) ** 2).sum(-1) / (2 * s)) for s in (0.5, 1.0, 2.0))
+
+    got = fgrad.jit(fgrad.grad(lambda x: kernel(x, x).mean() - 2 * kernel(x, jnp.asarray(y)).mean()))(x)
+    a, b = x.astype(float), y.astype(float)
+
+    def pull(c, n):
+        d = a[:, None] - c[None]
+        weight = sum(np.exp(-(d**2).sum(-1, keepdims=True) / (2 * s)) / s for s in (0.5, 1.0, 2.0))
+        return -(d * weight).sum(1) / n
+
+    np.testing.assert_allclose(got, 2 * pull(a, 200**2) - 2 * pull(b, 200 * 150), rtol=1e-4, atol=1e-7)

@@ -244,7 +244,8 @@ static void fg_select(FgMaking *m, const FgVmOp *op) {
     int first = side == FG_SIDE_M ? op->b : op->a, second = side == FG_SIDE_V ? op->b : op->c;
     if (side == FG_SIDE_M) { fg_ensure(m, first, 0); fg_ensure(m, second, 0); fg_load(m, op->a); }
     else fg_ensure(m, second, 0);
-    FgStageFn fn = fg_selects[m->strip->lane == 8][side][fg_is_one(m, first)][fg_is_one(m, second)];
+    int first_is_one = side == FG_SIDE_M && fg_is_one(m, first);      /* a mask in scratch fills it, also where it is one value */
+    FgStageFn fn = fg_selects[m->strip->lane == 8][side][first_is_one][fg_is_one(m, second)];
     fg_use(m, 3, args);
     FgStage *s = fg_put(m, fn);
     fg_operand(m, first, &s->a, &s->move_a);

@@ -253,7 +253,7 @@ cdef class _Run:
         cdef Buf b
         for o in part.made:
             readers = self.wanted.get(id(o.buf))
-            if readers and (len(readers) > 1 or part.unit not in readers):
+            if readers and (len(readers) > 1 or part.unit not in readers) and o.buf not in self.cuts:
                 fresh.add(o.buf)
         for b, cut in part.cuts.items():
             if cut and b not in self.cuts and b not in self.made:
@@ -265,13 +265,17 @@ cdef class _Run:
             sums += 2 * n.outs[0].buf.nbytes
         return math.gcd(self.rows, part.rows), size, sums
 
-    cdef int add(self, _Rows part) except -1:
+    cdef int add(self, _Rows part, at=None) except -1:
+        """Take a part, as the last one or before the one at `at`."""
         cdef Buf b
+        at = len(self.units) if at is None else at
         self.rows, self.bytes, self.sum_bytes = self.sizes(part)
-        self.units.append(part.unit)
+        self.units.insert(at, part.unit)
         self.members.add(part.unit)
-        self.parts.append(part)
-        self.made.update(o.buf for o in part.made)
+        self.parts.insert(at, part)
+        for o in part.made:
+            self.made.add(o.buf)
+            self.cuts.pop(o.buf, None)
         self.sums.update(n.outs[0].buf for n in part.sums)
         for b, cut in part.cuts.items():
             if b not in self.made:
@@ -318,6 +322,7 @@ cdef class _Run:
     def fetch(self, _Rows part, list before, dict rows):
         """Units passed by that only make what the part reads come along, where they fit."""
         cdef _Rows own
+        cdef Py_ssize_t at = len(self.units)
         for u in reversed(before[:]):
             outs = {o.buf for n in u.nodes for o in n.outs}
             if not any([part.cuts.get(b) for b in outs]) or _bytes(u) < START_BYTES:
@@ -325,8 +330,14 @@ cdef class _Run:
             own = _rows_of(u, rows)
             if own is None or any([v is not u and not outs.isdisjoint(v.reads) for v in before]) or not self.takes(own, True):
                 continue
+            if not self.makes_in_time(own):
+                continue
             before.remove(u)
-            self.add(own)
+            self.add(own, at)
+
+    cdef bint makes_in_time(self, _Rows part) except -1:
+        """True if the run reads what the part makes by rows only, so that the part can come first."""
+        return all([self.cuts.get(o.buf, True) for o in part.made]) and all([n.outs[0].buf not in self.cuts for n in part.sums])
 
     def saved(self):
         """Bytes that need not travel to memory and back."""

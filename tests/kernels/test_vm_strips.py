@@ -322,3 +322,14 @@ def test_columns_outlive_the_first_strip(shape, dtype):
     ):
         want = f(row.astype("float32"), column.astype("float32"))
         np.testing.assert_allclose(fgrad.jit(f)(row, column).astype("float32"), want, rtol=2e-2, atol=6e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("flags", [(3, 1), ()])
+def test_one_mask_for_several_selections(dtype, flags):
+    """A mask of one value a row, or of all, that waits in scratch for another selection, whose case is in the strip."""
+    inputs = operands(dtype, np.random.default_rng(0))[:3]
+    mask = np.random.default_rng(1).integers(0, 2, flags).astype(bool)
+    ops = [("add", dtype, 0, 1), ("sub", dtype, 1, 2), ("select", dtype, 3, 4, 5), ("mul", dtype, 0, 2), ("select", dtype, 3, 7, 1)]
+    check([*inputs, mask], ops, [6, 8])
+    check([*inputs, mask], [*ops, ("select", dtype, 3, 2, 7)], [6, 8, 9])
