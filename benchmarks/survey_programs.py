@@ -264,6 +264,42 @@ def _alignment(m, scores):
     return m.value_and_grad(total)(scores)
 
 
+def _most_likely_path(m, first, move, emit, observed):
+    def one(observed):
+        def advance(d, o):
+            scores = d[:, None] + move
+            return scores.max(0) + emit[:, o], scores.argmax(0)
+
+        d, back = m.lax.scan(advance, first + emit[:, observed[0]], observed[1:])
+        last = d.argmax()
+        path = m.lax.scan(lambda s, b: (b[s], b[s]), last, back, reverse=True)[1]
+        return m.np.append(path, last)
+
+    return m.vmap(one)(observed)
+
+
+def _discrepancy(m, x, y):
+    def kernel(a, b):
+        return sum(m.np.exp(-((a[:, None] - b[None]) ** 2).sum(-1) / (2 * s)) for s in (0.5, 1.0, 2.0))
+
+    return m.value_and_grad(lambda x: kernel(x, x).mean() + kernel(y, y).mean() - 2 * kernel(x, y).mean())(x)
+
+
+def _adaptive_ode(m, w1, w2, y):
+    f = lambda y, t, w1, w2: m.np.tanh(m.np.append(y, t) @ w1) @ w2  # noqa: E731
+    times = m.np.linspace(0.0, 2.0, 10)
+    path = lambda w1, w2, y: m.odeint(f, y, times, w1, w2, rtol=1e-4, atol=1e-4)  # noqa: E731
+    return m.value_and_grad(lambda w1, w2: m.np.mean(m.vmap(path, (None, None, 0))(w1, w2, y) ** 2), (0, 1))(w1, w2)
+
+
+def _julia(m, x, y):
+    z = m.lax.complex(x, y)
+    escape = lambda z: m.lax.while_loop(  # noqa: E731
+        lambda s: (s[1] < 50) & (s[0].real ** 2 + s[0].imag ** 2 < 4), lambda s: (s[0] ** 2 + (-0.8 + 0.156j), s[1] + 1), (z, 0)
+    )
+    return m.vmap(m.vmap(lambda z: escape(z)[1]))(z)
+
+
 def _edges(m, x):
     across, down = x[:, 1:-1, 2:] - x[:, 1:-1, :-2], x[:, 2:, 1:-1] - x[:, :-2, 1:-1]
     size = m.np.sqrt(across**2 + down**2 + 1e-6)
@@ -328,3 +364,7 @@ def register():
     case("Stein variational descent", _stein, normal(200, 2))
     case("alignment by a scan, value and grad", _alignment, normal(100, 16, 30))
     case("edges of images", _edges, normal(8, 256, 256))
+    case("Viterbi paths", _most_likely_path, normal(10), normal(10, 10), normal(10, 20), integer(20, 16, 100))
+    case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
+    case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))
+    case("Julia set by a vmapped while_loop", _julia, normal(48, 64), normal(48, 64), checked=False)
