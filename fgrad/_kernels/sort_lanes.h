@@ -51,6 +51,20 @@ static int fg_sort_by_lanes(const FgSortRow *r, int64_t rows) {
 
 static int64_t fg_sort_lanes_scratch(int64_t n) { return 32 * FG_SORT_LANES * n; }
 
+/* Where the elements of each column, one of `rows` rows of n keys, lie in their row once they are sorted: the lower half of `at`. */
+static void fg_sort_positions(int wide, const void *keys, int64_t rows, int64_t n, uint32_t *narrow, uint64_t *columns, uint64_t *at) {
+    if (wide) {
+        fg_columns_8(columns, FG_SORT_LANES, keys, rows, n);
+        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++) at[i * FG_SORT_LANES + l] = (uint64_t)i;
+        fg_sort_columns_pairs(columns, at, n);
+    } else {
+        fg_columns_4(narrow, FG_SORT_LANES, keys, rows, n);
+        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++)
+            at[i * FG_SORT_LANES + l] = (uint64_t)narrow[i * FG_SORT_LANES + l] << 32 | (uint64_t)i;
+        fg_sort_columns_uint64_t(at, n);
+    }
+}
+
 /* The next `rows` (at most FG_SORT_LANES) rows, at r->src and r->dst. */
 static void fg_sort_lanes(FgSortRow *r, int64_t rows, char *scratch) {
     int64_t n = r->n, all = n * FG_SORT_LANES, items = n * rows;
@@ -77,16 +91,7 @@ static void fg_sort_lanes(FgSortRow *r, int64_t rows, char *scratch) {
         }
         return;
     }
-    if (wide) {
-        fg_columns_8(columns, FG_SORT_LANES, keys, rows, n);
-        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++) at[i * FG_SORT_LANES + l] = (uint64_t)i;
-        fg_sort_columns_pairs(columns, at, n);
-    } else {
-        fg_columns_4(narrow, FG_SORT_LANES, keys, rows, n);
-        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++)
-            at[i * FG_SORT_LANES + l] = (uint64_t)narrow[i * FG_SORT_LANES + l] << 32 | (uint64_t)i;
-        fg_sort_columns_uint64_t(at, n);
-    }
+    fg_sort_positions(wide, keys, rows, n, narrow, columns, at);
     for (int64_t i = 0; i < all; i++) narrow[i] = (uint32_t)at[i];
     r->perm = (uint32_t *)keys;
     fg_rows_4(r->perm, narrow, FG_SORT_LANES, rows, n);
@@ -111,16 +116,7 @@ static void fg_top_lanes(const FgTopK *t, int64_t row, int64_t rows, char *scrat
     uint32_t *narrow = (uint32_t *)(scratch + 8 * all);
     uint64_t *columns = (uint64_t *)(scratch + 16 * all), *at = (uint64_t *)(scratch + 24 * all);
     fg_keys(t->dtype, src, keys, rows * n, 1, 0);
-    if (fg_key_wide(t->dtype)) {
-        fg_columns_8(columns, FG_SORT_LANES, keys, rows, n);
-        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++) at[i * FG_SORT_LANES + l] = (uint64_t)i;
-        fg_sort_columns_pairs(columns, at, n);
-    } else {
-        fg_columns_4(narrow, FG_SORT_LANES, keys, rows, n);
-        for (int64_t i = 0; i < n; i++) for (int64_t l = 0; l < FG_SORT_LANES; l++)
-            at[i * FG_SORT_LANES + l] = (uint64_t)narrow[i * FG_SORT_LANES + l] << 32 | (uint64_t)i;
-        fg_sort_columns_uint64_t(at, n);
-    }
+    fg_sort_positions(fg_key_wide(t->dtype), keys, rows, n, narrow, columns, at);
     for (int64_t l = 0; l < rows; l++) for (int64_t i = 0; i < t->k; i++) {
         const int64_t from = (int32_t)at[i * FG_SORT_LANES + l], to = (row + l) * t->k + i;
         t->indices[to] = (int32_t)from;

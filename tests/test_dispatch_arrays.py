@@ -1,0 +1,152 @@
+"""Eager calls beside operators: joined sequences, static arguments, NumPy scalars, indices."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+
+
+@pytest.mark.parametrize("join", ["concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"])
+def test_joining_concrete_arrays(join):
+    ours, theirs = getattr(jnp, join), getattr(np, join)
+    xs = [np.arange(6, dtype=np.float32).reshape(2, 3) + i for i in range(3)]
+    for case in (xs, tuple(xs), xs[:1], [xs[0], xs[1].astype(np.int32)], xs * 30):
+        arrays = type(case)(map(jnp.asarray, case))
+        np.testing.assert_array_equal(ours(arrays), theirs(case))
+        np.testing.assert_array_equal(ours([x.T for x in arrays]), theirs([x.T for x in case]))
+        np.testing.assert_array_equal(ours(case), theirs(case))
+    deep = [np.arange(24.0, dtype=np.float32).reshape(1, 2, 1, 3, 1, 4) for _ in range(60)]
+    turned = [jnp.asarray(x).transpose(5, 4, 3, 2, 1, 0) for x in deep[:30]] + [jnp.asarray(x.T.copy()) for x in deep[30:]]
+    np.testing.assert_array_equal(ours(turned), theirs([x.T for x in deep]))
+    with pytest.raises(ValueError):
+        ours([])
+
+
+def test_creation_by_static_values():
+    for n in (0, 3, 1 << 14, (1 << 14) + 1):
+        np.testing.assert_array_equal(jnp.arange(n), np.arange(n))
+        assert jnp.arange(n).dtype == np.int32 and jnp.arange(float(n)).dtype == np.float32
+    assert jnp.arange(-3).shape == (0,)
+    for _ in range(2):
+        np.testing.assert_array_equal(jnp.eye(3), np.eye(3))
+        np.testing.assert_array_equal(jnp.eye(2, 3, k=1), np.eye(2, 3, k=1))
+        np.testing.assert_allclose(jnp.linspace(-1, 2, 7), np.linspace(-1, 2, 7), rtol=1e-6, atol=1e-7)
+        points, step = jnp.linspace(0.0, 1.0, 4, endpoint=False, retstep=True)
+        np.testing.assert_allclose(points, [0, 0.25, 0.5, 0.75])
+        assert float(step) == 0.25
+
+
+def test_masks_select():
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    y = jnp.asarray(x)
+    for mask in (x > 5, x[..., 0] > 3, x[:, 0, 0] > 3, np.zeros((2, 3), bool)):
+        np.testing.assert_array_equal(y[jnp.asarray(mask)], x[mask])
+    assert y.astype(jnp.bfloat16)[y > 3].dtype == jnp.bfloat16
+    assert (jnp.zeros(3) + 0)[jnp.ones(3, bool)].weak_type is False
+    assert jnp.full(3, 2)[jnp.ones(3, bool)].weak_type
+    with pytest.raises(IndexError):
+        y[jnp.ones(3, bool)]
+
+
+def test_compiled_programs_are_called_without_compiling_again(monkeypatch):
+    compiled = fgrad.jit(lambda x, y: {"sum": x + y}).lower(jnp.ones(3), 2.0).compile()
+    for module in ("fgrad.api.jit", "fgrad.control.jit"):
+        monkeypatch.setattr(sys.modules[module], "compile_jaxpr", None)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(jnp.ones(3), 2.0)["sum"], np.full(3, 3.0))
+    with pytest.raises(TypeError, match=r"argument x compiled with f32\[3\] and called with f32\[4\]"):
+        compiled(jnp.ones(4), 2.0)
+
+
+def test_numpy_scalars_are_operands():
+    """A NumPy scalar keeps its dtype and its value is an argument, not part of the program."""
+    x = jnp.asarray(np.arange(1, 6, dtype=np.float32))
+    half = jnp.asarray(np.arange(1, 6, dtype=np.float16))
+    double = fgrad.jit(lambda x, s: x * s)
+    for value in (0.5, -2.0, np.inf, np.nan, 0.5):
+        for scalar in (np.float32, np.float64, np.float16):
+            s = scalar(value)
+            for got in (x * s, s * x, jnp.multiply(x, s), double(x, s)):
+                assert got.dtype == np.float32 and not got.weak_type
+                np.testing.assert_array_equal(got, np.arange(1, 6, dtype=np.float32) * np.float32(value))
+        assert (half * np.float32(value)).dtype == np.float32 and (half * np.float64(value)).dtype == np.float32
+    with fgrad.enable_x64():
+        for _ in range(3):
+            assert (x * np.float64(0.1)).dtype == np.float64
+            np.testing.assert_array_equal(x * np.float64(0.1), np.arange(1, 6) * 0.1)
+            assert (x * np.float32(0.5)).dtype == np.float32
+    for _ in range(3):
+        assert (x * np.float64(0.1)).dtype == np.float32
+        np.testing.assert_array_equal(jnp.add(np.float32(1), np.float32(2)), np.float32(3))
+
+
+def test_indices_that_came_before_show_the_right_elements():
+    """Views are remembered by the kinds of an index's items; its ints, the array's aval and its memory may differ from call to call."""
+    numbers = np.random.default_rng(5)
+    a, b, c = (
+        np.arange(24.0, dtype="float32").reshape(2, 3, 4),
+        numbers.standard_normal((2, 3, 4)).astype("float32"),
+        np.zeros((0, 3, 4), "float32"),
+    )
+    arrays = [(x, jnp.asarray(x)) for x in (a, b, c, a.astype(int), a.T, a[:, 1:], a[::-1])]
+    parts = [0, 1, -1, -2, slice(None), slice(1, None), slice(None, -1), slice(None, None, -1), slice(0, 2, 2), slice(2, 1), None, ...]
+    taken = 0
+    for _ in range(3000):
+        x, y = arrays[numbers.integers(len(arrays))]
+        idx = tuple(parts[i] for i in numbers.integers(len(parts), size=numbers.integers(1, 5)))
+        idx = idx if len(idx) > 1 or numbers.integers(2) else idx[0]
+        try:
+            want = x[idx]
+        except IndexError:
+            continue
+        if x.shape[0] == 0 and want.size:
+            continue
+        got = y[idx]
+        assert got.shape == want.shape and got.dtype == y.dtype, idx
+        np.testing.assert_array_equal(got, want, str(idx))
+        taken += 1
+    assert taken > 1500
+
+
+def test_remembered_indices_keep_bounds_and_donations():
+    x = jnp.arange(12.0).reshape(3, 4)
+    assert [float(x[i, j]) for i in (0, 2, -3, -1) for j in (3, -4)] == [3, 0, 11, 8, 3, 0, 11, 8]
+    assert float(x[5, 1]) == float(x[2, 1])  # clamped, as in JAX
+    y = x[1, ::2]
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x[1, ::2]
+    np.testing.assert_array_equal(y, [4, 6])
+
+
+def test_static_arguments_that_came_before_are_told_apart():
+    a = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    calls = [
+        *[
+            lambda m, x, s=s: m.reshape(x, s)
+            for s in ((24,), 24, (4, 6), (6, 4), (-1, 6), (1, 24), (24, 1), -1, (2, 12), (1, 1, 24), (3, 2, 2, 2))
+        ],
+        *[lambda m, x, p=p: m.transpose(x, p) for p in (None, (0, 1, 2), (2, 1, 0), (1, 0, 2), (-1, 0, 1))],
+        *[lambda m, x, i=i, j=j: m.swapaxes(x, i, j) for i in (0, 1, -1) for j in (0, 2)],
+        *[lambda m, x, i=i: m.expand_dims(x, i) for i in (0, 1, -1, (0, 1), (0, -1))],
+        *[lambda m, x, i=i: x.sum(i) for i in (None, 0, 1, -1, (0, 1))],
+        lambda m, x: x.T,
+        lambda m, x: x.ravel(),
+        lambda m, x: m.broadcast_to(x, (5, 2, 3, 4)),
+    ]
+    rng = np.random.default_rng(0)
+    for x in (a, a + 1, a[::-1]):
+        y = jnp.asarray(x)
+        for i in rng.permutation(4 * len(calls)):
+            call = calls[i % len(calls)]
+            want = call(np, x)
+            for got in (call(jnp, y), call(jnp, x)) if i % 2 else (call(jnp, y),):
+                assert got.shape == want.shape
+                np.testing.assert_array_equal(got, want)
+    with pytest.raises(TypeError):
+        jnp.reshape(y, (5, 5))
+    big = jnp.zeros((2**20, 1), "int8")
+    assert big.reshape(1, 2**20).shape == (1, 2**20) and big.reshape(2**10, 2**10).shape == (2**10, 2**10)
