@@ -280,3 +280,34 @@ def test_a_mean_beside_a_variance_is_computed_once():
     builtin = lambda x, w: fgrad.nn.standardize(x, epsilon=1e-5) * w
     for a, b in zip(fgrad.jit(fgrad.grad(loss(norm), (0, 1)))(x, w), fgrad.grad(loss(builtin), (0, 1))(x, w)):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-2)
+
+
+PIECES = {
+    "hard_swish": nn.hard_swish,
+    "square where positive": lambda x: x * jnp.where(x > 0, x, 0.5),
+    "of three constants": lambda x: x * jnp.where(x > 1, 2.0, jnp.where(x < -1, -3.0, x)),
+    "two orders": lambda x: jnp.where(x > 1, 2.0, jnp.where(x < -1, -3.0, x)) + jnp.where(x < -1, 4.0, jnp.where(x > 1, 4.0, x * x)),
+    "not the same order": lambda x: jnp.where(x > 1, 2.0, jnp.where(x > 0, -3.0, x)) - jnp.where(x > 0, 4.0, jnp.where(x > 1, 5.0, x * x)),
+    "scaled": lambda x: jnp.where(x > 1, -0.0, x) * 0.75 - jnp.where(x > 1, 0.0, x * x) * 3.0,
+}
+SELECTIONS = {"hard_swish": (2, 2), "two orders": (2, 9), "scaled": (1, 9)}  # of f and of its gradient, at most
+
+
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_selections_by_the_same_masks_meet(name, dtype):
+    """One chain of selections instead of two, with the bits that the operations have one by one."""
+    f = PIECES[name]
+    edges = [-np.inf, -4, -3, -1, -0.0, 0, 1, 1.5, 3, 4, np.inf, np.nan]
+    x = np.concatenate([edges, np.linspace(-4, 4, 300)]).astype(dtype)
+    with fgrad.enable_x64(dtype == "float64"):
+        x = jnp.asarray(x)
+        for g, most in zip((f, fgrad.vmap(fgrad.grad(f))), SELECTIONS.get(name, (9, 9))):
+            got = fgrad.jit(g)(x)
+            labels = fgrad.jit(g).lower(x).compile().profile(x, repeat=1)
+            assert sum(label.count("select") for _, label in labels) <= most, labels
+            with fgrad.config.override("pass_simplify", False):
+                want = fgrad.jit(lambda x, g=g: g(x))(x)
+            quotient = 1e-6 if name == "hard_swish" else 0  # x / 6 is x * (1 / 6) in simplified programs
+            np.testing.assert_allclose(got, want, rtol=0, atol=quotient)
+            np.testing.assert_array_equal(np.signbit(got)[x == x], np.signbit(want)[x == x])

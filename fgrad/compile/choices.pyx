@@ -31,6 +31,8 @@ cpdef object distribute(ctx, str op, list ins, aval):
         return _cast_of_comparison(ctx, ins[0], aval)
     if op not in _OPS or aval.dtype not in _FLOATS:
         return None
+    if len(ins) == 2 and (out := _meet(ctx, op, ins, aval)) is not None:
+        return out
     for v in ins:
         selects = selects and (v.buf is None or made_by(v, "select") is not None)
     if not selects:
@@ -75,6 +77,54 @@ def _pair(ctx, str op, list ins, aval):
         if op == "add" and _is_zero(x[2]) and _is_zero(y[1]):
             return ctx.elementwise("add", [ctx.elementwise("select", [a[0], x[1], y[2]], aval), x[2]], aval)
     return None
+
+
+def _meet(ctx, op, ins, aval):
+    """Chains of selections by the same masks: one chain, of the operation on the constants and on what the chains end in.
+
+    The product rule makes such pairs of x * f(x), for an f made of pieces; the derivative's chain has the masks in the other order,
+    which does not matter where a chain has one constant.
+    """
+    (a, x, p), (b, y, q) = (_chain(v, aval) for v in ins)
+    if not a or len(a) != len(b) or x.shape != aval.shape or y.shape != aval.shape:
+        return None
+    if [case[:2] for case in a] != [case[:2] for case in b]:
+        if {case[:2] for case in a} != {case[:2] for case in b}:
+            return None
+        if len({case[3].key() for case in b}) == 1:
+            b = [(*case[:3], b[0][3]) for case in a]
+        elif len({case[3].key() for case in a}) == 1:
+            a = [(*case[:3], a[0][3]) for case in b]
+        else:
+            return None
+    constants = [folded(op, [_times(ctx, u[3], p, aval), _times(ctx, v[3], q, aval)], aval) for u, v in zip(a, b)]
+    if None in constants:
+        return None
+    out = ctx.elementwise(op, [_times(ctx, x, p, aval), _times(ctx, y, q, aval)], aval)
+    for (_, place, mask, _), constant in zip(reversed(a), reversed(constants)):
+        out = ctx.elementwise("select", [mask, constant, out] if place == 1 else [mask, out, constant], aval)
+    return out
+
+
+def _chain(Value v, aval):
+    """Selections between a constant and the next: ([(mask's key, the constant's place, mask, constant)], what ends them, factor)."""
+    cdef list chain = []
+    product, factor = made_by(v, "mul"), None
+    if product is not None and (product[0].buf is None) != (product[1].buf is None):
+        v, factor = product if product[1].buf is None else product[::-1]
+    while (case := made_by(v, "select")) is not None and len(chain) < DEPTH:
+        if case[0].shape != aval.shape or (case[1].buf is None) == (case[2].buf is None):
+            break
+        place = 1 if case[1].buf is None else 2
+        chain.append((case[0].key(), place, case[0], case[place]))
+        v = case[3 - place]
+    return chain, v, factor
+
+
+def _times(ctx, Value v, factor, aval):
+    if factor is None:
+        return v
+    return folded("mul", [v, factor], aval) if v.buf is None else ctx.elementwise("mul", [v, factor], aval)
 
 
 cdef bint _is_zero(Value v) except -1:
