@@ -182,3 +182,21 @@ def test_scatter_into_many_blocks(base, kind, crowded):
         f = fgrad.jit(lambda x, r, u: getattr(x.at[r], kind)(u), donate_argnums=(0,) if base == "donated" else ())
         got = f(jnp.array(x), rows, updates)
     np.testing.assert_array_equal(np.asarray(got), expect)
+
+
+@pytest.mark.parametrize("in_axes", [(None, 0), (0, 0), (1, 0), (0, None)])
+def test_windows_of_a_batch_are_gathered_from_where_they_lie(in_axes):
+    """Starts move inside, negative ones count from the end; nothing of the operand's size is made for each example."""
+    x, starts = np.arange(25.0, dtype=np.float32).reshape(5, 5), np.array([-2, 0, 3, 4, 9], np.int32)
+    cut = lambda x, i: lax.dynamic_slice(x, (i,) * x.ndim, (2,) * x.ndim)  # noqa: E731
+    got = fgrad.vmap(cut, in_axes)(x, starts if in_axes[1] == 0 else 3)
+    rows = [x if in_axes[0] is None else np.take(x, k, in_axes[0]) for k in range(5)]
+    at = starts if in_axes[1] == 0 else [3] * 5
+    want = []
+    for r, i in zip(rows, at):
+        box = tuple(slice(j, j + 2) for j in (min(max(i + n * (i < 0), 0), n - 2) for n in r.shape))
+        want.append(r[box])
+    np.testing.assert_array_equal(got, np.stack(want[: len(got)]))
+    if in_axes[0] is None:
+        big = fgrad.jit(fgrad.vmap(lambda i: jnp.asarray(np.ones((3000, 300), np.float32))[i]))
+        assert big.lower(np.zeros(500, np.int32)).compile().memory_analysis().temp_size_in_bytes < 10**6

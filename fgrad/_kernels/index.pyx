@@ -242,7 +242,7 @@ cdef FgIndexPlan *make_plan(FgInst *inst, const char *name, const FgTensor *big,
     for d in range(operand.ndim):
         if position(batching, nbat, d) < 0 and position(dropped, nd, d) < 0:
             add_window_axis(g, slices[d], big.strides[d], small.strides[window[w]],
-                            position(index_map, nk, d) < 0 or slices[d] == operand.shape[d])
+                            position(index_map, nk, d) < 0 or slices[d] == operand.shape[d], is_gather)
             w += 1
     g.nk = <int32_t>nk
     g.ki = indices.strides[indices.ndim - 1]
@@ -270,13 +270,15 @@ cdef void add_batch_axis(FgIndexPlan *g, int64_t n, int64_t bi, int64_t bb, int6
     g.bi[k], g.bb[k], g.bs[k] = bi, bb, bs
 
 
-cdef void add_window_axis(FgIndexPlan *g, int64_t n, int64_t wb, int64_t ws, bint free) noexcept nogil:
+cdef void add_window_axis(FgIndexPlan *g, int64_t n, int64_t wb, int64_t ws, bint free, bint is_gather) noexcept nogil:
+    """Append an axis, or widen the last one where all strides allow; updates only where both are free."""
     cdef int k = g.nw - 1
     g.p *= n
     if n == 1:
         return
-    if k >= 0 and g.wb[k] == wb * n and g.ws[k] == ws * n and g.free[k] and free:
+    if k >= 0 and g.wb[k] == wb * n and g.ws[k] == ws * n and (is_gather or (g.free[k] and free)):
         g.wshape[k] *= n
+        g.free[k] = g.free[k] and free
     else:
         k += 1
         g.nw += 1

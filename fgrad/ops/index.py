@@ -7,10 +7,11 @@ from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import add, clamp, convert_element_type, like, lt, mul, select
-from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.gather import gather_p, put_rows
+from fgrad.ops.gather_dims import GatherDimensionNumbers, GatherScatterMode
 from fgrad.ops.index_bounds import mark_boxes
-from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, zero_of
-from fgrad.ops.shape import broadcasted_iota, index_in_dim, reshape
+from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, move_axis, zero_of
+from fgrad.ops.shape import broadcasted_iota, concatenate, index_in_dim, reshape
 
 # --- dynamic slices -----------------------------------------------------------------------------------------------------
 
@@ -68,12 +69,21 @@ def _ds_batch(axis, args, dims, *, slice_sizes):
         zero = dtypes.INT32.type(0)
         sizes = (*slice_sizes[:d], axis.size, *slice_sizes[d:])
         return dynamic_slice_p.bind(x, *starts[:d], zero, *starts[d:], slice_sizes=sizes), d
-    x = bdim_at_front(x, d, axis.size)
-    shape = get_aval(x).shape
     if config.mark_indices:
-        mark_boxes(x, starts, slice_sizes, dims[1:], axis)
-    rows = _rows_of_box(shape, starts, slice_sizes, dims[1:], axis)
-    return take_rows(reshape(x, (_prod(shape),)), rows), 0
+        shape = list(get_aval(x).shape)
+        if d is not None:
+            del shape[d]
+        mark_boxes((axis.size, *shape), starts, slice_sizes, dims[1:], axis)
+    n = len(slice_sizes)
+    columns = [convert_element_type(bdim_at_front(s, b, axis.size), dtypes.INT32) for s, b in zip(starts, dims[1:])]
+    indices = concatenate([reshape(s, (axis.size, 1)) for s in columns], 1)
+    boxes, every = tuple(range(1, n + 1)), tuple(range(n))
+    if d is None:
+        numbers, sizes = GatherDimensionNumbers(boxes, (), every, (), ()), slice_sizes
+    else:
+        x = move_axis(x, d, 0)
+        numbers, sizes = GatherDimensionNumbers(boxes, (), boxes, (0,), (0,)), (min(axis.size, 1), *slice_sizes)
+    return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=sizes, mode=GatherScatterMode.CLIP, fill_value=None), 0
 
 
 def _ds_transpose(cts, x, *starts, slice_sizes):
@@ -116,7 +126,7 @@ def _dus_batch(axis, args, dims):
         return dynamic_update_slice_p.bind(x, update, dtypes.INT32.type(0), *starts), 0
     shape, sizes = get_aval(x).shape, get_aval(update).shape[1:]
     if config.mark_indices:
-        mark_boxes(x, starts, sizes, dims[2:], axis)
+        mark_boxes(shape, starts, sizes, dims[2:], axis)
     rows = _rows_of_box(shape, starts, sizes, dims[2:], axis)
     return reshape(put_rows("set", reshape(x, (_prod(shape),)), rows, update), shape), 0
 

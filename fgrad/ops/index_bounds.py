@@ -1,6 +1,6 @@
 """A mark of what indices must stay within, for checks of indices (experimental.checkify): programs leave it out."""
 
-from fgrad.core import Primitive, get_aval
+from fgrad.core import Primitive
 from fgrad.ops.rules import bdim_at_front
 
 
@@ -27,9 +27,8 @@ index_bounds_p = Primitive(
 )
 
 
-def mark_boxes(x, starts, sizes, dims, axis):
-    """Mark where boxes of `sizes`, one for each example (axis 0 of x), may start; `dims` are the batch dimensions of `starts`."""
-    shape = get_aval(x).shape
+def mark_boxes(shape, starts, sizes, dims, axis):
+    """Mark where boxes of `sizes`, one for each example (axis 0 of `shape`), may start; `dims` are the batch dimensions of `starts`."""
     starts = [bdim_at_front(s, d, axis.size) for s, d in zip(starts, dims)]
     limits = tuple(n - k for n, k in zip(shape[1:], sizes))
     index_bounds_p.bind(*starts, shape=shape, axes=tuple(range(1, len(shape))), limits=limits)
