@@ -17,11 +17,6 @@ static inline float fg_half(uint16_t h) {
     return f;
 }
 
-static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *restrict dst, int64_t n) {
-    if (dtype == FG_F16) for (int64_t i = 0; i < n; i++) dst[i] = fg_half(src[i]);
-    else for (int64_t i = 0; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
-}
-
 /* float32 to 16 bits, rounded as fg_f32_to_f16 and fg_f32_to_bf16 do it. */
 static inline void fg_narrow16(int dtype, const float *restrict src, uint16_t *restrict dst, int64_t n) {
     int64_t i = 0;
