@@ -24,6 +24,28 @@ class Embedding(Workload):
         return lambda: table[tokens]
 
 
+@workload(
+    "indexing/vmap of windows", sizes=((1000, 64, 1), (1000, 64, 16)), note="dynamic slices of so many rows of one array at 5000 positions"
+)
+class Windows(Workload):
+    def inputs(self, rng):
+        n, width, _ = self.size
+        return normal(rng, n, width), integers(rng, n - 16, 5000)
+
+    def jaxlike(self, m, x, starts):
+        rows = self.size[2]
+        f = m.jit(lambda x, starts: m.vmap(lambda i: m.lax.dynamic_slice_in_dim(x, i, rows))(starts))
+        return lambda: f(x, starts)
+
+    def torch(self, m, x, starts):
+        at = starts.long()[:, None] + m.torch.arange(self.size[2])
+        return lambda: x[at]
+
+    def numpy(self, np, x, starts):
+        at = starts[:, None] + np.arange(self.size[2])
+        return lambda: x[at]
+
+
 @workload("indexing/embedding value_and_grad", sizes=((32_000, 256), (27, 32)), note="4096 tokens; the gradient is dense")
 class EmbeddingGrad(Embedding):
     def bytes(self):
