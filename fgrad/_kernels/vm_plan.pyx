@@ -1,18 +1,16 @@
-"""Plans of the elementwise VM, made from checked code: the order of the walk, tiles, units of work, and each register's buffer."""
+"""Plans of the elementwise VM, made from checked code: the order of the walk, tiles and units of work."""
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
+from fgrad._kernels.vm_buffers cimport plan_memory, plan_slots, plan_times
 
 cdef extern from "vm_fuse.h" nogil:
-    enum:
-        FG_OP_window
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
 
 cdef enum:
-    FOREVER = 2147483647
     COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up,
     WIDE_COLUMNS = 2048        # but pieces of rows no shorter than this come in tiles of it, or twice that where terms have fewer bytes
     WIDE_BYTES = 8192
@@ -449,163 +447,6 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
             if p.n * p.out[i].size >= STREAM_BYTES:
                 p.streams = 1
     p.prefetches = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES and work >= PREFETCH_WORK * inputs
-
-
-cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
-    """Last uses, and which ops write straight into an output."""
-    cdef int i, k, reg, when
-    for k in range(p.n_out):
-        when = p.n_ops if p.out[k].reduce else p.n_ops + 1 + k
-        regs[p.out[k].reg].last = max(regs[p.out[k].reg].last, when)
-        if p.out[k].reg2 >= 0:
-            regs[p.out[k].reg2].last = max(regs[p.out[k].reg2].last, when)
-    for k in range(p.n_ops):
-        p.ops[k].buf = 0
-    for k in range(p.n_out):
-        reg = p.out[k].reg
-        if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
-            continue
-        if p.ops[regs[reg].first].buf < 0:           # another output has it
-            continue
-        p.out[k].direct = 1
-        p.ops[regs[reg].first].buf = -1 - k
-    keep_for_strips(p, regs)
-    keep_for_windows(p, regs)
-    for i in range(p.n_in):
-        p.in_[i].last_use = regs[i].last
-
-
-cdef void keep_for_windows(FgVmPlan *p, Reg *regs) noexcept nogil:
-    """A window may be the tile of either operand: these live as long as it does. What ends with it, it may overwrite."""
-    cdef int k, a, made
-    for k in range(p.n_ops):
-        if p.ops[k].op == FG_OP_window:
-            a = p.ops[k].a
-            made = regs[a].first
-            p.ops[k].patch = made >= 0 and regs[a].last == k and p.ops[made].op != FG_OP_window and p.ops[made].buf >= 0 and p.ops[k].b != a
-    for k in range(p.n_ops - 1, -1, -1):
-        if p.ops[k].op == FG_OP_window:
-            regs[p.ops[k].a].last = max(regs[p.ops[k].a].last, regs[p.ops[k].dst].last)
-            regs[p.ops[k].b].last = max(regs[p.ops[k].b].last, regs[p.ops[k].dst].last)
-
-
-cdef void keep_for_strips(FgVmPlan *p, Reg *regs) noexcept nogil:
-    """A column may be one value of a tile, read again by each strip: no result of the first one may take its buffer."""
-    cdef int k, i
-    for k in range(p.n_ops):
-        if p.ops[k].strip < 0:
-            continue
-        for i in range(p.n_in):
-            if (p.ops[k].a == i or p.ops[k].b == i or p.ops[k].c == i) and p.in_[i].strides[p.ndim - 1] == 0:
-                regs[i].last = max(regs[i].last, p.strips[p.ops[k].strip].op_end)
-
-
-cdef int take(Reg *regs, int r, int64_t *busy, int64_t *count) noexcept nogil:
-    """Give register r the first free buffer among those of its size; busy[slot] = register + 1."""
-    cdef int s = 0
-    while busy[s]:
-        s += 1
-    busy[s] = r + 1
-    regs[r].slot = s
-    if s + 1 > count[0]:
-        count[0] = s + 1
-    return s
-
-
-cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) noexcept nogil:
-    """Assign tile buffers by liveness, separately for each register size.  Returns the bytes per element they need;
-    counts[size] is how many of each size. counts NULL: what most tiles touch, which is no buffer of a window, and memory
-    that several inputs read once."""
-    cdef int size, i, k, s, top
-    cdef int64_t total = 0, count
-    cdef int sizes[5]
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = 1, 2, 4, 8, 16
-    for i in range(5):
-        size = sizes[i]
-        count = 0
-        memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
-        for k in range(p.n_in + p.n_const):
-            if fg_itemsize(regs[k].type) == size and not (p.consts[k - p.n_in].scalar if k >= p.n_in else p.in_[k].scalar):
-                if counts == NULL and k < p.n_in and p.in_[k].source != k:
-                    continue
-                take(regs, k, busy, &count)
-                if k >= p.n_in or regs[k].shared:
-                    regs[k].last = FOREVER
-        for k in range(p.n_ops):
-            # an operand that dies here may lend its buffer to the result: the loops work in place
-            for s in range(count):
-                if busy[s] and regs[busy[s] - 1].last <= k and (regs[busy[s] - 1].first < k):
-                    busy[s] = 0
-            if counts == NULL and p.ops[k].op == FG_OP_window:
-                continue               # few tiles use its buffer
-            if p.ops[k].buf >= 0 and not p.ops[k].taken and fg_itemsize(regs[p.ops[k].dst].type) == size:
-                take(regs, p.ops[k].dst, busy, &count)
-        if counts != NULL:
-            counts[size] = count
-        total += count * size
-    return total
-
-
-cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
-    """Byte offsets of all buffers of a thread, and of the partial results of a run."""
-    cdef int64_t counts[17]
-    cdef int64_t base[17]
-    cdef int64_t at = 0, width = p.step * p.tile_rows * p.group * p.n_seg, acc
-    cdef int i, k, size = 1
-    cdef FgVmOutput *o
-    if width > p.n:
-        width = p.n
-    acc = p.step * p.tile_rows * (1 if p.sums_segments else p.n_seg) if p.mode == FG_MODE_COLUMNS else width // p.n_seg
-    plan_slots(p, regs, scratch, counts)
-    while size <= 16:
-        base[size] = at
-        at += counts[size] * align(width * size)
-        size *= 2
-    for i in range(p.n_in):
-        if p.in_[i].scalar:
-            p.in_[i].buf = at
-            at += align(16)
-            continue
-        size = <int>fg_itemsize(regs[i].type)
-        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
-    for k in range(p.n_const):
-        size = <int>fg_itemsize(p.consts[k].type)
-        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
-    for k in range(p.n_ops):
-        if p.ops[k].buf >= 0 and not p.ops[k].taken:
-            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
-            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
-    for i in range(p.n_in + p.n_out):
-        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2 and p.raw_buf == 0:
-            p.raw_buf = at
-            at += align(width * 2)
-    p.slot_buf = at
-    at += p.n_slots * FG_STRIP
-    p.edge_buf = at
-    at += p.most_edges * FG_STRIP
-    if p.n_seg > 1:
-        p.seg_buf = at
-        at += align(acc * 16)
-    for k in range(p.n_out):
-        o = &p.out[k]
-        size = <int>fg_itemsize(o.type)
-        if not o.reduce:
-            if p.streams and o.access == FG_ACC_FULL and (o.direct or o.dtype != o.type):
-                o.buf = at
-                at += align(width * size)
-            continue
-        if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
-            o.buf = at
-            at += align(acc * size)
-        if p.mode == FG_MODE_COLUMNS:
-            o.buf2 = at
-            at += align(acc * size)
-        o.part = p.partial_bytes
-        if p.mode == FG_MODE_WIDE:
-            p.partial_bytes += align(p.units * size)
-        elif p.mode == FG_MODE_COLUMNS and p.blocks > 1:
-            p.partial_bytes += align(p.n_outer * p.blocks * p.n_inner * size)
-    p.work_bytes = at
 
 
 cdef void plan_grain(FgVmPlan *p) noexcept nogil:
