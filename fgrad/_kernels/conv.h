@@ -25,7 +25,7 @@
 #endif
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
     CONV_MIXED, CONV_ROWS, CONV_DOTS, CONV_PLANES
 };
 
@@ -421,6 +421,15 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
 }
 
+/* Outputs of few features by lanes of taps, where rows of those fill vectors. */
+static void conv_plan_few(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item;
+    if (p->algo != CONV_DENSE || c->O * 4 > lanes || c->C * (p->d[2] == 1 ? p->R[2] : 1) < lanes) return;
+    p->algo = CONV_FEW;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+}
+
 /* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
  * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. */
 static int conv_plan_winograd(FgConvPart *p) {
@@ -478,7 +487,10 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     conv_digits_m(p, 0, p->m);
     p->M = conv_count(p->m, 0, 4);
     if (taps == 0) p->algo = CONV_CLEAR;
-    else if (c->pairs) conv_plan_dense(p, item, 0);
+    else if (c->pairs) {
+        conv_plan_dense(p, item, 0);
+        conv_plan_few(p, item);
+    }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
     else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
@@ -486,6 +498,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     else if (!conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
+        conv_plan_few(p, item);
     }
 }
 #endif

@@ -15,7 +15,8 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
 cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS
+    enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
+    enum: CONV_GROUP_SUMS
     enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
@@ -326,7 +327,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
         conv_plan(&p, fg_itemsize(c.dtype))
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
+        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_MIXED:
             _run_mixed(&p)

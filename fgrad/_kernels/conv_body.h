@@ -34,6 +34,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef CONV_MOVES
 
 #define CONV_MADD(sum, x, y) ((sum) + (x) * (y))
+#define CONV_PRODUCT CONV_MADD
 #define T float
 #define N(name) name##_f32
 #define G(name) gemm_f32_##name
@@ -49,6 +50,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef N
 #undef G
 #undef CONV_MADD
+#undef CONV_PRODUCT
 #include "conv_pairs.h"
 #define T int32_t
 #define N(name) name##_i32
@@ -199,6 +201,7 @@ static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
 static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
     #define CALL(S, T) do { if (p->algo == CONV_LANES) conv_lane_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
                             else if (p->algo == CONV_SPANS) conv_span_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
+                            else if (p->algo == CONV_FEW) conv_few_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); \
                             else conv_pack_panels_##S(p, begin, end, (const T *)w + p->w0, (T *)dst); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
@@ -242,7 +245,7 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
     }
 #endif
     #define CALL(S, T) do { switch (p->algo) { \
-        case CONV_DENSE: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_DENSE: case CONV_FEW: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_SPANS: conv_spans_##S(p, begin, end, (T *)x, taps); break; \
         case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \

@@ -176,11 +176,13 @@ static void N(conv_put)(const FgConvPart *p, const T *src, int64_t ld, int64_t m
 }
 #endif
 
+#include "conv_few.h"
+
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */
 static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *row, FgTap *taps) {
     const FgConv *c = p->c;
     const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
-    const int there = c->oo == 1 && !c->narrow;
+    const int there = c->oo == 1 && !c->narrow, few = p->algo == CONV_FEW;
     int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1], at[5];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
@@ -196,7 +198,7 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
             plane = p->d[0] * p->xs[0], line = p->xs[1], pixel = p->xs[2];
         } else N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + b * c->xb, x);
         for (int64_t o = 0; o < c->O; o += G(nr)) {
-            int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
+            int64_t nb = conv_min(G(nr), c->O - o), w = few ? 1 : G(width)(nb), ldc = there ? p->os[2] : few ? nb : w;
             const T *wo = (const T *)p->w + g * p->wg + o * all * p->R[2] * C;
             for (int64_t q = q1; q < q1end; q++) {
                 int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2], n = 0;
@@ -206,9 +208,10 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
                     for (int64_t r = 0; r < runs; r++)
                         taps[n++] = (FgTap){r0 * plane + (p1 - f.p1) * line + r * p->d[2] * pixel, (t * p->R[2] + r) * C * w};
                 }
-                N(conv_column)(n2, nb, taps, n, kc, from, p->s[2] * pixel, 1, wo, w, there ? (T *)p->out + to : row,
-                               there ? p->os[2] : w, 0);
-                if (!there) N(conv_put)(p, row, w, n2, nb, to, p->os[2], c->oo);
+                T *sums = there ? (T *)p->out + to : row;
+                if (few) N(conv_few_row)(n2, nb, taps, n, kc, from, p->s[2] * pixel, wo, all * p->R[2] * C, sums, ldc);
+                else N(conv_column)(n2, nb, taps, n, kc, from, p->s[2] * pixel, 1, wo, w, sums, ldc, 0);
+                if (!there) N(conv_put)(p, row, ldc, n2, nb, to, p->os[2], c->oo);
             }
         }
     }

@@ -137,6 +137,7 @@ static void conv_narrow(const float *src, int64_t ld, int64_t m, int64_t n, uint
 
 #define CONV_PAIRED
 #define CONV_MADD(sum, x, y) ((gemm_f32_vec)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(x), (__m512bh)(y)))
+#define CONV_PRODUCT(sum, x, y) ((gemm_f32_vec)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)(x), (__m512bh)(y)))
 #define T float
 #define N(name) name##_pair
 #define G(name) gemm_f32_##name
@@ -146,6 +147,7 @@ static void conv_narrow(const float *src, int64_t ld, int64_t m, int64_t n, uint
 #undef G
 #undef CONV_PAIRED
 #undef CONV_MADD
+#undef CONV_PRODUCT
 #else
 static void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to) {}
 static void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst) {}
