@@ -36,7 +36,9 @@ def turned(x, order, canonical):
 
 def function(kw, layout, preferred=None):
     pads = (kw["strides"], kw["pads"], kw["ldil"], kw["rdil"])
-    return lambda x, w: lax.conv_general_dilated(x, w, *pads, dimension_numbers=layout, preferred_element_type=preferred)
+    return lambda x, w, groups=1: lax.conv_general_dilated(
+        x, w, *pads, dimension_numbers=layout, preferred_element_type=preferred, feature_group_count=groups
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -71,6 +73,33 @@ def test_gradients(layout):
             change = rng.standard_normal(g.shape)
             want = np.sum(ct * np_conv(*((change, w) if i == 0 else (x, change)), *kw.values()))
             assert abs(np.sum(g * change) - want) <= 2.0**-7 * np.sqrt(np.sum((g * change) ** 2)) + 1e-3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_groups(layout):
+    """Features of one group each, and a few: values and gradients of what float64 gives, rounded once."""
+    rng = np.random.default_rng(3)
+    for groups, inputs, outputs, size, kw in (
+        (37, 1, 1, (9, 13), dict(pads=((1, 1), (1, 1)))),
+        (16, 1, 2, (8, 7), dict(strides=(2, 1), pads=((2, 0), (1, 2)), rdil=(1, 2))),
+        (8, 4, 4, (6, 10), dict(pads=((1, 1), (1, 1)))),
+        (2, 3, 8, (7, 9), dict(strides=(2, 2))),
+        (9, 1, 1, (5, 6), dict(ldil=(2, 3), pads=((3, 1), (2, 2)))),
+    ):
+        x, w, kw = operands(rng, ((2, groups * inputs, *size), (groups * outputs, 3, 3), kw))
+        w = w[:, :inputs]
+        f = functools.partial(function(kw, layout), groups=groups)
+        args = [turned(v, order, c) for v, order, c in zip((x, w), layout, CANONICAL)]
+        halves = [jnp.asarray(v, "bfloat16") for v in args]
+        pull = fgrad.jit(lambda x, w, ct, f=f: fgrad.vjp(f, x, w)[1](ct))
+        out = fgrad.jit(f)(*halves)
+        want, size = (turned(np_conv(*v, *kw.values(), None, groups), layout[2], "NCHW") for v in ((x, w), (np.abs(x), np.abs(w))))
+        assert out.dtype == jnp.bfloat16
+        assert (np.abs(np.asarray(out, np.float64) - want) <= 2.0**-8 * np.abs(want) + 2.0**-20 * size).all()
+        ct = jnp.asarray(rng.standard_normal(out.shape), "bfloat16")
+        for got, exact in zip(pull(*halves, ct), pull(*(v.astype(np.float32) for v in halves), ct.astype(np.float32))):
+            assert got.dtype == jnp.bfloat16
+            np.testing.assert_allclose(np.asarray(got, np.float32), np.asarray(exact), rtol=2.0**-7, atol=1e-4)
 
 
 def test_a_value_stays_in_its_windows():

@@ -53,7 +53,7 @@ typedef struct {
     int64_t xg, xb, xc, xs[3], wg, wc, wo, ws[3], og, ob, oo, os[3];
     int64_t Q[3], R[3], L[3], stride[3], lo[3], ldil[3], rdil[3], phases[3];
     int64_t pairs, pair, wpair;       /* of bfloat16: input features, their steps in x and in the kernel; C counts pairs */
-    int32_t narrow;                   /* outputs are bfloat16 */
+    int32_t narrow, half;             /* outputs are bfloat16; so is everything, and products are those of float32 */
     FgPairAxis waxes[5];
     int undilate;                     /* outputs by their remainder modulo the kernel's dilation, so that no part has one */
 } FgConv;
@@ -477,6 +477,11 @@ static void conv_undilate(FgConv *c) {
     if (conv_plan_winograd(&p)) return;
     c->undilate = 0;
     memcpy(c->phases, phases, sizeof phases);
+}
+
+/* Can this part be computed from bfloat16 as it lies? */
+static int conv_plans_half(const FgConvPart *p) {
+    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_PLANES;
 }
 
 static void conv_plan(FgConvPart *p, int64_t item) {

@@ -51,6 +51,18 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef G
 #undef CONV_MADD
 #undef CONV_PRODUCT
+#define CONV_HALF
+#define T float
+#define X uint16_t
+#define N(name) name##_half
+#define G(name) gemm_f32_##name
+#include "conv_groups.h"
+#include "conv_planes.h"
+#undef T
+#undef X
+#undef N
+#undef G
+#undef CONV_HALF
 #include "conv_pairs.h"
 #define T int32_t
 #define N(name) name##_i32
@@ -185,13 +197,15 @@ static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *s
     }
     #define CALL(S, T) do { if (p->algo == CONV_GROUP_SUMS) conv_group_sums_##S(p, begin, end, &m); \
                             else conv_groups_##S(p, begin, end, &m, (T *)ring); } while (0)
-    CONV_TYPED(p, CALL);
+    if (p->c->half) CALL(half, uint16_t);
+    else CONV_TYPED(p, CALL);
     #undef CALL
 }
 
 static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
     #define CALL(S, T) conv_group_reduce_##S(p, begin, end)
-    CONV_TYPED(p, CALL);
+    if (p->c->half) CALL(half, uint16_t);
+    else CONV_TYPED(p, CALL);
     #undef CALL
 }
 
@@ -210,7 +224,8 @@ static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, co
 #if CONV_MIX
 static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
     #define CALL(S, T) conv_mix_w_##S(p, begin, end, (const T *)w + p->w0, (T *)dst)
-    CONV_FLOATS(p, CALL);
+    if (p->c->half) conv_mix_w_half(p, begin, end, (const uint16_t *)w + p->w0, (float *)dst);
+    else CONV_FLOATS(p, CALL);
     #undef CALL
 }
 #else
@@ -220,7 +235,8 @@ static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const ch
 static void conv_planes(const FgConvPart *p, int64_t begin, int64_t end) {
 #if GEMM_MASKS
     #define CALL(S, T) conv_planes_##S(p, begin, end)
-    CONV_FLOATS(p, CALL);
+    if (p->c->half) CALL(half, uint16_t);
+    else CONV_FLOATS(p, CALL);
     #undef CALL
 #endif
 }

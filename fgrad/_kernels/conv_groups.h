@@ -1,24 +1,54 @@
 /* Groups of few features that are neighbours in memory (depthwise, features last): vectors of groups, tiles of outputs along a row.
- * Included by conv_loops.h, once per type T; N(name) appends the type's suffix. */
+ * Included by conv_loops.h, once per type T; N(name) appends the type's suffix. X is the type of x, w and out: T, or with CONV_HALF that
+ * of bfloat16, which is widened as it is loaded. */
+typedef T N(wide) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
+typedef T N(narrow) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+typedef T N(single);
+#ifdef CONV_HALF
+#define CONV_ACCESS(V, SIZE) \
+typedef uint16_t N(half_##V) __attribute__((vector_size(SIZE / 2), aligned(2), may_alias)); \
+typedef uint32_t N(bits_##V) __attribute__((vector_size(SIZE))); \
+GEMM_INLINE N(V) N(get_##V)(const X *p) { return (N(V))(__builtin_convertvector(*(const N(half_##V) *)p, N(bits_##V)) << 16); } \
+GEMM_INLINE void N(put_##V)(X *p, N(V) v) { \
+    N(bits_##V) u = (N(bits_##V))v, nan = (N(bits_##V))((u & 0x7fffffffu) > 0x7f800000u); \
+    *(N(half_##V) *)p = __builtin_convertvector(((u >> 16 | 0x40u) & nan) | ((u + 0x7fffu + (u >> 16 & 1u)) >> 16 & ~nan), N(half_##V)); \
+}
+CONV_ACCESS(wide, GEMM_BYTES)
+CONV_ACCESS(narrow, 16)
+#undef CONV_ACCESS
+static inline T N(get_single)(const X *p) { return fg_bf16_to_f32(*p); }
+static inline void N(put_single)(X *p, T v) { *p = fg_f32_to_bf16(v); }
+#else
+#define CONV_ACCESS(V) \
+static inline N(V) N(get_##V)(const X *p) { return *(const N(V) *)p; } \
+static inline void N(put_##V)(X *p, N(V) v) { *(N(V) *)p = v; }
+CONV_ACCESS(wide)
+CONV_ACCESS(narrow)
+CONV_ACCESS(single)
+#undef CONV_ACCESS
+#endif
 
-/* Tiles of J outputs, xj and oj apart: out (+)= sum over taps t, and r in [lo, hi), of x[t.x + r xk] w[t.w + r wk].
- * `ahead` is where the next row of x begins, which is prefetched. */
+/* Tiles of J outputs, xj and oj apart: out = sum over taps t, and r in [lo, hi), of x[t.x + r xk] w[t.w + r wk]; `add`: that is added to
+ * sums of type T. `ahead` is where the next row of x begins, which is prefetched. */
+#define CONV_SUMS_TO(V, J) \
+    if (add) _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(V) *)((T *)out + j * oj) = acc[j]; \
+    else _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) N(put_##V)((X *)out + j * oj, acc[j]);
 #define CONV_TILE(V, J) \
-static void N(conv_tile_##V##J)(const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, int64_t wk, \
-                                int64_t xj, int64_t ahead, T *out, int64_t oj, int add) { \
+static void N(conv_tile_##V##J)(const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, int64_t wk, \
+                                int64_t xj, int64_t ahead, void *out, int64_t oj, int add) { \
     N(V) acc[J]; \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * xj, 0, 2); \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(V) *)(out + j * oj) : (N(V)){0}; \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(V) *)((T *)out + j * oj) : (N(V)){0}; \
     for (int64_t t = 0; t < n; t++) for (int64_t r = lo; r < hi; r++) { \
-        const T *xt = x + taps[t].x + r * xk; \
-        N(V) v = *(const N(V) *)(w + taps[t].w + r * wk); \
-        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += *(const N(V) *)(xt + j * xj) * v; \
+        const X *xt = x + taps[t].x + r * xk; \
+        N(V) v = N(get_##V)(w + taps[t].w + r * wk); \
+        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += N(get_##V)(xt + j * xj) * v; \
     } \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(V) *)(out + j * oj) = acc[j]; \
+    CONV_SUMS_TO(V, J) \
 }
 #define CONV_TILES(V) CONV_TILE(V, 1) CONV_TILE(V, 2) CONV_TILE(V, 3) CONV_TILE(V, 4) CONV_TILE(V, 8) \
-static void N(conv_tiles_##V)(int64_t j, const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, \
-                                 int64_t wk, int64_t xj, int64_t ahead, T *out, int64_t oj, int add) { \
+static void N(conv_tiles_##V)(int64_t j, const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, \
+                                 int64_t wk, int64_t xj, int64_t ahead, void *out, int64_t oj, int add) { \
     switch (j) { \
     case 1: N(conv_tile_##V##1)(x, w, taps, n, lo, hi, xk, wk, xj, ahead, out, oj, add); break; \
     case 2: N(conv_tile_##V##2)(x, w, taps, n, lo, hi, xk, wk, xj, ahead, out, oj, add); break; \
@@ -27,9 +57,6 @@ static void N(conv_tiles_##V)(int64_t j, const T *x, const T *w, const FgTap *ta
     default: N(conv_tile_##V##8)(x, w, taps, n, lo, hi, xk, wk, xj, ahead, out, oj, add); \
     } \
 }
-typedef T N(wide) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
-typedef T N(narrow) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-typedef T N(single);
 CONV_TILES(wide)
 CONV_TILES(narrow)
 CONV_TILES(single)
@@ -38,26 +65,26 @@ CONV_TILES(single)
 
 /* The same for J neighbours whose R taps are all inside, xj = S xk apart: what their windows share is loaded once for all taps of a row. */
 #define CONV_SHARED(J, R, S) \
-static void N(conv_shared_##J##R##S)(const T *x, const T *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, T *out, \
-                                     int64_t oj, int add) { \
+static void N(conv_shared_##J##R##S)(const X *x, const X *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, \
+                                     void *out, int64_t oj, int add) { \
     N(wide) acc[J], v[(J - 1) * S + R]; \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * S * xk, 0, 2); \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(wide) *)(out + j * oj) : (N(wide)){0}; \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(wide) *)((T *)out + j * oj) : (N(wide)){0}; \
     for (int64_t t = 0; t < n; t++) { \
-        const T *xt = x + taps[t].x, *wt = w + taps[t].w; \
-        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = *(const N(wide) *)xt; \
+        const X *xt = x + taps[t].x, *wt = w + taps[t].w; \
+        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = N(get_wide)(xt); \
         _Pragma("GCC unroll 8") for (int r = 0; r < R; r++, wt += wk) { \
-            N(wide) y = *(const N(wide) *)wt; \
+            N(wide) y = N(get_wide)(wt); \
             _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += v[j * S + r] * y; \
         } \
     } \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(wide) *)(out + j * oj) = acc[j]; \
+    CONV_SUMS_TO(wide, J) \
 }
 #define CONV_SHARES(M) M(8, 3, 1) M(8, 5, 1) M(8, 7, 1) M(4, 3, 1) M(4, 5, 1) M(4, 7, 1) M(8, 3, 2) M(8, 5, 2) M(8, 7, 2) M(4, 3, 2) \
     M(4, 5, 2) M(4, 7, 2)
 CONV_SHARES(CONV_SHARED)
-static int N(conv_shared)(int64_t J, int64_t R, const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
-                          int64_t wk, int64_t xj, int64_t ahead, T *out, int64_t oj, int add) {
+static int N(conv_shared)(int64_t J, int64_t R, const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
+                          int64_t wk, int64_t xj, int64_t ahead, void *out, int64_t oj, int add) {
     if (lo || hi != R) return 0;
     #define CONV_CASE(j, r, s) if (J == j && R == r && xj == s * xk) { \
         N(conv_shared_##j##r##s)(x, w, taps, n, xk, wk, ahead, out, oj, add); return 1; }
@@ -67,6 +94,7 @@ static int N(conv_shared)(int64_t J, int64_t R, const T *x, const T *w, const Fg
 }
 #undef CONV_SHARES
 #undef CONV_SHARED
+#undef CONV_SUMS_TO
 
 /* How many outputs in [j, end), at most 8, have the same taps inside the image. */
 static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
@@ -76,18 +104,18 @@ static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
 }
 
 /* `cols` outputs of a row in all groups: a vector of groups after the other, so that x and out are walked in the same direction. */
-static void N(conv_group_row)(const FgConvPart *p, const T *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n, int64_t cols,
-                              int64_t ahead, T *out, int64_t oj, int add) {
+static void N(conv_group_row)(const FgConvPart *p, const X *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n, int64_t cols,
+                              int64_t ahead, void *out, int64_t oj, int add) {
     const FgConv *c = p->c;
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
     for (int64_t g = 0; g < c->G; g += lanes) {
         lanes = c->G - g >= wide ? wide : c->G - g >= narrow ? narrow : 1;
         for (int64_t j = 0, J; j < cols; j += J) {
-            const T *xt = x + g + j * xj;
+            const X *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
             J = N(conv_alike)(m->inside, j, cols);
-            T *to = out + g + j * oj;
+            void *to = (char *)out + (g + j * oj) * (int64_t)(add ? sizeof(T) : sizeof(X));
             if (lanes == wide && N(conv_shared)(J, p->R[2], xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add)) continue;
             if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
             else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
@@ -99,36 +127,50 @@ static void N(conv_group_row)(const FgConvPart *p, const T *x, int64_t pixel, co
 #if CONV_MIX && defined(G)
 typedef __typeof__((G(vec)){0} < (G(vec)){0}) N(lane);
 
+/* The first n lanes of a vector, the others zero. */
+GEMM_INLINE G(vec) N(conv_some)(const X *p, int64_t n) {
+#ifdef CONV_HALF
+    X part[G(lanes)] = {0};
+    if (n == G(lanes)) return N(get_wide)(p);
+    memcpy(part, p, (size_t)n * sizeof(X));
+    return N(get_wide)(part);
+#else
+    return G(load)(p, n);
+#endif
+}
+
 /* Groups of O features from C <= O, where O divides the vector: its lanes read their group's inputs out of a vector of x.
  * J outputs; w is (tap, c, lane). */
 #define CONV_MIX_TILE(J) \
-static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const T *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, \
-                           int64_t hi, int64_t xk, int64_t xj, T *out, int64_t oj) { \
+static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const X *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, \
+                           int64_t hi, int64_t xk, int64_t xj, X *out, int64_t oj) { \
     G(vec) acc[J], v[J]; \
     GEMM_UNROLL for (int j = 0; j < J; j++) acc[j] = (G(vec)){0}; \
     for (int64_t t = 0; t < n; t++) for (int64_t r = lo; r < hi; r++) { \
-        const T *xt = x + taps[t].x + r * xk, *wt = w + taps[t].w + r * C * G(lanes); \
-        GEMM_UNROLL for (int j = 0; j < J; j++) v[j] = G(load)(xt + j * xj, span); \
+        const X *xt = x + taps[t].x + r * xk; \
+        const T *wt = w + taps[t].w + r * C * G(lanes); \
+        GEMM_UNROLL for (int j = 0; j < J; j++) v[j] = N(conv_some)(xt + j * xj, span); \
         for (int64_t k = 0; k < C; k++) { \
             G(vec) y = *(const G(mem) *)(wt + k * G(lanes)); \
             GEMM_UNROLL for (int j = 0; j < J; j++) acc[j] += __builtin_shuffle(v[j], pick[k]) * y; \
         } \
     } \
-    GEMM_UNROLL for (int j = 0; j < J; j++) *(G(mem) *)(out + j * oj) = acc[j]; \
+    GEMM_UNROLL for (int j = 0; j < J; j++) N(put_wide)(out + j * oj, acc[j]); \
 }
 CONV_MIX_TILE(1) CONV_MIX_TILE(2) CONV_MIX_TILE(3) CONV_MIX_TILE(4) CONV_MIX_TILE(8)
 #undef CONV_MIX_TILE
 
-static void N(conv_mix_row)(const FgConvPart *p, const T *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n,
-                            int64_t cols, T *out, int64_t oj) {
+static void N(conv_mix_row)(const FgConvPart *p, const X *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n,
+                            int64_t cols, X *out, int64_t oj) {
     const FgConv *c = p->c;
     const int64_t L = G(lanes), span = L / c->O * c->C, xk = p->d[2] * pixel, xj = p->s[2] * pixel;
     N(lane) pick[GEMM_BYTES / sizeof(T)];
     for (int64_t k = 0; k < c->C; k++) for (int64_t l = 0; l < L; l++) pick[k][l] = l / c->O * c->C + k;
     for (int64_t v = 0; v * L < c->G * c->O; v++) for (int64_t j = 0, J; j < cols; j += J) {
-        const T *xt = x + v * span + j * xj, *wt = w + v * p->wg;
+        const X *xt = x + v * span + j * xj;
+        const T *wt = w + v * p->wg;
         int64_t lo = m->inside[j].x, hi = m->inside[j].w;
-        T *to = out + v * L + j * oj;
+        X *to = out + v * L + j * oj;
         J = N(conv_alike)(m->inside, j, cols);
         switch (J) {
         case 1: N(conv_mix1)(c->C, pick, span, xt, wt, m->taps, n, lo, hi, xk, xj, to, oj); break;
@@ -141,24 +183,35 @@ static void N(conv_mix_row)(const FgConvPart *p, const T *x, int64_t pixel, cons
 }
 
 /* Units (vector of outputs, tap): W as (vector, tap, c, lane). */
-static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
+static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const X *w, T *dst) {
     const FgConv *c = p->c;
     const int64_t L = G(lanes), sizes[4] = {c->G * c->O / L, p->R[0], p->R[1], p->R[2]};
     int64_t at[4];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 4, at);
-        const T *from = w + at[1] * p->wr[0] + at[2] * p->wr[1] + at[3] * p->wr[2];
+        const X *from = w + at[1] * p->wr[0] + at[2] * p->wr[1] + at[3] * p->wr[2];
         for (int64_t k = 0; k < c->C; k++) for (int64_t l = 0; l < L; l++) {
             int64_t o = at[0] * L + l;
-            dst[(u * c->C + k) * L + l] = from[o / c->O * c->wg + o % c->O * c->wo + k * c->wc];
+            dst[(u * c->C + k) * L + l] = N(get_single)(from + o / c->O * c->wg + o % c->O * c->wo + k * c->wc);
         }
     }
 }
 #endif
 
+#ifdef G
+/* A row of `cols` positions from x at p2 on, `all` features each, zeros where it lies outside. */
+static void N(conv_ring_row)(const FgConvPart *p, const X *x, int64_t p2, int64_t cols, int64_t all, X *to) {
+    int64_t lo = conv_min(cols, conv_max(0, -p2)), hi = conv_max(lo, conv_min(cols, p->L[2] - p2));
+    memset(to, 0, (size_t)(lo * all) * sizeof(X));
+    if (p->xs[2] == all) memcpy(to + lo * all, x + (p2 + lo) * all, (size_t)((hi - lo) * all) * sizeof(X));
+    else for (int64_t i = lo; i < hi; i++) memcpy(to + i * all, x + (p2 + i) * p->xs[2], (size_t)all * sizeof(X));
+    memset(to + hi * all, 0, (size_t)((cols - hi) * all) * sizeof(X));
+}
+#endif
+
 /* Units (b, o, q0, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
  * zeros around them. */
-static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, T *ring) {
+static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, X *ring) {
     const FgConv *c = p->c;
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
     const int64_t sizes[5] = {c->B, each, p->Q[0], p->blocks[1], p->Q[1]};
@@ -172,15 +225,17 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
         conv_index(u, sizes, 5, at);
         int64_t n = 0, top = at[4] * p->s[1] - p->lo[1], q2 = at[3] * p->block[1], cols = conv_min(p->block[1], p->Q[2] - q2);
         const FgGroupSpace here = {m->taps, m->inside + q2};
-        const T *x = (const T *)p->x + at[0] * c->xb;
-        T *out = (T *)p->out + p->o0 + at[0] * c->ob + at[1] * c->oo + at[2] * p->os[0] + at[4] * p->os[1] + q2 * p->os[2];
+        const X *x = (const X *)p->x + at[0] * c->xb;
+        X *out = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->oo + at[2] * p->os[0] + at[4] * p->os[1] + q2 * p->os[2];
 #ifdef G
         if (ring) {
-            FgFill f = {1, 1, (cols - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, all, 1, at[2] * p->s[0] - p->lo[0], 1, 0,
-                        q2 * p->s[2] - p->lo[2]};
+            int64_t p0 = at[2] * p->s[0] - p->lo[0];
             if (image != u / p->Q[1]) next = top;
             image = u / p->Q[1];
-            for (f.p1 = conv_max(next, top); f.p1 <= top + span; f.p1++) N(conv_fill)(p, &f, x, ring + conv_mod(f.p1, span + 1) * row);
+            for (int64_t p1 = conv_max(next, top); p1 <= top + span; p1++)
+                if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
+                    N(conv_ring_row)(p, x + p0 * p->xs[0] + p1 * p->xs[1], q2 * p->s[2] - p->lo[2],
+                                     (cols - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, all, ring + conv_mod(p1, span + 1) * row);
             next = top + span + 1;
         }
 #endif
@@ -194,7 +249,7 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
 #if CONV_MIX && defined(G)
         if (mix) { N(conv_mix_row)(p, ring ? ring : x, pixel, (const T *)p->w, &here, n, cols, out, p->os[2]); continue; }
 #endif
-        N(conv_group_row)(p, ring ? ring : x, pixel, (const T *)p->w + p->w0 + at[1] * c->wo, &here, n, cols,
+        N(conv_group_row)(p, ring ? ring : x, pixel, (const X *)p->w + p->w0 + at[1] * c->wo, &here, n, cols,
                           ring || !n ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], out, p->os[2], 0);
     }
 }
@@ -203,7 +258,7 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
  * row is read once for all outputs, whose sums stay in the cache.  Partial sums (chunk, b, o, q, g). */
 static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m) {
     const FgConv *c = p->c;
-    const T *x = (const T *)p->x, *w = (const T *)p->w + p->w0;
+    const X *x = (const X *)p->x, *w = (const X *)p->w + p->w0;
     int64_t rows = c->C * p->R[0] * p->R[1], row = p->Q[2] * c->G, size = c->B * c->O * p->Q[0] * p->Q[1] * row;
     for (int64_t u = begin; u < end; u++) {
         T *part = (T *)p->part + u * size;
@@ -230,9 +285,13 @@ static void N(conv_group_reduce)(const FgConvPart *p, int64_t begin, int64_t end
     for (int64_t u = begin; u < end; u++) {
         int64_t rest = u;
         for (int d = 2; d >= 0; d--) { q[d] = rest % p->Q[d]; rest /= p->Q[d]; }
-        T *to = (T *)p->out + p->o0 + rest / c->O * c->ob + rest % c->O * c->oo + q[0] * p->os[0] + q[1] * p->os[1] + q[2] * p->os[2];
-        const T *part = (const T *)p->part + u * c->G;
+        X *to = (X *)p->out + p->o0 + rest / c->O * c->ob + rest % c->O * c->oo + q[0] * p->os[0] + q[1] * p->os[1] + q[2] * p->os[2];
+        T *part = (T *)p->part + u * c->G;
+        for (int64_t k = 1; k < p->nk; k++) for (int64_t g = 0; g < c->G; g++) part[g] += part[k * size + g];
+#ifdef CONV_HALF
+        fg_narrow16(FG_BF16, part, to, c->G);
+#else
         memcpy(to, part, (size_t)c->G * sizeof(T));
-        for (int64_t k = 1; k < p->nk; k++) for (int64_t g = 0; g < c->G; g++) to[g] += part[k * size + g];
+#endif
     }
 }

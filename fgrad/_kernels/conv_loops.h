@@ -74,14 +74,18 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
     for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < len; i++) to[i] += to[k * step + i];
 }
 
+#define X T
 #ifdef G
 #include "conv_dense.h"
 #include "conv_spans.h"
 #include "conv_winograd.h"
 #include "conv_lanes.h"
-#include "conv_planes.h"
 #endif
 #include "conv_groups.h"
+#ifdef G
+#include "conv_planes.h"
+#endif
+#undef X
 
 /* Units (g, b, o, q0, q1): a row of outputs, a tap after the other; or, `dots`, each output of it as a sum of dot products. */
 static void N(conv_rows)(const FgConvPart *p, int64_t begin, int64_t end, int dots, T *row) {

@@ -1,15 +1,31 @@
 /* Depthwise convolutions whose columns follow each other in x and out (features first): vectors of neighbouring columns of several rows
- * of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by conv_loops.h. */
+ * of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by conv_loops.h after
+ * conv_groups.h, which says what X is. */
 #if GEMM_MASKS
 
 /* Lanes [lo, hi) of a vector, the others zero and their memory not touched. */
-GEMM_INLINE G(vec) N(conv_between)(const T *p, uint32_t mask) {
+GEMM_INLINE G(vec) N(conv_between)(const X *p, uint32_t mask) {
+#ifdef CONV_HALF
+    return (G(vec))_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)mask, p)), 16);
+#else
     return sizeof(T) == 4 ? (G(vec))_mm512_maskz_loadu_ps((__mmask16)mask, p) : (G(vec))_mm512_maskz_loadu_pd((__mmask8)mask, p);
+#endif
+}
+
+/* The first n lanes. */
+GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
+#ifdef CONV_HALF
+    X line[G(lanes)];
+    N(put_wide)(line, v);
+    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
+#else
+    G(store)(p, v, n);
+#endif
 }
 
 /* J rows of outputs, rows of x that follow them by one where R > 1: each is loaded once for all of a window's R rows of taps. */
-GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2,
-                                    int64_t n, T *out) {
+GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2,
+                                    int64_t n, X *out) {
     G(vec) sum[8], y[7];
     const int64_t step = R == 1 ? p->s[1] * p->xs[1] : p->xs[1], every = R == 1 ? p->s[1] : 1;
     GEMM_UNROLL for (int j = 0; j < J; j++) sum[j] = (G(vec)){0};
@@ -17,23 +33,23 @@ GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *
         int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1], first, end;
         if ((uint64_t)p0 >= (uint64_t)p->L[0]) continue;
         conv_inside(p1, every, p->L[1], J + R - 1, &first, &end);
-        const T *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
+        const X *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
         for (int64_t r2 = 0; r2 < p->R[2]; r2++, tap += p->wr[2]) {
             int64_t p2 = q2 + r2 * p->d[2] - p->lo[2], lo = conv_max(0, -p2), hi = conv_min(n, p->L[2] - p2);
             uint32_t mask = lo < hi ? (uint32_t)((1ull << hi) - (1ull << lo)) : 0;
-            const T *from = row + p2;
-            GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + tap[r * p->wr[1]];
+            const X *from = row + p2;
+            GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + N(get_single)(tap + r * p->wr[1]);
             GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (i >= first && i < end) {
                 G(vec) v = N(conv_between)(from, mask);
                 GEMM_UNROLL for (int r = 0; r < R; r++) if (i - r >= 0 && i - r < J) sum[i - r] += v * y[r];
             }
         }
     }
-    GEMM_UNROLL for (int j = 0; j < J; j++) G(store)(out + j * p->os[1], sum[j], n);
+    GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n);
 }
-typedef void (*N(conv_plane))(const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, T *out);
+typedef void (*N(conv_plane))(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out);
 #define CONV_PLANE(J, R) \
-static void N(conv_plane_##J##R)(const FgConvPart *p, const T *x, const T *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, T *out) { \
+static void N(conv_plane_##J##R)(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out) { \
     N(conv_plane_body)(J, R, p, x, w, q0, q1, q2, n, out); \
 }
 #define CONV_PLANES_OF(R) CONV_PLANE(1, R) CONV_PLANE(2, R) CONV_PLANE(3, R) CONV_PLANE(4, R) \
@@ -55,8 +71,8 @@ static void N(conv_planes)(const FgConvPart *p, int64_t begin, int64_t end) {
     int64_t at[4];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 4, at);
-        const T *x = (const T *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const T *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
-        T *plane = (T *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
+        const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const X *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
+        X *plane = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
         for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
             rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
             for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))

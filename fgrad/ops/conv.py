@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fgrad import dtypes
-from fgrad._kernels.conv import PAIRS
+from fgrad._kernels.conv import PAIRS, in_halves
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -179,6 +179,13 @@ def _in_pairs(x, w, dtype, params):
     return PAIRS and x.dtype == dtypes.BFLOAT16 and dtype in (dtypes.BFLOAT16, dtypes.FLOAT32) and groups == 1 and w.shape[1] > 1
 
 
+def _in_halves(x, w, out, ip):
+    """Does the kernel take these bfloat16 operands, in groups, as they lie?"""
+    if not x.dtype == w.dtype == out.dtype == dtypes.BFLOAT16 or ip[1] * ip[2] == 1 or 0 in (*x.shape, *w.shape, *out.shape):
+        return False
+    return in_halves((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
+
+
 def _inverse(perm):
     return tuple(int(i) for i in np.argsort(perm))
 
@@ -187,15 +194,15 @@ def _conv_lower(ctx, ins, params, out_avals):
     dn, aval = params["dimension_numbers"], out_avals[0]
     dtype = aval.dtype
     x, w = (ctx.transpose(v, spec) for v, spec in zip(ins, (dn.lhs_spec, dn.rhs_spec)))
+    ip = [len(x.shape) - 2, params["feature_group_count"], params["batch_group_count"], *dn.out_spec]
+    for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
+        ip += [s, lo, ld, rd]
     out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
-    if out is None and not _in_pairs(x, w, dtype, params):
+    if out is None and not _in_pairs(x, w, dtype, params) and not _in_halves(x, w, aval, ip):
         dtype = _work_dtype(dtype)
         x, w = ctx.cast(x, dtype), ctx.cast(w, dtype)
         out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if dtype.kind in "fc" and x.dtype != aval.dtype else None
     if out is None:
-        ip = [len(x.shape) - 2, params["feature_group_count"], params["batch_group_count"], *dn.out_spec]
-        for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
-            ip += [s, lo, ld, rd]
         out = ctx.kernel("conv", [x, w], [ShapedArray(aval.shape, dtype)], ip=ip, contiguous=False)[0]
     else:
         out = ctx.transpose(out, _inverse(dn.out_spec))

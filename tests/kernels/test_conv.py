@@ -120,6 +120,23 @@ def test_few_outputs_of_dilated_inputs(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_output_features(dtype):
+    """Lanes of taps: whole and partial vectors of them, tiles of every width, images that are padded and those that are read in place."""
+    rng = np.random.default_rng(14)
+    for features in (1, 2, 3, 4):
+        for inputs, cols, kw in (
+            (16, 37, dict(pads=((1, 1), (1, 1)))),
+            (19, 16, dict(strides=(2, 2), pads=((0, 0), (0, 0)))),
+            (7, 9, dict(strides=(1, 1), pads=((2, 0), (3, 1)), rdil=(1, 1))),
+            (35, 5, dict(pads=((2, 2), (2, 2)), rdil=(2, 2))),
+        ):
+            for order in ("NHWC", "HNWC", "NCHW"):
+                axes = ORDERS[order]
+                x, w = laid(noise(rng, (2, inputs, 6, cols), dtype), axes), laid(noise(rng, (features, inputs, 3, 3), dtype), axes)
+                run_threads(x, w, axes=axes, **{"strides": (1, 1), **kw})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_windows_inside_the_image(dtype):
     """Features last: inputs are read where they lie, also with more columns than are needed and with other strides than the image's."""
     rng, axes = np.random.default_rng(13), ORDERS["NHWC"]
