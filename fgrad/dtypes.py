@@ -119,18 +119,26 @@ class prng_key(extended):
     """The abstract type of typed random keys' dtype: issubdtype(key.dtype, prng_key)."""
 
 
+def _is_extra(dtype):
+    """Whether it is one of ml_dtypes', which NumPy takes for raw bytes: bfloat16, float8 and integers of less than 8 bits."""
+    try:
+        return np.dtype(dtype).type.__module__ == "ml_dtypes"
+    except TypeError:
+        return False
+
+
 def issubdtype(arg1, arg2) -> bool:
     """np.issubdtype that knows bfloat16 as a floating type, Python's scalar types and the dtype of random keys."""
     if arg2 is prng_key or arg2 is extended or getattr(arg1, "type", None) is prng_key:
         return getattr(arg1, "type", arg1) is prng_key and isinstance(arg2, type) and issubclass(prng_key, arg2)
     a, b = _PYTHON.get(arg1, arg1), arg2
-    try:
-        if np.dtype(a) == BFLOAT16:
-            return b in (np.floating, np.inexact, np.number, np.generic, bfloat16, BFLOAT16)
-    except TypeError:
-        pass
-    if isinstance(b, type) and b is bfloat16 or isinstance(b, np.dtype) and b == BFLOAT16:
-        return False
+    if _is_extra(b):
+        return _is_extra(a) and np.dtype(a) == np.dtype(b)
+    if _is_extra(a):
+        kind = np.dtype(a).name
+        return np.issubdtype(np.int8 if kind.startswith("int") else np.uint8 if kind.startswith("uint") else np.float16, b) and (
+            isinstance(b, type) and b.__subclasses__() != []
+        )
     return np.issubdtype(a, b)
 
 
@@ -278,6 +286,13 @@ def promote_types(a, b) -> np.dtype:
             return canonicalize_dtype(t), True
         return canonicalize_dtype(t), False
 
+    if any(_is_extra(t) and np.dtype(t) != BFLOAT16 for t in (a, b)):
+        if np.dtype(a) == np.dtype(b):
+            return np.dtype(a)
+        raise TypePromotionError(
+            f"Input dtypes {np.dtype(a).name, np.dtype(b).name} have no available implicit dtype promotion path: "
+            "floats of 8 bits and integers of less than 8 do not promote. Cast with astype."
+        )
     return promote([pair(a), pair(b)])[0]
 
 

@@ -13,6 +13,12 @@ from tests.derivatives import check_derivatives, check_vmap
 RNG = np.random.default_rng(1)
 
 
+def test_results_that_are_operands_are_arrays():
+    x = np.ones((2, 2))
+    for y in (lax.rev(x, ()), lax.concatenate([x], 0), lax.integer_pow(x, 1), lax.stop_gradient(x)):
+        assert isinstance(y, fgrad.Array) and y.dtype == np.float32
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 8, 13])
 def test_associative_scan(n, reverse):

@@ -297,6 +297,18 @@ def test_errors(i):
         call()
 
 
+def test_narrow_dtypes_and_strings_as_scalars():
+    assert jnp.promote_types("int4", "int4") == "int4" and jnp.issubdtype("int4", jnp.signedinteger)
+    assert not jnp.issubdtype("uint4", jnp.signedinteger) and jnp.issubdtype(jnp.float8_e5m2, jnp.floating)
+    assert not jnp.issubdtype(jnp.float8_e5m2, np.float16) and jnp.issubdtype(jnp.bfloat16, jnp.bfloat16)
+    for a, b in (("int4", "int8"), (jnp.float8_e4m3fn, jnp.float32), (jnp.float8_e4m3fn, jnp.float8_e5m2)):
+        with pytest.raises(fgrad.errors.TypePromotionError, match="promotion path"):
+            jnp.promote_types(a, b)
+    assert jnp.float32("3.5") == 3.5 and jnp.int8("-3") == -3
+    with pytest.raises(ValueError, match="could not convert"):
+        jnp.float32("x")
+
+
 def test_promote_types_of_dtypes_that_equal_python_types():
     """np.dtype("float64") == float, but only Python's float is weak."""
     with fgrad.enable_x64():

@@ -86,6 +86,12 @@ def test_map_coordinates_refuses():
     assert ndimage.map_coordinates(np.array([0, 3]), [np.array([0.5, 0.9])], 1).tolist() == [2, 3]
 
 
+def test_fftconvolve_along_one_axis():
+    a, b = np.ones((2, 5), np.float32), np.arange(4, dtype=np.float32).reshape(2, 2)
+    want = [np.convolve(x, y) for x, y in zip(a, b)]
+    np.testing.assert_allclose(signal.fftconvolve(a, b, axes=1), want, atol=1e-5)
+
+
 def rosenbrock(x):
     return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
@@ -99,6 +105,20 @@ def test_bfgs():
     scales = jnp.array([1.0, 10.0])
     solve = lambda c: optimize.minimize(lambda x, c: jnp.sum(scales * (x - c) ** 4 + (x - c) ** 2), jnp.zeros(2), (c,), method="BFGS").x  # noqa: E731
     np.testing.assert_allclose(jax.jit(jax.vmap(solve))(jnp.arange(3.0)), np.arange(3.0)[:, None] * [1, 1], atol=1e-3)
+
+
+def test_limited_memory_bfgs():
+    method = "l-bfgs-experimental-do-not-rely-on-this"
+    with jax.enable_x64():
+        result = optimize.minimize(rosenbrock, jnp.zeros(20), method=method, options={"ftol": 0, "gtol": 1e-8, "maxcor": 5})
+        assert bool(result.success) and int(result.status) == 0 and result.hess_inv is None and int(result.nit) < 200
+        np.testing.assert_allclose(result.x, 1, rtol=1e-8)
+    target = jnp.array([1 + 2j, -3j, 4])
+    result = optimize.minimize(lambda z: jnp.real(jnp.vdot(z - target, z - target)), jnp.zeros(3, complex), method=method)
+    np.testing.assert_allclose(result.x, target, rtol=1e-5)
+    for status, options in ((1, {"maxiter": 3}), (2, {"maxfun": 3}), (3, {"maxgrad": 3}), (4, {"ftol": np.inf})):
+        result = optimize.minimize(rosenbrock, jnp.zeros(5), method=method, options=options)
+        assert not bool(result.success) and int(result.status) == status
 
 
 def test_minimize_refuses():

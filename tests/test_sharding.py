@@ -28,7 +28,7 @@ def test_meshes():
 
 def test_specs_and_shardings():
     assert P("data", None) == P("data", None) != P("data") and P(("data", "model"))[0] == ("data", "model")
-    assert repr(P("data", None)) == "PartitionSpec('data', None)" and len({P("data"), P("data")}) == 1
+    assert repr(P("data", None)) == "P('data', None)" and len({P("data"), P("data")}) == 1
     sharding = NamedSharding(MESH, P("data"))
     assert sharding.shard_shape((4, 3)) == (4, 3) and sharding.is_fully_replicated
     assert sharding.is_equivalent_to(jnp.ones(3).sharding, 1) and isinstance(jnp.ones(3).sharding, SingleDeviceSharding)
@@ -81,6 +81,22 @@ def test_shard_map():
         fgrad.shard_map(lambda x: x, in_specs=P(), out_specs=P())(X)
     with pytest.raises(ValueError, match="rank"):
         fgrad.shard_map(lambda x: x, mesh=MESH, in_specs=P(None, None, "data"), out_specs=P())(X)
+
+
+def test_one_process():
+    from fgrad.experimental import multihost_utils as hosts
+    from fgrad.experimental.compilation_cache import compilation_cache
+    from fgrad.experimental.pjit import pjit
+
+    assert pjit(lambda x: x + 1, in_shardings=NamedSharding(MESH, P("data")))(X).tolist() == (X + 1).tolist()
+    assert repr(P("a")) == "P('a',)" and repr(P("a", None, unreduced={"b"})) == "P('a', None, unreduced={'b'})"
+    assert hosts.process_allgather({"a": X})["a"].shape == (1, *X.shape) and hosts.process_allgather(X, tiled=True).shape == X.shape
+    assert isinstance(hosts.broadcast_one_to_all(X), np.ndarray) and not hosts.reached_preemption_sync_point(1)
+    there = hosts.host_local_array_to_global_array(X, MESH, P("data"))
+    assert hosts.global_array_to_host_local_array(there, MESH, P("data")).tolist() == X.tolist()
+    compilation_cache.set_cache_dir("nowhere")
+    assert fgrad.config.jax_compilation_cache_dir == "nowhere"
+    compilation_cache.set_cache_dir(None)
 
 
 def test_small_names(caplog):

@@ -51,7 +51,7 @@ class PartitionSpec:
 
     >>> from fgrad.sharding import PartitionSpec as P
     >>> P("data", None)
-    PartitionSpec('data', None)
+    P('data', None)
     """
 
     UNCONSTRAINED = _Unconstrained()
@@ -90,7 +90,8 @@ class PartitionSpec:
         return hash(self._partitions)
 
     def __repr__(self):
-        return f"PartitionSpec({', '.join(map(repr, self._partitions))})"
+        more = [f"{kind}={set(axes)!r}" for kind in ("unreduced", "reduced") if (axes := getattr(self, kind))]
+        return f"P({', '.join([*map(repr, self._partitions), *more])}{',' if len(self) == 1 and not more else ''})"
 
     def __reduce__(self):
         return PartitionSpec, self._partitions
@@ -142,6 +143,8 @@ class Mesh(_AxisTypes):
     def size(self):
         """The number of devices."""
         return self.devices.size
+
+    is_multi_process = False
 
     @property
     def empty(self):

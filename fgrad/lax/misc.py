@@ -34,7 +34,7 @@ from fgrad.ops.elementwise import (
 )
 from fgrad.ops.elementwise import conj as _conj
 from fgrad.ops.random import threefry2x32
-from fgrad.ops.rules import Zero, broadcast_in_dim, broadcast_to
+from fgrad.ops.rules import Zero, as_result, broadcast_in_dim, broadcast_to
 from fgrad.ops.shape import broadcasted_iota, concatenate, expand_dims, index_in_dim, iota, reshape, slice_in_dim
 from fgrad.transforms.custom import custom_jvp_call
 from fgrad.transforms.remat import optimization_barrier_p
@@ -287,6 +287,7 @@ _stop_rule = _StopRule()
 
 def _stop(x):
     """A leaf without derivatives of any order: its rule stops the derivatives of the primal that it returns, too."""
+    x = as_result(x)
     if not hasattr(x, "aval") or not dtypes.is_inexact(x.dtype):
         return x
     return custom_jvp_call(lambda v: [v], _stop_rule, [x], "stop_gradient")[0]

@@ -8,6 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import concrete_or_none
+from fgrad.errors import ShapeError
 from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, no_out, promoted, spread
@@ -51,7 +52,7 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
         raise (NotImplementedError if order in ("A", "K") else ValueError)(f"reshape: order={order!r} is not supported; 'C' and 'F' are")
     shape = [operator.index(d) for d in (shape if np.iterable(shape) else (shape,))]
     if shape.count(-1) > 1:
-        raise ValueError("reshape: can only specify one unknown dimension")
+        raise ShapeError("reshape: can only specify one unknown dimension")
     if -1 in shape:
         known = math.prod(d for d in shape if d != -1)
         if known == 0 or a.size % known:

@@ -24,7 +24,7 @@ class ScalarType:
         self.__name__ = self.dtype.name
 
     def __call__(self, x):
-        return asarray(x, self.dtype)
+        return asarray(self.dtype.type(x) if isinstance(x, str) else x, self.dtype)
 
     def __eq__(self, other):
         try:

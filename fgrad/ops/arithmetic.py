@@ -7,6 +7,7 @@ from fgrad.ops.rules import (
     ANY,
     NUMBER,
     Zero,
+    as_result,
     broadcast_to,
     elementwise,
     is_linear,
@@ -178,7 +179,7 @@ def integer_pow(x, y):
     if y == 0:
         return broadcast_to(like(x, 1), get_aval(x).shape)
     if y == 1:
-        return x
+        return as_result(x)
     if y == 2:
         return square(x)
     if y < 0 and not dtypes.is_inexact(get_aval(x).dtype):

@@ -11,7 +11,7 @@ from fgrad import dtypes
 from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.config import config
-from fgrad.core import Primitive, ShapedArray, context, eval_trace, from_scalar, get_aval
+from fgrad.core import Primitive, ShapedArray, context, eval_trace, from_scalar, get_aval, to_array
 from fgrad.core.binding import jvp_of, nary_of, unary_of
 from fgrad.core.ir import Linear, Zero
 from fgrad.errors import ShapeError
@@ -20,6 +20,11 @@ from fgrad.ops.accuracy import check_accuracy
 INEXACT = "fc"
 NUMBER = "iufc"
 ANY = "biufc"
+
+
+def as_result(x):
+    """An operand that is the result: NumPy's arrays become arrays."""
+    return to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x
 
 
 def is_linear(x):

@@ -17,6 +17,7 @@ from fgrad.ops.elementwise import add, like, neg, select
 from fgrad.ops.reduce import reduce_sum, set_prod_ops
 from fgrad.ops.rules import (
     Zero,
+    as_result,
     bdim_at_front,
     full,
     instantiate,
@@ -308,7 +309,7 @@ rev_p.jvp = linear_jvp(rev_p)
 
 def rev(operand, dimensions):
     """operand reversed along `dimensions`."""
-    return rev_p.bind(operand, dimensions=tuple(dimensions)) if dimensions else operand
+    return rev_p.bind(operand, dimensions=tuple(dimensions)) if dimensions else as_result(operand)
 
 
 # --- concatenate ------------------------------------------------------------------------------------------------------
@@ -365,7 +366,7 @@ def concatenate(operands, dimension):
     operands = list(operands)
     if not operands:
         raise ValueError("concatenate requires a non-empty sequence of arrays")
-    return operands[0] if len(operands) == 1 else concatenate_p.bind(*operands, dimension=operator.index(dimension))
+    return as_result(operands[0]) if len(operands) == 1 else concatenate_p.bind(*operands, dimension=operator.index(dimension))
 
 
 # --- pad --------------------------------------------------------------------------------------------------------------

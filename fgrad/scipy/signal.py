@@ -134,7 +134,8 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     """
     a, b, swapped = _operands("fftconvolve", in1, in2, mode)
     a, b = (b, a) if swapped else (a, b)
-    axes = tuple(range(a.ndim)) if axes is None else tuple(i % a.ndim for i in axes)
+    axes = range(a.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+    axes = tuple(i % a.ndim for i in axes)
     sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]
     if dtypes.is_complex(a.dtype):
         out = jnp.fft.ifftn(jnp.fft.fftn(a, sizes, axes) * jnp.fft.fftn(b, sizes, axes), sizes, axes)
