@@ -1,5 +1,6 @@
 """jax.sharding over the one device."""
 
+from fgrad.api import device_put as reshard
 from fgrad.api.sharding import get_mesh, set_mesh
 from fgrad.api.sharding import get_mesh as get_abstract_mesh
 from fgrad.api.sharding import set_mesh as use_mesh
@@ -15,6 +16,7 @@ __all__ = [
     "SingleDeviceSharding",
     "get_abstract_mesh",
     "get_mesh",
+    "reshard",
     "set_mesh",
     "use_mesh",
 ]

@@ -1,5 +1,6 @@
 """What JAX's libraries do that programs seldom do: signatures of jitted functions, data that broadcasts to segments, checks in jit."""
 
+import collections
 import inspect
 
 import numpy as np
@@ -161,3 +162,23 @@ def test_vectorize_over_keys_and_sizes():
     np.testing.assert_array_equal(draw(keys), fgrad.vmap(lambda k: fgrad.random.normal(k, (2,)))(keys))
     scaled = jnp.vectorize(lambda key, x: fgrad.random.normal(key) * x, signature="(),()->()")
     np.testing.assert_array_equal(scaled(keys, 2.0), 2 * fgrad.vmap(fgrad.random.normal)(keys))
+
+
+def test_dtype_objects_are_the_keys_that_numpys_scalar_types_are():
+    assert jnp.int32 in {np.int32} and np.float32 in {jnp.float32} and {jnp.bfloat16: 1}[jnp.bfloat16.dtype.type] == 1
+    assert np.dtype("int32") not in {jnp.int32} and np.dtype("int32") == jnp.int32
+
+
+def test_associative_scan_of_a_named_tuple_whose_function_gives_a_plain_one():
+    Pair = collections.namedtuple("Pair", "a b")
+    out = fgrad.lax.associative_scan(lambda p, q: (p.a * q.a, p.b + q.b), Pair(jnp.arange(1.0, 5.0), jnp.ones(4)))
+    np.testing.assert_array_equal(out.a, [1, 2, 6, 24])
+    np.testing.assert_array_equal(out.b, [1, 2, 3, 4])
+    with pytest.raises(TypeError, match="as many arrays"):
+        fgrad.lax.associative_scan(lambda p, q: p.a, Pair(jnp.ones(4), jnp.ones(4)))
+
+
+def test_sharding_has_reshard():
+    mesh = fgrad.make_mesh((1,), ("x",))
+    sharding = fgrad.sharding.NamedSharding(mesh, fgrad.sharding.PartitionSpec("x"))
+    np.testing.assert_array_equal(fgrad.sharding.reshard(jnp.arange(3), sharding), np.arange(3))

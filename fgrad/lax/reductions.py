@@ -188,8 +188,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     def combine(a, b):
         a, b = (b, a) if reverse else (a, b)
         out, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
-        if out_tree != treedef:
-            raise TypeError(f"associative_scan: fn must return the structure of its arguments, {treedef}, got {out_tree}")
+        if len(out) != len(a):  # as in JAX, a tuple does for a named one
+            raise TypeError(f"associative_scan: fn must return as many arrays as its arguments have, {treedef}, got {out_tree}")
         return out
 
     if reverse:

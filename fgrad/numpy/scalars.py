@@ -33,7 +33,7 @@ class ScalarType:
             return NotImplemented
 
     def __hash__(self):
-        return hash(self.dtype)
+        return hash(self.dtype.type)  # as JAX: a key of a dictionary stands for NumPy's scalar type
 
     def __reduce__(self):
         return self.__name__  # its name in this module: there is one of each
