@@ -421,13 +421,14 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
 }
 
-/* Outputs of few features by lanes of taps, where rows of those fill vectors. */
-static void conv_plan_few(FgConvPart *p, int64_t item) {
+/* Outputs of few features by lanes of taps, where rows of `run` elements fill vectors. */
+static int conv_plan_few(FgConvPart *p, int64_t item, int64_t run) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item;
-    if (p->algo != CONV_DENSE || c->O * 4 > lanes || c->C * (p->d[2] == 1 ? p->R[2] : 1) < lanes) return;
+    if (p->algo != CONV_DENSE || c->O * 4 > lanes || run < lanes) return 0;
     p->algo = CONV_FEW;
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+    return 1;
 }
 
 /* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
@@ -486,7 +487,7 @@ static int conv_plans_half(const FgConvPart *p) {
 
 static void conv_plan(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
-    int64_t taps = c->C;
+    int64_t taps = c->C, run = c->C * (p->d[2] == 1 ? p->R[2] : 1);
     int floats = c->dtype == FG_F32 || c->dtype == FG_F64, last = c->xg == 1 && c->wg == 1 && c->og == 1;
     for (int d = 0; d < 3; d++) taps *= p->R[d];
     conv_digits_m(p, 0, p->m);
@@ -494,16 +495,19 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     if (taps == 0) p->algo = CONV_CLEAR;
     else if (c->pairs) {
         conv_plan_dense(p, item, 0);
-        conv_plan_few(p, item);
+        conv_plan_few(p, item, run);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
     else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
-    else if (c->G >= 8 && c->O < 12) conv_plan_dense(p, item, 1);
+    else if (c->G >= 8 && c->O < 12) {
+        conv_plan_dense(p, item, 0);
+        if (!conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
+    }
     else if (!conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
-        conv_plan_few(p, item);
+        conv_plan_few(p, item, run);
     }
 }
 #endif
