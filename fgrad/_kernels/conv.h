@@ -69,6 +69,7 @@ typedef struct {
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int turned;                       /* sums: an output feature's batch and positions follow each other */
+    int64_t slice, slices;            /* groups: those of a row that go together */
     int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
     const char *x, *w;
@@ -304,16 +305,26 @@ static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int6
     return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
 }
 
-/* Rows of outputs in vectors of groups, by blocks of columns: rows of inputs are padded in a ring where windows reach beyond the image. */
-static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pads) {
-    int64_t span = (p->R[2] - 1) * p->d[2] + 1, each = ((p->R[1] - 1) * p->d[1] + 1) * features, size;
+/* Rows of outputs in vectors of groups: rows of inputs are padded in a ring where windows reach beyond the image, whole rows of a slice
+ * of the groups (`sliced`), or blocks of columns of all. */
+static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pads, int sliced) {
+    int64_t span = (p->R[2] - 1) * p->d[2] + 1, high = (p->R[1] - 1) * p->d[1] + 1, lanes = GEMM_BYTES / item, each, size;
     int inside = p->lo[2] <= 0 && (p->Q[2] - 1) * p->s[2] + span - p->lo[2] <= p->L[2];
+    int ring = pads && !inside && p->R[2] >= 5 && p->R[0] == 1;
+    p->slice = features;
+    if (ring && sliced) {
+        size = FG_CONV_RING / item / (((p->Q[2] - 1) * p->s[2] + span) * high);
+        p->slice = conv_min(features, conv_max(4, size / lanes) * lanes);
+        p->slice = conv_ceil(conv_ceil(features, conv_ceil(features, p->slice)), lanes) * lanes;
+    }
+    p->slices = conv_ceil(features, p->slice);
+    each = high * p->slice;
     p->block[1] = conv_max(conv_min(p->Q[2], 8), conv_fit(span * each, p->s[2] * each, FG_CONV_RING / item, p->Q[2]));
     if (p->Q[0] * p->Q[1] * p->c->B < 8) p->block[1] = conv_min(p->block[1], conv_max(32, conv_ceil(p->Q[2], 8)));
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
     p->block[1] = conv_ceil(p->Q[2], p->blocks[1]);
     size = ((p->block[1] - 1) * p->s[2] + span) * each;
-    p->x_size = inside || !pads || p->R[2] < 5 || p->R[0] > 1 || size * item > 4 * FG_CONV_RING ? 0 : size;
+    p->x_size = !ring || size * item > 4 * FG_CONV_RING ? 0 : size;
 }
 
 /* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
@@ -324,7 +335,7 @@ static void conv_plan_direct(FgConvPart *p, int64_t item) {
     if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) {
         int sums = r > q && rows >= 16 && outputs * c->G <= FG_CONV_PANEL / 8;
         p->algo = sums ? CONV_GROUP_SUMS : CONV_GROUPS;
-        if (!sums) conv_plan_ring(p, item, c->G * c->C, c->C == 1 && (c->dtype == FG_F32 || c->dtype == FG_F64));
+        if (!sums) conv_plan_ring(p, item, c->G * c->C, c->C == 1 && (c->dtype == FG_F32 || c->dtype == FG_F64), c->C == 1);
         p->nk = sums ? 16 : 1;                 /* not of the number of threads: results must not depend on it */
     }
     else if (r > q || (r == q && p->s[2] != 1)) p->algo = CONV_DOTS;
@@ -341,7 +352,7 @@ static int conv_plan_mixed(FgConvPart *p, int64_t item) {
     p->algo = CONV_MIXED;
     p->nk = 1;
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * lanes;
-    conv_plan_ring(p, item, c->G * c->C, 1);
+    conv_plan_ring(p, item, c->G * c->C, 1, 0);
     return 1;
 }
 

@@ -60,6 +60,7 @@ cdef extern from "conv_body.h" nogil:
         int64_t M, K, mt, kt, mtiles, nk
         int64_t block[2]
         int64_t blocks[2]
+        int64_t slices
         int64_t wg, ww
         FgDigit m[4]
         const char *x
@@ -261,7 +262,7 @@ cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
     cdef int64_t rows = p.Q[0] * p.Q[1], outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
     if p.algo == CONV_GROUPS:
-        parallel_for(c.B * c.O * rows * p.blocks[1], 1 + 30000 // (p.block[1] * (cost * c.G // 16 + 20)), _groups_body, p)
+        parallel_for(c.B * c.O * rows * p.slices * p.blocks[1], 1 + 30000 // (p.block[1] * (cost * c.G // p.slices // 16 + 20)), _groups_body, p)
     elif p.algo == CONV_GROUP_SUMS:
         p.part = pool_alloc(p.nk * outputs * c.G * fg_itemsize(c.dtype))
         if p.part == NULL:

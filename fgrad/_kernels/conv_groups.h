@@ -103,14 +103,13 @@ static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
     return n == 8 ? 8 : conv_min(n, 4);
 }
 
-/* `cols` outputs of a row in all groups: a vector of groups after the other, so that x and out are walked in the same direction. */
-static void N(conv_group_row)(const FgConvPart *p, const X *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n, int64_t cols,
-                              int64_t ahead, void *out, int64_t oj, int add) {
-    const FgConv *c = p->c;
+/* `cols` outputs of a row in so many groups: a vector of them after the other, so that x and out are walked in the same direction. */
+static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const X *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n,
+                              int64_t cols, int64_t ahead, void *out, int64_t oj, int add) {
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
-    for (int64_t g = 0; g < c->G; g += lanes) {
-        lanes = c->G - g >= wide ? wide : c->G - g >= narrow ? narrow : 1;
+    for (int64_t g = 0; g < groups; g += lanes) {
+        lanes = groups - g >= wide ? wide : groups - g >= narrow ? narrow : 1;
         for (int64_t j = 0, J; j < cols; j += J) {
             const X *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
@@ -209,24 +208,24 @@ static void N(conv_ring_row)(const FgConvPart *p, const X *x, int64_t p2, int64_
 }
 #endif
 
-/* Units (b, o, q0, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
+/* Units (b, o, q0, slice of the groups, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
  * zeros around them. */
 static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, X *ring) {
     const FgConv *c = p->c;
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
-    const int64_t sizes[5] = {c->B, each, p->Q[0], p->blocks[1], p->Q[1]};
-    const int64_t span = (p->R[1] - 1) * p->d[1], all = c->G * features, pixel = ring ? all : p->xs[2];
-    const int64_t row = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * all;
-    int64_t at[5];
+    const int64_t sizes[6] = {c->B, each, p->Q[0], p->slices, p->blocks[1], p->Q[1]};
+    const int64_t span = (p->R[1] - 1) * p->d[1], whole = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * p->slice;
+    int64_t at[6];
 #ifdef G
     int64_t next = 0, image = -1;        /* rows of the ring's image from `next` on are still to be copied */
 #endif
     for (int64_t u = begin; u < end; u++) {
-        conv_index(u, sizes, 5, at);
-        int64_t n = 0, top = at[4] * p->s[1] - p->lo[1], q2 = at[3] * p->block[1], cols = conv_min(p->block[1], p->Q[2] - q2);
+        conv_index(u, sizes, 6, at);
+        int64_t n = 0, top = at[5] * p->s[1] - p->lo[1], q2 = at[4] * p->block[1], cols = conv_min(p->block[1], p->Q[2] - q2);
+        int64_t g = at[3] * p->slice, all = conv_min(p->slice, c->G * features - g), pixel = ring ? all : p->xs[2];
         const FgGroupSpace here = {m->taps, m->inside + q2};
-        const X *x = (const X *)p->x + at[0] * c->xb;
-        X *out = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->oo + at[2] * p->os[0] + at[4] * p->os[1] + q2 * p->os[2];
+        const X *x = (const X *)p->x + at[0] * c->xb + g;
+        X *out = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->oo + at[2] * p->os[0] + at[5] * p->os[1] + q2 * p->os[2] + g;
 #ifdef G
         if (ring) {
             int64_t p0 = at[2] * p->s[0] - p->lo[0];
@@ -235,7 +234,7 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
             for (int64_t p1 = conv_max(next, top); p1 <= top + span; p1++)
                 if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
                     N(conv_ring_row)(p, x + p0 * p->xs[0] + p1 * p->xs[1], q2 * p->s[2] - p->lo[2],
-                                     (cols - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, all, ring + conv_mod(p1, span + 1) * row);
+                                     (cols - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, all, ring + conv_mod(p1, span + 1) * whole);
             next = top + span + 1;
         }
 #endif
@@ -244,12 +243,12 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
             if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
             int64_t place = k * c->xc + p0 * p->xs[0] + p1 * p->xs[1] + (q2 * p->s[2] - p->lo[2]) * p->xs[2];
             int64_t tap = (r0 * p->R[1] + r1) * p->R[2] * c->C * (int64_t)(GEMM_BYTES / sizeof(T));
-            m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * row : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
+            m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * whole : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
 #if CONV_MIX && defined(G)
         if (mix) { N(conv_mix_row)(p, ring ? ring : x, pixel, (const T *)p->w, &here, n, cols, out, p->os[2]); continue; }
 #endif
-        N(conv_group_row)(p, ring ? ring : x, pixel, (const X *)p->w + p->w0 + at[1] * c->wo, &here, n, cols,
+        N(conv_group_row)(p, all, ring ? ring : x, pixel, (const X *)p->w + p->w0 + at[1] * c->wo + g, &here, n, cols,
                           ring || !n ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], out, p->os[2], 0);
     }
 }
@@ -271,7 +270,7 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
                     int64_t xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1] - p->lo[2] * p->xs[2];
                     *m->taps = (FgTap){xat, o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
                     if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
-                        N(conv_group_row)(p, x, p->xs[2], w, m, 1, p->Q[2], xat + p->d[1] * p->xs[1],
+                        N(conv_group_row)(p, c->G, x, p->xs[2], w, m, 1, p->Q[2], xat + p->d[1] * p->xs[1],
                                           part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
                 }
         }
