@@ -19,7 +19,7 @@ SIZES = (
     (8, 56, 128, 128, 3, 1, 1, 128),
     (8, 28, 128, 128, 3, 1, 1, 32),
 )
-# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, windows as large as the image
+# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, those as large as the image, one output feature
 MORE = (
     (8, 112, 3, 64, 7, 2, 1, 1),
     (8, 56, 256, 128, 1, 2, 1, 1),
@@ -27,6 +27,7 @@ MORE = (
     (1, 56, 64, 64, 3, 1, 1, 1),
     (8, 28, 96, 96, 7, 1, 1, 96),
     (8, 7, 256, 64, 5, 2, 1, 1),
+    (8, 56, 64, 1, 3, 1, 1, 1),
 )
 
 
@@ -142,7 +143,7 @@ class NoPadding(TwoAxes):
 
 @workload(
     "conv/features first, bfloat16: batch,size,in,out,window,stride,dilation,groups",
-    sizes=((8, 28, 64, 64, 3, 1, 1, 1), (8, 56, 3, 64, 7, 2, 1, 1)),
+    sizes=((8, 28, 64, 64, 3, 1, 1, 1), (8, 56, 3, 64, 7, 2, 1, 1), (8, 56, 128, 128, 3, 1, 1, 128)),
     quick=(),
     tol=2e-2,
 )

@@ -54,6 +54,13 @@ static const fg_word128 zero_w16 = {0, 0};
 #define CONV_HALF
 #define T float
 #define X uint16_t
+#define CONV_RINGED
+#define N(name) name##_ring
+#define G(name) gemm_f32_##name
+#include "conv_groups.h"
+#undef CONV_RINGED
+#undef N
+#undef G
 #define N(name) name##_half
 #define G(name) gemm_f32_##name
 #include "conv_groups.h"
@@ -197,7 +204,7 @@ static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *s
     }
     #define CALL(S, T) do { if (p->algo == CONV_GROUP_SUMS) conv_group_sums_##S(p, begin, end, &m); \
                             else conv_groups_##S(p, begin, end, &m, (T *)ring); } while (0)
-    if (p->c->half) CALL(half, uint16_t);
+    if (p->c->half) CALL(half, float);
     else CONV_TYPED(p, CALL);
     #undef CALL
 }

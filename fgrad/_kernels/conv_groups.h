@@ -1,6 +1,6 @@
 /* Groups of few features that are neighbours in memory (depthwise, features last): vectors of groups, tiles of outputs along a row.
  * Included by conv_loops.h, once per type T; N(name) appends the type's suffix. X is the type of x, w and out: T, or with CONV_HALF that
- * of bfloat16, which is widened as it is loaded. */
+ * of bfloat16, which is widened as it is loaded; with CONV_RINGED as well x is a ring of T, and there are rows only. */
 typedef T N(wide) __attribute__((vector_size(GEMM_BYTES), aligned(sizeof(T)), may_alias));
 typedef T N(narrow) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 typedef T N(single);
@@ -27,6 +27,13 @@ CONV_ACCESS(narrow)
 CONV_ACCESS(single)
 #undef CONV_ACCESS
 #endif
+#ifdef CONV_RINGED
+typedef T N(input);
+#define CONV_READ(V, p) (*(const N(V) *)(p))
+#else
+typedef X N(input);
+#define CONV_READ(V, p) N(get_##V)(p)
+#endif
 
 /* Tiles of J outputs, xj and oj apart: out = sum over taps t, and r in [lo, hi), of x[t.x + r xk] w[t.w + r wk]; `add`: that is added to
  * sums of type T. `ahead` is where the next row of x begins, which is prefetched. */
@@ -34,20 +41,20 @@ CONV_ACCESS(single)
     if (add) _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(V) *)((T *)out + j * oj) = acc[j]; \
     else _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) N(put_##V)((X *)out + j * oj, acc[j]);
 #define CONV_TILE(V, J) \
-static void N(conv_tile_##V##J)(const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, int64_t wk, \
+static void N(conv_tile_##V##J)(const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, int64_t wk, \
                                 int64_t xj, int64_t ahead, void *out, int64_t oj, int add) { \
     N(V) acc[J]; \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * xj, 0, 2); \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(V) *)((T *)out + j * oj) : (N(V)){0}; \
     for (int64_t t = 0; t < n; t++) for (int64_t r = lo; r < hi; r++) { \
-        const X *xt = x + taps[t].x + r * xk; \
+        const N(input) *xt = x + taps[t].x + r * xk; \
         N(V) v = N(get_##V)(w + taps[t].w + r * wk); \
-        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += N(get_##V)(xt + j * xj) * v; \
+        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += CONV_READ(V, xt + j * xj) * v; \
     } \
     CONV_SUMS_TO(V, J) \
 }
 #define CONV_TILES(V) CONV_TILE(V, 1) CONV_TILE(V, 2) CONV_TILE(V, 3) CONV_TILE(V, 4) CONV_TILE(V, 8) \
-static void N(conv_tiles_##V)(int64_t j, const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, \
+static void N(conv_tiles_##V)(int64_t j, const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk, \
                                  int64_t wk, int64_t xj, int64_t ahead, void *out, int64_t oj, int add) { \
     switch (j) { \
     case 1: N(conv_tile_##V##1)(x, w, taps, n, lo, hi, xk, wk, xj, ahead, out, oj, add); break; \
@@ -65,14 +72,15 @@ CONV_TILES(single)
 
 /* The same for J neighbours whose R taps are all inside, xj = S xk apart: what their windows share is loaded once for all taps of a row. */
 #define CONV_SHARED(J, R, S) \
-static void N(conv_shared_##J##R##S)(const X *x, const X *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, \
+static void N(conv_shared_##J##R##S)(const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, \
                                      void *out, int64_t oj, int add) { \
     N(wide) acc[J], v[(J - 1) * S + R]; \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * S * xk, 0, 2); \
     _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(wide) *)((T *)out + j * oj) : (N(wide)){0}; \
     for (int64_t t = 0; t < n; t++) { \
-        const X *xt = x + taps[t].x, *wt = w + taps[t].w; \
-        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = N(get_wide)(xt); \
+        const N(input) *xt = x + taps[t].x; \
+        const X *wt = w + taps[t].w; \
+        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = CONV_READ(wide, xt); \
         _Pragma("GCC unroll 8") for (int r = 0; r < R; r++, wt += wk) { \
             N(wide) y = N(get_wide)(wt); \
             _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += v[j * S + r] * y; \
@@ -83,7 +91,7 @@ static void N(conv_shared_##J##R##S)(const X *x, const X *w, const FgTap *taps, 
 #define CONV_SHARES(M) M(8, 3, 1) M(8, 5, 1) M(8, 7, 1) M(4, 3, 1) M(4, 5, 1) M(4, 7, 1) M(8, 3, 2) M(8, 5, 2) M(8, 7, 2) M(4, 3, 2) \
     M(4, 5, 2) M(4, 7, 2)
 CONV_SHARES(CONV_SHARED)
-static int N(conv_shared)(int64_t J, int64_t R, const X *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
+static int N(conv_shared)(int64_t J, int64_t R, const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
                           int64_t wk, int64_t xj, int64_t ahead, void *out, int64_t oj, int add) {
     if (lo || hi != R) return 0;
     #define CONV_CASE(j, r, s) if (J == j && R == r && xj == s * xk) { \
@@ -104,14 +112,14 @@ static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
 }
 
 /* `cols` outputs of a row in so many groups: a vector of them after the other, so that x and out are walked in the same direction. */
-static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const X *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n,
+static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const N(input) *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n,
                               int64_t cols, int64_t ahead, void *out, int64_t oj, int add) {
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
     for (int64_t g = 0; g < groups; g += lanes) {
         lanes = groups - g >= wide ? wide : groups - g >= narrow ? narrow : 1;
         for (int64_t j = 0, J; j < cols; j += J) {
-            const X *xt = x + g + j * xj;
+            const N(input) *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
             J = N(conv_alike)(m->inside, j, cols);
             void *to = (char *)out + (g + j * oj) * (int64_t)(add ? sizeof(T) : sizeof(X));
@@ -127,8 +135,8 @@ static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const X *x, i
 typedef __typeof__((G(vec)){0} < (G(vec)){0}) N(lane);
 
 /* The first n lanes of a vector, the others zero. */
-GEMM_INLINE G(vec) N(conv_some)(const X *p, int64_t n) {
-#ifdef CONV_HALF
+GEMM_INLINE G(vec) N(conv_some)(const N(input) *p, int64_t n) {
+#if defined(CONV_HALF) && !defined(CONV_RINGED)
     X part[G(lanes)] = {0};
     if (n == G(lanes)) return N(get_wide)(p);
     memcpy(part, p, (size_t)n * sizeof(X));
@@ -141,12 +149,12 @@ GEMM_INLINE G(vec) N(conv_some)(const X *p, int64_t n) {
 /* Groups of O features from C <= O, where O divides the vector: its lanes read their group's inputs out of a vector of x.
  * J outputs; w is (tap, c, lane). */
 #define CONV_MIX_TILE(J) \
-static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const X *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, \
+static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const N(input) *x, const T *w, const FgTap *taps, int64_t n, int64_t lo, \
                            int64_t hi, int64_t xk, int64_t xj, X *out, int64_t oj) { \
     G(vec) acc[J], v[J]; \
     GEMM_UNROLL for (int j = 0; j < J; j++) acc[j] = (G(vec)){0}; \
     for (int64_t t = 0; t < n; t++) for (int64_t r = lo; r < hi; r++) { \
-        const X *xt = x + taps[t].x + r * xk; \
+        const N(input) *xt = x + taps[t].x + r * xk; \
         const T *wt = w + taps[t].w + r * C * G(lanes); \
         GEMM_UNROLL for (int j = 0; j < J; j++) v[j] = N(conv_some)(xt + j * xj, span); \
         for (int64_t k = 0; k < C; k++) { \
@@ -159,14 +167,14 @@ static void N(conv_mix##J)(int64_t C, const N(lane) *pick, int64_t span, const X
 CONV_MIX_TILE(1) CONV_MIX_TILE(2) CONV_MIX_TILE(3) CONV_MIX_TILE(4) CONV_MIX_TILE(8)
 #undef CONV_MIX_TILE
 
-static void N(conv_mix_row)(const FgConvPart *p, const X *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n,
+static void N(conv_mix_row)(const FgConvPart *p, const N(input) *x, int64_t pixel, const T *w, const FgGroupSpace *m, int64_t n,
                             int64_t cols, X *out, int64_t oj) {
     const FgConv *c = p->c;
     const int64_t L = G(lanes), span = L / c->O * c->C, xk = p->d[2] * pixel, xj = p->s[2] * pixel;
     N(lane) pick[GEMM_BYTES / sizeof(T)];
     for (int64_t k = 0; k < c->C; k++) for (int64_t l = 0; l < L; l++) pick[k][l] = l / c->O * c->C + k;
     for (int64_t v = 0; v * L < c->G * c->O; v++) for (int64_t j = 0, J; j < cols; j += J) {
-        const X *xt = x + v * span + j * xj;
+        const N(input) *xt = x + v * span + j * xj;
         const T *wt = w + v * p->wg;
         int64_t lo = m->inside[j].x, hi = m->inside[j].w;
         X *to = out + v * L + j * oj;
@@ -181,6 +189,7 @@ static void N(conv_mix_row)(const FgConvPart *p, const X *x, int64_t pixel, cons
     }
 }
 
+#ifndef CONV_RINGED
 /* Units (vector of outputs, tap): W as (vector, tap, c, lane). */
 static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const X *w, T *dst) {
     const FgConv *c = p->c;
@@ -196,21 +205,38 @@ static void N(conv_mix_w)(const FgConvPart *p, int64_t begin, int64_t end, const
     }
 }
 #endif
+#endif
 
+#ifndef CONV_RINGED
 #ifdef G
-/* A row of `cols` positions from x at p2 on, `all` features each, zeros where it lies outside. */
-static void N(conv_ring_row)(const FgConvPart *p, const X *x, int64_t p2, int64_t cols, int64_t all, X *to) {
-    int64_t lo = conv_min(cols, conv_max(0, -p2)), hi = conv_max(lo, conv_min(cols, p->L[2] - p2));
-    memset(to, 0, (size_t)(lo * all) * sizeof(X));
-    if (p->xs[2] == all) memcpy(to + lo * all, x + (p2 + lo) * all, (size_t)((hi - lo) * all) * sizeof(X));
-    else for (int64_t i = lo; i < hi; i++) memcpy(to + i * all, x + (p2 + i) * p->xs[2], (size_t)all * sizeof(X));
-    memset(to + hi * all, 0, (size_t)((cols - hi) * all) * sizeof(X));
+/* n elements, widened. */
+GEMM_INLINE void N(conv_widen)(T *to, const X *from, int64_t n) {
+#ifdef CONV_HALF
+    for (int64_t i = 0; i < n; i++) to[i] = fg_bf16_to_f32(from[i]);
+#else
+    memcpy(to, from, (size_t)n * sizeof(T));
+#endif
 }
+
+/* A row of `cols` positions from x at p2 on, `all` features each, zeros where it lies outside. */
+static void N(conv_ring_row)(const FgConvPart *p, const X *x, int64_t p2, int64_t cols, int64_t all, T *to) {
+    int64_t lo = conv_min(cols, conv_max(0, -p2)), hi = conv_max(lo, conv_min(cols, p->L[2] - p2));
+    memset(to, 0, (size_t)(lo * all) * sizeof(T));
+    if (p->xs[2] == all) N(conv_widen)(to + lo * all, x + (p2 + lo) * all, (hi - lo) * all);
+    else for (int64_t i = lo; i < hi; i++) N(conv_widen)(to + i * all, x + (p2 + i) * p->xs[2], all);
+    memset(to + hi * all, 0, (size_t)((cols - hi) * all) * sizeof(T));
+}
+#endif
+
+#ifdef CONV_HALF
+#define CONV_OF_RING(name) name##_ring
+#else
+#define CONV_OF_RING(name) N(name)
 #endif
 
 /* Units (b, o, q0, slice of the groups, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
  * zeros around them. */
-static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, X *ring) {
+static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, T *ring) {
     const FgConv *c = p->c;
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
     const int64_t sizes[6] = {c->B, each, p->Q[0], p->slices, p->blocks[1], p->Q[1]};
@@ -245,11 +271,15 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
             int64_t tap = (r0 * p->R[1] + r1) * p->R[2] * c->C * (int64_t)(GEMM_BYTES / sizeof(T));
             m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * whole : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
+        int64_t ahead = n == 0 ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], oj = p->os[2];
+        const X *w = (const X *)p->w + p->w0 + at[1] * c->wo + g;
 #if CONV_MIX && defined(G)
-        if (mix) { N(conv_mix_row)(p, ring ? ring : x, pixel, (const T *)p->w, &here, n, cols, out, p->os[2]); continue; }
+        if (mix && ring) CONV_OF_RING(conv_mix_row)(p, ring, pixel, (const T *)p->w, &here, n, cols, out, oj);
+        else if (mix) N(conv_mix_row)(p, x, pixel, (const T *)p->w, &here, n, cols, out, oj);
+        if (mix) continue;
 #endif
-        N(conv_group_row)(p, all, ring ? ring : x, pixel, (const X *)p->w + p->w0 + at[1] * c->wo + g, &here, n, cols,
-                          ring || !n ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], out, p->os[2], 0);
+        if (ring) CONV_OF_RING(conv_group_row)(p, all, ring, pixel, w, &here, n, cols, 0, out, oj, 0);
+        else N(conv_group_row)(p, all, x, pixel, w, &here, n, cols, ahead, out, oj, 0);
     }
 }
 
@@ -294,3 +324,6 @@ static void N(conv_group_reduce)(const FgConvPart *p, int64_t begin, int64_t end
 #endif
     }
 }
+#undef CONV_OF_RING
+#endif
+#undef CONV_READ
