@@ -19,7 +19,8 @@ SIZES = (
     (8, 56, 128, 128, 3, 1, 1, 128),
     (8, 28, 128, 128, 3, 1, 1, 32),
 )
-# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, those as large as the image, one output feature
+# of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, those as large as the image,
+# one output feature
 MORE = (
     (8, 112, 3, 64, 7, 2, 1, 1),
     (8, 56, 256, 128, 1, 2, 1, 1),

@@ -234,8 +234,8 @@ static void N(conv_ring_row)(const FgConvPart *p, const X *x, int64_t p2, int64_
 #define CONV_OF_RING(name) N(name)
 #endif
 
-/* Units (b, o, q0, slice of the groups, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are copied into a ring, with
- * zeros around them. */
+/* Units (b, o, q0, slice of the groups, block of columns, q1): rows of outputs.  Where windows reach beyond the image, rows of x are
+ * copied into a ring, with zeros around them. */
 static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m, T *ring) {
     const FgConv *c = p->c;
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
