@@ -312,6 +312,18 @@ def test_equations_of_the_backward_pass_name_the_forward_line():
     assert lines["broadcast_in_dim"] == line_of(loss, "y.sum")
 
 
+def test_each_call_of_a_line_names_it():
+    def twice(f, x):
+        for _ in range(2):
+            x = f(x)
+        x = x * 2
+        return x
+
+    sources = [e.source[1:] for e in fgrad.make_jaxpr(lambda x: twice(jnp.sin, twice(jnp.cos, x)))(1.0).eqns]
+    called, scaled = [(line_of(twice, text), "twice") for text in ("f(x)", "x * 2")]
+    assert sources == [called, called, scaled] * 2
+
+
 @pytest.mark.parametrize(
     ("error", "parts", "fun"),
     [

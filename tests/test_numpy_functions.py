@@ -351,3 +351,31 @@ def test_nan_to_num_and_heaviside_at_their_corners(dtype):
     np.testing.assert_array_equal(np.asarray(fgrad.jit(jnp.heaviside)(x, y)), np.heaviside(x, y))
     slope = fgrad.grad(lambda x: jnp.nan_to_num(x).sum())(jnp.asarray(x))
     np.testing.assert_array_equal(np.asarray(slope), np.isfinite(x).astype(dtype))
+
+
+def test_einsum_plans_three_operands_and_ellipses_as_opt_einsum():
+    """Without it: importing opt_einsum costs more than most programs take to compile."""
+    import opt_einsum
+
+    from fgrad.numpy.products import _order_of_three
+
+    for spec in ("ij,jk,k->i", "ij,jk,kl->il", "bi,ij,bj->b", "a,b,c->abc", "bhq,bkh,kd->bqd", "abc,cd,bd->a"):
+        ins, out = spec.split("->")
+        for _ in range(20):
+            sizes = dict(zip("abcdhijklq", R.integers(1, 9, 10).tolist()))
+            shapes = [tuple(sizes[c] for c in t) for t in ins.split(",")]
+            path = opt_einsum.contract_path(spec, *shapes, shapes=True)[0]
+            assert _order_of_three(ins.split(","), out, shapes) == [tuple(p) for p in path], (spec, shapes)
+
+    x, y, z = R.normal(size=(2, 3, 4)), R.normal(size=(5, 1, 4, 6)), R.normal(size=(6, 3))
+    for spec, *ops in (
+        ("...ij,...jk->...ik", x, y),
+        ("...ij,...jk", x, y),
+        ("b i j , k i", x, z),
+        ("i...->...", x),
+        ("...,...", x, x[0]),
+        ("a...b,bi,...b->a...i", x, y[0, 0].repeat(1, 0), x[0]),
+    ):
+        np.testing.assert_allclose(jnp.einsum(spec, *[jnp.asarray(v) for v in ops]), np.einsum(spec, *ops), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError):
+        jnp.einsum("ijkl...->i", x)

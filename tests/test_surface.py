@@ -392,5 +392,7 @@ def test_types():
 
     assert isinstance(1.0, ArrayLike) and isinstance(jnp.ones(2), ArrayLike) and DTypeLike is not None
     assert jax.typeof(1.0) == jax.core.ShapedArray((), np.dtype("float32"), True)
+    aval = jax.core.ShapedArray((2, 3), "float32")
+    assert pickle.loads(pickle.dumps(aval)) is aval and aval != jax.core.ShapedArray((2, 3), "float32", weak_type=True) and aval != (2, 3)
     assert jax.dtypes.itemsize_bits("int16") == 16 and jax.dtypes.scalar_type_of(jnp.ones(2)) is float
     assert isinstance(jax.jit(jnp.sin).lower(1.0), jax.stages.Lowered) and isinstance(jax.jit(jnp.sin), jax.stages.Wrapped)

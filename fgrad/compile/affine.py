@@ -14,8 +14,6 @@ NORMS = ("rms_norm", "layer_norm")
 
 def weigh_norms(nodes, outs):
     """nodes, with norms that are only multiplied by a row of weights (and then have a row added) replaced by one kernel each."""
-    if not any(n.op in NORMS for n in nodes):
-        return nodes
     nodes = _scaled_again(nodes, {id(v.buf) for v in outs})
     reads = Counter([id(v.buf) for n in nodes for v in n.ins] + [id(v.buf) for v in outs])
     readers = {id(v.buf): n for n in nodes for v in n.ins}

@@ -1,4 +1,5 @@
 from fgrad.compile.values cimport Value
+from fgrad.core.ir cimport AvalBase
 
-cpdef tuple simplify(str op, list ins, aval)
+cdef tuple simplify(str op, list ins, AvalBase aval)
 cpdef list made_by(Value v, str op)

@@ -8,9 +8,11 @@ import numpy as np
 
 from fgrad import dtypes
 
-from fgrad.compile.values cimport Node, Value
+from fgrad.compile.values cimport Node, Value, new_value
+from fgrad.core.ir cimport AvalBase
 
 cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
+cdef tuple _NUMBERS = (np.float32, np.float64)
 cdef dict _SCALAR_OPS = {
     "add": np.add,
     "sub": np.subtract,
@@ -24,22 +26,22 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 
-cpdef tuple simplify(str op, list ins, aval):
-    """(op, operands) of a cheaper operation with the same result; (None, [v]) where that is the value v."""
+cdef tuple simplify(str op, list ins, AvalBase aval):
+    """(op, operands) of a cheaper operation with the same result; (None, [v]) where that is the value v; None where there is none."""
     cdef int i
     cdef tuple new
     for i in range(4):                 # each rule may make room for another
         rule = _rules.get(op)
         new = None if rule is None else _step(rule, op, ins, aval)
         if new is None:
-            return op, ins
+            return None if i == 0 else (op, ins)
         op, ins = new
         if op is None:
             break
     return op, ins
 
 
-cdef tuple _step(rule, str op, list ins, aval):
+cdef tuple _step(rule, str op, list ins, AvalBase aval):
     cdef Value v, same = _unchanged(op, ins, aval)
     if same is not None:
         return None, [same]
@@ -57,7 +59,7 @@ def folded(str op, list ins, aval):
         return _constant(_SCALAR_OPS[op](*[v.scalar for v in ins]), aval.shape, aval.dtype)
 
 
-cdef Value _unchanged(str op, list ins, aval):
+cdef Value _unchanged(str op, list ins, AvalBase aval):
     """The operand that an operation leaves as it is (x * 1, x / 1, x - 0), or None."""
     cdef Value x, y
     cdef int i
@@ -65,15 +67,20 @@ cdef Value _unchanged(str op, list ins, aval):
         return None
     for i in range(2 if op == "mul" else 1):
         x, y = ins[i], ins[1 - i]
-        if y.buf is not None or y.scalar != (0 if op == "sub" else 1) or x.shape != aval.shape or aval.dtype == dtypes.BOOL:
+        if y.buf is not None or not _equals(y.scalar, 0 if op == "sub" else 1) or x.shape != aval.shape or aval.dtype == dtypes.BOOL:
             continue
         if op != "sub" or not np.signbit(np.real(y.scalar)):
             return x
     return None
 
 
+cdef bint _equals(scalar, int number) except -1:
+    """scalar == number, without NumPy's comparison where floats need none."""
+    return <double>scalar == number if type(scalar) in _NUMBERS else bool(scalar == number)
+
+
 cdef Value _constant(value, tuple shape, dtype):
-    return Value(None, shape, (0,) * len(shape), 0, dtype, dtype.type(value))
+    return new_value(None, shape, (0,) * len(shape), 0, dtype, dtype.type(value), 0)
 
 
 cpdef list made_by(Value v, str op):

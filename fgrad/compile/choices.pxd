@@ -1,1 +1,3 @@
-cpdef object distribute(ctx, str op, list ins, aval)
+from fgrad.core.ir cimport AvalBase
+
+cdef object distribute(ctx, str op, list ins, AvalBase aval)

@@ -11,6 +11,7 @@ from fgrad.compile.algebra import COMPARISONS, folded
 
 from fgrad.compile.algebra cimport made_by
 from fgrad.compile.values cimport Value
+from fgrad.core.ir cimport AvalBase
 
 cdef frozenset _OPS = frozenset(("add", "sub", "mul", "div", "neg", "square", "abs"))
 cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
@@ -18,7 +19,7 @@ cdef enum:
     DEPTH = 3                            # of selections within selections that a constant goes through
 
 
-cpdef object distribute(ctx, str op, list ins, aval):
+cdef object distribute(ctx, str op, list ins, AvalBase aval):
     """The value of op(*ins), made of selections of constants where that is cheaper; else None."""
     cdef Value v
     cdef bint selects = True
@@ -31,8 +32,10 @@ cpdef object distribute(ctx, str op, list ins, aval):
         return _cast_of_comparison(ctx, ins[0], aval)
     if op not in _OPS or aval.dtype not in _FLOATS:
         return None
-    if len(ins) == 2 and (out := _meet(ctx, op, ins, aval)) is not None:
-        return out
+    if len(ins) == 2 and _may_select(ins[0]) and _may_select(ins[1]):
+        out = _meet(ctx, op, ins, aval)
+        if out is not None:
+            return out
     for v in ins:
         selects = selects and (v.buf is None or made_by(v, "select") is not None)
     if not selects:
@@ -77,6 +80,19 @@ def _pair(ctx, str op, list ins, aval):
         if op == "add" and _is_zero(x[2]) and _is_zero(y[1]):
             return ctx.elementwise("add", [ctx.elementwise("select", [a[0], x[1], y[2]], aval), x[2]], aval)
     return None
+
+
+cdef bint _may_select(Value v) except -1:
+    """False where `_chain` finds no selection."""
+    cdef list ins
+    cdef Value a, b
+    if made_by(v, "select") is not None:
+        return True
+    ins = made_by(v, "mul")
+    if ins is None:
+        return False
+    a, b = ins
+    return (a.buf is None) != (b.buf is None) and made_by(b if a.buf is None else a, "select") is not None
 
 
 def _meet(ctx, op, ins, aval):

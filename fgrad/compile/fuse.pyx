@@ -47,6 +47,16 @@ def live_nodes(list nodes, list outputs):
     return out
 
 
+def kernels_of(list nodes):
+    """The names of the kernels among the nodes."""
+    cdef Node node
+    cdef set out = set()
+    for node in nodes:
+        if node.kind == "kernel":
+            out.add(node.op)
+    return out
+
+
 cpdef bint in_register(Value v, tuple shape):
     """True if v can be read from the register of the op that computes it."""
     if v.buf is None or v.buf.node is None:

@@ -11,8 +11,8 @@ from fgrad.errors import LoweringError
 
 from fgrad.compile.algebra cimport simplify
 from fgrad.compile.choices cimport distribute
-from fgrad.compile.values cimport Buf, Node, Value, row_major, view_reshape
-from fgrad.core.ir cimport Eqn, Literal, Var
+from fgrad.compile.values cimport Buf, Node, Value, elementwise_node, new_value, row_major, temporary, view_reshape
+from fgrad.core.ir cimport AvalBase, Eqn, Literal, Var
 from fgrad.core.tracing cimport PrimitiveBase
 
 cdef enum:
@@ -55,13 +55,8 @@ cdef class LowerContext:
             (<Buf>buf).shape = aval.shape
         return Value(buf, aval.shape, strides or row_major(aval.shape), 0, aval.dtype)
 
-    cdef Value temp(self, aval):
-        cdef tuple shape = aval.shape
-        cdef Buf buf = Buf("temp", aval.dtype, aval.size)
-        cdef Value v = Value(buf, shape, row_major(shape), 0, buf.dtype)
-        buf.shape = shape
-        v.known_whole = True
-        return v
+    cdef Value temp(self, AvalBase aval):
+        return temporary(aval.shape, aval.dtype, aval.size)
 
     cpdef Value scalar(self, value, dtype):
         """A rank-0 constant in the program text."""
@@ -70,7 +65,7 @@ cdef class LowerContext:
         number = dtype.type
         if type(value) is not number:
             value = number(value) if type(value) is float and dtype.kind == "f" else np.asarray(value).astype(dtype)[()]
-        return Value(None, (), (), 0, dtype, value)
+        return new_value(None, (), (), 0, dtype, value, 0)
 
     cpdef Value constant(self, x):
         """An array constant."""
@@ -98,7 +93,7 @@ cdef class LowerContext:
 
     def view(self, Value v, shape, strides, offset=0):
         v = self.materialize(v)
-        return Value(v.buf, tuple(shape), tuple(strides), v.offset + offset, v.dtype, tag=v.tag)
+        return new_value(v.buf, tuple(shape), tuple(strides), v.offset + offset, v.dtype, None, v.tag)
 
     def transpose(self, Value v, perm):
         cdef Py_ssize_t i, p
@@ -114,19 +109,19 @@ cdef class LowerContext:
         for d in dims:
             strides[<Py_ssize_t>d] = v.strides[i] if v.shape[i] == shape[d] else 0
             i += 1
-        return Value(v.buf, tuple(shape), tuple(strides), v.offset, v.dtype, v.scalar, v.tag)
+        return new_value(v.buf, tuple(shape), tuple(strides), v.offset, v.dtype, v.scalar, v.tag)
 
     def reshape(self, Value v, shape):
         shape = tuple(shape)
         if v.shape == shape:
             return v
         if v.buf is None:
-            return Value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar)
+            return new_value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar, 0)
         strides = view_reshape(v.shape, v.strides, shape)
         if strides is None:
             v = self.fresh_copy(v)
             strides = row_major(shape)
-        return Value(v.buf, shape, strides, v.offset, v.dtype, tag=v.tag)
+        return new_value(v.buf, shape, strides, v.offset, v.dtype, None, v.tag)
 
     def reshaped_view(self, Value v, shape):
         """v under another shape, or None where that takes a copy."""
@@ -154,20 +149,23 @@ cdef class LowerContext:
         return self.cast(v, F32) if v.dtype in _HALF else v
 
     # --- nodes ----------------------------------------------------------------------------------------------------
-    cpdef Value elementwise(self, str op, list ins, aval):
+    cpdef Value elementwise(self, str op, list ins, AvalBase aval):
         """One op of the elementwise VM; rank-0 operands are spread."""
         cdef tuple shape = aval.shape
         cdef Value v, operand
         cdef list given
         cdef bint spread
         dtype = aval.dtype
-        if op == "cast" and ins[0].dtype == dtype:
+        if op == "cast" and (<Value>ins[0]).dtype == dtype:
             return ins[0]
         if self.simplify:
-            op, ins = simplify(op, ins, aval)
-            if op is None:
-                return ins[0]
-            if (chosen := distribute(self, op, ins, aval)) is not None:
+            simpler = simplify(op, ins, aval)
+            if simpler is not None:
+                op, ins = simpler
+                if op is None:
+                    return ins[0]
+            chosen = distribute(self, op, ins, aval)
+            if chosen is not None:
                 return chosen
             if (op == "add" or op == "sub") and (padded := _padded_alike(ins[0], ins[1])) is not None:
                 a, b, pad = padded
@@ -194,7 +192,7 @@ cdef class LowerContext:
         if op == "cast" and source == compute_dtype(dtype):
             op, code = "mul", _codes[F32]
             given = [given[0], self.broadcast(self.scalar(1, F32), shape, ())]
-        return self._add(Node("ew", op, given, [self.temp(aval)], shape, type_code=code))[0]
+        return self._add(elementwise_node(op, given, self.temp(aval), shape, code))[0]
 
     def reduce(self, str kind, Value v, axes, aval):
         """A reduction ("sum", "prod", "max", "min", "fmax", "fmin") over axes, in the VM; of nothing it is a constant."""
@@ -231,12 +229,14 @@ cdef class LowerContext:
 
     def kernel(self, str name, ins, out_avals, ip=(), fp=(), contiguous=True, orders=None):
         """orders: for each result None (row-major), or its axes in the order of memory, for a kernel that takes any."""
-        cdef list outs = [self.temp(a) for a in out_avals]
+        cdef Value v
+        cdef list given = [], outs = [self.temp(a) for a in out_avals]
         if orders is not None:
             outs = [v if order is None else self.laid(a, order) for a, v, order in zip(out_avals, outs, orders)]
-        cdef list flags = [contiguous] * len(ins) if isinstance(contiguous, bool) else list(contiguous)
-        ins = [self.contiguous(v) if c else self.materialize(v) for v, c in zip(ins, flags)]
-        return self._add(Node("kernel", name, ins, outs, None, tuple(map(int, ip)) if ip else (), tuple(map(float, fp)) if fp else ()))
+        flags = None if isinstance(contiguous, bool) else iter(contiguous)
+        for v in ins:
+            given.append(self.contiguous(v) if (contiguous if flags is None else next(flags)) else self.materialize(v))
+        return self._add(Node("kernel", name, given, outs, None, tuple(map(int, ip)) if ip else (), tuple(map(float, fp)) if fp else ()))
 
     def control(self, kind, children, ins, out_avals, ip, workspace_avals=()):
         """A while, scan or cond instruction; children are ClosedJaxprs without consts."""
@@ -354,7 +354,8 @@ cdef tuple _key(Node node):
     if node.kind == "ew":                # its operands have its shape
         return (node.op, (<Value>node.outs[0]).dtype, *operands)
     for v in node.outs:
-        results += (v.shape, v.dtype)
+        results.append(v.shape)
+        results.append(v.dtype)
     return (node.op, node.kind, node.ip, node.fp, node.axes, tuple(operands), tuple(results))
 
 

@@ -4,6 +4,7 @@ from fgrad.compile import sparse
 from fgrad.config import config
 from fgrad.core import ClosedJaxpr, Literal
 from fgrad.core.jaxpr import PLAIN_KINDS
+from fgrad.transforms.backward import primitives_of
 from fgrad.transforms.linearize import dce_jaxpr
 
 
@@ -14,6 +15,8 @@ def _drop_dead(closed):
 
 def _move(closed):
     """Loops without what can be done before or after them: the rules `move` of their primitives."""
+    if all(p.kind in PLAIN_KINDS for p in primitives_of(closed.eqns)):
+        return closed
     jaxpr, consts, constvars = closed.jaxpr, list(closed.consts), list(closed.jaxpr.constvars)
     eqns, same, changed = [], {}, False  # same: variable -> the atom that it is now
 

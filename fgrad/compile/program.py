@@ -1,8 +1,8 @@
 """From nodes to a Program: fuse, plan buffers, write instructions."""
 
 from fgrad._kernels.executor import Program
-from fgrad.compile.affine import weigh_norms
-from fgrad.compile.fuse import fuse, live_nodes
+from fgrad.compile.affine import NORMS, weigh_norms
+from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.means import share_means
 from fgrad.compile.passes import run_passes
@@ -72,13 +72,16 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
             v.buf.base = ("out", j)
         modes.append(mode)
     nodes = live_nodes(ctx.nodes, outs)
-    if config.pass_simplify:
+    kernels = kernels_of(nodes)
+    if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(wrap_indices(nodes), outs)
-    if config.pass_simplify:
+    if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse:
         nodes = shift(nodes, outs)
-    units = straighten(fuse(weigh_norms(nodes, outs))) if config.pass_fuse else fuse(nodes)
+    if config.pass_fuse and not kernels.isdisjoint(NORMS):
+        nodes = weigh_norms(nodes, outs)
+    units = straighten(fuse(nodes)) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = recompute(units, outs, donated if carry is None else range(carry[0], sum(carry)))
         if config.pass_fuse:

@@ -17,6 +17,7 @@ from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import broadcast_in_dim, full, move_axis, zeros
 from fgrad.ops.shape import pad, reshape, transpose
 from fgrad.ops.shape import slice as slice_
+from fgrad.transforms.backward import primitives_of
 
 MAX_TERMS = 16
 
@@ -40,11 +41,10 @@ def propagate(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _mentions(jaxpr):
     """True if there are diagonals here or in a function that is called."""
-    for e in jaxpr.eqns:
-        prim = e.primitive
-        if prim is diagonals_p or (prim.kind not in PLAIN_KINDS and any(map(_mentions, sub_jaxprs(e.params)))):
-            return True
-    return False
+    primitives = primitives_of(jaxpr.eqns)
+    if diagonals_p in primitives or all(p.kind in PLAIN_KINDS for p in primitives):
+        return diagonals_p in primitives
+    return any(e.primitive.kind not in PLAIN_KINDS and any(map(_mentions, sub_jaxprs(e.params))) for e in jaxpr.eqns)
 
 
 class SparseTracer(Tracer):

@@ -32,4 +32,7 @@ cdef class Node:
 
 
 cpdef tuple row_major(tuple shape)
+cdef Value new_value(Buf buf, tuple shape, tuple strides, Py_ssize_t offset, dtype, scalar, int tag)
+cdef Value temporary(tuple shape, dtype, size)
+cdef Node elementwise_node(str op, list ins, Value out, tuple shape, type_code)
 cpdef object view_reshape(tuple shape, tuple strides, tuple new_shape)

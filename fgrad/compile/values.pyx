@@ -111,6 +111,30 @@ cdef class Node:
         self.effects = op == "callback" or (len(children) > 0 and any([c.effects for c in children]))
 
 
+cdef Value new_value(Buf buf, tuple shape, tuple strides, Py_ssize_t offset, dtype, scalar, int tag):
+    """Value(...), without packing the arguments of a call of Python."""
+    cdef Value v = Value.__new__(Value)
+    v.buf, v.shape, v.strides, v.offset, v.dtype, v.scalar, v.tag, v.known_whole = buf, shape, strides, offset, dtype, scalar, tag, -1
+    return v
+
+
+cdef Value temporary(tuple shape, dtype, size):
+    """A row-major value that is all of a temporary of its own."""
+    cdef Buf buf = Buf.__new__(Buf)
+    cdef Value v = Value.__new__(Value)
+    buf.kind, buf.dtype, buf.size, buf.index, buf.shape = "temp", dtype, size, 0, shape
+    v.buf, v.shape, v.strides, v.dtype, v.known_whole = buf, shape, row_major(shape), dtype, True
+    return v
+
+
+cdef Node elementwise_node(str op, list ins, Value out, tuple shape, type_code):
+    """One elementwise operation."""
+    cdef Node node = Node.__new__(Node)
+    node.kind, node.op, node.ins, node.outs, node.shape, node.type_code = "ew", op, ins, [out], shape, type_code
+    node.ip = node.fp = node.children = ()
+    return node
+
+
 def release(nodes):
     """Break the cycles of nodes, buffers and groups, so that they are freed now and not by the garbage collector."""
     cdef Node node

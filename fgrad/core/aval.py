@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.core.ir import AvalBase
 from fgrad.core.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from fgrad.dtypes import SHORT_NAMES, float0
 
@@ -43,7 +44,7 @@ class OverlayAval(AbstractValue):
         return f"ShapedArray({self.dtype}[{','.join(map(str, self.shape))}])"
 
 
-class ShapedArray(AbstractValue):
+class ShapedArray(AvalBase, AbstractValue):
     """Shape, dtype and weak type.  Instances are shared: equal ones are nearly always the same object.
 
     `sharding` is checked by nobody and not kept: there is one device.
@@ -53,11 +54,7 @@ class ShapedArray(AbstractValue):
     ShapedArray(float32[2,3])
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "size", "_hash", "__weakref__")
-    shape: tuple
-    dtype: np.dtype
-    weak_type: bool
-    size: int
+    __slots__ = ()
 
     def __new__(cls, shape, dtype, weak_type=False, *, sharding=None):
         key = (shape, dtype, weak_type)
@@ -69,24 +66,14 @@ class ShapedArray(AbstractValue):
         if isinstance(dtype, OverlayType):
             return dtype.aval(shape)
         dtype = np.dtype(dtype)
-        self = object.__new__(cls)
-        self.shape, self.dtype, self.weak_type = shape, dtype, bool(weak_type)
-        size = 1
-        for d in shape:
-            size *= d
-        self.size = size
-        self._hash = hash((shape, dtype, self.weak_type))
+        self = AvalBase.__new__(cls)
+        self.set_fields(shape, dtype, bool(weak_type))
         if len(_interned) > 100_000:
             _interned.clear()
         return _interned.setdefault((shape, dtype, self.weak_type), self)
 
-    def __eq__(self, other):
-        return self is other or (
-            type(other) is ShapedArray and self.shape == other.shape and self.dtype == other.dtype and self.weak_type == other.weak_type
-        )
-
-    def __hash__(self):
-        return self._hash
+    def __reduce__(self):
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
     @property
     def ndim(self):

@@ -11,7 +11,7 @@ from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport current_trace, x64
 from fgrad._kernels.operands cimport get_aval
-from fgrad.core.ir cimport Zero
+from fgrad.core.ir cimport AvalBase, Zero
 from fgrad.core.tracing cimport PrimitiveBase, TracerBase, _array_class, process
 
 cdef tuple _REAL = (float, int, bool)
@@ -58,6 +58,7 @@ def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
     def jvp(primals, tangents, **params):
         cdef Py_ssize_t i
         cdef tuple shape
+        cdef AvalBase aval
         out = process(current_trace(), prim, tuple(primals), params)
         aval = get_aval(out)
         shape = aval.shape
@@ -70,7 +71,8 @@ def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
             if rule is None:
                 raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
             term = rule(t, out, *primals, **params) if params else rule(t, out, *primals)
-            if get_aval(term).shape != shape:
+            spread = (<AvalBase?>get_aval(term)).shape
+            if spread is not shape and spread != shape:
                 term = ops["broadcast_in_dim"](term, shape, ())
             total = term if total is None else ops["add"](total, term)
         return out, (Zero(aval.tangent_aval()) if total is None else total)
@@ -81,18 +83,22 @@ def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
 cpdef bint alike(tuple args):
     """True if all operands have one dtype."""
     cdef Py_ssize_t i
-    dtype = get_aval(args[0]).dtype
+    dtype = (<AvalBase?>get_aval(args[0])).dtype
     for i in range(1, len(args)):
-        if get_aval(args[i]).dtype is not dtype:
+        if (<AvalBase?>get_aval(args[i])).dtype is not dtype:
             return False
     return True
 
 
-cdef inline object aval_or_none(x):
-    """The aval of an array or tracer."""
+cdef inline AvalBase aval_or_none(x):
+    """The aval of an array or tracer; None of what else there is, and of dtypes beyond NumPy's."""
     if type(x) is _array_class:
-        return (<ArrayBase>x).aval
-    return (<TracerBase>x).aval if isinstance(x, TracerBase) else None
+        aval = (<ArrayBase>x).aval
+    elif isinstance(x, TracerBase):
+        aval = (<TracerBase>x).aval
+    else:
+        return None
+    return <AvalBase>aval if isinstance(aval, AvalBase) else None
 
 
 def is_array(x):
@@ -103,9 +109,10 @@ def is_array(x):
 def paired(x, y, bint inexact=False):
     """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
     not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
-    a, b = aval_or_none(x), aval_or_none(y)
+    cdef AvalBase a = aval_or_none(x), b = aval_or_none(y), aval
     if a is None or b is None:
-        aval, scalar = (b, x) if a is None else (a, y)
+        aval = b if a is None else a
+        scalar = x if a is None else y
         if aval is None or aval.weak_type or type(scalar) not in _REAL:
             return None
         code = _codes.get(aval.dtype)
@@ -118,7 +125,7 @@ def paired(x, y, bint inexact=False):
     code = _codes.get(a.dtype)
     if code is None or code == FG_BOOL or (inexact and code < FG_F16):
         return None
-    return (x, y) if a.shape == b.shape or not a.shape or not b.shape else broadcast_pair(x, y, a.shape, b.shape)
+    return (x, y) if a.shape is b.shape or a.shape == b.shape or not a.shape or not b.shape else broadcast_pair(x, y, a.shape, b.shape)
 
 
 cdef object broadcast_pair(x, y, tuple a, tuple b):
@@ -144,11 +151,14 @@ cdef object spread(x, tuple own, tuple shape):
     return process(current_trace(), <PrimitiveBase>_broadcast, (x,), {"shape": shape, "broadcast_dimensions": dims})
 
 
-def operator_of(PrimitiveBase prim, slow):
-    """The method of tracers that binds prim to a pair of operands; slow(self, other) for what is not simply paired."""
+def operator_of(PrimitiveBase prim, slow, bint inexact=False, bint reflected=False):
+    """The method of tracers that binds prim to a pair of operands; slow(self, other) for what is not simply paired.
+
+    inexact: see paired; reflected: the other operand comes first.
+    """
 
     def operator(self, other):
-        pair = paired(self, other)
+        pair = paired(other, self, inexact) if reflected else paired(self, other, inexact)
         return slow(self, other) if pair is None else process(current_trace(), prim, pair, {})
 
     return operator

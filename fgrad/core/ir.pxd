@@ -1,3 +1,11 @@
+cdef class AvalBase:
+    cdef readonly tuple shape
+    cdef readonly object dtype, size
+    cdef readonly bint weak_type
+    cdef Py_hash_t hash
+    cdef object __weakref__
+
+
 cdef class Var:
     cdef public object aval
 
@@ -11,6 +19,10 @@ cdef class Eqn:
     cdef public list invars, outvars
 
 
+cdef Var new_var(aval)
+cdef Eqn new_eqn(primitive, list invars, list outvars, params, source)
+
+
 cdef class Zero:
     cdef readonly object aval
 
@@ -19,5 +31,6 @@ cdef class Linear:
     cdef readonly object aval
 
 
-cdef object _replaying                # the module's `replaying`
+cdef object replayed_source()
+cdef int set_replayed_source(source) except -1
 cdef object source_of_caller()

@@ -2,6 +2,14 @@ from typing import Any
 
 def exclude_sources(path: str) -> None: ...
 
+class AvalBase:
+    shape: tuple
+    dtype: Any
+    weak_type: bool
+    size: int
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
+    def set_fields(self, shape: tuple, dtype: Any, weak_type: bool) -> None: ...
+
 class Var:
     aval: Any
     def __init__(self, aval: Any) -> None: ...

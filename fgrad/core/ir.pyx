@@ -1,9 +1,15 @@
 """The atoms and equations of jaxprs, and the source lines that equations stem from."""
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 import os.path
-import threading
+
+cdef extern from *:
+    """
+    static __thread PyObject *fg_replayed = 0;     /* owned; the line that asked for the equation that is being interpreted, or NULL */
+    """
+    PyObject *fg_replayed
 
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject
@@ -11,9 +17,35 @@ cdef extern from "Python.h":
     PyFrameObject *PyEval_GetFrame()
     PyFrameObject *PyFrame_GetBack(PyFrameObject *frame)
     PyCodeObject *PyFrame_GetCode(PyFrameObject *frame)
+    int PyFrame_GetLasti(PyFrameObject *frame)
     int PyFrame_GetLineNumber(PyFrameObject *frame)
     void Py_XINCREF(void *o)
     void Py_XDECREF(void *o)
+
+
+cdef class AvalBase:
+    """What an abstract value of an array has, where compiled code reads it without a dictionary: see fgrad.core.aval."""
+
+    def set_fields(self, tuple shape, dtype, bint weak_type):
+        """Say what it is, once."""
+        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        size = 1
+        for d in shape:
+            size *= d
+        self.size = size
+        self.hash = hash((shape, dtype, weak_type))
+
+    def __eq__(self, other):
+        cdef AvalBase aval
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return False
+        aval = other
+        return self.shape == aval.shape and self.dtype == aval.dtype and self.weak_type == aval.weak_type
+
+    def __hash__(self):
+        return self.hash
 
 
 @cython.no_gc                      # it refers to nothing that refers to it
@@ -64,6 +96,20 @@ cdef class Eqn:
         return f"{self.outvars} = {self.primitive} {self.invars}"
 
 
+cdef Var new_var(aval):
+    """Var(aval), without a call of Python."""
+    cdef Var var = Var.__new__(Var)
+    var.aval = aval
+    return var
+
+
+cdef Eqn new_eqn(primitive, list invars, list outvars, params, source):
+    """Eqn(...), without a call of Python."""
+    cdef Eqn eqn = Eqn.__new__(Eqn)
+    eqn.primitive, eqn.invars, eqn.outvars, eqn.params, eqn.source = primitive, invars, outvars, params, source
+    return eqn
+
+
 @cython.no_gc
 cdef class Zero:
     """A tangent or cotangent known to be zero."""
@@ -83,13 +129,40 @@ cdef class Linear:
         self.aval = aval
 
 
-class _Stage(threading.local):
-    """`source`: the line that asked for the equation that is being interpreted, where one is."""
+cdef object replayed_source():
+    """The line that asked for the equation that is being interpreted in this thread, or None."""
+    return None if fg_replayed == NULL else <object>fg_replayed
 
-    source = None
+
+cdef int set_replayed_source(source) except -1:
+    global fg_replayed
+    cdef PyObject *old = fg_replayed
+    if source is None:
+        fg_replayed = NULL
+    else:
+        Py_INCREF(source)
+        fg_replayed = <PyObject *>source
+    if old != NULL:
+        Py_DECREF(<object>old)
+    return 0
 
 
-_replaying = replaying = _Stage()
+cdef class Replaying:
+    """`source`, of each thread: the line that asked for the equation that is being interpreted, where one is."""
+
+    @property
+    def source(self):
+        return replayed_source()
+
+    @source.setter
+    def source(self, source):
+        set_replayed_source(source)
+
+
+replaying = Replaying()
+cdef enum:
+    CODES_KEPT = 1000
+cdef dict _lines = {}              # id(code) -> (code, {instruction -> the line as equations keep it})
 cdef str _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 cdef list _excluded = [_PACKAGE]   # files that are nobody's program
 cdef dict _inside = {}             # file name -> whether it is one of them
@@ -100,6 +173,21 @@ def exclude_sources(str path):
     if path not in _excluded:
         _excluded.append(path)
         _inside.clear()
+        _lines.clear()
+
+
+cdef dict lines_of(code):
+    """What is known of the lines of a function; None of functions in excluded files."""
+    cdef tuple known = _lines.get(<size_t><PyObject *>code)
+    if known is None:
+        name = code.co_filename
+        inside = _inside.get(name)
+        if inside is None:
+            inside = _inside[name] = name.startswith(tuple(_excluded))
+        if len(_lines) >= CODES_KEPT:
+            _lines.clear()
+        known = _lines[<size_t><PyObject *>code] = (code, None if inside else {})
+    return known[1]
 
 
 cdef object source_of_caller():
@@ -107,21 +195,21 @@ cdef object source_of_caller():
     cdef PyFrameObject *frame
     cdef PyFrameObject *back
     cdef PyCodeObject *code_object
-    source = _replaying.source
-    if source is not None:
-        return source
+    cdef dict lines
+    if fg_replayed != NULL:
+        return <object>fg_replayed
     frame = PyEval_GetFrame()
     Py_XINCREF(frame)
     while frame != NULL:
         code_object = PyFrame_GetCode(frame)
         code = <object><PyObject *>code_object
         Py_XDECREF(code_object)
-        name = code.co_filename
-        inside = _inside.get(name)
-        if inside is None:
-            inside = _inside[name] = name.startswith(tuple(_excluded))
-        if not inside:
-            source = (name, PyFrame_GetLineNumber(frame), code.co_name)
+        lines = lines_of(code)
+        if lines is not None:
+            at = PyFrame_GetLasti(frame)
+            source = lines.get(at)
+            if source is None:
+                source = lines[at] = (code.co_filename, PyFrame_GetLineNumber(frame), code.co_name)
             Py_XDECREF(frame)
             return source
         back = PyFrame_GetBack(frame)

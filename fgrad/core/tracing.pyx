@@ -14,7 +14,7 @@ from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
-from fgrad.core.ir cimport Eqn, Literal, Var, Zero, source_of_caller
+from fgrad.core.ir cimport Eqn, Literal, Var, Zero, new_eqn, new_var, source_of_caller
 from fgrad.core.recording cimport MOST_BYTES, Recording, inexact
 
 cdef enum:
@@ -211,15 +211,15 @@ cdef class StageBase(TraceBase):
         out = result_type(prim, invars, params)
         source = source_of_caller()
         if not prim.multiple_results:
-            var = Var(out)
-            self.eqns.append(Eqn(prim, invars, [var], params, source))
+            var = new_var(out)
+            self.eqns.append(new_eqn(prim, invars, [var], params, source))
             return self.tracer(var, source)
         outvars, tracers = [], []
         for aval in out:
-            var = Var(aval)
+            var = new_var(aval)
             outvars.append(var)
             tracers.append(self.tracer(var, source))
-        self.eqns.append(Eqn(prim, invars, outvars, params, source))
+        self.eqns.append(new_eqn(prim, invars, outvars, params, source))
         return tracers
 
     cdef object interpret(self, PrimitiveBase prim, args, dict params):

@@ -10,6 +10,7 @@ from fgrad import dtypes
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
+from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
 from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
@@ -121,6 +122,8 @@ def _from_sequence(xs, dtype):
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """array() without a copy where the memory can be shared: a NumPy array must then not be changed afterwards."""
+    if not copy and order is None and is_array(a) and (dtype is None or (dtype is a.aval.dtype and not a.aval.weak_type)):
+        return a
     return array(a, dtype, copy=bool(copy), order=order)
 
 

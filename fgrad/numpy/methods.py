@@ -15,6 +15,7 @@ from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
 from fgrad.ops.casts import bitcast_convert_type
 from fgrad.ops.elementwise import complex_ as lax_complex
+from fgrad.ops.elementwise import div_p
 
 _OPERANDS = (float, int, bool, Tracer, Array, np.ndarray, np.generic, complex)
 
@@ -194,8 +195,10 @@ def _install():
     for name, fun in operators.items():
         setattr(Tracer, name, fun)
     for name, fun in _BINARY.items():
-        if (prim := getattr(fun, "primitive", None)) is not None:
-            setattr(Tracer, f"__{name}__", operator_of(prim, operators[f"__{name}__"]))
+        quotient = name == "truediv"
+        if (prim := div_p if quotient else getattr(fun, "primitive", None)) is not None:
+            for method, reflected in ((f"__{name}__", False), (f"__r{name}__", True)):
+                setattr(Tracer, method, operator_of(prim, operators[method], inexact=quotient, reflected=reflected))
     fast = {name: eager(1 if name in _UNARY else 2)(fun) for name, fun in operators.items() if name != "__rpow__"}
     fast["__getitem__"] = indexing.index
     Tracer.__getitem__ = indexing.traced_index

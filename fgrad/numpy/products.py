@@ -1,8 +1,10 @@
 """Products of vectors, matrices and tensors."""
 
 import functools
+import math
 import operator
 from importlib import import_module
+from string import ascii_letters
 
 import numpy as np
 
@@ -183,11 +185,46 @@ def _as_subscripts(subscripts, operands):
 @functools.lru_cache(1024)
 def _letters(subscripts, shapes):
     """The letters of the operands, joined by commas, and of the result, which subscripts may leave open."""
-    ins, arrow, out = subscripts.partition("->")
-    if arrow and f"{ins}{out}".replace(",", "a").isalpha() and ins.count(",") == len(shapes) - 1:
-        if len(set(out)) == len(out) and set(out) <= set(ins) - {","}:
+    ins, arrow, out = subscripts.replace(" ", "").partition("->")
+    terms, shared = ins.split(","), ""
+    if len(terms) == len(shapes) and all(t.count(".") in (0, 3) and t.count("...") == t.count(".") // 3 for t in (*terms, out)):
+        ranks = [len(s) - len(t) + 3 if "." in t else 0 for t, s in zip(terms, shapes)]  # of the axes that an ellipsis stands for
+        free = [c for c in ascii_letters if c not in subscripts][: max(ranks)]
+        shared = "".join(free)
+        terms = [t.replace("...", shared[len(shared) - n :]) for t, n in zip(terms, ranks)]
+        ins = ",".join(terms)
+        if not arrow:
+            out = shared + "".join(sorted(c for c in set(ins) - {",", *shared} if ins.count(c) == 1))
+        out = out.replace("...", shared)
+        letters = set(ins) - {","}
+        if (
+            min(ranks) >= 0
+            and len(shared) == max(ranks)
+            and "".join(letters).isalpha()
+            and len(set(out)) == len(out)
+            and set(out) <= letters
+        ):
             return ins, out
     return _opt_einsum().parser.parse_einsum_input((subscripts, *[np.broadcast_to(np.float32(0), s) for s in shapes]))[:2]
+
+
+def _order_of_three(terms, out, shapes):
+    """The order in which three operands are contracted with the fewest operations, as opt_einsum counts them; the first of equals."""
+    sizes: dict = {}
+    for t, shape in zip(terms, shapes):
+        for c, n in zip(t, shape):
+            sizes[c] = max(n, sizes.get(c, 1))
+    operands = [set(t) for t in terms]
+
+    def work(a, b, keep):
+        return math.prod([sizes[c] for c in a | b]) * (2 if (a & b) - keep else 1)
+
+    def total(pair):
+        a, b, (c,) = operands[pair[0]], operands[pair[1]], [t for k, t in enumerate(operands) if k not in pair]
+        keep = c | set(out)
+        return work(a, b, keep) + work((a | b) & keep, c, set(out))
+
+    return [min(((0, 1), (0, 2), (1, 2)), key=total), (0, 1)]
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
@@ -222,11 +259,13 @@ def einsum(
     for t, x in zip(terms, ops):
         if len(t) != x.ndim:
             raise ShapeError(f"einsum: subscript {t!r} does not match an operand of shape {x.shape}")
-    path = (
-        _opt_einsum().contract_path(f"{ins}->{out}", *[x.shape for x in ops], shapes=True, optimize=optimize)[0]
-        if len(ops) > 2
-        else [tuple(range(len(ops)))]
-    )
+    shapes = [x.shape for x in ops]
+    if len(ops) < 3:
+        path = [tuple(range(len(ops)))]
+    elif len(ops) == 3 and optimize in ("auto", "optimal", True):
+        path = _order_of_three(terms, out, shapes)
+    else:
+        path = _opt_einsum().contract_path(f"{ins}->{out}", *shapes, shapes=True, optimize=optimize)[0]
     if _dot_general is not dot_general:
         dot = functools.partial(_dot_general, precision=precision, preferred_element_type=preferred_element_type)
         return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path), dot=dot)

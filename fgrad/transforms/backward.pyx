@@ -3,7 +3,7 @@ from fgrad.core.jaxpr import PLAIN_KINDS, source_text
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.arithmetic import add
 
-from fgrad.core.ir cimport Eqn, Linear, Literal, Var, Zero, _replaying
+from fgrad.core.ir cimport Eqn, Linear, Literal, Var, Zero, replayed_source, set_replayed_source
 from fgrad.core.tracing cimport PrimitiveBase
 
 cdef tuple _plain = PLAIN_KINDS
@@ -14,11 +14,11 @@ def backward_pass(jaxpr, consts, args, cts):
 
     Equations that do not depend on a Linear argument are evaluated first.
     """
-    before = _replaying.source
+    before = replayed_source()
     try:
         return _backward_pass(jaxpr, consts, args, cts)
     finally:
-        _replaying.source = before
+        set_replayed_source(before)
 
 
 cdef object read(v, dict known):
@@ -58,7 +58,7 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
             backward.append(eqn)
             continue
         prim = eqn.primitive
-        _replaying.source = eqn.source if prim.kind in _plain else None
+        set_replayed_source(eqn.source if prim.kind in _plain else None)
         out = prim.bind_eqn(eqn, [read(v, known) for v in eqn.invars])
         known.update(zip(eqn.outvars, out if prim.multiple_results else [out]))
     for v, ct in zip(jaxpr.outvars, cts):
@@ -78,7 +78,7 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
                 f"Transpose rule (for reverse-mode differentiation) for '{prim.name}' not implemented "
                 f"(asked at {source_text(eqn.source)})"
             )
-        _replaying.source = eqn.source if prim.kind in _plain else None
+        set_replayed_source(eqn.source if prim.kind in _plain else None)
         operands = (outs, *[read(v, known) for v in eqn.invars])
         for v, ct in zip(eqn.invars, rule(*operands, **eqn.params) if eqn.params else rule(*operands)):
             accumulate(cotangents, known, v, ct)
@@ -90,6 +90,15 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         else:
             outs.append(None)
     return outs
+
+
+def primitives_of(list eqns):
+    """The set of the equations' primitives."""
+    cdef Eqn eqn
+    cdef set out = set()
+    for eqn in eqns:
+        out.add(eqn.primitive)
+    return out
 
 
 def live_eqns(list eqns, list outvars):
