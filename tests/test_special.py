@@ -209,6 +209,8 @@ def test_kl_div(x64):
 def test_special_edges():
     same = np.testing.assert_array_equal
     same(special.xlogy(jnp.zeros(2), jnp.array([0.0, np.inf])), [0, 0])
+    for f in (special.xlogy, special.xlog1py):
+        same(f(0.0, jnp.array([np.nan, -2.0])), [np.nan, 0])
     same(special.entr(jnp.array([0.0, -1.0])), [0, -np.inf])
     same(special.rel_entr(jnp.array([0.0, 1.0, -1.0]), jnp.array([0.0, 0.0, 1.0])), [0, np.inf, np.inf])
     same(special.logit(jnp.array([0.0, 1.0, 0.5, -1.0, -1e-40, 2.0])), [-np.inf, np.inf, 0, np.nan, np.nan, np.nan])

@@ -151,10 +151,10 @@ def expit(x):
 
 
 def xlogy(x, y):
-    """x log(y), and 0 where x is 0 (its derivatives too are those of 0 there)."""
+    """x log(y), and 0 where x is 0 and y not NaN (its derivatives too are those of 0 there)."""
     x, y = broadcasted("xlogy", jnp.promote_dtypes_inexact(x, y))
-    zero = x == 0
-    return jnp.where(zero, 0, x * lax.log(jnp.where(zero & ~(y != y), 1, y)))
+    zero = (x == 0) & (y == y)
+    return jnp.where(zero, 0, x * lax.log(jnp.where(zero, 1, y)))
 
 
 def _xlogx(x):
@@ -164,10 +164,10 @@ def _xlogx(x):
 
 
 def xlog1py(x, y):
-    """x log(1 + y), and 0 where x is 0."""
+    """x log(1 + y), and 0 where x is 0 and y not NaN."""
     x, y = broadcasted("xlog1py", jnp.promote_dtypes_inexact(x, y))
-    zero = x == 0
-    return jnp.where(zero, 0, x * lax.log1p(jnp.where(zero & ~(y != y), 0, y)))
+    zero = (x == 0) & (y == y)
+    return jnp.where(zero, 0, x * lax.log1p(jnp.where(zero, 0, y)))
 
 
 def entr(x):
