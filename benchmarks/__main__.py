@@ -119,6 +119,7 @@ def main(argv=None):
     rows = []
     for row in measure(args, options, chosen, outside):
         rows.append(row)
+        limits.seen(row, meta["limits"])
         print(report.line(row, meta["limits"]), flush=True)
         if args.json:  # after every row: a run that is stopped keeps what it measured
             Path(args.json).write_text(json.dumps({"meta": meta, "rows": [r.as_dict() for r in rows]}, indent=1))

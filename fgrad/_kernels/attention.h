@@ -80,15 +80,19 @@ FG_INLINE double att_tanh_f64(double x) {
 
 #define T float
 #define N(name) name##_f32
+#define G(name) gemm_f32_##name
 #include "attention_tiles.h"
 #undef T
 #undef N
+#undef G
 
 #define T double
 #define N(name) name##_f64
+#define G(name) gemm_f64_##name
 #include "attention_tiles.h"
 #undef T
 #undef N
+#undef G
 
 static int64_t att_scratch(const FgAttn *p, int backward) {
     return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);

@@ -10,6 +10,31 @@ static inline void N(att_gemm)(const FgAttnRun *w, int ta, int tb, int64_t m, in
                              b, (int)(ldb > 0 ? ldb : 1), beta, c, (int)(ldc > 0 ? ldc : 1));
 }
 
+/* Few rows of queries meet each key once: no copy of the keys pays then, as BLAS makes. */
+static inline int N(att_few)(int64_t rows, int64_t cols) {
+    return GEMM_WIDE && rows <= GEMM_DOTS_ROWS && rows <= GEMM_MR && (GEMM_MASKS || cols % G(lanes) == 0);
+}
+
+/* Ask for rows that are needed next, a line at a time. */
+static inline void N(att_fetch)(const T *src, int64_t stride, int64_t rows, int64_t cols) {
+    for (int64_t i = 0; i < rows; i++, src += stride) {
+        for (int64_t d = 0; d < cols; d += 64 / (int64_t)sizeof(T)) __builtin_prefetch(src + d, 0, 2);
+        __builtin_prefetch(src + cols - 1, 0, 2);
+    }
+}
+
+/* c[m, n] = a b^T, or c += a b, of att_few rows. */
+static void N(att_few_logits)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    for (int64_t i = 0; i < m; i++) memset(c + i * ldc, 0, (size_t)n * sizeof(T));
+    G(dots)(m, n, k, a, lda, b, ldb, c, ldc);
+}
+static void N(att_few_values)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    for (int64_t j = 0; j < n; j += G(nr)) {
+        int64_t w = n - j < G(nr) ? n - j : G(nr);
+        G(tile_strided)((int)m, w, k, a, lda, 1, b + j, ldb, c + j, ldc, 1, 0);
+    }
+}
+
 /* Rows of a strided operand as BLAS takes them: where they lie, or copied to buf when their stride is not one BLAS allows. */
 static inline const T *N(att_rows)(const T *src, int64_t stride, int64_t rows, int64_t cols, T *buf, int64_t *ld) {
     if ((stride >= cols && stride <= INT32_MAX) || rows == 1) { *ld = rows == 1 ? cols : stride; return src; }
@@ -35,7 +60,8 @@ static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, 
                           T *s, T *th) {
     const FgAttn *p = w->p;
     int64_t ld = p->keys, off = p->S - p->L;
-    N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
+    if (N(att_few)(x->rows, p->Dv) && p->D > 0) N(att_few_logits)(x->rows, nb, p->D, qs, p->D, k, ldk, s, ld);
+    else N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t t = x->t0 + r % x->tb;
         T *restrict row = s + r * ld;
@@ -121,9 +147,13 @@ static void N(att_forward)(FgAttnRun *w, int tid) {
             int64_t nb = hi - k0 < p->keys ? hi - k0 : p->keys, ldk, ldv;
             const T *k = N(att_rows)(kh + k0 * p->k[2], p->k[2], nb, p->D, kbuf, &ldk);
             const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, vbuf, &ldv);
+            int few = N(att_few)(x.rows, p->Dv);
+            if (few) N(att_fetch)(v, ldv, nb, p->Dv);
             N(att_logits)(w, &x, qs, k, ldk, k0, nb, s, NULL);
+            if (few && k0 + nb < hi) N(att_fetch)(kh + (k0 + nb) * p->k[2], p->k[2], hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D);
             N(att_online)(x.rows, nb, p->keys, s, max, sum, state, p->Dv);
-            N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
+            if (few && p->Dv > 0) N(att_few_values)(x.rows, p->Dv, nb, s, p->keys, v, ldv, state, p->Dv);
+            else N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
         }
         if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);
     }

@@ -7,8 +7,7 @@
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
 #define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
-#define GEMM_FAR (1 << 24)       /* bytes of b beyond which it comes from memory: its rows one after the other, or packed, but not tile by tile */
-#define GEMM_FAR_ROWS 24         /* rows of a up to which the former is faster */
+#define GEMM_CLOSE (1 << 20)      /* bytes that the second cache holds */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
 /* A thread's share of the units, of which others claim what it has not begun; a cache line of its own. */
@@ -23,7 +22,7 @@ typedef struct {
     int64_t depth;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
     int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves;
-    int32_t held;                /* a block of a turned c stays in scratch until K is through */
+    int32_t fetch;               /* b is read where it lies, far away: the next tile of it is fetched while one is used */
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
@@ -51,33 +50,40 @@ static inline int64_t gemm_job_panel(const GemmJob *j, int64_t p) { return j->M 
 
 /* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
 static void gemm_plan(GemmJob *j) {
-    int64_t item = gemm_item(j);
+    int64_t item = gemm_item(j), size_a = j->M * j->K * item, size_b = j->K * j->N * item;
     if (j->K == 1) j->ca = 1;
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
-    /* One panel of rows uses b once: a few rows of b at a time, over many columns, is the order in which it is read fastest. */
-    int64_t bytes = j->K * j->N * item, far = bytes > GEMM_FAR;
-    int64_t once = !j->narrow && j->M <= (far && !j->turned ? GEMM_FAR_ROWS : GEMM_MR) && j->cb == 1 && bytes > 1 << 18;
-    int64_t piece = j->narrow ? j->K : once ? (far ? 8 : 16) : GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES;
+    int clash_a = gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->K * item >= 128, clash_b = gemm_clashes(j->rb, item);
+    /* Rows of a from which packing b pays: it saves most where rows of both meet in few sets and a is too large to be packed instead. */
+    int64_t enough = !clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48;
+    j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
+    /* A panel of rows that meet in few sets, each with 8 ways, stays in the first cache if it is packed, or has no more of them than ways. */
+    j->pack_a = (j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
+        && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15));
+    j->mr = !j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
+    /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
+    int64_t piece = GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES, keeps;
+    if (clash_b && j->rb && !j->pack_b && size_b > GEMM_CLOSE) {
+        keeps = 2 * GEMM_CLOSE / ((j->rb < 0 ? -j->rb : j->rb) * item);
+        if (keeps < piece) piece = keeps < 64 ? 64 : keeps;
+    }
+    if (j->narrow) piece = j->K;
     j->nk = (j->K + piece - 1) / piece;
     j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
     j->nk = (j->K + j->kc - 1) / j->kc;
-    j->pack_a = (j->ra != 1 && j->ca != 1)
-        || ((j->ca != 1 || once) && gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->M * j->K * item > 1 << 15 && j->N >= 192);
-    /* Rows that meet in few sets, each with 8 ways, stay in the first cache where a panel has no more of them than ways. */
-    j->mr = !j->pack_a && j->ca == 1 && gemm_clashes(j->ra, item) && j->K * item >= 128 && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
-    j->pack_b = j->cb != 1 || j->halves || (far && j->M > GEMM_FAR_ROWS)
-        || (bytes > 1 << 20 && (j->M >= 400 || (j->M >= 48 && gemm_clashes(j->rb, item))))
-        || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
+    j->fetch = !j->pack_b && size_b > GEMM_CLOSE / 4;
     j->rows_first = j->pack_b || j->K <= 32;
-    j->width = j->pack_b ? tiles * gemm_nr(j) : once ? ((far ? 131072 / item : 8192) / j->M / gemm_nr(j) + 1) * gemm_nr(j) : j->N;
+    j->width = j->pack_b ? tiles * gemm_nr(j) : j->N;
+    if (!j->pack_b && j->nk > 1 && size_b > GEMM_CLOSE) {     /* what is added to stays in the second cache */
+        int64_t rows = j->M < GEMM_ROWS_BLOCK * GEMM_MR ? j->M : GEMM_ROWS_BLOCK * GEMM_MR;
+        j->width = (GEMM_CLOSE / 8 / item / rows / gemm_nr(j) + 1) * gemm_nr(j);
+    }
     if (j->pack_b && j->M <= j->mr) {             /* one panel of rows uses each tile of b once, out of the first cache where it can */
         tiles = 16384 / (j->kc * GEMM_BYTES * GEMM_NV);
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
     }
-    j->held = once && j->turned && !j->pack_b;
-    if (j->held) j->mr = GEMM_MR;               /* one panel */
-    j->scratch_size = ((j->held ? j->M * j->width : j->pack_b ? j->kc * j->width : 0) * item + 63) / 64 * 64;
+    j->scratch_size = ((j->pack_b ? j->kc * j->width : 0) * item + 63) / 64 * 64;
 }
 
 static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts * j->col_parts; }
@@ -93,8 +99,9 @@ static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     for (want = 1; want <= 2 * threads; want++) for (int64_t r = 1; r <= want; r++) {
         int64_t c = want / r, load;
         if (r * c != want || r > panels || c > tiles) continue;
-        /* a packed tile of b costs as much as a panel and a half; each part costs a little */
-        load = gemm_up(j->B * want, threads) * ((2 * gemm_up(panels, r) + (j->pack_b ? 3 : 0)) * gemm_up(tiles, c) * 16 + 8);
+        /* a part reads its panels and tiles, each as dear as half a panel's tile, a packed one as three; each part costs a little */
+        load = 2 * gemm_up(panels, r) * gemm_up(tiles, c) + gemm_up(panels, r) + (j->pack_b ? 3 : 1) * gemm_up(tiles, c);
+        load = gemm_up(j->B * want, threads) * (load * 16 + 8);
         if (load < best) { best = load; j->row_parts = r; j->col_parts = c; }
     }
     return threads < gemm_units(j) ? threads : gemm_units(j);
@@ -106,6 +113,8 @@ static void gemm_pack_halves(uint32_t *dst, const uint16_t *src, int64_t rb, int
         int64_t nb = n - j < gemm_f32_nr ? n - j : gemm_f32_nr, w = gemm_f32_width(nb);
         for (int64_t k = 0; k < kc; k++, dst += w) {
             const uint16_t *lo = src + 2 * k * rb + j, *hi = lo + rb;
+            __builtin_prefetch(lo + 2 * gemm_f32_nr - 1, 0, 2);          /* the next panel */
+            __builtin_prefetch(hi + 2 * gemm_f32_nr - 1, 0, 2);
             if (2 * k + 1 < depth) for (int64_t l = 0; l < nb; l++) dst[l] = lo[l] | (uint32_t)hi[l] << 16;
             else for (int64_t l = 0; l < nb; l++) dst[l] = lo[l];
             for (int64_t l = nb; l < w; l++) dst[l] = 0;

@@ -32,9 +32,10 @@ GEMM_INLINE void N(store)(T *p, N(vec) v, int64_t n) {
 
 /* ---- the tile ---- */
 
-/* R rows by NV vectors, of whose last one `tail` elements count.  Element (i, k) of a is a[i * ra + k * ca]. */
+/* R rows by NV vectors, of whose last one `tail` elements count.  Element (i, k) of a is a[i * ra + k * ca].  What lies `ahead` elements
+ * after b is fetched where a row is more than a vector. */
 GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
-                         T *c, int64_t ldc, int64_t tail, int add) {
+                         T *c, int64_t ldc, int64_t tail, int add, int64_t ahead) {
     N(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
     GEMM_UNROLL for (int i = 0; i < R; i++) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (N(vec)){0};
@@ -49,6 +50,7 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
     for (int64_t k = 0; k < kc; k++, b += ldb) {
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
+        if (NV > 1) GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(b + ahead + (v + 1) * N(lanes) - 1);    /* its last line, if it is in two */
         GEMM_UNROLL for (int i = 0; i < R; i++) {
             GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = GEMM_MADD(sum[i][v], *(const T *)(row[i / 5] + i % 5 * step), y[v]);
         }
@@ -64,10 +66,11 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
 }
 
 /* One function for each number of rows and vectors, and for a's rows (`step` apart) or its columns lying contiguously. */
-typedef void (*N(kernel))(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add);
+typedef void (*N(kernel))(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add,
+                          int64_t ahead);
 #define GEMM_KERNEL(NAME, R, NV, RA, CA) \
-static void NAME(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add) { \
-    N(body)(R, NV, kc, a, RA, CA, b, ldb, c, ldc, tail, add); \
+static void NAME(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add, int64_t ahead) { \
+    N(body)(R, NV, kc, a, RA, CA, b, ldb, c, ldc, tail, add, ahead); \
 }
 #define GEMM_ROWS(R) \
     GEMM_KERNEL(N(cols1x##R), R, 1, 1, step) GEMM_KERNEL(N(cols2x##R), R, 2, 1, step) \
@@ -91,16 +94,17 @@ static inline int64_t N(width)(int64_t n) { return (n + N(lanes) - 1) / N(lanes)
 /* c (rows, n) (+)= a b with 1 <= rows <= GEMM_MR, 1 <= n <= NR.  a is a panel of `rows` rows and b one of n columns. */
 static inline void N(tile)(int rows, int64_t n, int64_t kc, const T *a, const T *b, T *c, int64_t ldc, int add) {
     int64_t w = N(width)(n);
-    N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add);
+    N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add, 0);
 }
 
 /* The same where a and b lie: a has a unit stride, along k or along its rows, and b along n.  Without masks (GEMM_MASKS)
- * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel. */
+ * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel.  `ahead` elements after b lies what is
+ * needed next, 0 for nothing. */
 static inline void N(tile_strided)(int rows, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
-                                   T *c, int64_t ldc, int add) {
+                                   T *c, int64_t ldc, int add, int64_t ahead) {
     int64_t w = N(width)(n), tail = n - w + N(lanes);
-    if (ra == 1) N(cols)[w > N(lanes)][rows - 1](kc, a, ca, b, ldb, c, ldc, tail, add);
-    else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add);
+    if (ra == 1) N(cols)[w > N(lanes)][rows - 1](kc, a, ca, b, ldb, c, ldc, tail, add, ahead);
+    else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add, ahead);
 }
 
 /* c (m, n) (+)= a b from what pack_a and pack_b wrote. */
@@ -347,14 +351,17 @@ GEMM_INLINE void N(put)(T *p, N(vec) v, const T *end) {
     if (end - p >= N(lanes)) *(N(mem) *)p = v; else N(store)(p, v, end - p);
 }
 
-/* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes and 0 <= k < kc; zero for lanes <= l < w, where w - lanes < a vector. */
-static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
+/* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes and 0 <= k < kc; zero for lanes <= l < w, where w - lanes < a vector.
+ * `next` is the source of the next panel, fetched along the way, or NULL. */
+static void N(pack_before)(const T *next, T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
     const int64_t L = N(lanes);
     const T *end = dst + w * kc;
     if (sk == 1 && sl == kc && kc < 8 && lanes == w) { N(columns)(dst, w, src, lanes, kc); return; }
     if (sl == 1) {
-        for (int64_t k = 0; k < kc; k++) for (int64_t l = 0; l < lanes; l += L)
+        for (int64_t k = 0; k < kc; k++) for (int64_t l = 0; l < lanes; l += L) {
+            if (next) __builtin_prefetch(next + k * sk + l + L - 1, 0, 2);
             N(put)(dst + k * w + l, N(load)(src + k * sk + l, lanes - l < L ? lanes - l : L), end);
+        }
         return;
     }
     /* Squares of vectors. A narrow one spills into the next k, so the lanes' last square goes first and k runs upwards. */
@@ -380,6 +387,10 @@ static void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, 
     }
 }
 
+static inline void N(pack)(T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
+    N(pack_before)(NULL, dst, w, src, lanes, sl, sk, kc);
+}
+
 /* Panels of a (m, kc), element (i, k) at src[i * ra + k * ca]: m * kc elements. */
 static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, int64_t kc) {
     for (int64_t p = 0, i = 0, next; i < m; p++, i = next) {
@@ -388,10 +399,10 @@ static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, i
     }
 }
 
-/* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements. */
-static void N(pack_b)(T *dst, const T *src, int64_t rb, int64_t cb, int64_t kc, int64_t n) {
+/* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements.  `after` is the block that follows, or NULL. */
+static void N(pack_b)(T *dst, const T *src, int64_t rb, int64_t cb, int64_t kc, int64_t n, const T *after) {
     for (int64_t j = 0; j < n; j += N(nr)) {
         int64_t nb = n - j < N(nr) ? n - j : N(nr);
-        N(pack)(dst + j * kc, N(width)(nb), src + j * cb, nb, cb, rb, kc);
+        N(pack_before)(j + N(nr) < n ? src + (j + N(nr)) * cb : after, dst + j * kc, N(width)(nb), src + j * cb, nb, cb, rb, kc);
     }
 }

@@ -25,21 +25,15 @@ static void N(turn)(const T *tile, int64_t from, int64_t rows, int64_t n, T *c, 
 
 /* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {
-    if (j->held) {               /* few rows and no packed b: `c` is the block in scratch */
-        for (int64_t t = 0; t < n; t += N(nr))
-            N(tile_strided)((int)j->M, n - t < N(nr) ? n - t : N(nr), kc, a, j->pack_a ? 1 : j->ra, j->pack_a ? j->M : j->ca, b + t, j->rb,
-                            c + t, j->width, add);
-        return;
-    }
     int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
         T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
-        int own = j->turned || j->narrow;
+        int own = j->turned || j->narrow, first = p == p0 && t + N(nr) < n;
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
-                        own ? N(nr) : j->ldc, add && !own);
+                        own ? N(nr) : j->ldc, add && !own, j->fetch && first ? N(nr) : 0);
         if (j->turned) N(turn)(tile, N(nr), rows, nb, to, j->ldc, add);
         if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
             fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);
@@ -63,15 +57,14 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
             const T *from = b + k * j->rb + n * j->cb;
             const uint16_t *rows = (const uint16_t *)j->b + batch * j->b0 + 2 * k * j->rb + n;
             if (j->halves) gemm_pack_halves((uint32_t *)scratch, rows, j->rb, j->depth - 2 * k, kc, nb);
-            else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb);
+            else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb, k + kc < j->K ? from + kc * j->rb : b + (n + nb) * j->cb);
             if (j->pack_b) from = scratch;
             for (int64_t p = p0; p < p1; p += height) {
                 int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
                 const T *top = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
-                N(piece)(j, top, from, j->held ? scratch : N(at)(j, c, m, n), kc, p, q, nb, (j->add && !j->held) || k);
+                N(piece)(j, top, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
             }
         }
-        if (j->held) N(turn)(scratch, width, j->M, nb, N(at)(j, c, 0, n), j->ldc, j->add);
     }
 }
 

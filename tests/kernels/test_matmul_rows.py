@@ -55,3 +55,25 @@ def test_rows_against_a_matrix_beyond_the_caches(rows, turned):
 @pytest.mark.parametrize("rows", [9, 15, 47, 48])
 def test_rows_of_bfloat16_in_pairs(rows):
     check(*operands(rows, 333, 700, "bfloat16", False), False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows, k, n", [(8, 300, 2048), (16, 600, 1024), (40, 130, 4096), (200, 128, 3072), (20, 1100, 700)])
+def test_rows_that_meet_in_few_cache_sets(rows, k, n, dtype):
+    rng = np.random.default_rng(1)
+    a = rng.integers(-4, 5, (rows, 4096)).astype(dtype)[:, :k]  # sums of such integers are exact, and rows lie pages apart
+    b = rng.integers(-4, 5, (k, n)).astype(dtype)
+    with fgrad.enable_x64(True):
+        np.testing.assert_array_equal(
+            fgrad.jit(lambda a, b: a[:, :k] @ b)(jnp.asarray(np.pad(a, ((0, 0), (0, 4096 - k)))), jnp.asarray(b)), a @ b
+        )
+
+
+@pytest.mark.parametrize("rows, heads, width", [(1, 4, 40), (3, 2, 33), (8, 1, 64)])
+def test_attention_of_few_queries(rows, heads, width):
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.standard_normal((2, n, heads, width)).astype("f4") for n in (rows, 700, 700))
+    logits = np.einsum("bthd,bshd->bhts", q, k, dtype="f8") / width**0.5
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    expected = np.einsum("bhts,bshd->bthd", weights / weights.sum(-1, keepdims=True), v)
+    np.testing.assert_allclose(fgrad.nn.dot_product_attention(q, k, v), expected, rtol=1e-5, atol=2e-6)
