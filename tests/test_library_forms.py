@@ -182,3 +182,12 @@ def test_sharding_has_reshard():
     mesh = fgrad.make_mesh((1,), ("x",))
     sharding = fgrad.sharding.NamedSharding(mesh, fgrad.sharding.PartitionSpec("x"))
     np.testing.assert_array_equal(fgrad.sharding.reshard(jnp.arange(3), sharding), np.arange(3))
+
+
+def test_nan_to_num_bounds_what_it_puts_in_place_of_nan_and_leaves_keys():
+    x = jnp.array([np.nan, np.inf, -np.inf, 1.0])
+    least, most = np.finfo(np.float32).min, np.finfo(np.float32).max
+    np.testing.assert_array_equal(jnp.nan_to_num(x, nan=-jnp.inf), [least, most, least, 1])
+    np.testing.assert_array_equal(jnp.nan_to_num(x, nan=jnp.inf, posinf=3.0, neginf=-np.inf), [3, 3, -np.inf, 1])
+    key = fgrad.random.key(0)
+    assert jnp.nan_to_num(key) == key

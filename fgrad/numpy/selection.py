@@ -221,16 +221,18 @@ def fix(x, out=None):
 
 @eager(1)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """x with NaN replaced by `nan` and infinities by posinf and neginf (the greatest and least finite number by default)."""
+    """x with NaN replaced by `nan`, then infinities by posinf and neginf (the greatest and least finite number by default)."""
+    if is_overlay(x):  # random keys
+        return x
     x = unary("nan_to_num", x)
     if not dtypes.is_inexact(x.dtype):
         return x
     if x.dtype.kind == "c":
         return E.complex_(*[nan_to_num(part, copy, nan, posinf, neginf) for part in (E.real(x), E.imag(x))])
     least, most = [x.dtype.type(b) for b in (dtypes.finfo(x.dtype).min, dtypes.finfo(x.dtype).max)]
+    x = where(U.isnan(x), nan, x)  # first, as in JAX: an infinite `nan` is bounded too
     out = where(x > most, most if posinf is None else posinf, x)  # bounds of x, which are one maximum or minimum each
-    out = where(x < least, least if neginf is None else neginf, out)
-    return where(U.isnan(x), nan, out)
+    return where(x < least, least if neginf is None else neginf, out)
 
 
 @eager(2)
