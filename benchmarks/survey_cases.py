@@ -84,6 +84,8 @@ def _elementwise():
     case("five-point stencil", lambda m, x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], real(1000, 1000))
     case("stencil by roll", lambda m, x: sum(m.np.roll(x, s, a) for s in (1, -1) for a in (0, 1)) - 4 * x, real(1000, 1000))
     case("game of life", _life, integer(2, 500, 500))
+    case("outer products of rows", lambda m, x, y: m.np.einsum("bi,bj->bij", x, y), real(64, 100), real(64, 100))
+    case("a step of Viterbi's algorithm", lambda m, a, t, e: (a[:, :, None] + t).max(1) + e, real(16, 10), real(10, 10), real(16, 10))
     case("cross product", lambda m, x, y: m.np.cross(x, y), real(100_000, 3), real(100_000, 3))
     case("gelu in bfloat16", lambda m, x: m.nn.gelu(x.astype(m.np.bfloat16)), real(MILLION))
 
@@ -173,6 +175,7 @@ def _indexing():
     case("x[i, j]", lambda m, x, i, j: x[i, j], square, integer(1000, many), integer(1000, many))
     case("np.take_along_axis 1", lambda m, x, i: m.np.take_along_axis(x, i, 1), square, integer(1000, 1000, 50))
     case("np.take_along_axis 0", lambda m, x, i: m.np.take_along_axis(x, i, 0), square, integer(1000, 50, 1000))
+    case("np.take_along_axis of short rows", lambda m, x, i: m.np.take_along_axis(x, i, -1), real(16, 100, 32), integer(32, 16, 100, 4))
     case("x.at[i].set rows", lambda m, x, i, u: x.at[i].set(u), square, integer(1000, 100), real(100, 1000), checked=False)
     case("x.at[i].add rows", lambda m, x, i, u: x.at[i].add(u), square, integer(1000, 5000), real(5000, 1000))
     case("x.at[i].add", lambda m, x, i, u: x.at[i].add(u), real(10_000), integer(10_000, many), real(many))

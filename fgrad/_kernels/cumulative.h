@@ -275,19 +275,18 @@ static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_
     } \
     const int64_t whole = width < L && width == inner ? (n * inner - L) / inner + 1 : 0;     /* narrow rows: a vector reads on into those that follow */ \
     if (n * inner >= L && whole > 1) { \
-        _Pragma("omp simd") for (int j = 0; j < L; j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
-        for (int64_t k = 1; k < whole; k++) { \
+        K b[L]; I w[L]; T end[L] = {0}; \
+        _Pragma("omp simd") for (int j = 0; j < L; j++) { b[j] = (K)KEY(s[j]); w[j] = 0; } \
+        for (int64_t k = 1; k < n; k++) { \
             const T *sk = s + k * inner; \
+            if (k >= whole) { memcpy(end, sk, width * sizeof(T)); sk = end; } \
             _Pragma("omp simd") for (int j = 0; j < L; j++) { \
                 K v = (K)KEY(sk[j]); \
-                int take = BEATS(v, best[j]); \
-                best[j] = take ? v : best[j]; where[j] = take ? (I)k : where[j]; \
+                int take = BEATS(v, b[j]); \
+                b[j] = take ? v : b[j]; w[j] = take ? (I)k : w[j]; \
             } \
         } \
-        for (int64_t k = whole; k < n; k++) for (int64_t j = 0; j < width; j++) { \
-            K v = (K)KEY(s[k * inner + j]); \
-            if (BEATS(v, best[j])) { best[j] = v; where[j] = (I)k; } \
-        } \
+        memcpy(best, b, sizeof b); memcpy(where, w, sizeof w); \
         first = width; \
     } \
     for (int64_t j = 0; j < first; j++) at[j] = NONE(best[j]) ? -1 : (int32_t)where[j]; \

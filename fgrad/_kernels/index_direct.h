@@ -1,5 +1,5 @@
-/* Gathers of single items whose indices, of one component, and results lie one after the other along a long last batch axis (a line)
- * need no offsets of the results. Scatters, shared among threads.
+/* Gathers of single items whose indices, of one component, and results lie one after the other along a long last batch axis (a line),
+ * or along the last two of which the last is short, need no offsets of the results. Scatters, shared among threads.
  *
  * A scatter of many updates into a small output goes to one copy of the output for each of a few ranges of the vectors, which are
  * combined afterwards; how many depends on shapes only. */
@@ -9,18 +9,24 @@
 
 enum { FG_LINE = 16, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32 };    /* longer runs are shared */
 
+/* How many axes a line has. */
+static inline int fg_line_axes(const FgIndexPlan *g) {
+    int last = g->nb - 1;
+    return last > 0 && g->shape[last] <= FG_TAKE_BLOCK / 2 && g->bi[last - 1] == g->shape[last] && g->bs[last - 1] == g->shape[last] ? 2 : 1;
+}
 static int fg_is_direct(const FgIndexPlan *g) {
     int last = g->nb - 1;
-    return g->nk == 1 && last >= 0 && g->shape[last] >= FG_LINE && g->bi[last] == 1 && g->p > 0 && g->run > 0;
+    return g->nk == 1 && last >= 0 && (g->shape[last] >= FG_LINE || fg_line_axes(g) == 2) && g->bi[last] == 1 && g->p > 0 && g->run > 0;
 }
 
-/* The stretch of a line that begins at vector u: its length, and where its indices, operand and small items begin. */
-static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int64_t *bb, int64_t *bs) {
-    int last = g->nb - 1;
-    int64_t at = u % g->shape[last], left = g->shape[last] - at;
-    *bi = g->i0 + at * g->bi[last]; *bb = g->b0 + at * g->bb[last]; *bs = g->s0 + at * g->bs[last];
-    u /= g->shape[last];
-    for (int d = last - 1; d >= 0; d--) {
+/* The stretch of a line that begins at vector u: its length, where its indices, operand and small items begin, and the position in the
+ * last axis. */
+static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int64_t *bb, int64_t *bs, int64_t *phase) {
+    int last = g->nb - 1, two = fg_line_axes(g) == 2;
+    int64_t n = g->shape[last] * (two ? g->shape[last - 1] : 1), left = n - u % n;
+    *phase = u % g->shape[last];
+    *bi = g->i0; *bb = g->b0; *bs = g->s0;
+    for (int d = last; d >= 0; d--) {
         int64_t k = u % g->shape[d];
         u /= g->shape[d];
         *bi += k * g->bi[d]; *bb += k * g->bb[d]; *bs += k * g->bs[d];
@@ -28,28 +34,32 @@ static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int6
     return left;
 }
 
-/* Offsets index[i] * k + i * db of n vectors, negative indices moved by `wrap`, bounded; whether any was out of bounds. */
+/* Offsets index[i] * k + place[i] of n vectors, negative indices moved by `wrap`, bounded; whether any was out of bounds. */
 #define FG_WRAPPED(I, v, wrap) ((v) + (((v) >> (8 * sizeof(I) - 1)) & (wrap)))
 #define FG_LINE_OFFSETS(I, O) \
-static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, I wrap, O k, O db, O *restrict off) { \
+static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, I wrap, O k, const O *restrict place, O *restrict off) { \
     int miss = 0; \
     for (int64_t i = 0; i < n; i++) { \
         I v = FG_WRAPPED(I, index[i], wrap), in = v < 0 ? 0 : v > top ? top : v; \
         miss |= in != v; \
-        off[i] = (O)in * k + (O)i * db; \
+        off[i] = (O)in * k + place[i]; \
     } \
     return miss; \
 }
 FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
 FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
 
-/* small[i] = big[i * db + index[i] * k]: offsets by vectors, then loads one by one (more of them are under way at a time than by the
+/* small[i] = big[place of i + index[i] * k], places being alike from block to block: offsets by vectors, then loads one by one (more of them are under way at a time than by the
  * instruction sets' gathers, which the empty asm keeps the compiler from), then what was out of bounds. */
 #define FG_TAKE_BLOCKS(T, I, O) \
-    for (int64_t f = 0; f < n; f += FG_TAKE_BLOCK, big += FG_TAKE_BLOCK * db) { \
-        O off[FG_TAKE_BLOCK]; \
-        int64_t m = fg_min64(FG_TAKE_BLOCK, n - f); \
-        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, wrap, (O)k, (O)db, off); \
+    O place[FG_TAKE_BLOCK], off[FG_TAKE_BLOCK]; \
+    for (int64_t i = 0, j = phase, at = 0; i < fg_min64(block, n); i++) { \
+        place[i] = (O)at; at += db; \
+        if (++j == width) { at += row - width * db; j = 0; } \
+    } \
+    for (int64_t f = 0; f < n; f += block, big += block / width * row) { \
+        int64_t m = fg_min64(block, n - f); \
+        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, wrap, (O)k, place, off); \
         T *o = small + f; \
         for (int64_t i = 0; i < m; i++) { o[i] = big[off[i]]; __asm__ volatile(""); } \
         if (miss & g->drop) for (int64_t i = 0; i < m; i++) { \
@@ -58,11 +68,15 @@ FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
         } \
     }
 #define FG_TAKE(T, I, MOST) \
-static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n) { \
-    int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[g->nb - 1]; \
+static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n, \
+                              int64_t phase) { \
+    int two = fg_line_axes(g) == 2, last = g->nb - 1; \
+    int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[last], width = two ? g->shape[last] : FG_TAKE_BLOCK; \
+    int64_t row = two ? g->bb[last - 1] : FG_TAKE_BLOCK * db, block = FG_TAKE_BLOCK / width * width; \
+    if (!two) phase = 0; \
     T fill = *(const T *)g->value; \
     I wrap = (I)g->wrap; \
-    if (top < INT32_MAX && top * fg_abs64(k) + FG_TAKE_BLOCK * fg_abs64(db) < INT32_MAX) { FG_TAKE_BLOCKS(T, I, int32_t) } \
+    if (top < INT32_MAX && top * fg_abs64(k) + FG_TAKE_BLOCK * (fg_abs64(db) + fg_abs64(row)) < INT32_MAX) { FG_TAKE_BLOCKS(T, I, int32_t) } \
     else { FG_TAKE_BLOCKS(T, I, int64_t) } \
 }
 #define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
@@ -76,17 +90,17 @@ FG_TAKES(fg_item16)
 static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgIndexJob *job = (const FgIndexJob *)ctx;
     const FgIndexPlan *g = job->plan;
-    int64_t bi, bb, bs, wb, ws, done;
+    int64_t bi, bb, bs, wb, ws, done, phase;
     (void)tid;
     for (int64_t u = begin; u < end; u += done) {
-        int64_t left = fg_line(g, u % g->n, &bi, &bb, &bs);
+        int64_t left = fg_line(g, u % g->n, &bi, &bb, &bs, &phase);
         fg_window_offset(g, u / g->n, &wb, &ws);
         const char *big = job->in + (bb + wb) * g->item;
         char *small = job->out + (bs + ws) * g->item;
         done = fg_min64(left, end - u);
 #define FG_TAKE_CASE(T) { \
-            if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done); \
-            else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done); \
+            if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done, phase); \
+            else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done, phase); \
         } break
         switch (g->item) {
             case 1: FG_TAKE_CASE(fg_item1);

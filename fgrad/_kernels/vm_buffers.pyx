@@ -3,7 +3,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport fg_itemsize
-from fgrad._kernels.vm_plan cimport FG_ACC_FULL, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FgVmOutput, FgVmPlan, Reg, align
+from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_ACC_PLACE, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FgVmOutput,
+                                     FgVmPlan, Reg, align)
 
 cdef enum:
     FOREVER = 2147483647
@@ -84,7 +85,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
         memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
         for k in range(p.n_in + p.n_const):
             if fg_itemsize(regs[k].type) == size and not (p.consts[k - p.n_in].scalar if k >= p.n_in else p.in_[k].scalar):
-                if counts == NULL and k < p.n_in and p.in_[k].source != k:
+                if counts == NULL and k < p.n_in and (p.in_[k].source != k or p.in_[k].access == FG_ACC_PLACE):
                     continue
                 take(regs, k, busy, &count)
                 if k >= p.n_in or regs[k].shared:

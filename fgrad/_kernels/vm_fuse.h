@@ -8,6 +8,7 @@ enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is fe
 /* Bytes of the lanes in which an op runs as a stage; 0 if it does not. */
 static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
     int lane = (int)fg_itemsize(op->type);
+    if (op->rows) return 0;
     if ((lane != 4 && lane != 8) || !fg_stages[op->type][FG_OP_add][FG_FORM_V]) return 0;
     if (op->op == FG_OP_select) return lane;
     if (op->op == FG_OP_cast) return fg_strip_casts[p->types[op->a]][op->type] ? lane : 0;

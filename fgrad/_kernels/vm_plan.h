@@ -7,12 +7,12 @@
  * and a tile is reduced over its segments before it is added to what earlier tiles gave: memory is read in its own order. */
 #ifndef FG_VM_PLAN_H
 #define FG_VM_PLAN_H
-#include "vm_memory.h"
 #include "vm_reduce.h"
+#include "vm_rows.h"
 #include "vm_stage.h"
 
-/* an operand is contiguous; the same in every tile; one value in each tile; anything else */
-enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL };
+/* an operand is contiguous; the same in every tile; one value in each tile; anything else; read where it lies by an op of rows */
+enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE };
 /* at most: operations of a strip; tiles that each of them touches; stages of each: operands brought to scratch, what the strip held put
  * aside, an operand loaded, the result stored */
 enum { FG_STRIP_OPS = 64, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12 };
@@ -39,6 +39,7 @@ typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
  * its result stays within it; `folded`: it is part of those that read it. */
 typedef struct {
     FgVmFn fn;
+    FgVmRowsFn rows;                    /* or NULL: of two inputs, a column and a row */
     int op, type, dst, a, b, c, scalar;
     int strip, taken, folded;
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
@@ -146,6 +147,32 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     t->ptr[i] = dst;
 }
 
+/* A tile of an op of a column and a row: runs of rows along the last but one axis. */
+static void fg_vm_run_op_rows(FgVmThread *t, const FgVmOp *op, const int64_t *coord, int64_t len) {
+    const FgVmPlan *p = t->p;
+    int turned = p->in[op->a].strides[p->ndim - 1] != 0, last = p->ndim - 1;
+    int i = turned ? op->b : op->a, k = turned ? op->a : op->b;
+    const FgVmInput *x = &p->in[i], *y = &p->in[k];
+    int64_t c[FG_MAXDIM + 1], cols = p->shape[last], xs = last ? x->strides[last - 1] : 0, ys = last ? y->strides[last - 1] : 0;
+    char *dst = t->ptr[op->dst];
+    memcpy(c, coord, p->ndim * sizeof(int64_t));
+    while (len > 0) {
+        int64_t rows = 1, width = cols - c[last];
+        if (width > len) width = len;
+        if (width == cols && last) {
+            rows = len / cols;
+            if (rows > p->shape[last - 1] - c[last - 1]) rows = p->shape[last - 1] - c[last - 1];
+        }
+        op->rows(rows, width, dst, FG_MEM(t, i) + fg_vm_offset(p->ndim, c, x->strides) * x->size, xs,
+                 FG_MEM(t, k) + fg_vm_offset(p->ndim, c, y->strides) * y->size, ys);
+        dst += rows * width * x->size; len -= rows * width;
+        c[last] = 0;
+        if (!last) continue;
+        c[last - 1] += rows;
+        for (int d = last - 1; d > 0 && c[d] == p->shape[d]; d--) { c[d] = 0; c[d - 1]++; }
+    }
+}
+
 /* Once per thread: constants, inputs that are the same in every tile, and the registers' buffers. */
 static void fg_vm_prepare(FgVmThread *t) {
     const FgVmPlan *p = t->p;
@@ -234,7 +261,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         int i = p->in_order[j];
-        if (p->in[i].access != FG_ACC_CACHED) fg_vm_fetch(t, i, coord, start, len);
+        if (p->in[i].access != FG_ACC_CACHED && p->in[i].access != FG_ACC_PLACE) fg_vm_fetch(t, i, coord, start, len);
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
@@ -245,6 +272,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
         if (op->op == FG_OP_window) fg_vm_window(p, op, t->ptr, t->work, coord, len);
+        else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
         else if (op->strip < 0) op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len);
     }

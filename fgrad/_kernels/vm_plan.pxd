@@ -6,12 +6,15 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 cdef extern from "vm_plan.h" nogil:
     enum:
         FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
-        FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL
+        FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE
+        FG_ROWS_LONG
         FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
     ctypedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) noexcept nogil
     ctypedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) noexcept nogil
+    ctypedef void (*FgVmRowsFn)(int64_t rows, int64_t cols, void *d, const void *x, int64_t xs, const void *y, int64_t ys) noexcept nogil
+    FgVmRowsFn fg_vm_rows_fn(int op, int t, bint turned)
     ctypedef struct FgVmInfo:
         const char *name
         int arity
@@ -28,6 +31,7 @@ cdef extern from "vm_plan.h" nogil:
     FgVmFn fg_vm_reducer(int reduce, int t)
     FgVmSeg fg_vm_seg_dot(int t)
     FgVmTiles fg_vm_tiles_dot(int t)
+    bint fg_vm_seg_is_short(int t, int term, int64_t k)
     void fg_vm_identity(int reduce, int t, void *out)
     void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
 
@@ -45,6 +49,7 @@ cdef extern from "vm_plan.h" nogil:
         char bits[16]
     ctypedef struct FgVmOp:
         FgVmFn fn
+        FgVmRowsFn rows
         int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch
         int64_t buf
     ctypedef struct FgVmOutput:

@@ -252,18 +252,20 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         p.types[i] = regs[i].type
     for i in range(p.n_in):
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
+    order_axes(p, inst, slots)
+    find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs)
     for i in range(p.n_const):
         p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
     for i in range(p.n_in):
         p.in_[i].scalar = p.in_[i].scalar and use_scalar(p, i)
-    order_axes(p, inst, slots)
     place_guards(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
-        p.in_[i].access = FG_ACC_FULL if p.in_[i].run == p.n else FG_ACC_GENERAL
-        p.any_general |= p.in_[i].access == FG_ACC_GENERAL
+        if p.in_[i].access != FG_ACC_PLACE:
+            p.in_[i].access = FG_ACC_FULL if p.in_[i].run == p.n else FG_ACC_GENERAL
+        p.any_general |= p.in_[i].access >= FG_ACC_GENERAL
     for k in range(p.n_out):
         p.out[k].run = run_length(p, p.out[k].strides)
         p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n else FG_ACC_GENERAL
@@ -295,7 +297,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             unit = p.n_inner * p.n_seg
     elif p.n_red * p.n_inner <= tile:
         p.mode, p.row, unit = FG_MODE_SEGMENT, p.n, p.n_red * p.n_inner
-        p.folds = p.n_inner > 1 and p.n_red >= 8
+        for k in range(p.n_out):
+            if p.out[k].reduce and p.n_inner > 1 and p.n_red >= 8 and not fg_vm_seg_is_short(p.out[k].type, p.out[k].term, p.n_red):
+                p.folds = 1
     elif p.n_inner == 1:
         p.mode, p.row = FG_MODE_WIDE, p.n_red
     else:
@@ -305,6 +309,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.mode != FG_MODE_COLUMNS and tile > p.row:     # tiles end with rows: what is kept from tile to tile must repeat within one
         tile = p.row
     best = unit
+    for i in range(p.n_in):
+        if p.in_[i].access == FG_ACC_PLACE and p.mode == FG_MODE_FLAT:
+            best = p.shape[p.ndim - 1]     # whole rows
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_GENERAL:
             per = period(p, p.in_[i].strides)
@@ -327,6 +334,43 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     fg_vm_make_strips(p, <int *>scratch)
     plan_memory(p, regs, scratch)
     plan_grain(p)
+
+
+cdef bint read_once(FgVmPlan *p, int r) noexcept nogil:
+    """True if one operand of one op reads register r, and no output."""
+    cdef int k, n = 0
+    for k in range(p.n_ops):
+        n += (p.ops[k].a == r) + (p.ops[k].b == r) + (p.ops[k].c == r and p.ops[k].c != p.ops[k].a)
+    for k in range(p.n_out):
+        n += 2 * (p.out[k].reg == r or p.out[k].reg2 == r)
+    return n == 1
+
+
+cdef bint in_place(FgVmPlan *p, int i) noexcept nogil:
+    """True if an op may read input i where it lies."""
+    return i < p.n_in and p.in_[i].guard < 0 and p.in_[i].dtype == p.in_[i].type and not p.in_[i].scalar and read_once(p, i)
+
+
+cdef void find_rows(FgVmPlan *p) noexcept nogil:
+    """Ops of a column and of rows that are no tile, each read by nobody else, take them from where they lie."""
+    cdef int k, x, y, last = p.ndim - 1
+    cdef int64_t ys
+    cdef FgVmOp *op
+    if p.ndim == 0 or p.shape[last] >= FG_ROWS_LONG:
+        return
+    for k in range(p.n_ops):
+        op = &p.ops[k]
+        if fg_vm_info[op.op].arity != 2 or not in_place(p, op.a) or not in_place(p, op.b):
+            continue
+        x, y = op.a, op.b
+        if p.in_[x].strides[last] != 0:
+            x, y = y, x
+        ys = p.in_[y].strides[last - 1] if last else 0
+        if p.in_[x].strides[last] != 0 or p.in_[y].strides[last] != 1 or not (ys == 0 or ys >= p.shape[last]):
+            continue
+        op.rows = fg_vm_rows_fn(op.op, op.type, x == op.b) if run_length(p, p.in_[y].strides) != p.n else NULL
+        if op.rows != NULL:
+            p.in_[x].access = p.in_[y].access = FG_ACC_PLACE
 
 
 cdef int64_t other_parts(FgVmPlan *p) noexcept nogil:

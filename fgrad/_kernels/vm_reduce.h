@@ -192,6 +192,50 @@ VM_TILES(dot, f32, float, FG_ADD, FG_PRODUCT) VM_TILES(dot, f64, double, FG_ADD,
 VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
 VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
 
+/* Up to FG_MIDDLE_LONG rows that are reduced into one, in registers, by four chains; rows shorter than a vector are read, and written but
+ * for the last, beyond their end.  TERM: the vector of terms at `at`. */
+#define VM_MIDDLE(name, t, T, V, L, OP, SUSPECT, TERM) \
+static inline V middle_lanes_##name##_##t(const T *s, const T *q, int64_t k, int64_t width, int *bad) { \
+    typedef V U __attribute__((aligned(sizeof(T)), may_alias)); \
+    int64_t i = 1, at = 0; \
+    V a = TERM, sums = a, y; \
+    (void)q; (void)sums; \
+    if (k >= 4) { \
+        V b, c, e; \
+        at = width; b = TERM; sums += b; at += width; c = TERM; sums += c; at += width; e = TERM; sums += e; \
+        for (i = 4; i + 4 <= k; i += 4) { \
+            at += width; y = TERM; sums += y; a = OP(y, a); at += width; y = TERM; sums += y; b = OP(y, b); \
+            at += width; y = TERM; sums += y; c = OP(y, c); at += width; y = TERM; sums += y; e = OP(y, e); \
+        } \
+        y = OP(c, a); c = OP(e, b); a = OP(c, y); \
+    } \
+    for (; i < k; i++) { at += width; y = TERM; sums += y; a = OP(y, a); } \
+    *bad |= SUSPECT(sums); \
+    return a; \
+} \
+static void middle_##name##_##t(T *d, const T *s, const T *q, int64_t rows, int64_t k, int64_t width) { \
+    typedef V U __attribute__((aligned(sizeof(T)), may_alias)); \
+    for (int64_t r = 0; r < rows; r++, d += width, s += k * width, q += k * width) { \
+        int bad = 0; \
+        if (width >= L) { \
+            for (int64_t j = 0; j < width; j += L) { \
+                if (j + L > width) j = width - L; \
+                *(U *)(d + j) = middle_lanes_##name##_##t(s + j, q + j, k, width, &bad); \
+            } \
+        } else if (r * width + L <= rows * width) *(U *)d = middle_lanes_##name##_##t(s, q, k, width, &bad); \
+        else { \
+            T ends[2][FG_MIDDLE_LONG * L]; \
+            const T *from[2] = {s, q}; \
+            for (int side = 0; side <= (q != s); side++) { \
+                memcpy(ends[side], from[side], k * width * sizeof(T)); \
+                memset(ends[side] + k * width, 0, (L - width) * sizeof(T)); \
+            } \
+            V a = middle_lanes_##name##_##t(ends[0], ends[q != s], k, width, &bad); \
+            memcpy(d, &a, width * sizeof(T)); \
+        } \
+        if (bad) vm_seg_##name##_##t(d, s, q, 1, k, width); \
+    } \
+}
 /* Rows of a few vectors each, as many at a time as a vector has lanes: every row is folded to one vector, whose lanes behind its end
  * hold the identity, and then two vectors to one by interleaving their halves, until the lanes are rows.  Returns how many rows are
  * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN.
@@ -227,13 +271,15 @@ static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
     } \
     return r; \
 } \
+VM_MIDDLE(name, t, T, V, L, OP, SUSPECT, READ(*(const U *)(s + at))) \
 static void vm_few_##name##_##t(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
     int64_t done = 0; \
+    if (width > 1 && k <= FG_MIDDLE_LONG) { middle_##name##_##t((T *)d, (const T *)s, (const T *)q, rows, k, width); return; } \
     if (width == 1 && rows >= L && k <= FG_FEW_LONG && k * (int64_t)sizeof(T) > (sizeof(T) == 1 ? 7 : 32)) \
         done = few_##name##_##t((T *)d, (const T *)s, rows, k); \
     if (done < rows) vm_seg_##name##_##t((T *)d + done, (const T *)s + done * k, (const T *)q + done * k, rows - done, k, width); \
 }
-enum { FG_FEW_LONG = 256 };
+enum { FG_FEW_LONG = 256, FG_MIDDLE_LONG = 128 };
 #define FG_NEVER(x) 0
 #define FG_AS_IS(x) (x)
 /* lanes of y where they are numbers, else those of x */
@@ -290,7 +336,16 @@ static const FgVmTiles fg_vm_tiles[FG_RED_COUNT][FG_NDTYPES] = {
 };
 
 /* Of sums of products. */
-static inline FgVmSeg fg_vm_seg_dot(int t) { return t == FG_F32 ? vm_seg_dot_f32 : t == FG_F64 ? vm_seg_dot_f64 : 0; }
+#define VM_DOT(t, T) \
+VM_MIDDLE(dot, t, T, vec_##t, VEC_LANES_OF_##t, FG_ADD, FG_NEVER, FG_ONCE(*(const U *)(s + at) * *(const U *)(q + at))) \
+static void vm_few_dot_##t(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
+    if (width > 1 && k <= FG_MIDDLE_LONG) middle_dot_##t((T *)d, (const T *)s, (const T *)q, rows, k, width); \
+    else vm_seg_dot_##t(d, s, q, rows, k, width); \
+}
+VM_DOT(f32, float) VM_DOT(f64, double)
+static inline FgVmSeg fg_vm_seg_dot(int t) { return t == FG_F32 ? vm_few_dot_f32 : t == FG_F64 ? vm_few_dot_f64 : 0; }
+/* True if many rows of columns are reduced in registers. */
+static inline int fg_vm_seg_is_short(int t, int term, int64_t k) { return (t == FG_F32 || t == FG_F64) && term == fg_itemsize(t) && k <= FG_MIDDLE_LONG; }
 static inline FgVmTiles fg_vm_tiles_dot(int t) { return t == FG_F32 ? vm_tiles_dot_f32 : vm_tiles_dot_f64; }
 
 /* How many of rows' bytes are 1 (0 otherwise), as numbers of type T: up to 255 rows are counted in bytes. */

@@ -124,6 +124,19 @@ def test_gather_lines_wrap(dtype):
         same(gather(x, idx[..., None], [], [1], [1], [0], [0], [1, 1], fill, idx.shape, wraps=True), want)
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 10, 100, 128, 129])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_short_lines(n, dtype):
+    """Indices of neighbouring rows of a batch lie one after the other: blocks of them end within rows, and threads begin there."""
+    rng = np.random.default_rng(3)
+    for rows in (1, 7, 3001):
+        x, idx = noise(rng, (2, rows, 33), np.float32), rng.integers(-40, 40, (2, rows, n)).astype(dtype)
+        for fill in (None, np.float32(7)):
+            want = np.take_along_axis(x, idx.clip(0, 32).astype(np.int64), 2)
+            want = want if fill is None else np.where((idx < 0) | (idx > 32), fill, want)
+            same(gather(x, idx[..., None], [], [2], [2], [0, 1], [0, 1], [1, 1, 1], fill, idx.shape), want)
+
+
 def take(x, idx, axis, fill=None):
     """x.take(idx, axis) as dimension numbers."""
     slices = [1 if d == axis else n for d, n in enumerate(x.shape)]

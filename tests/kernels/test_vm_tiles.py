@@ -153,3 +153,48 @@ def test_rows_of_a_few_vectors(k, dtype):
             want = want.astype(np.int32)
         got = fgrad.jit(lambda y, name=name: getattr(jnp, name)(y, axis=1))(y)
         np.testing.assert_allclose(np.asarray(got).astype(np.float64), want, rtol=1e-3 if name == "prod" else 1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("shape", [(3, 2), (5, 7, 3), (40, 20, 16), (9, 30, 17), (4, 60, 100), (2, 3, 511), (7, 1, 33), (2, 5, 6, 9)])
+def test_columns_and_rows(shape, dtype):
+    """An operation of a column and rows that lie in memory as they are: one for all, one after the other, or apart."""
+    with fgrad.config.override("jax_enable_x64", True):
+        rng = np.random.default_rng(0)
+        column = rng.integers(-9, 9, (*shape[:-1], 1)).astype(dtype)
+        rows = [rng.integers(1, 9, (*shape[:-2], 1, shape[-1])), rng.integers(1, 9, (1, *shape[1:])), rng.integers(1, 9, shape[-1:])]
+        rows = [r.astype(dtype) for r in rows]
+        apart = np.concatenate([rows[1], rows[1] + 1], -1).astype(dtype)
+        column.flat[0] = 0
+        operations = [lambda x, y: x * y, lambda x, y: y - x, lambda x, y: x - y, lambda x, y: x + y]
+        if dtype.startswith("float"):
+            column.flat[0] = -0.0
+            operations += [lambda x, y: x / y, lambda x, y: y / x]
+        for y in rows:
+            for f in operations:
+                with np.errstate(divide="ignore"):
+                    np.testing.assert_array_equal(fgrad.jit(f)(column, y), f(column, y))
+                    want = np.asarray(f(column, y)) + 1
+                np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x, y: f(x, y) + 1)(column, y)), want.astype(dtype))  # noqa: B023
+            np.testing.assert_array_equal(fgrad.jit(lambda x, y: (x * y).max(-2))(column, y), (column * y).max(-2))
+            np.testing.assert_array_equal(fgrad.jit(lambda x, y: (x - y).sum(-1))(column, y), (column - y).sum(-1))
+        got = fgrad.jit(lambda x, y: x + y[..., shape[-1] :])(column, apart)
+        np.testing.assert_array_equal(got, column + apart[..., shape[-1] :])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("shape", [(16, 10, 10), (1, 9, 3), (5, 2, 15), (3, 128, 5), (3, 129, 5), (4, 33, 17), (2, 5, 40), (20, 8, 1, 7)])
+def test_short_middle_axes(shape, dtype):
+    """Rows of columns are reduced in registers, at the end of memory as well."""
+    with fgrad.config.override("jax_enable_x64", True):
+        x = np.random.default_rng(0).integers(-4, 5, shape).astype(dtype)
+        if dtype.startswith("float"):
+            x.flat[[0, -1]] = np.nan, np.inf
+        if dtype != "bool":
+            for name in ("sum", "prod", "max", "min", "nansum", "nanmax"):
+                got = np.asarray(fgrad.jit(lambda x: getattr(jnp, name)(x * 1, 1))(x))  # noqa: B023
+                np.testing.assert_array_equal(got, getattr(np, name)(x, 1).astype(got.dtype), name)
+            got = np.asarray(fgrad.jit(lambda x: (x * (x + 1)).sum(1))(x))
+            np.testing.assert_array_equal(got, (x * (x + 1)).sum(1).astype(got.dtype))
+        for name in ("any", "all", "argmax", "argmin"):
+            np.testing.assert_array_equal(fgrad.jit(lambda x: getattr(jnp, name)(x, 1))(x), getattr(np, name)(x, 1), name)  # noqa: B023
