@@ -150,3 +150,26 @@ def test_static_arguments_that_came_before_are_told_apart():
         jnp.reshape(y, (5, 5))
     big = jnp.zeros((2**20, 1), "int8")
     assert big.reshape(1, 2**20).shape == (1, 2**20) and big.reshape(2**10, 2**10).shape == (2**10, 2**10)
+
+
+def test_dtypes_as_static_arguments_are_told_apart():
+    x = jnp.array([0.5, 1.5])
+    for _ in range(3):
+        for dtype in (jnp.int32, int, jnp.float32, bool, np.dtype("int32"), "int32", np.int8, jnp.int8):
+            assert x.astype(dtype).dtype == np.dtype("int32" if dtype is int else dtype)
+    with fgrad.enable_x64():
+        assert x.astype(int).dtype == np.int64
+    assert x.astype(int).dtype == np.int32
+
+
+def test_arrays_of_arrays_and_numbers():
+    s, v = jnp.float32(2), jnp.arange(3)
+    np.testing.assert_array_equal(jnp.array([s, 1.0, s]), [2, 1, 2])
+    assert jnp.array([v, v]).dtype == np.int32 and jnp.array([v, v * 0.5]).dtype == np.float32
+    assert jnp.array([jnp.array(1), 2.5]).dtype == np.float32
+    with pytest.raises(ValueError, match="different shapes"):
+        jnp.array([v, 1.0])
+    with pytest.raises(ValueError, match="different shapes"):
+        jnp.array([v, v[:2]])
+    np.testing.assert_array_equal(fgrad.grad(lambda a: (jnp.array([a, a * a]) * jnp.array([1.0, 3.0])).sum())(2.0), 13)
+    assert jnp.arange(2, 7.0).dtype == np.float32 and jnp.arange(7, 2).shape == (0,)

@@ -24,7 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 _SEQUENCES = {list, tuple}
-_SMALL = 1 << 14  # elements
+_JOINED, _REALS = {Array, float}, {int, float}
+_BOUND = 1 << 31
+_SMALL, _FEW = 1 << 14, 1 << 10  # elements
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
@@ -36,22 +38,25 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     """
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
+    if dtype is None and not ndmin and type(object) is np.ndarray:
+        return from_numpy(object, copy=copy)
     dtype = user_dtype(dtype)
     if type(object) in SCALARS:
         if type(object) is int and dtype is not None and dtype.kind in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
             out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+    elif isinstance(object, (list, tuple, range)):
+        kinds = set(map(type, object)) if dtype is None else ()
+        out = _from_arrays(object, kinds) if Array in kinds else _from_numbers(object, kinds) if kinds else None
+        if out is None:
+            words = words_of(object)
+            out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif is_overlay(object):
         out = object
     elif isinstance(object, (Array, Tracer)):
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
-    elif isinstance(object, (list, tuple, range)):
-        out = _from_numbers(object) if dtype is None else None
-        if out is None:
-            words = words_of(object)
-            out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
     elif isinstance(object, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(object), dtype, copy=copy)
     elif hasattr(object, "__jax_array__"):
@@ -72,9 +77,14 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     return out
 
 
-def _from_numbers(xs):
+def _from_arrays(xs, kinds):
+    """A sequence of arrays of one shape, or of floats and arrays of rank 0, as an array; None for any other."""
+    shapes = {x.shape for x in xs if type(x) is not float} if kinds <= _JOINED else ()
+    return _stacked(xs) if len(shapes) == 1 and (len(kinds) == 1 or shapes == {()}) else None
+
+
+def _from_numbers(xs, kinds):
     """A nested sequence of floats alone, or of integers that fit, as an array; None for any other."""
-    kinds = set(map(type, xs))
     nested = not kinds.isdisjoint(_SEQUENCES)
     if nested:
         kinds = set(map(type, tree.leaves(xs)))
@@ -86,7 +96,19 @@ def _from_numbers(xs):
         return None
     if nested and np.isnan(x).any() and None in tree.leaves(xs, is_leaf=lambda v: v is None):  # NumPy reads None as NaN
         return None
-    return from_numpy(x, copy=False)
+    return _own(x)
+
+
+def _own(x):
+    """An Array of a new NumPy array's values: its memory, unless to copy a few elements is cheaper than to ask for it."""
+    return from_numpy(x, copy=x.size <= _FEW)
+
+
+@eager(-2)
+def _stacked(xs):
+    """Arrays of one shape, and numbers beside arrays of rank 0, joined along a new first axis."""
+    parts = [as_array("array", p) for p in promoted("array", [array(v, copy=False) for v in xs])]
+    return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
 def _from_sequence(xs, dtype):
@@ -115,8 +137,7 @@ def _from_sequence(xs, dtype):
     shapes = {p.shape for p in parts}
     if len(shapes) > 1:
         raise ValueError(f"array: elements have different shapes: {sorted(shapes)}")
-    parts = [as_array("array", p) for p in promoted("array", parts)]
-    out = concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    out = _stacked(parts)
     return out if dtype is None else convert_element_type(out, dtype)
 
 
@@ -213,8 +234,11 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     for v in given:
         if isinstance(v, Tracer) and v._concrete() is None:
             v._need(ConcretizationTypeError, "arange", "It decides the result's shape, which must be known while tracing.")
-    given = [v.item() if isinstance(v, (Array, Tracer)) else v for v in given]
-    if dtype is None:
+    given = [v.item() if not isinstance(v, SCALARS) and isinstance(v, (Array, Tracer)) else v for v in given]
+    kinds = set(map(type, given))
+    if dtype is None and kinds <= _REALS and all(-_BOUND <= v < _BOUND for v in given):
+        dtype = dtypes.float_dtype() if float in kinds else dtypes.int_dtype()
+    elif dtype is None:
         dtype = dtypes.promote([(get_aval(v).dtype, get_aval(v).weak_type) for v in given])[0]
     else:
         dtype = user_dtype(dtype)
@@ -225,13 +249,13 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         raise ZeroDivisionError("arange: step must not be zero")
     if start == 0 and step == 1 and dtype.kind in "iuf":
         return _count(max(0, math.ceil(stop)), dtype)
-    return from_numpy(np.arange(start, stop, step).astype(dtype, copy=False), copy=False)
+    return _own(np.arange(start, stop, step).astype(dtype, copy=False))
 
 
 def _count(n, dtype):
     """The numbers below n: memory at once where they are few, and outside of tracing, so that no size is compiled for."""
     if n <= _SMALL and context.trace is eval_trace:
-        return from_numpy(np.arange(n, dtype=dtype), copy=False)
+        return _own(np.arange(n, dtype=dtype))
     return iota(dtype, n)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
-from fgrad.core import concrete_or_none
+from fgrad.core import Array, concrete_or_none, context, eval_trace
 from fgrad.errors import ShapeError
 from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
@@ -185,7 +185,7 @@ def concatenate(arrays, axis=0, dtype=None):
 concat = concatenate
 
 
-@eager(-1)
+@eager(-2)
 @moves_overlays(0)
 def stack(arrays, axis=0, out=None, dtype=None):
     """Arrays joined along a new axis."""
@@ -289,23 +289,26 @@ def array_split(ary, indices_or_sections, axis=0):
     x = as_array("array_split", ary)
     axis = axis_index(axis, x.ndim)
     n = x.shape[axis]
-    if np.ndim(indices_or_sections):
+    if type(indices_or_sections) in (list, tuple) or (type(indices_or_sections) is not int and np.ndim(indices_or_sections)):
         points = [0, *map(operator.index, indices_or_sections), n]
         if points != sorted(points):
             raise ValueError(f"array_split: the positions {points[1:-1]} give parts of a negative size of an axis of size {n}")
     else:
         k = operator.index(indices_or_sections)
         q, r = divmod(n, k)
-        points = [0, *np.cumsum([q + 1] * r + [q] * (k - r)).tolist()]
+        points = [i * q + min(i, r) for i in range(k + 1)]
+    if type(x) is Array and context.trace is eval_trace:
+        return [x[(*(slice(None),) * axis, slice(a, b))] for a, b in zip(points, points[1:])]
     return split_pieces(x, [b - a for a, b in zip(points, points[1:])], axis)
 
 
 @moves_overlays(0)
 def split(ary, indices_or_sections, axis=0):
     """Parts along an axis: cut at given positions, or as many of one size. Raises ValueError where they do not divide evenly."""
-    if not np.ndim(indices_or_sections) and shape(ary)[axis_index(axis, ndim(ary))] % operator.index(indices_or_sections):
+    x, at = as_array("split", ary), indices_or_sections
+    if (type(at) is int or not np.ndim(at)) and x.shape[axis_index(axis, x.ndim)] % operator.index(at):
         raise ValueError("array split does not result in an equal division")
-    return array_split(ary, indices_or_sections, axis)
+    return array_split(x, at, axis)
 
 
 def hsplit(ary, indices_or_sections):

@@ -2,6 +2,7 @@
 
 import operator
 import warnings
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fgrad.ops.shape import broadcast_in_dim, reshape
 
 SCALARS = (bool, int, float, complex)
 OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)  # tracers count as Array
+_known_dtypes: dict = {}  # (what was asked for, x64) -> the dtype of arrays asked for it, where nothing is to be said about it
 _PY_OF_KIND = {"i": int, "f": float, "c": complex}
 
 
@@ -237,11 +239,21 @@ def user_dtype(dtype, name="dtype"):
     """A dtype argument: canonical, with a warning where 64 bits were asked for and x64 is off."""
     if dtype is None:
         return None
+    try:
+        known = _known_dtypes.get((dtype, config.enable_x64))
+    except TypeError:  # what cannot be hashed
+        known = None
+    return _checked_dtype(dtype, name) if known is None else known
+
+
+def _checked_dtype(dtype, name):
     out = dtypes.check_user_dtype(dtype, name)
     if out.itemsize < 8 and dtype not in (int, float, complex) and np.dtype(dtype) != out and np.dtype(dtype).itemsize > out.itemsize:
         _warn_narrowed(name, dtype, out)
     elif out.kind == "c" and dtype is not complex and np.dtype(dtype) != out:
         _warn_narrowed(name, dtype, out)
+    elif isinstance(dtype, Hashable) and len(_known_dtypes) < 1000:
+        _known_dtypes[dtype, config.enable_x64] = out
     return out
 
 
