@@ -280,6 +280,8 @@ def _programs():
     case("Mandelbrot's set", _mandelbrot, complex64(300, 300), checked=False)
     case("heat equation, 100 steps", _heat, real(200, 200))
     case("scan of small steps", lambda m, x: m.lax.scan(lambda c, y: (c * 0.9 + y, c.sum()), x[0] * 0, x), real(1000, 10))
+    case("fori_loop that sets elements", lambda m, x: m.lax.fori_loop(1, 100, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + 1), x), real(100))
+    case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
     case("grad of a recurrence", _recurrence, unit(32, 32), real(200, 32))
     case("while_loop", _count, real(10))
     case("fori_loop of products", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y @ x * 0.01, x), real(32, 32))

@@ -130,6 +130,11 @@ class Config:
         """All settings under JAX's names."""
         return {f"jax_{name}": self.read(name) for name in (*_DEFAULTS, *_FIXED)}
 
+    @property
+    def enable_x64(self):
+        """Whether there are 64-bit dtypes; asked for so often that it is looked up at once."""
+        return bool(self.state[3]) if not self.state[1] else self.__getattr__("enable_x64")
+
     def __getattr__(self, name):
         if self._local.values is None and name in self._values:
             return self._values[name]

@@ -206,3 +206,50 @@ def test_random_bodies(ops, shape, trips):
     carry = (start, start * 0.3 + 0.1, start * start)
     same_bits(lambda n, *c: lax.fori_loop(0, n, body, c), trips, *carry)
     same_bits(lambda *c: lax.fori_loop(0, trips, body, c), *carry, flat=None if trips < 2 else True)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3,), (8,), (16,), (17,)])
+def test_vectors_compared_and_selected(shape):
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((20, *shape)).astype(np.float32)
+    rows[3, 0], rows[4, 1], rows[5, 0] = np.nan, -0.0, 0.0
+
+    def step(c, a):
+        small = (a < 0.5) & ~(a > c) | (a == 0)
+        c = jnp.where(small, jnp.maximum(c, a), jnp.minimum(abs(c), 2 * a))
+        return jnp.where(jnp.isnan(c), a, c), jnp.where(a >= 0, c, -c)
+
+    same_bits(lambda c, xs: lax.scan(step, c, xs), jnp.full(shape, 0.25), jnp.asarray(rows))
+    with fgrad.enable_x64():
+        same_bits(lambda c, xs: lax.scan(step, c, xs), jnp.full(shape, 0.25, jnp.float64), jnp.asarray(rows, jnp.float64))
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "fill", None])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.complex64])
+def test_elements_and_rows_read_and_written(mode, dtype):
+    x = jnp.asarray(np.arange(24).reshape(6, 4) % 7, dtype)
+    places = jnp.array([0, 5, -1, 7, -9, 2])
+
+    def step(x, i):
+        row = x.at[i].get(mode="clip" if mode == "drop" else mode)
+        y = x.at[i - 1].set(row + 1, mode=mode).at[1, i].set(3, mode=mode)
+        return y.at[(i + 2) % 6].set(x[0]), (y[i, 1], row)
+
+    same_bits(lambda x, i: lax.scan(step, x, i), x, places)
+    for column in (x[:, 0], x[:1, 0]):
+        same_bits(lambda c, i: lax.scan(lambda c, i: (c.at[i].set(c[-i] + 1, mode=mode), c[i]), c, i), column, places)
+
+
+def test_parts_of_a_concatenation_stay_apart():
+    def step(c, a):
+        last = jnp.cumsum(c + a) * 3
+        first = last * 2 + 1
+        return jnp.flip(first) * 0.01, (jnp.concatenate([first, last]), jnp.stack([first[0], last[1]]))
+
+    for n in (2, 3, 4, 8):
+        same_bits(lambda c, xs: lax.scan(step, c, xs), jnp.arange(n, dtype=jnp.float32), jnp.ones((5, n)))
+
+
+def test_fixed_vectors_beside_small_matrices():
+    w = jnp.asarray(np.random.default_rng(2).standard_normal((4, 4)).astype(np.float32))
+    same_bits(lambda c: lax.fori_loop(0, 9, lambda i, c: jnp.where(c > 0, jnp.tanh(w @ c), w[i % 4] - c), c), jnp.array([1.0, -2, 3, -4]))

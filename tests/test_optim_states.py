@@ -98,7 +98,7 @@ def test_mu_dtype():
         state = opt.init(params)
         for _ in range(2):
             updates, state = opt.update(params, state, params)
-        assert {x.dtype for x in tree.leaves(state[0].mu)} == {jnp.bfloat16} and updates["w"].dtype == np.float32
+        assert {x.dtype for x in tree.leaves(state[0].mu)} == {jnp.dtype(jnp.bfloat16)} and updates["w"].dtype == np.float32
     low = tree.map(lambda p: p.astype("bfloat16"), params)
     state = optim.sgd(0.1, 0.9, accumulator_dtype="float32").init(low)
     assert {x.dtype for x in tree.leaves(state)} == {np.dtype(np.float32)}

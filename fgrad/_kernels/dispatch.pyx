@@ -27,6 +27,14 @@ cdef object _array_class = None
 cdef object _traced = None               # (eager function, args, kwargs): what it gives while something is traced
 
 
+_lasting = {}                   # by address: what stands for dtypes and is never freed
+
+
+def install_lasting(things):
+    """Objects that stay as long as the process, so that their addresses tell them apart."""
+    _lasting.update((id(x), x) for x in things)
+
+
 def install_traced(traced):
     """Hand over what eager functions do while something is traced."""
     global _traced
@@ -226,9 +234,13 @@ cdef struct Slot:
 
 
 cdef inline int64_t static_value(object x, int64_t *value) except? -1:
-    """The word of a static number, None or a tuple of up to three small ints, and its bits; 0 for anything else."""
+    """The word of a static number, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
     cdef int overflow = 0
     cdef int64_t i
+    value[0] = <int64_t><uintptr_t><PyObject *>x
+    if value[0] in _lasting:
+        return 1
+    value[0] = 0
     if type(x) is float:
         (<double *>value)[0] = x
     elif type(x) is int:

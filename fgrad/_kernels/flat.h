@@ -13,16 +13,53 @@ static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);
 static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);
 
+/* 1 if to write a whole vector to slot i, whose value is shorter, would write on another slot: the value is a part of one, or parts lie
+ * behind it. */
+static int fg_flat_part(const FgProg *p, int i) {
+    int64_t end = p->slot_offset[i] + fg_slot_bytes(&p->slots[i]), stop = p->slot_offset[i] + 64;
+    for (int j = 0; j < p->n_slots; j++) {
+        int64_t other = p->slot_offset[j];
+        if (p->slot_base[j] == p->slot_base[i] && other < stop && other + fg_slot_bytes(&p->slots[j]) > end && end < stop) return 1;
+    }
+    return 0;
+}
+
+/* Mark the places of a sub-program's values of which whole vectors may be written: values in its arena begin at multiples of 64 bytes,
+ * but an instruction may write a part of one, also of a result. */
+static void fg_flat_whole(FgFlat *f, FgState *st) {
+    const FgProg *p = st->prog;
+    for (int written = 0; written < 2; written++) {
+        for (int i = 0; i < p->n_inst; i++) {
+            const FgInst *inst = &p->insts[i];
+            for (int j = inst->n_in; j < inst->n_in + inst->n_out; j++) {
+                const FgTensor *t = &st->slots[inst->args[j]];
+                int64_t at = t->data - f->memory;
+                if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64) continue;
+                if (!written && p->slot_base[inst->args[j]] == 0 && t->size > 1) f->padded[at / 64] = 1;
+                if (written && fg_flat_part(p, inst->args[j])) f->padded[at / 64] = 0;
+            }
+        }
+    }
+}
+
 /* A sub-program's instructions; args and outs are where it takes and puts its values. */
 static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     FgProg *p = st->prog;
+    char *arena = st->bases[0];
+    if (p->arena_bytes > 0 && f->used + p->arena_bytes <= FG_FLAT_MEMORY / 2) {     /* a large one stays where it is */
+        st->bases[0] = fg_flat_room(f, (p->arena_bytes + 63) / 64, 64);
+        f->padded[(st->bases[0] - f->memory) / 64] = 0;
+    }
     for (int i = 0; i < p->n_args; i++) st->bases[1 + i] = args[i];
     for (int i = 0; i < p->n_outs; i++) st->bases[1 + p->n_args + p->n_consts + i] = outs[i];
     fg_bind_slots(st);
+    st->bases[0] = arena;               /* for the ordinary path */
+    fg_flat_whole(f, st);
     for (int i = 0; i < p->n_inst && !f->failed; i++) {
         FgInst *inst = &p->insts[i];
         if (inst->kind == KIND_KERNEL) {
             if (inst->run == fg_flat_vm && fg_flat_group(f, inst, st->slots)) continue;
+            if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate) && fg_flat_movement(f, inst, st->slots)) continue;
             for (int j = 0; j < inst->n_in + inst->n_out; j++) if (p->slots[inst->args[j]].size > FG_FLAT_KERNEL) f->failed = 1;
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);
@@ -52,7 +89,7 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
     int ok = 1, end = f->n_ops;
     for (int w = top; w < end && ok; w++) {
         const FgFlatOp *o = &f->ops[w];
-        int op = (int)(intptr_t)o->label, inline_ = fg_flat_register(op) >= 0 || op == FLAT_fn || (op >= FLAT_copy1 && op <= FLAT_copy);
+        int op = (int)(intptr_t)o->label, inline_ = op < FLAT_end || op == FLAT_fn || (op >= FLAT_take4 && op <= FLAT_take) || op == FLAT_pack || (op >= FLAT_copy1 && op <= FLAT_copy);
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
         ok = inline_ && o->d == fresh && !fg_flat_touches(o, fresh, bytes, 1);
@@ -71,7 +108,7 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
 /* ip: [n_branches, n_outs]; in: index, operands */
 static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out) {
     int n = (int)inst->ip[0], ends[64];
-    int32_t *targets = (int32_t *)fg_flat_room(f, 4 * n);
+    int32_t *targets = (int32_t *)fg_flat_room(f, n, 4);
     if (n > 64) f->failed = 1;
     if (f->failed) return;
     FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
@@ -93,12 +130,12 @@ static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 /* As run_while in instructions.pyx. A carry has one place; a body that may not write over it has another for the new value. */
 static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out) {
     int ncc = (int)inst->ip[0], nbc = (int)inst->ip[1], nc = (int)inst->ip[2];
-    char **at = (char **)calloc(2 * nc + ncc + nbc + 1, sizeof(char *)), **carry = at + ncc + nbc, **fresh = carry + nc, *pred = fg_flat_room(f, 1);
+    char **at = (char **)calloc(2 * nc + ncc + nbc + 1, sizeof(char *)), **carry = at + ncc + nbc, **fresh = carry + nc, *pred = fg_flat_room(f, 1, 1);
     if (!at) { f->failed = 1; return; }
     for (int i = 0; i < nc; i++) {
         int64_t bytes = fg_flat_carry_bytes(f, st, inst, ncc + nbc + i);
-        carry[i] = fg_flat_room(f, bytes);
-        fresh[i] = inst->ip[3 + i] ? carry[i] : fg_flat_room(f, bytes);
+        carry[i] = fg_flat_room_of(f, &st->slots[inst->args[ncc + nbc + i]]);
+        fresh[i] = inst->ip[3 + i] ? carry[i] : fg_flat_room_of(f, &st->slots[inst->args[ncc + nbc + i]]);
         fg_flat_copy(f, carry[i], in[ncc + nbc + i], bytes);
     }
     int top = f->start = f->n_ops;
@@ -126,23 +163,24 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], in[nk + i], fg_slot_bytes(&st->slots[inst->args[nk + i]]));
         return;
     }
-    char **at = (char **)calloc(nk + 3 * nc + 2 * nx + 2 * ny + 1, sizeof(char *)), *count = fg_flat_room(f, 8);
+    char **at = (char **)calloc(nk + 3 * nc + 2 * nx + 2 * ny + 1, sizeof(char *)), *count = fg_flat_room(f, 1, 8);
     if (!at) { f->failed = 1; return; }
     char **carry = at + nk, **x = carry + nc, **fresh = x + nx, **y = fresh + nc, **xp = y + ny, **yp = xp + nx;
     memcpy(at, in, nk * sizeof(char *));
     for (int i = 0; i < nc; i++) {
         int64_t bytes = fg_flat_carry_bytes(f, st, inst, nk + i);
-        carry[i] = fg_flat_room(f, bytes);
-        fresh[i] = inst->ip[6 + i] ? carry[i] : fg_flat_room(f, bytes);
+        carry[i] = fg_flat_room_of(f, &st->slots[inst->args[nk + i]]);
+        fresh[i] = inst->ip[6 + i] ? carry[i] : fg_flat_room_of(f, &st->slots[inst->args[nk + i]]);
         fg_flat_copy(f, carry[i], in[nk + i], bytes);
     }
     for (int i = 0; i < nx + ny; i++) {
         int is_x = i < nx, slot = is_x ? nk + nc + i : inst->n_in + nc + i - nx;
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[slot]]) / length;
-        char *base = is_x ? in[nk + nc + i] : out[nc + i - nx], *cell = fg_flat_room(f, 8), *fixed = fg_flat_room(f, chunk);
+        char *base = is_x ? in[nk + nc + i] : out[nc + i - nx], *cell = fg_flat_room(f, 1, 8);
+        char *fixed = fg_flat_room(f, st->slots[inst->args[slot]].size / length, fg_itemsize(st->slots[inst->args[slot]].dtype));
         if (chunk > FG_FLAT_BYTES) f->failed = 1;
         if (f->failed) { free(at); return; }
-        if (!rows) { char *p = fg_flat_room(f, 8); FG_AT(char *, p) = base; base = p; }
+        if (!rows) { char *p = fg_flat_room(f, 1, 8); FG_AT(char *, p) = base; base = p; }
         fg_flat_op(f, FLAT_point, cell, base, 0, 0, reverse ? (length - 1) * chunk : 0, 0);
         (is_x ? x : y - nx)[i] = fixed;
         (is_x ? xp : yp - nx)[i] = cell;
@@ -151,13 +189,18 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     int top = f->start = f->n_ops;
     for (int i = 0; i < nx; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[nk + nc + i]]) / length;
-        fg_flat_op(f, chunk == 4 ? FLAT_load4 : chunk == 8 ? FLAT_load8 : chunk >= 32 && chunk <= 64 ? FLAT_load32 :
-                   chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load, x[i], xp[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
+        int whole = fg_flat_padded(f, x[i]);
+        fg_flat_op(f, chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
+                   whole && chunk == 16 ? FLAT_loadv16 : whole && chunk == 32 ? FLAT_loadv32 : chunk >= 32 && chunk <= 64 ? FLAT_load32 : chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load, x[i], xp[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
     }
     fg_flat_program(f, st->children[first], at, fresh);
     for (int i = 0; i < ny; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[inst->n_in + nc + i]]) / length;
-        fg_flat_op(f, chunk == 4 ? FLAT_store4 : chunk == 8 ? FLAT_store8 : FLAT_store, yp[i], y[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
+        const FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
+        const char *from = y[i];
+        int number = last ? (int)(intptr_t)last->label : -1;
+        if (number >= FLAT_copy1 && number <= FLAT_copy && last->d == y[i] && last->n == chunk) { from = last->a; f->n_ops--; }
+        fg_flat_op(f, chunk == 4 ? FLAT_store4 : chunk == 8 ? FLAT_store8 : FLAT_store, yp[i], from, 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
     }
     for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(f, st, inst, nk + i));
     fg_flat_op(f, FLAT_loop, count, 0, 0, 0, top - f->n_ops, 0)->k = 1;
@@ -194,7 +237,7 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
         int is_in = j < inst->n_in, o = j - inst->n_in, rows = is_in ? j >= n_k : o >= nc;
         int64_t bytes = rows ? -1 : fg_slot_bytes(&st->slots[inst->args[j]]);
         if (bytes > FG_FLAT_BYTES) { f->failed = 1; break; }
-        at[j] = fg_flat_room(f, rows ? 8 : bytes);
+        at[j] = rows ? fg_flat_room(f, 1, 8) : fg_flat_room_of(f, &st->slots[inst->args[j]]);
         FgFlatIo io = {at[j], j, bytes};
         if (is_in || rows) f->ins[f->n_ins++] = io; else f->outs[f->n_outs++] = io;
     }

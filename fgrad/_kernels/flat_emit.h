@@ -3,18 +3,20 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_KERNEL = 4096, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 16 };
+enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_KERNEL = 4096, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 17 };
 
-static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate;       /* kernels that need no call */
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter;       /* kernels that need no call */
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 
-static char *fg_flat_room(FgFlat *f, int64_t bytes) {
-    int64_t size = bytes <= 8 ? 8 : (bytes + 63) / 64 * 64, at = bytes <= 8 ? f->used : (f->used + 63) / 64 * 64;
-    if (bytes <= 8 && at % 64 == 0) at += 8;        /* the places at multiples of 64 are the padded ones */
+/* A place for one number, or for several: padded to whole vectors. */
+static char *fg_flat_room(FgFlat *f, int64_t n, int64_t item) {
+    int64_t size = n == 1 && item <= 8 ? 8 : (n * item + 63) / 64 * 64, at = size == 8 ? f->used : (f->used + 63) / 64 * 64;
     if (at + size > FG_FLAT_MEMORY) { f->failed = 1; return f->memory; }
     f->used = at + size;
+    if (size > 8) f->padded[at / 64] = 1;
     return f->memory + at;
 }
+static char *fg_flat_room_of(FgFlat *f, const FgTensor *t) { return fg_flat_room(f, t->size, fg_itemsize(t->dtype)); }
 
 static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const char *b, const char *c, int64_t n, void *fn) {
     if (f->n_ops == f->cap) {
@@ -28,9 +30,9 @@ static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const cha
     return o;
 }
 
-/* True for a place of more than 8 bytes in the code's own memory: up to 64 bytes of it may be read and written. */
+/* True for a place in the code's own memory of which up to 64 bytes may be read and written. */
 static int fg_flat_padded(const FgFlat *f, const char *p) {
-    return p >= f->memory && p < f->memory + FG_FLAT_MEMORY && ((p - f->memory) & 63) == 0;
+    return p >= f->memory && p < f->memory + FG_FLAT_MEMORY && ((p - f->memory) & 63) == 0 && f->padded[(p - f->memory) / 64];
 }
 
 static void fg_flat_copy(FgFlat *f, char *d, const char *a, int64_t bytes) {
@@ -44,7 +46,7 @@ static inline int64_t fg_slot_bytes(const FgTensor *t) { return t->size * fg_ite
 
 /* Where the n elements of an operand's walk are. */
 static char *fg_flat_places(FgFlat *f, const FgVmPlan *p, const int64_t *strides) {
-    int32_t *at = (int32_t *)fg_flat_room(f, p->n * 4);
+    int32_t *at = (int32_t *)fg_flat_room(f, p->n, 4);
     int64_t coord[FG_MAXDIM + 1] = {0};
     for (int64_t i = 0; i < p->n && !f->failed; i++) {
         fg_vm_coords(p->ndim, p->shape, i, coord);
@@ -58,7 +60,7 @@ static char *fg_flat_places(FgFlat *f, const FgVmPlan *p, const int64_t *strides
 /* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128: vectors of floats, doubles), or -1;
  * *forms: 2 and 1 operands with forms for the last result, 0 without. */
 static int fg_flat_inline(int op, int kind, int *forms) {
-    enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128 };
+    enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128 };
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
     *forms = 2;
     FG_FLAT_BIN(M)
@@ -70,6 +72,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t;
     *forms = 0;
     FG_FLAT_COMPARE(M)
+    FG_FLAT_VECTOR_COMPARE(M)
     #undef M
     return -1;
 }
@@ -110,18 +113,35 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
+/* The bytes of the large tensor that an index vector may reach; so many that all overlaps where axes run backwards. */
+static int64_t fg_flat_reach(const FgIndexPlan *g) {
+    int64_t items = g->b0 + g->run;
+    for (int c = 0; c < g->nk; c++) {
+        if (g->kb[c] < 0) return INT32_MAX;
+        items += g->top[c] * g->kb[c];
+    }
+    return items * g->item;
+}
+
 /* 1 if an op may read or write [p, p + bytes); with `but_d` its result apart. */
 static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int but_d) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS, reg = fg_flat_register(op);
-    int64_t size = reg == 2 || reg == 3 || op == FLAT_copy64 ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
+    int64_t size = reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_pack || (op >= FLAT_lt_v32 && op <= FLAT_select_v64) ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
+    if (op >= FLAT_take4 && op <= FLAT_put) {
+        const FgIndexPlan *g = (const FgIndexPlan *)o->e;
+        int64_t reach = fg_flat_reach(g), index = (g->i0 + (g->nk - 1) * g->ki + 1) * (g->wide ? 8 : 4);
+        return fg_flat_overlaps(o->b, index, p, bytes) || fg_flat_overlaps(o->a, op <= FLAT_take ? reach : o->n, p, bytes) ||
+               (!but_d && fg_flat_overlaps(o->d, op <= FLAT_take ? o->n : reach, p, bytes));
+    }
+    if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
         return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
                (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
     if (size < 8) size = 8;
     if ((!but_d && fg_flat_overlaps(o->d, size, p, bytes)) || fg_flat_overlaps(o->a, size, p, bytes)) return 1;
-    if (op >= FLAT_end && op != FLAT_fn) return 0;              /* copies, loads and the like: no more operands */
+    if (op >= FLAT_end && op != FLAT_fn && op != FLAT_pack) return 0;              /* copies, loads and the like: no more operands */
     if (fg_flat_overlaps(o->b, size, p, bytes)) return 1;
     if (!chain) return fg_flat_overlaps(o->c, size, p, bytes);
     if (at >= 7 && (fg_flat_overlaps(o->c, size, p, bytes) || fg_flat_overlaps(o->e, size, p, bytes))) return 1;
@@ -138,6 +158,11 @@ static int fg_flat_cast(int from, int to) {
 }
 
 static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d, const char *const *args, int arity) {
+    if (op == FG_OP_select && n > 1) {
+        int whole = n * fg_itemsize(t) <= 64 && fg_flat_padded(f, d);
+        for (int i = 0; i < 3; i++) whole &= fg_flat_padded(f, args[i]);
+        return !whole ? -1 : fg_itemsize(t) == 4 ? FG_C64 : fg_itemsize(t) == 8 ? FG_C128 : -1;
+    }
     if (op == FG_OP_select) return -1;
     if (n == 1) return t == FG_U32 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
     if ((t != FG_F32 && t != FG_F64) || n * fg_itemsize(t) > 64 || !fg_flat_padded(f, d)) return -1;
@@ -155,6 +180,7 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
         return;
     }
     code = fg_flat_inline(op, kind, &forms);
+    if (n > 1 && op == FG_OP_select) code = kind == FG_C64 ? FLAT_select_v32 : kind == FG_C128 ? FLAT_select_v64 : -1;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;
     if (n == 1 && op == FG_OP_cast) code = fg_flat_cast(from, t);
@@ -209,12 +235,12 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = x->data;
         if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
-        reg[i] = fg_flat_room(f, p->n * p->in[i].size);
+        reg[i] = fg_flat_room(f, p->n, p->in[i].size);
         fg_flat_op(f, FLAT_gather, reg[i], x->data, fg_flat_places(f, p, p->in[i].strides), 0, p->n, 0)->m = p->in[i].size;
     }
     for (int k = 0; k < p->n_const; k++) {
         int size = (int)fg_itemsize(p->consts[k].type);
-        reg[p->consts[k].reg] = fg_flat_room(f, p->n * size);
+        reg[p->consts[k].reg] = fg_flat_room(f, p->n, size);
         if (!f->failed) fg_vm_fill(reg[p->consts[k].reg], p->consts[k].bits, size, p->n);
     }
     for (int k = 0; k < p->n_ops; k++) {
@@ -222,16 +248,16 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         int type = fg_vm_result_type(op->op, op->type);
         for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
-        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n * fg_itemsize(type));
+        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n, fg_itemsize(type));
         types[op->dst] = type;
         fg_flat_arith(f, op->op, types[op->a], op->type, p->n, (void *)op->fn, reg[op->dst], reg[op->a], reg[op->b], reg[op->c]);
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
         const FgVmOutput *out = &p->out[o];
         if (!out->reduce) continue;
-        char *d = early[o] ? early[o] : fg_flat_room(f, out->count * out->size), *src = reg[out->reg];
+        char *d = early[o] ? early[o] : fg_flat_room(f, out->count, out->size), *src = reg[out->reg];
         if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
-            src = fg_flat_room(f, p->n * out->size);
+            src = fg_flat_room(f, p->n, out->size);
             fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, (void *)fg_vm_table[FG_OP_mul][out->type], src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
         }
         if (p->n == 1) fg_flat_copy(f, d, src, out->size);
@@ -271,6 +297,12 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     char *at = out->data;
     int before = f->n_ops;
     if (!fg_is_contiguous(out)) return 0;
+    if (inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size <= 4 && fg_itemsize(out->dtype) == 4 && fg_flat_padded(f, at)) {
+        const char *x[4];
+        for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
+        fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
+        return 1;
+    }
     for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return 0;
     for (int i = 0; i < inst->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
@@ -278,6 +310,23 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         if (fg_flat_overlap(x, out) || !fg_flat_move(f, x, at)) { f->n_ops = before; return 0; }
         at += fg_slot_bytes(x);
     }
+    return 1;
+}
+
+/* A gather or a scatter of one index vector that selects one run; 0 for any other. */
+static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    const FgIndexPlan *g = (const FgIndexPlan *)inst->extra;
+    const FgTensor *x = FG_IN(inst, slots, 0), *index = FG_IN(inst, slots, 1), *out = FG_OUT(inst, slots, 0);
+    int take = inst->run == fg_flat_gather;
+    const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
+    int64_t bytes = small->size * g->item;
+    int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
+    if (g->n != 1 || !one || g->by_plan || g->only >= 0 || g->ki < 0 || bytes == 0 || g->s0 || g->b0) return 0;
+    if (take && fg_flat_overlap(x, out)) return 0;
+    if (!take && (g->kind != FG_SET || !fg_is_contiguous(x) || fg_flat_overlap(small, out))) return 0;
+    if (!take) fg_flat_copy(f, out->data, x->data, fg_slot_bytes(x));
+    int form = bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
+    fg_flat_op(f, (take ? FLAT_take4 : FLAT_put4) + form, out->data, take ? x->data : small->data, index->data, 0, bytes, (void *)g);
     return 1;
 }
 #endif

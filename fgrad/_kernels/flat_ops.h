@@ -6,6 +6,7 @@
  * To be compiled without contraction: each operation rounds, as it does in the VM. */
 #ifndef FG_FLAT_OPS_H
 #define FG_FLAT_OPS_H
+#include "index_plan.h"
 #include "program.h"
 #include "vm_plan.h"
 
@@ -22,6 +23,11 @@ struct FgFlatOp {
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
+typedef int32_t fg_i32x16 __attribute__((vector_size(64), may_alias));
+typedef int64_t fg_i64x8 __attribute__((vector_size(64), may_alias));
+typedef int64_t fg_i64x4 __attribute__((vector_size(32), may_alias, aligned(1)));
+typedef int8_t fg_i8x16 __attribute__((vector_size(16), may_alias));
+typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
 
 /* Chains: a first operation, and up to two more that take its result, each adding, subtracting (from either side) or multiplying.
  * Their numbers are computed: FG_CHAIN of a kind + first, + 7 + 4 first + second, + 35 + 4 (4 first + second) + third. */
@@ -39,24 +45,38 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_ALL_CHAINS(ONE, TWO, THREE) FG_CHAINS_OF(ONE, TWO, THREE, f32, float, accf) FG_CHAINS_OF(ONE, TWO, THREE, f64, double, accd) \
     FG_CHAINS_OF(ONE, TWO, THREE, v32, fg_v32, accv) FG_CHAINS_OF(ONE, TWO, THREE, v64, fg_v64, accw)
 
+/* elements of y where the mask m has all bits, of z where it has none */
+#define FG_FLAT_PICK(M, V, m, y, z) ((V)(((M)(y) & (m)) | ((M)(z) & ~(m))))
+#define FG_FLAT_VECTOR_ORDER(X, t, V, acc, M) X(max, t, V, acc, FG_FLAT_PICK(M, V, (x > y) | (x != x), x, y)) \
+    X(min, t, V, acc, FG_FLAT_PICK(M, V, (x < y) | (x != x), x, y))
+
 /* name, kind, type, register, formula */
 #define FG_FLAT_BIN(X) \
     X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
     X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y)) \
     X(div, v32, fg_v32, accv, x / y) X(div, v64, fg_v64, accw, x / y) \
+    FG_FLAT_VECTOR_ORDER(X, v32, fg_v32, accv, fg_i32x16) FG_FLAT_VECTOR_ORDER(X, v64, fg_v64, accw, fg_i64x8) \
     X(add, i32, uint32_t, acci, x + y) X(sub, i32, uint32_t, acci, x - y) X(mul, i32, uint32_t, acci, x * y)
 #define FG_FLAT_UN(X) \
     X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
     X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
+    X(abs, v32, fg_v32, accv, (fg_v32)((fg_i32x16)x & INT32_MAX)) X(abs, v64, fg_v64, accw, (fg_v64)((fg_i64x8)x & INT64_MAX)) \
     X(neg, f64, double, accd, -x) X(abs, f64, double, accd, fabs(x)) X(square, f64, double, accd, x * x) X(sqrt, f64, double, accd, sqrt(x))
 #define FG_FLAT_COMPARE_OF(X, t, T) X(lt, t, T, x < y) X(le, t, T, x <= y) X(gt, t, T, x > y) X(ge, t, T, x >= y) \
     X(eq, t, T, x == y) X(ne, t, T, x != y)
-#define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t)
+#define FG_FLAT_BOOL(X) X(and, b1, uint8_t, x & y) X(or, b1, uint8_t, x | y) X(xor, b1, uint8_t, x ^ y) X(not, b1, uint8_t, !x)
+#define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t) \
+    FG_FLAT_BOOL(X)
+/* Vectors of floats, to and by vectors of bytes of 0 and 1. */
+#define FG_FLAT_VECTOR_COMPARE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32) FG_FLAT_COMPARE_OF(X, v64, fg_v64)
+#define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16) X(v64, fg_i64x8)
+#define FG_FLAT_BYTES_v32 fg_i8x16
+#define FG_FLAT_BYTES_v64 fg_i8x8
 #define FG_FLAT_SELECT(X) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
-#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
-    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(load4) X(load8) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
+#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) X(take4) X(take8) X(take) X(put4) X(put8) X(put) X(pack) X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
+    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
 
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
@@ -64,8 +84,8 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_ES(t, T) FLAT_select_##t,
 #define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
 #define FG_FLAT_EO(name) FLAT_##name,
-enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_SELECT(FG_FLAT_ES)
-    FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO) FLAT_COUNT };
+enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
+    FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
 
@@ -82,8 +102,8 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
-        FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC) FG_FLAT_SELECT(FG_FLAT_LS)
-        FG_FLAT_CAST(FG_FLAT_LK) FG_FLAT_OTHER(FG_FLAT_LO)};
+        FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
+        FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK) FG_FLAT_OTHER(FG_FLAT_LO)};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
@@ -130,6 +150,14 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define M(name, t, T, expr) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
     FG_FLAT_COMPARE(M)
     #undef M
+    #define M(name, t, V, expr) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
+        FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }
+    FG_FLAT_VECTOR_COMPARE(M)
+    #undef M
+    #define M(t, V) L_select_##t: { V m = __builtin_convertvector(FG_AT(FG_FLAT_BYTES_##t, ip->a), V) != 0; \
+        FG_AT(V, ip->d) = FG_FLAT_PICK(V, V, m, FG_AT(V, ip->b), FG_AT(V, ip->c)); FG_NEXT }
+    FG_FLAT_VECTOR_SELECT(M)
+    #undef M
     #define M(t, T) L_select_##t: { T y = FG_AT(T, ip->b), z = FG_AT(T, ip->c); FG_AT(T, ip->d) = *(const uint8_t *)ip->a ? y : z; FG_NEXT }
     FG_FLAT_SELECT(M)
     #undef M
@@ -149,6 +177,30 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         const FgInst *inst = (const FgInst *)ip->a;
         int rc = inst->run(inst, (FgTensor *)ip->d);
         if (rc != FG_OK) return rc;
+        FG_NEXT
+    }
+    /* e: the plan of one index vector at b; the run of n bytes that it selects of a is d, or c takes the run at a */
+    #define FG_TAKE_OR(hit) { \
+        const FgIndexPlan *g = (const FgIndexPlan *)ip->e; \
+        int64_t at = fg_index_at(g, ip->b); \
+        if (at != FG_MISS) { const char *from = ip->a + at * g->item; hit } \
+        else for (int64_t i = 0; i < ip->n; i += g->item) memcpy(ip->d + i, g->value, g->item); \
+        FG_NEXT }
+    L_take4: FG_TAKE_OR(FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, from);)
+    L_take8: FG_TAKE_OR(memcpy(ip->d, from, 8);)
+    L_take: FG_TAKE_OR(memcpy(ip->d, from, ip->n);)
+    #define FG_PUT(hit) { \
+        const FgIndexPlan *g = (const FgIndexPlan *)ip->e; \
+        int64_t at = fg_index_at(g, ip->b); \
+        if (at != FG_MISS) { char *to = ip->d + at * g->item; hit } \
+        FG_NEXT }
+    L_put4: FG_PUT(FG_AT(uint32_t, to) = FG_AT(uint32_t, ip->a);)
+    L_put8: FG_PUT(memcpy(to, ip->a, 8);)
+    L_put: FG_PUT(memcpy(to, ip->a, ip->n);)
+    L_pack: {                       /* four single numbers of four bytes to a vector */
+        uint32_t x = FG_AT(uint32_t, ip->a), y = FG_AT(uint32_t, ip->b), z = FG_AT(uint32_t, ip->c), w = FG_AT(uint32_t, ip->g);
+        accv = (fg_v32)(fg_i32x16){(int)x, (int)y, (int)z, (int)w};
+        FG_AT(fg_v32, ip->d) = accv;
         FG_NEXT
     }
     L_copy1: *ip->d = *ip->a; FG_NEXT
@@ -189,6 +241,12 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
     L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT
     L_load8: FG_MOVE(ip->a) memcpy(ip->d, at, 8); } FG_NEXT
+    /* as whole vectors: what reads one would wait long for a store of less */
+    L_loadv8: { FG_MOVE(ip->a) int64_t x; memcpy(&x, at, 8); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x}; } FG_NEXT }
+    L_loadv12: { FG_MOVE(ip->a) int64_t x; uint32_t y; memcpy(&x, at, 8); memcpy(&y, at + 8, 4); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
+    L_loadv16: { FG_MOVE(ip->a) int64_t x, y; memcpy(&x, at, 8); memcpy(&y, at + 8, 8); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
+    L_loadv32: { FG_MOVE(ip->a) fg_i64x4 u = *(const fg_i64x4 *)at, z = {0};
+        FG_AT(fg_i64x8, ip->d) = __builtin_shufflevector(u, z, 0, 1, 2, 3, 4, 5, 6, 7); } FG_NEXT }
     L_load16: FG_MOVE(ip->a) FG_ENDS(16, ip->d, at) } FG_NEXT
     L_load32: FG_MOVE(ip->a) FG_ENDS(32, ip->d, at) } FG_NEXT
     L_load: FG_MOVE(ip->a) memcpy(ip->d, at, ip->n); } FG_NEXT

@@ -11,17 +11,19 @@ from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
-from fgrad._kernels import elementwise, movement
+from fgrad._kernels import elementwise, index, movement
 
 
 cdef extern from "flat.h" nogil:
-    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate
+    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
 
 fg_flat_vm = <FgRun><uintptr_t>elementwise.KERNELS["vm"][0]
 fg_flat_copies = <FgRun><uintptr_t>movement.KERNELS["copy"][0]
 fg_flat_concatenate = <FgRun><uintptr_t>movement.KERNELS["concatenate"][0]
+fg_flat_gather = <FgRun><uintptr_t>index.KERNELS["gather"][0]
+fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 
 
 cdef void state_free(FgState *st) noexcept nogil:

@@ -5,7 +5,7 @@
  * block of one plane. */
 #ifndef FG_MOVEMENT_H
 #define FG_MOVEMENT_H
-#include "fg.h"
+#include "copy_plan.h"
 #include "narrow.h"
 #include "steps.h"
 
@@ -17,14 +17,6 @@ typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
 
 enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_REVERSED, FG_COPY_STRIDED, FG_COPY_TILED };
 enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536, FG_NARROW_SIDE = 16 };
-
-typedef struct {
-    int32_t nd, item, kind;
-    int64_t shape[FG_MAXDIM + 2], ss[FG_MAXDIM + 2], ds[FG_MAXDIM + 2];   /* strides in bytes */
-    int64_t soff, doff;                                                   /* bytes from the data pointers to the first item */
-    int64_t ra, ca, na, nb;                                               /* block height and width, blocks per plane */
-    int64_t units, grain;
-} FgCopyPlan;
 
 typedef struct { const FgCopyPlan *plan; const char *src; char *dst; } FgCopyJob;
 

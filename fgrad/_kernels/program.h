@@ -26,6 +26,7 @@ typedef struct FgFlat {
     int n_ops, cap, start;              /* no op before `start` may be joined with what follows: a jump leads there */
     int failed;
     char *memory;
+    uint8_t padded[2048];               /* of each 64 bytes of the memory: whether a place that begins there is padded to them */
     int64_t used;
     FgFlatIo *ins, *outs;               /* of the loop that the code is for */
     int n_ins, n_outs;

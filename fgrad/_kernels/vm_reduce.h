@@ -73,20 +73,20 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
     }
 /* d[j] = reduction of d[j] (unless it is empty) and of the n terms at j of `tiles` tiles, `stride` elements apart, one after the other:
  * eight tiles a pass, so that d is loaded and stored once for eight of them. */
-#define FG_NEXT(OP, AT, T, r) y = AT(j + r * stride); x = (T)OP(x, y);
-#define FG_NEXT_3(OP, AT, T) FG_NEXT(OP, AT, T, 1) FG_NEXT(OP, AT, T, 2) FG_NEXT(OP, AT, T, 3)
-#define FG_NEXT_7(OP, AT, T) FG_NEXT_3(OP, AT, T) FG_NEXT(OP, AT, T, 4) FG_NEXT(OP, AT, T, 5) FG_NEXT(OP, AT, T, 6) FG_NEXT(OP, AT, T, 7)
+#define FG_REDUCE_AT(OP, AT, T, r) y = AT(j + r * stride); x = (T)OP(x, y);
+#define FG_REDUCE_3(OP, AT, T) FG_REDUCE_AT(OP, AT, T, 1) FG_REDUCE_AT(OP, AT, T, 2) FG_REDUCE_AT(OP, AT, T, 3)
+#define FG_REDUCE_7(OP, AT, T) FG_REDUCE_3(OP, AT, T) FG_REDUCE_AT(OP, AT, T, 4) FG_REDUCE_AT(OP, AT, T, 5) FG_REDUCE_AT(OP, AT, T, 6) FG_REDUCE_AT(OP, AT, T, 7)
 #define VM_TILES(name, t, T, OP, AT) \
     static void vm_tiles_##name##_##t(void *d_, const void *s_, const void *q_, int64_t tiles, int64_t n, int64_t stride, int empty) { \
         T *d = (T *)d_; const T *s = (const T *)s_, *q = (const T *)q_; (void)q; \
         if (empty && tiles >= 8) { \
-            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = AT(j), y; FG_NEXT_7(OP, AT, T) d[j] = x; } \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = AT(j), y; FG_REDUCE_7(OP, AT, T) d[j] = x; } \
             s += 8 * stride; q += 8 * stride; tiles -= 8; \
         } else if (empty) { FG_SIMD for (int64_t j = 0; j < n; j++) d[j] = AT(j); s += stride; q += stride; tiles--; } \
         for (; tiles >= 8; tiles -= 8, s += 8 * stride, q += 8 * stride) \
-            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_NEXT_7(OP, AT, T) d[j] = x; } \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_REDUCE_7(OP, AT, T) d[j] = x; } \
         if (tiles >= 4) { \
-            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_NEXT_3(OP, AT, T) d[j] = x; } \
+            FG_SIMD for (int64_t j = 0; j < n; j++) { T x = d[j], y = AT(j); x = (T)OP(x, y); FG_REDUCE_3(OP, AT, T) d[j] = x; } \
             s += 4 * stride; q += 4 * stride; tiles -= 4; \
         } \
         for (; tiles > 0; tiles--, s += stride, q += stride) \

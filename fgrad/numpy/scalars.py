@@ -1,9 +1,12 @@
 """Dtype objects that make arrays when called (jnp.float32(3)) and stand for their dtype everywhere else."""
 
+import builtins
+
 import ml_dtypes
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.dispatch import install_lasting
 from fgrad.dtypes import result_type
 from fgrad.numpy.creation import asarray
 
@@ -51,6 +54,9 @@ bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(
 float16, bfloat16, float32, float64, complex64, complex128 = map(
     ScalarType, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
 )
+
+_own = [bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128]
+install_lasting([builtins.bool, int, float, *_own, *(t.dtype for t in _own)])
 
 # Narrow types that no array has (their use raises TypeError): names for programs' tables of dtypes, finfo and iinfo.
 _NARROW = """

@@ -1,0 +1,38 @@
+/* What a gather or a scatter walks, see index.h, and where one index vector points. */
+#ifndef FG_INDEX_PLAN_H
+#define FG_INDEX_PLAN_H
+#include "copy_plan.h"
+
+#define FG_MISS INT64_MIN                   /* the offset of a vector that is out of bounds */
+enum { FG_CHUNK = 512 };
+enum { FG_SET, FG_ADD, FG_MUL, FG_MIN, FG_MAX };
+enum { FG_SPLIT_NONE, FG_SPLIT_WINDOW, FG_SPLIT_BATCH, FG_SPLIT_RUN, FG_SPLIT_INDEX };
+
+typedef struct {
+    int32_t nb, nw, nk, item, wide, drop;                 /* axes and index components; wide: int64 indices */
+    int32_t kind, dtype, by_plan, in_order;               /* in_order: windows of different vectors may overlap */
+    int64_t n, p, chunk;                                  /* vectors, outer window positions, vectors a chunk */
+    int64_t i0, b0, s0;
+    int64_t shape[FG_MAXDIM], bi[FG_MAXDIM], bb[FG_MAXDIM], bs[FG_MAXDIM];
+    int64_t wshape[FG_MAXDIM], wb[FG_MAXDIM], ws[FG_MAXDIM];
+    int32_t free[FG_MAXDIM], run_free;                    /* window axes that no index moves: threads may share them out */
+    int64_t run, run_b, run_s;
+    int64_t ki, kb[FG_MAXDIM], top[FG_MAXDIM], kone[FG_MAXDIM];   /* index components; kone: the window is 1 wide there */
+    int64_t wrap;                                         /* what a gather's negative indices of one component are moved by */
+    int64_t lo, hi, only;                                 /* component `only` must lie in [lo, hi); -1: no such bound */
+    FgCopyPlan copy, fill;                                /* gather by_plan: one window; scatter: operand to output */
+    char value[16];                                       /* what out-of-bounds windows are filled with */
+} FgIndexPlan;
+
+/* The place in the large tensor, in items, that one index vector selects; FG_MISS if it is out of bounds. */
+static inline int64_t fg_index_at(const FgIndexPlan *g, const char *indices) {
+    int64_t off = g->b0;
+    for (int c = 0; c < g->nk; c++) {
+        int64_t i = g->i0 + c * g->ki, given = g->wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+        int64_t v = given + ((given >> 63) & g->wrap), in = v < 0 ? 0 : v > g->top[c] ? g->top[c] : v;
+        if (g->drop && in != v) return FG_MISS;
+        off += in * g->kb[c];
+    }
+    return off;
+}
+#endif
