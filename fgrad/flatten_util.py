@@ -11,8 +11,9 @@ __all__ = ["ravel_pytree"]
 def ravel_pytree(pytree):
     """(a vector of all leaves' elements, unravel): unravel takes such a vector back to a tree of the leaves' shapes and dtypes.
 
-    The vector has the dtype that the leaves promote to. unravel raises ValueError for a vector of another shape. Leaves of one dtype get
-    the dtype of the vector that unravel is given; where they have several it raises TypeError for another dtype.
+    The vector has the dtype that the leaves' dtypes promote to, a Python scalar's counted as an array's. unravel raises ValueError for a
+    vector of another shape. Leaves of one dtype get the dtype of the vector that unravel is given; where they have several it raises
+    TypeError for another dtype.
 
     >>> import fgrad.numpy as jnp, fgrad
     >>> vector, unravel = fgrad.flatten_util.ravel_pytree({"b": jnp.zeros(2), "a": 1.0})
@@ -21,7 +22,7 @@ def ravel_pytree(pytree):
     """
     leaves, treedef = tree.flatten(pytree)
     avals = [get_aval(x) for x in leaves]
-    dtype = dtypes.promote([(a.dtype, a.weak_type) for a in avals])[0] if avals else dtypes.float_dtype()
+    dtype = dtypes.promote([(a.dtype, False) for a in avals])[0] if avals else dtypes.float_dtype()
     parts = [jnp.ravel(x).astype(dtype) for x in leaves]
     vector = jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
     mixed = any(a.dtype != dtype for a in avals)

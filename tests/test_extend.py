@@ -266,3 +266,34 @@ def test_arguments_that_are_not_mapped_may_be_anything():
     np.testing.assert_allclose(out, np.sin([0, 1]) + 2, rtol=1e-6)
     with pytest.raises(TypeError, match="not a valid JAX type"):
         fgrad.vmap(lambda f, x: f(x), in_axes=(0, 0))(jnp.sin, jnp.ones(3))
+
+
+@pytest.mark.parametrize("transform", [fgrad.vmap, fgrad.jit, lambda f: fgrad.vmap(fgrad.grad(f))])
+def test_an_interpreter_that_binds_equations_keeps_custom_derivatives(transform):
+    """Of a user's interpreter of jaxprs: bind(*args, **get_bind_params(params)) of each equation."""
+
+    @fgrad.custom_jvp
+    def seven(x):
+        return x * x
+
+    @fgrad.custom_vjp
+    def five(x):
+        return jnp.sin(x)
+
+    seven.defjvp(lambda x, t: (seven(*x), 7 * t[0]))
+    five.defvjp(lambda x: (five(x), None), lambda _, ct: (5 * ct,))
+
+    def f(x):
+        return five(seven(x) * 2.0) + fgrad.jit(jnp.cos)(x)
+
+    def interpreted(x):
+        closed = fgrad.make_jaxpr(f)(x)
+        env = dict(zip(closed.jaxpr.invars, [x]))
+        for e in closed.jaxpr.eqns:
+            ins = [v.val if isinstance(v, core.Literal) else env[v] for v in e.invars]
+            out = e.primitive.bind(*ins, **e.primitive.get_bind_params(e.params))
+            env.update(zip(e.outvars, out if e.primitive.multiple_results else [out]))
+        return env[closed.jaxpr.outvars[0]]
+
+    x = jnp.array([0.3, 1.2])
+    np.testing.assert_allclose(transform(interpreted)(x), transform(f)(x), rtol=1e-6)

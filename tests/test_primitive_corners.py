@@ -181,3 +181,10 @@ ERRORS = [
 def test_errors(error, words, call):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_cotangents_of_real_and_imaginary_parts():
+    """The other part of the cotangent is zero, also of an infinite one."""
+    for part, want in ((fgrad.numpy.real, complex(np.inf, 0)), (fgrad.numpy.imag, complex(0, -np.inf))):
+        got = fgrad.grad(lambda z, part=part: part(z) / 0.0)(3.0 + 4j)
+        assert complex(got) == want

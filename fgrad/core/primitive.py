@@ -58,6 +58,10 @@ class Primitive(PrimitiveBase):
         """Interpret an equation of this primitive on `args`; custom derivatives hand their functions on instead."""
         return context.trace.process_primitive(self, args, eqn.params)
 
+    def get_bind_params(self, params):
+        """The keyword arguments for `bind` of an equation with `params`, for interpreters of jaxprs."""
+        return params
+
     def effects_of(self, params):
         if self.effects is None:
             return frozenset()

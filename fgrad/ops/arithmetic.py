@@ -202,8 +202,8 @@ complex_p = elementwise("complex", "f", result=lambda x, y: dtypes.to_complex(x.
 
 complex_ = nary(complex_p, "x + iy from two float arrays.")
 real_p.jvp, imag_p.jvp, conj_p.jvp = linear_jvp(real_p), linear_jvp(imag_p), linear_jvp(conj_p)
-real_p.transpose = lambda cts, x: [complex_(cts[0], mul(cts[0], like(cts[0], 0)))]
-imag_p.transpose = lambda cts, x: [complex_(mul(cts[0], like(cts[0], 0)), neg(cts[0]))]
+real_p.transpose = lambda cts, x: [complex_(cts[0], like(cts[0], 0))]
+imag_p.transpose = lambda cts, x: [complex_(like(cts[0], 0), neg(cts[0]))]
 conj_p.transpose = lambda cts, x: [conj(cts[0])]
 complex_p.jvp = jvp_by_args(complex_p, lambda t, out, x, y: complex_(t, like(t, 0)), lambda t, out, x, y: complex_(like(t, 0), t))
 complex_p.transpose = lambda cts, x, y: [

@@ -17,15 +17,15 @@ def _inline(ctx, ins, params, out_avals):
     return ctx.inline(params["call_jaxpr"], ins)
 
 
-def _jaxpr_fun(call_jaxpr):
-    def fun(*args):
-        return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+class _CustomCall(Primitive):
+    """A staged call that is bound again, by an interpreter here or a user's, goes back through the custom protocol."""
 
-    return fun
+    def bind(self, *args, **params):
+        return self.rebind(args, params)
 
 
-custom_jvp_call_p = Primitive("custom_jvp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
-custom_vjp_call_p = Primitive("custom_vjp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
+custom_jvp_call_p = _CustomCall("custom_jvp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
+custom_vjp_call_p = _CustomCall("custom_vjp_call", multiple_results=True, abstract_eval=_call_aval, lower=_inline, kind="custom")
 
 
 def custom_jvp_call(fun, jvp, args, name):
@@ -41,45 +41,31 @@ def custom_vjp_call(fun, fwd, bwd, args, name):
     return context.trace.process_custom_vjp(custom_vjp_call_p, fun, fwd, bwd, args, {"name": name})
 
 
-# A staged custom call that is interpreted again goes back through the custom protocol.  Its constants were hoisted in front
-# of its arguments: the user's rule knows nothing of them, so their tangents must be zero (as for any value closed over).
+# The constants of a staged custom call were hoisted in front of its arguments: the user's rule knows nothing of them, so their
+# tangents must be zero (as for any value closed over).
 
 
-def _arrays(args):
-    """Literals of a jaxpr as arrays: a rule may ask for x.shape."""
-    return [from_scalar(x) if type(x) in (int, float, bool, complex) else x for x in args]
+def _parts(args, params):
+    """The function of a staged call, without its constants, and its arguments as arrays: a rule may ask for x.shape."""
+    n, call = params["num_consts"], params["call_jaxpr"]
+    args = [from_scalar(x) if type(x) in (int, float, bool, complex) else x for x in args]
+    return lambda *xs: eval_jaxpr(call.jaxpr, call.consts, *args[:n], *xs), args[n:]
 
 
-def _rebind_jvp(eqn, args):
-    p = eqn.params
-    n = p["num_consts"]
-    consts, args = args[:n], _arrays(args[n:])
-    base = _jaxpr_fun(p["call_jaxpr"])
-    return custom_jvp_call(lambda *xs: base(*consts, *xs), p["jvp"], args, p["name"])
+def _rebind_jvp(args, params):
+    fun, args = _parts(args, params)
+    return custom_jvp_call(fun, params["jvp"], args, params["name"])
 
 
-def _rebind_vjp(eqn, args):
-    p = eqn.params
-    n = p["num_consts"]
-    consts, args = args[:n], _arrays(args[n:])
-    base = _jaxpr_fun(p["call_jaxpr"])
-    return custom_vjp_call(lambda *xs: base(*consts, *xs), p["fwd"], p["bwd"], args, p["name"])
+def _rebind_vjp(args, params):
+    fun, args = _parts(args, params)
+    return custom_vjp_call(fun, params["fwd"], params["bwd"], args, params["name"])
 
 
-custom_jvp_call_p.bind_eqn = _rebind_jvp
-custom_vjp_call_p.bind_eqn = _rebind_vjp
-
-
-def _no_direct_rule(prim):
-    def rule(*args, **params):
-        raise TypeError(f"{prim} is interpreted through its custom protocol, not bound directly")
-
-    return rule
-
-
+custom_jvp_call_p.rebind, custom_vjp_call_p.rebind = _rebind_jvp, _rebind_vjp
 for _p in (custom_jvp_call_p, custom_vjp_call_p):
+    _p.bind_eqn = lambda eqn, args: eqn.primitive.rebind(args, eqn.params)
     _p.effects = lambda params: params["call_jaxpr"].effects
-    _p.jvp = _p.batch = _no_direct_rule(_p.name)
     _p.impl = lambda *args, call_jaxpr, **_: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 
 
