@@ -62,9 +62,14 @@ def _rebind_vjp(args, params):
     return custom_vjp_call(fun, params["fwd"], params["bwd"], args, params["name"])
 
 
+def _by_protocol(primals, *_, **params):
+    raise TypeError("a custom derivative is taken through its protocol, by bind, not by a rule of its primitive")
+
+
 custom_jvp_call_p.rebind, custom_vjp_call_p.rebind = _rebind_jvp, _rebind_vjp
 for _p in (custom_jvp_call_p, custom_vjp_call_p):
     _p.bind_eqn = lambda eqn, args: eqn.primitive.rebind(args, eqn.params)
+    _p.jvp = _p.batch = _by_protocol
     _p.effects = lambda params: params["call_jaxpr"].effects
     _p.impl = lambda *args, call_jaxpr, **_: eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 
