@@ -1,5 +1,7 @@
 """Primitives behind custom_jvp and custom_vjp: functions that bring their own derivative."""
 
+from collections.abc import Callable
+
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr, from_scalar
 from fgrad.errors import NotDifferentiableError
@@ -19,6 +21,8 @@ def _inline(ctx, ins, params, out_avals):
 
 class _CustomCall(Primitive):
     """A staged call that is bound again, by an interpreter here or a user's, goes back through the custom protocol."""
+
+    rebind: Callable  # of arguments and params, below
 
     def bind(self, *args, **params):
         return self.rebind(args, params)
