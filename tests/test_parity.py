@@ -97,6 +97,9 @@ def test_donated_arrays_that_no_result_can_take_are_kept():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once is enough
         f(jnp.ones(3), y)
+    x = jnp.ones(3)
+    fgrad.jit(lambda x, y: y + 1, donate_argnums=0)(x, jnp.ones(3))  # to JAX, what no result depends on is no argument of the program
+    assert not x.is_deleted()
     for bad in (dict(donate_argnums=2), dict(donate_argnames="z")):
         with pytest.raises(ValueError, match="donate"):
             fgrad.jit(lambda x, y: x, **bad)

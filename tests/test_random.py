@@ -147,6 +147,8 @@ def test_typed_keys():
     k = random.key(7)
     assert repr(k) == "Array((), dtype=key<fry>) overlaying:\n[0 7]"
     assert k.shape == () and k.ndim == 0 and str(k.dtype) == "key<fry>" and jnp.issubdtype(k.dtype, fgrad.dtypes.prng_key)
+    struct = fgrad.ShapeDtypeStruct((), k.dtype)
+    assert (k == struct) is False and (k != struct) is True and struct == fgrad.ShapeDtypeStruct((), k.dtype)
     keys = random.split(k, (2, 3))
     words = np.asarray(random.key_data(keys))
     assert keys.shape == (2, 3) and words.shape == (2, 3, 2) and len(keys) == 2 and len(list(keys)) == 2

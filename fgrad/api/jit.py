@@ -26,6 +26,7 @@ from fgrad.core.context import paused_gc
 from fgrad.core.eager_calls import recorded_call
 from fgrad.core.jaxpr import clear_interned
 from fgrad.core.trace import convert_constvars
+from fgrad.transforms.backward import live_eqns
 from fgrad.tree import array_walk
 
 _LOG = logging.getLogger("fgrad")
@@ -200,10 +201,16 @@ class JitFunction(JitDispatch):
 
 
 def _usable(donated, closed):
-    """The donated inputs that results of the same shape and dtype can take over; a UserWarning names the others, which are kept."""
+    """The donated inputs that results of the same shape and dtype can take over; a UserWarning names the others, which are kept. So are
+    those that no result depends on: to JAX they are no arguments of the program."""
+    if not donated:
+        return ()
     wanted = Counter((a.shape, a.dtype) for a in closed.out_avals)
+    needed = live_eqns(closed.jaxpr.eqns, closed.jaxpr.outvars)[1]
     used, rest = [], []
     for i in donated:
+        if closed.jaxpr.invars[i] not in needed:
+            continue
         a = closed.in_avals[i]
         wanted[a.shape, a.dtype] -= 1
         (used if wanted[a.shape, a.dtype] >= 0 else rest).append(i)

@@ -135,10 +135,14 @@ class KeyArray:
         return (KeyArray(words) for words in self._words)
 
     def __eq__(self, other):
-        return jnp.all(self._words == other._words, -1) if isinstance(other, KeyArray) else NotImplemented
+        if not isinstance(other, KeyArray):
+            return NotImplemented
+        same = self._words == other._words
+        return same if type(same) is bool else jnp.all(same, -1)  # one of them a ShapeDtypeStruct, or words to compare
 
     def __ne__(self, other):
-        return jnp.any(self._words != other._words, -1) if isinstance(other, KeyArray) else NotImplemented
+        same = self == other
+        return not same if type(same) is bool else same if same is NotImplemented else jnp.logical_not(same)
 
     def __hash__(self):
         raise TypeError("unhashable type: 'KeyArray': keys compare element by element")
