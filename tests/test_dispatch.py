@@ -71,6 +71,17 @@ def test_narrow_integers_check_scalars():
     np.testing.assert_array_equal(x + 100, [100, 101, 102])
 
 
+@pytest.mark.parametrize(
+    "make", [jnp.array, jnp.asarray, fgrad.device_put, fgrad.jit(lambda x: x), lambda x: jnp.full((), x), fgrad.grad(lambda x: x)]
+)
+def test_a_number_made_again_after_donation(make):
+    a, b = make(1.0), make(1.0)
+    fgrad.jit(lambda x: x + 1, donate_argnums=0)(a)
+    assert b + make(1.0) == 2
+    a.delete()
+    assert b + make(1.0) == 2 and jnp.ones(()) == 1
+
+
 def test_donated_array_passed_twice_is_not_overwritten():
     f = fgrad.jit(lambda x, y: (x + 1, y * 2), donate_argnums=0)
     x = jnp.asarray(np.arange(4.0, dtype=np.float32))

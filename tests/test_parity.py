@@ -88,6 +88,16 @@ def test_linear_call_transposes_by_the_given_function():
         linear_call(lambda _, x: x, lambda _, ct: ct[:1], None, jnp.ones(2))
 
 
+def test_a_number_and_its_weak_array_share_a_trace():
+    traced = []
+    f = fgrad.jit(lambda x: traced.append(x) or x + 1)
+    for x in (1.0, f(2.0), jnp.asarray(3.0)):
+        f(x)
+    assert len(traced) == 1
+    f(1), f(jnp.float32(1)), f(True)
+    assert len(traced) == 4
+
+
 def test_donated_arrays_that_no_result_can_take_are_kept():
     f = fgrad.jit(lambda x, y: x + y.sum(), donate_argnums=(0, 1))
     x, y = jnp.ones(3), jnp.ones(2)

@@ -14,6 +14,7 @@ cdef class ArrayBase:
     cdef readonly int32_t code
     cdef readonly bint shared            # a view or an export of this memory exists: it may not be donated
     cdef readonly bint deleted
+    cdef bint kept                       # stands for a number that is handed out again: never deleted
     cdef readonly int64_t size
     cdef bint owns
     cdef int32_t uses                    # how often a call names this array: a donated one must be named once

@@ -118,12 +118,22 @@ cdef class ArrayBase:
     def owns_memory(self):
         return self.owns
 
-    def mark_shared(self):
-        self.shared = True
+    def mark_kept(self):
+        """Have it stand for a number that is handed out again: nothing takes over its memory or deletes it."""
+        self.kept = self.shared = True
+
+    def fresh(self):
+        """A contiguous array's numbers in memory of their own."""
+        self.check_alive()
+        if self.strides_or_none is not None:
+            raise ValueError("fresh: the array is not contiguous")
+        cdef ArrayBase out = new_array(self.aval, self.code, self.size)
+        memcpy(out.data, self.data, self.size * fg_itemsize(self.code))
+        return out
 
     def delete(self):
         """Give the memory back now; any later use of this array raises."""
-        if not self.deleted:
+        if not self.deleted and not self.kept:
             self.deleted = True
             if self.owns and not self.shared:
                 pool_free(self.data)

@@ -62,9 +62,9 @@ def recorded_program(key, recording, number):
 
 @functools.cache
 def one(dtype, settings):
-    """The cotangent that a gradient starts from. It may be handed out: it is shared memory, which nothing takes over."""
+    """The cotangent that a gradient starts from. It may be handed out: nothing takes over its memory."""
     x = to_array(dtype.type(1))
-    x.mark_shared()
+    x.mark_kept()
     return x
 
 

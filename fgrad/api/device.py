@@ -117,6 +117,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
         def leaf(v):
             out = v if isinstance(v, Array) or is_tracer(v) else to_array(v)
+            if type(v) in (bool, int, float, complex):
+                out = out.fresh()  # not the one that stands for this number
             if place is not None:
                 place.check(out.ndim, "device_put")
             return out

@@ -115,7 +115,7 @@ class JitFunction(JitDispatch):
             dynamic, kwargs, static_key = self._split(args, kwargs)
         leaves, treedef = tree.flatten((dynamic, kwargs))
         try:
-            key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else _aval_key(x) for x in leaves])
+            key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else get_aval(x) for x in leaves])
         except TypeError:
             check_args(leaves, treedef, fun, "jit")
             raise
@@ -227,11 +227,6 @@ class _Abstract:
 
     def __init__(self, struct):
         self.aval = abstractify(struct)
-
-
-def _aval_key(x):
-    t = type(x)
-    return t if t is float or t is int or t is complex else get_aval(x)
 
 
 def _check_argnums(fun, params, plain, kind, nums, names):

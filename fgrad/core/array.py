@@ -211,7 +211,7 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
             )
         out = _array.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
         if x and x == x:  # 0 is not cached: 0.0 and -0.0 are one dictionary key
-            out.mark_shared()
+            out.mark_kept()
             if len(_scalar_cache) > 4096:
                 _scalar_cache.clear()
             _scalar_cache[key] = out

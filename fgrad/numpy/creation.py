@@ -45,7 +45,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if type(object) is int and dtype is not None and dtype.kind in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
-            out = from_scalar(object, dtype) if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+            out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(object).astype(dtype))
     elif isinstance(object, (list, tuple, range)):
         kinds = set(map(type, object)) if dtype is None else ()
         out = _from_arrays(object, kinds) if Array in kinds else _from_numbers(object, kinds) if kinds else None
@@ -171,7 +171,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array filled with a value, which broadcasts."""
     shape = _shape(shape)
     if type(fill_value) in SCALARS:
-        return spread(from_scalar(fill_value), shape) if dtype is None else _full(shape, fill_value, user_dtype(dtype))
+        return spread(from_scalar(fill_value).fresh(), shape) if dtype is None else _full(shape, fill_value, user_dtype(dtype))
     v = as_array("full", fill_value)
     return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
 
