@@ -179,7 +179,7 @@ def test_vmap_axis_trees():
     assert "Array" not in message
     refuses(ValueError, "len(in_axes)=2", "len(args)=1", fun=lambda: fgrad.vmap(lambda x: x, (0, 0))(x))
     refuses(ValueError, "out_axes", "prefix", "(*, *)", fun=lambda: fgrad.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(x))
-    refuses(ValueError, "out_axes is None", fun=lambda: fgrad.vmap(lambda x: x, out_axes=None)(x))
+    refuses(ValueError, "at vmap out_axes", "axis spec None but output was batched", fun=lambda: fgrad.vmap(lambda x: x, out_axes=None)(x))
     refuses(ValueError, "axis 3", "dimension 1", fun=lambda: fgrad.vmap(lambda x: x, out_axes=3)(x))
     refuses(TypeError, "in_axes", "'a'", fun=lambda: fgrad.vmap(lambda x: x, in_axes="a")(x))
     refuses(NameError, "unbound axis name: i", fun=lambda: lax.psum(1.0, "i"))

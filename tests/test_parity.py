@@ -168,3 +168,17 @@ def test_lax_spreads_axes_of_size_one():
         lax.add(x, jnp.ones(3))
     with pytest.raises(ShapeError):
         lax.add(x, jnp.ones((3, 3)))
+
+
+def test_what_all_branches_return_of_their_operands_stays_as_it_is():
+    def f(x, b):
+        return lax.switch(x.sum().astype(int) % 3, [lambda x, b: (x + 1, b, x), lambda x, b: (x, b, x), lambda x, b: (2 * x, b, x)], x, b)
+
+    x, b = jnp.arange(6.0).reshape(3, 2), jnp.ones(2)
+    _, same, again = fgrad.vmap(f, in_axes=(0, None), out_axes=(0, None, 0))(x, b)
+    np.testing.assert_array_equal(same, b)
+    np.testing.assert_array_equal(again, x)
+    assert len(fgrad.make_jaxpr(f)(x[0], b).eqns[-1].outvars) == 1
+    np.testing.assert_array_equal(fgrad.jacrev(lambda b: fgrad.jit(f)(x[0], b)[1])(b), np.eye(2))
+    with pytest.raises(ValueError, match=r"at vmap out_axes\[0\], got axis spec None but output was batched on axis 0"):
+        fgrad.vmap(f, in_axes=(0, None), out_axes=None)(x, b)

@@ -74,11 +74,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         result = tree.unflatten(out_tree[0], [Slot(i) for i in range(len(outs))])
         want = [a.axis for a in _axes_leaves(out_axes, result, "out_axes")]
         final = []
-        for o, d, w in zip(outs, out_dims, want):
+        for i, (o, d, w) in enumerate(zip(outs, out_dims, want)):
             if w is None:
                 if d is not None:
+                    where = tree.keystr(tree.paths(out_tree[0])[i])
                     raise ValueError(
-                        "vmap has mapped output but out_axes is None: a result that depends on a mapped argument needs an axis"
+                        f"at vmap out_axes{where}, got axis spec None but output was batched on axis {d}: "
+                        "a result that depends on a mapped argument needs an axis"
                     )
                 final.append(o)
             else:

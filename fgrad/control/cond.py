@@ -4,6 +4,7 @@ from fgrad import array_tree as tree
 from fgrad.control import in_python
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace
+from fgrad.core.binding import is_array
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
 from fgrad.ops.rules import Linear, Zero, broadcast_in_dim, move_axis, zeros
 from fgrad.transforms.jvp import jvp_jaxpr
@@ -223,8 +224,19 @@ def _cond(what, index, branches, names, operands):
     closed, trees = zip(*[traced[id(f)] for f in branches])
     _check_branches(what, names, [c.out_avals for c in closed], trees)
     consts, jaxprs = share_consts(closed)
-    outs = cond_p.bind(strong_leaf(index), *consts, *leaves, branches=tuple(jaxprs))
-    return tree.unflatten(trees[0], outs)
+    operands = [*consts, *leaves]
+    passed = [_passed_on(vs, jaxprs, operands) for vs in zip(*[c.jaxpr.outvars for c in jaxprs])]
+    if any(p is not None for p in passed):  # such an operand is no output: vmap over the index leaves it as it is
+        jaxprs = [pruned(c, [p is None for p in passed], [True] * len(operands))[0] for c in jaxprs]
+    outs = iter(cond_p.bind(strong_leaf(index), *operands, branches=tuple(jaxprs)))
+    return tree.unflatten(trees[0], [next(outs) if p is None else p for p in passed])
+
+
+def _passed_on(outvars, branches, operands):
+    """The operand that all branches return as this output, or None."""
+    at = {b.jaxpr.invars.index(v) if v in b.jaxpr.invars else None for v, b in zip(outvars, branches)}
+    i = at.pop() if len(at) == 1 else None
+    return operands[i] if i is not None and is_array(operands[i]) else None
 
 
 def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
