@@ -26,7 +26,7 @@ class Options:
     sample: float = 0.02
     budget: float = 10.0  # seconds of samples for one implementation of one row
     processes: int = 5  # fresh processes per implementation, where first calls and imports are measured
-    timeout: float = 300.0  # for one command
+    timeout: float = 120.0  # for one command; JAX takes longer for the gradient of 1000 layers
     wait_policy: str = "passive"
 
 
