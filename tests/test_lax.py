@@ -36,7 +36,7 @@ def test_associative_scan(n, reverse):
         order = range(n - 1, -1, -1) if reverse else range(n)
         acc = np.eye(2)
         for i in order:
-            acc = m[i] @ acc if reverse else acc @ m[i]
+            acc = acc @ m[i]  # in reverse what has run is still the first argument, as in JAX
             np.testing.assert_allclose(got[i], acc, rtol=1e-10, atol=1e-10)
         if n == 5:
             check_derivatives(products, m)

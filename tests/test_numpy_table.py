@@ -340,6 +340,7 @@ row("unpackbits", U8)
 row("unpackbits", U8.reshape(1, -1), axis=1, count=30, bitorder="little")
 row("unpackbits", U8, count=-3)
 row("apply_along_axis", np.sort, 1, X3, oracle=np.apply_along_axis, dtype=False)
+row("apply_along_axis", np.sort, 0, X3, oracle=np.apply_along_axis, dtype=False)
 row("apply_over_axes", np.sum, X3, (0, 2), dtype=False)
 row("piecewise", F, [F < 0, F > 1], [-1.0, lambda v: v * 2, 0.5])
 

@@ -168,7 +168,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     """All running combinations of the slices of `elems` along `axis` under the associative fn(a, b), in O(log n) steps.
 
     elems: a tree of arrays of one size along `axis`; fn takes and gives such trees, and works on many slices at once.
-    reverse: from the end. Raises TypeError where fn is no function, ValueError where sizes differ.
+    reverse: from the end, the later slices as fn's first argument. Raises TypeError where fn is no function, ValueError where sizes differ.
 
     >>> import fgrad.numpy as jnp
     >>> associative_scan(jnp.multiply, jnp.arange(1., 5.))
@@ -186,7 +186,6 @@ def associative_scan(fn, elems, reverse=False, axis=0):
         raise ValueError(f"associative_scan: the elements must have one size along axis {axis}, got {sizes}")
 
     def combine(a, b):
-        a, b = (b, a) if reverse else (a, b)
         out, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
         if len(out) != len(a):  # as in JAX, a tuple does for a named one
             raise TypeError(f"associative_scan: fn must return as many arrays as its arguments have, {treedef}, got {out_tree}")

@@ -36,8 +36,8 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     x = as_array("apply_along_axis", arr)
     axis = axis_index(axis, x.ndim)
     fun = lambda v: func1d(v, *args, **kwargs)
-    for _ in range(axis + 1, x.ndim):
-        fun = vmap(fun, in_axes=1, out_axes=-1)
+    for i in range(1, x.ndim - axis):  # the outermost maps the last axis: the axes behind keep their order
+        fun = vmap(fun, in_axes=i, out_axes=-1)
     for _ in range(axis):
         fun = vmap(fun)
     return fun(x)

@@ -62,6 +62,7 @@ TABLE = {
     ),
     "associative_scan": (lambda lax, x: lax.associative_scan(lax.mul, x), (f32(7, 2),)),
     "associative_scan_reverse": (lambda lax, x: lax.associative_scan(lax.add, x, reverse=True, axis=1), (f32(2, 6),)),
+    "associative_scan_reverse_products": (lambda lax, x: lax.associative_scan(lambda a, b: a @ b, x, reverse=True), (f32(6, 2, 2),)),
     "reduce_add": (lambda lax, x: lax.reduce(x, np.float32(1), lax.add, (0, 2)), (f32(3, 4, 2),)),
     "reduce_max": (lambda lax, x: lax.reduce(x, np.float32(-np.inf), lax.max, (1,)), (f32(3, 4),)),
     "reduce_xor": (lambda lax, x: lax.reduce_xor(x, (0,)), (i32(5, 3),)),
