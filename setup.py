@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 HERE = Path(__file__).parent
 KERNELS = sorted(p.relative_to(HERE) for p in (HERE / "fgrad" / "_kernels").glob("*.pyx"))
 # the inner loops over trees, of tracing and compiling: no loops over arrays, so they are built once, for any processor
-PROGRAMS = sorted(p.relative_to(HERE) for d in ("", "core", "transforms", "compile") for p in (HERE / "fgrad" / d).glob("*.pyx"))
+PROGRAMS = sorted(p.relative_to(HERE) for d in ("", "core", "transforms", "compile", "api") for p in (HERE / "fgrad" / d).glob("*.pyx"))
 OPENMP_HELP = """
 fgrad needs a C compiler with OpenMP, and a small OpenMP program did not build:
 

@@ -35,17 +35,6 @@ def cotangents(jaxpr, consts, cts):
     return backward_pass(jaxpr, consts, linear, cts)
 
 
-def may_record():
-    """Whether a function may be run first and differentiated afterwards: outside of every transformation."""
-    return context.trace is eval_trace and _settings_allow(context.settings)
-
-
-@functools.cache
-def _settings_allow(key):
-    """Of the settings in force, which have this key."""
-    return not (config.debug_nans or config.debug_infs or config.disable_jit)
-
-
 def recorded_program(key, recording, number):
     """The program of the gradient of value `number` of a recording, as _compiled_recording gives it; None unless what was recorded,
     for which `key` stands, has come as often before as it takes to be compiled."""

@@ -139,34 +139,6 @@ def flat_fun(fun, treedef, out_tree):
     return flat
 
 
-class OnLeaves:
-    """fun(*args, **kwargs) as a flat function of its positional arguments `nums`, a leaf each; out_tree is that of its last result."""
-
-    __slots__ = ("__wrapped__", "args", "kwargs", "nums", "out_tree")
-
-    def __init__(self, fun, args, kwargs, nums):
-        self.__wrapped__, self.args, self.kwargs, self.nums, self.out_tree = fun, args, kwargs, nums, None
-
-    def __call__(self, *leaves):
-        args, fun = list(self.args), self.__wrapped__
-        for i, x in zip(self.nums, leaves):
-            args[i] = x
-        out = fun(*args, **self.kwargs)
-        if is_array(out):
-            self.out_tree = LEAF
-            return [out]
-        leaves_out, self.out_tree = flatten_result(out)
-        return [x if is_array(x) else checked_leaf(x, fun) for x in leaves_out]
-
-    @property
-    def __name__(self):
-        return fun_name(self.__wrapped__)
-
-    def arg_paths(self):
-        """How messages name its arguments."""
-        return [arg_name(self.__wrapped__, i) for i in self.nums]
-
-
 def checked_leaf(x, fun):
     try:
         get_aval(x)
@@ -181,6 +153,26 @@ def check_args(leaves, treedef, fun, what):
             get_aval(x)
         except TypeError as e:
             raise TypeError(f"{what} of {fun_name(fun)}, {arg_paths(fun, treedef)[i]}: {e}") from None
+
+
+def check_scalar(outs, out_tree, fun, holomorphic):
+    """Raise TypeError unless a function's results are one scalar of the kind that has a gradient."""
+    if len(outs) != 1 or (out_tree is not LEAF and out_tree != LEAF):
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
+    aval = get_aval(outs[0])
+    if aval.shape != ():
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
+    if holomorphic:
+        if not dtypes.is_complex(aval.dtype):
+            raise TypeError(
+                f"grad with holomorphic=True requires outputs with a dtype that is a sub-dtype of np.complexfloating, but got "
+                f"{aval.dtype.name}."
+            )
+    elif not dtypes.is_float(aval.dtype):
+        raise TypeError(
+            f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
+            "For holomorphic differentiation, pass holomorphic=True."
+        )
 
 
 def argnums_tuple(argnums, n, what, error=TypeError):

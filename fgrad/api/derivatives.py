@@ -6,10 +6,8 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.backward import cotangents, may_record, one, recorded_program
+from fgrad.api.backward import cotangents, one, recorded_program
 from fgrad.api.common import (
-    LEAF,
-    OnLeaves,
     abstractify,
     arg_paths,
     argnums_tuple,
@@ -17,12 +15,14 @@ from fgrad.api.common import (
     check_args,
     check_callable,
     check_grad_inputs,
+    check_scalar,
     flat_fun,
     flatten_result,
     fun_name,
     tangent_out,
     with_weak_type,
 )
+from fgrad.api.gradient import gradient_of_arrays, may_record
 from fgrad.api.jit import jit
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array, wraps
@@ -214,38 +214,39 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     >>> float(value), float(gradient["w"]), float(gradient["b"])
     (10.0, 6.0, 1.0)
     """
+    result = lambda value, aux, grads: ((value, aux) if has_aux else value, grads)
+    return _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result)
 
+
+def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result):
+    """A function that gives result(fun's value, aux, gradient)."""
     check_callable(fun)
-    name = fun_name(fun)
+    one_argument = hasattr(argnums, "__index__")
+    of_arrays = not (has_aux or holomorphic)
 
     @wraps(fun)
     def wrapped(*args, **kwargs):
+        if of_arrays and (found := gradient_of_arrays(fun, args, kwargs, argnums, _pullback_of)) is not None:
+            return result(found[0], None, found[1][0] if one_argument else found[1])
+        name = fun_name(fun)
         nums = argnums_tuple(argnums, len(args), f"grad of {name}")
         chosen = [args[i] for i in nums]
         for i, a in zip(nums, chosen):
             check_grad_inputs(a, fun, i, holomorphic, allow_int)
-        aux_box = [None]
-        plain = not has_aux and all([type(a) is Array for a in chosen])  # leaves already, of the types that are checked above
-        if plain:
-            leaves, flat = chosen, OnLeaves(fun, args, kwargs, nums)
-        else:
-            leaves, treedef = tree.flatten((tuple(chosen), {}))
-            box, partial = [None], _partial(fun, name, args, kwargs, nums)
-            check_args(leaves, treedef, fun, "derivative")
-            flat = _with_aux(partial, treedef, box, aux_box, has_aux)
-        check = lambda outs: _check_scalar(outs, flat.out_tree if plain else box[0], fun, holomorphic)
+        aux_box, out_tree = [None], [None]
+        leaves, treedef = tree.flatten((tuple(chosen), {}))
+        check_args(leaves, treedef, fun, "derivative")
+        flat = _with_aux(_partial(fun, name, args, kwargs, nums), treedef, out_tree, aux_box, has_aux)
+        check = lambda outs: check_scalar(outs, out_tree[0], fun, holomorphic)
         if may_record():
             outs, cts = _recorded(flat, leaves, check)
         else:
             outs, linear, _, nonzero = linearize_flat(flat, leaves)
             check(outs)
-            cts = _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [_one(outs)])
-        aux = _strip_aux(aux_box[0]) if has_aux else None
-        cts = [tangent_out(t) if type(t) is Zero else t for t in cts]
-        grads = tuple(cts) if plain else tree.unflatten(treedef, cts)[0]
+            cts = _pullback_of(linear, leaves, nonzero, outs)
+        grads = tree.unflatten(treedef, [tangent_out(t) if type(t) is Zero else t for t in cts])[0]
         (value,) = as_arrays(outs)
-        grads = grads[0] if hasattr(argnums, "__index__") else grads
-        return ((value, aux) if has_aux else value), grads
+        return result(value, _strip_aux(aux_box[0]) if has_aux else None, grads[0] if one_argument else grads)
 
     return wrapped
 
@@ -273,31 +274,13 @@ def _recorded(flat, leaves, check):
     if cts is not None:
         return outs, [with_weak_type(t, x.aval.weak_type) if type(t) is Zero else t for t, x in zip(cts, arrays)]
     linear, _, nonzero = run.linear()
-    return outs, _pullback([x.aval for x in arrays], linear.jaxpr, nonzero, linear.consts, [_one(outs)])
+    return outs, _pullback_of(linear, arrays, nonzero, outs)
 
 
-def _one(outs):
-    """The cotangent of the one result that a gradient starts from."""
-    return one(get_aval(outs[0]).dtype, context.settings)
-
-
-def _check_scalar(outs, out_tree, fun, holomorphic):
-    if len(outs) != 1 or (out_tree is not LEAF and out_tree != LEAF):
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
-    aval = get_aval(outs[0])
-    if aval.shape != ():
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
-    if holomorphic:
-        if not dtypes.is_complex(aval.dtype):
-            raise TypeError(
-                f"grad with holomorphic=True requires outputs with a dtype that is a sub-dtype of np.complexfloating, but got "
-                f"{aval.dtype.name}."
-            )
-    elif not dtypes.is_float(aval.dtype):
-        raise TypeError(
-            f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {aval.dtype.name}. "
-            "For holomorphic differentiation, pass holomorphic=True."
-        )
+def _pullback_of(linear, leaves, nonzero, outs):
+    """The gradient in the leaves of the one result."""
+    one_there = one(get_aval(outs[0]).dtype, context.settings)
+    return _pullback([get_aval(x) for x in leaves], linear.jaxpr, nonzero, linear.consts, [one_there])
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
@@ -307,14 +290,8 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     >>> float(fgrad.grad(lambda x: x ** 3)(2.0))
     12.0
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
-
-    @wraps(fun)
-    def wrapped(*args, **kwargs):
-        value, g = both(*args, **kwargs)
-        return (g, value[1]) if has_aux else g
-
-    return wrapped
+    result = lambda value, aux, grads: (grads, aux) if has_aux else grads
+    return _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result)
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from types import FunctionType
 
 from fgrad.config import config
 from fgrad.core.ir import DropVar, Eqn, Literal, Var, replaying
@@ -84,8 +85,19 @@ def function_text(fun):
 
 def wraps(fun):
     """functools.wraps for any callable: names that are no strings, as those of modules with a field `__name__`, are left out."""
+    if type(fun) is FunctionType:  # without its loops: transformations are often applied anew at each call
+        return functools.partial(_named_as, fun)
     names = [n for n in functools.WRAPPER_ASSIGNMENTS if n not in ("__name__", "__qualname__") or isinstance(getattr(fun, n, ""), str)]
     return functools.wraps(fun, assigned=names)
+
+
+def _named_as(fun, wrapper):
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        setattr(wrapper, name, getattr(fun, name))
+    if fun.__dict__:
+        wrapper.__dict__.update(fun.__dict__)
+    wrapper.__wrapped__ = fun
+    return wrapper
 
 
 def sub_jaxprs(params):

@@ -1,0 +1,103 @@
+"""Value and gradient of a function of arrays, outside of every transformation: it runs first, and what it did is differentiated."""
+from fgrad.api.backward import recorded_program
+from fgrad.api.common import LEAF, arg_name, check_scalar, checked_leaf, flatten_result, fun_name, with_weak_type
+from fgrad.config import config
+from fgrad.core import Array, to_array
+from fgrad.core.binding import is_array
+from fgrad.ops.rules import Zero, instantiate
+from fgrad.transforms.recorded import Recorded
+
+from fgrad._kernels.array cimport ArrayBase
+from fgrad._kernels.context cimport config_key, is_eval
+from fgrad.core.recording cimport inexact
+
+cdef dict _allowed = {}                  # key of settings -> whether a function may be recorded
+
+
+cpdef bint may_record() except -1:
+    """Whether a function may be run first and differentiated afterwards: outside of every transformation."""
+    if not is_eval():
+        return False
+    key = config_key()
+    allowed = _allowed.get(key)
+    if allowed is None:
+        allowed = _allowed[key] = not (config.debug_nans or config.debug_infs or config.disable_jit)
+    return allowed
+
+
+cdef class OnLeaves:
+    """fun(*args, **kwargs) as a flat function of its positional arguments `nums`, a leaf each; out_tree is that of its last result."""
+    cdef object fun
+    cdef tuple args, nums
+    cdef dict kwargs
+    cdef readonly object out_tree
+
+    def __init__(self, fun, tuple args, dict kwargs, tuple nums):
+        self.fun, self.args, self.kwargs, self.nums = fun, args, kwargs, nums
+
+    def __call__(self, *leaves):
+        cdef list args
+        cdef Py_ssize_t i
+        if len(leaves) < len(self.args):
+            args = list(self.args)
+            for i in range(len(leaves)):
+                args[<Py_ssize_t>self.nums[i]] = leaves[i]
+            leaves = tuple(args)
+        out = self.fun(*leaves, **self.kwargs) if self.kwargs else self.fun(*leaves)
+        if is_array(out):
+            self.out_tree = LEAF
+            return [out]
+        out, self.out_tree = flatten_result(out)
+        return [x if is_array(x) else checked_leaf(x, self.fun) for x in out]
+
+    @property
+    def __wrapped__(self):
+        return self.fun
+
+    @property
+    def __name__(self):
+        return fun_name(self.fun)
+
+    def arg_paths(self):
+        """How messages name its arguments."""
+        return [arg_name(self.fun, i) for i in self.nums]
+
+
+def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
+    """(value, tuple of gradients) of a real function in the arguments `argnums` (an int or ascending ints), which must be arrays of
+    floats; None where they are anything else, and where it may not be recorded.
+
+    pullback(linear jaxpr, arguments, nonzero, results) gives the gradients where they are no one program.
+    """
+    cdef tuple nums
+    cdef list leaves = [], cts
+    cdef ArrayBase x
+    cdef Py_ssize_t i, last = -1
+    if not may_record():
+        return None
+    nums = argnums if type(argnums) is tuple else (argnums,)
+    for n in nums:
+        if type(n) is not int or not last < n < len(args):
+            return None
+        i = last = n
+        if type(args[i]) is not Array:
+            return None
+        x = args[i]
+        if not inexact(x.aval):
+            return None
+        leaves.append(x)
+    if not leaves:
+        return None
+    flat = OnLeaves(fun, args, kwargs, nums)
+    run = Recorded(flat, leaves)
+    outs = run.primals()
+    check_scalar(outs, flat.out_tree, fun, False)
+    value = outs[0] if type(outs[0]) is Array else to_array(outs[0])
+    cts = run.cotangents(recorded_program)
+    if cts is None:
+        linear, _, nonzero = run.linear()
+        cts = pullback(linear, leaves, nonzero, outs)
+    for i in range(len(cts)):
+        if type(cts[i]) is Zero:
+            cts[i] = instantiate(with_weak_type(cts[i], (<ArrayBase>leaves[i]).aval.weak_type))
+    return value, tuple(cts)
