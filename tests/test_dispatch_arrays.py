@@ -173,3 +173,54 @@ def test_arrays_of_arrays_and_numbers():
         jnp.array([v, v[:2]])
     np.testing.assert_array_equal(fgrad.grad(lambda a: (jnp.array([a, a * a]) * jnp.array([1.0, 3.0])).sum())(2.0), 13)
     assert jnp.arange(2, 7.0).dtype == np.float32 and jnp.arange(7, 2).shape == (0,)
+
+
+def test_arrays_of_indices_beside_slices():
+    a = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
+    x, i, j = jnp.asarray(a), np.array([2, 0, -1]), np.array([[1], [0]])
+    cases = [
+        (i, slice(1, 3)),
+        (slice(None, 2), i),
+        (i, slice(None), slice(None, None, -2)),
+        (slice(1, None), i, 2),
+        (Ellipsis, slice(2), i),
+    ]
+    cases += [(None, i, slice(3)), (j, slice(None, None, 2), i[:1]), (i, None, slice(4, 1, -1)), (slice(5, 9), i)]
+    for idx in cases:
+        given = tuple(jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in idx)
+        np.testing.assert_array_equal(x[given], a[idx])
+        np.testing.assert_array_equal(x[idx], a[idx])
+        want = np.zeros_like(a)
+        np.add.at(want, idx, 1)
+        np.testing.assert_array_equal(fgrad.grad(lambda x, given=given: x[given].sum())(x), want)
+    with pytest.raises(IndexError):
+        x[:2, jnp.array([0]), :1, 0]
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "max"])
+def test_updates_at_a_mask(kind):
+    combine = {"set": lambda _, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+    a = np.array([[1.0, np.nan, -2.0], [4.0, np.inf, 6.0]], np.float32)
+    for mask in (a > 1, np.array([False, True]), np.zeros((2, 3), bool)):
+        for value in (2, 0.5, np.float32(3), np.array([1.0, 2.0, 3.0], np.float32)):
+            if np.ndim(value) and mask.ndim == 2:
+                continue  # its size must be the number of elements
+            want = a.copy()
+            want[mask] = combine(want[mask], value)
+            got = getattr(jnp.asarray(a).at[jnp.asarray(mask)], kind)(jnp.asarray(value) if np.ndim(value) else value)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(getattr(jnp.asarray(a).at[mask], kind)(value), want)
+            np.testing.assert_array_equal(fgrad.jit(lambda x, v, m=mask: getattr(x.at[m], kind)(v))(a, value), want)
+    ints = jnp.arange(4).at[jnp.arange(4) > 1]
+    np.testing.assert_array_equal(getattr(ints, kind)(2), getattr(jnp.arange(4).at[jnp.array([2, 3])], kind)(2))
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        jnp.asarray(a).at[jnp.array([False, True])].set(jnp.ones(2))
+
+
+def test_piecewise_of_one_number_calls_the_chosen_function_alone():
+    f = lambda x: jnp.piecewise(x, [x < 0, x > 1], [lambda v: -v, 5.0, lambda v: jnp.log(v)])
+    np.testing.assert_allclose(fgrad.grad(f)(-1.0), -1)
+    np.testing.assert_allclose(fgrad.grad(f)(0.0), np.inf)
+    x = np.array([-1.0, 0.5, 2.0, 1.0], np.float32)
+    np.testing.assert_allclose(f(jnp.asarray(x)), np.piecewise(x, [x < 0, x > 1], [lambda v: -v, 5.0, np.log]), rtol=1e-6)
+    np.testing.assert_array_equal(jnp.piecewise(x, [x < 0], [3]), np.piecewise(x, [x < 0], [3]))

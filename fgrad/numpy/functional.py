@@ -167,7 +167,7 @@ def _map_leading(fun, arrays, ranks):
 def piecewise(x, condlist, funclist, *args, **kw):
     """For each element the value of the function (or constant) of the last condition that holds; the extra last one, or 0, elsewhere.
 
-    Every function sees scalars, mapped by vmap, in the way of switch.
+    Every function sees scalars, mapped by vmap, and of a scalar only the one that is chosen is called, as by switch.
     """
     x = as_array("piecewise", x)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > x.ndim else [condlist]
@@ -178,16 +178,21 @@ def piecewise(x, condlist, funclist, *args, **kw):
         funcs = [funclist[-1], *funclist[:-1]]
     else:
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {len(funclist)}")
-    which = full(x.shape, 0, np.dtype(np.int32))
-    for i, c in enumerate(conditions, 1):
-        c = asarray(c) if isinstance(c, (list, tuple)) else as_array("piecewise", c)
-        which = _where(U.truth(c), np.int32(i), which)
+    conditions = [U.truth(asarray(c) if isinstance(c, (list, tuple)) else as_array("piecewise", c)) for c in conditions]
 
     def branch(f):
         return lambda v: asarray(f(v, *args, **kw) if callable(f) else f, x.dtype).reshape(())
 
-    pick = lambda i, v: switch(i, [branch(f) for f in funcs], v)
-    return _map_leading(pick, [which, x], [0, 0])
+    if not x.ndim and not any(c.ndim for c in conditions):
+        which = full((), 0, np.dtype(np.int32))
+        for i, c in enumerate(conditions, 1):
+            which = _where(c, np.int32(i), which)
+        return switch(which, [branch(f) for f in funcs], x)
+    values = [_map_leading(branch(f), [x], [0]) if callable(f) else asarray(f, x.dtype).reshape(()) for f in funcs]
+    out = spread(values[0], x.shape)
+    for c, value in zip(conditions, values[1:]):
+        out = _where(c, value, out)
+    return out
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):

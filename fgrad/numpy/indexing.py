@@ -346,13 +346,14 @@ def thawed(key):
 
 
 def parted(idx):
-    """(integer arrays, the rest with ARRAY in their places) of a tuple index; None for any other.
+    """(integer arrays, the rest with ARRAY in their places, the index of slices to take before) of a tuple index; None for any other.
 
-    The rest is static and hashable: whole slices, None and Ellipsis. Ints count as arrays: each would make a program of its own.
+    The rest is static and hashable: whole slices, None and Ellipsis. Ints count as arrays, and other slices are taken before (None:
+    there is none): each would make a program of its own.
     """
     if type(idx) is not tuple or not any(type(i) is Array or type(i) is np.ndarray for i in idx):
         return None
-    arrays, rest = [], []
+    arrays, rest, sliced = [], [], False
     for i in idx:
         if type(i) is int and -(2**31) <= i < 2**31:
             i = from_numpy(np.asarray(i, np.int32))
@@ -363,11 +364,14 @@ def parted(idx):
             rest.append(ARRAY)
         elif i is None or i is Ellipsis:
             rest.append(i)
-        elif type(i) is slice and i.start is None and i.stop is None and i.step is None:
+        elif type(i) is slice and frozen(i) is not None:
             rest.append(WHOLE)
+            sliced = sliced or i != slice(None)
         else:
             return None
-    return arrays, tuple(rest)
+    if not sliced:
+        return arrays, tuple(rest), None
+    return arrays, tuple(rest), tuple(i if type(i) is slice or i is Ellipsis else slice(None) for i in idx if i is not None)
 
 
 ARRAY, WHOLE = "array", "whole"
@@ -389,12 +393,16 @@ def _take_parts(arrays, rest):
     return getitem(arrays[0], joined(arrays[1:], rest))
 
 
+def _take_parted(x, arrays, rest, before):
+    return _take_parts([x if before is None else x[before], *arrays], rest)
+
+
 def _index(x, idx):
     """x[idx] where no view will do."""
     if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
         return _take_at(x, idx)
     if type(x) is Array and (parts := parted(idx)) is not None:
-        return _take_parts([x, *parts[0]], parts[1])
+        return _take_parted(x, *parts)
     if type(idx) is Array and type(x) is Array and idx.dtype == dtypes.BOOL and idx.ndim and idx.shape == x.shape[: idx.ndim]:
         # Compressed by NumPy: the size depends on values, and a program for each would cost more than it does.
         return from_numpy(np.asarray(x)[np.asarray(idx)], weak_type=x.weak_type, copy=False)
@@ -407,7 +415,7 @@ def traced_index(x, idx):
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _take_at(x, idx)
         if (parts := parted(idx)) is not None:
-            return _take_parts([x, *parts[0]], parts[1])
+            return _take_parted(x, *parts)
     return getitem(x, idx)
 
 

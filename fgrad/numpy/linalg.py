@@ -114,6 +114,7 @@ def matrix_power(a, n):
     return out
 
 
+@eager(-1)
 def multi_dot(arrays, *, precision=None):
     """The product of several matrices in the cheapest order; the first and the last may be vectors."""
     xs = [as_array("multi_dot", x, i) for i, x in enumerate(arrays)]

@@ -252,6 +252,17 @@ def einsum(
     Array([3., 3.], dtype=float32)
     """
     no_out("einsum", out)
+    if type(subscripts) is str and preferred_element_type is None and _dot_general is dot_general:
+        return _einsum_of_arrays(operands, subscripts, optimize)
+    return _einsum_of(subscripts, operands, optimize, precision, preferred_element_type, _dot_general)
+
+
+@eager(-1)
+def _einsum_of_arrays(operands, subscripts, optimize):
+    return _einsum_of(subscripts, operands, optimize)
+
+
+def _einsum_of(subscripts, operands, optimize, precision=None, preferred_element_type=None, _dot_general=dot_general):
     ins, out, ops = _as_subscripts(subscripts, operands)
     if preferred_element_type is not None:
         ops = [E.convert_element_type(x, preferred_element_type) for x in ops]
@@ -269,8 +280,7 @@ def einsum(
     if _dot_general is not dot_general:
         dot = functools.partial(_dot_general, precision=precision, preferred_element_type=preferred_element_type)
         return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path), dot=dot)
-    run = (_einsum_of_one, _einsum_of_two)[len(ops) - 1] if 0 < len(ops) < 3 else _einsum
-    return run(*ops, terms=tuple(terms), out=out, path=tuple(path))
+    return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path))
 
 
 def _einsum(*ops, terms, out, path, dot=dot_general):
@@ -287,9 +297,6 @@ def _einsum(*ops, terms, out, path, dot=dot_general):
         items.append(_simplify(*chosen[0], later))
     term, x = items[0]
     return S.transpose(x, tuple(term.index(c) for c in out))
-
-
-_einsum_of_one, _einsum_of_two = eager(1)(_einsum), eager(2)(_einsum)
 
 
 def _summed(x, axes):

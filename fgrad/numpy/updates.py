@@ -138,13 +138,33 @@ def _combine_parts(arrays, rest, kind, mode, wrap_negative):
     return _combine(x, I.joined(index, rest), values, kind, mode, wrap_negative)
 
 
+def _is_alike(x, mask, values):
+    """True if a mask over leading axes of x has the same update for all its elements, whatever their number."""
+    n = mask.ndim
+    return (
+        0 < n
+        and mask.shape == x.shape[:n]
+        and (type(values) in SCALARS or isinstance(values, (Array, Tracer)) and values.ndim <= x.ndim - n)
+    )
+
+
+@eager(3)
+def _combine_masked(x, values, mask, kind):
+    tail = x.shape[mask.ndim :]
+    values = spread(S.reshape(_fitting(x, values, tail), (1,) * mask.ndim + tail), x.shape)
+    mask = spread(S.reshape(mask, mask.shape + (1,) * len(tail)), x.shape)
+    return E.select(mask, values if kind == "set" else _COMBINE[kind](x, values), x)
+
+
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
+    if (type(idx) is Array or type(idx) is np.ndarray) and idx.dtype == dtypes.BOOL and _is_alike(x, idx, values):
+        return _combine_masked(x, values, idx, kind)
     if type(x) is Array:
         parts = I.parted(idx)
-        if parts is not None:
+        if parts is not None and parts[2] is None:
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _combine_at(x, values, idx, kind, mode, wrap_negative)
