@@ -6,7 +6,8 @@
 #include "movement.h"
 #include "sort_row.h"
 
-enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_CHUNKS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
+enum { FG_QUICK_SHORT = 8192 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
 
@@ -139,25 +140,8 @@ static void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n) {
     }
 }
 
-/* ---- stable radix sort of a by bits [lo, hi) of its keys, with t as workspace; merges for chunks sorted in parallel */
+/* ---- stable radix sort of a by bits [lo, hi) of its keys, with t as workspace */
 #define FG_RADIX(NAME, E, K, KEY) \
-/* Outputs [begin, end) of the stable merge of a and b. */ \
-static void fg_merge_##NAME(const E *a, int64_t na, const E *b, int64_t nb, E *out, int64_t begin, int64_t end, int lo) { \
-    int64_t i = fg_max64(0, begin - nb), hi = fg_min64(begin, na); \
-    while (i < hi) { \
-        int64_t mid = (i + hi) / 2; \
-        if (KEY(a[mid]) >> lo <= KEY(b[begin - mid - 1]) >> lo) i = mid + 1; else hi = mid; \
-    } \
-    int64_t j = begin - i, k = begin; \
-    while (k < end && i < na && j < nb) { \
-        int first = KEY(a[i]) >> lo <= KEY(b[j]) >> lo; \
-        const E *e = first ? a + i : b + j; \
-        out[k++] = *e; \
-        i += first; j += !first; \
-    } \
-    while (k < end && i < na) out[k++] = a[i++]; \
-    while (k < end) out[k++] = b[j++]; \
-} \
 /* Few items: each one's place is the number of smaller keys, counted in vectors, plus its equals so far. */ \
 static void fg_small_##NAME(E *a, E *t, int64_t n, int lo) { \
     K key[FG_SORT_SMALL + 16]; \
@@ -202,10 +186,39 @@ FG_RADIX(u32, uint32_t, uint32_t, FG_ITSELF)
 FG_RADIX(u64, uint64_t, uint64_t, FG_ITSELF)
 FG_RADIX(pair, FgPair, uint64_t, FG_PAIR_KEY)
 
+/* ---- a long row for several threads: each collects the keys of one range, and sorts them */
+typedef struct { uint64_t lo, hi; int32_t last; } FgSpan;                  /* keys from lo to below hi, or all from lo */
+#define FG_WITHIN(k, s) (((k) >= (s).lo) & (((k) < (s).hi) | (s).last))
+#define FG_COUNT(NAME, E, K, KEY) \
+static int64_t fg_count_##NAME(const E *a, int64_t n, FgSpan span) { \
+    struct { K lo, hi, last; } s = {(K)span.lo, (K)span.hi, (K)span.last}; \
+    int64_t count = 0; \
+    for (int64_t i = 0; i < n; i++) count += FG_WITHIN(KEY(a[i]), s); \
+    return count; \
+}
+/* Those keys in their order; `count` of them. */
+#define FG_GATHER(NAME, E, KEY) \
+static void fg_gather_##NAME(const E *a, int64_t n, FgSpan s, E *to, int64_t count) { \
+    for (int64_t i = 0, j = 0; i < n && j < count; i++) { to[j] = a[i]; j += FG_WITHIN(KEY(a[i]), s); } \
+}
+FG_COUNT(u32, uint32_t, uint32_t, FG_ITSELF)
+FG_COUNT(u64, uint64_t, uint64_t, FG_ITSELF)
+FG_COUNT(pair, FgPair, uint64_t, FG_PAIR_KEY)
+FG_GATHER(pair, FgPair, FG_PAIR_KEY)
+#include "sort_quick.h"
+#if !FG_SORT_QUICK
+FG_GATHER(u32, uint32_t, FG_ITSELF)
+FG_GATHER(u64, uint64_t, FG_ITSELF)
+static void fg_quick_u32(uint32_t *a, uint32_t *t, int64_t n, int to_work, int depth) { (void)to_work; (void)depth; fg_radix_u32(a, t, n, 0, 32); }
+static void fg_quick_u64(uint64_t *a, uint64_t *t, int64_t n, int to_work, int depth) { (void)to_work; (void)depth; fg_radix_u64(a, t, n, 0, 64); }
+#endif
+static int fg_quick_depth(int64_t n) { return 2 * (64 - __builtin_clzll((uint64_t)n | 1)); }    /* of pivots, after which they are bad ones */
+
 /* ---- one row (or a whole big one, in stages whose ranges threads share out) */
 typedef struct {
-    int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first;
-    int64_t n, chunk;
+    int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first, odd;
+    int64_t n, ends[FG_SORT_PARTS];                    /* of the ranges of keys that threads sort */
+    FgSpan spans[FG_SORT_PARTS];
     int32_t dtypes[FG_SORT_MAX];
     const char *src[FG_SORT_MAX];
     char *dst[FG_SORT_MAX];
@@ -229,7 +242,9 @@ static void fg_sort_keys(void *ctx, int64_t begin, int64_t end, int tid) {
     int wide = fg_key_wide(r->dtype);
     (void)tid;
     char *keys = r->packed ? r->keys : (char *)r->a;
-    fg_keys(r->dtype, r->key + begin * fg_itemsize(r->dtype), keys + begin * (wide ? 8 : 4), end - begin, r->reverse, r->part);
+    const char *src = r->key + begin * fg_itemsize(r->dtype);
+    fg_keys(r->dtype, src, keys + begin * (wide ? 8 : 4), end - begin, r->reverse, r->part);
+    if (!r->packed && fg_sort_odd(r->dtype, src, end - begin)) __atomic_store_n(&r->odd, 1, __ATOMIC_RELAXED);
 }
 static void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid) {
     FgSortRow *r = (FgSortRow *)ctx;
@@ -242,33 +257,72 @@ static void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid) {
         for (int64_t i = begin; i < end; i++) { uint32_t p = r->first ? (uint32_t)i : r->perm[i]; a[i] = (uint64_t)k[p] << 32 | p; }
     }
 }
+/* Where quicksort is the faster: of keys alone wherever vectors are wide, of others and elsewhere only while radix sort's counters weigh. */
+static int fg_quicker(const FgSortRow *r, int64_t n) {
+    const int wide = FG_SORT_QUICK && FG_VEC == 64;
+    return FG_SORT_QUICK && r->bits >= 16 && (n < FG_QUICK_SHORT ? wide || !r->packed : wide && !r->packed);
+}
+/* The network for what fits it, else quicksort or by radix. Packed keys differ, and are in the order of positions, in the first of several
+ * sorts only. */
 static void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n) {
-    int wide = r->engine == FG_ENGINE_U64 && (!r->packed || r->first);        /* packed keys differ, and are in the order of positions */
-    if (n > FG_SORT_ALONE && r->engine == FG_ENGINE_U32 && fg_fits_row(n, 4)) fg_sort_row_u32((uint32_t *)r->a + begin, n);
-    else if (n > FG_SORT_ALONE && wide && fg_fits_row(n, 8)) fg_sort_row_u64((uint64_t *)r->a + begin, n);
-    else if (r->engine == FG_ENGINE_U32) fg_radix_u32((uint32_t *)r->a + begin, (uint32_t *)r->t + begin, n, 0, r->bits);
-    else if (r->engine == FG_ENGINE_PAIR) fg_radix_pair((FgPair *)r->a + begin, (FgPair *)r->t + begin, n, 0, 64);
-    else if (r->packed) fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 32, 32 + r->bits);
-    else fg_radix_u64((uint64_t *)r->a + begin, (uint64_t *)r->t + begin, n, 0, 64);
+    const int alone = n > FG_SORT_ALONE && (!r->packed || r->first);
+    uint64_t *a64 = (uint64_t *)r->a + begin, *t64 = (uint64_t *)r->t + begin;
+    uint32_t *a32 = (uint32_t *)r->a + begin, *t32 = (uint32_t *)r->t + begin;
+    if (r->engine == FG_ENGINE_PAIR) fg_radix_pair((FgPair *)r->a + begin, (FgPair *)r->t + begin, n, 0, 64);
+    else if (r->engine == FG_ENGINE_U32) {
+        if (alone && fg_fits_row(n, 4)) fg_sort_row_u32(a32, n);
+        else if (alone && fg_quicker(r, n)) fg_quick_u32(a32, t32, n, 0, fg_quick_depth(n));
+        else fg_radix_u32(a32, t32, n, 0, r->bits);
+    } else {
+        if (alone && fg_fits_row(n, 8)) fg_sort_row_u64(a64, n);
+        else if (alone && fg_quicker(r, n)) fg_quick_u64(a64, t64, n, 0, fg_quick_depth(n));
+        else fg_radix_u64(a64, t64, n, r->packed ? 32 : 0, r->packed ? 32 + r->bits : 64);
+    }
 }
-static void fg_sort_chunks(void *ctx, int64_t begin, int64_t end, int tid) {
+
+/* The ranges of keys, bounded by keys of a sample, whose equals stay together. */
+static void fg_sort_spans(FgSortRow *r, int parts) {
+    uint64_t some[FG_ROW_VECTORS * FG_VEC / 8];
+    const int64_t count = FG_ROW_VECTORS * FG_VEC / 8, step = r->n / count;
+    uint32_t noise = 1;
+    for (int64_t j = 0; j < count; j++) {
+        noise = noise * 1664525u + 1013904223u;
+        int64_t at = j * step + (int64_t)((uint64_t)noise * (uint64_t)step >> 32);
+        if (r->engine == FG_ENGINE_PAIR) some[j] = ((const FgPair *)r->a)[at].key;
+        else if (r->engine == FG_ENGINE_U32) some[j] = ((const uint32_t *)r->a)[at];
+        else some[j] = ((const uint64_t *)r->a)[at] & (r->packed ? ~(uint64_t)0xffffffffu : ~(uint64_t)0);
+    }
+    fg_sort_row_u64(some, count);
+    for (int k = 0; k < parts; k++) {
+        r->spans[k] = (FgSpan){k == 0 ? 0 : some[count * k / parts], k + 1 == parts ? 0 : some[count * (k + 1) / parts], k + 1 == parts};
+    }
+}
+#define FG_OF_ENGINE(r, CALL) \
+    if ((r)->engine == FG_ENGINE_U32) CALL(u32, uint32_t); \
+    else if ((r)->engine == FG_ENGINE_U64) CALL(u64, uint64_t); \
+    else CALL(pair, FgPair)
+static void fg_sort_count(void *ctx, int64_t begin, int64_t end, int tid) {
     FgSortRow *r = (FgSortRow *)ctx;
     (void)tid;
-    for (int64_t u = begin; u < end; u++)
-        if (u * r->chunk < r->n) fg_sort_range(r, u * r->chunk, fg_min64(r->chunk, r->n - u * r->chunk));
+#define FG_COUNT_OF(NAME, E) r->ends[k] = fg_count_##NAME((const E *)r->a, r->n, r->spans[k])
+    for (int64_t k = begin; k < end; k++) { FG_OF_ENGINE(r, FG_COUNT_OF); }
 }
-/* Merge neighbouring chunks of a into t; units are output segments, which never straddle two pairs of chunks. */
-static void fg_sort_merge(void *ctx, int64_t begin, int64_t end, int tid) {
+/* Collect ranges of a in t (after which a is workspace). */
+static void fg_sort_gather(void *ctx, int64_t begin, int64_t end, int tid) {
     FgSortRow *r = (FgSortRow *)ctx;
     (void)tid;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t at = u * FG_SORT_SEGMENT, s = at / (2 * r->chunk) * (2 * r->chunk);
-        int64_t mid = fg_min64(r->n, s + r->chunk), top = fg_min64(r->n, s + 2 * r->chunk), stop = fg_min64(top, at + FG_SORT_SEGMENT);
-#define FG_MERGE(NAME, E) fg_merge_##NAME((const E *)r->a + s, mid - s, (const E *)r->a + mid, top - mid, (E *)r->t + s, at - s, \
-                                          stop - s, r->packed && r->engine == FG_ENGINE_U64 ? 32 : 0)
-        if (r->engine == FG_ENGINE_U32) FG_MERGE(u32, uint32_t);
-        else if (r->engine == FG_ENGINE_U64) FG_MERGE(u64, uint64_t);
-        else FG_MERGE(pair, FgPair);
+    for (int64_t k = begin; k < end; k++) {
+        int64_t at = k ? r->ends[k - 1] : 0, n = r->ends[k] - at;
+#define FG_GATHER_OF(NAME, E) fg_gather_##NAME((const E *)r->a, r->n, r->spans[k], (E *)r->t + at, n)
+        if (n > 0) { FG_OF_ENGINE(r, FG_GATHER_OF); }
+    }
+}
+static void fg_sort_ranges(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    (void)tid;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t at = k ? r->ends[k - 1] : 0;
+        if (r->ends[k] > at) fg_sort_range(r, at, r->ends[k] - at);
     }
 }
 static void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid) {

@@ -22,7 +22,7 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "sort_lanes.h" nogil:
     enum:
-        FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_SORT_CHUNKS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
+        FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_SORT_PARTS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
     ctypedef struct FgCopyPlan:
         int64_t units, grain
     ctypedef struct FgCopyJob:
@@ -30,8 +30,9 @@ cdef extern from "sort_lanes.h" nogil:
         const char *src
         char *dst
     ctypedef struct FgSortRow:
-        int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first
-        int64_t n, chunk
+        int32_t n_ops, n_keys, reverse, dtype, part, packed, engine, bits, first, odd
+        int64_t n
+        int64_t ends[16]
         int32_t dtypes[32]
         const char *src[32]
         char *dst[32]
@@ -58,8 +59,10 @@ cdef extern from "sort_lanes.h" nogil:
     void fg_sort_keys(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n)
-    void fg_sort_chunks(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_sort_merge(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_spans(FgSortRow *r, int parts)
+    void fg_sort_count(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_gather(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_sort_ranges(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid)
@@ -158,31 +161,33 @@ cdef inline void stage(range_body body, FgSortRow *r, int parts) noexcept nogil:
 
 
 cdef void order(FgSortRow *r, int parts) noexcept nogil:
-    """Sort r.a; with parts > 1 (a power of two) as so many chunks, then merges."""
-    cdef int64_t segments = (r.n + FG_SORT_SEGMENT - 1) // FG_SORT_SEGMENT
+    """Sort r.a; with parts > 1 as so many ranges of keys, which threads collect and sort."""
+    cdef int k
     cdef void *swap
     if parts <= 1:
         fg_sort_range(r, 0, r.n)
         return
-    r.chunk = (segments + parts - 1) // parts * FG_SORT_SEGMENT
-    parallel_for(parts, 1, fg_sort_chunks, r)
-    while r.chunk < r.n:
-        parallel_for(segments, 1, fg_sort_merge, r)
-        swap = r.a
-        r.a = r.t
-        r.t = swap
-        r.chunk *= 2
+    fg_sort_spans(r, parts)
+    parallel_for(parts, 1, fg_sort_count, r)
+    for k in range(1, parts):
+        r.ends[k] += r.ends[k - 1]
+    parallel_for(parts, 1, fg_sort_gather, r)
+    swap = r.a
+    r.a = r.t
+    r.t = swap
+    parallel_for(parts, 1, fg_sort_ranges, r)
 
 
 cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
     cdef int k, part
     if r.n_ops == 1 and r.dtype != FG_C64 and r.dtype != FG_C128:        # keys alone, and back
-        r.packed, r.key, r.part, r.bits = 0, r.src[0], 0, fg_key_bits(r.dtype)
+        r.packed, r.key, r.part, r.bits, r.odd = 0, r.src[0], 0, fg_key_bits(r.dtype), 0
         r.engine = FG_ENGINE_U64 if fg_key_wide(r.dtype) else FG_ENGINE_U32
         stage(fg_sort_keys, r, parts)
         order(r, parts)
         stage(fg_sort_values, r, parts)
-        fg_sort_mend(r.dtype, r.src[0], r.dst[0], r.n)
+        if r.odd:
+            fg_sort_mend(r.dtype, r.src[0], r.dst[0], r.n)
         return
     r.packed, r.first = 1, 1
     for k in range(r.n_keys - 1, -1, -1):
@@ -225,8 +230,7 @@ cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nog
             i += FG_SORT_LANES
     else:
         if job.rows < thread_count() and n >= FG_SORT_BIG and begin == 0 and end == job.rows:
-            while parts < thread_count() and parts < FG_SORT_CHUNKS:
-                parts *= 2
+            parts = min(thread_count(), <int>FG_SORT_PARTS)
         for i in range(begin, end):
             at_row(&r, &job.row, i)
             fg_sort_layout(&r, scratch, job.wide)

@@ -43,10 +43,14 @@ static void fg_sort_columns_pairs(uint64_t *restrict a, uint64_t *restrict at, i
     FG_NETWORK(FG_SORT_COMPARE_PAIRS)
 }
 
-/* Whether rows of this sort go by lanes: one key of at most 64 bits. */
+/* Whether rows of this sort go by lanes: one key of at most 64 bits, of rows that are shorter than what pays for a network of their own. */
 static int fg_sort_by_lanes(const FgSortRow *r, int64_t rows) {
-    return rows >= FG_SORT_LANES_ROWS && r->n > 1 && r->n <= FG_SORT_LANES_LONG && r->n_keys == 1 && fg_key_parts(r->dtypes[0]) == 1 &&
-        (r->n_ops > 1 || r->dtypes[0] != FG_C64);
+    const int wide = fg_key_wide(r->dtypes[0]), alone = r->n_ops == 1;
+    const int64_t bytes = alone && !wide ? 4 : 8;
+    if (rows < FG_SORT_LANES_ROWS || r->n <= 1 || r->n > FG_SORT_LANES_LONG || r->n_keys > 1 || fg_key_parts(r->dtypes[0]) > 1) return 0;
+    if (alone && r->dtypes[0] == FG_C64) return 0;
+    if (wide && !alone) return 1;
+    return r->n <= (bytes == 4 ? FG_VEC : 2 * FG_VEC) || !(FG_SORT_QUICK || fg_fits_row(r->n, (int)bytes));
 }
 
 static int64_t fg_sort_lanes_scratch(int64_t n) { return 32 * FG_SORT_LANES * n; }

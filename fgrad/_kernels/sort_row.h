@@ -18,11 +18,18 @@ enum { FG_ROW_VECTORS = 64 };           /* at most; longer rows are faster by ra
 #define FG_MOST_u32(x, y) ((fg_row_u32)_mm512_max_epu32((__m512i)(x), (__m512i)(y)))
 #define FG_LEAST_u64(x, y) ((fg_row_u64)_mm512_min_epu64((__m512i)(x), (__m512i)(y)))
 #define FG_MOST_u64(x, y) ((fg_row_u64)_mm512_max_epu64((__m512i)(x), (__m512i)(y)))
+#define FG_LANES_WITH(h) ((h) == 1 ? 0xaaaa : (h) == 2 ? 0xcccc : (h) == 4 ? 0xf0f0 : 0xff00)
+#define FG_PARTED_u32(x, y, upper, h) \
+    ((fg_row_u32)_mm512_mask_max_epu32((__m512i)FG_LEAST_u32(x, y), FG_LANES_WITH(h), (__m512i)(x), (__m512i)(y)))
+#define FG_PARTED_u64(x, y, upper, h) \
+    ((fg_row_u64)_mm512_mask_max_epu64((__m512i)FG_LEAST_u64(x, y), FG_LANES_WITH(h) & 0xff, (__m512i)(x), (__m512i)(y)))
 #else
 #define FG_LEAST_u32(x, y) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)); ((x) & first_) | ((y) & ~first_); })
 #define FG_MOST_u32(x, y) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)); ((y) & first_) | ((x) & ~first_); })
 #define FG_LEAST_u64(x, y) ({ fg_row_u64 first_ = (fg_row_u64)((x) < (y)); ((x) & first_) | ((y) & ~first_); })
 #define FG_MOST_u64(x, y) ({ fg_row_u64 first_ = (fg_row_u64)((x) < (y)); ((y) & first_) | ((x) & ~first_); })
+#define FG_PARTED_u32(x, y, upper, h) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)) ^ (upper); ((x) & first_) | ((y) & ~first_); })
+#define FG_PARTED_u64(x, y, upper, h) ({ fg_row_u64 first_ = (fg_row_u64)((x) < (y)) ^ (upper); ((x) & first_) | ((y) & ~first_); })
 #endif
 
 #define FG_ORDER2(t, x, y) { fg_row_##t least_ = FG_LEAST_##t(x, y), most_ = FG_MOST_##t(x, y); x = least_; y = most_; }
@@ -39,52 +46,74 @@ FG_INLINE fg_row_##t fg_cross_##t(fg_row_##t x, int d) { \
         default: return __builtin_shufflevector(x, x, VEC_ORDER(FG_XOR, L)(15, L - 1)); \
     } \
 } \
-/* the lanes of `most` with bit h, of `least` without it */ \
-FG_INLINE fg_row_##t fg_parted_##t(fg_row_##t least, fg_row_##t most, int h) { \
-    const fg_row_##t lane = {VEC_ORDER(FG_XOR, L)(0, L - 1)}; \
-    fg_row_##t upper = (fg_row_##t)((lane & (K)h) != 0); \
-    return (least & ~upper) | (most & upper); \
+/* the least of x and y in the lanes without bit h, the most in the others */ \
+FG_INLINE fg_row_##t fg_parted_##t(fg_row_##t x, fg_row_##t y, int h) { \
+    return FG_PARTED_##t(x, y, (fg_row_##t)((((const fg_row_##t){VEC_ORDER(FG_XOR, L)(0, L - 1)}) & (K)h) != 0), h); \
 } \
-/* the rest of a merge along the rows of blocks of 2k: elements k, k/2, ..., 1 apart, two distances a pass */ \
-static void fg_merge_rows_##t(fg_row_##t *a, int m, int k) { \
-    for (; k >= 2; k /= 4) \
-        for (int b = 0; b < m; b += 2 * k) for (int i = b, h = k / 2; i < b + h; i++) { \
-            fg_row_##t w = a[i], x = a[i + h], y = a[i + k], z = a[i + k + h]; \
-            FG_ORDER2(t, w, y) FG_ORDER2(t, x, z) FG_ORDER2(t, w, x) FG_ORDER2(t, y, z) \
-            a[i] = w; a[i + h] = x; a[i + k] = y; a[i + k + h] = z; \
+/* the rest of a merge along the rows of blocks of 2k: elements k, k/2, ..., `unit` (1 or 3) apart, three distances a pass, then within units */ \
+static void fg_merge_rows_##t(fg_row_##t *a, int m, int k, int unit) { \
+    for (; k >= 4 * unit; k /= 8) \
+        for (int b = 0; b < m; b += 2 * k) for (int i = b, h = k / 4; i < b + h; i++) { \
+            fg_row_##t s = a[i], u = a[i + h], v = a[i + 2 * h], w = a[i + 3 * h]; \
+            fg_row_##t x = a[i + 4 * h], y = a[i + 5 * h], z = a[i + 6 * h], o = a[i + 7 * h]; \
+            FG_ORDER2(t, s, x) FG_ORDER2(t, u, y) FG_ORDER2(t, v, z) FG_ORDER2(t, w, o) \
+            FG_ORDER2(t, s, v) FG_ORDER2(t, u, w) FG_ORDER2(t, x, z) FG_ORDER2(t, y, o) \
+            FG_ORDER2(t, s, u) FG_ORDER2(t, v, w) FG_ORDER2(t, x, y) FG_ORDER2(t, z, o) \
+            a[i] = s; a[i + h] = u; a[i + 2 * h] = v; a[i + 3 * h] = w; \
+            a[i + 4 * h] = x; a[i + 5 * h] = y; a[i + 6 * h] = z; a[i + 7 * h] = o; \
         } \
-    if (k == 1) for (int i = 0; i < m; i += 2) FG_ORDER2(t, a[i], a[i + 1]) \
+    if (k == 2 * unit) for (int b = 0; b < m; b += 4 * unit) for (int i = b; i < b + unit; i++) { \
+        fg_row_##t w = a[i], x = a[i + unit], y = a[i + k], z = a[i + k + unit]; \
+        FG_ORDER2(t, w, y) FG_ORDER2(t, x, z) FG_ORDER2(t, w, x) FG_ORDER2(t, y, z) \
+        a[i] = w; a[i + unit] = x; a[i + k] = y; a[i + k + unit] = z; \
+    } \
+    if (k == unit) for (int b = 0; b < m; b += 2 * unit) for (int i = b; i < b + unit; i++) FG_ORDER2(t, a[i], a[i + unit]) \
+    if (unit == 3) for (int b = 0; b < m; b += 3) { \
+        fg_row_##t x = a[b], y = a[b + 1], z = a[b + 2]; \
+        FG_ORDER2(t, x, z) FG_ORDER2(t, x, y) FG_ORDER2(t, y, z) \
+        a[b] = x; a[b + 1] = y; a[b + 2] = z; \
+    } \
+} \
+/* merges of neighbouring blocks of s / 2 rows: the second one's elements meet the first one's in reverse, and elements s / 4 apart each other */ \
+static void fg_merge_blocks_##t(fg_row_##t *a, int m, int s, int unit) { \
+    for (int b = 0; b < m; b += s) for (int i = b, e = b + s - 1, q = s / 4; i < b + q; i++, e--) { \
+        fg_row_##t w = a[i], x = a[i + q], y = a[e - q], z = a[e]; \
+        FG_ORDER2(t, w, z) FG_ORDER2(t, x, y) FG_ORDER2(t, w, x) FG_ORDER2(t, y, z) \
+        a[i] = w; a[i + q] = x; a[e - q] = y; a[e] = z; \
+    } \
+    fg_merge_rows_##t(a, m, s / 8 < unit ? 0 : s / 8, unit); \
 } \
 /* merges of neighbouring sequences, of g / 2 lanes each, m a lane: the second one's elements meet the first one's in reverse */ \
-FG_INLINE void fg_merge_lanes_##t(fg_row_##t *a, int m, int g) { \
+FG_INLINE void fg_merge_lanes_##t(fg_row_##t *a, int m, int g, int unit) { \
     for (int i = 0; i < m / 2; i++) { \
         fg_row_##t x = a[i], y = a[m - 1 - i], p = fg_cross_##t(x, g - 1), q = fg_cross_##t(y, g - 1); \
-        x = fg_parted_##t(FG_LEAST_##t(x, q), FG_MOST_##t(x, q), g / 2); \
-        y = fg_parted_##t(FG_LEAST_##t(y, p), FG_MOST_##t(y, p), g / 2); \
+        x = fg_parted_##t(x, q, g / 2); \
+        y = fg_parted_##t(y, p, g / 2); \
         _Pragma("GCC unroll 4") for (int d = g / 4; d >= 1; d /= 2) { \
             p = fg_cross_##t(x, d); q = fg_cross_##t(y, d); \
-            x = fg_parted_##t(FG_LEAST_##t(x, p), FG_MOST_##t(x, p), d); \
-            y = fg_parted_##t(FG_LEAST_##t(y, q), FG_MOST_##t(y, q), d); \
+            x = fg_parted_##t(x, p, d); \
+            y = fg_parted_##t(y, q, d); \
         } \
         a[i] = x; a[m - 1 - i] = y; \
     } \
-    fg_merge_rows_##t(a, m, m / 2); \
+    fg_merge_rows_##t(a, m, m / 2, unit); \
 } \
 /* n <= FG_ROW_VECTORS * L keys, in place */ \
 static void fg_sort_row_##t(K *keys, int64_t n) { \
     fg_row_##t a[FG_ROW_VECTORS], turned[FG_ROW_VECTORS]; \
-    int m = 2; \
+    int m = 2, unit = 1; \
     while (m * L < n) m *= 2; \
+    if (m >= 8 && m / 4 * 3 * L >= n) { m = m / 4 * 3; unit = 3; } \
     memset((char *)a + n * W, 0xff, (size_t)(m * L - n) * W);       /* the greatest keys, which end behind all others */ \
     memcpy(a, keys, (size_t)n * W); \
-    for (int s = 2; s <= m; s *= 2) { \
-        for (int b = 0; b < m; b += s) for (int i = 0; i < s / 2; i++) FG_ORDER2(t, a[b + i], a[b + s - 1 - i]) \
-        fg_merge_rows_##t(a, m, s / 4); \
-    } \
-    fg_merge_lanes_##t(a, m, 2); \
-    if (L >= 4) fg_merge_lanes_##t(a, m, 4); \
-    if (L >= 8) fg_merge_lanes_##t(a, m, 8); \
-    if (L >= 16) fg_merge_lanes_##t(a, m, 16); \
+    fg_merge_rows_##t(a, m, unit == 3 ? 0 : 1, unit);               /* pairs, or threes and pairs of them */ \
+    if (unit == 3) for (int b = 0; b < m; b += 6) for (int i = 0; i < 3; i++) FG_ORDER2(t, a[b + i], a[b + 5 - i]) \
+    if (unit == 3) fg_merge_rows_##t(a, m, 0, 3); \
+    for (int s = 4 * unit; s <= m; s *= 2) fg_merge_blocks_##t(a, m, s, unit); \
+    fg_merge_lanes_##t(a, m, 2, unit); \
+    if (L >= 4) fg_merge_lanes_##t(a, m, 4, unit); \
+    if (L >= 8) fg_merge_lanes_##t(a, m, 8, unit); \
+    if (L >= 16) fg_merge_lanes_##t(a, m, 16, unit); \
     fg_rows_##W(turned, a, L, L, m); \
     memcpy(keys, turned, (size_t)n * W); \
 }

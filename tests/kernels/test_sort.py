@@ -135,6 +135,19 @@ def test_sort_large(threads):
         parallel.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint64, np.int16])
+def test_rows_that_are_parted(dtype):
+    """Orders, periods and repetitions that are hard on the pivots of a quicksort, and on the ranges that threads sort."""
+    rng = np.random.default_rng(7)
+    for n in (1500, 9001, 140000):
+        i = np.arange(n)
+        mixed = np.where(i % 10, 3, rng.integers(0, 9999, n))
+        for x in (i, -i, i % 17, i // (n // 3), np.minimum(i, i[::-1]), np.zeros(n), mixed, rng.integers(0, 2, n)):
+            x = x.astype(dtype)
+            check([x], 0)
+            check([x, i.astype(np.int32)], 0, reverse=True)
+
+
 def test_sort_keeps_bits():
     x = np.array([0x7FC00001, 0xFFC00002, 0x80000000, 0, 0x80000000, 0x7F800000, 0xFF800000], np.uint32).view(np.float32)
     want = np.array([0xFF800000, 0x80000000, 0, 0x80000000, 0x7F800000, 0x7FC00001, 0xFFC00002], np.uint32).view(np.float32)
