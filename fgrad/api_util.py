@@ -112,15 +112,12 @@ def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
 
     Raises ValueError where it is no prefix.
     """
-    none = object()
-    given = tree.map(lambda x: none if x is None else x, axis_tree, is_leaf=lambda x: x is None)
     try:
-        axes = tree.broadcast_prefix(given, tree.unflatten(treedef, [0] * treedef.num_leaves))
+        return tree.prefix_leaves(axis_tree, treedef)
     except ValueError as e:
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value, got {axis_tree} for {treedef}: {e}"
         ) from None
-    return [None if x is none else x for x in axes]
 
 
 def donation_vector(donate_argnums, donate_argnames, in_tree, kws=True):

@@ -38,6 +38,22 @@ def broadcast_prefix(prefix, tree, is_leaf=None):
     return optree.broadcast_prefix(prefix, tree, is_leaf=is_leaf, **_OPTIONS)
 
 
+def prefix_leaves(prefix, treedef):
+    """The leaves of `prefix`, None among them, each repeated for the leaves that a tree of structure `treedef` has below it.
+
+    Nothing is unflattened, so that classes of users see no stand-ins of arrays. Raises ValueError where it is no prefix.
+    """
+    if prefix is None or type(prefix) is int:
+        return [prefix] * treedef.num_leaves
+    parts, spec = flatten(prefix, is_leaf=lambda x: x is not prefix)
+    if spec.is_leaf():
+        return [prefix] * treedef.num_leaves
+    level = treedef.one_level()
+    if spec != level:
+        raise ValueError(f"{spec} is no prefix of {treedef}{difference(level or treedef, spec)}")
+    return [x for part, below in zip(parts, treedef.children()) for x in prefix_leaves(part, below)]
+
+
 def register_array_node(nodetype, flatten_func, unflatten_func):
     """Make a class a node here, where it is a leaf of fgrad.tree."""
     register_in((ARRAYS_NS,), nodetype, flatten_func, unflatten_func)
@@ -52,6 +68,7 @@ __all__ = [
     "leaves",
     "map",
     "paths",
+    "prefix_leaves",
     "register_array_node",
     "structure",
     "unflatten",

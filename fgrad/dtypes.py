@@ -48,13 +48,15 @@ _LASTING = {d: d for d in SUPPORTED if d not in _NARROW}  # with and without x64
 _PYTHON = {bool: BOOL, int: INT64, float: FLOAT64, complex: np.dtype(complex128)}
 
 
-def canonicalize_dtype(dtype) -> np.dtype:
+def canonicalize_dtype(dtype, allow_extended_dtype: bool = False) -> np.dtype:
     """The dtype that arrays of `dtype` really have: 64-bit ones become 32-bit unless x64 is enabled.
 
-    Raises TypeError for a dtype that fgrad has no arrays of.
+    allow_extended_dtype: the dtype of random keys is one, and itself. Raises TypeError for a dtype that fgrad has no arrays of.
     """
     if isinstance(dtype, np.dtype) and dtype in _LASTING:
         return _LASTING[dtype]
+    if allow_extended_dtype and issubdtype(dtype, extended):
+        return dtype
     dtype = _PYTHON.get(dtype) or np.dtype(dtype)
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")

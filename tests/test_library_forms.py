@@ -191,3 +191,33 @@ def test_nan_to_num_bounds_what_it_puts_in_place_of_nan_and_leaves_keys():
     np.testing.assert_array_equal(jnp.nan_to_num(x, nan=jnp.inf, posinf=3.0, neginf=-np.inf), [3, 3, -np.inf, 1])
     key = fgrad.random.key(0)
     assert jnp.nan_to_num(key) == key
+
+
+def test_keys_are_finite_and_their_dtype_canonical():
+    keys = fgrad.random.split(fgrad.random.key(0), 3)
+    assert jnp.isfinite(keys).all() and not any(f(keys).any() for f in (jnp.isnan, jnp.isinf, jnp.isposinf, fgrad.jit(jnp.isneginf)))
+    assert fgrad.dtypes.canonicalize_dtype(keys.dtype, allow_extended_dtype=True) == keys.dtype
+    assert (jnp.take_along_axis(keys, jnp.array([2, 0]), 0) == keys[jnp.array([2, 0])]).all()
+
+
+def test_mapping_unflattens_classes_of_users_with_arrays_only():
+    seen = []
+
+    @fgrad.tree_util.register_pytree_node_class
+    class Scaled:  # what is no array is no child, as in Distrax
+        def __init__(self, x, by):
+            self.x, self.by = x, by
+
+        def tree_flatten(self):
+            return [self.x] if hasattr(self.x, "shape") else [], self.by
+
+        @classmethod
+        def tree_unflatten(cls, by, children):
+            seen.append(type(children[0]))
+            return cls(children[0], by)
+
+    out = fgrad.vmap(lambda s: Scaled(s.x.sum() * s.by, s.by), in_axes=1, out_axes=0)(Scaled(jnp.ones((2, 3)), 2.0))
+    np.testing.assert_array_equal(out.x, [4, 4, 4])
+    jac = fgrad.jacrev(lambda x: Scaled(x * 2, 1.0))(jnp.ones(2))
+    np.testing.assert_array_equal(jac.x, 2 * np.eye(2))
+    assert all(issubclass(t, (fgrad.Array, fgrad.core.Tracer)) for t in seen)

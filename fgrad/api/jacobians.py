@@ -6,7 +6,7 @@ from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
-from fgrad.api.vmap import Slot, vmap
+from fgrad.api.vmap import vmap
 from fgrad.core import get_aval, to_array, wraps
 from fgrad.ops.diagonals import diagonals
 from fgrad.ops.rules import full
@@ -128,8 +128,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         rows = rows[0] if hasattr(argnums, "__index__") else rows
         in_leaves, in_def = tree.flatten(rows)
         columns = [tree.leaves(_split_rows(x, shapes, 0, treedef)) for x in in_leaves]
-        out = tree.unflatten(treedef, [Slot(i) for i in range(len(leaves))])
-        out = tree.map(lambda s: tree.unflatten(in_def, [c[s.i] for c in columns]), out)
+        out = tree.unflatten(treedef, [tree.unflatten(in_def, row) for row in (zip(*columns) if columns else [[]] * len(leaves))])
         return (out, res[2]) if has_aux else out
 
     return wrapped

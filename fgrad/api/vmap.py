@@ -11,35 +11,19 @@ from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, batch_flat
 
 
-def _axes_leaves(axes, value, what):
-    """The axis of each leaf of `value`, from a tree prefix of ints and None."""
-    for a in tree.leaves(axes):
-        if not isinstance(a, int) and not hasattr(a, "__index__"):
-            raise TypeError(f"vmap {what} must be ints, None, or pytrees of them, got {a!r}")
-    structure = tree.structure(value)
-    leaves, with_none = tree.flatten(value, is_leaf=lambda x: x is None)
-    slots = tree.unflatten(with_none, [Slot(i) for i in range(len(leaves))])
+def _axes_leaves(axes, treedef, what):
+    """The axis of each leaf of a tree of structure `treedef`, from a tree prefix of ints and None."""
     try:
-        found = tree.broadcast_prefix(_Axes.wrap(axes), slots, is_leaf=lambda x: isinstance(x, _Axes))
-        return [a for a, x in zip(found, leaves) if x is not None]
+        found = tree.prefix_leaves(axes, treedef)
     except ValueError as e:
         raise ValueError(
             f"vmap {what} specification must be a tree prefix of the corresponding value, got specification {axes} "
-            f"for value tree structure {structure}: {e}"
+            f"for value tree structure {treedef}: {e}"
         ) from None
-
-
-class _Axes:
-    """A leaf that stands for an int or None, so that None is a leaf in axis specifications."""
-
-    __slots__ = ("axis",)
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    @staticmethod
-    def wrap(axes):
-        return tree.map(_Axes, axes, is_leaf=lambda x: x is None)
+    for a in found:
+        if a is not None and not hasattr(a, "__index__"):
+            raise TypeError(f"vmap {what} must be ints, None, or pytrees of them, got {a!r}")
+    return found
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
@@ -66,13 +50,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 "the function, "
                 f"but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        axes = [a.axis for a in _axes_leaves(in_axes, args, "in_axes")] + [0] * len(tree.leaves(kwargs))
+        of_args, of_kwargs = treedef.children()
+        axes = _axes_leaves(in_axes, of_args, "in_axes") + [0] * of_kwargs.num_leaves
         check_args([0 if a is None else x for a, x in zip(axes, leaves)], treedef, fun, "vmap")  # unmapped ones may be functions, say
         dims, size = _map_sizes(leaves, treedef, axes, axis_size, fun)
         out_tree = [None]
         outs, out_dims = batch_flat(flat_fun(fun, treedef, out_tree), Axis(size, axis_name), dims, leaves)
-        result = tree.unflatten(out_tree[0], [Slot(i) for i in range(len(outs))])
-        want = [a.axis for a in _axes_leaves(out_axes, result, "out_axes")]
+        want = _axes_leaves(out_axes, out_tree[0], "out_axes")
         final = []
         for i, (o, d, w) in enumerate(zip(outs, out_dims, want)):
             if w is None:
@@ -98,22 +82,12 @@ def _map_float0(result, out_axes, size):
     leaves, treedef = tree.flatten(result)
     if not any(is_float0(x) for x in leaves):
         return result
-    axes = [a.axis for a in _axes_leaves(out_axes, result, "out_axes")]
+    axes = _axes_leaves(out_axes, treedef, "out_axes")
 
     def mapped(x, axis):
         return x if axis is None or not is_float0(x) else np.repeat(np.expand_dims(x, axis), size, axis)
 
     return tree.unflatten(treedef, list(map(mapped, leaves, axes)))
-
-
-class Slot:
-    __slots__ = ("i",)
-
-    def __init__(self, i):
-        self.i = i
-
-    def __repr__(self):
-        return "*"
 
 
 def _map_sizes(leaves, treedef, axes, axis_size, fun):

@@ -449,6 +449,7 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
 
 
 @eager(2)
+@moves_overlays(0)
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None):
     """arr[..., indices[..., i, ...], ...]: one position per output element along an axis."""
     arr, indices = as_array("take_along_axis", arr), as_array("take_along_axis", indices, 1)
