@@ -16,7 +16,7 @@ from fgrad._kernels.array cimport ArrayBase, set_calls
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
 from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
-from fgrad._kernels.operands cimport loose_array, numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
+from fgrad._kernels.operands cimport numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
 from fgrad._kernels.window cimport View
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
@@ -419,71 +419,6 @@ cdef class EagerDispatch:
                 self.clear_cache()
             entry = self.entries.setdefault(key, False if entry is None else entry)
         return None if entry is False else entry
-
-
-cdef class ApplyDispatch:
-    """One primitive on concrete arguments: a cached program of one equation, or a view.
-
-    `compile(prim, arrays, params)` gives (program, None), or (None, (i, aval, strides, offset)) for a view of argument i.
-    `check(prim, results)` is called where the settings ask to look into results.
-    """
-    cdef dict entries
-    cdef object compile, check, checks
-
-    def __init__(self, compile, check, checks):
-        self.entries = {}
-        self.compile, self.check, self.checks = compile, check, checks
-
-    def clear_cache(self):
-        self.entries.clear()
-
-    def __call__(self, prim, args, dict params):
-        cdef int64_t words[64]
-        cdef char *data[8]
-        cdef ArrayBase a
-        cdef tuple entry
-        cdef Program program
-        cdef list arrays = []
-        cdef int i = 1, n = 0
-        cdef bint whole = True
-        words[0] = config_key()
-        for x in args:
-            a = <ArrayBase>x if type(x) is _array_class else loose_array(x)
-            arrays.append(a)
-            whole = whole and n < 8 and not a.deleted
-            if n < 8:
-                data[n] = a.data
-            n += 1
-            if i < 48:
-                words[i] = <int64_t><uintptr_t><PyObject *>a.aval
-                if a.strides_or_none is not None:
-                    words[i] |= 1
-                    for s in a.strides_or_none:
-                        i += 1
-                        words[i] = s
-            i += 1
-        if i < 48:
-            sig = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
-        else:
-            sig = tuple([(x.aval, x.strides_or_none) for x in arrays])
-        key = (prim, sig, tuple(params), tuple(params.values())) if params else (prim, sig)
-        entry = self.entries.get(key)
-        if entry is None:
-            if len(self.entries) > 20_000:
-                self.entries.clear()
-            program, view = self.compile(prim, arrays, params)
-            keep = [x.aval for x in arrays]
-            entry = self.entries.setdefault(key, (program, view, bool(prim.multiple_results), self.checks(), keep))
-        program, view, multiple, check, keep = entry
-        if program is None:
-            return (<ArrayBase>arrays[<int>view[0]]).make_view(view[1], view[2], view[3])
-        if whole and program.direct and not check:
-            out = program.run_one(data)
-            return [out] if multiple else out
-        outs = program.run_list(arrays)
-        if check:
-            self.check(prim.name, outs)
-        return outs if multiple else outs[0]
 
 
 cdef object call1(object op, object a):

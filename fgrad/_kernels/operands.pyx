@@ -221,6 +221,18 @@ cdef int64_t numpy_scalar_operand(object x, Scalar *out) except? -1:
     return <int64_t><uintptr_t><PyObject *>aval
 
 
+cdef ArrayBase numpy_scalar_array(object x):
+    """A NumPy scalar as an array of rank 0."""
+    cdef ArrayBase a
+    cdef Scalar s
+    s.i64 = 0
+    if not numpy_scalar_operand(x, &s):
+        return _to_array(x)
+    a = new_array(get_aval(x), FG_F32 if type(x) is _float32 else FG_F64, 1)
+    (<int64_t *>a.data)[0] = s.i64           # blocks are of 64 bytes at least
+    return a
+
+
 def from_ndarray(x, bint copy):
     """An ndarray's values as an array, where no conversion is needed; None else, and where integers should be shared."""
     if not copy and x.dtype.kind != "f":
@@ -257,7 +269,7 @@ cdef ArrayBase as_array(object x, bint copy):
             out = numpy_array(x, copy)
             if out is not None:
                 return out
-        x = scalar_array(x) if is_scalar(type(x)) else _to_array(x)
+        x = scalar_array(x) if is_scalar(type(x)) else numpy_scalar_array(x) if is_numpy_scalar(x) else _to_array(x)
     if (<ArrayBase>x).strides_or_none is not None:
         x = settled(x)
     return x

@@ -1,4 +1,5 @@
 """Value and gradient of a function of arrays, outside of every transformation: it runs first, and what it did is differentiated."""
+from fgrad import array_tree as tree
 from fgrad.api.backward import recorded_program
 from fgrad.api.common import LEAF, arg_name, check_scalar, checked_leaf, flatten_result, fun_name, with_weak_type
 from fgrad.config import config
@@ -26,18 +27,21 @@ cpdef bint may_record() except -1:
 
 
 cdef class OnLeaves:
-    """fun(*args, **kwargs) as a flat function of its positional arguments `nums`, a leaf each; out_tree is that of its last result."""
-    cdef object fun
+    """fun(*args, **kwargs) as a flat function of its positional arguments `nums`, which are leaves or, with a treedef, the tree of them;
+    out_tree is that of its last result."""
+    cdef object fun, treedef
     cdef tuple args, nums
     cdef dict kwargs
     cdef readonly object out_tree
 
-    def __init__(self, fun, tuple args, dict kwargs, tuple nums):
-        self.fun, self.args, self.kwargs, self.nums = fun, args, kwargs, nums
+    def __init__(self, fun, tuple args, dict kwargs, tuple nums, treedef):
+        self.fun, self.args, self.kwargs, self.nums, self.treedef = fun, args, kwargs, nums, treedef
 
     def __call__(self, *leaves):
         cdef list args
         cdef Py_ssize_t i
+        if self.treedef is not None:
+            leaves = tree.unflatten(self.treedef, leaves)
         if len(leaves) < len(self.args):
             args = list(self.args)
             for i in range(len(leaves)):
@@ -60,35 +64,42 @@ cdef class OnLeaves:
 
     def arg_paths(self):
         """How messages name its arguments."""
-        return [arg_name(self.fun, i) for i in self.nums]
+        if self.treedef is None:
+            return [arg_name(self.fun, i) for i in self.nums]
+        return [arg_name(self.fun, self.nums[key]) + tree.keystr(path) for key, *path in self.treedef.paths()]
 
 
 def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
-    """(value, tuple of gradients) of a real function in the arguments `argnums` (an int or ascending ints), which must be arrays of
-    floats; None where they are anything else, and where it may not be recorded.
+    """(value, tuple of gradients) of a real function in the arguments `argnums` (an int or ascending ints), trees of arrays of floats
+    and of Python's floats; None where they are anything else, and where it may not be recorded.
 
     pullback(linear jaxpr, arguments, nonzero, results) gives the gradients where they are no one program.
     """
     cdef tuple nums
     cdef list leaves = [], cts
-    cdef ArrayBase x
     cdef Py_ssize_t i, last = -1
+    cdef bint plain = True
     if not may_record():
         return None
     nums = argnums if type(argnums) is tuple else (argnums,)
     for n in nums:
         if type(n) is not int or not last < n < len(args):
             return None
-        i = last = n
-        if type(args[i]) is not Array:
-            return None
-        x = args[i]
-        if not inexact(x.aval):
-            return None
-        leaves.append(x)
+        last = n
+        leaves.append(args[last])
+        plain = plain and (type(args[last]) is Array or type(args[last]) is float)
+    treedef = None
+    if not plain:
+        leaves, treedef = tree.flatten(tuple(leaves))
     if not leaves:
         return None
-    flat = OnLeaves(fun, args, kwargs, nums)
+    for i in range(len(leaves)):
+        x = leaves[i]
+        if type(x) is float:
+            leaves[i] = to_array(x)
+        elif type(x) is not Array or not inexact((<ArrayBase>x).aval):
+            return None
+    flat = OnLeaves(fun, args, kwargs, nums, treedef)
     run = Recorded(flat, leaves)
     outs = run.primals()
     check_scalar(outs, flat.out_tree, fun, False)
@@ -100,4 +111,4 @@ def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
     for i in range(len(cts)):
         if type(cts[i]) is Zero:
             cts[i] = instantiate(with_weak_type(cts[i], (<ArrayBase>leaves[i]).aval.weak_type))
-    return value, tuple(cts)
+    return value, tuple(cts) if treedef is None else tree.unflatten(treedef, cts)

@@ -5,7 +5,8 @@ import types
 
 import numpy as np
 
-from fgrad._kernels.dispatch import ApplyDispatch, EagerDispatch, Entry, install_traced
+from fgrad._kernels.apply import ApplyDispatch
+from fgrad._kernels.dispatch import EagerDispatch, Entry, install_traced
 from fgrad._kernels.window import View
 from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext
@@ -122,6 +123,6 @@ def _compile(prim, arrays, params):
     return build(ctx, ins, outs, avals, strides, out_avals), None
 
 
-apply = ApplyDispatch(_compile, check_values, lambda: config.debug_nans or config.debug_infs)
+apply = ApplyDispatch(Array, _compile, check_values, lambda: config.debug_nans or config.debug_infs)
 set_apply(apply)
 install_traced(eager_while_tracing)

@@ -35,7 +35,7 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
             varies = True
         elif isinstance(x, np.ndarray):
             x = to_array(x)
-        elif type(x) is not Array:                # numbers decide how a function is computed; other tracers are not the recording's
+        elif type(x) is not Array and type(x) is not float and type(x) is not int:       # other tracers are not the recording's
             return function._slow(*args, **kwargs)
         plain.append(x)
     before = current_trace()

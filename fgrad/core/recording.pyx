@@ -10,6 +10,7 @@ from fgrad.dtypes import is_inexact
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key
 
+cdef object _generic = np.generic
 cdef dict _inexact = {}                  # dtype -> whether its values have tangents
 
 
@@ -63,7 +64,7 @@ cdef class Recording:
             self.key.append(bits)
         elif type(x) is int or type(x) is bool:
             self.key.append(x)
-        elif isinstance(x, np.generic):
+        elif isinstance(x, _generic):
             self.key.append(x.tobytes())
         else:
             self.key.append(repr(x))

@@ -11,7 +11,7 @@ from fgrad import dtypes
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, using_trace
+from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, stage, using_trace
 from fgrad.core.eager_calls import is_recorded
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
@@ -167,9 +167,10 @@ def _static(x, idx):
 
 
 @functools.lru_cache(10_000)
-def _static_layout(shape, key):
-    """The layout of an index that `frozen` stands for."""
-    return _layout(shape, normalize(shape, thawed(key)))[:-1]
+def _static_steps(aval, key):
+    """The view primitives, with their parameters, that apply the index that `frozen` stands for, one after the other."""
+    closed = stage(lambda x: [_static(x, normalize(x.shape, thawed(key)))[0]], [aval])
+    return tuple((e.primitive, e.params) for e in closed.jaxpr.eqns)
 
 
 def advanced_layout(idx):
@@ -287,7 +288,9 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     if mode is None and type(x) is not Array and isinstance(x, Tracer) and (key := frozen(idx)) is not None and wrap_negative:
         if config.mark_indices:
             mark_bounds(x.shape, normalize(x.shape, idx), None, True)
-        return _view(x, *_static_layout(x.aval.shape, key))
+        for prim, params in _static_steps(x.aval, key):
+            x = prim.bind(x, **params)
+        return x
     if any(map(is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
         x, idx = with_mask_axes(x, idx)
     mode = mode_of(mode)
