@@ -224,3 +224,12 @@ def test_piecewise_of_one_number_calls_the_chosen_function_alone():
     x = np.array([-1.0, 0.5, 2.0, 1.0], np.float32)
     np.testing.assert_allclose(f(jnp.asarray(x)), np.piecewise(x, [x < 0, x > 1], [lambda v: -v, 5.0, np.log]), rtol=1e-6)
     np.testing.assert_array_equal(jnp.piecewise(x, [x < 0], [3]), np.piecewise(x, [x < 0], [3]))
+
+
+def test_a_view_that_a_jitted_function_captured_may_be_passed_to_others():
+    view = jnp.arange(32.0).reshape(4, 8)[:, :4]
+    captures, takes = fgrad.jit(lambda x: x + view), fgrad.jit(lambda x: x * 2)
+    want = np.arange(32.0).reshape(4, 8)[:, :4]
+    np.testing.assert_array_equal(captures(1.0), want + 1)
+    np.testing.assert_array_equal(takes(view), want * 2)  # which makes it contiguous
+    np.testing.assert_array_equal(captures(1.0), want + 1)

@@ -9,7 +9,7 @@ from collections import Counter
 
 from fgrad import array_tree as tree
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
-from fgrad._kernels.operands import install_contiguous
+from fgrad._kernels.operands import install_contiguous, settled
 from fgrad._kernels.window import install_window
 from fgrad.api.backward import clear_backward_cache
 from fgrad.api.common import LEAF, ShapeDtypeStruct, abstractify, bind_static, check_args, flat_fun, fun_name
@@ -101,11 +101,10 @@ class JitFunction(JitDispatch):
 
     def _program(self, traced):
         if traced.program is None:
-            traced.consts = [to_array(c) for c in traced.consts]
-            # Captured arrays may be strided views (of NumPy's memory): the program is compiled for what they are.
-            strides = [c.strides_or_none for c in traced.consts]
-            rest = [None] * (len(traced.closed.in_avals) - len(strides))
-            traced.program = compile_jaxpr(traced.closed, strides + rest, donated=traced.donated)
+            # A captured view would stop to be one where another call settles it: the program takes contiguous arrays only.
+            arrays = [to_array(c) for c in traced.consts]
+            traced.consts = [c if c.strides_or_none is None else settled(c) for c in arrays]
+            traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
 
     def _lookup(self, args, kwargs):
         """(dynamic leaves, the traced function for them)."""
