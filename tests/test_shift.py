@@ -180,3 +180,38 @@ def test_sums_keep_every_bit(dtype):
                 got = np.asarray(fgrad.jit(lambda x, fun=fun, n=n: fun([x[i : 1030 + i] for i in range(n)]))(x))
                 want = fun(parts[:n])
                 np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("shape", [(300,), (2049,), (5003,), (40_000,), (3, 700), (37, 11), (9, 3, 130)], ids=str)
+def test_windows_of_computed_values_are_stages(shape, dtype):
+    """Chains of cheap operations with windows between them, against NumPy bit for bit: tiles inside, outside and across the boxes."""
+    rng = np.random.default_rng(len(shape) + shape[-1])
+    apply = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "neg": np.negative, "square": np.square}
+    for _ in range(6):
+        inputs = [data(*shape, dtype=dtype, seed=k) for k in range(3)]
+        consts = [(v, dtype) for v in (0, 3)]
+        lows = [[int(rng.integers(0, n)) for n in shape] for _ in range(3)]
+        boxes = [[(lo, int(rng.integers(lo + 1, n + 1))) for lo, n in zip(low, shape)] for low in lows]
+        boxes[0] = [(0, n - 1) for n in shape]
+        values, ops = [*inputs, *(np.full(shape, v, dtype) for v, _ in consts)], []
+        for _ in range(14):
+            a, b = (int(k) for k in rng.integers(max(0, len(values) - 6), len(values), 2))
+            name = str(rng.choice([*apply, "window", "window"]))
+            if name == "window":
+                box = int(rng.integers(3))
+                inside = tuple(slice(lo, hi) for lo, hi in boxes[box])
+                made = values[b].copy()
+                made[inside] = values[a][inside]
+                ops.append((name, dtype, a, b, box))
+            else:
+                args = (a, b)[: 1 if name in ("neg", "square") else 2]
+                with np.errstate(all="ignore"):
+                    made = apply[name](*(values[k] for k in args))
+                ops.append((name, dtype, *args))
+            values.append(made)
+        outs = [len(values) - 1, len(values) - 4]
+        ip = boxed(encode(3, consts, ops, [(r, "none") for r in outs]), [-1] * 3, [sum(map(list, box), []) for box in boxes])
+        got = run_kernel(KERNEL, inputs, [(shape, dtype)] * 2, ip)
+        for r, x in zip(outs, got):
+            np.testing.assert_array_equal(x, values[r])

@@ -345,7 +345,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef char stack[16384 + 64]
     cdef FgVmThread t
     cdef char *mem = NULL
-    cdef int64_t head = align((p.n_regs + p.n_slots) * sizeof(char *) + p.n_in + p.n_out)
+    cdef int64_t head = align((p.n_regs + p.n_boxes + p.n_slots) * sizeof(char *) + p.n_in + p.n_out)
     cdef int i, k
     cdef int64_t part
     cdef char *copied
@@ -359,7 +359,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             return
         t.ptr = <char **>mem
     t.part = &p.parts[p.n_parts]
-    copied = <char *>(t.ptr + p.n_regs + p.n_slots)
+    copied = <char *>(t.ptr + p.n_regs + p.n_boxes + p.n_slots)
     streamed = copied + p.n_in
     t.work = <char *>t.ptr + head
     t.p, t.inst, t.slots, t.copied, t.streamed = p, r.inst, r.slots, copied, streamed

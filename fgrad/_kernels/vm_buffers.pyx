@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_ACC_PLACE, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FgVmOutput,
-                                     FgVmPlan, Reg, align)
+                                     FgVmPlan, Reg, align, fg_vm_is_view)
 
 cdef enum:
     FOREVER = 2147483647
@@ -38,12 +38,12 @@ cdef void keep_for_windows(FgVmPlan *p, Reg *regs) noexcept nogil:
     """A window may be the tile of either operand: these live as long as it does. What ends with it, it may overwrite."""
     cdef int k, a, made
     for k in range(p.n_ops):
-        if p.ops[k].op == FG_OP_window:
+        if fg_vm_is_view(&p.ops[k]):
             a = p.ops[k].a
             made = regs[a].first
             p.ops[k].patch = made >= 0 and regs[a].last == k and p.ops[made].op != FG_OP_window and p.ops[made].buf >= 0 and p.ops[k].b != a
     for k in range(p.n_ops - 1, -1, -1):
-        if p.ops[k].op == FG_OP_window:
+        if fg_vm_is_view(&p.ops[k]):
             regs[p.ops[k].a].last = max(regs[p.ops[k].a].last, regs[p.ops[k].dst].last)
             regs[p.ops[k].b].last = max(regs[p.ops[k].b].last, regs[p.ops[k].dst].last)
 
@@ -95,7 +95,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
             for s in range(count):
                 if busy[s] and regs[busy[s] - 1].last <= k and (regs[busy[s] - 1].first < k):
                     busy[s] = 0
-            if counts == NULL and p.ops[k].op == FG_OP_window:
+            if counts == NULL and fg_vm_is_view(&p.ops[k]):
                 continue               # few tiles use its buffer
             if p.ops[k].buf >= 0 and not p.ops[k].taken and fg_itemsize(regs[p.ops[k].dst].type) == size:
                 take(regs, p.ops[k].dst, busy, &count)
@@ -140,6 +140,10 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
             at += align(width * 2)
     p.slot_buf = at
     at += p.n_slots * FG_STRIP
+    for i in range(p.n_boxes):
+        if p.boxes[i].marked:
+            p.boxes[i].buf = at
+            at += align(width + FG_STRIP)      # what a strip reads of the last one's marks, and beyond
     p.edge_buf = at
     at += p.most_edges * FG_STRIP
     if p.n_seg > 1:

@@ -11,11 +11,31 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
     if (op->rows) return 0;
     if ((lane != 4 && lane != 8) || !fg_stages[op->type][FG_OP_add][FG_FORM_V]) return 0;
     if (op->op == FG_OP_select) return lane;
+    if (op->op == FG_OP_window) return op->joins ? lane : 0;
     if (op->op == FG_OP_cast) return fg_strip_casts[p->types[op->a]][op->type] ? lane : 0;
     if (op->op == FG_OP_clamp) return !fg_vm_is_real(op->type) || (fg_vm_is_number(p, op->a) && fg_vm_is_number(p, op->c)) ? lane : 0;
     if (op->op == FG_OP_div && !fg_vm_is_real(op->type))
         return fg_stages[op->type][FG_OP_div][FG_FORM_KNOWN] && fg_vm_is_const(p, op->b) && fg_vm_const_value(p, op->b) != 0 ? lane : 0;
     return fg_stages[op->type][op->op][FG_FORM_V] ? lane : 0;
+}
+
+/* Windows of what a stage makes, for stages and outputs, are stages. Others cost nothing in tiles on one side of the box: the pointer to
+ * an operand's tile is theirs. */
+static void fg_vm_find_windows(FgVmPlan *p, int *maker) {
+    for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
+    for (int k = 0; k < p->n_ops; k++) maker[p->ops[k].dst] = k;
+    for (int k = 0; k < p->n_ops; k++) {
+        FgVmOp *op = &p->ops[k];
+        op->joins = op->op == FG_OP_window && maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]]);
+    }
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int args[3] = {op->a, op->b, op->c};
+        for (int j = 0; j < 3; j++) {
+            FgVmOp *made = maker[args[j]] < 0 ? 0 : &p->ops[maker[args[j]]];
+            if (made && made->joins && op->op != FG_OP_window && !fg_vm_lane(p, op)) made->joins = 0;
+        }
+    }
 }
 
 /* Bring a part's ops into runs: what is no stage as early as its operands are there, then all stages that are ready, in turn. */
@@ -79,6 +99,7 @@ static void fg_vm_find_kept(FgVmPlan *p, const FgVmStrip *strip, int *reads, int
 static void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old) {
     for (int k = 0; k < p->n_ops; k++) p->ops[k].strip = -1;
     if (p->n < FG_FUSE_MIN) return;
+    fg_vm_find_windows(p, scratch);
     for (int r = 0; r < p->n_regs; r++) scratch[r] = 0;
     for (int k = 0; k < p->n_parts; k++) fg_vm_group(p, &p->parts[k], old, scratch);
     for (int k = 0; k < p->n_strips; k++) fg_vm_find_kept(p, &p->strips[k], scratch, scratch + p->n_regs);
@@ -126,7 +147,7 @@ static void fg_find_edges(FgVmPlan *p, FgVmStrip *strip) {
 static void fg_vm_set_times(FgVmPlan *p) {
     for (int i = 0; i < p->n_in; i++) {              /* a window's result may be an operand's own tile */
         int windows = 0;
-        for (int k = 0; k < p->n_ops; k++) windows += p->ops[k].op == FG_OP_window && (p->ops[k].a == i || p->ops[k].b == i);
+        for (int k = 0; k < p->n_ops; k++) windows += fg_vm_is_view(&p->ops[k]) && (p->ops[k].a == i || p->ops[k].b == i);
         p->in[i].last_use = windows ? FG_TIME(p->in[i].last_use, 4095) : -1;
     }
     for (int k = 0; k < p->n_out; k++) {

@@ -57,7 +57,7 @@ static FgStage *fg_put(FgMaking *m, FgStageFn fn) {
     return s;
 }
 static void fg_operand(const FgMaking *m, int r, int32_t *index, int8_t *move) {
-    *index = m->slot[r] ? m->p->n_regs + m->slot[r] - 1 : r;
+    *index = m->slot[r] ? m->p->n_regs + m->p->n_boxes + m->slot[r] - 1 : r;
     *move = m->slot[r] || fg_is_one(m, r) ? 0 : -1;
 }
 /* The last stage, a step of Horner's rule, becomes part of the one before it, if that has steps by the same x. */
@@ -224,6 +224,18 @@ static void fg_divide(FgMaking *m, const FgVmOp *op) {
     fg_load(m, op->a);
     fg_use(m, 2, args);
     fg_put(m, fg_stages[op->type][FG_OP_div][FG_FORM_KNOWN])->a = op->b;
+    fg_made(m, op, 2, args);
+}
+/* One operand inside of a box, another outside. */
+static void fg_windowed(FgMaking *m, const FgVmOp *op) {
+    int args[2] = {op->a, op->b};
+    fg_ensure(m, op->b, 0);
+    fg_load(m, op->a);
+    fg_use(m, 2, args);
+    FgStage *s = fg_put(m, fg_windows[m->strip->lane == 8][fg_is_one(m, op->b)]);
+    s->a = m->p->n_regs + op->box;
+    fg_operand(m, op->b, &s->b, &s->move_b);
+    m->p->boxes[op->box].marked = 1;
     fg_made(m, op, 2, args);
 }
 static void fg_clamp(FgMaking *m, const FgVmOp *op) {
@@ -396,6 +408,7 @@ static int fg_suits_bank(const FgMaking *m, int r) {
         if (op->folded || m->late[op->dst] || (m->made[k - m->strip->op] && k != m->now)) continue;
         for (int j = fg_reads(m, op, args); j > 0; j--) reads += args[j - 1] == r;
         if (!reads || m->range[op->dst] || m->bound[op->dst] || fg_vm_info[op->op].arity == 1) continue;
+        if (op->op == FG_OP_window) { if (r == op->b) return 0; continue; }
         if (cmp) {                                   /* compared with one value, and no more */
             if (reads != 1 || r == op->b || r == op->c || !fg_is_one(m, cmp->a == r ? cmp->b : cmp->a)) return 0;
         } else if (op->op == FG_OP_select) return 0;
@@ -452,6 +465,7 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
         else if (m.bound[op->dst]) fg_bounded(&m, op);
         else if (cmp) fg_choice(&m, op, cmp);
         else if (op->op == FG_OP_select) fg_select(&m, op);
+        else if (op->op == FG_OP_window) fg_windowed(&m, op);
         else if (op->op == FG_OP_clamp) fg_clamp(&m, op);
         else if (op->op == FG_OP_div && !fg_vm_is_real(op->type)) fg_divide(&m, op);
         else if (fg_vm_info[op->op].arity == 2) fg_binary(&m, op);

@@ -31,7 +31,11 @@ typedef struct {
 } FgVmInput;
 
 /* A box of the walk. */
-typedef struct { int64_t lo[FG_MAXDIM], hi[FG_MAXDIM]; } FgVmBox;
+typedef struct {
+    int64_t lo[FG_MAXDIM], hi[FG_MAXDIM];
+    int marked;                         /* stages want marks of its elements, at buf in the thread's workspace */
+    int64_t buf;
+} FgVmBox;
 
 #define FG_TIME(op, stage) ((op) * 4096 + (stage))
 typedef struct { int reg, type, scalar; int64_t buf; char bits[16]; } FgVmConst;
@@ -43,6 +47,7 @@ typedef struct {
     int op, type, dst, a, b, c, scalar;
     int strip, taken, folded;
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
+    int joins;                          /* a window that may be a stage */
     int64_t buf;
 } FgVmOp;
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. */
@@ -83,7 +88,7 @@ typedef struct {
     int64_t group;                      /* columns: tiles that are computed, or read where they lie, together */
     int64_t units, grain;
     int n_strips, n_stages, n_edges;
-    int n_slots;                        /* of scratch that strips need: entries of the table of pointers behind the registers */
+    int n_slots;                        /* of scratch that strips need: entries of the table of pointers behind the registers and boxes */
     int most_edges;
     int64_t slot_buf, edge_buf;         /* scratch, and the end of a tile that is no whole strip, of each edge */
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
@@ -102,7 +107,7 @@ typedef struct {
     const FgVmPlan *p;
     const FgInst *inst;
     FgTensor *slots;
-    char **ptr;                         /* register -> its values for the current tile; then the slots of scratch */
+    char **ptr;                         /* register -> its values for the current tile; then boxes and the slots of scratch */
     char *work;
     const FgVmPart *part;               /* what is computed now */
     const char *streamed;               /* output -> 1: written past the caches */
@@ -193,11 +198,13 @@ static void fg_vm_prepare(FgVmThread *t) {
         t->ptr[i] = dst;
     }
     for (int k = 0; k < p->n_ops; k++) if (p->ops[k].buf >= 0) t->ptr[p->ops[k].dst] = t->work + p->ops[k].buf;
-    for (int k = 0; k < p->n_slots; k++) t->ptr[p->n_regs + k] = t->work + p->slot_buf + k * FG_STRIP;
+    for (int k = 0; k < p->n_slots; k++) t->ptr[p->n_regs + p->n_boxes + k] = t->work + p->slot_buf + k * FG_STRIP;
 }
 
 /* True if op k is one of a strip that runs later, in its last one's place. */
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
+/* True for a window that is no stage: its tile may be that of an operand. */
+static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_window && op->strip < 0; }
 /* How many loops a tile of the part takes. */
 static inline int fg_vm_loops(const FgVmThread *t) {
     int n = 0;
@@ -226,6 +233,14 @@ static inline int fg_vm_repeats(const FgVmThread *t, const FgVmStrip *s, int64_t
     return 1;
 }
 
+/* Pointers to marks of a tile's elements move on by n. */
+static inline void fg_vm_move_marks(FgVmThread *t, int64_t n) {
+    for (int b = 0; b < t->p->n_boxes; b++) {
+        char **at = &t->ptr[t->p->n_regs + b];
+        if (t->p->boxes[b].marked && *at != FG_BOX_INSIDE && *at != FG_BOX_OUTSIDE) *at += n;
+    }
+}
+
 /* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it, or runs on copies. */
 static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
     const FgVmPlan *p = t->p;
@@ -246,7 +261,9 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
         }
         *at = end;
     }
+    fg_vm_move_marks(t, whole);
     fg_run_stages(stages, t->ptr, 0, FG_STRIP);
+    fg_vm_move_marks(t, -whole);
     for (int k = 0; k < s->n_edges; k++) {
         if (edges[k].written) memcpy(tiles[k] + whole * edges[k].size, t->ptr[edges[k].reg], rest * edges[k].size);
         t->ptr[edges[k].reg] = tiles[k];
@@ -259,6 +276,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     const FgVmPlan *p = t->p;
     int loop = 0, loops = p->prefetches ? fg_vm_loops(t) : 0;
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
+    for (int b = 0; b < p->n_boxes; b++) if (p->boxes[b].marked) t->ptr[p->n_regs + b] = fg_vm_mark(p, &p->boxes[b], t->work, coord, len);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         int i = p->in_order[j];
         if (p->in[i].access != FG_ACC_CACHED && p->in[i].access != FG_ACC_PLACE) fg_vm_fetch(t, i, coord, start, len);
@@ -271,7 +289,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
-        if (op->op == FG_OP_window) fg_vm_window(p, op, t->ptr, t->work, coord, len);
+        if (fg_vm_is_view(op)) fg_vm_window(p, op, t->ptr, t->work, coord, len);
         else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
         else if (op->strip < 0) op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len);

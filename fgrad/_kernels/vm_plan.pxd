@@ -43,6 +43,8 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmBox:
         int64_t lo[16]
         int64_t hi[16]
+        bint marked
+        int64_t buf
     ctypedef struct FgVmConst:
         int reg, type, scalar
         int64_t buf
@@ -50,7 +52,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmOp:
         FgVmFn fn
         FgVmRowsFn rows
-        int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch
+        int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time
@@ -99,6 +101,7 @@ cdef extern from "vm_plan.h" nogil:
         const FgVmPart *part
         const char *streamed
         const char *copied
+    bint fg_vm_is_view(const FgVmOp *op)
     void fg_vm_stream_end()
     void fg_vm_prepare(FgVmThread *t)
     void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end)

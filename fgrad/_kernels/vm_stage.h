@@ -19,6 +19,10 @@ typedef void (*FgStageFn)(FG_STAGE_ARGS);
  * are single values */
 struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, move_c; };
 
+/* What the table of pointers has for a box: its tile's marks, a byte an element of all bits inside and none outside, or one of these. */
+#define FG_BOX_INSIDE ((char *)0)                /* all of the tile */
+#define FG_BOX_OUTSIDE ((char *)1)
+
 /* A store takes two cycles a vector, a load one: what a strip reads twice waits in a bank of registers, where there are enough. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define FG_HAS_BANK 1

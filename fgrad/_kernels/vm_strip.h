@@ -332,6 +332,21 @@ FG_NARROW(u8, uint8_t) FG_NARROW(i8, int8_t) FG_NARROW(u16, uint16_t) FG_NARROW(
 #define FG_NARROW_LOADS(load) {0}
 #endif
 static const FgStageFn fg_narrow_loads[2][FG_NDTYPES] = {FG_NARROW_LOADS(load), FG_NARROW_LOADS(one)};      /* a vector; one value */
+/* Windows: the strip inside of box a, operand b outside. */
+#define FG_WINDOWED(k, t, size, Z) { const fg_m_##t in = FG_WIDEN_##size(m + k * (FG_VEC / size)); \
+    r##k = (fg_m_i32)FG_PICKED(t, in, (fg_w_##t)r##k, FG_Z_##Z(t, k)); }
+#define FG_REPLACED(k, t, size, Z) r##k = (fg_m_i32)FG_Z_##Z(t, k);
+#define FG_WINDOW(Z, size, t) \
+static void stage_outside_##Z##_##size(FG_STAGE_ARGS) { FG_LOCAL2_##Z(t) FG_OF_BOX(FG_REPLACED, t, size, Z) FG_NEXT } \
+static void stage_partly_##Z##_##size(FG_STAGE_ARGS) { \
+    const char *m = ptr[s->a] + at / size; FG_LOCAL2_##Z(t) FG_OF_BOX(FG_WINDOWED, t, size, Z) FG_NEXT } \
+static void stage_window_##Z##_##size(FG_STAGE_ARGS) { \
+    if (__builtin_expect(ptr[s->a] == FG_BOX_INSIDE, 1)) FG_NEXT \
+    if (ptr[s->a] == FG_BOX_OUTSIDE) return stage_outside_##Z##_##size(s, ptr, at, r0, r1, r2, r3, r4, r5, r6, r7); \
+    return stage_partly_##Z##_##size(s, ptr, at, r0, r1, r2, r3, r4, r5, r6, r7); }
+#define FG_OF_BOX(M, t, size, Z) M(0, t, size, Z) M(1, t, size, Z) M(2, t, size, Z) M(3, t, size, Z) M(4, t, size, Z) M(5, t, size, Z) \
+    M(6, t, size, Z) M(7, t, size, Z)
+FG_WINDOW(V, 4, i32) FG_WINDOW(ONE, 4, i32) FG_WINDOW(V, 8, i64) FG_WINDOW(ONE, 8, i64)
 static void stage_store_last(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) }
 static void stage_end(FG_STAGE_ARGS) {
     (void)s; (void)ptr; (void)at; (void)r0; (void)r1; (void)r2; (void)r3; (void)r4; (void)r5; (void)r6; (void)r7;

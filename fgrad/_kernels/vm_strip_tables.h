@@ -86,6 +86,7 @@ static FgStageFn fg_pair(FgStageFn first, FgStageFn second, int type) {
 enum { FG_SIDE_M, FG_SIDE_U, FG_SIDE_V };
 #define FG_CELL_SELECT(side, Y, Z, t) [FG_SIDE_##side][FG_FORM_##Y][FG_FORM_##Z] = stage_select_##side##_##Y##_##Z##_##t,
 static const FgStageFn fg_selects[2][3][2][2] = {{FG_SELECTS(FG_CELL_SELECT, i32)}, {FG_SELECTS(FG_CELL_SELECT, i64)}};
+static const FgStageFn fg_windows[2][2] = {{stage_window_V_4, stage_window_ONE_4}, {stage_window_V_8, stage_window_ONE_8}};
 enum { FG_HOW_LT, FG_HOW_LE, FG_HOW_EQ, FG_HOW_NE, FG_HOW_GT, FG_HOW_GE, FG_HOW_N };
 enum { FG_X_AT_MEMORY, FG_X_AT_STRIP, FG_X_AT_BANK, FG_X_AT_N };
 #define FG_CELL_CHOICE(how, side, X, Z, W, t) \

@@ -69,6 +69,16 @@ static inline void fg_vm_lanes(char *dst, const char *src, int64_t at, int64_t n
     else if (n > 0) memcpy(dst + at * size, src + at * size, n * size);
 }
 
+/* What stages read of a box: marks of the tile's elements in the workspace, or that it lies on one side. */
+static char *fg_vm_mark(const FgVmPlan *p, const FgVmBox *b, char *work, const int64_t *coord, int64_t len) {
+    int side = fg_vm_side(p, b, coord, len);
+    char *marks = work + b->buf;
+    if (side) return side > 0 ? FG_BOX_INSIDE : FG_BOX_OUTSIDE;
+    memset(marks, 0, len);
+    FG_BY_ROWS(p, b, coord, len, { if (lo < hi) memset(marks + at + lo, -1, hi - lo); })
+    return marks;
+}
+
 /* ptr[dst] = ptr[a] inside the op's box, ptr[b] outside. */
 static void fg_vm_window(const FgVmPlan *p, const FgVmOp *op, char **ptr, char *work, const int64_t *coord, int64_t len) {
     const FgVmBox *b = &p->boxes[op->box];
