@@ -76,6 +76,7 @@ from fgrad.config import (
 from fgrad.control.callback import effects_barrier, pure_callback
 from fgrad.core import Array
 from fgrad.core.device import Device
+from fgrad.core.refs import Ref, empty_ref, free_ref, freeze, new_ref
 from fgrad.core.sharding import NamedSharding
 from fgrad.core.sharding import PartitionSpec as P
 from fgrad.dtypes import float0
@@ -92,7 +93,7 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
     ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
-    image interpreters nn ops optim profiler random scipy sharding stages test_util tree_util typing
+    image interpreters nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
 """.split()
 
 

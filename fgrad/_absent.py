@@ -3,7 +3,6 @@
 _REASONS = {
     "there is one device, the CPU. Meshes and shardings over it are in fgrad.sharding; vmap and jit use all cores": """
         Shard smap distributed memory""",
-    "arrays are immutable. Use x.at[...].set(...) and return the new value": "Ref ref new_ref empty_ref free_ref freeze",
     "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
     "programs are not exported; pickle parameters and trace again": "export",
     "foreign functions are called with pure_callback": "ffi",

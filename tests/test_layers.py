@@ -28,6 +28,7 @@ LAYERS = [
         "typing",
         "extend",
         "interpreters",
+        "ref",
         "sharding",
     ),
     ("flatten_util", "test_util", "experimental", "api_util"),

@@ -242,7 +242,7 @@ def test_devices():
 
 
 def test_absent_names_say_why():
-    for name, reason in {"smap": "one device, the CPU", "new_ref": "immutable", "live_arrays": "memory"}.items():
+    for name, reason in {"smap": "one device, the CPU", "live_arrays": "memory"}.items():
         assert not hasattr(jax, name)
         with pytest.raises(AttributeError, match=reason):
             getattr(jax, name)

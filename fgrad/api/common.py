@@ -11,6 +11,7 @@ from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.core import Array, ShapedArray, get_aval, to_array
 from fgrad.core.binding import is_array
+from fgrad.core.refs import any_refs, refs_in
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 
@@ -114,6 +115,8 @@ def flatten_result(out):
     """(leaves, treedef) of a function's result, with float0 arrays as part of the treedef: unflattening makes them again."""
     if is_array(out):
         return [out], LEAF
+    if any_refs() and (refs := refs_in(out)):
+        raise ValueError(f"a traced function returned a mutable array reference of type {refs[0].aval}: references cannot be returned")
     leaves, treedef = tree.flatten(out)
     if any(is_float0(x) for x in leaves):
         return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))

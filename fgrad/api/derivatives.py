@@ -26,6 +26,7 @@ from fgrad.api.gradient import gradient_of_arrays, may_record
 from fgrad.api.jit import jit
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array, wraps
+from fgrad.core.refs import any_refs, primal_of, running
 from fgrad.core.trace import convert_constvars
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Linear, Zero, instantiate
@@ -80,7 +81,8 @@ def jvp(fun, primals, tangents, has_aux=False):
     paths = arg_paths(fun, treedef)
     t_leaves = [_check_tangent(get_aval(p), t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
     out_tree, aux = [None], [None]
-    outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
+    with running(primal_of):
+        outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
     out_tangents = [with_weak_type(t, get_aval(o).weak_type) for t, o in zip(out_tangents, outs)]
     result = tree.unflatten(out_tree[0], as_arrays(outs)), tree.unflatten(out_tree[0], [tangent_out(t) for t in out_tangents])
     return (*result, _strip_aux(aux[0])) if has_aux else result
@@ -117,7 +119,8 @@ def _linearize(fun, primals, has_aux=False):
     leaves, treedef = tree.flatten((tuple(primals), {}))
     check_args(leaves, treedef, fun, "derivative")
     out_tree, aux = [None], [None]
-    outs, linear, out_avals, nonzero = linearize_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), leaves)
+    with running(primal_of):
+        outs, linear, out_avals, nonzero = linearize_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), leaves)
     return leaves, treedef, outs, out_tree[0], linear, out_avals, nonzero, _strip_aux(aux[0])
 
 
@@ -226,7 +229,7 @@ def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result):
 
     @wraps(fun)
     def wrapped(*args, **kwargs):
-        if of_arrays and (found := gradient_of_arrays(fun, args, kwargs, argnums, _pullback_of)) is not None:
+        if of_arrays and not any_refs() and (found := gradient_of_arrays(fun, args, kwargs, argnums, _pullback_of)) is not None:
             return result(found[0], None, found[1][0] if one_argument else found[1])
         name = fun_name(fun)
         nums = argnums_tuple(argnums, len(args), f"grad of {name}")
@@ -238,11 +241,14 @@ def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result):
         check_args(leaves, treedef, fun, "derivative")
         flat = _with_aux(_partial(fun, name, args, kwargs, nums), treedef, out_tree, aux_box, has_aux)
         check = lambda outs: check_scalar(outs, out_tree[0], fun, holomorphic)
-        if may_record():
-            outs, cts = _recorded(flat, leaves, check)
-        else:
-            outs, linear, _, nonzero = linearize_flat(flat, leaves)
-            check(outs)
+        with running(primal_of):
+            if may_record():
+                outs, cts = _recorded(flat, leaves, check)
+            else:
+                outs, linear, _, nonzero = linearize_flat(flat, leaves)
+                check(outs)
+                cts = None
+        if cts is None:
             cts = _pullback_of(linear, leaves, nonzero, outs)
         grads = tree.unflatten(treedef, [tangent_out(t) if type(t) is Zero else t for t in cts])[0]
         (value,) = as_arrays(outs)

@@ -24,7 +24,8 @@ from fgrad.control.jit import contiguous, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
 from fgrad.core.eager_calls import recorded_call
-from fgrad.core.jaxpr import clear_interned
+from fgrad.core.jaxpr import clear_interned, wraps
+from fgrad.core.refs import any_refs, bound, held, opened, refs_in, values_of, watching, write_back
 from fgrad.core.trace import convert_constvars
 from fgrad.transforms.backward import live_eqns
 from fgrad.tree import array_walk
@@ -59,6 +60,8 @@ class JitFunction(JitDispatch):
         self._donate, self._donate_names = donate_argnums, frozenset(donate_argnames)
         self._cache: dict = {}
         self._bodies: dict = {}  # see recorded_call
+        self._refs: tuple = ()  # the mutable arrays of outside that the function was seen to touch
+        self._of_values = None  # the jitted function that calls with mutable arrays go to
         _functions.add(self)
 
     @property
@@ -73,7 +76,9 @@ class JitFunction(JitDispatch):
         if config.disable_jit or config.debug_nans or config.debug_infs:
             return None
         with paused_gc():
-            _, traced = self._lookup(args, kwargs)
+            traced = None if self._takes_refs(args, kwargs) else self._lookup(args, kwargs)[1]
+            if traced is None:
+                return None
             self._program(traced)
         return traced.entry(leaves)
 
@@ -84,7 +89,9 @@ class JitFunction(JitDispatch):
         out = recorded_call(self, args, kwargs, self._bodies)
         if out is not None:
             return out
-        leaves, traced = self._lookup(args, kwargs)
+        leaves, traced = ((), None) if self._takes_refs(args, kwargs) else self._lookup(args, kwargs)
+        if traced is None:
+            return self._call_of_refs(args, kwargs)
         donated = traced.donated if context.trace is eval_trace else ()
         out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)
@@ -93,11 +100,50 @@ class JitFunction(JitDispatch):
         """(how a recording writes down a call on these arrays as one operation, their avals), or None."""
         if self._static or self._names or self._donate:
             return None
-        _, traced = self._lookup(tuple(arrays), {})
-        if traced.consts or traced.out_tree != LEAF or jit_p.small_body({"jaxpr": traced.closed}) is None:
+        _, traced = ((), None) if self._refs else self._lookup(tuple(arrays), {})
+        if traced is None or traced.consts or traced.out_tree != LEAF or jit_p.small_body({"jaxpr": traced.closed}) is None:
             return None
         body = body_of(traced.closed)
         return None if body is None else (body, traced.closed.in_avals)
+
+    def _takes_refs(self, args, kwargs):
+        return bool(self._refs) or (any_refs() and bool(refs_in(self._dynamic(args, kwargs))))
+
+    def _dynamic(self, args, kwargs):
+        """The arguments that are not static."""
+        if not self._static and not self._names:
+            return args, kwargs
+        static = {i % len(args) for i in self._static if -len(args) <= i < len(args)}
+        return [a for i, a in enumerate(args) if i not in static], {k: v for k, v in kwargs.items() if k not in self._names}
+
+    def _call_of_refs(self, args, kwargs):
+        """The call of a function that reads and writes mutable arrays, as a call of one of their values that gives the new ones."""
+        refs, given = self._refs, refs_in(self._dynamic(args, kwargs))
+        for i, r in enumerate(given):
+            if r in refs or r in given[:i]:
+                also = "also closed over" if r in refs else "passed twice"
+                raise ValueError(f"only one reference to a mutable array may be passed to jit of {fun_name(self._fun)}: {r.aval} is {also}")
+        if self._of_values is None:
+            shift = lambda nums: [i + 1 if i >= 0 else i for i in nums]
+            self._of_values = JitFunction(
+                self._function_of_values(refs), shift(self._static), self._names, frozenset(shift(self._donate)), self._donate_names
+            )
+        out, values, new = self._of_values(values_of(refs), *held(args, self), **held(kwargs, self))
+        write_back(refs, values)
+        write_back(given, new)
+        return out
+
+    def _function_of_values(self, refs):
+        @wraps(self._fun)
+        def fun(values, *args, **kwargs):
+            with bound(refs, values) as frame:
+                inside: list = []
+                args, kwargs = opened(args, self, inside), opened(kwargs, self, inside)
+                before = values_of(inside)
+                out = self._fun(*args, **kwargs)
+                return out, frame.results(), [v if v is not b else None for v, b in zip(values_of(inside), before)]
+
+        return fun
 
     def _program(self, traced):
         if traced.program is None:
@@ -121,7 +167,7 @@ class JitFunction(JitDispatch):
         traced = self._cache.get(key)
         if traced is None:
             traced = self._trace(fun, dynamic, leaves, treedef)
-            if not any(is_tracer(c) for c in traced.consts):
+            if traced is not None and not any(is_tracer(c) for c in traced.consts):
                 self._cache[key] = traced
         return leaves, traced
 
@@ -152,7 +198,11 @@ class JitFunction(JitDispatch):
         if config.log_compiles:
             _LOG.warning("Compiling %s for %s", fun_name(self._fun), [str(get_aval(x)) for x in leaves])
         out_tree = [None]
-        closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
+        with watching() as frame:
+            closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
+        if frame.touched:  # the caller does it anew with their values
+            self._refs, self._of_values = (*self._refs, *frame.touched), None
+            return None
         out = _Traced()
         out.consts, out.closed = convert_constvars(closed)
         out.in_tree, out.out_tree, out.name, out.program = treedef, out_tree[0], fun_name(self._fun), None

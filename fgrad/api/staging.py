@@ -6,6 +6,7 @@ from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
 from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage, wraps
+from fgrad.core.refs import running
 from fgrad.ops.rules import zeros
 
 
@@ -33,6 +34,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         with ExitStack() as axes:
             for name, size in axis_env or ():
                 axes.enter_context(extended_axis_env(name, size))
+            axes.enter_context(running(lambda ref, value: ref[...]))  # nothing runs, nothing is written
             closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
         if return_shape:
             return closed, tree.unflatten(

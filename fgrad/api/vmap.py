@@ -7,8 +7,9 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name, is_float0
 from fgrad.core import get_aval, wraps
+from fgrad.core.refs import any_refs, held, is_held, opened, refs_in, running, values_of, write_back
 from fgrad.ops.rules import bdim_at_front, move_axis
-from fgrad.transforms.vmap import Axis, batch_flat
+from fgrad.transforms.vmap import Axis, BatchTracer, batch_flat
 
 
 def _axes_leaves(axes, treedef, what):
@@ -26,6 +27,16 @@ def _axes_leaves(axes, treedef, what):
     return found
 
 
+def _unbatched(ref, value):
+    """What an unmapped mutable array keeps of a value that was written under vmap."""
+    if isinstance(value, BatchTracer) and value._trace.done:
+        raise ValueError(
+            f"performing a set/swap operation with vmapped value on an unbatched array reference of type {ref.aval}. Move the array "
+            "reference to be an argument to the vmapped function?"
+        )
+    return value
+
+
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
     """`fun` mapped over an axis of its arguments. in_axes, out_axes: ints or None, or pytrees of them (prefixes).
 
@@ -41,8 +52,28 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             f"vmap in_axes must be an int, None, or a tuple of entries for the positional arguments passed to the function, got {in_axes!r}"
         )
 
+    def _of_refs(given, args, kwargs):
+        """The call with mutable arrays among its arguments, as one of their values that gives the new ones along the same axes."""
+
+        @wraps(fun)
+        def of_values(*args, **kwargs):
+            inside: list = []
+            args, kwargs = opened(args, vmap, inside), opened(kwargs, vmap, inside)
+            out = fun(*args, **kwargs)
+            return out, values_of(inside)
+
+        args, kwargs = held(args, vmap), held(kwargs, vmap)
+        axes = [*_axes_leaves(in_axes, tree.structure(args), "in_axes"), *[0] * len(tree.leaves(kwargs))]
+        ref_axes = [axis for x, axis in zip(tree.leaves((args, kwargs), is_leaf=is_held), axes) if is_held(x)]
+        mapped = vmap(of_values, in_axes, (out_axes, ref_axes), axis_name, axis_size, spmd_axis_name)
+        out, values = mapped(*args, **kwargs)
+        write_back(given, values)
+        return out
+
     @wraps(fun)
     def wrapped(*args, **kwargs):
+        if any_refs() and (given := refs_in((args, kwargs))):
+            return _of_refs(given, args, kwargs)
         leaves, treedef = tree.flatten((args, kwargs))
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -55,7 +86,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         check_args([0 if a is None else x for a, x in zip(axes, leaves)], treedef, fun, "vmap")  # unmapped ones may be functions, say
         dims, size = _map_sizes(leaves, treedef, axes, axis_size, fun)
         out_tree = [None]
-        outs, out_dims = batch_flat(flat_fun(fun, treedef, out_tree), Axis(size, axis_name), dims, leaves)
+        with running(_unbatched):
+            outs, out_dims = batch_flat(flat_fun(fun, treedef, out_tree), Axis(size, axis_name), dims, leaves)
         want = _axes_leaves(out_axes, out_tree[0], "out_axes")
         final = []
         for i, (o, d, w) in enumerate(zip(outs, out_dims, want)):

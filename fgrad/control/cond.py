@@ -3,8 +3,9 @@
 from fgrad import array_tree as tree
 from fgrad.control import in_python
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
-from fgrad.core import Primitive, get_aval, stage, using_trace
+from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
+from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
 from fgrad.ops.rules import Linear, Zero, broadcast_in_dim, move_axis, zeros
 from fgrad.transforms.jvp import jvp_jaxpr
@@ -217,10 +218,14 @@ def _cond(what, index, branches, names, operands):
     leaves, treedef = tree.flatten(operands)
     leaves = [strong_leaf(x) for x in leaves]
     traced = {}  # a function that is several branches is traced once
-    for f in branches:
-        if id(f) not in traced:
-            out = [None]
-            traced[id(f)] = stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")), out[0]
+    with watching() as frame:
+        for f in branches:
+            if id(f) not in traced:
+                out = [None]
+                frame.restart()
+                traced[id(f)] = stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")), out[0]
+    if frame.touched:
+        return _cond_of_refs([*frame.touched], what, index, branches, names, operands)
     closed, trees = zip(*[traced[id(f)] for f in branches])
     _check_branches(what, names, [c.out_avals for c in closed], trees)
     consts, jaxprs = share_consts(closed)
@@ -230,6 +235,25 @@ def _cond(what, index, branches, names, operands):
         jaxprs = [pruned(c, [p is None for p in passed], [True] * len(operands))[0] for c in jaxprs]
     outs = iter(cond_p.bind(strong_leaf(index), *operands, branches=tuple(jaxprs)))
     return tree.unflatten(trees[0], [next(outs) if p is None else p for p in passed])
+
+
+def _cond_of_refs(refs, what, index, branches, names, operands):
+    """Branches that read and write mutable arrays: their values are further operands and results."""
+
+    def with_refs(f):
+        @wraps(f)
+        def branch(values, *operands):
+            with bound(refs, values) as frame:
+                out = f(*operands)
+            written.update(frame.written)
+            return out, [frame.values[r] for r in refs]
+
+        return branch
+
+    written: dict = {}
+    out, values = _cond(what, index, [with_refs(f) for f in branches], names, (values_of(refs), *operands))
+    write_back(refs, [v if r in written else None for r, v in zip(refs, values)])
+    return out
 
 
 def _passed_on(outvars, branches, operands):

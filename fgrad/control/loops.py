@@ -18,7 +18,8 @@ from fgrad.control.common import (
     strong_leaf,
     tree_difference,
 )
-from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace
+from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace, wraps
+from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.ops.elementwise import add, convert_element_type
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, reshape, slice_in_dim
@@ -418,6 +419,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
     def stage_body(carry):
         info = {}
+        frame.restart()
 
         def flat(*args):
             out = f(tree.unflatten(in_tree, args[:nc]), tree.unflatten(x_tree, args[nc:]))
@@ -430,7 +432,10 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
         more, jaxpr = hoist(flat, [*[a.update() for a in leaf_avals(carry)], *[_row(get_aval(x)) for x in x_leaves]], name)
         return (more, jaxpr, info), jaxpr.out_avals[: info["carry"].num_leaves]
 
-    leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
+    with watching() as frame:
+        leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
+    if frame.touched:
+        return _scan_of_refs([*frame.touched], f, init, xs, n, reverse, unroll)
     _check_carry(f"scan body {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
     same = passed_on(jaxpr, len(more), nc)
     if any(same):
@@ -450,6 +455,22 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     )
     carry = merge(same, moved, out[: len(varying)])
     return tree.unflatten(in_tree, carry), tree.unflatten(info["ys"], out[len(varying) :])
+
+
+def _scan_of_refs(refs, f, init, xs, length, reverse, unroll):
+    """scan of a body that reads and writes mutable arrays: their values are further carries."""
+
+    @wraps(f)
+    def body(carry, x):
+        with bound(refs, carry[1]) as frame:
+            out = f(carry[0], x)
+        written.update(frame.written)
+        return ((out[0], [frame.values[r] for r in refs]), out[1]) if isinstance(out, (tuple, list)) and len(out) == 2 else out
+
+    written: dict = {}
+    (carry, values), ys = scan(body, (init, values_of(refs)), xs, length, reverse, unroll)
+    write_back(refs, [v if r in written else None for r, v in zip(refs, values)])
+    return carry, ys
 
 
 def _describe(x):

@@ -9,6 +9,7 @@ from fgrad.control import in_python
 from fgrad.control.common import carries_as_consts, flat_fun, hoist, leaf_avals, live, nonzeros, passed_on, run, strong_leaf
 from fgrad.control.loops import _check_carry, _settle, scan
 from fgrad.core import Literal, Primitive, ShapedArray, concrete_or_none, eval_jaxpr, get_aval, to_array, using_trace
+from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.dtypes import BOOL
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.elementwise import add, convert_element_type, like, lt, select
@@ -191,13 +192,18 @@ def while_loop(cond_fun, body_fun, init_val):
 
     def stage_body(carry):
         out = [None]
+        frame.restart()
         ks, jaxpr = hoist(flat_fun(body_fun, args_tree, out), leaf_avals(carry), "body")
         return (ks, jaxpr, out[0]), jaxpr.out_avals
 
-    leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
-    _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
     cond_tree = [None]
-    ck, cj = hoist(flat_fun(cond_fun, args_tree, cond_tree), leaf_avals(leaves), "cond")
+    with watching() as frame:
+        leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
+        frame.restart()
+        ck, cj = hoist(flat_fun(cond_fun, args_tree, cond_tree), leaf_avals(leaves), "cond")
+    if frame.touched:
+        return _while_of_refs([*frame.touched], cond_fun, body_fun, init_val)
+    _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
     if cond_tree[0].num_nodes != 1:
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond_tree[0]}")
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
@@ -211,6 +217,25 @@ def while_loop(cond_fun, body_fun, init_val):
     moved, varying = split(same, leaves)
     out = while_p.bind(*ck, *bk, *moved, *varying, cond_jaxpr=cj, body_jaxpr=bj, cond_nconsts=len(ck), body_nconsts=len(bk) + len(moved))
     return tree.unflatten(treedef, merge(same, moved, out))
+
+
+def _while_of_refs(refs, cond_fun, body_fun, init_val):
+    """while_loop of functions that read and write mutable arrays: their values are further carries."""
+
+    def cond(carry):
+        with bound(refs, carry[1]):
+            return cond_fun(carry[0])
+
+    def body(carry):
+        with bound(refs, carry[1]) as frame:
+            out = body_fun(carry[0])
+        written.update(frame.written)
+        return out, [frame.values[r] for r in refs]
+
+    written: dict = {}
+    val, values = while_loop(cond, body, (init_val, values_of(refs)))
+    write_back(refs, [v if r in written else None for r, v in zip(refs, values)])
+    return val
 
 
 def _index_dtype(lower, upper):

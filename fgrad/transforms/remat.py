@@ -4,6 +4,7 @@ import functools
 
 from fgrad import array_tree as tree
 from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace, wraps
+from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
 from fgrad.transforms.linearize import dce_call, dce_jaxpr, merge, partial_eval_jaxpr, split
@@ -158,6 +159,23 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
         raise TypeError(f"checkpoint: policy must be a function of fgrad.checkpoint_policies or None, got {policy!r}")
     name = getattr(fun, "__name__", "checkpoint")
 
+    def _of_refs(refs):
+        """The checkpoint of a function that reads and writes mutable arrays: their values are further arguments and results."""
+
+        def inner(values, *args, **kwargs):
+            with bound(refs, values) as frame:
+                out = fun(*args, **kwargs)
+            return out, frame.results()
+
+        def call(*args, **kwargs):
+            shifted = tuple(i + 1 for i in _static_positions(static_argnums, len(args), name))
+            of_values = checkpoint(inner, prevent_cse=prevent_cse, policy=policy, static_argnums=shifted)
+            out, values = of_values(values_of(refs), *args, **kwargs)
+            write_back(refs, values)
+            return out
+
+        return call
+
     @wraps(fun)
     def wrapped(*args, **kwargs):
         static = _static_positions(static_argnums, len(args), name)
@@ -171,7 +189,10 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
             outs, out[0] = tree.flatten(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw))
             return outs
 
-        consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], name))
+        with watching() as frame:
+            consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], name))
+        if frame.touched:
+            return _of_refs([*frame.touched])(*args, **kwargs)
         if jaxpr.effects - {"debug"}:
             raise NotImplementedError(
                 f"checkpoint of {name}: effects of {sorted(jaxpr.effects - {'debug'})} callbacks are not supported, because they "
