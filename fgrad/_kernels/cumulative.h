@@ -53,10 +53,23 @@ static void fg_row_##NAME(const void *src, void *dst, int64_t n, int reverse, Fg
     else for (; k < n; k++) { A v = LOAD(s[k * step]); acc = OP(acc, v); } \
     memcpy(carry, &acc, sizeof acc); \
 }
+/* columns that stay in registers: through memory, a row would wait for the one before */
+#define FG_SCAN_FEW(T, A, LOAD, STORE, INIT, OP, W) { \
+    A few[W]; \
+    for (int j = 0; j < W; j++) few[j] = INIT; \
+    for (int64_t k = 0; k < n; k++) { \
+        int64_t at = (reverse ? n - 1 - k : k) * inner; \
+        for (int j = 0; j < W; j++) { A v = LOAD(s[at + j]), r = OP(few[j], v); few[j] = r; d[at + j] = STORE(r); } \
+    } \
+    return; \
+}
 #define FG_SCAN_TILE(NAME, T, A, LOAD, STORE, INIT, OP) \
 static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse) { \
     const T *s = (const T *)src; T *d = (T *)dst; \
     A acc[FG_TILE]; \
+    if (width == 2) FG_SCAN_FEW(T, A, LOAD, STORE, INIT, OP, 2) \
+    if (width == 3) FG_SCAN_FEW(T, A, LOAD, STORE, INIT, OP, 3) \
+    if (width == 4) FG_SCAN_FEW(T, A, LOAD, STORE, INIT, OP, 4) \
     for (int64_t j = 0; j < width; j++) acc[j] = INIT; \
     for (int64_t k = 0; k < n; k++) { \
         int64_t at = (reverse ? n - 1 - k : k) * inner; \

@@ -216,7 +216,7 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         tiles = (p.inner + FG_TILE - 1) // FG_TILE
         parallel_for(p.outer * tiles, 1 + 65536 // (p.n * (p.inner if p.inner < FG_TILE else FG_TILE)), fg_arg_tiles, &job)
     else:
-        parallel_for(p.outer, 1 + 65536 // p.n, fg_arg_rows, &job)
+        parallel_for(p.outer, 1 + 32768 // p.n, fg_arg_rows, &job)
     pool_free(scratch)
     return FG_OK
 
