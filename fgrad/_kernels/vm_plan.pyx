@@ -276,7 +276,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     tile = 2048
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
-    if p.n_ops == 0 and p.n_reduced and p.n_inner == 1 and p.n_seg <= 1 and not p.any_general:      # nothing is kept in a tile
+    if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
     p.tile_rows = p.blocks = p.chunks = p.group = 1
