@@ -13,6 +13,10 @@ cdef extern from "matmul.h" nogil:
     bint fg_distinct(const FgTensor *t)
 
 
+cdef enum:
+    LONG_RUN = 24             # elements of 16-bit floats in a row
+
+
 cdef inline int64_t _abs(int64_t v) noexcept nogil:
     return -v if v < 0 else v
 
@@ -213,8 +217,8 @@ cdef bint _streams(FgDot *p) noexcept nogil:
         return False
     if few == 1:
         return p.K > 1
-    if p.in_dtype != p.work:
-        return few <= FG_MB
+    if p.in_dtype != p.work:                  # halves are read once where they lie, if in long runs
+        return few <= FG_MB and ((n == 1 and many >= LONG_RUN) or (k == 1 and p.K >= LONG_RUN))
     return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and many >= 16        # rows against rows
 
 
