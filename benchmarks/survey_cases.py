@@ -281,6 +281,8 @@ def _programs():
     case("heat equation, 100 steps", _heat, real(200, 200))
     case("scan of small steps", lambda m, x: m.lax.scan(lambda c, y: (c * 0.9 + y, c.sum()), x[0] * 0, x), real(1000, 10))
     case("fori_loop that sets elements", lambda m, x: m.lax.fori_loop(1, 100, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + 1), x), real(100))
+    case("fori_loops that fill a table", _table, real(64, 64))
+    case("while_loops that strike out", _sieve, real(2000))
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
     case("grad of a recurrence", _recurrence, unit(32, 32), real(200, 32))
     case("while_loop", _count, real(10))
@@ -290,6 +292,20 @@ def _programs():
     case("vmap of switch", _switch, integer(3, 10_000), real(10_000))
     case("hessian", lambda m, x: m.hessian(lambda x: m.np.sum(m.np.exp(-(x**2))) * m.np.sum(x**3))(x), real(200))
     case("jacfwd", lambda m, x: m.jacfwd(lambda x: m.np.sin(x) * m.np.roll(x, 1))(x), real(300))
+
+
+def _table(m, x):
+    def cell(i, j, d):
+        return d.at[i, j].set(m.np.minimum(m.np.minimum(d[i - 1, j], d[i, j - 1]) + 1, d[i - 1, j - 1] + d[i, j]))
+
+    return m.lax.fori_loop(1, 64, lambda i, d: m.lax.fori_loop(1, 64, lambda j, d: cell(i, j, d), d), x)
+
+
+def _sieve(m, x):
+    def strike(i, s):
+        return m.lax.while_loop(lambda c: c[0] < 2000, lambda c: (c[0] + i, c[1].at[c[0]].set(False)), (i * i, s))[1]
+
+    return m.lax.fori_loop(2, 45, strike, x == x)
 
 
 def _logistic(m, w, x, y):

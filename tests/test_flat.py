@@ -48,9 +48,10 @@ def test_systems_of_equations(shape):
         same_bits(lambda *s: euler(50, *s), *[jnp.asarray(np.asarray(s, np.float64)) for s in state])
 
 
-def test_large_values_take_the_ordinary_path():
+def test_large_carries_that_move_take_the_ordinary_path():
     state = [jnp.full((1000,), v) for v in (1.0, 2.0, 3.0)]
-    same_bits(lambda *s: euler(5, *s), *state, flat=False)
+    same_bits(lambda *s: euler(5, *s), *state)  # each is updated where it is
+    same_bits(lambda x: lax.fori_loop(0, 5, lambda i, x: x[::-1] * 0.5 + x[i], x), jnp.arange(1000.0), flat=False)
 
 
 def test_stacked_state():
@@ -253,3 +254,69 @@ def test_parts_of_a_concatenation_stay_apart():
 def test_fixed_vectors_beside_small_matrices():
     w = jnp.asarray(np.random.default_rng(2).standard_normal((4, 4)).astype(np.float32))
     same_bits(lambda c: lax.fori_loop(0, 9, lambda i, c: jnp.where(c > 0, jnp.tanh(w @ c), w[i % 4] - c), c), jnp.array([1.0, -2, 3, -4]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "float64"])
+@pytest.mark.parametrize("shape", [(20,), (20, 3), (6, 7), (4, 5, 2), (200, 7)])
+def test_windows_that_move(shape, dtype):
+    """Slices and updates at an index of the loop, also beyond both ends, where they are bounded or left out."""
+
+    def elements(x):
+        def step(i, x):
+            x = x.at[i - 2].set(x[i] if dtype == "bool" else x[i] + x[i - 1])
+            x = lax.dynamic_update_index_in_dim(x, lax.dynamic_index_in_dim(x, i + 1, 0), i - 1, 0)
+            return x if dtype == "bool" else x.at[i + 1].add(x[0]).at[(i,) * x.ndim].multiply(3, mode="clip")
+
+        return lax.fori_loop(-2, shape[0] + 3, step, x)
+
+    def windows(x):
+        def step(i, x):
+            at = (i,) * x.ndim
+            x = lax.dynamic_update_slice(x, lax.dynamic_slice(x, at, sizes), tuple(a - 1 for a in at))
+            return x.at[i].set(x.at[i - 1].get(mode="fill", fill_value=1))
+
+        return lax.fori_loop(-2, 9, step, x)
+
+    sizes = (1,) * (len(shape) - 1) + (min(2, shape[-1]),)
+    with fgrad.enable_x64(dtype == "float64"):
+        x = jnp.asarray((np.arange(np.prod(shape)).reshape(shape) % 5).astype(dtype))
+        same_bits(elements, x)
+        same_bits(windows, x)
+
+
+def test_updated_in_place_and_copied():
+    """A carry that the body updates where it is, beside one that takes over its old value."""
+
+    def step(carry, y):
+        x, before, i = carry
+        new = x.at[i].set(y).at[i - 1].add(2.0)
+        return (new, x, i + 1), before[i]
+
+    same_bits(lambda x, ys: lax.scan(step, (x, x, 0), ys), jnp.arange(8.0), jnp.arange(10.0))
+
+
+def test_large_operands_lie_elsewhere_at_each_run():
+    """Tables and carries of a nest that are read and written where they are."""
+
+    def rows(i, c):
+        grid, total = c
+        grid = lax.fori_loop(1, 30, lambda j, g: g.at[i, j].set(g[i - 1, j] + table_at(g, i, j)), grid)
+        return grid, total + lax.scan(lambda s, y: (s + y[i], s), 0.0, grid)[0]
+
+    def nest(table, x):
+        nonlocal table_at
+        table_at = lambda g, i, j: g[i, j - 1] + table[i * j]  # noqa: E731
+        return lax.fori_loop(1, 30, rows, (x, 0.0))
+
+    table_at = None
+    jitted, kept = fgrad.jit(lambda *a: nest(*a)), []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        args = jnp.asarray(rng.standard_normal(900), "float32"), jnp.asarray(rng.standard_normal((30, 30)), "float32")
+        with fgrad.config.override("pass_flat", False):
+            want = fgrad.jit(lambda *a: nest(*a))(*args)
+        got = jitted(*args)
+        kept.append((args, got))
+        assert all(np.array_equal(g, w) for g, w in zip(got, want))
+        assert flat_ops(jitted, *args) > 0
+    assert np.array_equal(kept[0][1][0], jitted(*kept[0][0])[0])

@@ -96,3 +96,32 @@ def test_donated_scatter_runs_in_the_argument():
     where = t.pointer
     out = f(t, jnp.array([3, 3, 5]), jnp.ones((3, 64)))
     assert out.pointer == where and float(out[3, 0]) == 3.0 and float(out[5, 0]) == 2.0 and float(out[4, 0]) == 1.0
+
+
+def test_loops_and_branches_update_an_outer_carry():
+    """A loop inside of a loop, and branches, write into the carry; an operand that is read afterwards stays as it was."""
+
+    def body(i, c):
+        grid, before, swapped = c
+        filled = lax.fori_loop(1, 5, lambda j, g: g.at[i, j].set(g[i - 1, j] + g[i, j - 1]), grid)
+        filled = lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1].at[s[0], i].add(1.0)), (0, filled))[1]
+        filled = lax.cond(filled[i, i] > 3, lambda g: g.at[i].multiply(0.5), lambda g: g, filled)
+        swapped = lax.cond(i % 2 == 0, lambda a, b: (b, a), lambda a, b: (a, b.at[0].set(a[1])), *swapped)
+        kept = lax.switch(i % 3, [lambda g, b: g, lambda g, b: b, lambda g, b: b.at[i].set(g[0])], grid, before)
+        return filled, kept, swapped
+
+    def plainly(c):
+        for i in range(1, 5):
+            c = body(jnp.int32(i), c)
+        return c
+
+    rng = np.random.default_rng(0)
+    for shape in ((5, 6), (60, 60)):
+        a, b = (jnp.asarray(rng.standard_normal(shape), "float32") for _ in range(2))
+        kept = np.asarray(a).copy()
+        for flat in (True, False):
+            with fgrad.config.override("pass_flat", flat):
+                got = fgrad.jit(lambda a, b: lax.fori_loop(1, 5, body, (a, b, (a[0], b[0]))))(a, b)
+            for x, y in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(plainly((a, b, (a[0], b[0]))))):
+                np.testing.assert_allclose(x, y, rtol=1e-6)
+            np.testing.assert_array_equal(a, kept)

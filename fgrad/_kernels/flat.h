@@ -60,8 +60,9 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
         if (inst->kind == KIND_KERNEL) {
             if (inst->run == fg_flat_vm && fg_flat_group(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
+            if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate) && fg_flat_movement(f, inst, st->slots)) continue;
-            for (int j = 0; j < inst->n_in + inst->n_out; j++) if (p->slots[inst->args[j]].size > FG_FLAT_KERNEL) f->failed = 1;
+            for (int j = 0; j < inst->n_in + inst->n_out; j++) fg_flat_moves(f, &st->slots[inst->args[j]].data);
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);
             continue;
         }
@@ -76,11 +77,17 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     }
 }
 
-static int64_t fg_flat_carry_bytes(FgFlat *f, FgState *st, const FgInst *inst, int slot) {
-    int64_t bytes = fg_slot_bytes(&st->slots[inst->args[slot]]);
-    if (bytes > FG_FLAT_CARRY) f->failed = 1;
-    return bytes;
+/* Give a carry its places and its first value: one place if the body updates it where it is, that of the result if it is large. */
+static void fg_flat_carry(FgFlat *f, FgState *st, const FgInst *inst, int slot, int stays, const char *in, char *out, char **carry, char **fresh) {
+    const FgTensor *t = &st->slots[inst->args[slot]];
+    int64_t bytes = fg_slot_bytes(t);
+    if (bytes > FG_FLAT_CARRY && !stays) f->failed = 1;
+    if (f->failed) return;
+    *carry = bytes > FG_FLAT_CARRY ? out : fg_flat_room_of(f, t);
+    *fresh = stays ? *carry : fg_flat_room_of(f, t);
+    fg_flat_copy(f, *carry, in, bytes);
 }
+static int64_t fg_flat_carry_bytes(FgState *st, const FgInst *inst, int slot) { return fg_slot_bytes(&st->slots[inst->args[slot]]); }
 
 /* At the end of a turn, whose code begins at `top`: the carry takes its new value. What computes that writes over the old one
  * itself where nothing on its way to the end looks at either. */
@@ -89,7 +96,8 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
     int ok = 1, end = f->n_ops;
     for (int w = top; w < end && ok; w++) {
         const FgFlatOp *o = &f->ops[w];
-        int op = (int)(intptr_t)o->label, inline_ = op < FLAT_end || op == FLAT_fn || (op >= FLAT_take4 && op <= FLAT_take) || op == FLAT_pack || (op >= FLAT_copy1 && op <= FLAT_copy);
+        int op = (int)(intptr_t)o->label, takes = op >= FLAT_take4 && op <= FLAT_takes, copies = op >= FLAT_copy1 && op <= FLAT_copy;
+        int inline_ = op < FLAT_end || op == FLAT_fn || takes || op == FLAT_pack || copies;
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
         ok = inline_ && o->d == fresh && !fg_flat_touches(o, fresh, bytes, 1);
@@ -132,12 +140,9 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     int ncc = (int)inst->ip[0], nbc = (int)inst->ip[1], nc = (int)inst->ip[2];
     char **at = (char **)calloc(2 * nc + ncc + nbc + 1, sizeof(char *)), **carry = at + ncc + nbc, **fresh = carry + nc, *pred = fg_flat_room(f, 1, 1);
     if (!at) { f->failed = 1; return; }
-    for (int i = 0; i < nc; i++) {
-        int64_t bytes = fg_flat_carry_bytes(f, st, inst, ncc + nbc + i);
-        carry[i] = fg_flat_room_of(f, &st->slots[inst->args[ncc + nbc + i]]);
-        fresh[i] = inst->ip[3 + i] ? carry[i] : fg_flat_room_of(f, &st->slots[inst->args[ncc + nbc + i]]);
-        fg_flat_copy(f, carry[i], in[ncc + nbc + i], bytes);
-    }
+    for (int i = 0; i < nc; i++)
+        fg_flat_carry(f, st, inst, ncc + nbc + i, inst->ip[3 + i] != 0, in[ncc + nbc + i], out[i], &carry[i], &fresh[i]);
+    if (f->failed) { free(at); return; }
     int top = f->start = f->n_ops;
     for (int i = 0; i < ncc; i++) at[nbc + i] = in[i];                  /* the condition's constants, right before the carry */
     fg_flat_program(f, st->children[first], at + nbc, &pred);
@@ -146,11 +151,11 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     int body = f->start = f->n_ops;
     for (int i = 0; i < nbc; i++) at[ncc + i] = in[ncc + i];
     fg_flat_program(f, st->children[first + 1], at + ncc, fresh);
-    for (int i = 0; i < nc; i++) fg_flat_settle(f, body, carry[i], fresh[i], fg_flat_carry_bytes(f, st, inst, ncc + nbc + i));
+    for (int i = 0; i < nc; i++) fg_flat_settle(f, body, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
     fg_flat_op(f, FLAT_jump, 0, 0, 0, 0, top - f->n_ops, 0);
     f->start = f->n_ops;
     if (!f->failed) f->ops[test].n = f->n_ops - test;
-    for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(f, st, inst, ncc + nbc + i));
+    for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
     free(at);
 }
 
@@ -167,12 +172,8 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     if (!at) { f->failed = 1; return; }
     char **carry = at + nk, **x = carry + nc, **fresh = x + nx, **y = fresh + nc, **xp = y + ny, **yp = xp + nx;
     memcpy(at, in, nk * sizeof(char *));
-    for (int i = 0; i < nc; i++) {
-        int64_t bytes = fg_flat_carry_bytes(f, st, inst, nk + i);
-        carry[i] = fg_flat_room_of(f, &st->slots[inst->args[nk + i]]);
-        fresh[i] = inst->ip[6 + i] ? carry[i] : fg_flat_room_of(f, &st->slots[inst->args[nk + i]]);
-        fg_flat_copy(f, carry[i], in[nk + i], bytes);
-    }
+    for (int i = 0; i < nc; i++) fg_flat_carry(f, st, inst, nk + i, inst->ip[6 + i] != 0, in[nk + i], out[i], &carry[i], &fresh[i]);
+    if (f->failed) { free(at); return; }
     for (int i = 0; i < nx + ny; i++) {
         int is_x = i < nx, slot = is_x ? nk + nc + i : inst->n_in + nc + i - nx;
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[slot]]) / length;
@@ -180,7 +181,7 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         char *fixed = fg_flat_room(f, st->slots[inst->args[slot]].size / length, fg_itemsize(st->slots[inst->args[slot]].dtype));
         if (chunk > FG_FLAT_BYTES) f->failed = 1;
         if (f->failed) { free(at); return; }
-        if (!rows) { char *p = fg_flat_room(f, 1, 8); FG_AT(char *, p) = base; base = p; }
+        if (!rows) { char *p = fg_flat_room(f, 1, 8); FG_AT(char *, p) = base; fg_flat_moves(f, (char **)p); base = p; }
         fg_flat_op(f, FLAT_point, cell, base, 0, 0, reverse ? (length - 1) * chunk : 0, 0);
         (is_x ? x : y - nx)[i] = fixed;
         (is_x ? xp : yp - nx)[i] = cell;
@@ -190,8 +191,10 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     for (int i = 0; i < nx; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[nk + nc + i]]) / length;
         int whole = fg_flat_padded(f, x[i]);
-        fg_flat_op(f, chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
-                   whole && chunk == 16 ? FLAT_loadv16 : whole && chunk == 32 ? FLAT_loadv32 : chunk >= 32 && chunk <= 64 ? FLAT_load32 : chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load, x[i], xp[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
+        int load = chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
+                   whole && chunk == 16 ? FLAT_loadv16 : whole && chunk == 32 ? FLAT_loadv32 : chunk >= 32 && chunk <= 64 ? FLAT_load32 :
+                   chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load;
+        fg_flat_op(f, load, x[i], xp[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
     }
     fg_flat_program(f, st->children[first], at, fresh);
     for (int i = 0; i < ny; i++) {
@@ -202,10 +205,10 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         if (number >= FLAT_copy1 && number <= FLAT_copy && last->d == y[i] && last->n == chunk) { from = last->a; f->n_ops--; }
         fg_flat_op(f, chunk == 4 ? FLAT_store4 : chunk == 8 ? FLAT_store8 : FLAT_store, yp[i], from, 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
     }
-    for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(f, st, inst, nk + i));
+    for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, nk + i));
     fg_flat_op(f, FLAT_loop, count, 0, 0, 0, top - f->n_ops, 0)->k = 1;
     f->start = f->n_ops;
-    for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(f, st, inst, nk + i));
+    for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(st, inst, nk + i));
     free(at);
 }
 static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out) {
@@ -216,27 +219,29 @@ static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 
 static void fg_flat_free(FgFlat *f) {
     if (!f || f == &fg_flat_none) return;
-    free(f->ops); free(f->memory); free(f->ins); free(f->outs); free(f);
+    free(f->ops); free(f->memory); free(f->ins); free(f->outs); free(f->moving); free(f->bases); free(f);
 }
 
 /* Flat code of instruction i of a state's program; &fg_flat_none if there is none. */
 static FgFlat *fg_flat_build(FgState *st, int i) {
     const FgInst *inst = &st->prog->insts[i];
-    int scan = inst->kind == KIND_SCAN, nc = (int)inst->ip[scan ? 1 : 2], n_out = nc + (scan ? (int)inst->ip[3] : 0), n_k = inst->n_in - (scan ? (int)inst->ip[2] : 0);
+    int scan = inst->kind == KIND_SCAN, nc = (int)inst->ip[scan ? 1 : 2], n_out = nc + (scan ? (int)inst->ip[3] : 0);
+    int n_k = inst->n_in - (scan ? (int)inst->ip[2] : 0);
     if (!st->prog->flat || (scan && inst->ip[4] < 2)) return &fg_flat_none;
     FgFlat *f = (FgFlat *)calloc(1, sizeof(FgFlat));
     char **at = (char **)calloc(inst->n_in + inst->n_out + 1, sizeof(char *));
     if (f) {
         f->ins = (FgFlatIo *)calloc(inst->n_in + n_out + 1, sizeof(FgFlatIo));
         f->outs = (FgFlatIo *)calloc(nc + 1, sizeof(FgFlatIo));
+        f->bases = (char **)calloc(inst->n_in + n_out + 1, sizeof(char *));
         if (posix_memalign((void **)&f->memory, 64, FG_FLAT_MEMORY)) f->memory = NULL;
         else memset(f->memory, 0, FG_FLAT_MEMORY);
     }
-    if (!f || !at || !f->ins || !f->outs || !f->memory) { free(at); fg_flat_free(f); return &fg_flat_none; }
+    if (!f || !at || !f->ins || !f->outs || !f->bases || !f->memory) { free(at); fg_flat_free(f); return &fg_flat_none; }
     for (int j = 0; j < inst->n_in + n_out && !f->failed; j++) {
         int is_in = j < inst->n_in, o = j - inst->n_in, rows = is_in ? j >= n_k : o >= nc;
         int64_t bytes = rows ? -1 : fg_slot_bytes(&st->slots[inst->args[j]]);
-        if (bytes > FG_FLAT_BYTES) { f->failed = 1; break; }
+        if (bytes > FG_FLAT_CARRY) { at[j] = f->bases[j] = fg_flat_stand_in(j); continue; }
         at[j] = rows ? fg_flat_room(f, 1, 8) : fg_flat_room_of(f, &st->slots[inst->args[j]]);
         FgFlatIo io = {at[j], j, bytes};
         if (is_in || rows) f->ins[f->n_ins++] = io; else f->outs[f->n_outs++] = io;
@@ -257,7 +262,13 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     }
     const void *const *labels;
     fg_flat_run(NULL, &labels);
-    for (int k = 0; k < f->n_ops; k++) f->ops[k].label = labels[(intptr_t)f->ops[k].label];
+    for (int k = 0; k < f->n_ops; k++) {
+        FgFlatOp *o = &f->ops[k];
+        char **fields[] = {&o->d, (char **)&o->a, (char **)&o->b, (char **)&o->c, &o->f, &o->e, (char **)&o->g};
+        for (int i = 0; i < 7; i++) fg_flat_moves(f, fields[i]);
+        o->label = labels[(intptr_t)o->label];
+    }
+    if (f->failed) { fg_flat_free(f); return &fg_flat_none; }
     return f;
 }
 
@@ -272,6 +283,11 @@ static int fg_flat_loop(FgState *st, int i) {
         if (f->ins[j].bytes < 0) FG_AT(char *, f->ins[j].fixed) = x;
         else memcpy(f->ins[j].fixed, x, f->ins[j].bytes);
     }
+    for (int k = 0; k < f->n_moving; k++) {
+        char *x = st->slots[inst->args[f->moving[k].operand]].data;
+        if (f->bases[f->moving[k].operand] != x) *f->moving[k].at = x + f->moving[k].offset;
+    }
+    for (int k = 0; k < f->n_moving; k++) f->bases[f->moving[k].operand] = st->slots[inst->args[f->moving[k].operand]].data;
     int rc = fg_flat_run(f->ops, NULL);
     for (int j = 0; j < f->n_outs && rc == FG_OK; j++)
         memcpy(st->slots[inst->args[f->outs[j].operand]].data, f->outs[j].fixed, f->outs[j].bytes);

@@ -3,9 +3,10 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_KERNEL = 4096, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 17 };
 
-static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter;       /* kernels that need no call */
+/* kernels that need no call */
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 
 /* A place for one number, or for several: padded to whole vectors. */
@@ -18,6 +19,23 @@ static char *fg_flat_room(FgFlat *f, int64_t n, int64_t item) {
 }
 static char *fg_flat_room_of(FgFlat *f, const FgTensor *t) { return fg_flat_room(f, t->size, fg_itemsize(t->dtype)); }
 
+/* A large operand of the outermost loop stays where it is, which is elsewhere at every run: while code is emitted it has an address that
+ * no other value can have, and pointers to it are set before a run. */
+static char *fg_flat_stand_in(int operand) { return (char *)(uintptr_t)((1ull << 62) + ((uint64_t)operand << 40)); }
+static void fg_flat_moves(FgFlat *f, char **at) {
+    uint64_t from = (uint64_t)(uintptr_t)*at - (1ull << 62);
+    if ((uint64_t)(uintptr_t)*at < 1ull << 62 || from >> 40 > 1 << 16) return;
+    if (f->n_moving == f->moving_cap) {
+        int cap = f->moving_cap ? 2 * f->moving_cap : 16;
+        FgFlatMoving *more = (FgFlatMoving *)realloc(f->moving, cap * sizeof(FgFlatMoving));
+        if (!more) { f->failed = 1; return; }
+        f->moving = more;
+        f->moving_cap = cap;
+    }
+    FgFlatMoving m = {at, (int)(from >> 40), (int64_t)(from & ((1ull << 40) - 1))};
+    f->moving[f->n_moving++] = m;
+}
+
 static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const char *b, const char *c, int64_t n, void *fn) {
     if (f->n_ops == f->cap) {
         int cap = f->cap ? 2 * f->cap : 64;
@@ -26,7 +44,7 @@ static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const cha
         else { f->ops = more; f->cap = cap; }
     }
     FgFlatOp *o = &f->ops[f->n_ops++];
-    o->label = (const void *)(intptr_t)op; o->d = d; o->a = a; o->b = b; o->c = c; o->n = n; o->fn = fn;
+    o->label = (const void *)(intptr_t)op; o->d = d; o->a = a; o->b = b; o->c = c; o->n = n; o->fn = fn; o->g = NULL;
     return o;
 }
 
@@ -113,27 +131,20 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
-/* The bytes of the large tensor that an index vector may reach; so many that all overlaps where axes run backwards. */
-static int64_t fg_flat_reach(const FgIndexPlan *g) {
-    int64_t items = g->b0 + g->run;
-    for (int c = 0; c < g->nk; c++) {
-        if (g->kb[c] < 0) return INT32_MAX;
-        items += g->top[c] * g->kb[c];
-    }
-    return items * g->item;
-}
-
 /* 1 if an op may read or write [p, p + bytes); with `but_d` its result apart. */
 static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int but_d) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS, reg = fg_flat_register(op);
-    int64_t size = reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_pack || (op >= FLAT_lt_v32 && op <= FLAT_select_v64) ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
+    int wide = reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_pack || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
+    int64_t size = wide ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
-    if (op >= FLAT_take4 && op <= FLAT_put) {
-        const FgIndexPlan *g = (const FgIndexPlan *)o->e;
-        int64_t reach = fg_flat_reach(g), index = (g->i0 + (g->nk - 1) * g->ki + 1) * (g->wide ? 8 : 4);
-        return fg_flat_overlaps(o->b, index, p, bytes) || fg_flat_overlaps(o->a, op <= FLAT_take ? reach : o->n, p, bytes) ||
-               (!but_d && fg_flat_overlaps(o->d, op <= FLAT_take ? o->n : reach, p, bytes));
+    if (op >= FLAT_take4 && op <= FLAT_puts) {
+        int several = (op >= FLAT_takes4 && op <= FLAT_takes) || op >= FLAT_puts4, takes = op <= FLAT_takes;
+        int64_t reach = (intptr_t)o->g;
+        const FgFlatStart *s = (const FgFlatStart *)o->b;
+        for (int64_t i = 0; several && i < o->m; i++) if (fg_flat_overlaps(s[i].index, 8, p, bytes)) return 1;
+        if (!several && fg_flat_overlaps(o->b, 8, p, bytes)) return 1;
+        return fg_flat_overlaps(o->a, takes ? reach : o->n, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? o->n : reach, p, bytes));
     }
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
@@ -313,20 +324,88 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     return 1;
 }
 
+/* A window's bytes, from or to the `reach` bytes that it moves in. */
+static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
+    int form = bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
+    if (n == 1 && !s->wide && !s->wrap && !(take && s->drop)) {
+        fg_flat_op(f, (take ? FLAT_take4 : s->drop ? FLAT_put4_in : FLAT_put4) + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
+    } else {
+        FgFlatStart *room = (FgFlatStart *)fg_flat_room(f, n, sizeof(FgFlatStart));
+        if (f->failed) return;
+        memcpy(room, s, n * sizeof(FgFlatStart));
+        for (int64_t i = 0; i < n; i++) fg_flat_moves(f, (char **)&room[i].index);
+        fg_flat_op(f, (take ? FLAT_takes4 : FLAT_puts4) + form, d, a, (const char *)room, 0, bytes, plan)->m = n;
+    }
+    f->ops[f->n_ops - 1].g = (const char *)(intptr_t)reach;
+}
+
+/* The starts of a slice's window of x, which lies in one piece, along the axes that it moves along; -1 if it does not lie so. */
+static int fg_flat_starts(const FgInst *inst, FgTensor *slots, int first, const FgTensor *x, const FgTensor *window, FgFlatStart *starts) {
+    int n = 0, inner = 0;               /* inner: an axis before has more than one element of the window */
+    if (!fg_is_contiguous(x) || !fg_is_contiguous(window) || window->size == 0) return -1;
+    for (int d = 0; d < x->ndim; d++) {
+        const FgTensor *at = FG_IN(inst, slots, first + d);
+        if (window->shape[d] != x->shape[d]) {
+            FgFlatStart s = {at->data, at->dtype == FG_I64, x->shape[d] - window->shape[d], x->strides[d] * fg_itemsize(x->dtype), 0, 0};
+            if (inner) return -1;
+            starts[n++] = s;
+        }
+        inner |= window->shape[d] > 1;
+    }
+    return n;
+}
+
+/* dynamic_slice or dynamic_update_slice of a window that lies in one piece; 0 for any other. */
+static int fg_flat_sliced(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    FgFlatStart starts[FG_MAXDIM];
+    int take = inst->run == fg_flat_slice;
+    const FgTensor *x = FG_IN(inst, slots, 0), *out = FG_OUT(inst, slots, 0), *small = take ? out : FG_IN(inst, slots, 1);
+    int n = fg_flat_starts(inst, slots, take ? 1 : 2, x, small, starts);
+    int64_t bytes = fg_slot_bytes(small);
+    if (n < 0 || fg_flat_overlap(take ? x : small, out)) return 0;
+    if (take && n == 0) fg_flat_copy(f, out->data, x->data, bytes);
+    else if (take) fg_flat_window(f, 1, out->data, x->data, starts, n, bytes, fg_slot_bytes(x), NULL);
+    else if (n == 0) fg_flat_copy(f, out->data, small->data, bytes);
+    else {
+        fg_flat_copy(f, out->data, x->data, fg_slot_bytes(x));
+        fg_flat_window(f, 0, out->data, small->data, starts, n, bytes, fg_slot_bytes(x), NULL);
+    }
+    return 1;
+}
+
 /* A gather or a scatter of one index vector that selects one run; 0 for any other. */
 static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    FgFlatStart starts[FG_MAXDIM];
     const FgIndexPlan *g = (const FgIndexPlan *)inst->extra;
     const FgTensor *x = FG_IN(inst, slots, 0), *index = FG_IN(inst, slots, 1), *out = FG_OUT(inst, slots, 0);
-    int take = inst->run == fg_flat_gather;
+    int take = inst->run == fg_flat_gather, t = x->dtype, op = g->kind == FG_ADD ? FG_OP_add : FG_OP_mul;
     const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
-    int64_t bytes = small->size * g->item;
+    int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
     int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
-    if (g->n != 1 || !one || g->by_plan || g->only >= 0 || g->ki < 0 || bytes == 0 || g->s0 || g->b0) return 0;
-    if (take && fg_flat_overlap(x, out)) return 0;
-    if (!take && (g->kind != FG_SET || !fg_is_contiguous(x) || fg_flat_overlap(small, out))) return 0;
-    if (!take) fg_flat_copy(f, out->data, x->data, fg_slot_bytes(x));
-    int form = bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
-    fg_flat_op(f, (take ? FLAT_take4 : FLAT_put4) + form, out->data, take ? x->data : small->data, index->data, 0, bytes, (void *)g);
+    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32;
+    if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
+    if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
+    if (take && (!fg_is_contiguous(x) || fg_flat_overlap(x, out))) return 0;
+    if (!take && (!fg_is_contiguous(x) || fg_flat_overlap(small, out))) return 0;
+    for (int c = 0; c < g->nk; c++) {
+        FgFlatStart s = {index->data + (g->i0 + c * g->ki) * (g->wide ? 8 : 4), g->wide, g->top[c], g->kb[c] * g->item, g->wrap, g->drop};
+        starts[c] = s;
+    }
+    if (take) fg_flat_window(f, 1, out->data, x->data, starts, g->nk, bytes, reach, (void *)g);
+    else {
+        const char *from = small->data;
+        fg_flat_copy(f, out->data, x->data, reach);
+        if (computes) {                 /* what is taken for a window that is left out is not put */
+            char *old = fg_flat_room(f, small->size, g->item), *sum = fg_flat_room(f, small->size, g->item);
+            FgFlatStart in[FG_MAXDIM];
+            memcpy(in, starts, sizeof in);
+            for (int c = 0; c < g->nk; c++) in[c].drop = 0;
+            fg_flat_window(f, 1, old, out->data, in, g->nk, bytes, reach, NULL);
+            fg_flat_arith(f, op, t, t, small->size, (void *)fg_vm_table[op][t], sum, old, from, from);
+            from = sum;
+        }
+        fg_flat_window(f, 0, out->data, from, starts, g->nk, bytes, reach, NULL);
+    }
     return 1;
 }
 #endif

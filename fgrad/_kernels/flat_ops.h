@@ -18,8 +18,30 @@ struct FgFlatOp {
     union { const char *c; int64_t m; };
     union { int64_t n; char *f; };      /* elements, bytes, or how many ops to jump; */
     union { void *fn; char *e; };       /* e, f: where the results of a chain's first and second operation go */
-    const char *g;                      /* of a call: bytes an element, at most */
+    const char *g;                      /* of a call: bytes an element, at most; of a window: the bytes it moves in */
 };
+
+/* One component of where a window lies, which it moves by `step` bytes: a negative index is moved by `wrap`, and one beyond [0, top] is
+ * bounded, or the window is left out. */
+typedef struct { const char *index; int64_t wide, top, step, wrap, drop; } FgFlatStart;
+static inline int64_t fg_flat_index(const char *index, int64_t wide) {
+    int64_t v;
+    int32_t narrow;
+    if (wide) { memcpy(&v, index, 8); return v; }
+    memcpy(&narrow, index, 4);
+    return narrow;
+}
+static inline int fg_flat_offset(const FgFlatStart *s, int64_t n, int64_t *offset) {
+    int there = 1;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++, s++) {
+        int64_t given = fg_flat_index(s->index, s->wide), v = given + ((given >> 63) & s->wrap), in = v < 0 ? 0 : v > s->top ? s->top : v;
+        there &= in == v || !s->drop;
+        sum += in * s->step;
+    }
+    *offset = sum;
+    return there;
+}
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
@@ -75,8 +97,13 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_SELECT(X) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
-#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) X(take4) X(take8) X(take) X(put4) X(put8) X(put) X(pack) X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
-    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
+/* A window of 4, 8 or n bytes that moves with the index at b, which is bounded or lets a put be left out, or with several. */
+#define FG_FLAT_WINDOWS(X) X(take4) X(take8) X(take) X(takes4) X(takes8) X(takes) X(put4) X(put8) X(put) X(put4_in) X(put8_in) X(put_in) \
+    X(puts4) X(puts8) X(puts)
+#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) \
+    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
+    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
+    X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
 
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
@@ -179,24 +206,29 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         if (rc != FG_OK) return rc;
         FG_NEXT
     }
-    /* e: the plan of one index vector at b; the run of n bytes that it selects of a is d, or c takes the run at a */
-    #define FG_TAKE_OR(hit) { \
-        const FgIndexPlan *g = (const FgIndexPlan *)ip->e; \
-        int64_t at = fg_index_at(g, ip->b); \
-        if (at != FG_MISS) { const char *from = ip->a + at * g->item; hit } \
-        else for (int64_t i = 0; i < ip->n; i += g->item) memcpy(ip->d + i, g->value, g->item); \
-        FG_NEXT }
-    L_take4: FG_TAKE_OR(FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, from);)
-    L_take8: FG_TAKE_OR(memcpy(ip->d, from, 8);)
-    L_take: FG_TAKE_OR(memcpy(ip->d, from, ip->n);)
-    #define FG_PUT(hit) { \
-        const FgIndexPlan *g = (const FgIndexPlan *)ip->e; \
-        int64_t at = fg_index_at(g, ip->b); \
-        if (at != FG_MISS) { char *to = ip->d + at * g->item; hit } \
-        FG_NEXT }
-    L_put4: FG_PUT(FG_AT(uint32_t, to) = FG_AT(uint32_t, ip->a);)
-    L_put8: FG_PUT(memcpy(to, ip->a, 8);)
-    L_put: FG_PUT(memcpy(to, ip->a, ip->n);)
+    /* m: the largest index, e: the bytes it moves the window by */
+    #define FG_BOUND int64_t at = FG_AT(int32_t, ip->b); at = (at < 0 ? 0 : at > ip->m ? ip->m : at) * (intptr_t)ip->e;
+    #define M(size, count) \
+        L_take##size: { FG_BOUND memcpy(ip->d, ip->a + at, count); FG_NEXT } \
+        L_put##size: { FG_BOUND memcpy(ip->d + at, ip->a, count); FG_NEXT } \
+        L_put##size##_in: { \
+            int64_t at = FG_AT(int32_t, ip->b); \
+            if ((uint64_t)at <= (uint64_t)ip->m) memcpy(ip->d + at * (intptr_t)ip->e, ip->a, count); \
+            FG_NEXT } \
+        L_takes##size: {                /* b: m starts; e: the plan, whose value is taken in place of a window that is left out */ \
+            int64_t at; \
+            const FgIndexPlan *g = (const FgIndexPlan *)ip->e; \
+            if (fg_flat_offset((const FgFlatStart *)ip->b, ip->m, &at)) memcpy(ip->d, ip->a + at, count); \
+            else for (int64_t i = 0; i < ip->n; i += g->item) memcpy(ip->d + i, g->value, g->item); \
+            FG_NEXT } \
+        L_puts##size: { \
+            int64_t at; \
+            if (fg_flat_offset((const FgFlatStart *)ip->b, ip->m, &at)) memcpy(ip->d + at, ip->a, count); \
+            FG_NEXT }
+    M(4, 4)
+    M(8, 8)
+    M(, ip->n)
+    #undef M
     L_pack: {                       /* four single numbers of four bytes to a vector */
         uint32_t x = FG_AT(uint32_t, ip->a), y = FG_AT(uint32_t, ip->b), z = FG_AT(uint32_t, ip->c), w = FG_AT(uint32_t, ip->g);
         accv = (fg_v32)(fg_i32x16){(int)x, (int)y, (int)z, (int)w};
@@ -212,7 +244,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_copy16: FG_ENDS(16, ip->d, ip->a) FG_NEXT
     L_copy32: FG_ENDS(32, ip->d, ip->a) FG_NEXT
     L_copy64: FG_AT(fg_v32, ip->d) = FG_AT(fg_v32, ip->a); FG_NEXT
-    L_copy: memcpy(ip->d, ip->a, ip->n); FG_NEXT
+    L_copy: if (ip->d != ip->a) memcpy(ip->d, ip->a, ip->n); FG_NEXT       /* a large operand may be where its result is */
     L_gather: {                     /* m: itemsize; b: where each of n items is, in items */
         const int32_t *at = (const int32_t *)ip->b;
         #define M(T) for (int64_t i = 0; i < ip->n; i++) ((T *)ip->d)[i] = ((const T *)ip->a)[at[i]];

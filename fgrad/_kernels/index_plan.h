@@ -1,4 +1,4 @@
-/* What a gather or a scatter walks, see index.h, and where one index vector points. */
+/* What a gather or a scatter walks, see index.h. */
 #ifndef FG_INDEX_PLAN_H
 #define FG_INDEX_PLAN_H
 #include "copy_plan.h"
@@ -24,15 +24,4 @@ typedef struct {
     char value[16];                                       /* what out-of-bounds windows are filled with */
 } FgIndexPlan;
 
-/* The place in the large tensor, in items, that one index vector selects; FG_MISS if it is out of bounds. */
-static inline int64_t fg_index_at(const FgIndexPlan *g, const char *indices) {
-    int64_t off = g->b0;
-    for (int c = 0; c < g->nk; c++) {
-        int64_t i = g->i0 + c * g->ki, given = g->wide ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
-        int64_t v = given + ((given >> 63) & g->wrap), in = v < 0 ? 0 : v > g->top[c] ? g->top[c] : v;
-        if (g->drop && in != v) return FG_MISS;
-        off += in * g->kb[c];
-    }
-    return off;
-}
 #endif

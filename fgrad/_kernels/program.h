@@ -20,6 +20,7 @@ typedef struct FgProg {
 
 typedef struct FgFlatOp FgFlatOp;
 typedef struct { char *fixed; int operand; int64_t bytes; } FgFlatIo;    /* bytes < 0: `fixed` gets the operand's address */
+typedef struct { char **at; int operand; int64_t offset; } FgFlatMoving; /* a pointer into a large operand of the loop */
 
 typedef struct FgFlat {
     FgFlatOp *ops;
@@ -30,6 +31,9 @@ typedef struct FgFlat {
     int64_t used;
     FgFlatIo *ins, *outs;               /* of the loop that the code is for */
     int n_ins, n_outs;
+    FgFlatMoving *moving;               /* of each large operand, one after the other */
+    int n_moving, moving_cap;
+    char **bases;                       /* where the large operands were in the last run; NULL: not a large one */
 } FgFlat;
 
 static inline int fg_flat_count(const FgFlat *f) { return f ? f->n_ops : 0; }

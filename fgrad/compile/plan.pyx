@@ -76,23 +76,32 @@ cdef tuple _OVERWRITES = ("scatter", "dynamic_update_slice", "copy")
 
 
 cdef bint _overwrites(Node node, Buf buf, Buf out):
-    """True if a kernel node may write `out` over `buf`: its first operand, which it updates in place, and reads nowhere else."""
+    """True if a kernel, a loop or branches may write `out` over `buf`: an operand that is updated in place, and read nowhere else."""
     cdef Value v
-    if node.kind != "kernel" or node.op not in _OVERWRITES or buf.strided or out.nbytes != buf.nbytes:
+    cdef Py_ssize_t at = 0, i
+    if buf.strided or out.nbytes != buf.nbytes:
         return False
-    v = node.ins[0]
+    if node.kind == "control" and node.op != "tiles":
+        for i in range(len(node.outs)):
+            if (<Value>node.outs[i]).buf is out:
+                at = node.obj[1].get(i, -1)
+        if at < 0:
+            return False
+    elif node.kind != "kernel" or node.op not in _OVERWRITES:
+        return False
+    v = node.ins[at]
     if v.buf is not buf or not v.whole():
         return False
-    for v in node.ins[1:]:
-        if v.buf is buf:
+    for i in range(len(node.ins)):
+        if i != at and (<Value>node.ins[i]).buf is buf:
             return False
     return True
 
 
-def plan(list units, set in_memory, list outs, list modes, donated, in_avals, carry=None):
+def plan(list units, set in_memory, list outs, list modes, donated, in_avals, takes=None):
     """Set the arena offset of every temporary; returns (arena bytes, {output: donated argument it takes over}).
 
-    carry: (k, n) lets output j < n take over argument k + j, and no other: the carry of a loop.
+    takes: lets an output take over one argument, and no other (-1: none): the carry of a loop, an operand of branches.
     """
     cdef dict last = {}            # buffer -> the last unit that reads or writes it
     cdef Py_ssize_t i, k
@@ -109,7 +118,7 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ca
         for node in u.nodes:
             for v in node.outs:
                 last[v.buf] = i
-    donors = _donate(units, last, outs, modes, donated, in_avals, carry)
+    donors = _donate(units, last, outs, modes, donated, in_avals, takes)
     arena = Arena()
     for i in range(len(units)):
         u = units[i]
@@ -128,7 +137,7 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ca
         for out in written:
             if out.base is not None or out.offset is not None:
                 continue
-            if dying and ((<Node>out.node).kind == "ew" or (<Node>u.nodes[0]).kind == "kernel"):
+            if dying and ((<Node>out.node).kind == "ew" or (<Node>u.nodes[0]).kind in ("kernel", "control")):
                 for k in range(len(dying)):
                     b = dying[k]
                     if _in_place(u, misread, b, out) or _overwrites(u.nodes[0], b, out):
@@ -145,10 +154,10 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ca
     return max(arena.end, ALIGN), donors
 
 
-cdef dict _donate(list units, dict last, list outs, list modes, donated, in_avals, carry):
+cdef dict _donate(list units, dict last, list outs, list modes, donated, in_avals, takes):
     """Match outputs with donated arguments of their size that nobody reads after the output is first written."""
-    if carry is not None:
-        donated = range(carry[0], carry[0] + carry[1])
+    if takes is not None:
+        donated = [k for k in takes if k >= 0]
     if not donated:
         return {}
     defined = {o.buf: (i, u, node) for i, u in enumerate(units) for node in u.nodes for o in node.outs}
@@ -165,7 +174,7 @@ cdef dict _donate(list units, dict last, list outs, list modes, donated, in_aval
         if node.kind == "ew" and same_size and i not in misread:
             misread[i] = _misread(u)
         choices = []
-        for k in same_size if carry is None else same_size & {carry[0] + j}:
+        for k in same_size if takes is None else same_size & set(takes[j:j + 1]):
             buf = args.get(k)
             when = -1 if buf is None else last[buf]
             if when < i or (when == i and ((node.kind == "ew" and _in_place(u, misread[i], buf, v.buf)) or _overwrites(node, buf, v.buf))):

@@ -21,12 +21,12 @@ from fgrad.core.array import CODES
 from fgrad.errors import FgradError, LoweringError
 
 
-def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None):
     """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
 
     donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
-    carry: (k, n) for the body of a loop, whose output j < n is its argument k + j of the next turn; the program's `in_place`
-    says which of them may share their memory.
+    takes: for a body or a branch, the argument whose memory the caller would give to an output (-1: none); the program's
+    `in_place` says which of them may share it.
     """
     if config.enable_checks:
         check_jaxpr(closed)
@@ -36,20 +36,20 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, carry=None):
     in_strides = in_strides or [None] * len(avals)
     ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, in_strides))]
     outs = ctx.inline(closed, ins)
-    return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, carry)
+    return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, takes)
 
 
-def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, carry=None):
+def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, takes=None):
     """The Program that computes the values `outs` from `ins`."""
     try:
-        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry)
+        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes)
     except FgradError:
         raise
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
 
 
-def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry, tiles=True):
+def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes, tiles=True):
     modes, taken = [], set()
     outs = list(outs)
     for j, (v, aval) in enumerate(zip(outs, out_avals)):
@@ -83,17 +83,20 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         nodes = weigh_norms(nodes, outs)
     units = straighten(fuse(nodes)) if config.pass_fuse else fuse(nodes)
     if tiles:
-        units = recompute(units, outs, donated if carry is None else range(carry[0], sum(carry)))
+        units = recompute(units, outs, donated if takes is None else [k for k in takes if k >= 0])
         if config.pass_fuse:
             units = turn(units, outs)
         units = tile(units, outs, _block_program)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
-    arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, carry)
-    if carry is None:
+    for unit in units:
+        if unit.nodes[0].op in ("scan", "while", "cond"):
+            unit.nodes[0].obj = _sub_programs(unit.nodes[0])
+    arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, takes)
+    if takes is None:
         for j, k in donors.items():
             modes[j] = k
-    writer = Writer(len(in_avals), len(ctx.consts), in_memory, _child)
+    writer = Writer(len(in_avals), len(ctx.consts), in_memory)
     for unit in units:
         writer.unit(unit)
     program = Program(
@@ -110,7 +113,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, carry,
         small=little_work(units),
         flat=config.pass_flat,
     )
-    program.in_place = [j in donors for j in range(carry[1])] if carry else []
+    program.in_place = [j in donors for j in range(len(takes or ()))]
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)
     program.labels = [label(u) for u in units]
     release(ctx.nodes)
@@ -123,8 +126,33 @@ def _block_program(nodes, ins, outs, in_avals, out_avals, n_acc):
     """The program of one block of rows, see tile: its first n_acc results may overwrite its last n_acc arguments."""
     ctx = LowerContext()
     ctx.nodes = nodes
-    return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, (len(ins) - n_acc, n_acc), tiles=False)
+    return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, range(len(ins) - n_acc, len(ins)), tiles=False)
 
 
-def _child(closed, carry):
-    return compile_jaxpr(closed, sub=True, carry=carry)
+def _sub_programs(node):
+    """(programs of a loop's or of branches' jaxprs, {output: the input whose memory it may take over, where nobody reads that later}).
+
+    A loop updates in place what its body does; branches, what all of them do to an operand of the result's type.
+    """
+    if node.op == "cond":
+        takes, first = _operands_for_results(node.children), 1
+        children = [compile_jaxpr(c, sub=True, takes=takes) for c in node.children]
+        in_place = [all(flags) for flags in zip(*[c.in_place for c in children])]
+    else:
+        nk, nc = node.ip[:2] if node.op == "scan" else node.ip[1:3]
+        takes, first = list(range(nk, nk + nc)), 0 if node.op == "scan" else node.ip[0]
+        children = [compile_jaxpr(c, sub=True) for c in node.children[:-1]]
+        children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes))
+        in_place = children[-1].in_place
+    return children, {j: first + takes[j] for j, ok in enumerate(in_place) if ok}
+
+
+def _operands_for_results(branches):
+    """Of each result of branches: an operand of its type, if possible one that a branch returns as it is; -1 if there is none."""
+    takes = []
+    in_avals = branches[0].in_avals
+    for j, aval in enumerate(branches[0].out_avals):
+        like = [k for k, a in enumerate(in_avals) if a.shape == aval.shape and a.dtype == aval.dtype and k not in takes]
+        returned = [k for k in like for b in branches if b.jaxpr.outvars[j] is b.jaxpr.invars[k]]
+        takes.append((returned or like or [-1])[0])
+    return takes

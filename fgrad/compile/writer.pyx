@@ -17,7 +17,6 @@ cdef enum:
     SMALL_WORK = 20_000                # elements of all operations
 cdef tuple _PLAIN = ("ew", "reduce", "kernel")
 cdef dict _REDUCE = vm.REDUCTIONS
-cdef dict _CARRY = {"scan": lambda ip: (ip[0], ip[1]), "while": lambda ip: (ip[1], ip[2])}
 cdef dict _codes = CODES
 cdef dict _opcodes = vm.OPCODES
 
@@ -114,16 +113,15 @@ cdef int add_words(list out, bytes scalar) except -1:
 
 
 cdef class Writer:
-    """Slots and instructions. `compile_child(closed, carry)` gives the program of a loop's or a branch's jaxpr."""
+    """Slots and instructions."""
     cdef readonly list slots, insts
     cdef dict slot_ids
     cdef Py_ssize_t n_args, n_consts
     cdef set in_memory
-    cdef object compile_child
 
-    def __init__(self, Py_ssize_t n_args, Py_ssize_t n_consts, set in_memory, compile_child):
+    def __init__(self, Py_ssize_t n_args, Py_ssize_t n_consts, set in_memory):
         self.slots, self.insts, self.slot_ids = [], [], {}
-        self.n_args, self.n_consts, self.in_memory, self.compile_child = n_args, n_consts, in_memory, compile_child
+        self.n_args, self.n_consts, self.in_memory = n_args, n_consts, in_memory
 
     cdef Py_ssize_t slot(self, Value v, tuple shape, tuple strides) except -1:
         cdef Buf buf = v.buf
@@ -162,9 +160,8 @@ cdef class Writer:
         elif node.op == "tiles":
             self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * most_threads(), None))
         elif node.kind == "control":
-            carry = _CARRY[node.op](node.ip) if node.op in _CARRY else None          # of the last child, the body
-            children = [self.compile_child(c, carry if c is node.children[-1] else None) for c in node.children]
-            ip = [*node.ip, *children[-1].in_place] if carry else node.ip
+            children = node.obj[0]
+            ip = node.ip if node.op == "cond" else [*node.ip, *children[-1].in_place]
             self.insts.append((KINDS[node.op], None, ins, outs, ip, (), children, None))
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
