@@ -233,3 +233,57 @@ def test_a_view_that_a_jitted_function_captured_may_be_passed_to_others():
     np.testing.assert_array_equal(captures(1.0), want + 1)
     np.testing.assert_array_equal(takes(view), want * 2)  # which makes it contiguous
     np.testing.assert_array_equal(captures(1.0), want + 1)
+
+
+def test_arrays_of_one_number_that_came_before_are_told_apart():
+    for _ in range(2):
+        for shape in (3, (2, 3), (), (0, 2), (1 << 15,)):
+            for value in (0, 1, True, 1.0, 0.0, -0.0, 2.5):
+                for dtype in (None, np.int32, "float32", jnp.float16, bool):
+                    got, want = jnp.full(shape, value, dtype), np.full(shape, value, dtype)
+                    np.testing.assert_array_equal(got, want)
+                    np.testing.assert_array_equal(np.signbit(np.asarray(got, np.float32)), np.signbit(want.astype(np.float32)))
+                    assert got.dtype == (want.dtype if dtype else jnp.asarray(value).dtype)
+                    assert got.weak_type == (dtype is None and type(value) is not bool)
+            assert jnp.zeros(shape).dtype == np.float32 and not jnp.ones(shape).weak_type
+        x = jnp.arange(3)
+        assert jnp.zeros_like(x).dtype == np.int32 and jnp.ones_like(x * 1.5).dtype == np.float32 and jnp.zeros_like(2.0 * x).weak_type
+        with fgrad.enable_x64(True):
+            assert jnp.zeros(3).dtype == np.float64 and jnp.full(3, 1).dtype == np.int64
+        for bad in ((2.0,), 2.0):
+            with pytest.raises(TypeError):
+                jnp.zeros(bad)
+    a = jnp.zeros(3)
+    a.delete()
+    np.testing.assert_array_equal(jnp.zeros(3), np.zeros(3))
+
+
+def test_nested_lists_of_numbers():
+    cases = (
+        [1, 2],
+        [1.5, 2],
+        [[1, 2.5], [3, -4]],
+        ((1, 2), [3, 4]),
+        [[[1]], [[2]]],
+        [True, 2],
+        [1, 2j],
+        [np.float32(1), 2.0],
+        [-0.0],
+        2,
+        3.5,
+    )
+    for case in cases:
+        want = np.array(case)
+        for dtype in (None, np.float32, np.int32, np.float16, np.complex64):
+            if dtype is not None and want.dtype.kind == "c" and dtype != np.complex64:
+                continue
+            got = jnp.array(case, dtype)
+            np.testing.assert_array_equal(got, want.astype(dtype or got.dtype))
+            assert got.dtype == (dtype or {"i": np.int32, "f": np.float32, "c": np.complex64}[want.dtype.kind])
+    for bad in ([[1, 2], [3]], [[1, 2], 3], [[1], [[2]]], [1, None]):
+        with pytest.raises((ValueError, TypeError)):
+            jnp.array(bad)
+    with pytest.raises(OverflowError):
+        jnp.array([1, 1 << 31])
+    with fgrad.enable_x64(True):
+        assert jnp.array([1, (1 << 62) + 1]).tolist() == [1, (1 << 62) + 1] and jnp.array([0.1]).tolist() == [0.1]

@@ -6,6 +6,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import array as _array
+from fgrad._kernels.creation import install_shaped
 from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
@@ -248,6 +249,7 @@ def _foreign_aval(x) -> ShapedArray:
 
 
 install_avals(Array, ShapedArray, _foreign_aval, to_array)
+install_shaped(ShapedArray)
 
 
 def leak_message(tracer):

@@ -7,13 +7,14 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
+from fgrad._kernels.creation import filled_before, from_numbers, remember_filling
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
 from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
-from fgrad.numpy.util import SCALARS, as_array, promoted, spread, user_dtype
+from fgrad.numpy.util import SCALARS, as_array, is_plain_dtype, promoted, spread, user_dtype
 from fgrad.ops.elementwise import add, cast_as, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
 from fgrad.ops.rules import full as _full
 from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, canonical_shape, concatenate, iota, reshape, slice_in_dim, transpose
@@ -24,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 _SEQUENCES = {list, tuple}
+_READ = {list, tuple, float, int}
 _JOINED, _REALS = {Array, float}, {int, float}
 _BOUND = 1 << 31
 _SMALL, _FEW = 1 << 14, 1 << 10  # elements
@@ -38,10 +40,18 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     """
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
-    if dtype is None and not ndmin and type(object) is np.ndarray:
-        return from_numpy(object, copy=copy)
+    kind = type(object)
+    if dtype is None and not ndmin:
+        if kind is np.ndarray:
+            return from_numpy(object, copy=copy)
+        if kind is Array:
+            return copy_p.bind(object) if copy else object
+        if kind in SCALARS:
+            return from_scalar(object).fresh()
     dtype = user_dtype(dtype)
-    if type(object) in SCALARS:
+    if kind in _READ and not ndmin and (out := from_numbers(object, dtype)) is not None:
+        return out
+    if kind in SCALARS:
         if type(object) is int and dtype is not None and dtype.kind in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
@@ -169,21 +179,38 @@ def _shape(shape):
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array filled with a value, which broadcasts."""
-    shape = _shape(shape)
     if type(fill_value) in SCALARS:
-        return spread(from_scalar(fill_value).fresh(), shape) if dtype is None else _full(shape, fill_value, user_dtype(dtype))
+        out = filled_before(shape, dtype, fill_value)
+        if out is not None:
+            return out
+        if dtype is not None:
+            return _fill(shape, dtype, fill_value)
+        return _remembered(shape, None, fill_value, spread(from_scalar(fill_value).fresh(), _shape(shape)))
     v = as_array("full", fill_value)
-    return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, shape)
+    return spread(convert_element_type(v, user_dtype(dtype)) if dtype is not None else v, _shape(shape))
+
+
+def _fill(shape, dtype, value):
+    return _remembered(shape, dtype, value, _full(_shape(shape), value, user_dtype(dtype) or dtypes.float_dtype()))
+
+
+def _remembered(shape, dtype, value, out):
+    """out, an array of one number, of which filled_before will give fresh ones."""
+    if type(out) is Array and is_plain_dtype(dtype):
+        remember_filling(shape, dtype, value, out)
+    return out
 
 
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of zeros."""
-    return _full(_shape(shape), 0, user_dtype(dtype) or dtypes.float_dtype())
+    out = filled_before(shape, dtype or float, 0)
+    return _fill(shape, dtype or float, 0) if out is None else out
 
 
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of ones."""
-    return _full(_shape(shape), 1, user_dtype(dtype) or dtypes.float_dtype())
+    out = filled_before(shape, dtype or float, 1)
+    return _fill(shape, dtype or float, 1) if out is None else out
 
 
 empty = zeros
@@ -191,12 +218,16 @@ empty = zeros
 
 def _like(a, fill_value, dtype, shape):
     """An array of a's shape and dtype, weakly typed like a, unless they are given."""
+    known = dtype is None and shape is None and type(a) is Array
+    if known and (out := filled_before(a.aval, None, fill_value)) is not None:
+        return out
     if is_overlay(a):
         return overlay_like(a, full(a._words.shape if shape is None else (*_shape(shape), a._words.shape[-1]), 0, a._words.dtype))
     aval = abstractify(a)
     shape = aval.shape if shape is None else _shape(shape)
     if dtype is None and type(fill_value) in SCALARS:
-        return cast_as(_full(shape, fill_value, aval.dtype), aval.dtype, aval.weak_type)
+        out = cast_as(_full(shape, fill_value, aval.dtype), aval.dtype, aval.weak_type)
+        return _remembered(aval, None, fill_value, out) if known else out
     out = full(shape, fill_value, aval.dtype if dtype is None else user_dtype(dtype))
     return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)
 

@@ -246,6 +246,14 @@ def user_dtype(dtype, name="dtype"):
     return _checked_dtype(dtype, name) if known is None else known
 
 
+def is_plain_dtype(dtype):
+    """True of a dtype argument that user_dtype has seen, and has nothing to say about."""
+    try:
+        return dtype is None or (dtype, config.enable_x64) in _known_dtypes
+    except TypeError:
+        return False
+
+
 def _checked_dtype(dtype, name):
     out = dtypes.check_user_dtype(dtype, name)
     if out.itemsize < 8 and dtype not in (int, float, complex) and np.dtype(dtype) != out and np.dtype(dtype).itemsize > out.itemsize:
