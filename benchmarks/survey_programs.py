@@ -222,6 +222,12 @@ def _bodies(m, x, v):
     return m.lax.fori_loop(0, 20, move, (x, v))
 
 
+def _rotary(m, x, angle):
+    a, b = m.np.split(x, 2, -1)
+    c, s = m.np.cos(angle)[:, None], m.np.sin(angle)[:, None]
+    return m.np.concatenate([a * c - b * s, b * c + a * s], -1)
+
+
 def _advantages(m, reward, value, done):
     def back(g, step):
         r, v, following, d = step
@@ -367,4 +373,5 @@ def register():
     case("Viterbi paths", _most_likely_path, normal(10), normal(10, 10), normal(10, 20), integer(20, 16, 100))
     case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
     case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))
+    case("rotary positions, written out", _rotary, normal(8, 512, 8, 64), normal(512, 32))
     case("Julia set by a vmapped while_loop", _julia, normal(48, 64), normal(48, 64), checked=False)

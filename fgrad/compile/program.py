@@ -3,6 +3,7 @@
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
+from fgrad.compile.joined import write_joined
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.means import share_means
 from fgrad.compile.passes import run_passes
@@ -87,6 +88,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         if config.pass_fuse:
             units = turn(units, outs)
         units = tile(units, outs, _block_program)
+    if config.pass_fuse:
+        units = write_joined(units, outs)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
     for unit in units:

@@ -176,7 +176,7 @@ cdef class Writer:
         cdef list const_words = [], ops = [], out_words = [], out_slots = []
         cdef Node node
         cdef Value v, out
-        cdef Py_ssize_t n_regs, at = 0, first_const, first_op, i
+        cdef Py_ssize_t n_regs, at = 0, first_const, first_op, i, n_made = 0
         for node in u.nodes:
             for v in node.ins:
                 if v.buf is None:
@@ -204,7 +204,8 @@ cdef class Writer:
                         read.append(v)
                     which.append(known)
             if node.kind == "ew":
-                made[(<Value>node.outs[0]).buf] = len(made)
+                made[(<Value>node.outs[0]).buf] = n_made      # several pieces may lie in one buffer (see joined): nobody here reads them
+                n_made += 1
         first_const = len(inputs)                # registers: inputs, constants, results
         first_op = n_regs = first_const + len(consts)
         for node in u.nodes:
