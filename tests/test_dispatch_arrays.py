@@ -287,3 +287,32 @@ def test_nested_lists_of_numbers():
         jnp.array([1, 1 << 31])
     with fgrad.enable_x64(True):
         assert jnp.array([1, (1 << 62) + 1]).tolist() == [1, (1 << 62) + 1] and jnp.array([0.1]).tolist() == [0.1]
+
+
+def test_numpy_arrays_of_64_bits_are_narrowed():
+    f = fgrad.jit(lambda x: x + 0)
+    wide = np.array([0.1, -np.inf, np.nan, 1e-50, 1 / 3])
+    whole = np.array([1, -2, (1 << 31) - 1, -(1 << 31)])
+    for x in (
+        wide,
+        wide[::2],
+        wide.astype(">f8"),
+        np.stack([wide, wide]).T,
+        wide[:0],
+        wide[0],
+        whole,
+        whole.astype(">i8"),
+        whole[1:],
+        whole[1],
+    ):
+        for got in (f(x), jnp.asarray(x), jnp.array(x), jnp.negative(jnp.negative(x))):
+            want = np.asarray(x).astype(np.float32 if x.dtype.kind == "f" else np.int32)
+            assert got.dtype == want.dtype and not got.weak_type
+            np.testing.assert_array_equal(got, want)
+    with fgrad.enable_x64(True):
+        assert f(wide).dtype == jnp.asarray(wide).dtype == f(wide[0]).dtype == np.float64
+        np.testing.assert_array_equal(f(wide), wide)
+    source = np.array([1.5, 2.5])
+    kept = jnp.asarray(source)
+    source[0] = 7
+    np.testing.assert_array_equal(kept, [1.5, 2.5])

@@ -173,14 +173,41 @@ cdef object numpy_aval(object x):
     return aval
 
 
+cdef object narrowed(cnp.ndarray a, object aval):
+    """A contiguous ndarray of 64 bits as an array of 32, where x64 is off; None of other dtypes."""
+    cdef int num = cnp.PyArray_TYPE(a)
+    cdef int64_t n = cnp.PyArray_SIZE(a), i
+    cdef double *doubles = <double *>cnp.PyArray_DATA(a)
+    cdef int64_t *longs = <int64_t *>cnp.PyArray_DATA(a)
+    cdef float *floats
+    cdef int32_t *ints
+    cdef int32_t code = CODES.get(aval.dtype, -1)
+    cdef ArrayBase out
+    if not (num == cnp.NPY_FLOAT64 and code == FG_F32) and not (num == cnp.NPY_INT64 and code == FG_I32):
+        return None
+    out = new_array(aval, code, n)
+    floats, ints = <float *>out.data, <int32_t *>out.data
+    if code == FG_F32:
+        for i in range(n):
+            floats[i] = <float>doubles[i]
+    else:
+        for i in range(n):
+            ints[i] = <int32_t>longs[i]
+    return out
+
+
 cdef object numpy_array(object x, bint copy):
-    """A contiguous ndarray whose dtype needs no conversion as an array: of its memory if it is of floats and need not be copied."""
+    """A contiguous ndarray of a dtype that arrays have or narrow to; of its memory if it is of floats that need not be copied."""
     cdef cnp.ndarray a = x
     cdef object aval = numpy_aval(x)
     cdef object dtype = <object>cnp.PyArray_DESCR(a)
     cdef int32_t code
     cdef ArrayBase out
-    if aval.dtype is not dtype or dtype not in CODES or not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
+    if not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_ALIGNED):
+        return None
+    if aval.dtype is not dtype:
+        return narrowed(a, aval) if cnp.PyArray_ISNOTSWAPPED(a) else None
+    if dtype not in CODES:
         return None
     code = CODES[dtype]
     # another thread may write into x while a program reads it: indices must not change after they have been checked
@@ -226,15 +253,20 @@ cdef ArrayBase numpy_scalar_array(object x):
     cdef ArrayBase a
     cdef Scalar s
     s.i64 = 0
-    if not numpy_scalar_operand(x, &s):
+    if numpy_scalar_operand(x, &s):
+        a = new_array(get_aval(x), FG_F32 if type(x) is _float32 else FG_F64, 1)
+    elif type(x) is _float64:
+        cnp.PyArray_ScalarAsCtype(x, &s)
+        a = new_array(get_aval(x), FG_F32, 1)
+        s.f32 = <float>s.f64
+    else:
         return _to_array(x)
-    a = new_array(get_aval(x), FG_F32 if type(x) is _float32 else FG_F64, 1)
     (<int64_t *>a.data)[0] = s.i64           # blocks are of 64 bytes at least
     return a
 
 
 def from_ndarray(x, bint copy):
-    """An ndarray's values as an array, where no conversion is needed; None else, and where integers should be shared."""
+    """An ndarray's values as an array, as numpy_array gives them; None else, and where integers should be shared."""
     if not copy and x.dtype.kind != "f":
         return None
     return numpy_array(x, copy)
