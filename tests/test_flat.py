@@ -320,3 +320,16 @@ def test_large_operands_lie_elsewhere_at_each_run():
         assert all(np.array_equal(g, w) for g, w in zip(got, want))
         assert flat_ops(jitted, *args) > 0
     assert np.array_equal(kept[0][1][0], jitted(*kept[0][0])[0])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_integers_of_every_size(dtype):
+    def step(x, y):
+        shifted = lax.shift_left(x, y), lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y)
+        divided = lax.div(x, y), lax.rem(x, y), x // y, x % y
+        ordered = jnp.minimum(x, y), jnp.maximum(x, y), jnp.clip(x, y, 7), jnp.where(x < y, x > 3, y > 3)
+        return x ^ y, (*shifted, *divided, *ordered, x & y, x | y, x < y)
+
+    ys = np.array([0, 1, 2, 31, 32, 33, 7, -1, -(2**31), 2**31 - 1, -5, 3]).astype(dtype)
+    for start in (0, 5, -1, -(2**31), 2**31 - 1, -7):
+        same_bits(lambda x, ys: lax.scan(step, x, ys), jnp.asarray(np.array(start).astype(dtype)), jnp.asarray(ys))

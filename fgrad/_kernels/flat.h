@@ -138,7 +138,8 @@ static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 /* As run_while in instructions.pyx. A carry has one place; a body that may not write over it has another for the new value. */
 static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out) {
     int ncc = (int)inst->ip[0], nbc = (int)inst->ip[1], nc = (int)inst->ip[2];
-    char **at = (char **)calloc(2 * nc + ncc + nbc + 1, sizeof(char *)), **carry = at + ncc + nbc, **fresh = carry + nc, *pred = fg_flat_room(f, 1, 1);
+    char **at = (char **)calloc(2 * nc + ncc + nbc + 1, sizeof(char *)), **carry = at + ncc + nbc, **fresh = carry + nc;
+    char *pred = fg_flat_room(f, 1, 1);
     if (!at) { f->failed = 1; return; }
     for (int i = 0; i < nc; i++)
         fg_flat_carry(f, st, inst, ncc + nbc + i, inst->ip[3 + i] != 0, in[ncc + nbc + i], out[i], &carry[i], &fresh[i]);

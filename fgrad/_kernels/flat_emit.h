@@ -175,7 +175,9 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
         return !whole ? -1 : fg_itemsize(t) == 4 ? FG_C64 : fg_itemsize(t) == 8 ? FG_C128 : -1;
     }
     if (op == FG_OP_select) return -1;
-    if (n == 1) return t == FG_U32 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
+    int bits = op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor ||
+               op == FG_OP_shl || op == FG_OP_shr_logical;              /* the same with and without a sign */
+    if (n == 1) return t == FG_U32 && bits ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
     if ((t != FG_F32 && t != FG_F64) || n * fg_itemsize(t) > 64 || !fg_flat_padded(f, d)) return -1;
     for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
     return t == FG_F32 ? FG_C64 : FG_C128;
@@ -192,6 +194,8 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
     }
     code = fg_flat_inline(op, kind, &forms);
     if (n > 1 && op == FG_OP_select) code = kind == FG_C64 ? FLAT_select_v32 : kind == FG_C128 ? FLAT_select_v64 : -1;
+    if (n == 1 && op == FG_OP_clamp && t == FG_I32) code = FLAT_clamp_i32;
+    if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 1) code = FLAT_select_b1;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;
     if (n == 1 && op == FG_OP_cast) code = fg_flat_cast(from, t);
@@ -269,7 +273,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         char *d = early[o] ? early[o] : fg_flat_room(f, out->count, out->size), *src = reg[out->reg];
         if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
             src = fg_flat_room(f, p->n, out->size);
-            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, (void *)fg_vm_table[FG_OP_mul][out->type], src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
+            void *mul = (void *)fg_vm_table[FG_OP_mul][out->type];
+            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
         }
         if (p->n == 1) fg_flat_copy(f, d, src, out->size);
         else {
@@ -328,7 +333,8 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
 static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
     int form = bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
     if (n == 1 && !s->wide && !s->wrap && !(take && s->drop)) {
-        fg_flat_op(f, (take ? FLAT_take4 : s->drop ? FLAT_put4_in : FLAT_put4) + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
+        int op = take ? FLAT_take4 : s->drop ? FLAT_put4_in : FLAT_put4;
+        fg_flat_op(f, op + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
     } else {
         FgFlatStart *room = (FgFlatStart *)fg_flat_room(f, n, sizeof(FgFlatStart));
         if (f->failed) return;

@@ -54,7 +54,8 @@ typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
 /* Chains: a first operation, and up to two more that take its result, each adding, subtracting (from either side) or multiplying.
  * Their numbers are computed: FG_CHAIN of a kind + first, + 7 + 4 first + second, + 35 + 4 (4 first + second) + third. */
 enum { FG_STEP_ADD, FG_STEP_SUB, FG_STEP_RSUB, FG_STEP_MUL };
-enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAINS = 4 * FG_CHAIN };    /* add, sub, mul; or the steps from the last result */
+enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAINS = 4 * FG_CHAIN };
+/* the first ones: add, sub, mul; or the steps from the last result */
 #define FG_FIRSTS(X, ...) X(__VA_ARGS__, addm) X(__VA_ARGS__, subm) X(__VA_ARGS__, mulm) \
     X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
 #define FG_SECONDS(X, ...) X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
@@ -78,7 +79,12 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
     X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y)) \
     X(div, v32, fg_v32, accv, x / y) X(div, v64, fg_v64, accw, x / y) \
     FG_FLAT_VECTOR_ORDER(X, v32, fg_v32, accv, fg_i32x16) FG_FLAT_VECTOR_ORDER(X, v64, fg_v64, accw, fg_i64x8) \
-    X(add, i32, uint32_t, acci, x + y) X(sub, i32, uint32_t, acci, x - y) X(mul, i32, uint32_t, acci, x * y)
+    X(add, i32, uint32_t, acci, x + y) X(sub, i32, uint32_t, acci, x - y) X(mul, i32, uint32_t, acci, x * y) \
+    X(and, i32, uint32_t, acci, x & y) X(or, i32, uint32_t, acci, x | y) X(xor, i32, uint32_t, acci, x ^ y) \
+    X(shl, i32, uint32_t, acci, y < 32 ? x << (y & 31) : 0) X(shr_logical, i32, uint32_t, acci, y < 32 ? x >> (y & 31) : 0) \
+    X(max, i32, uint32_t, acci, (int32_t)x > (int32_t)y ? x : y) X(min, i32, uint32_t, acci, (int32_t)x < (int32_t)y ? x : y) \
+    X(div, i32, uint32_t, acci, y == 0 ? -1u : y == -1u ? -x : (uint32_t)((int32_t)x / (int32_t)y)) \
+    X(rem, i32, uint32_t, acci, y == 0 ? x : y == -1u ? 0 : (uint32_t)((int32_t)x % (int32_t)y))
 #define FG_FLAT_UN(X) \
     X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
     X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
@@ -94,13 +100,13 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16) X(v64, fg_i64x8)
 #define FG_FLAT_BYTES_v32 fg_i8x16
 #define FG_FLAT_BYTES_v64 fg_i8x8
-#define FG_FLAT_SELECT(X) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
+#define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
 /* A window of 4, 8 or n bytes that moves with the index at b, which is bounded or lets a put be left out, or with several. */
 #define FG_FLAT_WINDOWS(X) X(take4) X(take8) X(take) X(takes4) X(takes8) X(takes) X(put4) X(put8) X(put) X(put4_in) X(put8_in) X(put_in) \
     X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
@@ -130,7 +136,8 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
-        FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK) FG_FLAT_OTHER(FG_FLAT_LO)};
+        FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
+        FG_FLAT_OTHER(FG_FLAT_LO)};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
@@ -191,6 +198,12 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define M(s, S, t, T) L_cast_##s##_##t: { S x = FG_AT(S, ip->a); FG_AT(T, ip->d) = (T)x; FG_NEXT }
     FG_FLAT_CAST(M)
     #undef M
+    L_clamp_i32: {
+        int32_t x = FG_AT(int32_t, ip->a), y = FG_AT(int32_t, ip->b), z = FG_AT(int32_t, ip->c);
+        y = x > y ? x : y;
+        FG_AT(int32_t, ip->d) = y < z ? y : z;
+        FG_NEXT
+    }
     L_end: return FG_OK;
     L_fn: ((FgVmFn)ip->fn)(ip->n, ip->d, ip->a, ip->b, ip->c); FG_NEXT
     L_seg: ((FgVmSeg)ip->fn)(ip->d, ip->a, ip->a, ip->n, ip->k, ip->m); FG_NEXT
@@ -275,7 +288,8 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_load8: FG_MOVE(ip->a) memcpy(ip->d, at, 8); } FG_NEXT
     /* as whole vectors: what reads one would wait long for a store of less */
     L_loadv8: { FG_MOVE(ip->a) int64_t x; memcpy(&x, at, 8); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x}; } FG_NEXT }
-    L_loadv12: { FG_MOVE(ip->a) int64_t x; uint32_t y; memcpy(&x, at, 8); memcpy(&y, at + 8, 4); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
+    L_loadv12: { FG_MOVE(ip->a) int64_t x; uint32_t y; memcpy(&x, at, 8); memcpy(&y, at + 8, 4);
+        FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
     L_loadv16: { FG_MOVE(ip->a) int64_t x, y; memcpy(&x, at, 8); memcpy(&y, at + 8, 8); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
     L_loadv32: { FG_MOVE(ip->a) fg_i64x4 u = *(const fg_i64x4 *)at, z = {0};
         FG_AT(fg_i64x8, ip->d) = __builtin_shufflevector(u, z, 0, 1, 2, 3, 4, 5, 6, 7); } FG_NEXT }
