@@ -161,6 +161,34 @@ class EagerViews(Ten):
         return lambda: (x.reshape(2, 5), rows.T, rows.ravel(), np.squeeze(x), x.astype(np.int32), x * half)
 
 
+@workload("overhead/eager arrays from numbers", note="zeros, ones, full, nested lists, NumPy's ten float64; elements at a mask set to zero")
+class EagerArrays(Ten):
+    rows = [[1.0, 2.0], [3.0, 4.0]]
+    doubles = numpy.linspace(0, 1, 10)
+
+    def jaxlike(self, m, x):
+        np, mask = m.np, x > 0
+        return lambda: (np.zeros(10), np.ones((2, 5)), np.full(10, 2.0), np.array(self.rows), np.asarray(self.doubles), x.at[mask].set(0))
+
+    def numpy(self, np, x):
+        mask = x > 0
+
+        def cleared():
+            y = x.copy()
+            y[mask] = 0
+            return y
+
+        single = numpy.float32
+        return lambda: (
+            np.zeros(10, single),
+            np.ones((2, 5), single),
+            np.full(10, single(2)),
+            np.array(self.rows, single),
+            np.asarray(self.doubles, single),
+            cleared(),
+        )
+
+
 @workload("overhead/eager loops", note="scan of ten numbers, fori_loop of five steps, cond")
 class EagerLoops(Ten):
     numpy = None  # it has none
