@@ -307,3 +307,26 @@ def test_large_triangular_systems(left, lower, transpose, unit):
         np.fill_diagonal(part, 1)
     op = part.T.astype(np.float64) if transpose else part.astype(np.float64)
     np.testing.assert_allclose(op @ found if left else found @ op, b, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 2), (2, 5), (16, 16), (32, 9)])
+def test_qr_of_many_small_matrices(dtype, shape):
+    """A vector has a matrix in each lane; columns of zeros, and squares out of range, are among them."""
+    x = np.random.default_rng(3).standard_normal((33, *shape)).astype(dtype)
+    x[3], x[4], x[7], x[8, 0] = 0, np.eye(*shape), np.triu(x[7]), -0.0
+    x[5] *= np.finfo(dtype).tiny ** 0.7
+    x[6] *= np.finfo(dtype).max ** 0.7
+    tol = 200 * np.finfo(dtype).eps
+    with fgrad.enable_x64():
+        for mode in ("reduced", "complete"):
+            q, r = (np.asarray(v, np.float64) for v in jnp.linalg.qr(jnp.array(x), mode=mode))
+            size = np.abs(x).max((1, 2), keepdims=True).astype(np.float64) + np.finfo(np.float64).tiny
+            np.testing.assert_allclose(q @ (r / size), x / size, atol=tol)
+            np.testing.assert_allclose(
+                np.swapaxes(q, 1, 2) @ q, np.broadcast_to(np.eye(q.shape[2]), (33, q.shape[2], q.shape[2])), atol=tol
+            )
+            np.testing.assert_allclose(r / size, np.linalg.qr(x, mode=mode)[1] / size, atol=10 * tol)
+        x[9, 0, 0] = np.nan
+        q, r = jnp.linalg.qr(jnp.array(x))
+        assert np.isnan(np.asarray(r)[9]).any() and np.isfinite(np.asarray(r)[10]).all()

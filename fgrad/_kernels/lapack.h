@@ -322,6 +322,10 @@ static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
 enum { FG_LANES_MOST = 32, FG_LANES_LEAST = 4 };         /* rows and columns at most; matrices of a batch at least */
 #define FG_LANES_ABS_f32 0x7fffffff
 #define FG_LANES_ABS_f64 0x7fffffffffffffff
+#define FG_LANES_LITTLE_f32 1e-30f                       /* squares of numbers that lose no digits, and do not overflow */
+#define FG_LANES_LITTLE_f64 1e-280
+#define FG_LANES_MUCH_f32 1e37f
+#define FG_LANES_MUCH_f64 1e300
 #define T float
 #define N(name) name##_f32
 #include "lapack_lanes.h"

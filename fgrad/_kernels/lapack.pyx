@@ -143,7 +143,8 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
         job.arg[k], job.bytes[k] = t, t.size // batch * fg_itemsize(t.dtype)
     job.batch = batch
     work = <int64_t>job.m * job.n * (job.m if job.m < job.n else job.n)
-    if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_lanes_fit(job.t, batch, job.m, job.n):
+    if ((one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu or one == <FgLaOne>fg_one_geqrf or one == <FgLaOne>fg_one_reflectors)
+            and fg_lanes_fit(job.t, batch, job.m, job.n)):
         parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * work + 1), fg_lanes_range, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):

@@ -94,6 +94,61 @@ static void N(lanes_solve)(const V *a, int64_t ai, int64_t aj, V *b, int64_t di,
     }
 }
 
+/* Householder reflectors of the columns in place, as LAPACK's geqr2; lanes of the result are nonzero where squares left the range of T. */
+static I N(lanes_reflectors)(V *a, int m, int n, V *tau) {
+    const V one = (V){0} + 1;
+    I bad = {0};
+    for (int c = 0; c < fg_least(m, n); c++) {
+        V sum = {0}, most = {0};
+        for (int r = c + 1; r < m; r++) {
+            const V x = a[r * n + c], size = (V)((I)x & N(FG_LANES_ABS));
+            const I more = (I)(size > most);
+            most = (V)(((I)most & ~more) | ((I)size & more));
+            sum += x * x;
+        }
+        const V alpha = a[c * n + c], square = sum + alpha * alpha, norm = N(lanes_root)(square);
+        const I none = (I)(most == 0);                       /* nothing to reflect */
+        bad |= ~none & ~((I)(sum > N(FG_LANES_LITTLE)) & (I)(square < N(FG_LANES_MUCH)));
+        const V beta = (V)((I)norm | (~(I)alpha & ~N(FG_LANES_ABS)));
+        tau[c] = (V)((I)((beta - alpha) / beta) & ~none);
+        const V scale = (V)(((I)(alpha - beta) & ~none) | ((I)one & none));
+        a[c * n + c] = (V)(((I)beta & ~none) | ((I)alpha & none));
+        for (int r = c + 1; r < m; r++) a[r * n + c] /= scale;
+        for (int j = c + 1; j < n; j++) {
+            V w = a[c * n + j];
+            for (int r = c + 1; r < m; r++) w += a[r * n + c] * a[r * n + j];
+            w *= tau[c];
+            a[c * n + j] -= w;
+            for (int r = c + 1; r < m; r++) a[r * n + j] -= w * a[r * n + c];
+        }
+    }
+    return bad;
+}
+
+/* The first n columns of the product of k reflectors, in their place: LAPACK's org2r. */
+static void N(lanes_product)(V *a, int m, int n, int k, const V *tau) {
+    for (int c = k; c < n; c++) for (int r = 0; r < m; r++) a[r * n + c] = (V){0} + (T)(r == c);
+    for (int c = k - 1; c >= 0; c--) {
+        for (int j = c + 1; j < n; j++) {
+            V w = a[c * n + j];
+            for (int r = c + 1; r < m; r++) w += a[r * n + c] * a[r * n + j];
+            w *= tau[c];
+            a[c * n + j] -= w;
+            for (int r = c + 1; r < m; r++) a[r * n + j] -= w * a[r * n + c];
+        }
+        for (int r = 0; r < c; r++) a[r * n + c] = (V){0};
+        a[c * n + c] = 1 - tau[c];
+        for (int r = c + 1; r < m; r++) a[r * n + c] *= -tau[c];
+    }
+}
+
+/* Whether an element of x is not finite. */
+static void N(lanes_wild)(const V *x, int64_t size, int *redo) {
+    V sum = {0};
+    for (int64_t e = 0; e < size; e++) sum += x[e] * 0;
+    for (int l = 0; l < L; l++) redo[l] |= sum[l] != 0;
+}
+
 /* Matrices `first` to first + count; whether LAPACK must do one of them again is in redo[]. */
 static void N(lanes_factor)(const FgLaJob *j, int64_t first, int count, V *x, int *redo) {
     const int64_t size = (int64_t)j->m * j->n, k = fg_least(j->m, j->n);
@@ -107,10 +162,25 @@ static void N(lanes_factor)(const FgLaJob *j, int64_t first, int count, V *x, in
         N(lanes_store)(x, (T *)j->arg[1]->data + first * size, size, count);
         return;
     }
-    V sum = {0};
-    for (int64_t e = 0; e < size; e++) sum += x[e] * 0;       /* NaN where an element is not finite */
-    memcpy(bad, &sum, sizeof bad);
-    for (int l = 0; l < count; l++) redo[l] = bad[l] != 0;
+    for (int l = 0; l < L; l++) redo[l] = 0;
+    N(lanes_wild)(x, size, redo);
+    if (j->one == fg_one_geqrf) {
+        V tau[FG_LANES_MOST];
+        I failed = N(lanes_reflectors)(x, j->m, j->n, tau);
+        for (int l = 0; l < L; l++) redo[l] |= failed[l] != 0;
+        N(lanes_store)(x, (T *)j->arg[1]->data + first * size, size, count);
+        N(lanes_store)(tau, (T *)j->arg[2]->data + first * k, k, count);
+        return;
+    }
+    if (j->one == fg_one_reflectors) {
+        V tau[FG_LANES_MOST];
+        const int taus = (int)(j->bytes[1] / j->item);
+        N(lanes_load)(tau, (const T *)j->arg[1]->data + first * taus, taus, count);
+        N(lanes_wild)(tau, taus, redo);
+        N(lanes_product)(x, j->m, j->n, taus, tau);
+        N(lanes_store)(x, (T *)j->arg[2]->data + first * size, size, count);
+        return;
+    }
     I pivot[FG_LANES_MOST];
     N(lanes_lu)(x, j->m, j->n, pivot);
     N(lanes_store)(x, (T *)j->arg[1]->data + first * size, size, count);
