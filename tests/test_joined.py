@@ -92,3 +92,58 @@ def test_carries_of_loops():
         want = np.concatenate([want[1:] * np.float32(0.5) + want[:1], want[:1] - want[1:] * np.float32(0.25)])
     np.testing.assert_allclose(fgrad.jit(lambda x: fgrad.lax.fori_loop(0, 5, step, x))(x), want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(fgrad.jit(lambda x: step(0, x), donate_argnums=0)(jnp.array(x)), step(0, jnp.array(x)), rtol=1e-6)
+
+
+def slices_of_rows(x):
+    return (jnp.sin(x[:, :16]) * x[:, 16:32]).sum() + (x[:, 32:] ** 3).sum()
+
+
+def columns(x):
+    return (x[:, 0] * x[:, 1] - x[:, 2] ** 2).sum()
+
+
+def inner_rows(x):
+    return (x[1:3] * 2).sum() + (x[3:10] ** 2).sum() + x[12:, 2:].sum()
+
+
+def reversed_order(x):
+    return (x[10:] ** 2).sum() + (x[:10] ** 3).sum()
+
+
+def overlapping(x):
+    return (x[:10] ** 2).sum() + (x[5:] ** 3).sum()
+
+
+@pytest.mark.parametrize("shape", [(20, 48), (300, 48), (5000, 48)], ids=str)
+@pytest.mark.parametrize("fun", [slices_of_rows, columns, inner_rows, reversed_order, overlapping], ids=lambda f: f.__name__)
+def test_cotangents_of_slices_are_joined(fun, shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    got = fgrad.jit(fgrad.grad(fun))(x)
+    with fgrad.config.override("pass_simplify", False):
+        want = fgrad.jit(fgrad.grad(lambda x: fun(x)))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_neighbours_padded_with_zeros():
+    """Sums of them: of every order, with nothing lost between, and without -0."""
+    x = np.random.default_rng(0).standard_normal((100, 6)).astype("float32")
+    x[3] = -0.0
+    pad = lambda x, lo, hi: fgrad.lax.pad(x, np.zeros((), x.dtype)[()], ((0, 0, 0), (lo, hi, 0)))
+    for dtype in ("float32", "int32", "bfloat16", "complex64"):
+        y = jnp.array(x).astype(dtype)
+        for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)):
+            for gap in (0, 1):
+                ends = [(0, 4 + gap), (2, 2 + gap), (4 + gap, 0)]
+
+                def add(y, order=order, ends=ends, gap=gap):
+                    p = [pad(y[:, 2 * k : 2 * k + 2], *ends[k]) for k in order]
+                    return p[0] + p[1] + p[2]
+
+                want = np.zeros((100, 6 + gap), np.asarray(y).dtype)
+                want[:, :4], want[:, 4 + gap :] = np.asarray(y)[:, :4] + 0, np.asarray(y)[:, 4:] + 0
+                got = np.asarray(fgrad.jit(add)(y))
+                assert got.tobytes() == want.tobytes()
+    grad = fgrad.grad(lambda a, b: jnp.cross(a, b).sum())
+    a, b = x[:, :3].copy(), x[:, 3:].copy()
+    np.testing.assert_allclose(fgrad.jit(grad)(a, b), np.cross(b, np.ones_like(b)), rtol=1e-5, atol=1e-6)
+    assert not any("pad" in i for i in instructions(grad, a, b))

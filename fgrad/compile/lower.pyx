@@ -9,7 +9,7 @@ from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, us
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
 
-from fgrad.compile.algebra cimport simplify
+from fgrad.compile.algebra cimport made_by, simplify
 from fgrad.compile.choices cimport distribute
 from fgrad.compile.values cimport Buf, Node, Value, elementwise_node, new_value, row_major, temporary, view_reshape
 from fgrad.core.ir cimport AvalBase, Eqn, Literal, Var
@@ -171,6 +171,8 @@ cdef class LowerContext:
                 a, b, pad = padded
                 inner = self.elementwise(op, [a, b], ShapedArray(a.shape, dtype))
                 return self.kernel("pad", [inner, pad.ins[1]], [aval], ip=pad.ip, contiguous=False)[0]
+            if op == "add" and (joined := _side_by_side(self, ins[0], ins[1], aval)) is not None:
+                return joined
         given = []
         spread = self.simplify and aval.size >= SPREAD_LEAST        # all operands are single values: so is the result
         for v in ins:
@@ -336,6 +338,51 @@ cdef object _padded_alike(Value x, Value y):
     (a, zero), (b, other) = first.ins, second.ins
     same = first.ip == second.ip and a.shape == b.shape and a.tag == b.tag == x.tag
     return (a, b, first) if same and _is_zero(zero) and _is_zero(other) else None
+
+
+cdef Node _padding(Value v):
+    """The node that made all of v by padding with zeros, none of them between elements; else None."""
+    cdef Node node
+    if v.buf is None or v.buf.node is None or v.tag:
+        return None
+    node = v.buf.node
+    if node.op != "pad" or node.outs[0].shape != v.shape or not v.whole() or not _is_zero(node.ins[1]) or (<Value>node.ins[0]).tag:
+        return None
+    return None if min(node.ip) < 0 or any(node.ip[2::3]) else node
+
+
+cdef Value _side_by_side(LowerContext ctx, Value x, Value y, AvalBase aval):
+    """x + y where they are neighbours along an axis, each padded with zeros (the cotangents of two slices): joined, then padded; else None."""
+    cdef Node first = _padding(x), second = None if first is None else _padding(y)
+    cdef Value a, b, v
+    cdef list pieces = []
+    if first is None or second is None or aval.dtype.kind not in "fiu" or aval.dtype in _HALF:
+        return None
+    p, q = list(first.ip), list(second.ip)
+    axes = [k for k in range(len(aval.shape)) if p[3 * k : 3 * k + 2] != q[3 * k : 3 * k + 2]]
+    if len(axes) != 1:
+        return None
+    axis, = axes
+    a, b = first.ins[0], second.ins[0]
+    if p[3 * axis] > q[3 * axis]:
+        a, b, p, q = b, a, q, p
+    if p[3 * axis] + a.shape[axis] != q[3 * axis] or 0 in a.shape or 0 in b.shape:
+        return None
+    for v in (a, b):
+        made = v.buf.node if v.buf is not None and v.whole() else None
+        pieces += made.ins if made is not None and made.op == "concatenate" and made.ip == (axis,) and made.outs[0].shape == v.shape else [v]
+    if aval.dtype.kind == "f":          # -0 + 0 is +0
+        pieces = [ctx.elementwise("add", [v, ctx.scalar(0, aval.dtype)], v.aval) if not _is_plus_zero(v) else v for v in pieces]
+    p[3 * axis + 1] = q[3 * axis + 1]
+    shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
+    out = ctx.kernel("concatenate", pieces, [ShapedArray(shape, aval.dtype)], ip=(axis,), contiguous=False)[0]
+    return ctx.kernel("pad", [out, first.ins[1]], [aval], ip=p, contiguous=False)[0] if any(p) else out
+
+
+cdef bint _is_plus_zero(Value v):
+    """True for something + 0, which is no -0."""
+    cdef list ins = made_by(v, "add")
+    return ins is not None and _is_zero(ins[1])
 
 
 def _is_zero(v):
