@@ -222,6 +222,10 @@ def _bodies(m, x, v):
     return m.lax.fori_loop(0, 20, move, (x, v))
 
 
+def _cross(m, a, b):
+    return m.grad(lambda a: m.np.sum(m.np.cross(a, b) ** 2))(a)
+
+
 def _rotary(m, x, angle):
     a, b = m.np.split(x, 2, -1)
     c, s = m.np.cos(angle)[:, None], m.np.sin(angle)[:, None]
@@ -374,5 +378,5 @@ def register():
     case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
     case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))
     case("rotary positions, written out", _rotary, normal(8, 512, 8, 64), normal(512, 32))
-    case("cross products, grad", lambda m, a, b: m.grad(lambda a: m.np.sum(m.np.cross(a, b) ** 2))(a), normal(100_000, 3), normal(100_000, 3))
+    case("cross products, grad", _cross, normal(100_000, 3), normal(100_000, 3))
     case("Julia set by a vmapped while_loop", _julia, normal(48, 64), normal(48, 64), checked=False)
