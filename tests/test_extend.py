@@ -297,3 +297,12 @@ def test_an_interpreter_that_binds_equations_keeps_custom_derivatives(transform)
 
     x = jnp.array([0.3, 1.2])
     np.testing.assert_allclose(transform(interpreted)(x), transform(f)(x), rtol=1e-6)
+
+
+def test_what_interpreters_ask_closed_jaxprs_equations_and_primitives():
+    closed = fgrad.make_jaxpr(lambda x: jnp.sin(x) * jnp.arange(3.0))(1.0)
+    assert closed.invars is closed.jaxpr.invars and closed.outvars is closed.jaxpr.outvars and closed.constvars is closed.jaxpr.constvars
+    assert closed.literals is closed.consts and closed.pretty_print() == str(closed) and closed.jaxpr.pretty_print() == str(closed.jaxpr)
+    same = closed.map_jaxpr(lambda j: j.replace(eqns=list(j.eqns))).replace(consts=closed.consts)
+    np.testing.assert_array_equal(fgrad.extend.core.jaxpr_as_fun(same)(2.0)[0], np.sin(np.float32(2)) * np.arange(3, dtype=np.float32))
+    assert not any(e.effects or e.primitive.call_primitive or e.primitive.map_primitive for e in closed.eqns)

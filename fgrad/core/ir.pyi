@@ -27,6 +27,7 @@ class Eqn:
     source: tuple | None
     invars: list
     outvars: list
+    effects: frozenset
     def __init__(self, primitive: Any, invars: list, outvars: list, params: dict, source: Any = None) -> None: ...
     def replace(self, *, primitive: Any = None, invars: Any = None, outvars: Any = None, params: Any = None) -> Eqn: ...
 

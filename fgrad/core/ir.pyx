@@ -82,6 +82,10 @@ cdef class Eqn:
     def __init__(self, primitive, list invars, list outvars, params, source=None):
         self.primitive, self.invars, self.outvars, self.params, self.source = primitive, invars, outvars, params, source
 
+    @property
+    def effects(self):
+        return self.primitive.effects_of(self.params)
+
     def replace(self, *, primitive=None, invars=None, outvars=None, params=None):
         """The equation with other parts."""
         return Eqn(

@@ -39,6 +39,10 @@ class Jaxpr:
         args = {k: kw.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_name")}
         return Jaxpr(**args)
 
+    def pretty_print(self, **kwargs):
+        """Its text, as print shows it."""
+        return str(self)
+
 
 class ClosedJaxpr:
     """A Jaxpr with the values of its constvars. `cache` keeps what has been derived from it (its jvp, its program...)."""
@@ -65,6 +69,23 @@ class ClosedJaxpr:
     @property
     def effects(self):
         return self.jaxpr.effects
+
+    constvars = property(lambda self: self.jaxpr.constvars)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
+    literals = property(lambda self: self.consts)
+
+    def map_jaxpr(self, f):
+        """f(jaxpr) with the same constants."""
+        return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+    def replace(self, *, jaxpr=None, consts=None):
+        """With another jaxpr or other constants."""
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
+
+    def pretty_print(self, **kwargs):
+        """Its text, as print shows it."""
+        return str(self)
 
 
 def source_inside(eqn):

@@ -21,6 +21,7 @@ class Primitive(PrimitiveBase):
       impl(*args, **params) -> outs: only for primitives that are not run as a compiled one-equation program
     """
 
+    call_primitive = map_primitive = False  # as JAX's that interpreters of jaxprs may look into are told
     linear: "Primitive"  # of a custom vjp: the linear primitive that stands for its derivative
 
     def __init__(
