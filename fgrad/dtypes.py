@@ -346,7 +346,7 @@ def result_type(*args):
     pairs = []
     for a in args:
         aval = getattr(a, "aval", None)
-        if aval is not None:
+        if aval is not None and isinstance(aval.dtype, np.dtype):
             pairs.append((aval.dtype, aval.weak_type))
         elif type(a) in (bool, int, float, complex):
             pairs.append((scalar_dtype(a), type(a) is not bool))

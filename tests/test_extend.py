@@ -16,7 +16,7 @@ from fgrad.experimental.layout import Format, Layout
 from fgrad.extend import core, linear_util, source_info_util
 from fgrad.extend.core import primitives
 from fgrad.interpreters import batching, partial_eval
-from fgrad.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDeviceSharding
+from fgrad.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from fgrad.sharding import PartitionSpec as P
 
 F32 = np.dtype(np.float32)
@@ -127,7 +127,7 @@ def test_shardings_of_avals_and_layouts():
     sharding = NamedSharding(mesh, P("data", None))
     assert sharding.update(spec=P()).spec == P() and sharding.update(spec=P()).mesh is mesh
     put = fgrad.device_put(x, Format(Layout((0, 1)), sharding))
-    assert isinstance(put.sharding, SingleDeviceSharding) and Layout() == Layout.AUTO != Layout((0, 1))
+    assert put.sharding == sharding and Layout() == Layout.AUTO != Layout((0, 1))
     with pytest.raises(ValueError, match="size 1"):
         AbstractMesh((2,), ("data",))
     assert mesh.are_all_axes_auto and not mesh.are_all_axes_explicit and not AbstractMesh((), ()).are_all_axes_auto

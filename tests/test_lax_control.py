@@ -264,3 +264,13 @@ def test_fori_loop_takes_float_bounds_and_counts_in_ints():
 def test_branches_give_the_types_of_the_first():
     branches = [lambda: 1.0, lambda: jnp.float32(2)]
     assert lax.switch(1, branches).weak_type and not lax.switch(0, branches[::-1]).weak_type
+
+
+def test_weak_carries_widen_and_do_not_narrow():
+    assert lax.scan(lambda c, x: (c + x, None), 0, jnp.ones(3))[0] == 3
+    for loop in (
+        lambda: lax.scan(lambda c, x: (c.astype("int32"), x), 0.0, jnp.ones(3)),
+        lambda: lax.while_loop(lambda c: c < 3, lambda c: (c + 1).astype("int32"), 0.0),
+    ):
+        with pytest.raises(TypeError, match="must have equal types"):
+            loop()

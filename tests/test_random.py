@@ -245,3 +245,10 @@ def test_sampling():
 def test_truncated_normal_reaches_both_bounds(dtype):
     x = np.asarray(random.truncated_normal(random.key(0), -1.3, 2.1, (20_000,), dtype)).astype(np.float32)
     assert -1.3 < x.min() < -1.25 and 1.9 < x.max() < 2.1
+
+
+def test_types_of_keys():
+    k = random.split(random.key(0), 3)
+    assert str(k.aval) == str(fgrad.typeof(k)) == "key<fry>[3]" and (k.aval.shape, k.aval.dtype) == ((3,), k.dtype)
+    zeros = jnp.zeros((2,), k.dtype)
+    assert zeros.dtype == k.dtype and zeros.shape == (2,) and not random.key_data(zeros).any()

@@ -114,3 +114,16 @@ def test_small_names(caplog):
     with caplog.at_level("INFO", "fgrad.debug"):
         fgrad.jit(lambda x: fgrad.debug.log("x is {} and {k}", x, k=x + 1))(3)
     assert "x is 3 and 4" in caplog.text
+
+
+def test_arrays_know_the_sharding_they_were_given():
+    mesh = fgrad.make_mesh((1,), ("x",))
+    s = NamedSharding(mesh, P("x"))
+    x = fgrad.device_put({"a": jnp.ones(4)}, s)["a"]
+    assert (x.sharding, x.sharding.spec, x.committed) == (s, P("x"), True)
+    assert not jnp.ones(4).committed and fgrad.device_put(jnp.ones(4), fgrad.devices()[0]).committed
+    f = fgrad.jit(lambda x: (x, {"b": x + 1}), out_shardings=(s, None))
+    out, rest = f(jnp.ones(4))
+    assert out.sharding == s and not rest["b"].committed
+    assert fgrad.grad(lambda x: fgrad.jit(lambda x: f(x)[0].sum())(x))(x).tolist() == [1] * 4
+    assert fgrad.make_array_from_callback((4,), s, lambda index: jnp.ones(4)[index]).sharding == s

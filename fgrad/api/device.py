@@ -7,6 +7,7 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad.core import Array, is_tracer, to_array
+from fgrad.core.array import place as note_place
 from fgrad.core.device import CPU
 from fgrad.core.sharding import as_sharding
 
@@ -121,6 +122,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
                 out = out.fresh()  # not the one that stands for this number
             if place is not None:
                 place.check(out.ndim, "device_put")
+                if type(out) is Array:
+                    note_place(out, place)
             return out
 
         return tree.map(leaf, part)

@@ -13,7 +13,7 @@ from fgrad._kernels.operands import install_contiguous, settled
 from fgrad._kernels.window import install_window
 from fgrad.api.backward import clear_backward_cache
 from fgrad.api.common import LEAF, ShapeDtypeStruct, abstractify, bind_static, check_args, flat_fun, fun_name
-from fgrad.api.device import check_device, check_sharding
+from fgrad.api.device import check_device, check_sharding, device_put
 from fgrad.api.stages import Traced
 from fgrad.api.staging import eval_shape
 from fgrad.compile.bodies import body_of
@@ -249,6 +249,13 @@ class JitFunction(JitDispatch):
         return len(self._cache)
 
 
+class _PlacedJit(JitFunction):
+    """A jitted function with out_shardings."""
+
+    def __call__(self, *args, **kwargs):
+        return device_put(super().__call__(*args, **kwargs), self._out_shardings)
+
+
 def _usable(donated, closed):
     """The donated inputs that results of the same shape and dtype can take over; a UserWarning names the others, which are kept. So are
     those that no result depends on: to JAX they are no arguments of the program."""
@@ -374,4 +381,8 @@ def jit(
     both = donate & set(nums)
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
-    return JitFunction(fun, nums, names, frozenset(donate), donate_argnames)
+    if out_shardings is None:
+        return JitFunction(fun, nums, names, frozenset(donate), donate_argnames)
+    out = _PlacedJit(fun, nums, names, frozenset(donate), donate_argnames)
+    out._out_shardings = out_shardings
+    return out

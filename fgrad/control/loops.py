@@ -20,6 +20,7 @@ from fgrad.control.common import (
 )
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, typematch, using_trace, wraps
 from fgrad.core.refs import bound, values_of, watching, write_back
+from fgrad.dtypes import promote
 from fgrad.ops.elementwise import add, convert_element_type
 from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, reshape, slice_in_dim
@@ -356,13 +357,17 @@ def _settle(init, stage_body):
     """Stage a body, after converting weakly typed initial values to what the body makes of them."""
     staged = stage_body(init)
     outs = staged[1]
-    new = [
-        convert_element_type(x, o.dtype) if get_aval(x).weak_type and get_aval(x).shape == o.shape and get_aval(x).dtype != o.dtype else x
-        for x, o in zip(init, outs)
-    ]
+    new = [convert_element_type(x, o.dtype) if _widens(get_aval(x), o) else x for x, o in zip(init, outs)]
     if len(outs) >= len(init) and any(a is not b for a, b in zip(init, new)):
         return new, stage_body(new)
     return init, staged
+
+
+def _widens(a, out):
+    """Whether a weakly typed initial value of type `a` gives way to what the body makes of it: integers to floats, not the other way."""
+    if not a.weak_type or a.shape != out.shape or a.dtype == out.dtype:
+        return False
+    return promote([(a.dtype, True), (out.dtype, out.weak_type)])[0] == out.dtype
 
 
 def _length(x_paths, length):

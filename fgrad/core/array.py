@@ -1,5 +1,6 @@
 """Array: the concrete value.  Operators and NumPy-style methods are added by fgrad.numpy.methods."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -61,15 +62,19 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
 
     @property
     def sharding(self):
-        """Where it is: on the one device."""
-        return SingleDeviceSharding()
+        """Where it is: on the one device, by the sharding that device_put or jit's out_shardings were given."""
+        return _placed.get(id(self), (SingleDeviceSharding(), None))[0]
 
     def devices(self):
         """The set of the one device."""
         return {CPU}
 
     is_fully_addressable = is_fully_replicated = True
-    committed = False
+
+    @property
+    def committed(self):
+        """Whether somebody said where it is to be."""
+        return id(self) in _placed
 
     @property
     def addressable_shards(self):
@@ -173,6 +178,15 @@ def _rebuild(x, weak_type):
 
 
 _array.set_array_class(Array)
+_placed: dict = {}  # id of an array that was placed -> (its sharding, a reference that removes the entry when the array goes)
+
+
+def place(x, sharding):
+    """Note the sharding that an array was given."""
+    key = id(x)
+    _placed[key] = sharding, weakref.ref(x, lambda _: _placed.pop(key, None))
+
+
 _SCALARS = (bool, int, float, complex)
 
 

@@ -1,5 +1,7 @@
 """Abstract values: what tracing knows of an array."""
 
+import math
+
 import numpy as np
 
 from fgrad import dtypes
@@ -40,8 +42,17 @@ class OverlayAval(AbstractValue):
     def __hash__(self):
         return hash((self.shape, self.dtype))
 
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+
+    def str_short(self, short_dtypes=False):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self):
+        return self.str_short()
+
     def __repr__(self):
-        return f"ShapedArray({self.dtype}[{','.join(map(str, self.shape))}])"
+        return f"ShapedArray({self})"
 
 
 class ShapedArray(AvalBase, AbstractValue):

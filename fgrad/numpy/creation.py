@@ -10,7 +10,7 @@ from fgrad import dtypes
 from fgrad._kernels.creation import filled_before, from_numbers, remember_filling
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
-from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
+from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
 from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
@@ -202,8 +202,10 @@ def _remembered(shape, dtype, value, out):
 
 
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
-    """An array of zeros."""
+    """An array of zeros; of keys whose words are zero for a dtype of keys."""
     out = filled_before(shape, dtype or float, 0)
+    if out is None and isinstance(dtype, OverlayType):
+        return dtype.of_words(zeros((*_shape(shape), 2), np.uint32))
     return _fill(shape, dtype or float, 0) if out is None else out
 
 

@@ -190,9 +190,13 @@ class KeyArray:
 
     is_fully_addressable = is_fully_replicated = True
 
+    @property
+    def aval(self):
+        return KEY.aval(self.shape)
+
     def typeof(self):
-        """What fgrad.typeof gives: the keys without their values."""
-        return KEY.struct(self.shape)
+        """What fgrad.typeof gives."""
+        return self.aval
 
     def __repr__(self):
         if type(self._words) is ShapeDtypeStruct:
