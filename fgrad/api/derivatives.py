@@ -37,8 +37,11 @@ from fgrad.transforms.transpose import backward_pass
 from fgrad.tree_util import Partial
 
 
-def _check_tangent(aval, t, path):
-    """The tangent t as one of a primal of this aval: Zero where there is none. Raises ValueError or TypeError for another type."""
+def _check_tangent(aval, t, i, paths):
+    """The tangent t as one of a primal of this aval: Zero where there is none. Raises ValueError or TypeError for another type.
+
+    paths(), which are found for messages alone, has that of this leaf at i.
+    """
     want, got = aval.tangent_aval(), None
     if isinstance(t, np.ndarray) and t.dtype == dtypes.float0:
         got = ShapedArray(t.shape, dtypes.float0)
@@ -46,13 +49,14 @@ def _check_tangent(aval, t, path):
         got = get_aval(t)
     if got.shape != want.shape:
         raise ValueError(
-            f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} for {path}"
+            f"jvp called with different primal and tangent shapes: got primal shape {want.shape} and tangent shape {got.shape} "
+            f"for {paths()[i]}"
         )
     if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(got.dtype) and want.dtype != dtypes.float0):
         raise TypeError(
             f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
             f"dtype must be float0. Got primal dtype {aval.dtype.name}, so expected tangent dtype {want.dtype}, "
-            f"but got tangent dtype {got.dtype.name} instead, for {path}"
+            f"but got tangent dtype {got.dtype.name} instead, for {paths()[i]}"
         )
     if want.dtype == dtypes.float0:
         return Zero(want)
@@ -78,8 +82,8 @@ def jvp(fun, primals, tangents, has_aux=False):
             f"have {t_def}{tree.difference(treedef, t_def, 2)}"
         )
     check_args(p_leaves, treedef, fun, "jvp")
-    paths = arg_paths(fun, treedef)
-    t_leaves = [_check_tangent(get_aval(p), t, path) for p, t, path in zip(p_leaves, t_leaves, paths)]
+    paths = functools.partial(arg_paths, fun, treedef)
+    t_leaves = [_check_tangent(get_aval(p), t, i, paths) for i, (p, t) in enumerate(zip(p_leaves, t_leaves))]
     out_tree, aux = [None], [None]
     with running(primal_of):
         outs, out_tangents = jvp_flat(_with_aux(fun, treedef, out_tree, aux, has_aux), p_leaves, t_leaves)
@@ -142,7 +146,7 @@ def linearize(fun, *primals, has_aux=False):
         if t_def != treedef:
             raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
         try:
-            t_leaves = [_check_tangent(a, t, path) for a, t, path in zip(avals, t_leaves, paths())]
+            t_leaves = [_check_tangent(a, t, i, paths) for i, (a, t) in enumerate(zip(avals, t_leaves))]
         except TypeError as e:
             raise ValueError(f"linearized function called on tangent values inconsistent with the original primal values: {e}") from None
         given = [instantiate(t) for a, t in zip(avals, t_leaves) if dtypes.is_inexact(a.dtype)]
@@ -184,7 +188,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
                 f"{tree.difference(out_tree, ct_def)}"
             )
         cts = []
-        for x, a, path in zip(ct_leaves, out_avals, out_tree.paths()):
+        for i, (x, a) in enumerate(zip(ct_leaves, out_avals)):
             if a.dtype == dtypes.float0:
                 cts.append(Zero(a))
                 continue
@@ -192,13 +196,13 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
             if got.shape != a.shape:
                 raise ValueError(
                     f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
-                    f"corresponding primal output {a.shape}, at result{tree.keystr(path)}."
+                    f"corresponding primal output {a.shape}, at result{tree.keystr(out_tree.paths()[i])}."
                 )
             if got.dtype != a.dtype:
                 raise ValueError(
                     f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type "
                     f"({a.dtype.name}) "
-                    f"of corresponding primal output, at result{tree.keystr(path)}."
+                    f"of corresponding primal output, at result{tree.keystr(out_tree.paths()[i])}."
                 )
             cts.append(x if isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
         return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(avals, jaxpr, nonzero, consts, cts)])[0]
