@@ -138,8 +138,8 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     int64_t size = wide ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
-    if (op >= FLAT_take4 && op <= FLAT_puts) {
-        int several = (op >= FLAT_takes4 && op <= FLAT_takes) || op >= FLAT_puts4, takes = op <= FLAT_takes;
+    if (op >= FLAT_take1 && op <= FLAT_puts) {
+        int several = (op >= FLAT_takes1 && op <= FLAT_takes) || op >= FLAT_puts1, takes = op <= FLAT_takes;
         int64_t reach = (intptr_t)o->g;
         const FgFlatStart *s = (const FgFlatStart *)o->b;
         for (int64_t i = 0; several && i < o->m; i++) if (fg_flat_overlaps(s[i].index, 8, p, bytes)) return 1;
@@ -331,16 +331,16 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
 
 /* A window's bytes, from or to the `reach` bytes that it moves in. */
 static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
-    int form = bytes == 4 ? 0 : bytes == 8 ? 1 : 2;
-    if (n == 1 && !s->wide && !s->wrap && !(take && s->drop)) {
-        int op = take ? FLAT_take4 : s->drop ? FLAT_put4_in : FLAT_put4;
+    int form = bytes == 1 ? 0 : bytes == 4 ? 1 : bytes == 8 ? 2 : 3, end = take && s->wrap && s->wrap == s->top + 1;
+    if (n == 1 && !s->wide && (!s->wrap || end) && !(take && s->drop)) {
+        int op = end ? FLAT_take1_end : take ? FLAT_take1 : s->drop ? FLAT_put1_in : FLAT_put1;
         fg_flat_op(f, op + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
     } else {
         FgFlatStart *room = (FgFlatStart *)fg_flat_room(f, n, sizeof(FgFlatStart));
         if (f->failed) return;
         memcpy(room, s, n * sizeof(FgFlatStart));
         for (int64_t i = 0; i < n; i++) fg_flat_moves(f, (char **)&room[i].index);
-        fg_flat_op(f, (take ? FLAT_takes4 : FLAT_puts4) + form, d, a, (const char *)room, 0, bytes, plan)->m = n;
+        fg_flat_op(f, (take ? FLAT_takes1 : FLAT_puts1) + form, d, a, (const char *)room, 0, bytes, plan)->m = n;
     }
     f->ops[f->n_ops - 1].g = (const char *)(intptr_t)reach;
 }

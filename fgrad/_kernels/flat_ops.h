@@ -103,9 +103,11 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
-/* A window of 4, 8 or n bytes that moves with the index at b, which is bounded or lets a put be left out, or with several. */
-#define FG_FLAT_WINDOWS(X) X(take4) X(take8) X(take) X(takes4) X(takes8) X(takes) X(put4) X(put8) X(put) X(put4_in) X(put8_in) X(put_in) \
-    X(puts4) X(puts8) X(puts)
+/* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
+ * put that is left out beyond the bounds; or with several indices. */
+#define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) \
+    X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) \
+    X(puts1) X(puts4) X(puts8) X(puts)
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
@@ -220,10 +222,11 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         FG_NEXT
     }
     /* m: the largest index, e: the bytes it moves the window by */
-    #define FG_BOUND int64_t at = FG_AT(int32_t, ip->b); at = (at < 0 ? 0 : at > ip->m ? ip->m : at) * (intptr_t)ip->e;
+    #define FG_BOUND(end) int64_t at = FG_AT(int32_t, ip->b); end at = (at < 0 ? 0 : at > ip->m ? ip->m : at) * (intptr_t)ip->e;
     #define M(size, count) \
-        L_take##size: { FG_BOUND memcpy(ip->d, ip->a + at, count); FG_NEXT } \
-        L_put##size: { FG_BOUND memcpy(ip->d + at, ip->a, count); FG_NEXT } \
+        L_take##size: { FG_BOUND() memcpy(ip->d, ip->a + at, count); FG_NEXT } \
+        L_take##size##_end: { FG_BOUND(at += at >> 63 & (ip->m + 1);) memcpy(ip->d, ip->a + at, count); FG_NEXT } \
+        L_put##size: { FG_BOUND() memcpy(ip->d + at, ip->a, count); FG_NEXT } \
         L_put##size##_in: { \
             int64_t at = FG_AT(int32_t, ip->b); \
             if ((uint64_t)at <= (uint64_t)ip->m) memcpy(ip->d + at * (intptr_t)ip->e, ip->a, count); \
@@ -238,6 +241,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
             int64_t at; \
             if (fg_flat_offset((const FgFlatStart *)ip->b, ip->m, &at)) memcpy(ip->d + at, ip->a, count); \
             FG_NEXT }
+    M(1, 1)
     M(4, 4)
     M(8, 8)
     M(, ip->n)
