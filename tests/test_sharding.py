@@ -127,3 +127,9 @@ def test_arrays_know_the_sharding_they_were_given():
     assert out.sharding == s and not rest["b"].committed
     assert fgrad.grad(lambda x: fgrad.jit(lambda x: f(x)[0].sum())(x))(x).tolist() == [1] * 4
     assert fgrad.make_array_from_callback((4,), s, lambda index: jnp.ones(4)[index]).sharding == s
+    f = fgrad.jit(lambda x: x + 1, in_shardings=P("x"), out_shardings=P("x"))
+    with pytest.raises(RuntimeError, match="requires a non-empty mesh"):
+        f(x)
+    with fgrad.set_mesh(mesh):
+        assert f(x).sharding == s
+    assert fgrad.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x).sharding == s

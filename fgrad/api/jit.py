@@ -26,6 +26,7 @@ from fgrad.core.context import paused_gc
 from fgrad.core.eager_calls import recorded_call
 from fgrad.core.jaxpr import clear_interned, wraps
 from fgrad.core.refs import any_refs, bound, held, opened, refs_in, values_of, watching, write_back
+from fgrad.core.sharding import PartitionSpec
 from fgrad.core.trace import convert_constvars
 from fgrad.transforms.backward import live_eqns
 from fgrad.tree import array_walk
@@ -60,6 +61,7 @@ class JitFunction(JitDispatch):
         self._donate, self._donate_names = donate_argnums, frozenset(donate_argnames)
         self._cache: dict = {}
         self._bodies: dict = {}  # see recorded_call
+        self._specs: list = []  # (what, shardings) that name axes of the mesh in whose context the function is called
         self._refs: tuple = ()  # the mutable arrays of outside that the function was seen to touch
         self._of_values = None  # the jitted function that calls with mutable arrays go to
         _functions.add(self)
@@ -195,6 +197,8 @@ class JitFunction(JitDispatch):
 
     def _trace(self, fun, args, leaves, treedef):
         check_args(leaves, treedef, fun, "jit")
+        for what, specs in self._specs:
+            check_sharding(specs, f"jit {what}")
         if config.log_compiles:
             _LOG.warning("Compiling %s for %s", fun_name(self._fun), [str(get_aval(x)) for x in leaves])
         out_tree = [None]
@@ -353,8 +357,11 @@ def jit(
         raise TypeError(f"Expected a callable value, got {fun!r}")
     check_device(device, "jit")
     check_device(backend, "jit")
-    check_sharding(in_shardings, "jit in_shardings")
-    check_sharding(out_shardings, "jit out_shardings")
+    shardings = [(what, s) for what, s in (("in_shardings", in_shardings), ("out_shardings", out_shardings)) if s is not None]
+    by_context = [pair for pair in shardings if any(isinstance(x, PartitionSpec) for x in tree.leaves(pair[1]))]
+    for what, given in shardings:
+        if not by_context:
+            check_sharding(given, f"jit {what}")
     given_nums, given_names = static_argnums is not None, static_argnames is not None
     nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
     donate_argnames = (donate_argnames,) if isinstance(donate_argnames, str) else tuple(donate_argnames or ())
@@ -381,8 +388,7 @@ def jit(
     both = donate & set(nums)
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
-    if out_shardings is None:
-        return JitFunction(fun, nums, names, frozenset(donate), donate_argnames)
-    out = _PlacedJit(fun, nums, names, frozenset(donate), donate_argnames)
-    out._out_shardings = out_shardings
+    kind = JitFunction if out_shardings is None else _PlacedJit
+    out = kind(fun, nums, names, frozenset(donate), donate_argnames)
+    out._specs, out._out_shardings = by_context, out_shardings
     return out

@@ -8,7 +8,8 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad.api.device import device_put
 from fgrad.api.vmap import vmap
-from fgrad.core import get_aval
+from fgrad.core import Array, get_aval
+from fgrad.core.array import place
 from fgrad.core.device import CPU
 from fgrad.core.sharding import Mesh, NamedSharding, PartitionSpec, current_mesh
 from fgrad.ops.shape import squeeze
@@ -98,7 +99,10 @@ def shard_map(
         out = tree.map(lambda y: squeeze(y, tuple(range(len(names)))), body(*args))
         for spec, y in _prefix(out_specs, out, "out_specs"):
             if spec is not None:
-                NamedSharding(over, spec).check(get_aval(y).ndim, "shard_map out_specs")
+                sharding = NamedSharding(over, spec)
+                sharding.check(get_aval(y).ndim, "shard_map out_specs")
+                if type(y) is Array:
+                    place(y, sharding)
         return out
 
     return sharded

@@ -352,6 +352,9 @@ def as_sharding(x, what):
     if isinstance(x, PartitionSpec):
         mesh = current_mesh()
         if mesh is None:
-            raise RuntimeError(f"{what}: a PartitionSpec needs a mesh: give a NamedSharding, or enter `with mesh:`; got {x!r}")
+            raise RuntimeError(
+                f"{what} requires a non-empty mesh in context: a PartitionSpec needs a mesh: "
+                f"give a NamedSharding, or enter `with mesh:`; got {x!r}"
+            )
         return NamedSharding(mesh, x)
     raise ValueError(f"{what}: expected a sharding, a device or None, got {x!r}; the only device is 'cpu' (see fgrad.devices())")
