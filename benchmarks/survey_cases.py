@@ -105,6 +105,7 @@ def _networks():
     for n in ("softmax", "log_softmax", "standardize", "logsumexp"):
         for shape, axis in SHAPES[:2] + SHAPES[3:5]:
             both(f"cubes of nn.{n} {shape} axis {axis}", lambda m, x, n=n, a=axis: getattr(m.nn, n)(x, axis=a) ** 3, real(*shape))
+        both(f"cubes of nn.{n} down 8 columns", lambda m, x, n=n: getattr(m.nn, n)(x, axis=0) ** 3, real(100_000, 8))
     case("nn.one_hot", lambda m, i: m.nn.one_hot(i, 100), integer(100, 10_000))
     case("softmax in bfloat16", lambda m, x: m.nn.softmax(x.astype(m.np.bfloat16)), real(1000, 1000))
 

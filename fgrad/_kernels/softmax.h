@@ -140,6 +140,7 @@ static void N(name)(void *ctx, int64_t begin, int64_t end, int tid) { \
 LINEAR(softmax_tangent, N(row_dot)(a, b, n), SOFTMAX_MAP)
 LINEAR(log_softmax_tangent, N(row_exp_dot)(a, 0, b, n), TANGENT_MAP)
 LINEAR(log_softmax_cotangent, N(row_sum)(b, n), COTANGENT_MAP)
+#include "softmax_parts.h"
 #undef SOFTMAX_MAP
 #undef TANGENT_MAP
 #undef COTANGENT_MAP

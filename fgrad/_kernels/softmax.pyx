@@ -8,51 +8,90 @@ log_softmax_cotangent: in y, ct, ip [axis]      out ct - exp(y) * sum(ct)
 logsumexp:             in x, ip [axis]          out of x's shape without the axis
 softmax_logsumexp:     in x, ip [axis]          out softmax and logsumexp
 """
-from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.abi cimport FG_EMEM, FG_F32, FG_OK, FgInst, FgTensor
+from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, range_body
-from fgrad._kernels.row_check cimport FgRows, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced
+from fgrad._kernels.row_check cimport FG_ROW_WORK, FgRows, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced
 
 cdef extern from *:
     """
     #define ROWS "softmax.h"
     #include "row_types.h"
+    typedef void (*FgSoftmaxBody)(void *ctx, int64_t begin, int64_t end, int tid);
+    typedef struct { FgSoftmaxBody rows, part, join, finish; } FgSoftmaxBodies;
+    #define BODIES(name, part, join, finish) \\
+        static const FgSoftmaxBodies name##_bodies[2] = {{name##_f32, part##_f32, join##_f32, finish##_f32}, \\
+                                                         {name##_f64, part##_f64, join##_f64, finish##_f64}}
+    #define no_finish_f32 NULL
+    #define no_finish_f64 NULL
+    BODIES(softmax, softmax_part, softmax_join, softmax_finish);
+    BODIES(log_softmax, softmax_part, softmax_join, log_softmax_finish);
+    BODIES(logsumexp, softmax_part, logsumexp_join, no_finish);
+    BODIES(softmax_tangent, softmax_tangent_part, sum_join, softmax_tangent_finish);
+    BODIES(log_softmax_tangent, log_softmax_tangent_part, sum_join, log_softmax_tangent_finish);
+    BODIES(log_softmax_cotangent, log_softmax_cotangent_part, sum_join, log_softmax_cotangent_finish);
     """
 
 cdef extern from * nogil:
-    range_body softmax_f32, softmax_f64, softmax_tangent_f32, softmax_tangent_f64, log_softmax_f32, log_softmax_f64
-    range_body log_softmax_tangent_f32, log_softmax_tangent_f64, log_softmax_cotangent_f32, log_softmax_cotangent_f64
-    range_body logsumexp_f32, logsumexp_f64
+    ctypedef struct FgSoftmaxParts:
+        FgRows rows
+        int64_t parts
+        char *state
+    ctypedef struct FgSoftmaxBodies:
+        range_body rows, part, join, finish
+    enum:
+        FG_TILE, TILE_PART
+    int fg_softmax_parts(FgSoftmaxParts *c)
+    const FgSoftmaxBodies *softmax_bodies
+    const FgSoftmaxBodies *log_softmax_bodies
+    const FgSoftmaxBodies *logsumexp_bodies
+    const FgSoftmaxBodies *softmax_tangent_bodies
+    const FgSoftmaxBodies *log_softmax_tangent_bodies
+    const FgSoftmaxBodies *log_softmax_cotangent_bodies
 
 
-cdef inline int run(const FgInst *inst, FgTensor *slots, range_body f32, range_body f64) noexcept nogil:
-    cdef FgRows c
-    row_plan(&c, inst, slots, inst.ip[0])
-    parallel_for(c.units, c.grain, f32 if row_operand(inst, slots, 0).dtype == FG_F32 else f64, &c)
+cdef int run(const FgInst *inst, FgTensor *slots, const FgSoftmaxBodies *bodies) noexcept nogil:
+    cdef FgSoftmaxParts c
+    cdef const FgSoftmaxBodies *b = &bodies[0 if row_operand(inst, slots, 0).dtype == FG_F32 else 1]
+    row_plan(&c.rows, inst, slots, inst.ip[0])
+    if not fg_softmax_parts(&c):
+        parallel_for(c.rows.units, c.rows.grain, b.rows, &c.rows)
+        return FG_OK
+    c.state = pool_alloc(c.rows.units * c.parts * 2 * FG_TILE * (4 if row_operand(inst, slots, 0).dtype == FG_F32 else 8))
+    if c.state == NULL:
+        return FG_EMEM
+    parallel_for(c.rows.units * c.parts, c.rows.grain, b.part, &c)
+    parallel_for(c.rows.units, 1 + FG_ROW_WORK // (FG_TILE * c.parts), b.join, &c)
+    if b.finish != NULL:
+        parallel_for(c.rows.units * c.parts, c.rows.grain, b.finish, &c)
+    pool_free(c.state)
     return FG_OK
 
 
 cdef int run_softmax(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, softmax_f32, softmax_f64)
+    return run(inst, slots, softmax_bodies)
 
 
 cdef int run_softmax_tangent(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, softmax_tangent_f32, softmax_tangent_f64)
+    return run(inst, slots, softmax_tangent_bodies)
 
 
 cdef int run_log_softmax(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, log_softmax_f32, log_softmax_f64)
+    return run(inst, slots, log_softmax_bodies)
 
 
 cdef int run_log_softmax_tangent(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, log_softmax_tangent_f32, log_softmax_tangent_f64)
+    return run(inst, slots, log_softmax_tangent_bodies)
 
 
 cdef int run_log_softmax_cotangent(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, log_softmax_cotangent_f32, log_softmax_cotangent_f64)
+    return run(inst, slots, log_softmax_cotangent_bodies)
 
 
 cdef int run_logsumexp(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    return run(inst, slots, logsumexp_f32, logsumexp_f64)
+    return run(inst, slots, logsumexp_bodies)
 
 
 cdef int check_rows(FgInst *inst, const FgTensor *slots, const char *name, int n_in, bint reduces, char *msg) noexcept nogil:

@@ -2,6 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from fgrad._kernels import parallel
 from fgrad._kernels import softmax as kernels
 from tests.kernels.harness import run_kernel
 
@@ -19,6 +20,11 @@ CASES = [
     ((1, 40000), 1),
     ((64, 1), 1),
     ((64, 1), 0),
+    ((2, 40000), 1),
+    ((8195, 3), 0),
+    ((3, 700, 5), 1),
+    ((1001, 33), 0),
+    ((900, 64), 0),
 ]
 TYPES = [np.float32, np.float64]
 
@@ -70,7 +76,7 @@ def test_linear_maps(shape, axis, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("n", [5, 5000, 40000])
+@pytest.mark.parametrize("n", [5, 5000, 40001])
 @pytest.mark.parametrize("columns", [False, True])
 def test_infinities_and_nan(n, columns, dtype):
     inf, nan = np.inf, np.nan
@@ -90,6 +96,23 @@ def test_infinities_and_nan(n, columns, dtype):
     np.testing.assert_array_equal(soft[3], np.eye(1, n, n - 1)[0])
     assert log[3, -1] == 0 and (log[3, :-1] == -inf).all()
     np.testing.assert_array_equal(lse, np.array([-inf, inf, nan, 0, nan], dtype))
+
+
+@pytest.mark.parametrize("shape", [(50_001,), (20_001, 3), (2, 9000, 8), (4001, 40)])
+def test_long_axes_give_the_same_with_any_number_of_threads(shape):
+    x, t = data(shape, np.float32), data(shape, np.float32, 1)
+    axis = len(shape) // 3 * (len(shape) - 2)
+    names = [("softmax", [x]), ("log_softmax", [x]), ("softmax_tangent", [x, t]), ("log_softmax_tangent", [x, t])]
+    before, got = parallel.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            parallel.set_num_threads(threads)
+            got.append([one(name, inputs, axis) for name, inputs in names] + [one("logsumexp", [x], axis, np.delete(shape, axis))])
+    finally:
+        parallel.set_num_threads(before)
+    for other in got[1:]:
+        for a, b in zip(got[0], other):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
