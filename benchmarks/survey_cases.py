@@ -169,11 +169,23 @@ def _movement():
     case("dynamic_update_slice", lambda m, x, u: m.lax.dynamic_update_slice(x, u, (7, 7)), square, real(500, 500))
 
 
+def _bilinear(m, image, y, x):
+    """The image between its pixels, at y and x."""
+    top, left = (m.np.floor(c).astype(m.np.int32) for c in (y, x))
+    bottom, right = (m.np.clip(c + 1, 0, n - 1) for c, n in zip((top, left), image.shape))
+    v, u = y - top, x - left
+    across = lambda i: image[i, left] * (1 - u) + image[i, right] * u  # noqa: E731
+    return across(top) * (1 - v) + across(bottom) * v
+
+
 def _indexing():
     square, many = real(1000, 1000), MILLION // 10
     case("x[i] rows", lambda m, x, i: x[i], square, integer(1000, 5000))
     case("np.take columns", lambda m, x, i: m.np.take(x, i, 1), square, integer(1000, 500))
     case("x[i, j]", lambda m, x, i, j: x[i, j], square, integer(1000, many), integer(1000, many))
+    case("x[i, j] of a million", lambda m, x, i, j: x[i, j], square, integer(1000, 1000, 1000), integer(1000, 1000, 1000))
+    case("x[i] of a small table", lambda m, x, i: x[i], real(1000), integer(1000, MILLION))
+    case("bilinear sampling", _bilinear, real(512, 512), *[uniform(0, 511)(512, 512)] * 2)
     case("np.take_along_axis 1", lambda m, x, i: m.np.take_along_axis(x, i, 1), square, integer(1000, 1000, 50))
     case("np.take_along_axis 0", lambda m, x, i: m.np.take_along_axis(x, i, 0), square, integer(1000, 50, 1000))
     case("np.take_along_axis of short rows", lambda m, x, i: m.np.take_along_axis(x, i, -1), real(16, 100, 32), integer(32, 16, 100, 4))

@@ -130,6 +130,30 @@ def test_algebra_keeps_every_special_value(fun, count):
         assert label.split(" ")[0].count("+") + 1 == count, label
 
 
+@pytest.mark.parametrize(
+    "fun, count",
+    [
+        (lambda i: jnp.clip(jnp.clip(i, 0, 9), 0, 9), 2),
+        (lambda i: lax.clamp(0, jnp.clip(i, 2, 7), 9), 2),
+        (lambda i: lax.clamp(3, jnp.clip(i, 2, 7), 9), 3),
+        (lambda i: lax.clamp(0, jnp.clip(i, 2, 11), 9), 3),
+        (lambda i: lax.clamp(0, lax.clamp(9, i, 2), 5), 2),
+        (lambda i: lax.clamp(0, jnp.minimum(i, 7), 9), 2),
+        (lambda i: jnp.where(jnp.maximum(i, 0) < 0, i + 10, jnp.maximum(i, 0)), 1),
+        (lambda i: jnp.where(jnp.maximum(i, -1) < 0, i + 10, jnp.maximum(i, -1)), 4),
+        (lambda i: jnp.where(jnp.minimum(i, 3) < 0, i + 10, jnp.minimum(i, 3)), 4),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int32", "int8"])
+def test_bounds_that_integers_are_within_are_not_computed(fun, count, dtype):
+    i = jnp.arange(-13, 20, dtype=dtype)
+    with fgrad.config.override("pass_simplify", False):
+        want = fgrad.jit(fun)(i)
+    np.testing.assert_array_equal(fgrad.jit(fun)(i), want)
+    (label,) = [label for _, label in fgrad.jit(fun).lower(i).compile().profile(i, repeat=1)]
+    assert label.split(" ")[0].count("+") + 1 == count, label
+
+
 def test_single_values_are_computed_once():
     """What is computed of single values alone is one value, where its array would be large."""
     x = jnp.arange(5000.0)

@@ -173,6 +173,27 @@ def test_cross_entropy_is_one_run(mode, every_run):
     np.testing.assert_allclose(gradient, (p - np.eye(8)[at]) / 64, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["fill", "clip", "promise_in_bounds"])
+def test_items_and_rows_of_tables_are_taken_in_runs(mode, every_run):
+    """Blocks of indices read all of the table, out of bounds too."""
+    rng = np.random.default_rng(6)
+    image, channels = rng.standard_normal((9, 7)).astype(np.float32), rng.standard_normal((9, 7, 3)).astype(np.float32)
+    low, more = (1, 0) if mode == "promise_in_bounds" else (-13, 5)
+    i, j = rng.integers(low, 9 + more, (48, 5)), rng.integers(low, 7 + more, (48, 5))
+
+    def f(x, i, j):
+        take = lambda i, j: x.at[i, j].get(mode=mode, fill_value=-1.0)
+        return jnp.tanh(take(i, j)) + take(i, j - 1) * 2
+
+    for x in (image, channels):
+        args = [jnp.asarray(v) for v in (x, i, j)]
+        with fgrad.config.override("pass_tile", False):
+            want = fgrad.jit(f)(*args)
+        np.testing.assert_array_equal(fgrad.jit(f)(*args), want)
+        labels = [label for _, label in fgrad.jit(f).lower(*args).compile().profile(*args, repeat=1)]
+        assert len(labels) == 1 and labels[0].startswith("tiles"), labels
+
+
 def test_take_along_axis_out_of_range():
     x, at = jnp.arange(12.0).reshape(3, 4), jnp.asarray([[-1], [4], [-5]])
     f = lambda x: jnp.take_along_axis(x, at, 1)

@@ -22,6 +22,7 @@ cdef dict _SCALAR_OPS = {
     "square": np.square,
     "abs": np.abs,
 }
+cdef frozenset _ANY_DTYPE = frozenset(("select", "cast", "clamp", "max", "min"))
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
@@ -45,7 +46,7 @@ cdef tuple _step(rule, str op, list ins, AvalBase aval):
     cdef Value v, same = _unchanged(op, ins, aval)
     if same is not None:
         return None, [same]
-    if op != "select" and op != "cast" and aval.dtype not in _FLOATS:
+    if aval.dtype not in _FLOATS and op not in _ANY_DTYPE:
         return None
     for v in ins:
         if v.buf is not None:
@@ -188,7 +189,52 @@ def _even(op):
 
 def _select(list ins, aval):
     cdef Value x = ins[1], y = ins[2]
-    return (None, [x]) if x.key() == y.key() and x.shape == aval.shape else None
+    if x.key() == y.key() and x.shape == aval.shape:
+        return None, [x]
+    below = made_by(ins[0], "lt")        # the wrap of an index that is not negative
+    return (None, [y]) if below is not None and y.shape == aval.shape and _within(below[0], below[1], None) else None
+
+
+def _clamp(list ins, aval):
+    cdef Value x = ins[1]
+    return (None, [x]) if x.shape == aval.shape and _within(x, ins[0], ins[2]) else None
+
+
+def _max(list ins, aval):
+    cdef Value a, x
+    a, x = ins if (<Value>ins[0]).buf is None else ins[::-1]
+    return (None, [x]) if x.shape == aval.shape and _within(x, a, None) else None
+
+
+def _min(list ins, aval):
+    cdef Value a, x
+    a, x = ins if (<Value>ins[0]).buf is None else ins[::-1]
+    return (None, [x]) if x.shape == aval.shape and _within(x, None, a) else None
+
+
+cdef bint _within(Value v, Value low, Value high) except -1:
+    """Whether integers are seen to be within constant bounds (None: any), by a minimum and a maximum that made them."""
+    cdef Value a, b
+    cdef list ins
+    if v.buf is None or v.dtype.kind != "i" or (low is not None and low.buf is not None) or (high is not None and high.buf is not None):
+        return False
+    for op in ("min", "max", "clamp"):
+        ins = made_by(v, op)
+        if ins is None:
+            continue
+        if op == "clamp":
+            return _between(ins[0], low, high) and _between(ins[2], low, high)
+        a, b = ins if (<Value>ins[0]).buf is None else ins[::-1]
+        if a.buf is not None:
+            return False
+        if op == "min":                  # no more than a, no less than the least of a and b
+            return _between(a, low, high) and (low is None or _within(b, low, None))
+        return _between(a, low, high) and (high is None or _within(b, None, high))
+    return False
+
+
+cdef bint _between(Value a, Value low, Value high) except -1:
+    return a.buf is None and (low is None or a.scalar >= low.scalar) and (high is None or a.scalar <= high.scalar)
 
 
 def _cast(list ins, aval):
@@ -221,5 +267,8 @@ cdef dict _rules = {
     "abs": _even("abs"),
     "square": _even("square"),
     "select": _select,
+    "clamp": _clamp,
+    "max": _max,
+    "min": _min,
     "cast": _cast,
 }

@@ -168,6 +168,19 @@ cdef Value _factor(Node n):
     return b if small and math.prod(out.shape) * out.dtype.itemsize >= PRODUCT_BYTES else None
 
 
+cdef Value _table(Node n):
+    """The table whose items or rows a gather takes, where each block of its indices may read all of it; else None."""
+    cdef Value x
+    cdef Py_ssize_t last
+    if n.kind != "kernel" or n.op != "gather":
+        return None
+    x, last = n.ins[0], len((<Value>n.ins[1]).shape) - 1
+    if x.buf is None or x.buf.strided or x.box is not None or not last:
+        return None
+    window = range(last, last + len(x.shape) - 1)
+    return x if n.ip == (len(window), 1, 1, 0, *n.ip[4:7], *window, 0, 0, 1, *x.shape[1:]) else None
+
+
 cdef class _Rows:
     """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
     the values it makes row by row, and its reductions over all rows."""
@@ -188,6 +201,8 @@ cdef _Rows _most_rows(Unit u):
             if found is not None:
                 return found
         return None
+    if _table(node) is not None:
+        return _rows_at(u, len((<Value>node.ins[1]).shape) - 1, (<Value>node.ins[1]).shape)
     if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip not in GATHERS):
         return None
     at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
@@ -202,7 +217,7 @@ cdef _Rows _most_rows(Unit u):
 cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     cdef _Rows self = _Rows()
     cdef Node n
-    cdef Value v, factor
+    cdef Value v, factor, table
     cdef set inside = set()
     cdef Py_ssize_t leading
     self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
@@ -212,11 +227,11 @@ cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     for n in u.nodes:
         if n.op == "window":
             return None
-        factor = _factor(n)
+        factor, table = _factor(n), _table(n)
         for v in n.ins:
             if v.buf is None or v.buf in inside:
                 continue
-            cut = False if v is factor else _cut(v, depth, self.rows)
+            cut = False if v is factor or v is table else _cut(v, depth, self.rows)
             if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
                 return None
         leading = sum([a < depth for a in n.axes]) if n.axes else 0
@@ -429,11 +444,11 @@ def _temp(shape, dtype, node):
 def _shorter_node(n, _Rows part, blocks, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
     depth, rows, sums = part.depth, part.rows // blocks, part.sums
-    factor = _factor(n)
+    factor, table = _factor(n), _table(n)
     lead = () if factor is None else (1,)
 
     def shorter(v):
-        if v is factor and v is not None:
+        if v is factor or v is table:
             return Value(bufs[v.buf], v.shape, v.strides, v.offset, v.dtype)
         if v.buf is None:
             return Value(None, (rows, *v.shape[depth:]), (0,) * (1 + len(v.shape) - depth), 0, v.dtype, v.scalar)
@@ -449,6 +464,8 @@ def _shorter_node(n, _Rows part, blocks, bufs):
     ip = n.ip
     if n.kind == "kernel" and (at := ROW_KERNELS[n.op]) is not None:
         ip = (*ip[:at], ip[at] - depth + 1, *ip[at + 1 :])
+    if table is not None:
+        ip = (*ip[:7], *range(1, 1 + ip[0]), *ip[7 + ip[0] :])
     copy = Node(n.kind, n.op, [shorter(v) for v in n.ins], [], shape, ip, n.fp, type_code=n.type_code, axes=axes)
     for o in n.outs:
         if n in sums:
