@@ -1,6 +1,8 @@
 """Images read between their pixels."""
 
+import functools
 import itertools
+import operator
 
 import fgrad.numpy as jnp
 from fgrad import dtypes
@@ -51,23 +53,24 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):  # no
         raise NotImplementedError(f"map_coordinates does not support mode={mode!r}; the modes are {', '.join(_MODES)}")
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates requires order<=1, got order={order}")
-    choices = [_nearest(c) if order == 0 else _two(c) for c in coordinates]
-    out = 0
+    choices = []
+    for c, n in zip(coordinates, x.shape):
+        pixels = [_nearest(c)] if order == 0 else _two(c)
+        choices.append([(i, jnp.clip(_MODES[mode](i, n), 0, n - 1), weight) for i, weight in pixels])
+    values = []
     for corner in itertools.product(*choices):
-        inside, where, weight = True, [], 1
-        for (i, w), n in zip(corner, x.shape):
-            inside = inside & (i >= 0) & (i < n)
-            where.append(jnp.clip(_MODES[mode](i, n), 0, n - 1))
-            weight = weight * w
-        value = x[tuple(where)]
-        out = out + weight * (jnp.where(inside, value, cval) if mode == "constant" else value)
+        value = x[tuple(at for _, at, _ in corner)]
+        if mode == "constant":
+            value = jnp.where(functools.reduce(operator.and_, (i == at for i, at, _ in corner)), value, cval)
+        values.append(value if order == 0 else functools.reduce(operator.mul, (weight for _, _, weight in corner)) * value)
+    out = functools.reduce(operator.add, values)
     if not dtypes.is_inexact(x.dtype):
         out = jnp.round(out) if order else out
     return jnp.asarray(out).astype(x.dtype)
 
 
 def _nearest(c):
-    return [(jnp.round(c).astype(dtypes.int_dtype()) if dtypes.is_inexact(c.dtype) else c, 1)]
+    return jnp.round(c).astype(dtypes.int_dtype()) if dtypes.is_inexact(c.dtype) else c, None
 
 
 def _two(c):
