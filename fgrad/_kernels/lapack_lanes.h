@@ -32,6 +32,17 @@ FG_INLINE V N(lanes_root)(V d) {
     return d;
 }
 
+/* The columns behind column c, reflected by what lies in it below the diagonal. */
+FG_INLINE void N(lanes_reflect)(V *a, int m, int n, int c, V tau) {
+    for (int j = c + 1; j < n; j++) {
+        V w = a[c * n + j];
+        for (int r = c + 1; r < m; r++) w += a[r * n + c] * a[r * n + j];
+        w *= tau;
+        a[c * n + j] -= w;
+        for (int r = c + 1; r < m; r++) a[r * n + j] -= w * a[r * n + c];
+    }
+}
+
 /* In place; lanes of the result are nonzero where a matrix is not positive definite. */
 static I N(lanes_cholesky)(V *a, int n) {
     I bad = {0};
@@ -114,13 +125,7 @@ static I N(lanes_reflectors)(V *a, int m, int n, V *tau) {
         const V scale = (V)(((I)(alpha - beta) & ~none) | ((I)one & none));
         a[c * n + c] = (V)(((I)beta & ~none) | ((I)alpha & none));
         for (int r = c + 1; r < m; r++) a[r * n + c] /= scale;
-        for (int j = c + 1; j < n; j++) {
-            V w = a[c * n + j];
-            for (int r = c + 1; r < m; r++) w += a[r * n + c] * a[r * n + j];
-            w *= tau[c];
-            a[c * n + j] -= w;
-            for (int r = c + 1; r < m; r++) a[r * n + j] -= w * a[r * n + c];
-        }
+        N(lanes_reflect)(a, m, n, c, tau[c]);
     }
     return bad;
 }
@@ -129,13 +134,7 @@ static I N(lanes_reflectors)(V *a, int m, int n, V *tau) {
 static void N(lanes_product)(V *a, int m, int n, int k, const V *tau) {
     for (int c = k; c < n; c++) for (int r = 0; r < m; r++) a[r * n + c] = (V){0} + (T)(r == c);
     for (int c = k - 1; c >= 0; c--) {
-        for (int j = c + 1; j < n; j++) {
-            V w = a[c * n + j];
-            for (int r = c + 1; r < m; r++) w += a[r * n + c] * a[r * n + j];
-            w *= tau[c];
-            a[c * n + j] -= w;
-            for (int r = c + 1; r < m; r++) a[r * n + j] -= w * a[r * n + c];
-        }
+        N(lanes_reflect)(a, m, n, c, tau[c]);
         for (int r = 0; r < c; r++) a[r * n + c] = (V){0};
         a[c * n + c] = 1 - tau[c];
         for (int r = c + 1; r < m; r++) a[r * n + c] *= -tau[c];
