@@ -182,3 +182,15 @@ def test_what_all_branches_return_of_their_operands_stays_as_it_is():
     np.testing.assert_array_equal(fgrad.jacrev(lambda b: fgrad.jit(f)(x[0], b)[1])(b), np.eye(2))
     with pytest.raises(ValueError, match=r"at vmap out_axes\[0\], got axis spec None but output was batched on axis 0"):
         fgrad.vmap(f, in_axes=(0, None), out_axes=None)(x, b)
+
+
+def test_elements_of_pairs_out_of_range_have_no_cotangent():
+    """They read what lies nearest, in the function and its tangent; what is read instead gets no gradient."""
+    x, i, j = jnp.arange(1.0, 7).reshape(2, 3), jnp.array([0, 9, -1]), jnp.array([1, 1, 2])
+    f = lambda x, i: x[i, j] ** 2
+    want = [[0, 4, 0], [0, 0, 12]]
+    for g in (f, fgrad.jit(f)):
+        np.testing.assert_array_equal(fgrad.grad(lambda x, g=g: g(x, i).sum())(x), want)
+    np.testing.assert_array_equal(fgrad.vmap(fgrad.grad(lambda x, i: f(x, i).sum()), (None, 0))(x, i[None])[0], want)
+    np.testing.assert_array_equal(fgrad.jvp(lambda x: f(x, i), (x,), (x,))[1], [8, 50, 72])
+    np.testing.assert_array_equal(fgrad.grad(lambda x: x[jnp.array([0, 1]), 5].sum())(x), np.zeros((2, 3)))

@@ -19,9 +19,10 @@ from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spre
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.along import take_along
-from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, default_fill, gather, take_rows
+from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, default_fill, gather, take_rows, without_cotangent
 from fgrad.ops.index import dynamic_index_in_dim
 from fgrad.ops.index_bounds import index_bounds_p
+from fgrad.ops.rules import broadcast_in_dim
 
 
 def _is_int(i):
@@ -182,17 +183,18 @@ def advanced_layout(idx):
     return not all(kinds[first : last + 1])
 
 
-def rows_of(x, advanced, mode, wrap_negative=True):
+def rows_of(x, advanced, mode, wrap_negative=True, marked=False):
     """Linear rows over the advanced axes, negative indices wrapped, and those axes.
 
     Of one axis they are the indices; of several, those out of range are clamped or, with mode "fill", make the row -1.
+    marked: the rows are a pair, with a mask of those that were clamped (of several axes).
     """
     axes = sorted(advanced)
     arrays = [advanced[a] for a in axes]
     shape = broadcast_shape(*[i.shape for i in arrays])
     known = all(type(i) is Array for i in arrays)  # then they are computed now, as one program, whatever x is
     with using_trace(eval_trace if known else context.trace):
-        return _linear_rows(arrays, tuple(x.shape[a] for a in axes), shape, mode, wrap_negative), axes, shape
+        return _linear_rows(arrays, tuple(x.shape[a] for a in axes), shape, mode, wrap_negative, marked), axes, shape
 
 
 def mark_bounds(shape, idx, mode, wrap_negative):
@@ -214,7 +216,7 @@ def mark_bounds(shape, idx, mode, wrap_negative):
 
 
 @eager(-1)
-def _linear_rows(arrays, sizes, shape, mode, wrap_negative):
+def _linear_rows(arrays, sizes, shape, mode, wrap_negative, marked):
     linear, bad = None, None
     for n, given in zip(sizes, arrays):
         dtype = given.dtype
@@ -228,11 +230,13 @@ def _linear_rows(arrays, sizes, shape, mode, wrap_negative):
         i = spread(i, shape)
         if len(sizes) == 1:  # the kernel sees for itself what is out of range
             return i
-        if mode in ("fill", "drop"):
+        if marked or mode in ("fill", "drop"):
             out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
             bad = out if bad is None else E.bitwise_or(bad, out)
         i = E.clamp(E.like(i, 0), i, E.like(i, max(n - 1, 0)))
         linear = i if linear is None else E.add(E.mul(linear, E.like(linear, n)), E.convert_element_type(i, linear.dtype))
+    if marked:
+        return linear, bad
     return linear if bad is None else E.select(bad, E.like(linear, -1), linear)
 
 
@@ -313,7 +317,13 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     x, advanced = _static(x, idx)
     if not advanced:
         return x
-    rows, axes, shape = rows_of(x, advanced, mode, wrap_negative)
+    promised = mode in (None, "promise_in_bounds")
+    # What leaves one axis without a mode has the value of the last element and no gradient; rows of several axes are clamped already.
+    marked = (
+        promised and len(advanced) > 1 and isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) and any(i.ndim for i in advanced.values())
+    )
+    rows, axes, shape = rows_of(x, advanced, mode, wrap_negative, marked)
+    rows, bad = rows if marked else (rows, None)
     _check_not_empty(x.shape, axes, rows.size)
     fill = None
     if mode == "fill":
@@ -323,9 +333,11 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     else:
         axis = axes[0]
         x = S.reshape(x, (*x.shape[:axis], math.prod(x.shape[a] for a in axes), *x.shape[axes[-1] + 1 :]))
-    # What leaves one axis without a mode has the value of the last element and no gradient; rows of several axes are clamped already.
-    promised = mode in (None, "promise_in_bounds")
-    return take_rows(x, rows, fill, axis, 0 if apart else axes[0], "promise_in_bounds" if promised else "clip")
+    at = 0 if apart else axes[0]
+    out = take_rows(x, rows, fill, axis, at, "promise_in_bounds" if promised else "clip")
+    if bad is None or type(bad) is Array and not np.asarray(bad).any():
+        return out
+    return without_cotangent(out, broadcast_in_dim(bad, out.shape, tuple(range(at, at + len(shape)))))
 
 
 def frozen(idx):

@@ -20,7 +20,7 @@ from fgrad.ops.gather_dims import (
     shifted,
 )
 from fgrad.ops.products import grouped_products
-from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
+from fgrad.ops.rules import Zero, align_batch, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
 from fgrad.ops.shape import iota, reshape
 
 # --- gather ---------------------------------------------------------------------------------------------------------------
@@ -392,6 +392,25 @@ def take_rows(x, rows, fill=None, axis=0, at=None, mode="clip"):
         mode=mode if fill is None else "fill",
         fill_value=fill,
     )
+
+
+def _without_cotangent_batch(axis, args, dims):
+    args, dim = align_batch(args, dims)
+    return without_cotangent_p.bind(*args), dim
+
+
+# x, whose cotangent is dropped where a mask of its shape holds; its tangent is not, as JAX has it of indices out of range
+without_cotangent_p = Primitive(
+    "without_cotangent",
+    abstract_eval=lambda x, mask: x,
+    batch=_without_cotangent_batch,
+    transpose=lambda cts, x, mask: [select(mask, like(cts[0], 0), cts[0]), None],
+    lower=lambda ctx, ins, params, out_avals: ins[0],
+    kind="elementwise",
+    listed=False,
+)
+without_cotangent_p.jvp = jvp_by_args(without_cotangent_p, lambda t, out, x, mask: without_cotangent_p.bind(t, mask))
+without_cotangent = without_cotangent_p.bind
 
 
 _PUT = {"set": scatter, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
