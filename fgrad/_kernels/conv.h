@@ -442,8 +442,24 @@ static int conv_plan_few(FgConvPart *p, int64_t item, int64_t run) {
     return 1;
 }
 
+/* Is some tap zero for all features, as under a mask? */
+static int conv_masked(const FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t n[6] = {p->R[0], p->R[1], p->R[2], c->G, c->C, c->O}, at[6], each = c->G * c->C * c->O;
+    for (int64_t t = 0, i; t < p->R[0] * p->R[1] * p->R[2]; t++) {
+        for (i = 0; i < each; i++) {
+            conv_index(t * each + i, n, 6, at);
+            int64_t from = p->w0 + at[0] * p->wr[0] + at[1] * p->wr[1] + at[2] * p->wr[2] + at[3] * c->wg + at[4] * c->wc + at[5] * c->wo;
+            if (((const float *)p->w)[from] != 0) break;
+        }
+        if (i == each) return 1;
+    }
+    return 0;
+}
+
 /* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
- * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. */
+ * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. Its sums and differences round: what lies under taps of a mask
+ * would reach outputs that must not depend on it. */
 static int conv_plan_winograd(FgConvPart *p) {
     const FgConv *c = p->c;
     int64_t high = p->R[1] > 1 ? 2 : 1, all = high == 2 ? 16 : 4, segments = p->R[0] * conv_ceil(p->R[1], 3) * conv_ceil(p->R[2], 3);
@@ -456,6 +472,7 @@ static int conv_plan_winograd(FgConvPart *p) {
     if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
     if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
     if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)(planes * rows * cols) * tile + once)) return 0;
+    if (p->w && conv_masked(p)) return 0;
     p->algo = CONV_WINOGRAD;
     p->segments = segments;
     p->block[1] = conv_min(cols, tiles);

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad as fg
 from fgrad._kernels import conv, parallel
 from tests.kernels.harness import contiguous, run_kernel
 from tests.table.rows.conv import np_conv
@@ -305,6 +306,17 @@ def test_dilated_winograd():
             run_threads(x, w, (1, 1), pads, rdil=rdil, axes=axes)
         run(x, w, (2, 2), ((2, 1), (2, 3)), rdil=(2, 2), axes=axes)
         run(x, w, (4, 1), ((2, 2), (2, 2)), rdil=(2, 2), axes=axes)
+
+
+def test_taps_of_a_mask_let_nothing_through():
+    """Outputs above a change are the same numbers where the kernel's lower rows are zero (as in PixelCNN)."""
+    rng = np.random.default_rng(13)
+    x, w = noise(rng, (1, 32, 12, 12), np.float32), noise(rng, (32, 32, 3, 3), np.float32)
+    w[:, :, 2] = 0
+    changed = x.copy()
+    changed[:, :, 6:] += 1
+    conv = fg.jit(lambda x: fg.lax.conv_general_dilated(x, w, (1, 1), "SAME"))
+    assert np.array_equal(conv(x)[:, :, :5], conv(changed)[:, :, :5])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
