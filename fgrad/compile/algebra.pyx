@@ -8,6 +8,7 @@ import numpy as np
 
 from fgrad import dtypes
 
+from fgrad.compile.bounds cimport compared, within
 from fgrad.compile.values cimport Node, Value, new_value
 from fgrad.core.ir cimport AvalBase
 
@@ -22,8 +23,8 @@ cdef dict _SCALAR_OPS = {
     "square": np.square,
     "abs": np.abs,
 }
-cdef frozenset _ANY_DTYPE = frozenset(("select", "cast", "clamp", "max", "min"))
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+cdef frozenset _ANY_DTYPE = frozenset(("select", "cast", "clamp", "max", "min", "and", "or", *COMPARISONS))
 COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 
@@ -191,50 +192,54 @@ def _select(list ins, aval):
     cdef Value x = ins[1], y = ins[2]
     if x.key() == y.key() and x.shape == aval.shape:
         return None, [x]
-    below = made_by(ins[0], "lt")        # the wrap of an index that is not negative
-    return (None, [y]) if below is not None and y.shape == aval.shape and _within(below[0], below[1], None) else None
+    cdef Value chosen = ins[0]
+    if chosen.buf is not None:
+        return None
+    chosen = x if chosen.scalar else y
+    if chosen.buf is None:
+        return None, [_constant(chosen.scalar, aval.shape, aval.dtype)]
+    return (None, [chosen]) if chosen.shape == aval.shape else None
+
+
+def _compare(op):
+    def rule(list ins, AvalBase aval):
+        known = compared(op, ins[0], ins[1])
+        return None if known is None else (None, [_constant(known, aval.shape, aval.dtype)])
+
+    return rule
+
+
+def _logic(op, neutral):
+    """and, or: of booleans of which one is known."""
+
+    def rule(list ins, AvalBase aval):
+        cdef Value x = ins[0], y = ins[1]
+        if x.buf is None:
+            x, y = y, x
+        if y.buf is not None or aval.dtype != dtypes.BOOL:
+            return None
+        if bool(y.scalar) is not neutral:
+            return None, [_constant(y.scalar, aval.shape, aval.dtype)]
+        return (None, [x]) if x.shape == aval.shape else None
+
+    return rule
 
 
 def _clamp(list ins, aval):
     cdef Value x = ins[1]
-    return (None, [x]) if x.shape == aval.shape and _within(x, ins[0], ins[2]) else None
+    return (None, [x]) if x.shape == aval.shape and within(x, ins[0], ins[2]) else None
 
 
 def _max(list ins, aval):
     cdef Value a, x
     a, x = ins if (<Value>ins[0]).buf is None else ins[::-1]
-    return (None, [x]) if x.shape == aval.shape and _within(x, a, None) else None
+    return (None, [x]) if x.shape == aval.shape and within(x, a, None) else None
 
 
 def _min(list ins, aval):
     cdef Value a, x
     a, x = ins if (<Value>ins[0]).buf is None else ins[::-1]
-    return (None, [x]) if x.shape == aval.shape and _within(x, None, a) else None
-
-
-cdef bint _within(Value v, Value low, Value high) except -1:
-    """Whether integers are seen to be within constant bounds (None: any), by a minimum and a maximum that made them."""
-    cdef Value a, b
-    cdef list ins
-    if v.buf is None or v.dtype.kind != "i" or (low is not None and low.buf is not None) or (high is not None and high.buf is not None):
-        return False
-    for op in ("min", "max", "clamp"):
-        ins = made_by(v, op)
-        if ins is None:
-            continue
-        if op == "clamp":
-            return _between(ins[0], low, high) and _between(ins[2], low, high)
-        a, b = ins if (<Value>ins[0]).buf is None else ins[::-1]
-        if a.buf is not None:
-            return False
-        if op == "min":                  # no more than a, no less than the least of a and b
-            return _between(a, low, high) and (low is None or _within(b, low, None))
-        return _between(a, low, high) and (high is None or _within(b, None, high))
-    return False
-
-
-cdef bint _between(Value a, Value low, Value high) except -1:
-    return a.buf is None and (low is None or a.scalar >= low.scalar) and (high is None or a.scalar <= high.scalar)
+    return (None, [x]) if x.shape == aval.shape and within(x, None, a) else None
 
 
 def _cast(list ins, aval):
@@ -271,4 +276,7 @@ cdef dict _rules = {
     "max": _max,
     "min": _min,
     "cast": _cast,
+    "and": _logic("and", True),
+    "or": _logic("or", False),
+    **{op: _compare(op) for op in COMPARISONS},
 }

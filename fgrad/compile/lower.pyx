@@ -10,6 +10,7 @@ from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
 
 from fgrad.compile.algebra cimport made_by, simplify
+from fgrad.compile.bounds cimport bounds
 from fgrad.compile.choices cimport distribute
 from fgrad.compile.values cimport Buf, Node, Value, elementwise_node, new_value, row_major, temporary, view_reshape
 from fgrad.core.ir cimport AvalBase, Eqn, Literal, Var
@@ -49,8 +50,10 @@ cdef class LowerContext:
         self.fold = config.pass_fold
 
     # --- values ---------------------------------------------------------------------------------------------------
-    def arg(self, i, aval, strides=None):
+    def arg(self, i, aval, strides=None, known=None):
+        """Argument i. known: bounds of its integers, or None."""
         buf = Buf("arg", aval.dtype, aval.size, index=i, strided=strides is not None)
+        (<Buf>buf).bounds = known
         if strides is None:
             (<Buf>buf).shape = aval.shape
         return Value(buf, aval.shape, strides or row_major(aval.shape), 0, aval.dtype)
@@ -78,6 +81,7 @@ cdef class LowerContext:
             else:
                 self.consts.append(a)
                 value = Value(Buf("const", a.dtype, a.size, index=len(self.consts) - 1), a.shape, row_major(a.shape), 0, a.dtype)
+                (<Buf>value.buf).bounds = a
             self.const_values[id(x)] = (value, x)
         return self.const_values[id(x)][0]
 
@@ -144,6 +148,11 @@ cdef class LowerContext:
     def cast(self, v, dtype):
         dtype = np.dtype(dtype)
         return v if v.dtype == dtype else self.elementwise("cast", [v], ShapedArray(v.shape, dtype))
+
+    def all_within(self, v, greatest):
+        """True if integers are known to be in 0 .. greatest."""
+        known = bounds(v)
+        return self.simplify and known[0] >= 0 and known[1] <= greatest
 
     def f32(self, v):
         return self.cast(v, F32) if v.dtype in _HALF else v

@@ -2,6 +2,7 @@
 
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
+from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.lower import LowerContext
@@ -22,12 +23,12 @@ from fgrad.core.array import CODES
 from fgrad.errors import FgradError, LoweringError
 
 
-def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None):
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None):
     """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
 
     donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
     takes: for a body or a branch, the argument whose memory the caller would give to an output (-1: none); the program's
-    `in_place` says which of them may share it.
+    `in_place` says which of them may share it. known: per argument bounds of its integers, or None.
     """
     if config.enable_checks:
         check_jaxpr(closed)
@@ -35,7 +36,7 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None):
     closed = run_passes(closed)
     ctx = LowerContext()
     in_strides = in_strides or [None] * len(avals)
-    ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, in_strides))]
+    ins = [ctx.arg(i, *a) for i, a in enumerate(zip(avals, in_strides, known or [None] * len(avals)))]
     outs = ctx.inline(closed, ins)
     return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, takes)
 
@@ -137,15 +138,16 @@ def _sub_programs(node):
 
     A loop updates in place what its body does; branches, what all of them do to an operand of the result's type.
     """
+    known = loop_bounds(node)
     if node.op == "cond":
         takes, first = _operands_for_results(node.children), 1
-        children = [compile_jaxpr(c, sub=True, takes=takes) for c in node.children]
+        children = [compile_jaxpr(c, sub=True, takes=takes, known=k) for c, k in zip(node.children, known)]
         in_place = [all(flags) for flags in zip(*[c.in_place for c in children])]
     else:
         nk, nc = node.ip[:2] if node.op == "scan" else node.ip[1:3]
         takes, first = list(range(nk, nk + nc)), 0 if node.op == "scan" else node.ip[0]
-        children = [compile_jaxpr(c, sub=True) for c in node.children[:-1]]
-        children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes))
+        children = [compile_jaxpr(c, sub=True, known=k) for c, k in zip(node.children[:-1], known)]
+        children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1]))
         in_place = children[-1].in_place
     return children, {j: first + takes[j] for j, ok in enumerate(in_place) if ok}
 

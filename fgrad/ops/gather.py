@@ -57,9 +57,15 @@ def _gather_aval(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value
 
 
 def _gather_lower(ctx, ins, params, out_avals):
-    x, d, fill = ins[0], params["dimension_numbers"], params["mode"] is GatherScatterMode.FILL_OR_DROP
+    x, d, sizes = ins[0], params["dimension_numbers"], params["slice_sizes"]
+    fill = params["mode"] is GatherScatterMode.FILL_OR_DROP and not _inside(ctx, ins[1], x.shape, sizes, d.start_index_map)
     value = x.dtype.type(params["fill_value"]) if fill else None
-    return ctx.kernel("gather", [x, index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, params["slice_sizes"], fill, value))[0]
+    return ctx.kernel("gather", [x, index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, sizes, fill, value))[0]
+
+
+def _inside(ctx, indices, shape, sizes, axes):
+    """True if no slice of `sizes` leaves an operand of `shape`, whatever its indices along `axes` may be."""
+    return ctx.all_within(indices, min([shape[a] - sizes[a] for a in axes], default=0))
 
 
 def _gather_batch(axis, args, dims, *, dimension_numbers, slice_sizes, mode, fill_value):
@@ -205,7 +211,10 @@ def _scatter(name, kind):
 
     def lower(ctx, ins, params, out_avals):
         x, indices, updates = ins
-        ip = scatter_ip(*params["dimension_numbers"], kind, params["mode"] is GatherScatterMode.FILL_OR_DROP)
+        d, sizes = params["dimension_numbers"], _slice_sizes(ins[0].shape, updates.shape, params["dimension_numbers"])
+        drop = params["mode"] is GatherScatterMode.FILL_OR_DROP
+        drop = drop and not _inside(ctx, indices, x.shape, sizes, d.scatter_dims_to_operand_dims)
+        ip = scatter_ip(*d, kind, drop)
         flags = (False, True, any(updates.strides))  # one number for all updates stays one
         return ctx.kernel("scatter", [x, index_operand(ctx, indices), updates], out_avals, ip=ip, contiguous=flags)[0]
 

@@ -1,0 +1,5 @@
+from fgrad.compile.values cimport Value
+
+cpdef tuple bounds(Value v)
+cdef bint within(Value v, Value low, Value high) except -1
+cpdef object compared(str op, Value a, Value b)
