@@ -213,6 +213,20 @@ def _products():
             real(1000, 1000),
             checked=dtype == "float32",
         )
+    case(
+        "matmul bfloat16 20000 of 4",
+        lambda m, x, y: x.astype("bfloat16") @ y.astype("bfloat16"),
+        real(20_000, 4, 4),
+        real(20_000, 4, 4),
+        checked=False,
+    )
+    case(
+        "matmul bfloat16 98304x8 by 8x8",
+        lambda m, x, y: x.astype("bfloat16") @ y.astype("bfloat16"),
+        real(98_304, 8),
+        real(8, 8),
+        checked=False,
+    )
     case("matmul int32 300", lambda m, x, y: x @ y, integer(9, 300, 300), integer(9, 300, 300))
     case("matmul complex64 300", lambda m, x, y: x @ y, complex64(300, 300), complex64(300, 300))
     case("matmul 10", lambda m, x, y: x @ y, real(10, 10), real(10, 10))

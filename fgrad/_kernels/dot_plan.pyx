@@ -222,12 +222,20 @@ cdef bint _streams(FgDot *p) noexcept nogil:
     return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and many >= 16        # rows against rows
 
 
-cdef bint _tiny(const FgDot *p) noexcept nogil:
-    """Are these many matrices so small that vectors are better filled with elements of several?"""
+cdef bint _tiny(FgDot *p) noexcept nogil:
+    """Are these many matrices so small that vectors are better filled with elements of several?  Of 16-bit floats, rows against one small
+    matrix are such a batch."""
     cdef int64_t largest = max(p.M * p.K, max(p.K * p.N, p.M * p.N))
-    if p.B < 16 or p.acc or p.work not in (FG_F32, FG_F64) or p.in_dtype != p.work or p.out_dtype != p.work or largest > FG_TINY:
+    cdef bint halves = p.work == FG_F32 and p.in_dtype != FG_F32
+    if p.acc or p.work not in (FG_F32, FG_F64):
         return False
-    if p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
+    if halves and p.B == 1 and p.M < 16 <= p.N and p.c[2] != 1:
+        _swap(p)
+    if halves and p.B == 1 and p.M >= 16 and p.K * p.N <= FG_TINY and p.N > 1 and p.c[2] == 1 and p.c[1] == p.N:
+        p.B, p.M = p.M, 1
+        p.a[0], p.b[0], p.c[0] = p.a[1], 0, p.c[1]
+        return True
+    if p.B < 16 or largest > FG_TINY or p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
         return False
     if p.N == 1:                              # whichever stride is not used says that entries are contiguous
         return p.M == 1 or p.c[1] == 1

@@ -2,7 +2,7 @@
 #ifndef FG_HALF_H
 #define FG_HALF_H
 #include "fg.h"
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -20,6 +20,18 @@ static inline float fg_half(uint16_t h) {
 /* float32 to 16 bits, rounded as fg_f32_to_f16 and fg_f32_to_bf16 do it. */
 static inline void fg_narrow16(int dtype, const float *restrict src, uint16_t *restrict dst, int64_t n) {
     int64_t i = 0;
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    for (; i < n; i += 16) {                                      /* short rows too are vectors */
+        const __mmask16 rest = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+        const __m512i u = _mm512_maskz_loadu_epi32(rest, src + i), high = _mm512_srli_epi32(u, 16), one = _mm512_set1_epi32(1);
+        if (dtype == FG_BF16) {
+            const __mmask16 nan = _mm512_cmpgt_epi32_mask(_mm512_and_epi32(u, _mm512_set1_epi32(0x7fffffff)), _mm512_set1_epi32(0x7f800000));
+            __m512i v = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), _mm512_and_epi32(high, one)), 16);
+            _mm512_mask_cvtepi32_storeu_epi16(dst + i, rest, _mm512_mask_or_epi32(v, nan, high, _mm512_set1_epi32(0x40)));
+        } else _mm256_mask_storeu_epi16(dst + i, rest, _mm512_cvtps_ph(_mm512_castsi512_ps(u), _MM_FROUND_TO_NEAREST_INT));
+    }
+    return;
+#endif
     if (dtype == FG_BF16) for (; i < n; i++) {
         uint32_t u; memcpy(&u, src + i, 4);
         uint32_t quiet = u >> 16 | 0x40u, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;

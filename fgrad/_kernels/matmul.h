@@ -215,6 +215,50 @@ static void fg_pack(int from, int to, const char *src, int64_t sr, int64_t sc, c
     }
 }
 
+/* Element (i, j) of `count` matrices of 16-bit numbers to dst[(i * di + j * dj) * ld], a matrix in each column. */
+static void fg_batch16_in(uint16_t *dst, int64_t ld, const uint16_t *src, int64_t count, int64_t rows, int64_t cols, const int64_t *s,
+                          int64_t *di, int64_t *dj) {
+    const int by_columns = rows > 1 && s[1] == 1 && (cols == 1 || s[2] == rows);
+    const int by_rows = (cols == 1 || s[2] == 1) && (rows == 1 || s[1] == cols);
+    *di = by_columns ? 1 : cols;
+    *dj = by_columns ? rows : 1;
+    if ((by_rows || by_columns) && s[0] == rows * cols) { fg_columns_2(dst, ld, src, count, rows * cols); return; }
+    for (int64_t i = 0; i < rows; i++) for (int64_t j = 0; j < cols; j++)
+        for (int64_t l = 0; l < count; l++) dst[(i * *di + j * *dj) * ld + l] = src[l * s[0] + i * s[1] + j * s[2]];
+}
+
+static void fg_batch16_wide(int dtype, const uint16_t *h, int64_t ld, gemm_f32_vec *x, int64_t n) {
+    if (dtype == FG_F16) for (int64_t e = 0; e < n; e++) x[e] = fg_halves_wide(h + e * ld);
+    else for (int64_t e = 0; e < n; e++) x[e] = (gemm_f32_vec)(__builtin_convertvector(*(const fg_halves_mem *)(h + e * ld), fg_words) << 16);
+}
+
+/* gemm_f32_batch for 16-bit floats, some vectors of entries at a time; where b[0] is 0, b is one matrix for all. */
+static void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c) {
+    enum { L = gemm_f32_lanes, ENTRIES = 4 * L };
+    gemm_f32_vec x[FG_TINY], y[FG_TINY], z[FG_TINY];
+    uint16_t xs[FG_TINY * ENTRIES], ys[FG_TINY * ENTRIES], zs[FG_TINY * ENTRIES];
+    const int64_t size = p->M * p->N, last = end * L < p->B ? end * L : p->B;
+    int64_t am, ak, bk = p->N, bn = 1;
+    if (!p->b[0]) for (int64_t k = 0; k < p->K; k++) for (int64_t n = 0; n < p->N; n++) {
+        const uint16_t h = b[k * p->b[1] + n * p->b[2]];
+        y[k * bk + n] = (gemm_f32_vec){0} + (p->in_dtype == FG_F16 ? fg_f16_to_f32(h) : fg_bf16_to_f32(h));
+    }
+    for (int64_t l = begin * L; l < last; l += ENTRIES) {
+        const int64_t count = last - l < ENTRIES ? last - l : ENTRIES;
+        char *to = c + l * size * fg_itemsize(p->out_dtype);
+        fg_batch16_in(xs, ENTRIES, a + l * p->a[0], count, p->M, p->K, p->a, &am, &ak);
+        if (p->b[0]) fg_batch16_in(ys, ENTRIES, b + l * p->b[0], count, p->K, p->N, p->b, &bk, &bn);
+        for (int64_t v = 0; v < count; v += L) {
+            fg_batch16_wide(p->in_dtype, xs + v, ENTRIES, x, p->M * p->K);
+            if (p->b[0]) fg_batch16_wide(p->in_dtype, ys + v, ENTRIES, y, p->K * p->N);
+            gemm_f32_batch_product(p, x, am, ak, y, bk, bn, z);
+            if (p->out_dtype == FG_F32) gemm_f32_pack((float *)to + v * size, size, (const float *)z, size, L, 1, count - v < L ? count - v : L);
+            else for (int64_t e = 0; e < size; e++) fg_narrow16(p->out_dtype, (const float *)&z[e], zs + e * ENTRIES + v, L);
+        }
+        if (p->out_dtype != FG_F32) fg_rows_2(to, zs, ENTRIES, count, size);
+    }
+}
+
 /* Rows [r0, r1) of pairs of 16-bit numbers that follow each other along k, from a matrix whose last k may be odd:
  * dst[r * lanes + l] = (src[2r, l], src[2r + 1, l]), 0 beyond K. */
 static void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1) {

@@ -21,8 +21,9 @@ from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes
-    void gemm_f32_batch(const FgDot *p, int64_t count, const float *a, const float *b, float *c)
-    void gemm_f64_batch(const FgDot *p, int64_t count, const double *a, const double *b, double *c)
+    void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
+    void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
+    void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c)
     enum: FG_CLOSE, FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
@@ -353,13 +354,12 @@ cdef void _tiny_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     """Units are vectors of batch entries."""
     cdef Work *w = <Work *>ctx
     cdef FgDot *p = w.p
-    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes, i, l
-    for i in range(begin, end):
-        l = i * lanes
-        if p.work == FG_F64:
-            gemm_f64_batch(p, min(lanes, p.B - l), <double *>w.a + l * p.a[0], <double *>w.b + l * p.b[0], <double *>w.out + l * p.c[0])
-        else:
-            gemm_f32_batch(p, min(lanes, p.B - l), <float *>w.a + l * p.a[0], <float *>w.b + l * p.b[0], <float *>w.out + l * p.c[0])
+    if p.work == FG_F64:
+        gemm_f64_batch(p, begin, end, <double *>w.a, <double *>w.b, <double *>w.out)
+    elif p.in_dtype == FG_F32:
+        gemm_f32_batch(p, begin, end, <float *>w.a, <float *>w.b, <float *>w.out)
+    else:
+        fg_batch16(p, begin, end, <uint16_t *>w.a, <uint16_t *>w.b, w.out)
 
 
 cdef void _tiny(Work *w) noexcept nogil:

@@ -119,7 +119,20 @@ def layouts(shape, dtype):
 
 
 @pytest.mark.parametrize(
-    "shape", [(2, 19, 35, 21), (3, 1, 20, 31), (3, 31, 20, 1), (2, 3, 50, 9), (3, 4, 1, 6), (1, 70, 90, 80), (2, 1, 40, 1)], ids=str
+    "shape",
+    [
+        (2, 19, 35, 21),
+        (3, 1, 20, 31),
+        (3, 31, 20, 1),
+        (2, 3, 50, 9),
+        (3, 4, 1, 6),
+        (1, 70, 90, 80),
+        (2, 1, 40, 1),
+        (18, 3, 2, 2),
+        (70, 3, 4, 1),
+        (1, 77, 3, 5),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int16, ml_dtypes.bfloat16])
 def test_layouts(shape, dtype):
@@ -148,7 +161,18 @@ def test_integers_wrap_and_widen(dtype, threads):
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize(
     "shape",
-    [(1, 1, 700, 500), (1, 1, 2000, 900), (2, 6, 33, 70), (1, 40, 50, 60), (3, 20, 30, 40), (1, 600, 5000, 2), (1, 16, 9000, 70)],
+    [
+        (1, 1, 700, 500),
+        (1, 1, 2000, 900),
+        (2, 6, 33, 70),
+        (1, 40, 50, 60),
+        (3, 20, 30, 40),
+        (1, 600, 5000, 2),
+        (1, 16, 9000, 70),
+        (67, 4, 4, 4),
+        (131, 1, 3, 2),
+        (1, 999, 8, 8),
+    ],
     ids=str,
 )
 def test_sixteen_bit(dtype, shape, threads):
