@@ -316,3 +316,67 @@ def test_numpy_arrays_of_64_bits_are_narrowed():
     kept = jnp.asarray(source)
     source[0] = 7
     np.testing.assert_array_equal(kept, [1.5, 2.5])
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (300,), (5, 4), (3, 0), (3, 4, 5)])
+@pytest.mark.parametrize("share", [0, 0.05, 0.5, 1])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "complex64", "bool"])
+def test_masks_select_and_place_as_numpy(shape, share, dtype):
+    r = np.random.RandomState(0)
+    mask = r.rand(*shape) < share
+    m = jnp.asarray(mask)
+    for tail in ((), (3,)):
+        x = (r.rand(*shape, *tail) * 9).astype(dtype)
+        values = (r.rand(mask.sum(), *tail) * 9).astype(dtype)
+        placed = x.copy()
+        placed[mask] = values
+        assert np.array_equal(jnp.asarray(x)[m], x[mask]) and jnp.asarray(x)[m].dtype == x.dtype
+        assert np.array_equal(jnp.asarray(x).at[m].set(values), placed)
+        if dtype == "float32":
+            placed = x.copy()
+            placed[mask] += values
+            assert np.array_equal(jnp.asarray(x).at[mask].add(jnp.asarray(values)), placed)
+    x = jnp.asarray(x)[..., 0]
+    assert all(np.array_equal(a, b) for a, b in zip(jnp.nonzero(x), np.nonzero(np.asarray(x)), strict=True))
+    assert np.array_equal(jnp.argwhere(m.T), np.argwhere(mask.T)) and np.array_equal(jnp.extract(m, x), np.asarray(x)[mask])
+    assert np.array_equal(x.T[m.T], np.asarray(x).T[mask.T])
+
+
+def test_a_mask_is_given_as_many_values_as_hold():
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        jnp.zeros(4).at[jnp.array([True, False, True, False])].set(jnp.zeros(3))
+    mask = jnp.array([True, False, True])
+    assert fgrad.grad(lambda v: (jnp.zeros(3).at[mask].set(v) * jnp.arange(3.0)).sum())(jnp.ones(2)).tolist() == [0, 2]
+
+
+def test_integers_in_arrays_index_as_ints():
+    x = jnp.arange(24.0).reshape(4, 6)
+    n = np.asarray(x)
+    i, j = jnp.array(2), np.int64(-1)
+    assert x[i].tolist() == n[2].tolist() and x[i, j] == n[2, -1] and x[:, j].tolist() == n[:, -1].tolist()
+    assert x[i, None, 1:4:2].tolist() == n[2, None, 1:4:2].tolist() and x.T[i, ...].tolist() == n.T[2].tolist()
+    assert x[jnp.array(9)].tolist() == n[3].tolist() and x[jnp.array(-9), 0] == n[0, 0]  # moved inside, as in compiled programs
+    assert x[jnp.array(1, "uint8"), i] == n[1, 2]
+
+
+def test_functions_of_numbers_give_fresh_arrays_each_time():
+    calls = [
+        lambda: jnp.arange(2, 9, 3), lambda: jnp.linspace(-0.0, 1, 5), lambda: jnp.eye(3, k=1, dtype=jnp.int8), lambda: jnp.mgrid[0:2, 0:3],
+        lambda: jnp.tril_indices(3), lambda: jnp.unravel_index(5, (3, 4)), lambda: jnp.fft.fftfreq(6, 0.5), lambda: jnp.hanning(5),
+    ]  # fmt: skip
+    for call in calls:
+        for x64 in (False, True, False):
+            with fgrad.enable_x64(x64):
+                first, second = fgrad.tree.leaves(call()), fgrad.tree.leaves(call())
+                for a, b, c in zip(first, second, fgrad.tree.leaves(fgrad.jit(call)()), strict=True):
+                    assert a is not b and a.dtype == b.dtype == c.dtype and np.allclose(a, b) and np.allclose(a, c)
+    assert jnp.arange(3).dtype == np.int32 and jnp.arange(3.0).dtype == np.float32
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="float64"):
+            jnp.arange(3, dtype="float64")
+
+
+def test_lists_of_bools():
+    assert jnp.array([True, False]).dtype == bool and jnp.array([[True], [False]]).tolist() == [[True], [False]]
+    assert jnp.array([True, 2]).dtype == np.int32 and jnp.array([True, False], dtype=float).tolist() == [1.0, 0.0]
+    assert jnp.array([1.5, True]).tolist() == [1.5, 1.0]

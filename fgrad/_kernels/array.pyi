@@ -13,6 +13,7 @@ class ArrayBase:
     deleted: bool
     base: Any
     strides_or_none: tuple[int, ...] | None
+    def __len__(self) -> int: ...
     @property
     def pointer(self) -> int: ...
     @property

@@ -109,6 +109,29 @@ cdef class ArrayBase:
             acc *= t.shape[d]
         return 0
 
+    # As HasAval has them, without a frame of Python.
+    @property
+    def shape(self):
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def ndim(self):
+        return len(<tuple>self.aval.shape)
+
+    @property
+    def weak_type(self):
+        return self.aval.weak_type
+
+    def __len__(self):
+        cdef tuple shape = self.aval.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
     @property
     def pointer(self):
         """Address of the first element."""

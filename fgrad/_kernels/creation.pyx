@@ -1,10 +1,11 @@
 """Small arrays of Python's numbers: filled with one, or read from nested lists, as they came before."""
+from libc.math cimport signbit
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
 from fgrad._kernels.operands import filled
 
-from fgrad._kernels.abi cimport FG_F32, FG_F64, FG_I32, FG_I64
+from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_F64, FG_I32, FG_I64
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.context cimport config_key, is_eval
 from fgrad._kernels.operands cimport get_aval
@@ -14,17 +15,25 @@ cdef enum:
     MOST = 1024                    # elements of a nested list
     DEPTH = 8
     MOST_FILLED = 1 << 14
+    MOST_KEPT = 1 << 20
 
 cdef int64_t EXACT = <int64_t>1 << 53
 
 cdef dict _fillings = {}           # (shape or aval, dtype, value, its type, settings) -> (aval, its bytes)
 cdef object _shaped = None
+cdef dict _lasting = {}            # of fgrad._kernels.dispatch
 
 
 def install_shaped(shaped):
     """Hand over ShapedArray."""
     global _shaped
     _shaped = shaped
+
+
+def install_lasting(dict lasting):
+    """Hand over what stands for dtypes, by address."""
+    global _lasting
+    _lasting = lasting
 
 
 cdef object filling_key(shape, dtype, value):
@@ -65,6 +74,82 @@ def remember_filling(shape, dtype, value, ArrayBase x):
         return
 
 
+cdef dict _made = {}               # (function, settings, what tells its arguments apart) -> arrays
+cdef int64_t _elements = 0         # of all that _made holds
+
+
+cdef bint tell(object x, list out) except -1:
+    """Append what tells an argument apart from all others; False for one that is no number, string, dtype, slice or tuple of them."""
+    t = type(x)
+    out.append(t)
+    if t is tuple:
+        out.append(len(<tuple>x))
+        for v in <tuple>x:
+            if not tell(v, out):
+                return False
+        return True
+    if t is slice:
+        return tell(x.start, out) and tell(x.stop, out) and tell(x.step, out)
+    if t is float and x != x:
+        return False
+    out.append("-0" if t is float and x == 0 and signbit(x) else x)        # which equals 0
+    return t is int or t is float or t is bool or t is str or x is None or isinstance(x, type) or id(x) in _lasting
+
+
+cdef tuple made_key(function, tuple args, dict kwargs):
+    cdef list out = [function, config_key()]
+    if not is_eval():
+        return None
+    for x in args:
+        if not tell(x, out):
+            return None
+    for name, x in kwargs.items():
+        out.append(name)
+        if not tell(x, out):
+            return None
+    return tuple(out)
+
+
+def made_before(function, tuple args, dict kwargs):
+    """Fresh copies of what a function gave for these arguments, numbers alone, where remember_made has seen it; None where it has not, and
+    NotImplemented of other arguments."""
+    key = made_key(function, args, kwargs)
+    if key is None:
+        return NotImplemented
+    known = _made.get(key)
+    if known is None:
+        return None
+    return (<ArrayBase>known).fresh() if isinstance(known, ArrayBase) else type(known)([(<ArrayBase>x).fresh() for x in known])
+
+
+def remember_made(function, tuple args, dict kwargs, out):
+    """Say what made_before gives: an array, or a tuple or list of arrays."""
+    global _elements
+    cdef int64_t size = 0
+    key = made_key(function, args, kwargs)
+    several = type(out) is tuple or type(out) is list
+    if key is None or not (several or isinstance(out, ArrayBase)):
+        return
+    for x in out if several else (out,):
+        if not isinstance(x, ArrayBase) or (<ArrayBase>x).strides_or_none is not None:
+            return
+        size += (<ArrayBase>x).size
+    if size > MOST_FILLED:
+        return
+    if len(_made) >= KEPT or _elements + size > MOST_KEPT:
+        forget_made()
+    kept = [(<ArrayBase>x).fresh() for x in (out if several else (out,))]
+    _made[key] = type(out)(kept) if several else kept[0]
+    _elements += size
+
+
+def forget_made():
+    """Give back what made_before keeps."""
+    global _elements
+    _made.clear()
+    _elements = 0
+
+
 cdef struct Reader:
     char *out
     int64_t[8] dims
@@ -74,7 +159,7 @@ cdef struct Reader:
 
 
 cdef bint read(object x, Reader *r, int level) except -1:
-    """Append the numbers of a nested sequence; False where it is not rectangular, or holds anything but floats and small ints."""
+    """Append the numbers of a nested sequence; False where it is not rectangular, or holds anything but floats and small ints, or bools."""
     cdef int64_t value
     cdef int overflow = 0
     cdef double d
@@ -91,6 +176,12 @@ cdef bint read(object x, Reader *r, int level) except -1:
         for v in <tuple>x:
             if not read(v, r, level + 1):
                 return False
+        return True
+    if r.code == FG_BOOL:
+        if type(x) is not bool:
+            return False
+        r.out[r.at] = x is True
+        r.at += 1
         return True
     if type(x) is float:
         if r.code == FG_I32 or r.code == FG_I64:
@@ -117,7 +208,7 @@ cdef bint read(object x, Reader *r, int level) except -1:
 
 
 def from_numbers(xs, dtype):
-    """A nested list or tuple of floats and ints, or one of them, as an array of the default types, or of `dtype`; None for what that does not say."""
+    """A nested list or tuple of floats and ints, or of bools, or one of them, as an array of the default types, or of `dtype`; None for what that does not say."""
     cdef Reader r
     cdef ArrayBase out
     cdef int64_t size = 1
@@ -135,7 +226,7 @@ def from_numbers(xs, dtype):
         shape.append(n)
         r.depth += 1
         first = first[0]
-    if type(first) is not float and type(first) is not int:
+    if type(first) is not float and type(first) is not int and type(first) is not bool:
         return None
     kind = get_aval(first if dtype is None else dtype.type(0)).dtype
     if dtype is not None and kind != dtype:
@@ -143,6 +234,8 @@ def from_numbers(xs, dtype):
     while True:
         if kind.kind == "f" and kind.itemsize >= 4:
             r.code = FG_F32 if kind.itemsize == 4 else FG_F64
+        elif kind.kind == "b" and type(first) is bool:
+            r.code = FG_BOOL
         elif kind.kind == "i" and kind.itemsize >= 4:
             r.code = FG_I32 if kind.itemsize == 4 else FG_I64
         else:

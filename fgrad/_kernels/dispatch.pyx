@@ -20,6 +20,7 @@ from fgrad._kernels.operands cimport numpy_aval, numpy_operand, numpy_scalar_ope
 from fgrad._kernels.window cimport View
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
+from fgrad._kernels.creation import install_lasting as set_lasting
 from fgrad.tree_walk import known_leaf
 
 cdef Walk _walk = None
@@ -32,6 +33,7 @@ _lasting = {}                   # by address: what stands for dtypes and is neve
 
 def install_lasting(things):
     """Objects that stay as long as the process, so that their addresses tell them apart."""
+    set_lasting(_lasting)
     _lasting.update((id(x), x) for x in things)
 
 

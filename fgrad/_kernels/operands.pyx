@@ -127,6 +127,12 @@ cdef ArrayBase scalar_array(object x):
     return a
 
 
+def weak_number(x):
+    """A float or an int that fits as a fresh weakly typed array of rank 0; None for anything else."""
+    cdef Scalar s
+    return scalar_array(x) if read_scalar(x, &s) else None
+
+
 # The avals of NumPy arrays that came lately, by dtype, shape and settings.
 cdef enum:
     KNOWN = 64

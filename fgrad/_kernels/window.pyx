@@ -4,9 +4,10 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp, memcpy
 
-from fgrad._kernels.abi cimport fg_itemsize
+from fgrad._kernels.abi cimport FG_BOOL, FG_I8, FG_U64, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, wrap_memory
 from fgrad._kernels.context cimport is_eval
+from fgrad._kernels.masks cimport selected
 
 cdef extern from *:
     """
@@ -14,6 +15,9 @@ cdef extern from *:
     """
     PyObject *fg_slice_part(object s, int k)
 
+import numpy as np
+
+cdef object _numpy_integer = np.integer
 cdef object _array_class = None
 cdef object _shaped = None               # ShapedArray(shape, dtype, weak_type)
 
@@ -98,10 +102,44 @@ cdef class IndexDispatch:
 
     def __call__(self, x, idx):
         if is_eval() and type(x) is _array_class:
+            if masks_rows(idx, x):
+                return selected(x, idx)
             out = row(x, idx) if type(idx) is int else window(x, idx)
+            if out is None and (known := known_ints(idx)) is not None:
+                out = row(x, known) if type(known) is int else window(x, known)
             if out is not None:
                 return out
         return self.slow(x, idx)
+
+
+cdef inline bint masks_rows(object idx, ArrayBase x):
+    """True if an index is an array of bool over leading axes of x."""
+    cdef tuple shape
+    if type(idx) is not _array_class or (<ArrayBase>idx).code != FG_BOOL:
+        return False
+    shape = (<ArrayBase>idx).aval.shape
+    return len(shape) > 0 and (<tuple>x.aval.shape)[:len(shape)] == shape
+
+
+cdef object as_int(item):
+    """An integer array of rank 0, or NumPy's integer, as an int; None for anything else."""
+    if type(item) is _array_class:
+        return (<ArrayBase>item).scalar() if FG_I8 <= (<ArrayBase>item).code <= FG_U64 and (<ArrayBase>item).aval.shape == () else None
+    return int(item) if isinstance(item, _numpy_integer) else None
+
+
+cdef object known_ints(idx):
+    """An index with as_int of its items; None where there is nothing of that kind."""
+    cdef list items
+    cdef bint found = False
+    if type(idx) is not tuple:
+        return as_int(idx)
+    items = list(<tuple>idx)
+    for k in range(len(items)):
+        i = as_int(items[k])
+        if i is not None:
+            items[k], found = i, True
+    return tuple(items) if found else None
 
 
 cdef object row(ArrayBase x, idx):

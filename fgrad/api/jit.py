@@ -8,6 +8,7 @@ import weakref
 from collections import Counter
 
 from fgrad import array_tree as tree
+from fgrad._kernels.creation import forget_made
 from fgrad._kernels.dispatch import Entry, JitDispatch, install
 from fgrad._kernels.operands import install_contiguous, settled
 from fgrad._kernels.window import install_window
@@ -309,6 +310,7 @@ def clear_caches():
     clear_eager_caches()
     clear_backward_cache()
     clear_interned()
+    forget_made()
 
 
 def jit(

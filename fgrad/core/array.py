@@ -8,6 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import array as _array
 from fgrad._kernels.creation import install_shaped
+from fgrad._kernels.masks import install_masks
 from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
@@ -143,11 +144,6 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     def __format__(self, spec):
         return format(self.numpy_view()[()], spec) if spec else str(self)
 
-    def __len__(self):
-        if not self.aval.shape:
-            raise TypeError("len() of unsized object")
-        return self.aval.shape[0]
-
     def __repr__(self):
         if self.deleted:
             return f"Array<deleted {self.aval}>"
@@ -264,6 +260,7 @@ def _foreign_aval(x) -> ShapedArray:
 
 install_avals(Array, ShapedArray, _foreign_aval, to_array)
 install_shaped(ShapedArray)
+install_masks(ShapedArray)
 
 
 def leak_message(tracer):

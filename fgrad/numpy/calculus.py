@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.creation import arange, full
+from fgrad.numpy.creation import arange, full, remembered
 from fgrad.numpy.manipulation import concatenate, moveaxis, ravel
 from fgrad.numpy.reductions import cumsum
 from fgrad.numpy.reductions import sum as _sum
@@ -245,7 +245,7 @@ def _window(fun, name, what):
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"The {what} window of M points."
-    return window
+    return remembered(window)
 
 
 bartlett = _window(lambda n, M: 1 - U.absolute(2 * n / (M - 1) - 1), "bartlett", "triangular")
@@ -256,6 +256,7 @@ blackman = _window(
 )
 
 
+@remembered
 def kaiser(M, beta):
     """The Kaiser window of M points with shape parameter beta."""
     n, M = _points(M)

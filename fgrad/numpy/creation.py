@@ -1,5 +1,6 @@
 """Making arrays."""
 
+import functools
 import math
 import operator
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad._kernels.creation import filled_before, from_numbers, remember_filling
+from fgrad._kernels.creation import filled_before, from_numbers, made_before, remember_filling, remember_made
+from fgrad._kernels.operands import weak_number
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
 from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
@@ -25,10 +27,30 @@ __all__ = [
 ]  # fmt: skip
 
 _SEQUENCES = {list, tuple}
-_READ = {list, tuple, float, int}
+_READ = {list, tuple, float, int, bool}
 _JOINED, _REALS = {Array, float}, {int, float}
 _BOUND = 1 << 31
 _SMALL, _FEW = 1 << 14, 1 << 10  # elements
+
+
+_PLAIN = {int, float, bool, tuple, slice, type(None)}
+
+
+def remembered(fun):
+    """Decorator of a function of numbers: outside of tracing, what it gave for the same ones is copied. Arrays among them pass by."""
+
+    @functools.wraps(fun)
+    def copied(*args, **kwargs):
+        out = made_before(fun, args, kwargs)
+        if out is NotImplemented:
+            return fun(*args, **kwargs)
+        if out is None:
+            out = fun(*args, **kwargs)
+            if all(type(v) in _PLAIN or is_plain_dtype(v) for v in (*args, *kwargs.values())):  # others are warned of, each time
+                remember_made(fun, args, kwargs, out)
+        return out
+
+    return copied
 
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out_sharding=None):
@@ -47,7 +69,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if kind is Array:
             return copy_p.bind(object) if copy else object
         if kind in SCALARS:
-            return from_scalar(object).fresh()
+            out = weak_number(object)
+            return from_scalar(object).fresh() if out is None else out
     dtype = user_dtype(dtype)
     if kind in _READ and not ndmin and (out := from_numbers(object, dtype)) is not None:
         return out
@@ -254,6 +277,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     return _like(a, fill_value, dtype, shape)
 
 
+@remembered
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     """Evenly spaced values in [start, stop), as NumPy; the default dtype is JAX's.
 
@@ -269,7 +293,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
             v._need(ConcretizationTypeError, "arange", "It decides the result's shape, which must be known while tracing.")
     given = [v.item() if not isinstance(v, SCALARS) and isinstance(v, (Array, Tracer)) else v for v in given]
     kinds = set(map(type, given))
-    if dtype is None and kinds <= _REALS and all(-_BOUND <= v < _BOUND for v in given):
+    if dtype is None and kinds <= _REALS and -_BOUND <= min(given) and max(given) < _BOUND:
         dtype = dtypes.float_dtype() if float in kinds else dtypes.int_dtype()
     elif dtype is None:
         dtype = dtypes.promote([(get_aval(v).dtype, get_aval(v).weak_type) for v in given])[0]
@@ -292,6 +316,7 @@ def _count(n, dtype):
     return iota(dtype, n)
 
 
+@remembered
 @eager(2)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """num evenly spaced values from start to stop."""
@@ -327,12 +352,14 @@ def _one_minus(x):
     return add(like(x, 1), mul(x, like(x, -1)))
 
 
+@remembered
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """num values from base**start to base**stop with one ratio between neighbours."""
     out = base ** linspace(start, stop, num, endpoint, dtype=None, axis=axis)
     return out if dtype is None else out.astype(dtype)
 
 
+@remembered
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """num values from start to stop with one ratio between neighbours; both of one sign, or complex."""
     lo, hi = (as_array("geomspace", v) for v in promoted("geomspace", [_operand(start), _operand(stop)], inexact=True))
@@ -359,6 +386,7 @@ def diagonals_and_columns(shape, k):
     return broadcast_in_dim(add(rows, like(rows, k)), shape, (n - 2,)), broadcasted_iota(dtypes.INT32, shape, n - 1)
 
 
+@remembered
 @eager(0)
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """Ones on diagonal k of an (N, M) array of zeros."""
@@ -373,6 +401,7 @@ def identity(n, dtype=None):
     return eye(n, dtype=dtype)
 
 
+@remembered
 @eager(0)
 def tri(N, M=None, k=0, dtype=None):
     """Ones at and below diagonal k."""
@@ -401,6 +430,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     return out
 
 
+@remembered
 def indices(dimensions, dtype=None, sparse=False):
     """One array of positions per axis, stacked; or with sparse a tuple of open arrays that broadcast."""
     dims = _shape(dimensions)

@@ -15,7 +15,7 @@ from fgrad.numpy.manipulation import concatenate, moveaxis, ravel, tile
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.selection import clip, flatnonzero, nonzero, static_size, where
 from fgrad.numpy.sorting import argsort, sort
-from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, concrete, promoted, spread
+from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, concrete, concrete_mask, promoted, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops.cumulative import cumsum
 from fgrad.ops.reduce import reduce_sum
@@ -191,7 +191,10 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     x, axis = _flat_or_axis("compress", a, axis)
     n = x.shape[axis]
     if size is None:
-        value = concrete("compress", mask, "The result's size depends on it: pass size=.")
+        known = concrete_mask("compress", mask, "The result's size depends on it: pass size=.")
+        if known.size == n and axis == 0:
+            return x[known]
+        value = np.asarray(known)
         if value[n:].any():
             raise ValueError("condition contains entries that are out of bounds")
         return take(x, array(np.flatnonzero(value[:n])), axis)

@@ -13,7 +13,7 @@ from fgrad.compile.eager import eager
 from fgrad.numpy import manipulation as M
 from fgrad.numpy import padding as P
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.creation import arange, array, zeros
+from fgrad.numpy.creation import arange, array, remembered, zeros
 from fgrad.numpy.util import as_array, axis_index
 from fgrad.ops.fft import FftType, fft_along
 
@@ -175,6 +175,7 @@ def _grid(name, n, d, dtype):
     return dtypes.float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
 
 
+@remembered
 def fftfreq(n, d=1.0, *, dtype=None, device=None):
     """The frequencies of fft's n elements for samples at distance d: 0, 1, ... and the negative ones, divided by d n."""
     dtype = _grid("fftfreq", n, d, dtype)
@@ -182,6 +183,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None):
     return k / array(d * n, dtype)
 
 
+@remembered
 def rfftfreq(n, d=1.0, *, dtype=None, device=None):
     """The frequencies of rfft's n // 2 + 1 elements for samples at distance d."""
     dtype = _grid("rfftfreq", n, d, dtype)

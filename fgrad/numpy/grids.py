@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.numpy import ufuncs as U
-from fgrad.numpy.creation import arange, array, linspace, meshgrid, ones
+from fgrad.numpy.creation import arange, array, linspace, meshgrid, ones, remembered
 from fgrad.numpy.manipulation import concatenate, expand_dims, shape, stack, transpose
 from fgrad.numpy.selection import clip, nonzero
 from fgrad.numpy.util import as_array, concrete, promoted, user_dtype
@@ -21,6 +21,7 @@ __all__ = [
 s_, index_exp = np.s_, np.index_exp
 
 
+@remembered
 def diag_indices(n, ndim=2):
     """The positions of the main diagonal of an array with ndim axes of size n."""
     n, ndim = operator.index(n), operator.index(ndim)
@@ -39,11 +40,13 @@ def diag_indices_from(arr):
     return diag_indices(s[0], len(s))
 
 
+@remembered
 def tril_indices(n, k=0, m=None):
     """The positions at and below diagonal k of an (n, m) matrix."""
     return tuple(array(i) for i in np.tril_indices(operator.index(n), operator.index(k), m))
 
 
+@remembered
 def triu_indices(n, k=0, m=None):
     """The positions at and above diagonal k of an (n, m) matrix."""
     return tuple(array(i) for i in np.triu_indices(operator.index(n), operator.index(k), m))
@@ -88,6 +91,7 @@ def ix_(*args):
     return tuple(out)
 
 
+@remembered
 def unravel_index(indices, shape):
     """Linear positions in an array of `shape` as one array of positions per axis; clamped into the array, negative ones from the end."""
     at = as_array("unravel_index", indices)
@@ -103,6 +107,7 @@ def unravel_index(indices, shape):
     return tuple(out[::-1])
 
 
+@remembered
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
     """Positions per axis as linear positions in an array of shape dims.
 
@@ -150,6 +155,18 @@ def _axis_of(name, s):
     return linspace(start, stop, int(abs(step))) if isinstance(step, complex) else arange(start, stop, step)
 
 
+@remembered
+def _grid(key, sparse):
+    name = "ogrid" if sparse else "mgrid"
+    if isinstance(key, slice):
+        return _axis_of(name, key)
+    axes = [_axis_of(name, k) for k in key]
+    if not axes:
+        return [] if sparse else arange(0)
+    out = meshgrid(*promoted(name, axes), indexing="ij", sparse=sparse)
+    return out if sparse else stack(out)
+
+
 class _Grid:
     """mgrid (one stacked array) and ogrid (open arrays that broadcast)."""
 
@@ -157,13 +174,7 @@ class _Grid:
         self._name, self._sparse = name, sparse
 
     def __getitem__(self, key):
-        if isinstance(key, slice):
-            return _axis_of(self._name, key)
-        axes = [_axis_of(self._name, k) for k in key]
-        if not axes:
-            return [] if self._sparse else arange(0)
-        out = meshgrid(*promoted(self._name, axes), indexing="ij", sparse=self._sparse)
-        return out if self._sparse else stack(out)
+        return _grid(key, self._sparse)
 
     def __repr__(self):
         return f"<fgrad.numpy.{self._name}>"

@@ -8,10 +8,11 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
+from fgrad._kernels import masks
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, stage, using_trace
+from fgrad.core import Array, ShapedArray, Tracer, context, eval_trace, from_numpy, stage, using_trace
 from fgrad.core.eager_calls import is_recorded
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
@@ -63,14 +64,14 @@ def normalize(shape, idx):
                         f"Array boolean indices must be concrete; got {x._describe()}{x._origin()}. "
                         "Use fgrad.numpy.where(mask, x, y) instead of x[mask]."
                     )
-                mask = np.asarray(value)
+                mask = as_array("indexing", value)
                 at = sum(j is not None and j is not Ellipsis for j in out)
                 if Ellipsis not in out and mask.shape != shape[at : at + mask.ndim]:
                     raise IndexError(
                         f"boolean index did not match shape of indexed array in index {at}: got {mask.shape}, expected "
                         f"{shape[at : at + mask.ndim]}"
                     )
-                out += [from_numpy(p) for p in np.nonzero(mask)]
+                out += true_places(mask)
                 continue
             if not dtypes.is_integer(x.dtype):
                 raise TypeError(
@@ -91,6 +92,11 @@ def normalize(shape, idx):
         raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
     at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
     return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
+
+
+def true_places(mask):
+    """Where a concrete mask of rank 1 or more holds, one array per axis."""
+    return masks.true_places(mask, ShapedArray((0,), dtypes.int_dtype()))
 
 
 def is_scalar_mask(i):
@@ -412,15 +418,21 @@ def _take_parted(x, arrays, rest, before):
     return _take_parts([x if before is None else x[before], *arrays], rest)
 
 
+def masks_rows(idx, x):
+    """True if an index is a concrete mask over leading axes of x."""
+    return (
+        (type(idx) is Array or type(idx) is np.ndarray) and idx.dtype == dtypes.BOOL and idx.ndim > 0 and idx.shape == x.shape[: idx.ndim]
+    )
+
+
 def _index(x, idx):
     """x[idx] where no view will do."""
     if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
         return _take_at(x, idx)
     if type(x) is Array and (parts := parted(idx)) is not None:
         return _take_parted(x, *parts)
-    if type(idx) is Array and type(x) is Array and idx.dtype == dtypes.BOOL and idx.ndim and idx.shape == x.shape[: idx.ndim]:
-        # Compressed by NumPy: the size depends on values, and a program for each would cost more than it does.
-        return from_numpy(np.asarray(x)[np.asarray(idx)], weak_type=x.weak_type, copy=False)
+    if type(x) is Array and masks_rows(idx, x):
+        return masks.selected(x, idx)
     return getitem(x, idx)
 
 

@@ -5,13 +5,15 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels import masks
 from fgrad.compile.eager import eager
-from fgrad.core import from_numpy
+from fgrad.core import Array, ShapedArray
 from fgrad.core.binding import is_array, paired
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import asarray
+from fgrad.numpy.indexing import true_places
 from fgrad.numpy.overlay import is_overlay, moves_overlays
-from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete, no_out, promoted, unary
+from fgrad.numpy.util import SCALARS, as_array, as_operand, binary, broadcast_shape, broadcasted, concrete_mask, no_out, promoted, unary
 from fgrad.ops import elementwise as E
 from fgrad.ops.positions import true_positions
 from fgrad.ops.reduce import reduce_and
@@ -75,6 +77,10 @@ def _filled(at, valid, fill):
     return where(valid, at, fill)
 
 
+def _truth_of(name, x):
+    return concrete_mask(name, x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
+
+
 def nonzero(a, *, size=None, fill_value=None):
     """Positions of the nonzero elements, one array per axis.
 
@@ -86,11 +92,12 @@ def nonzero(a, *, size=None, fill_value=None):
     (Array([ 1,  3, -1], dtype=int32),)
     """
     x = as_array("nonzero", a)
+    if size is None and fill_value is None and type(x) is Array and x.dtype is dtypes.BOOL and x.ndim:
+        return tuple(true_places(x))
     if x.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        value = concrete("nonzero", x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
-        found = [from_numpy(i) for i in np.nonzero(value)]
+        found = true_places(_truth_of("nonzero", x))
         return tuple(found if fill_value is None else [_filled(i, True, v) for i, v in zip(found, _fills(fill_value, x.ndim))])
     return _positions(x, static_size("nonzero", size), _fills(0 if fill_value is None else fill_value, x.ndim))
 
@@ -114,6 +121,8 @@ def _positions(x, size, fills):
 def argwhere(a, *, size=None, fill_value=None):
     """The positions of nonzero as rows of one (n, ndim) array; size and fill_value as in nonzero."""
     x = as_array("argwhere", a)
+    if size is None and fill_value is None and x.ndim:
+        return masks.true_places(_truth_of("argwhere", x), ShapedArray((0, x.ndim), dtypes.int_dtype()))
     found = nonzero(x if x.ndim else reshape(x, (1,)), size=size, fill_value=fill_value)
     if x.ndim == 0:
         return reshape(found[0], (found[0].size, 1))[:, :0]

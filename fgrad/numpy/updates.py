@@ -3,10 +3,11 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels import masks
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.control.loops import scan
-from fgrad.core import Array, Tracer, concrete_or_none
+from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace
 from fgrad.numpy import indexing as I
 from fgrad.numpy.creation import array
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
@@ -140,12 +141,7 @@ def _combine_parts(arrays, rest, kind, mode, wrap_negative):
 
 def _is_alike(x, mask, values):
     """True if a mask over leading axes of x has the same update for all its elements, whatever their number."""
-    n = mask.ndim
-    return (
-        0 < n
-        and mask.shape == x.shape[:n]
-        and (type(values) in SCALARS or isinstance(values, (Array, Tracer)) and values.ndim <= x.ndim - n)
-    )
+    return type(values) in SCALARS or isinstance(values, (Array, Tracer)) and values.ndim <= x.ndim - mask.ndim
 
 
 @eager(3)
@@ -156,12 +152,20 @@ def _combine_masked(x, values, mask, kind):
     return E.select(mask, values if kind == "set" else _COMBINE[kind](x, values), x)
 
 
+def _put_masked(x, values, mask, kind):
+    values = _fitting(x, values, (masks.true_count(mask), *x.shape[mask.ndim :]))
+    return masks.placed(x, mask, values if kind == "set" else _COMBINE[kind](masks.selected(x, mask), values))
+
+
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
-    if (type(idx) is Array or type(idx) is np.ndarray) and idx.dtype == dtypes.BOOL and _is_alike(x, idx, values):
-        return _combine_masked(x, values, idx, kind)
+    if I.masks_rows(idx, x):
+        if _is_alike(x, idx, values):
+            return _combine_masked(x, values, idx, kind)
+        if type(x) is Array and not isinstance(values, Tracer) and context.trace is eval_trace:
+            return _put_masked(x, values, idx, kind)
     if type(x) is Array:
         parts = I.parted(idx)
         if parts is not None and parts[2] is None:
@@ -190,6 +194,11 @@ def _apply(x, idx, fun, values, mode, unique, wrap_negative):
         return S.reshape(some(flat, rows, values), x.shape)
     steps = (S.reshape(rows, (n, 1)), values if values is None else S.reshape(values, (n, 1)))
     return S.reshape(scan(lambda c, u: (some(c, *u), None), flat, steps)[0], x.shape)
+
+
+@eager(2)
+def _get_at(x, i, mode, fill_value, wrap_negative):
+    return I.getitem(x, i, mode, fill_value, wrap_negative)
 
 
 class IndexUpdateHelper:
@@ -221,7 +230,12 @@ class IndexUpdateRef:
         """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
         if mode is not None:
             I.mode_of(mode)
-        return I.getitem(self.array, self.index, mode, fill_value, wrap_negative_indices)
+        x, i = self.array, self.index
+        if type(x) is Array and mode is None and wrap_negative_indices:
+            return I.index(x, i)
+        if type(x) is Array and type(i) is Array and i.dtype.kind in "iu":
+            return _get_at(x, i, mode, fill_value, wrap_negative_indices)
+        return I.getitem(x, i, mode, fill_value, wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
         """x with values at idx; of repeated indices the last one wins."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.config import config
-from fgrad.core import Array, Tracer, concrete_or_none, from_numpy, from_scalar, get_aval
+from fgrad.core import Array, Tracer, concrete_or_none, eval_trace, from_numpy, from_scalar, get_aval, using_trace
 from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import AxisError, ConcretizationTypeError, ShapeError
-from fgrad.ops.elementwise import convert_element_type
+from fgrad.ops.elementwise import convert_element_type, ne
 from fgrad.ops.shape import broadcast_in_dim, reshape
 
 SCALARS = (bool, int, float, complex)
@@ -307,6 +307,17 @@ def concrete(name, x, hint):
     if value is None or isinstance(value, Tracer):
         raise ConcretizationTypeError(f"{name} needs a value that is known while tracing, got {x._describe()}{x._origin()}. {hint}")
     return np.asarray(value)
+
+
+def concrete_mask(name, x, hint):
+    """Where an argument that decides a shape is not zero, as a concrete array of bool; ConcretizationTypeError while it is abstract."""
+    value = concrete_or_none(x)
+    if type(value) is not Array:
+        return from_numpy(concrete(name, x, hint) != 0)
+    if value.dtype is dtypes.BOOL:
+        return value
+    with using_trace(eval_trace):
+        return ne(value, value.dtype.type(0))
 
 
 def common_dtype(x, y):

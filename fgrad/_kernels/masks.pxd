@@ -1,0 +1,3 @@
+from fgrad._kernels.array cimport ArrayBase
+
+cpdef ArrayBase selected(x, mask)

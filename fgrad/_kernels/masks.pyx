@@ -1,0 +1,139 @@
+"""What masks select of concrete arrays. Sizes depend on values here, and a program for each size would cost more than its run."""
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+
+from fgrad._kernels.abi cimport FG_BOOL, FG_I32, FG_I64, fg_itemsize
+from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.operands cimport as_array
+
+cdef extern from "masks.h" nogil:
+    int64_t fg_mask_count(const uint8_t *m, int64_t n)
+    void fg_mask_selected(const uint8_t *m, int64_t n, int64_t count, int64_t size, const char *x, char *out)
+    void fg_mask_placed(const uint8_t *m, int64_t n, int64_t count, int64_t size, const char *x, const char *values, char *out)
+    void fg_true_rows_int32_t(const uint8_t *m, int64_t rows, int64_t n, char *const *out, int ndim, const int64_t *dims, int64_t step)
+    void fg_true_rows_int64_t(const uint8_t *m, int64_t rows, int64_t n, char *const *out, int ndim, const int64_t *dims, int64_t step)
+
+cdef enum:
+    FEW = 1 << 12                        # elements that are not worth giving up the lock for
+
+cdef object _shaped = None               # ShapedArray(shape, dtype, weak_type)
+
+
+def install_masks(shaped):
+    """Hand over what lives in a higher layer."""
+    global _shaped
+    _shaped = shaped
+
+
+# The avals of what masks gave lately.
+cdef enum:
+    KNOWN = 256
+
+cdef struct Known:
+    PyObject *like                       # both owned
+    PyObject *aval
+    int64_t count
+    int drop
+
+cdef Known[256] _known
+
+
+cdef object sized(object like, int drop, int64_t count):
+    """The aval of `count` rows of the axes of `like` behind the first `drop`."""
+    cdef Known *k = &_known[((<uintptr_t><PyObject *>like >> 5) * 31 + <uintptr_t>count * 7 + drop) % KNOWN]
+    cdef PyObject *old_like = k.like
+    cdef PyObject *old_aval = k.aval
+    if old_like == <PyObject *>like and k.count == count and k.drop == drop:
+        return <object>old_aval
+    aval = _shaped((count,) + (<tuple>like.shape)[drop:], like.dtype, like.weak_type)
+    Py_INCREF(like)
+    Py_INCREF(aval)
+    k.like, k.aval, k.count, k.drop = <PyObject *>like, <PyObject *>aval, count, drop
+    Py_XDECREF(old_like)
+    Py_XDECREF(old_aval)
+    return aval
+
+
+cdef ArrayBase mask_of(x):
+    cdef ArrayBase mask = as_array(x, True)
+    if mask.code != FG_BOOL:
+        raise TypeError(f"a mask must be of bool, got {mask.aval}")
+    mask.check_alive()
+    return mask
+
+
+cdef int64_t row_bytes(ArrayBase x, ArrayBase mask) except -1:
+    """Bytes of what one element of a mask over leading axes of x stands for."""
+    cdef tuple shape = x.aval.shape, own = mask.aval.shape
+    x.check_alive()
+    if not own or shape[:len(own)] != own:
+        raise ValueError(f"a mask of shape {own} for an array of shape {shape}")
+    return (x.size // mask.size if mask.size else 0) * fg_itemsize(x.code)
+
+
+def true_count(mask):
+    """How many elements of a mask hold."""
+    cdef ArrayBase m = mask_of(mask)
+    return fg_mask_count(<uint8_t *>m.data, m.size)
+
+
+cpdef ArrayBase selected(x, mask):
+    """x[mask] of a mask over leading axes."""
+    cdef ArrayBase m = mask_of(mask), a = as_array(x, True), out
+    cdef int64_t n = m.size, size = row_bytes(a, m), count
+    count = fg_mask_count(<uint8_t *>m.data, n)
+    out = new_array(sized(a.aval, len(<tuple>m.aval.shape), count), a.code, count * (a.size // n) if n else 0)
+    if out.size < FEW:
+        fg_mask_selected(<uint8_t *>m.data, n, count, size, a.data, out.data)
+    else:
+        with nogil:
+            fg_mask_selected(<uint8_t *>m.data, n, count, size, a.data, out.data)
+    return out
+
+
+def placed(x, mask, values):
+    """x with x[mask] = values, an array of x's dtype with a row for each element that holds; None where it has not."""
+    cdef ArrayBase m = mask_of(mask), a = as_array(x, True), v = as_array(values, True), out
+    cdef int64_t n = m.size, size = row_bytes(a, m), count
+    count = fg_mask_count(<uint8_t *>m.data, n)
+    v.check_alive()
+    if v.code != a.code or v.aval.shape != (count,) + (<tuple>a.aval.shape)[len(<tuple>m.aval.shape):]:
+        return None
+    out = new_array(a.aval, a.code, a.size)
+    if out.size:
+        with nogil:
+            fg_mask_placed(<uint8_t *>m.data, n, count, size, a.data, v.data, out.data)
+    return out
+
+
+def true_places(mask, like):
+    """Where a mask of rank n >= 1 holds, for an aval of integers of shape (0,): n arrays; of (0, n): one, with a column for each axis."""
+    cdef ArrayBase m = mask_of(mask), x
+    cdef tuple shape = m.aval.shape
+    cdef int ndim = len(shape), d
+    cdef bint joined = len(<tuple>like.shape) > 1
+    cdef int64_t n = m.size, last, count, step = ndim if joined else 1
+    cdef int64_t dims[16]
+    cdef char *places[16]
+    cdef int32_t code = FG_I32 if like.dtype.itemsize == 4 else FG_I64
+    cdef list out = []
+    if not 0 < ndim <= 16 or like.dtype.kind != "i" or like.dtype.itemsize < 4 or (joined and like.shape != (0, ndim)):
+        raise ValueError(f"true_places of {m.aval} as {like}")
+    count = fg_mask_count(<uint8_t *>m.data, n)
+    aval = sized(like, 1, count)
+    for d in range(ndim):
+        dims[d] = shape[d]
+        if d == 0 or not joined:
+            x = new_array(aval, code, count * step)
+            out.append(x)
+            places[d] = x.data
+        else:
+            places[d] = places[d - 1] + fg_itemsize(code)
+    last = dims[ndim - 1]
+    if count:
+        with nogil:
+            if code == FG_I32:
+                fg_true_rows_int32_t(<uint8_t *>m.data, n // last, last, places, ndim, dims, step)
+            else:
+                fg_true_rows_int64_t(<uint8_t *>m.data, n // last, last, places, ndim, dims, step)
+    return x if joined else out
