@@ -205,21 +205,32 @@ static void fg_vm_prepare(FgVmThread *t) {
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
 /* True for a window that is no stage: its tile may be that of an operand. */
 static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_window && op->strip < 0; }
-/* How many loops a tile of the part takes. */
-static inline int fg_vm_loops(const FgVmThread *t) {
-    int n = 0;
-    for (int k = t->part->op; k < t->part->op_end; k++) n += !fg_vm_waits(t->p, k);
-    return n;
+/* What comes closer of the part's next tile while one is computed, so that memory works all the while: equal shares of each input, `turns`
+ * of them a loop, no more lines at once than a core keeps in flight; `done` have come. No loops: none. */
+enum { FG_FETCH_LINES = 40, FG_FETCH_WEIGHT = 10 };
+typedef struct { int loops, turns, done; int64_t start, len; } FgVmAhead;
+
+static FgVmAhead fg_vm_ahead(const FgVmThread *t, int64_t start, int64_t len) {
+    FgVmAhead a = {0, 1, 0, start + len, len};
+    int64_t bytes = 0;
+    for (int k = t->part->op; k < t->part->op_end; k++) a.loops += !fg_vm_waits(t->p, k);
+    for (int j = t->part->in; j < t->part->in_end; j++) {
+        const FgVmInput *in = &t->p->in[t->p->in_order[j]];
+        if (in->access == FG_ACC_FULL && in->source == t->p->in_order[j]) bytes += len * in->size;
+    }
+    if (a.loops) a.turns = (int)(1 + bytes / (64 * FG_FETCH_LINES * a.loops));
+    return a;
 }
-/* Before loop k of the part's n: an equal share of each input's next tile comes closer, so that memory works all the while. */
-static inline void fg_vm_prefetch(FgVmThread *t, int k, int n, int64_t start, int64_t len) {
+static void fg_vm_prefetch(FgVmThread *t, FgVmAhead *a) {
     const FgVmPlan *p = t->p;
+    int n = a->loops * a->turns, k = a->done++;
+    if (!a->loops) return;
     for (int j = t->part->in; j < t->part->in_end; j++) {
         const FgVmInput *in = &p->in[p->in_order[j]];
         if (in->access != FG_ACC_FULL || in->source != p->in_order[j]) continue;
-        const char *src = FG_MEM(t, p->in_order[j]) + start * in->size;
-        int64_t end = len * in->size * (k + 1) / n;
-        for (int64_t b = (len * in->size * k / n + 63) & -64; b < end; b += 64) __builtin_prefetch(src + b, 0, 2);
+        const char *src = FG_MEM(t, p->in_order[j]) + a->start * in->size;
+        int64_t end = a->len * in->size * (k + 1) / n;
+        for (int64_t b = (a->len * in->size * k / n + 63) & -64; b < end; b += 64) __builtin_prefetch(src + b, 0, 3);
     }
 }
 
@@ -241,15 +252,36 @@ static inline void fg_vm_move_marks(FgVmThread *t, int64_t n) {
     }
 }
 
+/* Bytes [0, end) of each operand of a strip, fetching ahead in between. */
+static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgVmAhead *ahead) {
+    int64_t strips = end / FG_STRIP;
+    for (int k = 0, n = ahead->turns; k < n; k++) {
+        fg_vm_prefetch(t, ahead);
+        fg_run_stages(t->p->stages + s->stage, t->ptr, strips * k / n * FG_STRIP, strips * (k + 1) / n * FG_STRIP);
+    }
+}
+/* A loop over n elements, likewise if it takes long and its results are as large as its operands. */
+static void fg_vm_run_loop(FgVmThread *t, const FgVmOp *op, int64_t n, FgVmAhead *ahead) {
+    int even = !op->scalar && (op->type == FG_F32 || op->type == FG_F64) && fg_vm_info[op->op].arity == 1 &&
+        fg_vm_info[op->op].weight >= FG_FETCH_WEIGHT;
+    int64_t size = fg_itemsize(op->type), at = 0;
+    for (int k = 1; k <= ahead->turns; k++) {
+        int64_t end = k == ahead->turns ? n : even ? n * k / ahead->turns & -64 : 0;
+        fg_vm_prefetch(t, ahead);
+        if (end > at) op->fn(end - at, t->ptr[op->dst] + at * size, t->ptr[op->a] + at * size, t->ptr[op->b], t->ptr[op->c]);
+        at = end;
+    }
+}
+
 /* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it, or runs on copies. */
-static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
+static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAhead *ahead) {
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
     const FgStage *stages = p->stages + s->stage;
     int64_t per = FG_STRIP / s->lane, whole = n / per * per, rest = n - whole;
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
     int repeats = rest && whole && fg_vm_repeats(t, s, n);
-    fg_run_stages(stages, t->ptr, 0, whole * s->lane);
+    fg_vm_run_stages(t, s, whole * s->lane, ahead);
     if (repeats) fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane);
     if (!rest || repeats) return;
     for (int k = 0; k < s->n_edges; k++) {
@@ -274,7 +306,7 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n) {
  * fg_vm_store afterwards. */
 static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
-    int loop = 0, loops = p->prefetches ? fg_vm_loops(t) : 0;
+    FgVmAhead ahead = p->prefetches ? fg_vm_ahead(t, start, len) : (FgVmAhead){0, 1, 0, 0, 0};
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
     for (int b = 0; b < p->n_boxes; b++) if (p->boxes[b].marked) t->ptr[p->n_regs + b] = fg_vm_mark(p, &p->boxes[b], t->work, coord, len);
     for (int j = t->part->in; j < t->part->in_end; j++) {
@@ -283,16 +315,16 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        int waits = fg_vm_waits(p, k);
-        if (loops && !waits) fg_vm_prefetch(t, loop++, loops, start + len, len);
+        int waits = fg_vm_waits(p, k), whole = fg_vm_is_view(op) || op->rows;
+        for (int j = 0; whole && j < ahead.turns; j++) fg_vm_prefetch(t, &ahead);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
             t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
         }
         if (fg_vm_is_view(op)) fg_vm_window(p, op, t->ptr, t->work, coord, len);
         else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
-        else if (op->strip < 0) op->fn(len, t->ptr[op->dst], t->ptr[op->a], t->ptr[op->b], t->ptr[op->c]);
-        else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len);
+        else if (op->strip < 0) fg_vm_run_loop(t, op, len, &ahead);
+        else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
