@@ -380,3 +380,22 @@ def test_lists_of_bools():
     assert jnp.array([True, False]).dtype == bool and jnp.array([[True], [False]]).tolist() == [[True], [False]]
     assert jnp.array([True, 2]).dtype == np.int32 and jnp.array([True, False], dtype=float).tolist() == [1.0, 0.0]
     assert jnp.array([1.5, True]).tolist() == [1.5, 1.0]
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_insert_and_delete_at_a_number(axis):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    n = x.size if axis is None else x.shape[axis]
+    for i in (0, 1, n - 1, -1, -n):
+        assert np.array_equal(jnp.delete(jnp.asarray(x), i, axis), np.delete(x, i, axis))
+        assert np.array_equal(jnp.insert(jnp.asarray(x), i, 2.5, axis), np.insert(x, i, 2.5, axis))
+        assert np.array_equal(fgrad.jit(lambda x, i: jnp.insert(x, i, 2.5, axis))(x, i), np.insert(x, i, 2.5, axis))
+    with pytest.raises(IndexError):
+        jnp.delete(jnp.asarray(x), n, axis)
+
+
+def test_randint_by_ints_and_by_arrays_agree():
+    key = fgrad.random.key(1)
+    for lo, hi in ((0, 5), (-7, 100), (6, 2), (-(2**31), 2**31 - 1)):
+        by_arrays = fgrad.random.randint(key, (20,), jnp.asarray(lo), jnp.asarray(hi))
+        assert fgrad.random.randint(key, (20,), lo, hi).tolist() == by_arrays.tolist()

@@ -50,7 +50,7 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     if isinstance(obj, slice):
         rows = np.delete(np.arange(n), obj)
     elif isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
-        rows = np.delete(np.arange(n), axis_index(obj, n))
+        return _without(x, axis_index(obj, n), axis)
     else:
         at = as_array("delete", obj, 1)
         if assume_unique_indices and dtypes.is_integer(at.dtype):
@@ -70,6 +70,14 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     return x[(slice(None),) * axis + (array(rows),)]
 
 
+@eager(2)
+def _without(x, at, axis):
+    """x without the slice at one position along `axis`: a number in the program, not one program for each."""
+    rows = iota(dtypes.INT32, x.shape[axis] - 1)
+    return x[(slice(None),) * axis + (rows + (rows >= at),)]
+
+
+@eager(3)
 def insert(arr, obj, values, axis=None):
     """arr with `values` put in before the positions obj along `axis` (in the flattened array if None).
 
@@ -90,12 +98,19 @@ def insert(arr, obj, values, axis=None):
         at = at.astype(int)
     v = E.convert_element_type(as_array("insert", values, 2), x.dtype)
     v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
-    if at.size == 1:
+    single = at.size == 1
+    if single:
         v = moveaxis(v, 0, axis) if at.ndim == 0 else v
         at = spread(ravel(at), (v.shape[axis],))
     count = broadcast_shape(at.shape, (v.shape[axis],))[0]
     at = spread(at, (count,))
     at = clip(where(at < 0, at + n, at), 0, n)
+    if single:
+        # Behind the new slices lie those of x: the old ones before `at` are that many places away, and those after it in their own.
+        places = iota(dtypes.INT32, n + count)
+        rows = where(places < at[0], places + count, where(places < at[0] + count, places - at[0], places))
+        v = spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape)))
+        return concatenate([v, x], axis)[(slice(None),) * axis + (rows,)]
     v = spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape)))
     # A stable sort of all slices by position: new ones (even keys) come before the old one (odd key) at their position.
     keys = concatenate([2 * at.astype(int), 2 * arange(n) + 1])

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import reductions as R
 from fgrad.numpy.manipulation import concatenate
 from fgrad.numpy.selection import round as _round
@@ -48,18 +49,29 @@ def pad(array, pad_width, mode="constant", **kwargs):
     >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), mode="reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
-    x = as_array("pad", array)
-    return E.convert_element_type(_padded(x, pad_width, mode, kwargs), x.dtype, x.aval.weak_type)
+    if callable(mode):
+        x = as_array("pad", array)
+        return E.convert_element_type(_by_function(x, _widths(pad_width, x.ndim), mode, kwargs), x.dtype, x.aval.weak_type)
+    return _padded(array, pad_width, mode, **kwargs)
 
 
-def _padded(x, pad_width, mode, kwargs):
-    width = _pairs("pad_width", pad_width, x.ndim)
+def _widths(pad_width, ndim):
+    width = _pairs("pad_width", pad_width, ndim)
     if any(isinstance(w, float) for pair in width for w in pair):
         raise TypeError("`pad_width` must be of integral type.")
     if any(w < 0 for pair in width for w in pair):
         raise ValueError("index can't contain negative values")
-    if callable(mode):
-        return _by_function(x, width, mode, kwargs)
+    return width
+
+
+@eager(1)
+def _padded(array, pad_width, mode, **kwargs):
+    x = as_array("pad", array)
+    return E.convert_element_type(_with_margins(x, pad_width, mode, kwargs), x.dtype, x.aval.weak_type)
+
+
+def _with_margins(x, pad_width, mode, kwargs):
+    width = _widths(pad_width, x.ndim)
     known = ("constant", "empty", "linear_ramp", *_BY_POSITION, *_STATISTICS)
     if mode not in known:
         raise NotImplementedError(f"Unimplemented padding mode {mode!r} for np.pad; modes are {', '.join(known)} or a function.")

@@ -51,6 +51,7 @@ def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False,
     return sort_ops.sort((x, position), axis, num_keys=1)[1]
 
 
+@eager(-1)
 def lexsort(keys, axis=-1):
     """Positions that sort by several keys, the last one first in importance."""
     keys = [as_array("lexsort", k) for k in keys]

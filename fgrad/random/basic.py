@@ -231,14 +231,21 @@ def _above(x, limit):
     return lax.gt(x, lax.like(x, limit)) if dtypes.is_integer(x.dtype) and np.iinfo(x.dtype).max > limit else False
 
 
+_LEAST = -(1 << 31)
+
+
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers uniform in [minval, maxval) (always minval where maxval <= minval); the bounds broadcast to `shape`."""
     dtype, shape = int_dtype("randint", dtype), canonical_shape(shape)
     wide, info = dtype, np.iinfo(dtype)
+    both = (minval, maxval)
+    if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
+        return _randint(one_key("randint", key), minval, maxval, None, shape, dtype)
     if info.bits < 32:  # narrow integers are drawn as int32, so that the upper bound fits
         wide = dtypes.INT32
         minval, maxval = (jnp.clip(_clipped_int(v, wide), int(info.min), int(info.max) + i) for i, v in enumerate((minval, maxval)))
     over = _above(maxval, int(np.iinfo(wide).max))
+    over = None if over is False else over
     lo, hi = _clipped_int(minval, wide), _clipped_int(maxval, wide)
     check_broadcast("randint", shape, lo, hi)
     return lax.convert_element_type(_randint(one_key("randint", key), lo, hi, over, shape, wide), dtype)
@@ -246,12 +253,14 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
 @jit(static_argnums=(4, 5))
 def _randint(key, lo, hi, over, shape, dtype):
+    lo, hi = (lax.convert_element_type(as_array("randint", v), dtype) for v in (lo, hi))
     nbits = dtype.itemsize * 8
     unsigned = np.dtype(f"uint{nbits}")
     higher, lower = (bits(k, shape, unsigned) for k in split(key))
     span = lax.convert_element_type(jnp.subtract(hi, lo), unsigned)
     span = jnp.where(hi <= lo, lax.like(span, 1), span)
-    span = jnp.where(jnp.logical_and(over, hi > lo), span + lax.like(span, 1), span)
+    if over is not None:
+        span = jnp.where(jnp.logical_and(over, hi > lo), span + lax.like(span, 1), span)
     factor = lax.rem(lax.like(span, 2 ** (nbits // 2)), span)
     factor = lax.rem(lax.mul(factor, factor), span)
     offset = jnp.remainder(jnp.remainder(higher, span) * factor + jnp.remainder(lower, span), span)

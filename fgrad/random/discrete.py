@@ -19,21 +19,34 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     """Booleans, true with probability p. mode "high" resolves p to twice the bits of its dtype."""
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}")
+    if type(p) is float and mode == "low" and shape is not None:
+        return _bernoulli(one_key("bernoulli", key), p, canonical_shape(shape))
     p = as_array("bernoulli", p)
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {p.dtype.name}")
     shape = check_broadcast("bernoulli", shape, p)
     key = one_key("bernoulli", key)
     if mode == "low":
-        return jnp.less(uniform(key, shape, p.dtype), p)
+        return _bernoulli(key, p, shape)
     high, low = uniform(key, (2, *shape), p.dtype)
     return jnp.less(low * 2.0 ** -dtypes.finfo(p.dtype).nmant, p - high)
+
+
+@jit(static_argnums=(2,))
+def _bernoulli(key, p, shape):
+    p = as_array("bernoulli", p)
+    return jnp.less(uniform(key, shape, p.dtype), p)
 
 
 def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     """-1 or 1 with equal probability."""
     dtype = dtypes.int_dtype() if dtype is None or dtype is int else user_dtype(dtype)
-    sign = bernoulli(key, jnp.asarray(0.5), canonical_shape(shape))
+    return _rademacher(one_key("rademacher", key), canonical_shape(shape), dtype)
+
+
+@jit(static_argnums=(1, 2))
+def _rademacher(key, shape, dtype):
+    sign = bernoulli(key, jnp.asarray(0.5), shape)
     return lax.convert_element_type(2 * lax.convert_element_type(sign, dtypes.int_dtype()) - 1, dtype)
 
 

@@ -57,8 +57,9 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     Raises ValueError where more is asked for without replacement than there is.
     """
     key, shape = one_key("choice", key), canonical_shape(shape)
-    count = _is_count("choice", a)
-    a = int(concrete("choice", a, "give a as a Python integer")) if count else as_array("choice", a)
+    count = type(a) is int or _is_count("choice", a)
+    if type(a) is not int:
+        a = int(concrete("choice", a, "give a as a Python integer")) if count else as_array("choice", a)
     axis = 0 if count else axis_index(axis, a.ndim)
     n, draws = a if count else a.shape[axis], math.prod(shape)
     out_shape = shape if count else (*a.shape[:axis], *shape, *a.shape[axis + 1 :])
