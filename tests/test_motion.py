@@ -76,6 +76,28 @@ def until(p):
     return lax.while_loop(far, lambda c: (c[0] + 1, jnp.sin(c[1] @ (p["w"] * p["w"])) + jnp.exp(p["b"])), (0.0, p["h"]))
 
 
+def midpoint(p):
+    """The weight's gradient is the sum of two products in each step, the bias's of two reductions."""
+
+    def step(h, x):
+        middle = h + jnp.tanh(h @ p["w"] + x + p["b"]) / 2
+        return h - jnp.tanh(middle @ p["w"] + x + p["b"]), None
+
+    return lax.scan(step, p["h"], p["x"])
+
+
+def several(p):
+    """Sums over steps of sums: of products and transposed ones, of one product twice, of a product and something else."""
+
+    def step(c, x):
+        a, s, t, u, h = c
+        h = jnp.cos(h + x)
+        y = x.T @ h
+        return (a + (h.T @ x - (x.T @ h).T), s - (h.sum(0) + x.sum(0)), t + (y + y), u + (h.T @ h + p["u"] * x[0]), h), None
+
+    return lax.scan(step, (p["w"], p["b"], p["u"], p["w"], p["h"]), p["x"])
+
+
 def constants(p):
     return lax.scan(lambda h, x: (h, (jnp.ones(3), 2.0, x @ p["w"])), p["h"], p["x"])
 
@@ -87,7 +109,7 @@ PROGRAMS = dict(
     one=lambda p: rnn(p | {"x": p["x"][:1]}),
     two=lambda p: rnn(p | {"x": p["x"][:2]}),
     per_example=lambda p: fgrad.vmap(lambda h, x: rnn(p | {"h": h, "x": x}), (0, 1))(p["h"], p["x"]),
-    **{f.__name__: f for f in (scaled, accumulated, read, nested, called, checkpointed, counted, constants)},
+    **{f.__name__: f for f in (scaled, accumulated, read, nested, called, checkpointed, counted, midpoint, several, constants)},
 )
 
 
@@ -132,6 +154,7 @@ def test_products_of_all_steps():
 def test_gradients_of_weights_are_one_product():
     fun = fgrad.grad(total(lambda p: lax.scan(lambda h, x: (jnp.tanh(h @ p["w"] + x), None), p["h"], p["x"])[0]))
     assert any(x.startswith("dot [1, 4, 21] [1, 21, 4]") for x in labels(fun, ARGS))
+    assert sum(x.startswith("dot [1, 4, 21] [1, 21, 4]") for x in labels(fgrad.grad(total(midpoint)), ARGS)) == 2
 
 
 def test_effects_stay_in_the_loop():

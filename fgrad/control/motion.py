@@ -93,7 +93,7 @@ class Body:
         return [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED)]
 
     def sums(self):
-        """[(position of the carry, its addition, steps from the sum back to the product or reduction)] of carries that only add up."""
+        """[(position of the carry, the equations that go, the paths back to its products and reductions)] of carries that only add up."""
         out = []
         for i, (start, end) in enumerate(zip(self.carry, self.carry_out)):
             e = self.maker.get(end) if type(end) is not Literal else None
@@ -102,23 +102,30 @@ class Body:
             terms = [v for v in e.invars if v is not start]
             if len(terms) != 1 or type(terms[0]) is Literal or terms[0].aval.shape != start.aval.shape:
                 continue
-            path = self._path(terms[0])
-            if path is not None:
-                out.append((i, e, path))
+            gone, paths = [e], []
+            if self._paths(terms[0], [], gone, paths):
+                out.append((i, gone, paths))
         return out
 
-    def _path(self, v):
-        """Equations from v back to a small product or reduction that only v is made of, or None."""
-        path = []
+    def _paths(self, v, path, gone, paths):
+        """Append to `paths` the equations from v back to each small product or reduction that v is the sum of, after those of `path`, and
+        all of them to `gone`; False where v is made of anything else or read elsewhere."""
         while v in self.maker and len(self.readers[v]) == 1:
             e = self.maker[v]
-            path.append(e)
+            gone.append(e)
+            if e.primitive.name == "add":
+                terms = variables(e.invars)
+                if len(terms) != 2 or terms[0] is terms[1] or any(t.aval.shape != v.aval.shape for t in terms):
+                    return False
+                return self._paths(terms[0], path, gone, paths) and self._paths(terms[1], path, gone, paths)
+            path = [*path, e]
             if e.primitive.name in ("dot_general", "reduce_sum"):
-                return path if self._worth(e) else None
+                paths.append(path)
+                return self._worth(e)
             if e.primitive.name not in ("transpose", "reshape", "neg"):
-                return None
+                return False
             (v,) = e.invars
-        return None
+        return False
 
     def _worth(self, e):
         """True if keeping the operands of all steps costs less than adding up a result in each."""
@@ -136,7 +143,7 @@ class Body:
 
     def after(self, sums):
         """The equations that can follow the loop: products that only stacked results need, and all that is made of them."""
-        adders = {id(e) for _, add_eqn, path in sums for e in (add_eqn, *path)}
+        adders = {id(e) for _, going, _ in sums for e in going}
         needed = set(variables(v for i, v in enumerate(self.carry_out) if i not in {i for i, *_ in sums}))
         for e in reversed(self.jaxpr.eqns):
             if id(e) not in adders and (e.primitive.effects_of(e.params) or any(v in needed for v in e.outvars)):
@@ -200,10 +207,10 @@ def _run(body, params, known, before, sums, sunk, args):
     xs = [*body.xs, *before]
     left = [e for e in left if not any(v in before for v in e.outvars)]
     # The loop, which also stacks what is read after it.
-    later = {id(e) for e in sunk} | {id(e) for _, add_eqn, path in sums for e in (add_eqn, *path)}
+    later = {id(e) for e in sunk} | {id(e) for _, going, _ in sums for e in going}
     gone = {i for i, *_ in sums}
     made_later = {v for e in sunk for v in e.outvars}
-    operands = [v for *_, path in sums for v in path[-1].invars]
+    operands = [v for *_, paths in sums for path in paths for v in path[-1].invars]
     tail = [e for e in left if id(e) not in later and e.outvars and body.kind_of_eqn(e) in (INVARIANT, SCANNED)] + sunk
     outs = list(dict.fromkeys([*[v for v in body.ys if type(v) is not Literal and v in made_later], *operands]))
     made = {v for e in tail for v in e.outvars} | {*consts, *xs}
@@ -232,7 +239,10 @@ def _run(body, params, known, before, sums, sunk, args):
         ins = [*consts, *xs, *cross]
         args = [values[v] for v in (*consts, *xs)] + [stacked[v] for v in cross]
         stacked.update(zip(outs, _over_steps(ins, args, outs, tail, length, {*xs, *cross})))
-    totals = {i: _total(path, [stacked[v] for v in path[-1].invars], values[body.carry[i]]) for i, _, path in sums}
+    totals = {i: values[body.carry[i]] for i, *_ in sums}
+    for i, _, paths in sums:
+        for path in paths:
+            totals[i] = add(totals[i], _total(path, [stacked[v] for v in path[-1].invars]))
     ends = iter(got[: len(carry)])
     plain = iter(got[len(carry) :])
     stay = {id(v): next(plain) for v in ys}
@@ -242,8 +252,8 @@ def _run(body, params, known, before, sums, sunk, args):
     ]
 
 
-def _total(path, operands, start):
-    """start + the sum over steps of what the path makes of its operands, which are stacked."""
+def _total(path, operands):
+    """The sum over steps of what the path makes of its operands, which are stacked."""
     last = path[-1]
     if last.primitive.name == "reduce_sum":
         out = reduce_sum(operands[0], (0, *[a + 1 for a in last.params["axes"]]))
@@ -257,7 +267,7 @@ def _total(path, operands, start):
             out = reshape(out, e.params["new_sizes"])
         else:
             out = neg(out)
-    return add(start, out)
+    return out
 
 
 def _move_while(eqn):
