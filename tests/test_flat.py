@@ -333,3 +333,26 @@ def test_integers_of_every_size(dtype):
     ys = np.array([0, 1, 2, 31, 32, 33, 7, -1, -(2**31), 2**31 - 1, -5, 3]).astype(dtype)
     for start in (0, 5, -1, -(2**31), 2**31 - 1, -7):
         same_bits(lambda x, ys: lax.scan(step, x, ys), jnp.asarray(np.array(start).astype(dtype)), jnp.asarray(ys))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_paddings_and_concatenations_of_any_axis(dtype):
+    zero, one = np.zeros((), dtype)[()], np.ones((), dtype)[()]
+
+    def body(c, x):
+        x, y = x.astype(dtype), c.astype(dtype)
+        columns = jnp.concatenate([x[:, None], y[:, :2], x[::-1, None]], 1)
+        padded = (
+            lax.pad(columns, one, ((1, 0, 0), (0, 1, 1))),
+            lax.pad(x, zero, ((2, 1, 0),)),
+            lax.pad(x[1], one, ()),
+            lax.pad(y.T, x[0], ((0, 0, 0), (1, 0, 0))),
+        )
+        return c[:, ::-1] + columns.sum().astype(c.dtype), (columns, *padded)
+
+    c, xs = np.arange(9, dtype="float32").reshape(3, 3), np.random.default_rng(0).standard_normal((5, 3)).astype("float32")
+    same_bits(lambda c, xs: lax.scan(body, c, xs), c, xs)
+    grad = lambda c, xs: fgrad.grad(
+        lambda c, xs: lax.scan(lambda c, x: (jnp.stack([c[1] * x[0], c[2] - c[0], c[0] * x[2]]), c[1]), c, xs)[1].sum(), (0, 1)
+    )(c, xs)
+    same_bits(grad, c[0], xs)

@@ -61,7 +61,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
             if (inst->run == fg_flat_vm && fg_flat_group(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
-            if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate) && fg_flat_movement(f, inst, st->slots)) continue;
+            if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate || inst->run == fg_flat_pad) && fg_flat_movement(f, st, inst)) continue;
             for (int j = 0; j < inst->n_in + inst->n_out; j++) fg_flat_moves(f, &st->slots[inst->args[j]].data);
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);
             continue;

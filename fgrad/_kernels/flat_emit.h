@@ -6,7 +6,7 @@
 enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 17 };
 
 /* kernels that need no call */
-static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 
 /* A place for one number, or for several: padded to whole vectors. */
@@ -307,11 +307,56 @@ static int fg_flat_move(FgFlat *f, const FgTensor *x, char *out) {
     return 1;
 }
 
-/* A copy, or a concatenation along the first axis that is not of extent 1; 0 for any other. */
-static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+/* Where an operand lies in the code's own memory, to which a constant is copied; NULL if it lies elsewhere. */
+static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
+    const FgTensor *x = &st->slots[slot];
+    int base = st->prog->slot_base[slot];
+    if (x->data >= f->memory && x->data < f->memory + FG_FLAT_MEMORY) return x->data;
+    if (base <= st->prog->n_args || base > st->prog->n_args + st->prog->n_consts || x->size > FG_FLAT_ELEMENTS || !fg_is_contiguous(x)) return NULL;
+    char *room = fg_flat_room_of(f, x);
+    if (!f->failed) memcpy(room, x->data, fg_slot_bytes(x));
+    return f->failed ? NULL : room;
+}
+
+/* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
+static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
+    const FgTensor *out = &st->slots[inst->args[inst->n_in]];
+    const char *from[FG_FLAT_ELEMENTS];
+    int pad = inst->run == fg_flat_pad;
+    int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
+    if (out->size < 1 || out->size > FG_FLAT_ELEMENTS || !fg_is_contiguous(out)) return 0;
+    for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
+    const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
+    if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
+    for (int64_t i = 0; i < out->size; i++) from[i] = fill;
+    for (int k = 0; k < (pad ? 1 : inst->n_in); k++) {
+        const FgTensor *x = &st->slots[inst->args[k]];
+        const char *at = fg_flat_inside(f, st, inst->args[k]);
+        if (!at || fg_flat_overlap(x, out)) return 0;
+        for (int64_t i = 0; i < x->size; i++) {
+            int64_t to = begin;
+            fg_vm_coords(x->ndim, x->shape, i, coord);
+            for (int d = 0; d < x->ndim; d++) to += (pad ? inst->ip[3 * d] + coord[d] * (1 + inst->ip[3 * d + 2]) : coord[d]) * out->strides[d];
+            from[to] = at + fg_vm_offset(x->ndim, coord, x->strides) * item;
+        }
+        if (!pad) begin += x->shape[inst->ip[0]] * out->strides[inst->ip[0]];
+    }
+    int32_t *places = (int32_t *)fg_flat_room(f, out->size, 4);
+    for (int64_t i = 0; i < out->size && !f->failed; i++) {
+        if ((from[i] - from[0]) % item) return 0;
+        places[i] = (int32_t)((from[i] - from[0]) / item);
+    }
+    fg_flat_op(f, FLAT_gather, out->data, from[0], (char *)places, 0, out->size, 0)->m = item;
+    return 1;
+}
+
+/* A copy, a padding or a concatenation; 0 where its pieces are not few. */
+static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
+    FgTensor *slots = st->slots;
     const FgTensor *out = FG_OUT(inst, slots, 0);
     char *at = out->data;
     int before = f->n_ops;
+    if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
     if (!fg_is_contiguous(out)) return 0;
     if (inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size <= 4 && fg_itemsize(out->dtype) == 4 && fg_flat_padded(f, at)) {
         const char *x[4];
@@ -319,7 +364,7 @@ static int fg_flat_movement(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
         return 1;
     }
-    for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return 0;
+    for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
     for (int i = 0; i < inst->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
         if (x->data == at && fg_is_contiguous(x)) { at += fg_slot_bytes(x); continue; }

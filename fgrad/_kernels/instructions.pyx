@@ -15,13 +15,14 @@ from fgrad._kernels import elementwise, index, movement
 
 
 cdef extern from "flat.h" nogil:
-    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update
+    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
 
 fg_flat_vm = <FgRun><uintptr_t>elementwise.KERNELS["vm"][0]
 fg_flat_copies = <FgRun><uintptr_t>movement.KERNELS["copy"][0]
 fg_flat_concatenate = <FgRun><uintptr_t>movement.KERNELS["concatenate"][0]
+fg_flat_pad = <FgRun><uintptr_t>movement.KERNELS["pad"][0]
 fg_flat_gather = <FgRun><uintptr_t>index.KERNELS["gather"][0]
 fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]

@@ -2,8 +2,10 @@
 from fgrad.core.jaxpr import PLAIN_KINDS, source_text
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.arithmetic import add
+from fgrad.ops.shape import slice_p
+from fgrad.transforms.windows import Windows
 
-from fgrad.core.ir cimport Eqn, Linear, Literal, Var, Zero, replayed_source, set_replayed_source
+from fgrad.core.ir cimport AvalBase, Eqn, Linear, Literal, Var, Zero, replayed_source, set_replayed_source
 from fgrad.core.tracing cimport PrimitiveBase
 
 cdef tuple _plain = PLAIN_KINDS
@@ -34,7 +36,19 @@ cdef int accumulate(dict cotangents, dict known, v, ct) except -1:
     if ct is None or type(ct) is Zero or type(v) is Literal or v in known:
         return 0
     before = cotangents.get(v)
-    cotangents[v] = ct if before is None else add(before, ct)
+    if type(before) is Windows:
+        before.add_whole(ct)
+    else:
+        cotangents[v] = ct if before is None else add(before, ct)
+    return 0
+
+
+cdef int accumulate_window(dict cotangents, Var v, dict params, ct) except -1:
+    """Add the cotangent of a slice of a linear variable to the variable's."""
+    before = cotangents.get(v)
+    if type(before) is not Windows:
+        cotangents[v] = before = Windows(before)
+    before.add(params["start_indices"], params["limit_indices"], ct)
     return 0
 
 
@@ -68,6 +82,8 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         for v in eqn.outvars:
             ct = cotangents.pop(v, None)
             any_ct = any_ct or ct is not None
+            if type(ct) is Windows:
+                ct = ct.joined((<AvalBase>(<Var>v).aval).shape)
             outs.append(Zero((<Var>v).aval) if ct is None else ct)
         if not any_ct:
             continue
@@ -79,6 +95,9 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
                 f"(asked at {source_text(eqn.source)})"
             )
         set_replayed_source(eqn.source if prim.kind in _plain else None)
+        if prim is slice_p and max((<dict>eqn.params)["strides"], default=1) == 1 and type(outs[0]) is not Zero:
+            accumulate_window(cotangents, eqn.invars[0], eqn.params, outs[0])
+            continue
         operands = (outs, *[read(v, known) for v in eqn.invars])
         for v, ct in zip(eqn.invars, rule(*operands, **eqn.params) if eqn.params else rule(*operands)):
             accumulate(cotangents, known, v, ct)
@@ -86,6 +105,8 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
     for v, x in zip(jaxpr.invars, args):
         if type(x) is Linear:
             ct = cotangents.get(v)
+            if type(ct) is Windows:
+                cotangents[v] = ct = ct.joined((<AvalBase>(<Var>v).aval).shape)
             outs.append(Zero((<Var>v).aval) if ct is None else ct)
         else:
             outs.append(None)
