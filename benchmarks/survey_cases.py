@@ -257,6 +257,8 @@ def _linear_algebra():
     for n in ("cholesky", "inv", "det", "slogdet"):
         case(f"linalg.{n} 1000 of 8", lambda m, x, n=n: getattr(m.np.linalg, n)(x), definite(1000, 8, 8))
         case(f"grad of linalg.{n} 200", lambda m, x, n=n: m.grad(lambda x: _sum(m, getattr(m.np.linalg, n)(x)))(x), definite(200, 200))
+    case("linalg.eigvalsh 1000 of 8", lambda m, x: m.np.linalg.eigvalsh(x), definite(1000, 8, 8))
+    case("singular values 1000 of 8", lambda m, x: m.np.linalg.svd(x, compute_uv=False), real(1000, 8, 8))
     both("linalg.solve 200", lambda m, a, b: m.np.linalg.solve(a, b), definite(200, 200), real(200, 10))
     case("linalg.solve 1000 of 8", lambda m, a, b: m.np.linalg.solve(a, b), definite(1000, 8, 8), real(1000, 8, 1))
     case("linalg.lstsq", lambda m, a, b: m.np.linalg.lstsq(a, b)[0], real(200, 50), real(200))

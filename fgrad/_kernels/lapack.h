@@ -320,6 +320,13 @@ static void fg_trsm_range(void *ctx, int64_t begin, int64_t end, int tid) {
 /* --- small matrices: a tile has a matrix in each lane of a vector ------------------------------------------------------------ */
 
 enum { FG_LANES_MOST = 32, FG_LANES_LEAST = 4 };         /* rows and columns at most; matrices of a batch at least */
+enum { FG_JACOBI_MOST = 16, FG_JACOBI_SWEEPS = 24 };     /* rows or columns, whichever are fewer, where rotations pay */
+#define FG_JACOBI_EPS_f32 1.1920929e-7f
+#define FG_JACOBI_EPS_f64 2.220446049250313e-16
+#define FG_JACOBI_LITTLE_f32 1e-8f                       /* largest elements whose squares, and those of what is left beside them, stay in range */
+#define FG_JACOBI_LITTLE_f64 1e-120
+#define FG_JACOBI_MUCH_f32 1e16f
+#define FG_JACOBI_MUCH_f64 1e150
 #define FG_LANES_ABS_f32 0x7fffffff
 #define FG_LANES_ABS_f64 0x7fffffffffffffff
 #define FG_LANES_LITTLE_f32 1e-30f                       /* squares of numbers that lose no digits, and do not overflow */
@@ -329,17 +336,24 @@ enum { FG_LANES_MOST = 32, FG_LANES_LEAST = 4 };         /* rows and columns at 
 #define T float
 #define N(name) name##_f32
 #include "lapack_lanes.h"
+#include "lapack_jacobi.h"
 #undef T
 #undef N
 #define T double
 #define N(name) name##_f64
 #include "lapack_lanes.h"
+#include "lapack_jacobi.h"
 #undef T
 #undef N
 
 static int fg_lanes_of(int t) { return t == 0 ? VEC_LANES_OF_f32 : VEC_LANES_OF_f64; }
 static int fg_lanes_fit(int t, int64_t batch, int m, int n) {
     return t < 2 && batch >= FG_LANES_LEAST && m <= FG_LANES_MOST && n <= FG_LANES_MOST;
+}
+static int fg_in_lanes(const FgLaJob *j) {
+    const int factors = j->one == fg_one_cholesky || j->one == fg_one_lu || j->one == fg_one_geqrf || j->one == fg_one_reflectors;
+    const int values = j->one == fg_one_eigvalsh || (j->one == fg_one_svd && j->ip[0] == 0);
+    return (factors || (values && fg_least(j->m, j->n) <= FG_JACOBI_MOST)) && fg_lanes_fit(j->t, j->batch, j->m, j->n);
 }
 static void *fg_lanes_room(int64_t vectors) {
     void *p = NULL;

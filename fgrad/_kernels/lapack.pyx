@@ -70,6 +70,7 @@ cdef extern from "lapack.h" nogil:
     void fg_lanes_range(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_lanes_triangles(void *ctx, int64_t begin, int64_t end, int tid)
     int fg_lanes_of(int t)
+    bint fg_in_lanes(const FgLaJob *j)
     bint fg_lanes_fit(int t, int64_t batch, int m, int n)
     int fg_la_type(int dtype)
     int fg_la_real(int dtype)
@@ -143,8 +144,7 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
         job.arg[k], job.bytes[k] = t, t.size // batch * fg_itemsize(t.dtype)
     job.batch = batch
     work = <int64_t>job.m * job.n * (job.m if job.m < job.n else job.n)
-    if ((one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu or one == <FgLaOne>fg_one_geqrf or one == <FgLaOne>fg_one_reflectors)
-            and fg_lanes_fit(job.t, batch, job.m, job.n)):
+    if fg_in_lanes(&job):
         parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * work + 1), fg_lanes_range, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):

@@ -148,6 +148,7 @@ static void N(lanes_wild)(const V *x, int64_t size, int *redo) {
     for (int l = 0; l < L; l++) redo[l] |= sum[l] != 0;
 }
 
+static void N(jacobi_values)(const FgLaJob *j, int64_t first, int count, V *x, int *redo);
 /* Matrices `first` to first + count; whether LAPACK must do one of them again is in redo[]. */
 static void N(lanes_factor)(const FgLaJob *j, int64_t first, int count, V *x, int *redo) {
     const int64_t size = (int64_t)j->m * j->n, k = fg_least(j->m, j->n);
@@ -163,6 +164,10 @@ static void N(lanes_factor)(const FgLaJob *j, int64_t first, int count, V *x, in
     }
     for (int l = 0; l < L; l++) redo[l] = 0;
     N(lanes_wild)(x, size, redo);
+    if (j->one == fg_one_eigvalsh || j->one == fg_one_svd) {
+        N(jacobi_values)(j, first, count, x, redo);
+        return;
+    }
     if (j->one == fg_one_geqrf) {
         V tau[FG_LANES_MOST];
         I failed = N(lanes_reflectors)(x, j->m, j->n, tau);

@@ -128,13 +128,57 @@ def test_triangular_solve(k, sides, left, dtype):
                 np.testing.assert_allclose(t @ x if left else x @ t, b, atol=200 * np.finfo(dtype).eps)
 
 
+def eigenvalues(x, lower=1):
+    return run_kernel(lapack.KERNELS["eigvalsh"], [x], [(x.shape[:2], x.dtype)], (lower,))[0]
+
+
+def singular_values(x):
+    return run_kernel(lapack.KERNELS["svd"], [x], [((len(x), min(x.shape[1:])), x.dtype)], (0,))[0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 16, 17])
+def test_eigenvalues(n, dtype):
+    x = noise(37, n, n, dtype=dtype)
+    x = x + np.swapaxes(x, 1, 2)
+    x[1], x[2] = 0, np.outer(x[0, 0], x[0, 0])
+    x[3] *= np.finfo(dtype).max / 1e4
+    x[4] *= np.finfo(dtype).tiny * 1e4
+    want = np.linalg.eigvalsh(x.astype(np.float64))
+    bound = 16 * np.finfo(dtype).eps * np.abs(want).max(1, keepdims=True)
+    for lower, half in ((1, np.tril), (0, np.triu)):
+        assert (np.abs(eigenvalues(half(x), lower) - want) <= bound).all()
+    alone = np.concatenate([eigenvalues(np.tile(m, (5, 1, 1)))[:1] for m in x])
+    assert (eigenvalues(x) == alone).all()  # whatever lies in the other lanes
+    x[5, 0, 0], x[6, n - 1, 0] = np.nan, np.inf
+    got = eigenvalues(x)
+    assert not np.isfinite(got[5:7]).any() and np.isfinite(got[7:]).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (3, 8), (8, 3), (16, 16), (32, 16), (5, 32), (17, 17), (4, 33)])
+def test_singular_values(m, n, dtype):
+    x = noise(37, m, n, dtype=dtype)
+    x[1], x[2], x[3, :, 0] = 0, np.outer(x[0, :, 0], x[0, 0]), 0
+    x[4] *= np.finfo(dtype).max / 1e4
+    x[5] *= np.finfo(dtype).tiny * 1e4
+    want = np.linalg.svd(x.astype(np.float64), compute_uv=False)
+    got = singular_values(x)
+    assert (np.abs(got - want) <= 16 * np.finfo(dtype).eps * want.max(1, keepdims=True)).all()
+    assert (np.diff(got, axis=1) <= 0).all()
+    assert (got == np.concatenate([singular_values(np.tile(a, (5, 1, 1)))[:1] for a in x])).all()
+    x[6, 0, 0], x[7, m - 1, 0] = np.nan, np.inf
+    got = singular_values(x)
+    assert np.isnan(got[6:8]).all() and np.isfinite(got[8:]).all()
+
+
 def test_threads_make_no_difference():
     x = noise(1000, 7, 7, dtype=np.float32)
     before, results = parallel.get_num_threads(), []
     try:
         for threads in (1, 2, 5):
             parallel.set_num_threads(threads)
-            results.append(lu(x)[0].tobytes())
+            results.append(lu(x)[0].tobytes() + singular_values(x).tobytes())
     finally:
         parallel.set_num_threads(before)
     assert len(set(results)) == 1
