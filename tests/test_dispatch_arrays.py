@@ -399,3 +399,27 @@ def test_randint_by_ints_and_by_arrays_agree():
     for lo, hi in ((0, 5), (-7, 100), (6, 2), (-(2**31), 2**31 - 1)):
         by_arrays = fgrad.random.randint(key, (20,), jnp.asarray(lo), jnp.asarray(hi))
         assert fgrad.random.randint(key, (20,), lo, hi).tolist() == by_arrays.tolist()
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "max"])
+def test_windows_of_one_size_are_updated_by_one_program(kind, monkeypatch):
+    from fgrad.compile import eager
+
+    compiled = []
+    compile_jaxpr = eager.compile_jaxpr
+    monkeypatch.setattr(eager, "compile_jaxpr", lambda *args: compiled.append(1) or compile_jaxpr(*args))
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    update = {"set": lambda a, v: v, "add": np.add, "max": np.maximum}[kind]
+    places = [
+        lambda i: i, lambda i: (i, -i - 1), lambda i: (..., i), lambda i: (slice(i, i + 2), slice(1, 3)),
+        lambda i: (slice(None), slice(-7 + i, i - 4)),
+    ]  # fmt: skip
+    for at in places:
+        for i in range(4):
+            expected = x.copy()
+            expected[at(i)] = update(x[at(i)], np.float32(9))
+            assert np.array_equal(getattr(jnp.asarray(x).at[at(i)], kind)(9.0), expected)
+            assert i or compiled.clear() is None
+        assert not compiled
+    assert jnp.asarray(x).at[9].set(0.0).tolist() == x.tolist()
+    assert fgrad.grad(lambda v: (jnp.asarray(x).at[1, 2].set(v) * 3).sum())(1.0) == 3

@@ -14,7 +14,7 @@ from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.gather import put_rows, take_rows
-from fgrad.ops.index import dynamic_update_slice
+from fgrad.ops.index import dynamic_slice, dynamic_update_slice
 
 
 def _positions(x, idx, mode, wrap_negative):
@@ -63,8 +63,44 @@ def _window(shape, idx):
     return starts, sizes, squeezed
 
 
+_INSIDE = {"allow_negative_indices": False}  # starts of windows that are known to lie inside
+_OPERANDS = (Array, Tracer, np.ndarray, int, float)
 _DROPPING = (None, "fill", "promise_in_bounds")  # what leaves the array is dropped
 _COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}
+
+
+_ENDS = {int, type(None)}
+
+
+def _known_window(shape, idx):
+    """_window of an index of ints within bounds, slices of unit step and an Ellipsis; None for any other."""
+    items = idx if type(idx) is tuple else (idx,)
+    missing = len(shape) - len(items)
+    starts, sizes, squeezed = [], [], []
+    for i in items:
+        axis = len(sizes)
+        if i is Ellipsis:
+            if missing < -1:
+                return None
+            starts += (0,) * (missing + 1)
+            sizes += shape[axis : axis + missing + 1]
+            missing = -2  # of a second one
+            continue
+        if axis == len(shape):
+            return None
+        n = shape[axis]
+        if type(i) is int and -n <= i < n:
+            starts.append(i + n if i < 0 else i)
+            sizes.append(1)
+            squeezed.append(axis)
+        elif type(i) is slice and type(i.start) in _ENDS and type(i.stop) in _ENDS and type(i.step) in _ENDS and i.step in (None, 1):
+            lo, hi, _ = i.indices(n)
+            starts.append(lo)
+            sizes.append(hi - lo if hi > lo else 0)
+        else:
+            return None
+    axis = len(sizes)
+    return [*starts, *(0,) * (len(shape) - axis)], (*sizes, *shape[axis:]), tuple(squeezed)
 
 
 def _update_window(x, window, values, kind):
@@ -73,11 +109,12 @@ def _update_window(x, window, values, kind):
     shape = tuple(n for axis, n in enumerate(sizes) if axis not in squeezed)
     values = S.reshape(_fitting(x, values, shape), tuple(sizes))
     if kind != "set":
-        old = S.slice(x, starts, [a + n for a, n in zip(starts, sizes)])
+        known = all(type(a) is int for a in starts)
+        old = S.slice(x, starts, [a + n for a, n in zip(starts, sizes)]) if known else dynamic_slice(x, starts, sizes, **_INSIDE)
         values = _COMBINE[kind](old, values)
     if tuple(sizes) == x.shape:
         return E.cast_as(values, x.dtype, x.weak_type)
-    return dynamic_update_slice(x, values, starts) if values.size else x
+    return dynamic_update_slice(x, values, starts, **_INSIDE) if values.size else x
 
 
 def _update_rows(x, idx, values, kind, mode, wrap_negative):
@@ -128,6 +165,14 @@ def _combine_static(x, values, key, kind, mode, wrap_negative):
     return _combine(x, I.thawed(key), values, kind, mode, wrap_negative)
 
 
+@eager(-2)
+def _combine_window(arrays, sizes, squeezed, kind):
+    x, values, *given = arrays
+    given = iter(given)
+    starts = [0 if n == size else next(given) for n, size in zip(x.shape, sizes)]
+    return _update_window(x, (starts, sizes, squeezed), values, kind)
+
+
 @eager(3)
 def _combine_at(x, values, i, kind, mode, wrap_negative):
     return _combine(x, i, values, kind, mode, wrap_negative)
@@ -172,6 +217,11 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _combine_at(x, values, idx, kind, mode, wrap_negative)
+        window = _known_window(x.shape, idx) if wrap_negative and x.dtype.itemsize > 2 and x.ndim else None
+        if window is not None and isinstance(values, _OPERANDS):
+            starts, sizes, squeezed = window  # where it starts is a number in the program, not one program for each place
+            given = [a for a, n, size in zip(starts, x.shape, sizes) if n != size]
+            return _combine_window([x, values, *given], sizes, squeezed, kind)
         key = I.frozen(idx)
         if key is not None:
             return _combine_static(x, values, key, kind, mode, wrap_negative)
