@@ -56,15 +56,32 @@ static void fg_vm_spread_fg_u128(fg_u128 *d, const fg_u128 *s, int64_t rows, int
     for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s;
 }
 
+/* Rows of `bytes`, ss and ds bytes apart: shorter ones than a call of memcpy is worth go as whole vectors, the last of which ends with the row. */
+#define FG_VM_PIECE(bytes) typedef char fg_vm_piece_##bytes __attribute__((vector_size(bytes), aligned(1), may_alias));
+FG_VM_PIECE(4) FG_VM_PIECE(8) FG_VM_PIECE(16) FG_VM_PIECE(32) FG_VM_PIECE(64)
+static void fg_vm_copy_rows(char *dst, int64_t ds, const char *src, int64_t ss, int64_t rows, int64_t bytes) {
+    #define M(V, k) for (int64_t r = 0; r < rows; r++, dst += ds, src += ss) { \
+        for (int64_t j = 0; j < k - 1; j++) *(fg_vm_piece_##V *)(dst + j * V) = *(const fg_vm_piece_##V *)(src + j * V); \
+        *(fg_vm_piece_##V *)(dst + bytes - V) = *(const fg_vm_piece_##V *)(src + bytes - V); }
+    if (ds == bytes && ss == bytes) memcpy(dst, src, rows * bytes);
+    else if (bytes > 256) for (int64_t r = 0; r < rows; r++) memcpy(dst + r * ds, src + r * ss, bytes);
+    else if (bytes > 192) M(64, 4)
+    else if (bytes > 128) M(64, 3)
+    else if (bytes > 64) M(64, 2)
+    else if (bytes == 64) M(64, 1)
+    else if (bytes >= 32) M(32, 2)
+    else if (bytes >= 16) M(16, 2)
+    else if (bytes >= 8) M(8, 2)
+    else if (bytes >= 4) M(4, 2)
+    else for (int64_t r = 0; r < rows; r++) for (int64_t j = 0; j < bytes; j++) dst[r * ds + j] = src[r * ss + j];
+    #undef M
+}
+
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
-    if (cs == 1 && cols * size >= 256) {
-        for (int64_t r = 0; r < rows; r++) memcpy(dst + r * cols * size, src + r * rs * size, cols * size);
-        return;
-    }
+    if (cs == 1) { fg_vm_copy_rows(dst, cols * size, src, rs * size, rows, cols * size); return; }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
-        if (cs == 1) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = s[j]; \
-        else if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
+        if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
             T v = s[0]; \
             for (int64_t j = 0; j < cols; j++) d[j] = v; \
@@ -77,9 +94,9 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     #undef M
 }
 static void fg_vm_scatter2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+    if (cs == 1) { fg_vm_copy_rows(dst, rs * size, src, cols * size, rows, cols * size); return; }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
-        if (cs == 1) for (int64_t r = 0; r < rows; r++, d += rs, s += cols) memcpy(d, s, cols * sizeof(T)); \
-        else for (int64_t r = 0; r < rows; r++, d += rs, s += cols) for (int64_t j = 0; j < cols; j++) d[j * cs] = s[j]; }
+        for (int64_t r = 0; r < rows; r++, d += rs, s += cols) for (int64_t j = 0; j < cols; j++) d[j * cs] = s[j]; }
     FG_BY_SIZE(size, M)
     #undef M
 }
@@ -99,23 +116,24 @@ static inline int64_t fg_vm_offset(int ndim, const int64_t *coord, const int64_t
  * partial row, whole rows in runs along the last but one axis, a partial row.  store = 0 gathers, 1 scatters. */
 static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
                        const int64_t *coord, int64_t len, int store) {
-    int64_t c[FG_MAXDIM + 1], last = ndim - 1;
-    if (ndim == 0) { memcpy(store ? mem : buf, store ? buf : mem, size); return; }
-    memcpy(c, coord, ndim * sizeof(int64_t));
-    int64_t cols = shape[last], cs = strides[last], rs = ndim > 1 ? strides[last - 1] : 0;
+    int64_t n[FG_MAXDIM + 1], s[FG_MAXDIM + 1], c[FG_MAXDIM + 1];          /* the memory's own axes, innermost first */
+    int m = -1;
+    for (int d = ndim - 1; d >= 0; d--) {
+        if (m >= 0 && strides[d] == s[m] * n[m]) { c[m] += coord[d] * n[m]; n[m] *= shape[d]; continue; }
+        n[++m] = shape[d]; s[m] = strides[d]; c[m] = coord[d];
+    }
+    for (int d = ++m; d < 2; d++) { n[d] = 1; s[d] = c[d] = 0; m = 2; }
     while (len > 0) {
-        char *at = mem + fg_vm_offset(ndim, c, strides) * size;
-        int64_t rows = 1, width = cols - c[last];
-        if (c[last] != 0 || len < cols) { if (width > len) width = len; }
-        else if (ndim > 1) { rows = len / cols; if (rows > shape[last - 1] - c[last - 1]) rows = shape[last - 1] - c[last - 1]; }
-        if (store) fg_vm_scatter2(at, buf, size, rows, width, rs, cs);
-        else fg_vm_gather2(buf, at, size, rows, width, rs, cs);
+        char *at = mem;
+        int64_t rows = 1, width = n[0] - c[0];
+        for (int d = 0; d < m; d++) at += c[d] * s[d] * size;
+        if (width > len) width = len;
+        if (width == n[0]) { rows = len / width; if (rows > n[1] - c[1]) rows = n[1] - c[1]; }
+        if (store) fg_vm_scatter2(at, buf, size, rows, width, s[1], s[0]);
+        else fg_vm_gather2(buf, at, size, rows, width, s[1], s[0]);
         buf += rows * width * size; len -= rows * width;
-        if (rows == 1 && c[last] + width < cols) { c[last] += width; continue; }
-        c[last] = 0;
-        if (ndim == 1) continue;
-        c[last - 1] += rows;
-        for (int64_t d = last - 1; d > 0 && c[d] == shape[d]; d--) { c[d] = 0; c[d - 1]++; }
+        c[0] = 0; c[1] += rows;
+        for (int d = 1; d < m - 1 && c[d] == n[d]; d++) { c[d] = 0; c[d + 1]++; }
     }
 }
 #endif

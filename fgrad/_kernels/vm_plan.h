@@ -23,7 +23,8 @@ typedef struct {
     int scalar;                         /* read as one value, by loops made for it */
     int last_use;                       /* FG_TIME of the last read: by op, by n_ops for a reduction, n_ops + 1 + k for output k */
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
-    int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory */
+    int64_t run;                        /* elements of the walk, from each multiple of it, that lie in one piece of memory: */
+    int lies;                           /* all of a tile, always */
     int64_t strides[FG_MAXDIM];         /* in walk order */
     int source;                         /* the input that stands for all that read its array: the one furthest ahead */
     int guard;                          /* the box of the walk for which there is memory, -1 for all of it */
@@ -64,6 +65,7 @@ typedef struct {
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
     int64_t part;                       /* offset of its partial results */
     int64_t run;
+    int lies;
     FgVmFn fn; FgVmSeg seg; FgVmTiles tiles;
     char identity[16];
     int64_t strides[FG_MAXDIM];
@@ -140,7 +142,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
         if (in->access == FG_ACC_ROW) len = 1;
     } else if (in->access == FG_ACC_FULL) src = mem + start * in->size;
     else if (in->access == FG_ACC_ROW) { src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size; len = 1; }
-    else if (start % in->run + len <= in->run)
+    else if (in->lies || start % in->run + len <= in->run)
         src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size;
     if (!src) {
         char *raw = widen ? t->work + p->raw_buf : dst;
@@ -344,7 +346,7 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
             continue;
         }
         if (narrow) { fg_vm_narrow(out->dtype, len, t->work + p->raw_buf, src); src = t->work + p->raw_buf; }
-        if (start % out->run + len <= out->run) memcpy(mem + fg_vm_offset(p->ndim, coord, out->strides) * out->size, src, len * out->size);
+        if (out->lies || start % out->run + len <= out->run) memcpy(mem + fg_vm_offset(p->ndim, coord, out->strides) * out->size, src, len * out->size);
         else fg_vm_walk(src, mem, out->size, p->ndim, p->shape, out->strides, coord, len, 1);
     }
 }

@@ -38,7 +38,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmInput:
         int access, dtype, type, size, scalar, last_use
         int64_t buf, run, shift, first, end
-        int source, guard
+        int source, guard, lies
         int64_t strides[16]
     ctypedef struct FgVmBox:
         int64_t lo[16]
@@ -55,7 +55,7 @@ cdef extern from "vm_plan.h" nogil:
         int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins
         int64_t buf
     ctypedef struct FgVmOutput:
-        int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time
+        int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time, lies
         int64_t count, buf, buf2, part, run
         FgVmFn fn
         FgVmSeg seg

@@ -325,6 +325,11 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 p.in_[i].access = FG_ACC_CACHED
                 regs[i].shared = 1
     plan_units(p, whole)
+    if p.mode != FG_MODE_COLUMNS:
+        for i in range(p.n_in):
+            p.in_[i].lies = p.in_[i].run % p.row == 0
+        for k in range(p.n_out):
+            p.out[k].lies = p.out[k].run % p.row == 0
     plan_scalars(p, regs)
     plan_traffic(p)
     p.any_general = p.n_boxes > 0

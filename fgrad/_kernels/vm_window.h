@@ -42,7 +42,7 @@ static const char *fg_vm_guarded(const FgVmPlan *p, const FgVmInput *in, const c
                                  int64_t len) {
     int64_t at = fg_vm_offset(p->ndim, coord, in->strides) + in->shift;
     if (in->access == FG_ACC_ROW) len = 1;
-    else if (in->access != FG_ACC_FULL && start % in->run + len > in->run) return 0;
+    else if (in->access != FG_ACC_FULL && !in->lies && start % in->run + len > in->run) return 0;
     return at >= in->first && at + len <= in->end ? mem + at * in->size : 0;
 }
 
