@@ -232,6 +232,21 @@ def _rotary(m, x, angle):
     return m.np.concatenate([a * c - b * s, b * c + a * s], -1)
 
 
+def _rotary_rows(m, x, angle):
+    """As rotate_half of whole rows, turned for attention."""
+    c, s = m.np.concatenate([m.np.cos(angle)] * 2, -1)[:, None], m.np.concatenate([m.np.sin(angle)] * 2, -1)[:, None]
+    half = x.shape[-1] // 2
+    return (x * c + m.np.concatenate([-x[..., half:], x[..., :half]], -1) * s).swapaxes(1, 2)
+
+
+def _rotary_pairs(m, x, angle, ct):
+    def rotated(x):
+        c, s, a, b = m.np.cos(angle)[:, None], m.np.sin(angle)[:, None], x[..., ::2], x[..., 1::2]
+        return m.np.stack([a * c - b * s, a * s + b * c], -1).reshape(x.shape)
+
+    return m.vjp(rotated, x)[1](ct)
+
+
 def _advantages(m, reward, value, done):
     def back(g, step):
         r, v, following, d = step
@@ -378,5 +393,7 @@ def register():
     case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
     case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))
     case("rotary positions, written out", _rotary, normal(8, 512, 8, 64), normal(512, 32))
+    case("rotary positions of whole rows, turned", _rotary_rows, normal(4, 512, 8, 64), normal(512, 32))
+    case("rotary positions of pairs, pulled back", _rotary_pairs, normal(4, 512, 8, 64), normal(512, 32), normal(4, 512, 8, 64))
     case("cross products, grad", _cross, normal(100_000, 3), normal(100_000, 3))
     case("Julia set by a vmapped while_loop", _julia, normal(48, 64), normal(48, 64), checked=False)

@@ -1,4 +1,4 @@
-"""Concatenations of what one fused group computes are written by the group: the same values, one instruction less."""
+"""Concatenations of what fused groups compute are written by the groups: the same values, one instruction less."""
 
 import warnings
 
@@ -147,3 +147,89 @@ def test_neighbours_padded_with_zeros():
     a, b = x[:, :3].copy(), x[:, 3:].copy()
     np.testing.assert_allclose(fgrad.jit(grad)(a, b), np.cross(b, np.ones_like(b)), rtol=1e-5, atol=1e-6)
     assert not any("pad" in i for i in instructions(grad, a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("rows", [(5000,), (70, 9, 13), (3, 5000)], ids=str)
+def test_columns_are_written_together(rows, count, dtype):
+    x, y = (np.random.default_rng(k).integers(-5, 6, rows).astype(dtype) for k in (0, 1))
+    fun = lambda xp, x, y: xp.stack([x * y, x + y * 2, y - x * 3, x * x * y][:count], -1)
+    unrelated = lambda xp, x, y: xp.stack([x * 2, y + 1], -1)
+    with fgrad.enable_x64():
+        np.testing.assert_array_equal(fgrad.jit(lambda x, y: fun(jnp, x, y))(x, y), fun(np, x, y))
+        np.testing.assert_array_equal(fgrad.jit(lambda x, y: unrelated(jnp, x, y))(x, y), unrelated(np, x, y))
+        assert not any("concatenate" in i for i in instructions(lambda x, y: fun(jnp, x, y), x, y))
+
+
+def test_unrelated_pieces():
+    """Groups that share nothing write the pieces of one array; a donated argument that one of them reads is not overwritten by another."""
+    x, y = (np.random.default_rng(k).standard_normal((100, 200)).astype("float32") for k in (0, 1))
+    fun = lambda a, b, xp=jnp: xp.concatenate([xp.cumsum(a, 0) * 2, b[:, ::2] + 1], 1)
+    np.testing.assert_allclose(fgrad.jit(fun)(x, y), fun(x, y, np), rtol=1e-5, atol=1e-5)
+    z = np.random.default_rng(2).standard_normal((100, 300)).astype("float32")
+    both = lambda z, a: jnp.concatenate([jnp.sin(a), jnp.cos(z[:, 100:] + z[:, :200])], 1)
+    want = np.concatenate([np.sin(x[:, :100]), np.cos(z[:, 100:] + z[:, :200])], 1)
+    np.testing.assert_allclose(fgrad.jit(both, donate_argnums=0)(jnp.array(z), x[:, :100].copy()), want, rtol=1e-5, atol=1e-5)
+
+
+def rotary(x, c, s):
+    half = x.shape[-1] // 2
+    return x * c[:, None] + jnp.concatenate([-x[..., half:], x[..., :half]], -1) * s[:, None]
+
+
+def read_by_a_kernel(x, c, s):
+    return jnp.cumsum(rotary(x, c, s), 1) + rotary(x, s, c).sum()
+
+
+def summed(x, c, s):
+    return rotary(x, c, s).sum(-1)
+
+
+def with_its_mirror(x, c, s):
+    y = rotary(x, c, s)
+    return y * y[..., ::-1]
+
+
+def reshaped(x, c, s):
+    return rotary(x, c, s).reshape(x.shape[0], x.shape[1], -1) * 2
+
+
+@pytest.mark.parametrize("fun", [rotary, read_by_a_kernel, summed, with_its_mirror, reshaped], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rows_are_computed_by_parts(fun, dtype):
+    """What is computed of a concatenation along short rows, and its gradient: as without any fusion."""
+    rng = np.random.default_rng(0)
+    x, c, s = (jnp.array(rng.standard_normal(shape)).astype(dtype) for shape in ((2, 30, 4, 128), (30, 128), (30, 128)))
+    grad = lambda x, c, s: fgrad.grad(lambda *a: (fun(*a).astype("float32") ** 2).sum(), (0, 1, 2))(x, c, s)
+    got = fgrad.jit(fun)(x, c, s), fgrad.jit(grad)(x, c, s)
+    with fgrad.config.override("pass_fuse", False):
+        want = fgrad.jit(lambda *a: fun(*a))(x, c, s), fgrad.jit(lambda *a: grad(*a))(x, c, s)
+    tolerance = 2e-2 if dtype == "bfloat16" else 1e-5
+    for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        a, b = np.asarray(a).astype("float32"), np.asarray(b).astype("float32")
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
+    assert fun is not rotary or not any("concatenate" in i for i in instructions(fun, x, c, s))
+
+
+def every_second(x):
+    return (x[:, ::2] ** 2).sum() + (x[:, 1::2] ** 3).sum()
+
+
+def every_second_row(x):
+    return (x[1::2] * x[::2]).sum()
+
+
+def last_of_pairs(x):
+    y = x.reshape(x.shape[0], -1, 2)
+    return (y[..., 0] * y[..., 1] - y[..., 1] ** 3).sum() + (y[..., 0] ** 2).sum()
+
+
+@pytest.mark.parametrize("fun", [every_second, every_second_row, last_of_pairs], ids=lambda f: f.__name__)
+def test_cotangents_in_turn_are_joined(fun):
+    x = np.random.default_rng(0).standard_normal((100, 64)).astype("float32")
+    got = fgrad.jit(fgrad.grad(fun))(x)
+    with fgrad.config.override("pass_simplify", False):
+        want = fgrad.jit(fgrad.grad(lambda x: fun(x)))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert not any("pad" in i for i in instructions(fgrad.grad(fun), x))

@@ -6,6 +6,7 @@
 #ifndef FG_MOVEMENT_H
 #define FG_MOVEMENT_H
 #include "copy_plan.h"
+#include "copy_rows.h"
 #include "narrow.h"
 #include "steps.h"
 
@@ -149,6 +150,10 @@ static void fg_repeat##N##_##T(char *restrict dst, const char *restrict src, int
     enum { M = N / sizeof(T) }; \
     T *restrict d = (T *)dst; \
     int64_t i = 0; \
+    if (sa == (int64_t)sizeof(T) && w == 2) {                                 /* in vectors */ \
+        for (const T *restrict s = (const T *)src; i < h; i++) d[2 * i] = d[2 * i + 1] = s[i]; \
+        return; \
+    } \
     for (; i * w + M <= h * w; i++) { \
         T v = *(const T *)(src + i * sa), *e = d + i * w; \
         for (int j = 0; j < M; j++) e[j] = v; \
@@ -170,34 +175,6 @@ static void fg_backwards##N##_##T(char *restrict dst, const char *restrict src, 
 }
 #define FG_RUNS_AHEAD(T) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64)
 FG_RUNS_AHEAD(fg_item1) FG_RUNS_AHEAD(fg_item2) FG_RUNS_AHEAD(fg_item4) FG_RUNS_AHEAD(fg_item8) FG_RUNS_AHEAD(fg_item16)
-
-/* Rows of a few bytes, each as two copies that overlap, or of some hundred, in vectors: a call of memcpy costs more than it copies. */
-#define FG_ROWS_OF(N) if (bytes >= N) { \
-    for (int64_t i = 0; i < h; i++, dst += da, src += sa) { \
-        memcpy(dst, src, N); memcpy(dst + bytes - N, src + bytes - N, N); \
-    } \
-    return; \
-}
-static void fg_copy_rows(char *restrict dst, const char *restrict src, int64_t h, int64_t bytes, int64_t sa, int64_t da) {
-    if (bytes > 1024) {
-        for (int64_t i = 0; i < h; i++) memcpy(dst + i * da, src + i * sa, bytes);
-        return;
-    }
-    if (bytes > 64) {
-        for (int64_t i = 0; i < h; i++, dst += da, src += sa) {
-            for (int64_t k = 0; k + 64 < bytes; k += 64) memcpy(dst + k, src + k, 64);
-            memcpy(dst + bytes - 64, src + bytes - 64, 64);
-        }
-        return;
-    }
-    if (bytes <= 16 && da == bytes && sa >= bytes) {         /* one copy a row: the next row overwrites what is too much */
-        int64_t more = bytes <= 8 ? 8 - bytes : 16 - bytes, whole = h - (more + bytes - 1) / bytes;
-        if (bytes <= 8) for (; h > 0 && whole > 0; h--, whole--, dst += da, src += sa) memcpy(dst, src, 8);
-        else for (; h > 0 && whole > 0; h--, whole--, dst += da, src += sa) memcpy(dst, src, 16);
-    }
-    FG_ROWS_OF(32) FG_ROWS_OF(16) FG_ROWS_OF(8) FG_ROWS_OF(4) FG_ROWS_OF(2)
-    for (int64_t i = 0; i < h; i++) dst[i * da] = src[i * sa];
-}
 
 /* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
 #define FG_COPY_BLOCK(T, SIDE) \

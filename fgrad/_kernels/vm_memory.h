@@ -1,6 +1,7 @@
 /* Moving tiles between strided memory and contiguous buffers. */
 #ifndef FG_VM_MEMORY_H
 #define FG_VM_MEMORY_H
+#include "copy_rows.h"
 #include "fg.h"
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -56,30 +57,15 @@ static void fg_vm_spread_fg_u128(fg_u128 *d, const fg_u128 *s, int64_t rows, int
     for (int64_t r = 0; r < rows; r++, d += cols, s += rs) for (int64_t j = 0; j < cols; j++) d[j] = *s;
 }
 
-/* Rows of `bytes`, ss and ds bytes apart: shorter ones than a call of memcpy is worth go as whole vectors, the last of which ends with the row. */
-#define FG_VM_PIECE(bytes) typedef char fg_vm_piece_##bytes __attribute__((vector_size(bytes), aligned(1), may_alias));
-FG_VM_PIECE(4) FG_VM_PIECE(8) FG_VM_PIECE(16) FG_VM_PIECE(32) FG_VM_PIECE(64)
-static void fg_vm_copy_rows(char *dst, int64_t ds, const char *src, int64_t ss, int64_t rows, int64_t bytes) {
-    #define M(V, k) for (int64_t r = 0; r < rows; r++, dst += ds, src += ss) { \
-        for (int64_t j = 0; j < k - 1; j++) *(fg_vm_piece_##V *)(dst + j * V) = *(const fg_vm_piece_##V *)(src + j * V); \
-        *(fg_vm_piece_##V *)(dst + bytes - V) = *(const fg_vm_piece_##V *)(src + bytes - V); }
-    if (ds == bytes && ss == bytes) memcpy(dst, src, rows * bytes);
-    else if (bytes > 256) for (int64_t r = 0; r < rows; r++) memcpy(dst + r * ds, src + r * ss, bytes);
-    else if (bytes > 192) M(64, 4)
-    else if (bytes > 128) M(64, 3)
-    else if (bytes > 64) M(64, 2)
-    else if (bytes == 64) M(64, 1)
-    else if (bytes >= 32) M(32, 2)
-    else if (bytes >= 16) M(16, 2)
-    else if (bytes >= 8) M(8, 2)
-    else if (bytes >= 4) M(4, 2)
-    else for (int64_t r = 0; r < rows; r++) for (int64_t j = 0; j < bytes; j++) dst[r * ds + j] = src[r * ss + j];
-    #undef M
+/* rows of `bytes`, ss and ds bytes apart */
+static void fg_vm_copy(char *dst, const char *src, int64_t rows, int64_t bytes, int64_t ss, int64_t ds) {
+    if (rows == 1 || (ss == bytes && ds == bytes)) memcpy(dst, src, rows * bytes);
+    else fg_copy_rows(dst, src, rows, bytes, ss, ds);
 }
 
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
-    if (cs == 1) { fg_vm_copy_rows(dst, cols * size, src, rs * size, rows, cols * size); return; }
+    if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, rs * size, cols * size); return; }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
@@ -94,7 +80,7 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     #undef M
 }
 static void fg_vm_scatter2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
-    if (cs == 1) { fg_vm_copy_rows(dst, rs * size, src, cols * size, rows, cols * size); return; }
+    if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, cols * size, rs * size); return; }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         for (int64_t r = 0; r < rows; r++, d += rs, s += cols) for (int64_t j = 0; j < cols; j++) d[j * cs] = s[j]; }
     FG_BY_SIZE(size, M)
@@ -112,17 +98,23 @@ static inline int64_t fg_vm_offset(int ndim, const int64_t *coord, const int64_t
     return off;
 }
 
-/* `len` elements of the row-major walk over `shape` from `coord`, between strided memory and a contiguous buffer: a
- * partial row, whole rows in runs along the last but one axis, a partial row.  store = 0 gathers, 1 scatters. */
-static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
-                       const int64_t *coord, int64_t len, int store) {
-    int64_t n[FG_MAXDIM + 1], s[FG_MAXDIM + 1], c[FG_MAXDIM + 1];          /* the memory's own axes, innermost first */
+/* The axes along which strided memory lies, innermost first, at least two, and the coordinates there: neighbours that it walks as one are one. */
+static inline int fg_vm_axes(int ndim, const int64_t *shape, const int64_t *strides, const int64_t *coord, int64_t *n, int64_t *s, int64_t *c) {
     int m = -1;
     for (int d = ndim - 1; d >= 0; d--) {
         if (m >= 0 && strides[d] == s[m] * n[m]) { c[m] += coord[d] * n[m]; n[m] *= shape[d]; continue; }
         n[++m] = shape[d]; s[m] = strides[d]; c[m] = coord[d];
     }
-    for (int d = ++m; d < 2; d++) { n[d] = 1; s[d] = c[d] = 0; m = 2; }
+    for (m++; m < 2; m++) { n[m] = 1; s[m] = c[m] = 0; }
+    return m;
+}
+
+/* `len` elements of the row-major walk over `shape` from `coord`, between strided memory and a contiguous buffer: a
+ * partial row, whole rows in runs along the last but one axis, a partial row.  store = 0 gathers, 1 scatters. */
+static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
+                       const int64_t *coord, int64_t len, int store) {
+    int64_t n[FG_MAXDIM + 2], s[FG_MAXDIM + 2], c[FG_MAXDIM + 2];
+    int m = fg_vm_axes(ndim, shape, strides, coord, n, s, c);
     while (len > 0) {
         char *at = mem;
         int64_t rows = 1, width = n[0] - c[0];
@@ -133,6 +125,32 @@ static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *
         else fg_vm_gather2(buf, at, size, rows, width, s[1], s[0]);
         buf += rows * width * size; len -= rows * width;
         c[0] = 0; c[1] += rows;
+        for (int d = 1; d < m - 1 && c[d] == n[d]; d++) { c[d] = 0; c[d + 1]++; }
+    }
+}
+
+/* d[i * k + j] = src[j][i]: two to four buffers turned to the columns of one */
+enum { FG_VM_MATES = 4 };
+static void fg_vm_turn(char *dst, char *const *src, int k, int size, int64_t at, int64_t n) {
+    #define M(T) { T *restrict d = (T *)dst; \
+        const T *restrict x = (const T *)src[0] + at, *restrict y = (const T *)src[1] + at, *restrict z = (const T *)src[2] + at; \
+        const T *restrict w = (const T *)src[3] + at; \
+        if (k == 2) for (int64_t i = 0; i < n; i++) { d[2 * i] = x[i]; d[2 * i + 1] = y[i]; } \
+        else if (k == 3) for (int64_t i = 0; i < n; i++) { d[3 * i] = x[i]; d[3 * i + 1] = y[i]; d[3 * i + 2] = z[i]; } \
+        else for (int64_t i = 0; i < n; i++) { d[4 * i] = x[i]; d[4 * i + 1] = y[i]; d[4 * i + 2] = z[i]; d[4 * i + 3] = w[i]; } }
+    FG_BY_SIZE(size, M)
+    #undef M
+}
+static void fg_vm_walk_turned(char *const *src, int k, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
+                              const int64_t *coord, int64_t len) {
+    int64_t n[FG_MAXDIM + 2], s[FG_MAXDIM + 2], c[FG_MAXDIM + 2], width;
+    int m = fg_vm_axes(ndim, shape, strides, coord, n, s, c);
+    for (int64_t at = 0; at < len; at += width) {
+        char *dst = mem;
+        for (int d = 0; d < m; d++) dst += c[d] * s[d] * size;
+        width = n[0] - c[0] < len - at ? n[0] - c[0] : len - at;
+        fg_vm_turn(dst, src, k, size, at, width);
+        c[0] = 0; c[1]++;
         for (int d = 1; d < m - 1 && c[d] == n[d]; d++) { c[d] = 0; c[d + 1]++; }
     }
 }

@@ -79,6 +79,7 @@ typedef struct {
     int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
     int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
     int prefetches;                     /* moves enough to fetch a tile's memory while the tile before is computed */
+    int turns;                          /* outputs may lie between each other's elements */
     int streams;                        /* moves more than the caches hold: results go past them */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
@@ -113,9 +114,11 @@ typedef struct {
     char *work;
     const FgVmPart *part;               /* what is computed now */
     const char *streamed;               /* output -> 1: written past the caches */
+    const int16_t (*mates)[FG_VM_MATES]; /* output -> itself and those that lie between its elements; FG_VM_ALONE, or FG_VM_MATE of one before */
     const char *copied;                 /* input -> 1: must be copied, since an output that aliases it is written before its last use */
 } FgVmThread;
 
+enum { FG_VM_ALONE = -1, FG_VM_MATE = -2 };
 #define FG_MEM(t, i) ((t)->slots[(t)->inst->args[i]].data)
 
 /* float32 register <- raw values of a 16-bit float */
@@ -329,12 +332,46 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }
 }
+/* Outputs that lie between each other's elements, as columns of narrow rows do, are written together. */
+static int fg_vm_are_mates(const FgVmPlan *p, const FgVmOutput *a, const FgVmOutput *b) {
+    if (a->reduce || b->reduce || a->dtype != b->dtype || a->access != FG_ACC_GENERAL || b->access != FG_ACC_GENERAL) return 0;
+    for (int d = 0; d < p->ndim; d++) if (a->strides[d] != b->strides[d]) return 0;
+    return a->dtype == a->type && b->dtype == b->type && a->reg >= p->n_in && b->reg >= p->n_in;
+}
+/* The mates of all outputs, for the memory of this run; room: that of a pointer for each output. */
+static void fg_vm_find_mates(FgVmThread *t, void *room) {
+    const FgVmPlan *p = t->p;
+    int16_t (*mates)[FG_VM_MATES] = room;
+    t->mates = mates;
+    for (int o = 0; o < p->n_out; o++) mates[o][0] = FG_VM_ALONE;
+    for (int o = 0; o < p->n_out && p->turns; o++) {
+        const FgVmOutput *out = &p->out[o];
+        int64_t k = p->ndim ? out->strides[p->ndim - 1] : 0, n = 1;
+        int16_t found[FG_VM_MATES] = {(int16_t)o};
+        if (k < 2 || k > FG_VM_MATES) continue;
+        for (int at = 1; at < k; at++)
+            for (int q = 0; q < p->n_out && n == at; q++)
+                if (FG_MEM(t, p->n_in + q) == FG_MEM(t, p->n_in + o) + at * out->size && fg_vm_are_mates(p, out, &p->out[q])) found[n++] = (int16_t)q;
+        if (n < k) continue;
+        for (int at = 1; at < k; at++) mates[found[at]][0] = FG_VM_MATE;
+        memcpy(mates[o], found, sizeof found);
+    }
+}
+static void fg_vm_store_mates(FgVmThread *t, int o, const int64_t *coord, int64_t len) {
+    const FgVmPlan *p = t->p;
+    const FgVmOutput *out = &p->out[o];
+    int k = (int)out->strides[p->ndim - 1];
+    char *src[FG_VM_MATES] = {0};
+    for (int j = 0; j < FG_VM_MATES; j++) src[j] = t->ptr[p->out[t->mates[o][j < k ? j : 0]].reg];
+    fg_vm_walk_turned(src, k, FG_MEM(t, p->n_in + o), out->size, p->ndim, p->shape, out->strides, coord, len);
+}
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
     for (int j = t->part->out; j < t->part->out_end; j++) {
         int o = p->out_order[j];
         const FgVmOutput *out = &p->out[o];
-        if (out->reduce || (out->direct && !t->streamed[o])) continue;
+        if (out->reduce || (out->direct && !t->streamed[o]) || t->mates[o][0] == FG_VM_MATE) continue;
+        if (t->mates[o][0] != FG_VM_ALONE) { fg_vm_store_mates(t, o, coord, len); continue; }
         char *mem = FG_MEM(t, p->n_in + o), *src = t->ptr[out->reg];
         int narrow = out->dtype != out->type;
         if (out->access == FG_ACC_FULL) {

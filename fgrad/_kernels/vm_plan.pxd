@@ -10,6 +10,7 @@ cdef extern from "vm_plan.h" nogil:
         FG_ROWS_LONG
         FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
+        FG_VM_MATES
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
     ctypedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) noexcept nogil
     ctypedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) noexcept nogil
@@ -73,7 +74,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmEdge:
         int reg
     ctypedef struct FgVmPlan:
-        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, n_boxes, box_at
+        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
         int n_strips, n_slots, most_edges
         int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
@@ -103,6 +104,7 @@ cdef extern from "vm_plan.h" nogil:
         const char *copied
     bint fg_vm_is_view(const FgVmOp *op)
     void fg_vm_stream_end()
+    void fg_vm_find_mates(FgVmThread *t, void *room)
     void fg_vm_prepare(FgVmThread *t)
     void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end)
     void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end)

@@ -167,9 +167,17 @@ cdef bint is_scalar(const FgTensor *t) noexcept nogil:
     return True
 
 
+cdef bint is_column(FgVmPlan *p, const FgTensor *t, int k) noexcept nogil:
+    """True if output k leaves room for a few others between its elements."""
+    cdef int d = t.ndim - 1
+    while d >= 0 and t.shape[d] == 1:
+        d -= 1
+    return p.out[k].reduce == 0 and d >= 0 and 2 <= t.strides[d] <= FG_VM_MATES
+
+
 cdef void label_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs) noexcept nogil:
     """Give every register the number of its part: ops are in one part if a chain of registers, scalars apart, joins them."""
-    cdef int i, k, j, r
+    cdef int i, k, j, r, column = -1
     cdef int arg[3]
     for r in range(p.n_regs):
         regs[r].part = r
@@ -182,6 +190,14 @@ cdef void label_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *reg
             r = part_of(regs, arg[j])
             if r >= 0:
                 regs[r].part = part_of(regs, p.ops[k].dst)
+    for k in range(p.n_out):                               # columns of narrow rows are written together
+        r = part_of(regs, p.out[k].reg)
+        if r < 0 or not is_column(p, FG_OUT(inst, slots, k), k):
+            continue
+        p.turns = 1
+        if column >= 0:
+            regs[r].part = part_of(regs, column)
+        column = p.out[k].reg
     for r in range(p.n_regs):
         regs[r].last = part_of(regs, r)                    # `last` is set again below
     for r in range(p.n_regs):

@@ -160,7 +160,11 @@ cdef dict _donate(list units, dict last, list outs, list modes, donated, in_aval
         donated = [k for k in takes if k >= 0]
     if not donated:
         return {}
-    defined = {o.buf: (i, u, node) for i, u in enumerate(units) for node in u.nodes for o in node.outs}
+    defined = {}                   # buffer -> where it is first written: pieces of it may come from several units (see joined)
+    for i, u in enumerate(units):
+        for node in u.nodes:
+            for o in node.outs:
+                defined.setdefault(o.buf, (i, u, node))
     args = {b.index: b for u in units for b in u.reads if b.kind == "arg"}
     free = {}  # bytes -> the arguments of that size
     for k in donated:

@@ -7,6 +7,7 @@ from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.means import share_means
+from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
@@ -79,6 +80,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(wrap_indices(nodes), outs)
     if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
+    if tiles and config.pass_fuse and "concatenate" in kernels:
+        nodes = live_nodes(split_rows(nodes, outs), outs)
     if tiles and config.pass_fuse:
         nodes = shift(nodes, outs)
     if config.pass_fuse and not kernels.isdisjoint(NORMS):

@@ -99,19 +99,19 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 def _gradient_along(x, h, axis):
     if h.ndim > 1:
         raise ValueError("Spacing arrays must be 1D arrays or scalars.")
-    step = _cut(x, 1, None, axis) - _cut(x, 0, -1, axis)
     if h.ndim == 0:
-        step = step / h
+        first, last = (_cut(x, 1, 2, axis) - _cut(x, 0, 1, axis)) / h, (_cut(x, -1, None, axis) - _cut(x, -2, -1, axis)) / h
         inner = (_cut(x, 2, None, axis) - _cut(x, 0, -2, axis)) * 0.5 / h
     else:
         if h.size != x.shape[axis]:
             raise ValueError("Spacing arrays must have the same length as the dimension along which the gradient is calculated.")
         width = reshape(h[1:] - h[:-1], tuple(h.size - 1 if i == axis else 1 for i in range(x.ndim)))
-        step = step / width
+        step = (_cut(x, 1, None, axis) - _cut(x, 0, -1, axis)) / width
+        first, last = _cut(step, 0, 1, axis), _cut(step, -1, None, axis)
         left, right = _cut(width, 0, -1, axis), _cut(width, 1, None, axis)
         # The parabola through three points: slopes weighted by the distance to the other neighbour.
         inner = (_cut(step, 0, -1, axis) * right + _cut(step, 1, None, axis) * left) / (left + right)
-    return concatenate([_cut(step, 0, 1, axis), inner, _cut(step, -1, None, axis)], axis)
+    return concatenate([first, inner, last], axis)
 
 
 @eager(1)

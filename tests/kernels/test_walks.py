@@ -104,3 +104,17 @@ def test_nan_in_short_segments():
     x[2, 30, 11, 3] = np.nan
     for name in ("sum", "max", "min", "nansum", "nanmax"):
         np.testing.assert_array_equal(np.asarray(getattr(jnp, name)(jnp.asarray(x), (1, 3))), getattr(np, name)(x, (1, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 100])
+def test_rows_out_of_longer_ones(width, dtype):
+    """Short rows with gaps between them, read and written, beside rows of a table that several of them share."""
+    rng = np.random.default_rng(width)
+    x = rng.integers(-4, 5, (3, 41, 5, 2 * width + 1)).astype(dtype)
+    table = rng.integers(-4, 5, (41, width)).astype(dtype)
+    with fgrad.enable_x64():
+        got = fgrad.jit(lambda x, t: x.at[..., 1 : width + 1].set(x[..., width + 1 :] * t[:, None] + x[..., :width]))(x, table)
+    want = x.copy()
+    want[..., 1 : width + 1] = x[..., width + 1 :] * table[:, None] + x[..., :width]
+    np.testing.assert_array_equal(got, want)
