@@ -189,6 +189,41 @@ class EagerArrays(Ten):
         )
 
 
+@workload("overhead/eager masks and edits", note="x[mask], values at a mask, where(mask), arange, insert, delete, pad")
+class EagerMasks(Ten):
+    def jaxlike(self, m, x):
+        np, mask = m.np, x > 0
+        values = x[mask] * 2
+        return lambda: (
+            x[mask],
+            x.at[mask].set(values),
+            np.where(mask)[0],
+            np.arange(2, 10),
+            np.insert(x, 2, 1.0),
+            np.delete(x, 3),
+            np.pad(x, 1),
+        )
+
+    def numpy(self, np, x):
+        mask = x > 0
+        values = x[mask] * 2
+
+        def placed():
+            y = x.copy()
+            y[mask] = values
+            return y
+
+        return lambda: (
+            x[mask],
+            placed(),
+            np.where(mask)[0],
+            np.arange(2, 10),
+            np.insert(x, 2, 1.0),
+            np.delete(x, 3),
+            np.pad(x, 1),
+        )
+
+
 @workload("overhead/eager loops", note="scan of ten numbers, fori_loop of five steps, cond")
 class EagerLoops(Ten):
     numpy = None  # it has none
