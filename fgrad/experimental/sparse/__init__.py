@@ -1,4 +1,4 @@
-"""Sparse arrays: jax.experimental.sparse's BCOO and BCSR, composed of gathers and scatters."""
+"""Sparse arrays: jax.experimental.sparse's BCOO, BCSR, COO, CSR and CSC, composed of gathers and scatters."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ import fgrad.numpy as jnp
 from fgrad.experimental.sparse.bcoo import (
     BCOO,
     bcoo_dot_general,
+    bcoo_dot_general_sampled,
     bcoo_extract,
     bcoo_fromdense,
     bcoo_multiply_dense,
@@ -13,7 +14,21 @@ from fgrad.experimental.sparse.bcoo import (
     bcoo_todense,
     todense,
 )
-from fgrad.experimental.sparse.bcsr import BCSR, bcsr_fromdense, bcsr_todense
+from fgrad.experimental.sparse.bcsr import BCSR, bcsr_dot_general, bcsr_fromdense, bcsr_sum_duplicates, bcsr_todense
+from fgrad.experimental.sparse.drawn import random_bcoo
+from fgrad.experimental.sparse.matrices import (
+    COO,
+    CSC,
+    CSR,
+    coo_fromdense,
+    coo_matmat,
+    coo_matvec,
+    coo_todense,
+    csr_fromdense,
+    csr_matmat,
+    csr_matvec,
+    csr_todense,
+)
 from fgrad.experimental.sparse.movement import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -27,9 +42,9 @@ from fgrad.experimental.sparse.movement import (
     bcoo_sum_duplicates,
     bcoo_transpose,
 )
-from fgrad.experimental.sparse.transform import grad, sparsify, value_and_grad
+from fgrad.experimental.sparse.transform import grad, jacfwd, jacobian, jacrev, sparsify, value_and_grad
 
-_FORMATS = {"bcoo": lambda m: m, "bcsr": BCSR.from_bcoo}
+_FORMATS = {"bcoo": lambda m: m, "bcsr": BCSR.from_bcoo, "coo": COO._from_bcoo, "csr": CSR._from_bcoo, "csc": CSC._from_bcoo}
 
 
 def _formatted(mat, sparse_format):
@@ -63,9 +78,13 @@ def eye(N, M=None, k=0, dtype=None, index_dtype="int32", sparse_format="bcoo"): 
 __all__ = [
     "BCOO",
     "BCSR",
+    "COO",
+    "CSC",
+    "CSR",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
     "bcoo_dot_general",
+    "bcoo_dot_general_sampled",
     "bcoo_dynamic_slice",
     "bcoo_extract",
     "bcoo_fromdense",
@@ -80,11 +99,25 @@ __all__ = [
     "bcoo_sum_duplicates",
     "bcoo_todense",
     "bcoo_transpose",
+    "bcsr_dot_general",
     "bcsr_fromdense",
+    "bcsr_sum_duplicates",
     "bcsr_todense",
+    "coo_fromdense",
+    "coo_matmat",
+    "coo_matvec",
+    "coo_todense",
+    "csr_fromdense",
+    "csr_matmat",
+    "csr_matvec",
+    "csr_todense",
     "empty",
     "eye",
     "grad",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "random_bcoo",
     "sparsify",
     "todense",
     "value_and_grad",

@@ -49,12 +49,15 @@ class BCOO:
             raise ValueError(f"BCOO: data {self.data.shape} and indices {self.indices.shape} do not make an array of shape {self.shape}")
 
     def tree_flatten(self):
-        return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
+        return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices, getattr(self.indices, "ndim", 2) - 2)
 
     @classmethod
     def tree_unflatten(cls, aux, children):
         self = object.__new__(cls)
-        (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices) = children, aux
+        (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices, n_batch) = children, aux
+        more = getattr(self.indices, "ndim", 2 + n_batch) - 2 - n_batch
+        if more:  # vmap and scan took batch axes away, or brought some back
+            self.shape = (*self.indices.shape[:more], *self.shape) if more > 0 else self.shape[-more:]
         return self
 
     ndim = property(lambda self: len(self.shape))
@@ -221,10 +224,20 @@ def todense(arr):
 
 def bcoo_extract(sparr, arr, *, assume_unique=None):
     """The elements of a dense array at the indices of a sparse one, as a sparse array."""
+    return _with(sparr, _at(sparr.indices, jnp.asarray(arr)))
+
+
+def _at(indices, arr):
+    """The elements of a dense array at the indices of a BCOO array."""
     take = lambda indices, arr: arr.at[columns(indices)].get(mode="fill", fill_value=0)  # noqa: E731
-    for _ in range(sparr.n_batch):
+    for _ in range(indices.ndim - 2):
         take = vmap(take)
-    return _with(sparr, take(sparr.indices, jnp.asarray(arr)))
+    return take(indices, arr)
+
+
+def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):  # noqa: N803
+    """The elements of lax.dot_general(A, B, dimension_numbers) at `indices` (of a BCOO array): its data."""
+    return _at(indices, lax.dot_general(A, B, dimension_numbers))
 
 
 # --- products ---------------------------------------------------------------------------------------------------------------------
@@ -259,12 +272,10 @@ def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
 
 
 def _unbatched(x):
-    """x for vmap over its first axis: a BCOO's shape without it."""
-    if not isinstance(x, BCOO):
-        return x
-    if not x.n_batch:
+    """x, which vmap can take over its first axis."""
+    if isinstance(x, BCOO) and not x.n_batch:
         raise NotImplementedError("bcoo_dot_general: batch axes of the sparse operand must be its n_batch axes")
-    return BCOO.tree_unflatten((x.shape[1:], x.indices_sorted, x.unique_indices), (x.data, x.indices))
+    return x
 
 
 def _sparse_dense(mat, dense, mat_axes, dense_axes):

@@ -4,7 +4,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import tree
-from fgrad.experimental.sparse.bcoo import BCOO, bcoo_fromdense
+from fgrad.experimental.sparse.bcoo import BCOO, bcoo_dot_general, bcoo_fromdense
 
 
 @tree.register_pytree_node_class
@@ -110,3 +110,13 @@ def bcsr_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32)
 def bcsr_todense(mat):
     """The matrix in full."""
     return mat.todense()
+
+
+def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    """lax.dot_general of a BCSR matrix and a dense array: a dense array."""
+    return bcoo_dot_general(lhs.to_bcoo(), rhs, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type)
+
+
+def bcsr_sum_duplicates(mat, nse=None):
+    """The same matrix, with elements that were stored twice added."""
+    return mat.sum_duplicates(nse, remove_zeros=False)

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 import fgrad.numpy as jnp
+from fgrad.api import vmap
 from fgrad.core import concrete_or_none
 from fgrad.errors import ConcretizationTypeError
 
@@ -169,7 +170,8 @@ def getitem(mat, index):
 
 def bcoo_sort_indices(mat):
     """The same with indices in lexicographic order."""
-    plain("bcoo_sort_indices", mat)
+    if mat.n_batch:
+        return vmap(bcoo_sort_indices)(mat)
     order = jnp.lexsort(columns(mat.indices)[::-1]) if mat.n_sparse else jnp.arange(mat.nse)
     flags = dict(indices_sorted=True, unique_indices=mat.unique_indices)
     return type(mat)((mat.data[order], mat.indices[order]), shape=mat.shape, **flags)
@@ -177,6 +179,7 @@ def bcoo_sort_indices(mat):
 
 def bcoo_sum_duplicates(mat, nse=None, *, remove_zeros=True):
     """The same with sorted indices of which each is there once. nse: the number of elements, which must be given where mat is traced."""
+    plain("bcoo_sum_duplicates", mat)
     mat = bcoo_sort_indices(mat)
     stored, shape = inside(mat), np.asarray(mat.shape, mat.indices.dtype)
     data, indices = jnp.where(stored, mat.data, 0), mat.indices

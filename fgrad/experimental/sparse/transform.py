@@ -2,7 +2,8 @@
 
 import functools
 
-from fgrad import api, tree
+import fgrad.numpy as jnp
+from fgrad import api, lax, tree
 from fgrad.core import ShapedArray, get_aval, stage
 from fgrad.core.jaxpr import Literal
 from fgrad.core.primitive import registry
@@ -37,9 +38,38 @@ _RULES = {
     "reduce_sum": lambda eqn, a: movement.bcoo_reduce_sum(a, axes=eqn.params["axes"]),
     "reshape": lambda eqn, a: movement.bcoo_reshape(a, new_sizes=eqn.outvars[0].aval.shape),
     "broadcast_in_dim": lambda eqn, a: movement.bcoo_broadcast_in_dim(a, **eqn.params),
+    "slice": lambda eqn, a: movement.bcoo_slice(a, **eqn.params),
+    "dynamic_slice": lambda eqn, a, *starts: movement.bcoo_dynamic_slice(a, starts, eqn.params["slice_sizes"]),
     "rev": lambda eqn, a: movement.bcoo_rev(a, eqn.params["dimensions"]),
     "concatenate": lambda eqn, *xs: movement.bcoo_concatenate(xs, dimension=eqn.params["dimension"]),
 }
+
+
+def _scan(eqn, *args):
+    p = eqn.params
+    consts, n = args[: p["num_consts"]], p["num_consts"] + p["num_carry"]
+
+    def step(carry, xs):
+        out = _interpret(p["jaxpr"], [*consts, *carry, *xs])
+        return tuple(out[: p["num_carry"]]), tuple(out[p["num_carry"] :])
+
+    carry, ys = lax.scan(step, tuple(args[len(consts) : n]), tuple(args[n:]), p["length"], p["reverse"], p["unroll"])
+    return [*carry, *ys]
+
+
+def _while(eqn, *args):
+    p, n = eqn.params, eqn.params["cond_nconsts"]
+    tested, made = args[:n], args[n : n + p["body_nconsts"]]
+    test = lambda carry: _interpret(p["cond_jaxpr"], [*tested, *carry])[0]  # noqa: E731
+    return list(lax.while_loop(test, lambda carry: tuple(_interpret(p["body_jaxpr"], [*made, *carry])), tuple(args[n + len(made) :])))
+
+
+def _cond(eqn, which, *args):
+    branches = [lambda *xs, b=b: tuple(_interpret(b, xs)) for b in eqn.params["branches"]]
+    return list(lax.switch(which, branches, *args))
+
+
+_RULES.update({"scan": _scan, "while": _while, "cond": _cond})
 
 
 def _interpret(closed, args):
@@ -132,3 +162,43 @@ grad = _in_data(api.grad)
 grad.__doc__ = "fgrad.grad in the stored elements of BCOO arguments: their derivative is a BCOO with the same indices."
 value_and_grad = _in_data(api.value_and_grad)
 value_and_grad.__doc__ = "fgrad.value_and_grad in the stored elements of BCOO arguments."
+
+
+def _jacobian_in_data(transform):
+    """A Jacobian in the data of BCOO arguments: for a result of shape s, a BCOO of shape (*s, *shape) whose leading axes are batch axes."""
+
+    def make(fun, argnums=0, has_aux=False, **kwargs):
+        nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+        @functools.wraps(fun)
+        def wrapped(*args, **options):
+            chosen = [args[i] for i in nums]
+
+            def of_data(*values):
+                full = list(args)
+                for i, x, v in zip(nums, chosen, values):
+                    full[i] = ops._with(x, v) if _is_sparse(x) else v
+                return fun(*full, **options)
+
+            values = [x.data if _is_sparse(x) else x for x in chosen]
+            found = transform(of_data, argnums=tuple(range(len(nums))), has_aux=has_aux, **kwargs)(*values)
+            found, aux = found if has_aux else (found, None)
+            out = tuple(_of_each(x, j) if _is_sparse(x) else j for x, j in zip(chosen, found))
+            out = out[0] if isinstance(argnums, int) else out
+            return (out, aux) if has_aux else out
+
+        return wrapped
+
+    return make
+
+
+def _of_each(mat, data):
+    """A BCOO of mat's places for each leading index of data."""
+    over = data.shape[: data.ndim - mat.data.ndim]
+    return BCOO((data, jnp.broadcast_to(mat.indices, (*over, *mat.indices.shape))), shape=(*over, *mat.shape))
+
+
+jacfwd, jacrev = _jacobian_in_data(api.jacfwd), _jacobian_in_data(api.jacrev)
+jacobian = jacrev
+jacfwd.__doc__ = "fgrad.jacfwd, of a function that gives an array, in the stored elements of BCOO arguments: a BCOO with batch axes."
+jacrev.__doc__ = "fgrad.jacrev, of a function that gives an array, in the stored elements of BCOO arguments: a BCOO with batch axes."
