@@ -31,8 +31,8 @@ LAYERS = [
         "ref",
         "sharding",
     ),
-    ("flatten_util", "test_util", "experimental", "api_util"),
     ("random",),
+    ("flatten_util", "test_util", "experimental", "api_util"),
     ("nn", "image", "optim", "scipy", "example_libraries"),
     ("ggml",),
 ]

@@ -194,3 +194,22 @@ def test_elements_of_pairs_out_of_range_have_no_cotangent():
     np.testing.assert_array_equal(fgrad.vmap(fgrad.grad(lambda x, i: f(x, i).sum()), (None, 0))(x, i[None])[0], want)
     np.testing.assert_array_equal(fgrad.jvp(lambda x: f(x, i), (x,), (x,))[1], [8, 50, 72])
     np.testing.assert_array_equal(fgrad.grad(lambda x: x[jnp.array([0, 1]), 5].sum())(x), np.zeros((2, 3)))
+
+
+def test_folds_of_ufuncs_go_one_after_the_other():
+    """From the identity if there is one; in the dtype of the function's result; indices out of range are dropped."""
+    horner, x, n = jnp.frompyfunc(lambda a, b: a * 2 + b, 2, 1), np.float32([[1, 2], [3, 4], [5, 6]]), np.arange(4)
+    np.testing.assert_array_equal(horner.reduce(x), [15, 22])
+    np.testing.assert_array_equal(horner.reduce(x, axis=None, where=x > 1, initial=1), 120)
+    np.testing.assert_array_equal(horner.accumulate(x, axis=1), [[1, 4], [3, 10], [5, 16]])
+    np.testing.assert_array_equal(jnp.frompyfunc(lambda a, b: jnp.maximum(a, b) * 2, 2, 1, identity=0).reduce(x), [12, 16])
+    np.testing.assert_array_equal(horner.at(n, np.array([1, 1, 9]), 0.5, inplace=False), [0, 5.5, 2, 3])
+    np.testing.assert_array_equal(jnp.bitwise_or.at(n, np.array([0, 7]), 8, inplace=False), [8, 1, 2, 3])
+    assert horner.reduce(np.ones((100_000,), "f") * 0).shape == ()
+
+
+def test_running_sums_and_variances_at_the_border():
+    assert jnp.cumsum(np.ones((2, 3)), dtype=bool).shape == (6,)
+    assert jnp.cumulative_sum(np.ones(3, np.int8)).dtype == jnp.int32 and jnp.cumulative_prod(np.ones(3, np.int8)).dtype == jnp.int8
+    for f in (jnp.var, jnp.std):
+        assert f(np.zeros((2, 0)), keepdims=True).shape == (1, 1) and np.isnan(f(np.zeros((2, 0)), keepdims=True)).all()

@@ -10,9 +10,10 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad.api.vmap import vmap
 from fgrad.control.cond import switch
+from fgrad.control.loops import scan
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, asarray
-from fgrad.numpy.manipulation import concatenate, expand_dims, moveaxis, ravel, squeeze, stack
+from fgrad.numpy.manipulation import concatenate, expand_dims, moveaxis, ravel, squeeze
 from fgrad.numpy.overlay import is_overlay
 from fgrad.numpy.reductions import all as _all
 from fgrad.numpy.reductions import any as _any
@@ -21,10 +22,10 @@ from fgrad.numpy.reductions import max as _max
 from fgrad.numpy.reductions import min as _min
 from fgrad.numpy.reductions import sum as _sum
 from fgrad.numpy.selection import where as _where
-from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, no_out, spread
+from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcast_shape, no_out, spread, user_dtype
 from fgrad.ops import elementwise as E
 from fgrad.ops.rules import full
-from fgrad.ops.shape import index_in_dim, reshape
+from fgrad.ops.shape import reshape
 
 __all__ = ["vectorize", "apply_along_axis", "apply_over_axes", "piecewise", "fromfunction", "frompyfunc", "ufunc"]
 
@@ -215,7 +216,7 @@ class ufunc:
 
     def __init__(self, func, nin, nout, *, name=None, identity=None):
         self._func, self.nin, self.nout, self.identity = func, operator.index(nin), operator.index(nout), identity
-        self.nargs = self.nin + self.nout
+        self.nargs = self.nin  # as in JAX; NumPy counts the results too
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__doc__ = func.__doc__
 
@@ -255,24 +256,34 @@ class ufunc:
             return fun(x, axis, None, keepdims, initial, where)
         if fun is not None and initial is None and dtype is None:
             return fun(x, axis, None, keepdims, where=where)
-        return self._fold(x if dtype is None else x.astype(dtype), axis, keepdims, initial, where)
+        return self._fold(x, axis, keepdims, initial, where, dtype)
 
-    def _fold(self, x, axis, keepdims, initial, where):
+    def _typed(self, *args, dtype=None):
+        """The arrays in the dtype of the function's result, or in the one that is given."""
+        dtype = user_dtype(dtype) if dtype is not None else self._func(*[full((), 1, x.dtype) for x in args]).dtype
+        return [E.convert_element_type(x, dtype) for x in args]
+
+    def _fold(self, x, axis, keepdims, initial, where, dtype):
+        """From `initial` (by default the identity, or the first element), one element after the other."""
         axes = axis_tuple(axis, x.ndim)
+        (x,) = self._typed(x, x, dtype=dtype)[:1]
+        initial = self.identity if initial is None else initial
         if where is not None:
-            start = self.identity if self.identity is not None else initial
-            x = _where(as_array("reduce", where), x, E.like(x, start))
-        kept = [i for i in range(x.ndim) if i not in axes]
-        rows = reshape(moveaxis(x, kept, tuple(range(len(kept)))), (*[x.shape[i] for i in kept], math.prod(x.shape[i] for i in axes)))
-        n = rows.shape[-1]
-        values = [index_in_dim(rows, i, rows.ndim - 1, keepdims=False) for i in range(n)]
-        if initial is not None:
-            values.insert(0, full(rows.shape[:-1], initial, x.dtype))
-        if not values:
-            if self.identity is None:
-                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
-            values = [full(rows.shape[:-1], self.identity, x.dtype)]
-        out = functools.reduce(self._func, values)
+            where = moveaxis(spread(as_array("reduce", where), x.shape), axes, tuple(range(len(axes))))
+            where = reshape(where, (math.prod(where.shape[: len(axes)]), *where.shape[len(axes) :]))
+        rows = moveaxis(x, axes, tuple(range(len(axes))))
+        rows = reshape(rows, (math.prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :]))
+        if initial is None and not rows.shape[0]:
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+        out = rows[0] if initial is None else E.broadcast_to(E.convert_element_type(as_array("reduce", initial), x.dtype), rows.shape[1:])
+        rows = rows[1:] if initial is None else rows
+
+        def step(out, given):
+            row, kept = given
+            new = E.convert_element_type(self._func(out, row), x.dtype)
+            return new if kept is None else E.select(kept, new, out), None
+
+        out = scan(step, out, (rows, where))[0] if rows.shape[0] else out
         return expand_dims(out, axes) if keepdims else out
 
     def accumulate(self, a, axis=0, dtype=None, out=None):
@@ -282,12 +293,17 @@ class ufunc:
         x = as_array(f"{self.__name__}.accumulate", a)
         if self.__name__ in _RUNNING:
             return _RUNNING[self.__name__](x, axis, dtype)
-        x = x if dtype is None else x.astype(dtype)
         axis = axis_index(axis, x.ndim)
-        values = [index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])]
-        for i in range(1, len(values)):
-            values[i] = self._func(values[i - 1], values[i])
-        return stack(values, axis) if values else x
+        (x,) = self._typed(x, x, dtype=dtype)[:1]
+        if not x.size:
+            return x
+        rows = moveaxis(x, axis, 0)
+
+        def step(last, row):
+            new = E.convert_element_type(self._func(last, row), x.dtype)
+            return new, new
+
+        return moveaxis(concatenate([rows[:1], scan(step, rows[0], rows[1:])[1]], 0), 0, axis)
 
     def outer(self, A, B, /):
         """The function of every pair of elements."""
@@ -306,12 +322,14 @@ class ufunc:
         method = {"add": "add", "subtract": "subtract", "multiply": "multiply", "maximum": "max", "minimum": "min"}.get(self.__name__)
         if method is not None:
             return getattr(x.at[indices], method)(b)
-        positions = reshape(array(np.arange(x.size)), x.shape)[indices]
-        flat, values = ravel(x), ravel(spread(as_array("at", b), positions.shape))
-        for k in range(positions.size):
-            i = ravel(positions)[k]
-            flat = flat.at[i].set(E.convert_element_type(self._func(flat[i], values[k]), x.dtype))
-        return reshape(flat, x.shape)
+        x, b = self._typed(x, as_array("at", b))
+        positions = reshape(array(np.arange(x.size)), x.shape).at[indices].get(mode="fill", fill_value=x.size)
+
+        def step(flat, given):
+            i, value = given
+            return flat.at[i].set(E.convert_element_type(self._func(flat.at[i].get(mode="clip"), value), x.dtype), mode="drop"), None
+
+        return reshape(scan(step, ravel(x), (ravel(positions), ravel(spread(b, positions.shape))))[0], x.shape)
 
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
         """Folds over a[indices[i] : indices[i + 1]] (just a[indices[i]] where that is empty); indices must be concrete."""

@@ -243,7 +243,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     if where is None and mean is None and dtypes.is_float(work) and (joined := _join(x, axes)) is not None:
         count = math.prod(x.shape[i] for i in axes) - (ddof if correction is None else correction)
         total = norm.moments(*joined)[1]
-        out = E.div(total, work.type(count)) if count > 0 else E.broadcast_to(work.type(np.nan), total.shape)
+        out = E.div(total, work.type(count)) if count > 0 else full(total.shape, np.nan, work)
         return E.convert_element_type(with_axes(out, axes, x.ndim) if keepdims else out, result)
     centre = _mean(x, axes, keepdims=True, where=where) if mean is None else E.convert_element_type(as_array("var", mean), work)
     d = U.subtract(x, centre)
@@ -253,7 +253,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     if isinstance(n, np.generic) or where is None:
         count = math.prod(x.shape[i] for i in axes) - (ddof if correction is None else correction)
         total = sum(squares, axes, keepdims=keepdims)
-        out = E.div(total, real.type(count)) if count > 0 else E.broadcast_to(real.type(np.nan), total.shape)
+        out = E.div(total, real.type(count)) if count > 0 else full(total.shape, np.nan, real)
     else:
         total = sum(squares, axes, keepdims=keepdims, where=where)
         out = _where(n > 0, E.div(total, n), real.type(np.nan))
@@ -305,10 +305,10 @@ def _running(name, prim, what):
         no_out(name, out)
         x = _accumulated(name, a, dtype, promote_integers=False)
         x = x if x.ndim else reshape(x, (1,))
-        if x.dtype == dtypes.BOOL:
-            return U.truth(prim(E.convert_element_type(x, np.int32), 0 if axis is None else axis_index(axis, x.ndim)))
         if axis is None:
             x, axis = reshape(x, (x.size,)), 0
+        if x.dtype == dtypes.BOOL:
+            return U.truth(prim(E.convert_element_type(x, np.int32), axis_index(axis, x.ndim)))
         return E.convert_element_type(prim(x, axis_index(axis, x.ndim)), x.dtype)
 
     fun.__name__ = fun.__qualname__ = name
@@ -332,7 +332,7 @@ def _cumulative(name, prim, first):
                 raise ValueError(f"{name}: axis must be given for an array of rank {x.ndim}")
             axis = 0
         axis = axis_index(axis, x.ndim)
-        out = prim(x, axis, dtype)
+        out = prim(_widened(x) if dtype is None and prim is cumsum else x, axis, dtype)  # products keep small integers, as in JAX
         if not include_initial:
             return out
         head = full(tuple(1 if i == axis else n for i, n in enumerate(x.shape)), first, out.dtype)
