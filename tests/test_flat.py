@@ -151,6 +151,21 @@ def test_swapped_carries():
     same_bits(lambda a, b: lax.fori_loop(0, 7, lambda i, c: (c[0] - c[1], c[0] * c[1] - c[1]), (a, b)), 0.5, 1.5)
 
 
+@pytest.mark.parametrize("compare", [jnp.less, jnp.less_equal, jnp.not_equal, jnp.greater, jnp.greater_equal, jnp.equal])
+@pytest.mark.parametrize("first", [0, 3, 9, 0.0, 9.0, np.nan])
+def test_conditions_that_are_one_comparison(compare, first):
+    """The counter is read after its sum is computed, and what it was is the index of an update."""
+
+    def fun(x, first):
+        turn = lambda s: (s[0] + 1, s[1] + 1, s[2].at[s[1]].add(s[0]), s[0] * 2 + s[3])
+        inner = lambda s: lax.while_loop(lambda s: compare(s[0], 5) & (s[1] < 7), turn, (s[0] - 4, s[1] - 3, s[2], s[3]))
+        outer = lambda s: inner((s[0] + 2, s[1] + 2, s[2], s[3]))
+        once = lax.while_loop(lambda s: s[1] < 6, turn, (first, 0, x, first))
+        return once, lax.while_loop(lambda s: compare(s[0], 3) & (s[1] < 5), turn, once), lax.fori_loop(0, 3, lambda i, s: outer(s), once)
+
+    same_bits(fun, jnp.arange(8.0), first)
+
+
 def test_results_are_not_shared_between_calls():
     f = fgrad.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: x + 1, x))
     a = f(jnp.zeros(3))

@@ -16,7 +16,7 @@ static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 /* 1 if to write a whole vector to slot i, whose value is shorter, would write on another slot: the value is a part of one, or parts lie
  * behind it. */
 static int fg_flat_part(const FgProg *p, int i) {
-    int64_t end = p->slot_offset[i] + fg_slot_bytes(&p->slots[i]), stop = p->slot_offset[i] + 64;
+    int64_t bytes = fg_slot_bytes(&p->slots[i]), end = p->slot_offset[i] + bytes, stop = p->slot_offset[i] + (bytes + 63) / 64 * 64;
     for (int j = 0; j < p->n_slots; j++) {
         int64_t other = p->slot_offset[j];
         if (p->slot_base[j] == p->slot_base[i] && other < stop && other + fg_slot_bytes(&p->slots[j]) > end && end < stop) return 1;
@@ -34,9 +34,12 @@ static void fg_flat_whole(FgFlat *f, FgState *st) {
             for (int j = inst->n_in; j < inst->n_in + inst->n_out; j++) {
                 const FgTensor *t = &st->slots[inst->args[j]];
                 int64_t at = t->data - f->memory;
-                if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64) continue;
-                if (!written && p->slot_base[inst->args[j]] == 0 && t->size > 1) f->padded[at / 64] = 1;
-                if (written && fg_flat_part(p, inst->args[j])) f->padded[at / 64] = 0;
+                int arena = p->slot_base[inst->args[j]] == 0, part = written && fg_flat_part(p, inst->args[j]);
+                if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64 || t->size < 2) continue;    /* one number is no vector */
+                for (int64_t k = at; k < at + fg_slot_bytes(t); k += 64) {
+                    if (!written && arena) f->padded[k / 64] = 1;
+                    if (part) f->padded[k / 64] = 0;
+                }
             }
         }
     }
@@ -89,6 +92,31 @@ static void fg_flat_carry(FgFlat *f, FgState *st, const FgInst *inst, int slot, 
 }
 static int64_t fg_flat_carry_bytes(FgState *st, const FgInst *inst, int slot) { return fg_slot_bytes(&st->slots[inst->args[slot]]); }
 
+/* Move the only op of a turn that touches a carry's new value to the turn's end, and let it write over the old one; 0 if it must stay. */
+static int fg_flat_postpone(FgFlat *f, int top, char *carry, char *fresh, int64_t bytes) {
+    int at = -1, end = f->n_ops;
+    if (bytes > 8) return 0;
+    for (int k = top; k < end; k++) {
+        const FgFlatOp *o = &f->ops[k];
+        int op = (int)(intptr_t)o->label;
+        int turns = (op >= FLAT_jump && op <= FLAT_branch2) || op == FLAT_loop || op >= FLAT_unless_lt_f32;
+        if (turns || op == FLAT_call) return 0;
+        if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
+        int simple = (op < FG_CHAINS ? op % FG_CHAIN < FG_FIRST_LAST : op < FLAT_end) && !fg_flat_takes_last(op);
+        if (at >= 0 || !simple || o->d != fresh || fg_flat_touches(o, fresh, bytes, 1)) return 0;
+        at = k;
+    }
+    if (at < 0 || (at + 1 < end && fg_flat_takes_last((int)(intptr_t)f->ops[at + 1].label))) return 0;
+    FgFlatOp moved = f->ops[at];
+    const char *reads[3] = {moved.a, moved.b, (intptr_t)moved.label < FG_CHAINS ? NULL : moved.c};
+    for (int k = at + 1; k < end; k++)
+        for (int i = 0; i < 3; i++) if (reads[i] && fg_flat_writes(&f->ops[k], reads[i], 8)) return 0;
+    memmove(&f->ops[at], &f->ops[at + 1], (end - at - 1) * sizeof(FgFlatOp));
+    moved.d = carry;
+    f->ops[end - 1] = moved;
+    return 1;
+}
+
 /* At the end of a turn, whose code begins at `top`: the carry takes its new value. What computes that writes over the old one
  * itself where nothing on its way to the end looks at either. */
 static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t bytes) {
@@ -100,16 +128,22 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
         int inline_ = op < FLAT_end || op == FLAT_fn || takes || op == FLAT_pack || copies;
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
-        ok = inline_ && o->d == fresh && !fg_flat_touches(o, fresh, bytes, 1);
+        int64_t off = o->d - fresh, part = bytes - off > 64 && fg_flat_wide(op) ? 64 : bytes - off;     /* a vector of several, or all */
+        ok = inline_ && (off == 0 || (off > 0 && off < bytes && fg_flat_wide(op))) && !fg_flat_touches(o, fresh, bytes, 1);
         for (int k = w + 1; k < end && ok;) {
             const FgFlatOp *next = &f->ops[k];
             int number = (int)(intptr_t)next->label;
-            int turns = number == FLAT_branch || number == FLAT_branch2 || number == FLAT_unless || number == FLAT_loop;
-            ok = !turns && !fg_flat_touches(next, carry, bytes, 0) && !fg_flat_touches(next, fresh, bytes, 0);
+            int turns = number == FLAT_branch || number == FLAT_branch2 || number == FLAT_unless || number == FLAT_loop ||
+                            number >= FLAT_unless_lt_f32;
+            ok = !turns && !fg_flat_touches(next, carry + off, part, 0) && !fg_flat_touches(next, fresh + off, part, 0);
             k += number == FLAT_jump ? (next->n > 0 ? (int)next->n : end) : 1;
         }
     }
-    for (int w = top; w < end && ok; w++) if (f->ops[w].d == fresh && (intptr_t)f->ops[w].label != FLAT_branch) f->ops[w].d = carry;
+    for (int w = top; w < end && ok; w++) {
+        FgFlatOp *o = &f->ops[w];
+        if (o->d >= fresh && o->d < fresh + bytes && (intptr_t)o->label != FLAT_branch) o->d = carry + (o->d - fresh);
+    }
+    if (!ok && fg_flat_postpone(f, top, carry, fresh, bytes)) return;
     if (!ok) fg_flat_copy(f, carry, fresh, bytes);
 }
 
@@ -147,8 +181,11 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     int top = f->start = f->n_ops;
     for (int i = 0; i < ncc; i++) at[nbc + i] = in[i];                  /* the condition's constants, right before the carry */
     fg_flat_program(f, st->children[first], at + nbc, &pred);
-    int test = f->n_ops;
-    fg_flat_op(f, FLAT_unless, 0, pred, 0, 0, 0, 0);
+    FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
+    int number = last && last->d == pred ? (int)(intptr_t)last->label : -1, decides = number >= FLAT_lt_f32 && number <= FLAT_ne_i32;
+    if (decides) { last->label = (const void *)(intptr_t)(number - FLAT_lt_f32 + FLAT_unless_lt_f32); last->m = 1; }
+    else fg_flat_op(f, FLAT_unless, 0, pred, 0, 0, 0, 0);
+    int test = f->n_ops - 1;
     int body = f->start = f->n_ops;
     for (int i = 0; i < nbc; i++) at[ncc + i] = in[ncc + i];
     fg_flat_program(f, st->children[first + 1], at + ncc, fresh);
@@ -255,10 +292,12 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     for (int k = 0; k < f->n_ops; k++) {        /* a jump to a jump, or to the end of a turn, does what is there */
         FgFlatOp *o = &f->ops[k], *to = o + o->n;
         int there = (int)(intptr_t)o->label == FLAT_jump ? (int)(intptr_t)to->label : -1;
-        if (there != FLAT_jump && there != FLAT_loop) continue;
+        int decides = there >= FLAT_unless_lt_f32;
+        if (there != FLAT_jump && there != FLAT_loop && !decides) continue;
         int64_t n = o->n + to->n;
         *o = *to;
-        if (there == FLAT_loop) { o->k = to - o + 1; }
+        if (there == FLAT_loop) o->k = to - o + to->k;
+        if (decides) o->m = to - o + to->m;
         o->n = n;
     }
     const void *const *labels;

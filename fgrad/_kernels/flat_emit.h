@@ -3,7 +3,7 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 256, FG_FLAT_MEMORY = 1 << 17 };
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
@@ -14,7 +14,7 @@ static char *fg_flat_room(FgFlat *f, int64_t n, int64_t item) {
     int64_t size = n == 1 && item <= 8 ? 8 : (n * item + 63) / 64 * 64, at = size == 8 ? f->used : (f->used + 63) / 64 * 64;
     if (at + size > FG_FLAT_MEMORY) { f->failed = 1; return f->memory; }
     f->used = at + size;
-    if (size > 8) f->padded[at / 64] = 1;
+    for (int64_t k = at; size > 8 && k < at + size; k += 64) f->padded[k / 64] = 1;
     return f->memory + at;
 }
 static char *fg_flat_room_of(FgFlat *f, const FgTensor *t) { return fg_flat_room(f, t->size, fg_itemsize(t->dtype)); }
@@ -99,6 +99,8 @@ static int fg_flat_inline(int op, int kind, int *forms) {
 static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
     if (op < FG_CHAINS) return op / FG_CHAIN;
+    if (op == FLAT_pack || op == FLAT_splat4) return FG_FLAT_accv;
+    if (op == FLAT_splat8) return FG_FLAT_accw;
     #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
     FG_FLAT_BIN(M)
     #undef M
@@ -131,11 +133,16 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
+/* 1 if an op writes a whole vector. */
+static int fg_flat_wide(int op) {
+    int reg = fg_flat_register(op);
+    return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
+}
+
 /* 1 if an op may read or write [p, p + bytes); with `but_d` its result apart. */
 static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int but_d) {
-    int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS, reg = fg_flat_register(op);
-    int wide = reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_pack || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
-    int64_t size = wide ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
+    int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS;
+    int64_t size = fg_flat_wide(op) ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
     if (op >= FLAT_take1 && op <= FLAT_puts) {
@@ -152,11 +159,37 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
                (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
     if (size < 8) size = 8;
     if ((!but_d && fg_flat_overlaps(o->d, size, p, bytes)) || fg_flat_overlaps(o->a, size, p, bytes)) return 1;
-    if (op >= FLAT_end && op != FLAT_fn && op != FLAT_pack) return 0;              /* copies, loads and the like: no more operands */
+    if (op >= FLAT_end && op != FLAT_fn && op != FLAT_pack && op < FLAT_unless_lt_f32) return 0;              /* copies, loads and the like: no more operands */
     if (fg_flat_overlaps(o->b, size, p, bytes)) return 1;
     if (!chain) return fg_flat_overlaps(o->c, size, p, bytes);
     if (at >= 7 && (fg_flat_overlaps(o->c, size, p, bytes) || fg_flat_overlaps(o->e, size, p, bytes))) return 1;
     return at >= 35 && (fg_flat_overlaps(o->f, size, p, bytes) || fg_flat_overlaps(o->g, size, p, bytes));
+}
+
+/* 1 if an op may write to [p, p + bytes). */
+static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
+    int op = (int)(intptr_t)o->label, at = op % FG_CHAIN;
+    int64_t size = fg_flat_wide(op) || (op >= FLAT_loadv8 && op <= FLAT_loadv32) ? 64 : op == FLAT_fn ? (intptr_t)o->g * o->n :
+                   op == FLAT_seg || op == FLAT_sum_f32 ? (intptr_t)o->g * o->n * o->m : op >= FLAT_take1 && op <= FLAT_takes ? o->n :
+                   op >= FLAT_put1 && op <= FLAT_puts ? (intptr_t)o->g : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
+    if (op == FLAT_call || op == FLAT_scatter || op == FLAT_gather) return 1;
+    if (op >= FLAT_load4 && op <= FLAT_load && fg_flat_overlaps(o->a, 8, p, bytes)) return 1;       /* the pointer moves on */
+    if (op < FG_CHAINS && at >= 7 && fg_flat_overlaps(o->e, size, p, bytes)) return 1;
+    if (op < FG_CHAINS && at >= 35 && fg_flat_overlaps(o->f, size, p, bytes)) return 1;
+    return fg_flat_overlaps(o->d, size < 8 ? 8 : size, p, bytes);
+}
+
+/* 1 if an op takes the result of the op before it from a register. */
+static int fg_flat_takes_last(int op) {
+    int at = op % FG_CHAIN;
+    if (op < FG_CHAINS) return (at < 7 ? at : at < 35 ? (at - 7) / 4 : (at - 35) / 16) >= FG_FIRST_LAST;
+    #define M(name, t, ...) if (op == FLAT_##name##_##t##_am || op == FLAT_##name##_##t##_ma) return 1;
+    FG_FLAT_BIN(M)
+    #undef M
+    #define M(name, t, ...) if (op == FLAT_##name##_##t##_a) return 1;
+    FG_FLAT_UN(M)
+    #undef M
+    return 0;
 }
 
 /* A cast of one number that needs no call, or -1. */
@@ -187,7 +220,7 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
 static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *fn, char *d, const char *a, const char *b, const char *c) {
     const char *args[3] = {a, b, c};
     int forms = 0, kind = fg_flat_kind(f, op, t, n, d, args, fg_vm_info[op].arity), code;
-    int which = kind == FG_F32 ? 0 : kind == FG_F64 ? 1 : kind == FG_C64 ? 2 : kind == FG_C128 ? 3 : -1;
+    int which = kind == FG_F32 ? 0 : kind == FG_F64 ? 1 : kind == FG_C64 ? 2 : kind == FG_C128 ? 3 : kind == FG_I32 ? 4 : -1;
     if (which >= 0 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul)) {
         fg_flat_chain(f, op, which, d, a, b);
         return;
@@ -224,6 +257,32 @@ static int fg_flat_overlap(const FgTensor *a, const FgTensor *b) {
     return lo[0] < hi[1] && lo[1] < hi[0];
 }
 
+/* One number to all elements of a place; 0 if the walk is of several numbers, or of too many bytes. */
+static int fg_flat_splat(FgFlat *f, const FgVmPlan *p, const int64_t *strides, char *d, const char *a, int64_t size) {
+    for (int i = 0; i < p->ndim; i++) if (p->shape[i] > 1 && strides[i]) return 0;
+    if ((size != 1 && size != 4 && size != 8) || p->n * size > FG_FLAT_VECTORS) return 0;
+    for (int64_t at = 0; at < p->n * size; at += 64)
+        fg_flat_op(f, size == 1 ? FLAT_splat1 : size == 4 ? FLAT_splat4 : FLAT_splat8, d + at, a, 0, 0, 0, 0);
+    return 1;
+}
+
+/* How many elements of a group go through all of its operations at a time: a vector's, where all are inline; else all of them. */
+static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *reg, const int *types) {
+    int t = p->n_ops ? p->ops[0].type : 0, kind = t == FG_F32 ? FG_C64 : FG_C128, forms;
+    int64_t bytes = p->n * fg_itemsize(t);
+    if ((t != FG_F32 && t != FG_F64) || bytes <= 64 || bytes > FG_FLAT_VECTORS) return p->n;
+    if (f->n_ops + p->n_ops * (bytes / 64 + 1) > FG_FLAT_CODE / 2) return p->n;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        const char *at[4] = {reg[op->dst], reg[op->a], reg[op->b], reg[op->c]};
+        int chain = op->op == FG_OP_add || op->op == FG_OP_sub || op->op == FG_OP_mul, arity = fg_vm_info[op->op].arity;
+        if (op->type != t || types[op->dst] != t || (!chain && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
+        for (int i = 0; i <= arity; i++)
+            for (int64_t b = 0; b < bytes; b += 64) if (!fg_flat_padded(f, at[i] + b)) return p->n;
+    }
+    return 64 / fg_itemsize(t);
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
@@ -251,6 +310,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         reg[i] = x->data;
         if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
         reg[i] = fg_flat_room(f, p->n, p->in[i].size);
+        if (fg_flat_splat(f, p, p->in[i].strides, reg[i], x->data, p->in[i].size)) continue;
         fg_flat_op(f, FLAT_gather, reg[i], x->data, fg_flat_places(f, p, p->in[i].strides), 0, p->n, 0)->m = p->in[i].size;
     }
     for (int k = 0; k < p->n_const; k++) {
@@ -260,12 +320,18 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
-        int type = fg_vm_result_type(op->op, op->type);
+        types[op->dst] = fg_vm_result_type(op->op, op->type);
         for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
-        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n, fg_itemsize(type));
-        types[op->dst] = type;
-        fg_flat_arith(f, op->op, types[op->a], op->type, p->n, (void *)op->fn, reg[op->dst], reg[op->a], reg[op->b], reg[op->c]);
+        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n, fg_itemsize(types[op->dst]));
+    }
+    int64_t block = fg_flat_block(f, p, reg, types);
+    for (int64_t i = 0; i < p->n; i += block) {
+        int64_t n = p->n - i < block ? p->n - i : block, at = i * (64 / block);
+        for (int k = 0; k < p->n_ops; k++) {
+            const FgVmOp *op = &p->ops[k];
+            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)op->fn, reg[op->dst] + at, reg[op->a] + at, reg[op->b] + at, reg[op->c] + at);
+        }
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
         const FgVmOutput *out = &p->out[o];
@@ -358,7 +424,7 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     int before = f->n_ops;
     if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
     if (!fg_is_contiguous(out)) return 0;
-    if (inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size <= 4 && fg_itemsize(out->dtype) == 4 && fg_flat_padded(f, at)) {
+    if (inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4 && fg_flat_padded(f, at)) {
         const char *x[4];
         for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
         fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];

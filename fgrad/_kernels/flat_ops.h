@@ -48,13 +48,14 @@ typedef double fg_v64 __attribute__((vector_size(64), may_alias));
 typedef int32_t fg_i32x16 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x8 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x4 __attribute__((vector_size(32), may_alias, aligned(1)));
+typedef int8_t fg_i8x64 __attribute__((vector_size(64), may_alias));
 typedef int8_t fg_i8x16 __attribute__((vector_size(16), may_alias));
 typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
 
 /* Chains: a first operation, and up to two more that take its result, each adding, subtracting (from either side) or multiplying.
  * Their numbers are computed: FG_CHAIN of a kind + first, + 7 + 4 first + second, + 35 + 4 (4 first + second) + third. */
 enum { FG_STEP_ADD, FG_STEP_SUB, FG_STEP_RSUB, FG_STEP_MUL };
-enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAINS = 4 * FG_CHAIN };
+enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAINS = 5 * FG_CHAIN };
 /* the first ones: add, sub, mul; or the steps from the last result */
 #define FG_FIRSTS(X, ...) X(__VA_ARGS__, addm) X(__VA_ARGS__, subm) X(__VA_ARGS__, mulm) \
     X(__VA_ARGS__, add) X(__VA_ARGS__, sub) X(__VA_ARGS__, rsub) X(__VA_ARGS__, mul)
@@ -66,7 +67,8 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_CHAINS_OF(ONE, TWO, THREE, t, T, acc) \
     FG_FIRSTS(ONE, t, T, acc) FG_FIRSTS(FG_CHAIN2_OF, TWO, t, T, acc) FG_FIRSTS(FG_CHAIN3_OF1, THREE, t, T, acc)
 #define FG_ALL_CHAINS(ONE, TWO, THREE) FG_CHAINS_OF(ONE, TWO, THREE, f32, float, accf) FG_CHAINS_OF(ONE, TWO, THREE, f64, double, accd) \
-    FG_CHAINS_OF(ONE, TWO, THREE, v32, fg_v32, accv) FG_CHAINS_OF(ONE, TWO, THREE, v64, fg_v64, accw)
+    FG_CHAINS_OF(ONE, TWO, THREE, v32, fg_v32, accv) FG_CHAINS_OF(ONE, TWO, THREE, v64, fg_v64, accw) \
+    FG_CHAINS_OF(ONE, TWO, THREE, i32, uint32_t, acci)
 
 /* elements of y where the mask m has all bits, of z where it has none */
 #define FG_FLAT_PICK(M, V, m, y, z) ((V)(((M)(y) & (m)) | ((M)(z) & ~(m))))
@@ -79,7 +81,6 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
     X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y)) \
     X(div, v32, fg_v32, accv, x / y) X(div, v64, fg_v64, accw, x / y) \
     FG_FLAT_VECTOR_ORDER(X, v32, fg_v32, accv, fg_i32x16) FG_FLAT_VECTOR_ORDER(X, v64, fg_v64, accw, fg_i64x8) \
-    X(add, i32, uint32_t, acci, x + y) X(sub, i32, uint32_t, acci, x - y) X(mul, i32, uint32_t, acci, x * y) \
     X(and, i32, uint32_t, acci, x & y) X(or, i32, uint32_t, acci, x | y) X(xor, i32, uint32_t, acci, x ^ y) \
     X(shl, i32, uint32_t, acci, y < 32 ? x << (y & 31) : 0) X(shr_logical, i32, uint32_t, acci, y < 32 ? x >> (y & 31) : 0) \
     X(max, i32, uint32_t, acci, (int32_t)x > (int32_t)y ? x : y) X(min, i32, uint32_t, acci, (int32_t)x < (int32_t)y ? x : y) \
@@ -93,8 +94,8 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_COMPARE_OF(X, t, T) X(lt, t, T, x < y) X(le, t, T, x <= y) X(gt, t, T, x > y) X(ge, t, T, x >= y) \
     X(eq, t, T, x == y) X(ne, t, T, x != y)
 #define FG_FLAT_BOOL(X) X(and, b1, uint8_t, x & y) X(or, b1, uint8_t, x | y) X(xor, b1, uint8_t, x ^ y) X(not, b1, uint8_t, !x)
-#define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t) \
-    FG_FLAT_BOOL(X)
+#define FG_FLAT_COMPARE_ONE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t)
+#define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_ONE(X) FG_FLAT_BOOL(X)
 /* Vectors of floats, to and by vectors of bytes of 0 and 1. */
 #define FG_FLAT_VECTOR_COMPARE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32) FG_FLAT_COMPARE_OF(X, v64, fg_v64)
 #define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16) X(v64, fg_i64x8)
@@ -108,7 +109,7 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) \
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) \
     X(puts1) X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
@@ -116,11 +117,13 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
 #define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
+#define FG_FLAT_EU(name, t, ...) FLAT_unless_##name##_##t,
 #define FG_FLAT_ES(t, T) FLAT_select_##t,
 #define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
 #define FG_FLAT_EO(name) FLAT_##name,
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
-    FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO) FLAT_COUNT };
+    FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO)
+    FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
 
@@ -133,13 +136,14 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_CHAIN_L3(t, T, acc, first, second, third) &&L_##t##_##first##_##second##_##third,
     #define FG_FLAT_L1(name, t, ...) &&L_##name##_##t##_m, &&L_##name##_##t##_a,
     #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
+    #define FG_FLAT_LU(name, t, ...) &&L_unless_##name##_##t,
     #define FG_FLAT_LS(t, T) &&L_select_##t,
     #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
-        FG_FLAT_OTHER(FG_FLAT_LO)};
+        FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU)};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
@@ -252,6 +256,9 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         FG_AT(fg_v32, ip->d) = accv;
         FG_NEXT
     }
+    L_splat1: FG_AT(fg_i8x64, ip->d) = (fg_i8x64){0} + *(const int8_t *)ip->a; FG_NEXT
+    L_splat4: accv = (fg_v32)((fg_i32x16){0} + FG_AT(int32_t, ip->a)); FG_AT(fg_v32, ip->d) = accv; FG_NEXT
+    L_splat8: accw = (fg_v64)((fg_i64x8){0} + FG_AT(int64_t, ip->a)); FG_AT(fg_v64, ip->d) = accw; FG_NEXT
     L_copy1: *ip->d = *ip->a; FG_NEXT
     L_copy4: FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, ip->a); FG_NEXT
     L_copy8: FG_AT(uint64_t, ip->d) = FG_AT(uint64_t, ip->a); FG_NEXT
@@ -278,6 +285,10 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     }
     L_jump: FG_JUMP(ip->n)
     L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
+    /* a comparison that only decides here; m: to the turn of a loop */
+    #define M(name, t, T, expr) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_JUMP((expr) ? ip->m : ip->n) }
+    FG_FLAT_COMPARE_ONE(M)
+    #undef M
     L_branch: {                     /* a: the index; b: n jumps */
         int64_t i = FG_AT(int32_t, ip->a);
         FG_JUMP(((const int32_t *)ip->b)[i < 0 ? 0 : i >= ip->n ? ip->n - 1 : i])
