@@ -36,8 +36,8 @@ def _differs(a, b, equal_nan):
 
 
 @eager(1)
-def _sorted_groups(x, equal_nan):
-    """(rows of x in order, a mask of the first row of each group of equals, the order), with rows along axis 0."""
+def _sorted_groups(x, equal_nan, ordered=True):
+    """(rows of x in order, a mask of the first row of each group of equals, and the order if `ordered`), with rows along axis 0."""
     n, width = x.shape[0], math.prod(x.shape[1:])
     if not n or not width:
         # Rows without elements are all equal.
@@ -45,11 +45,15 @@ def _sorted_groups(x, equal_nan):
         return x, first, arange(n)
     if x.dtype.kind == "c":
         x = where(U.isnan(x), E.like(x, np.nan), x)
-    columns = x.reshape(n, width)
-    order = lexsort([columns[:, i] for i in range(width - 1, -1, -1)])
-    x = x[order]
+    order = ()
+    if width == 1 and not ordered:
+        x = sort(x, axis=0)
+    else:
+        columns = x.reshape(n, width)
+        order = (lexsort([columns[:, i] for i in range(width - 1, -1, -1)]),)
+        x = x[order[0]]
     changed = _any(_differs(x[1:], x[:-1], equal_nan), tuple(range(1, x.ndim)))
-    return x, concatenate([ones(1, bool), changed]), order
+    return x, concatenate([ones(1, bool), changed]), *order
 
 
 def unique(
@@ -78,7 +82,7 @@ def unique(
     n = x.shape[0]
     if not n and size and fill_value is None:
         raise ValueError("unique: a zero-sized input with a nonzero size needs a fill_value")
-    x, first, order = _sorted_groups(x, equal_nan)
+    x, first, *order = _sorted_groups(x, equal_nan, return_index or return_inverse)
     known, at = size is None, first
     if known:
         size = int(_sum(first))
@@ -94,9 +98,9 @@ def unique(
             out = where(valid, out, E.convert_element_type(as_array("unique", fill_value, 1), out.dtype))
     result = [moveaxis(out, 0, axis)]
     if return_index:
-        result.append(order[at] if n or known else at)
+        result.append(order[0][at] if n or known else at)
     if return_inverse:
-        inverse = zeros(n, int).at[order].set(cumsum(first) - 1)
+        inverse = zeros(n, int).at[order[0]].set(cumsum(first) - 1)
         result.append(inverse.reshape(shape) if out.ndim == 1 and x.ndim == 1 and n == math.prod(shape) else inverse)
     if return_counts:
         ends = concatenate([nonzero(first)[0], array([n])]) if known else nonzero(first, size=size + 1, fill_value=n)[0]
