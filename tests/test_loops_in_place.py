@@ -72,6 +72,21 @@ def test_while(steps):
         np.testing.assert_array_equal(a, b)
 
 
+def test_columns_are_updated_where_they_lie():
+    """Indices of axes that are not the first: neither the table nor what is written to it is transposed."""
+
+    def body(i, t):
+        return t.at[:, i, jnp.array([0, 2, 9])].add(t[:, i - 1, :1] * 2).at[..., i % 3].set(i)
+
+    t = np.random.default_rng(2).standard_normal((3, 5, 4)).astype(np.float32)
+    got = fgrad.jit(lambda t: lax.fori_loop(1, 5, body, t))(t)
+    for i in range(1, 5):
+        t[:, i, [0, 2]] += t[:, i - 1, :1] * 2  # 9 is dropped
+        t[..., i % 3] = i
+    np.testing.assert_allclose(got, t, rtol=1e-6)
+    assert "transpose" not in str(fgrad.make_jaxpr(body)(1, jnp.asarray(t)))
+
+
 def test_a_row_update_does_not_copy_the_table():
     """Ten times the table is not ten times the time."""
     import time

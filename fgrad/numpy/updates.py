@@ -1,5 +1,7 @@
 """x.at[...]: indexed updates. Static windows are written as slices, arrays of indices as whole rows."""
 
+import math
+
 import numpy as np
 
 from fgrad import dtypes
@@ -128,14 +130,20 @@ def _update_rows(x, idx, values, kind, mode, wrap_negative):
         return None
     advanced = {axis: i for axis, i in enumerate(idx) if not isinstance(i, slice)}
     rows, axes, shape = I.rows_of(x, advanced, mode, wrap_negative)
-    table, perm, tail = I.table_of(x, axes)
     front = 0 if apart else axes[0]
+    mode = "fill" if mode == "fill" else "clip"
+    if not apart and len(axes) == axes[-1] - front + 1:
+        before, after = x.shape[:front], x.shape[axes[-1] + 1 :]
+        table = S.reshape(x, (*before, math.prod(x.shape[a] for a in axes), *after))
+        values = S.reshape(_fitting(x, values, (*before, *shape, *after)), (*before, rows.size, *after))
+        return S.reshape(put_rows(kind, table, S.reshape(rows, (rows.size,)), values, mode, front), x.shape)
+    table, perm, tail = I.table_of(x, axes)
     values = _fitting(x, values, (*tail[:front], *shape, *tail[front:]))
     if front:
         n = len(shape)
         values = S.transpose(values, (*range(front, front + n), *range(front), *range(front + n, values.ndim)))
     n = rows.size
-    out = put_rows(kind, table, S.reshape(rows, (n,)), S.reshape(values, (n, *tail)), "fill" if mode == "fill" else "clip")
+    out = put_rows(kind, table, S.reshape(rows, (n,)), S.reshape(values, (n, *tail)), mode)
     out = S.reshape(out, tuple(x.shape[p] for p in perm))
     return S.transpose(out, tuple(int(i) for i in np.argsort(perm)))
 

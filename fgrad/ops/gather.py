@@ -425,12 +425,15 @@ without_cotangent = without_cotangent_p.bind
 _PUT = {"set": scatter, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
 
 
-def put_rows(kind, x, rows, updates, mode=None):
-    """x with updates combined into its rows; kind: set, add, mul, min or max. Out-of-range rows are dropped (clamped with mode "clip")."""
-    shape, n = get_aval(x).shape, get_aval(rows).ndim
-    if shape[0] == 0:
+def put_rows(kind, x, rows, updates, mode=None, axis=0):
+    """x with updates combined into its rows along an axis, where the axes of `rows` stand in the updates; kind: set, add, mul, min or max.
+
+    Out-of-range rows are dropped (clamped with mode "clip").
+    """
+    ndim, n = get_aval(x).ndim, get_aval(rows).ndim
+    if get_aval(x).shape[axis] == 0:
         return x
-    numbers = ScatterDimensionNumbers(tuple(range(n, n + len(shape) - 1)), (0,), (0,))
+    numbers = ScatterDimensionNumbers((*range(axis), *range(axis + n, n + ndim - 1)), (axis,), (axis,))
     return _PUT[kind](x, reshape(rows, (*get_aval(rows).shape, 1)), updates, numbers, mode=mode)
 
 
