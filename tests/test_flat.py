@@ -371,3 +371,8 @@ def test_paddings_and_concatenations_of_any_axis(dtype):
         lambda c, xs: lax.scan(lambda c, x: (jnp.stack([c[1] * x[0], c[2] - c[0], c[0] * x[2]]), c[1]), c, xs)[1].sum(), (0, 1)
     )(c, xs)
     same_bits(grad, c[0], xs)
+
+
+def test_concatenations_with_empty_operands():
+    body = lambda c, x: (jnp.concatenate([c, x[:0]]) * 0.5 + x, c)
+    same_bits(lambda c, xs: lax.scan(body, c, xs), np.array([1, 2], "float32"), np.arange(10, dtype="float32").reshape(5, 2))

@@ -424,7 +424,9 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     int before = f->n_ops;
     if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
     if (!fg_is_contiguous(out)) return 0;
-    if (inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4 && fg_flat_padded(f, at)) {
+    int single = inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4;
+    for (int i = 0; i < inst->n_in && single; i++) single = FG_IN(inst, slots, i)->size == 1;      /* and none empty */
+    if (single && fg_flat_padded(f, at)) {
         const char *x[4];
         for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
         fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
