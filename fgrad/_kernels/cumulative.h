@@ -100,12 +100,19 @@ FG_SCAN(NAME##_sum, T, T, FG_SAME, FG_SAME, 0, FG_ADD_OP, VROW(0, FG_VADD, FG_AD
 FG_SCAN(NAME##_prod, T, T, FG_SAME, FG_SAME, 1, FG_MUL_OP, VROW(1, FG_VMUL, FG_MUL_OP)) \
 FG_SCAN(NAME##_max, T, T, FG_SAME, FG_SAME, LOW, FG_IMAX_OP, VROW(LOW, FG_VMAX, FG_IMAX_OP)) \
 FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, VROW(HIGH, FG_VMIN, FG_IMIN_OP))
-#define FG_SCANS_FLOAT(NAME, T, A, LOAD, STORE, VROW) \
-FG_SCAN(NAME##_sum, T, A, LOAD, STORE, -0.0f, FG_ADD_OP, VROW(-0.0f, FG_VADD, FG_ADD_OP)) \
-FG_SCAN(NAME##_prod, T, A, LOAD, STORE, 1, FG_MUL_OP, ) /* in their order: parts may overflow where the whole does not */ \
-FG_SCAN(NAME##_max, T, A, LOAD, STORE, -INFINITY, FG_MAX_OP, VROW(-INFINITY, FG_VMAX, FG_MAX_OP)) \
-FG_SCAN(NAME##_min, T, A, LOAD, STORE, INFINITY, FG_MIN_OP, VROW(INFINITY, FG_VMIN, FG_MIN_OP)) \
-FG_LSE_TILE(NAME##_lse, T, LOAD, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
+#define FG_SCANS_FLOAT(NAME, T, STORE, VROW) \
+FG_SCAN(NAME##_sum, T, T, FG_SAME, STORE, -0.0f, FG_ADD_OP, VROW(-0.0f, FG_VADD, FG_ADD_OP)) \
+FG_SCAN(NAME##_prod, T, T, FG_SAME, STORE, 1, FG_MUL_OP, ) /* in their order: parts may overflow where the whole does not */ \
+FG_SCAN(NAME##_max, T, T, FG_SAME, STORE, -INFINITY, FG_MAX_OP, VROW(-INFINITY, FG_VMAX, FG_MAX_OP)) \
+FG_SCAN(NAME##_min, T, T, FG_SAME, STORE, INFINITY, FG_MIN_OP, VROW(INFINITY, FG_VMIN, FG_MIN_OP)) \
+FG_LSE_TILE(NAME##_lse, T, FG_SAME, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
+#define FG_SCAN_HALF(NAME, KIND, DTYPE, UP, INIT, OP) \
+FG_HALF_ROW(NAME##_##KIND, DTYPE, UP, fg_row_f32_##KIND) FG_HALF_TILE(NAME##_##KIND, DTYPE, UP, INIT, OP) \
+FG_SCAN_ENDS(NAME##_##KIND, float, INIT, OP)
+#define FG_SCANS_HALF(NAME, DTYPE, UP, LOAD, STORE) \
+FG_SCAN_HALF(NAME, sum, DTYPE, UP, -0.0f, FG_ADD_OP) FG_SCAN_HALF(NAME, prod, DTYPE, UP, 1, FG_MUL_OP) \
+FG_SCAN_HALF(NAME, max, DTYPE, UP, -INFINITY, FG_MAX_OP) FG_SCAN_HALF(NAME, min, DTYPE, UP, INFINITY, FG_MIN_OP) \
+FG_LSE_TILE(NAME##_lse, uint16_t, LOAD, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
 
 static inline uint16_t fg_f64_to_bf16(double v) { return fg_f32_to_bf16((float)v); }
 FG_SCAN(bool_max, uint8_t, uint8_t, FG_SAME, FG_SAME, 0, FG_IMAX_OP, )
@@ -118,10 +125,10 @@ FG_SCANS_INT(u8, uint8_t, 0, UINT8_MAX, FG_VROW_NO)
 FG_SCANS_INT(u16, uint16_t, 0, UINT16_MAX, FG_VROW_NO)
 FG_SCANS_INT(u32, uint32_t, 0, UINT32_MAX, FG_VROW_uint32_t)
 FG_SCANS_INT(u64, uint64_t, 0, UINT64_MAX, FG_VROW_uint64_t)
-FG_SCANS_FLOAT(f16, uint16_t, float, fg_f16_to_f32, fg_f32_to_f16, FG_VROW_NO)
-FG_SCANS_FLOAT(bf16, uint16_t, float, fg_bf16_to_f32, fg_f64_to_bf16, FG_VROW_NO)
-FG_SCANS_FLOAT(f32, float, float, FG_SAME, (float), FG_VROW_float)
-FG_SCANS_FLOAT(f64, double, double, FG_SAME, FG_SAME, FG_VROW_double)
+FG_SCANS_FLOAT(f32, float, (float), FG_VROW_float)
+FG_SCANS_FLOAT(f64, double, FG_SAME, FG_VROW_double)
+FG_SCANS_HALF(f16, FG_F16, fg_half, fg_f16_to_f32, fg_f32_to_f16)
+FG_SCANS_HALF(bf16, FG_BF16, fg_bf16_to_f32, fg_bf16_to_f32, fg_f64_to_bf16)
 
 FG_LSE_ROW(f16_lse, uint16_t, fg_f16_to_f32, fg_f32_to_f16)
 FG_LSE_ROW(bf16_lse, uint16_t, fg_bf16_to_f32, fg_f64_to_bf16)

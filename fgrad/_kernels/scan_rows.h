@@ -3,6 +3,7 @@
 #ifndef FG_SCAN_ROWS_H
 #define FG_SCAN_ROWS_H
 #include <math.h>
+#include "half.h"
 #include "row_math.h"
 
 #ifndef FG_SIMD
@@ -40,6 +41,31 @@
         T p = OP(c[0], c[1]), q = OP(c[2], c[3]), u = OP(c[4], c[5]), v = OP(c[6], c[7]); \
         p = OP(p, q); u = OP(u, v); p = OP(p, u); \
         acc = OP(acc, p); \
+    } \
+}
+
+/* 16-bit floats: a block of a row is widened, scanned by WIDE, float32's, and rounded; of columns, the sums so far are what is rounded. */
+enum { FG_WIDE_BLOCK = 512 };
+#define FG_HALF_ROW(NAME, DTYPE, UP, WIDE) \
+static void fg_row_##NAME(const void *src, void *dst, int64_t n, int reverse, FgCarry *carry) { \
+    float x[FG_WIDE_BLOCK]; \
+    for (int64_t first = 0; first < n; first += FG_WIDE_BLOCK) { \
+        int64_t m = n - first < FG_WIDE_BLOCK ? n - first : FG_WIDE_BLOCK, at = reverse ? n - first - m : first; \
+        const uint16_t *s = (const uint16_t *)src + at; \
+        FG_SIMD for (int64_t i = 0; i < m; i++) x[i] = UP(s[i]); \
+        WIDE(x, dst ? x : NULL, m, reverse, carry); \
+        if (dst) fg_narrow16(DTYPE, x, (uint16_t *)dst + at, m); \
+    } \
+}
+#define FG_HALF_TILE(NAME, DTYPE, UP, INIT, OP) \
+static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse) { \
+    float acc[FG_TILE]; \
+    for (int64_t j = 0; j < width; j++) acc[j] = INIT; \
+    for (int64_t k = 0; k < n; k++) { \
+        int64_t at = (reverse ? n - 1 - k : k) * inner; \
+        const uint16_t *s = (const uint16_t *)src + at; \
+        FG_SIMD for (int64_t j = 0; j < width; j++) { float v = UP(s[j]), a = acc[j]; acc[j] = OP(a, v); } \
+        fg_narrow16(DTYPE, acc, (uint16_t *)dst + at, width); \
     } \
 }
 

@@ -72,7 +72,7 @@ def test_cumulative_bool():
         scan(x, "sum", 0)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, ml_dtypes.bfloat16, np.complex64], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16, ml_dtypes.bfloat16, np.complex64], ids=str)
 def test_cumulative_long_rows(dtype):
     rng = np.random.default_rng(1)
     before = parallel.get_num_threads()
