@@ -13,13 +13,50 @@ static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);
 static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);
 
-/* 1 if to write a whole vector to slot i, whose value is shorter, would write on another slot: the value is a part of one, or parts lie
- * behind it. */
-static int fg_flat_part(const FgProg *p, int i) {
+typedef struct { int base; int64_t lo, hi; } FgFlatBytes;
+static FgFlatBytes fg_flat_bytes(const FgProg *p, int slot) {
+    const FgTensor *t = &p->slots[slot];
+    FgFlatBytes b = {p->slot_base[slot], p->slot_offset[slot], p->slot_offset[slot]};
+    for (int d = 0; d < t->ndim && t->size; d++) {
+        int64_t reach = (t->shape[d] - 1) * t->strides[d] * fg_itemsize(t->dtype);
+        if (reach < 0) b.lo += reach; else b.hi += reach;
+    }
+    if (t->size) b.hi += fg_itemsize(t->dtype);
+    return b;
+}
+static inline int fg_flat_meet(FgFlatBytes a, FgFlatBytes b) { return a.base == b.base && a.lo < b.hi && b.lo < a.hi; }
+
+/* 1 if `bytes` are written before instruction w ends, which is not to write them, and read by it or later. */
+static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
+    int before = 0;
+    for (int i = 0; i <= w && !before; i++)
+        for (int j = p->insts[i].n_in; j < p->insts[i].n_in + p->insts[i].n_out && !before; j++)
+            before = fg_flat_meet(fg_flat_bytes(p, p->insts[i].args[j]), bytes);
+    for (int i = w; i < p->n_inst && before; i++) {
+        for (int j = 0; j < p->insts[i].n_in; j++) {
+            FgFlatBytes read = fg_flat_bytes(p, p->insts[i].args[j]);
+            int again = 0;                                  /* written as a whole in between, as a place is that several values take in turn */
+            if (!fg_flat_meet(read, bytes)) continue;
+            for (int k = w + 1; k < i && !again; k++)
+                for (int o = p->insts[k].n_in; o < p->insts[k].n_in + p->insts[k].n_out && !again; o++) {
+                    FgFlatBytes made = fg_flat_bytes(p, p->insts[k].args[o]);
+                    again = made.base == read.base && made.lo <= read.lo && read.hi <= made.hi && fg_is_contiguous(&p->slots[p->insts[k].args[o]]);
+                }
+            if (!again) return 1;
+        }
+    }
+    return 0;
+}
+
+/* 1 if instruction w, which writes slot i, may not write whole vectors there: parts of a value lie behind it. */
+static int fg_flat_part(const FgProg *p, int w, int i) {
     int64_t bytes = fg_slot_bytes(&p->slots[i]), end = p->slot_offset[i] + bytes, stop = p->slot_offset[i] + (bytes + 63) / 64 * 64;
+    FgFlatBytes behind = {p->slot_base[i], end, stop};
+    if (end >= stop) return 0;
+    if (p->slot_base[i] == 0) return fg_flat_awaited(p, w, behind);
     for (int j = 0; j < p->n_slots; j++) {
         int64_t other = p->slot_offset[j];
-        if (p->slot_base[j] == p->slot_base[i] && other < stop && other + fg_slot_bytes(&p->slots[j]) > end && end < stop) return 1;
+        if (p->slot_base[j] == p->slot_base[i] && other < stop && other + fg_slot_bytes(&p->slots[j]) > end) return 1;
     }
     return 0;
 }
@@ -34,7 +71,7 @@ static void fg_flat_whole(FgFlat *f, FgState *st) {
             for (int j = inst->n_in; j < inst->n_in + inst->n_out; j++) {
                 const FgTensor *t = &st->slots[inst->args[j]];
                 int64_t at = t->data - f->memory;
-                int arena = p->slot_base[inst->args[j]] == 0, part = written && fg_flat_part(p, inst->args[j]);
+                int arena = p->slot_base[inst->args[j]] == 0, part = written && fg_flat_part(p, i, inst->args[j]);
                 if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64 || t->size < 2) continue;    /* one number is no vector */
                 for (int64_t k = at; k < at + fg_slot_bytes(t); k += 64) {
                     if (!written && arena) f->padded[k / 64] = 1;
