@@ -158,3 +158,45 @@ def test_closeness_and_equality_are_strong_booleans():
     for f in (jnp.isclose, jnp.allclose, jnp.array_equal, jnp.array_equiv):
         out = f(1.0, 1.0)
         assert (bool(out), out.dtype, out.weak_type) == (True, np.bool_, False)
+
+
+def test_dtypes_that_do_not_fit_are_refused():
+    floats, bools = np.ones(2, np.float32), np.array([True, False])
+    for fun in (lax.cummax, lax.cummin):
+        with pytest.raises(TypeError, match="bool"):
+            fun(bools)
+    for bad in (
+        lambda: lax.clamp(0, floats, 1),
+        lambda: lax.pad(floats, 0, [(1, 1, 0)]),
+        lambda: lax.convert_element_type(1j, np.float32),
+        lambda: jnp.asarray(1j, dtype=np.float32),
+        lambda: jnp.var(floats, dtype=bool),
+        lambda: fgrad.random.randint(fgrad.random.key(0), (2,), 0, 3, np.float32),
+    ):
+        with pytest.raises(TypeError):
+            bad()
+    for bad in (
+        lambda: jnp.std(floats, dtype=np.int8),
+        lambda: fgrad.random.poisson(fgrad.random.key(0), 3.0, dtype=np.float32),
+        lambda: fgrad.random.geometric(fgrad.random.key(0), 0.3, dtype=np.float32),
+    ):
+        with pytest.raises(ValueError, match="dtype"):
+            bad()
+    assert jnp.var(np.array([1, 2, 5]), dtype=np.int8).dtype == np.float32
+
+
+def test_lax_functions_of_complex_scalars_stay_weak():
+    for fun in (lax.asin, lax.acos, lax.atan, lax.asinh, lax.acosh, lax.atanh, lax.exp2):
+        assert fun(1j).weak_type and not fun(np.complex64(1j)).weak_type
+    assert lax.conj(1.0).weak_type and not lax.conj(np.float32(1)).weak_type
+    assert lax.pow(2.5, jnp.asarray(3)).weak_type
+    x = np.array([[1j, 2], [2 - 1j, 0]], np.complex64)
+    np.testing.assert_array_equal(lax.reduce_max(x, (1,)), x[[0, 1], [1, 0]])
+    np.testing.assert_array_equal(lax.reduce_min(x, (1,)), x[[0, 1], [0, 1]])
+
+
+def test_reduceat_keeps_the_dtype_and_fills_beyond_the_end():
+    out = jnp.add.reduceat(np.arange(5, dtype=np.int8), np.array([0, 2]))
+    assert out.dtype == np.int8 and out.tolist() == [1, 9]
+    np.testing.assert_array_equal(jnp.add.reduceat(np.arange(5.0), np.array([0, 9])), [10, np.nan])
+    assert jnp.median(2.5, keepdims=True).shape == (1,)

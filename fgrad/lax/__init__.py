@@ -188,7 +188,7 @@ from fgrad.ops.index import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
 )
-from fgrad.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
+from fgrad.ops.reduce import reduce_prod, reduce_sum
 from fgrad.ops.shape import (
     broadcast,
     broadcast_in_dim,

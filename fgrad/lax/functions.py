@@ -4,10 +4,12 @@ import functools
 
 from fgrad import dtypes
 from fgrad.core import get_aval
+from fgrad.numpy import reductions
 from fgrad.numpy import transcendental as of_numpy
 from fgrad.ops import elementwise as ops
+from fgrad.ops import reduce
 
-__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow"]
+__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow", "reduce_max", "reduce_min"]
 
 
 def _also_complex(fun, of_complex):
@@ -15,7 +17,8 @@ def _also_complex(fun, of_complex):
 
     @functools.wraps(fun)
     def wrapped(x, **options):
-        return of_complex(x) if dtypes.is_complex(get_aval(x).dtype) else fun(x, **options)
+        aval = get_aval(x)
+        return ops.cast_as(of_complex(x), aval.dtype, aval.weak_type) if dtypes.is_complex(aval.dtype) else fun(x, **options)
 
     return wrapped
 
@@ -29,11 +32,23 @@ atanh = _also_complex(ops.atanh, of_numpy.arctanh)
 exp2 = _also_complex(ops.exp2, of_numpy.exp2)
 
 
+def _also_complex_extremum(fun, of_complex):
+    @functools.wraps(fun)
+    def wrapped(operand, axes, **options):
+        return of_complex(operand, axis=axes) if dtypes.is_complex(get_aval(operand).dtype) else fun(operand, axes, **options)
+
+    return wrapped
+
+
+reduce_max = _also_complex_extremum(reduce.reduce_max, reductions.max)
+reduce_min = _also_complex_extremum(reduce.reduce_min, reductions.min)
+
+
 def pow(x, y):  # noqa: A001
     """x ** y, elementwise. y is of x's dtype, or x inexact and y of integers."""
     a, b = get_aval(x), get_aval(y)
     if dtypes.is_inexact(a.dtype) and dtypes.is_integer(b.dtype) and b.dtype != a.dtype:
         if type(y) is int:
             return ops.integer_pow(x, y)
-        y = ops.convert_element_type(y, a.dtype)
+        y = ops.convert_element_type(y, a.dtype, b.weak_type)
     return ops.pow(x, y)

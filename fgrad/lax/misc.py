@@ -167,7 +167,11 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
 
 def conj(x, /):
     """The complex conjugate; that of a real array is complex too."""
-    return _conj(x) if dtypes.is_complex(get_aval(x).dtype) else complex_(x, like(x, 0))
+    aval = get_aval(x)
+    if dtypes.is_complex(aval.dtype):
+        return _conj(x)
+    zero = like(x, 0)
+    return complex_(x, convert_element_type(zero, aval.dtype, True) if aval.weak_type else zero)
 
 
 def reciprocal(x):

@@ -234,7 +234,10 @@ def _with_complex(real, combine):
 
     @functools.wraps(real)
     def fun(operand, axis=0, reverse=False):
-        if dtypes.is_complex(get_aval(operand).dtype):
+        dtype = get_aval(operand).dtype
+        if dtype == dtypes.BOOL:
+            raise TypeError(f"{real.__name__} does not accept dtype bool. Accepted dtypes are numbers.")
+        if dtypes.is_complex(dtype):
             return associative_scan(combine, operand, reverse=bool(reverse), axis=argaxis(operand, axis))
         return real(operand, axis, reverse)
 

@@ -78,6 +78,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if type(object) is int and dtype is not None and dtype.kind in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
+            if type(object) is complex and dtype is not None and not dtypes.is_complex(dtype):
+                raise TypeError(f"array: {object} is no real number, and does not become {dtype.name}; take its real part")
             out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(object).astype(dtype))
     elif isinstance(object, (list, tuple, range)):
         kinds = set(map(type, object)) if dtype is None else ()

@@ -332,16 +332,23 @@ class ufunc:
         return reshape(scan(step, ravel(x), (ravel(positions), ravel(spread(b, positions.shape))))[0], x.shape)
 
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
-        """Folds over a[indices[i] : indices[i + 1]] (just a[indices[i]] where that is empty); indices must be concrete."""
+        """Folds over a[indices[i] : indices[i + 1]] (just a[indices[i]] where that is empty), in a's dtype.
+
+        indices must be concrete; one beyond the end gives NaN, of integers the least number.
+        """
         self._binary("reduceat")
         no_out(f"{self.__name__}.reduceat", out)
         x = as_array(f"{self.__name__}.reduceat", a)
+        x = x if dtype is None else E.convert_element_type(x, user_dtype(dtype))
         axis = axis_index(axis, x.ndim)
         starts = [operator.index(i) for i in np.asarray(indices).tolist()]
         parts = []
         for lo, hi in zip(starts, [*starts[1:], x.shape[axis]]):
+            if lo >= x.shape[axis]:
+                parts.append(x.at[(slice(None),) * axis + (np.array([lo]),)].get(mode="fill"))
+                continue
             idx = (slice(None),) * axis + (slice(lo, max(hi, lo + 1)),)
-            parts.append(self.reduce(x[idx], axis, dtype, keepdims=True))
+            parts.append(E.convert_element_type(self.reduce(x[idx], axis, keepdims=True), x.dtype))
         return concatenate(parts, axis)
 
 

@@ -75,7 +75,8 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
     valid = E.bitwise_not(U.isnan(x))
     if where is not None:
         valid = valid & R.check_where("nanvar", where)
-    return R.var(_filled(x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
+    out = R.var(_filled(x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
+    return out if dtype is None else E.convert_element_type(out, user_dtype(dtype))
 
 
 @eager(1)

@@ -212,8 +212,10 @@ def _var_dtypes(own, dtype):
     dtype = user_dtype(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise ValueError("Setting the dtype of a variance of complex numbers to a real one is not supported; take real parts first")
+    if dtype == dtypes.BOOL:
+        raise TypeError("var: the dtype of a variance is a number's, got bool")
     work = dtypes.promote([(dtypes.to_inexact(own), False), (dtypes.to_inexact(dtype), False)])[0]
-    return _wide(work), dtype
+    return _wide(work), dtypes.to_inexact(dtype)
 
 
 def _join(x, axes):
@@ -267,6 +269,8 @@ _mean = mean
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Standard deviation over axes: the square root of var."""
     no_out("std", out)
+    if dtype is not None and not dtypes.is_inexact(user_dtype(dtype)):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {user_dtype(dtype).name}")
     return U.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 

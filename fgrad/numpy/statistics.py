@@ -76,7 +76,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         rows = sort_ops.sort(rows, rows.ndim - 1)
         picked = _interpolated(rows, qs, method, skip_nan)
     result = E.convert_element_type(moveaxis(picked, -1, 0), dtype)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape)) if keepdims else result.shape[1:]
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape or (1,))) if keepdims else result.shape[1:]
     return reshape(result, (*q.shape, *kept))
 
 

@@ -39,7 +39,10 @@ def convert_element_type(operand, new_dtype, weak_type=False):
     aval = get_aval(operand)
     if aval.dtype is new_dtype and new_dtype.itemsize < 8 and aval.weak_type == weak_type and is_array(operand):
         return operand
-    return cast_as(operand, dtypes.canonicalize_dtype(new_dtype), weak_type)
+    dtype = dtypes.canonicalize_dtype(new_dtype)
+    if type(operand) is complex and not dtypes.is_complex(dtype):
+        raise TypeError(f"convert_element_type: {operand} is no real number, and does not become {dtype.name}; take its real part")
+    return cast_as(operand, dtype, weak_type)
 
 
 def cast_as(operand, dtype, weak_type=False):

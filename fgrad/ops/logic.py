@@ -11,6 +11,7 @@ from fgrad.ops.rules import (
     jvp_by_args,
     like,
     nary,
+    same_dtypes,
     unary,
     unbroadcast,
     unify,
@@ -176,6 +177,8 @@ clamp_p.jvp = jvp_by_args(
 
 def clamp(lo, x, hi):
     """x limited to [lo, hi]; the gradient is 1 inside the interval, 0 at its bounds and outside."""
+    if (type(lo) is int or type(hi) is int) and get_aval(x).dtype.kind not in "iu":
+        same_dtypes("clamp", [get_aval(v) for v in (lo, x, hi)])
     lo, x, hi = unify("clamp", (lo, x, hi))
     if get_aval(x).dtype == dtypes.BOOL:
         return bitwise_and(bitwise_or(x, lo), hi)

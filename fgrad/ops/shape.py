@@ -431,13 +431,16 @@ def _pad_batch(axis, args, dims, *, padding_config):
 pad_p = Primitive("pad", abstract_eval=_pad_aval, jvp=_pad_jvp, transpose=_pad_transpose, batch=_pad_batch, lower=_pad_lower)
 
 
+_KINDS_OF = {bool: "b", int: "iu", float: "fV", complex: "c"}
+
+
 def pad(operand, padding_value, padding_config):
     """operand with (lo, hi, interior) padding per axis; negative lo or hi crop."""
     config = tuple(tuple(map(operator.index, c)) for c in padding_config)
     aval = get_aval(operand)
     if not any(any(c) for c in config) and len(config) == len(aval.shape) and type(operand) is not np.ndarray:
         return operand
-    if type(padding_value) in (bool, int, float, complex):
+    if aval.dtype.kind in _KINDS_OF.get(type(padding_value), ""):
         padding_value = aval.dtype.type(padding_value)
     return pad_p.bind(operand, padding_value, padding_config=config)
 

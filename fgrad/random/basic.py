@@ -21,11 +21,11 @@ def float_dtype(name, dtype):
     return dtype
 
 
-def int_dtype(name, dtype):
+def int_dtype(name, dtype, error=ValueError):
     """The integer dtype that an argument asks for (int32 by default, int64 with 64-bit types enabled)."""
     dtype = dtypes.int_dtype() if dtype is None or dtype is int else user_dtype(dtype)
     if not dtypes.is_integer(dtype):
-        raise TypeError(f"{name} only accepts integer dtypes, got {dtype.name}")
+        raise error(f"{name} only accepts integer dtypes, got {dtype.name}")
     return dtype
 
 
@@ -236,7 +236,7 @@ _LEAST = -(1 << 31)
 
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers uniform in [minval, maxval) (always minval where maxval <= minval); the bounds broadcast to `shape`."""
-    dtype, shape = int_dtype("randint", dtype), canonical_shape(shape)
+    dtype, shape = int_dtype("randint", dtype, TypeError), canonical_shape(shape)
     wide, info = dtype, np.iinfo(dtype)
     both = (minval, maxval)
     if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
