@@ -8,6 +8,7 @@ from fgrad._kernels.parallel cimport parallel_for, thread_count
 cdef extern from "gemm_job.h" nogil:
     void gemm_plan(GemmJob *job)
     int64_t gemm_cut(GemmJob *job, int64_t threads)
+    bint gemm_alone(GemmJob *job)
     int64_t gemm_job_panels(const GemmJob *job)
     int64_t gemm_item(const GemmJob *job)
     void gemm_share(GemmJob *job)
@@ -31,6 +32,8 @@ cdef int gemm_run(GemmJob *j) noexcept nogil:
     cdef int status = FG_EMEM
     gemm_plan(j)
     j.threads = gemm_cut(j, thread_count())
+    if gemm_alone(j):
+        return FG_OK
     batches = j.B if j.a0 else 1
     j.panels = pool_alloc(batches * j.M * j.K * gemm_item(j)) if j.pack_a else NULL
     memory = pool_alloc(j.threads * (<int64_t>sizeof(GemmShare) + j.scratch_size))

@@ -83,6 +83,7 @@ static void gemm_plan(GemmJob *j) {
         tiles = 16384 / (j->kc * GEMM_BYTES * GEMM_NV);
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
     }
+    if (j->width > gemm_tiles(j) * gemm_nr(j)) j->width = gemm_tiles(j) * gemm_nr(j);
     j->scratch_size = ((j->pack_b ? j->kc * j->width : 0) * item + 63) / 64 * 64;
 }
 
@@ -147,6 +148,14 @@ static void gemm_share(GemmJob *j) {
     }
 }
 
+static inline void gemm_unit(const GemmJob *j, int64_t u, char *scratch) {
+#if GEMM_PAIRS
+    if (j->pairs) { gemm_pair_unit(j, u, (float *)scratch); return; }
+#endif
+    if (j->f64) gemm_f64_unit(j, u, (double *)scratch);
+    else gemm_f32_unit(j, u, (float *)scratch);
+}
+
 /* Claim units until none is left, those of the own share first: their part of c is in this thread's cache since the last call. */
 static void gemm_work(const GemmJob *j, int tid) {
     int64_t step = gemm_units(j) / j->threads / 128 + 1;
@@ -154,18 +163,23 @@ static void gemm_work(const GemmJob *j, int tid) {
     for (int64_t v = 0; v < j->threads; v++) {
         GemmShare *share = j->shares + (tid + v) % j->threads;
         for (int64_t u; (u = __atomic_fetch_add(&share->next, step, __ATOMIC_RELAXED)) < share->end;)
-            for (int64_t i = u; i < u + step && i < share->end; i++) {
-#if GEMM_PAIRS
-                if (j->pairs) { gemm_pair_unit(j, i, (float *)scratch); continue; }
-#endif
-                if (j->f64) gemm_f64_unit(j, i, (double *)scratch);
-                else gemm_f32_unit(j, i, (float *)scratch);
-            }
+            for (int64_t i = u; i < u + step && i < share->end; i++) gemm_unit(j, i, scratch);
     }
 }
 
 /* Panels of a to pack: units [begin, end) of B * nk * panels. */
 static void gemm_work_a(const GemmJob *j, int64_t begin, int64_t end) {
     if (j->f64) gemm_f64_prepack(j, begin, end); else gemm_f32_prepack(j, begin, end);
+}
+
+/* All of a small product on this thread, with no memory but the stack's; 0 if it takes more. */
+static int gemm_alone(GemmJob *j) {
+    char memory[1 << 14] __attribute__((aligned(64)));
+    int64_t panels = j->pack_a ? ((j->a0 ? j->B : 1) * j->M * j->K * gemm_item(j) + 63) / 64 * 64 : 0;
+    if (j->threads > 1 || panels + j->scratch_size + GEMM_SLACK > (int64_t)sizeof memory) return 0;
+    j->panels = memory;
+    if (j->pack_a) gemm_work_a(j, 0, (j->a0 ? j->B : 1) * j->nk * gemm_job_panels(j));
+    for (int64_t u = 0; u < gemm_units(j); u++) gemm_unit(j, u, memory + panels);
+    return 1;
 }
 #endif

@@ -189,6 +189,10 @@ cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
     w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, (p.B * p.N * p.nk // 32 + 15) // 16 * 16 + 16)
+    if p.B == p.nk == 1 and p.M <= FG_MB and p.N <= w.len_n:       # one block: none to share
+        w.blocks_m = w.blocks_n = 1
+        _stream_body(w, 0, 1, 0)
+        return
     w.blocks_m = (p.M + FG_MB - 1) // FG_MB
     w.blocks_n = (p.N + w.len_n - 1) // w.len_n
     tasks = p.B * w.blocks_n * w.blocks_m * p.nk
