@@ -200,3 +200,9 @@ def test_reduceat_keeps_the_dtype_and_fills_beyond_the_end():
     assert out.dtype == np.int8 and out.tolist() == [1, 9]
     np.testing.assert_array_equal(jnp.add.reduceat(np.arange(5.0), np.array([0, 9])), [10, np.nan])
     assert jnp.median(2.5, keepdims=True).shape == (1,)
+
+
+def test_take_at_no_indices_and_forms_of_at():
+    assert jnp.take(jnp.arange(3), jnp.array([])).shape == (0,)
+    assert repr(jnp.arange(2).at[0]) == "_IndexUpdateRef(Array([0, 1], dtype=int32), 0)"
+    assert repr(jnp.arange(2).at) == "_IndexUpdateHelper(Array([0, 1], dtype=int32))"

@@ -190,3 +190,20 @@ def test_cotangents_of_products_come_in_the_order_of_the_operand(spec, shape):
     grad = fgrad.grad(lambda w: jnp.sum(jnp.sin(jnp.einsum(spec, x, w))))
     assert "transpose" not in str(fgrad.make_jaxpr(grad)(w))
     fgrad.test_util.check_grads(lambda w: jnp.einsum(spec, x, w), (w,), 1, modes=["rev"], eps=1.0)
+
+
+def test_jit_of_a_function_that_wraps_an_eager_one_while_tracing():
+    x = jnp.array([0.5, 1.0])
+    mapped = fgrad.jit(fgrad.vmap(jnp.sin))
+    np.testing.assert_allclose(fgrad.grad(lambda x: mapped(x).sum())(x), np.cos(x), rtol=1e-6)
+    np.testing.assert_allclose(fgrad.jit(lambda x: mapped(x) + 1)(x), np.sin(x) + 1, rtol=1e-6)
+    with fgrad.disable_jit():
+        np.testing.assert_allclose(mapped(x), np.sin(x), rtol=1e-6)
+    with fgrad.debug_nans(True), pytest.raises(FloatingPointError):
+        mapped(x / 0)
+
+    def named(x):
+        return x
+
+    named.note, named.lower = "kept", "hidden"
+    assert fgrad.jit(named).note == "kept" and fgrad.jit(named).lower(x).compile()(x).shape == (2,)

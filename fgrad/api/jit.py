@@ -55,8 +55,10 @@ class JitFunction(JitDispatch):
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames):
         super().__init__(tuple(static_argnums), frozenset(static_argnames))
-        # The attributes of a callable object are its own: they would hide what JitFunction has under the same name.
-        functools.update_wrapper(self, fun, updated=("__dict__",) if inspect.isfunction(fun) else ())
+        functools.update_wrapper(self, fun, updated=())
+        if inspect.isfunction(fun):
+            # Not the attributes of a callable object, nor those a function has from one that it wraps: they would hide methods.
+            self.__dict__.update({k: v for k, v in fun.__dict__.items() if not hasattr(type(self), k)})
         self._fun = fun
         self._static, self._names = static_argnums, frozenset(static_argnames)
         self._donate, self._donate_names = donate_argnums, frozenset(donate_argnames)

@@ -270,6 +270,9 @@ class IndexUpdateHelper:
     def __getitem__(self, index):
         return IndexUpdateRef(self.array, index)
 
+    def __repr__(self):
+        return f"_IndexUpdateHelper({self.array!r})"
+
 
 class IndexUpdateRef:
     """x.at[idx]: each method returns a new array with x[idx] updated; out-of-range updates are dropped.
@@ -283,6 +286,9 @@ class IndexUpdateRef:
 
     def __init__(self, array, index):
         self.array, self.index = array, index
+
+    def __repr__(self):
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
         """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
