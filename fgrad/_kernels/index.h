@@ -157,30 +157,33 @@ static inline void fg_window_offset(const FgIndexPlan *g, int64_t p, int64_t *bi
     }
 }
 
-/* A run of less than 64 bytes: two copies that overlap. */
-static inline void fg_copy_run(char *restrict d, const char *restrict s, int64_t bytes) {
-#define FG_TWICE(N) if (bytes >= N) { memcpy(d, s, N); memcpy(d + bytes - N, s + bytes - N, N); return; }
-    FG_TWICE(32) FG_TWICE(16) FG_TWICE(8) FG_TWICE(4) FG_TWICE(2)
-#undef FG_TWICE
-    *d = *s;
+/* Runs of a few bytes, each as two copies that overlap, their length a constant of the loop, or of some hundred in vectors: a call of
+ * memcpy costs more than it copies. */
+#define FG_GATHER_RUNS(T, COPY) { \
+    for (int64_t i = 0; i < n; i++) { \
+        char *restrict d = (char *)(small + so[i]); \
+        const char *restrict s = (const char *)(big + bo[i]); \
+        if (bo[i] == FG_MISS) for (int64_t j = 0; j < w; j++) ((T *)d)[j] = fill; \
+        else { COPY } \
+    } \
+    return; \
 }
-
+#define FG_GATHER_SHORT(T, N) if (bytes >= N) FG_GATHER_RUNS(T, memcpy(d, s, N); memcpy(d + bytes - N, s + bytes - N, N);)
 #define FG_GATHER(T) \
 static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restrict small, const int64_t *bo, const int64_t *so, \
                             int64_t n) { \
-    int64_t w = g->run; \
+    int64_t w = g->run, bytes = w * (int64_t)sizeof(T); \
     T fill = *(const T *)g->value; \
     if (w == 1) { \
         if (g->drop) for (int64_t i = 0; i < n; i++) small[so[i]] = bo[i] == FG_MISS ? fill : big[bo[i]]; \
         else for (int64_t i = 0; i < n; i++) small[so[i]] = big[bo[i]]; \
         return; \
     } \
-    for (int64_t i = 0; i < n; i++) { \
-        T *d = small + so[i]; \
-        if (bo[i] == FG_MISS) for (int64_t j = 0; j < w; j++) d[j] = fill; \
-        else if (w * (int64_t)sizeof(T) >= 64) memcpy(d, big + bo[i], w * sizeof(T)); \
-        else fg_copy_run((char *)d, (const char *)(big + bo[i]), w * sizeof(T)); \
-    } \
+    if (bytes > 512) FG_GATHER_RUNS(T, memcpy(d, s, bytes);) \
+    if (bytes >= 64) FG_GATHER_RUNS(T, for (int64_t k = 0; k + 64 < bytes; k += 64) memcpy(d + k, s + k, 64); \
+                                    memcpy(d + bytes - 64, s + bytes - 64, 64);) \
+    FG_GATHER_SHORT(T, 32) FG_GATHER_SHORT(T, 16) FG_GATHER_SHORT(T, 8) FG_GATHER_SHORT(T, 4) FG_GATHER_SHORT(T, 2) \
+    FG_GATHER_SHORT(T, 1) \
 }
 FG_GATHER(fg_item1)
 FG_GATHER(fg_item2)
