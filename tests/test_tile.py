@@ -194,6 +194,24 @@ def test_items_and_rows_of_tables_are_taken_in_runs(mode, every_run):
         assert len(labels) == 1 and labels[0].startswith("tiles"), labels
 
 
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_items_along_axes_behind_the_rows_are_taken_in_runs(mode, every_run):
+    rng = np.random.default_rng(7)
+    images = jnp.asarray(rng.standard_normal((24, 4, 7, 3)), np.float32)
+    i, k = jnp.asarray(rng.integers(-9, 9, (5, 6))), jnp.asarray(rng.integers(-5, 5, 8))
+
+    def f(x, i, k):
+        take = lambda x, i, axis: jnp.take(x, i, axis, mode=mode, fill_value=-1.0)
+        return jnp.tanh(take(x, i, 2)) + take(x, i - 1, 2) * 2, take(take(x * 2, k, 1), i[0], 2) + 1
+
+    with fgrad.config.override("pass_tile", False):
+        want = fgrad.jit(f)(images, i, k)
+    labels = [label for _, label in fgrad.jit(f).lower(images, i, k).compile().profile(images, i, k, repeat=1)]
+    assert any(text.startswith("tiles") and "gather" in text for text in labels) and not any(text.startswith("gather") for text in labels)
+    for got, expected in zip(fgrad.jit(f)(images, i, k), want):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_take_along_axis_out_of_range():
     x, at = jnp.arange(12.0).reshape(3, 4), jnp.asarray([[-1], [4], [-5]])
     f = lambda x: jnp.take_along_axis(x, at, 1)

@@ -43,6 +43,7 @@ static void fg_vm_spread##bytes##_##T(T *d, const T *s, int64_t rows, int64_t co
     typedef T V __attribute__((vector_size(bytes), aligned(1), may_alias)); \
     enum { L = bytes / sizeof(T) }; \
     int64_t r = 0, n = rows * cols, whole = (cols + L - 1) / L * L; \
+    if (whole == L) for (; r * cols + L <= n; r++, d += cols, s += rs) *(V *)d = (V){0} + *s; \
     for (; r * cols + whole <= n; r++, d += cols, s += rs) { \
         V v = (V){0} + *s; \
         for (int64_t j = 0; j < cols; j += L) *(V *)(d + j) = v; \
@@ -73,7 +74,7 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
             for (int64_t j = 0; j < cols; j++) d[j] = v; \
         } \
         else for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \
-            if (cs == 2) { FG_EVERY(2) } else if (cs == 3) { FG_EVERY(3) } else if (cs == 4) { FG_EVERY(4) } else { FG_EVERY(cs) } } }
+            if (cs == -1) { FG_EVERY(-1) } else if (cs == 2) { FG_EVERY(2) } else if (cs == 3) { FG_EVERY(3) } else if (cs == 4) { FG_EVERY(4) } else { FG_EVERY(cs) } } }
     #define FG_EVERY(step) for (int64_t j = 0; j < cols; j++) d[j] = s[j * step];        /* by a constant step: in vectors */
     FG_BY_SIZE(size, M)
     #undef FG_EVERY

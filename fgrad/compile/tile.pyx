@@ -181,6 +181,25 @@ cdef Value _table(Node n):
     return x if n.ip == (len(window), 1, 1, 0, *n.ip[4:7], *window, 0, 0, 1, *x.shape[1:]) else None
 
 
+cdef Value _positions(Node n):
+    """The indices of a gather along axes behind others, of which it takes all: every block of those reads all indices; else None."""
+    gathers = n.kind == "kernel" and n.op == "gather" and (<Value>n.ins[1]).buf is not None
+    return n.ins[1] if gathers and _axes_in_front(n) else None
+
+
+cdef Py_ssize_t _axes_in_front(Node n) except -1:
+    """How many leading axes the operand and the result of a gather have in common."""
+    cdef tuple shape = (<Value>n.ins[0]).shape, ip = n.ip
+    windows, dropped, mapped, batching = ip[:4]
+    cdef Py_ssize_t d = 0, first = 7 + windows
+    if batching:
+        return 0
+    taken = ip[first : first + dropped + mapped]
+    while d < windows and ip[7 + d] == d and d not in taken and ip[len(ip) - len(shape) + d] == shape[d]:
+        d += 1
+    return d
+
+
 cdef class _Rows:
     """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
     the values it makes row by row, and its reductions over all rows."""
@@ -203,6 +222,8 @@ cdef _Rows _most_rows(Unit u):
         return None
     if _table(node) is not None:
         return _rows_at(u, len((<Value>node.ins[1]).shape) - 1, (<Value>node.ins[1]).shape)
+    if _positions(node) is not None:
+        return _rows_at(u, _axes_in_front(node), (<Value>node.ins[0]).shape)
     if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip not in GATHERS):
         return None
     at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
@@ -217,7 +238,7 @@ cdef _Rows _most_rows(Unit u):
 cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     cdef _Rows self = _Rows()
     cdef Node n
-    cdef Value v, factor, table
+    cdef Value v, factor, table, positions
     cdef set inside = set()
     cdef Py_ssize_t leading
     self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
@@ -227,11 +248,11 @@ cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
     for n in u.nodes:
         if n.op == "window":
             return None
-        factor, table = _factor(n), _table(n)
+        factor, table, positions = _factor(n), _table(n), _positions(n)
         for v in n.ins:
             if v.buf is None or v.buf in inside:
                 continue
-            cut = False if v is factor or v is table else _cut(v, depth, self.rows)
+            cut = False if v is factor or v is table or v is positions else _cut(v, depth, self.rows)
             if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
                 return None
         leading = sum([a < depth for a in n.axes]) if n.axes else 0
@@ -444,11 +465,11 @@ def _temp(shape, dtype, node):
 def _shorter_node(n, _Rows part, blocks, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
     depth, rows, sums = part.depth, part.rows // blocks, part.sums
-    factor, table = _factor(n), _table(n)
+    factor, table, positions = _factor(n), _table(n), _positions(n)
     lead = () if factor is None else (1,)
 
     def shorter(v):
-        if v is factor or v is table:
+        if v is factor or v is table or v is positions:
             return Value(bufs[v.buf], v.shape, v.strides, v.offset, v.dtype)
         if v.buf is None:
             return Value(None, (rows, *v.shape[depth:]), (0,) * (1 + len(v.shape) - depth), 0, v.dtype, v.scalar)
@@ -466,6 +487,9 @@ def _shorter_node(n, _Rows part, blocks, bufs):
         ip = (*ip[:at], ip[at] - depth + 1, *ip[at + 1 :])
     if table is not None:
         ip = (*ip[:7], *range(1, 1 + ip[0]), *ip[7 + ip[0] :])
+    elif positions is not None:
+        axes_at, sizes = 7 + depth, len(ip) - len(n.ins[0].shape)
+        ip = (ip[0] - depth + 1, *ip[1:7], 0, *[a - depth + 1 for a in ip[axes_at:sizes]], rows, *ip[sizes + depth :])
     copy = Node(n.kind, n.op, [shorter(v) for v in n.ins], [], shape, ip, n.fp, type_code=n.type_code, axes=axes)
     for o in n.outs:
         if n in sums:
