@@ -103,6 +103,8 @@ def transpose(outer_treedef, inner_treedef, pytree_to_transpose):
         if not subtrees:
             raise ValueError("tree.transpose: an inner_treedef of None needs an outer_treedef with a leaf")
         inner_treedef = structure(subtrees[0])
+    if not inner_treedef.num_leaves and structure(pytree_to_transpose) == outer_treedef.compose(inner_treedef):
+        return unflatten(inner_treedef, ())
     return optree.tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)
 
 
@@ -251,6 +253,8 @@ def _dataclass_fields(cls, data_fields, meta_fields, drop_fields):
         fields = [f for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
         meta_fields = [f.name for f in fields if f.metadata.get("static")]
         data_fields = [f.name for f in fields if not f.metadata.get("static")]
+    elif both := {*data_fields} & {*meta_fields}:
+        raise ValueError(f"register_dataclass: data_fields and meta_fields must not overlap; both have {sorted(both)}")
     elif dataclasses.is_dataclass(cls):
         have, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data_fields, *meta_fields}
         if have - {*drop_fields} != given:

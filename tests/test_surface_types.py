@@ -206,3 +206,8 @@ def test_take_at_no_indices_and_forms_of_at():
     assert jnp.take(jnp.arange(3), jnp.array([])).shape == (0,)
     assert repr(jnp.arange(2).at[0]) == "_IndexUpdateRef(Array([0, 1], dtype=int32), 0)"
     assert repr(jnp.arange(2).at) == "_IndexUpdateHelper(Array([0, 1], dtype=int32))"
+
+
+def test_truncnorm_has_its_whole_slope_at_the_bounds():
+    slope = fgrad.vmap(fgrad.grad(lambda x: stats.truncnorm.logpdf(x, -1.0, 1.0)))(jnp.array([-1.0, 0.5, 1.0, 2.0]))
+    np.testing.assert_allclose(slope, [1, -0.5, -1, 0])

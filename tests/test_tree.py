@@ -1,6 +1,7 @@
 """The walk through trees beside optree's own, and what calls of jitted functions tell apart."""
 
 import collections
+import dataclasses
 import functools
 
 import numpy as np
@@ -186,3 +187,10 @@ def test_numpys_scalars_are_arguments():
             got = f(np.ones(3, np.float32), s)
             assert got.dtype == (jnp.ones(3) * jnp.asarray(s)).dtype
             np.testing.assert_array_equal(got, np.ones(3) * float(s))
+
+
+def test_transpose_of_trees_without_leaves_and_fields_given_twice():
+    tree = fgrad.tree
+    assert tree.transpose(tree.structure([0, 0]), tree.structure({}), [{}, {}]) == {}
+    with pytest.raises(ValueError, match="overlap"):
+        fgrad.tree_util.register_dataclass(dataclasses.make_dataclass("D", ["x", "y"]), ["x"], ["x", "y"])

@@ -304,7 +304,8 @@ class truncnorm:
         x, a, b, loc, scale = floats("truncnorm", x, a, b, loc, scale)
         valid, z = a < b, (x - loc) / scale
         a, b = jnp.where(valid, a, -1.0), jnp.where(valid, b, 1.0)
-        return z, jnp.clip(z, a, b), a, b, scale, valid
+        # Not the clip alone: at the bounds it halves the slope.
+        return z, jnp.where((z >= a) & (z <= b), z, jnp.clip(z, a, b)), a, b, scale, valid
 
     @staticmethod
     @eager(5)
