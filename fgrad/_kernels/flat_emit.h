@@ -3,7 +3,7 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 256, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 256, FG_FLAT_MEMORY = 1 << 17 };
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
@@ -378,7 +378,7 @@ static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
     const FgTensor *x = &st->slots[slot];
     int base = st->prog->slot_base[slot];
     if (x->data >= f->memory && x->data < f->memory + FG_FLAT_MEMORY) return x->data;
-    if (base <= st->prog->n_args || base > st->prog->n_args + st->prog->n_consts || x->size > FG_FLAT_ELEMENTS || !fg_is_contiguous(x)) return NULL;
+    if (base <= st->prog->n_args || base > st->prog->n_args + st->prog->n_consts || x->size > FG_FLAT_PIECES || !fg_is_contiguous(x)) return NULL;
     char *room = fg_flat_room_of(f, x);
     if (!f->failed) memcpy(room, x->data, fg_slot_bytes(x));
     return f->failed ? NULL : room;
@@ -387,10 +387,10 @@ static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
 /* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
 static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *out = &st->slots[inst->args[inst->n_in]];
-    const char *from[FG_FLAT_ELEMENTS];
+    const char *from[FG_FLAT_PIECES];
     int pad = inst->run == fg_flat_pad;
     int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
-    if (out->size < 1 || out->size > FG_FLAT_ELEMENTS || !fg_is_contiguous(out)) return 0;
+    if (out->size < 1 || out->size > FG_FLAT_PIECES || !fg_is_contiguous(out)) return 0;
     for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
     const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
     if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
