@@ -237,6 +237,9 @@ static void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid) {
 
 /* One chunk at one outer window position: big[...] = OP(old a, update b). */
 typedef void (*FgScatter)(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n);
+/* Single items of updates `ds` apart, all or those named by `at`. */
+typedef void (*FgScatterEach)(char *big, const char *small, int64_t ds, const int32_t *off, const int32_t *at, int64_t n);
+typedef struct { FgScatter runs; FgScatterEach each; } FgScatterOps;
 
 /* Runs of W items that follow each other on both sides; W is a constant for narrow rows. */
 #define FG_SCATTER_RUNS(T, EXPR, W) \
@@ -263,6 +266,11 @@ static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small
         T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
         for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
     } \
+} \
+static void fg_each_##NAME(char *big, const char *small, int64_t ds, const int32_t *off, const int32_t *at, int64_t n) { \
+    const T *s = (const T *)small; \
+    if (at) for (int64_t i = 0; i < n; i++) { T *d = (T *)big + off[i], a = *d, b = s[at[i] * ds]; (void)a; *d = ONE; } \
+    else for (int64_t i = 0; i < n; i++) { T *d = (T *)big + off[i], a = *d, b = s[i * ds]; (void)a; *d = ONE; } \
 }
 #define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, LEAST, MOST, DENSE) \
     FG_SCATTER(T##_1, U, ADD, ADD, DENSE) FG_SCATTER(T##_2, U, MUL, MUL, DENSE) \
@@ -317,15 +325,16 @@ FG_SCATTERS_FLOAT(double)
 FG_SCATTERS_COMPLEX(c64)
 FG_SCATTERS_COMPLEX(c128)
 
-#define FG_SCATTER_ROW(T) {fg_scatter_##T##_1, fg_scatter_##T##_2, fg_scatter_##T##_3, fg_scatter_##T##_4}
-static const FgScatter fg_scatter_ops[FG_NDTYPES][4] = {
+#define FG_SCATTER_OPS(T) {fg_scatter_##T, fg_each_##T}
+#define FG_SCATTER_ROW(T) {FG_SCATTER_OPS(T##_1), FG_SCATTER_OPS(T##_2), FG_SCATTER_OPS(T##_3), FG_SCATTER_OPS(T##_4)}
+static const FgScatterOps fg_scatter_ops[FG_NDTYPES][4] = {
     FG_SCATTER_ROW(bool), FG_SCATTER_ROW(i8), FG_SCATTER_ROW(i16), FG_SCATTER_ROW(i32), FG_SCATTER_ROW(i64), FG_SCATTER_ROW(u8),
     FG_SCATTER_ROW(u16), FG_SCATTER_ROW(u32), FG_SCATTER_ROW(u64), FG_SCATTER_ROW(f16), FG_SCATTER_ROW(bf16), FG_SCATTER_ROW(float),
     FG_SCATTER_ROW(double), FG_SCATTER_ROW(c64), FG_SCATTER_ROW(c128)};
-static const FgScatter fg_scatter_sets[5] = {
-    fg_scatter_item1, fg_scatter_item2, fg_scatter_item4, fg_scatter_item8, fg_scatter_item16};
+static const FgScatterOps fg_scatter_sets[5] = {
+    FG_SCATTER_OPS(item1), FG_SCATTER_OPS(item2), FG_SCATTER_OPS(item4), FG_SCATTER_OPS(item8), FG_SCATTER_OPS(item16)};
 
-static FgScatter fg_scatter_for(const FgIndexPlan *g) {
-    return g->kind == FG_SET ? fg_scatter_sets[__builtin_ctz((unsigned)g->item)] : fg_scatter_ops[g->dtype][g->kind - 1];
+static const FgScatterOps *fg_scatter_for(const FgIndexPlan *g) {
+    return g->kind == FG_SET ? &fg_scatter_sets[__builtin_ctz((unsigned)g->item)] : &fg_scatter_ops[g->dtype][g->kind - 1];
 }
 #endif

@@ -85,7 +85,7 @@ cdef extern from "index_direct.h" nogil:
     void fg_gather_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_gather_windows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid)
-    int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job)
+    int64_t fg_scatter_split(const FgIndexPlan *g, int64_t size, int64_t threads, FgIndexJob *job)
     int fg_is_direct(const FgIndexPlan *g)
     void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid)
     ctypedef struct FgCopiesJob:
@@ -468,7 +468,7 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     job.plan, job.indices, job.in_, job.out = g, FG_IN(inst, slots, 1).data, updates.data, out.data
     threads = updates.size // 16384
     threads = thread_count() if threads > thread_count() else (1 if threads < 1 else threads)
-    extent = fg_scatter_split(g, threads, &job)
+    extent = fg_scatter_split(g, out.size, threads, &job)
     parallel_for(extent, 1 if extent < threads else extent // threads, fg_scatter_range, &job)
     return FG_OK
 

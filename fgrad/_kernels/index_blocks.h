@@ -98,7 +98,7 @@ static inline void fg_block_fill(char *out, const char *value, int64_t n, int it
 static void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgBlockJob *job = (const FgBlockJob *)ctx;
     const FgIndexPlan *g = job->plan;
-    FgScatter op = fg_scatter_for(g);
+    FgScatter op = fg_scatter_for(g)->runs;
     int64_t wb, ws;
     (void)tid;
     for (int64_t b = job->share[begin]; b < job->share[end]; b++) {

@@ -7,7 +7,7 @@
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
 
-enum { FG_LINE = 16, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32 };    /* longer runs are shared */
+enum { FG_LINE = 16, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
 
 /* How many axes a line has. */
 static inline int fg_line_axes(const FgIndexPlan *g) {
@@ -113,9 +113,17 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
+/* Single items along lines: 32-bit offsets, and places among the updates only where some are left out. */
+static int fg_is_each(const FgIndexPlan *g) {
+    int last = g->nb - 1;
+    return g->nk == 1 && g->run == 1 && g->p == 1 && last >= 0 && g->shape[last] >= FG_SHORT && g->bi[last] == 1 && !g->in_order &&
+           g->top[0] < INT32_MAX && g->top[0] * fg_abs64(g->kb[0]) + FG_TAKE_BLOCK * fg_abs64(g->bb[last]) < INT32_MAX;
+}
+
 /* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
- * values of an index component whose window is 1 wide.  Returns its extent. */
-static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJob *job) {
+ * values of an index component whose window is 1 wide (every thread then reads all indices, which takes most of the time of single items
+ * in an output that one core's cache holds).  Returns its extent. */
+static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t size, int64_t threads, FgIndexJob *job) {
     int64_t best = 1, extent = 1;
     job->split = FG_SPLIT_NONE; job->axis = 0;
 #define FG_OFFER(SPLIT, AXIS, USABLE, EXTENT) \
@@ -123,21 +131,78 @@ static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t threads, FgIndexJo
     for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
     for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
     if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
-    for (int c = 0; c < g->nk; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
+    int costly = fg_is_each(g) && size * g->item <= FG_CACHED_OUTPUT;
+    for (int c = 0; c < g->nk && !costly; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
 #undef FG_OFFER
     return extent;
 }
 
 /* Vectors [first, stop) in their order. */
-static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
+static void fg_scatter_chunks(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
     int64_t bo[FG_CHUNK], so[FG_CHUNK], wb, ws;
-    FgScatter op = fg_scatter_for(g);
+    FgScatter op = fg_scatter_for(g)->runs;
     for (; first < stop; first += g->chunk) {
         int64_t n = fg_index_offsets(g, indices, first, fg_min64(g->chunk, stop - first), 1, bo, so);
         for (int64_t p = 0; p < g->p; p++) {
             fg_window_offset(g, p, &wb, &ws);
             op(g, out + wb * g->item, updates + ws * g->item, bo, so, n);
         }
+    }
+}
+
+/* Offsets of those of n vectors whose indices lie in [lo, last] and, with `drop`, are in bounds, and which these are; how many. */
+#define FG_LINE_PACKED(I) \
+static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t top, int drop, int32_t lo, int32_t last, int32_t k, \
+                                  const int32_t *restrict place, int32_t *restrict off, int32_t *restrict at) { \
+    int64_t m = 0, i = 0; \
+    FG_LINE_COMPRESS_##I \
+    for (; i < n; i++) { \
+        I v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
+        off[m] = (int32_t)in * k + place[i]; \
+        at[m] = (int32_t)i; \
+        m += !(drop & (in != v)) & (in >= lo) & (in <= last); \
+    } \
+    return m; \
+}
+#ifdef __AVX512F__
+#define FG_LINE_COMPRESS_int32_t { \
+    __m512i zero = _mm512_setzero_si512(), most = _mm512_set1_epi32(top), least = _mm512_set1_epi32(lo), end = _mm512_set1_epi32(last); \
+    __m512i each = _mm512_set1_epi32(k), i16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
+    for (; i + 16 <= n; i += 16, i16 = _mm512_add_epi32(i16, _mm512_set1_epi32(16))) { \
+        __m512i v = _mm512_loadu_si512(index + i), in = _mm512_min_epi32(_mm512_max_epi32(v, zero), most); \
+        __mmask16 keep = _mm512_cmpge_epi32_mask(in, least) & _mm512_cmple_epi32_mask(in, end); \
+        if (drop) keep &= _mm512_cmpeq_epi32_mask(in, v); \
+        __m512i o = _mm512_add_epi32(_mm512_mullo_epi32(in, each), _mm512_loadu_si512(place + i)); \
+        _mm512_storeu_si512(off + m, _mm512_maskz_compress_epi32(keep, o)); \
+        _mm512_storeu_si512(at + m, _mm512_maskz_compress_epi32(keep, i16)); \
+        m += __builtin_popcount(keep); \
+    } \
+}
+#else
+#define FG_LINE_COMPRESS_int32_t
+#endif
+#define FG_LINE_COMPRESS_int64_t
+FG_LINE_PACKED(int32_t) FG_LINE_PACKED(int64_t)
+
+static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
+    if (!fg_is_each(g)) { fg_scatter_chunks(g, indices, updates, out, first, stop); return; }
+    int32_t place[FG_TAKE_BLOCK], off[FG_TAKE_BLOCK], at[FG_TAKE_BLOCK], top = (int32_t)g->top[0], k = (int32_t)g->kb[0];
+    int32_t lo = g->only < 0 ? 0 : (int32_t)g->lo, end = g->only < 0 ? top : (int32_t)fg_min64(g->hi - 1, top);
+    int last = g->nb - 1;
+    FgScatterEach op = fg_scatter_for(g)->each;
+    for (int64_t i = 0; i < FG_TAKE_BLOCK; i++) place[i] = (int32_t)(i * g->bb[last]);
+    for (int64_t n; first < stop; first += n) {
+        int64_t bi, bb, bs, phase;
+        fg_line(g, first, &bi, &bb, &bs, &phase);
+        const int32_t *index = (const int32_t *)indices + bi;
+        const int64_t *wide = (const int64_t *)indices + bi;
+        n = fg_min64(FG_TAKE_BLOCK, fg_min64(stop - first, g->shape[last] - phase));
+        int64_t m = n;
+        int some = g->only >= 0 || ((g->wide ? fg_line_offsets_int64_t_int32_t(wide, n, top, 0, k, place, off)
+                                             : fg_line_offsets_int32_t_int32_t(index, n, top, 0, k, place, off)) & g->drop);
+        if (some) m = g->wide ? fg_line_packed_int64_t(wide, n, top, g->drop, lo, end, k, place, off, at)
+                              : fg_line_packed_int32_t(index, n, top, g->drop, lo, end, k, place, off, at);
+        op(out + bb * g->item, updates + bs * g->item, g->bs[last], off, some ? at : NULL, m);
     }
 }
 
@@ -218,7 +283,7 @@ static void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid) {
 static void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgCopiesJob *job = (const FgCopiesJob *)ctx;
     FgIndexPlan all = *job->plan;
-    FgScatter op = fg_scatter_for(&all);
+    FgScatter op = fg_scatter_for(&all)->runs;
     int64_t zero = 0;
     (void)tid;
     all.run = end - begin; all.run_b = all.run_s = 1;

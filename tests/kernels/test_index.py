@@ -318,6 +318,7 @@ def test_scatter_does_not_depend_on_threads(dtype):
     ):
         idx = rng.integers(-1, shape[0] + 1, idx_shape)[:, None]
         cases.append((noise(rng, shape, dtype), idx, noise(rng, (*idx_shape, *shape[1:]), dtype), window, [0], [0], [], []))
+    cases.append((cases[2][0], cases[2][1].astype(np.int32), *cases[2][2:]))
     cases.append((noise(rng, (90, 1000), dtype), rng.integers(0, 1000, 700)[:, None], noise(rng, (90, 700), dtype), [0], [1], [1], [], []))
     cases.append((noise(rng, (90, 1000), dtype), rng.integers(0, 1000, (90, 700, 1)), noise(rng, (90, 700), dtype), [], [1], [1], [0], [0]))
     cases.append(
