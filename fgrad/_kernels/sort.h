@@ -6,7 +6,7 @@
 #include "movement.h"
 #include "sort_row.h"
 
-enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 32768, FG_TOP_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
 enum { FG_QUICK_SHORT = 8192 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */

@@ -22,7 +22,7 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "sort_lanes.h" nogil:
     enum:
-        FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_SORT_PARTS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
+        FG_SORT_MAX, FG_SORT_SEGMENT, FG_SORT_BIG, FG_TOP_BIG, FG_SORT_PARTS, FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR
     ctypedef struct FgCopyPlan:
         int64_t units, grain
     ctypedef struct FgCopyJob:
@@ -373,7 +373,7 @@ cdef int top_k_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if fg_top_by_lanes(&t, rows):
         parallel_for(rows, 1 + 4096 // t.n, top_lanes, &t)
         return FG_EMEM if t.failed else FG_OK
-    if rows >= thread_count() or t.n < FG_SORT_BIG or t.k > 8192:
+    if rows >= thread_count() or t.n < FG_TOP_BIG or t.k > 8192:
         parallel_for(rows, 1 + 16384 // t.n, top_rows, &t)
         return FG_EMEM if t.failed else FG_OK
     t.seglen = 65536
