@@ -426,3 +426,12 @@ def test_donation_out_of_a_dictionary():
         assert old["w"].is_deleted() and old["b"].is_deleted()
     np.testing.assert_array_equal(p["w"], [3, 3, 3])
     np.testing.assert_array_equal(p["b"], [4, 4])
+
+
+def test_equal_keyword_values_of_other_types_are_other_calls():
+    x = np.array([3, -2, 4], np.int32)
+    assert [jnp.diff(x, prepend=v).dtype for v in (1, 1.0, np.float32(1), True)] == [np.int32, np.float32, np.float32, np.int32]
+    assert [jnp.unwrap(x, period=v).dtype for v in (1, 1.0)] == [np.int32, np.float32]
+    jnp.sum(x, axis=0)
+    with pytest.raises(TypeError):
+        jnp.sum(x, axis=0.0)

@@ -409,7 +409,8 @@ cdef class EagerDispatch:
         key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
         if rest or kwargs:
             try:
-                key = (key, rest, tuple([type(v) for v in rest]), tuple(kwargs.items()))
+                # With types: 1, 1.0 and True are equal.
+                key = (key, rest, tuple([type(v) for v in rest]), tuple(kwargs.items()), tuple([type(v) for v in kwargs.values()]))
                 entry = self.entries.get(key)
             except TypeError:
                 return None
