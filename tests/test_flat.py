@@ -382,3 +382,11 @@ def test_concatenations_with_empty_operands():
 def test_columns_stacked(n):
     body = lambda c, x: (jnp.stack([c[:, 1] * x, c[:, 2] - c[:, 0], c[:, 0]], 1), jnp.pad(c[1:, 0], (0, 1)))
     same_bits(lambda c, xs: lax.scan(body, c, xs), np.arange(3 * n, dtype="float32").reshape(n, 3), np.arange(5, dtype="float32"))
+
+
+@pytest.mark.parametrize("n", [40, 64, 3000, 100_000])
+def test_a_condition_may_reduce_a_large_carry(n):
+    a = np.random.default_rng(0).uniform(1, 9, n).astype(np.float32)
+    roots = fgrad.jit(lambda a: lax.while_loop(lambda x: jnp.max(jnp.abs(x * x - a)) > 1e-4, lambda x: 0.5 * (x + a / x), a))
+    for _ in range(3):
+        np.testing.assert_allclose(roots(a), np.sqrt(a), rtol=1e-4)

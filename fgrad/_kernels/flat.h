@@ -50,8 +50,8 @@ static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
 
 /* 1 if instruction w, which writes slot i, may not write whole vectors there: parts of a value lie behind it. */
 static int fg_flat_part(const FgProg *p, int w, int i) {
-    int64_t bytes = fg_slot_bytes(&p->slots[i]), end = p->slot_offset[i] + bytes, stop = p->slot_offset[i] + (bytes + 63) / 64 * 64;
-    FgFlatBytes behind = {p->slot_base[i], end, stop};
+    FgFlatBytes own = fg_flat_bytes(p, i), behind = {own.base, own.hi, own.lo + (own.hi - own.lo + 63) / 64 * 64};
+    int64_t end = behind.lo, stop = behind.hi;
     if (end >= stop) return 0;
     if (p->slot_base[i] == 0) return fg_flat_awaited(p, w, behind);
     for (int j = 0; j < p->n_slots; j++) {
@@ -70,10 +70,11 @@ static void fg_flat_whole(FgFlat *f, FgState *st) {
             const FgInst *inst = &p->insts[i];
             for (int j = inst->n_in; j < inst->n_in + inst->n_out; j++) {
                 const FgTensor *t = &st->slots[inst->args[j]];
-                int64_t at = t->data - f->memory;
+                FgFlatBytes own = fg_flat_bytes(p, inst->args[j]);       /* a reduced result has its operand's shape, but not its size */
+                int64_t at = t->data - f->memory, bytes = own.hi - own.lo;
                 int arena = p->slot_base[inst->args[j]] == 0, part = written && fg_flat_part(p, i, inst->args[j]);
-                if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64 || t->size < 2) continue;    /* one number is no vector */
-                for (int64_t k = at; k < at + fg_slot_bytes(t); k += 64) {
+                if (t->data < f->memory || at >= FG_FLAT_MEMORY || at % 64 || bytes <= fg_itemsize(t->dtype)) continue;    /* one number is no vector */
+                for (int64_t k = at; k < at + bytes && k < FG_FLAT_MEMORY; k += 64) {
                     if (!written && arena) f->padded[k / 64] = 1;
                     if (part) f->padded[k / 64] = 0;
                 }
@@ -86,6 +87,7 @@ static void fg_flat_whole(FgFlat *f, FgState *st) {
 static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     FgProg *p = st->prog;
     char *arena = st->bases[0];
+    if (f->failed) return;              /* a value that found no room has no address */
     if (p->arena_bytes > 0 && f->used + p->arena_bytes <= FG_FLAT_MEMORY / 2) {     /* a large one stays where it is */
         st->bases[0] = fg_flat_room(f, (p->arena_bytes + 63) / 64, 64);
         f->padded[(st->bases[0] - f->memory) / 64] = 0;
