@@ -332,7 +332,7 @@ class ufunc:
         return reshape(scan(step, ravel(x), (ravel(positions), ravel(spread(b, positions.shape))))[0], x.shape)
 
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
-        """Folds over a[indices[i] : indices[i + 1]] (just a[indices[i]] where that is empty), in a's dtype.
+        """Folds over a[indices[i] : indices[i + 1]] (just a[indices[i]] where that is empty), in a's dtype or the one given.
 
         indices must be concrete; one beyond the end gives NaN, of integers the least number.
         """
