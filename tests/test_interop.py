@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import pickle
 import threading
+from collections.abc import Hashable
 
 import ml_dtypes
 import numpy as np
@@ -163,6 +164,9 @@ def test_sequence_protocol(x):
 def test_hash_and_equality(x):
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
+    seen: list[object] = [x, fgrad.random.key(0)]
+    fgrad.jit(lambda t: seen.append(t))(x)
+    assert not any(isinstance(v, Hashable) for v in seen)
     assert (x == x).dtype == bool and (x == x).shape == (2, 3) and bool((x == x).all())
     assert (x != x).shape == (2, 3) and not bool((x != x).any())
     assert bool(jnp.float32(1) == 1) and (x == None) is not None  # noqa: E711

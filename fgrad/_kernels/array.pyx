@@ -453,11 +453,6 @@ cdef class ArrayBase:
     def __getitem__(self, idx):
         return _operators[38](self, idx)
 
-    def __hash__(self):
-        raise TypeError(
-            f"unhashable type: {type(self).__name__!r}: arrays compare element by element. "
-            "Use a tuple of numbers, or mark the argument static with a hashable value")
-
     def reset_shared(self):
         """For the maker of a fresh array that has let go of its writeable view."""
         self.shared = False

@@ -121,8 +121,7 @@ class Tracer(HasAval, TracerBase):
             raise TypeError("len() of unsized object")
         return self.aval.shape[0]
 
-    def __hash__(self):
-        raise TypeError(f"unhashable type: a {self._describe()} cannot be a dictionary key or a static argument")
+    __hash__ = None  # type: ignore[assignment]  # isinstance(x, Hashable) is False, as of every array
 
     def __repr__(self):
         return f"{type(self).__name__}<{self.aval}>"

@@ -144,8 +144,7 @@ class KeyArray:
         same = self == other
         return not same if type(same) is bool else same if same is NotImplemented else jnp.logical_not(same)
 
-    def __hash__(self):
-        raise TypeError("unhashable type: 'KeyArray': keys compare element by element")
+    __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("keys (dtype key<fry>) have no NumPy form; random.key_data(keys) gives their uint32 words")
