@@ -435,3 +435,21 @@ def test_equal_keyword_values_of_other_types_are_other_calls():
     jnp.sum(x, axis=0)
     with pytest.raises(TypeError):
         jnp.sum(x, axis=0.0)
+
+
+def test_equal_values_within_tuples_and_zeros_of_both_signs_are_other_calls():
+    x, i = jnp.array([1.0, np.nan]), jnp.array([[1, 2, 3]])
+    for v in (0.0, -0.0, np.float32(0), np.float32(-0.0)):
+        outs = [jnp.nan_to_num(x, nan=v)[1], jnp.pad(x, 1, constant_values=v)[0], x.at[jnp.array([9])].get(mode="fill", fill_value=v)[0]]
+        assert [bool(np.signbit(o)) for o in outs] == [bool(np.signbit(v))] * 3
+    jnp.sum(i, axis=(0,)), jnp.pad(i[0], ((0, 0),)), jnp.expand_dims(i, (0,)), jnp.flip(i, (0,))
+    for f in (
+        lambda: jnp.sum(i, axis=(0.0,)),
+        lambda: jnp.pad(i[0], ((0.0, 0.0),)),
+        lambda: jnp.expand_dims(i, (0.0,)),
+        lambda: jnp.flip(i, (0.0,)),
+        lambda: jnp.broadcast_to(i, (1.0, 3)),
+        lambda: jnp.reshape(i, (1.0, 3)),
+    ):
+        with pytest.raises(TypeError):
+            f()

@@ -108,7 +108,11 @@ cdef class ApplyDispatch:
             sig = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
         else:
             sig = tuple([(x.aval, x.strides_or_none) for x in arrays])
-        key = (prim, sig, tuple(params), tuple(params.values())) if params else (prim, sig)
+        if params:
+            values = [v if type(v) is not float or v else repr(v) for v in params.values()]      # 0.0 and -0.0 are equal
+            key = (prim, sig, tuple(params), tuple(values))
+        else:
+            key = (prim, sig)
         entry = self.entries.get(key)
         if entry is None:
             if len(self.entries) > 20_000:

@@ -131,6 +131,34 @@ cdef class Entry:
         return 0
 
 
+cdef object kind_of(object v):
+    """What tells apart values that are equal and hash alike: 1, 1.0 and True, 0.0 and -0.0, also within tuples and slices. None for a plain one."""
+    t = type(v)
+    if t is int or v is None or t is str:
+        return None
+    if t is float:
+        return t if v else repr(v)
+    if isinstance(v, tuple):
+        return kinds_of(<tuple>v)
+    if t is slice:
+        return kinds_of((v.start, v.stop, v.step))
+    if t is complex or is_numpy_scalar(v):
+        return t, repr(v)
+    return t
+
+
+cdef object kinds_of(tuple values):
+    cdef list out = None
+    cdef Py_ssize_t i
+    for i in range(len(values)):
+        kind = kind_of(values[i])
+        if kind is not None:
+            if out is None:
+                out = [None] * len(values)
+            out[i] = kind
+    return None if out is None else tuple(out)
+
+
 cdef class JitDispatch:
     """Base of jitted functions.
 
@@ -409,8 +437,7 @@ cdef class EagerDispatch:
         key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
         if rest or kwargs:
             try:
-                # With types: 1, 1.0 and True are equal.
-                key = (key, rest, tuple([type(v) for v in rest]), tuple(kwargs.items()), tuple([type(v) for v in kwargs.values()]))
+                key = (key, rest, kinds_of(rest), tuple(kwargs.items()), kinds_of(tuple(kwargs.values()))) if kwargs else (key, rest, kinds_of(rest))
                 entry = self.entries.get(key)
             except TypeError:
                 return None

@@ -176,7 +176,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     """p with multiples of the period added so that neighbours along an axis differ by at most half a period (or discont)."""
     x = unary("unwrap", p)
-    integral = dtypes.is_integer(x.dtype) and isinstance(period, int)
+    integral = dtypes.is_integer(x.dtype) and isinstance(period, (int, np.integer))
     if not integral:
         x = unary("unwrap", x, inexact=True)
     if x.dtype.kind == "c":

@@ -138,7 +138,7 @@ def squeeze(a, axis=None):
 def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1 and new leading axes."""
     x = as_array("broadcast_to", array)
-    shape = tuple(shape) if np.iterable(shape) else (shape,)
+    shape = S.canonical_shape(shape if np.iterable(shape) else (shape,))
     if broadcast_shape(x.shape, shape) != shape:
         raise ValueError(f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}")
     return spread(x, shape)

@@ -98,6 +98,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 def broadcast(operand, sizes, *, out_sharding=None):
     """New leading axes of `sizes`."""
     shape = get_aval(operand).shape
+    sizes = canonical_shape(sizes)
     return broadcast_in_dim(operand, (*sizes, *shape), tuple(range(len(sizes), len(sizes) + len(shape))))
 
 
