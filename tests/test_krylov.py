@@ -75,3 +75,15 @@ def test_operands():
         cg(np.eye(3), np.ones(3), x0=np.ones(2))
     with pytest.raises(ValueError, match="solve_method"):
         gmres(np.eye(3), np.ones(3), solve_method="x")
+
+
+def test_gmres_ends_where_a_cycle_gains_nothing():
+    calls = []
+
+    def product(v):
+        fgrad.debug.callback(lambda: calls.append(1))
+        return ANY @ v
+
+    x, info = gmres(product, jnp.asarray(B), tol=1e-30, restart=8, maxiter=500)  # below the precision
+    fgrad.effects_barrier()
+    assert len(calls) < 500 and info == 0 and abs(ANY @ x - B).max() < 1e-12

@@ -203,7 +203,8 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
     """Solve A x = b for any A by the generalised minimal residual method; returns (x, info), info -1 where x is NaN and else 0.
 
     Arguments are those of `cg`. restart: how many vectors a cycle builds; maxiter: how many cycles. Both solve methods, "batched" and
-    "incremental", rotate the Hessenberg matrix step by step, so that a cycle ends as soon as the residual is small.
+    "incremental", rotate the Hessenberg matrix step by step, so that a cycle ends as soon as the residual is small. A cycle that does not
+    lessen the residual, as at the limit of the precision, is the last.
     Y. Saad and M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986).
     """
     if solve_method not in ("batched", "incremental"):
@@ -220,9 +221,12 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
 
         def cycle(state):
             x, r, norm, k = state
-            x = _cycle(apply, x, r, norm, limit, restart)
-            r = right - apply(x)
-            return x, r, _norm(r), k + 1
+            new_x = _cycle(apply, x, r, norm, limit, restart)
+            new_r = right - apply(new_x)
+            new_norm = _norm(new_r)
+            stuck = new_norm >= norm  # another cycle from the same x would end as this one did
+            k = jnp.where(stuck, maxiter, k + 1)
+            return jnp.where(stuck, x, new_x), jnp.where(stuck, r, new_r), jnp.where(stuck, norm, new_norm), k
 
         x = ravel_pytree(x0)[0]
         r = right - apply(x)
