@@ -86,24 +86,24 @@ from fgrad.version import __version__, __version_info__
 
 config = _config_module.config
 remat = checkpoint
-reshard = device_put
 host_count, host_id, host_ids = process_count, process_index, process_indices
 
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
     ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
-    image interpreters nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
+    image interpreters monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
 """.split()
+_FROM = {"custom_gradient": "custom_derivatives", "reshard": "sharding"}
 
 
 def __dir__():
-    return sorted({*globals(), *_SUBMODULES, "custom_gradient"})
+    return sorted({*globals(), *_SUBMODULES, *_FROM})
 
 
 def __getattr__(name):
     if name in _SUBMODULES:
         return import_module(f"fgrad.{name}")
-    if name == "custom_gradient":
-        return import_module("fgrad.custom_derivatives").custom_gradient
+    if name in _FROM:
+        return getattr(import_module(f"fgrad.{_FROM[name]}"), name)
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}{_why_absent(name)}")

@@ -8,7 +8,7 @@ import fgrad
 
 ROOT = Path(fgrad.__file__).parent
 LAYERS = [
-    ("errors", "config", "dtypes", "tree", "tree_walk", "tree_keys", "tree_util", "array_tree"),
+    ("errors", "config", "monitoring", "dtypes", "tree", "tree_walk", "tree_keys", "tree_util", "array_tree"),
     ("_kernels",),
     ("core",),
     ("ops",),

@@ -206,3 +206,56 @@ def test_scalar_masks_add_an_axis(idx):
     want = x.copy()
     want[idx] += 1
     np.testing.assert_array_equal(jnp.asarray(x).at[idx].add(1), want)
+
+
+def test_lax_operands_by_name():
+    x = jnp.arange(3.0)
+    assert_same = np.testing.assert_array_equal
+    assert_same(lax.sub(y=1.0, x=x), x - 1)
+    assert_same(lax.clamp(min=0.5, x=x, max=1.5), [0.5, 1, 1.5])
+    assert_same(lax.nextafter(x1=x, x2=x), x)
+    assert_same(lax.igamma(1.0, x=x), lax.igamma(1.0, x))
+    for bad in (lambda: lax.add(x), lambda: lax.add(x, x=x), lambda: lax.add(x, z=x), lambda: lax.add(x, x, x), lambda: lax.add()):
+        with pytest.raises(TypeError, match="operands x, y"):
+            bad()
+
+
+def test_bytes_of_arrays_and_tracers():
+    for x in (jnp.arange(3), jnp.arange(3, dtype="int8"), jnp.array(1.5), jnp.array([1 + 2j])):
+        assert np.asarray(x.byteswap()).tobytes() == np.asarray(x).byteswap().tobytes()
+        assert x.tobytes() == np.asarray(x).tobytes()
+        assert x.unsafe_buffer_pointer() == np.asarray(x).__array_interface__["data"][0]
+    for name in ("tobytes", "devices", "unsafe_buffer_pointer"):
+        with pytest.raises(fgrad.errors.ConcretizationTypeError, match="traced array"):
+            fgrad.jit(lambda x, name=name: getattr(x, name)())(1.0)
+
+
+def test_monitoring():
+    heard = []
+
+    def listen(event, *values, **kwargs):
+        heard.append((event, kwargs))
+
+    mon = fgrad.monitoring
+    try:
+        mon.register_event_duration_secs_listener(listen)
+        double = fgrad.jit(lambda x: x * 2)
+        double(jnp.ones(3)), double(jnp.zeros(3))
+        assert [e.split("/")[-1] for e, _ in heard] == ["jaxpr_trace_duration", "backend_compile_duration"]
+        assert heard[0][1] == {"fun_name": "<lambda>"}
+        mon.unregister_event_duration_listener(listen)
+        with pytest.raises(ValueError, match="not registered"):
+            mon.unregister_event_duration_listener(listen)
+        heard.clear()
+        mon.register_event_listener(listen), mon.register_scalar_listener(listen), mon.register_event_time_span_listener(listen)
+        (
+            mon.record_event("a", k=1),
+            mon.record_scalar("b", 2),
+            mon.record_event_time_span("c", 0.0, 1.0),
+            mon.record_event_duration_secs("d", 1.0),
+        )
+        assert heard == [("a", {"k": 1}), ("b", {}), ("c", {})]
+    finally:
+        mon.clear_event_listeners()
+    mon.record_event("a")
+    assert len(heard) == 3

@@ -29,6 +29,7 @@ from fgrad.core.jaxpr import clear_interned, wraps
 from fgrad.core.refs import any_refs, bound, held, opened, refs_in, values_of, watching, write_back
 from fgrad.core.sharding import PartitionSpec
 from fgrad.core.trace import convert_constvars
+from fgrad.monitoring import timed
 from fgrad.transforms.backward import live_eqns
 from fgrad.tree import array_walk
 
@@ -155,7 +156,8 @@ class JitFunction(JitDispatch):
             # A captured view would stop to be one where another call settles it: the program takes contiguous arrays only.
             arrays = [to_array(c) for c in traced.consts]
             traced.consts = [c if c.strides_or_none is None else settled(c) for c in arrays]
-            traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
+            with timed("/jax/core/compile/backend_compile_duration", fun_name=f"jit({traced.name})"):
+                traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
 
     def _lookup(self, args, kwargs):
         """(dynamic leaves, the traced function for them)."""
@@ -205,7 +207,7 @@ class JitFunction(JitDispatch):
         if config.log_compiles:
             _LOG.warning("Compiling %s for %s", fun_name(self._fun), [str(get_aval(x)) for x in leaves])
         out_tree = [None]
-        with watching() as frame:
+        with timed("/jax/core/compile/jaxpr_trace_duration", fun_name=fun_name(self._fun)), watching() as frame:
             closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
         if frame.touched:  # the caller does it anew with their values
             self._refs, self._of_values = (*self._refs, *frame.touched), None

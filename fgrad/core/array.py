@@ -138,8 +138,12 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
     def tolist(self):
         return self.numpy_view().tolist()
 
-    def tobytes(self):
-        return self.numpy_view().tobytes()
+    def tobytes(self, order="C"):
+        return self.numpy_view().tobytes(order)
+
+    def unsafe_buffer_pointer(self):
+        """The address of the elements, valid while the array lives."""
+        return self.numpy_view().__array_interface__["data"][0]
 
     def __format__(self, spec):
         return format(self.numpy_view()[()], spec) if spec else str(self)

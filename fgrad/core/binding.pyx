@@ -35,10 +35,20 @@ def unary_of(PrimitiveBase prim):
     return fun
 
 
-def nary_of(PrimitiveBase prim, unify, spread):
-    """The function that binds prim to its arguments; unify(name, args) gives them one dtype, spread(args) one shape or None."""
+cdef tuple in_order(str name, tuple names, tuple args, dict kwargs):
+    """The operands of a call that names some of them."""
+    cdef dict given = dict(zip(names, args), **kwargs)
+    if len(args) > len(names) or len(given) != len(args) + len(kwargs) or given.keys() != set(names):
+        raise TypeError(f"{name} takes the operands {', '.join(names)}, each once; got {len(args)} by position and {sorted(kwargs)} by name")
+    return tuple([given[n] for n in names])
 
-    def fun(*args):
+
+def nary_of(PrimitiveBase prim, unify, spread, tuple names):
+    """The function that binds prim to its arguments, called `names`; unify(name, args) gives them one dtype, spread(args) one shape or None."""
+
+    def fun(*args, **kwargs):
+        if kwargs or len(args) != len(names):
+            args = in_order(prim.name, names, args, kwargs)
         if not alike(args):
             args = tuple(unify(prim.name, args))
         try:

@@ -116,6 +116,15 @@ class Tracer(HasAval, TracerBase):
     def tolist(self):
         return self._need(ConcretizationTypeError, "tolist()", self._STATIC).tolist()
 
+    def tobytes(self, order="C"):
+        return self._need(ConcretizationTypeError, "tobytes()", self._STATIC).tobytes(order)
+
+    def devices(self):
+        return self._need(ConcretizationTypeError, "devices()", "Ask an array outside of the traced function.").devices()
+
+    def unsafe_buffer_pointer(self):
+        return self._need(ConcretizationTypeError, "unsafe_buffer_pointer()", self._STATIC).unsafe_buffer_pointer()
+
     def __len__(self):
         if not self.aval.shape:
             raise TypeError("len() of unsized object")

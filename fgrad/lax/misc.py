@@ -165,7 +165,7 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
     return _dot.dot_general(select(mask, wide, like(wide, 0)), rhs, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
 
 
-def conj(x, /):
+def conj(x):
     """The complex conjugate; that of a real array is complex too."""
     aval = get_aval(x)
     if dtypes.is_complex(aval.dtype):

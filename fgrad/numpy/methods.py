@@ -28,8 +28,6 @@ def _binary(fun):
         if isinstance(other, _REFUSED):
             raise TypeError(f"unsupported operand type(s) for {fun.__name__}: {type(self).__name__!r} and {type(other).__name__!r}")
         if not isinstance(other, _OPERANDS) and not hasattr(other, "__jax_array__"):
-            if isinstance(other, (list, tuple, set, dict)):
-                raise TypeError(f"unsupported operand types for {fun.__name__}: {type(self).__name__} and {type(other).__name__}")
             return NotImplemented
         return fun(self, other)
 
@@ -97,6 +95,15 @@ def _view(self, dtype=None, type=None):
     return manipulation.reshape(out, (*out.shape[:-2], out.shape[-2] * out.shape[-1])) if new < old else out
 
 
+def _byteswap(self):
+    """The bytes of every item in reverse order."""
+    if self.dtype.kind == "c":
+        return lax_complex(_byteswap(U.real(self)), _byteswap(U.imag(self)))
+    if self.dtype.itemsize == 1:
+        return self
+    return bitcast_convert_type(manipulation.flip(bitcast_convert_type(self, np.uint8), -1), self.dtype)
+
+
 def _contains(self, x):
     return bool(reductions.any(U.equal(self, x)))
 
@@ -152,6 +159,7 @@ _METHODS = {
     "trace": manipulation.trace,
     "astype": astype,
     "view": _view,
+    "byteswap": _byteswap,
     "copy": _copy,
     "dot": products.dot,
     "conj": U.conjugate,

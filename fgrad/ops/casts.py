@@ -109,7 +109,7 @@ def _lower_nextafter(ctx, ins, params, out_avals):
 
 nextafter_p = elementwise("nextafter", "f", lower=_lower_nextafter)
 nextafter_p.jvp = zero_jvp(nextafter_p)
-nextafter = nary(nextafter_p, "The float next to x toward y.")
+nextafter = nary(nextafter_p, "The float next to x1 toward x2.", ("x1", "x2"))
 
 
 # --- less precision, copies -----------------------------------------------------------------------------------------

@@ -175,11 +175,11 @@ clamp_p.jvp = jvp_by_args(
 )
 
 
-def clamp(lo, x, hi):
-    """x limited to [lo, hi]; the gradient is 1 inside the interval, 0 at its bounds and outside."""
-    if (type(lo) is int or type(hi) is int) and get_aval(x).dtype.kind not in "iu":
-        same_dtypes("clamp", [get_aval(v) for v in (lo, x, hi)])
-    lo, x, hi = unify("clamp", (lo, x, hi))
+def clamp(min, x, max):
+    """x limited to [min, max]; the gradient is 1 inside the interval, 0 at its bounds and outside."""
+    if (type(min) is int or type(max) is int) and get_aval(x).dtype.kind not in "iu":
+        same_dtypes("clamp", [get_aval(v) for v in (min, x, max)])
+    lo, x, hi = unify("clamp", (min, x, max))
     if get_aval(x).dtype == dtypes.BOOL:
         return bitwise_and(bitwise_or(x, lo), hi)
     return clamp_p.bind(lo, x, hi)

@@ -127,8 +127,8 @@ def _spread_ones(args):
 def nary(prim: Primitive, doc: str, operands: tuple = ("x", "y")) -> Callable[..., Any]:
     """The function of a primitive of several operands: one shape and dtype, or rank-0, or Python scalars."""
 
-    fun = nary_of(prim, unify, _spread_ones)
-    fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in operands])  # type: ignore[attr-defined]
+    fun = nary_of(prim, unify, _spread_ones, operands)
+    fun.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in operands])  # type: ignore[attr-defined]
     return named(fun, prim, doc)
 
 
