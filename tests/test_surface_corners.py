@@ -259,3 +259,18 @@ def test_monitoring():
         mon.clear_event_listeners()
     mon.record_event("a")
     assert len(heard) == 3
+
+
+def test_strings_keys_and_arrays_of_no_rows_are_refused_with_a_message():
+    for call, error, match in (
+        (lambda: jnp.bfloat16("1.5"), TypeError, "expected a number"),  # ended the process in ml_dtypes
+        (lambda: jnp.float8_e4m3("1"), TypeError, "expected a number"),
+        (lambda: lax.exp(random.key(0)), TypeError, "not a valid array type"),
+        (lambda: jnp.concatenate(jnp.zeros((0, 3))), ValueError, "at least one array"),
+        (lambda: jnp.hstack(jnp.zeros((0, 3))), ValueError, "at least one array"),
+        (lambda: jnp.fft.ihfft(jnp.zeros(0)), ValueError, "no elements"),
+        (lambda: fgrad.scipy.signal.fftconvolve(jnp.ones((3, 2)), jnp.ones(3)), ValueError, "same dimensionality"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+    assert float(jnp.float32("1.5")) == 1.5

@@ -241,7 +241,7 @@ def to_array(x) -> Array:
         return from_scalar(x)
     if isinstance(x, (np.ndarray, np.generic)):
         return from_numpy(np.asarray(x))
-    if getattr(type(x), "_stands_for_array", False):
+    if hasattr(type(x), "_origin"):
         raise UnexpectedTracerError(leak_message(x))
     if hasattr(x, "__jax_array__"):
         return to_array(x.__jax_array__())

@@ -124,7 +124,10 @@ def ihfft(a, n=None, axis=-1, norm=None):
     """The inverse of hfft."""
     a = as_array("ihfft", a)
     out = _one("ihfft", FftType.RFFT, a, n, axis, norm)
-    return U.conj(out) * (1 / (a.shape[axis] if n is None else n))
+    n = a.shape[axis] if n is None else n
+    if not n:
+        raise ValueError(f"ihfft: a transform of no elements has no mean; got shape {a.shape} and axis {axis}")
+    return U.conj(out) * (1 / n)
 
 
 def fft2(a, s=None, axes=(-2, -1), norm=None):

@@ -160,7 +160,7 @@ def _sequence(name, arrays):
     if hasattr(arrays, "shape"):
         if not arrays.shape:
             raise TypeError(f"{name} requires a sequence of arrays, got a scalar")
-        return [arrays[i] for i in range(arrays.shape[0])]
+        arrays = [arrays[i] for i in range(arrays.shape[0])]
     xs = [x if hasattr(x, "aval") else array(x, copy=False) for x in arrays]
     if not xs:
         raise ValueError(f"Need at least one array to {name}.")

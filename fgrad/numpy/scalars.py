@@ -27,7 +27,11 @@ class ScalarType:
         self.__name__ = self.dtype.name
 
     def __call__(self, x):
-        return asarray(self.dtype.type(x) if isinstance(x, str) else x, self.dtype)
+        if isinstance(x, str):
+            if self.dtype.num > 255:  # ml_dtypes' types end the process
+                raise TypeError(f"{self.__name__}: expected a number, got the string {x!r}")
+            x = self.dtype.type(x)
+        return asarray(x, self.dtype)
 
     def __eq__(self, other):
         try:

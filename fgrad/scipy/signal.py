@@ -132,6 +132,8 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 
     For long arrays: its work grows as n log n; its rounding is that of the largest element.
     """
+    if jnp.ndim(in1) != jnp.ndim(in2):
+        raise ValueError(f"in1 and in2 should have the same dimensionality: got shapes {jnp.shape(in1)} and {jnp.shape(in2)}")
     a, b, swapped = _operands("fftconvolve", in1, in2, mode)
     a, b = (b, a) if swapped else (a, b)
     axes = range(a.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
