@@ -351,8 +351,8 @@ cdef int gather_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         grain = g.copy.grain if g.copy.units > 1 else 1 + 131072 // (out.size // g.n * g.item + 64)
         parallel_for(g.n * g.copy.units, grain, fg_gather_windows, &job)
         return FG_OK
-    if fg_is_direct(g) and g.run == 1 and g.bs[g.nb - 1] == 1:
-        parallel_for(g.n * g.p, 8192, fg_gather_lines, &job)
+    if fg_is_direct(g):
+        parallel_for(g.n * g.p, 1 + 8191 // g.run, fg_gather_lines, &job)
         return FG_OK
     work = (g.chunk if g.chunk < g.n else g.n) * (g.run * g.item + 16)
     parallel_for((g.n + g.chunk - 1) // g.chunk * g.p, 1 + 131072 // work, fg_gather_units, &job)

@@ -1,5 +1,5 @@
-/* Gathers of single items whose indices, of one component, and results lie one after the other along a long last batch axis (a line),
- * or along the last two of which the last is short, need no offsets of the results. Scatters, shared among threads.
+/* Gathers of single items or short rows whose indices, of one component, and results lie one after the other along a long last batch axis
+ * (a line), or along the last two of which the last is short, need no offsets of the results. Scatters, shared among threads.
  *
  * A scatter of many updates into a small output goes to one copy of the output for each of a few ranges of the vectors, which are
  * combined afterwards; how many depends on shapes only. */
@@ -7,16 +7,26 @@
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
 
-enum { FG_LINE = 16, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
+enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
 
 /* How many axes a line has. */
 static inline int fg_line_axes(const FgIndexPlan *g) {
     int last = g->nb - 1;
-    return last > 0 && g->shape[last] <= FG_TAKE_BLOCK / 2 && g->bi[last - 1] == g->shape[last] && g->bs[last - 1] == g->shape[last] ? 2 : 1;
+    return last > 0 && g->shape[last] <= FG_TAKE_BLOCK / 2 && g->bi[last - 1] == g->shape[last] &&
+           g->bs[last - 1] == g->shape[last] * g->run ? 2 : 1;
+}
+/* How far a block of a line reaches from its first item, at most. */
+static inline int64_t fg_line_reach(const FgIndexPlan *g) {
+    int last = g->nb - 1;
+    int64_t row = fg_line_axes(g) == 2 ? g->bb[last - 1] : 0;
+    return g->top[0] * fg_abs64(g->kb[0]) + FG_TAKE_BLOCK * (fg_abs64(g->bb[last]) + fg_abs64(row));
 }
 static int fg_is_direct(const FgIndexPlan *g) {
     int last = g->nb - 1;
-    return g->nk == 1 && last >= 0 && (g->shape[last] >= FG_LINE || fg_line_axes(g) == 2) && g->bi[last] == 1 && g->p > 0 && g->run > 0;
+    if (g->nk != 1 || last < 0 || g->bi[last] != 1 || g->bs[last] != g->run || g->p <= 0 || g->run <= 0) return 0;
+    if (g->shape[last] < FG_LINE && fg_line_axes(g) != 2) return 0;
+    return g->run == 1 || (g->run_b == 1 && g->run_s == 1 && g->run * g->item <= FG_SHORT_ROW && g->top[0] < INT32_MAX &&
+                           fg_line_reach(g) < INT32_MAX / g->item);
 }
 
 /* The stretch of a line that begins at vector u: its length, where its indices, operand and small items begin, and the position in the
@@ -49,35 +59,81 @@ static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, 
 FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
 FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
 
-/* small[i] = big[place of i + index[i] * k], places being alike from block to block: offsets by vectors, then loads one by one (more of them are under way at a time than by the
- * instruction sets' gathers, which the empty asm keeps the compiler from), then what was out of bounds. */
-#define FG_TAKE_BLOCKS(T, I, O) \
-    O place[FG_TAKE_BLOCK], off[FG_TAKE_BLOCK]; \
+/* Eight of them, in a vector, and which were out of bounds. */
+typedef int32_t fg_8int32_t __attribute__((vector_size(32)));
+typedef int64_t fg_8int64_t __attribute__((vector_size(64)));
+typedef int64_t fg_4pairs __attribute__((vector_size(32)));
+typedef int32_t fg_8at_int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int64_t fg_8at_int64_t __attribute__((vector_size(64), aligned(8), may_alias));
+#define FG_EIGHT_OFFSETS(I) \
+static inline fg_8int32_t fg_eight_##I(const I *index, I top, I wrap, int32_t k, const int32_t *place, fg_8##I *miss) { \
+    fg_8##I v = FG_WRAPPED(I, *(const fg_8at_##I *)index, wrap), low = v < 0, high = v > top; \
+    *miss |= low | high; \
+    return __builtin_convertvector((v & ~(low | high)) | (high & top), fg_8int32_t) * k + *(const fg_8at_int32_t *)place; \
+}
+FG_EIGHT_OFFSETS(int32_t) FG_EIGHT_OFFSETS(int64_t)
+
+/* MOVE(i, place of i + index[i] * k) for all i, places being alike from block to block, then MISSED(i) where the index is out of bounds. Offsets
+ * that are vectors leave them two by two, and loads are done one by one: more of them are under way at a time than by the instruction sets'
+ * gathers, which the empty asm keeps the compiler from. */
+#define FG_TAKE_PLACES(O, SCALE) \
+    O place[FG_TAKE_BLOCK]; \
     for (int64_t i = 0, j = phase, at = 0; i < fg_min64(block, n); i++) { \
-        place[i] = (O)at; at += db; \
+        place[i] = (O)(at * (SCALE)); at += db; \
         if (++j == width) { at += row - width * db; j = 0; } \
+    }
+#define FG_TAKE_MISSES(I, miss, MISSED) \
+    if ((miss) & g->drop) for (int64_t i = 0; i < m; i++) { \
+        I v = FG_WRAPPED(I, index[f + i], wrap); \
+        if (v < 0 || v > (I)top) { MISSED } \
+    }
+#define FG_TAKE_NEAR(I, SCALE, MOVE, MISSED) { \
+    FG_TAKE_PLACES(int32_t, SCALE) \
+    int32_t kk = (int32_t)(k * (SCALE)); \
+    for (int64_t f = 0; f < n; f += block, big += block / width * row * (SCALE)) { \
+        int64_t m = fg_min64(block, n - f), i = 0; \
+        int miss; \
+        fg_8##I out = {0}; \
+        for (; i + 8 <= m; i += 8) { \
+            fg_4pairs off = (fg_4pairs)fg_eight_##I(index + f + i, (I)top, wrap, kk, place + i, &out); \
+            for (int p = 0; p < 4; p++) { \
+                MOVE(f + i + 2 * p, (int32_t)off[p]) __asm__ volatile(""); \
+                MOVE(f + i + 2 * p + 1, off[p] >> 32) __asm__ volatile(""); \
+            } \
+        } \
+        miss = (int)(out[0] | out[1] | out[2] | out[3] | out[4] | out[5] | out[6] | out[7]); \
+        for (; i < m; i++) { \
+            int32_t off; \
+            miss |= fg_line_offsets_##I##_int32_t(index + f + i, 1, (I)top, wrap, kk, place + i, &off); \
+            MOVE(f + i, off) \
+        } \
+        FG_TAKE_MISSES(I, miss, MISSED) \
     } \
+}
+#define FG_TAKE_FAR(I, MOVE, MISSED) { \
+    FG_TAKE_PLACES(int64_t, 1) \
+    int64_t off[FG_TAKE_BLOCK]; \
     for (int64_t f = 0; f < n; f += block, big += block / width * row) { \
         int64_t m = fg_min64(block, n - f); \
-        int miss = fg_line_offsets_##I##_##O(index + f, m, (I)top, wrap, (O)k, place, off); \
-        T *o = small + f; \
-        for (int64_t i = 0; i < m; i++) { o[i] = big[off[i]]; __asm__ volatile(""); } \
-        if (miss & g->drop) for (int64_t i = 0; i < m; i++) { \
-            I v = FG_WRAPPED(I, index[f + i], wrap); \
-            o[i] = v < 0 || v > (I)top ? fill : o[i]; \
-        } \
-    }
-#define FG_TAKE(T, I, MOST) \
-static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n, \
-                              int64_t phase) { \
+        int miss = fg_line_offsets_##I##_int64_t(index + f, m, (I)top, wrap, k, place, off); \
+        for (int64_t i = 0; i < m; i++) { MOVE(f + i, off[i]) __asm__ volatile(""); } \
+        FG_TAKE_MISSES(I, miss, MISSED) \
+    } \
+}
+#define FG_TAKE_SHAPE(I, MOST) \
     int two = fg_line_axes(g) == 2, last = g->nb - 1; \
     int64_t top = fg_min64(g->top[0], MOST), k = g->kb[0], db = g->bb[last], width = two ? g->shape[last] : FG_TAKE_BLOCK; \
     int64_t row = two ? g->bb[last - 1] : FG_TAKE_BLOCK * db, block = FG_TAKE_BLOCK / width * width; \
-    if (!two) phase = 0; \
-    T fill = *(const T *)g->value; \
     I wrap = (I)g->wrap; \
-    if (top < INT32_MAX && top * fg_abs64(k) + FG_TAKE_BLOCK * (fg_abs64(db) + fg_abs64(row)) < INT32_MAX) { FG_TAKE_BLOCKS(T, I, int32_t) } \
-    else { FG_TAKE_BLOCKS(T, I, int64_t) } \
+    if (!two) phase = 0;
+#define FG_MOVE_ITEM(i, off) small[i] = big[off];
+#define FG_TAKE(T, I, MOST) \
+static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *restrict small, const I *restrict index, int64_t n, \
+                              int64_t phase) { \
+    FG_TAKE_SHAPE(I, MOST) \
+    T fill = *(const T *)g->value; \
+    if (top < INT32_MAX && fg_line_reach(g) < INT32_MAX) FG_TAKE_NEAR(I, 1, FG_MOVE_ITEM, small[f + i] = fill;) \
+    else FG_TAKE_FAR(I, FG_MOVE_ITEM, small[f + i] = fill;) \
 }
 #define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
 FG_TAKES(fg_item1)
@@ -85,6 +141,29 @@ FG_TAKES(fg_item2)
 FG_TAKES(fg_item4)
 FG_TAKES(fg_item8)
 FG_TAKES(fg_item16)
+
+/* Rows of N to 2 N bytes as two copies that may overlap. */
+#define FG_PIECE(N) typedef uint8_t fg_piece##N __attribute__((vector_size(N), aligned(1), may_alias));
+FG_PIECE(2) FG_PIECE(4) FG_PIECE(8) FG_PIECE(16) FG_PIECE(32)
+#define FG_MOVE_ROW(N, i, off) { \
+    char *d = small + (i) * bytes; const char *s = big + (off); \
+    fg_piece##N one = *(const fg_piece##N *)s, other = *(const fg_piece##N *)(s + bytes - N); \
+    *(fg_piece##N *)d = one; *(fg_piece##N *)(d + bytes - N) = other; }
+#define FG_TAKE_ROWS(N, I, MOST) \
+static void fg_take_rows##N##_##I(const FgIndexPlan *g, const char *restrict big, char *restrict small, const I *restrict index, int64_t n, \
+                                  int64_t phase) { \
+    int64_t bytes = g->run * g->item; \
+    FG_TAKE_SHAPE(I, MOST) \
+    FG_TAKE_NEAR(I, g->item, FG_MOVE_ROW##N, \
+                 for (int64_t j = 0; j < bytes; j += g->item) memcpy(small + (f + i) * bytes + j, g->value, g->item);) \
+}
+#define FG_TAKES_ROWS(N) FG_TAKE_ROWS(N, int32_t, INT32_MAX) FG_TAKE_ROWS(N, int64_t, INT64_MAX)
+#define FG_MOVE_ROW2(i, off) FG_MOVE_ROW(2, i, off)
+#define FG_MOVE_ROW4(i, off) FG_MOVE_ROW(4, i, off)
+#define FG_MOVE_ROW8(i, off) FG_MOVE_ROW(8, i, off)
+#define FG_MOVE_ROW16(i, off) FG_MOVE_ROW(16, i, off)
+#define FG_MOVE_ROW32(i, off) FG_MOVE_ROW(32, i, off)
+FG_TAKES_ROWS(2) FG_TAKES_ROWS(4) FG_TAKES_ROWS(8) FG_TAKES_ROWS(16) FG_TAKES_ROWS(32)
 
 /* Units are single vectors at one window position after the other. */
 static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
@@ -102,6 +181,15 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
             if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done, phase); \
             else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done, phase); \
         } break
+#define FG_TAKE_ROWS_CASE(N) if (bytes >= N) { \
+            if (g->wide) fg_take_rows##N##_int64_t(g, big, small, (const int64_t *)job->indices + bi, done, phase); \
+            else fg_take_rows##N##_int32_t(g, big, small, (const int32_t *)job->indices + bi, done, phase); \
+            continue; \
+        }
+        if (g->run > 1) {
+            int64_t bytes = g->run * g->item;
+            FG_TAKE_ROWS_CASE(32) FG_TAKE_ROWS_CASE(16) FG_TAKE_ROWS_CASE(8) FG_TAKE_ROWS_CASE(4) FG_TAKE_ROWS_CASE(2)
+        }
         switch (g->item) {
             case 1: FG_TAKE_CASE(fg_item1);
             case 2: FG_TAKE_CASE(fg_item2);
@@ -109,6 +197,7 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
             case 8: FG_TAKE_CASE(fg_item8);
             default: FG_TAKE_CASE(fg_item16);
         }
+#undef FG_TAKE_ROWS_CASE
 #undef FG_TAKE_CASE
     }
 }

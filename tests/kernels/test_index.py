@@ -137,6 +137,21 @@ def test_short_lines(n, dtype):
             same(gather(x, idx[..., None], [], [2], [2], [0, 1], [0, 1], [1, 1, 1], fill, idx.shape), want)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8, 13, 16, 17, 63, 64, 65])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_short_rows(width, dtype):
+    """Rows of bytes, of pairs and of 16 bytes, at places in and out of bounds, from the front, the back and a batch of tables."""
+    rng = np.random.default_rng(4)
+    extreme = np.iinfo(dtype)
+    for item, step, n in itertools.product((np.uint8, np.float16, np.complex128), (1, -1), (5, 16, 300)):
+        x, idx = noise(rng, (2, 40, width), np.dtype(item))[:, ::step], rng.integers(-50, 50, (2, n)).astype(dtype)
+        idx[:, -2:] = extreme.min, extreme.max
+        for fill in (None, np.dtype(item).type(7)):
+            want = np.stack([x[b][idx[b].clip(0, 39)] for b in range(2)])
+            want = want if fill is None else np.where(((idx < 0) | (idx > 39))[..., None], fill, want)
+            same(gather(x, idx[..., None], [2], [1], [1], [0], [0], [1, 1, width], fill, want.shape), want)
+
+
 def take(x, idx, axis, fill=None):
     """x.take(idx, axis) as dimension numbers."""
     slices = [1 if d == axis else n for d, n in enumerate(x.shape)]
