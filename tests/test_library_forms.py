@@ -221,3 +221,15 @@ def test_mapping_unflattens_classes_of_users_with_arrays_only():
     jac = fgrad.jacrev(lambda x: Scaled(x * 2, 1.0))(jnp.ones(2))
     np.testing.assert_array_equal(jac.x, 2 * np.eye(2))
     assert all(issubclass(t, (fgrad.Array, fgrad.core.Tracer)) for t in seen)
+
+
+def test_make_jaxpr_keeps_zero_dim_arrays_as_consts():
+    step = jnp.float32(2) * 1
+
+    def consts(c):  # a library swaps the consts of one trace for those of another
+        return fgrad.make_jaxpr(lambda x: x * c + jnp.sum(c) * 3.0)(jnp.ones(3))
+
+    known = consts(step)
+    assert [c.shape for c in known.consts] == [()]
+    np.testing.assert_array_equal(fgrad.core.eval_jaxpr(known.jaxpr, [jnp.float32(5)], jnp.ones(3))[0], np.full(3, 20.0))
+    assert fgrad.jit(lambda c: len(consts(c).consts))(step) == 1

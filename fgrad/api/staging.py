@@ -35,7 +35,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
             for name, size in axis_env or ():
                 axes.enter_context(extended_axis_env(name, size))
             axes.enter_context(running(lambda ref, value: ref[...]))  # nothing runs, nothing is written
-            closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun))
+            closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun), keeps_arrays=True)
         if return_shape:
             return closed, tree.unflatten(
                 out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]

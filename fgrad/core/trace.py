@@ -199,12 +199,13 @@ class StageTrace(StageBase, Trace):
         return ClosedJaxpr(jaxpr, [c for _, c, _ in self.consts])
 
 
-def stage(fun, in_avals, name="f") -> ClosedJaxpr:
+def stage(fun, in_avals, name="f", keeps_arrays=False) -> ClosedJaxpr:
     """Trace a flat function (leaves in, list of leaves out) to a jaxpr.
 
-    Values of outer traces that `fun` closes over become consts (they may be tracers of those traces).
+    Values of outer traces that `fun` closes over become consts (they may be tracers of those traces). keeps_arrays: so do 0-d arrays,
+    which are else numbers that the compiler may compute with.
     """
-    trace = StageTrace(name, fun=fun)
+    trace = StageTrace(name, fun=fun, keeps_arrays=keeps_arrays)
     args = [trace.new_arg(a) for a in in_avals]
     try:
         with using_trace(trace):

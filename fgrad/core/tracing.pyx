@@ -151,9 +151,10 @@ cdef class StageBase(TraceBase):
     cdef public list eqns, consts, invars
     cdef public dict const_vars          # id(value) -> Var
     cdef public object name, parent
+    cdef bint keeps_arrays               # 0-d arrays become consts, not numbers in the equations
 
-    def __init__(self, name="f", parent=None, fun=None):
-        self.fun = fun
+    def __init__(self, name="f", parent=None, fun=None, keeps_arrays=False):
+        self.fun, self.keeps_arrays = fun, keeps_arrays
         self.eqns, self.const_vars, self.invars = [], {}, []
         self.consts = []                 # keeps the values, so that ids stay theirs
         self.name, self.parent = name, parent
@@ -182,7 +183,7 @@ cdef class StageBase(TraceBase):
         if isinstance(x, _generic):
             aval = get_aval(x)
             return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
-        if type(x) is _array_class and not x.aval.shape and not isinstance(self, TangentBase):
+        if type(x) is _array_class and not x.aval.shape and not self.keeps_arrays and not isinstance(self, TangentBase):
             value = np.asarray(x)[()]                        # a number: the compiler may compute with it
             if x.aval.weak_type:                             # only Python's numbers are weak without an array
                 value = value.item()
