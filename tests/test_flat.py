@@ -384,6 +384,19 @@ def test_columns_stacked(n):
     same_bits(lambda c, xs: lax.scan(body, c, xs), np.arange(3 * n, dtype="float32").reshape(n, 3), np.arange(5, dtype="float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int16"])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 7), (16, 16), (3, 40), (40, 3), (128, 2)])
+def test_lines_of_a_matrix_spread_turned_and_stacked(shape, dtype):
+    def body(i, s):
+        x, y = s
+        x = jnp.minimum(x, x[:, 1][:, None] + y[i % 2][None])
+        return jnp.concatenate([x[:, 1:], y[:, :1]], 1), y[::-1, ::-1] + x.T.reshape(x.shape)
+
+    with fgrad.enable_x64("64" in dtype):
+        x = jnp.asarray(np.random.default_rng(0).integers(-50, 50, (2, *shape)).astype(dtype))
+        same_bits(lambda x, y: lax.fori_loop(0, 3, body, (x, y)), x[0], x[1], flat=None)
+
+
 @pytest.mark.parametrize("n", [40, 64, 3000, 100_000])
 def test_a_condition_may_reduce_a_large_carry(n):
     a = np.random.default_rng(0).uniform(1, 9, n).astype(np.float32)

@@ -98,6 +98,12 @@ def several(p):
     return lax.scan(step, (p["w"], p["b"], p["u"], p["w"], p["h"]), p["x"])
 
 
+def chosen(p):
+    """Columns of a weight at scanned indices, some of them out of bounds."""
+    k = jnp.asarray(np.random.default_rng(1).integers(-N, N + 2, (T, B)))
+    return lax.scan(lambda h, i: (jnp.sin(h) + p["w"][:, i].T, p["u"][i, 0]), p["h"], k)
+
+
 def constants(p):
     return lax.scan(lambda h, x: (h, (jnp.ones(3), 2.0, x @ p["w"])), p["h"], p["x"])
 
@@ -109,7 +115,7 @@ PROGRAMS = dict(
     one=lambda p: rnn(p | {"x": p["x"][:1]}),
     two=lambda p: rnn(p | {"x": p["x"][:2]}),
     per_example=lambda p: fgrad.vmap(lambda h, x: rnn(p | {"h": h, "x": x}), (0, 1))(p["h"], p["x"]),
-    **{f.__name__: f for f in (scaled, accumulated, read, nested, called, checkpointed, counted, midpoint, several, constants)},
+    **{f.__name__: f for f in (scaled, accumulated, read, nested, called, checkpointed, counted, midpoint, several, constants, chosen)},
 )
 
 
@@ -155,6 +161,10 @@ def test_gradients_of_weights_are_one_product():
     fun = fgrad.grad(total(lambda p: lax.scan(lambda h, x: (jnp.tanh(h @ p["w"] + x), None), p["h"], p["x"])[0]))
     assert any(x.startswith("dot [1, 4, 21] [1, 21, 4]") for x in labels(fun, ARGS))
     assert sum(x.startswith("dot [1, 4, 21] [1, 21, 4]") for x in labels(fgrad.grad(total(midpoint)), ARGS)) == 2
+
+
+def test_gathers_at_scanned_indices_are_one_gather():
+    assert [x for x in labels(chosen, ARGS) if x.startswith("gather")]
 
 
 def test_effects_stay_in_the_loop():

@@ -412,3 +412,16 @@ def test_selections_by_the_same_masks_meet(name, dtype):
             quotient = 1e-6 if name == "hard_swish" else 0  # x / 6 is x * (1 / 6) in simplified programs
             np.testing.assert_allclose(got, want, rtol=0, atol=quotient)
             np.testing.assert_array_equal(np.signbit(got)[x == x], np.signbit(want)[x == x])
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_vmapped_loops_within_each_other_select_once(levels):
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)[:levels]).astype(np.float32)
+    grow = lambda x: lax.while_loop(lambda s: (s[1] < 20) & (s[0] < 10), lambda s: (s[0] * 1.5 + 0.25, s[1] + 1), (x, 0))
+    f = grow
+    for _ in range(levels):
+        f = fgrad.vmap(f)
+    got = fgrad.jit(f)(x)
+    want = [grow(v) for v in x.ravel()]
+    for k in range(2):
+        np.testing.assert_allclose(np.ravel(got[k]), [float(w[k]) for w in want], rtol=1e-6)

@@ -6,7 +6,7 @@
  * other kernels are called as they are.  What cannot be flat (callbacks, large values) leaves the loop to the ordinary path. */
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
-#include "flat_emit.h"
+#include "flat_move.h"
 
 static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs);
 static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);

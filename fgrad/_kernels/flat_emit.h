@@ -3,7 +3,7 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_ELEMENTS = 64, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 256, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_MEMORY = 1 << 17 };
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
@@ -73,6 +73,61 @@ static char *fg_flat_places(FgFlat *f, const FgVmPlan *p, const int64_t *strides
     return (char *)at;
 }
 
+/* 16 numbers of four bytes, each at[i] bytes away from `from`, to a whole vector: permuted out of the vectors of the code's memory they lie in,
+ * where those are few, or one by one. */
+static void fg_flat_vector(FgFlat *f, char *d, const char *from, const int32_t *at, int n) {
+    enum { FEW = 4 };
+    int64_t lo = at[0], hi = at[0], inside, base = 0;
+    FgFlatWindow w[FEW];
+    int windows = 0;
+    for (int i = 1; i < n; i++) { if (at[i] < lo) lo = at[i]; if (at[i] > hi) hi = at[i]; }
+    inside = from + lo >= f->memory && from + hi + 4 <= f->memory + FG_FLAT_MEMORY;
+    if (inside) base = (from + lo - f->memory) / 64 * 64;
+    for (int i = 0; i < n && inside && FG_FLAT_PERMUTES; i++) {
+        int64_t place = from + at[i] - f->memory - base;
+        int k = 0;
+        while (k < windows && w[k].offset != place / 64 * 64) k++;
+        if (k == FEW || place % 4) { inside = 0; break; }
+        if (k == windows) { windows++; memset(&w[k], 0, sizeof w[k]); w[k].offset = place / 64 * 64; }
+        w[k].at[i] = (int32_t)(place % 64 / 4);
+        w[k].mask |= 1 << i;
+    }
+    if (inside && windows) {
+        char *room = fg_flat_room(f, windows, sizeof(FgFlatWindow));
+        if (f->failed) return;
+        memcpy(room, w, windows * sizeof(FgFlatWindow));
+        fg_flat_op(f, FLAT_permute, d, f->memory + base, room, 0, windows, 0)->g = (const char *)(intptr_t)(w[windows - 1].offset + 64);
+        for (int k = 0; k < windows; k++)
+            if (w[k].offset + 64 > (intptr_t)f->ops[f->n_ops - 1].g) f->ops[f->n_ops - 1].g = (const char *)(intptr_t)(w[k].offset + 64);
+        return;
+    }
+    int32_t *room = (int32_t *)fg_flat_room(f, 16, 4);
+    if (f->failed) return;
+    for (int i = 0; i < 16; i++) room[i] = (int32_t)(at[i < n ? i : 0] - lo);
+    fg_flat_op(f, FLAT_lanes, d, from + lo, (char *)room, 0, n, 0)->g = (const char *)(intptr_t)(hi - lo + 4);
+}
+
+/* n items, places[i] items away from `from`, to d: whole vectors where that is padded. */
+static void fg_flat_collect(FgFlat *f, char *d, const char *from, const int32_t *places, int64_t n, int64_t item) {
+    int whole = (item == 4 || item == 8) && n * item <= FG_FLAT_VECTORS && f->n_ops + n < FG_FLAT_CODE / 2;
+    for (int64_t i = 0; i < n * item && whole; i += 64) whole = fg_flat_padded(f, d + i);
+    for (int64_t i = 0; i < n && whole; i++) whole = places[i] > -(1 << 27) && places[i] < 1 << 27;
+    if (f->failed) return;
+    if (!whole) {
+        int32_t *room = (int32_t *)fg_flat_room(f, n, 4);
+        if (f->failed) return;
+        memcpy(room, places, n * 4);
+        fg_flat_op(f, FLAT_gather, d, from, (char *)room, 0, n, 0)->m = item;
+        return;
+    }
+    for (int64_t i = 0; i < n * item / 4; i += 16) {
+        int32_t at[16];
+        int lanes = n * item / 4 - i < 16 ? (int)(n * item / 4 - i) : 16;
+        for (int k = 0; k < lanes; k++) at[k] = (int32_t)(places[(i + k) * 4 / item] * item + (i + k) * 4 % item);
+        fg_flat_vector(f, d + 4 * i, from, at, lanes);
+    }
+}
+
 /* ---- arithmetic */
 
 /* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128: vectors of floats, doubles), or -1;
@@ -99,7 +154,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
 static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
     if (op < FG_CHAINS) return op / FG_CHAIN;
-    if (op == FLAT_pack || op == FLAT_splat4) return FG_FLAT_accv;
+    if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_splat8) return FG_FLAT_accw;
     #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
     FG_FLAT_BIN(M)
@@ -153,6 +208,8 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         if (!several && fg_flat_overlaps(o->b, 8, p, bytes)) return 1;
         return fg_flat_overlaps(o->a, takes ? reach : o->n, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? o->n : reach, p, bytes));
     }
+    if (op == FLAT_lanes || op == FLAT_permute)
+        return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
         return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
@@ -283,10 +340,22 @@ static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *re
     return 64 / fg_itemsize(t);
 }
 
+/* 1 unless a group's operands are to be collected or its results scattered number by number, and those are many. */
+static int fg_flat_short(const FgVmPlan *p) {
+    int64_t n = p->n;
+    if (n <= FG_FLAT_FEW) return 1;
+    for (int i = 0; i < p->n_in; i++) {
+        int size = p->in[i].size;
+        if (p->in[i].access != FG_ACC_FULL && ((size != 4 && size != 8) || n * size > FG_FLAT_VECTORS)) return 0;
+    }
+    for (int o = 0; o < p->n_out; o++) if (!p->out[o].reduce && p->out[o].access != FG_ACC_FULL) return 0;
+    return 1;
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes) return 0;
+    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++) if (p->out[o].dtype != p->out[o].type) return 0;
     char **reg = (char **)calloc(p->n_regs + p->n_out + 1, sizeof(char *)), **early = reg + p->n_regs;
@@ -311,7 +380,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
         reg[i] = fg_flat_room(f, p->n, p->in[i].size);
         if (fg_flat_splat(f, p, p->in[i].strides, reg[i], x->data, p->in[i].size)) continue;
-        fg_flat_op(f, FLAT_gather, reg[i], x->data, fg_flat_places(f, p, p->in[i].strides), 0, p->n, 0)->m = p->in[i].size;
+        fg_flat_collect(f, reg[i], x->data, (int32_t *)fg_flat_places(f, p, p->in[i].strides), p->n, p->in[i].size);
     }
     for (int k = 0; k < p->n_const; k++) {
         int size = (int)fg_itemsize(p->consts[k].type);
@@ -360,171 +429,6 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     free(types);
     free(reg);
-    return 1;
-}
-
-/* A copy of a few elements; 0 where it takes too many. */
-static int fg_flat_move(FgFlat *f, const FgTensor *x, char *out) {
-    FgVmPlan p = {.n = x->size, .ndim = x->ndim};
-    if (x->size == 1 || fg_is_contiguous(x)) { fg_flat_copy(f, out, x->data, fg_slot_bytes(x)); return 1; }
-    if (x->size > FG_FLAT_ELEMENTS) return 0;
-    memcpy(p.shape, x->shape, sizeof p.shape);
-    fg_flat_op(f, FLAT_gather, out, x->data, fg_flat_places(f, &p, x->strides), 0, x->size, 0)->m = fg_itemsize(x->dtype);
-    return 1;
-}
-
-/* Where an operand lies in the code's own memory, to which a constant is copied; NULL if it lies elsewhere. */
-static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
-    const FgTensor *x = &st->slots[slot];
-    int base = st->prog->slot_base[slot];
-    if (x->data >= f->memory && x->data < f->memory + FG_FLAT_MEMORY) return x->data;
-    if (base <= st->prog->n_args || base > st->prog->n_args + st->prog->n_consts || x->size > FG_FLAT_PIECES || !fg_is_contiguous(x)) return NULL;
-    char *room = fg_flat_room_of(f, x);
-    if (!f->failed) memcpy(room, x->data, fg_slot_bytes(x));
-    return f->failed ? NULL : room;
-}
-
-/* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
-static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
-    const FgTensor *out = &st->slots[inst->args[inst->n_in]];
-    const char *from[FG_FLAT_PIECES];
-    int pad = inst->run == fg_flat_pad;
-    int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
-    if (out->size < 1 || out->size > FG_FLAT_PIECES || !fg_is_contiguous(out)) return 0;
-    for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
-    const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
-    if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
-    for (int64_t i = 0; i < out->size; i++) from[i] = fill;
-    for (int k = 0; k < (pad ? 1 : inst->n_in); k++) {
-        const FgTensor *x = &st->slots[inst->args[k]];
-        const char *at = fg_flat_inside(f, st, inst->args[k]);
-        if (!at || fg_flat_overlap(x, out)) return 0;
-        for (int64_t i = 0; i < x->size; i++) {
-            int64_t to = begin;
-            fg_vm_coords(x->ndim, x->shape, i, coord);
-            for (int d = 0; d < x->ndim; d++) to += (pad ? inst->ip[3 * d] + coord[d] * (1 + inst->ip[3 * d + 2]) : coord[d]) * out->strides[d];
-            from[to] = at + fg_vm_offset(x->ndim, coord, x->strides) * item;
-        }
-        if (!pad) begin += x->shape[inst->ip[0]] * out->strides[inst->ip[0]];
-    }
-    int32_t *places = (int32_t *)fg_flat_room(f, out->size, 4);
-    for (int64_t i = 0; i < out->size && !f->failed; i++) {
-        if ((from[i] - from[0]) % item) return 0;
-        places[i] = (int32_t)((from[i] - from[0]) / item);
-    }
-    fg_flat_op(f, FLAT_gather, out->data, from[0], (char *)places, 0, out->size, 0)->m = item;
-    return 1;
-}
-
-/* A copy, a padding or a concatenation; 0 where its pieces are not few. */
-static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
-    FgTensor *slots = st->slots;
-    const FgTensor *out = FG_OUT(inst, slots, 0);
-    char *at = out->data;
-    int before = f->n_ops;
-    if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
-    if (!fg_is_contiguous(out)) return 0;
-    int single = inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4;
-    for (int i = 0; i < inst->n_in && single; i++) single = FG_IN(inst, slots, i)->size == 1;      /* and none empty */
-    if (single && fg_flat_padded(f, at)) {
-        const char *x[4];
-        for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
-        fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
-        return 1;
-    }
-    for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
-    for (int i = 0; i < inst->n_in; i++) {
-        const FgTensor *x = FG_IN(inst, slots, i);
-        if (x->data == at && fg_is_contiguous(x)) { at += fg_slot_bytes(x); continue; }
-        if (fg_flat_overlap(x, out) || !fg_flat_move(f, x, at)) { f->n_ops = before; return 0; }
-        at += fg_slot_bytes(x);
-    }
-    return 1;
-}
-
-/* A window's bytes, from or to the `reach` bytes that it moves in. */
-static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
-    int form = bytes == 1 ? 0 : bytes == 4 ? 1 : bytes == 8 ? 2 : 3, end = take && s->wrap && s->wrap == s->top + 1;
-    if (n == 1 && !s->wide && (!s->wrap || end) && !(take && s->drop)) {
-        int op = end ? FLAT_take1_end : take ? FLAT_take1 : s->drop ? FLAT_put1_in : FLAT_put1;
-        fg_flat_op(f, op + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
-    } else {
-        FgFlatStart *room = (FgFlatStart *)fg_flat_room(f, n, sizeof(FgFlatStart));
-        if (f->failed) return;
-        memcpy(room, s, n * sizeof(FgFlatStart));
-        for (int64_t i = 0; i < n; i++) fg_flat_moves(f, (char **)&room[i].index);
-        fg_flat_op(f, (take ? FLAT_takes1 : FLAT_puts1) + form, d, a, (const char *)room, 0, bytes, plan)->m = n;
-    }
-    f->ops[f->n_ops - 1].g = (const char *)(intptr_t)reach;
-}
-
-/* The starts of a slice's window of x, which lies in one piece, along the axes that it moves along; -1 if it does not lie so. */
-static int fg_flat_starts(const FgInst *inst, FgTensor *slots, int first, const FgTensor *x, const FgTensor *window, FgFlatStart *starts) {
-    int n = 0, inner = 0;               /* inner: an axis before has more than one element of the window */
-    if (!fg_is_contiguous(x) || !fg_is_contiguous(window) || window->size == 0) return -1;
-    for (int d = 0; d < x->ndim; d++) {
-        const FgTensor *at = FG_IN(inst, slots, first + d);
-        if (window->shape[d] != x->shape[d]) {
-            FgFlatStart s = {at->data, at->dtype == FG_I64, x->shape[d] - window->shape[d], x->strides[d] * fg_itemsize(x->dtype), 0, 0};
-            if (inner) return -1;
-            starts[n++] = s;
-        }
-        inner |= window->shape[d] > 1;
-    }
-    return n;
-}
-
-/* dynamic_slice or dynamic_update_slice of a window that lies in one piece; 0 for any other. */
-static int fg_flat_sliced(FgFlat *f, const FgInst *inst, FgTensor *slots) {
-    FgFlatStart starts[FG_MAXDIM];
-    int take = inst->run == fg_flat_slice;
-    const FgTensor *x = FG_IN(inst, slots, 0), *out = FG_OUT(inst, slots, 0), *small = take ? out : FG_IN(inst, slots, 1);
-    int n = fg_flat_starts(inst, slots, take ? 1 : 2, x, small, starts);
-    int64_t bytes = fg_slot_bytes(small);
-    if (n < 0 || fg_flat_overlap(take ? x : small, out)) return 0;
-    if (take && n == 0) fg_flat_copy(f, out->data, x->data, bytes);
-    else if (take) fg_flat_window(f, 1, out->data, x->data, starts, n, bytes, fg_slot_bytes(x), NULL);
-    else if (n == 0) fg_flat_copy(f, out->data, small->data, bytes);
-    else {
-        fg_flat_copy(f, out->data, x->data, fg_slot_bytes(x));
-        fg_flat_window(f, 0, out->data, small->data, starts, n, bytes, fg_slot_bytes(x), NULL);
-    }
-    return 1;
-}
-
-/* A gather or a scatter of one index vector that selects one run; 0 for any other. */
-static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
-    FgFlatStart starts[FG_MAXDIM];
-    const FgIndexPlan *g = (const FgIndexPlan *)inst->extra;
-    const FgTensor *x = FG_IN(inst, slots, 0), *index = FG_IN(inst, slots, 1), *out = FG_OUT(inst, slots, 0);
-    int take = inst->run == fg_flat_gather, t = x->dtype, op = g->kind == FG_ADD ? FG_OP_add : FG_OP_mul;
-    const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
-    int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
-    int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
-    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32;
-    if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
-    if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
-    if (take && (!fg_is_contiguous(x) || fg_flat_overlap(x, out))) return 0;
-    if (!take && (!fg_is_contiguous(x) || fg_flat_overlap(small, out))) return 0;
-    for (int c = 0; c < g->nk; c++) {
-        FgFlatStart s = {index->data + (g->i0 + c * g->ki) * (g->wide ? 8 : 4), g->wide, g->top[c], g->kb[c] * g->item, g->wrap, g->drop};
-        starts[c] = s;
-    }
-    if (take) fg_flat_window(f, 1, out->data, x->data, starts, g->nk, bytes, reach, (void *)g);
-    else {
-        const char *from = small->data;
-        fg_flat_copy(f, out->data, x->data, reach);
-        if (computes) {                 /* what is taken for a window that is left out is not put */
-            char *old = fg_flat_room(f, small->size, g->item), *sum = fg_flat_room(f, small->size, g->item);
-            FgFlatStart in[FG_MAXDIM];
-            memcpy(in, starts, sizeof in);
-            for (int c = 0; c < g->nk; c++) in[c].drop = 0;
-            fg_flat_window(f, 1, old, out->data, in, g->nk, bytes, reach, NULL);
-            fg_flat_arith(f, op, t, t, small->size, (void *)fg_vm_table[op][t], sum, old, from, from);
-            from = sum;
-        }
-        fg_flat_window(f, 0, out->data, from, starts, g->nk, bytes, reach, NULL);
-    }
     return 1;
 }
 #endif

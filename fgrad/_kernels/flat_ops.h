@@ -9,6 +9,12 @@
 #include "index_plan.h"
 #include "program.h"
 #include "vm_plan.h"
+#ifdef __AVX512F__
+#include <immintrin.h>
+#define FG_FLAT_PERMUTES 1
+#else
+#define FG_FLAT_PERMUTES 0
+#endif
 
 struct FgFlatOp {
     const void *label;                  /* of the op; while code is emitted, its number */
@@ -42,6 +48,9 @@ static inline int fg_flat_offset(const FgFlatStart *s, int64_t n, int64_t *offse
     *offset = sum;
     return there;
 }
+
+/* Up to 16 numbers of four bytes out of the vector `offset` bytes away: lane i, where the mask has its bit, takes number at[i]. */
+typedef struct { int32_t at[16]; int64_t offset, mask; char rest[48]; } FgFlatWindow;
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
@@ -109,7 +118,7 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) \
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) \
     X(puts1) X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(splat1) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
@@ -254,6 +263,25 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         uint32_t x = FG_AT(uint32_t, ip->a), y = FG_AT(uint32_t, ip->b), z = FG_AT(uint32_t, ip->c), w = FG_AT(uint32_t, ip->g);
         accv = (fg_v32)(fg_i32x16){(int)x, (int)y, (int)z, (int)w};
         FG_AT(fg_v32, ip->d) = accv;
+        FG_NEXT
+    }
+    L_lanes: {                      /* b: how many bytes away each of 16 numbers of four bytes is */
+        const int32_t *at = (const int32_t *)ip->b;
+        #define M(i) FG_AT(int32_t, ip->a + at[i])
+        accv = (fg_v32)(fg_i32x16){M(0), M(1), M(2), M(3), M(4), M(5), M(6), M(7), M(8), M(9), M(10), M(11), M(12), M(13), M(14), M(15)};
+        #undef M
+        FG_AT(fg_v32, ip->d) = accv;
+        FG_NEXT
+    }
+    L_permute: {                    /* as lanes, from n vectors */
+#if FG_FLAT_PERMUTES
+        const FgFlatWindow *w = (const FgFlatWindow *)ip->b;
+        __m512i x = _mm512_setzero_si512();
+        for (int64_t i = 0; i < ip->n; i++, w++)
+            x = _mm512_mask_permutexvar_epi32(x, (__mmask16)w->mask, _mm512_load_si512(w->at), _mm512_load_si512(ip->a + w->offset));
+        accv = (fg_v32)x;
+        FG_AT(fg_v32, ip->d) = accv;
+#endif
         FG_NEXT
     }
     L_splat1: FG_AT(fg_i8x64, ip->d) = (fg_i8x64){0} + *(const int8_t *)ip->a; FG_NEXT

@@ -9,7 +9,7 @@ import numpy as np
 from fgrad import dtypes
 
 from fgrad.compile.bounds cimport compared, within
-from fgrad.compile.values cimport Node, Value, new_value
+from fgrad.compile.values cimport Node, Value, new_value, row_major
 from fgrad.core.ir cimport AvalBase
 
 cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
@@ -193,12 +193,33 @@ def _select(list ins, aval):
     if x.key() == y.key() and x.shape == aval.shape:
         return None, [x]
     cdef Value chosen = ins[0]
+    cdef list inner
     if chosen.buf is not None:
-        return None
+        inner = made_by(x, "select")
+        return (None, [x]) if inner is not None and _same(inner[2], y, aval) and _anywhere(chosen, inner[0]) else None
     chosen = x if chosen.scalar else y
     if chosen.buf is None:
         return None, [_constant(chosen.scalar, aval.shape, aval.dtype)]
     return (None, [chosen]) if chosen.shape == aval.shape else None
+
+
+cdef bint _same(Value x, Value y, AvalBase aval) except -1:
+    return x.key() == y.key() and x.shape == y.shape == aval.shape
+
+
+cdef bint _anywhere(Value m, Value mask) except -1:
+    """True if m is, at each element, whether the mask holds anywhere along some axes: where it does not, neither does the mask."""
+    cdef Node node = m.buf.node
+    cdef Value x
+    cdef tuple axes
+    if node is None or node.kind != "reduce" or node.op != "max" or m.dtype != dtypes.BOOL or m.offset or m.shape != mask.shape:
+        return False
+    x, axes = node.ins[0], node.axes
+    if x.tag != m.tag or mask.tag != m.tag or x.key() != mask.key() or x.shape != mask.shape:
+        return False
+    kept = iter(row_major(tuple([n for a, n in enumerate(x.shape) if a not in axes])))
+    strides = [0 if a in axes else next(kept) for a in range(len(x.shape))]
+    return all([n == 1 or s == t for n, s, t in zip(m.shape, m.strides, strides)])
 
 
 def _compare(op):

@@ -2,6 +2,7 @@
 
 - What depends on no step (a scaled or transposed weight) is computed before the loop.
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
+  So is a gather at several scanned indices from what depends on no step.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
 """
@@ -19,6 +20,7 @@ from fgrad.transforms.remat import inline_calls
 from fgrad.transforms.vmap import Axis, batch_jaxpr
 
 SMALL = 256  # rows (or terms) of a step's product below which one large product is faster than many
+GATHERED = 16 << 10  # bytes of a step's gather up to which to call it costs as much as to do it
 LIMIT = 32 << 20  # bytes that a motion may add to what is stored
 INVARIANT, SCANNED, CARRIED = range(3)
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
@@ -89,8 +91,16 @@ class Body:
         return [v for e in self.jaxpr.eqns if self.kind_of_eqn(e) == INVARIANT and _worth_keeping(e) for v in e.outvars]
 
     def before(self):
-        """The products that can be taken for all steps before the loop."""
-        return [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED)]
+        """The products and gathers that can be done for all steps before the loop."""
+        return [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED) or self.scanned_gather(e)]
+
+    def scanned_gather(self, e):
+        """True if e gathers several small items, at scanned indices, from an invariant operand."""
+        if e.primitive.name != "gather" or [self.kind_of(v) for v in e.invars] != [INVARIANT, SCANNED]:
+            return False
+        (out,), indices = e.outvars, e.invars[1].aval
+        several = indices.size > indices.shape[-1]  # one item is read as fast in the loop
+        return several and nbytes(out.aval) <= GATHERED and self.length * nbytes(out.aval) <= LIMIT
 
     def sums(self):
         """[(position of the carry, the equations that go, the paths back to its products and reductions)] of carries that only add up."""

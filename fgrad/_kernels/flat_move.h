@@ -1,0 +1,170 @@
+/* Flat code of one instruction that moves values: copies, paddings, concatenations, windows, gathers and scatters. See flat.h. */
+#ifndef FG_FLAT_MOVE_H
+#define FG_FLAT_MOVE_H
+#include "flat_emit.h"
+
+/* A copy of a few elements; 0 where it takes too many. */
+static int fg_flat_move(FgFlat *f, const FgTensor *x, char *out) {
+    FgVmPlan p = {.n = x->size, .ndim = x->ndim};
+    if (x->size == 1 || fg_is_contiguous(x)) { fg_flat_copy(f, out, x->data, fg_slot_bytes(x)); return 1; }
+    if (x->size > FG_FLAT_FEW) return 0;
+    memcpy(p.shape, x->shape, sizeof p.shape);
+    fg_flat_collect(f, out, x->data, (int32_t *)fg_flat_places(f, &p, x->strides), x->size, fg_itemsize(x->dtype));
+    return 1;
+}
+
+/* Where an operand lies in the code's own memory, to which a constant is copied; NULL if it lies elsewhere. */
+static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
+    const FgTensor *x = &st->slots[slot];
+    int base = st->prog->slot_base[slot];
+    if (x->data >= f->memory && x->data < f->memory + FG_FLAT_MEMORY) return x->data;
+    if (base <= st->prog->n_args || base > st->prog->n_args + st->prog->n_consts || x->size > FG_FLAT_PIECES || !fg_is_contiguous(x)) return NULL;
+    char *room = fg_flat_room_of(f, x);
+    if (!f->failed) memcpy(room, x->data, fg_slot_bytes(x));
+    return f->failed ? NULL : room;
+}
+
+/* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
+static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
+    const FgTensor *out = &st->slots[inst->args[inst->n_in]];
+    const char *from[FG_FLAT_PIECES];
+    int pad = inst->run == fg_flat_pad;
+    int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
+    if (out->size < 1 || out->size > FG_FLAT_PIECES || !fg_is_contiguous(out)) return 0;
+    for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
+    const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
+    if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
+    for (int64_t i = 0; i < out->size; i++) from[i] = fill;
+    for (int k = 0; k < (pad ? 1 : inst->n_in); k++) {
+        const FgTensor *x = &st->slots[inst->args[k]];
+        const char *at = fg_flat_inside(f, st, inst->args[k]);
+        if (!at || fg_flat_overlap(x, out)) return 0;
+        for (int64_t i = 0; i < x->size; i++) {
+            int64_t to = begin;
+            fg_vm_coords(x->ndim, x->shape, i, coord);
+            for (int d = 0; d < x->ndim; d++) to += (pad ? inst->ip[3 * d] + coord[d] * (1 + inst->ip[3 * d + 2]) : coord[d]) * out->strides[d];
+            from[to] = at + fg_vm_offset(x->ndim, coord, x->strides) * item;
+        }
+        if (!pad) begin += x->shape[inst->ip[0]] * out->strides[inst->ip[0]];
+    }
+    int32_t *places = (int32_t *)fg_flat_room(f, out->size, 4);
+    for (int64_t i = 0; i < out->size && !f->failed; i++) {
+        if ((from[i] - from[0]) % item) return 0;
+        places[i] = (int32_t)((from[i] - from[0]) / item);
+    }
+    fg_flat_collect(f, out->data, from[0], places, out->size, item);
+    return 1;
+}
+
+/* A copy, a padding or a concatenation; 0 where its pieces are not few. */
+static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
+    FgTensor *slots = st->slots;
+    const FgTensor *out = FG_OUT(inst, slots, 0);
+    char *at = out->data;
+    int before = f->n_ops;
+    if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
+    if (!fg_is_contiguous(out)) return 0;
+    int single = inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4;
+    for (int i = 0; i < inst->n_in && single; i++) single = FG_IN(inst, slots, i)->size == 1;      /* and none empty */
+    if (single && fg_flat_padded(f, at)) {
+        const char *x[4];
+        for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
+        fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
+        return 1;
+    }
+    for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
+    for (int i = 0; i < inst->n_in; i++) {
+        const FgTensor *x = FG_IN(inst, slots, i);
+        if (x->data == at && fg_is_contiguous(x)) { at += fg_slot_bytes(x); continue; }
+        if (fg_flat_overlap(x, out) || !fg_flat_move(f, x, at)) { f->n_ops = before; return 0; }
+        at += fg_slot_bytes(x);
+    }
+    return 1;
+}
+
+/* A window's bytes, from or to the `reach` bytes that it moves in. */
+static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
+    int form = bytes == 1 ? 0 : bytes == 4 ? 1 : bytes == 8 ? 2 : 3, end = take && s->wrap && s->wrap == s->top + 1;
+    if (n == 1 && !s->wide && (!s->wrap || end) && !(take && s->drop)) {
+        int op = end ? FLAT_take1_end : take ? FLAT_take1 : s->drop ? FLAT_put1_in : FLAT_put1;
+        fg_flat_op(f, op + form, d, a, s->index, 0, bytes, (void *)(intptr_t)s->step)->m = s->top;
+    } else {
+        FgFlatStart *room = (FgFlatStart *)fg_flat_room(f, n, sizeof(FgFlatStart));
+        if (f->failed) return;
+        memcpy(room, s, n * sizeof(FgFlatStart));
+        for (int64_t i = 0; i < n; i++) fg_flat_moves(f, (char **)&room[i].index);
+        fg_flat_op(f, (take ? FLAT_takes1 : FLAT_puts1) + form, d, a, (const char *)room, 0, bytes, plan)->m = n;
+    }
+    f->ops[f->n_ops - 1].g = (const char *)(intptr_t)reach;
+}
+
+/* The starts of a slice's window of x, which lies in one piece, along the axes that it moves along; -1 if it does not lie so. */
+static int fg_flat_starts(const FgInst *inst, FgTensor *slots, int first, const FgTensor *x, const FgTensor *window, FgFlatStart *starts) {
+    int n = 0, inner = 0;               /* inner: an axis before has more than one element of the window */
+    if (!fg_is_contiguous(x) || !fg_is_contiguous(window) || window->size == 0) return -1;
+    for (int d = 0; d < x->ndim; d++) {
+        const FgTensor *at = FG_IN(inst, slots, first + d);
+        if (window->shape[d] != x->shape[d]) {
+            FgFlatStart s = {at->data, at->dtype == FG_I64, x->shape[d] - window->shape[d], x->strides[d] * fg_itemsize(x->dtype), 0, 0};
+            if (inner) return -1;
+            starts[n++] = s;
+        }
+        inner |= window->shape[d] > 1;
+    }
+    return n;
+}
+
+/* dynamic_slice or dynamic_update_slice of a window that lies in one piece; 0 for any other. */
+static int fg_flat_sliced(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    FgFlatStart starts[FG_MAXDIM];
+    int take = inst->run == fg_flat_slice;
+    const FgTensor *x = FG_IN(inst, slots, 0), *out = FG_OUT(inst, slots, 0), *small = take ? out : FG_IN(inst, slots, 1);
+    int n = fg_flat_starts(inst, slots, take ? 1 : 2, x, small, starts);
+    int64_t bytes = fg_slot_bytes(small);
+    if (n < 0 || fg_flat_overlap(take ? x : small, out)) return 0;
+    if (take && n == 0) fg_flat_copy(f, out->data, x->data, bytes);
+    else if (take) fg_flat_window(f, 1, out->data, x->data, starts, n, bytes, fg_slot_bytes(x), NULL);
+    else if (n == 0) fg_flat_copy(f, out->data, small->data, bytes);
+    else {
+        fg_flat_copy(f, out->data, x->data, fg_slot_bytes(x));
+        fg_flat_window(f, 0, out->data, small->data, starts, n, bytes, fg_slot_bytes(x), NULL);
+    }
+    return 1;
+}
+
+/* A gather or a scatter of one index vector that selects one run; 0 for any other. */
+static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    FgFlatStart starts[FG_MAXDIM];
+    const FgIndexPlan *g = (const FgIndexPlan *)inst->extra;
+    const FgTensor *x = FG_IN(inst, slots, 0), *index = FG_IN(inst, slots, 1), *out = FG_OUT(inst, slots, 0);
+    int take = inst->run == fg_flat_gather, t = x->dtype, op = g->kind == FG_ADD ? FG_OP_add : FG_OP_mul;
+    const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
+    int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
+    int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
+    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32;
+    if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
+    if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
+    if (take && (!fg_is_contiguous(x) || fg_flat_overlap(x, out))) return 0;
+    if (!take && (!fg_is_contiguous(x) || fg_flat_overlap(small, out))) return 0;
+    for (int c = 0; c < g->nk; c++) {
+        FgFlatStart s = {index->data + (g->i0 + c * g->ki) * (g->wide ? 8 : 4), g->wide, g->top[c], g->kb[c] * g->item, g->wrap, g->drop};
+        starts[c] = s;
+    }
+    if (take) fg_flat_window(f, 1, out->data, x->data, starts, g->nk, bytes, reach, (void *)g);
+    else {
+        const char *from = small->data;
+        fg_flat_copy(f, out->data, x->data, reach);
+        if (computes) {                 /* what is taken for a window that is left out is not put */
+            char *old = fg_flat_room(f, small->size, g->item), *sum = fg_flat_room(f, small->size, g->item);
+            FgFlatStart in[FG_MAXDIM];
+            memcpy(in, starts, sizeof in);
+            for (int c = 0; c < g->nk; c++) in[c].drop = 0;
+            fg_flat_window(f, 1, old, out->data, in, g->nk, bytes, reach, NULL);
+            fg_flat_arith(f, op, t, t, small->size, (void *)fg_vm_table[op][t], sum, old, from, from);
+            from = sum;
+        }
+        fg_flat_window(f, 0, out->data, from, starts, g->nk, bytes, reach, NULL);
+    }
+    return 1;
+}
+#endif
