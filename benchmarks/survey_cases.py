@@ -313,7 +313,7 @@ def _programs():
     case("fori_loops that fill a table", _table, real(64, 64))
     case("while_loops that strike out", _sieve, real(2000))
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
-    case("grad of a recurrence", _recurrence, unit(32, 32), real(200, 32))
+    case("grad of a recurrence", _recurrence, uniform(-0.3, 0.3)(32, 32), real(200, 32))
     case("while_loop", _count, real(10))
     case("fori_loop of products", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y @ x * 0.01, x), real(32, 32))
     case("lax.map", lambda m, x: m.lax.map(lambda y: m.np.sin(y).sum(), x), real(1000, 100))
