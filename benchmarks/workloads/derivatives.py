@@ -186,3 +186,68 @@ class Checkpoint(Workload):
             return m.torch.autograd.grad((y * y).sum(), ws)
 
         return call
+
+
+@workload("derivatives/Hessian-vector product through scan", sizes=(4, 32), note="50 steps of a recurrent network of width N, one sequence")
+class RecurrentHvp(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n, n, scale=n**-0.5), normal(rng, n, n), normal(rng, 50, n)
+
+    def jaxlike(self, m, w, v, xs):
+        def loss(w):
+            def step(h, x):
+                h = m.np.tanh(w @ h + x)
+                return h, h
+
+            return m.np.mean(m.lax.scan(step, m.np.zeros(len(w)), xs)[1] ** 2)
+
+        f = m.jit(lambda w, v: m.jvp(m.grad(loss), (w,), (v,))[1])
+        return lambda: f(w, v)
+
+    def torch(self, m, w, v, xs):
+        def loss(w):
+            h, hs = m.torch.zeros(len(w)), []
+            for x in xs:
+                h = m.torch.tanh(w @ h + x)
+                hs.append(h)
+            return (m.torch.stack(hs) ** 2).mean()
+
+        return lambda: m.torch.func.jvp(m.torch.func.grad(loss), (w,), (v,))[1]
+
+
+@workload(
+    "derivatives/gradient of a hidden Markov model",
+    sizes=(8,),
+    note="likelihood of 200 symbols, N states, forward algorithm",
+)
+class HiddenMarkov(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n, n), normal(rng, n, 12), integers(rng, 12, 200)
+
+    @staticmethod
+    def start(transitions, emissions, symbols, log_softmax):
+        moves, seen = log_softmax(transitions, 1), log_softmax(emissions, 1)
+        return moves, seen, seen[:, symbols[0]]
+
+    def jaxlike(self, m, *inputs):
+        def loss(transitions, emissions, symbols):
+            moves, seen, first = self.start(transitions, emissions, symbols, m.nn.log_softmax)
+            step = lambda a, o: (m.nn.logsumexp(a[:, None] + moves, axis=0) + seen[:, o], None)  # noqa: E731
+            return -m.nn.logsumexp(m.lax.scan(step, first, symbols[1:])[0])
+
+        f = m.jit(m.value_and_grad(loss, (0, 1)))
+        return lambda: f(*inputs)
+
+    def torch(self, m, transitions, emissions, symbols):
+        parameters, symbols = [transitions.requires_grad_(), emissions.requires_grad_()], symbols.tolist()
+
+        def call():
+            moves, seen, a = self.start(*parameters, symbols, m.torch.log_softmax)
+            for o in symbols[1:]:
+                a = m.torch.logsumexp(a[:, None] + moves, 0) + seen[:, o]
+            value = -m.torch.logsumexp(a, 0)
+            return value, m.torch.autograd.grad(value, parameters)
+
+        return call

@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc
 
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, TRANS
-from fgrad._kernels.gemm cimport GEMM_PAIRS, GEMM_WIDE
+from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK
@@ -242,6 +242,26 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
     return p.c[2] == 1 and (p.M == 1 or p.c[1] == p.N) or (p.M == 1 or p.c[1] == 1) and p.c[2] == p.M
 
 
+cdef bint _single(FgDot *p) noexcept nogil:
+    """Is the product one tile of operands as they lie, or one row against rows of at most a vector?  The strides are made those it reads by."""
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes
+    if p.B != 1 or p.z.dtype or p.K > 64 or p.in_dtype != p.work or p.out_dtype != p.work or p.work not in (FG_F32, FG_F64) or not GEMM_WIDE:
+        return False
+    if max(p.M, p.N) > GEMM_NV * lanes or (p.N == 1 < p.M and p.c[1] != 1) or (p.N > 1 and p.c[2] != 1):
+        return False
+    if p.N == 1 < p.M:
+        _swap(p)
+    if p.M == 1:
+        p.a[1] = 1                            # no rows to step over; neither are there where an axis has one element
+        if p.K == 1:
+            p.a[2] = 1
+        if p.N > 1 and p.b[2] != 1:
+            return p.N <= lanes and 1 < p.K <= lanes and p.b[1] == p.a[2] == 1
+    if p.N == 1:
+        p.b[2] = 1
+    return p.M <= GEMM_MR and p.b[2] == 1 and (p.a[1] == 1 or p.a[2] == 1) and (GEMM_MASKS or p.N % lanes == 0)
+
+
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef const FgTensor *a
     cdef const FgTensor *b
@@ -312,6 +332,9 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         p.algo = TINY
         if p.N == 1:
             p.c[2] = 1
+        return 0
+    if _single(p):
+        p.algo = SINGLE
         return 0
     if _streams(p):
         _plan_stream(p)

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_job.h" nogil:
-    enum: GEMM_WIDE, GEMM_PAIRS, GEMM_LONGEST
+    enum: GEMM_WIDE, GEMM_PAIRS, GEMM_LONGEST, GEMM_MASKS, GEMM_MR, GEMM_NV
     ctypedef struct GemmShare:
         int64_t next, end
     ctypedef struct GemmJob:

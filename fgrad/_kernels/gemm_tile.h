@@ -241,6 +241,22 @@ static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_
     for (; j < n; j++, b += ldb) N(dots_rows)(1, kc, a, b, ldb, c + j);
 }
 
+/* c (n) (+)= one row against n <= lanes rows of b, where a row is at most a vector: sums as dots_rows makes them, c is stored once. */
+GEMM_INLINE void N(dots_few)(const int R, int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int add) {
+    N(vec) x[N(lanes)], row = N(load)(a, kc);
+    GEMM_UNROLL for (int i = 0; i < R; i++) {
+        x[i] = i < n ? row * N(load)(b + i * ldb, kc) : (N(vec)){0};
+        GEMM_APART(x[i]);
+    }
+    row = N(totals)(R, x);
+    N(store)(c, add ? N(load)(c, n) + row : row, n);
+}
+static void N(dots_one_vector)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int add) {
+    if (n <= 4 && N(lanes) > 4) N(dots_few)(4, n, kc, a, b, ldb, c, add);
+    else if (n <= 8 && N(lanes) > 8) N(dots_few)(8, n, kc, a, b, ldb, c, add);
+    else N(dots_few)(N(lanes), n, kc, a, b, ldb, c, add);
+}
+
 /* c (n) += a b, R of b's rows at a time, in vectors of type V: an element is one chain over k whichever. */
 #define GEMM_AXPY(NAME, R, V, ALIGNED) \
 static void NAME(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) { \

@@ -1,12 +1,13 @@
 """Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
 
-Five ways, chosen when the program is built:
+Six ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats included.
   gemm    own register tiles (gemm.pyx), for float32 and float64.
   blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers with few rows, and
           builds without vectors of 256 bits. Other complex products are real ones of twice the size (FgComplex).
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
+  single  one register tile of operands as they lie, or one row against a few short ones.
   tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h).
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
@@ -21,6 +22,7 @@ from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes
+    void fg_single(const FgDot *p, const char *a, const char *b, char *c)
     void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c)
@@ -444,6 +446,9 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if (p.acc and w.src != w.out) or (p.algo == CLEAR and not p.acc):
         parallel_for(p.B * p.M, max(1, 100000 // p.N), _rows_body, &w)
     if p.algo == CLEAR:
+        return FG_OK
+    if p.algo == SINGLE:
+        fg_single(p, w.a, w.b, w.out)
         return FG_OK
     if p.z.dtype:
         za = FG_IN(inst, slots, 1 if p.z.swapped else 0).data

@@ -466,6 +466,19 @@ def test_rejections():
             run(**kwargs)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_single_tiles_and_rows(dtype):
+    """Small products in every layout, beside sizes and strides that take another way."""
+    for m, k, n in itertools.product((1, 2, 4, 14, 15), (1, 3, 4, 8, 16, 17, 65), (1, 2, 4, 5, 8, 16, 17, 33)):
+        a, b, c = values((1, m, k), dtype), values((1, k, n), dtype), values((1, m, n), dtype)
+        turned_a, turned_b = (np.swapaxes(np.ascontiguousarray(np.swapaxes(x, 1, 2)), 1, 2) for x in (a, b))
+        check(a, b)
+        check(turned_a, turned_b, c=c)
+        check(a, turned_b, transposed=True)
+        check(turned_a[:, ::-1], b[:, :, ::-1], c=c)
+        check(np.broadcast_to(a[:, :, :1], a.shape), np.broadcast_to(b[:, :1], b.shape))
+
+
 def test_openblas_is_loaded_without_a_pool():
     assert "OpenBLAS" in openblas_config()
     code = (
