@@ -91,7 +91,7 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
-    ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental extend flatten_util ggml
+    ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental export extend flatten_util ggml
     image interpreters monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
 """.split()
 _FROM = {"custom_gradient": "custom_derivatives", "reshard": "sharding"}

@@ -4,7 +4,6 @@ _REASONS = {
     "there is one device, the CPU. Meshes and shardings over it are in fgrad.sharding; vmap and jit use all cores": """
         Shard smap distributed memory""",
     "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
-    "programs are not exported; pickle parameters and trace again": "export",
     "foreign functions are called with pure_callback": "ffi",
 }
 _REASON_OF = {name: reason for reason, names in _REASONS.items() for name in names.split()}

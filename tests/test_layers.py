@@ -32,7 +32,7 @@ LAYERS = [
         "sharding",
     ),
     ("random",),
-    ("flatten_util", "test_util", "experimental", "api_util"),
+    ("flatten_util", "test_util", "experimental", "api_util", "export"),
     ("nn", "image", "optim", "scipy", "example_libraries"),
     ("ggml",),
 ]
