@@ -22,7 +22,7 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul,
                                      FG_OP_select, FG_OP_square, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
-                                     FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_mates,
+                                     FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
                                      fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot,
                                      fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
@@ -345,7 +345,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef char stack[16384 + 64]
     cdef FgVmThread t
     cdef char *mem = NULL
-    cdef int64_t head = align((p.n_regs + p.n_boxes + p.n_slots + p.n_out) * sizeof(char *) + p.n_in + p.n_out)
+    cdef int64_t head = align((p.n_regs + p.n_boxes + p.n_slots + p.n_out + p.n_in) * sizeof(char *) + p.n_in + p.n_out)
     cdef int i, k
     cdef int64_t part
     cdef char *copied
@@ -359,7 +359,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             return
         t.ptr = <char **>mem
     t.part = &p.parts[p.n_parts]
-    copied = <char *>(t.ptr + p.n_regs + p.n_boxes + p.n_slots + p.n_out)     # a pointer has room for an output's mates
+    copied = <char *>(t.ptr + p.n_regs + p.n_boxes + p.n_slots + p.n_out + p.n_in)     # a pointer has room for an operand's mates
     streamed = copied + p.n_in
     t.work = <char *>t.ptr + head
     t.p, t.inst, t.slots, t.copied, t.streamed = p, r.inst, r.slots, copied, streamed
@@ -374,6 +374,8 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             if p.out[k].write_time < p.in_[i].last_use:
                 copied[i] = 1
     fg_vm_find_mates(&t, t.ptr + p.n_regs + p.n_boxes + p.n_slots)
+    if p.columns:
+        fg_vm_find_columns(&t, t.ptr + p.n_regs + p.n_boxes + p.n_slots + p.n_out)
     fg_vm_prepare(&t)
     if p.mode == FG_MODE_COLUMNS:
         fg_vm_run_columns(&t, r.partials, begin, end)

@@ -130,29 +130,34 @@ static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *
     }
 }
 
-/* d[i * k + j] = src[j][i]: two to four buffers turned to the columns of one */
+/* d[i * k + j] = v[j][i]: two to four buffers turned to the columns of one (store), or its columns to buffers */
 enum { FG_VM_MATES = 4 };
-static void fg_vm_turn(char *dst, char *const *src, int k, int size, int64_t at, int64_t n) {
-    #define M(T) { T *restrict d = (T *)dst; \
-        const T *restrict x = (const T *)src[0] + at, *restrict y = (const T *)src[1] + at, *restrict z = (const T *)src[2] + at; \
-        const T *restrict w = (const T *)src[3] + at; \
-        if (k == 2) for (int64_t i = 0; i < n; i++) { d[2 * i] = x[i]; d[2 * i + 1] = y[i]; } \
-        else if (k == 3) for (int64_t i = 0; i < n; i++) { d[3 * i] = x[i]; d[3 * i + 1] = y[i]; d[3 * i + 2] = z[i]; } \
-        else for (int64_t i = 0; i < n; i++) { d[4 * i] = x[i]; d[4 * i + 1] = y[i]; d[4 * i + 2] = z[i]; d[4 * i + 3] = w[i]; } }
+static void fg_vm_turn(char *d_, char *const *v, int k, int size, int64_t at, int64_t n, int store) {
+    #define M(T) { T *restrict d = (T *)d_; \
+        T *restrict x = (T *)v[0] + at, *restrict y = (T *)v[1] + at, *restrict z = (T *)v[2] + at, *restrict w = (T *)v[3] + at; \
+        if (store) { \
+            if (k == 2) for (int64_t i = 0; i < n; i++) { d[2 * i] = x[i]; d[2 * i + 1] = y[i]; } \
+            else if (k == 3) for (int64_t i = 0; i < n; i++) { d[3 * i] = x[i]; d[3 * i + 1] = y[i]; d[3 * i + 2] = z[i]; } \
+            else for (int64_t i = 0; i < n; i++) { d[4 * i] = x[i]; d[4 * i + 1] = y[i]; d[4 * i + 2] = z[i]; d[4 * i + 3] = w[i]; } \
+        } else { \
+            if (k == 2) for (int64_t i = 0; i < n; i++) { x[i] = d[2 * i]; y[i] = d[2 * i + 1]; } \
+            else if (k == 3) for (int64_t i = 0; i < n; i++) { x[i] = d[3 * i]; y[i] = d[3 * i + 1]; z[i] = d[3 * i + 2]; } \
+            else for (int64_t i = 0; i < n; i++) { x[i] = d[4 * i]; y[i] = d[4 * i + 1]; z[i] = d[4 * i + 2]; w[i] = d[4 * i + 3]; } \
+        } }
     FG_BY_SIZE(size, M)
     #undef M
 }
-static void fg_vm_walk_turned(char *const *src, int k, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
-                              const int64_t *coord, int64_t len) {
+static void fg_vm_walk_turned(char *const *v, int k, char *mem, int size, int ndim, const int64_t *shape, const int64_t *strides,
+                              const int64_t *coord, int64_t len, int store) {
     int64_t n[FG_MAXDIM + 2], s[FG_MAXDIM + 2], c[FG_MAXDIM + 2], width;
     int m = fg_vm_axes(ndim, shape, strides, coord, n, s, c);
     for (int64_t at = 0; at < len; at += width) {
-        char *dst = mem;
-        for (int d = 0; d < m; d++) dst += c[d] * s[d] * size;
+        char *d = mem;
+        for (int i = 0; i < m; i++) d += c[i] * s[i] * size;
         width = n[0] - c[0] < len - at ? n[0] - c[0] : len - at;
-        fg_vm_turn(dst, src, k, size, at, width);
+        fg_vm_turn(d, v, k, size, at, width, store);
         c[0] = 0; c[1]++;
-        for (int d = 1; d < m - 1 && c[d] == n[d]; d++) { c[d] = 0; c[d + 1]++; }
+        for (int i = 1; i < m - 1 && c[i] == n[i]; i++) { c[i] = 0; c[i + 1]++; }
     }
 }
 #endif

@@ -79,7 +79,8 @@ typedef struct {
     int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
     int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
     int prefetches;                     /* moves enough to fetch a tile's memory while the tile before is computed */
-    int turns;                          /* outputs may lie between each other's elements */
+    int nears;                          /* moves as much: a strip that is all there is to do fetches what it reads soon */
+    int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t n, n_outer, n_red, n_inner;
@@ -114,7 +115,8 @@ typedef struct {
     char *work;
     const FgVmPart *part;               /* what is computed now */
     const char *streamed;               /* output -> 1: written past the caches */
-    const int16_t (*mates)[FG_VM_MATES]; /* output -> itself and those that lie between its elements; FG_VM_ALONE, or FG_VM_MATE of one before */
+    const int16_t (*mates)[FG_VM_MATES]; /* output -> itself and those that lie between its elements; FG_VM_ALONE, or FG_VM_MATE of another */
+    const int16_t (*read)[FG_VM_MATES]; /* likewise of inputs, if plan->columns */
     const char *copied;                 /* input -> 1: must be copied, since an output that aliases it is written before its last use */
 } FgVmThread;
 
@@ -133,6 +135,19 @@ static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
 
 #include "vm_window.h"
 
+/* Input i with those that lie between its elements: read together. */
+static void fg_vm_fetch_mates(FgVmThread *t, int i, const int64_t *coord, int64_t len) {
+    const FgVmPlan *p = t->p;
+    const FgVmInput *in = &p->in[i];
+    int k = (int)in->strides[p->ndim - 1];
+    char *to[FG_VM_MATES];
+    for (int j = 0; j < FG_VM_MATES; j++) {
+        int q = t->read[i][j < k ? j : 0];
+        to[j] = t->ptr[q] = t->work + p->in[q].buf;
+    }
+    fg_vm_walk_turned(to, k, FG_MEM(t, i), in->size, p->ndim, p->shape, in->strides, coord, len, 0);
+}
+
 /* Input i for flat range [start, start + len): a pointer into memory where that is possible, else a copy. */
 static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
@@ -140,6 +155,10 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     char *mem = FG_MEM(t, i), *dst = t->work + in->buf;
     int widen = in->dtype != in->type;
     const char *src = 0;
+    if (p->columns && t->read[i][0] != FG_VM_ALONE) {
+        if (t->read[i][0] != FG_VM_MATE) fg_vm_fetch_mates(t, i, coord, len);
+        return;
+    }
     if (in->guard >= 0) {
         src = fg_vm_guarded(p, in, mem, coord, start, len);
         if (in->access == FG_ACC_ROW) len = 1;
@@ -213,6 +232,10 @@ static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_windo
 /* What comes closer of the part's next tile while one is computed, so that memory works all the while: equal shares of each input, `turns`
  * of them a loop, no more lines at once than a core keeps in flight; `done` have come. No loops: none. */
 enum { FG_FETCH_LINES = 40, FG_FETCH_WEIGHT = 10 };
+/* Where a strip is all there is to do, each turn of it fetches `step` bytes of each input that is read where it lies, FG_NEAR ahead: a strip
+ * takes so many instructions that a core holds too few loads at once by itself. */
+enum { FG_NEAR = 4096, FG_NEAR_INPUTS = 8 };
+typedef struct { const char *at; int64_t step; } FgVmNear;
 typedef struct { int loops, turns, done; int64_t start, len; } FgVmAhead;
 
 static FgVmAhead fg_vm_ahead(const FgVmThread *t, int64_t start, int64_t len) {
@@ -257,9 +280,38 @@ static inline void fg_vm_move_marks(FgVmThread *t, int64_t n) {
     }
 }
 
+/* What the part's only strip reads where it lies. */
+static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
+    const FgVmPlan *p = t->p;
+    int n = 0, last = t->part->op_end - 1;
+    if (last < t->part->op || p->ops[last].strip < 0) return 0;
+    for (int k = t->part->op; k < last; k++) if (!fg_vm_waits(p, k)) return 0;
+    for (int j = t->part->in; j < t->part->in_end && n < FG_NEAR_INPUTS; j++) {
+        int i = p->in_order[j];
+        const FgVmInput *in = &p->in[i];
+        if (in->source != i || (in->access != FG_ACC_FULL && in->access != FG_ACC_GENERAL) || t->ptr[i] == t->work + in->buf) continue;
+        near[n++] = (FgVmNear){t->ptr[i] + FG_NEAR, FG_STRIP / p->strips[p->ops[last].strip].lane * in->size};
+    }
+    return n;
+}
+
 /* Bytes [0, end) of each operand of a strip, fetching ahead in between. */
 static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgVmAhead *ahead) {
     int64_t strips = end / FG_STRIP;
+    FgVmNear near[FG_NEAR_INPUTS];
+    int n_near = t->p->nears ? fg_vm_near(t, near) : 0;
+    if (n_near) {
+        for (int64_t at = 0; at < end; at += FG_STRIP) {
+            for (int j = 0; j < n_near; j++) {
+                const char *x = near[j].at;
+                if (near[j].step == FG_STRIP) { _Pragma("GCC unroll 8") for (int b = 0; b < FG_STRIP; b += 64) __builtin_prefetch(x + b, 0, 3); }
+                else for (int64_t b = 0; b < near[j].step; b += 64) __builtin_prefetch(x + b, 0, 3);
+                near[j].at += near[j].step;
+            }
+            fg_run_stages(t->p->stages + s->stage, t->ptr, at, at + FG_STRIP);
+        }
+        return;
+    }
     for (int k = 0, n = ahead->turns; k < n; k++) {
         fg_vm_prefetch(t, ahead);
         fg_run_stages(t->p->stages + s->stage, t->ptr, strips * k / n * FG_STRIP, strips * (k + 1) / n * FG_STRIP);
@@ -332,6 +384,11 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }
 }
+/* An input that is brought to tiles and leaves room for a few others between its elements. */
+static inline int fg_vm_is_column(const FgVmPlan *p, const FgVmInput *in) {
+    return in->access == FG_ACC_GENERAL && in->guard < 0 && in->dtype == in->type && in->strides[p->ndim - 1] > 1 &&
+        in->strides[p->ndim - 1] <= FG_VM_MATES;
+}
 /* Outputs that lie between each other's elements, as columns of narrow rows do, are written together. */
 static int fg_vm_are_mates(const FgVmPlan *p, const FgVmOutput *a, const FgVmOutput *b) {
     if (a->reduce || b->reduce || a->dtype != b->dtype || a->access != FG_ACC_GENERAL || b->access != FG_ACC_GENERAL) return 0;
@@ -357,13 +414,35 @@ static void fg_vm_find_mates(FgVmThread *t, void *room) {
         memcpy(mates[o], found, sizeof found);
     }
 }
+/* Those of inputs, in a plan of one part. */
+static void fg_vm_find_columns(FgVmThread *t, void *room) {
+    const FgVmPlan *p = t->p;
+    int16_t (*read)[FG_VM_MATES] = room;
+    t->read = read;
+    for (int i = 0; i < p->n_in; i++) read[i][0] = FG_VM_ALONE;
+    for (int i = 0; i < p->n_in; i++) {
+        const FgVmInput *in = &p->in[i];
+        int64_t k = in->strides[p->ndim - 1], n = 1;
+        int16_t found[FG_VM_MATES] = {(int16_t)i};
+        if (k < 2 || k > FG_VM_MATES || read[i][0] != FG_VM_ALONE || !fg_vm_is_column(p, in)) continue;
+        for (int at = 1; at < k; at++)
+            for (int q = 0; q < p->n_in && n == at; q++) {
+                const FgVmInput *other = &p->in[q];
+                if (read[q][0] == FG_VM_ALONE && FG_MEM(t, q) == FG_MEM(t, i) + at * in->size && fg_vm_is_column(p, other) &&
+                    other->dtype == in->dtype && !memcmp(other->strides, in->strides, p->ndim * sizeof(int64_t))) found[n++] = (int16_t)q;
+            }
+        if (n < k) continue;
+        for (int at = 1; at < k; at++) read[found[at]][0] = FG_VM_MATE;
+        memcpy(read[i], found, sizeof found);
+    }
+}
 static void fg_vm_store_mates(FgVmThread *t, int o, const int64_t *coord, int64_t len) {
     const FgVmPlan *p = t->p;
     const FgVmOutput *out = &p->out[o];
     int k = (int)out->strides[p->ndim - 1];
     char *src[FG_VM_MATES] = {0};
     for (int j = 0; j < FG_VM_MATES; j++) src[j] = t->ptr[p->out[t->mates[o][j < k ? j : 0]].reg];
-    fg_vm_walk_turned(src, k, FG_MEM(t, p->n_in + o), out->size, p->ndim, p->shape, out->strides, coord, len);
+    fg_vm_walk_turned(src, k, FG_MEM(t, p->n_in + o), out->size, p->ndim, p->shape, out->strides, coord, len, 1);
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;

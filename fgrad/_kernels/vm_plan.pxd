@@ -75,7 +75,7 @@ cdef extern from "vm_plan.h" nogil:
         int reg
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_slots, most_edges
+        int n_strips, n_slots, most_edges, nears, columns
         int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
         int64_t units, grain
@@ -104,7 +104,9 @@ cdef extern from "vm_plan.h" nogil:
         const char *copied
     bint fg_vm_is_view(const FgVmOp *op)
     void fg_vm_stream_end()
+    bint fg_vm_is_column(const FgVmPlan *p, const FgVmInput *x)
     void fg_vm_find_mates(FgVmThread *t, void *room)
+    void fg_vm_find_columns(FgVmThread *t, void *room)
     void fg_vm_prepare(FgVmThread *t)
     void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end)
     void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end)

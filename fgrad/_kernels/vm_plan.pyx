@@ -499,8 +499,9 @@ cdef void plan_scalars(FgVmPlan *p, Reg *regs) noexcept nogil:
 cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
     """Whether a run moves so much memory, with so much work on it, that fetching ahead pays; and results larger than the caches."""
     cdef int64_t total = 0, inputs = 0, work = 0
-    cdef int i
+    cdef int i, columns = 0
     for i in range(p.n_in):
+        columns += p.ndim > 0 and fg_vm_is_column(p, &p.in_[i])
         if p.in_[i].access == FG_ACC_FULL and p.in_[i].source == i:
             total += p.n * p.in_[i].size
             inputs += 1
@@ -511,6 +512,8 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
             total += p.n * p.out[i].size
             if p.n * p.out[i].size >= STREAM_BYTES:
                 p.streams = 1
+    p.columns = columns > 1 and p.n_parts == 1
+    p.nears = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES
     p.prefetches = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES and work >= PREFETCH_WORK * inputs
 
 

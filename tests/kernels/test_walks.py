@@ -118,3 +118,34 @@ def test_rows_out_of_longer_ones(width, dtype):
     want = x.copy()
     want[..., 1 : width + 1] = x[..., width + 1 :] * table[:, None] + x[..., :width]
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16, np.complex64])
+@pytest.mark.parametrize("shape", [(5,), (2049,), (3, 7), (40, 300), (70000,)])
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_columns_of_narrow_rows(k, shape, dtype):
+    """All columns of rows of up to four are read together: also where those of neighbouring rows are read besides, or backwards."""
+    x = np.random.default_rng(0).integers(-3, 4, (*shape, k)).astype(dtype)
+
+    def columns(x):
+        out = x[..., 0]
+        for i in range(1, k):
+            out = out * dtype(2) - x[..., i]
+        return out
+
+    def neighbours(x):
+        return columns(x[:-1]) * dtype(3) - columns(x[1:]), columns(x[::-1]) + x[..., 1]
+
+    for f in (columns, neighbours):
+        for got, want in zip(fgrad.tree.leaves(fgrad.jit(f)(x)), fgrad.tree.leaves(f(x)), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_fetching_ahead_of_large_operands():
+    """A strip that fetches what it reads soon, of elements of several sizes, up to the last one."""
+    n = 3_700_003
+    rng = np.random.default_rng(0)
+    b, x, y = rng.integers(0, 9, n).astype(np.uint8), rng.integers(-9, 9, n).astype(np.float32), rng.integers(-9, 9, n).astype(np.float32)
+    got = fgrad.jit(lambda b, x, y: ((b + x) * y - x, jnp.maximum(x, y) * x))(b, x, y)
+    np.testing.assert_array_equal(np.asarray(got[0]), (b + x) * y - x)
+    np.testing.assert_array_equal(np.asarray(got[1]), np.maximum(x, y) * x)
