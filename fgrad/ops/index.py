@@ -155,7 +155,13 @@ dynamic_update_slice_p = Primitive(
 def _start_values(x, starts, allow_negative):
     """Start indices with negative ones counted from the end, where that is allowed (one flag, or one for each)."""
     shape, out = get_aval(x).shape, []
-    starts = list(starts) if isinstance(starts, (tuple, list)) else [index_in_dim(starts, i, 0, keepdims=False) for i in range(len(shape))]
+    if not isinstance(starts, (tuple, list)):
+        if len(of := get_aval(starts).shape) != 1:
+            raise ShapeError(f"Slice indices must be a 1D sequence, got {of}")
+        if of[0] != len(shape):
+            raise ShapeError(f"Length of slice indices must match number of operand dimensions: {of[0]} indices for shape {shape}")
+        starts = [index_in_dim(starts, i, 0, keepdims=False) for i in range(len(shape))]
+    starts = list(starts)
     flags = [allow_negative] * len(starts) if isinstance(allow_negative, bool) else list(allow_negative)
     if len(flags) != len(starts):
         raise ShapeError(f"{len(flags)} allow_negative_indices for {len(starts)} start indices")

@@ -60,6 +60,8 @@ def _pade_parts(degree, a):
 
 def _expm(a, upper_triangular, max_squarings):
     real = dtypes.to_real(a.dtype)
+    if real.itemsize not in _PADE:
+        raise TypeError(f"expm: a matrix of dtype {a.dtype.name} is not supported; cast it to float32")
     table = _PADE[real.itemsize]
     norm = jnp.max(jnp.sum(jnp.abs(a), 0), initial=0)
     ratio = lax.stop_gradient(jnp.log2(jnp.maximum(norm, jnp.finfo(real).tiny) / table[-1][1]))
