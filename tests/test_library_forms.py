@@ -233,3 +233,9 @@ def test_make_jaxpr_keeps_zero_dim_arrays_as_consts():
     assert [c.shape for c in known.consts] == [()]
     np.testing.assert_array_equal(fgrad.core.eval_jaxpr(known.jaxpr, [jnp.float32(5)], jnp.ones(3))[0], np.full(3, 20.0))
     assert fgrad.jit(lambda c: len(consts(c).consts))(step) == 1
+
+
+def test_types_of_keys_answer_as_those_of_arrays_do():
+    keys, rows = fgrad.random.split(fgrad.random.key(0), 3).aval, jnp.ones(3).aval
+    assert keys.sharding == rows.sharding and keys.ndim == 1
+    assert keys.update(shape=(2,)) == fgrad.random.split(fgrad.random.key(0)).aval and rows.update(shape=(2,)).dtype == rows.dtype

@@ -17,6 +17,25 @@ class AbstractValue:
     """Base of what tracing knows of values."""
 
     __slots__ = ()
+    shape: tuple
+    dtype: object
+    weak_type: bool
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    def update(self, *, shape=None, dtype=None, weak_type=None, sharding=None):
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+
+    @property
+    def sharding(self):
+        """Over no mesh: None for each dimension."""
+        return NamedSharding(_NO_MESH, PartitionSpec(*[None] * len(self.shape)))
 
 
 class OverlayType:
@@ -42,7 +61,6 @@ class OverlayAval(AbstractValue):
     def __hash__(self):
         return hash((self.shape, self.dtype))
 
-    ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
     def str_short(self, short_dtypes=False):
@@ -86,24 +104,8 @@ class ShapedArray(AvalBase, AbstractValue):
     def __reduce__(self):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
-    @property
-    def ndim(self):
-        return len(self.shape)
-
-    def update(self, *, shape=None, dtype=None, weak_type=None, sharding=None):
-        return ShapedArray(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.weak_type if weak_type is None else weak_type,
-        )
-
     def strong(self):
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
-
-    @property
-    def sharding(self):
-        """Over no mesh: None for each dimension."""
-        return NamedSharding(_NO_MESH, PartitionSpec(*[None] * len(self.shape)))
 
     def str_short(self, short_dtypes=False):
         return self.short() if short_dtypes else str(self).lstrip("~")
