@@ -23,6 +23,7 @@
 #else
 #define CONV_MIX 0
 #endif
+#define CONV_PLACE 32                 /* images whose partial sums are placed together */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
@@ -56,6 +57,9 @@ typedef struct {
     int32_t narrow, half;             /* outputs are bfloat16; so is everything, and products are those of float32 */
     FgPairAxis waxes[5];
     int undilate;                     /* outputs by their remainder modulo the kernel's dilation, so that no part has one */
+    int single;                       /* every output along an axis with strides is a part of its own */
+    int reversed;                     /* outputs are written from the last one on along every spatial axis: os is negative */
+    int64_t o0;                       /* where the first output is written */
 } FgConv;
 
 typedef struct {
@@ -99,6 +103,16 @@ static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n,
     *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
 }
 
+/* Taps that meet nothing but padding, for every output, are left out. */
+static void conv_trim(FgConvPart *p, int d) {
+    int64_t reach = p->lo[d] - (p->Q[d] - 1) * p->s[d], stop = p->c->L[d] + p->lo[d];
+    int64_t first = reach > 0 ? conv_ceil(reach, p->d[d]) : 0, end = stop > 0 ? conv_min(p->R[d], conv_ceil(stop, p->d[d])) : 0;
+    if (p->Q[d] < 1) return;
+    p->R[d] = conv_max(0, end - first);
+    p->w0 += p->R[d] ? first * p->wr[d] : 0;
+    p->lo[d] -= first * p->d[d];
+}
+
 /* Where strides and dilations have a common divisor, a part reads every n-th position only: those are its input. */
 static void conv_thin(FgConvPart *p, int d) {
     const FgConv *c = p->c;
@@ -115,9 +129,10 @@ static void conv_thin(FgConvPart *p, int d) {
 static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
     memset(p, 0, sizeof *p);
     p->c = c;
+    p->o0 = c->o0;
     for (int d = 2; d >= 0; d--) {
         int64_t ld = c->ldil[d], f = index % c->phases[d], rd = c->undilate ? c->rdil[d] : 1;
-        int64_t step = ld * rd / conv_gcd(c->stride[d], ld * rd), rstep = ld / conv_gcd(c->rdil[d], ld), r0 = 0;
+        int64_t step = c->single ? c->phases[d] : ld * rd / conv_gcd(c->stride[d], ld * rd), rstep = ld / conv_gcd(c->rdil[d], ld), r0 = 0;
         index /= c->phases[d];
         while (r0 < c->R[d] && r0 < rstep && conv_mod(f * c->stride[d] + r0 * c->rdil[d] - c->lo[d], ld)) r0++;
         p->Q[d] = c->Q[d] > f ? conv_ceil(c->Q[d] - f, step) : 0;
@@ -129,6 +144,7 @@ static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
         p->os[d] = c->os[d] * step;
         p->w0 += p->R[d] ? r0 * c->ws[d] : 0;
         p->o0 += f * c->os[d];
+        conv_trim(p, d);
         conv_thin(p, d);
     }
 }
@@ -380,6 +396,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
     int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
     int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
+    int64_t sign = c->reversed ? -1 : 1;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
@@ -407,8 +424,8 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
         return;
     }
-    p->turned = !together && c->O >= 4 && c->ob == p->M / c->B && (p->Q[2] == 1 || p->os[2] == 1) && (p->Q[1] == 1 || p->os[1] == p->Q[2])
-        && (p->Q[0] == 1 || p->os[0] == p->Q[1] * p->Q[2]);
+    p->turned = !together && c->O >= 4 && c->ob == p->M / c->B && (p->Q[2] == 1 || p->os[2] == sign) && (p->Q[1] == 1 || p->os[1] == sign * p->Q[2])
+        && (p->Q[0] == 1 || p->os[0] == sign * p->Q[1] * p->Q[2]);
     p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
     p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
     units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
@@ -537,5 +554,17 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);
     }
+}
+
+/* Parts of one output where sums by steps would copy more of the input for a block of taps than those taps take for all outputs: the
+ * gradient of a dilated kernel. */
+static void conv_singles(FgConv *c, int64_t item) {
+    FgConvPart p;
+    for (int d = 0; d < 3; d++) if (c->phases[d] > 1 || c->Q[d] < 1) return;
+    conv_part(c, 0, &p);
+    conv_plan(&p, item);
+    if (p.algo != CONV_SUMS || p.x_size <= p.block[0] * p.block[1] * p.M) return;
+    c->single = 1;
+    for (int d = 0; d < 3; d++) c->phases[d] = c->stride[d] > 1 ? c->Q[d] : 1;
 }
 #endif

@@ -2,7 +2,7 @@
 
 conv: in lhs (N, C, spatial...) and rhs (O, I, spatial...) of any strides, already permuted to this order; out contiguous in an order of
 its own.  ip: [spatial axes (0 to 3), feature groups, batch groups, out's batch axis, its feature axis, its spatial axes...,
-(stride, low padding, lhs dilation, rhs dilation) of each spatial axis].  int32, int64, float32, float64, complex64, complex128; where
+(stride, low padding, lhs dilation, rhs dilation) of each spatial axis..., 1 if outputs are reversed along them].  int32, int64, float32, float64, complex64, complex128; where
 PAIRS, without groups, also bfloat16 with a result in bfloat16 or float32; in groups bfloat16 where `in_halves` says so.
 """
 from libc.stdint cimport INT32_MAX, int64_t, uint16_t
@@ -18,7 +18,7 @@ from fgrad._kernels.row_check cimport fg_fail, row_text
 cdef extern from "conv_body.h" nogil:
     enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
     enum: CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
+    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, CONV_PLACE, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -49,7 +49,8 @@ cdef extern from "conv_body.h" nogil:
         int64_t pairs, pair, wpair
         int32_t narrow, half
         FgPairAxis waxes[5]
-        int undilate
+        int undilate, reversed
+        int64_t o0
     ctypedef struct FgConvPart:
         const FgConv *c
         int64_t Q[3]
@@ -74,6 +75,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
     void conv_plan(FgConvPart *p, int64_t item)
     void conv_undilate(FgConv *c)
+    void conv_singles(FgConv *c, int64_t item)
     bint conv_plans_half(const FgConvPart *p)
     void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to)
     void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst)
@@ -253,7 +255,7 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
     if sums and not p.failed:
-        units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else 1))
+        units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(space)
 
@@ -361,6 +363,7 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
     cdef bint pairs = x.dtype == FG_BF16 and fg == 1 and bg == 1, half = x.dtype == FG_BF16 and not pairs
     c.dtype, c.ndim = FG_F32 if pairs or half else x.dtype, <int>D
     c.G = fg * bg
+    c.reversed = ip[5 + 5 * D] != 0
     c.half = half
     c.B = x.shape[0] // bg
     c.C = w.shape[1]
@@ -382,6 +385,9 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
         c.os[d], c.Q[d] = o.strides[axes[2 + k]], o.shape[axes[2 + k]]
         c.stride[d], c.lo[d] = ip[5 + D + 4 * k], ip[6 + D + 4 * k]
         c.ldil[d], c.rdil[d] = ip[7 + D + 4 * k], ip[8 + D + 4 * k]
+        if c.reversed:
+            c.o0 += (c.Q[d] - 1) * c.os[d]
+            c.os[d] = -c.os[d]
         c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
     if pairs:
         sizes[0], sizes[1], steps[0], steps[1] = c.O, c.C, c.wo, c.wc
@@ -396,6 +402,7 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
     else:
         c.narrow = half
         conv_undilate(c)
+    conv_singles(c, fg_itemsize(c.dtype))
 
 
 cdef bint _all_half(const FgConv *c) noexcept nogil:
@@ -422,9 +429,9 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     if inst.n_in != 2 or inst.n_out != 1 or inst.n_fp != 0 or inst.n_ip < 1:
         return fg_fail(msg, "conv: 2 inputs, 1 output and integer parameters expected")
     D = ip[0]
-    if not 0 <= D <= 3 or inst.n_ip != 5 + 5 * D:
+    if not 0 <= D <= 3 or inst.n_ip != 6 + 5 * D:
         return fg_fail(msg, "conv: 0 to 3 spatial axes with %lld parameters expected, got %lld axes and %d parameters",
-                       <long long>(5 + 5 * D), <long long>D, inst.n_ip)
+                       <long long>(6 + 5 * D), <long long>D, inst.n_ip)
     x = FG_IN(inst, slots, 0)
     w = FG_IN(inst, slots, 1)
     o = FG_OUT(inst, slots, 0)
@@ -467,7 +474,7 @@ def in_halves(x, w, out, ip):
     """Does the kernel take bfloat16 operands in groups as they lie?  x, w: (shape, strides) each; out: a shape."""
     cdef FgTensor t[3]
     cdef FgConv c
-    cdef int64_t params[20]
+    cdef int64_t params[21]
     cdef int64_t size = 1
     cdef int i, k
     memset(t, 0, sizeof(t))

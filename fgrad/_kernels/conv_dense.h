@@ -256,17 +256,18 @@ static void N(conv_sums)(const FgConvPart *p, int64_t begin, int64_t end, T *x, 
     }
 }
 
-/* Units (g, q0, q1, q2): partial sums to where they belong. */
+/* Units (g, block of b, q0, q1, q2): partial sums to where they belong. Neighbouring outputs, of one b, may share a line of the cache. */
 static void N(conv_place)(const FgConvPart *p, int64_t begin, int64_t end) {
     const FgConv *c = p->c;
-    const int64_t sizes[4] = {c->G, p->Q[0], p->Q[1], p->Q[2]};
-    int64_t size = c->B * c->O, step = c->G * p->Q[0] * p->Q[1] * p->Q[2] * size, at[4];
+    const int64_t sizes[5] = {c->G, conv_ceil(c->B, CONV_PLACE), p->Q[0], p->Q[1], p->Q[2]};
+    int64_t step = c->G * p->Q[0] * p->Q[1] * p->Q[2] * c->B * c->O, at[5];
     for (int64_t u = begin; u < end; u++) {
-        T *part = (T *)p->part + u * size;
-        conv_index(u, sizes, 4, at);
-        for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < size; i++) part[i] += part[k * step + i];
-        N(conv_put)(p, part, c->O, c->B, c->O, p->o0 + at[0] * c->og + at[1] * p->os[0] + at[2] * p->os[1] + at[3] * p->os[2], c->ob,
-                    c->oo);
+        conv_index(u, sizes, 5, at);
+        int64_t b = at[1] * CONV_PLACE, m = conv_min(CONV_PLACE, c->B - b);
+        T *part = (T *)p->part + ((((at[0] * p->Q[0] + at[2]) * p->Q[1] + at[3]) * p->Q[2] + at[4]) * c->B + b) * c->O;
+        for (int64_t k = 1; k < p->nk; k++) for (int64_t i = 0; i < m * c->O; i++) part[i] += part[k * step + i];
+        N(conv_put)(p, part, c->O, m, c->O,
+                    p->o0 + at[0] * c->og + b * c->ob + at[2] * p->os[0] + at[3] * p->os[1] + at[4] * p->os[2], c->ob, c->oo);
     }
 }
 
@@ -275,19 +276,20 @@ static void N(conv_place_turned)(const FgConvPart *p, int64_t begin, int64_t end
     const FgConv *c = p->c;
     const int64_t L = G(lanes), vectors = conv_ceil(c->O, L), taps = p->Q[0] * p->Q[1] * p->Q[2], row = c->B * taps;
     const int64_t step = c->G * row * c->O;
+    const int64_t start = p->o0 - (c->reversed ? taps - 1 : 0);
     T rows[G(lanes) * G(lanes)];
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / vectors, o = u % vectors * L, n = conv_min(L, c->O - o), b = 0, t = 0;
         for (int64_t k = 0; k < row; k += L) {
             int64_t m = conv_min(L, row - k);
             for (int64_t i = 0; i < m; i++) {
-                const T *part = (T *)p->part + ((g * taps + t) * c->B + b) * c->O + o;
+                const T *part = (T *)p->part + ((g * taps + (c->reversed ? taps - 1 - t : t)) * c->B + b) * c->O + o;
                 G(vec) sum = G(load)(part, n);
                 for (int64_t chunk = 1; chunk < p->nk; chunk++) sum += G(load)(part + chunk * step, n);
                 *(G(mem) *)(rows + i * L) = sum;
                 if (++t == taps) { t = 0; b++; }
             }
-            N(conv_put)(p, rows, L, m, n, p->o0 + g * c->og + o * c->oo + k, 1, c->oo);
+            N(conv_put)(p, rows, L, m, n, start + g * c->og + o * c->oo + k, 1, c->oo);
         }
     }
 }

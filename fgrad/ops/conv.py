@@ -1,5 +1,6 @@
 """Convolution: one primitive for all strides, dilations, groups and layouts, and the numbers that describe one."""
 
+import math
 import operator
 from typing import NamedTuple
 
@@ -186,6 +187,27 @@ def _in_halves(x, w, out, ip):
     return in_halves((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
 
 
+def _gains_exchanged(x, w, params, out):
+    """Is a sum over many positions (a kernel's gradient) better with the kernel as the image?  Few output features, which fill no vector,
+    become a batch; and where the image is dilated, as that of a transposed convolution is, a dilated kernel makes one part of what were
+    parts for each remainder, which would write every n-th neighbour."""
+    if params["feature_group_count"] * params["batch_group_count"] > 1 or 0 in x.shape or 0 in w.shape or 0 in out:
+        return False
+    if any(d > 1 for d in params["rhs_dilation"]) or min(math.prod(x.shape[2:]), math.prod(w.shape[2:])) <= 5 * math.prod(out[2:]):
+        return False
+    last = params["dimension_numbers"].out_spec.index(len(out) - 1)
+    return w.shape[0] < min(8, x.shape[0]) or (last >= 2 and params["lhs_dilation"][last - 2] > 1)
+
+
+def _exchanged_ip(x, w, params, out):
+    """Parameters of the same convolution with its operands exchanged, which has its outputs in the reverse order."""
+    ip = [len(out) - 2, 1, 1, params["dimension_numbers"].out_spec[1], params["dimension_numbers"].out_spec[0]]
+    ip += params["dimension_numbers"].out_spec[2:]
+    for n, s, (lo, _), ld, rd in zip(out[2:], *(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
+        ip += [s, (n - 1) * s - lo, rd, ld]
+    return [*ip, 1]
+
+
 def _inverse(perm):
     return tuple(int(i) for i in np.argsort(perm))
 
@@ -197,12 +219,15 @@ def _conv_lower(ctx, ins, params, out_avals):
     ip = [len(x.shape) - 2, params["feature_group_count"], params["batch_group_count"], *dn.out_spec]
     for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
         ip += [s, lo, ld, rd]
+    ip.append(0)
     out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
     if out is None and not _in_pairs(x, w, dtype, params) and not _in_halves(x, w, aval, ip):
         dtype = _work_dtype(dtype)
         x, w = ctx.cast(x, dtype), ctx.cast(w, dtype)
         out = _as_product(ctx, x, w, params, _take(aval.shape, dn.out_spec)) if dtype.kind in "fc" and x.dtype != aval.dtype else None
     if out is None:
+        if dtype.kind in "fV" and _gains_exchanged(x, w, params, _take(aval.shape, dn.out_spec)):
+            x, w, ip = w, x, _exchanged_ip(x, w, params, _take(aval.shape, dn.out_spec))
         out = ctx.kernel("conv", [x, w], [ShapedArray(aval.shape, dtype)], ip=ip, contiguous=False)[0]
     else:
         out = ctx.transpose(out, _inverse(dn.out_spec))

@@ -12,7 +12,7 @@ KERNEL = conv.KERNELS["conv"]
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52, "int32": 0, "int64": 0}
 
 
-def run(x, w, strides, pads, ldil=None, rdil=None, features=1, batches=1, axes=None):
+def run(x, w, strides, pads, ldil=None, rdil=None, features=1, batches=1, axes=None, reverse=0):
     """Operands in the order batch, feature, spatial; out's memory in the order `axes`. Returns the canonical result."""
     n = x.ndim - 2
     axes = axes or tuple(range(n + 2))
@@ -23,8 +23,9 @@ def run(x, w, strides, pads, ldil=None, rdil=None, features=1, batches=1, axes=N
     ip = [n, features, batches, *axes]
     for s, (lo, _), ld, rd in zip(strides, pads, ldil or (1,) * n, rdil or (1,) * n):
         ip += [s, lo, ld, rd]
-    out = run_kernel(KERNEL, [x, w], [(tuple(shape), x.dtype)], ip)[0].transpose(axes)
+    out = run_kernel(KERNEL, [x, w], [(tuple(shape), x.dtype)], [*ip, reverse])[0].transpose(axes)
     scale = np_conv(np.abs(x), np.abs(w), strides, pads, ldil, rdil, None, features, batches)
+    want, scale = (np.flip(a, tuple(range(2, n + 2))) if reverse else a for a in (want, scale))
     assert (np.abs(out - want) <= 4 * EPS[x.dtype.name] * (np.abs(scale) + 1)).all()
     return out
 
@@ -349,6 +350,43 @@ def test_spatial_axes():
     run(noise(rng, (2, 3, 4, 5, 6), np.float64), noise(rng, (4, 3, 2, 3, 2), np.float64), (1, 2, 1), ((0, 1), (1, 1), (2, -1)), (1, 2, 3))
 
 
+@pytest.mark.parametrize("order, dtype", [(order, "float32") for order in ORDERS] + [("NHWC", "complex64"), ("NCHW", "int32")])
+def test_outputs_in_the_reverse_order(order, dtype):
+    rng, axes = np.random.default_rng(5), ORDERS[order]
+    for xs, ws, kw in (
+        ((3, 4, 12, 11), (40, 4, 10, 9), {}),
+        ((33, 1, 20, 18), (5, 1, 9, 8), {"rdil": (2, 2)}),
+        ((2, 20, 9, 8), (24, 20, 3, 2), {"ldil": (2, 3)}),
+        ((2, 6, 9, 8), (6, 1, 3, 3), {"features": 6}),
+    ):
+        x, w = laid(noise(rng, xs, dtype), axes), laid(noise(rng, ws, dtype), axes)
+        run_threads(x, w, (1, 1), ((1, 2), (2, 1)), axes=axes, reverse=1, **kw)
+
+
+@pytest.mark.parametrize("order", ["NCHW", "NHWC"])
+def test_sums_far_apart(order):
+    rng, axes = np.random.default_rng(6), ORDERS[order]
+    x, w = (laid(noise(rng, (n, 1, 20, 20), "float32"), axes) for n in (130, 9))
+    run_threads(x, w, (6, 6), ((6, 6),) * 2, axes=axes)
+
+
+@pytest.mark.parametrize("features", [1, 3, 20])
+def test_taps_in_the_padding(features):
+    rng = np.random.default_rng(7)
+    for size, window, pad, dilation in ((1, 3, 1, 1), (2, 5, 2, 1), (6, 3, 9, 9), (5, 3, 12, 12), (3, 4, 20, 2), (4, 3, -1, 1)):
+        x, w = (noise(rng, (n, features, k, k), "float32") for n, k in ((2, size), (18, window)))
+        run(x, w, (1, 1), ((pad, pad),) * 2, rdil=(dilation, dilation))
+        run(x, w, (2, 3), ((pad, pad), (0, dilation * window)), (2, 1), (dilation, dilation))
+        run(
+            laid(x, ORDERS["NHWC"]),
+            noise(rng, (features, 1, window, window), "float32"),
+            (1, 1),
+            ((pad, pad),) * 2,
+            rdil=(dilation,) * 2,
+            features=features,
+        )
+
+
 def test_dilation_beyond_the_output():
     x, w = np.arange(1.0, 4).reshape(1, 1, 3), np.ones((1, 1, 2))
     run(x, w, (1,), ((1, 2),), (1000,), (7,))
@@ -359,14 +397,14 @@ def test_dilation_beyond_the_output():
     "ip, message",
     [
         ([], "integer parameters expected"),
-        ([4] + [1] * 24, "0 to 3 spatial axes"),
-        ([1, 1, 1, 0, 1, 2, 1, 0, 1], "10 parameters expected"),
-        ([1, 1, 1, 0, 1, 1, 1, 0, 1, 1], "permutation"),
-        ([1, 2, 1, 0, 1, 2, 1, 0, 1, 1], "do not fit 2 feature groups"),
-        ([1, 2, 2, 0, 1, 2, 1, 0, 1, 1], "do not fit"),
-        ([1, 1, 1, 0, 1, 2, 0, 0, 1, 1], "must be positive"),
-        ([1, 1, 1, 0, 1, 2, 1, 2**40, 1, 1], "below 2"),
-        ([1, 1, 1, 2, 1, 0, 1, 0, 1, 1], "out .* does not fit"),
+        ([4] + [1] * 25, "0 to 3 spatial axes"),
+        ([1, 1, 1, 0, 1, 2, 1, 0, 1, 1], "11 parameters expected"),
+        ([1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 0], "permutation"),
+        ([1, 2, 1, 0, 1, 2, 1, 0, 1, 1, 0], "do not fit 2 feature groups"),
+        ([1, 2, 2, 0, 1, 2, 1, 0, 1, 1, 0], "do not fit"),
+        ([1, 1, 1, 0, 1, 2, 0, 0, 1, 1, 0], "must be positive"),
+        ([1, 1, 1, 0, 1, 2, 1, 2**40, 1, 1, 0], "below 2"),
+        ([1, 1, 1, 2, 1, 0, 1, 0, 1, 1, 0], "out .* does not fit"),
     ],
 )
 def test_what_check_refuses(ip, message):
@@ -376,7 +414,7 @@ def test_what_check_refuses(ip, message):
 
 
 def test_dtypes_and_layouts_that_check_refuses():
-    x, w, ip = np.ones((2, 3, 5), np.float32), np.ones((4, 3, 2), np.float32), [1, 1, 1, 0, 1, 2, 1, 0, 1, 1]
+    x, w, ip = np.ones((2, 3, 5), np.float32), np.ones((4, 3, 2), np.float32), [1, 1, 1, 0, 1, 2, 1, 0, 1, 1, 0]
     with pytest.raises(ValueError, match="one dtype"):
         run_kernel(KERNEL, [x, w.astype(np.float64)], [((2, 4, 4), np.float32)], ip)
     with pytest.raises(ValueError, match="one dtype"):
