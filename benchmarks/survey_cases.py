@@ -314,6 +314,7 @@ def _programs():
     case("while_loops that strike out", _sieve, real(2000))
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
     case("grad of a recurrence", _recurrence, uniform(-0.3, 0.3)(32, 32), real(200, 32))
+    case("grad of lookups in a loop", _lookups, unit(10_000))
     case("while_loop", _count, real(10))
     case("fori_loop of products", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y @ x * 0.01, x), real(32, 32))
     case("lax.map", lambda m, x: m.lax.map(lambda y: m.np.sin(y).sum(), x), real(1000, 100))
@@ -379,6 +380,11 @@ def _heat(m, u):
 
 def _recurrence(m, w, x):
     return m.grad(lambda w: m.lax.scan(lambda c, y: (m.np.tanh(c @ w + y), None), x[0], x)[0].sum())(w)
+
+
+def _lookups(m, x):
+    step = lambda i, s: ((s[0] * 5 + 3) % len(x), m.np.sin(s[1]) + x[s[0]])  # noqa: E731
+    return m.grad(lambda x: m.lax.fori_loop(0, 200, step, (1, x[0]))[1])(x)
 
 
 def _count(m, x):

@@ -20,6 +20,7 @@ _DEFAULTS = {
     "mark_indices": False,  # stage what indices of several axes must stay within, for experimental.checkify
     "pass_sparse": True,
     "pass_motion": True,
+    "pass_accumulate": True,
     "pass_dce": True,
     "pass_cse": True,
     "pass_fold": True,

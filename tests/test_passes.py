@@ -15,6 +15,7 @@ from fgrad.compile.values import Buf, Node
 PASSES = [
     "pass_sparse",
     "pass_motion",
+    "pass_accumulate",
     "pass_dce",
     "pass_cse",
     "pass_fold",

@@ -1,6 +1,7 @@
 """The passes over a jaxpr that come before its lowering, each with its switch in the configuration."""
 
 from fgrad.compile import sparse
+from fgrad.compile.accumulate import accumulate
 from fgrad.config import config
 from fgrad.core import ClosedJaxpr, Literal
 from fgrad.core.jaxpr import PLAIN_KINDS
@@ -52,6 +53,7 @@ PASSES = (
     ("pass_dce", _drop_dead),
     ("pass_sparse", sparse.propagate),
     ("pass_motion", _move),
+    ("pass_accumulate", accumulate),
 )
 
 
