@@ -273,6 +273,8 @@ def test_strings_keys_and_arrays_of_no_rows_are_refused_with_a_message():
         (lambda: lax.dynamic_slice(jnp.ones((3, 3)), jnp.zeros((2, 1), int), (1, 1)), ValueError, "1D sequence"),
         (lambda: lax.dynamic_update_slice(jnp.ones((3, 3)), jnp.ones((1, 1)), jnp.zeros(0, int)), ValueError, "0 indices for shape"),
         (lambda: fgrad.scipy.linalg.expm(jnp.ones((2, 2), jnp.bfloat16)), TypeError, "bfloat16"),
+        (lambda: lax.conv(jnp.ones((1, 2, 3)), jnp.ones((1, 2, 3)), (0,), "SAME"), ValueError, "strides must be positive"),
+        (lambda: random.key(2**63), OverflowError, "64 bits"),
         (lambda: fgrad.scipy.signal.fftconvolve(jnp.ones((3, 2)), jnp.ones(3)), ValueError, "same dimensionality"),
     ):
         with pytest.raises(error, match=match):

@@ -55,6 +55,8 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     if kind not in ("SAME", "SAME_LOWER"):
         raise RuntimeError(f"unknown padding type {padding!r}: expected 'VALID', 'SAME' or 'SAME_LOWER'")
     strides = window_strides or (1,) * len(in_shape)
+    if any(s < 1 for s in strides):
+        raise ValueError(f"window strides must be positive, got {tuple(strides)}")
     pads = []
     for n, k, s in zip(in_shape, window_shape, strides, strict=True):
         total = max(0, (-(-n // s) - 1) * s + k - n)

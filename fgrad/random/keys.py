@@ -221,6 +221,8 @@ def _seed_words(name, seed):
     if isinstance(seed, KeyArray):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key")
     if isinstance(seed, (int, np.integer)):
+        if not -(2**63) <= seed < (2**64 if isinstance(seed, np.unsignedinteger) else 2**63):
+            raise OverflowError(f"{name}: the seed {seed} does not fit 64 bits; take it modulo 2**63")
         seed = int(seed)
         if not config.enable_x64:
             return from_numpy(np.array([0, seed % 2**32], np.uint32))
