@@ -426,3 +426,30 @@ def test_vmapped_loops_within_each_other_select_once(levels):
     want = [grow(v) for v in x.ravel()]
     for k in range(2):
         np.testing.assert_allclose(np.ravel(got[k]), [float(w[k]) for w in want], rtol=1e-6)
+
+
+@pytest.mark.parametrize("c", [3, -7, 2**24 + 1, 2**53 + 1, 0.1, -0.0, 1e-46, 3.4e38, float("inf"), float("nan"), True])
+def test_python_numbers_beside_traced_float32_are_numpys(c):
+    x = np.float32([1.5, -0.25, 0.0])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(fgrad.jit(lambda x: x + c)(x), x + np.float32(c))
+        np.testing.assert_array_equal(fgrad.jit(lambda x: jnp.multiply(c, x))(x), np.float32(c) * x)
+
+
+def test_signed_zeros_are_two_constants():
+    got = fgrad.jit(lambda x: (x * 0.0, x * -0.0))(jnp.ones(3))
+    assert [bool(np.signbit(v).all()) for v in got] == [False, True]
+
+
+def test_a_long_chain_of_operations_on_one_group_after_another():
+    def f(x):
+        for i in range(400):
+            x = jnp.sin(x) * 1.5 + float(i % 7)
+        return x, x.sum()
+
+    want = x = np.float32([0.1, 2.0, -3.0])
+    for i in range(400):
+        want = np.sin(want) * np.float32(1.5) + np.float32(i % 7)
+    got, total = fgrad.jit(f)(x)
+    np.testing.assert_allclose(got, want, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(total, np.asarray(got).sum(), rtol=1e-6)

@@ -10,9 +10,9 @@ slots of one shape; an output with a reduction is a view of its contiguous resul
 float16 and bfloat16 live in memory only: their registers are float32.  The opcodes and what they accept are in `OPCODES`,
 `ARITY`, `SUPPORTED` and `RESULT`; the loops are in vm_loops.h and vm_complex.h, one per opcode and type.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
@@ -48,7 +48,7 @@ cdef bint is_compute_type(int64_t t) noexcept nogil:
 cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef int64_t *ip = inst.ip
     cdef int64_t n_regs, n_const, n_ops, n_boxes, plain, boxed
-    cdef size_t size
+    cdef size_t size, stages
     if inst.n_out < 1:
         return fail(msg, b"vm: at least one output is needed")
     if inst.n_ip < 3:
@@ -67,29 +67,22 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         return -1
     size = (sizeof(FgVmPlan) + inst.n_in * sizeof(FgVmInput) + n_const * sizeof(FgVmConst) + n_ops * sizeof(FgVmOp)
             + inst.n_out * sizeof(FgVmOutput) + n_boxes * sizeof(FgVmBox) + (n_regs + 1) * sizeof(FgVmPart)
-            + n_ops * (FG_STAGES_PER_OP * sizeof(FgStage) + FG_EDGES_PER_OP * sizeof(FgVmEdge) + sizeof(FgVmStrip))
-            + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
-    cdef FgVmPlan *p = <FgVmPlan *>calloc(1, size)
+            + n_ops * (FG_EDGES_PER_OP * sizeof(FgVmEdge) + sizeof(FgVmStrip)) + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
+    size = (size + 15) // 16 * 16
+    stages = n_ops * FG_STAGES_PER_OP * sizeof(FgStage)                # at most: what is left over is given back
+    cdef FgVmPlan *p = <FgVmPlan *>malloc(size + stages)
+    cdef FgVmPlan *kept
+    cdef uintptr_t at
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
     cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp) + 8 * sizeof(int))
     cdef int bad = -1, i
     if p == NULL or regs == NULL or scratch == NULL:
         fail(msg, b"vm: out of memory")
     else:
+        memset(p, 0, size)
         p.n_in, p.n_const, p.n_ops, p.n_out, p.n_regs = inst.n_in, <int>n_const, <int>n_ops, inst.n_out, <int>n_regs
-        p.out = <FgVmOutput *>(p + 1)
-        p.boxes = <FgVmBox *>(p.out + p.n_out)
-        p.in_ = <FgVmInput *>(p.boxes + n_boxes)
         p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + 2 * inst.n_in) if inst.n_ip > plain else 0
-        p.ops = <FgVmOp *>(p.in_ + p.n_in)
-        p.consts = <FgVmConst *>(p.ops + p.n_ops)
-        p.parts = <FgVmPart *>(p.consts + p.n_const)
-        p.stages = <FgStage *>(p.parts + p.n_regs + 1)
-        p.strips = <FgVmStrip *>(p.stages + FG_STAGES_PER_OP * p.n_ops)
-        p.edges = <FgVmEdge *>(p.strips + p.n_ops)
-        p.types = <int *>(p.edges + FG_EDGES_PER_OP * p.n_ops)
-        p.in_order = p.types + p.n_regs
-        p.out_order = p.in_order + p.n_in
+        lay_out(p, size)
         bad = check_code(p, inst, slots, regs, msg)
         if bad == 0:
             bad = check_boxes(p, inst, slots, msg) or check_shapes(p, inst, slots, msg)
@@ -104,8 +97,46 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     if bad:
         free(p)
         return -1
-    inst.extra = p
+    at = <uintptr_t>p
+    kept = <FgVmPlan *>realloc(p, size + p.n_stages * sizeof(FgStage))
+    if kept == NULL:
+        inst.extra = p
+        return 0
+    shift_parts(kept, <int64_t>(<uintptr_t>kept - at))
+    inst.extra = kept
     return 0
+
+
+cdef void lay_out(FgVmPlan *p, size_t size) noexcept nogil:
+    """Where a plan's parts lie behind it; its stages at `size` bytes."""
+    p.out = <FgVmOutput *>(p + 1)
+    p.boxes = <FgVmBox *>(p.out + p.n_out)
+    p.in_ = <FgVmInput *>(p.boxes + p.n_boxes)
+    p.ops = <FgVmOp *>(p.in_ + p.n_in)
+    p.consts = <FgVmConst *>(p.ops + p.n_ops)
+    p.parts = <FgVmPart *>(p.consts + p.n_const)
+    p.strips = <FgVmStrip *>(p.parts + p.n_regs + 1)
+    p.edges = <FgVmEdge *>(p.strips + p.n_ops)
+    p.types = <int *>(p.edges + FG_EDGES_PER_OP * p.n_ops)
+    p.in_order = p.types + p.n_regs
+    p.out_order = p.in_order + p.n_in
+    p.stages = <FgStage *>(<char *>p + size)
+
+
+cdef void shift_parts(FgVmPlan *p, int64_t n) noexcept nogil:
+    """A plan has moved by n bytes: so have its parts, whose numbers may be smaller by now."""
+    p.out = <FgVmOutput *>(<char *>p.out + n)
+    p.boxes = <FgVmBox *>(<char *>p.boxes + n)
+    p.in_ = <FgVmInput *>(<char *>p.in_ + n)
+    p.ops = <FgVmOp *>(<char *>p.ops + n)
+    p.consts = <FgVmConst *>(<char *>p.consts + n)
+    p.parts = <FgVmPart *>(<char *>p.parts + n)
+    p.strips = <FgVmStrip *>(<char *>p.strips + n)
+    p.edges = <FgVmEdge *>(<char *>p.edges + n)
+    p.types = <int *>(<char *>p.types + n)
+    p.in_order = <int *>(<char *>p.in_order + n)
+    p.out_order = <int *>(<char *>p.out_order + n)
+    p.stages = <FgStage *>(<char *>p.stages + n)
 
 
 cdef int fail(char *msg, const char *text) noexcept nogil:

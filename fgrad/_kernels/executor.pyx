@@ -20,7 +20,7 @@ cdef class Program:
     """A flat program.
 
     slots: (dtype code, shape, strides in elements, base, byte offset), base 0 the arena, then args, consts, outs.
-    insts: (kind, (run, check) addresses or None, input slots, output slots, ip, fp, children, object).
+    insts: (kind, (run, check) addresses or None, input slots, output slots, ip, fp, children, object); ip: integers, or bytes of int64.
     outs: (aval, mode): -1 fresh memory, k >= 0 takes over donated argument k, -2 - k returns argument k itself.
     Raises ValueError where a kernel's check refuses its instruction or a slot reaches outside its base.
     """
@@ -141,9 +141,10 @@ cdef class Program:
         if kind not in _kinds:
             raise ValueError(f"instruction {i}: kind {kind!r} does not exist")
         inst.kind = kind
-        inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip), len(fp)
+        packed = type(ip) is bytes
+        inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip) // 8 if packed else len(ip), len(fp)
         inst.args = <int32_t *>calloc(len(ins) + len(outs) + 1, sizeof(int32_t))
-        inst.ip = <int64_t *>calloc(len(ip) + 1, sizeof(int64_t))
+        inst.ip = <int64_t *>calloc(inst.n_ip + 1, sizeof(int64_t))
         inst.fp = <double *>calloc(len(fp) + 1, sizeof(double))
         if not (inst.args and inst.ip and inst.fp):
             raise MemoryError()
@@ -154,8 +155,11 @@ cdef class Program:
                     raise ValueError(f"instruction {i}: slot {slot} does not exist")
                 inst.args[j] = slot
                 j += 1
-        for j in range(inst.n_ip):
-            inst.ip[j] = ip[j]
+        if packed:
+            memcpy(inst.ip, <char *><bytes>ip, inst.n_ip * sizeof(int64_t))
+        else:
+            for j in range(inst.n_ip):
+                inst.ip[j] = ip[j]
         for j in range(inst.n_fp):
             inst.fp[j] = fp[j]
         if kind == KIND_KERNEL:

@@ -18,6 +18,8 @@ cdef ArrayBase scalar_array(object x)
 cdef object numpy_aval(object x)
 cdef int64_t numpy_operand(object x, char **data) except? -1
 cdef int64_t numpy_scalar_operand(object x, Scalar *out) except? -1
+cdef object scalar_of(object number, object x)
+cdef bytes scalar_bytes(object x)
 cdef ArrayBase loose_array(object x)
 cdef ArrayBase as_array(object x, bint copy)
 cpdef ArrayBase settled(ArrayBase x)

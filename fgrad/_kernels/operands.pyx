@@ -1,7 +1,9 @@
 """Arguments of compiled calls: Python scalars and NumPy arrays as arrays, without going through Python."""
 cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.string cimport memcpy
 
@@ -16,6 +18,23 @@ import numpy as np
 from fgrad._kernels.array import CODES
 
 cnp.import_array()
+
+cdef extern from *:
+    """
+    #include "numpy/arrayobject.h"
+    #include "numpy/arrayscalars.h"
+    static PyObject *fg_new_float32(double x) {
+        PyObject *out = PyArrayScalar_New(Float);
+        if (out) PyArrayScalar_ASSIGN(out, Float, (float)x);
+        return out;
+    }
+    #define fg_float32_bits(x) ((char *)&PyArrayScalar_VAL(x, Float))
+    """
+    object fg_new_float32(double x)
+    char *fg_float32_bits(object x)
+
+cdef enum:
+    EXACT = 1 << 24                      # integers up to here are float32's
 
 cdef object _array_class = None
 cdef object _shaped = None               # ShapedArray
@@ -241,6 +260,24 @@ cdef int64_t numpy_operand(object x, char **data) except? -1:
 
 cdef object _float32 = np.float32
 cdef object _float64 = np.float64
+
+
+cdef object scalar_of(object number, object x):
+    """number(x), of NumPy's type `number` and one of Python's."""
+    cdef double value
+    if number is _float32:
+        if type(x) is float:
+            value = <double>x
+            if fabs(value) < 1e38:       # what overflows is NumPy's to warn of
+                return fg_new_float32(value)
+        elif type(x) is int and -EXACT <= x <= EXACT:
+            return fg_new_float32(<double>x)
+    return number(x)
+
+
+cdef bytes scalar_bytes(object x):
+    """x.tobytes(), of a NumPy scalar."""
+    return PyBytes_FromStringAndSize(fg_float32_bits(x), sizeof(float)) if type(x) is _float32 else x.tobytes()
 
 
 cdef int64_t numpy_scalar_operand(object x, Scalar *out) except? -1:

@@ -98,6 +98,28 @@ cdef inline bint made_in(Buf b, Unit unit):
     return b.node is not None and (<Node>b.node).group is unit
 
 
+cdef Unit only_home(Node node):
+    """The group that computes all that a node does not read from arguments, where the node can join it; else None."""
+    cdef Unit home = None
+    cdef Value v
+    cdef Py_ssize_t n = 0
+    for v in node.ins:
+        if v.buf is None:
+            continue
+        if v.buf.node is None:
+            n += 1
+            continue
+        if home is None:
+            home = (<Node>v.buf.node).group
+        elif (<Node>v.buf.node).group is not home:
+            return None
+        if not in_register(v, node.shape):
+            return None
+    if home is None or not fits(node, home) or len(home.nodes) >= MAX_OPS or len(home.reads) + n > MAX_INPUTS:
+        return None
+    return home
+
+
 cdef class Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
     cdef dict position, units
@@ -114,7 +136,20 @@ cdef class Fusion:
         """Put a node into a group of its operands, or into a unit of its own."""
         cdef Unit home = None, g
         cdef Buf b
-        cdef set reads = reads_of(node), makers = makers_of(reads)
+        cdef Value v
+        cdef set reads, makers
+        if self.fuses and (node.kind == "ew" or node.kind == "reduce"):
+            home = only_home(node)
+            if home is not None:
+                home.nodes.append(node)
+                for v in node.ins:
+                    if v.buf is not None and not made_in(v.buf, home):
+                        home.reads.add(v.buf)
+                home.axes = home.axes or node.axes
+                node.group = home
+                return 0
+        reads = reads_of(node)
+        makers = makers_of(reads)
         if self.fuses and makers and (node.kind == "ew" or node.kind == "reduce"):
             home = self.home_of(node, reads, makers)
         if home is None:

@@ -9,6 +9,7 @@ from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, us
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
 
+from fgrad._kernels.operands cimport scalar_of
 from fgrad.compile.algebra cimport simplify
 from fgrad.compile.bounds cimport bounds
 from fgrad.compile.choices cimport distribute
@@ -24,6 +25,7 @@ cdef object F32 = dtypes.FLOAT32
 cdef tuple _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
 cdef dict _REGISTERS = dict.fromkeys(_HALF, F32)
 cdef dict _codes = CODES
+cdef frozenset _commutative = COMMUTATIVE
 cdef dict _supported = vm.SUPPORTED
 
 
@@ -69,7 +71,7 @@ cdef class LowerContext:
             dtype = np.dtype(dtype)
         number = dtype.type
         if type(value) is not number:
-            value = number(value) if type(value) is float and dtype.kind == "f" else np.asarray(value).astype(dtype)[()]
+            value = scalar_of(number, value) if type(value) is float and dtype.kind == "f" else np.asarray(value).astype(dtype)[()]
         return new_value(None, (), (), 0, dtype, value, 0)
 
     cpdef Value constant(self, x):
@@ -466,13 +468,19 @@ def _is_zero(v):
 cdef tuple _key(Node node):
     """What equal nodes share; the order of operands does not count where it does not matter."""
     cdef Value v
-    cdef list operands = [], results = []
-    for v in node.ins:
-        operands.append(v.key())
-    if len(operands) == 2 and node.op in COMMUTATIVE and hash(operands[0]) > hash(operands[1]):
-        operands.reverse()
-    if node.kind == "ew":                # its operands have its shape
+    cdef list operands, results = []
+    if node.kind == "ew" and 0 < len(node.ins) < 3:                # its operands have its shape
+        a, b = (<Value>node.ins[0]).key(), None
+        if len(node.ins) == 2:
+            b = (<Value>node.ins[1]).key()
+            if node.op in _commutative and (hash(a) > hash(b) if type(a) is type(b) else type(b) is Buf):
+                a, b = b, a
+        return (node.op, (<Value>node.outs[0]).dtype, a, b)
+    operands = [v.key() for v in node.ins]
+    if node.kind == "ew":
         return (node.op, (<Value>node.outs[0]).dtype, *operands)
+    if len(operands) == 2 and node.op in _commutative and hash(operands[0]) > hash(operands[1]):
+        operands.reverse()
     for v in node.outs:
         results.append(v.shape)
         results.append(v.dtype)

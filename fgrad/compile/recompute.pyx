@@ -20,6 +20,7 @@ cdef enum:
     WORK = 6            # additions for each element, in all readers together, that cost less than writing and reading it
     INPUTS = 24         # of a reader
     OPS = 100
+    MOST_BYTES = 16     # of an element
 
 cdef dict _weights = vm.WEIGHTS
 
@@ -28,20 +29,23 @@ def recompute(list units, list outs, donated):
     """units, with what is computed again moved into the groups that read it. donated: the arguments whose memory may be taken over."""
     cdef Unit u
     cdef Node n
+    least = min(SPREAD_BYTES, WORTH_BYTES)
     if config.pass_recompute and config.pass_fuse:
         for u in units:
             if u.fused:
                 for n in u.nodes:
-                    if _is_worth(n):
+                    if _is_worth(n, least):
                         return _Recompute(units, outs, donated).rewritten()
     return units
 
 
-cdef bint _is_worth(Node n) except -1:
+cdef bint _is_worth(Node n, least) except -1:
     """True for a large result of an elementwise operation; not for floats of 16 bits, which are rounded on their way to memory."""
     cdef Buf b = (<Value>n.outs[0]).buf
+    if n.kind != "ew" or b.size * MOST_BYTES < least:
+        return False
     kind, itemsize = b.dtype.kind, b.dtype.itemsize
-    return n.kind == "ew" and b.size * itemsize >= min(SPREAD_BYTES, WORTH_BYTES) and (kind in "biuc" or (kind == "f" and itemsize > 2))
+    return b.size * itemsize >= least and (kind in "biuc" or (kind == "f" and itemsize > 2))
 
 
 cdef class _Recompute:
@@ -75,12 +79,13 @@ cdef class _Recompute:
         cdef Unit u
         cdef Node n
         cdef Buf b
+        least = min(SPREAD_BYTES, WORTH_BYTES)
         for u in self.units:
             if not u.fused:
                 continue
             for n in u.nodes[::-1]:
                 b = (<Value>n.outs[0]).buf
-                if b in self.readers and b not in self.kept and _is_worth(n):
+                if b in self.readers and b not in self.kept and _is_worth(n, least):
                     self.consider(u, n, b)
         return [u for u in self.units if u.nodes]
 

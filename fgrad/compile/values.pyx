@@ -3,6 +3,8 @@ cimport cython
 
 from fgrad.core import ShapedArray
 
+from fgrad._kernels.operands cimport scalar_bytes
+
 cdef dict _row_major = {}
 cdef dict _reshaped = {}
 cdef enum:
@@ -55,10 +57,11 @@ cdef class Value:
         cdef Buf buf = self.buf
         if buf is None:
             if self.known_key is None:
-                self.known_key = (self.dtype, self.scalar.tobytes(), self.shape)
+                self.known_key = (self.dtype, scalar_bytes(self.scalar), self.shape)
             return self.known_key
-        if buf.shape is not None and not self.tag and self.dtype is buf.dtype and self.shape == buf.shape and self.whole():
-            return buf
+        if buf.shape is not None and not self.tag and self.dtype is buf.dtype:
+            if (self.shape is buf.shape or self.shape == buf.shape) and self.whole():
+                return buf
         return (self.buf, self.shape, self.strides, self.offset, self.dtype, self.tag, self.box)
 
     @property

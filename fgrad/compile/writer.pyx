@@ -1,7 +1,11 @@
 """The instructions of a program whose buffers are placed."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from array import array
 
 from fgrad._kernels import KERNELS
 from fgrad._kernels import elementwise as vm
@@ -102,14 +106,36 @@ cdef tuple _const_key(Value v):
     return dtype, (<tuple>v.key())[1] if dtype is v.dtype else v.scalar.astype(dtype).tobytes()
 
 
-cdef int add_words(list out, bytes scalar) except -1:
-    """Append the two words that hold a scalar's bytes."""
-    cdef int64_t words[2]
-    words[0] = words[1] = 0
-    memcpy(words, <char *>scalar, min(len(scalar), 16))
-    out.append(words[0])
-    out.append(words[1])
-    return 0
+cdef class Words:
+    """Integers of an instruction under construction."""
+    cdef int64_t *data
+    cdef Py_ssize_t count, room
+
+    def __cinit__(self, Py_ssize_t room):
+        self.room = room
+        self.data = <int64_t *>malloc((room + 1) * sizeof(int64_t))
+        if self.data == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int add(self, int64_t word) except -1:
+        assert self.count < self.room
+        self.data[self.count] = word
+        self.count += 1
+        return 0
+
+    cdef int add_scalar(self, bytes scalar) except -1:
+        """Append the two words that hold a scalar's bytes."""
+        assert self.count + 2 <= self.room
+        memset(self.data + self.count, 0, 16)
+        memcpy(self.data + self.count, <char *>scalar, min(len(scalar), 16))
+        self.count += 2
+        return 0
+
+    cdef bytes packed(self):
+        return PyBytes_FromStringAndSize(<char *>self.data, self.count * sizeof(int64_t))
 
 
 cdef class Writer:
@@ -172,11 +198,16 @@ cdef class Writer:
         cdef dict inputs = {}, consts = {}       # (slot, box) -> which input; constant -> which
         cdef dict boxes = {}               # -> which
         cdef list read = []                # the inputs
-        cdef list kinds = [], which = []         # of register, and which of its kind, of all operands in turn
-        cdef list const_words = [], ops = [], out_words = [], out_slots = []
+        cdef list out_slots = []
         cdef Node node
         cdef Value v, out
-        cdef Py_ssize_t n_regs, at = 0, first_const, first_op, i, n_made = 0
+        cdef Py_ssize_t n_regs, at = 0, first_const, first_op, i, n_made = 0, n_in = 0, n_nodes = len(u.nodes)
+        cdef int64_t reg
+        cdef Words operands, ip, out_words, const_words
+        for node in u.nodes:
+            n_in += len(node.ins)
+        operands = Words(2 * n_in)         # kind of register, and which of its kind, of all operands in turn
+        const_words, out_words = Words(3 * n_in), Words(2 * n_nodes)
         for node in u.nodes:
             for v in node.ins:
                 if v.buf is None:
@@ -186,61 +217,74 @@ cdef class Writer:
                     known = consts.get(key)
                     if known is None:
                         known = consts[key] = len(consts)
-                        const_words.append(_codes[key[0]])
-                        add_words(const_words, key[1])
-                    kinds.append(1)
-                    which.append(known)
+                        const_words.add(_codes[key[0]])
+                        const_words.add_scalar(key[1])
+                    operands.add(1)
+                    operands.add(known)
                     continue
                 known = made.get(v.buf)
                 if known is not None and in_register(v, shape):
-                    kinds.append(2)
-                    which.append(known)
+                    operands.add(2)
+                    operands.add(known)
                 else:
-                    kinds.append(0)
                     if v.box is not None:
                         boxes.setdefault(v.box, len(boxes))
                     known = inputs.setdefault((self.slot(v, v.shape, v.strides), v.box), len(inputs))
                     if known == len(read):
                         read.append(v)
-                    which.append(known)
+                    operands.add(0)
+                    operands.add(known)
             if node.kind == "ew":
                 made[(<Value>node.outs[0]).buf] = n_made      # several pieces may lie in one buffer (see joined): nobody here reads them
                 n_made += 1
         first_const = len(inputs)                # registers: inputs, constants, results
         first_op = n_regs = first_const + len(consts)
+        ip = Words(3 + const_words.count + 6 * n_nodes + 2 * n_nodes)
+        ip.add(first_op + n_made)
+        ip.add(len(consts))
+        ip.add(n_made)
+        memcpy(ip.data + ip.count, const_words.data, const_words.count * sizeof(int64_t))
+        ip.count += const_words.count
         for node in u.nodes:
             out = node.outs[0]
             if node.kind == "ew":
-                ops += (_opcodes[node.op], node.type_code, n_regs)
+                ip.add(_opcodes[node.op])
+                ip.add(node.type_code)
+                ip.add(n_regs)
                 for i in range(3):
                     if i < len(node.ins):
-                        kind = kinds[at]
-                        ops.append(which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op))
+                        reg = operands.data[2 * at]
+                        ip.add(operands.data[2 * at + 1] + (0 if reg == 0 else first_const if reg == 1 else first_op))
                         at += 1
                     elif i == 2 and node.op == "window":
-                        ops.append(boxes.setdefault(node.ip, len(boxes)))
+                        ip.add(boxes.setdefault(node.ip, len(boxes)))
                     else:
-                        ops.append(0)
+                        ip.add(0)
                 if out.buf in self.in_memory:
                     out_slots.append(self.slot(out, out.shape, out.strides))
-                    out_words += (n_regs, 0)
+                    out_words.add(n_regs)
+                    out_words.add(0)
                 n_regs += 1
             else:
                 kept = iter(row_major(out.shape))
                 strides = tuple([0 if i in node.axes else next(kept) for i in range(len(shape))])
                 out_slots.append(self.slot(out, shape, strides))
-                kind = kinds[at]
-                out_words += (which[at] + (0 if kind == 0 else first_const if kind == 1 else first_op), _REDUCE[node.op])
+                reg = operands.data[2 * at]
+                out_words.add(operands.data[2 * at + 1] + (0 if reg == 0 else first_const if reg == 1 else first_op))
+                out_words.add(_REDUCE[node.op])
                 at += 1
-        ip = [n_regs, len(consts), len(ops) // 6, *const_words, *ops, *out_words]
+        memcpy(ip.data + ip.count, out_words.data, out_words.count * sizeof(int64_t))
+        ip.count += out_words.count
+        words = ip.packed()
         sources = _sources(read)
         if boxes or len(set(sources)) < len(sources):
-            ip.append(len(boxes))
+            rest = [len(boxes)]
             for (_, box), source in zip(inputs, sources):
-                ip += (-1 if box is None else boxes[box], source)
+                rest += (-1 if box is None else boxes[box], source)
             for box in boxes:
-                ip += box
-        self.insts.append((0, KERNELS["vm"], [slot for slot, _ in inputs], out_slots, ip, (), [], None))
+                rest += box
+            words += array("q", rest).tobytes()
+        self.insts.append((0, KERNELS["vm"], [slot for slot, _ in inputs], out_slots, words, (), [], None))
         return 0
 
 

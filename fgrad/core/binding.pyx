@@ -10,7 +10,7 @@ from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport current_trace, x64
-from fgrad._kernels.operands cimport get_aval
+from fgrad._kernels.operands cimport get_aval, scalar_of
 from fgrad.core.ir cimport AvalBase, Zero
 from fgrad.core.tracing cimport PrimitiveBase, TracerBase, _array_class, process
 
@@ -116,6 +116,29 @@ def is_array(x):
     return type(x) is _array_class or isinstance(x, TracerBase)
 
 
+def floating_of(PrimitiveBase prim, slow):
+    """prim.bind of an array or tracer of real floats; slow of all else."""
+
+    def fun(*args, **kwargs):
+        cdef AvalBase aval = aval_or_none(args[0]) if len(args) == 1 and not kwargs else None
+        code = None if aval is None else _codes.get(aval.dtype)
+        if code is not None and FG_F16 <= <int>code <= FG_F64:
+            return process(current_trace(), prim, args, {})
+        return slow(*args, **kwargs)
+
+    return fun
+
+
+def pairing_of(PrimitiveBase prim, slow):
+    """prim.bind of what `paired` pairs; slow of all else."""
+
+    def fun(*args, **kwargs):
+        pair = paired(args[0], args[1]) if len(args) == 2 and not kwargs else None
+        return slow(*args, **kwargs) if pair is None else process(current_trace(), prim, pair, {})
+
+    return fun
+
+
 def paired(x, y, bint inexact=False):
     """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
     not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
@@ -128,7 +151,7 @@ def paired(x, y, bint inexact=False):
         code = _codes.get(aval.dtype)
         if code is None or not FG_F16 <= <int>code <= FG_F64 or code == FG_BF16 or (code == FG_F64 and not x64()):
             return None
-        scalar = aval.dtype.type(scalar)
+        scalar = scalar_of(aval.dtype.type, scalar)
         return (scalar, y) if a is None else (x, scalar)
     if a.dtype is not b.dtype:
         return None

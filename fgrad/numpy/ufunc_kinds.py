@@ -2,17 +2,21 @@
 
 from fgrad.compile.eager import eager
 from fgrad.core import get_aval
-from fgrad.core.binding import paired
+from fgrad.core.binding import floating_of, paired, pairing_of
 from fgrad.dtypes import BOOL
 from fgrad.numpy.util import SCALARS, binary, common_dtype, unary
 from fgrad.ops import elementwise as ew
 
 
-def named(fun, name, doc, arrays=2):
+def named(fun, name, doc, arrays=2, traced=None):
+    """fun as an eager function. traced: what is called in its place while tracing."""
     fun.__name__ = fun.__qualname__ = name
     fun.__module__ = "fgrad.numpy.ufuncs"  # where pickle finds it
     fun.__doc__ = doc
-    return eager(arrays)(fun)
+    out = eager(arrays)(fun)
+    if traced is not None:
+        out._slow = traced
+    return out
 
 
 def inexact_ufunc(name, prim, what, complex_form=None, strong=False):
@@ -33,6 +37,7 @@ def inexact_ufunc(name, prim, what, complex_form=None, strong=False):
         f"{what}, element by element. Integers become the default float.\n\n"
         "x: array or scalar of any shape. Returns an array of that shape. Raises TypeError for lists.\n",
         arrays=1,
+        traced=None if strong else floating_of(prim, fun),
     )
 
 
@@ -62,6 +67,7 @@ def binary_ufunc(name, prim, bool_prim, doc, mixed=None):
         name,
         f"{doc}, element by element, after type promotion and broadcasting.\n\n"
         "x, y: arrays or scalars of shapes that broadcast together (ValueError otherwise). Raises TypeError for lists.\n",
+        traced=pairing_of(prim, fun),
     )
 
 
