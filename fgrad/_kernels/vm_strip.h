@@ -439,6 +439,18 @@ static void stage_div_known_i32(FG_STAGE_ARGS) {
     FG_CONVERT(from, to, 0, e) FG_CONVERT(from, to, 1, e) FG_CONVERT(from, to, 2, e) FG_CONVERT(from, to, 3, e) \
     FG_CONVERT(from, to, 4, e) FG_CONVERT(from, to, 5, e) FG_CONVERT(from, to, 6, e) FG_CONVERT(from, to, 7, e) FG_NEXT }
 FG_CAST(i32, i32, x) FG_CAST(i32, f32, __builtin_convertvector(x, fg_w_f32)) FG_CAST(i64, f64, __builtin_convertvector(x, fg_w_f64))
+/* saturating, NaN to 0, as vm_cast.h */
+#ifdef __AVX512F__
+#define FG_SATURATED(x) ({ \
+    const __m512 x_ = (__m512)(x); \
+    (fg_w_i32)_mm512_mask_mov_epi32(_mm512_maskz_cvttps_epi32(_mm512_cmp_ps_mask(x_, x_, _CMP_ORD_Q), x_), \
+                                    _mm512_cmp_ps_mask(x_, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ), _mm512_set1_epi32(INT32_MAX)); })
+#else
+#define FG_SATURATED(x) ({ \
+    const fg_m_f32 high_ = (x) >= 0x1p31f, low_ = (x) < -0x1p31f, in_ = ((x) == (x)) & ~(high_ | low_); \
+    __builtin_convertvector((fg_w_f32)((fg_m_f32)(x) & in_), fg_w_i32) | (fg_w_i32)((high_ & INT32_MAX) | (low_ & INT32_MIN)); })
+#endif
+FG_CAST(f32, i32, FG_SATURATED(x))
 #define FG_FROM_MASK(t) FG_CAST(i32, mask_##t, (fg_m_##t)x & (fg_m_##t)((fg_w_##t){0} + 1))
 FG_FROM_MASK(f32) FG_FROM_MASK(f64) FG_FROM_MASK(i32) FG_FROM_MASK(i64)
 

@@ -36,9 +36,9 @@ static const FgStageFn fg_stages[FG_NDTYPES][FG_OP_COUNT][FG_FORMS] = {
     [FG_I32] = {FG_ROW_INTS(u32, i32) FG_CELL_DIVIDE}, [FG_I64] = {FG_ROW_INTS(u64, i64)},
     [FG_U32] = {FG_ROW_INTS(u32, u32)}, [FG_U64] = {FG_ROW_INTS(u64, u64)}};
 /* The links' numbers and their pairs. */
-#define FG_NUMBER(op, form, Y, turn, kind) FG_LINK_##kind##_##op##_##form,
-enum { FG_LINKS_float(FG_NUMBER, float) FG_LINKS_float_N };
-enum { FG_LINKS_int(FG_NUMBER, int) FG_LINKS_int_N };
+#define FG_LINK_NUMBER(op, form, Y, turn, kind) FG_LINK_##kind##_##op##_##form,
+enum { FG_LINKS_float(FG_LINK_NUMBER, float) FG_LINKS_float_N };
+enum { FG_LINKS_int(FG_LINK_NUMBER, int) FG_LINKS_int_N };
 #define FG_CELL_PAIR(op2, form2, Z, turn2, op, form, Y, turn, kind, t) \
     [FG_LINK_##kind##_##op##_##form][FG_LINK_##kind##_##op2##_##form2] = pair_##op##_##form##_##op2##_##form2##_##t,
 #define FG_CELLS_WITH(op, form, Y, turn, kind, t) FG_AGAIN_##kind FG_EMPTY() ()(FG_CELL_PAIR, op, form, Y, turn, kind, t)
@@ -105,7 +105,7 @@ static const FgStageFn fg_horners[2][FG_STEPS_MOST + 1] = {
 #endif
 static const FgStageFn fg_strip_casts[FG_NDTYPES][FG_NDTYPES] = {
     [FG_U8] = FG_FROM_NARROW, [FG_I8] = FG_FROM_NARROW, [FG_U16] = FG_FROM_NARROW, [FG_I16] = FG_FROM_NARROW,
-    [FG_I32] = {[FG_F32] = stage_cast_i32_f32}, [FG_I64] = {[FG_F64] = stage_cast_i64_f64},
+    [FG_F32] = {[FG_I32] = stage_cast_f32_i32}, [FG_I32] = {[FG_F32] = stage_cast_i32_f32}, [FG_I64] = {[FG_F64] = stage_cast_i64_f64},
     [FG_BOOL] = {[FG_F32] = stage_cast_i32_mask_f32, [FG_F64] = stage_cast_i32_mask_f64, [FG_I32] = stage_cast_i32_mask_i32,
                  [FG_U32] = stage_cast_i32_mask_i32, [FG_I64] = stage_cast_i32_mask_i64, [FG_U64] = stage_cast_i32_mask_i64}};
 #endif

@@ -299,6 +299,19 @@ def test_casts_of_narrow_integers(source, target):
         check(inputs, [("cast", target, 0), ("add", target, 2, 1), ("cast", target, 0), ("sub", target, 3, 4)], [3, 5])
 
 
+@pytest.mark.parametrize("n", [256, 1031])
+def test_casts_to_integers_saturate(n):
+    """Within a strip: NaN to 0, what is out of bounds to the nearest bound; results kept, read twice and cast back."""
+    edge = np.float32([np.nan, np.inf, -np.inf, 2**31, -(2**31), 2**31 - 128, -(2**31) - 256, 3e38, -3e38, 0.9, -0.9, -0.0, 1e-45])
+    x = np.concatenate([edge, np.random.default_rng(0).standard_normal(n - len(edge)).astype(np.float32) * 2e9])
+    back = x.astype(np.float64).clip(-(2.0**31), 2**31 - 1)
+    want = np.where(np.isnan(back), 0, back).astype(np.int32)
+    ops = [("add", "float32", 0, 1), ("cast", "int32", 3), ("xor", "int32", 4, 2), ("sub", "int32", 4, 5), ("cast", "float32", 4)]
+    ops += [("mul", "float32", 7, 0)]
+    got = check([x], ops, [4, 6, 8], consts=[(-0.0, "float32"), (5, "int32")])
+    same_bits(got[0], want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_choices_between_booleans(dtype):
     """Selections of comparisons and of booleans from memory are part of a strip."""
