@@ -560,7 +560,8 @@ static void conv_plan(FgConvPart *p, int64_t item) {
  * gradient of a dilated kernel. */
 static void conv_singles(FgConv *c, int64_t item) {
     FgConvPart p;
-    for (int d = 0; d < 3; d++) if (c->phases[d] > 1 || c->Q[d] < 1) return;
+    if (c->B < 1 || c->G < 1 || c->O < 1 || c->C < 1) return;
+    for (int d = 0; d < 3; d++) if (c->phases[d] > 1 || c->Q[d] < 1 || c->R[d] < 1) return;
     conv_part(c, 0, &p);
     conv_plan(&p, item);
     if (p.algo != CONV_SUMS || p.x_size <= p.block[0] * p.block[1] * p.M) return;
