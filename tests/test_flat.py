@@ -397,6 +397,18 @@ def test_lines_of_a_matrix_spread_turned_and_stacked(shape, dtype):
         same_bits(lambda x, y: lax.fori_loop(0, 3, body, (x, y)), x[0], x[1], flat=None)
 
 
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("m, k", [(1, 1), (2, 2), (1, 4), (4, 1), (3, 4), (4, 4), (2, 8), (5, 5)])
+def test_products_of_tiny_matrices(m, k, x64):
+    def body(i, s):
+        p, v = s
+        return jnp.tanh(f @ p @ f.T + p.T + h.T @ (h @ p)), jnp.tanh(f @ v + h.T @ (h @ v) + v @ p + p[::-1] @ v)
+
+    with fgrad.enable_x64(x64):
+        h, f = (jnp.asarray(np.random.default_rng(0).standard_normal(s)) for s in ((m, k), (k, k)))
+        same_bits(lambda p, v: lax.fori_loop(0, 4, body, (p, v)), f, h[0])
+
+
 @pytest.mark.parametrize("n", [40, 64, 3000, 100_000])
 def test_a_condition_may_reduce_a_large_carry(n):
     a = np.random.default_rng(0).uniform(1, 9, n).astype(np.float32)

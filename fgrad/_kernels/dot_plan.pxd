@@ -24,7 +24,7 @@ cdef extern from "matmul.h" nogil:
         FgComplex z
 
 cdef enum:
-    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY, SINGLE
+    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY, SINGLE, FEW
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
     PACK_SPLIT = 3                    # its last, in the order of chunks of 16-bit numbers (stream16.h)
 

@@ -11,6 +11,7 @@ from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_
 cdef extern from "matmul.h" nogil:
     enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK
     bint fg_distinct(const FgTensor *t)
+    bint fg_few(int64_t B, int64_t M, int64_t N, int64_t K)
 
 
 cdef enum:
@@ -332,6 +333,9 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         p.algo = TINY
         if p.N == 1:
             p.c[2] = 1
+        return 0
+    if not acc and p.in_dtype == p.work == p.out_dtype and p.work in (FG_F32, FG_F64) and not p.z.dtype and fg_few(p.B, p.M, p.N, p.K):
+        p.algo = FEW
         return 0
     if _single(p):
         p.algo = SINGLE

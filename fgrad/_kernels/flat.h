@@ -104,6 +104,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
             if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate || inst->run == fg_flat_pad) && fg_flat_movement(f, st, inst)) continue;
+            if (inst->run == fg_flat_dot && fg_flat_product(f, st, inst)) continue;
             for (int j = 0; j < inst->n_in + inst->n_out; j++) fg_flat_moves(f, &st->slots[inst->args[j]].data);
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);
             continue;
@@ -164,7 +165,7 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
     for (int w = top; w < end && ok; w++) {
         const FgFlatOp *o = &f->ops[w];
         int op = (int)(intptr_t)o->label, takes = op >= FLAT_take1 && op <= FLAT_takes, copies = op >= FLAT_copy1 && op <= FLAT_copy;
-        int inline_ = op < FLAT_end || op == FLAT_fn || takes || op == FLAT_pack || copies;
+        int inline_ = op < FLAT_end || op == FLAT_fn || takes || (op >= FLAT_pack && op <= FLAT_dot) || copies;
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
         int64_t off = o->d - fresh, part = bytes - off > 64 && fg_flat_wide(op) ? 64 : bytes - off;     /* a vector of several, or all */

@@ -6,7 +6,7 @@
 enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_MEMORY = 1 << 17 };
 
 /* kernels that need no call */
-static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update;
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot;
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 
 /* A place for one number, or for several: padded to whole vectors. */
@@ -154,7 +154,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
 static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
     if (op < FG_CHAINS) return op / FG_CHAIN;
-    if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_splat4) return FG_FLAT_accv;
+    if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_splat8) return FG_FLAT_accw;
     #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
     FG_FLAT_BIN(M)
@@ -208,6 +208,8 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         if (!several && fg_flat_overlaps(o->b, 8, p, bytes)) return 1;
         return fg_flat_overlaps(o->a, takes ? reach : o->n, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? o->n : reach, p, bytes));
     }
+    if (op == FLAT_dot)
+        return fg_flat_overlaps(o->a, 64, p, bytes) || fg_flat_overlaps(o->b, 64, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
     if (op == FLAT_lanes || op == FLAT_permute)
         return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;

@@ -82,6 +82,33 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     return 1;
 }
 
+/* A product of two matrices of up to 16 numbers; 0 for any other. */
+static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
+    const FgTensor *x = &st->slots[inst->args[0]], *y = &st->slots[inst->args[1]], *out = &st->slots[inst->args[inst->n_in]];
+    int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2];
+    uint32_t lanes = 0;
+    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || B != 1 || x->dtype != FG_F32 || out->dtype != FG_F32 || M * N < 1 || K < 1) return 0;
+    if (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || !fg_flat_padded(f, out->data)) return 0;
+    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]), *end = f->memory + FG_FLAT_MEMORY - 64;
+    if (!a || !b || a > end || b > end || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
+    FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K, sizeof(FgFlatStep));
+    if (f->failed) return 1;
+    memset(steps, 0, K * sizeof(FgFlatStep));
+    for (int64_t m = 0; m < M; m++) for (int64_t n = 0; n < N; n++) {
+        int64_t lane = m * out->strides[1] + n * out->strides[2];
+        if (lane < 0 || lane >= M * N || lanes >> lane & 1) return 0;
+        lanes |= 1u << lane;
+        for (int64_t k = 0; k < K; k++) {
+            int64_t i = m * x->strides[1] + k * x->strides[2], j = k * y->strides[1] + n * y->strides[2];
+            if (i < 0 || i > 15 || j < 0 || j > 15) return 0;
+            steps[k].a[lane] = (int32_t)i;
+            steps[k].b[lane] = (int32_t)j;
+        }
+    }
+    fg_flat_op(f, FLAT_dot, out->data, a, b, 0, K, 0)->g = (const char *)steps;
+    return 1;
+}
+
 /* A window's bytes, from or to the `reach` bytes that it moves in. */
 static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
     int form = bytes == 1 ? 0 : bytes == 4 ? 1 : bytes == 8 ? 2 : 3, end = take && s->wrap && s->wrap == s->top + 1;

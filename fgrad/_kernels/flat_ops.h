@@ -52,6 +52,9 @@ static inline int fg_flat_offset(const FgFlatStart *s, int64_t n, int64_t *offse
 /* Up to 16 numbers of four bytes out of the vector `offset` bytes away: lane i, where the mask has its bit, takes number at[i]. */
 typedef struct { int32_t at[16]; int64_t offset, mask; char rest[48]; } FgFlatWindow;
 
+/* One step of a product of two matrices of up to 16 numbers: lane i adds number a[i] times number b[i]. */
+typedef struct { int32_t a[16], b[16]; } FgFlatStep;
+
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
 typedef int32_t fg_i32x16 __attribute__((vector_size(64), may_alias));
@@ -118,7 +121,7 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) \
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) \
     X(puts1) X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(splat1) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
@@ -280,6 +283,17 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         for (int64_t i = 0; i < ip->n; i++, w++)
             x = _mm512_mask_permutexvar_epi32(x, (__mmask16)w->mask, _mm512_load_si512(w->at), _mm512_load_si512(ip->a + w->offset));
         accv = (fg_v32)x;
+        FG_AT(fg_v32, ip->d) = accv;
+#endif
+        FG_NEXT
+    }
+    L_dot: {                        /* products of numbers of the vectors at a and b, added up in the order of g, n steps */
+#if FG_FLAT_PERMUTES
+        const FgFlatStep *s = (const FgFlatStep *)ip->g;
+        __m512 x = _mm512_loadu_ps(ip->a), y = _mm512_loadu_ps(ip->b), sum = _mm512_setzero_ps();
+        for (int64_t i = 0; i < ip->n; i++, s++)
+            sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(_mm512_load_si512(s->a), x), _mm512_permutexvar_ps(_mm512_load_si512(s->b), y), sum);
+        accv = (fg_v32)sum;
         FG_AT(fg_v32, ip->d) = accv;
 #endif
         FG_NEXT

@@ -11,11 +11,11 @@ from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
-from fgrad._kernels import elementwise, index, movement
+from fgrad._kernels import elementwise, index, matmul, movement
 
 
 cdef extern from "flat.h" nogil:
-    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update
+    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
 
@@ -25,6 +25,7 @@ fg_flat_concatenate = <FgRun><uintptr_t>movement.KERNELS["concatenate"][0]
 fg_flat_pad = <FgRun><uintptr_t>movement.KERNELS["pad"][0]
 fg_flat_gather = <FgRun><uintptr_t>index.KERNELS["gather"][0]
 fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
+fg_flat_dot = <FgRun><uintptr_t>matmul.KERNELS["dot"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]
 fg_flat_update = <FgRun><uintptr_t>movement.KERNELS["dynamic_update_slice"][0]
 

@@ -38,6 +38,27 @@ typedef struct {
     FgComplex z;                        /* of complex operands, of which the rest describes a product of real numbers */
 } FgDot;
 
+/* A product of one matrix by another with few elements each, number by number: each the same chain over k as in a tile. */
+#define FG_FEW 16
+static inline int fg_few(int64_t B, int64_t M, int64_t N, int64_t K) {
+    return B == 1 && M * K <= FG_FEW && K * N <= FG_FEW && M * N <= FG_FEW && M * N * K <= 4 * FG_FEW;
+}
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)          /* said outright: a loop that becomes vectors of products is not contracted */
+#define FG_MADD(fma, sum, x, y) fma(x, y, sum)
+#else
+#define FG_MADD(fma, sum, x, y) ((sum) + (x) * (y))
+#endif
+#define FG_FEW_PRODUCT(T, fma) { \
+    const T *x = (const T *)a, *y = (const T *)b; \
+    for (int64_t m = 0; m < p->M; m++) for (int64_t n = 0; n < p->N; n++) { \
+        T sum = 0; \
+        for (int64_t k = 0; k < p->K; k++) sum = FG_MADD(fma, sum, x[m * p->a[1] + k * p->a[2]], y[k * p->b[1] + n * p->b[2]]); \
+        ((T *)c)[m * p->c[1] + n * p->c[2]] = sum; \
+    } }
+static void fg_few_product(const FgDot *p, const char *a, const char *b, char *c) {
+    if (p->work == FG_F64) FG_FEW_PRODUCT(double, __builtin_fma) else FG_FEW_PRODUCT(float, __builtin_fmaf)
+}
+
 /* Elements of one matrix up to which products of a batch are computed with an entry in each lane. */
 #define FG_TINY 64
 #define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))

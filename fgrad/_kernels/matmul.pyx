@@ -1,6 +1,6 @@
 """Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
 
-Six ways, chosen when the program is built:
+Seven ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats included.
   gemm    own register tiles (gemm.pyx), for float32 and float64.
@@ -9,6 +9,7 @@ Six ways, chosen when the program is built:
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
   single  one register tile of operands as they lie, or one row against a few short ones.
   tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h).
+  few     two matrices of a few elements, number by number.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint32_t
@@ -25,6 +26,7 @@ cdef extern from "matmul.h" nogil:
     void fg_single(const FgDot *p, const char *a, const char *b, char *c)
     void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
+    void fg_few_product(const FgDot *p, const char *a, const char *b, char *c)
     void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c)
     enum: FG_CLOSE, FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
@@ -435,6 +437,9 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef char *zb = NULL
     cdef int status
     if p.algo == EMPTY:
+        return FG_OK
+    if p.algo == FEW:
+        fg_few_product(p, FG_IN(inst, slots, 0).data, FG_IN(inst, slots, 1).data, FG_OUT(inst, slots, 0).data)
         return FG_OK
     w.p = p
     w.a = FG_IN(inst, slots, 1 if p.swapped else 0).data
