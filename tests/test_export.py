@@ -148,3 +148,7 @@ def test_what_cannot_be_exported():
         export.deserialize(blob.replace(b"[3]", b"[4]", 1))
     with pytest.raises(fgrad.errors.JaxprTypeError):  # what an equation says it gives is checked too
         export.deserialize(blob.replace(b"{}, [[false, [[3]", b"{}, [[false, [[4]"))
+    for old, new in ((b'"jaxpr"', b'"other"'), (b'"vjp"', b'"other"'), (b'["sin", [0]', b'["sin", [7]')):
+        assert old in blob
+        with pytest.raises(ValueError, match="damaged"):
+            export.deserialize(blob.replace(old, new))

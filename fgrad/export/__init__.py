@@ -191,7 +191,10 @@ def deserialize(blob):
     """The Exported of serialize's bytes. Nothing of them is run, and the program is checked. Raises ValueError for other bytes."""
     if not bytes(blob[: len(_HEADER)]) == _HEADER:
         raise ValueError("deserialize: these bytes are not a program that Exported.serialize gave, or one of another version")
-    return _read(json.loads(bytes(blob[len(_HEADER) :])))
+    try:
+        return _read(json.loads(bytes(blob[len(_HEADER) :])))
+    except (KeyError, IndexError, AttributeError) as err:
+        raise ValueError(f"deserialize: these bytes are damaged: {err!r}") from err
 
 
 def _read(data):
