@@ -6,7 +6,7 @@ from fgrad import array_tree as tree
 from fgrad.api import closure_convert, custom_jvp, custom_vjp, make_jaxpr
 from fgrad.api.custom import CustomVJPPrimal, SymbolicZero, zero_from_primal
 from fgrad.control.linear_call import linear_call
-from fgrad.core import eval_jaxpr
+from fgrad.core import eval_jaxpr, wraps
 from fgrad.transforms.custom import custom_jvp_call_p, custom_vjp_call_p
 from fgrad.tree_util import Partial
 
@@ -58,7 +58,7 @@ def custom_gradient(fun):
 
     value.defvjp(fwd, bwd)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args):
         return value(*args)
 

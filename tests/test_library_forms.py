@@ -2,6 +2,7 @@
 
 import collections
 import inspect
+import types
 
 import numpy as np
 import pytest
@@ -91,14 +92,16 @@ def test_argument_forms():
     assert jnp.ones((2,), jnp.float32).aval.to_tangent_aval() == jnp.ones((2,)).aval
 
 
-def test_checkpoint_of_callables_whose_name_is_no_string():
+@pytest.mark.parametrize("transform", [fgrad.checkpoint, fgrad.vmap, fgrad.jit, fgrad.pmap, fgrad.named_call, fgrad.jacfwd])
+def test_callables_whose_attributes_a_function_cannot_take(transform):
     class Module:
         __name__ = 3
+        __annotations__ = property(lambda self: types.MappingProxyType({}))
 
         def __call__(self, x):
             return x * 2
 
-    assert float(fgrad.grad(fgrad.checkpoint(Module()))(3.0)) == 2.0
+    assert transform(Module())(jnp.ones(1)).sum() == 2.0
 
 
 def test_the_transpose_at_a_python_number_is_weakly_typed():

@@ -1,13 +1,12 @@
 """pmap over the one device, and names for parts of a program."""
 
 import contextlib
-import functools
 
 from fgrad import array_tree as tree
 from fgrad.api.device import check_device
 from fgrad.api.jit import jit
 from fgrad.api.vmap import vmap
-from fgrad.core import get_aval
+from fgrad.core import get_aval, wraps
 
 
 def pmap(
@@ -35,7 +34,7 @@ def pmap(
         check_device(device, "pmap devices")
     static = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args, **kwargs):
         fixed = {i % len(args): args[i] for i in static if -len(args) <= i < len(args)}
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
@@ -61,7 +60,7 @@ def pmap(
 def named_call(fun, *, name=None):
     """`fun`, with a name in messages and jaxprs: its own, or `name`."""
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args, **kwargs):
         return fun(*args, **kwargs)
 

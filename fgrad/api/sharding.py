@@ -8,7 +8,7 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad.api.device import device_put
 from fgrad.api.vmap import vmap
-from fgrad.core import Array, get_aval
+from fgrad.core import Array, get_aval, wraps
 from fgrad.core.array import place
 from fgrad.core.device import CPU
 from fgrad.core.sharding import Mesh, NamedSharding, PartitionSpec, current_mesh
@@ -82,7 +82,7 @@ def shard_map(
     if f is None:
         return functools.partial(shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axis_names)
 
-    @functools.wraps(f)
+    @wraps(f)
     def sharded(*args):
         over = mesh if mesh is not None else current_mesh()
         if over is None:

@@ -105,11 +105,15 @@ def function_text(fun):
 
 
 def wraps(fun):
-    """functools.wraps for any callable: names that are no strings, as those of modules with a field `__name__`, are left out."""
+    """functools.wraps for any callable: what a function cannot take, as the names of a module with a field `__name__`, is left out."""
     if type(fun) is FunctionType:  # without its loops: transformations are often applied anew at each call
         return functools.partial(_named_as, fun)
-    names = [n for n in functools.WRAPPER_ASSIGNMENTS if n not in ("__name__", "__qualname__") or isinstance(getattr(fun, n, ""), str)]
-    return functools.wraps(fun, assigned=names)
+    return functools.wraps(
+        fun, assigned=[n for n in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(fun, n, None), _TAKEN.get(n, object))]
+    )
+
+
+_TAKEN = {"__name__": str, "__qualname__": str, "__annotations__": dict}
 
 
 def _named_as(fun, wrapper):

@@ -1,10 +1,8 @@
 """Functions of dense arrays on sparse ones (sparsify), and derivatives in the stored elements."""
 
-import functools
-
 import fgrad.numpy as jnp
 from fgrad import api, lax, tree
-from fgrad.core import ShapedArray, get_aval, stage
+from fgrad.core import ShapedArray, get_aval, stage, wraps
 from fgrad.core.jaxpr import Literal
 from fgrad.core.primitive import registry
 from fgrad.experimental.sparse import bcoo as ops
@@ -108,7 +106,7 @@ def sparsify(f, use_tracer=False):
     Array(0., dtype=float32)
     """
 
-    @functools.wraps(f)
+    @wraps(f)
     def wrapped(*args, **kwargs):
         leaves, treedef = tree.flatten((args, kwargs), is_leaf=_is_sparse)
         out_tree = [None]
@@ -131,7 +129,7 @@ def _in_data(transform):
     def make(fun, argnums=0, has_aux=False, **kwargs):
         nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def wrapped(*args, **options):
             chosen = {i % len(args): tree.flatten(args[i], is_leaf=_is_sparse) for i in nums}
             values = [[x.data if _is_sparse(x) else x for x in leaves] for leaves, _ in chosen.values()]
@@ -170,7 +168,7 @@ def _jacobian_in_data(transform):
     def make(fun, argnums=0, has_aux=False, **kwargs):
         nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def wrapped(*args, **options):
             chosen = [args[i] for i in nums]
 
