@@ -2,9 +2,10 @@
  * Sources: Milakov and Gimelshein 2018 (online softmax), Dao et al. 2022 (tiled attention and its backward pass). */
 #ifndef FG_ATTENTION_H
 #define FG_ATTENTION_H
+#include <float.h>
 #include <math.h>
 #include "matmul.h"
-#include "row_math.h"
+#include "vec.h"
 
 #define ATT_ROWS 64        /* query rows of a tile */
 
@@ -26,7 +27,6 @@ enum { ATT_DQ = 1, ATT_DKV = 2, ATT_DBIAS = 4 };
 
 typedef struct {
     const FgAttn *p;
-    void *gemm;
     const char *q, *k, *v, *bias, *slopes, *g;
     char *o, *lse, *dq, *dk, *dv, *dbias, *dslopes, *delta;  /* dslopes: a sum for each (b, h, tile of keys) */
     char *scratch, *part;
@@ -35,8 +35,9 @@ typedef struct {
     int32_t want;                                           /* backward: which gradients this pass accumulates */
 } FgAttnRun;
 
-/* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb. */
-typedef struct { int64_t b, h0, t0, tb, rows; } FgAttnRows;
+/* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb.
+ * skip: rows are of one head, and what its mask hides of a tile need not be computed. */
+typedef struct { int64_t b, h0, t0, tb, rows; int skip; } FgAttnRows;
 
 /* The keys [lo, hi) that the queries [t0, t1) can see between them. */
 static inline void att_range(const FgAttn *p, int64_t t0, int64_t t1, int64_t *lo, int64_t *hi) {
@@ -54,6 +55,7 @@ static FgAttnRows att_block(const FgAttn *p, int64_t i) {
     x.t0 = block * p->queries;
     x.tb = p->L - x.t0 < p->queries ? p->L - x.t0 : p->queries;
     x.rows = x.tb * (p->G - first < p->heads ? p->G - first : p->heads);
+    x.skip = x.rows == x.tb;
     return x;
 }
 
@@ -81,18 +83,22 @@ FG_INLINE double att_tanh_f64(double x) {
 #define T float
 #define N(name) name##_f32
 #define G(name) gemm_f32_##name
+#define ATT_LARGEST FLT_MAX
 #include "attention_tiles.h"
 #undef T
 #undef N
 #undef G
+#undef ATT_LARGEST
 
 #define T double
 #define N(name) name##_f64
 #define G(name) gemm_f64_##name
+#define ATT_LARGEST DBL_MAX
 #include "attention_tiles.h"
 #undef T
 #undef N
 #undef G
+#undef ATT_LARGEST
 
 static int64_t att_scratch(const FgAttn *p, int backward) {
     return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);

@@ -8,15 +8,14 @@ t + (S - T) - window < s <= t + (S - T), the first bound if window > 0, the seco
 logits = softcap * tanh(scale * q.k / softcap) + bias - slope * |t + S - T - s|, without the tanh if softcap is 0.
 A row that sees nothing has o = 0, lse = -inf and no gradient.
 
-Tiles are single-threaded BLAS calls; threads draw blocks of queries (or of keys) from one queue, longest first.  Long keys under
-few queries (decoding) are cut into parts that are merged in order.  Results do not depend on the number of threads.
+Threads draw blocks of queries (or of keys) from one queue, longest first.  Long keys under few queries (decoding) are cut into parts that are
+merged in order.  Results do not depend on the number of threads.
 """
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport *
-from fgrad._kernels.blas cimport dgemm, sgemm
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -48,7 +47,6 @@ cdef extern from "attention.h" nogil:
         int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys
     ctypedef struct FgAttnRun:
         const FgAttn *p
-        void *gemm
         char *q
         char *k
         char *v
@@ -294,7 +292,6 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         return FG_OK
     memset(&w, 0, sizeof(w))
     w.p = p
-    w.gemm = <void *>sgemm if p.dtype == FG_F32 else <void *>dgemm
     w.q = FG_IN(inst, slots, 0).data
     w.k = FG_IN(inst, slots, 1).data
     w.v = FG_IN(inst, slots, 2).data
@@ -372,7 +369,6 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         return FG_OK
     memset(&w, 0, sizeof(w))
     w.p = p
-    w.gemm = <void *>sgemm if p.dtype == FG_F32 else <void *>dgemm
     w.q = FG_IN(inst, slots, 0).data
     w.k = FG_IN(inst, slots, 1).data
     w.v = FG_IN(inst, slots, 2).data

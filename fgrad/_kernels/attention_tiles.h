@@ -1,16 +1,8 @@
 /* Tiles of attention for one element type T; included twice by attention.h. */
 
-typedef void (*N(att_gemm_t))(int, int, int, int, int, int, T, const T *, int, const T *, int, T, T *, int);
+#include "attention_lanes.h"
 
-/* c[m, n] = alpha op(a) op(b) + beta c, row major, on this thread. */
-static inline void N(att_gemm)(const FgAttnRun *w, int ta, int tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda,
-                               const T *b, int64_t ldb, T beta, T *c, int64_t ldc) {
-    if (m <= 0 || n <= 0) return;
-    ((N(att_gemm_t))w->gemm)(101, ta ? 112 : 111, tb ? 112 : 111, (int)m, (int)n, (int)k, alpha, a, (int)(lda > 0 ? lda : 1),
-                             b, (int)(ldb > 0 ? ldb : 1), beta, c, (int)(ldc > 0 ? ldc : 1));
-}
-
-/* Few rows of queries meet each key once: no copy of the keys pays then, as BLAS makes. */
+/* Few rows of queries meet each key once: their scores lie in rows, as sums over keys where these lie. */
 static inline int N(att_few)(int64_t rows, int64_t cols) {
     return GEMM_WIDE && rows <= GEMM_DOTS_ROWS && rows <= GEMM_MR && (GEMM_MASKS || cols % G(lanes) == 0);
 }
@@ -35,11 +27,12 @@ static void N(att_few_values)(int64_t m, int64_t n, int64_t k, const T *a, int64
     }
 }
 
-/* Rows of a strided operand as BLAS takes them: where they lie, or copied to buf when their stride is not one BLAS allows. */
+/* Rows as products read them: where they lie, or copied to buf where a whole vector would reach beyond a row. */
 static inline const T *N(att_rows)(const T *src, int64_t stride, int64_t rows, int64_t cols, T *buf, int64_t *ld) {
-    if ((stride >= cols && stride <= INT32_MAX) || rows == 1) { *ld = rows == 1 ? cols : stride; return src; }
-    for (int64_t i = 0; i < rows; i++) memcpy(buf + i * cols, src + i * stride, (size_t)cols * sizeof(T));
-    *ld = cols;
+    *ld = stride;
+    if (GEMM_MASKS || cols % G(lanes) == 0) return src;
+    *ld = G(width)(cols);
+    G(pack)(buf, *ld, src, cols, 1, stride, rows);
     return buf;
 }
 
@@ -55,20 +48,17 @@ static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T *qs) {
     }
 }
 
-/* Logits of a tile: softcap, bias and mask applied; masked entries are -inf.  th, when given, receives tanh for the backward pass. */
-static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, const T *k, int64_t ldk, int64_t k0, int64_t nb,
-                          T *s, T *th) {
+/* Logits of a tile of few rows: softcap, bias and mask applied; masked entries are -inf. */
+static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, const T *k, int64_t ldk, int64_t k0, int64_t nb, T *s) {
     const FgAttn *p = w->p;
     int64_t ld = p->keys, off = p->S - p->L;
-    if (N(att_few)(x->rows, p->Dv) && p->D > 0) N(att_few_logits)(x->rows, nb, p->D, qs, p->D, k, ldk, s, ld);
-    else N(att_gemm)(w, 0, 1, x->rows, nb, p->D, 1, qs, p->D, k, ldk, 0, s, ld);
+    N(att_few_logits)(x->rows, nb, p->D, qs, p->D, k, ldk, s, ld);
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t t = x->t0 + r % x->tb;
         T *restrict row = s + r * ld;
         if (p->softcap > 0) {
             T cap = (T)p->softcap;
-            if (th) for (int64_t j = 0; j < nb; j++) { T y = N(att_tanh)(row[j]); th[r * ld + j] = y; row[j] = cap * y; }
-            else for (int64_t j = 0; j < nb; j++) row[j] = cap * N(att_tanh)(row[j]);
+            for (int64_t j = 0; j < nb; j++) row[j] = cap * N(att_tanh)(row[j]);
         }
         if (p->has_bias) {
             int64_t sj = p->bias[3];
@@ -89,7 +79,7 @@ static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, 
     }
 }
 
-/* One more tile of logits: s becomes exp(s - max), the running maximum and sum advance, earlier output is rescaled. */
+/* One more tile of few rows: s becomes exp(s - max), the running maximum and sum advance, earlier output is rescaled. */
 static void N(att_online)(int64_t rows, int64_t nb, int64_t ld, T *s, T *max, T *sum, T *out, int64_t Dv) {
     for (int64_t r = 0; r < rows; r++) {
         T *restrict row = s + r * ld, m = max[r], l = 0;
@@ -120,40 +110,76 @@ static void N(att_finish)(const FgAttnRun *w, const FgAttnRows *x, const T *max,
     }
 }
 
+/* A thread's buffers: queries scaled, turned and as rows; cotangents turned and as rows; keys and values as rows; tiles of scores, of their
+ * cotangents, of tanh, and of turned bias; output, maxima and sums of a block, or logsumexp and delta. */
+typedef struct { T *scaled, *qt, *q, *gt, *g, *k, *v, *s, *ds, *th, *turned, *state; } N(AttBuffers);
+
+/* Cut from memory `at`, or NULL; returns their bytes. */
+static int64_t N(att_buffers)(const FgAttn *p, int backward, char *at, N(AttBuffers) *to) {
+    int64_t D = G(width)(p->D), Dv = G(width)(p->Dv), tile = ATT_ROWS * p->keys, used = 0;
+    #define CUT(field, n) do { to->field = at ? (T *)(at + used) : NULL; used += ((n) * (int64_t)sizeof(T) + 63) / 64 * 64; } while (0)
+    CUT(scaled, ATT_ROWS * D);
+    CUT(qt, ATT_ROWS * D);
+    CUT(k, p->keys * D);
+    CUT(v, p->keys * Dv);
+    CUT(s, tile);
+    CUT(turned, p->has_bias ? tile : 0);
+    CUT(state, ATT_ROWS * (p->Dv + 2));
+    if (backward) {
+        CUT(q, ATT_ROWS * D);
+        CUT(g, ATT_ROWS * Dv);
+        CUT(gt, ATT_ROWS * Dv);
+        CUT(ds, tile);
+        CUT(th, p->softcap > 0 ? tile : 0);
+    }
+    #undef CUT
+    return used;
+}
 static int64_t N(att_scratch)(const FgAttn *p, int backward) {
-    int64_t wide = p->D + p->Dv, n = ATT_ROWS * (wide + p->keys + 2) + p->keys * wide;
-    if (backward) n += ATT_ROWS * 2 * p->keys;
-    return (n * (int64_t)sizeof(T) + 63) / 64 * 64;
+    N(AttBuffers) none;
+    return N(att_buffers)(p, backward, NULL, &none);
+}
+
+/* The scaled queries of a block, turned: qt[d * W + r]. */
+static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, const N(AttBuffers) *m) {
+    N(att_pack_q)(w, x, m->scaled);
+    G(pack)(m->qt, G(width)(x->rows), m->scaled, x->rows, w->p->D, 1, w->p->D);
 }
 
 static void N(att_forward)(FgAttnRun *w, int tid) {
     const FgAttn *p = w->p;
-    T *qs = (T *)(w->scratch + tid * w->per_thread), *s = qs + ATT_ROWS * p->D, *kbuf = s + ATT_ROWS * p->keys;
-    T *vbuf = kbuf + p->keys * p->D, *own = vbuf + p->keys * p->Dv;
+    N(AttBuffers) m;
+    N(att_buffers)(p, 0, w->scratch + tid * w->per_thread, &m);
     for (int64_t i; (i = att_unit(w)) < w->units;) {
         FgAttnRows x = att_block(p, i / p->splits);
-        int64_t part = i % p->splits, lo, hi;
-        T *state = p->splits > 1 ? (T *)w->part + i * ATT_ROWS * (p->Dv + 2) : own;     /* output, maxima, sums */
+        int64_t part = i % p->splits, lo, hi, ldk, ldv;
+        T *state = p->splits > 1 ? (T *)w->part + i * ATT_ROWS * (p->Dv + 2) : m.state;     /* output, maxima, sums */
         T *max = state + ATT_ROWS * p->Dv, *sum = max + ATT_ROWS;
+        int few = N(att_few)(x.rows, p->Dv);
         att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
         if (lo < part * p->split_keys) lo = part * p->split_keys;
         if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
         memset(state, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
-        for (int64_t r = 0; r < x.rows; r++) { max[r] = -(T)INFINITY; sum[r] = 0; }
-        N(att_pack_q)(w, &x, qs);
+        for (int64_t r = 0; r < ATT_ROWS; r++) { max[r] = -(T)INFINITY; sum[r] = 0; }
+        if (few) N(att_pack_q)(w, &x, m.scaled); else N(att_turn_q)(w, &x, &m);
         const T *kh = (const T *)w->k + x.b * p->k[0] + x.h0 / p->G * p->k[1];
         const T *vh = (const T *)w->v + x.b * p->v[0] + x.h0 / p->G * p->v[1];
-        for (int64_t k0 = lo; k0 < hi; k0 += p->keys) {
-            int64_t nb = hi - k0 < p->keys ? hi - k0 : p->keys, ldk, ldv;
-            const T *k = N(att_rows)(kh + k0 * p->k[2], p->k[2], nb, p->D, kbuf, &ldk);
-            const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, vbuf, &ldv);
-            int few = N(att_few)(x.rows, p->Dv);
-            if (few) N(att_fetch)(v, ldv, nb, p->Dv);
-            N(att_logits)(w, &x, qs, k, ldk, k0, nb, s, NULL);
-            if (few && k0 + nb < hi) N(att_fetch)(kh + (k0 + nb) * p->k[2], p->k[2], hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D);
-            N(att_online)(x.rows, nb, p->keys, s, max, sum, state, p->Dv);
-            if (few && p->Dv > 0) N(att_few_values)(x.rows, p->Dv, nb, s, p->keys, v, ldv, state, p->Dv);
-            else N(att_gemm)(w, 0, 0, x.rows, p->Dv, nb, 1, s, p->keys, v, ldv, 1, state, p->Dv);
+        for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
+            nb = hi - k0 < p->keys ? hi - k0 : p->keys;
+            const T *k = N(att_rows)(kh + k0 * p->k[2], p->k[2], nb, p->D, m.k, &ldk);
+            const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, m.v, &ldv);
+            if (!few) {
+                N(att_scores)(p, &x, k, ldk, p->D, m.qt, k0, nb, m.s);
+                N(att_to_logits)(w, &x, k0, nb, m.s, NULL, m.turned);
+                N(att_online_lanes)(p, &x, k0, nb, m.s, max, sum, state);
+                N(att_to_queries)(p, &x, m.s, k0, nb, v, ldv, p->Dv, state, p->Dv);
+                continue;
+            }
+            N(att_fetch)(v, ldv, nb, p->Dv);
+            N(att_logits)(w, &x, m.scaled, k, ldk, k0, nb, m.s);
+            if (k0 + nb < hi) N(att_fetch)(kh + (k0 + nb) * p->k[2], p->k[2], hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D);
+            N(att_online)(x.rows, nb, p->keys, m.s, max, sum, state, p->Dv);
+            N(att_few_values)(x.rows, p->Dv, nb, m.s, p->keys, v, ldv, state, p->Dv);
         }
         if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);
     }
@@ -202,64 +228,73 @@ static inline void N(att_add_bias)(const FgAttn *p, T *restrict d, const T *rest
     for (int64_t j = 0; j < nb; j++) sum += dr[j];
     *d += sum;
 }
-/* The sum of a row of the logits' cotangent times the distances of its keys from the query, d of them ahead of the first. */
-static inline T N(att_distance)(const T *dr, int64_t nb, T d) {
-    T sum = 0;
-    #pragma omp simd reduction(+:sum)
-    for (int32_t j = 0; j < (int32_t)nb; j++) { T e = d - (T)j; sum += dr[j] * (e < 0 ? -e : e); }
-    return sum;
-}
-
-/* One tile of the backward pass: query block x of one head against keys [k0, k0 + nb) of its key head. */
-static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, T *scratch) {
+/* One tile of the backward pass: the block x, whose queries and cotangents lie in m, against keys [k0, k0 + nb) of its key head. */
+static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, const N(AttBuffers) *m, const T *q, int64_t ldq,
+                             const T *g, int64_t ldg) {
     const FgAttn *p = w->p;
-    int64_t hk = x->h0 / p->G, ld = p->keys, ldk, ldv, ldg;
-    T *qs = scratch, *s = qs + ATT_ROWS * p->D, *ds = s + ATT_ROWS * ld, *th = ds + ATT_ROWS * ld;
-    T *kbuf = th + ATT_ROWS * ld, *vbuf = kbuf + ld * p->D, *gbuf = vbuf + ld * p->Dv;
+    int64_t hk = x->h0 / p->G, W = G(width)(x->rows), wide = G(width)(nb), at = p->S - p->L + x->t0 - k0, ldk, ldv, a, b;
+    int with_slopes = p->want_dslopes && (w->want & ATT_DKV), plain = !with_slopes && !(w->want & ATT_DBIAS) && p->softcap <= 0;
     const T *k = (const T *)w->k + x->b * p->k[0] + hk * p->k[1] + k0 * p->k[2];
     const T *v = (const T *)w->v + x->b * p->v[0] + hk * p->v[1] + k0 * p->v[2];
-    const T *g = (const T *)w->g + x->b * p->g[0] + x->h0 * p->g[1] + x->t0 * p->g[2];
-    k = N(att_rows)(k, p->k[2], nb, p->D, kbuf, &ldk);
-    v = N(att_rows)(v, p->v[2], nb, p->Dv, vbuf, &ldv);
-    g = N(att_rows)(g, p->g[2], x->rows, p->Dv, gbuf, &ldg);
-    N(att_pack_q)(w, x, qs);
-    N(att_logits)(w, x, qs, k, ldk, k0, nb, s, p->softcap > 0 ? th : NULL);
-    N(att_gemm)(w, 0, 1, x->rows, nb, p->Dv, 1, g, ldg, v, ldv, 0, ds, ld);
-    for (int64_t r = 0; r < x->rows; r++) {
-        int64_t t = x->t0 + r;
-        T lse = ((const T *)w->lse)[x->b * p->lse[0] + x->h0 * p->lse[1] + t * p->lse[2]];
-        T delta = ((const T *)w->delta)[(x->b * p->H + x->h0) * p->L + t], *restrict pr = s + r * ld, *restrict dr = ds + r * ld;
-        if (lse == -(T)INFINITY) lse = (T)INFINITY;                  /* a row that sees nothing has no gradient */
-        for (int64_t j = 0; j < nb; j++) { T e = N(row_exp)(pr[j] - lse); pr[j] = e; dr[j] = e * (dr[j] - delta); }
-        if (w->want & ATT_DBIAS)
-            N(att_add_bias)(p, (T *)w->dbias + x->b * p->db[0] + x->h0 * p->db[1] + t * p->db[2] + k0 * p->db[3], dr, nb);
-        if (p->want_dslopes && (w->want & ATT_DKV))
-            ((T *)w->dslopes)[(x->b * p->H + x->h0) * p->kblocks + k0 / p->keys] -= N(att_distance)(dr, nb, (T)(t + p->S - p->L - k0));
-        if (p->softcap > 0) {
-            const T *restrict y = th + r * ld; T cap = (T)p->softcap;
-            for (int64_t j = 0; j < nb; j++) dr[j] *= cap * (1 - y[j] * y[j]);
-        }
+    T scale = N(att_qscale)(p), cap = (T)p->softcap, distances = 0;
+    k = N(att_rows)(k, p->k[2], nb, p->D, m->k, &ldk);
+    v = N(att_rows)(v, p->v[2], nb, p->Dv, m->v, &ldv);
+    N(att_scores)(p, x, k, ldk, p->D, m->qt, k0, nb, m->s);
+    N(att_to_logits)(w, x, k0, nb, m->s, p->softcap > 0 ? m->th : NULL, m->turned);
+    N(att_scores)(p, x, v, ldv, p->Dv, m->gt, k0, nb, m->ds);
+    N(att_probabilities)(p, x, k0, nb, m->s, m->ds, m->state, m->state + ATT_ROWS, plain ? scale : 1);
+    if (w->want & ATT_DBIAS) {
+        G(pack)(m->turned, wide, m->ds, nb, W, 1, x->rows);
+        for (int64_t r = 0; r < x->rows; r++)
+            N(att_add_bias)(p, (T *)w->dbias + x->b * p->db[0] + x->h0 * p->db[1] + (x->t0 + r) * p->db[2] + k0 * p->db[3],
+                            m->turned + r * wide, nb);
     }
+    for (int64_t j = 0; j < nb && !plain; j++) {
+        T *restrict dr = m->ds + j * W, *restrict y = m->th + j * W, d = (T)(at - j);
+        N(att_seen)(p, x, k0 + j, k0 + j, &a, &b);
+        if (with_slopes) {                                           /* products with the distances of query and key */
+            T sum = 0;
+            #pragma omp simd reduction(+:sum)
+            for (int32_t r = (int32_t)a; r < (int32_t)b; r++) { T e = d + (T)r; sum += dr[r] * (e < 0 ? -e : e); }
+            distances += sum;
+        }
+        if (p->softcap > 0) for (int64_t r = a; r < b; r++) dr[r] *= scale * cap * (1 - y[r] * y[r]);
+        else for (int64_t r = a; r < b; r++) dr[r] *= scale;
+    }
+    if (with_slopes) ((T *)w->dslopes)[(x->b * p->H + x->h0) * p->kblocks + k0 / p->keys] -= distances;
     if (w->want & ATT_DQ)
-        N(att_gemm)(w, 0, 0, x->rows, p->D, nb, N(att_qscale)(p), ds, ld, k, ldk, 1,
-                    (T *)w->dq + x->b * p->dq[0] + x->h0 * p->dq[1] + x->t0 * p->dq[2], p->dq[2]);
+        N(att_to_queries)(p, x, m->ds, k0, nb, k, ldk, p->D, (T *)w->dq + x->b * p->dq[0] + x->h0 * p->dq[1] + x->t0 * p->dq[2], p->dq[2]);
     if (w->want & ATT_DKV) {
-        N(att_gemm)(w, 1, 0, nb, p->Dv, x->rows, 1, s, ld, g, ldg, 1,
-                    (T *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
-        N(att_gemm)(w, 1, 0, nb, p->D, x->rows, 1, ds, ld, qs, p->D, 1,
-                    (T *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
+        N(att_to_keys)(p, x, m->s, k0, nb, g, ldg, p->Dv, (T *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
+        N(att_to_keys)(p, x, m->ds, k0, nb, q, ldq, p->D, (T *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
     }
 }
 
-/* Query block q against tile j of the keys, for head h of batch b, unless the mask hides all of it. */
-static inline void N(att_pair)(FgAttnRun *w, int64_t b, int64_t h, int64_t j, int64_t q, T *scratch) {
+/* Query block q of head h of batch b against the tiles [j0, j1) of the keys, but those that the mask hides. */
+static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int64_t j0, int64_t j1, const N(AttBuffers) *m) {
     const FgAttn *p = w->p;
-    FgAttnRows x;
-    int64_t lo, hi, k0 = j * p->keys, nb = p->S - k0 < p->keys ? p->S - k0 : p->keys;
-    x.b = b; x.h0 = h; x.t0 = q * ATT_ROWS;
+    FgAttnRows x = {.b = b, .h0 = h, .t0 = q * ATT_ROWS, .skip = !(w->want & ATT_DBIAS)};
+    int64_t lo, hi, ldq, ldg;
     x.tb = x.rows = p->L - x.t0 < ATT_ROWS ? p->L - x.t0 : ATT_ROWS;
     att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
-    if (k0 < hi && k0 + nb > lo) N(att_tile_back)(w, &x, k0, nb, scratch);
+    if (j0 < lo / p->keys) j0 = lo / p->keys;
+    if (j1 > (hi + p->keys - 1) / p->keys) j1 = (hi + p->keys - 1) / p->keys;
+    if (j0 >= j1) return;
+    const T *qs = (const T *)w->q + b * p->q[0] + h * p->q[1] + x.t0 * p->q[2], *gs = (const T *)w->g + b * p->g[0] + h * p->g[1] + x.t0 * p->g[2];
+    const T *lse = (const T *)w->lse + b * p->lse[0] + h * p->lse[1] + x.t0 * p->lse[2], *delta = (const T *)w->delta + (b * p->H + h) * p->L + x.t0;
+    N(att_turn_q)(w, &x, m);
+    G(pack)(m->gt, G(width)(x.rows), gs, x.rows, p->g[2], 1, p->Dv);
+    for (int64_t r = 0; r < ATT_ROWS; r++) {
+        T l = r < x.rows ? lse[r * p->lse[2]] : -(T)INFINITY;
+        m->state[r] = l == -(T)INFINITY ? (T)INFINITY : l;           /* a row that sees nothing has no gradient */
+        m->state[ATT_ROWS + r] = r < x.rows ? delta[r] : 0;
+    }
+    qs = N(att_rows)(qs, p->q[2], x.rows, p->D, m->q, &ldq);
+    gs = N(att_rows)(gs, p->g[2], x.rows, p->Dv, m->g, &ldg);
+    for (int64_t j = j0; j < j1; j++) {
+        int64_t k0 = j * p->keys;
+        N(att_tile_back)(w, &x, k0, p->S - k0 < p->keys ? p->S - k0 : p->keys, m, qs, ldq, gs, ldg);
+    }
 }
 
 /* Units by what the pass wants: dk and dv a block of keys, dq a block of queries, all three a whole key head; dbias alone (where heads
@@ -267,7 +302,8 @@ static inline void N(att_pair)(FgAttnRun *w, int64_t b, int64_t h, int64_t j, in
  * order every way, so the result depends neither on the way nor on the threads. */
 static void N(att_backward)(FgAttnRun *w, int tid) {
     const FgAttn *p = w->p;
-    T *scratch = (T *)(w->scratch + tid * w->per_thread);
+    N(AttBuffers) m;
+    N(att_buffers)(p, 1, w->scratch + tid * w->per_thread, &m);
     int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, nj = p->kblocks;
     for (int64_t i; (i = att_unit(w)) < w->units;) {
         int64_t head = i, q0 = 0, q1 = nq, j0 = 0, j1 = nj, g0 = 0, g1 = p->G;
@@ -275,13 +311,12 @@ static void N(att_backward)(FgAttnRun *w, int tid) {
             if (p->bs[3] > 1) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
             int64_t h = head % p->bs[1], b = head / p->bs[1];
             int64_t h1 = p->bs[1] > 1 ? h + 1 : p->H, b1 = p->bs[0] > 1 ? b + 1 : p->B;
-            for (; b < b1; b++) for (int64_t n = h; n < h1; n++)
-                for (int64_t j = j0; j < j1; j++) for (int64_t q = 0; q < nq; q++) N(att_pair)(w, b, n, j, q, scratch);
+            for (; b < b1; b++) for (int64_t n = h; n < h1; n++) for (int64_t q = 0; q < nq; q++) N(att_block_back)(w, b, n, q, j0, j1, &m);
             continue;
         }
         if (!(w->want & ATT_DQ)) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
         if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
-        for (int64_t j = j0; j < j1; j++) for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++)
-            N(att_pair)(w, head / p->Hk, head % p->Hk * p->G + g, j, q, scratch);
+        for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++)
+            N(att_block_back)(w, head / p->Hk, head % p->Hk * p->G + g, q, j0, j1, &m);
     }
 }

@@ -257,6 +257,21 @@ def test_shared_bias_and_slopes(shape, dtype, threads):
                 np.testing.assert_allclose(x, y, rtol=0, atol=TOL[dtype] * 30 * max(1, np.abs(y).max(initial=0), np.abs(dlogits).sum()))
 
 
+def test_what_masks_hide_is_not_read():
+    """Panels that no query sees are not computed: what other calls left in the buffers, NaN here, must not be read in their place."""
+    shape = (1, 1, 1, 100, 150, 16, 16)
+    q, k, v, nan = *inputs(*shape, np.float32), np.full((1, 1, 150, 16), np.nan, np.float32)
+    g = normal((1, 1, 100, 16), np.float32)
+    for causal, window in [(1, 0)] + [(c, w) for c in (0, 1) for w in (1, 6, 13, 14, 15, 33, 64, 100)]:
+        options = {"causal": causal, "window": window, "scale": 0.3}
+        backward(nan[:, :, :100], nan, nan, *forward(nan[:, :, :100], nan, nan), g)
+        o, lse = forward(q, k, v, **options)
+        np.testing.assert_allclose(o, reference(q, k, v, **options)[0], rtol=0, atol=3e-5)
+        backward(nan[:, :, :100], nan, nan, *forward(nan[:, :, :100], nan, nan), g)
+        for x, y in zip(backward(q, k, v, o, lse, g, **options), plain_gradients(q, k, v, g, **options)):
+            np.testing.assert_allclose(x, y, rtol=0, atol=3e-4)
+
+
 @pytest.mark.parametrize("options", [{}, {"causal": 1, "window": 4}, {"softcap": 1.3}], ids=str)
 def test_backward_against_finite_differences(options):
     B, H, Hk, T, S, D, Dv = shape = (1, 4, 2, 6, 9, 3, 4)
