@@ -28,7 +28,7 @@ enum { ATT_DQ = 1, ATT_DKV = 2, ATT_DBIAS = 4 };
 typedef struct {
     const FgAttn *p;
     const char *q, *k, *v, *bias, *slopes, *g;
-    char *o, *lse, *dq, *dk, *dv, *dbias, *dslopes, *delta;  /* dslopes: a sum for each (b, h, tile of keys) */
+    char *o, *lse, *dq, *dk, *dv, *dbias, *dslopes;  /* dslopes: a sum for each (b, h, tile of keys) */
     char *scratch, *part;
     int64_t per_thread;                                     /* bytes of scratch of a thread */
     int64_t next, units;                                    /* the queue of units, drained by the threads */
@@ -107,6 +107,5 @@ static int64_t att_scratch(const FgAttn *p, int backward) {
     static void NAME ARGS { if (w->p->dtype == FG_F32) NAME##_f32(__VA_ARGS__); else NAME##_f64(__VA_ARGS__); }
 ATT_BY_DTYPE(att_forward, (FgAttnRun *w, int tid), w, tid)
 ATT_BY_DTYPE(att_combine, (FgAttnRun *w, int64_t begin, int64_t end), w, begin, end)
-ATT_BY_DTYPE(att_delta, (FgAttnRun *w, int64_t begin, int64_t end), w, begin, end)
 ATT_BY_DTYPE(att_backward, (FgAttnRun *w, int tid), w, tid)
 #endif

@@ -60,7 +60,6 @@ cdef extern from "attention.h" nogil:
         char *dv
         char *dbias
         char *dslopes
-        char *delta
         char *scratch
         char *part
         int64_t per_thread, next, units
@@ -68,7 +67,6 @@ cdef extern from "attention.h" nogil:
     int64_t att_scratch(const FgAttn *p, int backward)
     void att_forward(FgAttnRun *w, int tid)
     void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
-    void att_delta(FgAttnRun *w, int64_t begin, int64_t end)
     void att_backward(FgAttnRun *w, int tid)
 
 
@@ -275,10 +273,6 @@ cdef void _combine_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept
     att_combine(<FgAttnRun *>ctx, begin, end)
 
 
-cdef void _delta_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    att_delta(<FgAttnRun *>ctx, begin, end)
-
-
 cdef void _backward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     att_backward(<FgAttnRun *>ctx, tid)
 
@@ -357,15 +351,13 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgAttn *p = <FgAttn *>inst.extra
     cdef FgAttnRun w
     cdef int64_t heads = p.B * p.Hk, nq = (p.L + ATT_ROWS - 1) // ATT_ROWS, threads
-    cdef int with_dkv = 0
-    _clear(FG_OUT(inst, slots, 0), p.dq)
-    _clear(FG_OUT(inst, slots, 1), p.dk)
-    _clear(FG_OUT(inst, slots, 2), p.dv)
-    if p.want_dbias:
-        _clear(FG_OUT(inst, slots, 3), NULL)
-    if p.want_dslopes:
-        _clear(FG_OUT(inst, slots, 3 + p.want_dbias), NULL)
+    cdef int with_dkv = 0, i
+    for i in range(3, inst.n_out):
+        memset(FG_OUT(inst, slots, i).data, 0, FG_OUT(inst, slots, i).size * fg_itemsize(p.dtype))
     if heads * p.G * nq * p.kblocks == 0:
+        _clear(FG_OUT(inst, slots, 0), p.dq)
+        _clear(FG_OUT(inst, slots, 1), p.dk)
+        _clear(FG_OUT(inst, slots, 2), p.dv)
         return FG_OK
     memset(&w, 0, sizeof(w))
     w.p = p
@@ -386,12 +378,10 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.dbias = FG_OUT(inst, slots, 3).data
     w.per_thread = att_scratch(p, 1)
     threads = _threads(p, heads * p.G * nq * p.kblocks, 2.5 * (p.D + p.Dv) + 60)
-    w.delta = pool_alloc(p.B * p.H * p.L * fg_itemsize(p.dtype))
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.want_dslopes:
         w.dslopes = pool_alloc(p.B * p.H * p.kblocks * fg_itemsize(p.dtype))
-    if w.delta == NULL or w.scratch == NULL or (p.want_dslopes and w.dslopes == NULL):
-        pool_free(w.delta)
+    if w.scratch == NULL or (p.want_dslopes and w.dslopes == NULL):
         pool_free(w.scratch)
         pool_free(w.dslopes)
         return FG_EMEM
@@ -400,7 +390,6 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     # a block of keys of one head has a part of dbias to itself, unless heads, batches or keys share it
     if p.want_dbias and p.bs[0] == p.B and p.bs[1] == p.H and p.bs[3] == p.S:
         with_dkv = ATT_DBIAS
-    parallel_for(p.B * p.H * p.L, 200000 // (p.Dv + 1) + 1, _delta_body, &w)
     if heads >= 3 * threads or heads % threads == 0:       # whole key heads: every tile is computed once
         _pass(&w, threads, ATT_DQ | ATT_DKV | with_dkv, heads)
     else:                                                  # 7 products a tile instead of 5, but work for every thread
@@ -410,7 +399,6 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         _pass(&w, threads, ATT_DBIAS, p.bs[0] * p.bs[1] * (p.kblocks if p.bs[3] > 1 else 1))
     if p.want_dslopes:
         _sum_slopes(p, &w, FG_OUT(inst, slots, 3 + p.want_dbias))
-    pool_free(w.delta)
     pool_free(w.scratch)
     pool_free(w.dslopes)
     return FG_OK

@@ -206,20 +206,6 @@ static void N(att_combine)(FgAttnRun *w, int64_t begin, int64_t end) {
     }
 }
 
-/* delta[b, h, t] = sum_d g * o, the softmax's inner product of output and cotangent. */
-static void N(att_delta)(FgAttnRun *w, int64_t begin, int64_t end) {
-    const FgAttn *p = w->p;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t t = i % p->L, h = i / p->L % p->H, b = i / p->L / p->H;
-        const T *o = (const T *)w->o + b * p->o[0] + h * p->o[1] + t * p->o[2];
-        const T *g = (const T *)w->g + b * p->g[0] + h * p->g[1] + t * p->g[2];
-        T sum = 0;
-        #pragma omp simd reduction(+:sum)
-        for (int64_t d = 0; d < p->Dv; d++) sum += o[d] * g[d];
-        ((T *)w->delta)[i] = sum;
-    }
-}
-
 /* A row of the logits' cotangent, added to that of the bias, which may be broadcast along it. */
 static inline void N(att_add_bias)(const FgAttn *p, T *restrict d, const T *restrict dr, int64_t nb) {
     if (p->db[3]) { for (int64_t j = 0; j < nb; j++) d[j] += dr[j]; return; }
@@ -270,6 +256,18 @@ static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int6
     }
 }
 
+/* The softmax's inner product of output and cotangent: sum_d g * o. */
+static T N(att_delta)(const FgAttnRun *w, int64_t b, int64_t h, int64_t t) {
+    const FgAttn *p = w->p;
+    const T *o = (const T *)w->o + b * p->o[0] + h * p->o[1] + t * p->o[2], *g = (const T *)w->g + b * p->g[0] + h * p->g[1] + t * p->g[2];
+    N(vec) sum = {0};
+    for (int64_t d = 0; d < p->Dv; d += G(lanes)) {
+        int64_t n = p->Dv - d < G(lanes) ? p->Dv - d : G(lanes);
+        sum += G(load)(o + d, n) * G(load)(g + d, n);
+    }
+    return G(total)(sum);
+}
+
 /* Query block q of head h of batch b against the tiles [j0, j1) of the keys, but those that the mask hides. */
 static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int64_t j0, int64_t j1, const N(AttBuffers) *m) {
     const FgAttn *p = w->p;
@@ -281,13 +279,13 @@ static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int
     if (j1 > (hi + p->keys - 1) / p->keys) j1 = (hi + p->keys - 1) / p->keys;
     if (j0 >= j1) return;
     const T *qs = (const T *)w->q + b * p->q[0] + h * p->q[1] + x.t0 * p->q[2], *gs = (const T *)w->g + b * p->g[0] + h * p->g[1] + x.t0 * p->g[2];
-    const T *lse = (const T *)w->lse + b * p->lse[0] + h * p->lse[1] + x.t0 * p->lse[2], *delta = (const T *)w->delta + (b * p->H + h) * p->L + x.t0;
+    const T *lse = (const T *)w->lse + b * p->lse[0] + h * p->lse[1] + x.t0 * p->lse[2];
     N(att_turn_q)(w, &x, m);
     G(pack)(m->gt, G(width)(x.rows), gs, x.rows, p->g[2], 1, p->Dv);
     for (int64_t r = 0; r < ATT_ROWS; r++) {
         T l = r < x.rows ? lse[r * p->lse[2]] : -(T)INFINITY;
         m->state[r] = l == -(T)INFINITY ? (T)INFINITY : l;           /* a row that sees nothing has no gradient */
-        m->state[ATT_ROWS + r] = r < x.rows ? delta[r] : 0;
+        m->state[ATT_ROWS + r] = r < x.rows ? N(att_delta)(w, b, h, x.t0 + r) : 0;
     }
     qs = N(att_rows)(qs, p->q[2], x.rows, p->D, m->q, &ldq);
     gs = N(att_rows)(gs, p->g[2], x.rows, p->Dv, m->g, &ldg);
@@ -295,6 +293,10 @@ static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int
         int64_t k0 = j * p->keys;
         N(att_tile_back)(w, &x, k0, p->S - k0 < p->keys ? p->S - k0 : p->keys, m, qs, ldq, gs, ldg);
     }
+}
+
+static void N(att_clear)(char *to, const int64_t *strides, int64_t b, int64_t h, int64_t begin, int64_t end, int64_t cols) {
+    for (int64_t r = begin; r < end; r++) memset((T *)to + b * strides[0] + h * strides[1] + r * strides[2], 0, (size_t)cols * sizeof(T));
 }
 
 /* Units by what the pass wants: dk and dv a block of keys, dq a block of queries, all three a whole key head; dbias alone (where heads
@@ -316,7 +318,15 @@ static void N(att_backward)(FgAttnRun *w, int tid) {
         }
         if (!(w->want & ATT_DQ)) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
         if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
-        for (int64_t g = g0; g < g1; g++) for (int64_t q = q0; q < q1; q++)
-            N(att_block_back)(w, head / p->Hk, head % p->Hk * p->G + g, q, j0, j1, &m);
+        int64_t b = head / p->Hk, hk = head % p->Hk, k0 = j0 * p->keys, k1 = j1 * p->keys < p->S ? j1 * p->keys : p->S;
+        int64_t t0 = q0 * ATT_ROWS, t1 = q1 * ATT_ROWS < p->L ? q1 * ATT_ROWS : p->L;
+        if (w->want & ATT_DKV) {
+            N(att_clear)(w->dk, p->dk, b, hk, k0, k1, p->D);
+            N(att_clear)(w->dv, p->dv, b, hk, k0, k1, p->Dv);
+        }
+        for (int64_t h = hk * p->G + g0; h < hk * p->G + g1; h++) {
+            if (w->want & ATT_DQ) N(att_clear)(w->dq, p->dq, b, h, t0, t1, p->D);
+            for (int64_t q = q0; q < q1; q++) N(att_block_back)(w, b, h, q, j0, j1, &m);
+        }
     }
 }
