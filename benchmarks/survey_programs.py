@@ -325,6 +325,19 @@ def _julia(m, x, y):
     return m.vmap(m.vmap(lambda z: escape(z)[1]))(z)
 
 
+def _waves(m, e, source):
+    """Maxwell's equations on staggered grids."""
+
+    def advance(c, s):
+        e, h, k = c
+        h = h.at[:, :-1].add(-0.5 * (e[:, 1:] - e[:, :-1]))
+        k = k.at[:-1].add(0.5 * (e[1:] - e[:-1]))
+        e = e.at[1:-1, 1:-1].add(0.5 * (k[1:-1, 1:-1] - k[:-2, 1:-1] - h[1:-1, 1:-1] + h[1:-1, :-2])).at[20, 20].add(s)
+        return (e, h, k), e[20, 25]
+
+    return m.lax.scan(advance, (e, m.np.zeros_like(e), m.np.zeros_like(e)), source)
+
+
 def _edges(m, x):
     across, down = x[:, 1:-1, 2:] - x[:, 1:-1, :-2], x[:, 2:, 1:-1] - x[:, :-2, 1:-1]
     size = m.np.sqrt(across**2 + down**2 + 1e-6)
@@ -390,6 +403,7 @@ def register():
     case("alignment by a scan, value and grad", _alignment, normal(100, 16, 30))
     case("edges of images", _edges, normal(8, 256, 256))
     case("Viterbi paths", _most_likely_path, normal(10), normal(10, 10), normal(10, 20), integer(20, 16, 100))
+    case("waves on staggered grids by a scan", _waves, normal(40, 40), normal(40))
     case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
     case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))
     case("rotary positions, written out", _rotary, normal(8, 512, 8, 64), normal(512, 32))

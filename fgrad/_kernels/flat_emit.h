@@ -357,7 +357,7 @@ static int fg_flat_short(const FgVmPlan *p) {
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes) return 0;
+    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++) if (p->out[o].dtype != p->out[o].type) return 0;
     char **reg = (char **)calloc(p->n_regs + p->n_out + 1, sizeof(char *)), **early = reg + p->n_regs;

@@ -83,6 +83,7 @@ typedef struct {
     int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
+    int64_t cols;                       /* 0, or what a row of the walk has of an output: it goes on over the gap behind that (vm_gaps.h) */
     int64_t n, n_outer, n_red, n_inner;
     int64_t n_seg, seg_width;
     int sums_segments;                  /* a tile's segments are summed before they are added to others; else the sums' segments at the end */
@@ -133,6 +134,7 @@ static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
     else vm_store_bf16(n, (uint16_t *)dst, (const float *)src);
 }
 
+#include "vm_gaps.h"
 #include "vm_window.h"
 
 /* Input i with those that lie between its elements: read together. */
@@ -462,7 +464,8 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
             continue;
         }
         if (narrow) { fg_vm_narrow(out->dtype, len, t->work + p->raw_buf, src); src = t->work + p->raw_buf; }
-        if (out->lies || start % out->run + len <= out->run) memcpy(mem + fg_vm_offset(p->ndim, coord, out->strides) * out->size, src, len * out->size);
+        if (p->cols) fg_vm_store_cols(p, out, src, mem, coord, len);
+        else if (out->lies || start % out->run + len <= out->run) memcpy(mem + fg_vm_offset(p->ndim, coord, out->strides) * out->size, src, len * out->size);
         else fg_vm_walk(src, mem, out->size, p->ndim, p->shape, out->strides, coord, len, 1);
     }
 }

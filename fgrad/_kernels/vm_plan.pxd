@@ -76,7 +76,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmPlan:
         int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
         int n_strips, n_stages, n_slots, most_edges, nears, columns
-        int64_t n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
+        int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
         int64_t units, grain
         int64_t raw_buf, partial_bytes, work_bytes
@@ -102,6 +102,7 @@ cdef extern from "vm_plan.h" nogil:
         const FgVmPart *part
         const char *streamed
         const char *copied
+    void fg_vm_lengthen(FgVmPlan *p)
     bint fg_vm_is_view(const FgVmOp *op)
     void fg_vm_stream_end()
     bint fg_vm_is_column(const FgVmPlan *p, const FgVmInput *x)

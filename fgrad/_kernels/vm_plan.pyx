@@ -135,7 +135,7 @@ cdef int64_t run_length(FgVmPlan *p, const int64_t *strides) noexcept nogil:
         if strides[d] != n:
             break
         n *= p.shape[d]
-    return n
+    return min(n, p.n)
 
 
 cdef int64_t period(FgVmPlan *p, const int64_t *strides) noexcept nogil:
@@ -269,6 +269,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
     order_axes(p, inst, slots)
+    fg_vm_lengthen(p)
     find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs)
@@ -284,7 +285,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         p.any_general |= p.in_[i].access >= FG_ACC_GENERAL
     for k in range(p.n_out):
         p.out[k].run = run_length(p, p.out[k].strides)
-        p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n else FG_ACC_GENERAL
+        p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n and p.cols == 0 else FG_ACC_GENERAL
     plan_times(p, regs)
 
     # The tile: all live registers within about 28 KB, then whole periods of broadcast operands and whole segments.
@@ -299,10 +300,10 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
-            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row:
+            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0:
                 p.row = p.in_[i].run
         for i in range(p.n_in):            # rows that a column has one value for
-            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row:
+            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row and p.cols == 0:
                 if not is_scalar(&slots[inst.args[i]]):
                     p.row = p.shape[p.ndim - 1]
     elif p.n_seg > 1:
@@ -377,7 +378,7 @@ cdef void find_rows(FgVmPlan *p) noexcept nogil:
     cdef int k, x, y, last = p.ndim - 1
     cdef int64_t ys
     cdef FgVmOp *op
-    if p.ndim == 0 or p.shape[last] >= FG_ROWS_LONG:
+    if p.ndim == 0 or p.cols or p.shape[last] >= FG_ROWS_LONG:
         return
     for k in range(p.n_ops):
         op = &p.ops[k]

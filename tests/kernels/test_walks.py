@@ -149,3 +149,32 @@ def test_fetching_ahead_of_large_operands():
     got = fgrad.jit(lambda b, x, y: ((b + x) * y - x, jnp.maximum(x, y) * x))(b, x, y)
     np.testing.assert_array_equal(np.asarray(got[0]), (b + x) * y - x)
     np.testing.assert_array_equal(np.asarray(got[1]), np.maximum(x, y) * x)
+
+
+PARTS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3), st.integers(2, 70), st.integers(2, 90), st.integers(1, 9), st.lists(PARTS, min_size=1, max_size=5), st.booleans(),
+    st.sampled_from(["float32", "int32", "int8", "bool"])
+)  # fmt: skip
+def test_parts_of_matrices(planes, rows, cols, gap, parts, put, dtype):
+    """Rows that end before those of memory do: the walk goes over the gaps, beside operands whose rows are others."""
+    rng = np.random.default_rng(rows * cols)
+    big = rng.integers(-4, 5, (planes, rows + 2, cols + gap)).astype(dtype)
+    full, column = rng.integers(-4, 5, (planes, rows, cols)).astype(dtype), rng.integers(-4, 5, (rows, 1)).astype(dtype)
+
+    def program(xp, big, full, column):
+        total = column
+        for i, j, k in parts:
+            x = full if k == 3 else big[:, i : i + rows, min(j, gap) : min(j, gap) + cols]
+            total = total | x if dtype == "bool" else (total + x, total * x, xp.maximum(total, x))[k % 3]
+        return total
+
+    want = program(np, big, full, column)
+    if put:
+        want, inner = big.copy(), want
+        want[:, 1 : 1 + rows, :cols] = inner
+    run = fgrad.jit(lambda *a: a[0].at[:, 1 : 1 + rows, :cols].set(program(jnp, *a)) if put else program(jnp, *a))
+    np.testing.assert_array_equal(run(big, full, column), want)
