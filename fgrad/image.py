@@ -192,6 +192,17 @@ def _full_shape(what, x, shape):
 
 
 @eager(1)
+def _nearest(x, m, axis):
+    """x at the m places nearest to evenly spaced ones: repeated or strided where every place is as far from the one before."""
+    n = x.shape[axis]
+    places = np.floor((np.arange(m, dtype=np.float32) + 0.5) * np.float32(n) / np.float32(m)).astype(np.int32)
+    if 0 < n <= m and m % n == 0 and np.array_equal(places, np.arange(m) // (m // n)):
+        return jnp.repeat(x, m // n, axis)
+    if 0 < m < n and n % m == 0 and np.array_equal(places, np.arange(places[0], n, n // m)):
+        return x[(slice(None),) * axis + (slice(int(places[0]), None, n // m),)]
+    return jnp.take(x, places, axis, mode="clip")
+
+
 def resize(image, shape, method, antialias=True, precision=None):
     """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
 
@@ -206,10 +217,8 @@ def resize(image, shape, method, antialias=True, precision=None):
     shape = _full_shape("resize", x, shape)
     axes = [i for i, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
     if method is ResizeMethod.NEAREST:
-        for axis in axes:
-            n, m = x.shape[axis], shape[axis]
-            places = np.floor((np.arange(m, dtype=np.float32) + 0.5) * np.float32(n) / np.float32(m)).astype(np.int32)
-            x = jnp.take(x, places, axis, mode="clip")
+        for axis in reversed(axes):
+            x = _nearest(x, shape[axis], axis)
         return x
     x = _inexact(x)
     if 0 in x.shape or 0 in shape:

@@ -76,6 +76,8 @@ def test_linear_between_pixels():
     np.testing.assert_allclose(image.resize(y, (2,), "linear", antialias=False), np.interp([0.25, 1.75], np.arange(3), y), rtol=1e-5)
     np.testing.assert_allclose(image.resize(np.arange(6.0, dtype=np.float32), (3,), "area"), [0.5, 2.5, 4.5], rtol=1e-6)
     assert image.resize(np.arange(3), (6,), "nearest").tolist() == [0, 0, 1, 1, 2, 2]
+    assert image.resize(np.arange(9), (3,), "nearest").tolist() == [1, 4, 7]
+    assert image.resize(np.arange(3), (5,), "nearest").tolist() == [0, 0, 1, 2, 2]
     assert image.resize(np.arange(3), (6,), image.ResizeMethod.LINEAR).dtype == np.float32
 
 
