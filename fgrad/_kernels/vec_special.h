@@ -102,6 +102,13 @@ FG_INLINE vec_f32 vec_cbrt_f32(vec_f32 x) {
     y = vec_less_f32(a, FG_ALL_F32(INFINITY), y, x);
     return vec_sign_of_f32(vec_less_f32(FG_ALL_F32(0.0f), a, y, a), x);
 }
+/* The logistic function of log e, for e >= 0. What rounding 1 + e lost is made up for: 1 / (1 + e) is 1 - y. */
+FG_INLINE vec_f32 vec_logistic_of_exp_f32(vec_f32 e) {
+    e = vec_min_f32(FG_ALL_F32(1e30f), e);                                     /* NaN passes; from there on it is 1 */
+    vec_f32 d = 1.0f + e, lost = (1.0f - d) + e, y = e / d;
+    return y - (y * lost) * (1.0f - y);
+}
+
 #ifdef __AVX512F__
 /* The estimate to 14 bits and one step of third order; where that is NaN (0, inf, NaN and below 0) the estimate is the result. */
 FG_INLINE vec_f32 vec_rsqrt_f32(vec_f32 x) {

@@ -182,7 +182,7 @@ VM_NEXTAFTER(f32, float, uint32_t, fg_bits32, fg_float)
 VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
 #ifdef __AVX512F__
 VM_VEC_F32(rsqrt)

@@ -99,7 +99,23 @@ static void fg_vm_read_halves(FgVmPlan *p) {
         }
     }
 }
+/* The logistic function of what exp is wanted of as well is made of the exponential, which then comes first. */
+static void fg_vm_share_exp(FgVmPlan *p) {
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp made = p->ops[k];
+        int first = k;
+        if (made.op != FG_OP_exp || made.type != FG_F32) continue;
+        for (int j = k; j >= 0; j--) if (p->ops[j].op == FG_OP_logistic && p->ops[j].a == made.a) first = j;
+        for (int j = k; j > first; j--) p->ops[j] = p->ops[j - 1];
+        p->ops[first] = made;
+        for (int j = first; j < p->n_ops; j++) if (p->ops[j].op == FG_OP_logistic && p->ops[j].a == made.a) {
+            p->ops[j].fn = vm_logistic_of_exp_f32;
+            p->ops[j].a = p->ops[j].b = p->ops[j].c = made.dst;
+        }
+    }
+}
 static void fg_vm_read_terms(FgVmPlan *p) {
+    fg_vm_share_exp(p);
     for (int i = 0; i < p->n_out && p->n >= FG_FUSE_MIN; i++) {
         FgVmOutput *out = &p->out[i];
         int k = out->reduce && out->reg2 < 0 ? fg_vm_maker(p, out->reg) : -1;

@@ -227,6 +227,24 @@ def test_complex_functions(dtype):
     same(apply("pow", dtype, zero, np.array([2, 0], dtype)), np.array([0, 1], dtype))
 
 
+@pytest.mark.parametrize("n", [40, 4099])
+def test_logistic_functions_beside_exponentials_of_the_same_operand(n):
+    """They share the exponential, whichever comes first and whatever lies between; of another operand they do not."""
+    x, y = np.linspace(-104, 100, n).astype("f"), np.linspace(9, -9, n).astype("f")
+    x[:5] = np.inf, -np.inf, np.nan, 0, 88.73
+    ops = [("logistic", "f", 0), ("neg", "f", 2), ("logistic", "f", 1), ("exp", "f", 0), ("logistic", "f", 0), ("add", "f", 3, 6)]
+    got = run([x, y], ops, [(k, "f") for k in range(2, 8)])
+    with np.errstate(all="ignore"):
+        want = 1 / (1 + np.exp(-x.astype("longdouble")))
+    for shared in (got[0], got[4]):
+        np.testing.assert_array_max_ulp(shared[np.isfinite(x)], want[np.isfinite(x)].astype("f"), 2)
+        np.testing.assert_array_equal(shared[:3], np.array([1, 0, np.nan], "f"))
+    same(got[1], -got[0])
+    same(got[2], apply("logistic", "f", y))
+    same(got[3], apply("exp", "f", x))
+    same(got[5], got[1] + got[4])
+
+
 @pytest.mark.parametrize("source", ALL)
 @pytest.mark.parametrize("target", ALL)
 def test_cast(source, target):
