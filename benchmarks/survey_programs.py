@@ -338,6 +338,13 @@ def _waves(m, e, source):
     return m.lax.scan(advance, (e, m.np.zeros_like(e), m.np.zeros_like(e)), source)
 
 
+def _coins(m, coins):
+    """In how many ways coins make up each sum."""
+    ways = m.np.zeros(101, m.np.int32).at[0].set(1)
+    put = lambda w, c, j: m.np.where(j >= c, w.at[j].add(w[j - c]), w)  # noqa: E731
+    return m.lax.scan(lambda w, c: (m.lax.fori_loop(0, 101, lambda j, w: put(w, c, j), w), None), ways, coins)[0]
+
+
 def _edges(m, x):
     across, down = x[:, 1:-1, 2:] - x[:, 1:-1, :-2], x[:, 2:, 1:-1] - x[:, :-2, 1:-1]
     size = m.np.sqrt(across**2 + down**2 + 1e-6)
@@ -403,6 +410,7 @@ def register():
     case("alignment by a scan, value and grad", _alignment, normal(100, 16, 30))
     case("edges of images", _edges, normal(8, 256, 256))
     case("Viterbi paths", _most_likely_path, normal(10), normal(10, 10), normal(10, 20), integer(20, 16, 100))
+    case("ways to make sums of coins", _coins, integer(50, 5))
     case("waves on staggered grids by a scan", _waves, normal(40, 40), normal(40))
     case("maximum mean discrepancy, value and grad", _discrepancy, normal(200, 3), normal(150, 3))
     case("an ODE by adaptive steps, value and grad", _adaptive_ode, normal(3, 32, scale=0.3), normal(32, 2, scale=0.2), normal(16, 2))

@@ -21,6 +21,7 @@ _DEFAULTS = {
     "pass_sparse": True,
     "pass_motion": True,
     "pass_accumulate": True,
+    "pass_masked": True,
     "pass_dce": True,
     "pass_cse": True,
     "pass_fold": True,

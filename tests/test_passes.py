@@ -16,6 +16,7 @@ PASSES = [
     "pass_sparse",
     "pass_motion",
     "pass_accumulate",
+    "pass_masked",
     "pass_dce",
     "pass_cse",
     "pass_fold",

@@ -2,6 +2,7 @@
 
 from fgrad.compile import sparse
 from fgrad.compile.accumulate import accumulate
+from fgrad.compile.masked import unmask
 from fgrad.config import config
 from fgrad.core import ClosedJaxpr, Literal
 from fgrad.core.jaxpr import PLAIN_KINDS
@@ -54,6 +55,7 @@ PASSES = (
     ("pass_sparse", sparse.propagate),
     ("pass_motion", _move),
     ("pass_accumulate", accumulate),
+    ("pass_masked", unmask),
 )
 
 

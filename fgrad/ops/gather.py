@@ -153,7 +153,7 @@ def gather(
 # --- scatter --------------------------------------------------------------------------------------------------------------
 
 
-def _slice_sizes(x_shape, u_shape, d):
+def window_sizes(x_shape, u_shape, d):
     """Slice sizes of the gather that reads what this scatter writes."""
     window = iter(d.update_window_dims)
     left_out = (*d.inserted_window_dims, *d.operand_batching_dims)
@@ -166,7 +166,7 @@ def _read(x, indices, u_shape, numbers, mode, fill=0):
         x,
         indices,
         dimension_numbers=GatherDimensionNumbers(*numbers),
-        slice_sizes=_slice_sizes(get_aval(x).shape, u_shape, numbers),
+        slice_sizes=window_sizes(get_aval(x).shape, u_shape, numbers),
         mode=mode,
         fill_value=fill if mode is GatherScatterMode.FILL_OR_DROP else None,
     )
@@ -211,7 +211,7 @@ def _scatter(name, kind):
 
     def lower(ctx, ins, params, out_avals):
         x, indices, updates = ins
-        d, sizes = params["dimension_numbers"], _slice_sizes(ins[0].shape, updates.shape, params["dimension_numbers"])
+        d, sizes = params["dimension_numbers"], window_sizes(ins[0].shape, updates.shape, params["dimension_numbers"])
         drop = params["mode"] is GatherScatterMode.FILL_OR_DROP
         drop = drop and not _inside(ctx, indices, x.shape, sizes, d.scatter_dims_to_operand_dims)
         ip = scatter_ip(*d, kind, drop)
