@@ -14,6 +14,7 @@ SHAPE = (96, 64)
 @pytest.fixture(autouse=True)
 def small_arrays_count(monkeypatch):
     monkeypatch.setattr(fgrad.compile.recompute, "WORTH_BYTES", 1024)
+    fgrad.clear_caches()  # of programs made without
 
 
 def batch_norm(x):

@@ -51,6 +51,7 @@ def every_run(monkeypatch):
     monkeypatch.setattr(tile, "START_BYTES", 0)
     monkeypatch.setattr(tile, "TILE_BYTES", 256)
     monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
+    fgrad.clear_caches()  # of programs made without
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

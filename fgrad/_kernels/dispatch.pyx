@@ -169,8 +169,8 @@ cdef class JitDispatch:
     cdef tuple static_nums         # positions of static arguments
     cdef frozenset static_names
 
-    def __init__(self, tuple static_nums, frozenset static_names):
-        self.entries = {}
+    def __init__(self, tuple static_nums, frozenset static_names, dict entries=None):
+        self.entries = {} if entries is None else entries
         self.static_nums, self.static_names = static_nums, static_names
 
     def clear_cache(self):

@@ -34,7 +34,8 @@ from fgrad.transforms.backward import live_eqns
 from fgrad.tree import array_walk
 
 _LOG = logging.getLogger("fgrad")
-_functions: weakref.WeakSet = weakref.WeakSet()  # all that jit has made, for clear_caches
+_all_programs: weakref.WeakSet = weakref.WeakSet()  # for clear_caches
+_MOST = 4096  # traced signatures of one function, as in JAX
 install(array_walk, Array)
 install_contiguous(contiguous)
 install_window(Array, ShapedArray)
@@ -51,11 +52,54 @@ class _Traced:
         return Entry(self.program, self.consts, self.donated, None if out_tree == LEAF else out_tree, flat_tuple, keep)
 
 
+class _Programs:
+    """What was traced and compiled of one function under the same options."""
+
+    def __init__(self):
+        self.entries: dict = {}
+        self.cache: dict = {}
+        self.bodies: dict = {}  # see recorded_call
+        self.refs: tuple = ()  # the mutable arrays of outside that the function was seen to touch
+        self.of_values = None  # the jitted function that calls with mutable arrays go to
+        _all_programs.add(self)
+
+    def clear(self):
+        self.entries.clear()
+        self.cache.clear()
+        self.bodies.clear()
+
+
+class _Kept:
+    """A function's programs by jit's options, among its attributes: they go when it goes. Pickled it is empty."""
+
+    def __init__(self, fun=None):
+        self.of = weakref.ref(fun) if fun else lambda: None
+        self.by_options: dict = {}
+
+    def __reduce__(self):
+        return _Kept, ()
+
+
+def _programs_of(fun, options):
+    """The programs that all jitted forms of a function share: jit(f)(x) in a loop traces once."""
+    if not inspect.isfunction(fun):
+        return _Programs()
+    kept = fun.__dict__.get("_jit_programs")
+    if kept is None or kept.of() is not fun:  # functools.wraps copies attributes from one function to another
+        kept = fun.__dict__["_jit_programs"] = _Kept(fun)
+    found = kept.by_options.get(options)
+    if found is None:
+        found = kept.by_options[options] = _Programs()
+    return found
+
+
 class JitFunction(JitDispatch):
     """What jit returns."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames):
-        super().__init__(tuple(static_argnums), frozenset(static_argnames))
+    _jit_programs = None  # not the function's: see __init__
+
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, programs):
+        super().__init__(tuple(static_argnums), frozenset(static_argnames), programs.entries)
         functools.update_wrapper(self, fun, updated=())
         if inspect.isfunction(fun):
             # Not the attributes of a callable object, nor those a function has from one that it wraps: they would hide methods.
@@ -63,12 +107,8 @@ class JitFunction(JitDispatch):
         self._fun = fun
         self._static, self._names = static_argnums, frozenset(static_argnames)
         self._donate, self._donate_names = donate_argnums, frozenset(donate_argnames)
-        self._cache: dict = {}
-        self._bodies: dict = {}  # see recorded_call
+        self._programs, self._cache = programs, programs.cache
         self._specs: list = []  # (what, shardings) that name axes of the mesh in whose context the function is called
-        self._refs: tuple = ()  # the mutable arrays of outside that the function was seen to touch
-        self._of_values = None  # the jitted function that calls with mutable arrays go to
-        _functions.add(self)
 
     @property
     def __signature__(self):
@@ -92,7 +132,7 @@ class JitFunction(JitDispatch):
         """The call as one bind: while tracing, and with settings that look into the call."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
-        out = recorded_call(self, args, kwargs, self._bodies)
+        out = recorded_call(self, args, kwargs, self._programs.bodies)
         if out is not None:
             return out
         leaves, traced = ((), None) if self._takes_refs(args, kwargs) else self._lookup(args, kwargs)
@@ -106,14 +146,14 @@ class JitFunction(JitDispatch):
         """(how a recording writes down a call on these arrays as one operation, their avals), or None."""
         if self._static or self._names or self._donate:
             return None
-        _, traced = ((), None) if self._refs else self._lookup(tuple(arrays), {})
+        _, traced = ((), None) if self._programs.refs else self._lookup(tuple(arrays), {})
         if traced is None or traced.consts or traced.out_tree != LEAF or jit_p.small_body({"jaxpr": traced.closed}) is None:
             return None
         body = body_of(traced.closed)
         return None if body is None else (body, traced.closed.in_avals)
 
     def _takes_refs(self, args, kwargs):
-        return bool(self._refs) or (any_refs() and bool(refs_in(self._dynamic(args, kwargs))))
+        return bool(self._programs.refs) or (any_refs() and bool(refs_in(self._dynamic(args, kwargs))))
 
     def _dynamic(self, args, kwargs):
         """The arguments that are not static."""
@@ -124,17 +164,17 @@ class JitFunction(JitDispatch):
 
     def _call_of_refs(self, args, kwargs):
         """The call of a function that reads and writes mutable arrays, as a call of one of their values that gives the new ones."""
-        refs, given = self._refs, refs_in(self._dynamic(args, kwargs))
+        programs = self._programs
+        refs, given = programs.refs, refs_in(self._dynamic(args, kwargs))
         for i, r in enumerate(given):
             if r in refs or r in given[:i]:
                 also = "also closed over" if r in refs else "passed twice"
                 raise ValueError(f"only one reference to a mutable array may be passed to jit of {fun_name(self._fun)}: {r.aval} is {also}")
-        if self._of_values is None:
+        if programs.of_values is None:
             shift = lambda nums: [i + 1 if i >= 0 else i for i in nums]
-            self._of_values = JitFunction(
-                self._function_of_values(refs), shift(self._static), self._names, frozenset(shift(self._donate)), self._donate_names
-            )
-        out, values, new = self._of_values(values_of(refs), *held(args, self), **held(kwargs, self))
+            donate = frozenset(shift(self._donate)), self._donate_names
+            programs.of_values = JitFunction(self._function_of_values(refs), shift(self._static), self._names, *donate, _Programs())
+        out, values, new = programs.of_values(values_of(refs), *held(args, self), **held(kwargs, self))
         write_back(refs, values)
         write_back(given, new)
         return out
@@ -174,6 +214,8 @@ class JitFunction(JitDispatch):
         traced = self._cache.get(key)
         if traced is None:
             traced = self._trace(fun, dynamic, leaves, treedef)
+            if len(self._cache) >= _MOST:
+                self.clear_cache()
             if traced is not None and not any(is_tracer(c) for c in traced.consts):
                 self._cache[key] = traced
         return leaves, traced
@@ -210,7 +252,7 @@ class JitFunction(JitDispatch):
         with timed("/jax/core/compile/jaxpr_trace_duration", fun_name=fun_name(self._fun)), watching() as frame:
             closed = stage(flat_fun(fun, treedef, out_tree), [get_aval(x) for x in leaves], fun_name(self._fun))
         if frame.touched:  # the caller does it anew with their values
-            self._refs, self._of_values = (*self._refs, *frame.touched), None
+            self._programs.refs, self._programs.of_values = (*self._programs.refs, *frame.touched), None
             return None
         out = _Traced()
         out.consts, out.closed = convert_constvars(closed)
@@ -250,9 +292,7 @@ class JitFunction(JitDispatch):
 
     def clear_cache(self):
         """Forget all traced and compiled programs."""
-        super().clear_cache()
-        self._cache.clear()
-        self._bodies.clear()
+        self._programs.clear()
 
     def _cache_size(self):
         return len(self._cache)
@@ -309,8 +349,8 @@ def _check_argnums(fun, params, plain, kind, nums, names):
 
 def clear_caches():
     """Forget all traced and compiled programs."""
-    for f in list(_functions):
-        f.clear_cache()
+    for programs in list(_all_programs):
+        programs.clear()
     clear_eager_caches()
     clear_backward_cache()
     clear_interned()
@@ -395,6 +435,7 @@ def jit(
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
     kind = JitFunction if out_shardings is None else _PlacedJit
-    out = kind(fun, nums, names, frozenset(donate), donate_argnames)
+    options = nums, names, frozenset(donate), donate_argnames
+    out = kind(fun, *options, _Programs() if by_context else _programs_of(fun, options))
     out._specs, out._out_shardings = by_context, out_shardings
     return out
