@@ -17,7 +17,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """bool() of a traced value: an `if`, `while`, `and`, `or` or `assert` depends on it."""
 
 
-class TracerIntegerConversionError(TracerError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used as a Python integer (an index into a list, range(), a shape)."""
 
 

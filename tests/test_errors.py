@@ -159,6 +159,24 @@ def test_custom_rules():
 # --- vmap -----------------------------------------------------------------------------------------------------------
 
 
+def test_rules_whose_value_differs_from_the_function():
+    """Seen where the function was staged: the rule's outputs take the place of the call's."""
+
+    def staged(f):
+        return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+
+    for outs in ((1.0, 1.0), jnp.zeros(3)):
+        tangents = fgrad.tree.map(jnp.zeros_like, outs)
+        f = fgrad.custom_jvp(lambda x: x)
+        f.defjvp(lambda p, t, o=outs, d=tangents: (o, d))
+        with pytest.raises(TypeError, match="Custom JVP rule .* must produce a pair"):
+            fgrad.jvp(staged(f), (1.0,), (1.0,))
+        f = fgrad.custom_vjp(lambda x: x)
+        f.defvjp(lambda x, o=outs: (o, None), lambda _, ct: (ct,))
+        with pytest.raises(TypeError, match="Custom VJP fwd rule .* must produce a pair"):
+            fgrad.grad(staged(f))(1.0)
+
+
 def test_vmap_names_axes_and_sizes():
     f = lambda x, y: x
     refuses(

@@ -138,6 +138,9 @@ def test_candidates_of_approx_max_k(size, k, found):
         (ValueError, lambda: jnp.rot90(jnp.ones((2, 2)), axes=(0, 0))),
         (TypeError, lambda: jnp.repeat(jnp.arange(3), -1)),
         (TypeError, lambda: jnp.sort(jnp.ones(2), order="a")),
+        (ValueError, lambda: lax.pad(jnp.ones(2), 0.0, [(0, 0)])),
+        (IndexError, lambda: jnp.ones(2)[object()]),
+        (fgrad.errors.ConcretizationTypeError, lambda: fgrad.jit(lambda n: jnp.linspace(0, 1, n))(3)),
     ],
 )
 def test_refused_by_lax_and_movement(error, call):
@@ -149,3 +152,9 @@ def test_sizes_and_equality():
     x = jnp.ones((2, 3))
     assert jnp.size(x, axis=(0, 1)) == 6 and jnp.size(x, axis=-1) == 3
     assert jnp.array_equal(jnp.arange(3), [0, 1, 2]) and jnp.array_equiv([1, 1], jnp.ones((2, 2))) and not jnp.array_equal([1], [1, 2])
+
+
+def test_integer_outputs_have_zero_columns_and_no_data_as_tangents():
+    jac = fgrad.jacfwd(lambda x: (x.astype(int), 2 * x))(jnp.ones(2))
+    assert jac[0].dtype == np.int32 and not jac[0].any() and jac[1].sum() == 4
+    assert jnp.zeros((2,), fgrad.dtypes.float0).shape == (2,)

@@ -133,7 +133,7 @@ def test_wrong_rules_are_named():
     f.defjvps(lambda t, out, x, y: t)
     cases = [
         (rule_of(lambda p, t: p[0]), TypeError, "must produce a pair"),
-        (rule_of(lambda p, t: (p[0], 1)), TypeError, "corresponding dtypes"),
+        (rule_of(lambda p, t: (p[0], 1)), TypeError, "corresponding shapes and dtypes"),
         (lambda: fgrad.grad(f)(1.0, 2.0), ValueError, "1 rules for 2 arguments"),
         (lambda: fgrad.custom_gradient(lambda x: x)(1.0), TypeError, "pair"),
         (lambda: fgrad.grad(3), TypeError, "callable"),

@@ -163,6 +163,7 @@ class custom_jvp:
             out_tree[0] = tree_out
             return outs, [_rule_tangent(o, x, self) for o, x in zip(outs, ts)]
 
+        flat_jvp.__name__ = fun_name(self.jvp)
         outs = custom_jvp_call(flat_fun(lambda *a: call(self.fun, _typed(a)), treedef, out_tree), flat_jvp, leaves, fun_name(self.fun))
         return tree.unflatten(out_tree[0], outs)
 
@@ -172,15 +173,10 @@ def _rule_tangent(out, t, rule):
     if type(t) is SymbolicZero:
         return Zero(want)
     got = ShapedArray(t.shape, dtypes.float0) if is_float0(t) else get_aval(t)
-    if got.shape != want.shape:
+    if got.shape != want.shape or got.dtype != want.dtype:
         raise TypeError(
-            f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding shapes, "
-            f"but got {want.short()} and {got.short()}."
-        )
-    if got.dtype != want.dtype:
-        raise TypeError(
-            f"Custom JVP rule for function {fun_name(rule.fun)} must produce primal and tangent outputs with corresponding dtypes: "
-            f"expected {want.short()}, but got {got.short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes: "
+            f"that of {fun_name(rule.fun)} gave {got.short()}, expected {want.short()}."
         )
     return Zero(want) if want.dtype == dtypes.float0 else convert_element_type(t, want.dtype)
 
@@ -244,6 +240,7 @@ class custom_vjp:
             out = self.bwd(*fixed, tree.unflatten(res_tree[0], res), tree.unflatten(out_tree[0], cts))
             return self._cotangents(out, dynamic, treedef, in_avals)
 
+        flat_fwd.__name__ = fun_name(self.fwd)
         outs = custom_vjp_call(
             flat_fun(lambda *a: call(self.fun, _typed(a)), treedef, out_tree), flat_fwd, flat_bwd, leaves, fun_name(self.fun)
         )

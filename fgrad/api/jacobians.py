@@ -4,7 +4,7 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
+from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name, is_float0
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import vmap
 from fgrad.core import get_aval, to_array, wraps
@@ -92,6 +92,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
         else:
             y, jac = vmap(push, out_axes=(None, -1))(*_basis(leaves))
         _check_outputs(y, "jacfwd", holomorphic)
+        jac = tree.map(lambda j, out: np.zeros(j.shape, get_aval(out).dtype) if is_float0(j) else j, jac, y)
         shapes = [get_aval(x).shape for x in leaves]
         out = tree.map(lambda x: _split_rows(x, shapes, -1, treedef), jac)
         out = (

@@ -3,7 +3,7 @@
 from fgrad import array_tree as tree
 from fgrad.config import config
 from fgrad.control.common import strong_leaf
-from fgrad.errors import ConcretizationTypeError, TracerIntegerConversionError
+from fgrad.errors import ConcretizationTypeError
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim
 
 
@@ -13,7 +13,7 @@ def concrete(convert, x):
         return None
     try:
         return convert(x)
-    except (ConcretizationTypeError, TracerIntegerConversionError):
+    except ConcretizationTypeError:
         return None
 
 

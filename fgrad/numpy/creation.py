@@ -216,6 +216,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 
 
 def _fill(shape, dtype, value):
+    if dtype == dtypes.float0:
+        return np.zeros(_shape(shape), dtype)
     return _remembered(shape, dtype, value, _full(_shape(shape), value, user_dtype(dtype) or dtypes.float_dtype()))
 
 

@@ -84,7 +84,8 @@ def normalize(shape, idx):
         elif hasattr(i, "__index__"):
             out.append(operator.index(i))
         else:
-            raise TypeError(f"Indexer must be integers, slices, None, Ellipsis or arrays, got {type(i).__name__}: {i!r:.60}")
+            kind = TypeError if isinstance(i, (str, float, complex)) else IndexError
+            raise kind(f"Indexer must be integers, slices, None, Ellipsis or arrays, got {type(i).__name__}: {i!r:.60}")
     if sum(i is Ellipsis for i in out) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(i is not None and i is not Ellipsis for i in out)

@@ -437,7 +437,7 @@ _KINDS_OF = {bool: "b", int: "iu", float: "fV", complex: "c"}
 
 def pad(operand, padding_value, padding_config):
     """operand with (lo, hi, interior) padding per axis; negative lo or hi crop."""
-    config = tuple(tuple(map(operator.index, c)) for c in padding_config)
+    config = tuple((operator.index(lo), operator.index(hi), operator.index(interior)) for lo, hi, interior in padding_config)
     aval = get_aval(operand)
     if not any(any(c) for c in config) and len(config) == len(aval.shape) and type(operand) is not np.ndarray:
         return operand

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from fgrad import dtypes
-from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr, from_scalar
+from fgrad.core import Primitive, ShapedArray, context, eval_jaxpr, from_scalar, get_aval
 from fgrad.errors import NotDifferentiableError
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, instantiate, move_axis
@@ -56,14 +56,32 @@ def _parts(args, params):
     return lambda *xs: eval_jaxpr(call.jaxpr, call.consts, *args[:n], *xs), args[n:]
 
 
+def _of_same_type(rule, what, params):
+    """The staged call's rule, which gives (outs, more), with a check that outs are what the function gave when it was staged."""
+    want = params["call_jaxpr"].out_avals
+
+    def checked(*args):
+        outs, more = rule(*args)
+        got = [get_aval(x) for x in outs]
+        if [(a.shape, a.dtype) for a in got] != [(a.shape, a.dtype) for a in want]:
+            raise TypeError(
+                f"{what} rule {getattr(rule, '__name__', '')} for function {params['name']} must produce a pair (list or tuple of length "
+                f"two) whose first element is as the function's output, of type ({', '.join(a.short() for a in want)}), but it was of "
+                f"type ({', '.join(a.short() for a in got)})"
+            )
+        return outs, more
+
+    return checked
+
+
 def _rebind_jvp(args, params):
     fun, args = _parts(args, params)
-    return custom_jvp_call(fun, params["jvp"], args, params["name"])
+    return custom_jvp_call(fun, _of_same_type(params["jvp"], "Custom JVP", params), args, params["name"])
 
 
 def _rebind_vjp(args, params):
     fun, args = _parts(args, params)
-    return custom_vjp_call(fun, params["fwd"], params["bwd"], args, params["name"])
+    return custom_vjp_call(fun, _of_same_type(params["fwd"], "Custom VJP fwd", params), params["bwd"], args, params["name"])
 
 
 def _by_protocol(primals, *_, **params):
@@ -95,7 +113,7 @@ def _lin_aval(*avals, num_res, bwd, inexact, out_avals, all_out_avals):
 
 def _lin_refuse(*args, **params):
     raise NotDifferentiableError(
-        "can't apply forward-mode differentiation (jvp) to a custom_vjp function. "
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function. "
         "Define it with custom_jvp, or use reverse mode (grad, vjp, jacrev)."
     )
 
