@@ -42,6 +42,15 @@ def test_jit_of_the_same_function_traces_once_per_signature_and_options():
     assert count[0] == 6
 
 
+def test_partials_and_jitted_functions_too():
+    f, count = counted()
+    for g in (functools.partial(f, n=2), fgrad.jit(f, static_argnums=1)):
+        before = count[0]
+        assert [fgrad.jit(g)(3.0) == g(3.0) for _ in range(3)] == [True] * 3
+        assert pickle.dumps(g.__dict__["_jit_programs"])
+    assert count[0] == before + 1
+
+
 def test_wrappers_that_copy_a_functions_attributes_are_other_functions():
     f, _ = counted()
     assert float(fgrad.jit(f)(2.0)) == 2

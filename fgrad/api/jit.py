@@ -6,6 +6,7 @@ import logging
 import warnings
 import weakref
 from collections import Counter
+from types import FunctionType
 
 from fgrad import array_tree as tree
 from fgrad._kernels.creation import forget_made
@@ -82,7 +83,7 @@ class _Kept:
 
 def _programs_of(fun, options):
     """The programs that all jitted forms of a function share: jit(f)(x) in a loop traces once."""
-    if not inspect.isfunction(fun):
+    if type(fun) not in (FunctionType, functools.partial, JitFunction):  # of other objects we don't know when they are the same
         return _Programs()
     kept = fun.__dict__.get("_jit_programs")
     if kept is None or kept.of() is not fun:  # functools.wraps copies attributes from one function to another
