@@ -415,3 +415,20 @@ def test_a_condition_may_reduce_a_large_carry(n):
     roots = fgrad.jit(lambda a: lax.while_loop(lambda x: jnp.max(jnp.abs(x * x - a)) > 1e-4, lambda x: 0.5 * (x + a / x), a))
     for _ in range(3):
         np.testing.assert_allclose(roots(a), np.sqrt(a), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17])
+def test_masks_of_vectors(n, dtype):
+    """Selections by a comparison, by masks that are carried, combined or read twice, and by one whose operands have changed since."""
+
+    def body(i, s):
+        x, y, m = s
+        less = x < y
+        x, y = jnp.where(less, y - x, x * 0.5), jnp.where(less | m, x, jnp.sqrt(jnp.abs(y)))
+        m = (m ^ (x >= 1)) != ~less
+        return jnp.where(m, 1 / x, y), jnp.where(x == y, x + 1, jnp.where(less & m, y, x % 3)), m
+
+    with fgrad.enable_x64(dtype == "float64"):
+        x = jnp.asarray(np.random.default_rng(n).standard_normal((2, n)).astype(dtype))
+        same_bits(lambda x, y: lax.fori_loop(0, 9, body, (x, y, x > 0)), x[0], x[1])

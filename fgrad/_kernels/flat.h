@@ -142,7 +142,7 @@ static int fg_flat_postpone(FgFlat *f, int top, char *carry, char *fresh, int64_
         int turns = (op >= FLAT_jump && op <= FLAT_branch2) || op == FLAT_loop || op >= FLAT_unless_lt_f32;
         if (turns || op == FLAT_call) return 0;
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
-        int simple = (op < FG_CHAINS ? op % FG_CHAIN < FG_FIRST_LAST : op < FLAT_end) && !fg_flat_takes_last(op);
+        int simple = (op < FG_CHAINS ? op % FG_CHAIN < FG_FIRST_LAST : op < FLAT_end) && !fg_flat_takes_last(op) && !fg_flat_is_where(op);
         if (at >= 0 || !simple || o->d != fresh || fg_flat_touches(o, fresh, bytes, 1)) return 0;
         at = k;
     }

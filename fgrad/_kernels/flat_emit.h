@@ -130,10 +130,12 @@ static void fg_flat_collect(FgFlat *f, char *d, const char *from, const int32_t 
 
 /* ---- arithmetic */
 
-/* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128: vectors of floats, doubles), or -1;
+/* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128, FG_F16: vectors of floats, doubles,
+ * bools), or -1;
  * *forms: 2 and 1 operands with forms for the last result, 0 without. */
 static int fg_flat_inline(int op, int kind, int *forms) {
-    enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128 };
+    enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128,
+        FG_FLAT_b16 = FG_F16 };
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
     *forms = 2;
     FG_FLAT_BIN(M)
@@ -146,6 +148,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
     *forms = 0;
     FG_FLAT_COMPARE(M)
     FG_FLAT_VECTOR_COMPARE(M)
+    FG_FLAT_BYTES(M)
     #undef M
     return -1;
 }
@@ -155,7 +158,8 @@ static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
-    if (op == FLAT_splat8) return FG_FLAT_accw;
+    if (op == FLAT_splat8 || op == FLAT_select_v64 || (op >= FLAT_where_lt_v64 && op <= FLAT_where_ne_v64)) return FG_FLAT_accw;
+    if (op == FLAT_select_v32 || (op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v32)) return FG_FLAT_accv;
     #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
     FG_FLAT_BIN(M)
     #undef M
@@ -188,6 +192,8 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
+static int fg_flat_is_where(int op) { return op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v64; }
+
 /* 1 if an op writes a whole vector. */
 static int fg_flat_wide(int op) {
     int reg = fg_flat_register(op);
@@ -213,6 +219,7 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     if (op == FLAT_lanes || op == FLAT_permute)
         return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
+    if (fg_flat_is_where(op) && fg_flat_overlaps(o->g, 64, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
         return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
                (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
@@ -270,9 +277,38 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
     int bits = op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor ||
                op == FG_OP_shl || op == FG_OP_shr_logical;              /* the same with and without a sign */
     if (n == 1) return t == FG_U32 && bits ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
-    if ((t != FG_F32 && t != FG_F64) || n * fg_itemsize(t) > 64 || !fg_flat_padded(f, d)) return -1;
+    if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
     for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
-    return t == FG_F32 ? FG_C64 : FG_C128;
+    return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_F16;
+}
+
+/* A selection among vectors by a comparison whose operands are still there, which compares again; the comparison goes if nothing else
+ * reads it (`once`). 0 for any other. */
+static int fg_flat_where(FgFlat *f, int t, int64_t n, char *d, const char *const *args, int once) {
+    int kind = fg_flat_kind(f, FG_OP_select, t, n, d, args, 3), w = f->n_ops - 1;
+    if (n == 1 || (kind != FG_C64 && kind != FG_C128)) return 0;
+    while (w >= f->start && f->ops[w].d != args[0]) w--;
+    if (w < f->start) return 0;
+    FgFlatOp made = f->ops[w];
+    int first = kind == FG_C64 ? FLAT_lt_v32 : FLAT_lt_v64, how = (int)(intptr_t)made.label - first;
+    if (how < 0 || how > FLAT_ne_v32 - FLAT_lt_v32) return 0;
+    for (int k = w + 1; k < f->n_ops; k++)
+        if (fg_flat_writes(&f->ops[k], made.a, 64) || fg_flat_writes(&f->ops[k], made.b, 64)) return 0;
+    if (once) memmove(&f->ops[w], &f->ops[w + 1], (--f->n_ops - w) * sizeof(FgFlatOp));
+    fg_flat_op(f, (kind == FG_C64 ? FLAT_where_lt_v32 : FLAT_where_lt_v64) + how, d, made.a, made.b, args[1], n, 0)->g = args[2];
+    return 1;
+}
+
+/* How often a group reads register r. */
+static int fg_flat_reads(const FgVmPlan *p, int r) {
+    int n = 0;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int arity = fg_vm_info[op->op].arity;
+        n += (op->a == r) + (arity > 1 && op->b == r) + (arity > 2 && op->c == r);
+    }
+    for (int o = 0; o < p->n_out; o++) n += (p->out[o].reg == r) + (p->out[o].reg2 == r);
+    return n;
 }
 
 /* One operation of a fused group. */
@@ -401,7 +437,10 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         int64_t n = p->n - i < block ? p->n - i : block, at = i * (64 / block);
         for (int k = 0; k < p->n_ops; k++) {
             const FgVmOp *op = &p->ops[k];
-            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)op->fn, reg[op->dst] + at, reg[op->a] + at, reg[op->b] + at, reg[op->c] + at);
+            const char *of[3] = {reg[op->a] + at, reg[op->b] + at, reg[op->c] + at};
+            int once = op->a >= p->n_in && fg_flat_reads(p, op->a) == 1;
+            if (op->op == FG_OP_select && fg_flat_where(f, op->type, n, reg[op->dst] + at, of, once)) continue;
+            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)op->fn, reg[op->dst] + at, of[0], of[1], of[2]);
         }
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */

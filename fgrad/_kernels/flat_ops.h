@@ -87,6 +87,12 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_VECTOR_ORDER(X, t, V, acc, M) X(max, t, V, acc, FG_FLAT_PICK(M, V, (x > y) | (x != x), x, y)) \
     X(min, t, V, acc, FG_FLAT_PICK(M, V, (x < y) | (x != x), x, y))
 
+#ifdef __AVX512F__
+#define FG_FLAT_SQRT(x, t, n, f) (__typeof__(x))_mm512_sqrt_##t(x)
+#else
+#define FG_FLAT_SQRT(x, t, n, f) ({ __typeof__(x) r_ = x; for (int i_ = 0; i_ < n; i_++) r_[i_] = f(r_[i_]); r_; })
+#endif
+
 /* name, kind, type, register, formula */
 #define FG_FLAT_BIN(X) \
     X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
@@ -102,15 +108,22 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
     X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
     X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
     X(abs, v32, fg_v32, accv, (fg_v32)((fg_i32x16)x & INT32_MAX)) X(abs, v64, fg_v64, accw, (fg_v64)((fg_i64x8)x & INT64_MAX)) \
-    X(neg, f64, double, accd, -x) X(abs, f64, double, accd, fabs(x)) X(square, f64, double, accd, x * x) X(sqrt, f64, double, accd, sqrt(x))
-#define FG_FLAT_COMPARE_OF(X, t, T) X(lt, t, T, x < y) X(le, t, T, x <= y) X(gt, t, T, x > y) X(ge, t, T, x >= y) \
-    X(eq, t, T, x == y) X(ne, t, T, x != y)
-#define FG_FLAT_BOOL(X) X(and, b1, uint8_t, x & y) X(or, b1, uint8_t, x | y) X(xor, b1, uint8_t, x ^ y) X(not, b1, uint8_t, !x)
+    X(neg, f64, double, accd, -x) X(abs, f64, double, accd, fabs(x)) X(square, f64, double, accd, x * x) X(sqrt, f64, double, accd, sqrt(x)) \
+    X(recip, f32, float, accf, 1 / x) X(recip, f64, double, accd, 1 / x) X(recip, v32, fg_v32, accv, 1 / x) X(recip, v64, fg_v64, accw, 1 / x) \
+    X(sqrt, v32, fg_v32, accv, FG_FLAT_SQRT(x, ps, 16, sqrtf)) X(sqrt, v64, fg_v64, accw, FG_FLAT_SQRT(x, pd, 8, sqrt))
+#define FG_FLAT_COMPARE_OF(X, t, ...) X(lt, t, x < y, __VA_ARGS__) X(le, t, x <= y, __VA_ARGS__) X(gt, t, x > y, __VA_ARGS__) \
+    X(ge, t, x >= y, __VA_ARGS__) X(eq, t, x == y, __VA_ARGS__) X(ne, t, x != y, __VA_ARGS__)
+#define FG_FLAT_BOOL_OF(X, t, T) X(and, t, x & y, T) X(or, t, x | y, T) X(xor, t, x ^ y, T) X(not, t, x ^ 1, T) X(ne, t, x ^ y, T) \
+    X(eq, t, x ^ y ^ 1, T)
+#define FG_FLAT_BOOL(X) FG_FLAT_BOOL_OF(X, b1, uint8_t)
 #define FG_FLAT_COMPARE_ONE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t)
 #define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_ONE(X) FG_FLAT_BOOL(X)
-/* Vectors of floats, to and by vectors of bytes of 0 and 1. */
+/* Vectors of floats, to and by vectors of bytes of 0 and 1; those among each other; and selections by a comparison of the operands at a and
+ * b, which wait for no bytes. */
+#define FG_FLAT_BYTES(X) FG_FLAT_BOOL_OF(X, b16, fg_i8x16)
+#define FG_FLAT_WHERE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32, fg_i32x16, accv) FG_FLAT_COMPARE_OF(X, v64, fg_v64, fg_i64x8, accw)
 #define FG_FLAT_VECTOR_COMPARE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32) FG_FLAT_COMPARE_OF(X, v64, fg_v64)
-#define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16) X(v64, fg_i64x8)
+#define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16, accv) X(v64, fg_i64x8, accw)
 #define FG_FLAT_BYTES_v32 fg_i8x16
 #define FG_FLAT_BYTES_v64 fg_i8x8
 #define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
@@ -130,11 +143,12 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
 #define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
 #define FG_FLAT_EU(name, t, ...) FLAT_unless_##name##_##t,
-#define FG_FLAT_ES(t, T) FLAT_select_##t,
+#define FG_FLAT_EW(name, t, ...) FLAT_where_##name##_##t,
+#define FG_FLAT_ES(t, ...) FLAT_select_##t,
 #define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
 #define FG_FLAT_EO(name) FLAT_##name,
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
-    FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO)
+    FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO)
     FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
@@ -149,12 +163,13 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_L1(name, t, ...) &&L_##name##_##t##_m, &&L_##name##_##t##_a,
     #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
     #define FG_FLAT_LU(name, t, ...) &&L_unless_##name##_##t,
-    #define FG_FLAT_LS(t, T) &&L_select_##t,
+    #define FG_FLAT_LW(name, t, ...) &&L_where_##name##_##t,
+    #define FG_FLAT_LS(t, ...) &&L_select_##t,
     #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
-        FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
+        FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
         FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU)};
     float accf = 0;
     double accd = 0;
@@ -199,15 +214,22 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         L_##name##_##t##_a: { T x = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
     FG_FLAT_UN(M)
     #undef M
-    #define M(name, t, T, expr) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
+    #define M(name, t, expr, T) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); (void)y; *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
     FG_FLAT_COMPARE(M)
     #undef M
-    #define M(name, t, V, expr) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
+    #define M(name, t, expr, T) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); (void)y; FG_AT(T, ip->d) = (T)(expr); FG_NEXT }
+    FG_FLAT_BYTES(M)
+    #undef M
+    #define M(name, t, expr, V, I, acc) L_where_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
+        acc = FG_FLAT_PICK(I, V, (I)(expr), FG_AT(I, ip->c), FG_AT(I, ip->g)); FG_AT(V, ip->d) = acc; FG_NEXT }
+    FG_FLAT_WHERE(M)
+    #undef M
+    #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
         FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }
     FG_FLAT_VECTOR_COMPARE(M)
     #undef M
-    #define M(t, V) L_select_##t: { V m = __builtin_convertvector(FG_AT(FG_FLAT_BYTES_##t, ip->a), V) != 0; \
-        FG_AT(V, ip->d) = FG_FLAT_PICK(V, V, m, FG_AT(V, ip->b), FG_AT(V, ip->c)); FG_NEXT }
+    #define M(t, V, acc) L_select_##t: { V m = __builtin_convertvector(FG_AT(FG_FLAT_BYTES_##t, ip->a), V) != 0; \
+        acc = FG_FLAT_PICK(V, __typeof__(acc), m, FG_AT(V, ip->b), FG_AT(V, ip->c)); FG_AT(__typeof__(acc), ip->d) = acc; FG_NEXT }
     FG_FLAT_VECTOR_SELECT(M)
     #undef M
     #define M(t, T) L_select_##t: { T y = FG_AT(T, ip->b), z = FG_AT(T, ip->c); FG_AT(T, ip->d) = *(const uint8_t *)ip->a ? y : z; FG_NEXT }
@@ -328,7 +350,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_jump: FG_JUMP(ip->n)
     L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
     /* a comparison that only decides here; m: to the turn of a loop */
-    #define M(name, t, T, expr) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_JUMP((expr) ? ip->m : ip->n) }
+    #define M(name, t, expr, T) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_JUMP((expr) ? ip->m : ip->n) }
     FG_FLAT_COMPARE_ONE(M)
     #undef M
     L_branch: {                     /* a: the index; b: n jumps */
