@@ -83,9 +83,11 @@ def _elementwise():
     case("float32 to int32", lambda m, x: x.astype(m.np.int32), real(1000, 1000))
     case("five-point stencil", lambda m, x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], real(1000, 1000))
     case("stencil by roll", lambda m, x: sum(m.np.roll(x, s, a) for s in (1, -1) for a in (0, 1)) - 4 * x, real(1000, 1000))
+    case("magnitude of gradients", lambda m, x: m.np.sqrt(sum(g * g for g in m.np.gradient(x))), real(1000, 1000))
     case("game of life", _life, integer(2, 500, 500))
     case("outer products of rows", lambda m, x, y: m.np.einsum("bi,bj->bij", x, y), real(64, 100), real(64, 100))
     case("a step of Viterbi's algorithm", lambda m, a, t, e: (a[:, :, None] + t).max(1) + e, real(16, 10), real(10, 10), real(16, 10))
+    case("rows scaled and shifted", lambda m, x, w, b: x * w + b, real(4096, 256), real(256), real(256))
     case("cross product", lambda m, x, y: m.np.cross(x, y), real(100_000, 3), real(100_000, 3))
     case("gelu in bfloat16", lambda m, x: m.nn.gelu(x.astype(m.np.bfloat16)), real(MILLION))
 

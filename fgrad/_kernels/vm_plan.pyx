@@ -149,6 +149,12 @@ cdef int64_t period(FgVmPlan *p, const int64_t *strides) noexcept nogil:
     return n
 
 
+cdef bint repeats_within(FgVmPlan *p, int i, int64_t tile) noexcept nogil:
+    """True if input i's values repeat at least twice within a tile: it is brought there once for all tiles. But columns are not spread
+    over rows for that, which costs more than a tile for each row."""
+    return p.in_[i].guard < 0 and 2 * period(p, p.in_[i].strides) <= tile and columns(p) * p.shape[p.ndim - 1] <= 2 * ROW
+
+
 cdef int part_of(Reg *regs, int r) noexcept nogil:
     """The label of r's part, paths halved on the way; -1 for constants and scalars."""
     if regs[r].part < 0:
@@ -300,7 +306,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
-            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0:
+            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0 and not repeats_within(p, i, tile):
                 p.row = p.in_[i].run
         for i in range(p.n_in):            # rows that a column has one value for
             if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row and p.cols == 0:
@@ -428,13 +434,13 @@ cdef int64_t column_tile(FgVmPlan *p) noexcept nogil:
     return min(2 * WIDE_COLUMNS, WIDE_BYTES // size)
 
 
-cdef bint reads_columns(FgVmPlan *p) noexcept nogil:
-    """True if an operand has one value for a row of the last axis: tiles of one row can read it as a scalar."""
-    cdef int i
+cdef int columns(FgVmPlan *p) noexcept nogil:
+    """How many operands have one value for a row of the last axis: tiles of one row can read them as scalars."""
+    cdef int i, n = 0
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_GENERAL and p.ndim and p.in_[i].strides[p.ndim - 1] == 0:
-            return True
-    return False
+            n += period(p, p.in_[i].strides) > 1
+    return n
 
 
 cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
@@ -452,7 +458,7 @@ cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
     p.sums_segments = p.n_seg >= LONG_SEGMENT
     if not p.sums_segments and lies_in_place(p):
         p.group = max(PLAIN_GROUP, whole // (p.tile_rows * p.step * p.n_seg))
-    elif p.n_seg == 1 and p.n_inner <= p.step and (p.tile_rows > 1 or not reads_columns(p)):
+    elif p.n_seg == 1 and p.n_inner <= p.step and (p.tile_rows > 1 or columns(p) == 0):
         p.group = max(1, whole // (p.tile_rows * p.step))
     p.chunks = (p.n_inner + p.step - 1) // p.step
     steps = (p.n_red + p.tile_rows - 1) // p.tile_rows

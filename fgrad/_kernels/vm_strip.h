@@ -319,13 +319,13 @@ static void stage_store_bool_8(FG_STAGE_ARGS) { char *p = ptr[s->a] + ((at & s->
 #define FG_LANES_OF_u16(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p)))
 #define FG_LANES_OF_i16(p) _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(p)))
 #endif
-#define FG_NARROW(t, T) \
+#define FG_NARROW_LANES(t, T) \
     static void stage_load_##t(FG_STAGE_ARGS) { const T *p = (const T *)(ptr[s->a] + ((at & s->move_a) / (int64_t)(4 / sizeof(T)))); \
         FG_LANES_EIGHT(t) FG_NEXT } \
     static void stage_one_##t(FG_STAGE_ARGS) { const fg_w_i32 one = (fg_w_i32){0} + *(const T *)ptr[s->a]; FG_EIGHT(FG_SPREAD) FG_NEXT }
 #define FG_LANES_STEP(t, k) r##k = (fg_m_i32)FG_LANES_OF_##t(p + k * (FG_VEC / 4));
 #define FG_LANES_EIGHT(t) FG_OF_EIGHT(FG_LANES_STEP, t)
-FG_NARROW(u8, uint8_t) FG_NARROW(i8, int8_t) FG_NARROW(u16, uint16_t) FG_NARROW(i16, int16_t)
+FG_NARROW_LANES(u8, uint8_t) FG_NARROW_LANES(i8, int8_t) FG_NARROW_LANES(u16, uint16_t) FG_NARROW_LANES(i16, int16_t)
 #define FG_NARROW_LOADS(load) {[FG_U8] = stage_##load##_u8, [FG_I8] = stage_##load##_i8, [FG_U16] = stage_##load##_u16, \
     [FG_I16] = stage_##load##_i16}
 #else
@@ -333,13 +333,23 @@ FG_NARROW(u8, uint8_t) FG_NARROW(i8, int8_t) FG_NARROW(u16, uint16_t) FG_NARROW(
 #endif
 static const FgStageFn fg_narrow_loads[2][FG_NDTYPES] = {FG_NARROW_LOADS(load), FG_NARROW_LOADS(one)};      /* a vector; one value */
 /* Windows: the strip inside of box a, operand b outside. */
+/* 1: n marks are all inside, -1: all outside, 0: some are. Of a row's strips, its ends alone are neither. */
+static inline int fg_side_of_marks(const char *m, int n) {
+    uint64_t all = ~(uint64_t)0, any = 0, w;
+    for (int k = 0; k < n; k += 8) { memcpy(&w, m + k, 8); all &= w; any |= w; }
+    return all == ~(uint64_t)0 ? 1 : any ? 0 : -1;
+}
 #define FG_WINDOWED(k, t, size, Z) { const fg_m_##t in = FG_WIDEN_##size(m + k * (FG_VEC / size)); \
     r##k = (fg_m_i32)FG_PICKED(t, in, (fg_w_##t)r##k, FG_Z_##Z(t, k)); }
 #define FG_REPLACED(k, t, size, Z) r##k = (fg_m_i32)FG_Z_##Z(t, k);
 #define FG_WINDOW(Z, size, t) \
 static void stage_outside_##Z##_##size(FG_STAGE_ARGS) { FG_LOCAL2_##Z(t) FG_OF_BOX(FG_REPLACED, t, size, Z) FG_NEXT } \
 static void stage_partly_##Z##_##size(FG_STAGE_ARGS) { \
-    const char *m = ptr[s->a] + at / size; FG_LOCAL2_##Z(t) FG_OF_BOX(FG_WINDOWED, t, size, Z) FG_NEXT } \
+    const char *m = ptr[s->a] + at / size; \
+    const int side = fg_side_of_marks(m, FG_STRIP / size); \
+    if (side > 0) FG_NEXT \
+    if (side < 0) return stage_outside_##Z##_##size(s, ptr, at, r0, r1, r2, r3, r4, r5, r6, r7); \
+    FG_LOCAL2_##Z(t) FG_OF_BOX(FG_WINDOWED, t, size, Z) FG_NEXT } \
 static void stage_window_##Z##_##size(FG_STAGE_ARGS) { \
     if (__builtin_expect(ptr[s->a] == FG_BOX_INSIDE, 1)) FG_NEXT \
     if (ptr[s->a] == FG_BOX_OUTSIDE) return stage_outside_##Z##_##size(s, ptr, at, r0, r1, r2, r3, r4, r5, r6, r7); \

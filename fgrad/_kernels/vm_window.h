@@ -1,6 +1,6 @@
 /* Operands that have memory for a box of the walk only, and windows: one operand inside a box, another outside.
  *
- * What a guarded input gives outside its box is whatever lies there, or zeros: a window that follows leaves it out.  Inside and
+ * What a guarded input gives outside its box is whatever lies there, or lay there: a window that follows leaves it out.  Inside and
  * outside of boxes, which most tiles are, neither moves anything: a window is then the tile of one operand. */
 #ifndef FG_VM_WINDOW_H
 #define FG_VM_WINDOW_H
@@ -24,11 +24,10 @@
         for (int64_t d = last - 1; d >= 0 && ++c[d] == (p)->shape[d] && d > 0; d--) c[d] = 0; \
     } }
 
-/* Elements of a guarded input, zeros outside its box; or of any other. */
+/* Elements of a guarded input within its box; or of any other. */
 static void fg_vm_gather(const FgVmPlan *p, const FgVmInput *in, char *dst, char *mem, const int64_t *coord, int64_t len) {
     if (in->guard < 0) { fg_vm_walk(dst, mem, in->size, p->ndim, p->shape, in->strides, coord, len, 0); return; }
     const FgVmBox *b = &p->boxes[in->guard];
-    memset(dst, 0, len * in->size);
     FG_BY_ROWS(p, b, coord, len, {
         if (lo < hi) {
             const char *row = mem + (fg_vm_offset(p->ndim, c, in->strides) + in->shift + lo * in->strides[last]) * in->size;
