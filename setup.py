@@ -140,8 +140,12 @@ modules = cythonize(
     language_level=3,
     compiler_directives={"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False},
 )
+text = "fgrad/core/text.h"
 programs = cythonize(
-    [Extension(".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=["-O2", "-g0"], **PLAIN) for p in PROGRAMS],
+    [
+        Extension(".".join(p.with_suffix("").parts), [str(p)], extra_compile_args=["-O2", "-g0", "-include", text], depends=[text], **PLAIN)
+        for p in PROGRAMS
+    ],
     nthreads=os.cpu_count() or 1,
     language_level=3,
 )

@@ -248,22 +248,29 @@ cdef void make_parts(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs
         p.parts[0] = all[0]
 
 
-cdef void set_uses(FgVmPlan *p, Reg *regs) noexcept nogil:
-    """When each register is set and read last, by ops."""
-    cdef int i, k, when, kept
+cdef void set_uses(FgVmPlan *p, Reg *regs, int *readers) noexcept nogil:
+    """When each register is set and read last, by ops; readers[r] is the first op that reads register r."""
+    cdef int i, k, when, kept, strip = -1, ends = 0
     for i in range(p.n_in + p.n_const):
         regs[i].first = regs[i].last = -1
+    for i in range(p.n_regs):
+        readers[i] = p.n_ops
     for k in range(p.n_ops):
         regs[p.ops[k].dst].first = regs[p.ops[k].dst].last = k
     for k in range(p.n_ops):
         when = k
         if p.ops[k].strip >= 0:            # a strip with several results may store one before it has read all operands
-            when = p.strips[p.ops[k].strip].op_end
-            kept = 0
-            for i in range(p.strips[p.ops[k].strip].op, when):
-                kept += not p.ops[i].taken
-            when -= kept == 1
+            if p.ops[k].strip != strip:
+                strip = p.ops[k].strip
+                ends, kept = p.strips[strip].op_end, 0
+                for i in range(p.strips[strip].op, ends):
+                    kept += not p.ops[i].taken
+                ends -= kept == 1
+            when = ends
         regs[p.ops[k].a].last = regs[p.ops[k].b].last = regs[p.ops[k].c].last = when
+        readers[p.ops[k].a] = min(readers[p.ops[k].a], k)
+        readers[p.ops[k].b] = min(readers[p.ops[k].b], k)
+        readers[p.ops[k].c] = min(readers[p.ops[k].c], k)
 
 
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil:
@@ -278,11 +285,11 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     fg_vm_lengthen(p)
     find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
-    set_uses(p, regs)
+    set_uses(p, regs, <int *>scratch)
     for i in range(p.n_const):
-        p.consts[i].scalar = use_scalar(p, p.consts[i].reg)
+        p.consts[i].scalar = use_scalar(p, regs, p.consts[i].reg, (<int *>scratch)[p.consts[i].reg])
     for i in range(p.n_in):
-        p.in_[i].scalar = p.in_[i].scalar and use_scalar(p, i)
+        p.in_[i].scalar = p.in_[i].scalar and use_scalar(p, regs, i, (<int *>scratch)[i])
     place_guards(p, inst, slots)
     for i in range(p.n_in):
         p.in_[i].run = run_length(p, p.in_[i].strides)
@@ -479,16 +486,16 @@ cdef bint in_one_row(FgVmPlan *p) noexcept nogil:
     return p.n_inner == p.shape[p.ndim - 1] and p.tile_rows * p.group == 1 if p.mode == FG_MODE_COLUMNS else p.row == p.shape[p.ndim - 1]
 
 
-cdef bint use_scalar(FgVmPlan *p, int r) noexcept nogil:
-    """Have all ops that read register r read it as one value, if each of them has a loop for that."""
-    cdef int k
+cdef bint use_scalar(FgVmPlan *p, Reg *regs, int r, int first) noexcept nogil:
+    """Have all ops that read register r, none before op `first`, read it as one value, if each of them has a loop for that."""
+    cdef int k, end = min(p.n_ops - 1, regs[r].last) + 1
     for k in range(p.n_out):
         if p.out[k].reg == r or p.out[k].reg2 == r:
             return False
-    for k in range(p.n_ops):
+    for k in range(first, end):
         if not fg_vm_read_one(&p.ops[k], r, False):
             return False
-    for k in range(p.n_ops):
+    for k in range(first, end):
         fg_vm_read_one(&p.ops[k], r, True)
     return True
 
@@ -498,8 +505,8 @@ cdef void plan_scalars(FgVmPlan *p, Reg *regs) noexcept nogil:
     cdef int i
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_CACHED:
-            p.in_[i].scalar |= period(p, p.in_[i].strides) == 1 and use_scalar(p, i)
-        elif p.in_[i].access == FG_ACC_GENERAL and in_one_row(p) and p.in_[i].strides[p.ndim - 1] == 0 and use_scalar(p, i):
+            p.in_[i].scalar |= period(p, p.in_[i].strides) == 1 and use_scalar(p, regs, i, 0)
+        elif p.in_[i].access == FG_ACC_GENERAL and in_one_row(p) and p.in_[i].strides[p.ndim - 1] == 0 and use_scalar(p, regs, i, 0):
             p.in_[i].access = FG_ACC_ROW
 
 

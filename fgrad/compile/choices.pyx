@@ -23,14 +23,14 @@ cdef object distribute(ctx, str op, list ins, AvalBase aval):
     """The value of op(*ins), made of selections of constants where that is cheaper; else None."""
     cdef Value v
     cdef bint selects = True
+    if op not in _OPS:
+        return _cast_of_comparison(ctx, ins[0], aval) if op == "cast" else None
     if op == "div" and aval.dtype == _FLOATS[0]:
         v = ins[1]
         root = made_by(v, "sqrt")
         if root is not None:
             return ctx.elementwise("mul", [ins[0], ctx.elementwise("rsqrt", root, aval.update(shape=v.shape))], aval)
-    if op == "cast":
-        return _cast_of_comparison(ctx, ins[0], aval)
-    if op not in _OPS or aval.dtype not in _FLOATS:
+    if aval.dtype not in _FLOATS:
         return None
     if len(ins) == 2 and _may_select(ins[0]) and _may_select(ins[1]):
         out = _meet(ctx, op, ins, aval)

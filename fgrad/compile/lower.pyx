@@ -31,7 +31,7 @@ cdef dict _supported = vm.SUPPORTED
 
 cpdef object compute_dtype(dtype):
     """The dtype of the VM register that holds values of `dtype`."""
-    return _REGISTERS.get(dtype, dtype)
+    return dtype if dtype is F32 else _REGISTERS.get(dtype, dtype)
 
 
 cdef class LowerContext:
@@ -189,7 +189,8 @@ cdef class LowerContext:
         given = []
         spread = self.simplify and aval.size >= SPREAD_LEAST        # all operands are single values: so is the result
         for v in ins:
-            v = v if v.shape is shape or v.shape == shape else self.broadcast(v, shape, ())
+            if v.shape is not shape and v.shape != shape:
+                v = new_value(v.buf, shape, (0,) * len(shape), v.offset, v.dtype, v.scalar, v.tag)
             given.append(v)
             spread = spread and len(v.strides) == v.strides.count(0)
         if spread:
@@ -277,11 +278,9 @@ cdef class LowerContext:
         """Append a node and return its outputs, or those of an equal node that is there already."""
         cdef Value o
         if self.cse and (node.kind == "ew" or node.kind == "reduce" or (node.kind == "kernel" and node.op != "copy")):
-            key = _key(node)
-            outs = self.seen.get(key)
-            if outs is not None:
+            outs = self.seen.setdefault(_key(node), node.outs)
+            if outs is not node.outs:
                 return outs
-            self.seen[key] = node.outs
         for o in node.outs:
             o.buf.node = node
         self.nodes.append(node)

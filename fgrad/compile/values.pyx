@@ -6,6 +6,8 @@ from fgrad.core import ShapedArray
 from fgrad._kernels.operands cimport scalar_bytes
 
 cdef dict _row_major = {}
+cdef tuple _last_shape = None      # what `row_major` was asked for last, and its answer
+cdef tuple _last_strides = None
 cdef dict _reshaped = {}
 cdef enum:
     KNOWN = 10_000                 # entries that these two keep
@@ -14,7 +16,11 @@ cdef object _UNKNOWN = object()
 
 cpdef tuple row_major(tuple shape):
     """The strides of a contiguous array, in elements."""
-    cdef tuple out = _row_major.get(shape)
+    global _last_shape, _last_strides
+    cdef tuple out
+    if shape is _last_shape and shape is not None:
+        return _last_strides
+    out = _row_major.get(shape)
     if out is None:
         strides, acc = [], 1
         for d in reversed(shape):
@@ -23,6 +29,7 @@ cpdef tuple row_major(tuple shape):
         if len(_row_major) > KNOWN:
             _row_major.clear()
         out = _row_major[shape] = tuple(reversed(strides))
+    _last_shape, _last_strides = shape, out
     return out
 
 

@@ -13,6 +13,7 @@ from fgrad._kernels.executor import KINDS
 from fgrad._kernels.parallel import most_threads
 from fgrad.compile.lower import compute_dtype
 from fgrad.core.array import CODES
+from fgrad.dtypes import FLOAT32
 
 from fgrad.compile.fuse cimport Unit, in_register
 from fgrad.compile.values cimport Buf, Node, Value, row_major
@@ -20,6 +21,7 @@ from fgrad.compile.values cimport Buf, Node, Value, row_major
 cdef enum:
     SMALL_WORK = 20_000                # elements of all operations
 cdef tuple _PLAIN = ("ew", "reduce", "kernel")
+cdef object F32 = FLOAT32
 cdef dict _REDUCE = vm.REDUCTIONS
 cdef dict _codes = CODES
 cdef dict _opcodes = vm.OPCODES
@@ -102,7 +104,7 @@ def label_text(tiles, ops, count, shapes):
 
 cdef tuple _const_key(Value v):
     """(dtype of the register, bytes) of a scalar constant."""
-    dtype = compute_dtype(v.dtype)
+    dtype = v.dtype if v.dtype is F32 else compute_dtype(v.dtype)
     return dtype, (<tuple>v.key())[1] if dtype is v.dtype else v.scalar.astype(dtype).tobytes()
 
 

@@ -139,7 +139,7 @@ def pairing_of(PrimitiveBase prim, slow):
     return fun
 
 
-def paired(x, y, bint inexact=False):
+cpdef object paired(x, y, bint inexact=False):
     """(x, y) as an elementwise primitive takes them, where one look tells: arrays or tracers of one dtype, not bool (with `inexact`,
     not of integers), broadcast to one shape unless one has rank 0; or one of floats that are not weakly typed beside a real Python scalar. None else."""
     cdef AvalBase a = aval_or_none(x), b = aval_or_none(y), aval

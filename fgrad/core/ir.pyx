@@ -170,19 +170,26 @@ cdef dict _lines = {}              # id(code) -> (code, {instruction -> the line
 cdef str _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 cdef list _excluded = [_PACKAGE]   # files that are nobody's program
 cdef dict _inside = {}             # file name -> whether it is one of them
+cdef tuple _last = None            # the entry of `_lines` that was asked for last
 
 
 def exclude_sources(str path):
     """Equations are never said to come from files whose names start with `path`."""
+    global _last
     if path not in _excluded:
         _excluded.append(path)
         _inside.clear()
         _lines.clear()
+        _last = None
 
 
 cdef dict lines_of(code):
     """What is known of the lines of a function; None of functions in excluded files."""
-    cdef tuple known = _lines.get(<size_t><PyObject *>code)
+    global _last
+    cdef tuple known = _last
+    if known is not None and known[0] is code:
+        return known[1]
+    known = _lines.get(<size_t><PyObject *>code)
     if known is None:
         name = code.co_filename
         inside = _inside.get(name)
@@ -191,6 +198,7 @@ cdef dict lines_of(code):
         if len(_lines) >= CODES_KEPT:
             _lines.clear()
         known = _lines[<size_t><PyObject *>code] = (code, None if inside else {})
+    _last = known
     return known[1]
 
 

@@ -121,6 +121,13 @@ cdef class EvalBase(TraceBase):
         return evaluate(prim, args, params)
 
 
+cdef inline Literal new_literal(val, aval):
+    """Literal(val, aval), without a call of Python."""
+    cdef Literal out = Literal.__new__(Literal)
+    out.val, out.aval = val, aval
+    return out
+
+
 cdef inline object aval_of(v):
     """The aval of a Var or Literal."""
     return (<Literal>v).aval if type(v) is Literal else (<Var>v).aval
@@ -130,9 +137,11 @@ cdef object result_type(PrimitiveBase prim, list atoms, dict params):
     """What abstract_eval says; of primitives without parameters it is looked up among their last few uses first."""
     cdef Py_ssize_t n = len(atoms), i
     cdef list typed
-    if params or not 0 < n < 3 or prim.kind not in _plain:
+    if params or not 0 < n < 3:
         return _abstract_eval(prim, atoms, params)
     if prim.typed is None or prim.typed_for != config_key():
+        if prim.kind not in _plain:
+            return _abstract_eval(prim, atoms, params)
         prim.typed, prim.typed_for = [], config_key()
     typed = prim.typed
     a, b = aval_of(atoms[0]), aval_of(atoms[1]) if n == 2 else None
@@ -179,10 +188,10 @@ cdef class StageBase(TraceBase):
         if self.owns(x):
             return (<StageTracerBase>x)._var
         if is_scalar(type(x)):
-            return Literal(x, get_aval(x))
+            return new_literal(x, get_aval(x))
         if isinstance(x, _generic):
             aval = get_aval(x)
-            return Literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
+            return new_literal(x if x.dtype is aval.dtype else np.asarray(x).astype(aval.dtype)[()], aval)
         if type(x) is _array_class and not x.aval.shape and not self.keeps_arrays and not isinstance(self, TangentBase):
             value = np.asarray(x)[()]                        # a number: the compiler may compute with it
             if x.aval.weak_type:                             # only Python's numbers are weak without an array
