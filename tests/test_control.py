@@ -66,6 +66,21 @@ def test_cond_and_switch():
     np.testing.assert_allclose(switch(2, [sin, lambda x: x, lambda x: mul(x, x)], arr(0.7)), 0.49, rtol=1e-5)
 
 
+def test_branches_close_over_arrays():
+    a, b = arr([1.0, 2.0]), arr([3.0, 4.0])
+    branches = [lambda x: mul(x, a), lambda x: x, lambda x: mul(mul(x, b), a)]
+
+    def f(i, x, y):
+        return mul(switch(i, [*branches, lambda x: mul(x, y), branches[0]], x), y)
+
+    for i, factor in enumerate(([1, 2], [1, 1], [3, 8], [5, 6], [1, 2])):
+        args = to_array(np.int32(i)), arr([0.5, 0.25]), arr([5.0, 6.0])
+        for g in (f, api.jit(f)):
+            np.testing.assert_allclose(g(*args), np.array([2.5, 1.5]) * factor)
+            dy = api.vjp(g, *args)[1](arr([1.0, 1.0]))[2]
+            np.testing.assert_allclose(dy, np.array([0.5, 0.25]) * factor * (2 if i == 3 else 1))
+
+
 def test_while_and_fori():
     def f(x):
         return while_loop(lambda c: lt(c, arr(100.0)), lambda c: mul(c, c), x)

@@ -412,7 +412,7 @@ def test_windows_of_one_size_are_updated_by_one_program(kind, monkeypatch):
     update = {"set": lambda a, v: v, "add": np.add, "max": np.maximum}[kind]
     places = [
         lambda i: i, lambda i: (i, -i - 1), lambda i: (..., i), lambda i: (slice(i, i + 2), slice(1, 3)),
-        lambda i: (slice(None), slice(-7 + i, i - 4)),
+        lambda i: (slice(None), slice(-7 + i, i - 4)), lambda i: (i, ..., -1), lambda i: slice(i, i + 2), lambda i: (slice(3, 2), i),
     ]  # fmt: skip
     for at in places:
         for i in range(4):
@@ -423,3 +423,9 @@ def test_windows_of_one_size_are_updated_by_one_program(kind, monkeypatch):
         assert not compiled
     assert jnp.asarray(x).at[9].set(0.0).tolist() == x.tolist()
     assert fgrad.grad(lambda v: (jnp.asarray(x).at[1, 2].set(v) * 3).sum())(1.0) == 3
+
+
+def test_python_numbers_keep_the_signs_of_their_zeros():
+    for numbers in ((0.0, -0.0), (complex(1, 0.0), complex(1, -0.0)), (complex(0.0, 1), complex(-0.0, 1))):
+        for x in numbers * 2:
+            assert repr(complex(np.asarray(fgrad.device_put(x)))) == repr(complex(x))

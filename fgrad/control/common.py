@@ -2,7 +2,7 @@
 
 from fgrad import array_tree as tree
 from fgrad.core import ClosedJaxpr, convert_constvars, eval_jaxpr, get_aval, stage, to_array
-from fgrad.core.jaxpr import interned
+from fgrad.core.jaxpr import Var, interned
 from fgrad.ops.rules import Zero
 
 
@@ -19,17 +19,13 @@ def hoist(fun, avals, name):
 def share_consts(closeds):
     """(consts, jaxprs): several staged functions over one list of consts, each taking all of them first."""
     consts = [c for closed in closeds for c in closed.consts]
-    out, start = [], 0
+    avals, out, start = leaf_avals(consts), [], 0
     for closed in closeds:
-        avals = leaf_avals(consts)
-        k, n = start, len(closed.consts)
-
-        def fun(*args, closed=closed, k=k, n=n):
-            own = convert_constvars(closed)[1]
-            return run(own, *args[k : k + n], *args[len(consts) :])
-
-        out.append(hoist(fun, [*avals, *closed.in_avals], closed.jaxpr.debug_name)[1])
-        start += n
+        jaxpr, end = closed.jaxpr, start + len(closed.consts)
+        before, behind = ([Var(a) for a in part] for part in (avals[:start], avals[end:]))
+        invars = [*before, *jaxpr.constvars, *behind, *jaxpr.invars]
+        out.append(interned(ClosedJaxpr(jaxpr.replace(constvars=[], invars=invars), [])))
+        start = end
     return consts, out
 
 

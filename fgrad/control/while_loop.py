@@ -268,7 +268,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if bounds[0] is not None and bounds[1] is not None:
         lo, hi = map(int, bounds)
         counter = dtypes.INT64 if config.enable_x64 else dtypes.INT32
-        if not np.iinfo(counter).min <= lo <= hi <= np.iinfo(counter).max and lo < hi:
+        if not (limits := np.iinfo(counter)).min <= lo <= hi <= limits.max and lo < hi:
             raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {counter.name}; 64-bit integers need jax_enable_x64")
         (_, out), _ = scan(
             lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),

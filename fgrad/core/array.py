@@ -217,15 +217,16 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
         dtype = dtypes.scalar_dtype(x)
         weak_type = weak_type and t is not bool
     key = (t, x, dtype, weak_type)
-    out = _scalar_cache.get(key) if x else None
+    cached = (t is float and x and x == x) or t is int or t is bool  # 0.0 and -0.0, also as parts, are one dictionary key
+    out = _scalar_cache.get(key) if cached else None
     if out is None:
-        if dtype.kind in "iu" and t is int and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
+        if x and t is int and dtype.kind in "iu" and not (limits := np.iinfo(dtype)).min <= x <= limits.max:
             raise OverflowError(
                 f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
                 "enable 64-bit types (enable_x64) or use a float"
             )
         out = _array.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
-        if x and x == x:  # 0 is not cached: 0.0 and -0.0 are one dictionary key
+        if cached:
             out.mark_kept()
             if len(_scalar_cache) > 4096:
                 _scalar_cache.clear()

@@ -10,6 +10,7 @@ from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.control.loops import scan
 from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace
+from fgrad.core.windows import known_window
 from fgrad.numpy import indexing as I
 from fgrad.numpy.creation import array
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
@@ -67,42 +68,9 @@ def _window(shape, idx):
 
 _INSIDE = {"allow_negative_indices": False}  # starts of windows that are known to lie inside
 _OPERANDS = (Array, Tracer, np.ndarray, int, float)
+_PLACES = {int, slice, tuple, type(Ellipsis)}
 _DROPPING = (None, "fill", "promise_in_bounds")  # what leaves the array is dropped
 _COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}
-
-
-_ENDS = {int, type(None)}
-
-
-def _known_window(shape, idx):
-    """_window of an index of ints within bounds, slices of unit step and an Ellipsis; None for any other."""
-    items = idx if type(idx) is tuple else (idx,)
-    missing = len(shape) - len(items)
-    starts, sizes, squeezed = [], [], []
-    for i in items:
-        axis = len(sizes)
-        if i is Ellipsis:
-            if missing < -1:
-                return None
-            starts += (0,) * (missing + 1)
-            sizes += shape[axis : axis + missing + 1]
-            missing = -2  # of a second one
-            continue
-        if axis == len(shape):
-            return None
-        n = shape[axis]
-        if type(i) is int and -n <= i < n:
-            starts.append(i + n if i < 0 else i)
-            sizes.append(1)
-            squeezed.append(axis)
-        elif type(i) is slice and type(i.start) in _ENDS and type(i.stop) in _ENDS and type(i.step) in _ENDS and i.step in (None, 1):
-            lo, hi, _ = i.indices(n)
-            starts.append(lo)
-            sizes.append(hi - lo if hi > lo else 0)
-        else:
-            return None
-    axis = len(sizes)
-    return [*starts, *(0,) * (len(shape) - axis)], (*sizes, *shape[axis:]), tuple(squeezed)
 
 
 def _update_window(x, window, values, kind):
@@ -214,6 +182,11 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
+    if type(x) is Array and type(idx) in _PLACES and wrap_negative and x.ndim and x.dtype.itemsize > 2:
+        window = known_window(x.shape, idx)
+        if window is not None and isinstance(values, _OPERANDS):
+            starts, sizes, squeezed = window  # where it starts is a number in the program, not one program for each place
+            return _combine_window([x, values, *starts], sizes, squeezed, kind)
     if I.masks_rows(idx, x):
         if _is_alike(x, idx, values):
             return _combine_masked(x, values, idx, kind)
@@ -225,11 +198,6 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _combine_at(x, values, idx, kind, mode, wrap_negative)
-        window = _known_window(x.shape, idx) if wrap_negative and x.dtype.itemsize > 2 and x.ndim else None
-        if window is not None and isinstance(values, _OPERANDS):
-            starts, sizes, squeezed = window  # where it starts is a number in the program, not one program for each place
-            given = [a for a, n, size in zip(starts, x.shape, sizes) if n != size]
-            return _combine_window([x, values, *given], sizes, squeezed, kind)
         key = I.frozen(idx)
         if key is not None:
             return _combine_static(x, values, key, kind, mode, wrap_negative)

@@ -1,0 +1,3 @@
+from typing import Any
+
+def known_window(shape: tuple[int, ...], idx: Any) -> tuple[list[int], tuple[int, ...], tuple[int, ...]] | None: ...
