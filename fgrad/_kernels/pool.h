@@ -4,15 +4,17 @@
 #include <complex.h>
 #include <math.h>
 #include "fg.h"
+#include "steps.h"
 
 #define POOL_TILE 64
-#define POOL_RUNS 16
+#define POOL_PITCH 16384   /* elements of the longest row that is folded as one, four times those of rows together */
 enum { POOL_SUM, POOL_PROD, POOL_MAX, POOL_MIN };
 
 /* x (outer, n, inner) to out (outer, m, inner): out[j] folds x at positions j stride + r wdil - lo, of which every bdil-th holds an
- * element.  blocks: windows are long and dense, and are folded by blocks. */
+ * element.  blocks: windows are long and dense, and are folded by blocks.  pitch: short windows without inner elements, `rows` of them
+ * together, each in so many elements; otherwise 0, and rows is 1. */
 typedef struct {
-    int64_t outer, n, m, inner, tile, tiles;
+    int64_t outer, n, m, inner, tile, tiles, rows, pitch;
     int64_t window, stride, lo, bdil, wdil;
     int32_t kind, blocks, dtype;
 } FgPool;

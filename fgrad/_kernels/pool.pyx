@@ -15,9 +15,9 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_dense, row_text
 
 cdef extern from "pool.h" nogil:
-    enum: POOL_TILE, POOL_PROD, POOL_MIN
+    enum: POOL_TILE, POOL_PITCH, POOL_PROD, POOL_MIN
     ctypedef struct FgPool:
-        int64_t outer, n, m, inner, tile, tiles
+        int64_t outer, n, m, inner, tile, tiles, rows, pitch
         int64_t window, stride, lo, bdil, wdil
         int kind, blocks, dtype
     ctypedef struct FgSelect:
@@ -46,8 +46,8 @@ cdef void _fold_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     cdef Call *k = <Call *>ctx
     cdef const FgPool *p = <const FgPool *>k.plan
     cdef char *buf = NULL
-    if p.blocks:
-        buf = pool_alloc(2 * ((p.m - 1) * p.stride + p.window) * p.tile * fg_itemsize(p.dtype))
+    if p.blocks or p.pitch:
+        buf = pool_alloc((2 * ((p.m - 1) * p.stride + p.window) * p.tile if p.blocks else 3 * p.rows * p.pitch) * fg_itemsize(p.dtype))
         if buf == NULL:
             k.failed = 1
             return
@@ -67,7 +67,7 @@ cdef int run_fold(const FgInst *inst, FgTensor *slots) noexcept nogil:
         return FG_OK
     k.plan, k.failed = p, 0
     k.x, k.out = FG_IN(inst, slots, 0).data, FG_OUT(inst, slots, 0).data
-    parallel_for(p.outer * p.tiles, 1 + 30000 // (p.m * min(p.window, <int64_t>8) * p.tile + 1), _fold_body, &k)
+    parallel_for((p.outer + p.rows - 1) // p.rows * p.tiles, 1 + 30000 // (p.rows * p.m * min(p.window, <int64_t>8) * p.tile + 1), _fold_body, &k)
     return FG_EMEM if k.failed else FG_OK
 
 
@@ -110,6 +110,11 @@ cdef int check_fold(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
             p.inner *= x.shape[d]
     length = (p.m - 1) * p.stride + p.window
     p.blocks = p.window >= 12 and p.bdil == 1 and p.wdil == 1 and p.window * p.m > 4 * length and length <= INT32_MAX
+    p.rows = 1
+    length = ((p.m - 1) * p.stride + (p.window - 1) * p.wdil + p.stride) // p.stride * p.stride
+    if p.inner == 1 and not p.blocks and 0 < length <= min(<int64_t>POOL_PITCH, 2 * p.m * p.stride):      # what lies between windows is computed too
+        p.pitch = length
+        p.rows = max(<int64_t>1, min(p.outer, POOL_PITCH // 4 // length))
     p.tile = max(<int64_t>1, min(p.inner, <int64_t>(16 if p.blocks else 512)))
     p.tiles = (p.inner + p.tile - 1) // p.tile
     return 0

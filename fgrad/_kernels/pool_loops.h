@@ -7,6 +7,61 @@
 static void N(pool_##KIND##_tap)(const T *restrict x, T *restrict out, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { T a = out[i], v = x[i]; out[i] = EXPR; } \
 } \
+/* n outputs, each folded with its elements of 1 to 3 taps; `more` if they have been folded before */ \
+static void N(pool_##KIND##_taps)(const T *const *x, int taps, int more, T *restrict out, int64_t n) { \
+    const T *x0 = x[0], *x1 = taps > 1 ? x[1] : x0, *x2 = taps > 2 ? x[2] : x0; \
+    if (more) for (int k = 0; k < taps; k++) N(pool_##KIND##_tap)(x[k], out, n); \
+    else if (taps == 1) for (int64_t i = 0; i < n; i++) { T a = ID, v = x0[i]; out[i] = EXPR; } \
+    else if (taps == 2) for (int64_t i = 0; i < n; i++) { T a = ID, v = x0[i]; a = EXPR; v = x1[i]; out[i] = EXPR; } \
+    else for (int64_t i = 0; i < n; i++) { T a = ID, v = x0[i]; a = EXPR; v = x1[i]; a = EXPR; v = x2[i]; out[i] = EXPR; } \
+} \
+/* n neighbouring outputs from the window's elements that lie inside, the first of them at x[start] */ \
+static void N(pool_##KIND##_window)(const FgPool *p, const T *x, int64_t start, T *out, int64_t n) { \
+    const T *from[3]; \
+    int k = 0, more = 0; \
+    int64_t beyond = p->bdil > 1 ? (start % p->bdil + p->bdil) % p->bdil : 0, step = p->bdil > 1 ? p->wdil % p->bdil : 0; \
+    for (int64_t r = 0, at = start; r < p->window; r++, at += p->wdil) { \
+        int64_t gap = beyond, i = at; \
+        beyond += step; \
+        if (beyond >= p->bdil) beyond -= p->bdil; \
+        if (gap || at < 0) continue; \
+        if (p->bdil > 1) i /= p->bdil; \
+        if (i >= p->n) break; \
+        from[k++] = x + i * p->inner; \
+        if (k == 3) { N(pool_##KIND##_taps)(from, 3, more, out, n); k = 0; more = 1; } \
+    } \
+    if (k) N(pool_##KIND##_taps)(from, k, more, out, n); \
+    else if (!more) for (int64_t i = 0; i < n; i++) out[i] = ID; \
+} \
+/* Neighbouring rows without inner elements as one: each lies at a pitch that fits all its windows, as many elements of it as the stride \
+ * side by side, so that every tap is one run of elements.  `buf` holds 3 * rows * pitch elements. */ \
+static void N(pool_##KIND##_rows)(const FgPool *p, const T *x, T *out, int64_t rows, T *buf) { \
+    const int64_t s = p->stride, pitch = p->pitch, each = pitch / s, length = (rows - 1) * each + p->m; \
+    const T *at = x, *from[3]; \
+    T *apart = buf + rows * pitch, *to = each == p->m ? out : apart + rows * pitch; \
+    int k = 0, more = 0; \
+    if (p->lo || p->bdil > 1 || p->n != pitch) { \
+        int64_t i0 = p->lo < 0 ? (-p->lo + p->bdil - 1) / p->bdil : 0, i1 = p->lo < pitch ? (pitch - p->lo - 1) / p->bdil + 1 : 0; \
+        if (i1 > p->n) i1 = p->n; \
+        for (int64_t i = 0; i < rows * pitch; i++) buf[i] = ID; \
+        for (int64_t q = 0; q < rows; q++) { \
+            T *row = buf + q * pitch + p->lo; \
+            const T *in = x + q * p->n; \
+            if (p->bdil == 1) for (int64_t i = i0; i < i1; i++) row[i] = in[i]; \
+            else for (int64_t i = i0; i < i1; i++) row[i * p->bdil] = in[i]; \
+        } \
+        at = buf; \
+    } \
+    for (int64_t d = 0; d < s && s > 1; d++) \
+        if (!fg_every(apart + d * rows * each, at + d, sizeof(T), s, rows * each)) \
+            for (int64_t i = 0; i < rows * each; i++) apart[d * rows * each + i] = at[d + i * s]; \
+    for (int64_t r = 0; r < p->window; r++) { \
+        from[k++] = s > 1 ? apart + r * p->wdil % s * rows * each + r * p->wdil / s : at + r * p->wdil; \
+        if (k == 3) { N(pool_##KIND##_taps)(from, 3, more, to, length); k = 0; more = 1; } \
+    } \
+    if (k) N(pool_##KIND##_taps)(from, k, more, to, length); \
+    for (int64_t q = 0; q < rows && to != out; q++) for (int64_t j = 0; j < p->m; j++) out[q * p->m + j] = to[q * each + j]; \
+} \
 /* count outputs, from element j0 on and `step` apart, each folded with the input `xstep` apart: rows without inner elements */ \
 static void N(pool_##KIND##_row)(const T *restrict x, int64_t xstep, T *restrict out, int64_t step, int64_t count) { \
     if (step == 1 && xstep == 1) for (int64_t i = 0; i < count; i++) { T a = out[i], v = x[i]; out[i] = EXPR; } \
@@ -34,27 +89,27 @@ static void N(pool_##KIND##_blocks)(const FgPool *p, const T *x, int64_t stride,
     } \
 } \
 static void N(pool_##KIND)(const FgPool *p, const char *xs, char *outs, int64_t begin, int64_t end, char *buf) { \
-    FgPoolRun runs[POOL_RUNS]; \
-    for (int64_t r = 0; r < POOL_RUNS && r < p->window; r++) runs[r] = pool_run(p, r); \
     for (int64_t u = begin; u < end; u++) { \
-        int64_t t = u % p->tiles, o = u / p->tiles, i0 = t * p->tile, n = p->inner - i0 < p->tile ? p->inner - i0 : p->tile; \
+        int64_t t = u % p->tiles, o = u / p->tiles * p->rows, i0 = t * p->tile, n = p->inner - i0 < p->tile ? p->inner - i0 : p->tile; \
         const T *x = (const T *)xs + o * p->n * p->inner + i0; \
         T *out = (T *)outs + o * p->m * p->inner + i0; \
-        if (p->blocks) { N(pool_##KIND##_blocks)(p, x, p->inner, out, p->inner, n, (T *)buf); continue; } \
-        for (int64_t j = 0; j < p->m; j++) for (int64_t i = 0; i < n; i++) out[j * p->inner + i] = ID; \
-        for (int64_t r = 0; r < p->window; r++) { \
-            FgPoolRun run = r < POOL_RUNS ? runs[r] : pool_run(p, r); \
-            if (p->inner == 1) N(pool_##KIND##_row)(x + run.pos, run.xstep, out + run.j, run.step, run.count); \
-            else for (int64_t k = 0; k < run.count; k++) \
-                N(pool_##KIND##_tap)(x + (run.pos + k * run.xstep) * p->inner, out + (run.j + k * run.step) * p->inner, n); \
+        if (p->blocks) N(pool_##KIND##_blocks)(p, x, p->inner, out, p->inner, n, (T *)buf); \
+        else if (p->pitch) N(pool_##KIND##_rows)(p, x, out, p->outer - o < p->rows ? p->outer - o : p->rows, (T *)buf); \
+        else if (p->inner > 1) for (int64_t j = 0; j < p->m; j++) N(pool_##KIND##_window)(p, x, j * p->stride - p->lo, out + j * p->inner, n); \
+        else { \
+            for (int64_t j = 0; j < p->m; j++) out[j] = ID; \
+            for (int64_t r = 0; r < p->window; r++) { \
+                FgPoolRun run = pool_run(p, r); \
+                N(pool_##KIND##_row)(x + run.pos, run.xstep, out + run.j, run.step, run.count); \
+            } \
         } \
     } \
 }
 POOL_FOLD(sum, 0, a + v)
 POOL_FOLD(prod, 1, a * v)
 #ifndef POOL_COMPLEX
-POOL_FOLD(max, POOL_LOWEST, v > a || v != v ? v : a)
-POOL_FOLD(min, POOL_HIGHEST, v < a || v != v ? v : a)
+POOL_FOLD(max, POOL_LOWEST, (v > a) | (v != v) ? v : a)
+POOL_FOLD(min, POOL_HIGHEST, (v < a) | (v != v) ? v : a)
 #endif
 #undef POOL_FOLD
 #else

@@ -66,6 +66,26 @@ def test_folds(dtype, kind):
             fold(x, kind, axis, *window)
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        (7, 2, 2, 0, 1, 1),
+        (7, 3, 2, 1, 1, 1),
+        (14, 3, 1, 1, 1, 1),
+        (28, 2, 1, 1, 2, 1),
+        (3, 3, 6, 3, 1, 2),
+        (5, 4, 3, 1, 1, 1),
+        (6, 2, 2, -2, 1, 1),
+    ],
+    ids=str,
+)
+def test_folds_of_many_rows(window):
+    """Rows that are folded together, in several groups of which the last one is smaller."""
+    rng = np.random.default_rng(0)
+    for kind in KINDS:
+        fold(rng.uniform(0.8, 1.2, (1501, 14)).astype(np.float32), kind, 1, *window)
+
+
 def test_fold_of_nan():
     x = np.array([1, np.nan, 3, 2], np.float32)
     for kind in (2, 3):
