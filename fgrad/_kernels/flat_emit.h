@@ -311,6 +311,13 @@ static int fg_flat_reads(const FgVmPlan *p, int r) {
     return n;
 }
 
+/* 1 for a function that takes as long for a whole vector as for a part of one, whatever the numbers are: what is computed of a whole one
+ * makes nobody wait who loads one. */
+static int fg_flat_fills(int op) {
+    return op == FG_OP_exp || op == FG_OP_exp2 || op == FG_OP_expm1 || op == FG_OP_log || op == FG_OP_log1p || op == FG_OP_tanh || op == FG_OP_logistic ||
+           op == FG_OP_erf;
+}
+
 /* One operation of a fused group. */
 static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *fn, char *d, const char *a, const char *b, const char *c) {
     const char *args[3] = {a, b, c};
@@ -332,6 +339,7 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
         code += last->d == a ? 1 : 2;
     int64_t sizes[3] = {fg_itemsize(t), fg_itemsize(from), fg_itemsize(fg_vm_result_type(op, t))}, size = sizes[0];
     for (int i = 1; i < 3; i++) if (sizes[i] > size) size = sizes[i];
+    if (code < 0 && kind == FG_C64 && fg_flat_fills(op)) n = 16;
     fg_flat_op(f, code < 0 ? FLAT_fn : code, d, a, b, c, n, fn)->g = (const char *)(intptr_t)size;
 }
 

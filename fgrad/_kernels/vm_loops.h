@@ -130,21 +130,40 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
     if (far) { for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); } } \
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
+/* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
+ * that has just made it. */
+FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {
+    vec_f32 x = {0};
+    if (n == 1) { x[0] = *p; return x; }
+#ifdef __AVX512F__
+    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+    memcpy(&x, p, n * 4);
+    return x;
+#endif
+}
+FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
+    if (n == 1) { *p = x[0]; return; }
+#ifdef __AVX512F__
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+#else
+    memcpy(p, &x, n * 4);
+#endif
+}
 /* a function of whole vectors; the last one is filled up */
 #define VM_VEC_F32(name) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
     float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_; \
     for (; i + L <= n; i += L) { \
         vec_f32 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f32(x); memcpy(d + i, &x, FG_VEC); } \
-    if (i < n) { vec_f32 x = {0}; memcpy(&x, a + i, (n - i) * 4); x = vec_##name##_f32(x); memcpy(d + i, &x, (n - i) * 4); } }
+    if (i < n) vm_put_part_f32(d + i, vec_##name##_f32(vm_part_f32(a + i, n - i)), n - i); }
 #define VM_VEC2_F32(name, f) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
     for (int64_t i = 0; i < n; i += L) { \
-        int64_t bytes = (n - i < L ? n - i : L) * 4; \
-        vec_f32 x = {0}, y = {0}; \
-        if (bytes == FG_VEC) { memcpy(&x, a + i, FG_VEC); memcpy(&y, b + i, FG_VEC); x = f(x, y); memcpy(d + i, &x, FG_VEC); } \
-        else { memcpy(&x, a + i, bytes); memcpy(&y, b + i, bytes); x = f(x, y); memcpy(d + i, &x, bytes); } } }
+        vec_f32 x, y; \
+        if (n - i >= L) { memcpy(&x, a + i, FG_VEC); memcpy(&y, b + i, FG_VEC); x = f(x, y); memcpy(d + i, &x, FG_VEC); } \
+        else vm_put_part_f32(d + i, f(vm_part_f32(a + i, n - i), vm_part_f32(b + i, n - i)), n - i); } }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
