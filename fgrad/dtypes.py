@@ -179,6 +179,7 @@ def to_complex(dtype) -> np.dtype:
 
 
 _WEAK = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
+_WIDEST = {"i*": INT64, "f*": FLOAT64, "c*": np.dtype(complex128)}
 _EDGES = {
     "bool": ["i*"],
     "u8": ["i16", "u16"],
@@ -276,17 +277,19 @@ def promote(pairs) -> tuple[np.dtype, bool]:
 
 
 def promote_types(a, b) -> np.dtype:
-    """JAX's binary promotion; Python's int, float and complex count as weak.
+    """JAX's binary promotion of dtypes, 64-bit ones among them without x64 too; Python's int, float and complex count as weak.
 
     >>> import fgrad.numpy as jnp
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
+    >>> jnp.promote_types("int8", "uint32")
+    dtype('int64')
     """
 
     def pair(t):
-        if t is int or t is float or t is complex:  # not ==, which np.dtype("float64") answers with True
-            return canonicalize_dtype(t), True
-        return canonicalize_dtype(t), False
+        weak = t is int or t is float or t is complex  # not ==, which np.dtype("float64") answers with True
+        canonicalize_dtype(t)  # refuses what arrays cannot have
+        return np.dtype(t).newbyteorder("="), weak
 
     if any(_is_extra(t) and np.dtype(t) != BFLOAT16 for t in (a, b)):
         if np.dtype(a) == np.dtype(b):
@@ -295,7 +298,11 @@ def promote_types(a, b) -> np.dtype:
             f"Input dtypes {np.dtype(a).name, np.dtype(b).name} have no available implicit dtype promotion path: "
             "floats of 8 bits and integers of less than 8 do not promote. Cast with astype."
         )
-    return promote([pair(a), pair(b)])[0]
+    pairs = [pair(a), pair(b)]
+    if config.numpy_dtype_promotion == "strict":
+        _check_strict(pairs)
+    node = _join(frozenset(_node(d, w) for d, w in pairs))
+    return _WIDEST.get(node) or _BY_SHORT[node]
 
 
 def scalar_dtype(x) -> np.dtype:

@@ -318,6 +318,11 @@ def test_promote_types_of_dtypes_that_equal_python_types():
         assert jnp.promote_types(np.dtype("int64"), "int8") == np.int64
 
 
+def test_promote_types_knows_64_bits_without_x64():
+    for a, b, want in (("int8", "uint32", "int64"), (bool, int, "int64"), ("uint64", "int8", "float64"), (int, "float16", "float16")):
+        assert jnp.promote_types(a, b) == want == jnp.promote_types(b, a)
+
+
 @pytest.mark.parametrize("density", [0.0, 0.001, 0.5, 1.0])
 @pytest.mark.parametrize("shape", [(1,), (15,), (16,), (257,), (16384,), (16385,), (40000,), (300, 211)])
 def test_nonzero_of_a_given_size(shape, density):

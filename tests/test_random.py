@@ -69,6 +69,13 @@ def test_small_and_large_rates():
     np.testing.assert_array_equal(both, [random.poisson(k, r, (9,)) for k, r in zip(keys, (3.0, 50.0))])
 
 
+def test_binomial_ends_for_probabilities_and_counts_at_the_edge():
+    k = random.key(0)
+    n = jnp.array([5.0, 5.0, 5.0, np.inf, np.inf, np.inf, np.nan])
+    p = jnp.array([-0.0, 0.0, 1.0, 0.0, 0.5, 1.0, 0.5])
+    np.testing.assert_array_equal(random.binomial(k, n, p), [0, 0, 5, np.inf, np.inf, np.inf, np.nan])
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats_bit_for_bit(name):
     bounds = (-1.3, 2.1) if name == "truncated_normal" else ()

@@ -77,3 +77,16 @@ def test_sparse_arrays_in_loops_and_under_vmap():
     out = jax.vmap(lambda m: m * 2)(batched)
     assert out.shape == (2, 3, 4) and out.n_batch == 1
     np.testing.assert_allclose(sparse.bcoo_dot_general_sampled(D, B, M.indices[:1], dimension_numbers=(((1,), (0,)), ((), ()))), [17])
+
+
+def test_spsolve_and_abs():
+    m = jnp.array([[2.0, 0, -1], [0, 3, 0], [0, 1, 4]])
+    a, b = sparse.BCSR.fromdense(m), jnp.arange(3.0)
+    solve = lambda d, b: sparse.linalg.spsolve(d, a.indices, a.indptr, b)  # noqa: E731
+    np.testing.assert_allclose(jax.jit(solve)(a.data, b), np.linalg.solve(m, b), rtol=1e-6)
+    ct = jax.grad(lambda b: solve(a.data, b).sum())(b)
+    np.testing.assert_allclose(ct, np.linalg.solve(np.asarray(m).T, np.ones(3)), rtol=1e-6)
+    np.testing.assert_array_equal(abs(sparse.BCOO.fromdense(m)).todense(), abs(m))
+    for args in ((a.data, jnp.arange(3)), (a.data, jnp.ones(2))):
+        with pytest.raises(ValueError, match="spsolve|data types"):
+            solve(*args)

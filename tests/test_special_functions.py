@@ -259,3 +259,17 @@ def test_under_transformations():
         np.testing.assert_allclose(fgrad.vmap(fun)(x), value, rtol=1e-6)
         slope = np.array([fgrad.grad(fun)(v) for v in x])
         np.testing.assert_allclose(fgrad.jit(fgrad.vmap(fgrad.grad(fun)))(x), slope, rtol=1e-5)
+
+
+def test_derivatives_at_zeros_infinities_and_nan():
+    each = lambda f, *argnums: fgrad.jit(fgrad.vmap(fgrad.grad(f, argnums or 0)))  # noqa: E731
+    y = jnp.array([0.5, 2.0, 1e30])
+    for f, log in ((special.xlogy, np.log), (special.xlog1py, np.log1p)):
+        dx, dy = each(f, 0, 1)(jnp.zeros(3), y)
+        np.testing.assert_allclose(dx, log(np.asarray(y)), rtol=1e-6)
+        np.testing.assert_array_equal(dy, 0)
+    np.testing.assert_array_equal(special.xlogy(0.0, jnp.array([0.0, -1.0, np.inf])), 0)
+    np.testing.assert_array_equal(special.xlog1py(0.0, jnp.array([-1.0, -2.0, np.inf])), 0)
+    assert np.isfinite(each(jnp.sinc)(jnp.array([0.0, 1e-30, 1e30]))).all()
+    assert np.isnan(each(jnp.hypot)(jnp.array([np.nan]), jnp.ones(1))).all()
+    assert each(fgrad.grad(jnp.cbrt))(jnp.zeros(1)).tolist() == [-np.inf]

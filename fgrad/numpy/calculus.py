@@ -284,7 +284,7 @@ def sinc(x, /):
     small = U.absolute(x) < 0.05
     z = x * math.pi
     safe = where(small, 1, z)
-    square = z * z
+    square = where(small, z * z, 0)
     series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72 * (1 - square / 110))))
     return where(small, series, U.sin(safe) / safe)
 

@@ -3,8 +3,8 @@
 import math
 
 from fgrad.core import get_aval
-from fgrad.ops.arithmetic import add, div, mul, neg, square, sub
-from fgrad.ops.logic import bitwise_and, eq, gt, lt, select
+from fgrad.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
+from fgrad.ops.logic import bitwise_or, eq, select
 from fgrad.ops.rules import INEXACT, NUMBER, elementary, elementwise, jvp_by_args, like, nary, unary, unify
 
 # --- powers and roots ----------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ rsqrt_p = elementwise("rsqrt", INEXACT)
 rsqrt_p.jvp = jvp_by_args(rsqrt_p, lambda t, out, x: mul(t, mul(like(x, -0.5), div(out, x))))
 rsqrt = elementary(rsqrt_p, "1 / sqrt(x).")
 cbrt_p = elementwise("cbrt", "f")
-cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: div(t, mul(like(x, 3), mul(out, out))))
+cbrt_p.jvp = jvp_by_args(cbrt_p, lambda t, out, x: mul(t, mul(like(x, 1 / 3), integer_pow(out, -2))))
 cbrt = elementary(cbrt_p, "The cube root, of negative numbers too.")
 
 # --- exp and log ----------------------------------------------------------------------------------------------------
@@ -120,9 +120,9 @@ atanh = unary(atanh_p, "The inverse of tanh; NaN outside [-1, 1].")
 
 
 def _hypot_slope(x, out):
-    """x / hypot, and 0 where hypot is 0 or infinite."""
-    plain = bitwise_and(gt(out, like(out, 0)), lt(out, like(out, float("inf"))))
-    return select(plain, div(x, select(plain, out, like(out, 1))), like(out, 0))
+    """x / hypot, and 0 where hypot is 0 or infinite; NaN where it is NaN."""
+    apart = bitwise_or(eq(out, like(out, 0)), eq(out, like(out, float("inf"))))
+    return select(apart, like(out, 0), div(x, select(apart, like(out, 1), out)))
 
 
 hypot_p = elementwise("hypot", "f")

@@ -185,7 +185,8 @@ def _binomial(key, n, p, shape, dtype):
     q = lax.select(low, p, 1 - p)
     bad_n, bad_q = (n != n) | (n < 0), (q != q) | (q < 0)
     q_nan, infinite = q != q, jnp.isinf(n)
-    q = lax.select(bad_q, lax.like(q, 0.01), q)
+    q = lax.select(bad_q, lax.like(q, 0.01), lax.abs(q))  # geometric variables of probability -0 would fall, not grow
+    n = lax.select(infinite, lax.like(n, 0), n)  # whose count is known
     invert = bad_n | (n * q <= 10)
     n = lax.floor(n)
     count = _either(

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 import fgrad.numpy as jnp
-from fgrad import lax
+from fgrad import dtypes, lax
 from fgrad.nn import functions
 from fgrad.nn.functions import logsumexp
 from fgrad.numpy.util import broadcasted
@@ -151,10 +151,15 @@ def expit(x):
 
 
 def xlogy(x, y):
-    """x log(y), and 0 where x is 0 and y not NaN (its derivatives too are those of 0 there)."""
+    """x log(y), and 0 where x is 0 and y not NaN (where log(y) is not finite then, its derivatives too are those of 0)."""
     x, y = broadcasted("xlogy", jnp.promote_dtypes_inexact(x, y))
-    zero = (x == 0) & (y == y)
+    zero = _zero_times_infinity(x, y, 0)
     return jnp.where(zero, 0, x * lax.log(jnp.where(zero, 1, y)))
+
+
+def _zero_times_infinity(x, y, least):
+    """Where x is 0 and a logarithm not finite that is of y above `least`; of complex y, wherever x is 0."""
+    return (x == 0) & ((y == y) if dtypes.is_complex(y.dtype) else (y <= least) | (y == np.inf))
 
 
 def _xlogx(x):
@@ -164,9 +169,9 @@ def _xlogx(x):
 
 
 def xlog1py(x, y):
-    """x log(1 + y), and 0 where x is 0 and y not NaN."""
+    """x log(1 + y), and 0 where x is 0 and y not NaN (where log(1 + y) is not finite then, its derivatives too are those of 0)."""
     x, y = broadcasted("xlog1py", jnp.promote_dtypes_inexact(x, y))
-    zero = (x == 0) & (y == y)
+    zero = _zero_times_infinity(x, y, -1)
     return jnp.where(zero, 0, x * lax.log1p(jnp.where(zero, 0, y)))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 import fgrad.numpy as jnp
+from fgrad.experimental.sparse import linalg
 from fgrad.experimental.sparse.bcoo import (
     BCOO,
     bcoo_dot_general,
@@ -117,6 +118,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "linalg",
     "random_bcoo",
     "sparsify",
     "todense",

@@ -116,6 +116,9 @@ class BCOO:
     def block_until_ready(self):
         return self
 
+    def __abs__(self):
+        return _with(self, abs(self.data))
+
     def __neg__(self):
         return _with(self, -self.data)
 
