@@ -273,3 +273,6 @@ def test_derivatives_at_zeros_infinities_and_nan():
     assert np.isfinite(each(jnp.sinc)(jnp.array([0.0, 1e-30, 1e30]))).all()
     assert np.isnan(each(jnp.hypot)(jnp.array([np.nan]), jnp.ones(1))).all()
     assert each(fgrad.grad(jnp.cbrt))(jnp.zeros(1)).tolist() == [-np.inf]
+    large = jnp.array([10.0, 20.0, 88.0, 1e30, np.inf] * 4)
+    np.testing.assert_array_equal(jnp.tanh(large), 1)
+    np.testing.assert_array_equal(each(fgrad.nn.mish)(large[:4]), 1)

@@ -86,7 +86,7 @@ FG_INLINE vec_f32 vec_exp_below_f32(vec_f32 x) {
     return vec_scale_f32((power * p + (vec_f32)fg_of_cell(fg_cell_power_low, (__m512i)u)) + power, k);
 }
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
-    const vec_f32 a = vec_min_f32((vec_f32){0} + 9.02f, (vec_f32)_mm512_abs_ps((__m512)x));       /* NaN passes; from there on it is 1 */
+    const vec_f32 a = vec_min_f32((vec_f32){0} + 10.0f, (vec_f32)_mm512_abs_ps((__m512)x));       /* NaN passes; there it is 1 */
     const __m512i cell = _mm512_srli_epi32((__m512i)vec_max_f32((vec_f32){0} + 0.0625f, a), 21);
     vec_f32 t = a - (vec_f32)fg_of_cell(fg_cell_tanh[6], cell), y = (vec_f32)fg_of_cell(fg_cell_tanh[5], cell);
     for (int k = 4; k >= 0; k--) y = y * t + (vec_f32)fg_of_cell(fg_cell_tanh[k], cell);
