@@ -308,10 +308,9 @@ def test_every_name_is_one_of_jax():
 
 IGNORED = {"accuracy", "out_sharding", "sharding", "out_dtype", "weak_type"}  # hints for other machines; weak_type is this library's
 OTHER = {
-    "clamp": ["lo", "x", "hi"],
     "nextafter": ["x", "y"],
     "random_gamma_grad": ["x", "y"],
-}  # JAX: min, max (Python's own names) and x1, x2
+}  # JAX: x1, x2
 
 
 def parameters(f):
