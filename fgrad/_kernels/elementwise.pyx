@@ -5,6 +5,8 @@ over tiles that stay in cache.
 and then, optionally, [n_boxes, (guard, source) per input, (lo, hi) per axis of each box]: op `window` is operand a inside box c and b
 outside; a guarded input (guard: its box, or -1) has memory of the box's shape, and outside of it values that a window must leave
 out; source is an input of the same array, or the input itself.
+Op `take` gives the items at indices a, int32 or int64, of table b: tables are vectors, inputs behind those of registers. Indices are bounded;
+with c = 1 negative ones count from the end first.
 Registers are the inputs, then the constants, then what the ops set (each once).  All inputs and outputs are seen through
 slots of one shape; an output with a reduction is a view of its contiguous result with stride 0 on the reduced axes.
 float16 and bfloat16 live in memory only: their registers are float32.  The opcodes and what they accept are in `OPCODES`,
@@ -15,12 +17,12 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_IN, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
+from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_I32, FG_I64, FG_IN, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul,
-                                     FG_OP_select, FG_OP_square, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
+                                     FG_OP_select, FG_OP_square, FG_OP_take, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
                                      FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
@@ -47,20 +49,21 @@ cdef bint is_compute_type(int64_t t) noexcept nogil:
 
 cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef int64_t *ip = inst.ip
-    cdef int64_t n_regs, n_const, n_ops, n_boxes, plain, boxed
+    cdef int64_t n_regs, n_const, n_ops, n_in, n_boxes, plain, boxed
     cdef size_t size, stages
     if inst.n_out < 1:
         return fail(msg, b"vm: at least one output is needed")
     if inst.n_ip < 3:
         return fail(msg, b"vm: ip must start with n_regs, n_consts, n_ops")
     n_regs, n_const, n_ops = ip[0], ip[1], ip[2]
-    if n_const < 0 or n_ops < 0 or n_const > MAX_REGS or n_ops > MAX_REGS or inst.n_in > MAX_REGS or n_regs != inst.n_in + n_const + n_ops:
+    n_in = n_regs - n_const - n_ops if 0 <= n_regs <= 3 * MAX_REGS else -1                 # tables are no registers
+    if n_const < 0 or n_ops < 0 or n_const > MAX_REGS or n_ops > MAX_REGS or inst.n_in > MAX_REGS or not 0 <= n_in <= inst.n_in:
         snprintf(msg, FG_MSG, b"vm: %lld registers for %d inputs, %lld constants and %lld ops: expected one for each, at most %d of a kind",
                  <long long>n_regs, <int>inst.n_in, <long long>n_const, <long long>n_ops, <int>MAX_REGS)
         return -1
     plain = 3 + 3 * n_const + 6 * n_ops + 2 * inst.n_out
     n_boxes = ip[plain] if inst.n_ip > plain else 0
-    boxed = 1 + 2 * inst.n_in + 2 * n_boxes * FG_OUT(inst, slots, 0).ndim
+    boxed = 1 + 2 * n_in + 2 * n_boxes * FG_OUT(inst, slots, 0).ndim
     if n_boxes < 0 or n_boxes > MAX_REGS or inst.n_ip != plain + (boxed if inst.n_ip > plain else 0):
         snprintf(msg, FG_MSG, b"vm: %d integer parameters, expected %lld for %lld constants, %lld ops and %d outputs", <int>inst.n_ip,
                  <long long>plain, <long long>n_const, <long long>n_ops, <int>inst.n_out)
@@ -80,8 +83,9 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         fail(msg, b"vm: out of memory")
     else:
         memset(p, 0, size)
-        p.n_in, p.n_const, p.n_ops, p.n_out, p.n_regs = inst.n_in, <int>n_const, <int>n_ops, inst.n_out, <int>n_regs
-        p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + 2 * inst.n_in) if inst.n_ip > plain else 0
+        p.n_in, p.n_tables = <int>n_in, <int>(inst.n_in - n_in)
+        p.n_const, p.n_ops, p.n_out, p.n_regs = <int>n_const, <int>n_ops, inst.n_out, <int>n_regs
+        p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + 2 * n_in) if inst.n_ip > plain else 0
         lay_out(p, size)
         bad = check_code(p, inst, slots, regs, msg)
         if bad == 0:
@@ -169,7 +173,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             return -1
         op = <int>ip[0]
         arity = fg_vm_info[op].arity
-        if not is_compute_type(ip[1]) or not (op == FG_OP_window or fg_vm_supports(op, <int>ip[1])):
+        if not is_compute_type(ip[1]) or not (op == FG_OP_window or op == FG_OP_take or fg_vm_supports(op, <int>ip[1])):
             snprintf(msg, FG_MSG, b"vm: op %d: %s does not accept type %lld", k, fg_vm_info[op].name, <long long>ip[1])
             return -1
         if not first_op <= ip[2] < p.n_regs or regs[ip[2]].type != -1:
@@ -183,6 +187,10 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                          <long long>arg[j])
                 return -1
             want = 0 if op == FG_OP_select and j == 0 else <int>ip[1]
+            if op == FG_OP_take and regs[arg[j]].type == FG_I64:
+                want = FG_I64
+            elif op == FG_OP_take:
+                want = FG_I32
             if op != FG_OP_cast and regs[arg[j]].type != want:
                 snprintf(msg, FG_MSG, b"vm: op %d: operand %d of %s has type %d, expected %d", k, j, fg_vm_info[op].name,
                          regs[arg[j]].type, want)
@@ -199,6 +207,8 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 snprintf(msg, FG_MSG, b"vm: op %d is a window with box %lld of %d", k, <long long>arg[2], p.n_boxes)
                 return -1
             p.ops[k].box = <int>arg[2]
+        if op == FG_OP_take and check_table(p, inst, slots, k, arg, msg):
+            return -1
         regs[ip[2]].type = fg_vm_result_type(op, <int>ip[1])
         regs[ip[2]].first = regs[ip[2]].last = k
         ip += 6
@@ -228,6 +238,22 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             if p.out[k].dtype != p.out[k].type:
                 narrow_identity(&p.out[k])
         ip += 2
+    return 0
+
+
+cdef int check_table(FgVmPlan *p, FgInst *inst, const FgTensor *slots, int k, const int64_t *arg, char *msg) noexcept nogil:
+    """The table of take k: a vector of its type that is not empty and spans less than 2**31 items."""
+    cdef const FgTensor *t
+    cdef int64_t reach
+    if not (0 <= arg[1] < p.n_tables and 0 <= arg[2] <= 1):
+        snprintf(msg, FG_MSG, b"vm: op %d takes from table %lld of %d, in mode %lld", k, <long long>arg[1], p.n_tables, <long long>arg[2])
+        return -1
+    t = FG_IN(inst, slots, p.n_in + <int>arg[1])
+    reach = (1 << 30) // max(t.shape[0], 1) if t.ndim == 1 else 0
+    if t.ndim != 1 or t.dtype != p.ops[k].type or t.shape[0] < 1 or t.shape[0] > 1 << 30 or not -reach <= t.strides[0] <= reach:
+        snprintf(msg, FG_MSG, b"vm: op %d takes from a table that is no vector of type %d with up to 2**30 items", k, p.ops[k].type)
+        return -1
+    p.ops[k].table, p.ops[k].wraps = <int>arg[1], <int>arg[2]
     return 0
 
 
@@ -288,7 +314,7 @@ cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *ms
     cdef int i, d
     cdef int64_t expect
     for i in range(p.n_in + p.n_out):
-        t = &slots[inst.args[i]]
+        t = FG_IN(inst, slots, i) if i < p.n_in else FG_OUT(inst, slots, i - p.n_in)
         if not (fits_guard(p, inst, s, t, p.in_[i].guard) if i < p.n_in and p.in_[i].guard >= 0 else fg_same_shape(t, s)):
             snprintf(msg, FG_MSG, b"vm: %s %d does not have the shape of output 0", b"input" if i < p.n_in else b"output",
                      i if i < p.n_in else i - p.n_in)
@@ -399,7 +425,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     for i in range(p.n_in):
         copied[i] = 0
         for k in range(p.n_out):
-            if r.slots[r.inst.args[i]].data != r.slots[r.inst.args[p.n_in + k]].data or p.out[k].reduce:
+            if r.slots[r.inst.args[i]].data != r.slots[r.inst.args[r.inst.n_in + k]].data or p.out[k].reduce:
                 continue
             streamed[k] = 0
             if p.out[k].write_time < p.in_[i].last_use:

@@ -6,8 +6,9 @@
 #ifndef FG_INDEX_DIRECT_H
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
+#include "items.h"
 
-enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_TAKE_BLOCK = 256, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
+enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
 
 /* How many axes a line has. */
 static inline int fg_line_axes(const FgIndexPlan *g) {
@@ -44,38 +45,9 @@ static inline int64_t fg_line(const FgIndexPlan *g, int64_t u, int64_t *bi, int6
     return left;
 }
 
-/* Offsets index[i] * k + place[i] of n vectors, negative indices moved by `wrap`, bounded; whether any was out of bounds. */
-#define FG_WRAPPED(I, v, wrap) ((v) + (((v) >> (8 * sizeof(I) - 1)) & (wrap)))
-#define FG_LINE_OFFSETS(I, O) \
-static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, I wrap, O k, const O *restrict place, O *restrict off) { \
-    int miss = 0; \
-    for (int64_t i = 0; i < n; i++) { \
-        I v = FG_WRAPPED(I, index[i], wrap), in = v < 0 ? 0 : v > top ? top : v; \
-        miss |= in != v; \
-        off[i] = (O)in * k + place[i]; \
-    } \
-    return miss; \
-}
-FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
-FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
-
-/* Eight of them, in a vector, and which were out of bounds. */
-typedef int32_t fg_8int32_t __attribute__((vector_size(32)));
-typedef int64_t fg_8int64_t __attribute__((vector_size(64)));
 typedef int64_t fg_4pairs __attribute__((vector_size(32)));
-typedef int32_t fg_8at_int32_t __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int64_t fg_8at_int64_t __attribute__((vector_size(64), aligned(8), may_alias));
-#define FG_EIGHT_OFFSETS(I) \
-static inline fg_8int32_t fg_eight_##I(const I *index, I top, I wrap, int32_t k, const int32_t *place, fg_8##I *miss) { \
-    fg_8##I v = FG_WRAPPED(I, *(const fg_8at_##I *)index, wrap), low = v < 0, high = v > top; \
-    *miss |= low | high; \
-    return __builtin_convertvector((v & ~(low | high)) | (high & top), fg_8int32_t) * k + *(const fg_8at_int32_t *)place; \
-}
-FG_EIGHT_OFFSETS(int32_t) FG_EIGHT_OFFSETS(int64_t)
-
 /* MOVE(i, place of i + index[i] * k) for all i, places being alike from block to block, then MISSED(i) where the index is out of bounds. Offsets
- * that are vectors leave them two by two, and loads are done one by one: more of them are under way at a time than by the instruction sets'
- * gathers, which the empty asm keeps the compiler from. */
+ * that are vectors leave them two by two, and moves are done one by one (see items.h). */
 #define FG_TAKE_PLACES(O, SCALE) \
     O place[FG_TAKE_BLOCK]; \
     for (int64_t i = 0, j = phase, at = 0; i < fg_min64(block, n); i++) { \
@@ -132,8 +104,15 @@ static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *re
                               int64_t phase) { \
     FG_TAKE_SHAPE(I, MOST) \
     T fill = *(const T *)g->value; \
-    if (top < INT32_MAX && fg_line_reach(g) < INT32_MAX) FG_TAKE_NEAR(I, 1, FG_MOVE_ITEM, small[f + i] = fill;) \
-    else FG_TAKE_FAR(I, FG_MOVE_ITEM, small[f + i] = fill;) \
+    int64_t reach = fg_line_reach(g); \
+    if (top >= INT32_MAX || reach >= INT32_MAX) FG_TAKE_FAR(I, FG_MOVE_ITEM, small[f + i] = fill;) \
+    else { \
+        FG_TAKE_PLACES(int32_t, 1) \
+        int far = reach * (int64_t)sizeof(T) >= FG_FAR_BYTES; \
+        int miss = fg_items_##T##_##I(big, small, index, n, (I)top, wrap, (int32_t)k, place, block, block / width * row, far); \
+        int64_t f = 0, m = n; \
+        FG_TAKE_MISSES(I, miss, small[i] = fill;) \
+    } \
 }
 #define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
 FG_TAKES(fg_item1)

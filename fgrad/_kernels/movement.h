@@ -7,14 +7,9 @@
 #define FG_MOVEMENT_H
 #include "copy_plan.h"
 #include "copy_rows.h"
+#include "item_types.h"
 #include "narrow.h"
 #include "steps.h"
-
-typedef uint8_t __attribute__((may_alias)) fg_item1;
-typedef uint16_t __attribute__((may_alias)) fg_item2;
-typedef uint32_t __attribute__((may_alias)) fg_item4;
-typedef uint64_t __attribute__((may_alias, aligned(4))) fg_item8;       /* also complex64, which is aligned to 4 bytes */
-typedef struct { fg_item8 lo, hi; } __attribute__((may_alias)) fg_item16;
 
 enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_REVERSED, FG_COPY_STRIDED, FG_COPY_TILED };
 enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536, FG_NARROW_SIDE = 16 };

@@ -2,7 +2,7 @@
  *
  * result: S same type as the operands, B bool, R the real part's type, C complex of the operands' type, K cast (the op's
  * own type).  weight: rough cost in units of one float32 addition, used to decide how many threads a run is worth.
- * window has no loop: vm_window.h runs it.
+ * window and take have no loop: vm_window.h and vm_take.h run them.
  * The order fixes the numbers; Python reads them by name, so rows may be added anywhere. */
 #ifndef FG_VM_OPS_H
 #define FG_VM_OPS_H
@@ -28,7 +28,7 @@
     X(logit, 1, S, 20) X(rel_entr, 2, S, 40) X(gelu, 1, S, 16) X(gelu_slope, 1, S, 20) X(gelu_exact, 1, S, 24) X(gelu_exact_slope, 1, S, 28) \
     X(real, 1, R, 1) X(imag, 1, R, 1) \
     X(complex, 2, C, 1) X(conj, 1, S, 1) X(cast, 1, K, 1) X(window, 2, S, 1) \
-    X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1)
+    X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1) X(take, 1, K, 8)
 
 #define FG_VM_ENUM(name, arity, result, weight) FG_OP_##name,
 enum { FG_VM_OPCODES(FG_VM_ENUM) FG_OP_COUNT };

@@ -48,6 +48,7 @@ typedef struct {
     int op, type, dst, a, b, c, scalar;
     int strip, taken, folded;
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
+    int table, wraps;                   /* of a take: among the tables; negative indices count from its end */
     int joins;                          /* a window that may be a stage */
     int64_t buf;
 } FgVmOp;
@@ -75,7 +76,7 @@ typedef struct {
 typedef struct { int op, op_end, in, in_end, out, out_end; } FgVmPart;
 
 typedef struct {
-    int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
+    int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
     int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
     int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
     int prefetches;                     /* moves enough to fetch a tile's memory while the tile before is computed */
@@ -123,6 +124,7 @@ typedef struct {
 
 enum { FG_VM_ALONE = -1, FG_VM_MATE = -2 };
 #define FG_MEM(t, i) ((t)->slots[(t)->inst->args[i]].data)
+#define FG_RESULT(t, o) FG_MEM(t, (t)->inst->n_in + (o))
 
 /* float32 register <- raw values of a 16-bit float */
 static void fg_vm_widen(int dtype, int64_t n, char *dst, const char *src) {
@@ -136,6 +138,7 @@ static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
 
 #include "vm_gaps.h"
 #include "vm_window.h"
+#include "vm_take.h"
 
 /* Input i with those that lie between its elements: read together. */
 static void fg_vm_fetch_mates(FgVmThread *t, int i, const int64_t *coord, int64_t len) {
@@ -374,14 +377,15 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        int waits = fg_vm_waits(p, k), whole = fg_vm_is_view(op) || op->rows;
+        int waits = fg_vm_waits(p, k), takes = op->op == FG_OP_take, whole = fg_vm_is_view(op) || op->rows || takes;
         for (int j = 0; whole && j < ahead.turns; j++) fg_vm_prefetch(t, &ahead);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
-            t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_MEM(t, p->n_in + o) + start * p->out[o].size;
+            t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_RESULT(t, o) + start * p->out[o].size;
         }
         if (fg_vm_is_view(op)) fg_vm_window(p, op, t->ptr, t->work, coord, len);
         else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
+        else if (takes) fg_vm_take(t, op, len);
         else if (op->strip < 0) fg_vm_run_loop(t, op, len, &ahead);
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }
@@ -410,7 +414,7 @@ static void fg_vm_find_mates(FgVmThread *t, void *room) {
         if (k < 2 || k > FG_VM_MATES) continue;
         for (int at = 1; at < k; at++)
             for (int q = 0; q < p->n_out && n == at; q++)
-                if (FG_MEM(t, p->n_in + q) == FG_MEM(t, p->n_in + o) + at * out->size && fg_vm_are_mates(p, out, &p->out[q])) found[n++] = (int16_t)q;
+                if (FG_RESULT(t, q) == FG_RESULT(t, o) + at * out->size && fg_vm_are_mates(p, out, &p->out[q])) found[n++] = (int16_t)q;
         if (n < k) continue;
         for (int at = 1; at < k; at++) mates[found[at]][0] = FG_VM_MATE;
         memcpy(mates[o], found, sizeof found);
@@ -444,7 +448,7 @@ static void fg_vm_store_mates(FgVmThread *t, int o, const int64_t *coord, int64_
     int k = (int)out->strides[p->ndim - 1];
     char *src[FG_VM_MATES] = {0};
     for (int j = 0; j < FG_VM_MATES; j++) src[j] = t->ptr[p->out[t->mates[o][j < k ? j : 0]].reg];
-    fg_vm_walk_turned(src, k, FG_MEM(t, p->n_in + o), out->size, p->ndim, p->shape, out->strides, coord, len, 1);
+    fg_vm_walk_turned(src, k, FG_RESULT(t, o), out->size, p->ndim, p->shape, out->strides, coord, len, 1);
 }
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
@@ -453,7 +457,7 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
         const FgVmOutput *out = &p->out[o];
         if (out->reduce || (out->direct && !t->streamed[o]) || t->mates[o][0] == FG_VM_MATE) continue;
         if (t->mates[o][0] != FG_VM_ALONE) { fg_vm_store_mates(t, o, coord, len); continue; }
-        char *mem = FG_MEM(t, p->n_in + o), *src = t->ptr[out->reg];
+        char *mem = FG_RESULT(t, o), *src = t->ptr[out->reg];
         int narrow = out->dtype != out->type;
         if (out->access == FG_ACC_FULL) {
             char *dst = mem + start * out->size;
@@ -473,7 +477,7 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
 /* Put `n` finished values of a reduced output at index `at` of its memory. */
 static void fg_vm_put(FgVmThread *t, int o, int64_t at, int64_t n, const char *src) {
     const FgVmOutput *out = &t->p->out[o];
-    char *dst = FG_MEM(t, t->p->n_in + o) + at * out->size;
+    char *dst = FG_RESULT(t, o) + at * out->size;
     if (out->dtype != out->type) fg_vm_narrow(out->dtype, n, dst, src);
     else if (dst != src) memcpy(dst, src, n * out->size);
 }
@@ -505,7 +509,7 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
                     out->seg(partials + out->part + u * size, src, src2, 1, len, 1);
                 } else {
                     int64_t per = p->n_red * p->n_inner, rows = len / per, at = start / per * p->n_inner;
-                    char *acc = t->work + out->buf, *dst = out->dtype != out->type ? acc : FG_MEM(t, p->n_in + o) + at * out->size;
+                    char *acc = t->work + out->buf, *dst = out->dtype != out->type ? acc : FG_RESULT(t, o) + at * out->size;
                     if (!p->folds) {
                         out->seg(dst, src, src2, rows, p->n_red, p->n_inner);
                         fg_vm_put(t, o, at, rows * p->n_inner, dst);

@@ -5,7 +5,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "vm_plan.h" nogil:
     enum:
-        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
+        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_OP_take, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE
         FG_ROWS_LONG
         FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
@@ -53,7 +53,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmOp:
         FgVmFn fn
         FgVmRowsFn rows
-        int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins
+        int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins, table, wraps
         int64_t buf
     ctypedef struct FgVmOutput:
         int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time, lies
@@ -74,7 +74,7 @@ cdef extern from "vm_plan.h" nogil:
     ctypedef struct FgVmEdge:
         int reg
     ctypedef struct FgVmPlan:
-        int n_in, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
+        int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
         int n_strips, n_stages, n_slots, most_edges, nears, columns
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments

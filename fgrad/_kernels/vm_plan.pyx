@@ -21,6 +21,7 @@ cdef enum:
     LONG_SEGMENT = 64          # rows of shorter ones are added up as they are, and reduced once at the end
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
+    TAKES_BYTES = 8 << 20        # a core that loads items one by one does not begin to read the next tile by itself
     PREFETCH_WORK = 4
     STREAM_BYTES = 32 << 20
 
@@ -28,6 +29,11 @@ cdef enum:
 cdef int64_t *operand_strides(FgVmPlan *p, int i) noexcept nogil:
     """Walk strides of operand i: inputs, then outputs."""
     return &p.in_[i].strides[0] if i < p.n_in else &p.out[i - p.n_in].strides[0]
+
+
+cdef const FgTensor *operand(FgVmPlan *p, FgInst *inst, const FgTensor *slots, int i) noexcept nogil:
+    """The tensor of operand i: of inputs, then outputs."""
+    return &slots[inst.args[i if i < p.n_in else i + p.n_tables]]
 
 
 cdef bint is_walked(FgVmPlan *p, int i) noexcept nogil:
@@ -93,7 +99,7 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
                 break
             if is_walked(p, i):
                 st = operand_strides(p, i)
-                merge = st[p.ndim - 1] == slots[inst.args[i]].strides[order[d]] * s.shape[order[d]]
+                merge = st[p.ndim - 1] == operand(p, inst, slots, i).strides[order[d]] * s.shape[order[d]]
         for b in range(p.n_boxes):
             merge = merge and box[2 * (b * nd + order[d])] == 0 and box[2 * (b * nd + order[d]) + 1] == s.shape[order[d]]
         if merge:
@@ -102,7 +108,7 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
             p.shape[p.ndim] = s.shape[order[d]]
             p.ndim += 1
         for i in range(p.n_in + p.n_out):
-            operand_strides(p, i)[p.ndim - 1] = slots[inst.args[i]].strides[order[d]]
+            operand_strides(p, i)[p.ndim - 1] = operand(p, inst, slots, i).strides[order[d]]
         for b in range(p.n_boxes):
             p.boxes[b].lo[p.ndim - 1] = p.boxes[b].lo[p.ndim - 1] * s.shape[order[d]] if merge else box[2 * (b * nd + order[d])]
             p.boxes[b].hi[p.ndim - 1] = p.boxes[b].hi[p.ndim - 1] * s.shape[order[d]] if merge else box[2 * (b * nd + order[d]) + 1]
@@ -528,7 +534,7 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
                 p.streams = 1
     p.columns = columns > 1 and p.n_parts == 1
     p.nears = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES
-    p.prefetches = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES and work >= PREFETCH_WORK * inputs
+    p.prefetches = p.mode != FG_MODE_COLUMNS and total >= (TAKES_BYTES if p.n_tables else PREFETCH_BYTES) and work >= PREFETCH_WORK * inputs
 
 
 cdef void plan_grain(FgVmPlan *p) noexcept nogil:

@@ -13,6 +13,7 @@ from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
 from fgrad.compile.straighten import straighten
+from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
 from fgrad.compile.turn import turn
 from fgrad.compile.values import release
@@ -86,6 +87,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = shift(nodes, outs)
     if config.pass_fuse and not kernels.isdisjoint(NORMS):
         nodes = weigh_norms(nodes, outs)
+    if config.pass_fuse and "gather" in kernels:
+        nodes = take_items(nodes)
     units = straighten(fuse(nodes)) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = recompute(units, outs, donated if takes is None else [k for k in takes if k >= 0])

@@ -169,9 +169,11 @@ cdef Value _factor(Node n):
 
 
 cdef Value _table(Node n):
-    """The table whose items or rows a gather takes, where each block of its indices may read all of it; else None."""
+    """The table whose items a take, or items or rows a gather takes, where each block of its indices may read all of it; else None."""
     cdef Value x
     cdef Py_ssize_t last
+    if n.kind == "ew":
+        return n.ins[1] if n.op == "take" else None
     if n.kind != "kernel" or n.op != "gather":
         return None
     x, last = n.ins[0], len((<Value>n.ins[1]).shape) - 1
@@ -485,7 +487,7 @@ def _shorter_node(n, _Rows part, blocks, bufs):
     ip = n.ip
     if n.kind == "kernel" and (at := ROW_KERNELS[n.op]) is not None:
         ip = (*ip[:at], ip[at] - depth + 1, *ip[at + 1 :])
-    if table is not None:
+    if table is not None and n.kind == "kernel":
         ip = (*ip[:7], *range(1, 1 + ip[0]), *ip[7 + ip[0] :])
     elif positions is not None:
         axes_at, sizes = 7 + depth, len(ip) - len(n.ins[0].shape)

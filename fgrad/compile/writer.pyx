@@ -194,11 +194,15 @@ cdef class Writer:
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
 
+    cdef Py_ssize_t table(self, Value v) except -1:
+        return self.slot(v, v.shape[-1:], v.strides[-1:])
+
     cdef int group(self, Unit u) except -1:
         cdef tuple shape = u.shape
         cdef dict made = {}                # buffer -> which op of the group computes it
         cdef dict inputs = {}, consts = {}       # (slot, box) -> which input; constant -> which
         cdef dict boxes = {}               # -> which
+        cdef dict tables = {}              # slot -> which
         cdef list read = []                # the inputs
         cdef list out_slots = []
         cdef Node node
@@ -211,7 +215,7 @@ cdef class Writer:
         operands = Words(2 * n_in)         # kind of register, and which of its kind, of all operands in turn
         const_words, out_words = Words(3 * n_in), Words(2 * n_nodes)
         for node in u.nodes:
-            for v in node.ins:
+            for v in node.ins[:1] if node.op == "take" else node.ins:
                 if v.buf is None:
                     key = _const_key(v)
                     if node.op == "window":          # takes a tile of them, other operations one value
@@ -254,7 +258,9 @@ cdef class Writer:
                 ip.add(node.type_code)
                 ip.add(n_regs)
                 for i in range(3):
-                    if i < len(node.ins):
+                    if i and node.op == "take":
+                        ip.add(node.ip[0] if i == 2 else tables.setdefault(self.table(node.ins[1]), len(tables)))
+                    elif i < len(node.ins):
                         reg = operands.data[2 * at]
                         ip.add(operands.data[2 * at + 1] + (0 if reg == 0 else first_const if reg == 1 else first_op))
                         at += 1
@@ -286,7 +292,7 @@ cdef class Writer:
             for box in boxes:
                 rest += box
             words += array("q", rest).tobytes()
-        self.insts.append((0, KERNELS["vm"], [slot for slot, _ in inputs], out_slots, words, (), [], None))
+        self.insts.append((0, KERNELS["vm"], [*[slot for slot, _ in inputs], *tables], out_slots, words, (), [], None))
         return 0
 
 

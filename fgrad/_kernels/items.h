@@ -1,0 +1,97 @@
+/* Single items of a table at indices that lie one after the other, to results that do: gathers, and the VM's takes. */
+#ifndef FG_ITEMS_H
+#define FG_ITEMS_H
+#include "fg.h"
+#include "item_types.h"
+
+/* places: how many offsets are made at once. Tables that no cache near a core holds are fetched so far ahead: more misses are under way than
+ * a core begins by itself. */
+enum { FG_TAKE_BLOCK = 256, FG_FAR_BYTES = 8 << 20 };
+
+/* Offsets index[i] * k + place[i] of n indices, negative ones moved by `wrap`, bounded; whether any was out of bounds. */
+#define FG_WRAPPED(I, v, wrap) ((v) + (((v) >> (8 * sizeof(I) - 1)) & (wrap)))
+#define FG_LINE_OFFSETS(I, O) \
+static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, I top, I wrap, O k, const O *restrict place, O *restrict off) { \
+    int miss = 0; \
+    for (int64_t i = 0; i < n; i++) { \
+        I v = FG_WRAPPED(I, index[i], wrap), in = v < 0 ? 0 : v > top ? top : v; \
+        miss |= in != v; \
+        off[i] = (O)in * k + place[i]; \
+    } \
+    return miss; \
+}
+FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
+FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
+
+/* Eight offsets in a vector, and which were out of bounds. */
+typedef int32_t fg_8int32_t __attribute__((vector_size(32)));
+typedef int64_t fg_8int64_t __attribute__((vector_size(64)));
+typedef int32_t fg_8at_int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int64_t fg_8at_int64_t __attribute__((vector_size(64), aligned(8), may_alias));
+#define FG_EIGHT_OFFSETS(I) \
+static inline fg_8int32_t fg_eight_##I(const I *index, I top, I wrap, int32_t k, const int32_t *place, fg_8##I *miss) { \
+    fg_8##I v = FG_WRAPPED(I, *(const fg_8at_##I *)index, wrap), low = v < 0, high = v > top; \
+    *miss |= low | high; \
+    return __builtin_convertvector((v & ~(low | high)) | (high & top), fg_8int32_t) * k + *(const fg_8at_int32_t *)place; \
+}
+FG_EIGHT_OFFSETS(int32_t) FG_EIGHT_OFFSETS(int64_t)
+
+/* A block of them in memory. */
+#define FG_BLOCK_OFFSETS(I) \
+static inline int fg_block_offsets_##I(const I *index, int64_t n, I top, I wrap, int32_t k, const int32_t *place, int32_t *off) { \
+    int64_t i = 0; \
+    fg_8##I miss = {0}; \
+    for (; i + 8 <= n; i += 8) *(fg_8at_int32_t *)(off + i) = fg_eight_##I(index + i, top, wrap, k, place + i, &miss); \
+    int some = fg_line_offsets_##I##_int32_t(index + i, n - i, top, wrap, k, place + i, off + i); \
+    for (int j = 0; j < 8; j++) some |= miss[j] != 0; \
+    return some; \
+}
+FG_BLOCK_OFFSETS(int32_t) FG_BLOCK_OFFSETS(int64_t)
+
+/* Loads are done one by one: more of them are under way at a time than by the instruction sets' gathers, which the empty asm keeps the
+ * compiler from. Those of 4 or 8 bytes are collected in vectors: a store each would take as long as the loads. */
+typedef float fg_four_items __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double fg_two_items __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float fg_float_item __attribute__((may_alias));
+typedef double fg_double_item __attribute__((may_alias, aligned(4)));
+#define FG_COLLECT_fg_item1
+#define FG_COLLECT_fg_item2
+#define FG_COLLECT_fg_item4 { \
+    const fg_float_item *x = (const fg_float_item *)table; \
+    for (; i + 4 <= n; i += 4) { *(fg_four_items *)(out + i) = (fg_four_items){x[off[i]], x[off[i + 1]], x[off[i + 2]], x[off[i + 3]]}; __asm__ volatile(""); } }
+#define FG_COLLECT_fg_item8 { \
+    const fg_double_item *x = (const fg_double_item *)table; \
+    for (; i + 2 <= n; i += 2) { *(fg_two_items *)(out + i) = (fg_two_items){x[off[i]], x[off[i + 1]]}; __asm__ volatile(""); } }
+#define FG_COLLECT_fg_item16
+/* small[i] = big[bounded index[i] * k + place[i]], by blocks of which each has the same places; `big` moves on by `step` items from one to
+ * the next. All offsets are within 32 bits. Returns whether any index was out of bounds. */
+#define FG_ITEMS(T, I) \
+static inline void fg_collect_##T##_##I(const T *restrict table, const int32_t *restrict off, T *restrict out, int64_t n) { \
+    int64_t i = 0; \
+    FG_COLLECT_##T \
+    for (; i < n; i++) { out[i] = table[off[i]]; __asm__ volatile(""); } \
+} \
+static int fg_items_##T##_##I(const T *big, T *small, const I *index, int64_t n, I top, I wrap, int32_t k, const int32_t *place, \
+                              int64_t block, int64_t step, int far) { \
+    int32_t offsets[2][FG_TAKE_BLOCK]; \
+    int64_t m = n < block ? n : block; \
+    int miss = fg_block_offsets_##I(index, m, top, wrap, k, place, offsets[0]), turn = 0; \
+    for (int64_t f = 0; f < n; f += m, big += step, turn ^= 1) { \
+        m = n - f < block ? n - f : block; \
+        int64_t next = n - f - m < block ? n - f - m : block; \
+        int32_t *soon = offsets[turn ^ far], *now = offsets[turn & far]; \
+        if (!far && f) miss |= fg_block_offsets_##I(index + f, m, top, wrap, k, place, now); \
+        if (far && next) { \
+            miss |= fg_block_offsets_##I(index + f + m, next, top, wrap, k, place, soon); \
+            for (int64_t i = 0; i < m; i += 16) { \
+                int64_t end = i + 16 < m ? i + 16 : m; \
+                for (int64_t j = i; j < end && j < next; j++) __builtin_prefetch(big + step + soon[j], 0, 3); \
+                fg_collect_##T##_##I(big, now + i, small + f + i, end - i); \
+            } \
+        } else fg_collect_##T##_##I(big, now, small + f, m); \
+    } \
+    return miss; \
+}
+#define FG_ALL_ITEMS(I) FG_ITEMS(fg_item1, I) FG_ITEMS(fg_item2, I) FG_ITEMS(fg_item4, I) FG_ITEMS(fg_item8, I) FG_ITEMS(fg_item16, I)
+FG_ALL_ITEMS(int32_t) FG_ALL_ITEMS(int64_t)
+#endif
