@@ -72,6 +72,17 @@ class StaticKeyword(Ten):
         return lambda: f(pair, n=2)
 
 
+@workload("overhead/jit of the same function at each call", note="jit(step)(x), x * 2 + 1 of ten floats")
+class JittedAnew(Ten):
+    numpy = None  # it does not compile
+
+    def jaxlike(self, m, x):
+        def step(x):
+            return x * 2 + 1
+
+        return lambda: m.jit(step)(x)
+
+
 @workload("overhead/eager grad of sum(x*x)")
 class EagerGrad(Ten):
     def jaxlike(self, m, x):
