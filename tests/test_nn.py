@@ -228,6 +228,13 @@ def test_dot_product_attention_interface(x64):
         nn.dot_product_attention(q, k, k, implementation="cudnn")
 
 
+def test_few_queries_read_16_bit_keys_where_they_lie():
+    for t, widened in ((1, 1), (128, 1), (129, 3)):  # two heads share a key
+        q, k = jnp.ones((1, t, 4, 8), jnp.bfloat16), jnp.ones((1, 600, 2, 8), jnp.bfloat16)
+        labels = [label for _, label in fgrad.jit(nn.dot_product_attention).lower(q, k, k).compile().profile(q, k, k, repeat=1)]
+        assert sum("mul " in label for label in labels) == widened
+
+
 def test_losses(x64):
     labels = rng.integers(0, 6, (3, 4))
     logp = X - np.log(np.exp(X).sum(-1, keepdims=True))

@@ -75,3 +75,25 @@ class AttentionGrad(Attention):
 class PlainAttentionGrad(AttentionGrad):
     def functions(self, m):
         return m.plain.attention
+
+
+@workload("attention/one query over a bfloat16 cache: keys", sizes=(512, 4096), quick=(512,), tol=1e-2)
+class Decoding(Workload):
+    """32 heads of 128, of which four share a key head."""
+
+    def inputs(self, rng):
+        (s,) = self.size
+        return normal(rng, 1, 1, 32, 128), normal(rng, 1, s, 8, 128), normal(rng, 1, s, 8, 128)
+
+    def flops(self):
+        (s,) = self.size
+        return 4 * 32 * s * 128
+
+    def jaxlike(self, m, q, k, v):
+        q, k, v = (x.astype(m.np.bfloat16) for x in (q, k, v))
+        f = m.jit(m.nn.dot_product_attention)
+        return lambda: f(q, k, v).astype(m.np.float32)
+
+    def torch(self, m, q, k, v):
+        q, k, v = (x.to(m.torch.bfloat16).transpose(1, 2).contiguous() for x in (q, k, v))
+        return lambda: m.F.scaled_dot_product_attention(q, k, v, enable_gqa=True).transpose(1, 2).float()

@@ -14,7 +14,7 @@ typedef struct {
     int64_t q[4], k[4], v[4], o[4], lse[3], g[4], bias[4];  /* strides; g is the cotangent of o */
     int64_t dq[4], dk[4], dv[4];
     int64_t bs[4], db[4], slope[2];                        /* bias: its sizes, and dbias's strides, 0 on axes of size 1; slopes' strides */
-    int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype;
+    int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored;   /* stored: k's and v's, 16 bits if not dtype */
     int64_t window;
     double scale, softcap;
     int64_t heads, queries;                                 /* a forward tile's rows: heads of one group x queries */
@@ -57,6 +57,14 @@ static FgAttnRows att_block(const FgAttn *p, int64_t i) {
     x.rows = x.tb * (p->G - first < p->heads ? p->G - first : p->heads);
     x.skip = x.rows == x.tb;
     return x;
+}
+
+/* Ask for rows that are needed next, a line at a time; stride and cols in bytes. */
+static inline void att_fetch(const char *src, int64_t stride, int64_t rows, int64_t cols) {
+    for (int64_t i = 0; i < rows; i++, src += stride) {
+        for (int64_t d = 0; d < cols; d += 64) __builtin_prefetch(src + d, 0, 2);
+        __builtin_prefetch(src + cols - 1, 0, 2);
+    }
 }
 
 static inline int64_t att_unit(FgAttnRun *w) { return __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED); }

@@ -1,6 +1,7 @@
 """Scaled dot-product attention, forward and backward, in tiles: memory O(T), never a T x S matrix.
 
 attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias] [, slopes] -> o (B, H, T, Dv), lse (B, H, T)
+               k and v may be float16 or bfloat16 beside float32: they are widened by tiles, as they are read
 attention_bwd: q, k, v, o, lse, do [, bias] [, slopes] -> dq, dk, dv [, dbias] [, dslopes]
 bias (B, H, T, S) or 1 on any axis, slopes (B, H) or (1, H); their gradients have their own shapes.
 ip: causal, has_bias, window, has_slopes [, want_dbias, want_dslopes]; fp: scale, softcap.  H is a multiple of Hk.  Query t sees the keys
@@ -41,7 +42,7 @@ cdef extern from "attention.h" nogil:
         int64_t bs[4]
         int64_t db[4]
         int64_t slope[2]
-        int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype
+        int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored
         int64_t window
         double scale, softcap
         int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys
@@ -82,8 +83,9 @@ cdef int _operand(const FgTensor *t, const char *name, int dtype, int ndim, int6
                            <long long>n2, fg_shape_text(t))
         return fg_fail(msg, "attention: %s must have shape (%lld, %lld, %lld, %lld), got %s", name, <long long>n0, <long long>n1,
                        <long long>n2, <long long>n3, fg_shape_text(t))
-    if t.dtype != dtype or dtype not in (FG_F32, FG_F64):
-        return fg_fail(msg, "attention: every operand must be float32, or every one float64; %s is not", name)
+    if t.dtype != dtype:
+        return fg_fail(msg, "attention: every operand must be float32, or every one float64 (k and v of the forward pass also both "
+                       "float16 or bfloat16 beside float32); %s is not", name)
     if ndim == 4 and t.size and t.shape[3] > 1 and t.strides[3] != 1:
         return fg_fail(msg, "attention: the last axis of %s must have stride 1, got %lld", name, <long long>t.strides[3])
     for d in range(nd):
@@ -173,6 +175,7 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     p.S = k.shape[2]
     p.Dv = v.shape[3]
     p.dtype = q.dtype
+    p.stored = k.dtype if n_ip == 4 and q.dtype == FG_F32 and k.dtype in (FG_F16, FG_BF16) else q.dtype
     p.causal = inst.ip[0]
     p.has_bias = bias
     p.has_slopes = slopes
@@ -186,8 +189,9 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     if p.D > 1 << 20 or p.Dv > 1 << 20 or p.S >= (<int64_t>1 << 40) or p.L >= (<int64_t>1 << 40) or p.window >= (<int64_t>1 << 40):
         return fg_fail(msg, "%s: heads are limited to 2^20 features, sequences and windows to 2^40 positions", name)
     p.G = p.H // p.Hk if p.Hk else 0
-    if _operand(q, b"q", q.dtype, 4, p.B, p.H, p.L, p.D, p.q, msg) or _operand(k, b"k", q.dtype, 4, p.B, p.Hk, p.S, p.D, p.k, msg) \
-            or _operand(v, b"v", q.dtype, 4, p.B, p.Hk, p.S, p.Dv, p.v, msg):
+    if _operand(q, b"q", FG_F64 if q.dtype == FG_F64 else FG_F32, 4, p.B, p.H, p.L, p.D, p.q, msg) \
+            or _operand(k, b"k", p.stored, 4, p.B, p.Hk, p.S, p.D, p.k, msg) \
+            or _operand(v, b"v", p.stored, 4, p.B, p.Hk, p.S, p.Dv, p.v, msg):
         return -1
     if bias and _bias(FG_IN(inst, slots, n_in), b"bias", p, p.bias, msg):
         return -1

@@ -7,14 +7,6 @@ static inline int N(att_few)(int64_t rows, int64_t cols) {
     return GEMM_WIDE && rows <= GEMM_DOTS_ROWS && rows <= GEMM_MR && (GEMM_MASKS || cols % G(lanes) == 0);
 }
 
-/* Ask for rows that are needed next, a line at a time. */
-static inline void N(att_fetch)(const T *src, int64_t stride, int64_t rows, int64_t cols) {
-    for (int64_t i = 0; i < rows; i++, src += stride) {
-        for (int64_t d = 0; d < cols; d += 64 / (int64_t)sizeof(T)) __builtin_prefetch(src + d, 0, 2);
-        __builtin_prefetch(src + cols - 1, 0, 2);
-    }
-}
-
 /* c[m, n] = a b^T, or c += a b, of att_few rows. */
 static void N(att_few_logits)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
     for (int64_t i = 0; i < m; i++) memset(c + i * ldc, 0, (size_t)n * sizeof(T));
@@ -33,6 +25,19 @@ static inline const T *N(att_rows)(const T *src, int64_t stride, int64_t rows, i
     if (GEMM_MASKS || cols % G(lanes) == 0) return src;
     *ld = G(width)(cols);
     G(pack)(buf, *ld, src, cols, 1, stride, rows);
+    return buf;
+}
+
+/* Keys or values as products read them: those stored in 16 bits (T is float) are widened. */
+static inline const T *N(att_keys)(const FgAttn *p, const char *src, int64_t stride, int64_t rows, int64_t cols, T *buf, int64_t *ld) {
+    if (p->stored == p->dtype) return N(att_rows)((const T *)src, stride, rows, cols, buf, ld);
+    *ld = G(width)(cols);
+    const int whole = stride == cols && *ld == cols;                 /* rows lie without gaps */
+    for (int64_t r = 0, n = whole ? rows * cols : cols; r < (whole ? 1 : rows); r++) {
+        T *row = buf + r * *ld;
+        fg_widen16(p->stored, (const uint16_t *)src + r * stride, (float *)row, n);
+        for (int64_t d = cols; d < *ld; d++) row[d] = 0;
+    }
     return buf;
 }
 
@@ -152,7 +157,7 @@ static void N(att_forward)(FgAttnRun *w, int tid) {
     N(att_buffers)(p, 0, w->scratch + tid * w->per_thread, &m);
     for (int64_t i; (i = att_unit(w)) < w->units;) {
         FgAttnRows x = att_block(p, i / p->splits);
-        int64_t part = i % p->splits, lo, hi, ldk, ldv;
+        int64_t part = i % p->splits, item = fg_itemsize(p->stored), lo, hi, ldk, ldv;
         T *state = p->splits > 1 ? (T *)w->part + i * ATT_ROWS * (p->Dv + 2) : m.state;     /* output, maxima, sums */
         T *max = state + ATT_ROWS * p->Dv, *sum = max + ATT_ROWS;
         int few = N(att_few)(x.rows, p->Dv);
@@ -162,23 +167,24 @@ static void N(att_forward)(FgAttnRun *w, int tid) {
         memset(state, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
         for (int64_t r = 0; r < ATT_ROWS; r++) { max[r] = -(T)INFINITY; sum[r] = 0; }
         if (few) N(att_pack_q)(w, &x, m.scaled); else N(att_turn_q)(w, &x, &m);
-        const T *kh = (const T *)w->k + x.b * p->k[0] + x.h0 / p->G * p->k[1];
-        const T *vh = (const T *)w->v + x.b * p->v[0] + x.h0 / p->G * p->v[1];
+        const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
         for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
             nb = hi - k0 < p->keys ? hi - k0 : p->keys;
-            const T *k = N(att_rows)(kh + k0 * p->k[2], p->k[2], nb, p->D, m.k, &ldk);
-            const T *v = N(att_rows)(vh + k0 * p->v[2], p->v[2], nb, p->Dv, m.v, &ldv);
+            const char *next = kh + (k0 + nb) * p->k[2] * item, *vs = vh + k0 * p->v[2] * item;
+            const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m.k, &ldk);
             if (!few) {
                 N(att_scores)(p, &x, k, ldk, p->D, m.qt, k0, nb, m.s);
                 N(att_to_logits)(w, &x, k0, nb, m.s, NULL, m.turned);
                 N(att_online_lanes)(p, &x, k0, nb, m.s, max, sum, state);
+                v = N(att_keys)(p, vs, p->v[2], nb, p->Dv, m.v, &ldv);
                 N(att_to_queries)(p, &x, m.s, k0, nb, v, ldv, p->Dv, state, p->Dv);
                 continue;
             }
-            N(att_fetch)(v, ldv, nb, p->Dv);
+            att_fetch(vs, p->v[2] * item, nb, p->Dv * item);
             N(att_logits)(w, &x, m.scaled, k, ldk, k0, nb, m.s);
-            if (k0 + nb < hi) N(att_fetch)(kh + (k0 + nb) * p->k[2], p->k[2], hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D);
+            if (k0 + nb < hi) att_fetch(next, p->k[2] * item, hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D * item);
             N(att_online)(x.rows, nb, p->keys, m.s, max, sum, state, p->Dv);
+            v = N(att_keys)(p, vs, p->v[2], nb, p->Dv, m.v, &ldv);
             N(att_few_values)(x.rows, p->Dv, nb, m.s, p->keys, v, ldv, state, p->Dv);
         }
         if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);

@@ -17,6 +17,25 @@ static inline float fg_half(uint16_t h) {
     return f;
 }
 
+/* 16 bits to float32. */
+static inline void fg_widen16(int dtype, const uint16_t *restrict src, float *restrict dst, int64_t n) {
+    int64_t i = 0;
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    for (; i < n; i += 16) {
+        const __mmask16 rest = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+        const __m256i h = _mm256_maskz_loadu_epi16(rest, src + i);
+        const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
+        _mm512_mask_storeu_ps(dst + i, rest, dtype == FG_BF16 ? _mm512_castsi512_ps(bits) : _mm512_cvtph_ps(h));
+    }
+    return;
+#endif
+    if (dtype == FG_BF16) for (; i < n; i++) dst[i] = fg_bf16_to_f32(src[i]);
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+#endif
+    for (; i < n; i++) dst[i] = fg_half(src[i]);
+}
+
 /* float32 to 16 bits, rounded as fg_f32_to_f16 and fg_f32_to_bf16 do it. */
 static inline void fg_narrow16(int dtype, const float *restrict src, uint16_t *restrict dst, int64_t n) {
     int64_t i = 0;

@@ -213,9 +213,12 @@ def _cotangent(*args, biased, sloped, wrt_bias, wrt_slopes, **params):
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def _kernel_inputs(ctx, ins, strided):
-    """Float32 or float64 values; the first `strided` need a last axis of stride 1, the bias takes any strides."""
-    ins = [ctx.f32(v) for v in ins]
+FEW = 256  # queries that meet a key up to which the kernel widens keys and values of 16 bits itself, each time they are met
+
+
+def _kernel_inputs(ctx, ins, strided, stored=()):
+    """Float32 or float64 values, but for `stored`; the first `strided` need a last axis of stride 1, the bias takes any strides."""
+    ins = [v if i in stored else ctx.f32(v) for i, v in enumerate(ins)]
     return [v if i >= strided or v.strides[-1] == 1 else ctx.contiguous(v) for i, v in enumerate(ins)]
 
 
@@ -228,8 +231,10 @@ def _order(v):
 def _attention_lower(ctx, ins, params, out_avals):
     sloped = int(params["sloped"])
     ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped)
-    ins, fp = _kernel_inputs(ctx, ins, 3), (params["scale"], params["softcap"])
-    return wide_kernel(ctx, "attention_fwd", ins, out_avals, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
+    met = ins[0].shape[1] * ins[0].shape[2]
+    stored = (1, 2) if met <= FEW * ins[1].shape[1] else ()
+    ins, fp = _kernel_inputs(ctx, ins, 3, stored), (params["scale"], params["softcap"])
+    return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
 
 
 def _cotangent_lower(ctx, ins, params, out_avals):

@@ -27,10 +27,10 @@ def narrow(x, dtype):
     return x if get_aval(x).dtype == dtype else convert_element_type(x, dtype)
 
 
-def wide_kernel(ctx, name, ins, out_avals, **kw):
-    """Run a float32/float64 kernel: 16-bit inputs are cast before and 16-bit outputs after it."""
+def wide_kernel(ctx, name, ins, out_avals, stored=(), **kw):
+    """Run a float32/float64 kernel: 16-bit inputs but `stored` are cast before and 16-bit outputs after it."""
     avals = [a.update(dtype=wide_dtype(a.dtype)) for a in out_avals]
-    outs = ctx.kernel(name, [ctx.f32(v) for v in ins], avals, **kw)
+    outs = ctx.kernel(name, [v if i in stored else ctx.f32(v) for i, v in enumerate(ins)], avals, **kw)
     return [v if a.dtype == w.dtype else ctx.cast(v, a.dtype) for v, a, w in zip(outs, out_avals, avals)]
 
 

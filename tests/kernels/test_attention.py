@@ -1,5 +1,6 @@
 """Tiled attention against the plain formula, and its gradients against finite differences."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -180,6 +181,32 @@ def test_layouts(threads):
             want = plain_gradients(a, b, c, d, causal=1, scale=0.3)
             for x, y in zip(got, want):
                 np.testing.assert_allclose(x, y, rtol=0, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_keys_and_values_of_16_bits(dtype, threads):
+    """They are widened by tiles, where they lie: the bits are those of keys and values that were widened before."""
+    for shape in [*SHAPES, (2, 4, 2, 1, 600, 80, 128), (2, 4, 2, 3, 200, 17, 31)]:
+        q, k, v = (x.astype(dtype) for x in inputs(*shape, np.float32))
+        k.flat[0], v.flat[-1] = 6e-8, np.inf
+        for (name, a), (_, b) in zip([("contiguous", k), *layouts(k)], [("contiguous", v), *layouts(v)]):
+            wide = [x.astype("f", order="C") for x in (q, a, b)]
+            for options in ({}, {"causal": 1, "window": 70}):
+                got, want = (forward(wide[0], *x, scale=0.3, **options) for x in ((a, b), wide[1:]))
+                for x, y in zip(got, want):
+                    np.testing.assert_array_equal(x, y, err_msg=f"{shape} {name} {options}")
+
+
+def test_16_bits_only_where_they_are_read():
+    q, k, v = inputs(1, 1, 1, 2, 3, 4, 4, np.float32)
+    k16, v16 = k.astype(np.float16), v.astype(np.float16)
+    other, q64, q16 = v.astype(ml_dtypes.bfloat16), q.astype("d"), q.astype("e")
+    for operands in [(q, k16, v), (q, k, v16), (q, k16, other), (q64, k16, v16), (q16, k16, v16)]:
+        with pytest.raises(Exception, match="must be float32, or every one float64"):
+            forward(*operands)
+    o, lse = forward(q, k16, v16)
+    with pytest.raises(Exception, match="must be float32, or every one float64"):
+        backward(q, k16, v16, o, lse, o)
 
 
 def plain_gradients(q, k, v, g, bias=None, slopes=None, causal=0, window=0, scale=1.0, softcap=0.0):
