@@ -266,6 +266,8 @@ cdef int bwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
 cdef int64_t _threads(const FgAttn *p, int64_t units, double per_pair) noexcept nogil:
     """Threads worth waking: one for every 30 microseconds.  per_pair: matrix columns met by a query-key pair."""
     cdef double ns = 0.02 * per_pair * p.B * p.H * p.L * p.S * (0.6 if p.causal and p.L > 1 else 1.0) * (1 if p.dtype == FG_F32 else 2)
+    # few queries wait for keys and values, some 33 bytes a nanosecond, and as long for those that are widened
+    ns = max(ns, 0.03 * p.B * p.Hk * p.S * (p.D + p.Dv) * fg_itemsize(p.dtype))
     return <int64_t>max(1.0, min(min(ns / 15000, <double>units), <double>thread_count()))
 
 
