@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import math
 
 import numpy as np
 
@@ -130,10 +131,35 @@ def _known_weights(n, m, method, antialias, edges, dtype):
     return at.astype(np.int32), np.take_along_axis(weights, at, 0)
 
 
+def _along(axis, start, stop):
+    return (slice(None),) * axis + (slice(start, stop),)
+
+
+def _interleaved(x, factor, axis):
+    """x with `factor` linearly interpolated values for each: the values at one place between two neighbours are one sum of shifted x."""
+    n = x.shape[axis]
+    wide = jnp.concatenate([x[_along(axis, 0, 1)], x, x[_along(axis, n - 1, n)]], axis)
+    places = []
+    for i in range(factor):
+        left, part = divmod((i + 0.5) / factor + 0.5, 1)
+        left = int(left)
+        near, far = wide[_along(axis, left, left + n)], wide[_along(axis, left + 1, left + 1 + n)]
+        places.append(near * (1 - part) + far * part if part else near)
+    return jnp.stack(places, axis + 1).reshape(*x.shape[:axis], n * factor, *x.shape[axis + 1 :])
+
+
 def _resize_axis(x, m, axis, method, antialias, edges):
-    at, weights = _known_weights(x.shape[axis], m, method, antialias, edges, jnp.asarray(0.0).dtype)
+    n, row = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    at, weights = _known_weights(n, m, method, antialias, edges, jnp.asarray(0.0).dtype)
     if at is None:
         return _contract(x, jnp.asarray(weights), axis)
+    whole = method is ResizeMethod.LINEAR and m in range(2 * n, 9 * n, n)
+    if whole and (n > 64 if row == 1 else row >= 128):
+        return _interleaved(x, m // n, axis)
+    if row == 1 and n <= 64 * len(at):  # single numbers are fetched slower than multiplied
+        dense = np.zeros((n, m), weights.dtype)
+        np.add.at(dense, (at, np.arange(m)), weights)
+        return _contract(x, jnp.asarray(dense), axis)
     across = [1] * x.ndim
     across[axis] = m
     terms = [jnp.take(x, i, axis, mode="clip") * jnp.asarray(w.reshape(across), x.dtype) for i, w in zip(at, weights)]
@@ -207,7 +233,8 @@ def resize(image, shape, method, antialias=True, precision=None):
     """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
 
     method: a ResizeMethod or its name. antialias: where the image shrinks its kernel widens (a low-pass filter); not for "nearest".
-    Integer images become float32, except with "nearest". A NaN reaches the pixels that are made of it (in JAX all of its row and column).
+    Integer images become float32, except with "nearest". A NaN reaches the pixels that are made of it, and
+    where an axis is resized by a product with weights, as all are in JAX, all of its row or column.
 
     >>> resize(jnp.array([0.0, 1.0]), (4,), "linear")
     Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
