@@ -454,3 +454,22 @@ def test_a_long_chain_of_operations_on_one_group_after_another():
     got, total = fgrad.jit(f)(x)
     np.testing.assert_allclose(got, want, rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(total, np.asarray(got).sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [((5, 7, 2, 9, 2), (2, 4)), ((2, 3, 4, 8, 3), (0, 2, 4)), ((3, 5, 4), (0, 2)), ((6, 2, 0, 2), (1, 3)), ((2, 2, 3, 2), (0, 1, 3))],
+)
+def test_blocks_reduced_around_kept_axes(shape, axes, dtype):
+    """Short axes apart from the last one are folded slice by slice; the values are those of NumPy, NaN included."""
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    if x.size and dtype != np.int32:
+        x.flat[7] = np.nan
+    for name in ("max", "min", "sum"):
+        for operand in (lambda v: v, lambda v: v * 2 + 1, lambda v: v[..., ::-1]):
+            got = fgrad.jit(lambda v: getattr(operand(v), name)(axes))(jnp.asarray(x))  # noqa: B023
+            np.testing.assert_array_equal(got, getattr(operand(x), name)(axes))
+    spread = np.broadcast_to(x[:, :1], shape)
+    got = fgrad.jit(lambda v: jnp.broadcast_to(v[:, :1], shape).sum(axes))(jnp.asarray(x))
+    np.testing.assert_array_equal(got, spread.sum(axes))

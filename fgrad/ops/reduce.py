@@ -10,6 +10,28 @@ from fgrad.errors import AxisError, ShapeError
 from fgrad.ops.elementwise import convert_element_type, div, eq, like, max, mul
 from fgrad.ops.rules import broadcast_in_dim, jvp_by_args, move_axis, named, set_shape_ops, zero_jvp
 
+_FOLDS = {"sum": "add", "max": "max", "min": "min"}
+_FOLDED = 4  # elements of an axis that is reduced by operations on its slices
+
+
+def _fold_outer(ctx, kind, v, axes):
+    """(v, axes) with short axes reduced that lie around kept ones, the last axis being reduced too: blocks of an image.
+
+    The slices at each of their places are added as arrays within the reduction of the last axis, whose rows lie in order.
+    """
+    last = len(v.shape) - 1
+    if kind not in _FOLDS or v.dtype.kind not in "iuf" or v.dtype.itemsize < 4 or last not in axes or 0 in v.shape:
+        return v, axes
+    outer = [a for a in axes if a + 1 not in axes and a < last and 1 < v.shape[a] <= _FOLDED]
+    if not outer or v.shape[last] > _FOLDED or not all(v.strides):
+        return v, axes
+    for a in outer:
+        shape, step = (*v.shape[:a], 1, *v.shape[a + 1 :]), v.strides[a]
+        aval = ShapedArray(shape, v.dtype)
+        parts = [ctx.view(v, shape, v.strides, i * step) for i in range(v.shape[a])]
+        v = functools.reduce(lambda x, y: ctx.elementwise(_FOLDS[kind], [x, y], aval), parts)  # noqa: B023
+    return v, axes
+
 
 def _reducer(name, kind, kinds):
     @functools.lru_cache(10_000)
@@ -26,7 +48,7 @@ def _reducer(name, kind, kinds):
         return out, d - sum(a < d for a in axes)
 
     def lower(ctx, ins, params, out_avals):
-        return ctx.reduce(kind, ins[0], params["axes"], out_avals[0])
+        return ctx.reduce(kind, *_fold_outer(ctx, kind, ins[0], params["axes"]), out_avals[0])
 
     prim = Primitive(name, abstract_eval=abstract_eval, batch=batch, lower=lower, kind="reduce")
 
