@@ -217,7 +217,6 @@ def _full_shape(what, x, shape):
     return shape
 
 
-@eager(1)
 def _nearest(x, m, axis):
     """x at the m places nearest to evenly spaced ones: repeated or strided where every place is as far from the one before."""
     n = x.shape[axis]
@@ -229,6 +228,7 @@ def _nearest(x, m, axis):
     return jnp.take(x, places, axis, mode="clip")
 
 
+@eager(1)
 def resize(image, shape, method, antialias=True, precision=None):
     """image resampled to `shape`: along each axis whose size changes, pixels are placed evenly over the same extent.
 

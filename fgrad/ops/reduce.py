@@ -23,7 +23,7 @@ def _fold_outer(ctx, kind, v, axes):
     if kind not in _FOLDS or v.dtype.kind not in "iuf" or v.dtype.itemsize < 4 or last not in axes or 0 in v.shape:
         return v, axes
     outer = [a for a in axes if a + 1 not in axes and a < last and 1 < v.shape[a] <= _FOLDED]
-    if not outer or v.shape[last] > _FOLDED or not all(v.strides):
+    if not outer or v.shape[last] > _FOLDED or v.strides[last] != 1 or not all(v.strides):
         return v, axes
     for a in outer:
         shape, step = (*v.shape[:a], 1, *v.shape[a + 1 :]), v.strides[a]
