@@ -155,4 +155,5 @@ for folder in (HERE / "fgrad" / "_kernels").glob("isa-*"):
 if VARIANTS:
     isa = [m for m in modules if m.name.endswith(".isa")]
     modules = isa + [variant(m, name) for m in modules if m not in isa for name in VARIANTS]
-setup(ext_modules=modules + programs)
+# pip compiles one module after the other unless told otherwise
+setup(ext_modules=modules + programs, options={"build_ext": {"parallel": os.cpu_count() or 1}})
