@@ -41,6 +41,7 @@ def _namespace(name, threads):
     root = importlib.import_module(name)
     backend.m.special = importlib.import_module(f"{name}.scipy.special")
     backend.m.scipy_linalg = importlib.import_module(f"{name}.scipy.linalg")
+    backend.m.image = importlib.import_module(f"{name}.image")
     backend.m.odeint = importlib.import_module(f"{name}.experimental.ode").odeint
     return backend.m, root.jit, root.block_until_ready, backend
 

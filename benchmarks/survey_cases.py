@@ -109,7 +109,22 @@ def _networks():
             both(f"cubes of nn.{n} {shape} axis {axis}", lambda m, x, n=n, a=axis: getattr(m.nn, n)(x, axis=a) ** 3, real(*shape))
         both(f"cubes of nn.{n} down 8 columns", lambda m, x, n=n: getattr(m.nn, n)(x, axis=0) ** 3, real(100_000, 8))
     case("nn.one_hot", lambda m, i: m.nn.one_hot(i, 100), integer(100, 10_000))
+    both("mean pooling by reshape", lambda m, x: x.reshape(8, 28, 2, 28, 2, 64).mean((2, 4)), real(8, 56, 56, 64))
+    both("mean pooling by reshape, features first", lambda m, x: x.reshape(8, 64, 28, 2, 28, 2).mean((3, 5)), real(8, 64, 56, 56))
+    both("image.resize twice as large", lambda m, x: m.image.resize(x, (4, 128, 128, 16), "linear"), real(4, 64, 64, 16))
+    both("attention written out", _attention, real(4, 256, 8, 64), real(4, 256, 8, 64), real(4, 256, 8, 64))
+    both("layer norm written out", _layer_norm, real(512, 256), real(256), real(256))
     case("softmax in bfloat16", lambda m, x: m.nn.softmax(x.astype(m.np.bfloat16)), real(1000, 1000))
+
+
+def _attention(m, q, k, v):
+    """Of (batch, positions, heads, width)."""
+    return m.np.einsum("bhts,bshd->bthd", m.nn.softmax(m.np.einsum("bthd,bshd->bhts", q, k) / 8), v)
+
+
+def _layer_norm(m, x, scale, bias):
+    x = x - x.mean(-1, keepdims=True)
+    return x / m.np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale + bias
 
 
 def _special():
@@ -139,6 +154,9 @@ def _reductions():
         both(f"np.linalg.norm {shape} axis {axis}", lambda m, x, a=axis: m.np.linalg.norm(x, axis=a), positive(*shape))
     case("np.percentile", lambda m, x: m.np.percentile(x, 30.0), real(100_000))
     case("lax.top_k", lambda m, x: m.lax.top_k(x, 5), real(1000, 1000))
+    for n in (65_536, 131_072):
+        case(f"np.sort of {n}", lambda m, x: m.np.sort(x), real(n))
+    case("np.cumsum in bfloat16", lambda m, x: m.np.cumsum(x.astype(m.np.bfloat16), axis=1), real(1000, 1000))
     case("np.sum in bfloat16", lambda m, x: x.astype(m.np.bfloat16).sum(0), real(1000, 1000))
     case("lax.associative_scan", lambda m, x: m.lax.associative_scan(m.np.add, x), real(100_000))
 
@@ -188,6 +206,7 @@ def _indexing():
     case("x[i, j] of a million", lambda m, x, i, j: x[i, j], square, integer(1000, 1000, 1000), integer(1000, 1000, 1000))
     case("x[i] of a small table", lambda m, x, i: x[i], real(1000), integer(1000, MILLION))
     case("bilinear sampling", _bilinear, real(512, 512), *[uniform(0, 511)(512, 512)] * 2)
+    case("bilinear sampling of 10,000 points", _bilinear, real(512, 512), *[uniform(0, 511)(100, 100)] * 2)
     case("np.take_along_axis 1", lambda m, x, i: m.np.take_along_axis(x, i, 1), square, integer(1000, 1000, 50))
     case("np.take_along_axis 0", lambda m, x, i: m.np.take_along_axis(x, i, 0), square, integer(1000, 50, 1000))
     case("np.take_along_axis of short rows", lambda m, x, i: m.np.take_along_axis(x, i, -1), real(16, 100, 32), integer(32, 16, 100, 4))
@@ -195,6 +214,7 @@ def _indexing():
     case("x.at[i].add rows", lambda m, x, i, u: x.at[i].add(u), square, integer(1000, 5000), real(5000, 1000))
     case("x.at[i].add", lambda m, x, i, u: x.at[i].add(u), real(10_000), integer(10_000, many), real(many))
     case("x.at[i].max", lambda m, x, i, u: x.at[i].max(u), real(10_000), integer(10_000, many), real(many))
+    case("x.at[:, i].add", lambda m, x, i, u: x.at[:, i].add(u), real(100_000, 16), integer(16, 16), real(100_000, 16))
     case("segment sum", lambda m, u, i: m.np.zeros((100, 8), u.dtype).at[i].add(u), real(many, 8), integer(100, many))
     case("np.searchsorted", lambda m, x, y: m.np.searchsorted(x, y), ascending(10_000), real(many))
     case("np.interp", lambda m, x, xp, fp: m.np.interp(x, xp, fp), real(many), ascending(1000), real(1000))
@@ -319,11 +339,17 @@ def _programs():
     case("grad of lookups in a loop", _lookups, unit(10_000))
     case("while_loop", _count, real(10))
     case("fori_loop of products", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y @ x * 0.01, x), real(32, 32))
+    case("fori_loop of products of 3 by 3", lambda m, x: m.lax.fori_loop(0, 1000, lambda i, y: y @ x, x), unit(3, 3))
+    case("elements set where a mask allows, in a loop", _masked, real(100_000))
     case("lax.map", lambda m, x: m.lax.map(lambda y: m.np.sin(y).sum(), x), real(1000, 100))
     case("vmap of grad", lambda m, x: m.vmap(m.grad(lambda x: m.np.tanh(x).prod()))(x), real(1000, 20))
     case("vmap of switch", _switch, integer(3, 10_000), real(10_000))
     case("hessian", lambda m, x: m.hessian(lambda x: m.np.sum(m.np.exp(-(x**2))) * m.np.sum(x**3))(x), real(200))
     case("jacfwd", lambda m, x: m.jacfwd(lambda x: m.np.sin(x) * m.np.roll(x, 1))(x), real(300))
+
+
+def _masked(m, x):
+    return m.lax.fori_loop(0, 100, lambda i, x: m.np.where(x[i] > 0, x.at[i + 1].set(x[i] * 0.5), x), x)
 
 
 def _table(m, x):
