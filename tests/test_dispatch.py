@@ -453,3 +453,22 @@ def test_equal_values_within_tuples_and_zeros_of_both_signs_are_other_calls():
     ):
         with pytest.raises(TypeError):
             f()
+
+
+def test_eager_functions_as_methods():
+    """Methods are called without being bound; what binds them, names arguments or passes many gives the same."""
+    x = jnp.arange(24.0)
+    bound = x.reshape
+    for shape in ((24,), (4, 6), (2, 3, 4), (1, 2, 3, 4), (-1, 8), (2, 2, 2, 3, 1)):
+        for _ in range(2):
+            want = np.arange(24.0, dtype=np.float32).reshape(shape)
+            for out in (x.reshape(*shape), x.reshape(shape), bound(shape), type(x).reshape(x, *shape)):
+                np.testing.assert_array_equal(out, want)
+    y = x.reshape(2, 3, 4)
+    assert y.transpose(2, 0, 1).shape == y.transpose((2, 0, 1)).shape == (4, 2, 3) and y.transpose().shape == (4, 3, 2)
+    assert y.sum(axis=1).shape == y.sum(1).shape == jnp.sum(a=y, axis=1).shape == (2, 4)
+    assert y.sum(1, keepdims=True).shape == (2, 1, 4) and jnp.sum.__call__(y) == jnp.sum(*[y], **{}) == y.sum()
+    with pytest.raises(TypeError):
+        jnp.sin()
+    with pytest.raises(TypeError, match="nope"):
+        x.sum(nope=1)

@@ -6,10 +6,27 @@ What this path does not know is left to the owner's `_prepare` and `_slow` metho
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.object cimport Py_TYPE
-from cpython.ref cimport PyObject
+from cpython.object cimport Py_TYPE, PyTypeObject
+from cpython.ref cimport Py_INCREF, PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+
+    /* Instances are called with their arguments in a row, and as methods without an object that binds them. */
+    static void fg_call_by_vector(PyTypeObject *type, Py_ssize_t offset) {
+        type->tp_vectorcall_offset = offset;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+        PyType_Modified(type);
+    }
+    """
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *)
+    Py_ssize_t PyVectorcall_NARGS(size_t n)
+    object PyMethod_New(object function, object instance)
+    void fg_call_by_vector(PyTypeObject *type, Py_ssize_t offset)
 
 from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
 from fgrad._kernels.array cimport ArrayBase, set_calls
@@ -255,6 +272,7 @@ cdef int leaf_words(list leaves, Words *w, bint *convert) except -1:
 
 cdef enum:
     SLOTS = 8
+    SHORT = 4                      # arguments of a call that a slot may know
     TWENTY_BITS = 1 << 20
 
 # A call of few arguments that an entry is for: the signature's words, and the value of what is static.
@@ -267,9 +285,6 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
     """The word of a static number, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
     cdef int overflow = 0
     cdef int64_t i
-    value[0] = <int64_t><uintptr_t><PyObject *>x
-    if value[0] in _lasting:
-        return 1
     value[0] = 0
     if type(x) is float:
         (<double *>value)[0] = x
@@ -287,7 +302,8 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
             value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
         return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
     elif x is not None:
-        return 0
+        value[0] = <int64_t><uintptr_t><PyObject *>x
+        return 1 if value[0] in _lasting else 0
     return <int64_t><uintptr_t>Py_TYPE(x)
 
 
@@ -309,8 +325,12 @@ cdef class EagerDispatch:
     -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
     """
     cdef dict entries
+    cdef vectorcallfunc by_vector
     cdef Slot[8] slots             # recent calls of a few positional arguments
     cdef readonly int n_arrays
+
+    def __cinit__(self):
+        self.by_vector = <vectorcallfunc>call_by_vector
 
     def __init__(self, int n_arrays):
         self.entries = {}
@@ -340,7 +360,7 @@ cdef class EagerDispatch:
                 return None
         if narrow and wide:
             return None
-        config = config_key() << 2 | n
+        config = config_key() << 3 | n
         s = &self.slots[((word_a >> 5) ^ (word_b >> 6) ^ value ^ value >> 20) & (SLOTS - 1)]
         if learn is not None:
             s.a, s.b, s.value, s.config, s.entry = word_a, word_b, value, config, <PyObject *>learn
@@ -351,20 +371,24 @@ cdef class EagerDispatch:
             return (<View><object>s.entry).of(a) if type(a) is _array_class else None
         return (<Entry>s.entry).program.run_one(data)
 
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
     def __call__(self, *args, **kwargs):
+        return self.call(args, kwargs)
+
+    cdef object call(self, tuple args, dict kwargs):
+        """The result of a call that no slot knows."""
         cdef list arrays = []
         cdef Py_ssize_t n = len(args)
-        cdef bint short = 0 < n <= 3 and not kwargs and self.n_arrays > 0
+        cdef bint short = 0 < n <= SHORT and not kwargs and self.n_arrays > 0
         if not is_eval():
             return _traced(self, args, kwargs)
-        if short:
-            second = args[1:] if n == 3 else args[n - 1]
-            out = self.recent(args[0], second, n, None)
-            if out is not None:
-                return out
         entry = self.find(args, kwargs, arrays)
         if entry is None:
             return self._slow(*args, **kwargs)
+        if short:
+            second = args[1:] if n > 2 else args[n - 1]
         if type(entry) is View:
             if short and type(args[0]) is _array_class:
                 self.recent(args[0], second, n, entry)
@@ -449,6 +473,38 @@ cdef class EagerDispatch:
                 self.clear_cache()
             entry = self.entries.setdefault(key, False if entry is None else entry)
         return None if entry is False else entry
+
+
+cdef object call_by_vector(object function, PyObject **given, size_t n_given, PyObject *names):
+    """function(*given), the last of them called `names`."""
+    cdef EagerDispatch self = <EagerDispatch>function
+    cdef Py_ssize_t n = PyVectorcall_NARGS(n_given), i
+    cdef tuple args
+    if names == NULL and 0 < n <= SHORT and self.n_arrays > 0 and is_eval():
+        second = <object>given[n - 1] if n <= 2 else row_of(given + 1, n - 1)
+        out = self.recent(<object>given[0], second, <int>n, None)
+        if out is not None:
+            return out
+    args = row_of(given, n)
+    return self.call(args, {} if names == NULL else {name: <object>given[n + i] for i, name in enumerate(<tuple>names)})
+
+
+cdef tuple row_of(PyObject **given, Py_ssize_t n):
+    cdef tuple out = PyTuple_New(n)
+    cdef Py_ssize_t i
+    for i in range(n):
+        Py_INCREF(<object>given[i])
+        PyTuple_SET_ITEM(out, i, <object>given[i])
+    return out
+
+
+def called_by_vector(type cls):
+    """Have the instances of EagerDispatch, or of a class derived from it, called without packing their arguments."""
+    cdef EagerDispatch one = EagerDispatch.__new__(EagerDispatch)
+    fg_call_by_vector(<PyTypeObject *>cls, <char *>&one.by_vector - <char *><PyObject *>one)
+
+
+called_by_vector(EagerDispatch)
 
 
 cdef object call1(object op, object a):

@@ -1,12 +1,11 @@
 """The eager path: one primitive on concrete arrays is a cached one-equation program. Ops that only relabel memory return views."""
 
 import functools
-import types
 
 import numpy as np
 
 from fgrad._kernels.apply import ApplyDispatch
-from fgrad._kernels.dispatch import EagerDispatch, Entry, install_traced
+from fgrad._kernels.dispatch import EagerDispatch, Entry, called_by_vector, install_traced
 from fgrad._kernels.window import View
 from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext
@@ -28,9 +27,6 @@ class EagerFunction(EagerDispatch):
         functools.update_wrapper(self, fun)
         self._slow = fun
         _functions.append(self)
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self):
         return self.__qualname__  # pickled by name, as functions are
@@ -59,6 +55,9 @@ class EagerFunction(EagerDispatch):
             entry = Entry(program, [], (), None if single[0] else True, not single[0], [a.aval for a in arrays])
         entry.body = body_of(closed)
         return entry
+
+
+called_by_vector(EagerFunction)
 
 
 def eager(n_arrays):

@@ -50,11 +50,13 @@ def _setitem(self, i, x):
     )
 
 
+@eager(1)
 def _reshape(self, *shape, order="C"):
     shape = shape[0] if len(shape) == 1 else shape
     return manipulation.reshape(self, shape) if order == "C" else manipulation.reshape(self, shape, order)
 
 
+@eager(1)
 def _transpose(self, *axes):
     return manipulation.transpose(self, (axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes) or None)
 
