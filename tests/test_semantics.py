@@ -146,3 +146,28 @@ def test_names_in_jaxprs_after_z():
         return x
 
     assert "ba:f32[] = sin z" in str(fgrad.make_jaxpr(f)(1.0))
+
+
+def test_jaxprs_break_their_lines_where_80_columns_end():
+    assert str(fgrad.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)) == (
+        "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }"
+    )
+    assert str(fgrad.make_jaxpr(lambda x, y: x + fgrad.jit(jnp.cumsum)(y))(1.0, jnp.ones(3))) == (
+        """{ lambda ; a:f32[] b:f32[3]. let
+    c:f32[3] = jit[
+      name=cumsum
+      jaxpr={ lambda ; b:f32[3]. let
+          c:f32[3] = cumsum[axis=0 reverse=False] b
+        in (c,) }
+    ] b
+    d:f32[3] = add a c
+  in (d,) }"""
+    )
+
+
+def test_where_and_select_promote_ranks_whatever_the_option_says():
+    with fgrad.numpy_rank_promotion("raise"):
+        out = jnp.where(jnp.array([True, False]), jnp.ones((2, 2)), 0.0)
+        assert out.sum() == 2 and jnp.select([jnp.array([True, False])], [jnp.ones((2, 2))]).sum() == 2
+        with pytest.raises(ValueError, match="numpy_rank_promotion"):
+            jnp.ones(2) + jnp.ones((2, 2))

@@ -18,10 +18,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> print(fgrad.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0))
-    { lambda ; a:f32[]. let
-        b:f32[] = sin a
-        c:f32[] = mul b 2.0:f32[]
-      in (c,) }
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)

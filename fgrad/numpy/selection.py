@@ -47,7 +47,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
         raise ValueError("where: size and fill_value cannot be used together with x and y")
     c = U.truth(as_array("where", condition))
     x, y = promoted("where", [as_operand("where", x, 1), as_operand("where", y, 2)])
-    c, x, y = broadcasted("where", [c, x, y])
+    c, x, y = broadcasted("where", [c, x, y], promotes=False)
     shape = np.broadcast_shapes(c.shape, *[v.shape for v in (x, y) if hasattr(v, "aval")])
     if c.shape == () and shape:
         c = E.broadcast_to(c, shape)

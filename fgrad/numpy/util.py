@@ -159,8 +159,11 @@ def _check_rank_promotion(name, shapes):
         )
 
 
-def broadcasted(name, args):
-    """Operands of one shape; rank-0 ones stay as they are (elementwise primitives take them)."""
+def broadcasted(name, args, promotes=True):
+    """Operands of one shape; rank-0 ones stay as they are (elementwise primitives take them).
+
+    promotes: whether numpy_rank_promotion governs this function.
+    """
     shapes = [x.aval.shape for x in args if hasattr(x, "aval")]
     shapes = [s for s in shapes if s]
     if len(shapes) < 2 or all(s == shapes[0] for s in shapes):
@@ -169,7 +172,7 @@ def broadcasted(name, args):
         shape = broadcast_shape(*shapes)
     except ValueError:
         raise ShapeError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None
-    if any(len(s) != len(shape) for s in shapes):
+    if promotes and any(len(s) != len(shape) for s in shapes):
         _check_rank_promotion(name, shapes)
     return [spread(x, shape) if hasattr(x, "aval") and x.aval.shape else x for x in args]
 
