@@ -323,6 +323,7 @@ def _programs():
     both("pairwise distances", lambda m, x: m.np.sqrt(distances(m, x) + 1e-6), real(500, 3))
     both("squared-exponential kernel", lambda m, x: m.np.exp(-distances(m, x)), real(500, 10))
     case("grad of n-body energy", lambda m, x: m.grad(lambda x: (1 / m.np.sqrt(distances(m, x) + 0.1)).sum())(x), real(300, 3))
+    case("steps of n-body", _n_body, real(32, 3), real(32, 3))
     case("grad of logistic regression", _logistic, real(100), real(10_000, 100), real(10_000))
     case("step of k-means", _k_means, real(10_000, 4), real(20, 4), checked=False)
     case("Gaussian process likelihood", _gaussian_process, positive(), real(200), real(200))
@@ -373,6 +374,17 @@ def _logistic(m, w, x, y):
 def _k_means(m, x, c):
     nearest = m.np.argmin(((x[:, None] - c[None]) ** 2).sum(-1), 1)
     return m.np.zeros_like(c).at[nearest].add(x), m.np.bincount(nearest, length=20)
+
+
+def _n_body(m, x, v):
+    def step(_, c):
+        x, v = c
+        d = x[None] - x[:, None]
+        r = m.np.sqrt((d * d).sum(-1) + 0.1)
+        v = v + 0.01 * (d / r[..., None] ** 3).sum(1)
+        return x + 0.01 * v, v
+
+    return m.lax.fori_loop(0, 50, step, (x, v))
 
 
 def _gaussian_process(m, scale, x, y):

@@ -3,6 +3,7 @@
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.bounds import loop_bounds
+from fgrad.compile.columns import split_columns
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.lower import LowerContext
@@ -84,6 +85,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if tiles and config.pass_fuse and "concatenate" in kernels:
         nodes = live_nodes(split_rows(nodes, outs), outs)
     if tiles and config.pass_fuse:
+        nodes = split_columns(nodes, outs)
         nodes = shift(nodes, outs)
     if config.pass_fuse and not kernels.isdisjoint(NORMS):
         nodes = weigh_norms(nodes, outs)

@@ -1,0 +1,58 @@
+"""Pairs of points with few coordinates: operations on columns give what operations on rows give, for any reduction and reader."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.compile.program
+import fgrad.numpy as jnp
+
+
+def differences(x, y):
+    return x[:, None] - y[None]
+
+
+def attraction(x, y):
+    d = differences(x, y)
+    r = jnp.sqrt((d * d).sum(-1) + 0.1)
+    return (d / r[..., None] ** 3).sum(1)
+
+
+PROGRAMS = {
+    "distances": lambda x, y, w: (differences(x, y) ** 2).sum(-1),
+    "attraction": lambda x, y, w: attraction(x, y),
+    "its gradient": lambda x, y, w: fgrad.grad(lambda x: (attraction(x, y) ** 2).sum())(x),
+    "a norm that keeps its axis": lambda x, y, w: (differences(x, y) / (abs(differences(x, y)).max(-1, keepdims=True) + 1)).sum(0),
+    "weights of pairs and of coordinates": lambda x, y, w: (w[..., None] * differences(x, y) * y[0]).sum((0, 1)),
+    "extrema": lambda x, y, w: (differences(x, y).min(0), differences(x, y).max((1, 2)), jnp.tanh(differences(x, y)).min()),
+    "an operand without columns": lambda x, y, w: jnp.where(w[..., None] > 0, differences(x, y), w[..., None]).sum(1),
+    "differences that are a result, too": lambda x, y, w: (differences(x, y), abs(differences(x, y)).sum(-1)),
+    "products, which fold nothing": lambda x, y, w: differences(x, y).prod(-1),
+    "members": lambda x, y, w: fgrad.vmap(lambda a: attraction(x * a, y))(y[:, 0]),
+    "steps": lambda x, y, w: fgrad.lax.fori_loop(0, 3, lambda i, x: x + 0.1 * attraction(x, y), x),
+}
+
+
+@pytest.mark.parametrize("n,m,k", [(7, 9, 3), (40, 2, 2), (2, 33, 6), (100, 130, 3)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_rows(name, n, m, k, monkeypatch):
+    rng = np.random.default_rng(n)
+    args = [rng.standard_normal(s).astype(np.float32) for s in ((n, k), (m, k), (n, m))]
+    args[0][1, 1] = 0.0
+    got = fgrad.jit(PROGRAMS[name])(*args)
+    monkeypatch.setattr(fgrad.compile.program, "split_columns", lambda nodes, outs: nodes)
+    want = fgrad.jit(lambda *args: PROGRAMS[name](*args))(*args)
+    for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * (1 + np.abs(np.asarray(w)).max()))
+
+
+def test_all_of_a_step_is_one_group():
+    x = jnp.ones((32, 3))
+    labels = [what for _, what in fgrad.jit(attraction).lower(x, x).compile().profile(x, x)]
+    assert [("sqrt" in what, "[32, 32]" in what) for what in labels if "32, 32" in what] == [(True, True)], labels
+
+
+def test_not_a_number_stays_where_it_is():
+    x = jnp.array([[1.0, 2.0], [jnp.nan, 0.0], [0.0, 3.0]])
+    got = np.asarray(fgrad.jit(lambda x: differences(x, x).max(-1))(x))
+    assert np.isnan(got).tolist() == [[False, True, False], [True, True, True], [False, True, False]]
