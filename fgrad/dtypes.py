@@ -359,7 +359,7 @@ def result_type(*args):
             pairs.append((scalar_dtype(a), type(a) is not bool))
         elif issubclass(getattr(getattr(a, "dtype", a), "type", object), extended):
             return _extended_type(args)
-        elif hasattr(a, "dtype") and not isinstance(a, type):
+        elif hasattr(a, "dtype") and not (isinstance(a, type) and issubclass(a, np.generic)):
             pairs.append((canonicalize_dtype(a.dtype), False))
         else:
             pairs.append((canonicalize_dtype(a), a in (int, float, complex)))

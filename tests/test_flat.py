@@ -432,3 +432,21 @@ def test_masks_of_vectors(n, dtype):
     with fgrad.enable_x64(dtype == "float64"):
         x = jnp.asarray(np.random.default_rng(n).standard_normal((2, n)).astype(dtype))
         same_bits(lambda x, y: lax.fori_loop(0, 9, body, (x, y, x > 0)), x[0], x[1])
+
+
+@pytest.mark.parametrize("outer", ["scan", "fori", "while"])
+@pytest.mark.parametrize("row", [(), (3,)])
+def test_rows_of_an_inner_loop_become_the_carry(outer, row):
+    def turn(u, w):
+        last, rows = lax.scan(lambda c, x: (x + 1, c * x - w[0]), u[0], u, reverse=True)
+        return rows, lax.scan(lambda c, x: (c + x, c), last, w)[1]
+
+    def fun(u, w):
+        if outer == "scan":
+            return lax.scan(lambda c, i: (turn(*c), c[0].sum()), (u, w), jnp.arange(3))
+        if outer == "fori":
+            return lax.fori_loop(0, 3, lambda i, c: turn(*c), (u, w))
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, turn(*c[1])), (0, (u, w)))
+
+    u = np.random.default_rng(0).integers(-3, 4, (4, *row)).astype(np.float32)
+    same_bits(fun, u, u[::-1])

@@ -2,6 +2,7 @@
 
 import collections
 import inspect
+import pickle
 import types
 
 import numpy as np
@@ -170,6 +171,16 @@ def test_vectorize_over_keys_and_sizes():
 def test_dtype_objects_are_the_keys_that_numpys_scalar_types_are():
     assert jnp.int32 in {np.int32} and np.float32 in {jnp.float32} and {jnp.bfloat16: 1}[jnp.bfloat16.dtype.type] == 1
     assert np.dtype("int32") not in {jnp.int32} and np.dtype("int32") == jnp.int32
+
+
+def test_scalar_types_are_classes():
+    class Kind(jnp.int8):
+        FIRST = jnp.array(0, jnp.int8)
+
+    assert isinstance(jnp.int_, type) and Kind.dtype == np.int8 and Kind(3).dtype == jnp.int8 and jnp.zeros(2, Kind).dtype == np.int8
+    assert float not in [jnp.float64] and jnp.float32 == np.float32 and isinstance(np.int8(3), jnp.int8)
+    assert pickle.loads(pickle.dumps(jnp.complex_)) is jnp.complex_ and repr(jnp.bfloat16) == "<class 'fgrad.numpy.bfloat16'>"
+    assert jnp.result_type(jnp.float64, jnp.bfloat16) == np.float32 and jnp.result_type(float, jnp.bfloat16) == jnp.bfloat16
 
 
 def test_associative_scan_of_a_named_tuple_whose_function_gives_a_plain_one():

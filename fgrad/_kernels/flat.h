@@ -260,7 +260,7 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         if (chunk > FG_FLAT_BYTES) f->failed = 1;
         if (f->failed) { free(at); return; }
         if (!rows) { char *p = fg_flat_room(f, 1, 8); FG_AT(char *, p) = base; fg_flat_moves(f, (char **)p); base = p; }
-        fg_flat_op(f, FLAT_point, cell, base, 0, 0, reverse ? (length - 1) * chunk : 0, 0);
+        fg_flat_op(f, FLAT_point, cell, base, 0, 0, reverse ? (length - 1) * chunk : 0, 0)->m = length * chunk;
         (is_x ? x : y - nx)[i] = fixed;
         (is_x ? xp : yp - nx)[i] = cell;
     }

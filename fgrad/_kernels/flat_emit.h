@@ -205,6 +205,7 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS;
     int64_t size = fg_flat_wide(op) ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
+    if (op == FLAT_point && fg_flat_overlaps(FG_AT(char *, o->a), o->m, p, bytes)) return 1;       /* an inner loop's rows */
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
     if (op >= FLAT_take1 && op <= FLAT_puts) {
         int several = (op >= FLAT_takes1 && op <= FLAT_takes) || op >= FLAT_puts1, takes = op <= FLAT_takes;

@@ -19,44 +19,45 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ScalarType:
-    """A dtype that can be called."""
+class ScalarType(type):
+    """A dtype that can be called; a class, from which programs derive (class Kind(jnp.int8)) and which annotations take."""
 
-    def __init__(self, scalar):
-        self.dtype = np.dtype(scalar)
-        self.__name__ = self.dtype.name
-
-    def __call__(self, x):
+    def __call__(cls, x):
         if isinstance(x, str):
-            if self.dtype.num > 255:  # ml_dtypes' types end the process
-                raise TypeError(f"{self.__name__}: expected a number, got the string {x!r}")
-            x = self.dtype.type(x)
-        return asarray(x, self.dtype)
+            if cls.dtype.num > 255:  # ml_dtypes' types end the process
+                raise TypeError(f"{cls.__name__}: expected a number, got the string {x!r}")
+            x = cls.dtype.type(x)
+        return asarray(x, cls.dtype)
 
-    def __eq__(self, other):
+    def __eq__(cls, other):
+        if other is int or other is float or other is complex or other is builtins.bool:
+            return False  # whose dtype is weak
         try:
-            return self.dtype == np.dtype(other)
+            return cls.dtype == np.dtype(other)
         except TypeError:
             return NotImplemented
 
-    def __hash__(self):
-        return hash(self.dtype.type)  # as JAX: a key of a dictionary stands for NumPy's scalar type
+    def __hash__(cls):
+        return hash(cls.dtype.type)  # as JAX: a key of a dictionary stands for NumPy's scalar type
 
-    def __reduce__(self):
-        return self.__name__  # its name in this module: there is one of each
+    def __instancecheck__(cls, x):
+        return isinstance(x, cls.dtype.type)
 
-    def __instancecheck__(self, x):
-        return isinstance(x, self.dtype.type)
 
-    def __repr__(self):
-        return f"<fgrad.numpy.{self.__name__}>"
+def _make(meta, name, **attributes):
+    return meta(name, (), {"__module__": "fgrad.numpy", "__doc__": f"The dtype {name}; called, an array of it.", **attributes})
+
+
+def _scalar_type(scalar):
+    dtype = np.dtype(scalar)
+    return _make(ScalarType, dtype.name, dtype=dtype)
 
 
 bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = map(
-    ScalarType, (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+    _scalar_type, (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 )
 float16, bfloat16, float32, float64, complex64, complex128 = map(
-    ScalarType, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
+    _scalar_type, (np.float16, dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128)
 )
 
 _own = [bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128]
@@ -81,7 +82,7 @@ _NARROW = """
     int4,
     uint2,
     uint4,
-) = [ScalarType(getattr(ml_dtypes, name)) for name in _NARROW]
+) = [_scalar_type(getattr(ml_dtypes, name)) for name in _NARROW]
 
 bool, single, double, csingle, cdouble = bool_, float32, float64, complex64, complex128
 
@@ -89,13 +90,14 @@ bool, single, double, csingle, cdouble = bool_, float32, float64, complex64, com
 class DefaultType(ScalarType):
     """int_, uint, float_ and complex_: of 64 bits per part where those are enabled, else of 32."""
 
-    def __init__(self, name, wide):
-        self._wide, self.__name__ = np.dtype(wide), name
+    wide: np.dtype
 
     @property
-    def dtype(self):
-        return dtypes.canonicalize_dtype(self._wide)
+    def dtype(cls):
+        return dtypes.canonicalize_dtype(cls.wide)
 
 
-int_, uint = DefaultType("int_", np.int64), DefaultType("uint", np.uint64)
-float_, complex_ = DefaultType("float_", np.float64), DefaultType("complex_", np.complex128)
+int_, uint, float_, complex_ = [
+    _make(DefaultType, name, wide=np.dtype(wide))
+    for name, wide in (("int_", np.int64), ("uint", np.uint64), ("float_", np.float64), ("complex_", np.complex128))
+]
