@@ -17,6 +17,7 @@ from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
 from fgrad.compile.turn import turn
+from fgrad.compile.updated import write_updated
 from fgrad.compile.values import release
 from fgrad.compile.wrapped import wrap_indices
 from fgrad.compile.writer import Writer, label, little_work, materialized, written
@@ -98,7 +99,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
             units = turn(units, outs)
         units = tile(units, outs, _block_program)
     if config.pass_fuse:
-        units = write_joined(units, outs)
+        units = write_updated(write_joined(units, outs), outs)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
     for unit in units:

@@ -22,6 +22,7 @@ cdef enum:
     VIEWS = 8                  # places that one result is read from
     ROW = 2048                 # elements of a row of which most tiles have no edge
     SHARE = 8                  # of a shorter row, less than such a part costs little to put in its place
+    MEETS = 32_768             # elements of an updated array of which most tiles meet an edge: what can be written into it is (see updated)
     RECOMPUTE = 6              # additions for each element that cost less than writing and reading it
 
 cdef dict _weights = vm.WEIGHTS
@@ -93,7 +94,32 @@ def _pieces(Node node):
     if 2 * x.size < out.size or any([v.scalar is None for v in node.ins[2:]]):
         return None
     starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(node.ins[2:], out.shape, x.shape)]
+    if out.size < MEETS and _in_its_place(node, sum([a * s for a, s in zip(starts, out.strides)])):
+        return None
     return [(x, tuple(starts)), (node.ins[0], none)]
+
+
+cdef bint _in_its_place(Node node, Py_ssize_t offset) except -1:
+    """True if what computes an update reads the updated array, and only the element that each element is written over."""
+    cdef Value v, x = node.ins[0], u = node.ins[1]
+    cdef Node made
+    cdef bint found = False
+    cdef list left = [u]
+    cdef set seen = set()
+    while left:
+        v = left.pop()
+        if v.buf is None or v.buf in seen:
+            continue
+        if v.buf is x.buf:
+            if v.shape != u.shape or v.strides != (<Value>node.outs[0]).strides or v.offset != offset:
+                return False
+            found = True
+            continue
+        seen.add(v.buf)
+        made = v.buf.node
+        if made is not None and made.kind == "ew" and made.shape == u.shape and v.whole():
+            left += made.ins
+    return found
 
 
 cdef bint _halves(k, n) except -1:

@@ -1,0 +1,55 @@
+"""Static updates that groups write into the array itself: what is read of it, before and after, stays what it was."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.compile.program
+
+lax = fgrad.lax
+
+
+def grids(c, _):
+    e, h = c
+    h = h.at[:, :-1].add(0.5 * (e[:, 1:] - e[:, :-1]))
+    e = e.at[1:-1].add(0.25 * (h[1:-1] - h[:-2]))
+    e = e.at[3, 4].add(e[0, 0])
+    return (e, h), e[1, 2]
+
+
+PROGRAMS = {
+    "grids in a scan": lambda x, y: lax.scan(grids, (x, y), None, 5),
+    "a stencil": lambda x, y: lax.fori_loop(0, 4, lambda i, u: u.at[1:-1].add(u[2:] - 2 * u[1:-1] + u[:-2]), x),
+    "neighbours": lambda x, y: x.at[1:].set(x[:-1] * 2),
+    "read after it": lambda x, y: (x.at[2:4].multiply(3.0), x.sum(), x * y),
+    "both are results": lambda x, y: (x, x.at[2:, 5:].add(y[2:, 5:])),
+    "two groups of one array": lambda x, y: x.at[:9].add(y[:9]).at[5:].multiply(y[5:]),
+    "the update is a result, too": lambda x, y: (lambda u: (u, x.at[1:3].set(u)))(x[1:3] * y[1:3]),
+    "of what was computed": lambda x, y: (x * y).at[:, 1:].add(1.0).at[0].set(0.0),
+    "beyond the end": lambda x, y: lax.dynamic_update_slice(x, x[3:, 2:] * 2, (90, -4)),
+    "computed before the array is": lambda x, y: x.at[2:].add(y[2:] * 2).at[1:].add(x[:-1]).at[2:].set(y[2:] + 1),
+    "members": lambda x, y: fgrad.vmap(lambda a: a.at[2:7].add(a[2:7] * a[0]))(x),
+    "a condition": lambda x, y: lax.while_loop(lambda u: u.sum() < 1e4, lambda u: u.at[1:].add(abs(u[1:]) + 1), x),
+    "gradient": lambda x, y: fgrad.grad(lambda x: (lax.scan(grids, (x, y), None, 3)[0][0] ** 2).sum())(x),
+}
+
+
+@pytest.mark.parametrize("shape", [(20, 12), (40, 40), (130, 120), (4000, 9)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_copies(name, shape, monkeypatch):
+    rng = np.random.default_rng(3)
+    args = [rng.standard_normal(shape).astype(np.float32) for _ in range(2)]
+    before = [a.copy() for a in args]
+    got = fgrad.jit(PROGRAMS[name])(*args)
+    monkeypatch.setattr(fgrad.compile.program, "write_updated", lambda units, outs: units)
+    monkeypatch.setattr(fgrad.compile.program, "shift", lambda nodes, outs: nodes)
+    want = fgrad.jit(lambda *args: PROGRAMS[name](*args))(*args)
+    for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5 * (1 + np.abs(np.asarray(w)).max()))
+    assert all(np.array_equal(a, b) for a, b in zip(args, before))
+
+
+def test_a_loop_moves_no_window():
+    x = np.ones((64, 64), np.float32)
+    names = fgrad.jit(lambda x: x.at[1:, :-1].add(2 * x[1:, :-1]), donate_argnums=0).lower(x).compile().profile(x)
+    assert sorted(what.split()[0] for _, what in names) in (["copy", "mul+add"], ["copy", "mul+add", "copy"]), names
