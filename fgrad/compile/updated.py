@@ -1,7 +1,5 @@
 """Static updates of parts of an array by what a fused group computes: the group writes the part where it lies."""
 
-from math import prod
-
 from fgrad.compile.fuse import Unit
 from fgrad.compile.values import Node, Value
 
