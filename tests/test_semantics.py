@@ -171,3 +171,35 @@ def test_where_and_select_promote_ranks_whatever_the_option_says():
         assert out.sum() == 2 and jnp.select([jnp.array([True, False])], [jnp.ones((2, 2))]).sum() == 2
         with pytest.raises(ValueError, match="numpy_rank_promotion"):
             jnp.ones(2) + jnp.ones((2, 2))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        jnp.sum,
+        jnp.array,
+        fgrad.jit(lambda x: x),
+        fgrad.vmap(lambda x: x),
+        fgrad.device_put,
+        lambda x: jnp.arange(2) + x,
+        lambda x: x + jnp.arange(2),
+        lambda x: jnp.arange(3)[x],
+        lambda x: lax.scan(lambda c, y: (c, y), 0.0, x),
+    ],
+)
+def test_masked_arrays_are_refused(use):
+    with pytest.raises(ValueError, match="masked arrays"):
+        use(np.ma.array([1, 2], mask=[False, True]))
+
+
+def test_arrays_are_not_made_by_their_class():
+    with pytest.raises(TypeError, match="cannot be instantiated"):
+        jnp.ndarray((2, 3))
+
+
+def test_fold_in_refuses_numbers_that_would_wrap():
+    key = fgrad.random.key(0)
+    for data in (-1, 2**32):
+        with pytest.raises(OverflowError):
+            fgrad.random.fold_in(key, data)
+    assert fgrad.random.fold_in(key, 2**32 - 1) != fgrad.random.fold_in(key, 0)

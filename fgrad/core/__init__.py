@@ -1,6 +1,6 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
 
-from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array
+from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array, unmasked
 from fgrad.core.aval import AbstractValue, OverlayAval, OverlayType, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
@@ -64,6 +64,7 @@ __all__ = [
     "stage",
     "sub_jaxprs",
     "to_array",
+    "unmasked",
     "typematch",
     "using_trace",
 ]

@@ -24,6 +24,9 @@ class ArrayMeta(type):
     def __instancecheck__(cls, x):
         return type.__instancecheck__(cls, x) or getattr(type(x), "_stands_for_array", False)
 
+    def __call__(cls, *args, **kwargs):
+        raise TypeError("fgrad.Array cannot be instantiated: make arrays with fgrad.numpy's functions, as array, zeros or empty")
+
 
 class Shard:
     """The part of an array that is on one device: here the whole array."""
@@ -234,6 +237,13 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
     return out
 
 
+def unmasked(x):
+    """A NumPy array or scalar, as it is. Raises ValueError for masked arrays, whose mask would be lost."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError("numpy masked arrays are not supported as inputs: use x.filled() for an array without a mask")
+    return x
+
+
 def to_array(x) -> Array:
     """Any concrete array-like leaf (Array, NumPy array or scalar, Python scalar) as an Array."""
     if type(x) is Array:
@@ -241,7 +251,7 @@ def to_array(x) -> Array:
     if type(x) in _SCALARS:
         return from_scalar(x)
     if isinstance(x, (np.ndarray, np.generic)):
-        return from_numpy(np.asarray(x))
+        return from_numpy(np.asarray(unmasked(x)))
     if hasattr(type(x), "_origin"):
         raise UnexpectedTracerError(leak_message(x))
     if hasattr(x, "__jax_array__"):
@@ -254,7 +264,7 @@ def _foreign_aval(x) -> ShapedArray:
     if type(x) in _SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(x), type(x) is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
-        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+        return ShapedArray(unmasked(x).shape, dtypes.canonicalize_dtype(x.dtype))
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
     if isinstance(x, _SCALARS):

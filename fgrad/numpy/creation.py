@@ -12,7 +12,7 @@ from fgrad._kernels.creation import filled_before, from_numbers, made_before, re
 from fgrad._kernels.operands import weak_number
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
-from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval
+from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval, unmasked
 from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
@@ -93,7 +93,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         out = object if dtype is None else convert_element_type(object, dtype)
         out = copy_p.bind(out) if copy and out is object else out
     elif isinstance(object, (np.ndarray, np.generic)):
-        out = from_numpy(np.asarray(object), dtype, copy=copy)
+        out = from_numpy(np.asarray(unmasked(object)), dtype, copy=copy)
     elif hasattr(object, "__jax_array__"):
         return array(object.__jax_array__(), dtype, copy, order, ndmin)
     elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):

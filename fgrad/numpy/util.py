@@ -8,7 +8,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.config import config
-from fgrad.core import Array, Tracer, concrete_or_none, eval_trace, from_numpy, from_scalar, get_aval, using_trace
+from fgrad.core import Array, Tracer, concrete_or_none, eval_trace, from_numpy, from_scalar, get_aval, unmasked, using_trace
 from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import AxisError, ConcretizationTypeError, ShapeError
@@ -40,7 +40,7 @@ def as_operand(name, x, position=0):
                 f"Called {name} with a float0 array. float0s do not support any operations by design because they are not "
                 "compatible with non-trivial vector spaces: they are gradients with respect to integers."
             )
-        return from_numpy(np.asarray(x))
+        return from_numpy(np.asarray(unmasked(x)))
     if hasattr(x, "__jax_array__"):
         return as_operand(name, x.__jax_array__(), position)
     if isinstance(x, SCALARS):

@@ -331,6 +331,8 @@ def split(key, num=2):
 def fold_in(key, data):
     """A new key from a key and an integer."""
     words = one_key("fold_in", key)
+    if type(data) is int and not 0 <= data < 2**32:
+        raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
     data = as_array("fold_in", np.uint32(int(data) % 2**32) if isinstance(data, (int, np.integer)) else data)
     if data.shape:
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {data.shape} != (). Use vmap for batching.")
