@@ -302,7 +302,7 @@ static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
 
 /* Bytes [0, end) of each operand of a strip, fetching ahead in between. */
 static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgVmAhead *ahead) {
-    int64_t strips = end / FG_STRIP;
+    int64_t strips = end / FG_STRIP, at = 0;
     FgVmNear near[FG_NEAR_INPUTS];
     int n_near = t->p->nears ? fg_vm_near(t, near) : 0;
     if (n_near) {
@@ -317,10 +317,14 @@ static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgV
         }
         return;
     }
-    for (int k = 0, n = ahead->turns; k < n; k++) {
+    for (int k = 1, n = ahead->turns; k < n; k++) {
+        int64_t next = strips * k / n * FG_STRIP;
         fg_vm_prefetch(t, ahead);
-        fg_run_stages(t->p->stages + s->stage, t->ptr, strips * k / n * FG_STRIP, strips * (k + 1) / n * FG_STRIP);
+        fg_run_stages(t->p->stages + s->stage, t->ptr, at, next);
+        at = next;
     }
+    fg_vm_prefetch(t, ahead);
+    fg_run_stages(t->p->stages + s->stage, t->ptr, at, end);
 }
 /* A loop over n elements, likewise if it takes long and its results are as large as its operands. */
 static void fg_vm_run_loop(FgVmThread *t, const FgVmOp *op, int64_t n, FgVmAhead *ahead) {
@@ -340,7 +344,7 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAh
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
     const FgStage *stages = p->stages + s->stage;
-    int64_t per = FG_STRIP / s->lane, whole = n / per * per, rest = n - whole;
+    int64_t per = FG_STRIP / (unsigned)s->lane, whole = n & -per, rest = n - whole;      /* lanes are powers of two */
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
     int repeats = rest && whole && fg_vm_repeats(t, s, n);
     fg_vm_run_stages(t, s, whole * s->lane, ahead);
@@ -492,51 +496,7 @@ static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_
     }
 }
 
-/* Flat, segment and wide modes: units [begin, end) of the part. */
-static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
-    const FgVmPlan *p = t->p;
-    int64_t coord[FG_MAXDIM + 1] = {0}, row = begin / p->chunks, c = begin % p->chunks;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t start = row * p->row + c * p->step, left = p->row - c * p->step, len = left < p->step ? left : p->step;
-        fg_vm_compute(t, coord, start, len);
-        if (p->n_reduced) {
-            for (int o = 0; o < p->n_out; o++) {
-                const FgVmOutput *out = &p->out[o];
-                if (!out->reduce) continue;
-                int64_t size = fg_itemsize(out->type);
-                const char *src = t->ptr[out->reg], *src2 = t->ptr[out->reg2 < 0 ? out->reg : out->reg2];
-                if (p->mode == FG_MODE_WIDE) {
-                    out->seg(partials + out->part + u * size, src, src2, 1, len, 1);
-                } else {
-                    int64_t per = p->n_red * p->n_inner, rows = len / per, at = start / per * p->n_inner;
-                    char *acc = t->work + out->buf, *dst = out->dtype != out->type ? acc : FG_RESULT(t, o) + at * out->size;
-                    if (!p->folds) {
-                        out->seg(dst, src, src2, rows, p->n_red, p->n_inner);
-                        fg_vm_put(t, o, at, rows * p->n_inner, dst);
-                    } else for (int64_t r = 0; r < rows; r++) {
-                        out->tiles(acc, src + r * per * out->term, src2 + r * per * out->term, 1, per, 0, 1);
-                        fg_vm_fold(out->fn, acc, p->n_red, p->n_inner, size);
-                        fg_vm_put(t, o, at + r * p->n_inner, p->n_inner, acc);
-                    }
-                }
-            }
-        }
-        fg_vm_store(t, coord, start, len);
-        if (++c == p->chunks) { c = 0; row++; }
-    }
-}
-
-/* After the wide mode: the chunks of each row. */
-static void fg_vm_finish_wide(FgVmThread *t, char *partials) {
-    const FgVmPlan *p = t->p;
-    for (int o = 0; o < p->n_out; o++) if (p->out[o].reduce) {
-        const FgVmOutput *out = &p->out[o];
-        char *part = partials + out->part;
-        /* in place: row r is read before slot r <= r * chunks is written */
-        fg_vm_seg[out->reduce][out->type](part, part, part, p->n_outer, p->chunks, 1);
-        fg_vm_put(t, o, 0, p->n_outer, part);
-    }
-}
+#include "vm_tiles.h"
 
 #define FG_FLUSH 64    /* tiles between two flushes of the first accumulator into the second: keeps float32 sums accurate */
 

@@ -321,10 +321,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
             if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0 and not repeats_within(p, i, tile):
                 p.row = p.in_[i].run
-        for i in range(p.n_in):            # rows that a column has one value for
-            if p.in_[i].access == FG_ACC_GENERAL and p.in_[i].strides[p.ndim - 1] == 0 and 512 <= p.shape[p.ndim - 1] < p.row and p.cols == 0:
-                if not is_scalar(&slots[inst.args[i]]):
-                    p.row = p.shape[p.ndim - 1]
+        if has_long_rows(p) and p.shape[p.ndim - 1] < p.row:
+            p.row = p.shape[p.ndim - 1]
     elif p.n_seg > 1:
         p.mode, unit = FG_MODE_COLUMNS, p.n_seg * p.seg_width
         if tile < unit:
@@ -354,6 +352,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             if best < per <= tile:
                 best = per
     p.step = tile // best * best
+    if p.mode == FG_MODE_SEGMENT and unit == p.shape[p.ndim - 1] and has_long_rows(p):
+        p.step = unit
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_GENERAL:
             per = period(p, p.in_[i].strides)
@@ -456,6 +456,11 @@ cdef int columns(FgVmPlan *p) noexcept nogil:
     return n
 
 
+cdef bint has_long_rows(FgVmPlan *p) noexcept nogil:
+    """True if an operand has one value for each row of the last axis, and these are long enough to be tiles of their own."""
+    return p.ndim > 0 and p.shape[p.ndim - 1] >= FG_ROWS_LONG and p.cols == 0 and columns(p) > 0
+
+
 cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
     """Cut the walk into units of work.  Nothing here depends on the number of threads, so neither do the results."""
     cdef int64_t steps
@@ -487,8 +492,10 @@ cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
 
 cdef bint in_one_row(FgVmPlan *p) noexcept nogil:
     """True if every tile stays within a row of the last axis of the walk."""
-    if p.ndim == 0 or p.n_seg > 1 or p.mode == FG_MODE_SEGMENT:
+    if p.ndim == 0 or p.n_seg > 1:
         return False
+    if p.mode == FG_MODE_SEGMENT:
+        return p.step == p.shape[p.ndim - 1]
     return p.n_inner == p.shape[p.ndim - 1] and p.tile_rows * p.group == 1 if p.mode == FG_MODE_COLUMNS else p.row == p.shape[p.ndim - 1]
 
 

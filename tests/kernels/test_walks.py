@@ -178,3 +178,20 @@ def test_parts_of_matrices(planes, rows, cols, gap, parts, put, dtype):
         want[:, 1 : 1 + rows, :cols] = inner
     run = fgrad.jit(lambda *a: a[0].at[:, 1 : 1 + rows, :cols].set(program(jnp, *a)) if put else program(jnp, *a))
     np.testing.assert_array_equal(run(big, full, column), want)
+
+
+@pytest.mark.parametrize("lead, cols", [((7,), 520), ((3, 5), 768), ((2, 3, 4), 1001), ((3, 4), 2500), ((5,), 5000)])
+def test_rows_follow_each_other(lead, cols):
+    """Tiles of one row, or of parts of one, whose pointers only move on; columns change where an outer axis does."""
+    rng = np.random.default_rng(cols)
+    x, column, row = (rng.integers(-4, 5, s).astype(np.float32) for s in ((*lead, cols), (*lead, 1), (cols,)))
+    outer = rng.integers(-4, 5, (lead[0], *[1] * len(lead))).astype(np.float32)
+
+    def program(xp, x, column, row, outer):
+        y = (x - column) * outer
+        return y + row, xp.sum(y, -1), xp.max(xp.maximum(y, row), -1), xp.sum(y * x, -1)
+
+    for got, want in zip(fgrad.jit(lambda *a: program(jnp, *a))(x, column, row, outer), program(np, x, column, row, outer)):
+        np.testing.assert_array_equal(got, want)
+    taken_over = fgrad.jit(lambda *a: program(jnp, *a)[0], donate_argnums=0)(jnp.array(x), column, row, outer)
+    np.testing.assert_array_equal(taken_over, program(np, x, column, row, outer)[0])
