@@ -279,6 +279,7 @@ def _linear_algebra():
     for n in ("cholesky", "inv", "det", "slogdet"):
         case(f"linalg.{n} 1000 of 8", lambda m, x, n=n: getattr(m.np.linalg, n)(x), definite(1000, 8, 8))
         case(f"grad of linalg.{n} 200", lambda m, x, n=n: m.grad(lambda x: _sum(m, getattr(m.np.linalg, n)(x)))(x), definite(200, 200))
+    case("linalg.eigh 1000 of 3", lambda m, x: m.np.linalg.eigh(x), definite(1000, 3, 3), checked=False)
     case("linalg.eigvalsh 1000 of 8", lambda m, x: m.np.linalg.eigvalsh(x), definite(1000, 8, 8))
     case("singular values 1000 of 8", lambda m, x: m.np.linalg.svd(x, compute_uv=False), real(1000, 8, 8))
     both("linalg.solve 200", lambda m, a, b: m.np.linalg.solve(a, b), definite(200, 200), real(200, 10))

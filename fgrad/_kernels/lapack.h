@@ -4,6 +4,7 @@
  * routine reports that it failed, the matrix's results are NaN; the rest of the batch is not touched by it. */
 #ifndef FG_LAPACK_H
 #define FG_LAPACK_H
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -80,6 +81,15 @@ static char *fg_la_scratch(int64_t bytes, const char *from, int64_t size) {
 /* --- square arrays of vectors, and matrices of middle size -------------------------------------------------------------------- */
 
 enum { FG_PANEL = 16, FG_LEAF = 64, FG_BLOCKS_LEAST = 24, FG_BLOCKS_MOST = 400 };      /* columns of a panel; systems and unknowns of a block; rows and columns that panels serve */
+/* Batches whose eigenvectors are found here: of so many matrices (few keep the signs that LAPACK's rounding gives float32), each of at most so
+ * many rows (LAPACK takes rotations for them as well). */
+enum { FG_QL_LEAST = 32, FG_QL_MOST = 24 };
+#define FG_QL_EPS_f32 (FLT_EPSILON / 2)
+#define FG_QL_EPS_f64 (DBL_EPSILON / 2)
+#define FG_QL_LITTLE_f32 1e-15f                               /* largest elements that LAPACK does not scale */
+#define FG_QL_LITTLE_f64 1e-120
+#define FG_QL_MUCH_f32 1e15f
+#define FG_QL_MUCH_f64 1e145
 #ifdef __clang__
 #define FG_LANES_UNROLL _Pragma("unroll")
 #else
@@ -89,12 +99,14 @@ enum { FG_PANEL = 16, FG_LEAF = 64, FG_BLOCKS_LEAST = 24, FG_BLOCKS_MOST = 400 }
 #define N(name) name##_f32
 #include "lapack_square.h"
 #include "lapack_blocks.h"
+#include "lapack_ql.h"
 #undef T
 #undef N
 #define T double
 #define N(name) name##_f64
 #include "lapack_square.h"
 #include "lapack_blocks.h"
+#include "lapack_ql.h"
 #undef T
 #undef N
 
@@ -180,6 +192,9 @@ static int fg_one_reflectors(const FgLaJob *j, char **p) {
 }
 
 static int fg_one_eigh(const FgLaJob *j, char **p) {
+    const int many = j->batch >= FG_QL_LEAST && j->n <= FG_QL_MOST && j->t < 2 && j->ip[0];
+    if (many && (j->t == 0 ? ql_eigh_f32((float *)p[0], j->n, (float *)p[1], (float *)p[2])
+                           : ql_eigh_f64((double *)p[0], j->n, (double *)p[1], (double *)p[2]))) return 0;
     memcpy(p[1], p[0], (size_t)j->bytes[0]);
     return ((FgSymmetric)fg_lapack[FG_EVD][j->t])(FG_ROWS, 'V', j->ip[0] ? 'L' : 'U', j->n, p[1], j->n, p[2]);
 }

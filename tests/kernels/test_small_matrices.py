@@ -155,6 +155,40 @@ def test_eigenvalues(n, dtype):
     assert not np.isfinite(got[5:7]).any() and np.isfinite(got[7:]).all()
 
 
+def eigenvectors(x, lower=1):
+    return run_kernel(lapack.KERNELS["eigh"], [x], [(x.shape, x.dtype), (x.shape[:2], x.dtype)], (lower,))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 17, 24, 25])
+def test_eigenvectors(n, dtype):
+    """Of many matrices, which are not LAPACK's work, and of few, which are."""
+    x = noise(41, n, n, dtype=dtype)
+    x = x + np.swapaxes(x, 1, 2)
+    x[1], x[2], x[3] = 0, np.outer(x[0, 0], x[0, 0]), np.eye(n)[::-1]
+    x[4], x[5] = np.round(x[4]), np.diag(np.arange(n) % 3)
+    x[6] *= np.finfo(dtype).max / 1e4
+    x[7] *= np.finfo(dtype).tiny * 1e4
+    x[8, : n // 2, n // 2 :] = x[8, n // 2 :, : n // 2] = 0
+    x[8, : n // 2] *= dtype(1e-12)
+    largest = np.abs(x).max((1, 2), keepdims=True)
+    unit = x / np.where(largest, largest, 1).astype(np.float64)
+    bound = 8 * n * np.finfo(dtype).eps
+    for lower, half in ((1, np.tril), (0, np.triu)):
+        v, w = eigenvectors(half(x), lower)
+        wide = v.astype(np.float64)
+        assert np.abs(unit @ wide - wide * (w[:, None] / np.where(largest, largest, 1).astype(np.float64))).max() <= bound
+        assert np.abs(np.swapaxes(wide, 1, 2) @ wide - np.eye(n)).max() <= bound
+        assert (np.diff(w, axis=1) >= 0).all()
+    v, w = eigenvectors(x)
+    if dtype == np.float64:
+        few = np.concatenate([eigenvectors(x[i : i + 1])[0] for i in range(9, 41)])
+        assert (np.sum(v[9:] * few, 1) > 0.9).all()  # the same signs
+    x[5, 0, 0], x[6, n - 1, 0] = np.nan, np.nan
+    got = eigenvectors(x)[0]
+    assert np.isnan(got[5:7]).all() and (got[7:] == v[7:]).all()
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (3, 8), (8, 3), (16, 16), (32, 16), (5, 32), (17, 17), (4, 33)])
 def test_singular_values(m, n, dtype):
