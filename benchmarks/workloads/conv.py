@@ -19,6 +19,8 @@ SIZES = (
     (8, 56, 128, 128, 3, 1, 1, 128),
     (8, 28, 128, 128, 3, 1, 1, 32),
 )
+# a discriminator's, whose gradient of the kernel is that of a dilation
+STEPS = (16, 32, 64, 128, 4, 2, 1, 1)
 # of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, those as large as the image,
 # one output feature
 MORE = (
@@ -77,7 +79,12 @@ class Forward(Workload):
         return lambda: f(x, w).permute(0, 2, 3, 1)
 
 
-@workload("conv/grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups", sizes=SIZES, quick=SIZES[1:2], tol=1e-3)
+@workload(
+    "conv/grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups",
+    sizes=(*SIZES, STEPS, (32, 28, 192, 192, 3, 1, 1, 192)),
+    quick=SIZES[1:2],
+    tol=1e-3,
+)
 class Gradient(Forward):
     def flops(self):
         return 3 * super().flops()
@@ -168,7 +175,7 @@ class ThreeAxes(FirstForward):
 
 @workload(
     "conv/features first, grad of sum(conv ** 2): batch,size,in,out,window,stride,dilation,groups",
-    sizes=(SIZES[1], SIZES[4], SIZES[6], (8, 28, 256, 64, 3, 1, 6, 1)),
+    sizes=(SIZES[1], SIZES[4], SIZES[6], (8, 28, 256, 64, 3, 1, 6, 1), STEPS, (8, 28, 192, 192, 3, 2, 1, 192)),
     quick=(),
     tol=1e-3,
 )

@@ -76,6 +76,7 @@ typedef struct {
     int64_t slice, slices;            /* groups: those of a row that go together */
     int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
+    int64_t images;                   /* of a block of Winograd's, whole where they are more than one */
     const char *x, *w;
     char *out, *part;                 /* partial sums (nk, G, M, O) */
     FgGemm gemm;
@@ -372,12 +373,14 @@ static int conv_plan_mixed(FgConvPart *p, int64_t item) {
     return 1;
 }
 
-/* Depthwise, features first: planes as they lie, where the lanes that rows leave empty cost less than turning 16 groups there and back. */
+/* Depthwise, features first: planes as they lie (of outputs every second one or so, in a stride's gradient), where the lanes that rows
+ * leave empty cost less than turning 16 groups there and back. */
 static int conv_plan_planes(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], steps = conv_ceil(p->Q[2], lanes) * lanes;
-    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1) || (p->Q[2] > 1 && p->os[2] != 1)) return 0;
-    if (p->Q[1] < 4 || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
+    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
+    if (p->Q[2] > 1 && (p->os[2] < 1 || p->os[2] > 4)) return 0;
+    if (p->Q[1] < (p->os[2] > 1 ? 2 : 4) || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
     p->algo = CONV_PLANES;
     return 1;
 }
@@ -475,8 +478,8 @@ static int conv_masked(const FgConvPart *p) {
 }
 
 /* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
- * tile; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O. Its sums and differences round: what lies under taps of a mask
- * would reach outputs that must not depend on it. */
+ * tile, and more where a block of fewer than 16 waits for the kernel; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O.
+ * Its sums and differences round: what lies under taps of a mask would reach outputs that must not depend on it. */
 static int conv_plan_winograd(FgConvPart *p) {
     const FgConv *c = p->c;
     int64_t high = p->R[1] > 1 ? 2 : 1, all = high == 2 ? 16 : 4, segments = p->R[0] * conv_ceil(p->R[1], 3) * conv_ceil(p->R[2], 3);
@@ -485,12 +488,9 @@ static int conv_plan_winograd(FgConvPart *p) {
     int64_t wide = conv_ceil(c->O, GEMM_BYTES / 4) * (GEMM_BYTES / 4), nr = GEMM_NV * GEMM_BYTES / 4, planes = c->B * p->Q[0];
     int64_t units, height;
     double product = (double)c->C * c->O, taps = (double)(p->R[0] * p->R[1] * p->R[2]), once = 8 * all * segments * product;
-    double tile = all * (segments * (product + 4.0 * c->C) + 4.0 * c->O);
+    double tile, waste;
     if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
     if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
-    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)(planes * rows * cols) * tile + once)) return 0;
-    if (p->w && conv_masked(p)) return 0;
-    p->algo = CONV_WINOGRAD;
     p->segments = segments;
     p->block[1] = conv_min(cols, tiles);
     p->block[0] = conv_min(rows, tiles / p->block[1]);
@@ -501,7 +501,14 @@ static int conv_plan_winograd(FgConvPart *p) {
         p->blocks[i] = conv_ceil(i ? cols : rows, p->block[i]);
         p->block[i] = conv_ceil(i ? cols : rows, p->blocks[i]);      /* of equal size */
     }
-    tiles = p->block[0] * p->block[1];
+    units = c->G * p->Q[0] * p->blocks[0] * p->blocks[1];
+    p->images = conv_max(1, conv_min(conv_min(c->B, conv_max(64, tiles) / (rows * cols)), c->B * units / 8));
+    waste = 16.0 / (double)conv_min(16, p->images * p->block[0] * p->block[1]);
+    tile = all * (segments * (product * waste + 4.0 * c->C) + 4.0 * c->O);
+    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)(planes * rows * cols) * tile + once)) return 0;
+    if (p->w && conv_masked(p)) return 0;
+    p->algo = CONV_WINOGRAD;
+    tiles = p->images * p->block[0] * p->block[1];
     height = high * p->block[0] + (high > 1) * (3 * conv_ceil(p->R[1], 3) - 1);
     p->x_size = p->R[0] * height * (2 * p->block[1] + 3 * conv_ceil(p->R[2], 3) - 1) * c->C + nr + all * segments * tiles * c->C;
     p->w_size = all * tiles * nr + 4 * p->block[1] * nr;

@@ -62,7 +62,7 @@ cdef extern from "conv_body.h" nogil:
         int64_t block[2]
         int64_t blocks[2]
         int64_t slices
-        int64_t wg, ww
+        int64_t wg, ww, images
         FgDigit m[4]
         const char *x
         const char *w
@@ -87,7 +87,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *space)
     void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
-    void conv_planes(const FgConvPart *p, int64_t begin, int64_t end)
+    void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end)
     void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
@@ -190,8 +190,14 @@ cdef void _group_reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noe
     conv_group_reduce(<FgConvPart *>ctx, begin, end)
 
 
+cdef struct Planes:
+    FgConvPart *parts
+    int64_t n, deep
+
+
 cdef void _planes_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    conv_planes(<FgConvPart *>ctx, begin, end)
+    cdef Planes *k = <Planes *>ctx
+    conv_planes(k.parts, k.n, k.deep, begin, end)
 
 
 cdef void _run_panels(FgConvPart *p) noexcept nogil:
@@ -250,7 +256,7 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
             k.src, k.dst = space, space + packed
             parallel_for(pieces, 1 + 30000 * pieces // (c.G * taps * c.C * c.O + 1), _winograd_w_body, &k)
             p.w = k.dst
-        units = groups * c.B * p.Q[0] * p.blocks[0] * p.blocks[1]
+        units = groups * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B) * p.Q[0] * p.blocks[0] * p.blocks[1]
     work = <double>groups * positions * c.B * taps * c.C * conv_ceil(features, 16)
     cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
@@ -293,6 +299,52 @@ cdef void _run_mixed(FgConvPart *p) noexcept nogil:
     pool_free(k.dst)
 
 
+cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, char *out, FgConvPart *p) noexcept nogil:
+    conv_part(c, index, p)
+    p.x = x + p.x0 * (2 if c.pairs or c.half else fg_itemsize(c.dtype))
+    p.w = w
+    p.out = out
+    p.gemm = gemm
+    conv_plan(p, fg_itemsize(c.dtype))
+
+
+cdef void _run_planes(FgConvPart *parts, int64_t n) noexcept nogil:
+    """Planes of outputs, all parts of one before the next."""
+    cdef const FgConv *c = parts.c
+    cdef Planes k
+    cdef FgConvPart *p
+    cdef int64_t i, cost = 20
+    k.parts, k.n, k.deep = parts, n, 1
+    for i in range(n):
+        p = parts + i
+        k.deep = max(k.deep, p.Q[0])
+        cost += p.Q[1] * (p.Q[2] // 16 + 1) * p.R[0] * p.R[1] * p.R[2] // 3
+    parallel_for(c.G * c.B * c.O * k.deep, 1 + 30000 // cost, _planes_body, &k)
+
+
+cdef bint _all_planes(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
+    """Parts that are planes, some of them perhaps of zeros: True if that is what they are, and done."""
+    cdef int64_t i, parts = c.phases[0] * c.phases[1] * c.phases[2], planes = 0, zeros = 0
+    cdef FgConvPart *p
+    if parts == 1 or c.G < 2 or c.C > 1:
+        return False
+    p = <FgConvPart *>pool_alloc(parts * <int64_t>sizeof(FgConvPart))
+    if p == NULL:
+        return False
+    for i in range(parts):
+        _plan(c, i, x, w, out, p + i)
+        planes += p[i].algo == CONV_PLANES
+        zeros += p[i].algo == CONV_CLEAR
+        if planes + zeros <= i:
+            break
+    if planes > 0 and planes + zeros == parts:
+        _run_planes(p, parts)
+    else:
+        planes = 0
+    pool_free(<char *>p)
+    return planes > 0
+
+
 cdef char *_pair_kernel(const FgConv *c, const char *w) noexcept nogil:
     """A copy of a kernel of bfloat16 as pairs, or NULL without memory for it."""
     cdef const FgPairAxis *t = c.waxes
@@ -321,15 +373,11 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
     cdef FgConvPart p
-    cdef int64_t i, parts
-    parts = c.phases[0] * c.phases[1] * c.phases[2]
-    for i in range(parts):
-        conv_part(c, i, &p)
-        p.x = x + p.x0 * (2 if c.pairs or c.half else fg_itemsize(c.dtype))
-        p.w = w
-        p.out = out
-        p.gemm = gemm
-        conv_plan(&p, fg_itemsize(c.dtype))
+    cdef int64_t i
+    if _all_planes(c, x, w, out):
+        return False
+    for i in range(c.phases[0] * c.phases[1] * c.phases[2]):
+        _plan(c, i, x, w, out, &p)
         if p.algo == CONV_PANELS:
             _run_panels(&p)
         elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
@@ -337,7 +385,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
         elif p.algo == CONV_MIXED:
             _run_mixed(&p)
         elif p.algo == CONV_PLANES:
-            parallel_for(c.G * c.B * c.O * p.Q[0], 1 + 30000 // (p.Q[1] * (p.Q[2] // 16 + 1) * p.R[0] * p.R[1] * p.R[2] // 3 + 20), _planes_body, &p)
+            _run_planes(&p, 1)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
         else:

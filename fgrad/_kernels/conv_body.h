@@ -239,11 +239,11 @@ static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const ch
 static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {}
 #endif
 
-static void conv_planes(const FgConvPart *p, int64_t begin, int64_t end) {
+static void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end) {
 #if GEMM_MASKS
-    #define CALL(S, T) conv_planes_##S(p, begin, end)
-    if (p->c->half) CALL(half, uint16_t);
-    else CONV_FLOATS(p, CALL);
+    #define CALL(S, T) conv_planes_##S(parts, n, deep, begin, end)
+    if (parts->c->half) CALL(half, uint16_t);
+    else CONV_FLOATS(parts, CALL);
     #undef CALL
 #endif
 }

@@ -283,6 +283,47 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
     }
 }
 
+/* K rows of J neighbouring sums over a long row of taps, which is read once: those that all have inside the image, then each its own. */
+#define CONV_WINDOW(K, J) \
+static void N(conv_window_##K##J)(const X *x, int64_t xrow, const X *w, const FgTap *inside, int64_t xk, int64_t wk, int64_t xj, T *out, \
+                                  int64_t orow, int64_t oj) { \
+    N(wide) acc[K][J]; \
+    int64_t lo = inside->x, hi = inside->w; \
+    for (int64_t j = 1; j < J; j++) { lo = conv_max(lo, inside[j].x); hi = conv_min(hi, inside[j].w); } \
+    hi = conv_max(lo, hi); \
+    _Pragma("GCC unroll 8") for (int k = 0; k < K; k++) \
+        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[k][j] = *(const N(wide) *)(out + k * orow + j * oj); \
+    for (int64_t r = lo; r < hi; r++) { \
+        N(wide) y = N(get_wide)(w + r * wk); \
+        _Pragma("GCC unroll 8") for (int k = 0; k < K; k++) \
+            _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[k][j] += N(get_wide)(x + k * xrow + j * xj + r * xk) * y; \
+    } \
+    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) for (int64_t r = inside[j].x; r < inside[j].w; r++) { \
+        if (r == lo) r = hi; \
+        if (r >= inside[j].w) break; \
+        N(wide) y = N(get_wide)(w + r * wk); \
+        _Pragma("GCC unroll 8") for (int k = 0; k < K; k++) acc[k][j] += N(get_wide)(x + k * xrow + j * xj + r * xk) * y; \
+    } \
+    _Pragma("GCC unroll 8") for (int k = 0; k < K; k++) \
+        _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) *(N(wide) *)(out + k * orow + j * oj) = acc[k][j]; \
+}
+#define CONV_WINDOWS(M) M(1, 3) M(3, 3) M(1, 5) M(1, 7)
+CONV_WINDOWS(CONV_WINDOW)
+
+/* K rows of such sums in whole vectors of groups: the number of groups that are done, 0 where there is no such window. */
+static int64_t N(conv_group_window)(const FgConvPart *p, int64_t K, const X *x, const X *w, const FgTap *inside, T *out) {
+    const int64_t lanes = sizeof(N(wide)) / sizeof(T), groups = p->c->G, xk = p->d[2] * p->xs[2], xj = p->s[2] * p->xs[2];
+    int64_t g = 0;
+    #define CONV_CASE(k, j) if (K == k && p->Q[2] == j) \
+        for (; g + lanes <= groups; g += lanes) \
+            N(conv_window_##k##j)(x + g, p->s[1] * p->xs[1], w + g, inside, xk, p->wr[2], xj, out + g, p->Q[2] * groups, groups);
+    CONV_WINDOWS(CONV_CASE)
+    #undef CONV_CASE
+    return g;
+}
+#undef CONV_WINDOWS
+#undef CONV_WINDOW
+
 /* Units are chunks of the rows of taps (f, r0, r1), which are longer than the rows of outputs (the gradient with respect to w): each
  * row is read once for all outputs, whose sums stay in the cache.  Partial sums (chunk, b, o, q, g). */
 static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, const FgGroupSpace *m) {
@@ -294,15 +335,23 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
         memset(part, 0, (size_t)size * sizeof(T));
         for (int64_t t = rows * u / p->nk; t < rows * (u + 1) / p->nk; t++) {
             int64_t r1 = t % p->R[1], r0 = t / p->R[1] % p->R[0], f = t / p->R[1] / p->R[0];
-            for (int64_t b = 0; b < c->B; b++) for (int64_t o = 0; o < c->O; o++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++)
-                for (int64_t q1 = 0; q1 < p->Q[1]; q1++) {
-                    int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    int64_t xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1] - p->lo[2] * p->xs[2];
-                    *m->taps = (FgTap){xat, o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
-                    if ((uint64_t)p0 < (uint64_t)p->L[0] && (uint64_t)p1 < (uint64_t)p->L[1])
-                        N(conv_group_row)(p, c->G, x, p->xs[2], w, m, 1, p->Q[2], xat + p->d[1] * p->xs[1],
-                                          part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row, c->G, 1);
+            for (int64_t b = 0; b < c->B; b++) for (int64_t o = 0; o < c->O; o++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++) {
+                int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], top = r1 * p->d[1] - p->lo[1], K;
+                if ((uint64_t)p0 >= (uint64_t)p->L[0]) continue;
+                for (int64_t q1 = 0; q1 < p->Q[1]; q1 += K) {
+                    int64_t p1 = q1 * p->s[1] + top, xat = b * c->xb + f * c->xc + p0 * p->xs[0] + p1 * p->xs[1] - p->lo[2] * p->xs[2];
+                    int64_t wat = o * c->wo + f * c->wc + r0 * p->wr[0] + r1 * p->wr[1], g;
+                    T *to = part + (((b * c->O + o) * p->Q[0] + q0) * p->Q[1] + q1) * row;
+                    K = q1 + 3 <= p->Q[1] && p->Q[2] == 3 && p1 >= 0 && p1 + 2 * p->s[1] < p->L[1] ? 3 : 1;
+                    if ((uint64_t)p1 >= (uint64_t)p->L[1]) continue;
+                    g = N(conv_group_window)(p, K, x + xat, w + wat, m->inside, to);
+                    for (int64_t k = 0; k < K && g < c->G; k++) {
+                        *m->taps = (FgTap){xat + k * p->s[1] * p->xs[1], wat};
+                        N(conv_group_row)(p, c->G - g, x + g, p->xs[2], w + g, m, 1, p->Q[2], m->taps->x + p->d[1] * p->xs[1],
+                                          to + k * row + g, c->G, 1);
+                    }
                 }
+            }
         }
     }
 }

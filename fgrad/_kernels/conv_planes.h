@@ -1,6 +1,6 @@
-/* Depthwise convolutions whose columns follow each other in x and out (features first): vectors of neighbouring columns of several rows
- * of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by conv_loops.h after
- * conv_groups.h, which says what X is. */
+/* Depthwise convolutions whose columns follow each other in x, and in out but for a step (features first): vectors of neighbouring columns
+ * of several rows of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by
+ * conv_loops.h after conv_groups.h, which says what X is. */
 #if GEMM_MASKS
 
 /* Lanes [lo, hi) of a vector, the others zero and their memory not touched. */
@@ -12,14 +12,25 @@ GEMM_INLINE G(vec) N(conv_between)(const X *p, uint32_t mask) {
 #endif
 }
 
-/* The first n lanes. */
-GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
+/* The first n lanes, `apart` from each other. */
+GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n, int64_t apart) {
 #ifdef CONV_HALF
     X line[G(lanes)];
     N(put_wide)(line, v);
-    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
+    if (apart == 1) _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
+    else for (int64_t i = 0; i < n; i++) p[i * apart] = line[i];
 #else
-    G(store)(p, v, n);
+    if (apart == 1) G(store)(p, v, n);
+    else if (apart == 2) {
+        __typeof__(v < v) half;
+        GEMM_UNROLL for (int i = 0; i < G(lanes); i++) half[i] = i / 2;
+        for (int64_t i = 0; i < n; i += G(lanes) / 2, half += G(lanes) / 2) {
+            uint32_t mask = 0x5555u & (uint32_t)((1ull << 2 * conv_min(n - i, G(lanes) / 2)) - 1);
+            G(vec) spread = __builtin_shuffle(v, half);
+            if (sizeof(T) == 4) _mm512_mask_storeu_ps(p + 2 * i, (__mmask16)mask, (__m512)spread);
+            else _mm512_mask_storeu_pd(p + 2 * i, (__mmask8)mask, (__m512d)spread);
+        }
+    } else for (int64_t i = 0; i < n; i++) p[i * apart] = v[i];
 #endif
 }
 
@@ -45,7 +56,7 @@ GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *
             }
         }
     }
-    GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n);
+    GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n, p->Q[2] == 1 ? 1 : p->os[2]);
 }
 typedef void (*N(conv_plane))(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out);
 #define CONV_PLANE(J, R) \
@@ -62,21 +73,25 @@ CONV_PLANES_OF(1) CONV_PLANES_OF(3) CONV_PLANES_OF(5) CONV_PLANES_OF(7)
 static const N(conv_plane) N(conv_plane_table)[4][8] = {CONV_PLANES_OF(1), CONV_PLANES_OF(3), CONV_PLANES_OF(5), CONV_PLANES_OF(7)};
 #undef CONV_PLANES_OF
 
-/* Units (b, g, o, q0): planes of outputs. */
-static void N(conv_planes)(const FgConvPart *p, int64_t begin, int64_t end) {
-    const FgConv *c = p->c;
-    const int64_t sizes[4] = {c->B, c->G, c->O, p->Q[0]};
-    const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
-    const int64_t tiles = conv_ceil(p->Q[1], 8);
+/* Units (b, g, o, q0): planes of outputs, of n parts one after the other while they are in the first cache. */
+static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end) {
+    const FgConv *c = parts->c;
+    const int64_t sizes[4] = {c->B, c->G, c->O, deep};
     int64_t at[4];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 4, at);
-        const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const X *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
-        X *plane = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
-        for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
-            rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
-            for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
-                N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2), plane + q1 * p->os[1] + q2);
+        for (const FgConvPart *p = parts; p < parts + n; p++) {
+            const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
+            const int64_t tiles = (p->Q[1] + 7) / 8;
+            const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const X *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
+            X *plane = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
+            if (at[3] >= p->Q[0]) continue;
+            for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
+                rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
+                for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
+                    N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
+                                                        plane + q1 * p->os[1] + q2 * p->os[2]);
+            }
         }
     }
 }

@@ -96,17 +96,19 @@ static void N(conv_winograd_y)(int64_t high, const T *m, int64_t size, int64_t w
     else N(conv_winograd_outputs)(2, m, size, w, n, rows, cols, out, row, step);
 }
 
-/* Units (g, b, q0, block of rows of tiles, of columns).  `x` holds a block's inputs and their matrices, `m` the products and two rows. */
+/* Units (g, block of images, q0, block of rows of tiles, of columns).  `x` holds an image's inputs and the matrices of all, `m` the
+ * products and two rows. */
 static void N(conv_winograd)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *m, FgTap *taps) {
     const FgConv *c = p->c;
-    const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
+    const int64_t sizes[5] = {c->G, conv_ceil(c->B, p->images), p->Q[0], p->blocks[0], p->blocks[1]};
     const int64_t C = c->C, S = p->segments, H = p->R[1] > 1 ? 2 : 1, A = H == 2 ? 16 : 4;
     const int64_t cuts[3] = {p->R[0], conv_ceil(p->R[1], 3), conv_ceil(p->R[2], 3)};
     int64_t at[5], cut[3];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
+        int64_t b0 = at[1] * p->images, images = conv_min(p->images, c->B - b0);
         int64_t q1 = H * at[3] * p->block[0], q2 = 2 * at[4] * p->block[1], n2 = conv_min(p->Q[2] - q2, 2 * p->block[1]);
-        int64_t rows = conv_min(p->block[0], conv_ceil(p->Q[1] - q1, H)), cols = conv_ceil(n2, 2), tiles = rows * cols;
+        int64_t rows = conv_min(p->block[0], conv_ceil(p->Q[1] - q1, H)), cols = conv_ceil(n2, 2), tiles = images * rows * cols;
         int64_t size = S * tiles * C;
         FgFill f = {p->R[0], H * rows + (H > 1) * (3 * cuts[1] - 1), 2 * cols + 3 * cuts[2] - 1, C, c->xc, at[2] * p->s[0] - p->lo[0],
                     p->d[0], q1 - p->lo[1], q2 - p->lo[2]};
@@ -114,22 +116,25 @@ static void N(conv_winograd)(const FgConvPart *p, int64_t begin, int64_t end, T 
         for (int64_t i = 0; i < f.planes * f.rows; i++)
             if ((uint64_t)(f.p0 + i / f.rows * f.step) >= (uint64_t)p->L[0] || (uint64_t)(f.p1 + i % f.rows) >= (uint64_t)p->L[1])
                 memset(x + i * f.cols * C, 0, (size_t)(f.cols * C) * sizeof(T));
-        N(conv_fill)(p, &f, (const T *)p->x + at[0] * c->xg + at[1] * c->xb, x);
-        for (int64_t s = 0; s < S; s++) {
-            conv_index(s, cuts, 3, cut);
-            N(conv_winograd_x)(H, x + ((cut[0] * f.rows + 3 * cut[1]) * f.cols + 3 * cut[2]) * C, f.cols, rows, cols, C, v + s * tiles * C,
-                               size);
+        for (int64_t b = 0; b < images; b++) {
+            N(conv_fill)(p, &f, (const T *)p->x + at[0] * c->xg + (b0 + b) * c->xb, x);
+            for (int64_t s = 0; s < S; s++) {
+                conv_index(s, cuts, 3, cut);
+                N(conv_winograd_x)(H, x + ((cut[0] * f.rows + 3 * cut[1]) * f.cols + 3 * cut[2]) * C, f.cols, rows, cols, C,
+                                   v + (s * tiles + b * rows * cols) * C, size);
+            }
         }
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = G(width)(nb);
             const T *panel = (const T *)p->w + at[0] * p->ww + o * C * S * A;
-            T *out = (T *)p->out + p->o0 + at[0] * c->og + at[1] * c->ob + o * c->oo + at[2] * p->os[0] + q1 * p->os[1] + q2 * p->os[2];
+            T *first = (T *)p->out + p->o0 + at[0] * c->og + b0 * c->ob + o * c->oo + at[2] * p->os[0] + q1 * p->os[1] + q2 * p->os[2];
             for (int64_t s = 0; s < S; s++) taps[s] = (FgTap){s * tiles * C, s * C * w};
             for (int64_t k = 0; k < A; k++)
                 N(conv_column)(tiles, nb, taps, S, C, v + k * size, C, 1, panel + k * S * C * w, w, m + k * tiles * w, w, 0);
-            for (int64_t i = 0; i < rows; i++, out += H * p->os[1]) {
-                int64_t left = conv_min(H, p->Q[1] - q1 - H * i);
+            for (int64_t i = 0; i < images * rows; i++) {
+                int64_t row = i % rows, left = conv_min(H, p->Q[1] - q1 - H * row);
                 const T *from = m + i * cols * w;
+                T *out = first + i / rows * c->ob + row * H * p->os[1];
                 if (c->oo == 1) {
                     N(conv_winograd_y)(H, from, tiles * w, w, nb, left, n2, out, p->os[1], p->os[2]);
                     continue;

@@ -98,6 +98,8 @@ def test_many_groups_of_one_feature(dtype):
         x, w = noise(rng, (36, 3, 9, 8), dtype), noise(rng, (36, 3, 9, 8), dtype)
         for kw in (dict(strides=(1, 1)), dict(strides=(2, 1), rdil=(1, 2))):
             run_threads(laid(x, (2, 3, 1, 0)), laid(w, (2, 3, 1, 0)), pads=((1, 1), (7, 1)), batches=36, axes=axes, **kw)
+        for low, high in ((1, 1), (0, 2), (2, 2), (5, 1), (3, 3)):  # rows of 3, 5 and 7 sums
+            run_threads(laid(x, (2, 3, 1, 0)), laid(w, (2, 3, 1, 0)), (1, 1), ((2, 1), (low, high)), batches=36, axes=axes)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -246,6 +248,9 @@ def test_depthwise_planes_where_they_lie(dtype):
     run_threads(x, w, (2, 1), ((1, 1), (2, 2)), features=5)
     run_threads(x, w, (1, 1), ((4, 4), (6, 5)), rdil=(2, 3), features=5)
     run_threads(x, w, (1, 1), ((2, 3), (4, 2)), ldil=(2, 1), features=5)
+    for ldil, wide in (((2, 2), 37), ((1, 2), 9), ((3, 3), 20), ((2, 4), 17), ((1, 7), 12)):  # a stride's gradient
+        run_threads(x[..., :wide], w, (1, 1), ((1, 2), (3, 2)), ldil=ldil, features=5)
+        run_threads(x[..., :wide], w[..., :1], (1, 1), ((1, 2), (3, 2)), ldil=ldil, features=5)
     run_threads(x, w, (1, 1), ((-2, 3), (-1, -1)), features=5)
     run_threads(x, w, (3, 1), ((20, 0), (0, 40)), rdil=(3, 1), features=5)
     run_threads(np.broadcast_to(x[:, :1], x.shape), w, (1, 1), ((1, 1), (2, 2)), features=5)
@@ -277,6 +282,10 @@ def test_winograd():
     x, w = noise(rng, (1, 24, 7, 12, 14), np.float32), noise(rng, (24, 24, 1, 3, 3), np.float32)
     run_threads(x, w, (2, 1, 1), ((1, 1), (1, 1), (1, 1)))
     run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (16, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
+    for axes in (ORDERS["NCHW"], ORDERS["NHWC"]):  # several images a block
+        x, w = laid(noise(rng, (33, 24, 5, 6), np.float32), axes), laid(noise(rng, (80, 48, 3, 3), np.float32), axes)
+        run_threads(x, w[:40, :24], (1, 1), ((1, 1), (1, 1)), axes=axes)
+        run_threads(laid(noise(rng, (9, 96, 4, 3), np.float32), axes), w, (1, 1), ((1, 1), (1, 2)), features=2, axes=axes)
 
 
 def test_winograd_of_other_windows():
