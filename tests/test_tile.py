@@ -237,3 +237,21 @@ def test_units_passed_by_come_along_in_their_order():
         return -(d * weight).sum(1) / n
 
     np.testing.assert_allclose(got, 2 * pull(a, 200**2) - 2 * pull(b, 200 * 150), rtol=1e-4, atol=1e-7)
+
+
+def test_blocks_are_as_large_as_what_is_in_use_at_once(monkeypatch):
+    """A chain of norms keeps two arrays at a time, however long it is: its blocks do not become smaller."""
+    asked = []
+    find = tile._blocks
+    monkeypatch.setattr(tile, "_blocks", lambda rows, size, sums=0: asked.append(find(rows, size, sums)) or asked[-1])
+
+    def blocks(n):
+        def chain(x):
+            for _ in range(n):
+                x = jnp.exp(x - x.max(-1, keepdims=True)) - 0.5
+            return x
+
+        fgrad.jit(chain).lower(jnp.zeros((4096, 512))).compile()
+        return asked[-1]
+
+    assert blocks(8) == blocks(3)

@@ -389,9 +389,26 @@ cdef class _Run:
                 total += b.nbytes * (inside - 1)
         return total
 
+    def live(self):
+        """Bytes that are cut and in use at once, at most: a block's program puts others where what nobody reads any more was."""
+        cdef _Rows part
+        first, last, most = {}, {}, 0
+        for i, part in enumerate(self.parts):
+            for o in part.made:
+                readers = self.wanted.get(id(o.buf), set())
+                if not readers <= {part.unit}:
+                    first[o.buf] = last[o.buf] = i
+            for b, cut in part.cuts.items():
+                if cut:
+                    first.setdefault(b, i)
+                    last[b] = i
+        for i in range(len(self.parts)):
+            most = max(most, sum([b.nbytes for b in first if first[b] <= i <= last[b]]))
+        return most
+
     def tiled(self, build):
         """The units that do the run's work: blocks of rows, then the sums of what chunks of blocks accumulated; None where that fails."""
-        blocks = _blocks(self.rows, self.bytes, self.sum_bytes)
+        blocks = _blocks(self.rows, self.live(), self.sum_bytes) or _blocks(self.rows, self.bytes, self.sum_bytes)
         if blocks is None:
             return None
         made = [o for part in self.parts for o in (<_Rows>part).made]
