@@ -268,6 +268,8 @@ def test_shapes_are_named():
     refuses(ValueError, "(2, 3)", "(3, 3)", fun=lambda: jnp.broadcast_to(a, (3, 3)))
     refuses(ValueError, "'j'", "3", "2", fun=lambda: jnp.einsum("ij,jk->ik", a, a))
     refuses(ValueError, "'z'", fun=lambda: jnp.einsum("ij,kj->iz", a, a))
+    refuses(ValueError, "'i'", "one operand", fun=lambda: jnp.einsum("ii->i", a))
+    refuses(ValueError, "'i'", "one operand", fun=lambda: jnp.einsum("ii,i->", a, a[:, 0]))
     refuses(ValueError, "'i'", fun=lambda: jnp.einsum("ij,kj->ii", a, a))
     refuses(ValueError, "operands", fun=lambda: jnp.einsum("ij->ij", a, a))
     refuses(IndexError, "2-dimensional", "3", fun=lambda: a[0, 0, 0])

@@ -309,6 +309,8 @@ def _simplify(term, x, keep):
     for c in set(term):
         while term.count(c) > 1:
             i, j = term.index(c), term.rindex(c)
+            if x.shape[i] != x.shape[j]:
+                raise ShapeError(f"einsum: label {c!r} has sizes {x.shape[i]} and {x.shape[j]} in one operand")
             eq = E.eq(S.broadcasted_iota(dtypes.INT32, x.shape, i), S.broadcasted_iota(dtypes.INT32, x.shape, j))
             x = _summed(E.select(eq, x, E.like(x, 0)), (j,))
             term = term[:j] + term[j + 1 :]
