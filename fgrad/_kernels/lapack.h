@@ -13,7 +13,7 @@
 #include "vec_order.h"
 
 enum { FG_ROWS = 101, FG_COLUMNS = 102, FG_LA_MAXARGS = 8 };
-enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_NLAPACK };
+enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_NLAPACK };
 static void *fg_lapack[FG_NLAPACK][4];          /* by routine and type: float32, float64, complex64, complex128 */
 
 typedef int (*FgFactor)(int, char, int, void *, int);                               /* potrf: layout, uplo, n, a, lda */
@@ -23,6 +23,7 @@ typedef int (*FgReflectPivoted)(int, int, int, void *, int, int *, void *);     
 typedef int (*FgReflectors)(int, int, int, int, void *, int, const void *);         /* orgqr: layout, m, n, k, a, lda, tau */
 typedef int (*FgSymmetric)(int, char, char, int, void *, int, void *);              /* syevd: layout, jobz, uplo, n, a, lda, w */
 typedef int (*FgSingular)(int, char, int, int, void *, int, void *, void *, int, void *, int);     /* gesdd: ..., s, u, ldu, vt, ldvt */
+typedef int (*FgSingularWork)(int, char, int, int, void *, int, void *, void *, int, void *, int, void *, int, int *);      /* ..., work, lwork, iwork */
 typedef int (*FgEigenReal)(int, char, char, int, void *, int, void *, void *, void *, int, void *, int);
 typedef int (*FgEigenComplex)(int, char, char, int, void *, int, void *, void *, int, void *, int);
 typedef int (*FgSchurReal)(int, char, char, void *, int, void *, int, int *, void *, void *, void *, int);
@@ -213,13 +214,39 @@ static int fg_la_finite(const FgLaJob *j, const char *a) {
     return j->t & 1 ? blocks_finite_f64((const double *)a, size) : blocks_finite_f32((const float *)a, size);
 }
 
+/* to (columns, rows) = the transpose of from (rows, columns). */
+static void fg_la_turn(char *to, const char *from, int rows, int columns, int64_t item) {
+    for (int c = 0; c < columns; c++) for (int r = 0; r < rows; r++) {
+        if (item == 4) ((float *)to)[c * rows + r] = ((const float *)from)[r * columns + c];
+        else ((double *)to)[c * rows + r] = ((const double *)from)[r * columns + c];
+    }
+}
+enum { FG_SVD_SMALL = 64 };
+/* A small real matrix, with one room for all that LAPACKE asks and allocates one by one: u has nu columns, vh nv rows. */
+static int fg_svd_small(const FgLaJob *j, char **p, char vectors, int nu, int nv) {
+    const int m = j->m, n = j->n, k = fg_least(m, n), lwork = 4 * k * k + 8 * k + 64 * (m + n);     /* blocks of 32, and more than any way through takes */
+    char *a = fg_la_scratch(((int64_t)m * n + m * nu + nv * n + lwork) * j->item + 8 * k * (int64_t)sizeof(int), NULL, 0);
+    if (!a) return -1010;
+    char *u = a + (int64_t)m * n * j->item, *vh = u + (int64_t)m * nu * j->item, *work = vh + (int64_t)nv * n * j->item;
+    fg_la_turn(a, p[0], m, n, j->item);
+    int info = ((FgSingularWork)fg_lapack[FG_GESDD_WORK][j->t])(FG_COLUMNS, vectors, m, n, a, m, p[1], u, m, vh, nv ? nv : 1, work, lwork,
+                                                               (int *)(work + lwork * j->item));
+    if (nu) fg_la_turn(p[2], u, nu, m, j->item);
+    if (nv) fg_la_turn(p[3], vh, n, nv, j->item);
+    free(a);
+    return info;
+}
+
 /* ip[0]: 0 singular values only, 1 reduced, 2 full */
 static int fg_one_svd(const FgLaJob *j, char **p) {
     int k = fg_least(j->m, j->n), full = j->ip[0] == 2, vectors = j->ip[0] != 0;
+    const char job = full ? 'A' : vectors ? 'S' : 'N';
     if (!fg_la_finite(j, p[0])) return -4;
+    if (j->t < 2 && j->m <= FG_SVD_SMALL && j->n <= FG_SVD_SMALL)
+        return fg_svd_small(j, p, job, full ? j->m : vectors ? k : 0, full ? j->n : vectors ? k : 0);
     char *a = fg_la_scratch(j->bytes[0], p[0], j->bytes[0]);
     if (!a) return -1010;
-    int info = ((FgSingular)fg_lapack[FG_GESDD][j->t])(FG_ROWS, full ? 'A' : vectors ? 'S' : 'N', j->m, j->n, a, j->n, p[1],
+    int info = ((FgSingular)fg_lapack[FG_GESDD][j->t])(FG_ROWS, job, j->m, j->n, a, j->n, p[1],
                                                        vectors ? p[2] : NULL, full ? j->m : k, vectors ? p[3] : NULL, j->n);
     free(a);
     return info;

@@ -32,9 +32,9 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "lapack.h" nogil:
     enum:
-        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM
+        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM
         FG_TRSM_CHUNK
-    void *fg_lapack[13][4]
+    void *fg_lapack[14][4]
     ctypedef int (*FgLaOne)(const FgLaJob *j, char **p)
     ctypedef struct FgLaJob:
         FgLaOne one
@@ -149,7 +149,7 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
         return FG_EMEM if job.out_of_memory else FG_OK
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):
         return large(&job, NULL, job.m, job.n)
-    parallel_for(batch, 1 + 20000 // (work + 1), fg_la_range, &job)
+    parallel_for(batch, 1 + 20000 // (4 * work + 100 if core == 2 else work + 1), fg_la_range, &job)     # a call of LAPACK is dear whatever the size
     return FG_EMEM if job.out_of_memory else FG_OK
 
 
@@ -448,6 +448,7 @@ load(FG_GEQP3, "LAPACKE_?geqp3", "LAPACKE_?geqp3")
 load(FG_ORGQR, "LAPACKE_?orgqr", "LAPACKE_?ungqr")
 load(FG_EVD, "LAPACKE_?syevd", "LAPACKE_?heevd")
 load(FG_GESDD, "LAPACKE_?gesdd", "LAPACKE_?gesdd")
+load(FG_GESDD_WORK, "LAPACKE_?gesdd_work", "LAPACKE_?gesdd_work")
 load(FG_GEEV, "LAPACKE_?geev", "LAPACKE_?geev")
 load(FG_GEES, "LAPACKE_?gees", "LAPACKE_?gees")
 load(FG_GEHRD, "LAPACKE_?gehrd", "LAPACKE_?gehrd")

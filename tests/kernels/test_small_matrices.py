@@ -206,13 +206,27 @@ def test_singular_values(m, n, dtype):
     assert np.isnan(got[6:8]).all() and np.isfinite(got[8:]).all()
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (2, 7), (7, 2), (64, 10), (10, 64), (64, 64), (65, 3)])
+def test_singular_vectors(m, n, dtype):
+    x, k = noise(3, m, n, dtype=dtype), min(m, n)
+    x[1] = 0
+    for full in (1, 2):
+        shapes = (3, m, m if full == 2 else k), (3, n if full == 2 else k, n)
+        s, u, vh = run_kernel(lapack.KERNELS["svd"], [x], [((3, k), dtype), *((shape, dtype) for shape in shapes)], (full,))
+        bound = 16 * max(m, n) * np.finfo(dtype).eps
+        assert np.abs(u[:, :, :k] * s[:, None] @ vh[:, :k] - x).max() <= bound * s.max()
+        assert np.abs(np.swapaxes(u, 1, 2) @ u - np.eye(u.shape[-1])).max() <= bound
+        assert np.abs(vh @ np.swapaxes(vh, 1, 2) - np.eye(vh.shape[1])).max() <= bound
+
+
 def test_threads_make_no_difference():
     x = noise(1000, 7, 7, dtype=np.float32)
     before, results = parallel.get_num_threads(), []
     try:
         for threads in (1, 2, 5):
             parallel.set_num_threads(threads)
-            results.append(lu(x)[0].tobytes() + singular_values(x).tobytes())
+            results.append(lu(x)[0].tobytes() + singular_values(x).tobytes() + eigenvectors(x)[0].tobytes())
     finally:
         parallel.set_num_threads(before)
     assert len(set(results)) == 1
