@@ -10,6 +10,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad import extend, lax
 from fgrad.experimental import checkify
 
 
@@ -253,3 +254,17 @@ def test_types_of_keys_answer_as_those_of_arrays_do():
     keys, rows = fgrad.random.split(fgrad.random.key(0), 3).aval, jnp.ones(3).aval
     assert keys.sharding == rows.sharding and keys.ndim == 1
     assert keys.update(shape=(2,)) == fgrad.random.split(fgrad.random.key(0)).aval and rows.update(shape=(2,)).dtype == rows.dtype
+
+
+def test_matrices_with_a_weak_diagonal_are_weak():
+    weak = jnp.broadcast_to(jnp.asarray(2.0), (3,))
+    for f in (jnp.diag, lambda v: jnp.diag(v, 1), jnp.diagflat, lambda v: lax.top_k(v, 2)[0]):
+        assert f(weak).weak_type and fgrad.jit(f)(weak).weak_type and not f(jnp.ones(3)).weak_type
+    np.testing.assert_array_equal(jnp.diag(weak, -1), np.diag([2.0] * 3, -1))
+
+
+def test_the_backend_that_libraries_ask_for():
+    backend = extend.backend.get_backend()
+    assert backend.platform == "cpu" and backend.devices() == fgrad.devices() and extend.backend.backends() == {"cpu": backend}
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        extend.backend.get_backend("gpu")

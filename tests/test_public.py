@@ -43,6 +43,7 @@ SURFACE = [
     "fgrad.custom_derivatives",
     "fgrad.custom_batching",
     "fgrad.api_util",
+    "fgrad.extend.backend",
     "fgrad.extend.core",
     "fgrad.extend.linear_util",
     "fgrad.interpreters.ad",

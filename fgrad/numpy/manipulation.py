@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
-from fgrad.core import Array, concrete_or_none, context, eval_trace
+from fgrad.core import Array, concrete_or_none, context, eval_trace, from_scalar
 from fgrad.errors import ShapeError
 from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
@@ -443,9 +443,10 @@ def diag(v, k=0):
     v = as_array("diag", v)
     if v.ndim == 1:
         n = v.shape[0] + abs(k)
-        column = S.pad(v, like(v, 0), [(max(k, 0), max(-k, 0), 0)])
+        zero = from_scalar(v.dtype.type(0).item(), v.dtype, v.weak_type)
+        column = S.pad(v, zero, [(max(k, 0), max(-k, 0), 0)])
         wide = S.broadcast_in_dim(column, (n, n), (1,))
-        return select(eq(*diagonals_and_columns((n, n), k)), wide, like(v, 0))
+        return select(eq(*diagonals_and_columns((n, n), k)), wide, zero)
     if v.ndim != 2:
         raise ValueError("diag input must be 1d or 2d")
     return diagonal(v, k)

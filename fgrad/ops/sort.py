@@ -104,7 +104,7 @@ def _top_k_aval(x, *, k, axis):
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"top_k: k must be between 0 and the size of axis {axis} of shape {x.shape}, got {k}")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
-    return [ShapedArray(shape, x.dtype), ShapedArray(shape, dtypes.INT32)]
+    return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, dtypes.INT32)]
 
 
 def _top_k_lower(ctx, ins, params, out_avals):
