@@ -450,3 +450,20 @@ def test_rows_of_an_inner_loop_become_the_carry(outer, row):
 
     u = np.random.default_rng(0).integers(-3, 4, (4, *row)).astype(np.float32)
     same_bits(fun, u, u[::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_sums_of_indices_are_taken_where_their_terms_stand(dtype):
+    """A table read and written beside each cell, by places that are also values, that change before they are used, and that lie outside."""
+
+    def cell(i, j, s):
+        t, k = s
+        left = t[i - 1, j]
+        k = k + i + j
+        t = t.at[i, (k + j) % 9].add(left)
+        return t.at[i + 1, j].set(t[i, j] + t[(i + k) % 7, j] + k, mode="drop"), k
+
+    def fill(t):
+        return lax.fori_loop(0, 7, lambda i, s: lax.fori_loop(0, 9, lambda j, s: cell(i, j, s), s), (t, 0))
+
+    same_bits(fill, np.arange(63).reshape(7, 9).astype(dtype))

@@ -97,6 +97,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     fg_bind_slots(st);
     st->bases[0] = arena;               /* for the ordinary path */
     fg_flat_whole(f, st);
+    int begin = f->n_ops;
     for (int i = 0; i < p->n_inst && !f->failed; i++) {
         FgInst *inst = &p->insts[i];
         if (inst->kind == KIND_KERNEL) {
@@ -118,6 +119,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
         else f->failed = 1;
         free(at);
     }
+    fg_flat_sum_indices(f, st, begin);
 }
 
 /* Give a carry its places and its first value: one place if the body updates it where it is, that of the result if it is large. */

@@ -200,6 +200,11 @@ static int fg_flat_wide(int op) {
     return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
 }
 
+/* The bytes that a window whose index is a sum moves, or 0 for any other op. */
+static int64_t fg_flat_sum_bytes(int op) {
+    return op == FLAT_take4_sum || op == FLAT_put4_sum ? 4 : op == FLAT_take8_sum || op == FLAT_put8_sum ? 8 : 0;
+}
+
 /* 1 if an op may read or write [p, p + bytes); with `but_d` its result apart. */
 static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int but_d) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS;
@@ -209,11 +214,12 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
     if (op >= FLAT_take1 && op <= FLAT_puts) {
         int several = (op >= FLAT_takes1 && op <= FLAT_takes) || op >= FLAT_puts1, takes = op <= FLAT_takes;
-        int64_t reach = (intptr_t)o->g;
+        int64_t sum = fg_flat_sum_bytes(op), reach = sum ? o->n : (intptr_t)o->g, moved = sum ? sum : o->n;
         const FgFlatStart *s = (const FgFlatStart *)o->b;
         for (int64_t i = 0; several && i < o->m; i++) if (fg_flat_overlaps(s[i].index, 8, p, bytes)) return 1;
         if (!several && fg_flat_overlaps(o->b, 8, p, bytes)) return 1;
-        return fg_flat_overlaps(o->a, takes ? reach : o->n, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? o->n : reach, p, bytes));
+        if (sum && fg_flat_overlaps(o->g, 8, p, bytes)) return 1;
+        return fg_flat_overlaps(o->a, takes ? reach : moved, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? moved : reach, p, bytes));
     }
     if (op == FLAT_dot)
         return fg_flat_overlaps(o->a, 64, p, bytes) || fg_flat_overlaps(o->b, 64, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
@@ -236,6 +242,8 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
 /* 1 if an op may write to [p, p + bytes). */
 static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN;
+    int64_t sum = fg_flat_sum_bytes(op);
+    if (sum) return fg_flat_overlaps(o->d, op <= FLAT_takes ? sum : o->n, p, bytes);
     int64_t size = fg_flat_wide(op) || (op >= FLAT_loadv8 && op <= FLAT_loadv32) ? 64 : op == FLAT_fn ? (intptr_t)o->g * o->n :
                    op == FLAT_seg || op == FLAT_sum_f32 ? (intptr_t)o->g * o->n * o->m : op >= FLAT_take1 && op <= FLAT_takes ? o->n :
                    op >= FLAT_put1 && op <= FLAT_puts ? (intptr_t)o->g : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;

@@ -194,4 +194,63 @@ static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     return 1;
 }
+
+/* ---- indices that are sums */
+
+/* 1 if [at, at + 4) holds nothing that outlives a sub-program: no argument, constant or result of it. */
+static int fg_flat_private(const FgFlat *f, const FgState *st, const char *at) {
+    if (at < f->memory || at >= f->memory + FG_FLAT_MEMORY) return 0;
+    for (int i = 0; i < st->prog->n_slots; i++)
+        if (st->prog->slot_base[i] != 0 && fg_flat_overlaps(st->slots[i].data, fg_slot_bytes(&st->slots[i]), at, 4)) return 0;
+    return 1;
+}
+
+/* 1 if an op is a window of one index that can be a sum. */
+static int fg_flat_indexes(int op) { return op == FLAT_take4 || op == FLAT_take8 || op == FLAT_put4 || op == FLAT_put8; }
+
+/* Make windows add the two numbers x and y themselves whose sum op k leaves at `sum`, if all that reads it are windows and find both unchanged. */
+static int fg_flat_take_sum(FgFlat *f, int k, const char *sum, const char *x, const char *y) {
+    for (int write = 0; write < 2; write++) {
+        int users = 0, changed = 0;
+        for (int i = k + 1; i < f->n_ops; i++) {
+            FgFlatOp *o = &f->ops[i];
+            int op = (int)(intptr_t)o->label, indexes = fg_flat_indexes(op) && o->b == sum;
+            int last = !write && fg_flat_writes(o, sum, 4);
+            if (indexes || (!write && fg_flat_touches(o, sum, 4, 1))) {
+                int64_t reads = op == FLAT_take4 || op == FLAT_take8 ? (intptr_t)o->g : o->n;
+                if (!indexes || changed || fg_flat_overlaps(o->a, reads, sum, 4)) return 0;
+                users++;
+            }
+            changed |= fg_flat_writes(o, x, 4) || fg_flat_writes(o, y, 4);
+            if (write) last = fg_flat_writes(o, sum, 4);
+            if (indexes && write) {
+                int to = op == FLAT_take4 ? FLAT_take4_sum : op == FLAT_take8 ? FLAT_take8_sum : op == FLAT_put4 ? FLAT_put4_sum : FLAT_put8_sum;
+                o->label = (const void *)(intptr_t)to;
+                o->n = (intptr_t)o->g; o->b = x; o->g = y;
+            }
+            if (last) break;
+        }
+        if (!users) return 0;
+    }
+    return 1;
+}
+
+/* Sums of two numbers that a sub-program without branches, whose ops begin at `first`, only uses as indices become a part of the windows. */
+static void fg_flat_sum_indices(FgFlat *f, const FgState *st, int first) {
+    enum { MOST = 512, ADDM = 4 * FG_CHAIN, SECOND = ADDM + 7, THIRD = ADDM + 35 };
+    if (f->failed || f->n_ops - first > MOST) return;
+    for (int k = first; k < f->n_ops; k++) {
+        int op = (int)(intptr_t)f->ops[k].label;
+        if ((op >= FLAT_jump && op <= FLAT_store) || op >= FLAT_unless_lt_f32 || op == FLAT_call) return;
+    }
+    for (int k = first; k < f->n_ops; k++) {
+        FgFlatOp *o = &f->ops[k];
+        int op = (int)(intptr_t)o->label, two = op >= SECOND && op < THIRD && (op - SECOND) % 4 == FG_STEP_ADD;
+        if ((op != ADDM && !two) || (k + 1 < f->n_ops && fg_flat_takes_last((int)(intptr_t)f->ops[k + 1].label))) continue;
+        if (!fg_flat_private(f, st, o->d) || !fg_flat_take_sum(f, k, o->d, two ? o->e : o->a, two ? o->c : o->b)) continue;
+        if (two) { o->label = (const void *)(intptr_t)(ADDM + (op - SECOND) / 4); o->d = o->e; continue; }
+        memmove(o, o + 1, (--f->n_ops - k) * sizeof(FgFlatOp));
+        k--;
+    }
+}
 #endif

@@ -24,7 +24,7 @@ struct FgFlatOp {
     union { const char *c; int64_t m; };
     union { int64_t n; char *f; };      /* elements, bytes, or how many ops to jump; */
     union { void *fn; char *e; };       /* e, f: where the results of a chain's first and second operation go */
-    const char *g;                      /* of a call: bytes an element, at most; of a window: the bytes it moves in */
+    const char *g;                      /* of a call: bytes an element, at most; of a window: the bytes it moves in, or its second index (then n: those bytes) */
 };
 
 /* One component of where a window lies, which it moves by `step` bytes: a negative index is moved by `wrap`, and one beyond [0, top] is
@@ -130,9 +130,9 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
- * put that is left out beyond the bounds; or with several indices. */
-#define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) \
-    X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) \
+ * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. */
+#define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
+    X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) X(put4_sum) X(put8_sum) \
     X(puts1) X(puts4) X(puts8) X(puts)
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
@@ -283,6 +283,13 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     M(4, 4)
     M(8, 8)
     M(, ip->n)
+    #undef M
+    #define FG_BOUND_SUM int64_t at = (int32_t)(FG_AT(uint32_t, ip->b) + FG_AT(uint32_t, ip->g)); at = (at < 0 ? 0 : at > ip->m ? ip->m : at) * (intptr_t)ip->e;
+    #define M(size) \
+        L_take##size##_sum: { FG_BOUND_SUM memcpy(ip->d, ip->a + at, size); FG_NEXT } \
+        L_put##size##_sum: { FG_BOUND_SUM memcpy(ip->d + at, ip->a, size); FG_NEXT }
+    M(4)
+    M(8)
     #undef M
     L_pack: {                       /* four single numbers of four bytes to a vector */
         uint32_t x = FG_AT(uint32_t, ip->a), y = FG_AT(uint32_t, ip->b), z = FG_AT(uint32_t, ip->c), w = FG_AT(uint32_t, ip->g);
