@@ -134,7 +134,7 @@ def test_errors_and_leaks():
     with pytest.raises(TypeError, match="scalar-output"):
         fgrad.grad(lambda x: x * 2)(jnp.asarray(X))
     with pytest.raises(fgrad.errors.NotDifferentiableError):
-        fgrad.grad(lambda x: jnp.sum(special.zeta(x, 2.0)))(jnp.asarray(X) + 3)
+        fgrad.grad(lambda x: jnp.sum(special.betainc(x, 2.0, 0.5)))(jnp.asarray(X) + 3)
     kept = []
     for _ in range(4):
         fgrad.grad(lambda x: kept.append(x * 2) or jnp.sum(x))(jnp.asarray(X))

@@ -72,6 +72,7 @@ def test_edges():
         (lax.igammac, (2.3, 4.9), 0),
         (lax.igammac, (0.3, 1.9), 1),
         (lax.betainc, (2.3, 1.4, 0.3), 2),
+        (lax.zeta, (2.3, 1.4), 0),
         (lax.zeta, (2.3, 1.4), 1),
         (lax.polygamma, (2.0, 1.4), 1),
         (lax.digamma, (1.4,), 0),
@@ -116,6 +117,15 @@ def test_i1_is_smooth_near_zero(x64):
             want = float(mpmath.diff(lambda t: mpmath.besseli(1, t), mpmath.mpf(x), order))
             np.testing.assert_allclose(fun(x), want, rtol=1e-9, atol=1e-12)
         fun = fgrad.grad(fun)
+
+
+def test_the_derivative_of_zeta_in_its_exponent():
+    s, q = np.array([1.01, 1.5, 3.3, 15.0, 30.0]), np.array([0.3, 2.5, 0.01, 0.7, 1.2])
+    with fgrad.enable_x64():
+        slope = fgrad.grad(lambda s, q: lax.zeta(s, q).sum())
+        np.testing.assert_allclose(slope(s, q), [float(mpmath.zeta(*at, 1)) for at in zip(s, q)], rtol=1e-14)
+        bend = fgrad.grad(lambda s, q: slope(s, q).sum())
+        np.testing.assert_allclose(bend(s, q), [float(mpmath.zeta(*at, 2)) for at in zip(s, q)], rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
