@@ -267,6 +267,7 @@ def _products():
         both(f"einsum {spec}", lambda m, x, y, s=spec: m.np.einsum(s, x, y), real(*a), real(*b))
     case("np.convolve", lambda m, x, y: m.np.convolve(x, y), real(10_000), real(100))
     case("np.cov", lambda m, x: m.np.cov(x), real(100, 10_000))
+    case("np.cov of columns", lambda m, x: m.np.cov(x, rowvar=False), real(10_000, 20))
     case("np.corrcoef", lambda m, x: m.np.corrcoef(x), real(100, 1000))
     case("np.trace", lambda m, x: m.np.trace(x), real(1000, 1000))
 

@@ -335,15 +335,14 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if dtype is not None and not dtypes.is_inexact(dtypes.canonicalize_dtype(dtype)):
         raise ValueError(f"cov: dtype must be a subclass of float or complex; got dtype={dtype!r}")
     parts = _inexact("cov", m) if y is None else _inexact("cov", m, y)
-    x = _variables("m", parts[0], rowvar)
-    if y is not None:
-        extra = _variables("y", parts[1], rowvar)
-        x = concatenate([x, extra], 0)
-    n = x.shape[1]
-    if not x.shape[0]:
+    axis = 0 if not rowvar and all(p.ndim == 2 for p in parts) else 1  # along which the observations lie, as they are given if they can
+    sides = [_variables(name, p, rowvar or axis == 0) for name, p in zip("my", parts, strict=False)]
+    x = concatenate(sides, 1 - axis) if len(sides) > 1 else sides[0]
+    n, variables = x.shape[axis], x.shape[1 - axis]
+    if not variables:
         return reshape(array([]), (0, 0))
     if not n:
-        return full(() if x.shape[0] == 1 else (x.shape[0],) * 2, np.nan, x.dtype)
+        return full(() if variables == 1 else (variables,) * 2, np.nan, x.dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
     w = None
     if fweights is not None:
@@ -355,16 +354,16 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         w = aweights if w is None else w * aweights
     if dtype is not None:
         x, w = x.astype(dtype), w if w is None else w.astype(dtype)
-    centre, total = average(x, 1, w, returned=True)
+    centre, total = average(x, axis, w, returned=True)
     if w is None:
         divisor = n - ddof
     elif aweights is None or ddof == 0:
         divisor = total[0] - ddof
     else:
         divisor = total[0] - ddof * _sum(w * aweights) / total[0]
-    x = x - centre[:, None]
-    other = x if w is None else x * w
-    return U.true_divide(dot(x, U.conj(other).T), divisor).squeeze()
+    x = x - (centre if axis == 0 else centre[:, None])
+    other = U.conj(x if w is None else x * (w[:, None] if axis == 0 else w))
+    return U.true_divide(dot(x.T, other) if axis == 0 else dot(x, other.T), divisor).squeeze()
 
 
 @eager(1)
