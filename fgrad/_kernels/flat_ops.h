@@ -93,10 +93,19 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_SQRT(x, t, n, f) ({ __typeof__(x) r_ = x; for (int i_ = 0; i_ < n; i_++) r_[i_] = f(r_[i_]); r_; })
 #endif
 
+/* The larger or smaller of two numbers, or x if it is no number: by a mask, since a branch on numbers that are not sorted is mispredicted. */
+typedef float fg_f32x4 __attribute__((vector_size(16)));
+typedef double fg_f64x2 __attribute__((vector_size(16)));
+typedef int32_t fg_i32x4 __attribute__((vector_size(16)));
+typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
+#define FG_FLAT_ONE(M, V, order) ({ V u_ = {x}, v_ = {y}; FG_FLAT_PICK(M, V, (u_ order v_) | (u_ != u_), u_, v_)[0]; })
+
 /* name, kind, type, register, formula */
 #define FG_FLAT_BIN(X) \
-    X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_MAX(x, y)) X(min, f32, float, accf, FG_MIN(x, y)) \
-    X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_MAX(x, y)) X(min, f64, double, accd, FG_MIN(x, y)) \
+    X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, >)) \
+    X(min, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, <)) \
+    X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_FLAT_ONE(fg_i64x2, fg_f64x2, >)) \
+    X(min, f64, double, accd, FG_FLAT_ONE(fg_i64x2, fg_f64x2, <)) \
     X(div, v32, fg_v32, accv, x / y) X(div, v64, fg_v64, accw, x / y) \
     FG_FLAT_VECTOR_ORDER(X, v32, fg_v32, accv, fg_i32x16) FG_FLAT_VECTOR_ORDER(X, v64, fg_v64, accw, fg_i64x8) \
     X(and, i32, uint32_t, acci, x & y) X(or, i32, uint32_t, acci, x | y) X(xor, i32, uint32_t, acci, x ^ y) \
