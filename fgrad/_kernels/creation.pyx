@@ -207,6 +207,18 @@ cdef bint read(object x, Reader *r, int level) except -1:
     return True
 
 
+cdef dict _avals = {}              # (shape, code) -> aval of from_numbers' arrays
+
+
+cdef object aval_of(tuple shape, int code, dtype):
+    known = _avals.get((shape, code))
+    if known is None:
+        if len(_avals) >= KEPT:
+            _avals.clear()
+        known = _avals[shape, code] = _shaped(shape, dtype)
+    return known
+
+
 def from_numbers(xs, dtype):
     """A nested list or tuple of floats and ints, or of bools, or one of them, as an array of the default types, or of `dtype`; None for what that does not say."""
     cdef Reader r
@@ -240,7 +252,7 @@ def from_numbers(xs, dtype):
             r.code = FG_I32 if kind.itemsize == 4 else FG_I64
         else:
             return None
-        out = new_array(_shaped(tuple(shape), kind), r.code, size)
+        out = new_array(aval_of(tuple(shape), r.code, kind), r.code, size)
         r.out, r.at, r.mixed = out.data, 0, False
         if read(xs, &r, 0):
             return out

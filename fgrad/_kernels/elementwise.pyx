@@ -366,17 +366,20 @@ cdef void sum_products(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcep
     cdef int i, k, o, readers, n = 0
     cdef FgVmOp *op
     cdef FgVmOutput *out
+    if p.n_reduced == 0:
+        return
     for k in range(p.n_ops):
         op = &p.ops[k]
         readers, o = 0, -1
-        for i in range(p.n_out):
-            if p.out[i].reg == op.dst:
-                readers, o = readers + 1, i
-        for i in range(k + 1, p.n_ops):
-            readers += p.ops[i].a == op.dst or p.ops[i].b == op.dst or p.ops[i].c == op.dst
+        if op.op == FG_OP_mul or op.op == FG_OP_square:
+            for i in range(p.n_out):
+                if p.out[i].reg == op.dst:
+                    readers, o = readers + 1, i
+            for i in range(k + 1, p.n_ops if o >= 0 else 0):
+                readers += p.ops[i].a == op.dst or p.ops[i].b == op.dst or p.ops[i].c == op.dst
         out = &p.out[o]
-        if (readers == 1 and o >= 0 and out.reduce == FG_RED_SUM and (op.op == FG_OP_mul or op.op == FG_OP_square)
-                and fg_vm_seg_dot(op.type) != NULL and changes_fast(p, inst, slots, op.a) and changes_fast(p, inst, slots, op.b)):
+        if (readers == 1 and o >= 0 and out.reduce == FG_RED_SUM and fg_vm_seg_dot(op.type) != NULL
+                and changes_fast(p, inst, slots, op.a) and changes_fast(p, inst, slots, op.b)):
             out.reg, out.reg2 = op.a, op.b
             out.seg, out.tiles = fg_vm_seg_dot(op.type), fg_vm_tiles_dot(op.type)
             continue

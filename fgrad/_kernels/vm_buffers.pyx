@@ -75,13 +75,19 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
     """Assign tile buffers by liveness, separately for each register size.  Returns the bytes per element they need;
     counts[size] is how many of each size. counts NULL: what most tiles touch, which is no buffer of a window, and memory
     that several inputs read once."""
-    cdef int size, i, k, s, top
+    cdef int size, i, k, s, wanted = 0
     cdef int64_t total = 0, count
     cdef int sizes[5]
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = 1, 2, 4, 8, 16
+    for k in range(p.n_regs):
+        wanted |= <int>fg_itemsize(regs[k].type)
     for i in range(5):
         size = sizes[i]
         count = 0
+        if counts != NULL:
+            counts[size] = 0
+        if not wanted & size:
+            continue
         memset(busy, 0, (p.n_regs + 1) * sizeof(int64_t))
         for k in range(p.n_in + p.n_const):
             if fg_itemsize(regs[k].type) == size and not (p.consts[k - p.n_in].scalar if k >= p.n_in else p.in_[k].scalar):

@@ -31,7 +31,7 @@ typedef struct {
     const int *types;                   /* the plan's */
     int held;                           /* the register in the strip, or -1 */
     const char *made;                   /* the strip's ops that are done, with the one at hand, `now` */
-    int now;
+    int now, first;                     /* the op at hand, and the first one that is to come */
     int alone;                          /* the last stage of one operation, to which another may be added */
     int *left, *slot, *maker, *stored, *late, *bound, *range;
     int busy[FG_STRIP_OPS * 4];
@@ -419,17 +419,19 @@ static int fg_suits_bank(const FgMaking *m, int r) {
     return 1;
 }
 /* The op to come next: one that is ready, best one that takes what the strip holds and is the last to do so. */
-static int fg_next(const FgMaking *m, const char *made) {
+static int fg_next(FgMaking *m) {
     int best = -1, most = -1, args[6];
-    for (int k = m->strip->op; k < m->strip->op_end; k++) {
+    while (m->first < m->strip->op_end && (m->made[m->first - m->strip->op] || m->p->ops[m->first].folded || m->late[m->p->ops[m->first].dst])) m->first++;
+    for (int k = m->first; k < m->strip->op_end; k++) {
         const FgVmOp *op = &m->p->ops[k];
-        int score = 0;
-        if (op->folded || m->late[op->dst] || made[k - m->strip->op]) continue;
+        int score = 0, takes = 0;
+        if (op->folded || m->late[op->dst] || m->made[k - m->strip->op]) continue;
         for (int j = fg_reads(m, op, args) - 1; j >= 0 && score >= 0; j--) {
-            if (m->maker[args[j]] && !m->late[args[j]] && !made[m->maker[args[j]] - 1 - m->strip->op]) score = -1;
-            else if (args[j] == m->held) score += m->left[args[j]] == 1 ? 2 : 1;
+            if (m->maker[args[j]] && !m->late[args[j]] && !m->made[m->maker[args[j]] - 1 - m->strip->op]) score = -1;
+            else if (args[j] == m->held) { score += m->left[args[j]] == 1 ? 2 : 1; takes++; }
         }
         if (score > most) { most = score; best = k; }
+        if (score > 0 && takes == m->left[m->held]) break;               /* nobody else takes it */
     }
     return best;
 }
@@ -443,7 +445,7 @@ static void fg_count(FgMaking *m) {
     }
 }
 static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
-    FgMaking m = {.p = p, .strip = strip, .types = p->types, .held = -1, .alone = -1};
+    FgMaking m = {.p = p, .strip = strip, .types = p->types, .held = -1, .alone = -1, .first = strip->op};
     char made[FG_STRIP_OPS] = {0};
     int k;
     memset(scratch, 0, 7 * p->n_regs * sizeof(int));
@@ -457,7 +459,7 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
     fg_find_late(&m);
     strip->stage = p->n_stages;
     m.made = made;
-    while ((k = fg_next(&m, made)) >= 0) {
+    while ((k = fg_next(&m)) >= 0) {
         const FgVmOp *op = &p->ops[k], *cmp = fg_part_of(&m, op);
         made[k - strip->op] = 1;
         m.now = k;

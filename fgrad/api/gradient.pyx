@@ -8,6 +8,7 @@ from fgrad.core.binding import is_array
 from fgrad.ops.rules import Zero, instantiate
 from fgrad.transforms.recorded import Recorded
 
+from fgrad._kernels.abi cimport FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, is_eval
 from fgrad.core.recording cimport inexact
@@ -97,13 +98,15 @@ def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
         x = leaves[i]
         if type(x) is float:
             leaves[i] = to_array(x)
-        elif type(x) is not Array or not inexact((<ArrayBase>x).aval):
+        elif type(x) is not Array or not inexact(<ArrayBase>x):
             return None
     flat = OnLeaves(fun, args, kwargs, nums, treedef)
     run = Recorded(flat, leaves)
     outs = run.primals()
-    check_scalar(outs, flat.out_tree, fun, False)
-    value = outs[0] if type(outs[0]) is Array else to_array(outs[0])
+    value = outs[0] if flat.out_tree is LEAF else None
+    if type(value) is not Array or (<ArrayBase>value).size != 1 or (<ArrayBase>value).aval.shape or not FG_F16 <= (<ArrayBase>value).code <= FG_F64:
+        check_scalar(outs, flat.out_tree, fun, False)
+        value = to_array(outs[0])
     cts = run.cotangents(recorded_program)
     if cts is None:
         linear, _, nonzero = run.linear()

@@ -2,25 +2,28 @@
 import numpy as np
 
 from fgrad.core.array import Array, to_array
-from fgrad.core.tracing import JVPBase, JVPTracerBase
 
+from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, set_trace
+from fgrad.core.tracing cimport JVPBase, JVPTracerBase, PrimitiveBase
+
+cdef object _ndarray = np.ndarray
 
 
 def is_recorded(x):
     """True for a value of a recording that goes on."""
-    return isinstance(x, JVPTracerBase) and x._trace.recording is not None
+    return isinstance(x, JVPTracerBase) and (<JVPBase?>(<JVPTracerBase>x)._trace).recording is not None
 
 
 def eager_while_tracing(function, tuple args, dict kwargs):
     """What an eager function gives while something is traced: its own operations are, unless a recording takes it as one."""
     trace = current_trace()
-    if isinstance(trace, JVPBase) and trace.recording is not None:
-        return record_call(trace, function, args, kwargs)
-    return function._slow(*args, **kwargs)
+    if isinstance(trace, JVPBase) and (<JVPBase>trace).recording is not None:
+        return record_call(<JVPBase>trace, function, args, kwargs)
+    return function._slow(*args, **kwargs) if kwargs else function._slow(*args)
 
 
-cdef object record_call(trace, function, tuple args, dict kwargs):
+cdef object record_call(JVPBase trace, function, tuple args, dict kwargs):
     """Run an eager function of the recording's values, and write it down as one operation where it has a body."""
     cdef int n = function.n_arrays
     cdef tuple given
@@ -30,38 +33,39 @@ cdef object record_call(trace, function, tuple args, dict kwargs):
         return function._slow(*args, **kwargs)
     given = args[:n] if n >= 0 else tuple(args[0])
     for x in given:
-        if trace.number(x) >= 0:
-            x = x.primal
+        if trace.owns(x) and (<JVPTracerBase>x).number >= 0:
+            x = (<JVPTracerBase>x).primal
             varies = True
-        elif isinstance(x, np.ndarray):
+        elif isinstance(x, _ndarray):
             x = to_array(x)
         elif type(x) is not Array and type(x) is not float and type(x) is not int:       # other tracers are not the recording's
             return function._slow(*args, **kwargs)
         plain.append(x)
-    before = current_trace()
     set_trace(None)                               # the default: to run
     try:
-        found = function.with_body((*plain, *args[n:]) if n >= 0 else (plain, *args[1:]), kwargs)
+        found = function.with_body(tuple(plain) + args[n:] if n >= 0 else (plain, *args[1:]), kwargs)
     finally:
-        set_trace(before)
+        set_trace(trace)
     if found is None:
         return function._slow(*args, **kwargs)
     out, body = found
     return write_call(trace, body, given, plain, out) if varies else out
 
 
-cdef object write_call(trace, body, tuple given, list plain, out):
+cdef object write_call(JVPBase trace, tuple body, tuple given, list plain, out):
     """Write down a call that has run as the operation that is its body; its results."""
-    prim, params, places = body
-    several = type(out) is tuple
-    results = list(out) if several else [out]
-    operands = [plain[i] if i >= 0 else value for i, value in places]
-    args_of = [given[i] if i >= 0 else value for i, value in places]
-    if prim.multiple_results:
-        results = trace.write_down(prim, args_of, operands, params, results)
-    else:
-        results = [trace.write_down(prim, args_of, operands, params, results[0])]
-    return tuple(results) if several else results[0]
+    cdef PrimitiveBase prim = body[0]
+    cdef list operands = [], args = []
+    cdef Py_ssize_t i
+    for place, value in body[2]:
+        i = place
+        operands.append(plain[i] if i >= 0 else value)
+        args.append(given[i] if i >= 0 else value)
+    if type(out) is not tuple:
+        results = trace.write_down(prim, args, operands, body[1], [out] if prim.multiple_results else out)
+        return results[0] if prim.multiple_results else results
+    return tuple(trace.write_down(prim, args, operands, body[1], list(out)) if prim.multiple_results else
+                 [trace.write_down(prim, args, operands, body[1], out[0])])
 
 
 def recorded_call(function, tuple args, dict kwargs, dict bodies):
@@ -71,17 +75,20 @@ def recorded_call(function, tuple args, dict kwargs, dict bodies):
     """
     cdef list plain = [], key = [config_key()]
     cdef bint varies = False
+    cdef JVPBase trace
+    if kwargs or not isinstance(current_trace(), JVPBase):
+        return None
     trace = current_trace()
-    if kwargs or not isinstance(trace, JVPBase) or trace.recording is None:
+    if trace.recording is None:
         return None
     for x in args:
-        if trace.number(x) >= 0:
-            x = x.primal
+        if trace.owns(x) and (<JVPTracerBase>x).number >= 0:
+            x = (<JVPTracerBase>x).primal
             varies = True
         elif type(x) is not Array:
             return None
         plain.append(x)
-        key.append(id(x.aval))
+        key.append(id((<ArrayBase>x).aval))
     if not varies:
         return None
     known = tuple(key)

@@ -1,3 +1,4 @@
+from fgrad._kernels.abi cimport FG_F16
 from fgrad._kernels.array cimport ArrayBase
 
 
@@ -5,7 +6,9 @@ cdef enum:
     MOST_BYTES = 16777216                # of results that a recording keeps
 
 
-cdef bint inexact(aval) except? -1
+cdef inline bint inexact(ArrayBase x):
+    """Whether an array's values have tangents: floats and complex numbers, whose codes are the last ones."""
+    return x.code >= FG_F16
 
 
 cdef class Recording:

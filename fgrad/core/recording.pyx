@@ -5,20 +5,10 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from fgrad.dtypes import is_inexact
-
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key
 
 cdef object _generic = np.generic
-cdef dict _inexact = {}                  # dtype -> whether its values have tangents
-
-
-cdef bint inexact(aval) except? -1:
-    known = _inexact.get(aval.dtype)
-    if known is None:
-        known = _inexact[aval.dtype] = is_inexact(aval.dtype)
-    return known
 
 
 cdef class Recording:

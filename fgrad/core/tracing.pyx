@@ -324,9 +324,9 @@ cdef class JVPBase(TraceBase):
         cdef ArrayBase x
         cdef Py_ssize_t i = 0
         cdef list out = []
-        self.recording = Recording([x for x in arrays if inexact(x.aval)])
+        self.recording = Recording([x for x in arrays if inexact(x)])
         for x in arrays:
-            if inexact(x.aval):
+            if inexact(x):
                 out.append(self.recorded(x, i))
                 i += 1
             else:
@@ -394,7 +394,7 @@ cdef class JVPBase(TraceBase):
             return out
         results = out if prim.multiple_results else [out]
         for y in results:
-            varies = varies or inexact(y.aval)
+            varies = varies or inexact(y)
         if not varies:
             return out
         if prim.jvp is None:
@@ -415,7 +415,7 @@ cdef class JVPBase(TraceBase):
             n = len(r.values)
             r.values.append(y)
             out_numbers.append(n)
-            if inexact(y.aval):
+            if inexact(y):
                 tracers.append(self.recorded(y, n))
             else:
                 r.known[id(y)] = n

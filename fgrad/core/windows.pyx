@@ -1,5 +1,20 @@
-"""Where an update of a part of an array begins, as eager updates need it at each call."""
+"""What eager indices and updates ask of an index at each call: where a window begins, and which arrays it holds."""
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+
+import numpy as np
+
+from fgrad.core.array import Array, to_array
+
+from fgrad._kernels.abi cimport FG_I8, FG_U64
+from fgrad._kernels.array cimport ArrayBase
+
+ARRAY, WHOLE = "array", "whole"          # what stands for arrays and slices in an index that is taken apart
+cdef object _array = ARRAY
+cdef object _whole = WHOLE
+cdef object _array_class = Array
+cdef object _ndarray = np.ndarray
+cdef object _everything = slice(None)
 
 
 cdef bint is_end(x):
@@ -45,3 +60,78 @@ def known_window(tuple shape, idx):
             return None
         axis += 1
     return starts, (*sizes, *shape[axis:]), tuple(squeezed)
+
+
+def parted(idx):
+    """(integer arrays, the rest with ARRAY in their places, the index of slices to take before) of a tuple index; None for any other.
+
+    The rest is static and hashable: whole slices, None and Ellipsis. Ints count as arrays, and other slices are taken before (None:
+    there is none): each would make a program of its own.
+    """
+    cdef list arrays = [], rest = []
+    cdef bint sliced = False, held = False
+    if type(idx) is not tuple:
+        return None
+    for i in <tuple>idx:
+        held = held or type(i) is _array_class or type(i) is _ndarray
+    if not held:
+        return None
+    for i in <tuple>idx:
+        if type(i) is _array_class:
+            if not FG_I8 <= (<ArrayBase>i).code <= FG_U64:
+                return None
+            arrays.append(i)
+            rest.append(_array)
+        elif type(i) is _ndarray or (type(i) is int and -(1 << 31) <= i < 1 << 31):
+            i = np.asarray(i, np.int32) if type(i) is int else i
+            if i.dtype.kind not in "iu":
+                return None
+            arrays.append(to_array(i))
+            rest.append(_array)
+        elif i is None or i is Ellipsis:
+            rest.append(i)
+        elif type(i) is slice and is_end(i.start) and is_end(i.stop) and is_end(i.step):
+            rest.append(_whole)
+            sliced = sliced or i != _everything
+        else:
+            return None
+    if not sliced:
+        return arrays, tuple(rest), None
+    return arrays, tuple(rest), tuple([i if type(i) is slice or i is Ellipsis else _everything for i in idx if i is not None])
+
+
+cdef class At:
+    """x.at: index it for updates."""
+    cdef object array
+
+    def __getitem__(self, index):
+        cdef Place out = (<PyTypeObject *>_place).tp_new(_place, <PyObject *>(), NULL)
+        out.array, out.index = self.array, index
+        return out
+
+    def __repr__(self):
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+cdef class Place:
+    """x.at[idx]: an array, and an index of it."""
+    cdef readonly object array, index
+
+    def __repr__(self):
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+
+cdef object _place = Place
+
+
+def install_place(cls):
+    """Say what x.at[idx] is, a class derived from Place; returns x -> x.at."""
+    global _place
+    _place = cls
+    return at
+
+
+def at(array):
+    cdef At out = At.__new__(At)
+    out.array = array
+    return out

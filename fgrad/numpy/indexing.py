@@ -14,6 +14,7 @@ from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, ShapedArray, Tracer, context, eval_trace, from_numpy, stage, using_trace
 from fgrad.core.eager_calls import is_recorded
+from fgrad.core.windows import ARRAY, WHOLE, parted
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
@@ -365,38 +366,6 @@ def thawed(key):
     if len(key) == 1 and type(key[0]) is not tuple:
         return key[0]
     return tuple(thawed(k) for k in key)
-
-
-def parted(idx):
-    """(integer arrays, the rest with ARRAY in their places, the index of slices to take before) of a tuple index; None for any other.
-
-    The rest is static and hashable: whole slices, None and Ellipsis. Ints count as arrays, and other slices are taken before (None:
-    there is none): each would make a program of its own.
-    """
-    if type(idx) is not tuple or not any(type(i) is Array or type(i) is np.ndarray for i in idx):
-        return None
-    arrays, rest, sliced = [], [], False
-    for i in idx:
-        if type(i) is int and -(2**31) <= i < 2**31:
-            i = from_numpy(np.asarray(i, np.int32))
-        if type(i) is Array or type(i) is np.ndarray:
-            if i.dtype.kind not in "iu":
-                return None
-            arrays.append(as_array("indexing", i))
-            rest.append(ARRAY)
-        elif i is None or i is Ellipsis:
-            rest.append(i)
-        elif type(i) is slice and frozen(i) is not None:
-            rest.append(WHOLE)
-            sliced = sliced or i != slice(None)
-        else:
-            return None
-    if not sliced:
-        return arrays, tuple(rest), None
-    return arrays, tuple(rest), tuple(i if type(i) is slice or i is Ellipsis else slice(None) for i in idx if i is not None)
-
-
-ARRAY, WHOLE = "array", "whole"
 
 
 def joined(arrays, rest):

@@ -186,7 +186,7 @@ _METHODS = {
 _PROPERTIES = {
     "T": manipulation.transpose,
     "mT": manipulation.matrix_transpose,
-    "at": updates.IndexUpdateHelper,
+    "at": updates.updates_of,
     "real": U.real,
     "imag": U.imag,
     "flat": _flat,

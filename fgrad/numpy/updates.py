@@ -10,7 +10,7 @@ from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.control.loops import scan
 from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace
-from fgrad.core.windows import known_window
+from fgrad.core.windows import Place, install_place, known_window, parted
 from fgrad.numpy import indexing as I
 from fgrad.numpy.creation import array
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
@@ -193,7 +193,7 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
         if type(x) is Array and not isinstance(values, Tracer) and context.trace is eval_trace:
             return _put_masked(x, values, idx, kind)
     if type(x) is Array:
-        parts = I.parted(idx)
+        parts = parted(idx)
         if parts is not None and parts[2] is None:
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)
         if type(idx) is Array and idx.dtype.kind in "iu":
@@ -227,22 +227,7 @@ def _get_at(x, i, mode, fill_value, wrap_negative):
     return I.getitem(x, i, mode, fill_value, wrap_negative)
 
 
-class IndexUpdateHelper:
-    """x.at: index it for updates."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array):
-        self.array = array
-
-    def __getitem__(self, index):
-        return IndexUpdateRef(self.array, index)
-
-    def __repr__(self):
-        return f"_IndexUpdateHelper({self.array!r})"
-
-
-class IndexUpdateRef:
+class IndexUpdateRef(Place):
     """x.at[idx]: each method returns a new array with x[idx] updated; out-of-range updates are dropped.
 
     >>> import fgrad.numpy as jnp
@@ -250,13 +235,7 @@ class IndexUpdateRef:
     Array([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("array", "index")
-
-    def __init__(self, array, index):
-        self.array, self.index = array, index
-
-    def __repr__(self):
-        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+    __slots__ = ()
 
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
         """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
@@ -309,3 +288,6 @@ class IndexUpdateRef:
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
         """x with the elementwise func applied at idx, again for each repetition of an index."""
         return _apply(self.array, self.index, lambda v, _: func(v), None, mode, unique_indices, wrap_negative_indices)
+
+
+updates_of = install_place(IndexUpdateRef)

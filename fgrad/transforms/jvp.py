@@ -2,7 +2,7 @@
 
 from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, Trace, Tracer, closed_as_fun, context, get_aval, stage, using_trace
-from fgrad.core.tracing import JVPBase, JVPTracerBase, Lookup, install_tracers
+from fgrad.core.tracing import JVPBase, JVPTracerBase, install_tracers
 from fgrad.ops.rules import Zero, instantiate, zero_of
 
 
@@ -29,21 +29,6 @@ class JVPTrace(JVPBase, Trace):
     """The interpretation of operations that differentiates them."""
 
     __slots__ = ()
-
-    def settle(self):
-        """Differentiate what was recorded, and from now on each primitive as it comes. The parent is a TangentTrace."""
-        recording, self.recording = self.recording, None
-        tangents, bottom = self.parent, self.parent.parent
-        lookup = tangents.parent = Lookup(bottom)
-        found = {i: tangents.new_arg(x.aval.tangent_aval()) for i, x in enumerate(recording.values[: recording.n_args])}
-        try:
-            with using_trace(tangents):
-                replay(recording.records, recording.values, found, lookup)
-        finally:
-            tangents.parent = bottom
-        numbers = [self.number(t) for t in recording.tracers]
-        for tracer, n in zip(recording.tracers, numbers):
-            tracer.tangent = found[n] if n in found else zero_of(tracer)
 
     def process_custom_jvp(self, prim, fun, jvp, args, params):
         if self.recording is not None and getattr(jvp, "constant", False):  # a rule that always gives zeros: nothing to write down

@@ -3,7 +3,6 @@ from typing import Any
 class Recorded:
     arrays: list
     outs: list
-    tangents: Any
     trace: Any
     def __init__(self, fun: Any, arrays: list) -> None: ...
     def primals(self) -> list: ...
