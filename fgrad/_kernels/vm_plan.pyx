@@ -397,7 +397,7 @@ cdef void find_rows(FgVmPlan *p) noexcept nogil:
     cdef int k, x, y, last = p.ndim - 1
     cdef int64_t ys
     cdef FgVmOp *op
-    if p.ndim == 0 or p.cols or p.shape[last] >= FG_ROWS_LONG:
+    if p.ndim == 0 or p.cols or p.shape[last] >= long_row(p):
         return
     for k in range(p.n_ops):
         op = &p.ops[k]
@@ -456,9 +456,14 @@ cdef int columns(FgVmPlan *p) noexcept nogil:
     return n
 
 
+cdef int64_t long_row(FgVmPlan *p) noexcept nogil:
+    """Elements of a row from which on it is a tile, if a column has one value for it."""
+    return 2 * FG_ROWS_LONG if p.n_reduced else FG_ROWS_LONG
+
+
 cdef bint has_long_rows(FgVmPlan *p) noexcept nogil:
     """True if an operand has one value for each row of the last axis, and these are long enough to be tiles of their own."""
-    return p.ndim > 0 and p.shape[p.ndim - 1] >= FG_ROWS_LONG and p.cols == 0 and columns(p) > 0
+    return p.ndim > 0 and p.shape[p.ndim - 1] >= long_row(p) and p.cols == 0 and columns(p) > 0
 
 
 cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:

@@ -7,7 +7,8 @@
 #include "vm_memory.h"
 #include "vec.h"
 
-enum { FG_ROWS_LONG = 512 };            /* elements; such rows have tiles of their own, in which x is one value */
+/* Elements: such rows have tiles of their own, in which x is one value; where they are reduced, rows of twice as many. */
+enum { FG_ROWS_LONG = 256 };
 /* Strides of rows in elements, that of y 0 or at least `cols`. */
 typedef void (*FgVmRowsFn)(int64_t rows, int64_t cols, void *d, const void *x, int64_t xs, const void *y, int64_t ys);
 
@@ -16,7 +17,7 @@ static void vm_rows_##name##_##t(int64_t rows, int64_t cols, void *d_, const voi
     typedef T V __attribute__((vector_size(FG_VEC))); \
     typedef T U __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias)); \
     enum { L = FG_VEC / sizeof(T) }; \
-    T *d = (T *)d_, once[FG_ROWS_LONG + L]; const T *s = (const T *)x_, *q = (const T *)y_; \
+    T *d = (T *)d_, once[2 * FG_ROWS_LONG + L]; const T *s = (const T *)x_, *q = (const T *)y_; \
     int64_t r = 0, n = rows * cols, whole = (cols + L - 1) / L * L; \
     if (ys == 0 && rows > 1) {                                          /* one row for all: with room behind it */ \
         memcpy(once, q, cols * sizeof(T)); \
