@@ -142,7 +142,7 @@ class TwoAxes(FirstForward):
 
 @workload(
     "conv/features first, no padding: batch,size,in,out,window,stride,dilation,groups",
-    sizes=((1, 8, 64, 64, 3, 1, 1, 1), (32, 10, 32, 64, 3, 1, 1, 1)),
+    sizes=((1, 8, 64, 64, 3, 1, 1, 1), (32, 10, 32, 64, 3, 1, 1, 1), (1, 224, 3, 384, 16, 16, 1, 1)),
     quick=(),
 )
 class NoPadding(TwoAxes):

@@ -240,7 +240,8 @@ def _conv_lower(ctx, ins, params, out_avals):
 
 
 def _as_product(ctx, x, w, params, shape):
-    """The (batch, feature, spatial...) result of a convolution that is one product of matrices where its operands lie, or None."""
+    """The (batch, feature, spatial...) result of a convolution that is one product of matrices where its operands lie, or from patches
+    of an image of few features, or None."""
     if params["feature_group_count"] > 1 or params["batch_group_count"] > 1 or 0 in x.shape or 0 in w.shape or 0 in shape:
         return None
     if any(p != (0, 0) for p in params["padding"]) or any(d > 1 for d in params["lhs_dilation"]):
@@ -266,6 +267,17 @@ def _as_product(ctx, x, w, params, shape):
         if kernel is not None and planes is not None:
             out = product(ctx.broadcast(kernel, (b, o, c), (0, 1, 2)), planes, o, area, b)
             return ctx.reshape(out, shape)
+    strides, dilations, ones = params["window_strides"], params["rhs_dilation"], (1,) * n
+    if c < 16 and math.prod(window) >= 64 and x.strides[1] != 1 and dilations == ones and _fit(space, window, strides):
+        rows = _patches(ctx, x, shape[2:], window)
+        area, k = math.prod(shape[2:]), c * math.prod(window)
+        kernel = ctx.broadcast(ctx.reshape(w, (o, k)), (b, o, k), (1, 2))
+        return ctx.reshape(product(kernel, ctx.transpose(ctx.reshape(rows, (b, area, k)), (0, 2, 1)), o, area, b), shape)
+    if b < 16 and math.prod(shape[2:]) >= 64 and strides == ones and _fit(space, shape[2:], dilations):  # the gradient of that kernel
+        rows = _patches(ctx, ctx.transpose(x, (1, 0, *spatial)), window, shape[2:])
+        area, k = c * math.prod(window), b * math.prod(shape[2:])
+        out = product(ctx.reshape(w, (1, o, area)), ctx.reshape(rows, (1, area, k)), o, k)
+        return ctx.transpose(ctx.reshape(out, (o, b, *shape[2:])), (1, 0, *spatial))
     if tuple(window) == tuple(space) and all(d == 1 for d in params["rhs_dilation"]):  # the window is the image
         for axes in ((1, *spatial), (*spatial, 1)):
             k = c * int(np.prod(space, dtype=np.int64))
@@ -273,6 +285,18 @@ def _as_product(ctx, x, w, params, shape):
             if left is not None and right is not None:
                 return ctx.reshape(product(left, right, b, o), shape)
     return None
+
+
+def _fit(space, patch, steps):
+    """Do patches, each a step from the next, fill the image?"""
+    return tuple(patch) == tuple(steps) and all(i % k == 0 for i, k in zip(space, patch))
+
+
+def _patches(ctx, x, counts, window):
+    """x (b, c, spatial...) as (b, number of patches..., c, positions of one...)."""
+    split = ctx.reshape(x, (*x.shape[:2], *(n for pair in zip(counts, window) for n in pair)))
+    axes = range(2, len(split.shape))
+    return ctx.transpose(split, (0, *axes[::2], 1, *axes[1::2]))
 
 
 def _reshape_into(src, dst, x):
