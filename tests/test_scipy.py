@@ -163,3 +163,8 @@ def test_odeint_closes_over_what_it_differentiates():
     np.testing.assert_allclose(jax.vmap(end)(jnp.array([0.0, 2.0])), [1, np.exp(2 * area)], rtol=1e-5)
     with pytest.raises(TypeError, match="vector of times"):
         odeint(lambda y, t: y, 1.0, 2.0)
+
+
+def test_geom_of_nan_is_nan():
+    got = jax.scipy.stats.geom.logpmf(np.array([np.nan, 0, 2]), 0.5)
+    np.testing.assert_allclose(got, [np.nan, -np.inf, 2 * np.log(0.5)], rtol=1e-6)

@@ -194,6 +194,8 @@ def test_segments_without_a_count():
     assert jax.ops.segment_max(jnp.array([3, 4]), jnp.array([0, 2]), 3).tolist() == [3, np.iinfo(np.int32).min, 4]
     with pytest.raises(jax.errors.ConcretizationTypeError, match="num_segments"):
         jax.jit(jax.ops.segment_sum)(jnp.ones(2), jnp.array([0, 1]))
+    with pytest.raises(TypeError, match="integer"):
+        jax.ops.segment_sum(jnp.ones(2), jnp.array([0, 1]), 2.5)
     with pytest.raises(TypeError, match="float32"):
         jax.ops.segment_sum(jnp.ones(2), jnp.ones(2), 2)
     with pytest.raises(ValueError, match="begin with"):

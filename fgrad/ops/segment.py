@@ -1,5 +1,7 @@
 """Reductions over segments: rows of an array combined by an id for each. jax.ops' names."""
 
+import operator
+
 import numpy as np
 
 from fgrad import dtypes
@@ -32,9 +34,10 @@ def _count(name, segment_ids, num_segments):
     num_segments = concrete_or_none(num_segments)
     if num_segments is None:
         raise ConcretizationTypeError(f"{name}: num_segments is a shape and cannot be a traced value; make it a static argument")
-    if int(num_segments) < 0:
+    num_segments = operator.index(num_segments)
+    if num_segments < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {num_segments}")
-    return int(num_segments)
+    return num_segments
 
 
 def _segments(name, scatter, reducer, identity, what):

@@ -98,8 +98,8 @@ class geom:
     def logpmf(k, p, loc=0):
         """The logarithm of the probability."""
         k, p, loc = floats("geom", k, p, loc)
-        inside = k > loc
-        return jnp.where(inside, xlog1py(jnp.where(inside, k - loc, 1) - 1, -p) + jnp.log(p), -np.inf)
+        outside = k <= loc
+        return jnp.where(outside, -np.inf, xlog1py(jnp.where(outside, 1, k - loc) - 1, -p) + jnp.log(p))
 
     pmf = exp_of(logpmf, "probability")
 
