@@ -59,7 +59,7 @@ def test_sampling_is_one_pass():
     assert len(units(f, image, y, x)) == 1
     np.testing.assert_allclose(fgrad.jit(f)(image, y, x), bilinear(np, image, y, x), rtol=1e-5, atol=1e-6)
     grads = fgrad.jit(fgrad.grad(lambda *args: (f(*args) ** 2).sum(), (0, 1)))(image, y, x)
-    fgrad.test_util.check_grads(lambda image: f(image, y, x), (image,), 1, modes=("rev",))
+    fgrad.test_util.check_grads(lambda image: f(image, y, x), (image,), 1, modes=("rev",), eps=0.5)  # linear: a large step loses no digits
     eager = fgrad.grad(lambda *args: (f(*args) ** 2).sum(), (0, 1))(image, y, x)
     for a, b in zip(grads, eager):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
