@@ -12,26 +12,39 @@ GEMM_INLINE G(vec) N(conv_between)(const X *p, uint32_t mask) {
 #endif
 }
 
-/* The first n lanes, `apart` from each other. */
-GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n, int64_t apart) {
+/* The first n lanes. */
+GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
 #ifdef CONV_HALF
     X line[G(lanes)];
     N(put_wide)(line, v);
-    if (apart == 1) _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
-    else for (int64_t i = 0; i < n; i++) p[i * apart] = line[i];
+    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm256_loadu_si256((const __m256i *)line));
 #else
-    if (apart == 1) G(store)(p, v, n);
-    else if (apart == 2) {
-        __typeof__(v < v) half;
-        GEMM_UNROLL for (int i = 0; i < G(lanes); i++) half[i] = i / 2;
-        for (int64_t i = 0; i < n; i += G(lanes) / 2, half += G(lanes) / 2) {
-            uint32_t mask = 0x5555u & (uint32_t)((1ull << 2 * conv_min(n - i, G(lanes) / 2)) - 1);
-            G(vec) spread = __builtin_shuffle(v, half);
-            if (sizeof(T) == 4) _mm512_mask_storeu_ps(p + 2 * i, (__mmask16)mask, (__m512)spread);
-            else _mm512_mask_storeu_pd(p + 2 * i, (__mmask8)mask, (__m512d)spread);
-        }
-    } else for (int64_t i = 0; i < n; i++) p[i * apart] = v[i];
+    G(store)(p, v, n);
 #endif
+}
+
+/* Those of J rows, `apart` from each other; a call of its own, since its lanes go by memory. */
+static __attribute__((noinline)) void N(conv_scatter)(X *p, int64_t step, const G(vec) *rows, int J, int64_t n, int64_t apart) {
+    for (const G(vec) *v = rows; v < rows + J; v++, p += step) {
+        X line[G(lanes)];
+#ifdef CONV_HALF
+        N(put_wide)(line, *v);
+#else
+        if (apart == 2) {
+            __typeof__(*v < *v) half;
+            GEMM_UNROLL for (int i = 0; i < G(lanes); i++) half[i] = i / 2;
+            for (int64_t i = 0; i < n; i += G(lanes) / 2, half += G(lanes) / 2) {
+                uint32_t mask = 0x5555u & (uint32_t)((1ull << 2 * conv_min(n - i, G(lanes) / 2)) - 1);
+                G(vec) spread = __builtin_shuffle(*v, half);
+                if (sizeof(T) == 4) _mm512_mask_storeu_ps(p + 2 * i, (__mmask16)mask, (__m512)spread);
+                else _mm512_mask_storeu_pd(p + 2 * i, (__mmask8)mask, (__m512d)spread);
+            }
+            continue;
+        }
+        memcpy(line, v, sizeof line);
+#endif
+        for (int64_t i = 0; i < n; i++) p[i * apart] = line[i];
+    }
 }
 
 /* J rows of outputs, rows of x that follow them by one where R > 1: each is loaded once for all of a window's R rows of taps. */
@@ -56,7 +69,13 @@ GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *
             }
         }
     }
-    GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n, p->Q[2] == 1 ? 1 : p->os[2]);
+    if (p->Q[2] == 1 || p->os[2] == 1) {
+        GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n);
+    } else {
+        G(vec) rows[8];
+        GEMM_UNROLL for (int j = 0; j < J; j++) rows[j] = sum[j];
+        N(conv_scatter)(out, p->os[1], rows, J, n, p->os[2]);
+    }
 }
 typedef void (*N(conv_plane))(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out);
 #define CONV_PLANE(J, R) \
