@@ -467,3 +467,19 @@ def test_sums_of_indices_are_taken_where_their_terms_stand(dtype):
         return lax.fori_loop(0, 7, lambda i, s: lax.fori_loop(0, 9, lambda j, s: cell(i, j, s), s), (t, 0))
 
     same_bits(fill, np.arange(63).reshape(7, 9).astype(dtype))
+
+
+@pytest.mark.parametrize("size", [128, 256])  # 256: reductions compute their terms themselves, and flat code still holds them
+def test_reductions_that_compute_their_terms(size):
+    def step(c, _):
+        x, half, truth = c
+        sums = jnp.nansum(x), jnp.nanprod(x), (x > 0).sum(), truth.mean(), jnp.nansum(x.reshape(2, -1), 0)
+        return c, (*sums, half.astype(jnp.float32).sum(), (half.astype(jnp.float32) ** 2).sum(), half.min())
+
+    x = np.random.default_rng(0).uniform(-1.5, 1.5, size).astype(np.float32)
+    half = jnp.asarray(x, jnp.bfloat16)
+    x[::7] = np.nan
+    same_bits(lambda *c: lax.scan(step, c, None, 2)[1], x, half, x > 0, flat=None)
+    _, (total, _, count, *_) = lax.scan(step, (x, half, x > 0), None, 2)
+    np.testing.assert_allclose(total, np.nansum(x), rtol=1e-5)
+    assert count.tolist() == [np.sum(x > 0)] * 2

@@ -412,7 +412,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
     if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
-    for (int o = 0; o < p->n_out; o++) if (p->out[o].dtype != p->out[o].type) return 0;
+    for (int o = 0; o < p->n_out; o++)
+        if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
     char **reg = (char **)calloc(p->n_regs + p->n_out + 1, sizeof(char *)), **early = reg + p->n_regs;
     int *types = (int *)calloc(p->n_regs + 1, sizeof(int));
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
@@ -472,8 +473,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         if (p->n == 1) fg_flat_copy(f, d, src, out->size);
         else {
             int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
-            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner),
-                                     (void *)fg_vm_seg[out->reduce][out->type]);
+            FgVmSeg seg = out->reg2 < 0 ? out->seg : fg_vm_seg[out->reduce][out->type];     /* seg: may compute its terms (vm_terms.h) */
+            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner), (void *)seg);
             s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
         }
         early[o] = d;
