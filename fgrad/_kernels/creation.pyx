@@ -1,14 +1,20 @@
-"""Small arrays of Python's numbers: filled with one, or read from nested lists, as they came before."""
+"""New arrays: with undefined contents, of NumPy's, and small ones of Python's numbers, filled with one or read from nested lists, as they came before."""
 from libc.math cimport signbit
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t
+from libc.string cimport memcpy
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
+cimport numpy as cnp
+
+from fgrad._kernels.array import CODES
 from fgrad._kernels.operands import filled
 
-from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_F64, FG_I32, FG_I64
-from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_F64, FG_I32, FG_I64, FG_MAXDIM, fg_itemsize
+from fgrad._kernels.array cimport ArrayBase, new_array, wrap_memory
 from fgrad._kernels.context cimport config_key, is_eval
 from fgrad._kernels.operands cimport get_aval
+
+cnp.import_array()
 
 cdef enum:
     KEPT = 1000
@@ -21,7 +27,7 @@ cdef int64_t EXACT = <int64_t>1 << 53
 
 cdef dict _fillings = {}           # (shape or aval, dtype, value, its type, settings) -> (aval, its bytes)
 cdef object _shaped = None
-cdef dict _lasting = {}            # of fgrad._kernels.dispatch
+cdef dict _lasting = {}            # of fgrad._kernels.eager_dispatch
 
 
 def install_shaped(shaped):
@@ -259,3 +265,40 @@ def from_numbers(xs, dtype):
         if not r.mixed or dtype is not None:
             return None
         kind = get_aval(0.0).dtype
+
+
+def empty(aval):
+    """A fresh array with undefined contents."""
+    cdef int64_t n = 1
+    for d in aval.shape:
+        n *= d
+    if len(aval.shape) > FG_MAXDIM:
+        raise ValueError(f"array of rank {len(aval.shape)}: at most {FG_MAXDIM} axes are supported")
+    return new_array(aval, CODES[aval.dtype], n)
+
+
+def from_numpy(cnp.ndarray x, aval, bint copy):
+    """An array of `aval` (same shape and dtype as x): a copy, or a view where x's memory allows one."""
+    cdef int32_t code = CODES[aval.dtype]
+    cdef int64_t item = fg_itemsize(code)
+    cdef ArrayBase a
+    cdef int d
+    if (<object>x).dtype != aval.dtype or (<object>x).shape != aval.shape:
+        raise ValueError(f"from_numpy: array of {(<object>x).dtype}{(<object>x).shape} for aval {aval}")
+    if cnp.PyArray_NDIM(x) > FG_MAXDIM:
+        raise ValueError(f"array of rank {cnp.PyArray_NDIM(x)}: at most {FG_MAXDIM} axes are supported")
+    if not copy and (<object>x).flags.aligned and (<object>x).dtype.isnative:
+        if (<object>x).flags.c_contiguous:
+            return wrap_memory(aval, code, cnp.PyArray_SIZE(x), <char *>cnp.PyArray_DATA(x), x, None)
+        strides = (<object>x).strides
+        if all(s % item == 0 for s in strides):
+            return wrap_memory(aval, code, cnp.PyArray_SIZE(x), <char *>cnp.PyArray_DATA(x), x,
+                               tuple([s // item for s in strides]))
+    a = new_array(aval, code, cnp.PyArray_SIZE(x))
+    if (<object>x).flags.c_contiguous and (<object>x).dtype.isnative:
+        memcpy(a.data, cnp.PyArray_DATA(x), a.size * item)
+    else:
+        view = a.numpy_view(True)
+        view[...] = x
+        a.shared = False
+    return a

@@ -139,19 +139,7 @@ static void fg_vm_narrow(int dtype, int64_t n, char *dst, const char *src) {
 #include "vm_gaps.h"
 #include "vm_window.h"
 #include "vm_take.h"
-
-/* Input i with those that lie between its elements: read together. */
-static void fg_vm_fetch_mates(FgVmThread *t, int i, const int64_t *coord, int64_t len) {
-    const FgVmPlan *p = t->p;
-    const FgVmInput *in = &p->in[i];
-    int k = (int)in->strides[p->ndim - 1];
-    char *to[FG_VM_MATES];
-    for (int j = 0; j < FG_VM_MATES; j++) {
-        int q = t->read[i][j < k ? j : 0];
-        to[j] = t->ptr[q] = t->work + p->in[q].buf;
-    }
-    fg_vm_walk_turned(to, k, FG_MEM(t, i), in->size, p->ndim, p->shape, in->strides, coord, len, 0);
-}
+#include "vm_mates.h"
 
 /* Input i for flat range [start, start + len): a pointer into memory where that is possible, else a copy. */
 static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t start, int64_t len) {
@@ -394,66 +382,6 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }
 }
-/* An input that is brought to tiles and leaves room for a few others between its elements. */
-static inline int fg_vm_is_column(const FgVmPlan *p, const FgVmInput *in) {
-    return in->access == FG_ACC_GENERAL && in->guard < 0 && in->dtype == in->type && in->strides[p->ndim - 1] > 1 &&
-        in->strides[p->ndim - 1] <= FG_VM_MATES;
-}
-/* Outputs that lie between each other's elements, as columns of narrow rows do, are written together. */
-static int fg_vm_are_mates(const FgVmPlan *p, const FgVmOutput *a, const FgVmOutput *b) {
-    if (a->reduce || b->reduce || a->dtype != b->dtype || a->access != FG_ACC_GENERAL || b->access != FG_ACC_GENERAL) return 0;
-    for (int d = 0; d < p->ndim; d++) if (a->strides[d] != b->strides[d]) return 0;
-    return a->dtype == a->type && b->dtype == b->type && a->reg >= p->n_in && b->reg >= p->n_in;
-}
-/* The mates of all outputs, for the memory of this run; room: that of a pointer for each output. */
-static void fg_vm_find_mates(FgVmThread *t, void *room) {
-    const FgVmPlan *p = t->p;
-    int16_t (*mates)[FG_VM_MATES] = room;
-    t->mates = mates;
-    for (int o = 0; o < p->n_out; o++) mates[o][0] = FG_VM_ALONE;
-    for (int o = 0; o < p->n_out && p->turns; o++) {
-        const FgVmOutput *out = &p->out[o];
-        int64_t k = p->ndim ? out->strides[p->ndim - 1] : 0, n = 1;
-        int16_t found[FG_VM_MATES] = {(int16_t)o};
-        if (k < 2 || k > FG_VM_MATES) continue;
-        for (int at = 1; at < k; at++)
-            for (int q = 0; q < p->n_out && n == at; q++)
-                if (FG_RESULT(t, q) == FG_RESULT(t, o) + at * out->size && fg_vm_are_mates(p, out, &p->out[q])) found[n++] = (int16_t)q;
-        if (n < k) continue;
-        for (int at = 1; at < k; at++) mates[found[at]][0] = FG_VM_MATE;
-        memcpy(mates[o], found, sizeof found);
-    }
-}
-/* Those of inputs, in a plan of one part. */
-static void fg_vm_find_columns(FgVmThread *t, void *room) {
-    const FgVmPlan *p = t->p;
-    int16_t (*read)[FG_VM_MATES] = room;
-    t->read = read;
-    for (int i = 0; i < p->n_in; i++) read[i][0] = FG_VM_ALONE;
-    for (int i = 0; i < p->n_in; i++) {
-        const FgVmInput *in = &p->in[i];
-        int64_t k = in->strides[p->ndim - 1], n = 1;
-        int16_t found[FG_VM_MATES] = {(int16_t)i};
-        if (k < 2 || k > FG_VM_MATES || read[i][0] != FG_VM_ALONE || !fg_vm_is_column(p, in)) continue;
-        for (int at = 1; at < k; at++)
-            for (int q = 0; q < p->n_in && n == at; q++) {
-                const FgVmInput *other = &p->in[q];
-                if (read[q][0] == FG_VM_ALONE && FG_MEM(t, q) == FG_MEM(t, i) + at * in->size && fg_vm_is_column(p, other) &&
-                    other->dtype == in->dtype && !memcmp(other->strides, in->strides, p->ndim * sizeof(int64_t))) found[n++] = (int16_t)q;
-            }
-        if (n < k) continue;
-        for (int at = 1; at < k; at++) read[found[at]][0] = FG_VM_MATE;
-        memcpy(read[i], found, sizeof found);
-    }
-}
-static void fg_vm_store_mates(FgVmThread *t, int o, const int64_t *coord, int64_t len) {
-    const FgVmPlan *p = t->p;
-    const FgVmOutput *out = &p->out[o];
-    int k = (int)out->strides[p->ndim - 1];
-    char *src[FG_VM_MATES] = {0};
-    for (int j = 0; j < FG_VM_MATES; j++) src[j] = t->ptr[p->out[t->mates[o][j < k ? j : 0]].reg];
-    fg_vm_walk_turned(src, k, FG_RESULT(t, o), out->size, p->ndim, p->shape, out->strides, coord, len, 1);
-}
 static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int64_t len) {
     const FgVmPlan *p = t->p;
     for (int j = t->part->out; j < t->part->out_end; j++) {
@@ -498,87 +426,5 @@ static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_
 
 #include "vm_tiles.h"
 
-#define FG_FLUSH 64    /* tiles between two flushes of the first accumulator into the second: keeps float32 sums accurate */
-
-/* acc op= src over finished values, or acc = src */
-static inline void fg_vm_flush(const FgVmOutput *out, char *acc, const char *src, int64_t len, int empty) {
-    if (empty) memcpy(acc, src, len * fg_itemsize(out->type));
-    else out->fn(len, acc, acc, src, src);
-}
-
-/* Add `tiles` tiles of `n` values, `stride` apart, and `rest` values of one more to the accumulators. */
-static void fg_vm_accumulate(FgVmThread *t, int64_t tiles, int64_t n, int64_t stride, int64_t rest, int empty) {
-    const FgVmPlan *p = t->p;
-    for (int o = 0; o < p->n_out; o++) {
-        const FgVmOutput *out = &p->out[o];
-        if (!out->reduce) continue;
-        int64_t skip = tiles * stride * out->term;
-        char *acc = t->work + out->buf, *src = t->ptr[out->reg];
-        const char *src2 = out->reg2 < 0 ? src : t->ptr[out->reg2];
-        if (p->sums_segments) {
-            char *sums = empty ? acc : t->work + p->seg_buf;
-            int64_t len = tiles * n + rest;
-            out->seg(sums, src, src2, len / p->seg_width, p->n_seg, p->seg_width);
-            if (!empty) out->fn(len, acc, acc, sums, sums);
-            continue;
-        }
-        if (tiles) out->tiles(acc, src, src2, tiles, n, stride, empty);
-        if (rest) out->tiles(acc, src + skip, src2 + skip, 1, rest, 0, empty && !tiles);
-    }
-}
-
-/* Columns mode: unit = (outer, block of reduced rows, chunk of columns).  A whole tile is added to a tile-sized accumulator;
- * the tile's rows are folded into one at the end. */
-static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
-    const FgVmPlan *p = t->p;
-    int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
-        int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
-        int64_t width = p->n_inner - col < p->step ? p->n_inner - col : p->step;
-        int64_t filled = 0, filled2 = 0;                   /* rows held by the two accumulators */
-        int64_t held = p->sums_segments ? width : width * p->n_seg, seg = held / width;      /* elements of such a row */
-        for (int64_t k = 0, added = 0; s + k < s_end; k += p->group, added += p->group) {
-            int64_t m = (s + k) * p->tile_rows, most = (s_end - s - k < p->group ? s_end - s - k : p->group) * p->tile_rows;
-            int64_t rows = p->n_red - m < most ? p->n_red - m : most, whole = rows / p->tile_rows, rest = rows % p->tile_rows;
-            int flush = added >= FG_FLUSH;
-            for (int o = 0; flush && o < p->n_out; o++) if (p->out[o].reduce)
-                fg_vm_flush(&p->out[o], t->work + p->out[o].buf2, t->work + p->out[o].buf, filled * held, filled2 == 0);
-            if (flush) { filled2 = filled; filled = added = 0; }
-            int64_t start = (outer * p->n_red + m) * p->n_inner + col;
-            int64_t len = p->n_inner > p->step ? width : rows * width;   /* of rows longer than a tile, only what is not computed */
-            fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
-            fg_vm_accumulate(t, whole, p->tile_rows * held, p->tile_rows * p->n_inner * seg, rest * held, filled == 0);
-            fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
-            if (filled == 0) filled = whole ? p->tile_rows : rest;
-        }
-        for (int o = 0; o < p->n_out; o++) {
-            const FgVmOutput *out = &p->out[o];
-            if (!out->reduce) continue;
-            int64_t size = fg_itemsize(out->type);
-            char *acc = t->work + out->buf, *acc2 = t->work + out->buf2;
-            fg_vm_fold(out->fn, acc, filled, held, size);
-            fg_vm_fold(out->fn, acc2, filled2, held, size);
-            if (filled2) out->fn(held, acc, acc2, acc, acc);
-            if (seg > 1) {
-                fg_vm_seg[out->reduce][out->type](t->work + p->seg_buf, acc, acc, width / p->seg_width, seg, p->seg_width);
-                acc = t->work + p->seg_buf;
-            }
-            if (p->blocks == 1) fg_vm_put(t, o, outer * p->n_inner + col, width, acc);
-            else memcpy(partials + out->part + ((outer * p->blocks + b) * p->n_inner + col) * size, acc, width * size);
-        }
-    }
-}
-static void fg_vm_finish_columns(FgVmThread *t, char *partials) {
-    const FgVmPlan *p = t->p;
-    for (int o = 0; o < p->n_out; o++) if (p->out[o].reduce) {
-        const FgVmOutput *out = &p->out[o];
-        int64_t size = fg_itemsize(out->type), group = p->blocks * p->n_inner * size;
-        for (int64_t k = 0; k < p->n_outer; k++) {
-            char *part = partials + out->part + k * group;
-            fg_vm_fold(out->fn, part, p->blocks, p->n_inner, size);
-            fg_vm_put(t, o, k * p->n_inner, p->n_inner, part);
-        }
-    }
-}
+#include "vm_columns.h"
 #endif

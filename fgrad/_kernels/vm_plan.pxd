@@ -126,4 +126,12 @@ cdef struct Reg:
 cdef inline int64_t align(int64_t n) noexcept nogil:
     return (n + 63) // 64 * 64
 
+cdef inline bint is_scalar(const FgTensor *t) noexcept nogil:
+    """True if all elements are one."""
+    cdef int d
+    for d in range(t.ndim):
+        if t.shape[d] != 1 and t.strides[d] != 0:
+            return False
+    return True
+
 cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs, int64_t *scratch) noexcept nogil

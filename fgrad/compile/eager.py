@@ -5,7 +5,8 @@ import functools
 import numpy as np
 
 from fgrad._kernels.apply import ApplyDispatch
-from fgrad._kernels.dispatch import EagerDispatch, Entry, called_by_vector, install_traced
+from fgrad._kernels.dispatch import Entry
+from fgrad._kernels.eager_dispatch import EagerDispatch, called_by_vector, install_traced
 from fgrad._kernels.window import View
 from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext

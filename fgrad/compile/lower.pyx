@@ -13,6 +13,7 @@ from fgrad._kernels.operands cimport scalar_of
 from fgrad.compile.algebra cimport simplify
 from fgrad.compile.bounds cimport bounds
 from fgrad.compile.choices cimport distribute
+from fgrad.compile.pads cimport padded_alike, side_by_side
 from fgrad.compile.values cimport Buf, Node, Value, elementwise_node, new_value, row_major, temporary, view_reshape
 from fgrad.core.ir cimport AvalBase, Eqn, Literal, Var
 from fgrad.core.tracing cimport PrimitiveBase
@@ -180,11 +181,11 @@ cdef class LowerContext:
             chosen = distribute(self, op, ins, aval)
             if chosen is not None:
                 return chosen
-            if (op == "add" or op == "sub") and (padded := _padded_alike(ins[0], ins[1])) is not None:
+            if (op == "add" or op == "sub") and (padded := padded_alike(ins[0], ins[1])) is not None:
                 a, b, pad = padded
                 inner = self.elementwise(op, [a, b], ShapedArray(a.shape, dtype))
                 return self.kernel("pad", [inner, pad.ins[1]], [aval], ip=pad.ip, contiguous=False)[0]
-            if op == "add" and (joined := _side_by_side(self, ins[0], ins[1], aval)) is not None:
+            if op == "add" and (joined := side_by_side(self, ins[0], ins[1], aval)) is not None:
                 return joined
         given = []
         spread = self.simplify and aval.size >= SPREAD_LEAST        # all operands are single values: so is the result
@@ -335,133 +336,6 @@ cdef class LowerContext:
     def compose(self, fun, ins):
         """Lower fun(*arrays) -> list, a composition of ops functions."""
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
-
-
-cdef object _padded_alike(Value x, Value y):
-    """(a, b, a pad) where x and y are a and b padded with the same number of zeros, which a sum of them has too; else None."""
-    cdef Node first, second
-    if x.buf is None or y.buf is None or x.buf.node is None or y.buf.node is None or x.tag != y.tag:
-        return None
-    first, second = x.buf.node, y.buf.node
-    if first.op != "pad" or second.op != "pad" or first.outs[0].shape != x.shape or second.outs[0].shape != y.shape:
-        return None
-    if not (x.whole() and y.whole()):
-        return None
-    (a, zero), (b, other) = first.ins, second.ins
-    same = first.ip == second.ip and a.shape == b.shape and a.tag == b.tag == x.tag
-    return (a, b, first) if same and _is_zero(zero) and _is_zero(other) else None
-
-
-cdef Node _padding(Value v):
-    """The node that made all of v by padding with zeros; else None."""
-    cdef Node node
-    if v.buf is None or v.buf.node is None or v.tag:
-        return None
-    node = v.buf.node
-    if node.op != "pad" or node.outs[0].shape != v.shape or not v.whole() or not _is_zero(node.ins[1]) or (<Value>node.ins[0]).tag:
-        return None
-    return None if min(node.ip) < 0 else node
-
-
-cdef Value _side_by_side(LowerContext ctx, Value x, Value y, AvalBase aval):
-    """x + y where they are neighbours along an axis, each padded with zeros (the cotangents of two slices): joined, then padded; else None."""
-    cdef Node first = _padding(x), second = _padding(y)
-    cdef Value a, b, v
-    cdef list pieces = []
-    if (first is None and second is None) or aval.dtype.kind not in "fiu" or aval.dtype in _HALF:
-        return None
-    if first is None or second is None:
-        return _added_to_piece(ctx, x, second, aval) if first is None else _added_to_piece(ctx, y, first, aval)
-    p, q = list(first.ip), list(second.ip)
-    if any(p[2::3]) or any(q[2::3]):
-        return _alternating(ctx, first, second, aval)
-    axes = [k for k in range(len(aval.shape)) if p[3 * k : 3 * k + 2] != q[3 * k : 3 * k + 2]]
-    if len(axes) != 1:
-        return None
-    axis, = axes
-    a, b = first.ins[0], second.ins[0]
-    if p[3 * axis] > q[3 * axis]:
-        a, b, p, q = b, a, q, p
-    if p[3 * axis] + a.shape[axis] != q[3 * axis] or 0 in a.shape or 0 in b.shape:
-        return None
-    for v in (a, b):
-        made = v.buf.node if v.buf is not None and v.whole() else None
-        pieces += made.ins if made is not None and made.op == "concatenate" and made.ip == (axis,) and made.outs[0].shape == v.shape else [v]
-    pieces = [_plus_zero(ctx, v) for v in pieces]
-    p[3 * axis + 1] = q[3 * axis + 1]
-    shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
-    out = ctx.kernel("concatenate", pieces, [ShapedArray(shape, aval.dtype)], ip=(axis,), contiguous=False)[0]
-    return ctx.kernel("pad", [out, first.ins[1]], [aval], ip=p, contiguous=False)[0] if any(p) else out
-
-
-cdef Value _plus_zero(LowerContext ctx, Value v):
-    """v + 0, which has no -0, as a sum of v and zeros."""
-    cdef Value own
-    if v.dtype.kind != "f" or _is_plus_zero(v):
-        return v
-    own = _as_made(ctx, v, v)
-    return ctx.reshaped_view(ctx.elementwise("add", [own, ctx.scalar(0, v.dtype)], own.aval), v.shape)
-
-
-cdef Value _as_made(LowerContext ctx, Value v, Value like):
-    """v under the shape in which `like`, of v's shape, was computed, so that both are one group; where that takes no copy."""
-    cdef Node node = like.buf.node if like.buf is not None and like.whole() else None
-    out = ctx.reshaped_view(v, node.shape) if node is not None and node.kind == "ew" and v.buf is not None else None
-    return v if out is None else out
-
-
-cdef Value _alternating(LowerContext ctx, Node first, Node second, AvalBase aval):
-    """The sum of two pads of which one has zeros where the other has elements, in turn along an axis (of every second element's
-    cotangents): columns side by side; else None."""
-    cdef Value a = first.ins[0], b = second.ins[0], out
-    p, q = first.ip, second.ip
-    axis = p[2::3].index(1) if 1 in p[2::3] else 0
-    if p[3 * axis] == 1:
-        a, b, p, q = b, a, q, p
-    none = (0,) * (3 * axis)
-    if p != (*none, 0, 1, 1, *(0,) * (len(p) - len(none) - 3)) or q != (*none, 1, 0, 1, *p[3 * axis + 3 :]) or a.shape != b.shape or 0 in a.shape:
-        return None
-    shape = (*a.shape[: axis + 1], 1, *a.shape[axis + 1 :])
-    pieces = [ctx.reshaped_view(_plus_zero(ctx, v), shape) if v.buf is not None else None for v in (a, b)]
-    if pieces[0] is None or pieces[1] is None:
-        return None
-    both = (*shape[: axis + 1], 2, *shape[axis + 2 :])
-    out = ctx.kernel("concatenate", pieces, [ShapedArray(both, aval.dtype)], ip=(axis + 1,), contiguous=False)[0]
-    return ctx.reshaped_view(out, aval.shape)
-
-
-cdef Value _added_to_piece(LowerContext ctx, Value x, Node pad, AvalBase aval):
-    """x and a pad whose elements are those of one operand of the concatenation that x is: added to that one; else None."""
-    cdef Node join = x.buf.node if x.buf is not None and x.whole() and not x.tag else None
-    cdef Value v, a, b
-    cdef Py_ssize_t at = 0, axis
-    if join is None or join.op != "concatenate" or join.outs[0].shape != x.shape or any(pad.ip[2::3]):
-        return None
-    axis, = join.ip
-    ends = pad.ip[3 * axis]
-    if any(pad.ip[: 3 * axis]) or any(pad.ip[3 * axis + 3 :]):
-        return None
-    for i, v in enumerate(join.ins):
-        if at == ends and v.shape == (<Value>pad.ins[0]).shape and not v.tag:
-            pieces = [_plus_zero(ctx, other) for other in join.ins]
-            a, b = _as_made(ctx, v, v), _as_made(ctx, pad.ins[0], v)
-            if a.shape != b.shape:
-                a, b = v, pad.ins[0]
-            pieces[i] = ctx.reshaped_view(ctx.elementwise("add", [a, b], a.aval), v.shape)
-            return ctx.kernel("concatenate", pieces, [aval], ip=(axis,), contiguous=False)[0]
-        at += v.shape[axis]
-    return None
-
-
-cdef bint _is_plus_zero(Value v):
-    """True for something + 0, which is no -0."""
-    cdef Node node = v.buf.node if v.buf is not None and v.whole() else None
-    return node is not None and node.kind == "ew" and node.op == "add" and _is_zero(node.ins[1])
-
-
-def _is_zero(v):
-    """True if v is the constant +0."""
-    return v.scalar is not None and v.scalar == 0 and not np.signbit(np.real(v.scalar))
 
 
 cdef tuple _key(Node node):

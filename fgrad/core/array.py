@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import array as _array
-from fgrad._kernels.creation import install_shaped
+from fgrad._kernels import creation
 from fgrad._kernels.masks import install_masks
 from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
@@ -207,7 +207,7 @@ def from_numpy(x: np.ndarray, dtype=None, weak_type=False, copy=True) -> Array:
             x = x.real
         x = x.astype(dtype)
         copy = False
-    return _array.from_numpy(x, ShapedArray(x.shape, dtype, weak_type), copy)
+    return creation.from_numpy(x, ShapedArray(x.shape, dtype, weak_type), copy)
 
 
 _scalar_cache: dict = {}
@@ -228,7 +228,7 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
                 f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
                 "enable 64-bit types (enable_x64) or use a float"
             )
-        out = _array.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
+        out = creation.from_numpy(np.asarray(x, dtype), ShapedArray((), dtype, weak_type), True)
         if cached:
             out.mark_kept()
             if len(_scalar_cache) > 4096:
@@ -274,7 +274,7 @@ def _foreign_aval(x) -> ShapedArray:
 
 
 install_avals(Array, ShapedArray, _foreign_aval, to_array)
-install_shaped(ShapedArray)
+creation.install_shaped(ShapedArray)
 install_masks(ShapedArray)
 
 

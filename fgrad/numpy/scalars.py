@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from fgrad import dtypes
-from fgrad._kernels.dispatch import install_lasting
+from fgrad._kernels.eager_dispatch import install_lasting
 from fgrad.dtypes import result_type
 from fgrad.numpy.creation import asarray
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fgrad._kernels import array, executor
+from fgrad._kernels import array, creation, executor
 
 
 class _Aval:
@@ -19,7 +19,7 @@ def run_kernel(kernel, inputs, outputs, ip=(), fp=()):
     (shape, dtype, slot_shape, slot_strides) for an output seen through a view.  Returns a list of NumPy arrays."""
     if array.get_array_class() is None:
         array.set_array_class(_Array)
-    arrays = [array.from_numpy(x, _Aval(x.shape, x.dtype), False) for x in inputs]
+    arrays = [creation.from_numpy(x, _Aval(x.shape, x.dtype), False) for x in inputs]
     slots, insts, outs, codes = [], [], [], []
     for i, a in enumerate(arrays):
         shape = a.aval.shape

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fgrad._kernels import array, executor, movement, parallel
+from fgrad._kernels import array, creation, executor, movement, parallel
 from tests.kernels.harness import _Array, _Aval, contiguous, run_kernel
 
 KERNELS = movement.KERNELS
@@ -65,7 +65,7 @@ def in_place(kernel, inputs, ip=()):
     """Run with input 0 donated to the output: the result, which lies where the input lay."""
     if array.get_array_class() is None:
         array.set_array_class(_Array)
-    arrays = [array.from_numpy(x, _Aval(x.shape, x.dtype), True) for x in inputs]
+    arrays = [creation.from_numpy(x, _Aval(x.shape, x.dtype), True) for x in inputs]
     slots = [(a.code, a.aval.shape, contiguous(a.aval.shape), 1 + i, 0) for i, a in enumerate(arrays)]
     n = len(arrays)
     slots.append((arrays[0].code, arrays[0].aval.shape, contiguous(arrays[0].aval.shape), 1 + n, 0))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fgrad._kernels import array, executor
+from fgrad._kernels import array, creation, executor
 from fgrad._kernels import elementwise as vm
 from tests.kernels.harness import _Aval, contiguous, run_kernel
 
@@ -64,7 +64,7 @@ def apply(name, dtype, *args, out=None):
 
 def aliased(inputs, ops, targets, consts=()):
     """Run with output k written over input targets[k] (a donated argument)."""
-    arrays = [array.from_numpy(x.copy(), _Aval(x.shape, x.dtype), True) for x in inputs]
+    arrays = [creation.from_numpy(x.copy(), _Aval(x.shape, x.dtype), True) for x in inputs]
     n, slots = len(arrays), []
     for i, x in enumerate(inputs):
         slots.append((arrays[i].code, x.shape, contiguous(x.shape), 1 + i, 0))

@@ -1,0 +1,306 @@
+"""The call path of eager operations: a program for the avals, strides and static arguments of a call, found without going through Python."""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.object cimport Py_TYPE, PyTypeObject
+from cpython.ref cimport Py_INCREF, PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memset
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+
+    /* Instances are called with their arguments in a row, and as methods without an object that binds them. */
+    static void fg_call_by_vector(PyTypeObject *type, Py_ssize_t offset) {
+        type->tp_vectorcall_offset = offset;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+        PyType_Modified(type);
+    }
+    """
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *)
+    Py_ssize_t PyVectorcall_NARGS(size_t n)
+    object PyMethod_New(object function, object instance)
+    void fg_call_by_vector(PyTypeObject *type, Py_ssize_t offset)
+
+from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
+from fgrad._kernels.array cimport ArrayBase, set_calls
+from fgrad._kernels.context cimport config_key, is_eval
+from fgrad._kernels.dispatch cimport Entry, array_class, kinds_of, operand
+from fgrad._kernels.operands cimport Scalar, as_array, is_numpy, is_numpy_scalar, is_scalar
+from fgrad._kernels.window cimport View
+
+from fgrad._kernels.creation import install_lasting as set_lasting
+
+cdef object _traced = None               # (eager function, args, kwargs): what it gives while something is traced
+
+
+_lasting = {}                   # by address: what stands for dtypes and is never freed
+
+
+def install_lasting(things):
+    """Objects that stay as long as the process, so that their addresses tell them apart."""
+    set_lasting(_lasting)
+    _lasting.update((id(x), x) for x in things)
+
+
+def install_traced(traced):
+    """Hand over what eager functions do while something is traced."""
+    global _traced
+    _traced = traced
+
+
+cdef enum:
+    SLOTS = 8
+    SHORT = 4                      # arguments of a call that a slot may know
+    TWENTY_BITS = 1 << 20
+
+# A call of few arguments that an entry is for: the signature's words, and the value of what is static.
+cdef struct Slot:
+    int64_t a, b, value, config
+    PyObject *entry                # an Entry or a View; borrowed: EagerDispatch.entries holds it
+
+
+cdef inline int64_t static_value(object x, int64_t *value) except? -1:
+    """The word of a static number, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
+    cdef int overflow = 0
+    cdef int64_t i
+    value[0] = 0
+    if type(x) is float:
+        (<double *>value)[0] = x
+    elif type(x) is int:
+        value[0] = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if overflow:
+            return 0
+    elif type(x) is tuple and len(<tuple>x) <= 3:
+        for v in <tuple>x:
+            if type(v) is not int:
+                return 0
+            i = PyLong_AsLongLongAndOverflow(v, &overflow)
+            if overflow or not -TWENTY_BITS <= 2 * i < TWENTY_BITS:
+                return 0
+            value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
+        return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
+    elif x is not None:
+        value[0] = <int64_t><uintptr_t><PyObject *>x
+        return 1 if value[0] in _lasting else 0
+    return <int64_t><uintptr_t>Py_TYPE(x)
+
+
+cdef bint all_arrays(object xs, bint scalars) except -1:
+    """True for a list or tuple of arrays, or with `scalars` of arrays and Python's numbers."""
+    if type(xs) is not list and type(xs) is not tuple:
+        return False
+    for x in xs:
+        if type(x) is not array_class and not is_numpy(x) and not (scalars and is_scalar(type(x))):
+            return False
+    return True
+
+
+cdef class EagerDispatch:
+    """Base of eager operations: one program per avals and strides of the arguments; scalars are arguments too.
+
+    `_prepare(arrays, args, kwargs)` compiles the function at these arrays; arguments after the first `n_arrays`, and all keyword
+    arguments, are static. With `n_arrays` -1 the first argument is a list or tuple of arrays, with
+    -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
+    """
+    cdef dict entries
+    cdef vectorcallfunc by_vector
+    cdef Slot[8] slots             # recent calls of a few positional arguments
+    cdef readonly int n_arrays
+
+    def __cinit__(self):
+        self.by_vector = <vectorcallfunc>call_by_vector
+
+    def __init__(self, int n_arrays):
+        self.entries = {}
+        self.n_arrays = n_arrays
+
+    def clear_cache(self):
+        memset(self.slots, 0, sizeof(self.slots))
+        self.entries.clear()
+
+    cdef object recent(self, object a, object b, int n, object learn):
+        """The result of a call that a slot knows, or None. With `learn`, make its slot one for this entry. b: the second argument where
+        there are n = 2 of them, or of more all but the first."""
+        cdef Scalar[2] scalars
+        cdef char *data[2]
+        cdef bint narrow = False, wide = False
+        cdef int64_t word_a, word_b = 0, value = 0, config
+        cdef Slot *s
+        word_a = operand(a, &scalars[0], &data[0], &narrow, &wide)
+        if word_a == 0:
+            return None
+        if n > 1:
+            if self.n_arrays == 1:
+                word_b = static_value(b, &value)
+            elif n == 2:
+                word_b = operand(b, &scalars[1], &data[1], &narrow, &wide)
+            if word_b == 0:
+                return None
+        if narrow and wide:
+            return None
+        config = config_key() << 3 | n
+        s = &self.slots[((word_a >> 5) ^ (word_b >> 6) ^ value ^ value >> 20) & (SLOTS - 1)]
+        if learn is not None:
+            s.a, s.b, s.value, s.config, s.entry = word_a, word_b, value, config, <PyObject *>learn
+            return None
+        if s.a != word_a or s.b != word_b or s.value != value or s.config != config or s.entry == NULL:
+            return None
+        if type(<object>s.entry) is View:
+            return (<View><object>s.entry).of(a) if type(a) is array_class else None
+        return (<Entry>s.entry).program.run_one(data)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        return self.call(args, kwargs)
+
+    cdef object call(self, tuple args, dict kwargs):
+        """The result of a call that no slot knows."""
+        cdef list arrays = []
+        cdef Py_ssize_t n = len(args)
+        cdef bint short = 0 < n <= SHORT and not kwargs and self.n_arrays > 0
+        if not is_eval():
+            return _traced(self, args, kwargs)
+        entry = self.find(args, kwargs, arrays)
+        if entry is None:
+            return self._slow(*args, **kwargs)
+        if short:
+            second = args[1:] if n > 2 else args[n - 1]
+        if type(entry) is View:
+            if short and type(args[0]) is array_class:
+                self.recent(args[0], second, n, entry)
+            return (<View>entry).of(arrays[0])
+        if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
+            self.recent(args[0], second, n, entry)
+        return (<Entry>entry).run(arrays)
+
+    def with_body(self, tuple args, dict kwargs):
+        """(result, body) of a call that can be written down as one; else None. Nothing may be traced."""
+        cdef list arrays = []
+        entry = self.find(args, kwargs, arrays)
+        if entry is None or entry.body is None:
+            return None
+        return (<View>entry).of(arrays[0]) if type(entry) is View else (<Entry>entry).run(arrays), entry.body
+
+    cdef object find(self, tuple args, dict kwargs, list arrays):
+        """The Entry or View of a call, and the arrays that it takes; None where the function itself must run."""
+        cdef int64_t words[64]
+        cdef int i = 1, n = len(args), j
+        cdef bint narrow = False, wide = False
+        cdef object x, key, entry
+        cdef object t
+        cdef tuple rest
+        cdef tuple given = args
+        words[0] = config_key()
+        if self.n_arrays < 0:
+            if n == 0 or not all_arrays(args[0], self.n_arrays < -1):
+                return None
+            given, rest = tuple(args[0]), args[1:]
+            n = len(given)
+        elif n > self.n_arrays:
+            rest = args[self.n_arrays:]
+            n = self.n_arrays
+        else:
+            rest = ()
+        for j in range(n):
+            if i > 48:
+                return None
+            x = given[j]
+            if is_numpy(x) or is_numpy_scalar(x):
+                try:
+                    x = as_array(x, True)
+                except TypeError:
+                    return None
+            t = type(x)
+            arrays.append(x)
+            if t is array_class:
+                strides = (<ArrayBase>x).strides_or_none
+                words[i] = <int64_t><uintptr_t><PyObject *>(<ArrayBase>x).aval
+                if FG_I8 <= (<ArrayBase>x).code <= FG_I16 or FG_U8 <= (<ArrayBase>x).code <= FG_U64:
+                    narrow = True
+                if strides is not None:
+                    if i + len(strides) > 48:
+                        return None
+                    words[i] |= 1
+                    for s in strides:
+                        i += 1
+                        words[i] = s
+            elif is_scalar(t):
+                if t is int and not -1 < x < 128:
+                    wide = True
+                words[i] = <int64_t><uintptr_t><PyObject *>t
+            else:
+                return None
+            i += 1
+        if narrow and wide:          # an integer that may not fit: its value decides
+            return None
+        arrays[:] = [x if type(x) is array_class else as_array(x, True) for x in arrays]
+        key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
+        if rest or kwargs:
+            try:
+                key = (key, rest, kinds_of(rest), tuple(kwargs.items()), kinds_of(tuple(kwargs.values()))) if kwargs else (key, rest, kinds_of(rest))
+                entry = self.entries.get(key)
+            except TypeError:
+                return None
+        else:
+            entry = self.entries.get(key)
+        if entry is None:
+            entry = self._prepare(arrays, args, kwargs)
+            if len(self.entries) > 4096:
+                self.clear_cache()
+            entry = self.entries.setdefault(key, False if entry is None else entry)
+        return None if entry is False else entry
+
+
+cdef object call_by_vector(object function, PyObject **given, size_t n_given, PyObject *names):
+    """function(*given), the last of them called `names`."""
+    cdef EagerDispatch self = <EagerDispatch>function
+    cdef Py_ssize_t n = PyVectorcall_NARGS(n_given), i
+    cdef tuple args
+    if names == NULL and 0 < n <= SHORT and self.n_arrays > 0 and is_eval():
+        second = <object>given[n - 1] if n <= 2 else row_of(given + 1, n - 1)
+        out = self.recent(<object>given[0], second, <int>n, None)
+        if out is not None:
+            return out
+    args = row_of(given, n)
+    return self.call(args, {} if names == NULL else {name: <object>given[n + i] for i, name in enumerate(<tuple>names)})
+
+
+cdef tuple row_of(PyObject **given, Py_ssize_t n):
+    cdef tuple out = PyTuple_New(n)
+    cdef Py_ssize_t i
+    for i in range(n):
+        Py_INCREF(<object>given[i])
+        PyTuple_SET_ITEM(out, i, <object>given[i])
+    return out
+
+
+def called_by_vector(type cls):
+    """Have the instances of EagerDispatch, or of a class derived from it, called without packing their arguments."""
+    cdef EagerDispatch one = EagerDispatch.__new__(EagerDispatch)
+    fg_call_by_vector(<PyTypeObject *>cls, <char *>&one.by_vector - <char *><PyObject *>one)
+
+
+called_by_vector(EagerDispatch)
+
+
+cdef object call1(object op, object a):
+    if isinstance(op, EagerDispatch) and is_eval():
+        out = (<EagerDispatch>op).recent(a, a, 1, None)
+        if out is not None:
+            return out
+    return op(a)
+
+
+cdef object call2(object op, object a, object b):
+    if isinstance(op, EagerDispatch) and is_eval():
+        out = (<EagerDispatch>op).recent(a, b, 2, None)
+        if out is not None:
+            return out
+    return op(a, b)
+
+
+set_calls(call1, call2)            # what the operators of arrays go through
