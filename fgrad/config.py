@@ -17,6 +17,7 @@ _DEFAULTS = {
     "enable_checks": False,  # type-check every jaxpr that is built
     "numpy_rank_promotion": "allow",
     "enable_custom_prng": False,  # random.PRNGKey makes typed keys
+    "threefry_partitionable": True,  # off: random numbers are those of JAX with this setting off
     "mark_indices": False,  # stage what indices of several axes must stay within, for experimental.checkify
     "pass_sparse": True,
     "pass_motion": True,
@@ -38,7 +39,6 @@ _CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promoti
 _FIXED = {
     "platforms": ("cpu", "", None),
     "platform_name": ("cpu", "", None),
-    "threefry_partitionable": (True,),
     "default_prng_impl": ("threefry2x32",),
     "debug_key_reuse": (False,),
     "num_cpu_devices": (-1, 1),
@@ -265,7 +265,7 @@ log_compiles = _switch("log_compiles", 'A context in which each function that ji
 enable_checks = _switch("enable_checks", "A context in which every jaxpr that is built is type-checked.")
 check_tracer_leaks = _switch("check_tracer_leaks", "A context in which a staged function that has stored a traced value raises, slowly.")
 explain_cache_misses = _switch("explain_cache_misses", "A context without effect: see log_compiles.")
-threefry_partitionable = _switch("threefry_partitionable", "A context that takes True, fgrad's only way; False raises ValueError.")
+threefry_partitionable = _switch("threefry_partitionable", "A context with JAX's counters of random numbers, or its older ones.")
 enable_custom_prng = _switch("enable_custom_prng", "A context in which random.PRNGKey makes typed keys, as random.key does.")
 debug_key_reuse = _switch(
     "debug_key_reuse", "A context that takes False: nobody looks for keys that are used twice; True raises ValueError."

@@ -56,6 +56,22 @@ def test_golden():
     np.testing.assert_allclose(random.beta(k, 2.5, 1.2, (3,)), GOLDEN["beta"], rtol=1e-6)
 
 
+def test_golden_of_the_older_counters():
+    with fgrad.threefry_partitionable(False):
+        k = random.key(7)
+        assert random.key_data(random.split(k, 3)).tolist() == [[276534068, 861967409], [1905761346, 1641862660], [2900896126, 1402713516]]
+        assert random.bits(k, (5,)).tolist() == [276534068, 861967409, 2793701230, 1641862660, 2900896126]
+        assert random.bits(k, (5,), "uint8").tolist() == [191, 40, 160, 11, 191]
+        assert random.bits(k, (3,), "uint16").tolist() == [10431, 2976, 22207]
+        assert random.uniform(k, (3,)).tolist() == [0.2249845266342163, 0.4261603355407715, 0.4536093473434448]
+        assert random.permutation(k, 8).tolist() == [5, 0, 2, 4, 7, 1, 6, 3]
+        np.testing.assert_allclose(random.gamma(k, 2.5, (3,)), [1.6199045, 3.1840203, 2.2853267], rtol=1e-6)
+        keys = random.split(k, 4)
+        each = fgrad.vmap(lambda k: random.normal(k, (3,)))(keys)
+        np.testing.assert_array_equal(each[2], random.normal(keys[2], (3,)))
+    assert random.bits(k, (3,)).tolist() == GOLDEN["bits"]
+
+
 def test_small_and_large_rates():
     """Rates of which some, all or none are drawn by rejection."""
     k, few = random.key(3), np.arange(64) % 3 > 0

@@ -1,4 +1,4 @@
-"""Random numbers as jax.random: explicit keys, threefry-2x32 with partitionable counters."""
+"""Random numbers as jax.random: explicit keys, threefry-2x32 with partitionable counters (or, by a setting, the older ones)."""
 
 from fgrad.random.basic import bits, exponential, gumbel, laplace, logistic, normal, randint, truncated_normal, uniform
 from fgrad.random.discrete import bernoulli, binomial, categorical, geometric, multinomial, poisson, rademacher

@@ -8,8 +8,9 @@ import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import jit
 from fgrad.numpy.util import as_array, user_dtype
-from fgrad.ops.random import fma, rounded, sample_erf, sample_erf_inv, sample_log, sample_log1p, threefry_bits_p
+from fgrad.ops.random import fma, rounded, sample_erf, sample_erf_inv, sample_log, sample_log1p
 from fgrad.ops.shape import canonical_shape
+from fgrad.random.counters import random_bits
 from fgrad.random.keys import one_key, split
 
 
@@ -60,7 +61,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     dtype = np.dtype(np.uint64 if dtypes.int_dtype().itemsize == 8 else np.uint32) if dtype is None else user_dtype(dtype)
     if dtype.kind != "u":
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype.name}")
-    return threefry_bits_p.bind(one_key("bits", key), bit_width=dtype.itemsize * 8, shape=canonical_shape(shape))
+    return random_bits(one_key("bits", key), dtype.itemsize * 8, canonical_shape(shape))
 
 
 def _unit(key, shape, dtype):

@@ -7,6 +7,7 @@ derivatives by implicit differentiation of the distribution function (Figurnov, 
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import custom_jvp, jit, vmap
+from fgrad.config import config
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import random_gamma_p, sample_log
 from fgrad.ops.shape import canonical_shape
@@ -17,7 +18,7 @@ from fgrad.random.keys import one_key, split
 
 
 def _proposals(key, d):
-    """Marsaglia and Tsang's accepted v for a scalar d, as random_gamma_p draws it but in any dtype: a 16-bit one rounds at each step."""
+    """Marsaglia and Tsang's accepted v for a scalar d, as random_gamma_p draws it but in any dtype and with any counters."""
     dtype = d.dtype
     zero, one = lax.like(d, 0), lax.like(d, 1)
     c = lax.like(d, 1 / 3) / lax.sqrt(d)
@@ -49,7 +50,8 @@ def _gammas(key, alpha, log_space):
     boosted = a >= one
     d = lax.select(boosted, a, a + one) - lax.like(a, 1 / 3)
     keys = vmap(split)(split(key, a.size))
-    v = (random_gamma_p.bind if dtype.itemsize > 2 else vmap(_proposals))(keys[:, 0], d)
+    fast = dtype.itemsize > 2 and config.threefry_partitionable
+    v = (random_gamma_p.bind if fast else vmap(_proposals))(keys[:, 0], d)
     if log_space:
         e = -vmap(lambda k: exponential(k, (), dtype))(keys[:, 1])
         out = sample_log(d) + sample_log(v) + lax.select(boosted | (e == 0), zero, e * (one / a))

@@ -12,8 +12,9 @@ from fgrad.config import config
 from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy
 from fgrad.numpy.overlay import register_overlay
 from fgrad.numpy.util import as_array
-from fgrad.ops.random import threefry2x32, threefry_split_p
+from fgrad.ops.random import threefry2x32
 from fgrad.ops.shape import canonical_shape
+from fgrad.random.counters import split_words
 
 _IMPL = "threefry2x32"
 
@@ -325,7 +326,7 @@ def split(key, num=2):
     ((), (2, 3))
     """
     words = one_key("split", key)
-    return _like(key, threefry_split_p.bind(words, shape=canonical_shape(num if np.iterable(num) else (num,))))
+    return _like(key, split_words(words, canonical_shape(num if np.iterable(num) else (num,))))
 
 
 def fold_in(key, data):
