@@ -402,7 +402,9 @@ cdef class Program:
                 rc = run_state(st)
         if rc == FG_OK:
             return 0
-        if rc == FG_EPYTHON and st.error != NULL:
+        if rc == FG_EPYTHON:
+            if st.error == NULL:        # a signal's handler raised, while a loop asked
+                return -1
             e = <object><PyObject *>st.error
             st.error = NULL
             Py_DECREF(e)

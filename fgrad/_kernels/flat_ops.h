@@ -8,6 +8,7 @@
 #define FG_FLAT_OPS_H
 #include "index_plan.h"
 #include "program.h"
+#include "turns.h"
 #include "vm_plan.h"
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -185,6 +186,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     uint32_t acci = 0;
     fg_v32 accv = {0};
     fg_v64 accw = {0};
+    FgTurns turns = {1024, 1024, 0};
     if (!ip) { *labels = table; return 0; }
     #define FG_GO goto *ip->label;
     #define FG_NEXT { ip++; FG_GO }
@@ -363,10 +365,13 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         #undef M
         FG_NEXT
     }
-    L_jump: FG_JUMP(ip->n)
+    /* every turn of a loop passes one of these */
+    #define FG_TURN(by) { ip += (by); if (__builtin_expect(--turns.left <= 0, 0)) goto look; FG_GO }
+    look: if (fg_turns_look(&turns)) return FG_EPYTHON; FG_GO
+    L_jump: FG_TURN(ip->n)
     L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
     /* a comparison that only decides here; m: to the turn of a loop */
-    #define M(name, t, expr, T) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_JUMP((expr) ? ip->m : ip->n) }
+    #define M(name, t, expr, T) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_TURN((expr) ? ip->m : ip->n) }
     FG_FLAT_COMPARE_ONE(M)
     #undef M
     L_branch: {                     /* a: the index; b: n jumps */
@@ -376,7 +381,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_branch2: FG_JUMP(((const int32_t *)ip->b)[*(const uint8_t *)ip->a])
     L_set: FG_AT(int64_t, ip->d) = ip->n; FG_NEXT
     L_point: FG_AT(char *, ip->d) = FG_AT(char *, ip->a) + ip->n; FG_NEXT
-    L_loop: FG_JUMP(--FG_AT(int64_t, ip->d) ? ip->n : ip->k)     /* k: to behind the loop */
+    L_loop: FG_TURN(--FG_AT(int64_t, ip->d) ? ip->n : ip->k)     /* k: to behind the loop */
     /* from and to the row that a pointer is at, which moves on by k bytes */
     #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
     L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT

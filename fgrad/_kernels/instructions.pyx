@@ -14,6 +14,11 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels import elementwise, index, matmul, movement
 
 
+cdef extern from "turns.h" nogil:
+    ctypedef struct FgTurns:
+        int64_t left, step, last
+    int fg_turn(FgTurns *t)
+
 cdef extern from "flat.h" nogil:
     FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
     void fg_flat_free(FgFlat *f)
@@ -173,6 +178,7 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
     cdef char **bouts = child_outs(body)
     cdef int side = -1                       # where the carry is: -1 the inputs, 0 the outputs, 1 the workspace
     cdef char *src
+    cdef FgTurns turns = [8, 8, 0]
     couts[0] = out_data(st, inst, 2 * nc)
     for i in range(ncc):
         cond.bases[1 + i] = in_data(st, inst, i)
@@ -182,6 +188,9 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
         if inst.ip[3 + i]:
             memcpy(out_data(st, inst, i), in_data(st, inst, ncc + nbc + i), out_bytes(st, inst, i))
     while True:
+        rc = fg_turn(&turns)
+        if rc != FG_OK:
+            return rc
         for i in range(nc):
             if inst.ip[3 + i]:
                 src = out_data(st, inst, i)
@@ -217,6 +226,7 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
     cdef char **outs = child_outs(body)
     cdef FgTensor *t
     cdef int side = -1, other
+    cdef FgTurns turns = [8, 8, 0]
     if length == 0:
         for i in range(nc):
             memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
@@ -228,6 +238,9 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
             memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))
             body.bases[1 + nk + i] = outs[i] = out_data(st, inst, i)
     for step in range(length):
+        rc = fg_turn(&turns)
+        if rc != FG_OK:
+            return rc
         at = length - 1 - step if inst.ip[5] else step
         other = 0 if (length - 1 - step) % 2 == 0 else 1       # so that the last step writes the outputs
         for i in range(nc):
