@@ -1,4 +1,4 @@
-"""A signal's handler may end a running loop: flat code, and loops over larger values, eager and jitted; the program runs again afterwards."""
+"""A signal's handler may end a running loop, flat code or not, jitted or not; the program runs again afterwards."""
 import signal
 from contextlib import contextmanager
 
