@@ -1,4 +1,5 @@
 """A signal's handler may end a running loop, flat code or not, jitted or not; the program runs again afterwards."""
+
 import signal
 from contextlib import contextmanager
 
