@@ -143,8 +143,8 @@ def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     if is_leaf is not None and is_leaf_takes_path:
         pairs, treedef = flatten_with_path(_stopped(tree, is_leaf))
         return [(p, x.value if type(x) is _Stop else x) for p, x in pairs], treedef
-    xs, treedef = flatten(tree, is_leaf)
-    return list(zip([key_path(a) for a in treedef.accessors()], xs)), treedef
+    xs, treedef, keys = _walk.flatten_with_paths(tree, paths, is_leaf)
+    return list(zip(keys, xs)), treedef
 
 
 def map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
@@ -156,7 +156,7 @@ def map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(r) for r in rest]
-    return unflatten(treedef, [f(path, *xs) for (path, *first), *others in zip(pairs, *columns) for xs in [(*first, *others)]])
+    return unflatten(treedef, [f(*pair, *others) for pair, *others in zip(pairs, *columns)])
 
 
 def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):

@@ -32,6 +32,7 @@ cdef dict _CODES = {"DICT": DICT, "LIST": LIST, "TUPLE": TUPLE, "NONE": NONE, "N
 cdef dict _names = {}                    # names of a dictionary in its own order -> (the one tuple of them ascending, if that is its own)
 cdef dict _data = {}                     # auxiliary data of nodes -> the one object of those that are equal
 cdef list _kinds = []
+cdef dict _paths = {}                    # (namespace, words) -> what flatten_with_paths keeps
 
 cdef object _leaf_type = None
 
@@ -133,6 +134,7 @@ cdef class Walk:
         """A class has been registered."""
         self.kinds = {}
         self.structures = {}
+        _paths.clear()
 
     cdef Kind learn(self, t):
         entry = optree.register_pytree_node.get(t, namespace=self.namespace)
@@ -242,6 +244,28 @@ cdef class Walk:
                 release(&w)
         xs, treedef = optree.tree_flatten(tree, is_leaf=is_leaf, none_is_leaf=False, namespace=self.namespace)
         return xs, ascending(treedef)
+
+    def flatten_with_paths(self, tree, make, is_leaf=None):
+        """(leaves, treedef, make(treedef)); the last is made once for all trees of one structure."""
+        cdef Words w
+        cdef list leaves = []
+        cdef tuple key
+        if is_leaf is None:
+            start(&w)
+            try:
+                if self.walk(tree, leaves, &w, 0) and not w.custom:
+                    treedef = self.structure_of(tree, &w)
+                    key = (self.namespace, bytes_of(&w))
+                    paths = _paths.get(key)
+                    if paths is None:
+                        if len(_paths) >= MOST_STRUCTURES:
+                            _paths.clear()
+                        paths = _paths[key] = make(treedef)
+                    return leaves, treedef, paths
+            finally:
+                release(&w)
+        xs, treedef = self.flatten(tree, is_leaf)
+        return xs, treedef, make(treedef)
 
     def leaves(self, tree, is_leaf=None):
         """The leaves of `tree`, in order."""

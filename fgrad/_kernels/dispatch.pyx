@@ -4,16 +4,13 @@ A signature is a string of bytes: the settings, the words of the arguments' stru
 its aval (which is interned, and kept alive by the entry it leads to), or of a Python scalar's type.
 What this path does not know is left to the owner's `_prepare` and `_slow` methods.
 """
-from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
-from fgrad._kernels.abi cimport FG_I8, FG_I16, FG_U8, FG_U64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, has_axes, is_eval
 from fgrad._kernels.executor cimport Program
-from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar
-from fgrad._kernels.operands cimport numpy_aval, numpy_operand, numpy_scalar_operand, read_scalar
+from fgrad._kernels.operands cimport Scalar, as_array, get_aval, is_numpy, is_numpy_scalar, is_scalar, numpy_aval
 from fgrad.tree_walk cimport Walk, Words, bytes_of, push, release, start
 
 from fgrad.tree_walk import known_leaf
@@ -27,28 +24,6 @@ def install(Walk walk, cls):
     global _walk, array_class
     _walk, array_class = walk, cls
     known_leaf(cls)
-
-
-cdef int64_t operand(object x, Scalar *s, char **data, bint *narrow, bint *wide) except? -1:
-    """The word of a contiguous living array or of a small scalar, and where its value is; 0 for anything else."""
-    cdef ArrayBase a
-    if type(x) is array_class:
-        a = <ArrayBase>x
-        if a.strides_or_none is not None or a.deleted:
-            return 0
-        narrow[0] = narrow[0] or FG_I8 <= a.code <= FG_I16 or FG_U8 <= a.code <= FG_U64
-        data[0] = a.data
-        return <int64_t><uintptr_t><PyObject *>a.aval
-    if is_numpy(x):
-        return numpy_operand(x, data)
-    if is_numpy_scalar(x):
-        data[0] = <char *>s
-        return numpy_scalar_operand(x, s)
-    if not read_scalar(x, s):
-        return 0
-    wide[0] = wide[0] or (type(x) is int and not 0 <= s.i64 < 128)
-    data[0] = <char *>s
-    return <int64_t><uintptr_t>Py_TYPE(x)
 
 
 cdef enum:

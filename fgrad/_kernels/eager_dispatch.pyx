@@ -5,7 +5,7 @@ from cpython.object cimport Py_TYPE, PyTypeObject
 from cpython.ref cimport Py_INCREF, PyObject
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 cdef extern from *:
     """
@@ -18,6 +18,7 @@ cdef extern from *:
         PyType_Modified(type);
     }
     """
+    PyObject *PyTuple_GET_ITEM(object t, Py_ssize_t i)
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *)
     Py_ssize_t PyVectorcall_NARGS(size_t n)
     object PyMethod_New(object function, object instance)
@@ -55,14 +56,22 @@ cdef enum:
     SHORT = 4                      # arguments of a call that a slot may know
     TWENTY_BITS = 1 << 20
 
-# A call of few arguments that an entry is for: the signature's words, and the value of what is static.
+# A call of few arguments that an entry is for: a word of each, the values of those that are static, the names of the last ones.
 cdef struct Slot:
-    int64_t a, b, value, config
+    int64_t[4] words, values, names
+    int64_t config
     PyObject *entry                # an Entry or a View; borrowed: EagerDispatch.entries holds it
 
 
+cdef dict _names = {}              # names of arguments: their addresses stand for them
+
+
+cdef inline int64_t name_word(tuple names, int i) noexcept:
+    return <int64_t><uintptr_t>PyTuple_GET_ITEM(names, i)
+
+
 cdef inline int64_t static_value(object x, int64_t *value) except? -1:
-    """The word of a static number, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
+    """The word of a static number, bool, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
     cdef int overflow = 0
     cdef int64_t i
     value[0] = 0
@@ -81,6 +90,8 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
                 return 0
             value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
         return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
+    elif type(x) is bool:
+        value[0] = x is True
     elif x is not None:
         value[0] = <int64_t><uintptr_t><PyObject *>x
         return 1 if value[0] in _lasting else 0
@@ -120,35 +131,50 @@ cdef class EagerDispatch:
         memset(self.slots, 0, sizeof(self.slots))
         self.entries.clear()
 
-    cdef object recent(self, object a, object b, int n, object learn):
-        """The result of a call that a slot knows, or None. With `learn`, make its slot one for this entry. b: the second argument where
-        there are n = 2 of them, or of more all but the first."""
-        cdef Scalar[2] scalars
-        cdef char *data[2]
+    cdef object recent(self, PyObject **given, int n, tuple names, object learn):
+        """The result of a call of n arguments that a slot knows, or None; names: of the last ones, or None. With `learn`, make its slot one
+        for this entry."""
+        cdef Scalar[SHORT] scalars
+        cdef char *data[SHORT]
+        cdef int64_t words[SHORT]
+        cdef int64_t values[SHORT]
         cdef bint narrow = False, wide = False
-        cdef int64_t word_a, word_b = 0, value = 0, config
+        cdef int64_t config = config_key() << 3 | n, mixed = 0
         cdef Slot *s
-        word_a = operand(a, &scalars[0], &data[0], &narrow, &wide)
-        if word_a == 0:
-            return None
-        if n > 1:
-            if self.n_arrays == 1:
-                word_b = static_value(b, &value)
-            elif n == 2:
-                word_b = operand(b, &scalars[1], &data[1], &narrow, &wide)
-            if word_b == 0:
+        cdef int i, named = 0 if names is None else <int>len(names), arrays = min(self.n_arrays, n - named)
+        for i in range(n):
+            values[i] = 0
+            if i < arrays:
+                words[i] = operand(<object>given[i], &scalars[i], &data[i], &narrow, &wide)
+            else:
+                words[i] = static_value(<object>given[i], &values[i])
+            if words[i] == 0:
                 return None
+            mixed ^= words[i] >> (5 + i) ^ values[i] ^ values[i] >> 20
         if narrow and wide:
             return None
-        config = config_key() << 3 | n
-        s = &self.slots[((word_a >> 5) ^ (word_b >> 6) ^ value ^ value >> 20) & (SLOTS - 1)]
+        for i in range(named):
+            mixed ^= name_word(names, i) >> 4
+        s = &self.slots[mixed & (SLOTS - 1)]
         if learn is not None:
-            s.a, s.b, s.value, s.config, s.entry = word_a, word_b, value, config, <PyObject *>learn
+            memcpy(s.words, words, n * sizeof(int64_t))
+            memcpy(s.values, values, n * sizeof(int64_t))
+            memset(s.names, 0, sizeof(s.names))
+            for i in range(named):
+                s.names[i] = name_word(names, i)
+            s.config, s.entry = config, <PyObject *>learn
             return None
-        if s.a != word_a or s.b != word_b or s.value != value or s.config != config or s.entry == NULL:
+        if s.config != config or s.entry == NULL:
             return None
+        for i in range(n):
+            if s.words[i] != words[i] or s.values[i] != values[i]:
+                return None
+        if s.names[0] or named:
+            for i in range(SHORT):
+                if s.names[i] != (name_word(names, i) if i < named else 0):
+                    return None
         if type(<object>s.entry) is View:
-            return (<View><object>s.entry).of(a) if type(a) is array_class else None
+            return (<View><object>s.entry).of(<object>given[0]) if type(<object>given[0]) is array_class else None
         return (<Entry>s.entry).program.run_one(data)
 
     def __get__(self, instance, owner):
@@ -161,21 +187,32 @@ cdef class EagerDispatch:
         """The result of a call that no slot knows."""
         cdef list arrays = []
         cdef Py_ssize_t n = len(args)
-        cdef bint short = 0 < n <= SHORT and not kwargs and self.n_arrays > 0
+        cdef bint short = 0 < n and n + len(kwargs) <= SHORT and self.n_arrays > 0
         if not is_eval():
             return _traced(self, args, kwargs)
         entry = self.find(args, kwargs, arrays)
         if entry is None:
             return self._slow(*args, **kwargs)
-        if short:
-            second = args[1:] if n > 2 else args[n - 1]
         if type(entry) is View:
             if short and type(args[0]) is array_class:
-                self.recent(args[0], second, n, entry)
+                self.learn(args, kwargs, entry)
             return (<View>entry).of(arrays[0])
-        if short and (<Entry>entry).direct and (<Entry>entry).program.p.n_args <= 2:
-            self.recent(args[0], second, n, entry)
+        if short and (<Entry>entry).direct:
+            self.learn(args, kwargs, entry)
         return (<Entry>entry).run(arrays)
+
+    cdef int learn(self, tuple args, dict kwargs, object entry) except -1:
+        """Make a slot know a short call."""
+        cdef PyObject *given[SHORT]
+        cdef tuple row = (*args, *kwargs.values()) if kwargs else args
+        cdef int i, n = <int>len(row)
+        for name in kwargs:
+            if _names.setdefault(name, name) is not name:
+                return 0
+        for i in range(n):
+            given[i] = <PyObject *>row[i]
+        self.recent(given, n, tuple(kwargs) if kwargs else None, entry)
+        return 0
 
     def with_body(self, tuple args, dict kwargs):
         """(result, body) of a call that can be written down as one; else None. Nothing may be traced."""
@@ -260,9 +297,9 @@ cdef object call_by_vector(object function, PyObject **given, size_t n_given, Py
     cdef EagerDispatch self = <EagerDispatch>function
     cdef Py_ssize_t n = PyVectorcall_NARGS(n_given), i
     cdef tuple args
-    if names == NULL and 0 < n <= SHORT and self.n_arrays > 0 and is_eval():
-        second = <object>given[n - 1] if n <= 2 else row_of(given + 1, n - 1)
-        out = self.recent(<object>given[0], second, <int>n, None)
+    cdef Py_ssize_t all = n if names == NULL else n + len(<tuple>names)
+    if 0 < n and all <= SHORT and self.n_arrays > 0 and is_eval():
+        out = self.recent(given, <int>all, None if names == NULL else <tuple>names, None)
         if out is not None:
             return out
     args = row_of(given, n)
@@ -288,16 +325,20 @@ called_by_vector(EagerDispatch)
 
 
 cdef object call1(object op, object a):
+    cdef PyObject *given
     if isinstance(op, EagerDispatch) and is_eval():
-        out = (<EagerDispatch>op).recent(a, a, 1, None)
+        given = <PyObject *>a
+        out = (<EagerDispatch>op).recent(&given, 1, None, None)
         if out is not None:
             return out
     return op(a)
 
 
 cdef object call2(object op, object a, object b):
+    cdef PyObject *given[2]
     if isinstance(op, EagerDispatch) and is_eval():
-        out = (<EagerDispatch>op).recent(a, b, 2, None)
+        given[0], given[1] = <PyObject *>a, <PyObject *>b
+        out = (<EagerDispatch>op).recent(given, 2, None, None)
         if out is not None:
             return out
     return op(a, b)

@@ -397,7 +397,7 @@ def masks_rows(idx, x):
 
 def _index(x, idx):
     """x[idx] where no view will do."""
-    if type(idx) is Array and type(x) is Array and idx.dtype.kind in "iu":
+    if (type(idx) is Array or type(idx) is np.ndarray) and type(x) is Array and idx.dtype.kind in "iu":
         return _take_at(x, idx)
     if type(x) is Array and (parts := parted(idx)) is not None:
         return _take_parted(x, *parts)
