@@ -226,6 +226,30 @@ def test_products():
         check_derivatives(lambda a, b: lax.ragged_dot(a, b, sizes), lhs, rhs)
 
 
+def test_ragged_dot_general():
+    with fgrad.enable_x64():
+        a, b = RNG.standard_normal((6, 2, 3)), RNG.standard_normal((4, 2, 3, 5))
+        sizes = np.array([[2, 1, 3, 0], [1, 1, 1, 1]])  # of each batch element
+        rows = lax.RaggedDotDimensionNumbers((([2], [2]), ([1], [1])), [0], [0])
+        groups = [[0, 0, 1, 2, 2, 2], [0, 1, 2, 3]]
+        want = np.zeros((2, 6, 5))
+        for e in range(2):
+            for i, g in enumerate(groups[e]):
+                want[e, i] = a[i, e] @ b[g, e]
+        np.testing.assert_allclose(lax.ragged_dot_general(a, b, sizes, rows), want, rtol=1e-12)
+        check_derivatives(lambda a, b: lax.ragged_dot_general(a, b, sizes, rows), a, b)
+        c, d = RNG.standard_normal((2, 3, 6)), RNG.standard_normal((6, 2, 5))
+        sums = lax.RaggedDotDimensionNumbers((([2], [0]), ([0], [1])), [2], [])
+        ends = [[0, 2, 3, 6, 6], [0, 1, 2, 3, 4]]
+        want = np.stack([[c[e, :, ends[e][g] : ends[e][g + 1]] @ d[ends[e][g] : ends[e][g + 1], e] for e in range(2)] for g in range(4)])
+        np.testing.assert_allclose(lax.ragged_dot_general(c, d, sizes, sums), want, rtol=1e-12)
+        batches = lax.RaggedDotDimensionNumbers((([2], [0]), ([0], [1])), [0], [])
+        np.testing.assert_allclose(lax.ragged_dot_general(c, d, np.array([1, 1]), batches), np.einsum("emk,ken->emn", c, d), rtol=1e-12)
+        for numbers, bad, text in ((rows, sizes[0, :3], "group dimension size"), (sums, sizes[:1], "to have shape"), (rows, 2, "rank")):
+            with pytest.raises(TypeError, match=text):
+                lax.ragged_dot_general(*((c, d) if numbers is sums else (a, b)), np.array(bad), numbers)
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_rng_bit_generator(dtype):
     key = np.array([1, 2, 3, 4], np.uint32)

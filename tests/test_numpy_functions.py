@@ -270,6 +270,9 @@ def test_dtype_objects():
 
 ERRORS = [
     (ValueError, "inplace", lambda: jnp.put(np.ones(3), 0, 1.0)),
+    (ValueError, "one operand", lambda: jnp.einsum("ij")),
+    (ValueError, "complex", lambda: jnp.arange(2j)),
+    (ValueError, "unique", lambda: jnp.squeeze(np.ones((1, 2)), (0, -2))),
     (ValueError, "dtype", lambda: jnp.sum(np.ones(3), where=np.ones(3))),
     (ValueError, "identity", lambda: jnp.max(np.zeros((0,)))),
     (ValueError, "initial", lambda: jnp.max(np.ones(3), where=np.ones(3, bool))),
@@ -295,6 +298,12 @@ def test_errors(i):
     kind, word, call = ERRORS[i]
     with pytest.raises(kind, match=word):
         call()
+
+
+def test_put_clips_and_arange_counts_in_complex_numbers():
+    assert jnp.put(jnp.zeros(3), jnp.array([0, 9, -5]), jnp.array([1.0, 2.0, 3.0]), inplace=False).tolist() == [3, 0, 2]
+    assert jnp.arange(1, 3, 0.5, dtype=complex).tolist() == [1, 1.5, 2, 2.5]
+    assert not hasattr(jnp.linalg, "matrix_norm_of")
 
 
 def test_narrow_dtypes_and_strings_as_scalars():

@@ -249,6 +249,7 @@ def test_bernoulli(x64):
     want = [float(mpmath.bernoulli(k)) for k in range(31)]
     want[1] = -0.5
     np.testing.assert_allclose(special.bernoulli(30), want, rtol=1e-15)
+    assert special.bernoulli(10**5).tolist()[-4:] == [0, np.inf, 0, -np.inf]
 
 
 def test_under_transformations():

@@ -14,7 +14,6 @@ from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops import dot as _dot
 from fgrad.ops.conv import ConvDimensionNumbers
-from fgrad.ops.cumulative import cumsum
 from fgrad.ops.elementwise import (
     add,
     bitcast_convert_type,
@@ -22,7 +21,6 @@ from fgrad.ops.elementwise import (
     bitwise_xor,
     complex_,
     convert_element_type,
-    ge,
     integer_pow,
     like,
     lt,
@@ -143,26 +141,6 @@ def batch_matmul(lhs, rhs, precision=None):
         )
     batch = tuple(range(a - 2))
     return _dot.dot_general(lhs, rhs, (((a - 1,), (a - 2,)), (batch, batch)), precision)
-
-
-def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
-    """Rows of lhs (m, k), in groups of group_sizes (g,) one after another, each times the matrix of its group in rhs (g, k, n).
-
-    Rows behind the last group give zeros. Raises ShapeError where shapes do not fit.
-    """
-    a, b, s = get_aval(lhs), get_aval(rhs), get_aval(group_sizes)
-    if a.ndim != 2 or b.ndim != 3 or s.shape != b.shape[:1] or a.shape[1] != b.shape[1]:
-        raise ShapeError(f"ragged_dot takes (m, k), (g, k, n) and (g,), got {a.shape}, {b.shape} and {s.shape}")
-    if group_offset is not None:
-        raise NotImplementedError("ragged_dot: group_offset is not supported")
-    shape = (b.shape[0], a.shape[0], a.shape[1])
-    ends = cumsum(group_sizes, 0)
-    starts = sub(ends, group_sizes)
-    rows = broadcasted_iota(s.dtype, shape, 1)
-    spread = [broadcast_in_dim(v, shape, (0,)) for v in (starts, ends)]
-    mask = bitwise_and(ge(rows, spread[0]), lt(rows, spread[1]))
-    wide = broadcast_in_dim(lhs, shape, (1, 2))
-    return _dot.dot_general(select(mask, wide, like(wide, 0)), rhs, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
 
 
 def conj(x):
@@ -353,7 +331,6 @@ __all__ = [
     "mulhi",
     "optimization_barrier",
     "platform_dependent",
-    "ragged_dot",
     "reciprocal",
     "rng_bit_generator",
     "rng_uniform",

@@ -304,8 +304,10 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     else:
         dtype = user_dtype(dtype)
     start, stop, step = (0, given[0], 1) if stop is None else (given[0], given[1], given[2] if step is not None else 1)
-    if dtype.kind in "bc":
-        raise (TypeError if dtype.kind == "b" else ValueError)(f"arange does not accept dtype {dtype.name}")
+    if dtype.kind == "b":
+        raise TypeError("arange does not accept dtype bool")
+    if any(np.iscomplexobj(v) for v in given):
+        raise ValueError("arange does not accept complex start, stop and step")
     if step == 0:
         raise ZeroDivisionError("arange: step must not be zero")
     if start == 0 and step == 1 and dtype.kind in "iuf":

@@ -132,7 +132,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     if mode == "wrap":
         at = at % x.size
     else:
-        at = clip(at, 0, x.size - 1) if mode == "clip" else at
+        at = clip(at, 0, x.size - 1)
     return reshape(ravel(x).at[at].set(_repeated(v, at.size), mode="drop"), x.shape)
 
 

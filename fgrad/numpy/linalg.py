@@ -19,7 +19,6 @@ from fgrad.numpy.factor import (
     eigvalsh,
     inv,
     lstsq,
-    matrix_norm_of,
     matrix_rank,
     pinv,
     qr,
@@ -30,6 +29,7 @@ from fgrad.numpy.factor import (
     tensorinv,
     tensorsolve,
 )
+from fgrad.numpy.factor import matrix_norm_of as _matrix_norm_of
 from fgrad.numpy.util import as_array, axis_index, axis_tuple, spread, unary
 from fgrad.ops import elementwise as E
 
@@ -64,7 +64,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise ValueError(
             f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two for a matrix-norm."
         )
-    return matrix_norm_of(x, ord, axes, keepdims)
+    return _matrix_norm_of(x, ord, axes, keepdims)
 
 
 @eager(1)

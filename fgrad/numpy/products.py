@@ -177,6 +177,8 @@ def _as_subscripts(subscripts, operands):
                 f"einsum takes subscripts (a string) first, or arrays each followed by its axes; got {type(subscripts).__name__} alone"
             )
         subscripts, operands = _opt_einsum().parser.convert_interleaved_input((subscripts, *operands))
+    if not operands:
+        raise ValueError(f"einsum: the subscripts {subscripts!r} are of one operand at least, got none")
     ops = promoted("einsum", [as_array("einsum", x, i) for i, x in enumerate(operands)])
     ins, out = _letters(subscripts, tuple(x.shape for x in ops))
     return ins, out, ops

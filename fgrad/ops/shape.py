@@ -138,6 +138,8 @@ def squeeze(array, dimensions):
     """array without the size-1 axes `dimensions`."""
     shape = get_aval(array).shape
     dims = {_axis(d, len(shape), "squeeze") for d in dimensions}
+    if len(dims) != len(tuple(dimensions)):
+        raise ValueError(f"squeeze: dimensions are not unique: {tuple(dimensions)}")
     for d in dims:
         if shape[d] != 1:
             raise ShapeError(

@@ -34,8 +34,8 @@ def bernoulli(n):
     n = operator.index(concrete("bernoulli", n, "pass n as a Python integer"))
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
-    limit = 10**308
-    return jnp.array([float(b) if abs(b) < limit else math.copysign(math.inf, b) for b in _bernoulli_numbers(n)])
+    finite = [float(b) for b in _bernoulli_numbers(min(n, 259))]  # later ones are beyond float64
+    return jnp.array([*finite, *([-np.inf, 0.0, np.inf, 0.0] * (n // 4))][: n + 1])
 
 
 def comb(N, k, *, repetition=False):

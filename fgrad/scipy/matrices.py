@@ -201,9 +201,10 @@ def hadamard(n, dtype=int):
     """The matrix of 1 and -1 with orthogonal rows that Sylvester's doubling gives; n is a power of 2."""
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
-    h = np.ones((1, 1), np.int8)
-    while h.shape[0] < n:
-        h = np.block([[h, h], [h, -h]])
+    h = np.ones((n, n), np.int8)
+    for k in (1 << i for i in range(n.bit_length() - 1)):
+        known = h[:k, :k]
+        h[:k, k : 2 * k], h[k : 2 * k, :k], h[k : 2 * k, k : 2 * k] = known, known, -known
     return jnp.asarray(h, dtypes.canonicalize_dtype(dtype))
 
 
