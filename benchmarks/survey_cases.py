@@ -77,6 +77,9 @@ def _elementwise():
     case("np.clip", lambda m, x: m.np.clip(x, -1, 1), real(1000, 1000))
     case("np.polyval", lambda m, p, x: m.np.polyval(p, x), real(8), real(MILLION))
     case("integer arithmetic", lambda m, a, b: (a * 3 + b) // 7 % 5, integer(1000, MILLION), integer(1000, MILLION))
+    case("bytes by a number", lambda m, a: a.astype("uint8") // 3, integer(200, MILLION))
+    case("np.packbits", lambda m, x: m.np.packbits(x > 0), real(MILLION))
+    case("np.unpackbits", lambda m, a: m.np.unpackbits(a.astype("uint8")), integer(200, MILLION // 10))
     case("bitwise", lambda m, a, b: (a ^ b) & (a << 2) | (b >> 1), integer(1000, MILLION), integer(1000, MILLION))
     case("complex product and modulus", lambda m, a: m.np.abs(a * a.conj() + 1j), complex64(MILLION // 2))
     case("float32 to bfloat16", lambda m, x: x.astype(m.np.bfloat16), real(1000, 1000))
@@ -177,6 +180,8 @@ def _movement():
     case("np.repeat", lambda m, x: m.np.repeat(x, 3, 1), square)
     case("np.tril", lambda m, x: m.np.tril(x), square)
     case("np.diff", lambda m, x: m.np.diff(x), square)
+    case("np.delete", lambda m, x: m.np.delete(x, 7), real(100_000))
+    case("np.insert", lambda m, x: m.np.insert(x, 7, 1.0), real(100_000))
     case("np.outer", lambda m, x, y: m.np.outer(x, y), real(1000), real(1000))
     case("np.kron", lambda m, x, y: m.np.kron(x, y), real(30, 30), real(30, 30))
     case("np.vander", lambda m, x: m.np.vander(x, 10), real(10_000))
@@ -269,6 +274,7 @@ def _products():
     case("np.cov", lambda m, x: m.np.cov(x), real(100, 10_000))
     case("np.cov of columns", lambda m, x: m.np.cov(x, rowvar=False), real(10_000, 20))
     case("np.corrcoef", lambda m, x: m.np.corrcoef(x), real(100, 1000))
+    case("einsum ii->", lambda m, x: m.np.einsum("ii->", x), real(1000, 1000))
     case("np.trace", lambda m, x: m.np.trace(x), real(1000, 1000))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
-from fgrad import errors
+from fgrad import errors, lax
 from tests.derivatives import check_derivatives, check_vmap
 
 R = np.random.default_rng(3)
@@ -393,3 +393,43 @@ def test_einsum_plans_three_operands_and_ellipses_as_opt_einsum():
         np.testing.assert_allclose(jnp.einsum(spec, *[jnp.asarray(v) for v in ops]), np.einsum(spec, *ops), rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError):
         jnp.einsum("ijkl...->i", x)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int16", "uint16"))
+def test_narrow_integers_by_one_divisor(dtype):
+    info = np.iinfo(dtype)
+    x = np.arange(info.min, info.max + 1)
+    divisors = x if x.size == 256 else [info.min, info.max, -1, 1, 2, 3, 7, 255, 256, 257, 1000, 32767]
+    div, rem = fgrad.jit(lax.div), fgrad.jit(lax.rem)
+    for y in divisors:
+        if y < info.min or not y:
+            continue
+        quotient = np.abs(x) // abs(y) * np.sign(x) * np.sign(y)
+        a, b = jnp.asarray(x.astype(dtype)), jnp.asarray(np.array(y, dtype))
+        for divisor in (b, jnp.broadcast_to(b, a.shape) + 0):
+            np.testing.assert_array_equal(div(a, divisor), quotient.astype(dtype), err_msg=str(y))
+            np.testing.assert_array_equal(rem(a, divisor), (x - quotient * y).astype(dtype), err_msg=str(y))
+
+
+def test_einsum_takes_diagonals():
+    rng = np.random.default_rng(0)
+    for spec, shape in (
+        ("ii->", (5, 5)),
+        ("iji->j", (4, 3, 4)),
+        ("ijij->ji", (3, 4, 3, 4)),
+        ("iii->i", (3, 3, 3)),
+        ("iiki->k", (3, 3, 2, 3)),
+    ):
+        x = rng.standard_normal(shape).astype("float32")
+        np.testing.assert_allclose(jnp.einsum(spec, x), np.einsum(spec, x), rtol=1e-5, atol=1e-5)
+    pull = fgrad.grad(lambda x: jnp.einsum("ii,ij->j", x, np.ones((3, 2), "float32")).sum())
+    np.testing.assert_array_equal(pull(jnp.ones((3, 3))), 2 * np.eye(3))
+
+
+def test_insert_and_delete_one():
+    x = np.arange(60, dtype="float32").reshape(3, 4, 5)
+    for axis in (None, 0, 1, -1):
+        n = 60 if axis is None else x.shape[axis]
+        for at in (0, 1, n - 1, -1, -n):
+            np.testing.assert_array_equal(jnp.delete(x, at, axis), np.delete(x, at, axis))
+            np.testing.assert_array_equal(fgrad.jit(lambda a, i: jnp.insert(a, i, 7.0, axis))(x, at), np.insert(x, at, 7.0, axis))  # noqa: B023

@@ -71,11 +71,11 @@ static inline int64_t fg_ipow_signed(int64_t x, int64_t y) {   /* truncated: x^-
     if (y < 0) return x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0;
     return (int64_t)fg_ipow((uint64_t)x, (uint64_t)y);
 }
-/* Division up to 32 bits goes through float64, which vectorises: a quotient that is not whole is further than 2^-32
- * (relative) from a whole number, so truncation is exact.  INT_MIN / -1 wraps by the conversion through int64. */
-#define VM_DIVIDE_NARROW(t, T) \
-    VM_BIN(div, t, T, T, y == 0 ? (T)-1 : (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y))) \
-    VM_BIN(rem, t, T, T, y == 0 ? x : (T)(x - (T)(int64_t)((double)x / (double)(y == 0 ? 1 : y)) * (uint64_t)y))
+/* Division up to 32 bits goes through floats F whose mantissa holds twice the bits of T, or nearly so: it vectorises, and a quotient that is
+ * not whole is further from a whole number than F's rounding (2^-32 of 2^-53, 2^-16 of 2^-24), so truncation is exact.  W holds -min: it wraps. */
+#define VM_DIVIDE_NARROW(t, T, F, W) \
+    VM_BIN(div, t, T, T, y == 0 ? (T)-1 : (T)(W)((F)x / (F)(y == 0 ? 1 : y))) \
+    VM_BIN(rem, t, T, T, y == 0 ? x : (T)(x - (W)((F)x / (F)(y == 0 ? 1 : y)) * (W)y))
 /* By one divisor of 32 bits: a product with its inverse, whose upper half is shifted (Granlund and Montgomery, 1994). */
 static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz(d - 1); }       /* the least l with d <= 2^l */
 #define VM_DIVIDE_BY_i32(name, expr) FG_SIG(name##_second, i32) { \
@@ -97,6 +97,21 @@ static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz
 static void vm_div_zero_i32(int64_t n, int32_t *d, const int32_t *a) { (void)a; for (int64_t i = 0; i < n; i++) d[i] = -1; }
 static void vm_rem_zero_i32(int64_t n, int32_t *d, const int32_t *a) { memmove(d, a, n * 4); }
 VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y) VM_DIVIDE_BY_u32(div, q) VM_DIVIDE_BY_u32(rem, x - q * y)
+/* By one divisor of 16 bits: a product with an inverse that is too large by 2^-21 of it, more than rounding takes away and less than the 2^-16
+ * that a quotient lacks which is not whole.  By one of 8 bits: the upper half of a product of 16 bits. */
+#define VM_DIVIDE_BY_16(t, T, name, expr, ZERO) FG_SIG(name##_second, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, y = *(const T *)b_; float inverse = 1 / (float)y * (1 + 0x1p-21f); (void)c_; \
+    if (y == 0) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; (void)x; d[i] = (T)(ZERO); } \
+    else FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; int32_t q = (int32_t)((float)x * inverse); d[i] = (T)(expr); } }
+#define VM_DIVIDE_BY_8(t, T, name, expr, ZERO) FG_SIG(name##_second, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, y = *(const T *)b_; uint16_t size = y < 0 ? -y : y, inverse = size < 2 ? 0 : 65536 / size + 1; (void)c_; \
+    if (y == 0) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; (void)x; d[i] = (T)(ZERO); } \
+    else if (size == 1) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], q = (T)(y < 0 ? 0 - x : x); d[i] = (T)(expr); } \
+    else FG_SIMD for (int64_t i = 0; i < n; i++) { \
+        T x = a[i]; uint16_t h = x < 0 ? 0 - x : x, q = (uint16_t)(((uint32_t)h * inverse) >> 16); \
+        q = (x < 0) != (y < 0) ? (uint16_t)(0 - q) : q; d[i] = (T)(expr); } }
+#define VM_DIVIDE_BY_SMALL(BITS, t, T) VM_DIVIDE_BY_##BITS(t, T, div, q, -1) VM_DIVIDE_BY_##BITS(t, T, rem, x - q * y, x)
+VM_DIVIDE_BY_SMALL(8, i8, int8_t) VM_DIVIDE_BY_SMALL(8, u8, uint8_t) VM_DIVIDE_BY_SMALL(16, i16, int16_t) VM_DIVIDE_BY_SMALL(16, u16, uint16_t)
 #define VM_SIGNED(t, T) VM_INT_ORDER(t, T) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
     VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
@@ -108,8 +123,8 @@ VM_INT_BITS(u32, uint32_t, int32_t, 32, __builtin_popcount(x), x ? __builtin_clz
 VM_INT_BITS(u64, uint64_t, int64_t, 64, __builtin_popcountll(x), x ? __builtin_clzll(x) : 64)
 VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(i64, int64_t)
 VM_UNSIGNED(u8, uint8_t) VM_UNSIGNED(u16, uint16_t) VM_UNSIGNED(u32, uint32_t) VM_UNSIGNED(u64, uint64_t)
-VM_DIVIDE_NARROW(i8, int8_t) VM_DIVIDE_NARROW(i16, int16_t) VM_DIVIDE_NARROW(i32, int32_t)
-VM_DIVIDE_NARROW(u8, uint8_t) VM_DIVIDE_NARROW(u16, uint16_t) VM_DIVIDE_NARROW(u32, uint32_t)
+VM_DIVIDE_NARROW(i8, int8_t, float, int32_t) VM_DIVIDE_NARROW(i16, int16_t, float, int32_t) VM_DIVIDE_NARROW(i32, int32_t, double, int64_t)
+VM_DIVIDE_NARROW(u8, uint8_t, float, int32_t) VM_DIVIDE_NARROW(u16, uint16_t, float, int32_t) VM_DIVIDE_NARROW(u32, uint32_t, double, int64_t)
 VM_BIN_SLOW(div, i64, int64_t, y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
 VM_BIN_SLOW(rem, i64, int64_t, y == 0 ? x : y == -1 ? 0 : x % y)
 VM_BIN_SLOW(div, u64, uint64_t, y == 0 ? (uint64_t)-1 : x / y)

@@ -53,10 +53,13 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #else
 #define POW(side) [FG_OP_pow] = {0}
 #endif
+#define NARROW(op) \
+    [FG_I8] = vm_##op##_second_i8, [FG_I16] = vm_##op##_second_i16, [FG_I32] = vm_##op##_second_i32, \
+    [FG_U8] = vm_##op##_second_u8, [FG_U16] = vm_##op##_second_u16, [FG_U32] = vm_##op##_second_u32
 static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
     {SIDE(first), S(div, first), POW(first)},
-    {SIDE(second), POW(second), [FG_OP_div] = {ROW_F(div_second), [FG_I32] = vm_div_second_i32, [FG_U32] = vm_div_second_u32},
-     [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, [FG_I32] = vm_rem_second_i32, [FG_U32] = vm_rem_second_u32}}};
+    {SIDE(second), POW(second), [FG_OP_div] = {ROW_F(div_second), NARROW(div)}, [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, NARROW(rem)}}};
+#undef NARROW
 #undef S
 #undef SB
 #undef SI

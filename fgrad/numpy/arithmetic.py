@@ -318,6 +318,7 @@ def heaviside(x1, x2, /):
     return typed_as(ew.select(ew.eq(x, zero), y, step), x, y)
 
 
+@eager(2)
 def gcd(x1, x2):
     """Greatest common divisor of integers, by Stein's algorithm unrolled over the bits of the dtype: no data-dependent loop."""
     x, y = _integers("gcd", x1, x2)
@@ -344,6 +345,7 @@ def _odd_part(x):
     return ew.select(ew.eq(x, dtype.type(0)), x, ew.shift_right_logical(x, shift))
 
 
+@eager(2)
 def lcm(x1, x2):
     """Least common multiple of integers; 0 where either is 0."""
     x, y = _integers("lcm", x1, x2)

@@ -20,7 +20,7 @@ from fgrad.ops import elementwise as E
 from fgrad.ops.cumulative import cumsum
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import full
-from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, iota, reshape
+from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, iota, pad, reshape, slice_in_dim
 from fgrad.ops.sort import searchsorted
 
 __all__ = [
@@ -73,8 +73,9 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 @eager(2)
 def _without(x, at, axis):
     """x without the slice at one position along `axis`: a number in the program, not one program for each."""
-    rows = iota(dtypes.INT32, x.shape[axis] - 1)
-    return x[(slice(None),) * axis + (rows + (rows >= at),)]
+    n = x.shape[axis]
+    before, behind = slice_in_dim(x, 0, n - 1, axis=axis), slice_in_dim(x, 1, n, axis=axis)
+    return where(broadcasted_iota(dtypes.INT32, before.shape, axis) < at, before, behind)
 
 
 @eager(3)
@@ -110,6 +111,11 @@ def insert(arr, obj, values, axis=None):
         places = iota(dtypes.INT32, n + count)
         rows = where(places < at[0], places + count, where(places < at[0] + count, places - at[0], places))
         v = spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape)))
+        if count == 1:
+            zero, move = E.like(x, 0), lambda low, high: [(low, high, 0) if i == axis else (0, 0, 0) for i in range(x.ndim)]
+            before, behind = pad(x, zero, move(0, 1)), pad(x, zero, move(1, 0))
+            places = broadcasted_iota(dtypes.INT32, before.shape, axis)
+            return where(places < at[0], before, where(places == at[0], v, behind))
         return concatenate([v, x], axis)[(slice(None),) * axis + (rows,)]
     v = spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape)))
     # A stable sort of all slices by position: new ones (even keys) come before the old one (odd key) at their position.

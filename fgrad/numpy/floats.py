@@ -9,9 +9,9 @@ from fgrad.compile.eager import eager
 from fgrad.core import get_aval
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where
-from fgrad.numpy.util import as_array, axis_index, binary, broadcasted, cast, no_out, unary
+from fgrad.numpy.util import as_array, axis_index, binary, broadcasted, no_out, unary
 from fgrad.ops import elementwise as E
-from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.casts import bitcast_convert_type_p, cast_as
 from fgrad.ops.rules import full
 from fgrad.ops.shape import pad, reshape, slice_in_dim, transpose
 
@@ -182,6 +182,9 @@ def isdtype(dtype, kind):
 
 # --- packed bits --------------------------------------------------------------------------------------------------------
 
+_EIGHT = np.dtype(np.uint64)  # eight bytes, the first one lowest
+_ONES = sum(1 << 8 * k for k in range(8))
+
 
 def _behind(name, a, axis, bitorder):
     """The array with the axis to work on last, and that axis."""
@@ -209,20 +212,25 @@ def packbits(a, axis=None, bitorder="big"):
     bits = E.convert_element_type(U.truth(x), np.uint8)
     n = bits.shape[-1]
     bits = pad(bits, np.uint8(0), [(0, 0, 0)] * (bits.ndim - 1) + [(0, -n % 8, 0)])
-    bits = reshape(bits, (*bits.shape[:-1], -(-n // 8), 8))
-    weights = 1 << np.arange(8)
-    weights = cast(as_array("packbits", (weights[::-1] if bitorder == "big" else weights).astype(np.uint8)), bits.dtype)
-    return _swap(reduce_sum(U.multiply(bits, weights), (bits.ndim - 1,)), axis)
+    # Eight bytes are a number; its product with as many powers of two has byte k's bit where the last byte wants it, and no carries.
+    eight = bitcast_convert_type_p.bind(reshape(bits, (*bits.shape[:-1], -(-n // 8), 8)), new_dtype=_EIGHT)
+    moves = sum(1 << (63 - 9 * k if bitorder == "big" else 56 - 7 * k) for k in range(8))
+    packed = E.shift_right_logical(E.mul(eight, E.like(eight, moves)), E.like(eight, 56))
+    return _swap(E.convert_element_type(packed, np.uint8), axis)
 
 
+@eager(1)
 def unpackbits(a, axis=None, count=None, bitorder="big"):
     """Each uint8 as eight zeros and ones along an axis; count: how many are kept (negative: how many are cut off the end)."""
     x, axis = _behind("unpackbits", a, axis, bitorder)
     if x.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    shifts = np.arange(8, dtype=np.uint8)
-    shifts = as_array("unpackbits", shifts[::-1].copy() if bitorder == "big" else shifts)
-    bits = U.bitwise_and(U.right_shift(x[..., None], shifts), np.uint8(1))
+    # A byte eight times side by side, bit k of copy k; any bit of a copy and 127 give its highest.
+    eight = cast_as(x, _EIGHT)
+    bit = sum((128 >> k if bitorder == "big" else 1 << k) << 8 * k for k in range(8))
+    chosen = E.bitwise_and(E.mul(eight, E.like(eight, _ONES)), E.like(eight, bit))
+    bits = E.bitwise_and(E.shift_right_logical(E.add(chosen, E.like(eight, 127 * _ONES)), E.like(eight, 7)), E.like(eight, _ONES))
+    bits = bitcast_convert_type_p.bind(bits, new_dtype=np.dtype(np.uint8))
     n = x.shape[-1] * 8
     bits = reshape(bits, (*x.shape[:-1], n))
     if count is not None:

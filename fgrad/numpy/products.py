@@ -11,7 +11,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
-from fgrad.numpy.manipulation import moveaxis, ravel, reshape
+from fgrad.numpy.manipulation import diagonal, moveaxis, ravel, reshape
 from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, no_out, promoted
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
@@ -313,9 +313,8 @@ def _simplify(term, x, keep):
             i, j = term.index(c), term.rindex(c)
             if x.shape[i] != x.shape[j]:
                 raise ShapeError(f"einsum: label {c!r} has sizes {x.shape[i]} and {x.shape[j]} in one operand")
-            eq = E.eq(S.broadcasted_iota(dtypes.INT32, x.shape, i), S.broadcasted_iota(dtypes.INT32, x.shape, j))
-            x = _summed(E.select(eq, x, E.like(x, 0)), (j,))
-            term = term[:j] + term[j + 1 :]
+            x = diagonal(x, 0, i, j)
+            term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
     drop = tuple(i for i, c in enumerate(term) if c not in keep)
     return "".join(c for c in term if c in keep), _summed(x, drop)
 
