@@ -67,11 +67,16 @@ from fgrad.config import (
     enable_custom_prng,
     enable_x64,
     explain_cache_misses,
+    legacy_prng_key,
     log_compiles,
+    no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
     threefry_partitionable,
     transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
 )
 from fgrad.control.callback import effects_barrier, pure_callback
 from fgrad.core import Array

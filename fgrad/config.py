@@ -18,6 +18,9 @@ _DEFAULTS = {
     "numpy_rank_promotion": "allow",
     "enable_custom_prng": False,  # random.PRNGKey makes typed keys
     "threefry_partitionable": True,  # off: random numbers are those of JAX with this setting off
+    "random_seed_offset": 0,  # added to the seeds of new keys
+    "high_dynamic_range_gumbel": False,  # random.gumbel's mode is "high" where none is given
+    "no_tracing": False,  # raise where jit traces a function
     "mark_indices": False,  # stage what indices of several axes must stay within, for experimental.checkify
     "pass_sparse": True,
     "pass_motion": True,
@@ -35,14 +38,17 @@ _DEFAULTS = {
 }
 
 _CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promotion": ("allow", "warn", "raise")}
+_UNKEYED = {"no_tracing"}  # a program does not depend on them
+_WAYS = ("", "_host_to_device", "_device_to_device", "_device_to_host")
 # Options of JAX's that have one meaning here: another value is refused, so that no program believes it is in force.
 _FIXED = {
     "platforms": ("cpu", "", None),
     "platform_name": ("cpu", "", None),
     "default_prng_impl": ("threefry2x32",),
     "debug_key_reuse": (False,),
+    "legacy_prng_key": ("allow",),
     "num_cpu_devices": (-1, 1),
-    "transfer_guard": (None, "allow", "log", "disallow"),
+    **{f"transfer_guard{way}": (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit") for way in _WAYS},
     "default_device": None,  # any: there is one device
     # Hints about speed, memory and messages: nothing depends on them.
     "default_matmul_precision": None,
@@ -64,6 +70,22 @@ _FIXED = {
     "exec_time_optimization_effort": None,
     "memory_fitting_effort": None,
     "optimization_level": None,
+    "allow_f16_reductions": None,
+    "array_garbage_collection_guard": None,
+    "check_static_indices": None,
+    "compilation_cache_max_size": None,
+    "cuda_visible_devices": None,
+    "debug_log_modules": None,
+    "dump_ir_to": None,
+    "enable_pgle": None,
+    "include_debug_info_in_dumps": None,
+    "memory_fitting_level": None,
+    "persistent_cache_enable_xla_caches": None,
+    "raise_persistent_cache_errors": None,
+    "remove_size_one_mesh_axis_from_type": None,
+    "traceback_in_locations_limit": None,
+    "tracer_error_num_traceback_frames": None,
+    "use_direct_linearize": None,
 }
 
 
@@ -115,7 +137,9 @@ class Config:
 
     @staticmethod
     def _check(name, key, value):
-        """Raises TypeError or ValueError for a value that the option does not take."""
+        """The value, 0 and 1 for booleans as such. Raises TypeError or ValueError for one that the option does not take."""
+        if type(value) is int and type(_DEFAULTS.get(key)) is bool:
+            value = bool(value)
         if key in _FIXED:
             allowed = _FIXED[key]
             if allowed is not None and value not in allowed:
@@ -124,6 +148,7 @@ class Config:
             raise TypeError(f"config option {name!r} takes a {type(_DEFAULTS[key]).__name__}, got {value!r}")
         elif value not in _CHOICES.get(key, (value,)):
             raise ValueError(f"config option {name!r} takes {' or '.join(map(repr, _CHOICES[key]))}, got {value!r}")
+        return value
 
     x64_enabled = property(lambda self: self.enable_x64)
 
@@ -154,7 +179,7 @@ class Config:
     def update(self, name, value):
         """Set option `name` for all threads. Raises AttributeError for an unknown name, TypeError for a wrong type."""
         key = self._key(name)
-        self._check(name, key, value)
+        value = self._check(name, key, value)
         if key in _FIXED:
             self._fixed[key] = value
             return
@@ -190,7 +215,7 @@ class Config:
     def override(self, name, value):
         """Set option `name` in this thread while the context lasts."""
         key = self._key(name)
-        self._check(name, key, value)
+        value = self._check(name, key, value)
         if key in _FIXED:
             yield
             return
@@ -210,7 +235,7 @@ class Config:
             self.state[2] += 1
 
     def _key_of(self, values):
-        return self._keys.setdefault(tuple(values.values()), len(self._keys))
+        return self._keys.setdefault(tuple(v for k, v in values.items() if k not in _UNKEYED), len(self._keys))
 
     def key(self):
         """A number that stands for all settings: what compiled programs depend on besides their arguments."""
@@ -275,7 +300,11 @@ numpy_dtype_promotion = _setting("numpy_dtype_promotion", 'A context with "stand
 default_matmul_precision = _setting("default_matmul_precision", "A context without effect: products are computed in the operands' dtype.")
 default_device = _setting("default_device", "A context without effect: there is one device.")
 default_prng_impl = _setting("default_prng_impl", 'A context that takes "threefry2x32", the one generator; others raise ValueError.')
-transfer_guard = _setting("transfer_guard", "A context without effect: nothing is transferred.")
+legacy_prng_key = _setting("legacy_prng_key", 'A context that takes "allow": plain words are keys; others raise ValueError.')
+no_tracing = _switch("no_tracing", "A context in which jit raises RuntimeError instead of tracing a function.")
+transfer_guard, transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host = (
+    _setting(f"transfer_guard{way}", "A context without effect: nothing is transferred.") for way in _WAYS
+)
 
 
 @contextlib.contextmanager

@@ -290,6 +290,27 @@ def test_options_of_one_value():
         pass
 
 
+def test_settings_of_tracing_and_random_numbers():
+    f = jax.jit(lambda x: x + 1)
+    f(1.0)
+    with jax.no_tracing():
+        assert float(f(2.0)) == 3.0
+        with pytest.raises(RuntimeError, match="no_tracing"):
+            jax.jit(lambda x: x)(1.0)
+    with jax.config.override("jax_random_seed_offset", 3):
+        assert jax.random.PRNGKey(4).tolist() == jax.random.PRNGKey(np.int32(4)).tolist() == [0, 7]
+    k = jax.random.key(0)
+    with jax.config.override("jax_high_dynamic_range_gumbel", True):
+        high = jax.random.gumbel(k, (3,))
+    assert high.tolist() == jax.random.gumbel(k, (3,), mode="high").tolist() != jax.random.gumbel(k, (3,)).tolist()
+    with jax.transfer_guard_device_to_host("log"), jax.legacy_prng_key("allow"):
+        jax.config.update("jax_persistent_cache_enable_xla_caches", "all")
+    jax.config.update("jax_enable_x64", 0)
+    assert jax.config.jax_enable_x64 is False
+    with pytest.raises(TypeError, match="bool"):
+        jax.config.update("jax_enable_x64", "no")
+
+
 def test_clear_caches():
     calls = []
     f = jax.jit(lambda x: calls.append(1) or x)

@@ -247,6 +247,8 @@ class JitFunction(JitDispatch):
         check_args(leaves, treedef, fun, "jit")
         for what, specs in self._specs:
             check_sharding(specs, f"jit {what}")
+        if config.no_tracing:
+            raise RuntimeError(f"re-tracing function {fun_name(self._fun)} for `jit`, but 'no_tracing' is set")
         if config.log_compiles:
             _LOG.warning("Compiling %s for %s", fun_name(self._fun), [str(get_aval(x)) for x in leaves])
         out_tree = [None]

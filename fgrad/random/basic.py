@@ -7,6 +7,7 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import jit
+from fgrad.config import config
 from fgrad.numpy.util import as_array, user_dtype
 from fgrad.ops.random import fma, rounded, sample_erf, sample_erf_inv, sample_log, sample_log1p
 from fgrad.ops.shape import canonical_shape
@@ -151,10 +152,13 @@ def exponential(key, shape=(), dtype=None, *, out_sharding=None):
 
 
 def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
-    """Gumbel floats, -log(-log(u)). mode "high" spends twice the bits on u, "highest" 64 bits a float32; "low" (None) one word."""
+    """Gumbel floats, -log(-log(u)). mode "high" spends twice the bits on u, "highest" 64 bits a float32; "low" one word;
+    None is "low", or "high" with the setting jax_high_dynamic_range_gumbel.
+    """
     if mode not in (None, "low", "high", "highest"):
         raise ValueError(f"gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}")
-    return _gumbel(one_key("gumbel", key), canonical_shape(shape), float_dtype("gumbel", dtype), mode or "low")
+    default_mode = "high" if config.high_dynamic_range_gumbel else "low"
+    return _gumbel(one_key("gumbel", key), canonical_shape(shape), float_dtype("gumbel", dtype), mode or default_mode)
 
 
 def _double_log(x):

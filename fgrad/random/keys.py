@@ -224,7 +224,7 @@ def _seed_words(name, seed):
     if isinstance(seed, (int, np.integer)):
         if not -(2**63) <= seed < (2**64 if isinstance(seed, np.unsignedinteger) else 2**63):
             raise OverflowError(f"{name}: the seed {seed} does not fit 64 bits; take it modulo 2**63")
-        seed = int(seed)
+        seed = int(seed) + config.random_seed_offset
         if not config.enable_x64:
             return from_numpy(np.array([0, seed % 2**32], np.uint32))
         return from_numpy(np.array([seed % 2**64 >> 32, seed % 2**32], np.uint32))
@@ -233,6 +233,8 @@ def _seed_words(name, seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {seed.shape} != (). Use vmap for batching")
     if not dtypes.is_integer(seed.dtype):
         raise TypeError(f"PRNG key seed must be an integer scalar, got {seed.aval}")
+    if config.random_seed_offset:
+        seed = seed + config.random_seed_offset
     low = lax.convert_element_type(seed, np.uint32)
     if seed.dtype.itemsize < 8:
         return jnp.stack([jnp.zeros((), np.uint32), low])
