@@ -22,7 +22,7 @@ SIZES = (
 # a discriminator's, whose gradient of the kernel is that of a dilation
 STEPS = (16, 32, 64, 128, 4, 2, 1, 1)
 # of a colour image, between stages, odd numbers of features, one image, wide depthwise windows, those as large as the image,
-# one output feature
+# a large kernel over small images, one output feature
 MORE = (
     (8, 112, 3, 64, 7, 2, 1, 1),
     (8, 56, 256, 128, 1, 2, 1, 1),
@@ -30,6 +30,7 @@ MORE = (
     (1, 56, 64, 64, 3, 1, 1, 1),
     (8, 28, 96, 96, 7, 1, 1, 96),
     (8, 7, 256, 64, 5, 2, 1, 1),
+    (16, 7, 512, 512, 3, 1, 1, 1),
     (8, 56, 64, 1, 3, 1, 1, 1),
 )
 

@@ -15,93 +15,12 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_text
 
-cdef extern from "conv_body.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
-    enum: CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, CONV_PLACE, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
-    ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
-                            int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
-    ctypedef struct FgDigit:
-        int64_t n
-    ctypedef struct FgSpan:
-        int64_t off
-    ctypedef struct FgTap:
-        int64_t x, w
-    ctypedef struct FgPairAxis:
-        int64_t n
-    ctypedef struct FgConv:
-        int32_t dtype, ndim
-        int64_t G, B, C, O
-        int64_t xg, xb, xc
-        int64_t xs[3]
-        int64_t wg, wc, wo
-        int64_t ws[3]
-        int64_t og, ob, oo
-        int64_t os[3]
-        int64_t Q[3]
-        int64_t R[3]
-        int64_t L[3]
-        int64_t stride[3]
-        int64_t lo[3]
-        int64_t ldil[3]
-        int64_t rdil[3]
-        int64_t phases[3]
-        int64_t pairs, pair, wpair
-        int32_t narrow, half
-        FgPairAxis waxes[5]
-        int undilate, reversed
-        int64_t o0
-    ctypedef struct FgConvPart:
-        const FgConv *c
-        int64_t Q[3]
-        int64_t R[3]
-        int algo, pack_w, scratch_out, failed, turned
-        int64_t s[3]
-        int64_t x0
-        int64_t M, K, mt, kt, mtiles, nk
-        int64_t block[2]
-        int64_t blocks[2]
-        int64_t slices
-        int64_t wg, ww, images
-        FgDigit m[4]
-        const char *x
-        const char *w
-        char *out
-        char *part
-        FgGemm gemm
-    int64_t conv_gcd(int64_t a, int64_t b)
-    int64_t conv_ceil(int64_t a, int64_t b)
-    int64_t gemm_panels(int64_t m)
-    void conv_part(const FgConv *c, int64_t index, FgConvPart *p)
-    void conv_plan(FgConvPart *p, int64_t item)
-    void conv_undilate(FgConv *c)
-    void conv_singles(FgConv *c, int64_t item)
-    bint conv_plans_half(const FgConvPart *p)
-    void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to)
-    void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst)
-    void conv_pack_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, int64_t item)
-    void conv_panels(const FgConvPart *p, int64_t begin, int64_t end, char *panel, char *tile, FgSpan *spans, int64_t item)
-    void conv_reduce(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
-    void conv_clear(const FgConvPart *p, int64_t begin, int64_t end, int64_t item)
-    void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row)
-    void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *space)
-    void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
-    void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
-    void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end)
-    void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
-    int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
-    int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
-    int64_t conv_dense_taps(const FgConvPart *p)
-    void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps)
-    void conv_place(const FgConvPart *p, int64_t begin, int64_t end)
-    int64_t conv_group_bytes(const FgConvPart *p, int64_t item)
-    void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)
-
 cdef struct PackW:
     const FgConv *c
     const FgConvPart *p
     const char *src
     char *dst
+    int failed
 
 
 cdef void _pack_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -121,7 +40,12 @@ cdef void _pack_panels_body(void *ctx, int64_t begin, int64_t end, int tid) noex
 
 cdef void _winograd_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef PackW *k = <PackW *>ctx
-    conv_winograd_w(k.p, begin, end, k.src, k.dst)
+    cdef char *taps = pool_alloc(k.p.R[0] * k.p.R[1] * k.p.R[2] * CONV_PART * GEMM_NV * GEMM_BYTES)
+    if taps == NULL:
+        k.failed = 1
+        return
+    conv_winograd_w(k.p, begin, end, k.src, k.dst, taps)
+    pool_free(taps)
 
 
 cdef void _mix_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -224,46 +148,80 @@ cdef void _run_panels(FgConvPart *p) noexcept nogil:
     pool_free(packed)
 
 
-cdef void _run_dense(FgConvPart *p) noexcept nogil:
-    """Blocks of rows in register tiles: what is packed or summed is in `space`."""
+cdef bint _together(const FgConvPart *p) noexcept nogil:
+    return p.algo == CONV_LANES or p.algo == CONV_LANE_SUMS
+
+
+cdef int64_t _panels(const FgConvPart *p) noexcept nogil:
+    """Into how many pieces the kernel of register tiles falls."""
+    cdef int64_t lanes = GEMM_BYTES // fg_itemsize(p.c.dtype)
+    if _together(p):
+        return conv_ceil(p.c.G, lanes) * p.R[0] * p.R[1] * p.R[2]
+    return p.c.G * (gemm_panels(p.c.O) if p.algo == CONV_SPANS else conv_ceil(p.c.O, GEMM_NV * lanes))
+
+
+cdef char *_pack_kernel(FgConvPart *p) noexcept nogil:
+    """The kernel as register tiles read it, or NULL without memory for it."""
     cdef const FgConv *c = p.c
-    cdef bint together = p.algo in (CONV_LANES, CONV_LANE_SUMS), sums = p.algo in (CONV_SUMS, CONV_LANE_SUMS)
-    cdef int64_t item = fg_itemsize(c.dtype), lanes = GEMM_BYTES // item, taps = p.R[0] * p.R[1] * p.R[2]
-    cdef int64_t groups = conv_ceil(c.G, lanes) if together else c.G, features = c.O * lanes if together else c.O
-    cdef int64_t pieces = groups * (taps if together else conv_ceil(c.O, GEMM_NV * lanes))
-    cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2], packed = groups * p.wg * item, size, units, cost
-    cdef double work
+    cdef int64_t item = fg_itemsize(c.dtype), pieces = _panels(p), taps = p.R[0] * p.R[1] * p.R[2], blocks = conv_ceil(c.C, CONV_PART)
+    cdef int64_t groups = conv_ceil(c.G, GEMM_BYTES // item) if _together(p) else c.G, each = c.G * taps * c.C * c.O + 1
     cdef PackW k
-    if p.algo == CONV_SPANS:
-        pieces = groups * gemm_panels(c.O)
-    cdef char *space
-    if sums:
-        size = p.nk * groups * positions * c.B * features * item
-    else:
-        size = packed + groups * p.ww * item if p.algo == CONV_WINOGRAD else packed
-    space = pool_alloc(size + 64)
-    if space == NULL:
+    k.p, k.src, k.failed = p, p.w, 0
+    k.dst = pool_alloc(groups * (p.ww if p.algo == CONV_WINOGRAD else p.wg) * item + 64)
+    if k.dst == NULL:
+        return NULL
+    if p.algo != CONV_WINOGRAD:
+        parallel_for(pieces, 1 + 30000 * pieces // each, _pack_panels_body, &k)
+        return k.dst
+    parallel_for(pieces * blocks, 1 + 15000 * pieces * blocks // each, _winograd_w_body, &k)
+    if k.failed:
+        pool_free(k.dst)
+        return NULL
+    return k.dst
+
+
+cdef void _run_whole(FgConvPart *p) noexcept nogil:
+    """Winograd's phases over all tiles: inputs' matrices, products, outputs."""
+    cdef const FgConv *c = p.c
+    cdef int64_t nr = GEMM_NV * GEMM_BYTES // 4, panels = conv_ceil(c.O, nr), matrices = 16 if p.R[1] > 1 else 4
+    cdef int64_t image = p.block[0] * p.block[1], tiles = image * c.B, inputs = p.segments * c.C
+    p.part = pool_alloc(4 * c.G * matrices * (inputs * tiles + nr + panels * (tiles + 1) * nr))
+    if p.part == NULL:
         p.failed = 1
         return
+    p.phase = 1
+    parallel_for(c.G * c.B, 1 + 30000 // (matrices * image * inputs // 8 + 50), _dense_body, p)
+    p.phase = 2
+    if not p.failed:
+        parallel_for(c.G * matrices * panels, 1 + 30000 // (tiles * inputs * GEMM_NV // 3 + 50), _dense_body, p)
+    p.phase = 3
+    if not p.failed:
+        parallel_for(c.G * c.B * panels, 1 + 30000 // (matrices * image * nr // 8 + 50), _dense_body, p)
+    pool_free(p.part)
+
+
+cdef void _run_dense(FgConvPart *p) noexcept nogil:
+    """Blocks of rows in register tiles, whose kernel is packed, or sums."""
+    cdef const FgConv *c = p.c
+    cdef bint together = _together(p), sums = p.algo in (CONV_SUMS, CONV_LANE_SUMS)
+    cdef int64_t item = fg_itemsize(c.dtype), lanes = GEMM_BYTES // item, taps = p.R[0] * p.R[1] * p.R[2], units, cost
+    cdef int64_t groups = conv_ceil(c.G, lanes) if together else c.G, features = c.O * lanes if together else c.O
+    cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2]
+    cdef double work = <double>groups * positions * c.B * taps * c.C * conv_ceil(features, 16)
     if sums:
-        p.part = space
-        units = p.nk * groups if together else p.nk * pieces * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
+        p.part = pool_alloc(p.nk * groups * positions * c.B * features * item + 64)
+        if p.part == NULL:
+            p.failed = 1
+            return
+        units = p.nk * groups if together else p.nk * _panels(p) * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
-        k.p, k.src, k.dst = p, p.w, space
-        parallel_for(pieces, 1 + 30000 * pieces // (c.G * taps * c.C * c.O + 1), _pack_panels_body, &k)
-        p.w = space
-        if p.algo == CONV_WINOGRAD:
-            k.src, k.dst = space, space + packed
-            parallel_for(pieces, 1 + 30000 * pieces // (c.G * taps * c.C * c.O + 1), _winograd_w_body, &k)
-            p.w = k.dst
-        units = groups * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B) * p.Q[0] * p.blocks[0] * p.blocks[1]
-    work = <double>groups * positions * c.B * taps * c.C * conv_ceil(features, 16)
+        units = groups * p.Q[0] * p.blocks[0] * p.blocks[1] * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B)
     cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
     parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
     if sums and not p.failed:
         units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
-    pool_free(space)
+    pool_free(p.part)
 
 
 cdef void _run_direct(FgConvPart *p) noexcept nogil:
@@ -372,7 +330,9 @@ cdef int run_conv(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 
 cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
-    cdef FgConvPart p
+    """Part by part; those that read the same kernel pack it once. True without memory for it."""
+    cdef FgConvPart p, before
+    cdef char *packed = NULL
     cdef int64_t i
     if _all_planes(c, x, w, out):
         return False
@@ -380,7 +340,18 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
         _plan(c, i, x, w, out, &p)
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS):
+        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES):
+            if packed == NULL or not conv_same_kernel(&p, &before):
+                pool_free(packed)
+                packed = _pack_kernel(&p)
+            before = p
+            p.w = packed
+            p.failed = packed == NULL
+            if not p.failed and p.whole:
+                _run_whole(&p)
+            elif not p.failed:
+                _run_dense(&p)
+        elif p.algo in (CONV_SUMS, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_MIXED:
             _run_mixed(&p)
@@ -391,8 +362,9 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
         else:
             _run_direct(&p)
         if p.failed:
-            return True
-    return False
+            break
+    pool_free(packed)
+    return p.failed
 
 
 cdef bint _word(int64_t v) noexcept nogil:

@@ -1,7 +1,7 @@
 /* The parallel bodies of a convolution: dispatch over element types and sizes. */
 #ifndef FG_CONV_BODY_H
 #define FG_CONV_BODY_H
-#include "conv.h"
+#include "conv_plan.h"
 #include "half.h"
 
 typedef struct { uint64_t lo, hi; } fg_word128;
@@ -248,8 +248,8 @@ static void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_
 #endif
 }
 
-static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
-    conv_winograd_w_f32(p, begin, end, (const float *)w, (float *)dst);
+static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, char *part) {
+    conv_winograd_w_f32(p, begin, end, (const float *)w + p->w0, (float *)dst, (float *)part);
 }
 
 /* Bytes of a block of x, of w (or of a row of outputs), and number of taps, that the bodies below need each. */
@@ -273,7 +273,9 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
         case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANE_SUMS: conv_lane_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
-        default: conv_winograd_##S(p, begin, end, (T *)x, (T *)w, taps); } } while (0)
+        default: \
+            if (p->whole) conv_winograd_phase_##S(p, begin, end, (T *)x, (T *)w, taps); \
+            else conv_winograd_##S(p, begin, end, (T *)x, (T *)w, taps); } } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
 }

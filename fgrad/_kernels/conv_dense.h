@@ -127,21 +127,26 @@ static int N(conv_sign)(const FgConvPart *p) {
     return 0;
 }
 
+/* Panel `to` (taps, C, width of nb) of W, from nb outputs and C inputs at w; `sign` is conv_sign's. */
+static void N(conv_pack_panel)(const FgConvPart *p, int sign, const T *w, int64_t nb, int64_t C, T *to) {
+    const FgConv *c = p->c;
+    int64_t taps = p->R[0] * p->R[1] * p->R[2], wide = G(width)(nb);
+    if (sign > 0 && c->wc == taps) { N(conv_pack_taps)(to, wide, w, nb, c->wo, C, taps); return; }
+    if (sign && c->wo == taps) { N(conv_pack_lanes)(to, wide, w, nb, c->wc, C, taps, sign); return; }
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t r2 = t % p->R[2], r1 = t / p->R[2] % p->R[1], r0 = t / p->R[2] / p->R[1];
+        G(pack)(to + t * C * wide, wide, w + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2], nb, c->wo, c->wc, C);
+    }
+}
+
 /* Units (g, panel of O): W as panels of columns, taps outermost. */
 static void N(conv_pack_panels)(const FgConvPart *p, int64_t begin, int64_t end, const T *w, T *dst) {
     const FgConv *c = p->c;
     int64_t panels = conv_ceil(c->O, G(nr)), taps = p->R[0] * p->R[1] * p->R[2];
     int sign = N(conv_sign)(p);
     for (int64_t u = begin; u < end; u++) {
-        int64_t g = u / panels, o = u % panels * G(nr), nb = conv_min(G(nr), c->O - o), wide = G(width)(nb);
-        T *to = dst + g * p->wg + o * taps * c->C;
-        const T *from = w + g * c->wg + o * c->wo;
-        if (sign > 0 && c->wc == taps) { N(conv_pack_taps)(to, wide, from, nb, c->wo, c->C, taps); continue; }
-        if (sign && c->wo == taps) { N(conv_pack_lanes)(to, wide, from, nb, c->wc, c->C, taps, sign); continue; }
-        for (int64_t t = 0; t < taps; t++) {
-            int64_t r2 = t % p->R[2], r1 = t / p->R[2] % p->R[1], r0 = t / p->R[2] / p->R[1];
-            G(pack)(to + t * c->C * wide, wide, from + r0 * p->wr[0] + r1 * p->wr[1] + r2 * p->wr[2], nb, c->wo, c->wc, c->C);
-        }
+        int64_t g = u / panels, o = u % panels * G(nr);
+        N(conv_pack_panel)(p, sign, w + g * c->wg + o * c->wo, conv_min(G(nr), c->O - o), c->C, dst + g * p->wg + o * taps * c->C);
     }
 }
 

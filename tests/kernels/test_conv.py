@@ -281,11 +281,14 @@ def test_winograd():
     run_threads(x, w, (1, 1), ((1, 1), (0, 1)), features=2)
     x, w = noise(rng, (1, 24, 7, 12, 14), np.float32), noise(rng, (24, 24, 1, 3, 3), np.float32)
     run_threads(x, w, (2, 1, 1), ((1, 1), (1, 1), (1, 1)))
-    run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (16, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
+    run_threads(noise(rng, (1, 300, 8, 60), np.float32), noise(rng, (48, 300, 3, 3), np.float32), (1, 1), ((1, 1), (1, 1)))
     for axes in (ORDERS["NCHW"], ORDERS["NHWC"]):  # several images a block
         x, w = laid(noise(rng, (33, 24, 5, 6), np.float32), axes), laid(noise(rng, (80, 48, 3, 3), np.float32), axes)
         run_threads(x, w[:40, :24], (1, 1), ((1, 1), (1, 1)), axes=axes)
         run_threads(laid(noise(rng, (9, 96, 4, 3), np.float32), axes), w, (1, 1), ((1, 1), (1, 2)), features=2, axes=axes)
+        x, w = laid(noise(rng, (5, 192, 6, 5), np.float32), axes), laid(noise(rng, (330, 96, 3, 3), np.float32), axes)  # a large kernel
+        run_threads(x, w, (1, 1), ((1, 1), (2, 1)), features=2, axes=axes)
+        run_threads(x[:, :96], w[:, :, 1:2], (1, 1), ((0, 0), (1, 1)), axes=axes)
 
 
 def test_winograd_of_other_windows():

@@ -1,0 +1,372 @@
+/* How each part of a convolution is computed: its algorithm, blocks and buffers. */
+#ifndef FG_CONV_PLAN_H
+#define FG_CONV_PLAN_H
+#include "conv.h"
+
+/* Cost of packing an element by runs along a digit, in nanoseconds, roughly: a start, then a copy or a gather. */
+static double conv_run_cost(const FgDigit *t) {
+    int64_t len = conv_min(t->n, 512);
+    return 8.0 / (double)conv_max(len, 1) + (t->x == 1 ? 0.1 : 0.7);
+}
+
+static int conv_blas_w(const FgConvPart *p, int64_t unit, int64_t kcount, int *trans) {
+    const FgConv *c = p->c;
+    int64_t wo = c->O == 1 ? 1 : c->wo, wk = kcount == 1 ? conv_max(1, c->O) : unit;
+    *trans = 0;
+    if (wo == 1 && wk >= c->O && wk < INT32_MAX) return 1;
+    *trans = 1;
+    if (wk == 1 && wo >= kcount && wo < INT32_MAX) return 1;
+    if (kcount == 1 && wo > 0 && wo < INT32_MAX) return 1;
+    return 0;
+}
+
+/* How W is read with these digits: 0 as it lies, 1 as it lies in blocks of inner taps, 2 packed. */
+static int conv_w_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
+    int inner = conv_inner(t);
+    int64_t k = conv_count(t, 0, 4), ki = conv_count(t, inner, 4);
+    if (conv_uniform(t, 0, unit) && conv_blas_w(p, *unit, k, trans)) return 0;
+    if (ki >= 64 && conv_uniform(t, inner, unit) && conv_blas_w(p, *unit, ki, trans)) return 1;
+    return 2;
+}
+
+/* How out is written: 0 by BLAS where it lies, 1 the same in tiles of inner positions, 2 through a tile of its own. */
+static int conv_out_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
+    const FgConv *c = p->c;
+    int inner = conv_inner(t), whole = conv_uniform(t, 0, unit);
+    if (!whole && (conv_count(t, inner, 4) < 32 || !conv_uniform(t, inner, unit))) return 2;
+    if ((c->oo == 1 || c->O == 1) && *unit >= c->O && *unit < INT32_MAX) { *trans = 0; return !whole; }
+    if (*unit == 1 && c->oo >= conv_count(t, whole ? 0 : inner, 4) && c->oo < INT32_MAX) { *trans = 1; return !whole; }
+    return 2;
+}
+
+static void conv_plan_panels(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    FgDigit mq[4], mb[4], kr[4], kc[4], cand[4];
+    int64_t unit, unit2, budget = FG_CONV_PANEL / item, units;
+    int trans, trans2, best = 0, order, mode, mode2;
+    p->algo = CONV_PANELS;
+    conv_digits_m(p, 0, mq);
+    conv_digits_m(p, 1, mb);
+    conv_digits_k(p, 0, kr);
+    conv_digits_k(p, 1, kc);
+    cand[0] = kc[3]; cand[1] = mq[3]; cand[2] = mb[3]; cand[3] = kr[3];
+    for (int i = 1; i < 4; i++) if (conv_run_cost(&cand[i]) < conv_run_cost(&cand[best])) best = i;
+    p->inner_m = best == 1 || best == 2;
+    if (p->inner_m) order = best == 2;
+    else {                                  /* the order of M is free: the one in which out can be written as it lies */
+        mode = conv_out_mode(p, mq, &unit, &trans);
+        mode2 = conv_out_mode(p, mb, &unit2, &trans2);
+        order = mode2 < mode;
+    }
+    memcpy(p->m, order ? mb : mq, sizeof mq);
+    mode = conv_out_mode(p, p->m, &p->um, &p->out_trans);
+    p->scratch_out = mode == 2;
+    p->M = conv_count(p->m, 0, 4);
+    p->Mi = mode == 1 ? conv_count(p->m, conv_inner(p->m), 4) : p->M;
+    if (!p->inner_m) order = best == 0;
+    else {
+        mode = conv_w_mode(p, kc, &unit, &trans);
+        mode2 = conv_w_mode(p, kr, &unit2, &trans2);
+        order = mode <= mode2;
+    }
+    memcpy(p->k, order ? kc : kr, sizeof kc);
+    mode = conv_w_mode(p, p->k, &p->wk, &p->w_trans);
+    p->pack_w = mode == 2;
+    p->K = conv_count(p->k, 0, 4);
+    p->Ki = mode == 1 ? conv_count(p->k, conv_inner(p->k), 4) : p->K;
+    p->wo = c->wo;
+    p->wg = c->wg;
+    if (p->pack_w) { p->wk = c->O; p->wo = 1; p->w_trans = 0; p->wg = p->K * c->O; }
+    else if (c->O == 1 && !p->w_trans) p->wo = 1;
+    else if (p->Ki == 1) p->wk = p->w_trans ? 1 : conv_max(1, c->O);
+    p->uo = c->oo;
+
+    p->mt = conv_min(p->Mi, conv_min(1024, conv_max(192, budget / conv_min(p->K, 512))));
+    p->kt = conv_min(p->Ki, conv_max(64, budget / p->mt));
+    while (conv_ceil(p->Mi, p->mt) * (p->M / p->Mi) * c->G < 8 && p->mt > 64) p->mt = conv_max(64, (p->mt / 2 + 7) / 8 * 8);
+    p->mt = conv_ceil(p->Mi, conv_ceil(p->Mi, p->mt));
+    p->mt = conv_min(p->Mi, (p->mt + 7) / 8 * 8);
+    p->mtiles = conv_ceil(p->Mi, p->mt) * (p->M / p->Mi);
+    units = p->mtiles * c->G;
+    p->nk = 1;
+    p->kc = p->K;
+    if (units < 8 && p->K >= 2048) {
+        p->nk = conv_min(conv_ceil(8, units), p->K / 1024);
+        p->kc = conv_ceil(p->K, p->nk);
+        p->nk = conv_ceil(p->K, p->kc);
+    }
+}
+
+/* The most steps n, up to `most`, for which fixed + (n - 1) each <= budget; at least one. */
+static inline int64_t conv_fit(int64_t fixed, int64_t each, int64_t budget, int64_t most) {
+    return conv_max(1, conv_min(most, budget > fixed ? (budget - fixed) / conv_max(1, each) + 1 : 1));
+}
+
+/* Rows of outputs in vectors of groups: rows of inputs are padded in a ring where windows reach beyond the image, whole rows of a slice
+ * of the groups (`sliced`), or blocks of columns of all. */
+static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pads, int sliced) {
+    int64_t span = (p->R[2] - 1) * p->d[2] + 1, high = (p->R[1] - 1) * p->d[1] + 1, lanes = GEMM_BYTES / item, each, size;
+    int inside = p->lo[2] <= 0 && (p->Q[2] - 1) * p->s[2] + span - p->lo[2] <= p->L[2];
+    int ring = pads && !inside && p->R[2] >= 5 && p->R[0] == 1;
+    p->slice = features;
+    if (ring && sliced) {
+        size = FG_CONV_RING / item / (((p->Q[2] - 1) * p->s[2] + span) * high);
+        p->slice = conv_min(features, conv_max(4, size / lanes) * lanes);
+        p->slice = conv_ceil(conv_ceil(features, conv_ceil(features, p->slice)), lanes) * lanes;
+    }
+    p->slices = conv_ceil(features, p->slice);
+    each = high * p->slice;
+    p->block[1] = conv_max(conv_min(p->Q[2], 8), conv_fit(span * each, p->s[2] * each, FG_CONV_RING / item, p->Q[2]));
+    if (p->Q[0] * p->Q[1] * p->c->B < 8) p->block[1] = conv_min(p->block[1], conv_max(32, conv_ceil(p->Q[2], 8)));
+    p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
+    p->block[1] = conv_ceil(p->Q[2], p->blocks[1]);
+    size = ((p->block[1] - 1) * p->s[2] + span) * each;
+    p->x_size = !ring || size * item > 4 * FG_CONV_RING ? 0 : size;
+}
+
+/* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
+static void conv_plan_direct(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t q = p->Q[2], r = p->R[2];
+    int64_t rows = c->C * p->R[0] * p->R[1], outputs = c->B * c->O * p->Q[0] * p->Q[1] * q;
+    if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) {
+        int sums = r > q && rows >= 16 && outputs * c->G <= FG_CONV_PANEL / 8;
+        p->algo = sums ? CONV_GROUP_SUMS : CONV_GROUPS;
+        if (!sums) conv_plan_ring(p, item, c->G * c->C, c->C == 1 && (c->dtype == FG_F32 || c->dtype == FG_F64), c->C == 1);
+        p->nk = sums ? 16 : 1;                 /* not of the number of threads: results must not depend on it */
+    }
+    else if (r > q || (r == q && p->s[2] != 1)) p->algo = CONV_DOTS;
+    else p->algo = CONV_ROWS;
+}
+
+/* Groups of O features from C, neighbours in memory, of which a vector holds one or more; where inputs become outputs in place. */
+static int conv_plan_mixed(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item;
+    if (!CONV_MIX || c->xg != c->C || (c->C > 1 && c->xc != 1) || c->og != c->O || (c->O > 1 && c->oo != 1)) return 0;
+    if (c->O < 2 || c->O > 8 || c->C > c->O || lanes % c->O || c->G * c->O % lanes) return 0;
+    if (p->R[0] * p->R[1] * p->R[2] > p->Q[0] * p->Q[1] * p->Q[2]) return 0;
+    p->algo = CONV_MIXED;
+    p->nk = 1;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * lanes;
+    conv_plan_ring(p, item, c->G * c->C, 1, 0);
+    return 1;
+}
+
+/* Depthwise, features first: planes as they lie (of outputs every second one or so, in a stride's gradient), where the lanes that rows
+ * leave empty cost less than turning 16 groups there and back. */
+static int conv_plan_planes(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], steps = conv_ceil(p->Q[2], lanes) * lanes;
+    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
+    if (p->Q[2] > 1 && (p->os[2] < 1 || p->os[2] > 4)) return 0;
+    if (p->Q[1] < (p->os[2] > 1 ? 2 : 4) || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
+    p->algo = CONV_PLANES;
+    return 1;
+}
+
+/* Do all windows lie inside the image? */
+static int conv_inner_only(const FgConvPart *p) {
+    for (int d = 0; d < 3; d++)
+        if (p->lo[d] > 0 || (p->Q[d] - 1) * p->s[d] + (p->R[d] - 1) * p->d[d] - p->lo[d] >= p->L[d]) return 0;
+    return 1;
+}
+
+/* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
+ * vectors, instead of one after the other. */
+static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
+    int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
+    int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
+    int64_t sign = c->reversed ? -1 : 1;
+    const int64_t *n = sums ? p->R : p->Q;
+    if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
+    else p->algo = sums ? CONV_SUMS : CONV_DENSE;
+    for (int d = 2; d >= 1; d--) {              /* columns first, in the rows that one row needs; then rows */
+        run = sums ? p->d[d] : p->s[d];
+        steps = sums ? (p->Q[d] - 1) * p->s[d] : (p->R[d] - 1) * p->d[d];
+        each = groups * (sums ? p->Q[0] * c->B : p->R[0] * c->C);
+        each *= d == 2 ? (sums ? (p->Q[1] - 1) * p->s[1] : (p->R[1] - 1) * p->d[1]) + 1
+                       : (p->block[1] - 1) * (sums ? p->d[2] : p->s[2]) + (sums ? (p->Q[2] - 1) * p->s[2] : (p->R[2] - 1) * p->d[2]) + 1;
+        fixed = (steps + 1) * each;
+        p->block[d - 1] = conv_fit(fixed, run * each, budget, n[d]);
+        if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
+        p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
+    }
+    if (!sums) {                                /* enough blocks for the threads */
+        units = (together ? conv_ceil(c->G, lanes) : c->G) * c->B * p->Q[0] * conv_ceil(p->Q[2], p->block[1]);
+        if (units < 8) p->block[0] = conv_min(p->block[0], conv_ceil(p->Q[1], conv_ceil(8, units)));
+    }
+    p->blocks[0] = conv_ceil(n[1], p->block[0]);
+    p->blocks[1] = conv_ceil(n[2], p->block[1]);
+    p->nk = 1;
+    if (!sums) {
+        p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
+        p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
+        p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
+        return;
+    }
+    p->turned = !together && c->O >= 4 && c->ob == p->M / c->B && (p->Q[2] == 1 || p->os[2] == sign) && (p->Q[1] == 1 || p->os[1] == sign * p->Q[2])
+        && (p->Q[0] == 1 || p->os[0] == sign * p->Q[1] * p->Q[2]);
+    p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
+    p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
+    units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
+    if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
+}
+
+/* Outputs that lie features first, in rows that fill vectors well, or better than their features do, are computed as they lie. */
+static void conv_plan_spans(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, wide = conv_ceil(c->O, lanes) * lanes, cols, rows;
+    if (p->algo != CONV_DENSE || (p->os[2] != 1 && c->O >= 8) || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
+    if (p->Q[2] * wide * 20 < conv_ceil(p->Q[2], lanes) * lanes * c->O * (c->C < 16 ? 17 : 19)) return;
+    if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
+    p->algo = CONV_SPANS;
+    p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
+    cols = (p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1;
+    rows = (p->block[0] - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1;
+    p->pitch = conv_ceil(cols, p->s[2]);
+    p->x_size = c->C * p->R[0] * rows * p->s[2] * p->pitch + nr;
+    p->w_size = 0;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+}
+
+/* Outputs of few features by lanes of taps, where rows of `run` elements fill vectors. */
+static int conv_plan_few(FgConvPart *p, int64_t item, int64_t run) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item;
+    if (p->algo != CONV_DENSE || c->O * 4 > lanes || run < lanes) return 0;
+    p->algo = CONV_FEW;
+    p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+    return 1;
+}
+
+/* Is some tap zero for all features, as under a mask? */
+static int conv_masked(const FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t n[6] = {p->R[0], p->R[1], p->R[2], c->G, c->C, c->O}, at[6], each = c->G * c->C * c->O;
+    for (int64_t t = 0, i; t < p->R[0] * p->R[1] * p->R[2]; t++) {
+        for (i = 0; i < each; i++) {
+            conv_index(t * each + i, n, 6, at);
+            int64_t from = p->w0 + at[0] * p->wr[0] + at[1] * p->wr[1] + at[2] * p->wr[2] + at[3] * c->wg + at[4] * c->wc + at[5] * c->wo;
+            if (((const float *)p->w)[from] != 0) break;
+        }
+        if (i == each) return 1;
+    }
+    return 0;
+}
+
+/* Winograd's tiles where they are estimated to be at least 1.3 times faster; else 0. The product of a transformed tap costs C O steps a
+ * tile, and more where a block of fewer than 16 waits for the kernel; its inputs cost 4 C, its outputs 4 O, and the kernel, once, 8 C O.
+ * Its sums and differences round: what lies under taps of a mask would reach outputs that must not depend on it. */
+static int conv_plan_winograd(FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t high = p->R[1] > 1 ? 2 : 1, all = high == 2 ? 16 : 4, segments = p->R[0] * conv_ceil(p->R[1], 3) * conv_ceil(p->R[2], 3);
+    int64_t rows = conv_ceil(p->Q[1], high), cols = conv_ceil(p->Q[2], 2);
+    int64_t tiles = conv_max(28, FG_CONV_TILES * 16 / all / conv_max(1, c->C * segments));
+    int64_t nr = GEMM_NV * GEMM_BYTES / 4, planes = c->B * p->Q[0];
+    int64_t units, height, total = planes * rows * cols, panels = conv_ceil(c->O, nr);
+    double product = (double)c->C * c->O, taps = (double)(p->R[0] * p->R[1] * p->R[2]), once = 8 * all * segments * product;
+    double tile, waste;
+    int whole;
+    if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
+    if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
+    p->segments = segments;
+    whole = p->Q[0] == 1 && total < c->O && all * segments * c->C * c->O > FG_CONV_TILES * 16;  /* it is the kernel that is large */
+    if (whole) tiles = total;
+    p->block[1] = conv_min(cols, tiles);
+    p->block[0] = conv_min(rows, tiles / p->block[1]);
+    units = c->G * planes * conv_ceil(cols, p->block[1]);
+    if (units < 8 && !whole) p->block[0] = conv_min(p->block[0], conv_ceil(rows, conv_ceil(8, units)));
+    if (units * rows < 8 && !whole) p->block[1] = conv_min(p->block[1], conv_max(28, conv_ceil(cols, conv_ceil(8, units * rows))));
+    for (int i = 0; i < 2; i++) {
+        p->blocks[i] = conv_ceil(i ? cols : rows, p->block[i]);
+        p->block[i] = conv_ceil(i ? cols : rows, p->blocks[i]);      /* of equal size */
+    }
+    units = c->G * p->Q[0] * p->blocks[0] * p->blocks[1];
+    p->images = conv_max(1, conv_min(conv_min(c->B, conv_max(64, tiles) / (rows * cols)), c->B * units / 8));
+    if (whole) p->images = c->B;
+    waste = 16.0 / (double)conv_min(16, p->images * p->block[0] * p->block[1]);
+    tile = all * (segments * (product * waste + 4.0 * (double)c->C) + 4.0 * (double)c->O);
+    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)total * tile + once)) return 0;
+    if (p->w && conv_masked(p)) return 0;
+    p->algo = CONV_WINOGRAD;
+    p->whole = whole;
+    tiles = p->images * p->block[0] * p->block[1];
+    height = high * p->block[0] + (high > 1) * (3 * conv_ceil(p->R[1], 3) - 1);
+    p->x_size = p->R[0] * height * (2 * p->block[1] + 3 * conv_ceil(p->R[2], 3) - 1) * c->C + nr;
+    p->pass = segments * tiles * c->C * all > FG_CONV_TILES * 16 ? conv_max(1, segments * c->C / nr) * nr : nr;
+    p->w_size = 4 * p->block[1] * nr;
+    if (!whole) {
+        p->x_size += all * (segments * tiles * c->C + nr);
+        p->w_size += all * (tiles + 1) * conv_min(p->pass, panels * nr);
+    }
+    p->ww = panels * all * (segments * c->C + 1) * nr;
+    p->nk = 1;
+    return 1;
+}
+
+/* Phases without dilation, where that makes windows of Winograd's. */
+static void conv_undilate(FgConv *c) {
+    const int64_t phases[3] = {c->phases[0], c->phases[1], c->phases[2]};
+    FgConvPart p;
+    for (int d = 0; d < 3; d++) if (c->ldil[d] > 1) return;
+    if (c->rdil[1] == 1 && c->rdil[2] == 1) return;
+    c->undilate = 1;
+    for (int d = 0; d < 3; d++) c->phases[d] = conv_max(1, conv_min(c->rdil[d] / conv_gcd(c->stride[d], c->rdil[d]), c->Q[d]));
+    conv_part(c, c->phases[0] * c->phases[1] * c->phases[2] - 1, &p);
+    if (conv_plan_winograd(&p)) return;
+    c->undilate = 0;
+    memcpy(c->phases, phases, sizeof phases);
+}
+
+/* Do two parts read the same kernel, packed alike? */
+static int conv_same_kernel(const FgConvPart *a, const FgConvPart *b) {
+    return a->algo == b->algo && a->w0 == b->w0 && !memcmp(a->R, b->R, sizeof a->R) && !memcmp(a->wr, b->wr, sizeof a->wr);
+}
+
+/* Can this part be computed from bfloat16 as it lies? */
+static int conv_plans_half(const FgConvPart *p) {
+    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_PLANES;
+}
+
+static void conv_plan(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t taps = c->C, run = c->C * (p->d[2] == 1 ? p->R[2] : 1);
+    int floats = c->dtype == FG_F32 || c->dtype == FG_F64, last = c->xg == 1 && c->wg == 1 && c->og == 1;
+    for (int d = 0; d < 3; d++) taps *= p->R[d];
+    conv_digits_m(p, 0, p->m);
+    p->M = conv_count(p->m, 0, 4);
+    if (taps == 0) p->algo = CONV_CLEAR;
+    else if (c->pairs) {
+        conv_plan_dense(p, item, 0);
+        conv_plan_few(p, item, run);
+    }
+    else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
+    else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
+    else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
+    else if (c->G >= 8 && c->O < 12) {
+        conv_plan_dense(p, item, 0);
+        if (!conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
+    }
+    else if (!conv_plan_winograd(p)) {
+        conv_plan_dense(p, item, 0);
+        conv_plan_spans(p, item);
+        conv_plan_few(p, item, run);
+    }
+}
+
+/* Parts of one output where sums by steps would copy more of the input for a block of taps than those taps take for all outputs: the
+ * gradient of a dilated kernel. */
+static void conv_singles(FgConv *c, int64_t item) {
+    FgConvPart p;
+    if (c->B < 1 || c->G < 1 || c->O < 1 || c->C < 1) return;
+    for (int d = 0; d < 3; d++) if (c->phases[d] > 1 || c->Q[d] < 1 || c->R[d] < 1) return;
+    conv_part(c, 0, &p);
+    conv_plan(&p, item);
+    if (p.algo != CONV_SUMS || p.x_size <= p.block[0] * p.block[1] * p.M) return;
+    c->single = 1;
+    for (int d = 0; d < 3; d++) c->phases[d] = c->stride[d] > 1 ? c->Q[d] : 1;
+}
+#endif
