@@ -341,6 +341,7 @@ def _programs():
     case("heat equation, 100 steps", _heat, real(200, 200))
     case("scan of small steps", lambda m, x: m.lax.scan(lambda c, y: (c * 0.9 + y, c.sum()), x[0] * 0, x), real(1000, 10))
     case("fori_loop that sets elements", lambda m, x: m.lax.fori_loop(1, 100, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + 1), x), real(100))
+    case("fori_loop that sets two rows", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y.at[0].set(i * 1.0).at[-1].set(1.0), x), real(512, 512))
     case("fori_loops that fill a table", _table, real(64, 64))
     case("while_loops that strike out", _sieve, real(2000))
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))

@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.program import compile_jaxpr
 
 N = 64
 
@@ -103,6 +104,31 @@ def test_a_row_update_does_not_copy_the_table():
         return min(best)
 
     assert seconds(256) < 5 * seconds(8) + 0.02
+
+
+def test_updates_one_after_another_do_not_copy_the_table():
+    """Of rows, of a window, at an index, and with a read of what was there: each writes where the one before has written."""
+
+    def edges(i, t):
+        return t.at[0].set(i).at[-1].set(2.0 * i).at[i, 1].add(1.0).at[1:3, 1:3].multiply(0.5)
+
+    def body(c, i):
+        return edges(i, c), c[1, 1]
+
+    def program(t):
+        return lax.scan(body, t, jnp.arange(1, 5))
+
+    t = np.random.default_rng(3).standard_normal((300, 40)).astype(np.float32)
+    table, seen = jnp.asarray(t), []
+    for i in range(1, 5):
+        seen.append(float(table[1, 1]))
+        table = edges(i, table)
+    got, ys = fgrad.jit(program)(jnp.asarray(t))
+    np.testing.assert_allclose(got, table, rtol=1e-6)
+    np.testing.assert_allclose(ys, seen, rtol=1e-6)
+    compiled = [compile_jaxpr(fgrad.make_jaxpr(body)(jnp.asarray(t), 1), sub=True, takes=[0])]
+    compiled.append(compile_jaxpr(fgrad.make_jaxpr(lambda t: (t * 2).at[0].set(1.0).at[-1].set(2.0))(t), sub=True, takes=[0]))
+    assert all(p.in_place[0] and p.arena_bytes < t.nbytes for p in compiled)
 
 
 def test_donated_scatter_runs_in_the_argument():

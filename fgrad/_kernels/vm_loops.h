@@ -278,6 +278,11 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
 VM_MATH1(log2, f64, double) VM_MATH1(log10, f64, double) VM_MATH1(erf, f64, double)
 #ifdef __AVX512F__
 VM_VEC_F32(log2) VM_VEC_F32(erf)
+/* The next m numbers, and 1 in lanes that are left; one number is in all lanes, since a masked load would wait for the store that has just made it. */
+FG_INLINE vec_f32 vm_power_lanes(const float *p, int m) {
+    const __m512 one = _mm512_set1_ps(1.0f);
+    return (vec_f32)(m == 1 ? _mm512_set1_ps(*p) : _mm512_mask_loadu_ps(one, (__mmask16)((1u << m) - 1), p));
+}
 /* x^y; where an operand is one value, its lanes and its logarithm are computed once */
 #define VM_POWER(form, X, Y) FG_SIG(pow##form, f32) { \
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
@@ -285,10 +290,10 @@ VM_VEC_F32(log2) VM_VEC_F32(erf)
     for (int64_t i = 0; i < n; i += 16) { \
         const int m = n - i < 16 ? (int)(n - i) : 16; \
         const vec_f32 x = X, y = Y; \
-        vec_store_part_f32(d + i, m, vec_power_f32(x, vec_log2_wide(x), y)); } }
-VM_POWER(, vec_load_part_f32(a + i, m), vec_load_part_f32(b + i, m))
-VM_POWER(_first, first, vec_load_part_f32(b + i, m))
-VM_POWER(_second, vec_load_part_f32(a + i, m), second)
+        vm_put_part_f32(d + i, vec_power_f32(x, vec_log2_wide(x), y), m); } }
+VM_POWER(, vm_power_lanes(a + i, m), vm_power_lanes(b + i, m))
+VM_POWER(_first, first, vm_power_lanes(b + i, m))
+VM_POWER(_second, vm_power_lanes(a + i, m), second)
 #else
 VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))

@@ -118,7 +118,8 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
         for node in u.nodes:
             for v in node.outs:
                 last[v.buf] = i
-    donors = _donate(units, last, outs, modes, donated, in_avals, takes)
+    places = _places(units, last, outs, modes, in_memory)
+    donors = _donate(places, last, outs, modes, donated, in_avals, takes)
     arena = Arena()
     for i in range(len(units)):
         u = units[i]
@@ -154,26 +155,65 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
     return max(arena.end, ALIGN), donors
 
 
-cdef dict _donate(list units, dict last, list outs, list modes, donated, in_avals, takes):
+cdef list _places(list units, dict last, list outs, list modes, set in_memory):
+    """Of each output with memory of its own: (unit number, unit, node, buffer) of what is first written there, else None.
+
+    A temporary that an output is an update of lies in the output's memory from the beginning, and so does what that is an update of.
+    """
+    cdef dict defined = {}         # buffer -> where it is first written: pieces of it may come from several units (see joined)
+    cdef list places = []
+    cdef Py_ssize_t i, j
+    cdef Unit u
+    cdef Node node
+    cdef Value v, o
+    cdef Buf buf, before
+    for i in range(len(units)):
+        u = units[i]
+        for node in u.nodes:
+            for o in node.outs:
+                defined.setdefault(o.buf, (i, u, node))
+    for j in range(len(outs)):
+        if modes[j] != -1:
+            places.append(None)
+            continue
+        v = outs[j]
+        buf = v.buf
+        while True:
+            i, u, node = defined[buf]
+            before = None
+            for o in node.ins:
+                if o.buf is not None and o.buf.kind == "temp" and o.buf.base is None and o.buf in in_memory and last[o.buf] == i:
+                    if _overwrites(node, o.buf, buf):
+                        before = o.buf
+            if before is None:
+                break
+            before.base = buf.base
+            buf = before
+        places.append((i, u, node, buf))
+    return places
+
+
+cdef dict _donate(list places, dict last, list outs, list modes, donated, in_avals, takes):
     """Match outputs with donated arguments of their size that nobody reads after the output is first written."""
+    cdef Unit u
+    cdef Node node
+    cdef Value v
+    cdef Buf first, buf
+    cdef Py_ssize_t i, j
     if takes is not None:
         donated = [k for k in takes if k >= 0]
     if not donated:
         return {}
-    defined = {}                   # buffer -> where it is first written: pieces of it may come from several units (see joined)
-    for i, u in enumerate(units):
-        for node in u.nodes:
-            for o in node.outs:
-                defined.setdefault(o.buf, (i, u, node))
-    args = {b.index: b for u in units for b in u.reads if b.kind == "arg"}
     free = {}  # bytes -> the arguments of that size
     for k in donated:
         free.setdefault(in_avals[k].size * in_avals[k].dtype.itemsize, set()).add(k)
+    args = {b.index: b for b in last if b.kind == "arg"}
     misread, donors = {}, {}
-    for j, v in enumerate(outs):
+    for j in range(len(outs)):
         if modes[j] != -1:
             continue
-        i, u, node = defined[v.buf]
+        i, u, node, first = places[j]
+        v = outs[j]
         same_size = free.get(v.buf.nbytes, set()) if v.buf.nbytes else set()
         if node.kind == "ew" and same_size and i not in misread:
             misread[i] = _misread(u)
@@ -181,7 +221,7 @@ cdef dict _donate(list units, dict last, list outs, list modes, donated, in_aval
         for k in same_size if takes is None else same_size & set(takes[j:j + 1]):
             buf = args.get(k)
             when = -1 if buf is None else last[buf]
-            if when < i or (when == i and ((node.kind == "ew" and _in_place(u, misread[i], buf, v.buf)) or _overwrites(node, buf, v.buf))):
+            if when < i or (when == i and ((node.kind == "ew" and _in_place(u, misread[i], buf, first)) or _overwrites(node, buf, first))):
                 choices.append((when != i, k))
         if choices:
             k = min(choices)[1]

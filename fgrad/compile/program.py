@@ -72,7 +72,10 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         ):
             mode = -2 - v.buf.index
         elif v.buf is None or v.buf.kind != "temp" or not v.whole() or id(v.buf) in taken:
+            is_part, before = v.buf is not None and v.buf.kind == "arg" and v.size < v.buf.size, len(ctx.nodes)
             v = outs[j] = ctx.fresh_copy(v)
+            if is_part and len(ctx.nodes) == before + 1:  # taken first, it is not in the way of an update in place
+                ctx.nodes.insert(0, ctx.nodes.pop())
         if mode == -1:
             taken.add(id(v.buf))
             v.buf.base = ("out", j)
