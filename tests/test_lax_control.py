@@ -6,7 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import ShapeDtypeStruct, lax
-from fgrad.control.loops import _unrolled
+from fgrad.control.scan_rules import _unrolled
 from fgrad.core import check_jaxpr
 from fgrad.transforms.linearize import dce_jaxpr
 

@@ -8,7 +8,7 @@
 """
 
 from fgrad.control.common import run
-from fgrad.control.loops import scan_p
+from fgrad.control.scan_rules import scan_p
 from fgrad.control.while_loop import while_p
 from fgrad.core import ClosedJaxpr, Jaxpr, Literal, convert_constvars, stage
 from fgrad.ops.dot import dot_general, free_axes

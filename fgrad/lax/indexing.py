@@ -1,6 +1,6 @@
 """gather and the scatter family; scatter_apply, which is made of them."""
 
-from fgrad.control.loops import strong_leaf
+from fgrad.control.common import strong_leaf
 from fgrad.control.while_loop import while_loop
 from fgrad.core import get_aval
 from fgrad.ops.elementwise import add, gt, like, select

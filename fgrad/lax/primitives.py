@@ -2,7 +2,7 @@
 
 from fgrad.control.cond import cond_p
 from fgrad.control.linear_solve import linear_solve_p
-from fgrad.control.loops import scan_p
+from fgrad.control.scan_rules import scan_p
 from fgrad.control.while_loop import while_p
 from fgrad.ops.argreduce import argmax_p, argmin_p
 from fgrad.ops.collective import all_gather_p, axis_index_p, pmax_p, psum_p

@@ -7,7 +7,7 @@ from fgrad.control.common import hoist, leaf_avals, run
 from fgrad.control.cond import _bind as bind_cond
 from fgrad.control.cond import cond_p
 from fgrad.control.jit import jit_p
-from fgrad.control.loops import scan_p
+from fgrad.control.scan_rules import scan_p
 from fgrad.control.while_loop import _bind as bind_while
 from fgrad.control.while_loop import while_p
 from fgrad.core import get_aval
