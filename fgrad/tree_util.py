@@ -80,23 +80,39 @@ def is_tree_node(typ):
     return typ is type(None) or optree.register_pytree_node.get(typ, namespace=_NS) is not None
 
 
-def _one_level(tree):
-    if _tree.structure(tree, is_leaf=lambda x: x is not tree).is_leaf():
-        raise ValueError(f"can't tree-flatten a leaf: {type(tree).__name__}")
-    return optree.tree_flatten_one_level(tree, none_is_leaf=False, namespace=_NS)
-
-
 def flatten_one_level(tree):
     """(children, static data) of the node at the top. Raises ValueError for a leaf."""
-    children, metadata, _, _ = _one_level(tree)
-    return children, metadata
+    if _tree.structure(tree, is_leaf=lambda x: x is not tree).is_leaf():
+        raise ValueError(f"can't tree-flatten a leaf of type: {type(tree)}")
+    children, metadata, _, _ = optree.tree_flatten_one_level(tree, none_is_leaf=False, namespace=_NS)
+    return tuple(children), tuple(metadata) if isinstance(metadata, list) else metadata
 
 
 def flatten_one_level_with_keys(tree):
     """([(key, child)...], static data) of the node at the top. Raises ValueError for a leaf."""
-    children, metadata, _, _ = _one_level(tree)
+    children, metadata = flatten_one_level(tree)
     keys = _tree.paths(_tree.structure(tree, is_leaf=lambda x: x is not tree))
-    return [(path[0], child) for path, child in zip(keys, children)], metadata
+    return tuple((path[0], child) for path, child in zip(keys, children)), metadata
+
+
+class _Registry:
+    """The node types, as an object with the functions of this module; those of one level give None for a leaf."""
+
+    flatten = staticmethod(tree_flatten)
+    flatten_with_path = staticmethod(tree_flatten_with_path)
+    register_node = staticmethod(register_pytree_node)
+
+    def is_node(self, typ):
+        return isinstance(typ, type) and is_tree_node(typ)
+
+    def flatten_one_level(self, tree):
+        return None if all_leaves([tree]) else flatten_one_level(tree)
+
+    def flatten_one_level_with_keys(self, tree):
+        return None if all_leaves([tree]) else flatten_one_level_with_keys(tree)
+
+
+default_registry = _Registry()
 
 
 def treedef_children(treedef):
@@ -124,6 +140,7 @@ __all__ = [
     "PyTreeDef",
     "SequenceKey",
     "all_leaves",
+    "default_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "is_tree_node",

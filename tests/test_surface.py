@@ -94,7 +94,11 @@ def test_tree_helpers():
     assert all_leaves([1, 2]) and not all_leaves([1, [2]])
     assert [is_tree_node(t) for t in (dict, Pair, type(None), int, np.ndarray)] == [True, True, True, False, False]
     assert list(flatten_one_level({"b": 1, "a": [2]})[0]) == [[2], 1]
-    assert flatten_one_level_with_keys(Point(1, 2))[0] == [(GetAttrKey("x"), 1), (GetAttrKey("y"), 2)]
+    assert flatten_one_level_with_keys(Point(1, 2))[0] == ((GetAttrKey("x"), 1), (GetAttrKey("y"), 2))
+    registry = jax.tree_util.default_registry
+    assert registry.flatten_one_level({"b": 1, "a": [2]}) == (([2], 1), ("a", "b")) and registry.flatten_one_level(3) is None
+    assert registry.flatten_one_level_with_keys(Point(1, 2))[0][1] == (GetAttrKey("y"), 2)
+    assert registry.is_node(dict) and not registry.is_node({}) and registry.flatten((1, None)) == jax.tree.flatten((1, None))
     with pytest.raises(ValueError, match="leaf"):
         flatten_one_level(3)
     s = jax.tree.structure([1, (2, None)])
