@@ -8,7 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import nn
 from fgrad._kernels.executor import KINDS
 from fgrad._kernels.parallel import most_threads
-from fgrad.compile import program, tile
+from fgrad.compile import program, rows, tile
 
 SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
 
@@ -50,7 +50,7 @@ def every_run(monkeypatch):
     monkeypatch.setattr(tile, "WORTH_BYTES", 0)
     monkeypatch.setattr(tile, "START_BYTES", 0)
     monkeypatch.setattr(tile, "TILE_BYTES", 256)
-    monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
+    monkeypatch.setattr(rows, "PRODUCT_BYTES", 0)
     fgrad.clear_caches()  # of programs made without
 
 

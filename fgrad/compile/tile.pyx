@@ -11,13 +11,14 @@ from collections import deque
 
 import numpy as np
 
-from fgrad._kernels.index import WRAPS, gather_ip
 from fgrad.compile.lower import compute_dtype, reduction_identity
+from fgrad.compile.rows import ROW_KERNELS
 from fgrad.config import config
 from fgrad.core import ShapedArray
 from fgrad.core.array import CODES
 
 from fgrad.compile.fuse cimport Unit
+from fgrad.compile.rows cimport Rows, factor_of, most_rows, positions_of, table_of
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 TILE_BYTES = 384 << 10  # of all operands of a tile, where the number of rows allows
@@ -27,30 +28,7 @@ WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves
 LEAST_BLOCKS = 16
 START_BYTES = 256 << 10  # of the largest operand of a run's first unit
 WINDOW = 24  # units that a run may pass by
-FACTOR_BYTES = 512 << 10  # of a matrix by which rows are multiplied block by block: it stays in the second cache beside the tile
-PRODUCT_BYTES = 12 << 20  # of the products of such rows: less comes out of the shared cache as fast
 
-# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch,
-# or a's where there is one matrix on either side)
-ROW_KERNELS = {
-    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
-    **dict.fromkeys(("cross_entropy", "cross_entropy_cotangent", "cross_entropy_tangent")),
-    **dict.fromkeys(
-        (
-            "softmax",
-            "softmax_tangent",
-            "log_softmax",
-            "log_softmax_tangent",
-            "log_softmax_cotangent",
-            "logsumexp",
-            "softmax_logsumexp",
-            "moments",
-        ),
-        0,
-    ),
-}
-_TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))
-GATHERS = (_TAKE_ALONG_ROWS, (*_TAKE_ALONG_ROWS[:4], WRAPS, *_TAKE_ALONG_ROWS[5:]))  # those that are in
 ACCUMULATE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "fmax": "fmax", "fmin": "fmin"}
 
 
@@ -66,7 +44,7 @@ def tile(units, outs, build):
     else:
         return units
     wanted = _readers(units, outs)
-    rows = {}                  # id of unit -> its _Rows, or None
+    rows = {}                  # id of unit -> its Rows, or None
     result, pending, tried = [], deque(units), set()
     while pending:
         u = pending.popleft()
@@ -118,156 +96,11 @@ cdef double elements(tuple shape) except -1:
     return n
 
 
-cdef _Rows _rows_of(Unit u, dict known):
+cdef Rows _rows_of(Unit u, dict known):
     key = id(u)
     if key not in known:
-        known[key] = _most_rows(u)
+        known[key] = most_rows(u)
     return known[key]
-
-
-cdef object _cut(Value v, Py_ssize_t depth, rows):
-    """True if a block of the value's rows (its `depth` leading axes) lies in the same block of its buffer, False if all rows are
-    the same, else None."""
-    if v.buf is None:
-        return False
-    if v.buf.strided or v.box is not None:
-        return None
-    if v.whole():
-        return True
-    step = None
-    for i in range(depth - 1, -1, -1):
-        n, s = v.shape[i], v.strides[i]
-        if n != 1:
-            if step is None:
-                step = expect = s
-            elif s != expect:
-                return None
-            expect *= n
-    if not step:
-        return False
-    if step < 0 or step * rows != v.buf.size:
-        return None
-    span = v.offset
-    for i in range(depth, len(v.shape)):
-        s = v.strides[i]
-        if s < 0:
-            return None
-        span += (v.shape[i] - 1) * s
-    return True if span < step else None
-
-
-cdef Value _factor(Node n):
-    """The matrix by which a product multiplies rows, where each block of them may read all of it as it lies; else None."""
-    cdef Value b, out
-    if n.kind != "kernel" or n.op != "dot" or n.ip or (<Value>n.ins[0]).shape[0] != 1:
-        return None
-    b, out = n.ins[1], n.outs[0]
-    if b.buf is None or b.buf.strided or b.strides[2] != 1:
-        return None
-    small = math.prod(b.shape) * b.dtype.itemsize <= FACTOR_BYTES
-    return b if small and math.prod(out.shape) * out.dtype.itemsize >= PRODUCT_BYTES else None
-
-
-cdef Value _table(Node n):
-    """The table whose items a take, or items or rows a gather takes, where each block of its indices may read all of it; else None."""
-    cdef Value x
-    cdef Py_ssize_t last
-    if n.kind == "ew":
-        return n.ins[1] if n.op == "take" else None
-    if n.kind != "kernel" or n.op != "gather":
-        return None
-    x, last = n.ins[0], len((<Value>n.ins[1]).shape) - 1
-    if x.buf is None or x.buf.strided or x.box is not None or not last:
-        return None
-    window = range(last, last + len(x.shape) - 1)
-    return x if n.ip == (len(window), 1, 1, 0, *n.ip[4:7], *window, 0, 0, 1, *x.shape[1:]) else None
-
-
-cdef Value _positions(Node n):
-    """The indices of a gather along axes behind others, of which it takes all: every block of those reads all indices; else None."""
-    gathers = n.kind == "kernel" and n.op == "gather" and (<Value>n.ins[1]).buf is not None
-    return n.ins[1] if gathers and _axes_in_front(n) else None
-
-
-cdef Py_ssize_t _axes_in_front(Node n) except -1:
-    """How many leading axes the operand and the result of a gather have in common."""
-    cdef tuple shape = (<Value>n.ins[0]).shape, ip = n.ip
-    windows, dropped, mapped, batching = ip[:4]
-    cdef Py_ssize_t d = 0, first = 7 + windows
-    if batching:
-        return 0
-    taken = ip[first : first + dropped + mapped]
-    while d < windows and ip[7 + d] == d and d not in taken and ip[len(ip) - len(shape) + d] == shape[d]:
-        d += 1
-    return d
-
-
-cdef class _Rows:
-    """How a unit is cut into rows: its `depth` leading axes, the buffers it reads (True: cut, False: the same for all rows),
-    the values it makes row by row, and its reductions over all rows."""
-    cdef Unit unit
-    cdef object rows
-    cdef Py_ssize_t depth
-    cdef dict cuts
-    cdef list made, sums
-
-
-cdef _Rows _most_rows(Unit u):
-    """The _Rows with most axes, or None."""
-    cdef Node node = u.nodes[0]
-    cdef _Rows found
-    if u.fused:
-        for d in range(len(u.shape), 0, -1):
-            found = _rows_at(u, d, u.shape)
-            if found is not None:
-                return found
-        return None
-    if _table(node) is not None:
-        return _rows_at(u, len((<Value>node.ins[1]).shape) - 1, (<Value>node.ins[1]).shape)
-    if _positions(node) is not None:
-        return _rows_at(u, _axes_in_front(node), (<Value>node.ins[0]).shape)
-    if node.kind != "kernel" or node.op not in ROW_KERNELS or (node.op == "gather" and node.ip not in GATHERS):
-        return None
-    at, shape = ROW_KERNELS[node.op], (<Value>node.ins[0]).shape
-    if _factor(node) is not None:
-        return _rows_at(u, 2, shape)
-    depth = 1 if node.op == "dot" else len(shape) - 1 if at is None else node.ip[at]
-    if not depth or any([v.shape[:depth] != shape[:depth] for v in (*node.ins, *node.outs)]):
-        return None
-    return _rows_at(u, depth, shape)
-
-
-cdef _Rows _rows_at(Unit u, Py_ssize_t depth, tuple shape):
-    cdef _Rows self = _Rows()
-    cdef Node n
-    cdef Value v, factor, table, positions
-    cdef set inside = set()
-    cdef Py_ssize_t leading
-    self.unit, self.depth, self.rows = u, depth, math.prod(shape[:depth])
-    self.cuts, self.made, self.sums = {}, [], []
-    if self.rows < 2:
-        return None
-    for n in u.nodes:
-        if n.op == "window":
-            return None
-        factor, table, positions = _factor(n), _table(n), _positions(n)
-        for v in n.ins:
-            if v.buf is None or v.buf in inside:
-                continue
-            cut = False if v is factor or v is table or v is positions else _cut(v, depth, self.rows)
-            if cut is None or self.cuts.setdefault(v.buf, cut) != cut:
-                return None
-        leading = sum([a < depth for a in n.axes]) if n.axes else 0
-        if leading and leading < depth:
-            return None
-        if leading:
-            self.sums.append(n)
-        else:
-            self.made += n.outs
-            if u.fused:
-                for v in n.outs:
-                    inside.add(v.buf)
-    return self
 
 
 cdef class _Run:
@@ -277,14 +110,14 @@ cdef class _Run:
     cdef set members, made, sums
     cdef object rows, bytes, sum_bytes
 
-    def __init__(self, _Rows first, dict wanted):
+    def __init__(self, Rows first, dict wanted):
         self.wanted = wanted
         self.units, self.members, self.parts = [], set(), []
         self.rows, self.bytes, self.sum_bytes = 0, 0, 0
         self.cuts, self.made, self.sums = {}, set(), set()
         self.add(first)
 
-    cdef tuple sizes(self, _Rows part):
+    cdef tuple sizes(self, Rows part):
         """(rows, bytes that are cut, bytes of accumulators) with another part."""
         cdef set fresh = set(), readers
         cdef Value o
@@ -303,7 +136,7 @@ cdef class _Run:
             sums += 2 * n.outs[0].buf.nbytes
         return math.gcd(self.rows, part.rows), size, sums
 
-    cdef int add(self, _Rows part, at=None) except -1:
+    cdef int add(self, Rows part, at=None) except -1:
         """Take a part, as the last one or before the one at `at`."""
         cdef Buf b
         at = len(self.units) if at is None else at
@@ -320,7 +153,7 @@ cdef class _Run:
                 self.cuts[b] = cut
         return 0
 
-    cdef bint takes(self, _Rows part, bint common=False) except -1:
+    cdef bint takes(self, Rows part, bint common=False) except -1:
         """True if the part has memory in common with the run, agrees on how it is cut, and leaves blocks that fit in cache."""
         cdef Buf b
         for b, cut in part.cuts.items():
@@ -335,7 +168,7 @@ cdef class _Run:
     def gather(self, pending, dict rows):
         """Take what fits from the front of `pending`; returns the units passed by: those to run before and those to run after."""
         cdef Unit u
-        cdef _Rows part
+        cdef Rows part
         cdef list before = [], after = []
         cdef set late = set()
         cdef bint effects = False, waits, acts
@@ -357,9 +190,9 @@ cdef class _Run:
                 before.append(u)
         return before, after
 
-    def fetch(self, _Rows part, list before, dict rows):
+    def fetch(self, Rows part, list before, dict rows):
         """Units passed by that only make what the part reads come along, where they fit."""
-        cdef _Rows own
+        cdef Rows own
         cdef Py_ssize_t at = len(self.units)
         for u in reversed(before[:]):
             outs = {o.buf for n in u.nodes for o in n.outs}
@@ -373,7 +206,7 @@ cdef class _Run:
             before.remove(u)
             self.add(own, at)
 
-    cdef bint makes_in_time(self, _Rows part) except -1:
+    cdef bint makes_in_time(self, Rows part) except -1:
         """True if the run reads what the part makes by rows only, so that the part can come first."""
         return all([self.cuts.get(o.buf, True) for o in part.made]) and all([n.outs[0].buf not in self.cuts for n in part.sums])
 
@@ -391,7 +224,7 @@ cdef class _Run:
 
     def live(self):
         """Bytes that are cut and in use at once, at most: a block's program puts others where what nobody reads any more was."""
-        cdef _Rows part
+        cdef Rows part
         first, last, most = {}, {}, 0
         for i, part in enumerate(self.parts):
             for o in part.made:
@@ -411,9 +244,9 @@ cdef class _Run:
         blocks = _blocks(self.rows, self.live(), self.sum_bytes) or _blocks(self.rows, self.bytes, self.sum_bytes)
         if blocks is None:
             return None
-        made = [o for part in self.parts for o in (<_Rows>part).made]
+        made = [o for part in self.parts for o in (<Rows>part).made]
         kept = [o for o in made if self.wanted.get(id(o.buf), set()) - self.members]
-        sums = [n for part in self.parts for n in (<_Rows>part).sums]
+        sums = [n for part in self.parts for n in (<Rows>part).sums]
         chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks))) if sums else blocks
         accs = []
         for n in sums:
@@ -437,7 +270,7 @@ cdef class _Run:
 
     def child(self, kept, accs, blocks, build):
         """The program of one block. It takes the inputs and the accumulators, which it overwrites, and gives them and the rows kept."""
-        cdef _Rows part
+        cdef Rows part
         bufs, args, nodes = {}, [], []
         for b, cut in self.cuts.items():
             args.append(_flat_arg(b.dtype, b.size // blocks if cut else b.size, len(args)))
@@ -481,10 +314,10 @@ def _temp(shape, dtype, node):
     return out
 
 
-def _shorter_node(n, _Rows part, blocks, bufs):
+def _shorter_node(n, Rows part, blocks, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
     depth, rows, sums = part.depth, part.rows // blocks, part.sums
-    factor, table, positions = _factor(n), _table(n), _positions(n)
+    factor, table, positions = factor_of(n), table_of(n), positions_of(n)
     lead = () if factor is None else (1,)
 
     def shorter(v):
