@@ -341,10 +341,15 @@ def _programs():
     case("heat equation, 100 steps", _heat, real(200, 200))
     case("scan of small steps", lambda m, x: m.lax.scan(lambda c, y: (c * 0.9 + y, c.sum()), x[0] * 0, x), real(1000, 10))
     case("fori_loop that sets elements", lambda m, x: m.lax.fori_loop(1, 100, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + 1), x), real(100))
-    case("fori_loop that sets two rows", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y.at[0].set(i * 1.0).at[-1].set(1.0), x), real(512, 512))
+    case(
+        "fori_loop that sets two rows",
+        lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y.at[0].set(i * 1.0).at[-1].set(1.0), x),
+        real(512, 512),
+    )
     case("fori_loops that fill a table", _table, real(64, 64))
     case("while_loops that strike out", _sieve, real(2000))
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
+    case("selective scan", _selective, real(64, 2, 32), positive(64, 2, 32), real(64, 2, 8), real(64, 2, 8), real(32, 8))
     case("grad of a recurrence", _recurrence, uniform(-0.3, 0.3)(32, 32), real(200, 32))
     case("grad of lookups in a loop", _lookups, unit(10_000))
     case("while_loop", _count, real(10))
@@ -425,6 +430,15 @@ def _mandelbrot(m, c):
 def _heat(m, u):
     laplacian = lambda u: u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]  # noqa: E731
     return m.lax.fori_loop(0, 100, lambda i, u: u.at[1:-1, 1:-1].add(0.1 * laplacian(u)), u)
+
+
+def _selective(m, x, dt, b, c, rates):
+    def step(h, row):
+        x, dt, b, c = row
+        h = m.np.exp(-dt[..., None] * m.np.exp(rates)) * h + (dt * x)[..., None] * b[:, None]
+        return h, (h * c[:, None]).sum(-1)
+
+    return m.lax.scan(step, m.np.zeros((2, 32, 8)), (x, dt, b, c))[1]
 
 
 def _recurrence(m, w, x):

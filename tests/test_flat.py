@@ -483,3 +483,19 @@ def test_reductions_that_compute_their_terms(size):
     _, (total, _, count, *_) = lax.scan(step, (x, half, x > 0), None, 2)
     np.testing.assert_allclose(total, np.nansum(x), rtol=1e-5)
     assert count.tolist() == [np.sum(x > 0)] * 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8"])
+def test_rows_of_any_width(dtype, reverse):
+    """Rows come and go as whole vectors with a masked end where numbers have four bytes or more; nothing beside them is touched."""
+
+    def program(xs):
+        return lax.scan(lambda c, x: (c + x, (c * x, x[::-1], x)), xs[0], xs, reverse=reverse)
+
+    rng = np.random.default_rng(0)
+    for width in (0, 1, 2, 3, 5, 7, 10, 15, 16, 17, 32, 33):
+        xs = rng.integers(-9, 9, (6, width)).astype(dtype)
+        _, _, turned, same = same_bits(program, xs, flat=None)
+        np.testing.assert_array_equal(turned, xs[:, ::-1])
+        np.testing.assert_array_equal(same, xs)

@@ -239,6 +239,9 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     free(at);
 }
 
+/* Which numbers of four bytes are in the last vector of n bytes. */
+static int64_t fg_flat_last_mask(int64_t n) { return (1 << ((n - 1) % 64 / 4 + 1)) - 1; }
+
 /* As run_scan. in and out of xs and ys hold the address of their first row; `rows` is set for the outermost loop, where they hold
  * the place of that address. */
 static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out, int rows) {
@@ -270,11 +273,13 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     int top = f->start = f->n_ops;
     for (int i = 0; i < nx; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[nk + nc + i]]) / length;
-        int whole = fg_flat_padded(f, x[i]);
-        int load = chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
+        int whole = fg_flat_padded(f, x[i]), masked = whole && FG_FLAT_PERMUTES && chunk >= 8 && chunk % 4 == 0;
+        int load = masked ? FLAT_loadv : chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
                    whole && chunk == 16 ? FLAT_loadv16 : whole && chunk == 32 ? FLAT_loadv32 : chunk >= 32 && chunk <= 64 ? FLAT_load32 :
                    chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load;
-        fg_flat_op(f, load, x[i], xp[i], 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
+        FgFlatOp *o = fg_flat_op(f, load, x[i], xp[i], 0, 0, chunk, 0);
+        o->k = reverse ? -chunk : chunk;
+        if (masked) o->m = fg_flat_last_mask(chunk);
     }
     fg_flat_program(f, st->children[first], at, fresh);
     for (int i = 0; i < ny; i++) {
@@ -283,7 +288,11 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         const char *from = y[i];
         int number = last ? (int)(intptr_t)last->label : -1;
         if (number >= FLAT_copy1 && number <= FLAT_copy && last->d == y[i] && last->n == chunk) { from = last->a; f->n_ops--; }
-        fg_flat_op(f, chunk == 4 ? FLAT_store4 : chunk == 8 ? FLAT_store8 : FLAT_store, yp[i], from, 0, 0, chunk, 0)->k = reverse ? -chunk : chunk;
+        int masked = FG_FLAT_PERMUTES && chunk > 8 && chunk % 4 == 0 && from >= f->memory && from + (chunk + 63) / 64 * 64 <= f->memory + FG_FLAT_MEMORY;
+        int store = masked ? FLAT_storev : chunk == 4 ? FLAT_store4 : chunk == 8 ? FLAT_store8 : FLAT_store;
+        FgFlatOp *o = fg_flat_op(f, store, yp[i], from, 0, 0, chunk, 0);
+        o->k = reverse ? -chunk : chunk;
+        if (masked) o->m = fg_flat_last_mask(chunk);
     }
     for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, nk + i));
     fg_flat_op(f, FLAT_loop, count, 0, 0, 0, top - f->n_ops, 0)->k = 1;

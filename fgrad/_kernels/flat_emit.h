@@ -244,7 +244,7 @@ static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN;
     int64_t sum = fg_flat_sum_bytes(op);
     if (sum) return fg_flat_overlaps(o->d, op <= FLAT_takes ? sum : o->n, p, bytes);
-    int64_t size = fg_flat_wide(op) || (op >= FLAT_loadv8 && op <= FLAT_loadv32) ? 64 : op == FLAT_fn ? (intptr_t)o->g * o->n :
+    int64_t size = fg_flat_wide(op) || (op >= FLAT_loadv8 && op <= FLAT_loadv32) ? 64 : op == FLAT_loadv ? (o->n + 63) / 64 * 64 : op == FLAT_fn ? (intptr_t)o->g * o->n :
                    op == FLAT_seg || op == FLAT_sum_f32 ? (intptr_t)o->g * o->n * o->m : op >= FLAT_take1 && op <= FLAT_takes ? o->n :
                    op >= FLAT_put1 && op <= FLAT_puts ? (intptr_t)o->g : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_call || op == FLAT_scatter || op == FLAT_gather) return 1;

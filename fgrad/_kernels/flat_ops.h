@@ -147,7 +147,7 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
-    X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(load16) X(load32) X(load) X(store4) X(store8) X(store)
+    X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
 
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
@@ -393,11 +393,29 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_loadv16: { FG_MOVE(ip->a) int64_t x, y; memcpy(&x, at, 8); memcpy(&y, at + 8, 8); FG_AT(fg_i64x8, ip->d) = (fg_i64x8){x, y}; } FG_NEXT }
     L_loadv32: { FG_MOVE(ip->a) fg_i64x4 u = *(const fg_i64x4 *)at, z = {0};
         FG_AT(fg_i64x8, ip->d) = __builtin_shufflevector(u, z, 0, 1, 2, 3, 4, 5, 6, 7); } FG_NEXT }
+    L_loadv: {                      /* n bytes; m: which numbers of the last vector */
+#if FG_FLAT_PERMUTES
+        int64_t i = 0;
+        FG_MOVE(ip->a)
+            for (; i + 64 < ip->n; i += 64) _mm512_store_si512(ip->d + i, _mm512_loadu_si512(at + i));
+            _mm512_store_si512(ip->d + i, _mm512_maskz_loadu_epi32((__mmask16)ip->m, at + i)); }
+#endif
+        FG_NEXT
+    }
     L_load16: FG_MOVE(ip->a) FG_ENDS(16, ip->d, at) } FG_NEXT
     L_load32: FG_MOVE(ip->a) FG_ENDS(32, ip->d, at) } FG_NEXT
     L_load: FG_MOVE(ip->a) memcpy(ip->d, at, ip->n); } FG_NEXT
     L_store4: FG_MOVE(ip->d) FG_AT(uint32_t, at) = FG_AT(uint32_t, ip->a); } FG_NEXT
     L_store8: FG_MOVE(ip->d) memcpy(at, ip->a, 8); } FG_NEXT
+    L_storev: {                     /* as loadv, from whole vectors: no call for a few bytes */
+#if FG_FLAT_PERMUTES
+        int64_t i = 0;
+        FG_MOVE(ip->d)
+            for (; i + 64 < ip->n; i += 64) _mm512_storeu_si512(at + i, _mm512_loadu_si512(ip->a + i));
+            _mm512_mask_storeu_epi32(at + i, (__mmask16)ip->m, _mm512_loadu_si512(ip->a + i)); }
+#endif
+        FG_NEXT
+    }
     L_store: FG_MOVE(ip->d) memcpy(at, ip->a, ip->n); } FG_NEXT
 }
 #endif
