@@ -25,6 +25,7 @@
 #endif
 #define CONV_PLACE 32                 /* images whose partial sums are placed together */
 #define CONV_PART 16                  /* input features whose taps Winograd packs before it transforms them */
+#define CONV_WHOLE 256                /* tiles whose products with a large kernel are computed together, or those of one image */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
@@ -79,7 +80,8 @@ typedef struct {
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
     int64_t images;                   /* of a block of Winograd's, whole where they are more than one */
     int64_t pass;                     /* Winograd: output features whose products are kept together */
-    int whole, phase;                 /* Winograd: all tiles are one block, computed in phases; which one runs */
+    int whole, phase;                 /* Winograd: all tiles of so many images are one block, computed in phases; which one runs */
+    int64_t b0;                       /* and from which image on */
     const char *x, *w;
     char *out, *part;                 /* partial sums (nk, G, M, O) */
     FgGemm gemm;

@@ -48,7 +48,7 @@ cdef extern from "conv_body.h" nogil:
         int64_t block[2]
         int64_t blocks[2]
         int64_t slices
-        int64_t wg, ww, segments, images
+        int64_t wg, ww, segments, images, b0
         int whole, phase
         FgDigit m[4]
         const char *x

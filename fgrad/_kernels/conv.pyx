@@ -181,22 +181,23 @@ cdef char *_pack_kernel(FgConvPart *p) noexcept nogil:
 
 
 cdef void _run_whole(FgConvPart *p) noexcept nogil:
-    """Winograd's phases over all tiles: inputs' matrices, products, outputs."""
+    """Winograd's phases over all tiles of some images, then of the next: inputs' matrices, products, outputs."""
     cdef const FgConv *c = p.c
     cdef int64_t nr = GEMM_NV * GEMM_BYTES // 4, panels = conv_ceil(c.O, nr), matrices = 16 if p.R[1] > 1 else 4
-    cdef int64_t image = p.block[0] * p.block[1], tiles = image * c.B, inputs = p.segments * c.C
+    cdef int64_t image = p.block[0] * p.block[1], tiles = image * p.images, inputs = p.segments * c.C
     p.part = pool_alloc(4 * c.G * matrices * (inputs * tiles + nr + panels * (tiles + 1) * nr))
-    if p.part == NULL:
-        p.failed = 1
-        return
-    p.phase = 1
-    parallel_for(c.G * c.B, 1 + 30000 // (matrices * image * inputs // 8 + 50), _dense_body, p)
-    p.phase = 2
-    if not p.failed:
-        parallel_for(c.G * matrices * panels, 1 + 30000 // (tiles * inputs * GEMM_NV // 3 + 50), _dense_body, p)
-    p.phase = 3
-    if not p.failed:
-        parallel_for(c.G * c.B * panels, 1 + 30000 // (matrices * image * nr // 8 + 50), _dense_body, p)
+    p.failed = p.part == NULL
+    while p.b0 < c.B and not p.failed:
+        p.phase = 1
+        parallel_for(c.G * p.images, 1 + 30000 // (matrices * image * inputs // 8 + 50), _dense_body, p)
+        p.phase = 2
+        if not p.failed:
+            parallel_for(c.G * matrices * panels, 1 + 30000 // (tiles * inputs * GEMM_NV // 3 + 50), _dense_body, p)
+        p.phase = 3
+        if not p.failed:
+            parallel_for(c.G * p.images * panels, 1 + 30000 // (matrices * image * nr // 8 + 50), _dense_body, p)
+        p.b0 += p.images
+        p.images = min(p.images, c.B - p.b0)
     pool_free(p.part)
 
 

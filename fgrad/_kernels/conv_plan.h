@@ -273,8 +273,9 @@ static int conv_plan_winograd(FgConvPart *p) {
     if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
     if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
     p->segments = segments;
-    whole = p->Q[0] == 1 && total < c->O && all * segments * c->C * c->O > FG_CONV_TILES * 16;  /* it is the kernel that is large */
-    if (whole) tiles = total;
+    whole = p->Q[0] == 1 && rows * cols < c->O && all * segments * c->C * c->O > FG_CONV_TILES * 16;  /* it is the kernel that is large */
+    whole = whole && (total < c->O || all * segments * c->C * 28 > FG_CONV_TILES * 16);
+    if (whole) tiles = rows * cols;
     p->block[1] = conv_min(cols, tiles);
     p->block[0] = conv_min(rows, tiles / p->block[1]);
     units = c->G * planes * conv_ceil(cols, p->block[1]);
@@ -286,7 +287,7 @@ static int conv_plan_winograd(FgConvPart *p) {
     }
     units = c->G * p->Q[0] * p->blocks[0] * p->blocks[1];
     p->images = conv_max(1, conv_min(conv_min(c->B, conv_max(64, tiles) / (rows * cols)), c->B * units / 8));
-    if (whole) p->images = c->B;
+    if (whole) p->images = conv_ceil(c->B, conv_ceil(total, CONV_WHOLE));
     waste = 16.0 / (double)conv_min(16, p->images * p->block[0] * p->block[1]);
     tile = all * (segments * (product * waste + 4.0 * (double)c->C) + 4.0 * (double)c->O);
     if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)total * tile + once)) return 0;

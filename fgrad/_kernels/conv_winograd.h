@@ -153,8 +153,9 @@ static void N(conv_winograd_rows)(const FgConvPart *p, const FgTiles *t, int64_t
  * of 2: (g, matrix, panel of O), products; of 3: (g, b, panel), outputs. */
 static void N(conv_winograd_phase)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *two, FgTap *taps) {
     const FgConv *c = p->c;
-    const int64_t A = p->R[1] > 1 ? 16 : 4, panels = conv_ceil(c->O, G(nr)), sizes[3] = {c->G, p->phase == 2 ? A : c->B, p->phase == 1 ? 1 : panels};
-    FgTiles t = {0, 0, c->B, 0, 0, 0, p->block[0], p->block[1], p->Q[2], p->images * p->block[0] * p->block[1]};
+    const int64_t A = p->R[1] > 1 ? 16 : 4, panels = conv_ceil(c->O, G(nr)), images = conv_min(p->images, c->B - p->b0);
+    const int64_t sizes[3] = {c->G, p->phase == 2 ? A : images, p->phase == 1 ? 1 : panels};
+    FgTiles t = {0, p->b0, images, 0, 0, 0, p->block[0], p->block[1], p->Q[2], images * p->block[0] * p->block[1]};
     int64_t at[3];
     t.size = p->segments * t.tiles * c->C + G(nr);
     t.step = (t.tiles + 1) * G(nr);

@@ -289,6 +289,8 @@ def test_winograd():
         x, w = laid(noise(rng, (5, 192, 6, 5), np.float32), axes), laid(noise(rng, (330, 96, 3, 3), np.float32), axes)  # a large kernel
         run_threads(x, w, (1, 1), ((1, 1), (2, 1)), features=2, axes=axes)
         run_threads(x[:, :96], w[:, :, 1:2], (1, 1), ((0, 0), (1, 1)), axes=axes)
+        x, w = laid(noise(rng, (31, 260, 6, 5), np.float32), axes), laid(noise(rng, (40, 260, 3, 3), np.float32), axes)  # in two groups
+        run_threads(x, w, (1, 1), ((1, 1), (1, 1)), axes=axes)
 
 
 def test_winograd_of_other_windows():
