@@ -95,7 +95,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = weigh_norms(nodes, outs)
     if config.pass_fuse and "gather" in kernels:
         nodes = take_items(nodes)
-    units = straighten(fuse(nodes)) if config.pass_fuse else fuse(nodes)
+    units = straighten(fuse(nodes), outs) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = recompute(units, outs, donated if takes is None else [k for k in takes if k >= 0])
         if config.pass_fuse:

@@ -1,27 +1,125 @@
-"""Transposed operands of elementwise groups are copied first: by tiles, where the group would touch a cache line for each element."""
+"""Elementwise groups that read transposed operands walk them in the order of memory; where that cannot be, the operands are copied first:
+by tiles, where the group would touch a cache line for each element."""
 
 from math import prod
 
-from fgrad.compile.fuse import Unit
+from fgrad.compile.fuse import Unit, in_register
+from fgrad.compile.permuted import keeps_order, permute, permuted, read_anew
 from fgrad.compile.values import Buf, Node, Value, row_major
 
 LEAST = 1 << 14  # elements of an operand
 WITHIN = 128  # elements of the walk from one place in a line of memory to the next: a tile holds enough of fewer to use all of a line
+SMALL = 4  # times, at least, that an operand is read whose order in memory does not count
 
 
-def straighten(units):
-    """units, with a copy in front of the first group that reads a large operand whose rows lie across memory."""
-    out, copies = [], {}
+def straighten(units, outs):
+    """units, in which no group reads a large operand whose rows lie across memory."""
+    out, copies, walks = [], {}, None
     for u in units:
         if u.fused and prod(u.shape) >= LEAST and any([_lies_across(v) for n in u.nodes for v in n.ins]):
+            walks = walks or _Walks(units, outs)
+            u = walks.in_order_of_memory(u)
             for node in u.nodes:
                 node.ins = [_copied(v, copies, out) if _lies_across(v) else v for v in node.ins]
-            u.reads.clear()
-            u.reads.update(
-                [v.buf for n in u.nodes for v in n.ins if v.buf is not None and (v.buf.node is None or v.buf.node.group is not u)]
-            )
+            read_anew(u)
         out.append(u)
     return out
+
+
+class _Walks:
+    """Which groups may walk their axes in another order, given who reads what they leave in memory."""
+
+    def __init__(self, units, outs):
+        self.returned = {v.buf for v in outs}
+        self.readers = {}  # buffer -> the nodes that read it
+        self.known = {}
+        for u in units:
+            for n in u.nodes:
+                for v in n.ins:
+                    self.readers.setdefault(v.buf, []).append(n)
+
+    def in_order_of_memory(self, u):
+        """u, or a group that does the same in the order in which u's large operands lie, and so reads them where they are."""
+        order = _common_order(u)
+        if not order or not self.may_walk(u, order):
+            return u
+        strides = _strides(order, u.shape)
+        unit, _ = permuted(u, order, lambda v: _view(v, order), u.id)
+        for n, new in zip(u.nodes, unit.nodes):
+            old, now = n.outs[0], new.outs[0]
+            for reader in self.readers.get(old.buf, ()) if n.kind == "ew" else ():
+                if reader.group is not u:
+                    ins = [(v, _moved(v, old, strides) if v.buf is old.buf else None) for v in reader.ins]
+                    reader.ins = [Value(now.buf, v.shape, s, 0, v.dtype, tag=v.tag) if s else v for v, s in ins]
+                    read_anew(reader.group)
+        return unit
+
+    def may_walk(self, u, order):
+        """True if nobody needs what u leaves in the order of its axes: sums keep theirs, and arrays go to products and groups like u."""
+        if (u, order) not in self.known:
+            self.known[u, order] = all(
+                [keeps_order(order, n.axes) if n.kind == "reduce" else self._may_move(n.outs[0], u, order) for n in u.nodes]
+            )
+        return self.known[u, order]
+
+    def _may_move(self, result, u, order):
+        if result.buf in self.returned:
+            return False
+        for reader in self.readers.get(result.buf, ()):
+            same = reader.group is u or (reader.group.fused and self._follows(reader.group, u, order))
+            for v in reader.ins:
+                if v.buf is result.buf and not (
+                    in_register(v, u.shape) if same else reader.op == "dot" and _moved(v, result, _strides(order, u.shape)) is not None
+                ):
+                    return False
+        return True
+
+    def _follows(self, reader, u, order):
+        """True if a group that reads what u leaves will walk in that order, too."""
+        made = {n.outs[0].buf for n in u.nodes}
+        return reader.shape == u.shape and _common_order(reader, made) in (order, None) and self.may_walk(reader, order)
+
+
+def _common_order(u, apart=()):
+    """The axes of u in the order, from the outermost on, in which its large operands lie in memory, but those `apart`.
+
+    (): they do not agree, or have no order. None: there is none.
+    """
+    made = {n.outs[0].buf for n in u.nodes}.union(apart)
+    operands = [v for n in u.nodes for v in n.ins if v.buf is not None and v.buf not in made]
+    large = [v for v in operands if prod([n for n, s in zip(v.shape, v.strides) if s]) * SMALL > prod(u.shape)]
+    full = [v for v in large if all([s or n == 1 for n, s in zip(v.shape, v.strides)])]
+    if any([v.box is not None or v.shape != u.shape for v in operands]) or (large and not full):
+        return ()
+    if not large:
+        return None
+    order = tuple(sorted(range(len(u.shape)), key=lambda i: (u.shape[i] != 1, -abs(full[0].strides[i]))))
+    for v in large:
+        steps = [abs(v.strides[i]) for i in order if v.strides[i] and v.shape[i] != 1]
+        if steps != sorted(steps, reverse=True):
+            return ()
+    return order
+
+
+def _view(v, order):
+    return v if v.buf is None else Value(v.buf, permute(v.shape, order), permute(v.strides, order), v.offset, v.dtype, v.scalar, v.tag)
+
+
+def _strides(order, shape):
+    """The strides of an array of that shape whose axes lie in memory in the given order."""
+    out = [0] * len(shape)
+    for i, s in zip(order, row_major(permute(shape, order))):
+        out[i] = s
+    return tuple(out)
+
+
+def _moved(v, result, strides):
+    """The strides of v, a view of a row-major result that is to have others; None where v's axes are not the result's."""
+    now = {(s, n): t for s, n, t in zip(result.strides, result.shape, strides)}
+    if v.offset or v.box is not None:
+        return None
+    out = [0 if n == 1 or not s else now.get((s, n)) for n, s in zip(v.shape, v.strides)]
+    return None if None in out else tuple(out)
 
 
 def _lies_across(v):

@@ -3,6 +3,7 @@
 from math import prod
 
 from fgrad.compile.fuse import Unit
+from fgrad.compile.permuted import permuted
 from fgrad.compile.values import Buf, Node, Value, row_major
 
 SHORT = 32  # elements of a row at most
@@ -62,33 +63,7 @@ def _swapped(t):
 
 def _append_turned(u, out, copies):
     """Append u over its turned shape, after the copies of what it reads, and before those of results whose axes are turned, too."""
-    shape, last = _swapped(u.shape), len(u.shape) - 1
-    made, after, turned = {}, [], None
-    for n in u.nodes:
-        ins = [made[v.buf] if v.buf in made else _read(v, out, copies) for v in n.ins]
-        old, axes = n.outs[0], n.axes
-        if n.kind == "ew":
-            new = made[old.buf] = Value(Buf("temp", old.buf.dtype, old.buf.size), shape, row_major(shape), 0, old.dtype)
-        elif last in axes or last - 1 in axes:
-            new = old
-        else:
-            kept = _swapped(old.shape)
-            new = Value(Buf("temp", old.buf.dtype, old.buf.size), kept, row_major(kept), 0, old.dtype)
-            after.append((Value(new.buf, old.shape, _swapped(new.strides), 0, old.dtype), old))
-        if axes is not None:
-            axes = tuple(sorted([{last: last - 1, last - 1: last}.get(a, a) for a in axes]))
-        node = Node(n.kind, n.op, ins, [new], shape, n.ip, n.fp, obj=n.obj, type_code=n.type_code, axes=axes)
-        new.buf.node = node
-        if turned is None:
-            turned = Unit(node, len(out))
-        else:
-            turned.nodes.append(node)
-        turned.axes = turned.axes or node.axes
-        node.group = turned
-    turned.reads.clear()
-    turned.reads.update(
-        [v.buf for n in turned.nodes for v in n.ins if v.buf is not None and (v.buf.node is None or v.buf.node.group is not turned)]
-    )
+    turned, after = permuted(u, _swapped(range(len(u.shape))), lambda v: _read(v, out, copies), len(out))
     out.append(turned)
     for source, target in after:
         _append_copy(source, target, out)

@@ -132,11 +132,19 @@ def _deviations(x, mean, axis):
 
 def _moments_lower(ctx, ins, params, out_avals):
     """The kernel goes by rows, or tiles of columns: where those are few and long, sums of fused operations use more threads."""
-    axis, shape = params["axis"], ins[0].shape
+    x, axis = _in_order_of_memory(ctx, ins[0], params["axis"])
+    shape = x.shape
     rows = math.prod(shape[:axis]) * -(-math.prod(shape[axis + 1 :]) // 64)
     if 0 in shape or (rows < 8 and math.prod(shape) > 1 << 14):
-        return ctx.compose(lambda x: _moments_reference(x, axis=axis), ins)
-    return wide_kernel(ctx, "moments", ins, out_avals, ip=(axis,))
+        return ctx.compose(lambda x: _moments_reference(x, axis=axis), [x])
+    return wide_kernel(ctx, "moments", [x], out_avals, ip=(axis,))
+
+
+def _in_order_of_memory(ctx, x, axis):
+    """(a view of x's axes as they lie in memory, where `axis` is there), if the others keep their order and no copy is needed then."""
+    order = sorted(range(len(x.shape)), key=lambda i: (x.shape[i] != 1, -x.strides[i]))
+    turned, left = ctx.transpose(x, order), [i for i in order if i != axis]
+    return (turned, order.index(axis)) if left == sorted(left) and turned.contiguous else (x, axis)
 
 
 def _moments_batch(size, args, dims, *, axis):

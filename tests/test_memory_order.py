@@ -1,0 +1,50 @@
+"""Groups over transposed operands walk them as they lie in memory, and give the same results."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+
+
+def centred(x):
+    return x - x.mean(1, keepdims=True)
+
+
+PROGRAMS = {
+    "a mean": lambda np, x: x.T.mean(1),
+    "all of it": lambda np, x: (x.T**2).max(),
+    "two passes": lambda np, x: (np.tanh(x.T - x.T.mean(1, keepdims=True)) ** 2).sum(1),
+    "moments": lambda np, x: (x.T.mean(1), x.T.var(1)),
+    "a product of what is left in memory": lambda np, x: centred(x.T) @ centred(x.T).T,
+    "a product over reshaped axes": lambda np, x: np.reshape(centred(x.T), (x.shape[1] // 2, -1)) @ np.ones(2 * x.shape[0], x.dtype),
+    "a result as well": lambda np, x: (centred(x.T), centred(x.T).sum(1)),
+    "a shifted reader": lambda np, x: (np.exp(centred(x.T)) * 2)[1:].sum(0),
+    "an operand that lies otherwise": lambda np, x: (x.T * np.sin(np.arange(x.size, dtype=x.dtype)).reshape(x.T.shape)).sum(1),
+    "a small factor": lambda np, x: (x.T * np.arange(x.shape[1], dtype=x.dtype)[:, None]).sum(0),
+    "three axes": lambda np, x: np.abs(x.reshape(-1, 10, x.shape[1]).transpose(2, 0, 1)).sum((1, 2)),
+    "kept axes change places": lambda np, x: np.abs(x.reshape(-1, 10, x.shape[1]).transpose(2, 1, 0) * 3).sum(1),
+}
+
+
+@pytest.mark.parametrize("shape", [(700, 40), (3000, 6), (130, 260)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_numpys(name, shape):
+    x = np.random.default_rng(0).standard_normal(shape)
+    got, want = fgrad.jit(lambda x: PROGRAMS[name](jnp, x))(x.astype(np.float32)), PROGRAMS[name](np, x)
+    for g, w in zip(*[a if isinstance(a, tuple) else (a,) for a in (got, want)]):
+        np.testing.assert_allclose(np.asarray(g), w, rtol=0, atol=1e-5 * (1 + np.abs(w).max()) * shape[0] ** 0.5)
+
+
+@pytest.mark.parametrize("name", ["a mean", "all of it", "moments"])
+def test_nothing_is_copied(name):
+    x = jnp.ones((700, 40))
+    memory = fgrad.jit(lambda x: PROGRAMS[name](jnp, x)).lower(x).compile().memory_analysis()
+    assert memory["temp_bytes"] < x.nbytes / 4
+
+
+def test_gradients_are_those_of_the_other_order():
+    x = np.random.default_rng(1).standard_normal((500, 40)).astype(np.float32)
+    loss = lambda x, axis: jnp.sum(jnp.tanh(x - x.mean(axis, keepdims=True)).sum(axis) ** 2)  # noqa: E731
+    got, want = [fgrad.jit(fgrad.grad(f))(x) for f in (lambda x: loss(x.T, 1), lambda x: loss(x, 0))]
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
