@@ -85,12 +85,13 @@ cdef bytes bytes_of(Words *w):
 cdef tuple names_of(dict d):
     """(the dictionary's names in ascending order, whether that is its own); None where they are not all strings."""
     cdef tuple own = tuple(d)
-    cdef PyObject *found = PyDict_GetItem(_names, own)
+    cdef PyObject *found
+    for key in own:
+        if type(key) is not str:           # members of an enumeration may equal strings
+            return None
+    found = PyDict_GetItem(_names, own)
     if found != NULL:
         return <tuple>found
-    for key in own:
-        if type(key) is not str:
-            return None
     if len(_names) >= MOST_NAMES:
         return None
     names = tuple(sorted(own))

@@ -472,3 +472,48 @@ def test_eager_functions_as_methods():
         jnp.sin()
     with pytest.raises(TypeError, match="nope"):
         x.sum(nope=1)
+
+
+def test_calls_by_name_and_of_three_arrays_are_told_apart():
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    m = np.asarray(x)
+    for _ in range(3):
+        for axis in (0, 1, 2, -1, None, (0, 2)):
+            for keep in (False, True):
+                want = m.sum(axis=axis, keepdims=keep)
+                for out in (x.sum(axis=axis, keepdims=keep), x.sum(axis, keepdims=keep), jnp.sum(x, keepdims=keep, axis=axis)):
+                    np.testing.assert_array_equal(out, want, strict=True)
+        assert x.sum(dtype=jnp.int32).dtype == jnp.int32 and x.sum(dtype=jnp.float32).dtype == jnp.float32
+        np.testing.assert_array_equal(jnp.clip(x, min=3), np.clip(m, 3, None))
+        np.testing.assert_array_equal(jnp.clip(x, max=3), np.clip(m, None, 3))
+        np.testing.assert_array_equal(jnp.clip(x, 3.0, m[0, 0, 0]), np.clip(m, 3, 0))
+        np.testing.assert_array_equal(jnp.where(x > 3, x, 0), np.where(m > 3, m, 0))
+        np.testing.assert_array_equal(jnp.where(m > 3, 1.0, x), np.where(m > 3, 1, m))
+        assert jnp.where(x > 3, 1, 2).dtype == jnp.int32 and jnp.where(x > 3, 1.0, 2).dtype == jnp.float32
+        for _ in range(2):  # made anew at each call: not the string that a call was known by
+            np.testing.assert_array_equal(jnp.sum(x, **{"".join(["ax", "is"]): 1}), m.sum(1))
+        with pytest.raises(TypeError):
+            x.sum(axis=1.0)
+        v, i = jnp.arange(4.0), jnp.array([0, 2, 2])
+        for at, set, add in (
+            (v.at[i], [9, 1, 9, 3], [9, 1, 20, 3]),
+            (v.at[v > 1], [0, 1, 9, 9], [0, 1, 11, 12]),
+        ):
+            np.testing.assert_array_equal(at.set(9.0), set)
+            np.testing.assert_array_equal(at.add(9.0), add)
+            np.testing.assert_array_equal(at.set(9), set)
+        np.testing.assert_array_equal(v.at[i + 3].set(9.0, mode="clip"), [0, 1, 2, 9])
+        np.testing.assert_array_equal(v.at[i + 3].set(9.0, mode="".join(["dr", "op"])), [0, 1, 2, 9])
+        np.testing.assert_array_equal(v.at[i + 3].add(1.0, mode="".join(["cl", "ip"])), [0, 1, 2, 6])
+        np.testing.assert_array_equal(v.at[i + 3].add(1.0, mode="drop"), [0, 1, 2, 4])
+
+
+def test_numpy_indices():
+    x = jnp.arange(12.0).reshape(4, 3)
+    m = np.asarray(x)
+    for _ in range(2):
+        for i in (np.array([0, 2]), np.array([[3, -1]]), np.array([1], np.uint8), np.zeros(0, int), np.array(2), np.arange(4)[::2]):
+            np.testing.assert_array_equal(x[i], m[i])
+        np.testing.assert_array_equal(x[np.array([7, -9])], m[[3, 0]])
+        np.testing.assert_array_equal(x[np.array([True, False, True, True])], m[[0, 2, 3]])
+        np.testing.assert_array_equal(fgrad.grad(lambda x: (x[np.array([1, 1])] ** 2).sum())(x)[1], 4 * m[1])

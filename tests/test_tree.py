@@ -194,3 +194,25 @@ def test_transpose_of_trees_without_leaves_and_fields_given_twice():
     assert tree.transpose(tree.structure([0, 0]), tree.structure({}), [{}, {}]) == {}
     with pytest.raises(ValueError, match="overlap"):
         fgrad.tree_util.register_dataclass(dataclasses.make_dataclass("D", ["x", "y"]), ["x"], ["x", "y"])
+
+
+def test_key_paths_are_those_of_the_tree():
+    """Those that are kept for a structure are no others, also where keys are equal and no strings."""
+
+    class Name(str):
+        pass
+
+    def of(tree):
+        return [p for p, _ in fgrad.tree.leaves_with_path(tree)]
+
+    for _ in range(2):
+        for tree, keys in (({1: 0}, [1]), ({True: 0}, [True]), ({"a": 0, "b": 1}, ["a", "b"]), ({"b": 0, "a": 1}, ["a", "b"])):
+            assert [repr(k.key) for (k,) in of(tree)] == list(map(repr, keys))
+        assert type(of({"a": 0})[0][0].key) is str and type(of({Name("a"): 0})[0][0].key) is Name
+        assert of([0, 1]) != of({"a": 0, "b": 1}) and of((0, (1, None))) == of([0, [1]])
+    assert type(next(iter(fgrad.tree.map(abs, {Name("a"): 0})))) is Name
+    paths = of([0, 1])
+    paths.clear()
+    assert len(of([0, 1])) == 2
+    out = fgrad.tree.map_with_path(lambda p, x, y: (len(p), x, y), {"a": [1, 2], "b": 3}, {"a": [4, 5], "b": {"c": 6}})
+    assert out == {"a": [(2, 1, 4), (2, 2, 5)], "b": (1, 3, {"c": 6})}

@@ -200,6 +200,20 @@ class EagerArrays(Ten):
         )
 
 
+@workload("overhead/eager calls by name", note="sum(axis=), max(axis=, keepdims=), where and clip of ten floats, x[i] of a NumPy i")
+class EagerNames(Workload):
+    def inputs(self, rng):
+        return normal(rng, 10), normal(rng, 5, 4), integers(rng, 10, 3)
+
+    def jaxlike(self, m, x, a, i):
+        np, mask, i = m.np, x > 0, numpy.asarray(i)
+        return lambda: (a.sum(axis=1), np.max(a, axis=0, keepdims=True), np.where(mask, x, 0.0), np.clip(x, 0.0, 1.0), x[i])
+
+    def numpy(self, np, x, a, i):
+        mask = x > 0
+        return lambda: (a.sum(axis=1), np.max(a, axis=0, keepdims=True), np.where(mask, x, np.float32(0)), np.clip(x, 0.0, 1.0), x[i])
+
+
 @workload("overhead/eager masks and edits", note="x[mask], values at a mask, where(mask), arange, insert, delete, pad")
 class EagerMasks(Ten):
     def jaxlike(self, m, x):

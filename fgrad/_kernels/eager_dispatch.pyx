@@ -1,6 +1,8 @@
 """The call path of eager operations: a program for the avals, strides and static arguments of a call, found without going through Python."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItem
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport Py_TYPE, PyTypeObject
 from cpython.ref cimport Py_INCREF, PyObject
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -53,17 +55,23 @@ def install_traced(traced):
 
 cdef enum:
     SLOTS = 8
-    SHORT = 4                      # arguments of a call that a slot may know
+    SHORT = 6                      # arguments of a call that a slot may know
+    MOST_STRINGS = 1000
     TWENTY_BITS = 1 << 20
 
 # A call of few arguments that an entry is for: a word of each, the values of those that are static, the names of the last ones.
 cdef struct Slot:
-    int64_t[4] words, values, names
+    int64_t[6] words, values, names
     int64_t config
     PyObject *entry                # an Entry or a View; borrowed: EagerDispatch.entries holds it
 
 
-cdef dict _names = {}              # names of arguments: their addresses stand for them
+cdef dict _strings = {}            # names of arguments, and strings that are static ones: what is here has its address for a word
+
+
+cdef bint keeps(str x) except -1:
+    """True if a string's address is kept from now on."""
+    return (x in _strings or len(_strings) < MOST_STRINGS) and _strings.setdefault(x, x) is x
 
 
 cdef inline int64_t name_word(tuple names, int i) noexcept:
@@ -71,7 +79,8 @@ cdef inline int64_t name_word(tuple names, int i) noexcept:
 
 
 cdef inline int64_t static_value(object x, int64_t *value) except? -1:
-    """The word of a static number, bool, None, a tuple of up to three small ints or a dtype that lasts, and its bits; 0 for anything else."""
+    """The word of a static number, bool, None, a string that is kept, a tuple of up to three small ints or a dtype that lasts, and its bits;
+    0 for anything else."""
     cdef int overflow = 0
     cdef int64_t i
     value[0] = 0
@@ -92,6 +101,10 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
         return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
     elif type(x) is bool:
         value[0] = x is True
+    elif type(x) is str:
+        value[0] = <int64_t><uintptr_t><PyObject *>x
+        if PyDict_GetItem(_strings, x) != <PyObject *>x:
+            return 0
     elif x is not None:
         value[0] = <int64_t><uintptr_t><PyObject *>x
         return 1 if value[0] in _lasting else 0
@@ -117,18 +130,22 @@ cdef class EagerDispatch:
     """
     cdef dict entries
     cdef vectorcallfunc by_vector
-    cdef Slot[8] slots             # recent calls of a few positional arguments
+    cdef Slot *slots               # recent calls of a few arguments; NULL before the first
     cdef readonly int n_arrays
 
     def __cinit__(self):
         self.by_vector = <vectorcallfunc>call_by_vector
+
+    def __dealloc__(self):
+        PyMem_Free(self.slots)
 
     def __init__(self, int n_arrays):
         self.entries = {}
         self.n_arrays = n_arrays
 
     def clear_cache(self):
-        memset(self.slots, 0, sizeof(self.slots))
+        if self.slots != NULL:
+            memset(self.slots, 0, SLOTS * sizeof(Slot))
         self.entries.clear()
 
     cdef object recent(self, PyObject **given, int n, tuple names, object learn):
@@ -141,6 +158,8 @@ cdef class EagerDispatch:
         cdef bint narrow = False, wide = False
         cdef int64_t config = config_key() << 3 | n, mixed = 0
         cdef Slot *s
+        if self.slots == NULL:
+            return None
         cdef int i, named = 0 if names is None else <int>len(names), arrays = min(self.n_arrays, n - named)
         for i in range(n):
             values[i] = 0
@@ -207,9 +226,15 @@ cdef class EagerDispatch:
         cdef tuple row = (*args, *kwargs.values()) if kwargs else args
         cdef int i, n = <int>len(row)
         for name in kwargs:
-            if _names.setdefault(name, name) is not name:
+            if not keeps(name):
                 return 0
+        if self.slots == NULL:
+            self.slots = <Slot *>PyMem_Calloc(SLOTS, sizeof(Slot))
+            if self.slots == NULL:
+                raise MemoryError()
         for i in range(n):
+            if type(row[i]) is str and not keeps(row[i]):
+                return 0
             given[i] = <PyObject *>row[i]
         self.recent(given, n, tuple(kwargs) if kwargs else None, entry)
         return 0

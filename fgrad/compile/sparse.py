@@ -44,7 +44,7 @@ def _mentions(jaxpr):
     primitives = primitives_of(jaxpr.eqns)
     if diagonals_p in primitives or all(p.kind in PLAIN_KINDS for p in primitives):
         return diagonals_p in primitives
-    return any(e.primitive.kind not in PLAIN_KINDS and any(map(_mentions, sub_jaxprs(e.params))) for e in jaxpr.eqns)
+    return any([any(map(_mentions, sub_jaxprs(e.params))) for e in jaxpr.eqns if e.primitive.kind not in PLAIN_KINDS])
 
 
 class SparseTracer(Tracer):

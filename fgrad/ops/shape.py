@@ -187,7 +187,7 @@ transpose_p = Primitive(
     lower=lambda ctx, ins, params, out: ctx.transpose(ins[0], params["permutation"]),
 )
 transpose_p.jvp = linear_jvp(transpose_p)
-transpose_p.transpose = lambda cts, x, *, permutation: [transpose(cts[0], tuple(np.argsort(permutation).tolist()))]
+transpose_p.transpose = lambda cts, x, *, permutation: [transpose(cts[0], tuple([permutation.index(i) for i in range(len(permutation))]))]
 
 
 def _transpose_batch(axis, args, dims, *, permutation):
@@ -200,7 +200,8 @@ transpose_p.batch = _transpose_batch
 
 def transpose(operand, permutation):
     """operand with its axes permuted: axis i of the result is axis permutation[i] of operand."""
-    permutation = tuple(operator.index(p) for p in permutation)
+    if type(permutation) is not tuple or not all([type(p) is int for p in permutation]):
+        permutation = tuple(map(operator.index, permutation))
     if permutation == tuple(range(len(get_aval(operand).shape))) and type(operand) is not np.ndarray:
         return operand
     return transpose_p.bind(operand, permutation=permutation)
