@@ -234,9 +234,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             p.out[k].fn = fg_vm_reducer(p.out[k].reduce, p.out[k].type)
             p.out[k].seg = fg_vm_seg[p.out[k].reduce][p.out[k].type]
             p.out[k].tiles = fg_vm_tiles[p.out[k].reduce][p.out[k].type]
-            fg_vm_identity(p.out[k].reduce, p.out[k].type, p.out[k].identity)
-            if p.out[k].dtype != p.out[k].type:
-                narrow_identity(&p.out[k])
+            fg_vm_identity(p.out[k].reduce, p.out[k].dtype, p.out[k].identity)
         ip += 2
     return 0
 
@@ -255,19 +253,6 @@ cdef int check_table(FgVmPlan *p, FgInst *inst, const FgTensor *slots, int k, co
         return -1
     p.ops[k].table, p.ops[k].wraps = <int>arg[1], <int>arg[2]
     return 0
-
-
-cdef void narrow_identity(FgVmOutput *out) noexcept nogil:
-    """The identity as it is stored in a 16-bit result."""
-    cdef int red = out.reduce
-    cdef int bits = 0
-    if out.dtype == FG_F16:
-        bits = 0x3c00 if red == 2 else 0xfc00 if red == 3 else 0x7c00 if red == 4 else 0x7e00 if red > 4 else 0
-    else:
-        bits = 0x3f80 if red == 2 else 0xff80 if red == 3 else 0x7f80 if red == 4 else 0x7fc0 if red > 4 else 0
-    memset(out.identity, 0, 16)
-    out.identity[0] = <char>(bits & 255)
-    out.identity[1] = <char>(bits >> 8)
 
 
 cdef int check_boxes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:

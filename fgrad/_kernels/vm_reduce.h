@@ -435,7 +435,10 @@ static inline FgVmTiles fg_vm_tiles_numbers(int reduce, int t) {
 
 /* The identity of a reduction, as raw bits of the type. */
 static void fg_vm_identity(int reduce, int t, void *out) {
+    static const uint16_t narrow[FG_RED_COUNT][2] = {[FG_RED_PROD] = {0x3c00, 0x3f80}, [FG_RED_MAX] = {0xfc00, 0xff80},
+        [FG_RED_MIN] = {0x7c00, 0x7f80}, [FG_RED_FMAX] = {0x7e00, 0x7fc0}, [FG_RED_FMIN] = {0x7e00, 0x7fc0}};
     memset(out, 0, 16);
+    if (t == FG_F16 || t == FG_BF16) { memcpy(out, &narrow[reduce][t == FG_BF16], 2); return; }
     int64_t w = fg_itemsize(t);
     int is_signed = t >= FG_I8 && t <= FG_I64, is_unsigned = t >= FG_U8 && t <= FG_U64;
     if (reduce == FG_RED_PROD) {
