@@ -131,6 +131,9 @@ def test_structured_matrices():
     for kind in (None, "lower", "upper"):
         same(np.asarray(sl.pascal(5, kind), float) @ np.asarray(sl.invpascal(5, kind)), np.eye(5))
     assert int(sl.pascal(5)[4, 4]) == math.comb(8, 4)
+    for huge in (sl.pascal, sl.invpascal):
+        with pytest.raises(MemoryError):
+            huge(10**8)
     h = np.asarray(sl.helmert(4, full=True))
     same(h @ h.T, np.eye(4))
     h = np.asarray(sl.hadamard(8))

@@ -324,3 +324,8 @@ def test_edges_in_vectors(x64):
     got = np.asarray(lax.zeta(s, q))
     np.testing.assert_allclose(got[:5], exact(mpmath.zeta, s[:5] + [0, 0, 0, 1, 0], q[:5]).astype(float) + [0, 0, 0, inf, 0], rtol=1e-15)
     np.testing.assert_array_equal(got[6:], [nan, 0])
+
+
+def test_multigammaln_is_not_weakly_typed():
+    assert not special.multigammaln(5.0, 2).weak_type and not special.multigammaln(5.0, 1).weak_type
+    assert special.multigammaln(jnp.full(2, 3, jnp.bfloat16), 2).dtype == jnp.bfloat16

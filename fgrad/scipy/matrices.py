@@ -174,15 +174,25 @@ def _triangle(kind, lower, product):
     return lower if kind == "lower" else lower.T if kind == "upper" else product(lower)
 
 
+def _binomials(n):
+    """The lower triangular matrix of exact binomials (i, j); one too large for memory raises before any is computed."""
+    lower = np.empty((n, n), object)
+    for i in range(n):
+        lower[i] = [math.comb(i, j) for j in range(n)]
+    return lower
+
+
 def pascal(n, kind=None):
     """Pascal's triangle as a matrix, float32: symmetric (binomials (i + j, i)), or its "lower" or "upper" triangular factor."""
-    lower = np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], object).reshape(n, n)
+    lower = _binomials(n)
     return _exact(_triangle(kind, lower, lambda x: x @ x.T).tolist(), jnp.float32)
 
 
 def invpascal(n, kind=None):
     """The inverse of pascal(n, kind)."""
-    lower = np.array([[(-1) ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)], object).reshape(n, n)
+    lower = _binomials(n)
+    lower[::2, 1::2] *= -1
+    lower[1::2, ::2] *= -1
     return _exact(_triangle(kind, lower, lambda x: x.T @ x).tolist(), dtypes.float_dtype())
 
 

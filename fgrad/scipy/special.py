@@ -141,7 +141,7 @@ def multigammaln(a, d):
     if d < 1:
         raise ValueError(f"multigammaln: the dimension d must be positive, got {d}")
     terms = [ops.lgamma(a - i / 2) for i in range(d)]
-    return sum(terms[1:], terms[0]) + d * (d - 1) / 4 * math.log(math.pi)
+    return sum(terms[1:], terms[0]) + jnp.asarray(d * (d - 1) / 4 * math.log(math.pi), a.dtype)  # never weakly typed, as JAX's
 
 
 def expit(x):
