@@ -227,6 +227,8 @@ def test_vectorize():
     assert [o.shape for o in h(np.ones((2, 1, 3)))] == [(2, 1), (2, 1, 3)]
     with pytest.raises(ValueError, match="inconsistent size"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(np.ones(2), np.ones(3))
+    longer = jnp.vectorize(lambda v: jnp.append(v, v[:1]), signature="(2)->(3)")  # a number is a name, as NumPy and JAX have it
+    assert longer(jnp.ones((4, 2))).shape == (4, 3) and longer(jnp.ones((4, 5))).shape == (4, 6)
     with pytest.raises(ValueError, match="signature"):
         jnp.vectorize(jnp.dot, signature="n,n->")
 

@@ -130,7 +130,7 @@ def test_structured_matrices():
     same(sl.hilbert(5) @ sl.invhilbert(5), np.eye(5))
     for kind in (None, "lower", "upper"):
         same(np.asarray(sl.pascal(5, kind), float) @ np.asarray(sl.invpascal(5, kind)), np.eye(5))
-    assert int(sl.pascal(5)[4, 4]) == math.comb(8, 4)
+    assert int(sl.pascal(5)[4, 4]) == math.comb(8, 4) and sl.pascal(0).shape == (0, 0)
     for huge in (sl.pascal, sl.invpascal):
         with pytest.raises(MemoryError):
             huge(10**8)

@@ -125,8 +125,8 @@ def _core_sizes(arrays, core, signature):
         if x.ndim < len(names):
             raise ValueError(f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} of {signature!r}")
         for name, n in zip(names, x.shape[x.ndim - len(names) :]):
-            if (int(name) if name.isdigit() else sizes.setdefault(name, n)) != n:
-                raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes.get(name)} (signature {signature!r})")
+            if sizes.setdefault(name, n) != n:
+                raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} (signature {signature!r})")
     return sizes
 
 

@@ -155,7 +155,7 @@ def hilbert(n):
 
 def _exact(rows, dtype):
     """Integers of any size, rounded once."""
-    return jnp.asarray(np.array([[float(x) for x in row] for row in rows]).reshape(len(rows), -1), dtype)
+    return jnp.asarray(np.array([[float(x) for x in row] for row in rows]).reshape(len(rows), len(rows)), dtype)
 
 
 def invhilbert(n):
