@@ -169,6 +169,8 @@ def _movement():
     for name, shape, axes in (("2-d", (1000, 1000), (1, 0)), ("021", (100,) * 3, (0, 2, 1)), ("210", (100,) * 3, (2, 1, 0))):
         case(f"np.transpose {name}", lambda m, x, a=axes: m.np.transpose(x, a) + 0, real(*shape))
     case("np.transpose 0213", lambda m, x: m.np.transpose(x, (0, 2, 1, 3)) + 0, real(16, 128, 8, 64))
+    shuffled = real(1, 64, 64, 64, 2, 2)
+    case("pixel shuffle", lambda m, x: m.np.transpose(x, (0, 1, 4, 2, 5, 3)).reshape(1, 128, 128, 64), shuffled)
     case("np.roll rows", lambda m, x: m.np.roll(x, 3, 0), square)
     case("np.roll columns", lambda m, x: m.np.roll(x, 3, 1), square)
     case("np.pad", lambda m, x: m.np.pad(x, ((1, 2), (3, 4))), square)

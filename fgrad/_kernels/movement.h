@@ -229,6 +229,8 @@ static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src,
     else if (sizeof(T) <= 8 && w < FG_NARROW_SIDE && sa == (int64_t)sizeof(T) && da == w * sa) fg_rows_##T(dst, src, sb / sa, h, w); \
     else if (sizeof(T) <= 8 && h < FG_NARROW_SIDE && sa == (int64_t)sizeof(T) && db == sa && sb == h * sa && p->shape[p->nd - 2] == h) \
         fg_columns_##T(dst, da / sa, src, w, h); \
+    else if (h < FG_NARROW_SIDE && db == (int64_t)sizeof(T) && sb > db && sb <= 4 * db && sb % db == 0)      /* by whole vectors, fg_every */ \
+        fg_strided_##T(dst, src, h, w, sa, sb, da, db); \
     else fg_tiled_##T(dst, src, h, w, sa, sb, da, db); \
 }
 #define fg_rows_fg_item1 fg_rows_1

@@ -120,6 +120,18 @@ def test_copy_every_transposition():
             same(copy(x.transpose(perm)), x.transpose(perm))
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copy_of_every_few_elements(dtype):
+    """Short axes that leave the inside of a row for the outside, as in a pixel shuffle: rows of every second to fifth element."""
+    rng = np.random.default_rng(4)
+    for n in (1, 15, 16, 17, 33, 70):
+        for a, b in ((1, 2), (2, 2), (1, 3), (2, 1), (1, 4), (5, 1), (3, 2)):
+            x = values(rng, (2, 3, n, a, b), dtype)
+            for perm in ((0, 3, 1, 4, 2), (0, 4, 1, 3, 2), (3, 4, 0, 1, 2)):
+                same(copy(x.transpose(perm)), x.transpose(perm))
+                same(copy(x[:, 1:].transpose(perm)), x[:, 1:].transpose(perm))
+
+
 @pytest.mark.parametrize("shape", [(1000, 700), (700, 1000), (65, 129), (16, 16), (2, 300000), (300000, 2), (5, 300, 301)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_copy_large(shape, threads):
