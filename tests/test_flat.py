@@ -499,3 +499,20 @@ def test_rows_of_any_width(dtype, reverse):
         _, _, turned, same = same_bits(program, xs, flat=None)
         np.testing.assert_array_equal(turned, xs[:, ::-1])
         np.testing.assert_array_equal(same, xs)
+
+
+@pytest.mark.parametrize("n", [5, 64, 256])
+def test_a_carry_is_kept_while_it_is_read(n):
+    """The carry's new value is ready long before its old one has been read, and a strip stores it last."""
+    r = np.random.default_rng(n)
+
+    def body(carry, _):
+        a, b, c = carry
+        squared, narrow = jnp.square(a.astype(jnp.int32)), a.astype(jnp.int8)
+        new = narrow.astype(jnp.float32)
+        bent = jnp.tanh(new)
+        least = jnp.minimum(c, squared.astype(jnp.float32))
+        return (least.astype(bool), bent.astype(jnp.uint8), new), least
+
+    carry = (jnp.asarray(r.normal(size=n) > 0), jnp.asarray(r.integers(0, 9, n), jnp.uint8), jnp.asarray(r.normal(size=n), jnp.float32))
+    same_bits(lambda *c: lax.scan(body, c, None, 3), *carry)

@@ -407,6 +407,19 @@ static int fg_flat_short(const FgVmPlan *p) {
     return 1;
 }
 
+/* 1 if output o is made when input i has been read for the last time, in the order of the ops: the stages of a strip have another (write_time). */
+static int fg_flat_made_behind(const FgVmPlan *p, int o, int i) {
+    int made = -1, read = -1;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int arity = fg_vm_info[op->op].arity;
+        if (op->a == i || (arity > 1 && op->b == i) || (arity > 2 && op->c == i)) read = k;
+        if (op->dst == p->out[o].reg && made < 0) made = k;
+    }
+    for (int k = 0; k < p->n_out; k++) if (p->out[k].reg == i || p->out[k].reg2 == i) read = p->n_ops;
+    return made >= read;
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
@@ -425,7 +438,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         for (int i = 0; i < p->n_in; i++) {
             const FgTensor *x = FG_IN(inst, slots, i);
             int behind = x->data == out->data && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
-                         !p->out[o].reduce && p->out[o].write_time >= p->in[i].last_use;
+                         !p->out[o].reduce && fg_flat_made_behind(p, o, i);
             apart &= behind || !fg_flat_overlap(x, out);
         }
         if (apart) early[o] = out->data;
