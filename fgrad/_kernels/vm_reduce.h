@@ -236,6 +236,8 @@ static void middle_##name##_##t(T *d, const T *s, const T *q, int64_t rows, int6
         if (bad) vm_seg_##name##_##t(d, s, q, 1, k, width); \
     } \
 }
+/* What is read soon: interleaving a block's rows takes so many instructions that a core holds too few loads of the next block by itself. */
+#define FG_FEW_NEXT(at) __builtin_prefetch((const char *)(at) + 4096, 0, 3)
 /* Rows of a few vectors each, as many at a time as a vector has lanes: every row is folded to one vector, whose lanes behind its end
  * hold the identity, and then two vectors to one by interleaving their halves, until the lanes are rows.  Returns how many rows are
  * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN.
@@ -251,7 +253,7 @@ static int64_t few_##name##_##t(T *d, const T *s, int64_t rows, int64_t k) { \
         _Pragma("GCC unroll 16") for (int i = 0; i < L; i++) { \
             const T *p = s + i * k; \
             V x = id; \
-            for (int64_t c = 0; c < last; c += L) { V y = READ(*(const U *)(p + c)); sums += y; x = OP(x, y); } \
+            for (int64_t c = 0; c < last; c += L) { FG_FEW_NEXT(p + c); V y = READ(*(const U *)(p + c)); sums += y; x = OP(x, y); } \
             V y = READ(*(const U *)(p + last));              /* in the order of memory, which comes faster from afar */ \
             y = (V)(((I)y & lanes) | ((I)id & ~lanes)); \
             sums += y; \
