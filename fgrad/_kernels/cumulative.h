@@ -3,6 +3,7 @@
 #ifndef FG_CUMULATIVE_H
 #define FG_CUMULATIVE_H
 #include <math.h>
+#include "fetch.h"
 #include "keys.h"
 #include "movement.h"
 #include "narrow.h"
@@ -427,7 +428,13 @@ static void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgAxisPlan *p = job->plan;
     (void)tid;
     if (p->n > 1 && p->n * p->item <= FG_ARG_NARROW && p->item <= 8) begin = fg_arg_narrow(job, begin, end);
-    for (int64_t r = begin; r < end; r++) fg_arg_store(job, r, job->ops->row(job->src + r * p->n * p->item, p->n));
+    const int64_t bytes = p->n * p->item;
+    const int fetches = fg_fetches(bytes, p->outer * bytes);
+    for (int64_t r = begin; r < end; r++) {
+        const char *row = job->src + r * bytes;
+        if (fetches) fg_fetch(row + bytes, bytes);
+        fg_arg_store(job, r, job->ops->row(row, p->n));
+    }
 }
 /* The better of rows a and b of column j, the first of equals; -1 is none. */
 static int64_t fg_arg_better(const FgArgJob *job, const char *src, int64_t j, int64_t a, int64_t b) {

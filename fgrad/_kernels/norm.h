@@ -40,6 +40,7 @@ FG_INLINE void N(moments_columns)(const T *x, T *mean, T *squares, int64_t n, in
 static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
+    const int fetches = fg_fetches(n * sizeof(T), c->units * n * sizeof(T));
     T columns[FG_TILE * NARROW], *mean = (T *)c->out[0], *squares = (T *)c->out[1];
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
@@ -48,11 +49,17 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
             TO_COLUMNS(columns, x);
             BY_WIDTH(moments_columns, FG_TILE, columns, mean + u, squares + u);
         } else if (inner == 1) {
-            T m = (T)(N(row_sum)(x, n) / (double)n);
-            double left, s = N(row_spread)(x, m, n, &left);
-            s -= left * left / (double)n;
-            mean[u] = m;
-            squares[u] = (T)(s < 0 ? 0 : s);
+            T m[FG_ROW_GROUP];
+            group = row_group(end - u, n * sizeof(T));
+            for (int64_t k = 0; k < group; k++) m[k] = (T)(N(row_sum)(x + k * n, n) / (double)n);
+            for (int64_t k = 0; k < group; k++) {
+                double left, s;
+                if (fetches) fg_fetch(x + (group + k) * n, n * sizeof(T));
+                s = N(row_spread)(x + k * n, m[k], n, &left);
+                s -= left * left / (double)n;
+                mean[u + k] = m[k];
+                squares[u + k] = (T)(s < 0 ? 0 : s);
+            }
         } else {
             int w;
             int64_t first = N(tile)(c, u, &w), at = u / c->tiles * inner + u % c->tiles * FG_TILE;

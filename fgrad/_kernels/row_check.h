@@ -3,6 +3,7 @@
 #define FG_ROW_CHECK_H
 #include <stdio.h>
 #include "fail.h"
+#include "fetch.h"
 #include "fg.h"
 
 #define FG_TILE 64           /* columns handled together when the reduced axis is not the last */
