@@ -435,3 +435,18 @@ def test_insert_and_delete_one():
         for at in (0, 1, n - 1, -1, -n):
             np.testing.assert_array_equal(jnp.delete(x, at, axis), np.delete(x, at, axis))
             np.testing.assert_array_equal(fgrad.jit(lambda a, i: jnp.insert(a, i, 7.0, axis))(x, at), np.insert(x, at, 7.0, axis))  # noqa: B023
+
+
+def test_ranges_of_whole_numbers_and_signs():
+    same = np.testing.assert_array_equal
+    with fgrad.enable_x64(True):
+        for n in (22, 23, 39, 44, 1000):  # n * (k / n) may be just below k
+            same(jnp.linspace(0, n, n + 1, dtype=int), np.arange(n + 1))
+    same(jnp.linspace(-3.7, -1.2, 3, dtype=int), [-4, -3, -2])
+    whole, step = jnp.linspace(0, 3, 5, retstep=True, dtype=int)
+    assert whole.dtype == "int32" and float(step) == 0.75
+    np.testing.assert_allclose(jnp.geomspace(-1, 1, 3, dtype=complex), [-1, 1j, 1], atol=1e-6)
+    for dtype in ("float32", "float16", "bfloat16"):
+        same(jnp.signbit(jnp.array([-1, -0.0, 0, np.nan, np.copysign(np.nan, -1)], dtype)), [True, True, False, False, True])
+    slopes = fgrad.vmap(fgrad.grad(jnp.logaddexp, (0, 1)))(jnp.array([np.nan, 2, np.inf, np.inf]), jnp.array([1, 2, np.inf, 1]))
+    same(slopes, [[np.nan, 0.5, 0.5, 1], [np.nan, 0.5, 0.5, 0]])

@@ -222,6 +222,7 @@ def test_special_edges():
     for f in (special.xlogy, special.xlog1py):
         same(f(0.0, jnp.array([np.nan, -2.0])), [np.nan, 0])
     same(special.entr(jnp.array([0.0, -1.0])), [0, -np.inf])
+    same([fgrad.grad(special.entr)(0.0), fgrad.jacfwd(special.entr)(1.0)], [np.inf, -1])
     same(special.rel_entr(jnp.array([0.0, 1.0, -1.0]), jnp.array([0.0, 0.0, 1.0])), [0, np.inf, np.inf])
     same(special.logit(jnp.array([0.0, 1.0, 0.5, -1.0, -1e-40, 2.0])), [-np.inf, np.inf, 0, np.nan, np.nan, np.nan])
     same(special.ndtri(jnp.array([0.0, 1.0, 0.5])), [-np.inf, np.inf, 0])

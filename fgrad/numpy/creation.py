@@ -17,7 +17,7 @@ from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
 from fgrad.numpy.util import SCALARS, as_array, is_plain_dtype, promoted, spread, user_dtype
-from fgrad.ops.elementwise import add, cast_as, convert_element_type, copy_p, div, eq, exp, ge, like, log, mul, sign
+from fgrad.ops.elementwise import add, cast_as, convert_element_type, copy_p, div, eq, exp, floor, ge, like, log, mul, sign, sub
 from fgrad.ops.rules import full as _full
 from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, canonical_shape, concatenate, iota, reshape, slice_in_dim, transpose
 
@@ -325,7 +325,8 @@ def _count(n, dtype):
 @remembered
 @eager(2)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """num evenly spaced values from start to stop."""
+    """num evenly spaced values from start to stop, rounded down for an integer dtype."""
+    out_dtype = None if dtype is None else user_dtype(dtype)
     start, stop = (as_array("linspace", v) for v in promoted("linspace", [_operand(start), _operand(stop)], inexact=True))
     num = operator.index(num)
     shape = np.broadcast_shapes(start.shape, stop.shape)
@@ -334,20 +335,24 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     full_shape = (num, *shape)
     t = broadcasted_iota(start.dtype, full_shape, 0) if num else _full(full_shape, 0, start.dtype)
     lo, hi = (reshape(v, (1, *shape)) for v in (start, stop))
-    frac = div(t, like(t, max(div_by, 1)))
-    out = add(mul(spread(lo, full_shape), _one_minus(frac)), mul(spread(hi, full_shape), frac))
+    parts = like(t, max(div_by, 1))
+    whole = out_dtype is not None and out_dtype.kind in "iu"
+    if whole:  # the division comes last: rounding down must not turn 14.99... into 14
+        out = add(spread(lo, full_shape), div(mul(t, spread(sub(hi, lo), full_shape)), parts))
+    else:
+        frac = div(t, parts)
+        out = add(mul(spread(lo, full_shape), _one_minus(frac)), mul(spread(hi, full_shape), frac))
     if endpoint and num > 1:
         out = concatenate([slice_in_dim(out, 0, num - 1), hi], 0)
-    if dtype is not None:
-        out = convert_element_type(out, user_dtype(dtype))
+    if out_dtype is not None:
+        out = convert_element_type(floor(out) if whole else out, out_dtype)
     if axis % out.ndim:
         perm = list(range(1, out.ndim))
         perm.insert(axis % out.ndim, 0)
         out = transpose(out, tuple(perm))
     if not retstep:
         return out
-    step = (stop - start) / div_by if div_by > 0 else _full(shape, math.nan, start.dtype)
-    return out, convert_element_type(step, out.dtype)
+    return out, (stop - start) / div_by if div_by > 0 else _full(shape, math.nan, start.dtype)
 
 
 def _operand(x):
@@ -369,6 +374,8 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """num values from start to stop with one ratio between neighbours; both of one sign, or complex."""
     lo, hi = (as_array("geomspace", v) for v in promoted("geomspace", [_operand(start), _operand(stop)], inexact=True))
+    if dtype is not None and user_dtype(dtype).kind == "c":
+        lo, hi = convert_element_type(lo, user_dtype(dtype)), convert_element_type(hi, user_dtype(dtype))
     unit = sign(lo)
     lo, hi = lo / unit, hi / unit
     out = exp(linspace(log(lo), log(hi), num, endpoint, axis=0))

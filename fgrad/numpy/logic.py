@@ -193,18 +193,14 @@ def isnan(x, /):
 
 @eager(1)
 def signbit(x, /):
-    """True where x is negative or -0.0. The sign of NaN is not looked at: NaN gives False. Raises ValueError for complex x."""
+    """True where the sign bit is set: x negative, -0.0, or a NaN with that bit. Raises ValueError for complex x."""
     x = unary("signbit", x)
     dtype = x.aval.dtype
     if dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
     if dtype.kind in "bu":
         return rules.full(x.aval.shape, False, BOOL)
-    zero = dtype.type(0)
-    negative = ew.lt(x, zero)
-    if dtype.kind == "i":
-        return negative
-    return ew.bitwise_or(negative, ew.bitwise_and(ew.eq(x, zero), ew.lt(ew.div(dtype.type(1), x), zero)))
+    return ew.lt(x if dtype.kind == "i" else ew.copysign(ew.like(x, 1), x), dtype.type(0))
 
 
 @eager(2)

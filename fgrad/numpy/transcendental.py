@@ -71,12 +71,12 @@ def _logaddexp(name, x1, x2, base):
         im = ew.sub(im, ew.mul(ew.like(im, turn), ew.round(ew.div(im, ew.like(im, turn)))))
         return ew.complex_(ew.real(out), im)
     delta = ew.sub(x, y)
-    same_inf = ew.ne(delta, delta)
+    same_inf = ew.bitwise_and(ew.ne(delta, delta), ew.eq(x, y))
     tail = ew.neg(ew.abs(ew.select(same_inf, dtype.type(0), delta)))
     tail = ew.log1p(ew.exp(tail)) if base == math.e else ew.mul(ew.log1p(ew.exp2(tail)), dtype.type(1 / scale))
     # Not max(x, y): where they tie it halves the gradient, while abs takes the side of x, and so must the larger one.
     top = ew.select(ew.ge(delta, dtype.type(0)), x, y)
-    return typed_as(ew.select(same_inf, ew.add(x, y), ew.add(top, tail)), x, y)
+    return typed_as(ew.select(same_inf, ew.mul(ew.add(x, y), dtype.type(0.5)), ew.add(top, tail)), x, y)
 
 
 @eager(2)

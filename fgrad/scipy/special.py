@@ -8,6 +8,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
+from fgrad.api.custom import custom_jvp
 from fgrad.nn import functions
 from fgrad.nn.functions import logsumexp
 from fgrad.numpy.util import broadcasted
@@ -162,10 +163,14 @@ def _zero_times_infinity(x, y, least):
     return (x == 0) & ((y == y) if dtypes.is_complex(y.dtype) else (y <= least) | (y == np.inf))
 
 
+@custom_jvp
 def _xlogx(x):
-    """xlogy(x, x), where x = 0 says that it is not NaN."""
+    """x log(x), and 0 where x is 0; its derivative there is -inf."""
     zero = x == 0
     return jnp.where(zero, 0, x * lax.log(jnp.where(zero, 1, x)))
+
+
+_xlogx.defjvps(lambda t, out, x: t * (lax.log(x) + 1))
 
 
 def xlog1py(x, y):
