@@ -448,5 +448,20 @@ def test_ranges_of_whole_numbers_and_signs():
     np.testing.assert_allclose(jnp.geomspace(-1, 1, 3, dtype=complex), [-1, 1j, 1], atol=1e-6)
     for dtype in ("float32", "float16", "bfloat16"):
         same(jnp.signbit(jnp.array([-1, -0.0, 0, np.nan, np.copysign(np.nan, -1)], dtype)), [True, True, False, False, True])
+    same(jnp.hanning(np.float32(3)), [0, 1, 0])
+    with pytest.raises(ValueError, match="number of parts"):
+        jnp.split(jnp.ones(4), -1)
     slopes = fgrad.vmap(fgrad.grad(jnp.logaddexp, (0, 1)))(jnp.array([np.nan, 2, np.inf, np.inf]), jnp.array([1, 2, np.inf, 1]))
     same(slopes, [[np.nan, 0.5, 0.5, 1], [np.nan, 0.5, 0.5, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int32", "uint32"])
+def test_unravel_index_of_narrow_integers(dtype):
+    at = np.array([0, 9, 39, 100, 127], dtype)
+    for shape in ((5, 8), (50, 80), (2, 300)):  # sizes above and below the greatest number of the dtype
+        want = np.unravel_index(np.minimum(at.astype(int), np.prod(shape) - 1), shape)
+        got = jnp.unravel_index(at, shape)
+        assert all(part.dtype == dtype for part in got)
+        np.testing.assert_array_equal(np.stack(got), np.stack(want))
+    if dtype[0] == "i":
+        np.testing.assert_array_equal(np.stack(jnp.unravel_index(np.array([-3, -1], dtype), (3, 20))), [[2, 2], [17, 19]])

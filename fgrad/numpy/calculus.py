@@ -234,7 +234,7 @@ def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None
 
 def _points(M):
     """(0, 1, ..., M - 1 as floats, M), or None for a window of at most one point, which is 1."""
-    M = operator.index(M)
+    M = int(M)
     return (None if M <= 1 else arange(M, dtype=dtypes.float_dtype())), M
 
 

@@ -291,6 +291,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     """
     if type(start) is int and stop is None and step is None and dtype is None and start < _SMALL:
         return _count(max(0, start), dtypes.int_dtype())
+    if start is None:
+        raise TypeError("arange: start must be a real number, not None")
     given = [v for v in (start, stop, step) if v is not None]
     for v in given:
         if isinstance(v, Tracer) and v._concrete() is None:

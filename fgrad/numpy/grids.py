@@ -99,11 +99,12 @@ def unravel_index(indices, shape):
         raise ValueError(f"unravel_index: indices must be integers, got {at.dtype.name}")
     dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     n = math.prod(dims)
-    at = clip(at, -n, n - 1)
+    own, limits = at.dtype, np.iinfo(at.dtype)
+    at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(dtypes.int_dtype())  # sizes may be beyond a narrow dtype
     out = []
     for i in range(len(dims) - 1, -1, -1):
         at, r = U.divmod(at, max(dims[i], 1))
-        out.append(r)
+        out.append(r.astype(own))
     return tuple(out[::-1])
 
 

@@ -295,6 +295,8 @@ def array_split(ary, indices_or_sections, axis=0):
             raise ValueError(f"array_split: the positions {points[1:-1]} give parts of a negative size of an axis of size {n}")
     else:
         k = operator.index(indices_or_sections)
+        if k < 0:
+            raise ValueError(f"array_split: the number of parts must be positive, got {k}")
         q, r = divmod(n, k)
         points = [i * q + min(i, r) for i in range(k + 1)]
     if type(x) is Array and context.trace is eval_trace:
