@@ -270,6 +270,8 @@ def _products():
         ("ijk,ijk->ij", (100, 100, 100), (100, 100, 100)),
         ("i,ij->j", (1000,), (1000, 1000)),
         ("bi,ijk->bjk", (64, 64), (64, 64, 64)),
+        ("bmk,bk->bm", (3000, 64, 64), (3000, 64)),
+        ("bkm,bk->bm", (300, 200, 200), (300, 200)),
     ):
         both(f"einsum {spec}", lambda m, x, y, s=spec: m.np.einsum(s, x, y), real(*a), real(*b))
     case("np.convolve", lambda m, x, y: m.np.convolve(x, y), real(10_000), real(100))

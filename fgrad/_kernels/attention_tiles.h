@@ -10,7 +10,7 @@ static inline int N(att_few)(int64_t rows, int64_t cols) {
 /* c[m, n] = a b^T, or c += a b, of att_few rows. */
 static void N(att_few_logits)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
     for (int64_t i = 0; i < m; i++) memset(c + i * ldc, 0, (size_t)n * sizeof(T));
-    G(dots)(m, n, k, a, lda, b, ldb, c, ldc);
+    G(dots)(m, n, k, a, lda, b, ldb, c, ldc, 0);
 }
 static void N(att_few_values)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
     for (int64_t j = 0; j < n; j += G(nr)) {

@@ -11,7 +11,7 @@
  *     gemm_f32_tile(rows, n, kc, a, b, c, ldc, add)                         one tile of two panels
  *     gemm_f32_block(m, n, kc, pa, pb, c, ldc, add)                         all tiles of m rows and n columns
  *     gemm_f32_pack(dst, w, src, lanes, lane_stride, k_stride, kc)          one panel of either kind
- *     gemm_f32_dots(m, n, kc, a, lda, b, ldb, c, ldc)                       a few rows against contiguous rows of b^T, added to c
+ *     gemm_f32_dots(m, n, kc, a, lda, b, ldb, c, ldc, ahead)                a few rows against contiguous rows of b^T, added to c
  *     gemm_f32_pack_a, gemm_f32_pack_b                                      all panels of a block, as `block` expects them
  *
  * An element of c is always the same chain of multiply-adds over k, whatever tile it falls into, so that a result depends on how k is
@@ -21,6 +21,7 @@
 #define FG_GEMM_H
 #include <stdint.h>
 #include <string.h>
+#include "fetch.h"
 #include "narrow.h"
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>

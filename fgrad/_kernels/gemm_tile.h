@@ -231,13 +231,20 @@ GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, i
     }
 }
 
-/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache. */
-static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache.
+ * What lies `ahead` elements after b is fetched, unless that is 0. */
+static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) {
     const int64_t L = N(lanes);
     int whole = ((uintptr_t)a | (uintptr_t)b | (uint64_t)ldb * sizeof(T)) % GEMM_BYTES == 0;
     int64_t j = 0;
-    if (kc <= 4 * L) for (; j + L <= n; j += L, b += L * ldb) N(dots_short)(kc, a, b, ldb, c + j);
-    if (!whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) N(dots_rows)(4, kc, a, b, ldb, c + j);
+    if (kc <= 4 * L) for (; j + L <= n; j += L, b += L * ldb) {
+        if (ahead) fg_fetch(b + ahead, L * ldb * (int64_t)sizeof(T));
+        N(dots_short)(kc, a, b, ldb, c + j);
+    }
+    if (ahead || !whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) {
+        if (ahead) fg_fetch(b + ahead, 4 * ldb * (int64_t)sizeof(T));
+        N(dots_rows)(4, kc, a, b, ldb, c + j);
+    }
     for (; j < n; j++, b += ldb) N(dots_rows)(1, kc, a, b, ldb, c + j);
 }
 
@@ -257,13 +264,14 @@ static void N(dots_one_vector)(int64_t n, int64_t kc, const T *a, const T *b, in
     else N(dots_few)(N(lanes), n, kc, a, b, ldb, c, add);
 }
 
-/* c (n) += a b, R of b's rows at a time, in vectors of type V: an element is one chain over k whichever. */
+/* c (n) += a b, R of b's rows at a time, in vectors of type V: an element is one chain over k whichever. `ahead` as above. */
 #define GEMM_AXPY(NAME, R, V, ALIGNED) \
-static void NAME(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) { \
+static void NAME(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) { \
     const int64_t L = sizeof(V) / sizeof(T); \
     for (int64_t k = 0; k < kc; k += R, b += R * ldb) { \
         T x[R]; \
         int64_t j = 0, last = kc - k < R ? kc - k : R; \
+        if (ahead) fg_fetch(b + ahead, R * ldb * (int64_t)sizeof(T)); \
         for (int r = 0; r < R; r++) x[r] = r < last ? a[k + r] : 0; \
         if (last == R) for (; j + L <= n; j += L) { \
             V s = *(const ALIGNED *)(c + j); \
@@ -288,7 +296,7 @@ GEMM_INLINE void N(axpy_few)(const int NV, int64_t tail, int64_t kc, const T *a,
 }
 
 /* c (n) += a b where b's rows are contiguous. What comes out of a far cache comes faster in vectors of 256 bits, and whole lines of it. */
-static void N(axpy)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int far) {
+static void N(axpy)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int far, int64_t ahead) {
     const int64_t L = N(lanes), tail = (n - 1) % L + 1;
     int64_t head = -(int64_t)((uintptr_t)b / sizeof(T)) & (L - 1);
     if (n <= L) { N(axpy_few)(1, tail, kc, a, b, ldb, c); return; }
@@ -296,9 +304,9 @@ static void N(axpy)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, 
     if (n <= 4 * L) { N(axpy_few)(n <= 3 * L ? 3 : 4, tail, kc, a, b, ldb, c); return; }
     if (ldb % L || (uintptr_t)b % sizeof(T)) head = 0;
     else if (head) N(axpy_few)(1, head, kc, a, b, ldb, c);
-    if (!far) N(axpy_near)(n - head, kc, a, b + head, ldb, c + head);
-    else if (ldb % L) N(axpy_apart)(n, kc, a, b, ldb, c);
-    else N(axpy_far)(n - head, kc, a, b + head, ldb, c + head);
+    if (!far) N(axpy_near)(n - head, kc, a, b + head, ldb, c + head, ahead);
+    else if (ldb % L) N(axpy_apart)(n, kc, a, b, ldb, c, ahead);
+    else N(axpy_far)(n - head, kc, a, b + head, ldb, c + head, ahead);
 }
 
 typedef void (*N(dots_kernel))(int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc);
@@ -318,8 +326,8 @@ static const N(dots_kernel) N(dots_table)[2][GEMM_DOTS_TILE] = {{GEMM_EACH_DOTS(
 #undef GEMM_D1
 
 /* c (m, n) += a b^T with 1 <= m <= GEMM_DOTS_ROWS. */
-static void N(dots)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    if (m == 1) { N(dots_single)(n, kc, a, b, ldb, c); return; }
+static void N(dots)(int64_t m, int64_t n, int64_t kc, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t ahead) {
+    if (m == 1) { N(dots_single)(n, kc, a, b, ldb, c, ahead); return; }
     for (int64_t j = 0, cols; j < n; j += cols) {
         cols = n - j < GEMM_DOTS_COLS ? 1 : GEMM_DOTS_COLS;
         for (int64_t i = 0; i < m; i += GEMM_DOTS_TILE) {

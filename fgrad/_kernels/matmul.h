@@ -158,37 +158,37 @@ static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t 
 }
 FG_BLOCK(uint8_t, u8) FG_BLOCK(uint16_t, u16) FG_BLOCK(uint32_t, u32) FG_BLOCK(uint64_t, u64)
 
-static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb,
+static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *x, int64_t ldx, const double *b, int64_t ldb, int64_t ahead,
                       double *out, int64_t sm, int64_t sn, int mode) {
     double y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     memset(y, 0, (size_t)(M * nb) * sizeof(double));
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;           /* the part of x in use stays in the first cache */
-    if (way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy);
-    else for (int64_t m = 0; m < M; m++) gemm_f64_axpy(nb, nk, x + m * ldx, b, ldb, y + m * ldy, way == FG_FAR);
+    if (way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step) gemm_f64_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, b + k, ldb, y, ldy, ahead);
+    else for (int64_t m = 0; m < M; m++) gemm_f64_axpy(nb, nk, x + m * ldx, b, ldb, y + m * ldy, way == FG_FAR, m ? 0 : ahead);
     if (!mode && sm == 1 && sn == M) fg_rows_8(out, y, ldy, nb, M); else f64_store(y, ldy, M, nb, out, sm, sn, mode);
 }
 
 static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
-                      const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
+                      const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
     float y[FG_BLOCK_SIZE]; int64_t ldy = nb;
     const uint16_t *h = (const uint16_t *)b;
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
     memset(y, 0, (size_t)(M * nb) * sizeof(float));
     if (bdt == FG_F32 && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
-        gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy);
-    else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR);
+        gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy, ahead);
+    else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR, m ? 0 : ahead);
     else if (way >= FG_DOTS) fg_dots16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy, way == FG_DOTS_FAR);
     else fg_axpy16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy);
     if (odt == FG_F32 && !mode && sm == 1 && sn == M) fg_rows_4(out, y, ldy, nb, M);
     else fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
 }
 
-/* b is a block of `work` dtype, or 16-bit floats with work = float32; x, and out unless 16-bit, are of `work` dtype. */
+/* b is a block of `work` dtype, or 16-bit floats with work = float32 (`ahead` elements after it lies what is fetched; 0: nothing); x, and out unless 16-bit, are of `work` dtype. */
 static void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
-                     const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode) {
+                     const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
     switch (fg_itemsize_table[work] * 2 + (work >= FG_F16)) {
-    case 9: f32_block(way, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, out, sm, sn, mode); break;
-    case 17: f64_block(way, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, (double *)out, sm, sn, mode); break;
+    case 9: f32_block(way, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, ahead, out, sm, sn, mode); break;
+    case 17: f64_block(way, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, ahead, (double *)out, sm, sn, mode); break;
     case 2: u8_block(M, nk, nb, (const uint8_t *)x, ldx, (const uint8_t *)b, ldb, (uint8_t *)out, sm, sn, mode); break;
     case 4: u16_block(M, nk, nb, (const uint16_t *)x, ldx, (const uint16_t *)b, ldb, (uint16_t *)out, sm, sn, mode); break;
     case 8: u32_block(M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;

@@ -30,7 +30,8 @@ cdef extern from "matmul.h" nogil:
     void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c)
     enum: FG_CLOSE, FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
-                  const char *b, int64_t ldb, char *out, int64_t sm, int64_t sn, int mode)
+                  const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode)
+    int64_t fg_batch_ahead(int64_t step, int64_t entry, int64_t row, int64_t entries)
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
     enum: FG_CHUNK
@@ -156,6 +157,7 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef bint far = p.K * p.N * fg_itemsize(bdt) > FG_CLOSE
     cdef int way = (FG_DOTS_FAR if far else FG_DOTS) if dots else FG_FAR if far else FG_NEAR
     cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz
+    cdef int64_t row = p.ldb * bsz, ahead = fg_batch_ahead(w.b0 * bsz, row * (p.N if dots else p.K), row, p.B) // bsz
     cdef char *x
     cdef char *y
     for i in range(begin, end):
@@ -172,11 +174,11 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
         x = w.a + (b * w.a0 + m * p.lda + k) * xsz
         y = w.b + (b * w.b0 + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
         if p.nk > 1:       # partial sums, one (B, M, N) per chunk
-            fg_block(way, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb,
+            fg_block(way, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb, 0,
                      w.dst + (((k // p.kc) * p.B + b) * p.M * p.N + m * p.N + n) * xsz, p.N, 1, 0)
         else:
             osz = fg_itemsize(p.out_dtype)
-            fg_block(way, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb,
+            fg_block(way, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb, ahead,
                      w.out + (b * p.c[0] + m * p.c[1] + n * p.c[2]) * osz, p.c[1], p.c[2], w.mode)
 
 

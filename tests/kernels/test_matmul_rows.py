@@ -77,3 +77,17 @@ def test_attention_of_few_queries(rows, heads, width):
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     expected = np.einsum("bhts,bshd->bthd", weights / weights.sum(-1, keepdims=True), v)
     np.testing.assert_allclose(fgrad.nn.dot_product_attention(q, k, v), expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("spec", ["bmk,bk->bm", "bkm,bk->bm"])
+@pytest.mark.parametrize("dtype, m, k", [("float32", 100, 33), ("float32", 9, 70), ("float32", 64, 300), ("float64", 95, 89)])
+def test_a_vector_against_each_matrix_of_a_large_batch(dtype, m, k, spec):
+    """A batch that comes from memory is fetched ahead: the same bits as of its parts, which are not."""
+    rng = np.random.default_rng(0)
+    batch = (17 << 20) // (m * k * np.dtype(dtype).itemsize)
+    with fgrad.enable_x64():
+        x, y = (jnp.array(rng.standard_normal(s), dtype) for s in ((batch, m, k) if spec.startswith("bmk") else (batch, k, m), (batch, k)))
+        product = fgrad.jit(lambda x, y: jnp.einsum(spec, x, y))
+        whole, parts = product(x, y), [product(x[i : i + 100], y[i : i + 100]) for i in range(0, batch, 100)]
+        np.testing.assert_array_equal(whole, np.concatenate(parts))
+        np.testing.assert_allclose(whole, np.einsum(spec, x, y), atol=1e-3)
