@@ -21,6 +21,7 @@ cdef extern from "Python.h":
     int PyFrame_GetLineNumber(PyFrameObject *frame)
     void Py_XINCREF(void *o)
     void Py_XDECREF(void *o)
+    void PyObject_GC_UnTrack(PyObject *o)
 
 
 cdef class AvalBase:
@@ -108,8 +109,10 @@ cdef Var new_var(aval):
 
 
 cdef Eqn new_eqn(primitive, list invars, list outvars, params, source):
-    """Eqn(...), without a call of Python."""
+    """Eqn(...), without a call of Python, of lists of variables and literals that nobody appends to."""
     cdef Eqn eqn = Eqn.__new__(Eqn)
+    PyObject_GC_UnTrack(<PyObject *>invars)      # what they hold refers to nothing that refers to them: no collection need walk them
+    PyObject_GC_UnTrack(<PyObject *>outvars)
     eqn.primitive, eqn.invars, eqn.outvars, eqn.params, eqn.source = primitive, invars, outvars, params, source
     return eqn
 
