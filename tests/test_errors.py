@@ -139,6 +139,7 @@ def test_vjp_names_the_mismatch():
 
 def test_rules_that_are_missing():
     refuses(errors.NotDifferentiableError, "sin", "test_errors.py", fun=lambda: fgrad.linear_transpose(jnp.sin, 1.0)(1.0))
+    refuses(errors.NotDifferentiableError, "not linear", fun=lambda: fgrad.linear_transpose(lambda x: x * x, 1.0)(1.0))
     loop = lambda x: lax.while_loop(lambda c: c < 3, lambda c: c * 2, x)
     refuses(errors.NotDifferentiableError, "while_loop", "scan", fun=lambda: fgrad.grad(loop)(1.0))
     assert issubclass(errors.NotDifferentiableError, NotImplementedError) and issubclass(errors.NotDifferentiableError, ValueError)

@@ -227,7 +227,7 @@ def test_special_edges():
     same(special.logit(jnp.array([0.0, 1.0, 0.5, -1.0, -1e-40, 2.0])), [-np.inf, np.inf, 0, np.nan, np.nan, np.nan])
     same(special.ndtri(jnp.array([0.0, 1.0, 0.5])), [-np.inf, np.inf, 0])
     same(special.ndtr(jnp.array([-np.inf, np.inf])), [0, 1])
-    same(special.gammasgn(jnp.array([-0.5, -1.5, 2.0, -1.0])), [-1, 1, 1, np.nan])
+    same(special.gammasgn(jnp.array([-0.5, -1.5, 2.0, -1.0, np.nan])), [-1, 1, 1, np.nan, np.nan])
     assert float(fgrad.grad(special.xlogy)(0.0, 0.0)) == 0
     with pytest.raises(TypeError):
         special.gammaln(jnp.ones(2, jnp.complex64))

@@ -12,8 +12,9 @@ from fgrad._kernels.masks import install_masks
 from fgrad._kernels.operands import from_ndarray, get_aval, install_avals
 from fgrad.core.aval import HasAval, ShapedArray
 from fgrad.core.device import CPU
+from fgrad.core.ir import Linear
 from fgrad.core.sharding import SingleDeviceSharding
-from fgrad.errors import UnexpectedTracerError
+from fgrad.errors import NotDifferentiableError, UnexpectedTracerError
 
 CODES = _array.CODES
 
@@ -256,6 +257,8 @@ def to_array(x) -> Array:
         raise UnexpectedTracerError(leak_message(x))
     if hasattr(x, "__jax_array__"):
         return to_array(x.__jax_array__())
+    if isinstance(x, Linear):
+        raise NotDifferentiableError("the function to transpose is not linear: it needs the value of an argument, as x * x does")
     raise TypeError(f"{type(x).__name__} is not a valid array type: {x!r:.80}")
 
 

@@ -119,11 +119,11 @@ def i1(x):
 
 
 def gammasgn(x):
-    """The sign of gamma(x): NaN at the negative integers, and that of the zero at 0."""
+    """The sign of gamma(x): NaN at the negative integers and at NaN, and that of the zero at 0."""
     (x,) = _floats("gammasgn", x)
     whole = lax.floor(x)
     sign = jnp.where(jnp.mod(whole, 2) == 0, 1.0, -1.0).astype(x.dtype)
-    sign = jnp.where((x < 0) & (whole == x), np.nan, jnp.where(x > 0, 1.0, sign))
+    sign = jnp.where((x < 0) & (whole == x) | (x != x), np.nan, jnp.where(x > 0, 1.0, sign))
     return jnp.where(x == 0, jnp.copysign(1.0, x), sign).astype(x.dtype)
 
 
