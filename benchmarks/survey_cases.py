@@ -358,6 +358,7 @@ def _programs():
     case("scan that selects", lambda m, x: m.lax.scan(lambda c, y: (m.np.where(y > 0, c + 1, c * 0.5), c), x[0], x), real(1000, 4))
     case("selective scan", _selective, real(64, 2, 32), positive(64, 2, 32), real(64, 2, 8), real(64, 2, 8), real(32, 8))
     case("grad of a recurrence", _recurrence, uniform(-0.3, 0.3)(32, 32), real(200, 32))
+    case("grad of a wave by rolls in a scan", _wave, unit(128, 128))
     case("grad of lookups in a loop", _lookups, unit(10_000))
     case("while_loop", _count, real(10))
     case("fori_loop of products", lambda m, x: m.lax.fori_loop(0, 100, lambda i, y: y @ x * 0.01, x), real(32, 32))
@@ -437,6 +438,15 @@ def _mandelbrot(m, c):
 def _heat(m, u):
     laplacian = lambda u: u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]  # noqa: E731
     return m.lax.fori_loop(0, 100, lambda i, u: u.at[1:-1, 1:-1].add(0.1 * laplacian(u)), u)
+
+
+def _wave(m, u):
+    def step(state, _):
+        u, v = state
+        v = v + 0.1 * (sum(m.np.roll(u, s, a) for a in (0, 1) for s in (1, -1)) - 4 * u)
+        return (u + 0.1 * v, v), None
+
+    return m.grad(lambda u: (m.lax.scan(step, (u, 0 * u), None, length=30)[0][0] ** 2).sum())(u)
 
 
 def _selective(m, x, dt, b, c, rates):

@@ -24,7 +24,7 @@ def instructions(fun, *args):
 
 
 SHAPES_1D = [(128,), (12_001,), (20_011,)]
-SHAPES_2D = [(2, 200), (2, 6500), (3001, 7), (17, 1500), (65, 257)]
+SHAPES_2D = [(2, 200), (2, 6500), (3001, 7), (17, 1500), (65, 257), (128, 128)]
 
 
 @pytest.mark.parametrize("shape", SHAPES_1D)

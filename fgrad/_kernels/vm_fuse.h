@@ -4,6 +4,7 @@
 #include "vm_make.h"
 
 enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is felt */
+enum { FG_WINDOW_ROW = 2048 };          /* elements of a row of which most tiles have an end */
 
 /* Bytes of the lanes in which an op runs as a stage; 0 if it does not. */
 static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
@@ -19,14 +20,21 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
     return fg_stages[op->type][op->op][FG_FORM_V] ? lane : 0;
 }
 
-/* Windows of what a stage makes, for stages and outputs, are stages. Others cost nothing in tiles on one side of the box: the pointer to
- * an operand's tile is theirs. */
+/* True if the box ends inside of short rows, so that all tiles have both sides of it. */
+static int fg_vm_cuts_rows(const FgVmPlan *p, const FgVmBox *b) {
+    int last = p->ndim - 1;
+    return last > 0 && p->shape[last] < FG_WINDOW_ROW && (b->lo[last] > 0 || b->hi[last] < p->shape[last]);
+}
+
+/* Windows of what a stage makes, for stages and outputs, are stages, and those of which every tile would be put together. Others cost
+ * nothing in tiles on one side of the box: the pointer to an operand's tile is theirs. */
 static void fg_vm_find_windows(FgVmPlan *p, int *maker) {
     for (int r = 0; r < p->n_regs; r++) maker[r] = -1;
     for (int k = 0; k < p->n_ops; k++) maker[p->ops[k].dst] = k;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
-        op->joins = op->op == FG_OP_window && maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]]);
+        op->joins = op->op == FG_OP_window &&
+            (fg_vm_cuts_rows(p, &p->boxes[op->box]) || (maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]])));
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];

@@ -153,7 +153,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
         return;
     }
     if (in->guard >= 0) {
-        src = fg_vm_guarded(p, in, mem, coord, start, len);
+        src = fg_vm_guarded(p, in, mem, coord, start, len, widen ? t->work + p->raw_buf : dst);
         if (in->access == FG_ACC_ROW) len = 1;
     } else if (in->access == FG_ACC_FULL) src = mem + start * in->size;
     else if (in->access == FG_ACC_ROW) { src = mem + fg_vm_offset(p->ndim, coord, in->strides) * in->size; len = 1; }
@@ -164,7 +164,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
         fg_vm_gather(p, in, raw, mem, coord, len);
         if (widen) fg_vm_widen(in->dtype, len, dst, raw);
     } else if (widen) fg_vm_widen(in->dtype, len, dst, src);
-    else if (t->copied[i]) memcpy(dst, src, len * in->size);
+    else if (t->copied[i] && src != dst) memcpy(dst, src, len * in->size);
     else { t->ptr[i] = (char *)src; return; }
     t->ptr[i] = dst;
 }

@@ -36,13 +36,17 @@ static void fg_vm_gather(const FgVmPlan *p, const FgVmInput *in, char *dst, char
     })
 }
 
-/* A tile of a guarded input where it lies: NULL if it does not lie in one piece, or if its memory ends before the tile does. */
+/* A tile of a guarded input where it lies, or, where its memory begins or ends within the tile, what there is of it at dst; NULL if it
+ * does not lie in one piece. */
 static const char *fg_vm_guarded(const FgVmPlan *p, const FgVmInput *in, const char *mem, const int64_t *coord, int64_t start,
-                                 int64_t len) {
+                                 int64_t len, char *dst) {
     int64_t at = fg_vm_offset(p->ndim, coord, in->strides) + in->shift;
     if (in->access == FG_ACC_ROW) len = 1;
     else if (in->access != FG_ACC_FULL && !in->lies && start % in->run + len > in->run) return 0;
-    return at >= in->first && at + len <= in->end ? mem + at * in->size : 0;
+    int64_t lo = at < in->first ? in->first - at : 0, hi = at + len > in->end ? in->end - at : len;
+    if (lo == 0 && hi == len) return mem + at * in->size;
+    if (lo < hi) memcpy(dst + lo * in->size, mem + (at + lo) * in->size, (hi - lo) * in->size);
+    return dst;
 }
 
 /* 1: all `len` elements lie inside the box, -1: none does, 0: some, or it takes longer to say. */
@@ -73,8 +77,13 @@ static char *fg_vm_mark(const FgVmPlan *p, const FgVmBox *b, char *work, const i
     int side = fg_vm_side(p, b, coord, len);
     char *marks = work + b->buf;
     if (side) return side > 0 ? FG_BOX_INSIDE : FG_BOX_OUTSIDE;
-    memset(marks, 0, len);
-    FG_BY_ROWS(p, b, coord, len, { if (lo < hi) memset(marks + at + lo, -1, hi - lo); })
+    int64_t known = len;                                    /* a box of columns has the same marks in each row */
+    int d = p->ndim - 1;
+    if (p->shape[d] < len) known = p->shape[d];
+    while (--d >= 0) if (b->lo[d] > 0 || b->hi[d] < p->shape[d]) known = len;
+    memset(marks, 0, known);
+    FG_BY_ROWS(p, b, coord, known, { if (lo < hi) memset(marks + at + lo, -1, hi - lo); })
+    for (int64_t n; known < len; known += n) memcpy(marks + known, marks, n = known < len - known ? known : len - known);
     return marks;
 }
 
