@@ -67,6 +67,8 @@ def _elementwise():
     inside = ("arcsin", "arccos", "log", "log2", "log10", "sqrt")
     for n in unary.split() + "ceil rint trunc reciprocal sinc deg2rad isnan isfinite i0 nan_to_num".split():
         case(f"np.{n}", lambda m, x, n=n: getattr(m.np, n)(x), (unit if n in inside else real)(MILLION))
+    for n in ("sin", "tan"):
+        case(f"np.{n} of huge numbers", lambda m, x, n=n: getattr(m.np, n)(x), uniform(-1e20, 1e20)(MILLION))
     binary = "add multiply subtract divide power maximum minimum arctan2 hypot logaddexp fmod remainder floor_divide greater equal copysign"
     for n in binary.split() + "heaviside float_power nextafter".split():
         case(f"np.{n}", lambda m, x, y, n=n: getattr(m.np, n)(x, y), positive(MILLION), positive(MILLION))

@@ -20,7 +20,7 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "cumulative.h" nogil:
     enum:
-        FG_NCUM, FG_TILE, FG_SCAN_BLOCK, FG_SCAN_LONG, FG_ARG_SEGMENT
+        FG_NCUM, FG_TILE, FG_SCAN_BLOCK, FG_SCAN_LONG
     ctypedef struct FgCopyPlan:
         int64_t units, grain
     ctypedef struct FgCopyJob:
@@ -30,8 +30,6 @@ cdef extern from "cumulative.h" nogil:
     ctypedef struct FgCarry:
         pass
     ctypedef struct FgScanOps:
-        pass
-    ctypedef struct FgArgOps:
         pass
     ctypedef struct FgAxisPlan:
         FgCopyPlan copy
@@ -44,6 +42,21 @@ cdef extern from "cumulative.h" nogil:
         char *dst
         FgCarry *carries
         int64_t blocks
+    const FgScanOps *fg_scan_find(int dtype, int64_t kind)
+    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff)
+    void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_scan_totals(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_scan_blocks(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_scan_carries(const FgScanJob *job)
+    void fg_scan_tiles(void *ctx, int64_t begin, int64_t end, int tid)
+
+cdef extern from "arg_extremum.h" nogil:
+    enum:
+        FG_ARG_SEGMENT
+    ctypedef struct FgArgOps:
+        pass
     ctypedef struct FgArgJob:
         const FgAxisPlan *plan
         const FgArgOps *ops
@@ -56,15 +69,6 @@ cdef extern from "cumulative.h" nogil:
     const FgArgOps fg_arg_numbers[2][2]
     int64_t fg_arg_length(const FgAxisPlan *p)
     void fg_arg_pieces(void *ctx, int64_t begin, int64_t end, int tid)
-    const FgScanOps *fg_scan_find(int dtype, int64_t kind)
-    void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
-                      int64_t soff, int64_t doff)
-    void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_scan_totals(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_scan_blocks(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_scan_carries(const FgScanJob *job)
-    void fg_scan_tiles(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_segments(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_join(const FgArgJob *job)

@@ -73,6 +73,51 @@ FG_INLINE float fg_pio2_f32(float x, uint32_t *q) {
     return (float)r;
 #endif
 }
+/* x - n pi/2 for larger x, in float64: the 24 bits of x times 96 bits of 2/pi, those that make the last two bits of n and the fraction (Payne and
+ * Hanek's reduction).  The table has 32 bits of 2/pi / 2^16 from every eighth on. */
+static const uint32_t fg_two_over_pi[23] = {
+    0x0000a2f9u, 0x00a2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u, 0x6e4e4415u, 0x4e441529u, 0x441529fcu, 0x1529fc27u, 0x29fc2757u, 0xfc2757d1u, 0x2757d1f5u,
+    0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u, 0x34ddc0dbu, 0xddc0db62u, 0xc0db6295u, 0xdb629599u, 0x6295993cu, 0x95993c43u, 0x993c4390u, 0x3c439041u};
+FG_INLINE double fg_pio2_far_f32(float x, uint32_t *q) {
+    uint32_t u = fg_bits32(x), m = (u & 0x7fffffu) | 0x800000u;
+    int32_t at = (int32_t)(u >> 23 & 255) - 136, place = (at & ~(at >> 31)) >> 3;
+    m <<= at & 7;
+    uint64_t n = ((uint64_t)(m * fg_two_over_pi[place]) << 32) + (uint64_t)m * fg_two_over_pi[place + 4]
+        + ((uint64_t)m * fg_two_over_pi[place + 8] >> 32);                                    /* x 2/pi mod 4, in units of 2^-62 */
+    uint64_t turn = 0 - (uint64_t)(u >> 31), rounded = (n ^ turn) - turn + (1ull << 61);             /* of -x where x is negative */
+    *q = (uint32_t)(rounded >> 62);
+    n = (rounded & ~(3ull << 62)) - (1ull << 61);
+    double high = (double)(int32_t)(uint32_t)(n >> 32) * 0x1p32, low = 2.0 * (double)(int32_t)((uint32_t)n >> 1);
+    return (high + low) * (FG_PIO2 * 0x1p-62) + (double)(x - x);                                     /* NaN for an infinity */
+}
+/* sin(r) and cos(r) in float64, to float32's accuracy, for |r| <= pi/4 */
+FG_INLINE double fg_sind_f32(double r) {
+    double z = r * r;
+    return r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817, 2.7172769798012506e-06);
+}
+FG_INLINE double fg_cosd_f32(double r) {
+    double z = r * r;
+    return FG_POLY(z, 0.99999999999994382, -0.4999999999934539, 0.041666666543029252, -0.001388888034741309, 2.479891899545847e-05,
+        -2.7172721260320314e-07);
+}
+FG_INLINE float fg_tanq_f32(double r, uint32_t q) {
+    double s = fg_sind_f32(r), c = fg_cosd_f32(r);
+    return (float)(((q & 1) ? -c : s) / ((q & 1) ? s : c));
+}
+FG_INLINE float fg_sincos_far_f32(float x, uint32_t shift) {
+    uint32_t q;
+    double r = fg_pio2_far_f32(x, &q);
+    q += shift;
+    float y = (float)((q & 1) ? fg_cosd_f32(r) : fg_sind_f32(r));
+    return (q & 2) ? -y : y;
+}
+FG_INLINE float fg_sin_far_f32(float x) { return fg_sincos_far_f32(x, 0); }
+FG_INLINE float fg_cos_far_f32(float x) { return fg_sincos_far_f32(x, 1); }
+FG_INLINE float fg_tan_far_f32(float x) {
+    uint32_t q;
+    double r = fg_pio2_far_f32(x, &q);
+    return fg_tanq_f32(r, q);
+}
 FG_INLINE float fg_sincos_f32(float x, uint32_t shift) {
     uint32_t q;
     float r = fg_pio2_f32(x, &q), z = r * r;
@@ -96,12 +141,8 @@ FG_INLINE float fg_tan_f32(float x) {
 #else
 FG_INLINE float fg_tan_f32(float x) {
     uint64_t q;
-    double r = fg_pio2d_f32(x, &q), z = r * r;
-    double s = r * FG_POLY(z, 0.99999999999563838, -0.16666666631355176, 0.0083333287588040934, -0.00019839194905168817,
-        2.7172769798012506e-06);
-    double c = FG_POLY(z, 0.99999999999994382, -0.4999999999934539, 0.041666666543029252, -0.001388888034741309,
-        2.479891899545847e-05, -2.7172721260320314e-07);
-    float y = (float)(((q & 1) ? -c : s) / ((q & 1) ? s : c));
+    double r = fg_pio2d_f32(x, &q);
+    float y = fg_tanq_f32(r, (uint32_t)q);
     return fabsf(x) < 1e-4f ? x : y;
 }
 #endif

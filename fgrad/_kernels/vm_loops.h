@@ -139,12 +139,22 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 /* fmax and fmin: of a number and NaN the number */
 #define FG_FMAX(x, y) (y != y ? x : x > y ? x : y)
 #define FG_FMIN(x, y) (y != y ? x : x < y ? x : y)
-/* sin, cos, tan: arguments beyond the fast range reduction (and inf, NaN) send the whole tile through a loop that asks libm */
+/* sin, cos, tan: where arguments are beyond the fast range reduction (or inf, NaN), float32 computes both reductions, if the machine gathers the bits
+ * of 2/pi; else libm is asked, number by number */
 #define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
-    if (far) { for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); } } \
+    if (far) { VM_TRIG_FAR_##t(name, MAX) } \
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
+#define VM_TRIG_ASK(name, T, F, t, MAX) for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); }
+#define VM_TRIG_FAR_f64(name, MAX) VM_TRIG_ASK(name, double, , f64, MAX)
+#ifdef __AVX2__
+#define VM_TRIG_FAR_f32(name, MAX) FG_SIMD for (int64_t i = 0; i < n; i++) { \
+    float x = a[i], near = fg_##name##_f32(x), beyond = fg_##name##_far_f32(x); \
+    d[i] = fabsf(x) <= MAX ? near : beyond; }
+#else
+#define VM_TRIG_FAR_f32(name, MAX) VM_TRIG_ASK(name, float, f, f32, MAX)
+#endif
 /* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
  * that has just made it. */
 FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {

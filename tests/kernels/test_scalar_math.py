@@ -37,6 +37,19 @@ def test_trigonometry_of_huge_arguments(name, dtype):
     assert np.isnan(got[6:]).all()
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_trigonometry_of_tiles_with_huge_arguments(name):
+    """Of every size, and 2^72 times the integer that comes nearest to a multiple of pi/2; the others are those of a tile without."""
+    rng = np.random.default_rng(0)
+    far = rng.integers(0x47C35001, 0x7F800000, 5000).astype(np.uint32).view(np.float32) * rng.choice([-1, 1], 5000).astype(np.float32)
+    far[0] = 16367173 * 2.0**72
+    near = rng.uniform(-1e5, 1e5, 5000).astype(np.float32)
+    got = apply(name, np.float32, np.stack([far, near], 1).ravel()).reshape(-1, 2)
+    want = getattr(np, name)(far.astype(np.float64))
+    assert np.max(np.abs(got[:, 0] - want) / np.spacing(np.abs(want).astype(np.float32))) < 1
+    np.testing.assert_allclose(got[:, 1], apply(name, np.float32, near), rtol=2e-7)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_lgamma_and_digamma(dtype):
     x = np.array([0.1, 0.5, 1.0, 1.4616, 1.5, 2.0, 3.3, 10.0, 171.5, 1e5, -0.5, -1.3, -7.7, 1e-9, -1e-9], dtype)
