@@ -72,6 +72,8 @@ typedef struct {
     int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int in_place;                     /* inputs need neither padding nor a copy */
+    int cut;                          /* as rows are cut where taps enter and leave the image */
+    double tile;                      /* what a tile of Winograd's costs, in steps */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int turned;                       /* sums: an output feature's batch and positions follow each other */
@@ -111,6 +113,17 @@ static inline void conv_index(int64_t i, const int64_t *sizes, int n, int64_t *a
 static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n, int64_t *lo, int64_t *hi) {
     *lo = base < 0 ? conv_min(n, conv_ceil(-base, step)) : 0;
     *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
+}
+
+/* The first output after q on axis d, up to `end`, whose window has other taps inside the image than q's. */
+static int64_t conv_alike(const FgConvPart *p, int d, int64_t q, int64_t end) {
+    int64_t stop = end, lo, hi;
+    for (int64_t r = 0; r < p->R[d]; r++) {
+        conv_inside(r * p->d[d] - p->lo[d], p->s[d], p->L[d], end, &lo, &hi);
+        if (lo > q) stop = conv_min(stop, lo);
+        if (hi > q) stop = conv_min(stop, hi);
+    }
+    return stop;
 }
 
 /* Taps that meet nothing but padding, for every output, are left out. */

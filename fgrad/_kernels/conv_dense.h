@@ -188,7 +188,7 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
     const FgConv *c = p->c;
     const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
     const int there = c->oo == 1 && !c->narrow, few = p->algo == CONV_FEW;
-    int64_t C = c->C, runs = p->d[2] == 1 ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1], at[5];
+    int64_t C = c->C, runs = p->d[2] == 1 && !p->cut ? 1 : p->R[2], kc = p->R[2] / runs * C, all = p->R[0] * p->R[1], at[5];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 5, at);
         int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
@@ -206,16 +206,22 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
             int64_t nb = conv_min(G(nr), c->O - o), w = few ? 1 : G(width)(nb), ldc = there ? p->os[2] : few ? nb : w;
             const T *wo = (const T *)p->w + g * p->wg + o * all * p->R[2] * C;
             for (int64_t q = q1; q < q1end; q++) {
-                int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2], n = 0;
-                for (int64_t t = 0; t < all; t++) {
-                    int64_t r0 = t / p->R[1], r1 = t % p->R[1], p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
-                    if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
-                    for (int64_t r = 0; r < runs; r++)
-                        taps[n++] = (FgTap){r0 * plane + (p1 - f.p1) * line + r * p->d[2] * pixel, (t * p->R[2] + r) * C * w};
-                }
+                int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2];
                 T *sums = there ? (T *)p->out + to : row;
-                if (few) N(conv_few_row)(n2, nb, taps, n, kc, from, p->s[2] * pixel, wo, all * p->R[2] * C, sums, ldc);
-                else N(conv_column)(n2, nb, taps, n, kc, from, p->s[2] * pixel, 1, wo, w, sums, ldc, 0);
+                for (int64_t i = 0, stop, n = 0; i < n2; i = stop, n = 0) {
+                    stop = p->cut ? conv_alike(p, 2, q2 + i, q2 + n2) - q2 : n2;
+                    for (int64_t t = 0; t < all; t++) {
+                        int64_t r0 = t / p->R[1], r1 = t % p->R[1], p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1] - p->lo[1];
+                        if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
+                        for (int64_t r = 0; r < runs; r++) {
+                            if (p->cut && (uint64_t)((q2 + i) * p->s[2] + r * p->d[2] - p->lo[2]) >= (uint64_t)p->L[2]) continue;
+                            taps[n++] = (FgTap){r0 * plane + (p1 - f.p1) * line + r * p->d[2] * pixel, (t * p->R[2] + r) * C * w};
+                        }
+                    }
+                    const T *at_i = from + i * p->s[2] * pixel;
+                    if (few) N(conv_few_row)(stop - i, nb, taps, n, kc, at_i, p->s[2] * pixel, wo, all * p->R[2] * C, sums + i * ldc, ldc);
+                    else N(conv_column)(stop - i, nb, taps, n, kc, at_i, p->s[2] * pixel, 1, wo, w, sums + i * ldc, ldc, 0);
+                }
                 if (!there) N(conv_put)(p, row, ldc, n2, nb, to, p->os[2], c->oo);
             }
         }

@@ -18,33 +18,6 @@ static inline void conv_pair_copy(conv_word *dst, const uint16_t *from, int64_t 
     memcpy((char *)dst, from, (size_t)(n + conv_min(n, whole)) * 2);
 }
 
-/* Axes of a kernel (n, step; the one of pairs is second) in the order in which they lie, neighbours as one; its copy's steps go to `to`. */
-static void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to) {
-    FgPairAxis *t = c->waxes;
-    int order[5], last = 4;
-    for (int i = 0; i < 5; i++) {                       /* those of one element first, then from long to short steps */
-        int k = i;
-        int64_t key = n[i] == 1 ? INT64_MAX : step[i] < 0 ? -step[i] : step[i];
-        for (; k > 0; k--) {
-            int j = order[k - 1];
-            if ((n[j] == 1 ? INT64_MAX : step[j] < 0 ? -step[j] : step[j]) >= key) break;
-            order[k] = j;
-        }
-        order[k] = i;
-    }
-    for (int64_t k = 4, size = 1; k >= 0; k--) {
-        to[order[k]] = size;
-        size *= order[k] == 1 ? (n[1] + 1) / 2 : n[order[k]];
-    }
-    for (int k = 0; k < 5; k++) t[k] = (FgPairAxis){1, 0, 0, 0};
-    for (int k = 4; k >= 0; k--) {
-        int i = order[k], pair = i == 1;
-        FgPairAxis axis = {pair ? (n[1] + 1) / 2 : n[i], pair ? 2 * step[1] : step[i], to[i], pair};
-        if (k < 4 && last < 4 && !pair && !t[last + 1].pair && axis.from == t[last + 1].from * t[last + 1].n) t[last + 1].n *= axis.n;
-        else if (axis.n > 1 || pair || k == 4) t[last--] = axis;
-    }
-}
-
 /* Units: places of the three outer axes. */
 static void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst) {
     const FgPairAxis *t = c->waxes;
@@ -149,6 +122,5 @@ static void conv_narrow(const float *src, int64_t ld, int64_t m, int64_t n, uint
 #undef CONV_MADD
 #undef CONV_PRODUCT
 #else
-static void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to) {}
 static void conv_pair_w(const FgConv *c, int64_t begin, int64_t end, const uint16_t *w, char *dst) {}
 #endif

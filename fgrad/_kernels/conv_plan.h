@@ -172,6 +172,12 @@ static int conv_inner_only(const FgConvPart *p) {
     return 1;
 }
 
+/* Are windows with gaps cut to the taps inside the image, which is read where it lies, features last? */
+static int conv_cuts(const FgConvPart *p) {
+    const FgConv *c = p->c;
+    return (p->d[1] > 1 || p->d[2] > 1) && c->xc == 1 && c->C >= 16 && !c->pairs;
+}
+
 /* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
  * vectors, instead of one after the other. */
 static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
@@ -194,15 +200,24 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
         p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
     }
+    p->cut = !sums && !together && conv_cuts(p);
+    if (p->cut) {                               /* rows of outputs are all that a block holds */
+        p->x_size = 0;
+        p->block[0] = p->Q[1];
+        p->block[1] = conv_min(p->Q[2], budget / (GEMM_NV * lanes));
+    }
     if (!sums) {                                /* enough blocks for the threads */
         units = (together ? conv_ceil(c->G, lanes) : c->G) * c->B * p->Q[0] * conv_ceil(p->Q[2], p->block[1]);
         if (units < 8) p->block[0] = conv_min(p->block[0], conv_ceil(p->Q[1], conv_ceil(8, units)));
+        units *= conv_ceil(p->Q[1], p->block[0]);
+        if (units < 8 && p->cut) p->block[1] = conv_min(p->block[1], conv_max(28, conv_ceil(p->Q[2], conv_ceil(8, units))));
     }
     p->blocks[0] = conv_ceil(n[1], p->block[0]);
     p->blocks[1] = conv_ceil(n[2], p->block[1]);
     p->nk = 1;
     if (!sums) {
         p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
+        p->in_place |= p->cut;
         p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
         return;
@@ -268,7 +283,7 @@ static int conv_plan_winograd(FgConvPart *p) {
     int64_t nr = GEMM_NV * GEMM_BYTES / 4, planes = c->B * p->Q[0];
     int64_t units, height, total = planes * rows * cols, panels = conv_ceil(c->O, nr);
     double product = (double)c->C * c->O, taps = (double)(p->R[0] * p->R[1] * p->R[2]), once = 8 * all * segments * product;
-    double tile, waste;
+    double waste;
     int whole;
     if (p->R[2] == 1 || p->s[1] != 1 || p->s[2] != 1 || (p->R[1] > 1 && p->d[1] != 1) || p->d[2] != 1) return 0;
     if (c->dtype != FG_F32 || c->C < 16 || c->O < 16) return 0;
@@ -289,8 +304,8 @@ static int conv_plan_winograd(FgConvPart *p) {
     p->images = conv_max(1, conv_min(conv_min(c->B, conv_max(64, tiles) / (rows * cols)), c->B * units / 8));
     if (whole) p->images = conv_ceil(c->B, conv_ceil(total, CONV_WHOLE));
     waste = 16.0 / (double)conv_min(16, p->images * p->block[0] * p->block[1]);
-    tile = all * (segments * (product * waste + 4.0 * (double)c->C) + 4.0 * (double)c->O);
-    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)total * tile + once)) return 0;
+    p->tile = all * (segments * (product * waste + 4.0 * (double)c->C) + 4.0 * (double)c->O);
+    if ((double)(planes * p->Q[1] * p->Q[2]) * taps * product < 1.3 * ((double)total * p->tile + once)) return 0;
     if (p->w && conv_masked(p)) return 0;
     p->algo = CONV_WINOGRAD;
     p->whole = whole;
@@ -308,16 +323,32 @@ static int conv_plan_winograd(FgConvPart *p) {
     return 1;
 }
 
-/* Phases without dilation, where that makes windows of Winograd's. */
+/* Phases without dilation, where that makes windows of Winograd's; where the image can be read as it lies, if that takes 1.6 times the
+ * steps of the parts' tiles, each of which reads the kernel's matrices again. Rows of less than four outputs wait for their sums. */
 static void conv_undilate(FgConv *c) {
     const int64_t phases[3] = {c->phases[0], c->phases[1], c->phases[2]};
+    double inside = (double)(c->C * c->O), tiles = 1;
     FgConvPart p;
+    int cuts;
     for (int d = 0; d < 3; d++) if (c->ldil[d] > 1) return;
     if (c->rdil[1] == 1 && c->rdil[2] == 1) return;
+    conv_part(c, 0, &p);
+    cuts = conv_cuts(&p);
+    for (int d = 0; d < 3; d++) {
+        int64_t taps = 0, parts = 0, step = c->rdil[d] / conv_gcd(c->stride[d], c->rdil[d]);
+        for (int64_t q = 0, stop; q < p.Q[d]; q = stop) {
+            stop = conv_alike(&p, d, q, p.Q[d]);
+            for (int64_t r = 0; r < p.R[d]; r++)
+                if ((uint64_t)(q * p.s[d] + r * p.d[d] - p.lo[d]) < (uint64_t)p.L[d]) taps += conv_max(stop - q, d == 2 ? 4 : 1);
+        }
+        for (int64_t f = 0; f < conv_min(step, p.Q[d]); f++) parts += conv_ceil(conv_ceil(p.Q[d] - f, step), d && p.R[d] > 1 ? 2 : 1);
+        inside *= (double)taps;
+        tiles *= (double)parts;
+    }
     c->undilate = 1;
     for (int d = 0; d < 3; d++) c->phases[d] = conv_max(1, conv_min(c->rdil[d] / conv_gcd(c->stride[d], c->rdil[d]), c->Q[d]));
     conv_part(c, c->phases[0] * c->phases[1] * c->phases[2] - 1, &p);
-    if (conv_plan_winograd(&p)) return;
+    if (conv_plan_winograd(&p) && (!cuts || inside > 1.6 * tiles * p.tile)) return;
     c->undilate = 0;
     memcpy(c->phases, phases, sizeof phases);
 }
@@ -369,5 +400,32 @@ static void conv_singles(FgConv *c, int64_t item) {
     if (p.algo != CONV_SUMS || p.x_size <= p.block[0] * p.block[1] * p.M) return;
     c->single = 1;
     for (int d = 0; d < 3; d++) c->phases[d] = c->stride[d] > 1 ? c->Q[d] : 1;
+}
+
+/* Axes of a kernel (n, step; the one of pairs is second) in the order in which they lie, neighbours as one; its copy's steps go to `to`. */
+static void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to) {
+    FgPairAxis *t = c->waxes;
+    int order[5], last = 4;
+    for (int i = 0; i < 5; i++) {                       /* those of one element first, then from long to short steps */
+        int k = i;
+        int64_t key = n[i] == 1 ? INT64_MAX : step[i] < 0 ? -step[i] : step[i];
+        for (; k > 0; k--) {
+            int j = order[k - 1];
+            if ((n[j] == 1 ? INT64_MAX : step[j] < 0 ? -step[j] : step[j]) >= key) break;
+            order[k] = j;
+        }
+        order[k] = i;
+    }
+    for (int64_t k = 4, size = 1; k >= 0; k--) {
+        to[order[k]] = size;
+        size *= order[k] == 1 ? (n[1] + 1) / 2 : n[order[k]];
+    }
+    for (int k = 0; k < 5; k++) t[k] = (FgPairAxis){1, 0, 0, 0};
+    for (int k = 4; k >= 0; k--) {
+        int i = order[k], pair = i == 1;
+        FgPairAxis axis = {pair ? (n[1] + 1) / 2 : n[i], pair ? 2 * step[1] : step[i], to[i], pair};
+        if (k < 4 && last < 4 && !pair && !t[last + 1].pair && axis.from == t[last + 1].from * t[last + 1].n) t[last + 1].n *= axis.n;
+        else if (axis.n > 1 || pair || k == 4) t[last--] = axis;
+    }
 }
 #endif

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fgrad import dtypes
-from fgrad._kernels.conv import PAIRS, in_halves
+from fgrad._kernels.conv_plan import PAIRS, cuts, in_halves, single
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -189,6 +189,24 @@ def _in_halves(x, w, out, ip):
     return in_halves((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
 
 
+def _features_last(ctx, x, w, params, out, ip):
+    """Operands of a convolution of floats, features (in a kernel's gradient, batches) last where windows with gaps are read in place."""
+    gaps = max((*params["window_strides"], *params["rhs_dilation"]), default=1) > 1
+    if not gaps or ip[1] * ip[2] > 1 or 0 in (*x.shape, *w.shape, *out.shape):
+        return x, w
+    if x.strides[1] != 1 and cuts(x.shape, (w.shape, w.strides), out.shape, ip):
+        return _moved_last(ctx, x, 1), w
+    if (x.strides[0] != 1 or w.strides[0] != 1) and single((x.shape, x.strides), (w.shape, w.strides), out.shape, ip):
+        return _moved_last(ctx, x, 0), _moved_last(ctx, w, 0)
+    return x, w
+
+
+def _moved_last(ctx, v, axis):
+    """The same value with an axis (0 or 1) innermost in memory, the other of the two outermost."""
+    order = (1 - axis, *range(2, len(v.shape)), axis)
+    return ctx.transpose(ctx.contiguous(ctx.transpose(v, order)), _inverse(order))
+
+
 def _gains_exchanged(x, w, params, out):
     """Is a sum over many positions (a kernel's gradient) better with the kernel as the image?  Few output features, which fill no vector,
     become a batch; and where the image is dilated, as that of a transposed convolution is, a dilated kernel makes one part of what were
@@ -230,6 +248,8 @@ def _conv_lower(ctx, ins, params, out_avals):
     if out is None:
         if dtype.kind in "fV" and _gains_exchanged(x, w, params, _take(aval.shape, dn.out_spec)):
             x, w, ip = w, x, _exchanged_ip(x, w, params, _take(aval.shape, dn.out_spec))
+        elif dtype.kind == "f":
+            x, w = _features_last(ctx, x, w, params, aval, ip)
         out = ctx.kernel("conv", [x, w], [ShapedArray(aval.shape, dtype)], ip=ip, contiguous=False)[0]
     else:
         out = ctx.transpose(out, _inverse(dn.out_spec))
