@@ -276,6 +276,15 @@ def _products():
         ("bkm,bk->bm", (300, 200, 200), (300, 200)),
     ):
         both(f"einsum {spec}", lambda m, x, y, s=spec: m.np.einsum(s, x, y), real(*a), real(*b))
+    case("einsum bkm,bk->bm complex64", lambda m, x, y: m.np.einsum("bkm,bk->bm", x, y), complex64(800, 17, 115), complex64(800, 17))
+    case(
+        "einsum bmk,bk->bm bfloat16, rows of 5",
+        lambda m, x, y: m.np.einsum("bmk,bk->bm", x.astype("bfloat16"), y.astype("bfloat16")),
+        real(1000, 80, 5),
+        real(1000, 5),
+        checked=False,
+    )
+    case("matmul int32 18000 rows by 3", lambda m, x, y: x @ y, integer(9, 18_000, 96), integer(9, 96, 3))
     case("np.convolve", lambda m, x, y: m.np.convolve(x, y), real(10_000), real(100))
     case("np.cov", lambda m, x: m.np.cov(x), real(100, 10_000))
     case("np.cov of columns", lambda m, x: m.np.cov(x, rowvar=False), real(10_000, 20))

@@ -9,13 +9,14 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK
+    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16
     bint fg_distinct(const FgTensor *t)
     bint fg_few(int64_t B, int64_t M, int64_t N, int64_t K)
 
 
 cdef enum:
     LONG_RUN = 24             # elements of 16-bit floats in a row
+    LONG_ROW = 16             # elements of integers whose products are added up in a vector
 
 
 cdef inline int64_t _abs(int64_t v) noexcept nogil:
@@ -80,7 +81,7 @@ cdef void _collapse(FgDot *p) noexcept nogil:
 
 
 cdef void _as_real(FgDot *p) noexcept nogil:
-    """Make a complex product one of real numbers (FgComplex), unless it is so small that spreading b costs as much."""
+    """Make a complex product one of real numbers (FgComplex), unless it is so small that spreading b costs as much, or a vector."""
     cdef FgComplex *z = &p.z
     cdef bint small
     if not GEMM_WIDE or p.work < FG_C64:
@@ -88,7 +89,7 @@ cdef void _as_real(FgDot *p) noexcept nogil:
     if p.c[2] != 1 and p.N > 1:
         _swap(p)
     small = p.B >= 16 and 4 * p.K * p.N <= FG_TINY and 2 * p.M * max(p.K, p.N) <= FG_TINY
-    if not small and (p.M < 8 or (p.N < 8 and p.a[2] != 1) or p.K < 4 or p.M * p.N * p.K < 512):
+    if not small and (min(p.M, p.N) == 1 or p.M < 8 or (p.N < 8 and p.a[2] != 1) or p.K < 4 or p.M * p.N * p.K < 512):
         return
     z.dtype, z.swapped, z.M, z.N, z.K = p.work, p.swapped, p.M, p.N, p.K
     for d in range(3):
@@ -114,7 +115,10 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
         _swap(p)
     p.pack_a = PACK_ROWS if p.in_dtype != p.work or (p.a[2] != 1 and p.K > 1) else 0
     p.algo = AXPY
-    if integer:
+    if integer and p.b[1] == 1 != p.b[2] and p.M <= FG_MB and p.K >= LONG_ROW:
+        p.algo = DOTS
+        p.pack_b = PACK_COLS if p.in_dtype != p.work else 0
+    elif integer:
         p.pack_b = PACK_ROWS if p.in_dtype != p.work or (p.b[2] != 1 and p.N > 1) else 0
     elif p.b[1] == 1 and p.K > 1 and (p.b[2] != 1 or p.N == 1):
         p.algo = DOTS
@@ -123,7 +127,7 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
         p.pack_b = PACK_COLS
     elif p.N > 1 and p.b[2] != 1:
         p.pack_b = PACK_ROWS
-    if p.algo == DOTS and p.in_dtype != p.work and not p.pack_b:
+    if p.algo == DOTS and p.in_dtype != p.work and not p.pack_b and p.K >= FG_SHORT16:
         p.pack_a = PACK_SPLIT
     p.lda = (p.K + FG_CHUNK - 1) // FG_CHUNK * FG_CHUNK if p.pack_a == PACK_SPLIT else p.K if p.pack_a else p.a[1]
     if p.algo == DOTS:
@@ -214,8 +218,8 @@ cdef bint _streams(FgDot *p) noexcept nogil:
     cdef int64_t k = p.a[2] if swap else p.b[1], n = p.a[1] if swap else p.b[2]
     if p.work <= FG_U64:
         return True
-    if p.work > FG_F64:
-        return False
+    if p.work > FG_F64:                       # a vector, or rows against rows
+        return few == 1 or (k == 1 != n and few <= FG_MB // 2)
     if few == 1:
         return p.K > 1
     if p.in_dtype != p.work:                  # halves are read once where they lie, if in long runs

@@ -10,6 +10,7 @@
 #define FG_NB 512        /* columns of B in a block of FG_MB rows; a single row takes up to four times as many */
 #define FG_BLOCK_SIZE (FG_MB * FG_NB)
 #define FG_XMAX 4096     /* elements of x that stay in the first cache */
+#define FG_SHORT16 FG_CHUNK      /* rows of 16-bit numbers below one chunk are turned into columns first */
 #define FG_CLOSE (1 << 20)       /* bytes of B that the second cache holds */
 enum { FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR };  /* how a block goes: along B's rows or as sums of products of rows, close or far away */
 
@@ -116,6 +117,16 @@ static void NAME##_axpy(int64_t M, int64_t nk, int64_t nb, const T *restrict x, 
     } \
 }
 
+/* y[m, 0:nb] += rows of x against rows of b. */
+#define FG_DOTS_INT(T, NAME) \
+static void NAME##_dots(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, T *restrict y, int64_t ldy) { \
+    for (int64_t j = 0; j < nb; j++, b += ldb) for (int64_t m = 0; m < M; m++) { \
+        const T *xm = x + m * ldx; T sum = 0; \
+        for (int64_t k = 0; k < nk; k++) sum = (T)(sum + (T)(xm[k] * b[k])); \
+        y[m * ldy + j] = (T)(y[m * ldy + j] + sum); \
+    } \
+}
+
 /* Store a block: `mode` 0 sets, 1 adds. */
 #define FG_STORE(T, NAME) \
 static void NAME##_store(const T *restrict y, int64_t ldy, int64_t M, int64_t nb, T *out, int64_t sm, int64_t sn, int mode) { \
@@ -130,10 +141,10 @@ static void NAME##_store(const T *restrict y, int64_t ldy, int64_t M, int64_t nb
 
 FG_AXPY(float, f32) FG_STORE(float, f32)
 FG_STORE(double, f64)
-FG_AXPY(uint8_t, u8) FG_STORE(uint8_t, u8)
-FG_AXPY(uint16_t, u16) FG_STORE(uint16_t, u16)
-FG_AXPY(uint32_t, u32) FG_STORE(uint32_t, u32)
-FG_AXPY(uint64_t, u64) FG_STORE(uint64_t, u64)
+FG_AXPY(uint8_t, u8) FG_DOTS_INT(uint8_t, u8) FG_STORE(uint8_t, u8)
+FG_AXPY(uint16_t, u16) FG_DOTS_INT(uint16_t, u16) FG_STORE(uint16_t, u16)
+FG_AXPY(uint32_t, u32) FG_DOTS_INT(uint32_t, u32) FG_STORE(uint32_t, u32)
+FG_AXPY(uint64_t, u64) FG_DOTS_INT(uint64_t, u64) FG_STORE(uint64_t, u64)
 
 /* One block of a streamed product, B read once where it lies: `b` points at B[k0, n0], rows ldb apart (ldb = stride of k
  * for axpy, of n for dots).  `out` is of dtype odt; 16-bit B is widened on its way, 16-bit out rounded at the end. */
@@ -149,11 +160,11 @@ static void fg_store_f32(const float *y, int64_t ldy, int64_t M, int64_t nb, cha
 }
 
 #define FG_BLOCK(T, NAME) \
-static void NAME##_block(int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, \
+static void NAME##_block(int way, int64_t M, int64_t nk, int64_t nb, const T *x, int64_t ldx, const T *b, int64_t ldb, \
                          T *out, int64_t sm, int64_t sn, int mode) { \
     T y[FG_BLOCK_SIZE]; int64_t ldy = nb; \
     memset(y, 0, (size_t)(M * nb) * sizeof(T)); \
-    NAME##_axpy(M, nk, nb, x, ldx, b, ldb, y, ldy); \
+    if (way >= FG_DOTS) NAME##_dots(M, nk, nb, x, ldx, b, ldb, y, ldy); else NAME##_axpy(M, nk, nb, x, ldx, b, ldb, y, ldy); \
     NAME##_store(y, ldy, M, nb, out, sm, sn, mode); \
 }
 FG_BLOCK(uint8_t, u8) FG_BLOCK(uint16_t, u16) FG_BLOCK(uint32_t, u32) FG_BLOCK(uint64_t, u64)
@@ -170,34 +181,81 @@ static void f64_block(int way, int64_t M, int64_t nk, int64_t nb, const double *
 
 static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const float *x, int64_t ldx,
                       const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
-    float y[FG_BLOCK_SIZE]; int64_t ldy = nb;
+    float y[FG_BLOCK_SIZE];
     const uint16_t *h = (const uint16_t *)b;
-    int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk;
-    memset(y, 0, (size_t)(M * nb) * sizeof(float));
+    const int turn = bdt != FG_F32 && way >= FG_DOTS && nk < FG_SHORT16;
+    int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk, ldy = turn ? (nb + FG_CHUNK - 1) / FG_CHUNK * FG_CHUNK : nb;
+    memset(y, 0, (size_t)(M * ldy) * sizeof(float));
     if (bdt == FG_F32 && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
         gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy, ahead);
     else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR, m ? 0 : ahead);
-    else if (way >= FG_DOTS) fg_dots16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy, way == FG_DOTS_FAR);
+    else if (turn) {
+        uint16_t columns[FG_SHORT16 * FG_NB];
+        for (int64_t k = 0; k < nk; k++) memset(columns + k * ldy + nb, 0, (size_t)(ldy - nb) * 2);
+        if (ldb == nk) fg_columns_2(columns, ldy, h, nb, nk);
+        else for (int64_t j = 0; j < nb; j++) for (int64_t k = 0; k < nk; k++) columns[k * ldy + j] = h[j * ldb + k];
+        fg_axpy16(bdt, M, ldy, nk, x, ldx, columns, ldy, y, ldy);
+    } else if (way >= FG_DOTS) fg_dots16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy, way == FG_DOTS_FAR);
     else fg_axpy16(bdt, M, nb, nk, x, ldx, h, ldb, y, ldy);
     if (odt == FG_F32 && !mode && sm == 1 && sn == M) fg_rows_4(out, y, ldy, nb, M);
     else fg_store_f32(y, ldy, M, nb, out, sm, sn, mode, odt);
 }
 
+/* A line of n complex numbers, `step` apart, spread into two: along a row of b (x y, -y x), along a column (x -y, y x). */
+typedef uint64_t fg_word64 __attribute__((aligned(4), may_alias));
+typedef double fg_pair_f64 __attribute__((vector_size(16), aligned(8), may_alias));
+static void fg_spread_c64(const fg_word64 *restrict s, int64_t step, int64_t n, int columns, fg_word64 *restrict d0, fg_word64 *restrict d1) {
+    const uint64_t first = columns ? 1ull << 63 : 0, second = columns ? 0 : 1ull << 31;      /* signs; the real part is the lower half */
+    if (step == 1) for (int64_t j = 0; j < n; j++) { d0[j] = s[j] ^ first; d1[j] = (s[j] << 32 | s[j] >> 32) ^ second; }
+    else for (int64_t j = 0; j < n; j++) { uint64_t v = s[j * step]; d0[j] = v ^ first; d1[j] = (v << 32 | v >> 32) ^ second; }
+}
+static void fg_spread_c128(const fg_pair_f64 *restrict s, int64_t step, int64_t n, int columns, fg_pair_f64 *restrict d0, fg_pair_f64 *restrict d1) {
+    const double first = columns ? -1 : 1;
+    for (int64_t j = 0; j < n; j++) {
+        fg_pair_f64 v = s[j * step];
+        d0[j] = (fg_pair_f64){v[0], first * v[1]};
+        d1[j] = (fg_pair_f64){-first * v[1], v[0]};
+    }
+}
+
+#define T float
+#define N(x) gemm_f32_##x
+#define COMPLEX_SPREAD(s, n, d0, d1) fg_spread_c64((const fg_word64 *)(s), 1, n, 1, (fg_word64 *)(d0), (fg_word64 *)(d1))
+#include "complex_block.h"
+#undef T
+#undef N
+#undef COMPLEX_SPREAD
+#define T double
+#define N(x) gemm_f64_##x
+#define COMPLEX_SPREAD(s, n, d0, d1) fg_spread_c128((const fg_pair_f64 *)(s), 1, n, 1, (fg_pair_f64 *)(d0), (fg_pair_f64 *)(d1))
+#include "complex_block.h"
+#undef T
+#undef N
+#undef COMPLEX_SPREAD
+
 /* b is a block of `work` dtype, or 16-bit floats with work = float32 (`ahead` elements after it lies what is fetched; 0: nothing); x, and out unless 16-bit, are of `work` dtype. */
 static void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                      const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
+    if (work == FG_C64) { gemm_f32_complex_block(way, M, nk, nb, (const float *)x, ldx, (const float *)b, ldb, ahead, (float *)out, sm, sn, mode); return; }
+    if (work == FG_C128) { gemm_f64_complex_block(way, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, ahead, (double *)out, sm, sn, mode); return; }
     switch (fg_itemsize_table[work] * 2 + (work >= FG_F16)) {
     case 9: f32_block(way, bdt, odt, M, nk, nb, (const float *)x, ldx, b, ldb, ahead, out, sm, sn, mode); break;
     case 17: f64_block(way, M, nk, nb, (const double *)x, ldx, (const double *)b, ldb, ahead, (double *)out, sm, sn, mode); break;
-    case 2: u8_block(M, nk, nb, (const uint8_t *)x, ldx, (const uint8_t *)b, ldb, (uint8_t *)out, sm, sn, mode); break;
-    case 4: u16_block(M, nk, nb, (const uint16_t *)x, ldx, (const uint16_t *)b, ldb, (uint16_t *)out, sm, sn, mode); break;
-    case 8: u32_block(M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;
-    default: u64_block(M, nk, nb, (const uint64_t *)x, ldx, (const uint64_t *)b, ldb, (uint64_t *)out, sm, sn, mode);
+    case 2: u8_block(way, M, nk, nb, (const uint8_t *)x, ldx, (const uint8_t *)b, ldb, (uint8_t *)out, sm, sn, mode); break;
+    case 4: u16_block(way, M, nk, nb, (const uint16_t *)x, ldx, (const uint16_t *)b, ldb, (uint16_t *)out, sm, sn, mode); break;
+    case 8: u32_block(way, M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;
+    default: u64_block(way, M, nk, nb, (const uint64_t *)x, ldx, (const uint64_t *)b, ldb, (uint64_t *)out, sm, sn, mode);
     }
 }
 
 /* Sum `nk` partial products, `step` elements apart, into a row of out. */
 static void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode) {
+    if (work >= FG_C64) {                                         /* pairs of real numbers */
+        const int real = work == FG_C64 ? FG_F32 : FG_F64;
+        const int64_t run = sn == 1 ? n : 1, item = fg_itemsize(work);
+        for (int64_t j = 0; j < n; j += run) fg_reduce_row(real, real, part + j * item, nk, 2 * step, 2 * run, out + j * sn * item, 1, mode);
+        return;
+    }
     for (int64_t j0 = 0; j0 < n; j0 += FG_NB) {
         int64_t nb = n - j0 < FG_NB ? n - j0 : FG_NB;
         if (work == FG_F64) {
@@ -302,22 +360,7 @@ static void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K,
     }
 }
 
-/* A line of n complex numbers, `step` apart, spread into two: along a row of b (x y, -y x), along a column (x -y, y x). */
-typedef uint64_t fg_word64 __attribute__((aligned(4), may_alias));
-typedef double fg_pair_f64 __attribute__((vector_size(16), aligned(8), may_alias));
-static void fg_spread_c64(const fg_word64 *restrict s, int64_t step, int64_t n, int columns, fg_word64 *restrict d0, fg_word64 *restrict d1) {
-    const uint64_t first = columns ? 1ull << 63 : 0, second = columns ? 0 : 1ull << 31;      /* signs; the real part is the lower half */
-    if (step == 1) for (int64_t j = 0; j < n; j++) { d0[j] = s[j] ^ first; d1[j] = (s[j] << 32 | s[j] >> 32) ^ second; }
-    else for (int64_t j = 0; j < n; j++) { uint64_t v = s[j * step]; d0[j] = v ^ first; d1[j] = (v << 32 | v >> 32) ^ second; }
-}
-static void fg_spread_c128(const fg_pair_f64 *restrict s, int64_t step, int64_t n, int columns, fg_pair_f64 *restrict d0, fg_pair_f64 *restrict d1) {
-    const double first = columns ? -1 : 1;
-    for (int64_t j = 0; j < n; j++) {
-        fg_pair_f64 v = s[j * step];
-        d0[j] = (fg_pair_f64){v[0], first * v[1]};
-        d1[j] = (fg_pair_f64){-first * v[1], v[0]};
-    }
-}
+/* Line `line` of b, in the order it is spread. */
 static void fg_spread(const FgComplex *z, const char *src, int64_t line, char *dst) {
     int64_t n = z->columns ? z->K : z->N, step = z->b[z->columns ? 1 : 2], item = fg_itemsize_table[z->dtype];
     src += line * z->b[z->columns ? 2 : 1] * item;

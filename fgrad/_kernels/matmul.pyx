@@ -2,9 +2,9 @@
 
 Seven ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
-          the large operand once where it lies, 16-bit floats included.
+          the large operand once where it lies, 16-bit floats and complex numbers included.
   gemm    own register tiles (gemm.pyx), for float32 and float64.
-  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers with few rows, and
+  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers with two to seven rows, and
           builds without vectors of 256 bits. Other complex products are real ones of twice the size (FgComplex).
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
   single  one register tile of operands as they lie, or one row against a few short ones.
@@ -194,7 +194,7 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
 cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
-    w.len_n = FG_NB * (4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, (p.B * p.N * p.nk // 32 + 15) // 16 * 16 + 16)
+    w.len_n = FG_NB * (1 if p.work > FG_F64 else 4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, (p.B * p.N * p.nk // 32 + 15) // 16 * 16 + 16)
     if p.B == p.nk == 1 and p.M <= FG_MB and p.N <= w.len_n:       # one block: none to share
         w.blocks_m = w.blocks_n = 1
         _stream_body(w, 0, 1, 0)

@@ -411,8 +411,12 @@ def test_few_columns(shape, dtype):
         np.testing.assert_array_equal(results[0], results[2])
 
 
+COMPLEX = [(1, 8, 33, 17), (2, 40, 5, 1), (1, 9, 70, 8), (20, 3, 5, 2), (3, 64, 20, 130)]
+COMPLEX += [(30, 78, 35, 1), (20, 3, 118, 1), (1, 3, 600, 40), (1, 1200, 13, 1), (1, 2, 1, 1), (1, 4, 9000, 3), (1, 1300, 70, 1)]  # streamed
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-@pytest.mark.parametrize("shape", [(1, 8, 33, 17), (2, 40, 5, 1), (1, 9, 70, 8), (20, 3, 5, 2), (3, 64, 20, 130)], ids=str)
+@pytest.mark.parametrize("shape", COMPLEX, ids=str)
 def test_complex_operands_as_real_ones(shape, dtype, threads):
     """Rows and columns that lie either way, accumulated too; an infinity stays in its row."""
     B, M, K, N = shape
@@ -427,6 +431,18 @@ def test_complex_operands_as_real_ones(shape, dtype, threads):
     with np.errstate(invalid="ignore"):
         out = dot(a, b)
     assert not np.isfinite(out[:, 0]).any() and np.isfinite(out[:, 1:]).all()
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, np.int8, np.int32])
+@pytest.mark.parametrize("shape", [(30, 106, 2, 1), (3, 78, 31, 1), (2, 600, 33, 1), (40, 45, 17, 3), (1, 530, 8, 7)], ids=str)
+def test_few_columns_against_short_rows(shape, dtype, threads):
+    """Rows that follow each other, and rows that lie apart; accumulated too."""
+    B, M, K, N = shape
+    b = values((B, K, N), dtype)
+    for a in (values((B, M, K), dtype), values((B, M, K + 3), dtype)[:, :, :K]):
+        check(a, b)
+        check(a, b, c=values((B, M, N), dtype))
+        check(a, b, np.float32 if dtype in HALVES else np.int64)
 
 
 def test_interleaved_output():
