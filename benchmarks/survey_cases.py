@@ -284,6 +284,7 @@ def _products():
         real(1000, 5),
         checked=False,
     )
+    case("matmul int32 2000 of 21x8 by 8x2", lambda m, x, y: x @ y, integer(9, 2000, 21, 8), integer(9, 2000, 8, 2))
     case("matmul int32 18000 rows by 3", lambda m, x, y: x @ y, integer(9, 18_000, 96), integer(9, 96, 3))
     case("np.convolve", lambda m, x, y: m.np.convolve(x, y), real(10_000), real(100))
     case("np.cov", lambda m, x: m.np.cov(x), real(100, 10_000))

@@ -9,7 +9,7 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16
+    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16, FG_TINY_INT
     bint fg_distinct(const FgTensor *t)
     bint fg_few(int64_t B, int64_t M, int64_t N, int64_t K)
 
@@ -232,7 +232,7 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
     matrix are such a batch."""
     cdef int64_t largest = max(p.M * p.K, max(p.K * p.N, p.M * p.N))
     cdef bint halves = p.work == FG_F32 and p.in_dtype != FG_F32
-    if p.acc or p.work not in (FG_F32, FG_F64):
+    if p.acc or p.work > FG_F64 or (p.work <= FG_U64 and p.in_dtype != p.work):
         return False
     if halves and p.B == 1 and p.M < 16 <= p.N and p.c[2] != 1:
         _swap(p)
@@ -240,7 +240,9 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
         p.B, p.M = p.M, 1
         p.a[0], p.b[0], p.c[0] = p.a[1], 0, p.c[1]
         return True
-    if p.B < 16 or largest > FG_TINY or p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
+    if (p.M * p.K + p.K * p.N + p.M * p.N > FG_TINY_INT) if p.work <= FG_U64 else largest > FG_TINY:
+        return False
+    if p.B < 16 or p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
         return False
     if p.N == 1:                              # whichever stride is not used says that entries are contiguous
         return p.M == 1 or p.c[1] == 1

@@ -303,17 +303,18 @@ static void fg_pack(int from, int to, const char *src, int64_t sr, int64_t sc, c
     }
 }
 
-/* Element (i, j) of `count` matrices of 16-bit numbers to dst[(i * di + j * dj) * ld], a matrix in each column. */
-static void fg_batch16_in(uint16_t *dst, int64_t ld, const uint16_t *src, int64_t count, int64_t rows, int64_t cols, const int64_t *s,
-                          int64_t *di, int64_t *dj) {
-    const int by_columns = rows > 1 && s[1] == 1 && (cols == 1 || s[2] == rows);
-    const int by_rows = (cols == 1 || s[2] == 1) && (rows == 1 || s[1] == cols);
-    *di = by_columns ? 1 : cols;
-    *dj = by_columns ? rows : 1;
-    if ((by_rows || by_columns) && s[0] == rows * cols) { fg_columns_2(dst, ld, src, count, rows * cols); return; }
-    for (int64_t i = 0; i < rows; i++) for (int64_t j = 0; j < cols; j++)
-        for (int64_t l = 0; l < count; l++) dst[(i * *di + j * *dj) * ld + l] = src[l * s[0] + i * s[1] + j * s[2]];
+/* Element (i, j) of `count` matrices of numbers of SIZE bytes to dst[(i * di + j * dj) * ld], a matrix in each column. */
+#define FG_BATCH_IN(SIZE, T) \
+static void fg_batch_in_##SIZE(T *dst, int64_t ld, const T *src, int64_t count, int64_t rows, int64_t cols, const int64_t *s, int64_t *di, int64_t *dj) { \
+    const int by_columns = rows > 1 && s[1] == 1 && (cols == 1 || s[2] == rows); \
+    const int by_rows = (cols == 1 || s[2] == 1) && (rows == 1 || s[1] == cols); \
+    *di = by_columns ? 1 : cols; \
+    *dj = by_columns ? rows : 1; \
+    if ((by_rows || by_columns) && s[0] == rows * cols) { fg_columns_##SIZE(dst, ld, src, count, rows * cols); return; } \
+    for (int64_t i = 0; i < rows; i++) for (int64_t j = 0; j < cols; j++) \
+        for (int64_t l = 0; l < count; l++) dst[(i * *di + j * *dj) * ld + l] = src[l * s[0] + i * s[1] + j * s[2]]; \
 }
+FG_BATCH_IN(1, uint8_t) FG_BATCH_IN(2, uint16_t) FG_BATCH_IN(4, uint32_t) FG_BATCH_IN(8, uint64_t)
 
 static void fg_batch16_wide(int dtype, const uint16_t *h, int64_t ld, gemm_f32_vec *x, int64_t n) {
     if (dtype == FG_F16) for (int64_t e = 0; e < n; e++) x[e] = fg_halves_wide(h + e * ld);
@@ -334,8 +335,8 @@ static void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_
     for (int64_t l = begin * L; l < last; l += ENTRIES) {
         const int64_t count = last - l < ENTRIES ? last - l : ENTRIES;
         char *to = c + l * size * fg_itemsize(p->out_dtype);
-        fg_batch16_in(xs, ENTRIES, a + l * p->a[0], count, p->M, p->K, p->a, &am, &ak);
-        if (p->b[0]) fg_batch16_in(ys, ENTRIES, b + l * p->b[0], count, p->K, p->N, p->b, &bk, &bn);
+        fg_batch_in_2(xs, ENTRIES, a + l * p->a[0], count, p->M, p->K, p->a, &am, &ak);
+        if (p->b[0]) fg_batch_in_2(ys, ENTRIES, b + l * p->b[0], count, p->K, p->N, p->b, &bk, &bn);
         for (int64_t v = 0; v < count; v += L) {
             fg_batch16_wide(p->in_dtype, xs + v, ENTRIES, x, p->M * p->K);
             if (p->b[0]) fg_batch16_wide(p->in_dtype, ys + v, ENTRIES, y, p->K * p->N);
@@ -344,6 +345,58 @@ static void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_
             else for (int64_t e = 0; e < size; e++) fg_narrow16(p->out_dtype, (const float *)&z[e], zs + e * ENTRIES + v, L);
         }
         if (p->out_dtype != FG_F32) fg_rows_2(to, zs, ENTRIES, count, size);
+    }
+}
+
+/* Integers: what a, b and c of an entry may have together, so that a vector's entries stay in the first caches. */
+#define FG_TINY_INT 512
+#define FG_JOIN(a, b) GEMM_CAT(a, b)
+#define T uint8_t
+#define W uint16_t
+#define SIZE 1
+#define N(x) u8_##x
+#include "batch_int.h"
+#undef T
+#undef SIZE
+#undef N
+#define T uint16_t
+#define SIZE 2
+#define N(x) u16_##x
+#include "batch_int.h"
+#undef T
+#undef W
+#undef SIZE
+#undef N
+#define T uint32_t
+#define W uint32_t
+#define SIZE 4
+#define N(x) u32_##x
+#include "batch_int.h"
+#undef T
+#undef W
+#undef SIZE
+#undef N
+#define T uint64_t
+#define W uint64_t
+#define SIZE 8
+#define N(x) u64_##x
+#include "batch_int.h"
+#undef T
+#undef W
+#undef SIZE
+#undef N
+
+/* Entries in a vector of a batch of `work`'s dtype. */
+static int64_t fg_batch_lanes(int work) {
+    const int64_t item = fg_itemsize_table[work];
+    return GEMM_BYTES / (item < 2 ? 2 : item);
+}
+static void fg_batch_int(const FgDot *p, int64_t begin, int64_t end, const char *a, const char *b, char *c) {
+    switch (fg_itemsize_table[p->work]) {
+    case 1: u8_batch(p, begin, end, (const uint8_t *)a, (const uint8_t *)b, (uint8_t *)c); break;
+    case 2: u16_batch(p, begin, end, (const uint16_t *)a, (const uint16_t *)b, (uint16_t *)c); break;
+    case 4: u32_batch(p, begin, end, (const uint32_t *)a, (const uint32_t *)b, (uint32_t *)c); break;
+    default: u64_batch(p, begin, end, (const uint64_t *)a, (const uint64_t *)b, (uint64_t *)c);
     }
 }
 

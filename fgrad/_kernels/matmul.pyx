@@ -8,7 +8,7 @@ Seven ways, chosen when the program is built:
           builds without vectors of 256 bits. Other complex products are real ones of twice the size (FgComplex).
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
   single  one register tile of operands as they lie, or one row against a few short ones.
-  tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h).
+  tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h, batch_int.h).
   few     two matrices of a few elements, number by number.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
@@ -22,11 +22,12 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes
     void fg_single(const FgDot *p, const char *a, const char *b, char *c)
     void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void fg_few_product(const FgDot *p, const char *a, const char *b, char *c)
+    int64_t fg_batch_lanes(int work)
+    void fg_batch_int(const FgDot *p, int64_t begin, int64_t end, const char *a, const char *b, char *c)
     void fg_batch16(const FgDot *p, int64_t begin, int64_t end, const uint16_t *a, const uint16_t *b, char *c)
     enum: FG_CLOSE, FG_NEAR, FG_FAR, FG_DOTS, FG_DOTS_FAR
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
@@ -364,7 +365,9 @@ cdef void _tiny_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     """Units are vectors of batch entries."""
     cdef Work *w = <Work *>ctx
     cdef FgDot *p = w.p
-    if p.work == FG_F64:
+    if p.work <= FG_U64:
+        fg_batch_int(p, begin, end, w.a, w.b, w.out)
+    elif p.work == FG_F64:
         gemm_f64_batch(p, begin, end, <double *>w.a, <double *>w.b, <double *>w.out)
     elif p.in_dtype == FG_F32:
         gemm_f32_batch(p, begin, end, <float *>w.a, <float *>w.b, <float *>w.out)
@@ -374,7 +377,7 @@ cdef void _tiny_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
 
 cdef void _tiny(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
-    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes
+    cdef int64_t lanes = fg_batch_lanes(p.work)
     cdef int64_t cost = p.M * p.N * p.K // 2 + 3 * (p.M * p.K + p.K * p.N + p.M * p.N) + 20       # nanoseconds, roughly
     parallel_for((p.B + lanes - 1) // lanes, max(1, 10000 // cost), _tiny_body, w)
 

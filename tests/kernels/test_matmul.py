@@ -433,6 +433,17 @@ def test_complex_operands_as_real_ones(shape, dtype, threads):
     assert not np.isfinite(out[:, 0]).any() and np.isfinite(out[:, 1:]).all()
 
 
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("shape", [(70, 21, 8, 2), (33, 6, 15, 20), (16, 1, 3, 5), (100, 7, 1, 4), (40, 16, 10, 13)], ids=str)
+def test_tiny_batches_of_integers(shape, dtype, threads):
+    B, M, K, N = shape
+    a, b = values((B, M, K), dtype), values((B, K, N), dtype)
+    for x in (a, np.swapaxes(np.ascontiguousarray(np.swapaxes(a, 1, 2)), 1, 2), values((B, M + 1, 2 * K), dtype)[:, 1:, ::2]):
+        check(x, b)
+        check(x, b, transposed=True)
+    check(a, b, c=values((B, M, N), dtype))
+
+
 @pytest.mark.parametrize("dtype", [*HALVES, np.int8, np.int32])
 @pytest.mark.parametrize("shape", [(30, 106, 2, 1), (3, 78, 31, 1), (2, 600, 33, 1), (40, 45, 17, 3), (1, 530, 8, 7)], ids=str)
 def test_few_columns_against_short_rows(shape, dtype, threads):
