@@ -10,6 +10,7 @@ import optree
 
 from fgrad.tree_keys import GetAttrKey, key_path, keyed_classes, keystr
 from fgrad.tree_walk import Walk
+from fgrad.tree_walk import unflatten as _unflatten
 
 _NS = "fgrad"
 ARRAYS_NS = "fgrad.arrays"  # of fgrad.array_tree
@@ -30,7 +31,7 @@ def flatten(tree, is_leaf=None):
 
 def unflatten(treedef, leaves):
     """The tree that `treedef` makes of `leaves`."""
-    return optree.tree_unflatten(treedef, leaves)
+    return _unflatten(treedef, leaves)
 
 
 def leaves(tree, is_leaf=None):
@@ -138,12 +139,17 @@ def _stopped(tree, is_leaf, path=()):
     return unflatten(spec, [_stopped(x, is_leaf, path + k) for k, x in zip(keys, spec.flatten_up_to(tree))])
 
 
+def _with_paths(tree, is_leaf, is_leaf_takes_path):
+    """(leaves, treedef, key paths)."""
+    if is_leaf is None or not is_leaf_takes_path:
+        return _walk.flatten_with_paths(tree, paths, is_leaf)
+    xs, treedef, keys = _walk.flatten_with_paths(_stopped(tree, is_leaf), paths)
+    return [x.value if type(x) is _Stop else x for x in xs], treedef, keys
+
+
 def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """([(key path, leaf)...], treedef); is_leaf is called as is_leaf(key path, x) with is_leaf_takes_path."""
-    if is_leaf is not None and is_leaf_takes_path:
-        pairs, treedef = flatten_with_path(_stopped(tree, is_leaf))
-        return [(p, x.value if type(x) is _Stop else x) for p, x in pairs], treedef
-    xs, treedef, keys = _walk.flatten_with_paths(tree, paths, is_leaf)
+    xs, treedef, keys = _with_paths(tree, is_leaf, is_leaf_takes_path)
     return list(zip(keys, xs)), treedef
 
 
@@ -154,9 +160,9 @@ def map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     >>> fgrad.tree.map_with_path(lambda path, x: fgrad.tree_util.keystr(path), {"a": [0, 0]})
     {'a': ["['a'][0]", "['a'][1]"]}
     """
-    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    xs, treedef, keys = _with_paths(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(r) for r in rest]
-    return unflatten(treedef, [f(*pair, *others) for pair, *others in zip(pairs, *columns)])
+    return unflatten(treedef, [f(*given) for given in zip(keys, xs, *columns)])
 
 
 def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):

@@ -21,7 +21,7 @@ cdef class Walk:
     cdef int walk_dict(self, dict d, list leaves, Words *w, int depth) except -1
     cdef int walk_custom(self, object x, Kind kind, list leaves, Words *w, int depth) except -1
     cdef object structure_of(self, tree, Words *w)
-    cdef tuple columns(self, tree, tuple rest)
+    cdef list columns(self, tree, tuple rest, Words *first)
 
 cdef class Kind:
     cdef int code

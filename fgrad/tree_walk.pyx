@@ -2,13 +2,15 @@
 
 A leaf's word is 0; a container's are its length and kind, then what else it is told by: the address of a dictionary's names (in ascending
 order, which is also that of the dictionaries a treedef makes), of a class, of the auxiliary data of a registered node. Words are read in
-order, so no two structures have the same ones.
+order, so no two structures have the same ones, and a tree is made again of them and its leaves.
 What this walk does not know (ordered dictionaries, keys that are no strings, data without a hash...) it leaves to optree.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport PyObject
+from cpython.ref cimport Py_INCREF, PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp, memcpy
 
@@ -16,6 +18,9 @@ from builtins import map as builtin_map
 from collections import defaultdict
 
 import optree
+
+cdef extern from *:
+    PyObject **PySequence_Fast_ITEMS(object x)
 
 cdef object _leaf = optree.treespec_leaf(none_is_leaf=False)
 
@@ -33,6 +38,8 @@ cdef dict _names = {}                    # names of a dictionary in its own orde
 cdef dict _data = {}                     # auxiliary data of nodes -> the one object of those that are equal
 cdef list _kinds = []
 cdef dict _paths = {}                    # (namespace, words) -> what flatten_with_paths keeps
+
+cdef dict _known = {}                    # address of a treedef -> (the treedef, its words, its number of leaves)
 
 cdef object _leaf_type = None
 
@@ -113,6 +120,65 @@ def _ascending(one):
 def ascending(spec):
     """A treedef whose dictionaries are made in ascending order of their keys, as JAX does."""
     return spec.transform(_ascending)
+
+
+cdef object made_of(const int64_t **words, PyObject ***leaves):
+    """The next subtree, of words (none of a custom node) and leaves that it moves on past."""
+    cdef int64_t word = words[0][0], n = word >> 3, i
+    cdef int code = word & 7
+    cdef object x, cls = None
+    cdef dict d
+    cdef list row
+    cdef tuple items
+    words[0] += 1
+    if code == LEAF:
+        leaves[0] += 1
+        return <object>leaves[0][-1]
+    if code == NONE:
+        return None
+    if code == DICT:
+        d = {}
+        items = <tuple><PyObject *><uintptr_t>words[0][0]
+        words[0] += 1
+        for x in items:
+            d[x] = made_of(words, leaves)
+        return d
+    if code == LIST:
+        row = PyList_New(n)
+        for i in range(n):
+            x = made_of(words, leaves)
+            Py_INCREF(x)
+            PyList_SET_ITEM(row, i, x)
+        return row
+    if code == NAMED:
+        cls = <object><PyObject *><uintptr_t>words[0][0]
+        words[0] += 1
+    items = PyTuple_New(n)
+    for i in range(n):
+        x = made_of(words, leaves)
+        Py_INCREF(x)
+        PyTuple_SET_ITEM(items, i, x)
+    return items if cls is None else cls(*items)
+
+
+cdef object tree_of(const int64_t *words, object leaves):
+    """The tree of these words and a list or tuple of as many leaves as they tell of."""
+    cdef PyObject **first = PySequence_Fast_ITEMS(leaves)
+    return made_of(&words, &first)
+
+
+def unflatten(treedef, leaves):
+    """The tree that a treedef makes of leaves. Raises ValueError for a wrong number of them."""
+    cdef PyObject *found = PyDict_GetItem(_known, <uintptr_t><PyObject *>treedef)
+    cdef bytes words
+    cdef tuple row
+    if found == NULL:
+        return optree.tree_unflatten(treedef, leaves)
+    row = tuple(leaves)
+    words = (<tuple>found)[1]
+    if len(row) != (<tuple>found)[2]:
+        return optree.tree_unflatten(treedef, row)           # says so
+    return tree_of(<const int64_t *><const char *>words, row)
 
 
 cdef class Kind:
@@ -230,6 +296,9 @@ cdef class Walk:
             if len(self.structures) >= MOST_STRUCTURES:
                 self.structures.clear()
             spec = self.structures[key] = ascending(optree.tree_structure(tree, none_is_leaf=False, namespace=self.namespace))
+            if len(_known) >= MOST_STRUCTURES:
+                _known.clear()
+            _known[<uintptr_t><PyObject *>spec] = (spec, key, spec.num_leaves)
         return spec
 
     def flatten(self, tree, is_leaf=None):
@@ -285,14 +354,13 @@ cdef class Walk:
         """The treedef of `tree`."""
         return self.flatten(tree, is_leaf)[1]
 
-    cdef tuple columns(self, tree, tuple rest):
-        """(a list of leaves per tree, their treedef) for trees of one structure, otherwise None."""
-        cdef Words first, other
+    cdef list columns(self, tree, tuple rest, Words *first):
+        """A list of leaves per tree, for trees of one structure, whose words `first` becomes; otherwise None."""
+        cdef Words other
         cdef list mine = [], columns = [mine], more
-        start(&first)
         start(&other)
         try:
-            if not self.walk(tree, mine, &first, 0):
+            if not self.walk(tree, mine, first, 0):
                 return None
             for r in rest:
                 more = []
@@ -300,19 +368,23 @@ cdef class Walk:
                 if not self.walk(r, more, &other, 0) or other.n != first.n or memcmp(first.at, other.at, first.n * sizeof(int64_t)):
                     return None
                 columns.append(more)
-            return columns, self.structure_of(tree, &first)
+            return columns
         finally:
-            release(&first)
             release(&other)
 
     def map(self, f, tree, tuple rest, is_leaf=None):
         """f over corresponding leaves. Raises ValueError where structures differ."""
-        cdef tuple found = self.columns(tree, rest) if is_leaf is None else None
-        cdef list columns
-        if found is None:
-            xs, treedef = self.flatten(tree, is_leaf)
-            return treedef.unflatten(builtin_map(f, xs, *[treedef.flatten_up_to(r) for r in rest]))
-        columns = found[0]
-        if len(columns) == 1:
-            return found[1].unflatten([f(x) for x in <list>columns[0]])
-        return found[1].unflatten([f(*xs) for xs in zip(*columns)])
+        cdef Words words
+        cdef list columns = None, out
+        if is_leaf is None:
+            start(&words)
+            try:
+                columns = self.columns(tree, rest, &words)
+                if columns is not None:
+                    spec = self.structure_of(tree, &words) if words.custom else None
+                    out = [f(x) for x in <list>columns[0]] if len(columns) == 1 else [f(*xs) for xs in zip(*columns)]
+                    return tree_of(words.at, out) if spec is None else spec.unflatten(out)
+            finally:
+                release(&words)
+        xs, treedef = self.flatten(tree, is_leaf)
+        return treedef.unflatten(builtin_map(f, xs, *[treedef.flatten_up_to(r) for r in rest]))

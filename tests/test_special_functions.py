@@ -277,3 +277,20 @@ def test_derivatives_at_zeros_infinities_and_nan():
     large = jnp.array([10.0, 20.0, 88.0, 1e30, np.inf] * 4)
     np.testing.assert_array_equal(jnp.tanh(large), 1)
     np.testing.assert_array_equal(each(fgrad.nn.mish)(large[:4]), 1)
+
+
+def test_special_functions_are_one_cached_program_outside_of_jit():
+    """With the dtypes, weak types, derivatives and errors of the function itself."""
+    x = jnp.array([0.2, 0.7])
+    one, two = (special.erf, special.entr, special.gamma), (special.xlogy, special.kl_div)
+    for f, args in [(f, (x,)) for f in one] + [(f, (x, x + 1)) for f in two] + [(special.xlogy, (x, 2))]:
+        for given in (args, tuple(map(np.asarray, args)), (1.5,) * len(args)):
+            assert type(f).__name__ == "EagerFunction"
+            out, jitted = f(*given), fgrad.jit(f)(*given)
+            assert (out.dtype, out.weak_type, out.shape) == (jitted.dtype, jitted.weak_type, jitted.shape)
+            np.testing.assert_allclose(out, jitted, rtol=1e-6)
+        total = lambda *xs, f=f: f(*xs).sum()  # noqa: E731
+        np.testing.assert_allclose(fgrad.grad(total)(*args), fgrad.jit(fgrad.grad(total))(*args), rtol=1e-5)
+        with pytest.raises(TypeError):
+            f([1.0], *args[1:])
+    np.testing.assert_array_equal(special.xlogy(x, y=x), special.xlogy(x, x))

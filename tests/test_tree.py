@@ -216,3 +216,22 @@ def test_key_paths_are_those_of_the_tree():
     assert len(of([0, 1])) == 2
     out = fgrad.tree.map_with_path(lambda p, x, y: (len(p), x, y), {"a": [1, 2], "b": 3}, {"a": [4, 5], "b": {"c": 6}})
     assert out == {"a": [(2, 1, 4), (2, 2, 5)], "b": (1, 3, {"c": 6})}
+
+
+def test_trees_are_made_again_of_their_leaves():
+    """By treedefs that are known, by equal ones that are not, and by map, however deep and whatever the order of the names."""
+    deep = functools.reduce(lambda t, _: [t], range(200), 1)
+    for tree in ({"b": 1, "a": (None, [2, {}, ()])}, Pair({"c": 3}, [Pair(1, None)]), 4, None, (), {"z": {1: 2}}, Box([1, 2], [3]), deep):
+        for _ in range(2):
+            leaves, treedef = fgrad.tree.flatten(tree)
+            for again in (treedef, optree.tree_structure(tree, namespace="fgrad")):
+                out, mapped = fgrad.tree.unflatten(again, iter(leaves)), fgrad.tree.map(lambda x: x, tree)
+                assert fgrad.tree.structure(out) == fgrad.tree.structure(mapped) == treedef and type(out) is type(tree) is type(mapped)
+                assert fgrad.tree.leaves(out) == fgrad.tree.leaves(mapped) == leaves
+            for wrong in (leaves + [0], leaves[1:]) if leaves else ([0],):
+                with pytest.raises(ValueError, match="leaves"):
+                    fgrad.tree.unflatten(treedef, wrong)
+    treedef = fgrad.tree.structure({"b": 1, "a": (2, 3)})
+    out = fgrad.tree.unflatten(treedef, [None, [0], 2])
+    assert out == {"a": (None, [0]), "b": 2} and list(out) == ["a", "b"]
+    assert list(fgrad.tree.map(lambda x, y: x + y, {"b": 1, "a": 2}, {"a": 3, "b": 4}).items()) == [("a", 5), ("b", 5)]

@@ -305,3 +305,18 @@ class NumpyInOut(Workload):
     def numpy(self, np):
         x = self.data()
         return lambda: x * 2 + 1
+
+
+@workload("overhead/tree.unflatten and tree.map_with_path", note="100 leaves in 50 dicts, and nn.standardize of ten floats")
+class TreesMade(Ten):
+    def jaxlike(self, m, x):
+        params = {f"layer {i}": {"w": x, "b": x} for i in range(50)}
+        leaves, treedef = m.tree.flatten(params)
+
+        def call():
+            made = m.tree.unflatten(treedef, leaves)
+            return m.tree.map_with_path(lambda path, v: v, made)["layer 0"]["w"], m.nn.standardize(x)
+
+        return call
+
+    numpy = None  # it has none

@@ -130,6 +130,7 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
     return lse - jnp.log(count)
 
 
+@eager(1)
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
     """(x - mean) / sqrt(variance + epsilon), with mean and variance over `axis` unless they are given.
 

@@ -9,6 +9,7 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api.custom import custom_jvp
+from fgrad.compile.eager import eager
 from fgrad.nn import functions
 from fgrad.nn.functions import logsumexp
 from fgrad.numpy.util import broadcasted
@@ -52,7 +53,7 @@ def _ufunc(prim, heading, doc, strong=False):
     fun.__name__ = fun.__qualname__ = name
     fun.__signature__ = signature
     fun.__doc__ = doc
-    return fun
+    return eager(len(names))(fun)
 
 
 def _floats(name, *args):
@@ -79,6 +80,7 @@ erfinv = _ufunc(ops.erf_inv_p, "erfinv(x)", "The inverse of erf on (-1, 1).")
 _real_gamma = _ufunc(ops.gamma_p, "gamma(x)", "The gamma function.", strong=True)
 
 
+@eager(1)
 def gamma(x):
     """The gamma function of real and complex x; NaN at the negative integers."""
     (x,) = jnp.promote_dtypes_inexact(x)
@@ -86,7 +88,7 @@ def gamma(x):
 
 
 betaln = _ufunc(ops.betaln_p, "betaln(a, b)", "log |beta(a, b)|.")
-beta = _ufunc(ops.beta_p, "beta(a, b)", "gamma(a) gamma(b) / gamma(a + b).")
+beta = _ufunc(ops.beta_p, "beta(a, b)", "gamma(a) gamma(b) / gamma(a + b).", strong=True)
 ndtr = _ufunc(ops.ndtr_p, "ndtr(x)", "The standard normal distribution function.", strong=True)
 _log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr(x)", "log ndtr(x).", strong=True)
 ndtri = _ufunc(ops.ndtri_p, "ndtri(p)", "The standard normal quantile, the inverse of ndtr.", strong=True)
@@ -94,6 +96,7 @@ logit = _ufunc(ops.logit_p, "logit(x)", "log(x / (1 - x)), the inverse of expit.
 rel_entr = _ufunc(ops.rel_entr_p, "rel_entr(p, q)", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
 
 
+@eager(1)
 def log_ndtr(x, series_order=3):
     """log ndtr(x), finite far into the lower tail. The value does not depend on series_order, an int from 0 on: it uses no series."""
     if operator.index(series_order) < 0:
@@ -101,23 +104,27 @@ def log_ndtr(x, series_order=3):
     return _log_ndtr(x)
 
 
+@eager(2)
 def zeta(x, q=1.0):
     """The Hurwitz zeta function, the sum of (q + k) ** -x over k = 0, 1, ...; Riemann's by default."""
     return ops.zeta_p.bind(*_floats("zeta", x, q))
 
 
+@eager(1)
 def i0(x):
     """The modified Bessel function of order 0."""
     (x,) = _floats("i0", x)
     return lax.exp(x * lax.sign(x)) * ops.bessel_i0e(x)  # x sign(x): |x| whose derivative at 0 is 0
 
 
+@eager(1)
 def i1(x):
     """The modified Bessel function of order 1."""
     (x,) = _floats("i1", x)
     return lax.exp(x * lax.sign(x)) * ops.bessel_i1e(x)
 
 
+@eager(1)
 def gammasgn(x):
     """The sign of gamma(x): NaN at the negative integers and at NaN, and that of the zero at 0."""
     (x,) = _floats("gammasgn", x)
@@ -127,6 +134,7 @@ def gammasgn(x):
     return jnp.where(x == 0, jnp.copysign(1.0, x), sign).astype(x.dtype)
 
 
+@eager(1)
 def factorial(n, exact=False):
     """gamma(n + 1), and 0 for n < 0."""
     if exact:
@@ -135,6 +143,7 @@ def factorial(n, exact=False):
     return jnp.where(n < 0, 0, ops.gamma(jnp.where(n < 0, 0, n) + 1))
 
 
+@eager(1)
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d."""
     (a,) = _floats("multigammaln", a)
@@ -145,12 +154,14 @@ def multigammaln(a, d):
     return sum(terms[1:], terms[0]) + jnp.asarray(d * (d - 1) / 4 * math.log(math.pi), a.dtype)  # never weakly typed, as JAX's
 
 
+@eager(1)
 def expit(x):
     """1 / (1 + exp(-x))."""
     (x,) = jnp.promote_dtypes_inexact(x)
     return lax.logistic(x)
 
 
+@eager(2)
 def xlogy(x, y):
     """x log(y), and 0 where x is 0 and y not NaN (where log(y) is not finite then, its derivatives too are those of 0)."""
     x, y = broadcasted("xlogy", jnp.promote_dtypes_inexact(x, y))
@@ -173,6 +184,7 @@ def _xlogx(x):
 _xlogx.defjvps(lambda t, out, x: t * (lax.log(x) + 1))
 
 
+@eager(2)
 def xlog1py(x, y):
     """x log(1 + y), and 0 where x is 0 and y not NaN (where log(1 + y) is not finite then, its derivatives too are those of 0)."""
     x, y = broadcasted("xlog1py", jnp.promote_dtypes_inexact(x, y))
@@ -180,12 +192,14 @@ def xlog1py(x, y):
     return jnp.where(zero, 0, x * lax.log1p(jnp.where(zero, 0, y)))
 
 
+@eager(1)
 def entr(x):
     """-x log(x), and -inf below 0."""
     (x,) = _floats("entr", x)
     return jnp.where(x < 0, -np.inf, -_xlogx(x))
 
 
+@eager(2)
 def kl_div(p, q):
     """p log(p / q) - p + q."""
     p, q = _floats("kl_div", p, q)
