@@ -104,9 +104,11 @@ def transpose(outer_treedef, inner_treedef, pytree_to_transpose):
         if not subtrees:
             raise ValueError("tree.transpose: an inner_treedef of None needs an outer_treedef with a leaf")
         inner_treedef = structure(subtrees[0])
-    if not inner_treedef.num_leaves and structure(pytree_to_transpose) == outer_treedef.compose(inner_treedef):
-        return unflatten(inner_treedef, ())
-    return optree.tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)
+    xs, treedef = flatten(pytree_to_transpose)
+    if treedef != outer_treedef.compose(inner_treedef):
+        return optree.tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)  # says how they differ
+    n = inner_treedef.num_leaves
+    return unflatten(inner_treedef, [unflatten(outer_treedef, xs[i::n]) for i in range(n)])
 
 
 def broadcast(prefix_tree, full_tree, is_leaf=None):

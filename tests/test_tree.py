@@ -192,6 +192,11 @@ def test_numpys_scalars_are_arguments():
 def test_transpose_of_trees_without_leaves_and_fields_given_twice():
     tree = fgrad.tree
     assert tree.transpose(tree.structure([0, 0]), tree.structure({}), [{}, {}]) == {}
+    pair, inner = tree.structure((0, [0])), tree.structure({"a": 0, "b": (0, None)})
+    given = ({"a": 1, "b": (2, None)}, [{"b": (4, None), "a": 3}])
+    assert tree.transpose(pair, inner, given) == {"a": (1, [3]), "b": ((2, [4]), None)}
+    with pytest.raises((TypeError, ValueError)):
+        tree.transpose(pair, inner, given[0])
     with pytest.raises(ValueError, match="overlap"):
         fgrad.tree_util.register_dataclass(dataclasses.make_dataclass("D", ["x", "y"]), ["x"], ["x", "y"])
 
