@@ -465,3 +465,11 @@ def test_unravel_index_of_narrow_integers(dtype):
         np.testing.assert_array_equal(np.stack(got), np.stack(want))
     if dtype[0] == "i":
         np.testing.assert_array_equal(np.stack(jnp.unravel_index(np.array([-3, -1], dtype), (3, 20))), [[2, 2], [17, 19]])
+
+
+def test_numbers_give_arrays():
+    for x in (2, 2.0, np.float32(2), np.ones(3)):
+        for out in (jnp.power(x, 0), jnp.power(x, 1), fgrad.lax.integer_pow(x, 0), fgrad.lax.rev(x, ()), fgrad.lax.select_n(0, x)):
+            assert isinstance(out, fgrad.Array) and out.aval.weak_type == isinstance(x, (int, float))
+            assert out.dtype == jnp.asarray(x).dtype
+    np.testing.assert_array_equal(fgrad.scipy.linalg.hadamard(np.int32(2)), [[1, 1], [1, -1]])

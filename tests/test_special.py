@@ -206,9 +206,29 @@ def test_incomplete_integrals_of_float32_agree_with_float64(x64):
 def test_derivatives_of_hypot_and_copysign():
     grads = lambda f, *at: [float(g) for g in fgrad.grad(f, (0, 1))(*at)]
     np.testing.assert_allclose(grads(jnp.hypot, 3.0, -4.0), [0.6, -0.8], rtol=1e-6)
-    assert grads(jnp.hypot, 0.0, 0.0) == [0, 0]
+    assert grads(jnp.hypot, 0.0, 0.0) == [0.5, 0.5]
+    assert np.isnan(grads(jnp.hypot, 1.0, np.inf)).all()
     assert grads(jnp.copysign, -3.0, 2.0) == [-1, 0]
     assert grads(jnp.copysign, 3.0, -0.0) == [-1, 0]
+
+
+@pytest.mark.parametrize("shape, axis", [((6, 3), 1), ((6, 100), 1), ((2, 30000), 1), ((100, 40), 0), ((6000, 3), 0), ((1, 100000), 1)])
+def test_gradient_of_logsumexp_beside_infinities(shape, axis, x64):
+    for dtype in ("float32", "float64"):
+        x = np.random.default_rng(0).normal(0, 50, shape).astype(dtype)
+        rows = np.moveaxis(x, axis, -1)
+        rows[0, 1] = np.inf
+        if len(rows) > 1:
+            rows[1] = -np.inf
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            out = np.log(np.exp(rows - np.where(np.isfinite(m := rows.max(-1, keepdims=True)), m, 0)).sum(-1, keepdims=True)) + m
+            want = np.exp(rows - out)
+        assert np.isnan(want[0]).sum() == 1
+        total, grad = fgrad.value_and_grad(lambda x: (y := fgrad.nn.logsumexp(x, axis), jnp.sum(y))[1])(x)
+        np.testing.assert_allclose(np.moveaxis(np.asarray(grad), axis, -1), want, rtol=1e-5, atol=1e-30)
+        values = fgrad.vjp(lambda x: fgrad.nn.logsumexp(x, axis), x)[0]
+        np.testing.assert_allclose(values, out[..., 0], rtol=1e-6)
+        assert np.isnan(np.moveaxis(np.asarray(fgrad.nn.softmax(x, axis)), axis, -1)[:2]).all()
 
 
 def test_kl_div(x64):

@@ -1,4 +1,5 @@
 /* softmax, log_softmax, logsumexp and their linear maps over rows, for the type T.  Included once per type. */
+#include <float.h>
 #define CACHED 65536         /* bytes of a row that is read again from cache rather than recomputed */
 
 #define COLUMN_PRODUCT(a, b) ((a) * (b))
@@ -10,12 +11,13 @@
 #define COLUMN_COTANGENT_MAP(y, t, s) ((t) - N(vec_exp)(y) * (s))
 #include "softmax_columns.h"
 
-/* softmax of `group` rows that stay in cache, and of one that does not; with the logarithms of their sums, where lse is not NULL */
+/* softmax of `group` rows that stay in cache, and of one that does not; as softmax_columns, where lse is not NULL */
 static inline void N(softmax_rows)(const T *x, T *y, T *lse, int64_t n, int64_t group) {
     T m[FG_ROW_GROUP], s[FG_ROW_GROUP];
     for (int64_t k = 0; k < group; k++) m[k] = N(row_max)(x + k * n, n);
+    for (int64_t k = 0; lse && k < group; k++) m[k] = N(origin)(m[k]);
     for (int64_t k = 0; k < group; k++) s[k] = N(row_exp_to)(y + k * n, x + k * n, m[k], n);
-    for (int64_t k = 0; lse && k < group; k++) lse[k] = m[k] == INFINITY || m[k] == -INFINITY ? m[k] : m[k] + N(row_log)(s[k]);
+    for (int64_t k = 0; lse && k < group; k++) lse[k] = m[k] + N(row_log)(s[k]);
     for (int64_t k = 0; k < group; k++, y += n) {
         T scale = 1 / s[k];
         #pragma omp simd
@@ -24,8 +26,8 @@ static inline void N(softmax_rows)(const T *x, T *y, T *lse, int64_t n, int64_t 
 }
 static inline void N(softmax_long)(const T *x, T *y, T *lse, int64_t n) {
     T m, sum = (T)N(row_max_expsum)(x, n, &m), scale = 1 / sum;
-    if (lse) *lse = (m == INFINITY || m == -INFINITY ? 0 : m) + N(row_log)(sum);
-    N(row_exp_times)(y, x, m, m == INFINITY ? (T)NAN : scale, n);
+    if (lse) *lse = N(origin)(m) + N(row_log)(sum);
+    N(row_exp_times)(y, x, N(origin)(m), !lse && m == INFINITY ? (T)NAN : scale, n);
 }
 
 static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {

@@ -1,13 +1,18 @@
 /* softmax and its relatives down the columns of a tile, a vector of columns at a time, for the type T.  Included once per type. */
 
-/* Column maxima m, NaN passed over, and base = m, or 0 where m is infinite. */
+/* What is subtracted from a row of maximum m: exp(x - origin) of a row with inf is inf there and 0 elsewhere, that of a row of -inf is 0. */
+static inline T N(origin)(T m) {
+    return m == INFINITY ? (sizeof(T) == 4 ? (T)FLT_MAX : (T)DBL_MAX) : m == -INFINITY ? 0 : m;
+}
+
+/* Column maxima m, NaN passed over, and their origins. */
 FG_INLINE void N(columns_max)(const T *x, int64_t n, int64_t inner, int w, N(vec) *m, N(vec) *base) {
     EACH_VEC m[c] = (N(vec)){0} - (T)INFINITY;
     TILE_EACH(m[c] = N(vec_max)(COLUMN_LOAD(x), m[c]));
-    EACH_VEC for (int j = 0; j < VEC_LANES; j++) base[c][j] = m[c][j] == INFINITY || m[c][j] == -INFINITY ? 0 : m[c][j];
+    EACH_VEC for (int j = 0; j < VEC_LANES; j++) base[c][j] = N(origin)(m[c][j]);
 }
 
-/* lse: the logarithm of each column's sum too, where it is not NULL */
+/* lse: the logarithm of each column's sum too, where it is not NULL; then y is its gradient, 0 for what is finite beside inf */
 FG_INLINE void N(softmax_columns)(const T *x, T *y, T *lse, int64_t n, int64_t inner, int w) {
     N(vec) m[TILE_VECS], base[TILE_VECS], sum[TILE_VECS], e;
     N(columns_max)(x, n, inner, w, m, base);
@@ -17,7 +22,7 @@ FG_INLINE void N(softmax_columns)(const T *x, T *y, T *lse, int64_t n, int64_t i
         for (int j = 0; j < VEC_LANES; j++) e[j] = base[c][j] + N(row_log)(e[j]);
         N(column_store)(lse, c, w, e);
     }
-    EACH_VEC for (int j = 0; j < VEC_LANES; j++) sum[c][j] = base[c][j] == m[c][j] ? 1 / sum[c][j] : (T)NAN;
+    EACH_VEC for (int j = 0; j < VEC_LANES; j++) sum[c][j] = lse || base[c][j] == m[c][j] ? 1 / sum[c][j] : (T)NAN;
     TILE_EACH(COLUMN_STORE(y, COLUMN_LOAD(y) * sum[c]));
 }
 

@@ -108,17 +108,17 @@ static void N(sum_join)(void *ctx, int64_t begin, int64_t end, int tid) {
     N(join_states)(ctx, begin, end, NULL, 1);
 }
 
-/* FACTOR of a column's sum and RESULT of x - max and the factor; NaN where the maximum is infinite */
+/* FACTOR of a column's sum and RESULT of x - max and the factor; NaN where the maximum is infinite, unless the rows are a gradient */
 #define PART_FINISH(name, FACTOR, RESULT) \
-FG_INLINE void N(name##_finish_columns)(const T *x, T *y, const T *m, const T *s, int64_t n, int64_t inner, int w) { \
+FG_INLINE void N(name##_finish_columns)(const T *x, T *y, const T *m, const T *s, int gradient, int64_t n, int64_t inner, int w) { \
     N(vec) base[TILE_VECS], factor[TILE_VECS]; \
     EACH_VEC { \
         base[c] = STATE_VEC(m, c); \
         factor[c] = STATE_VEC(s, c); \
         for (int j = 0; j < VEC_LANES; j++) { \
-            int infinite = base[c][j] == INFINITY || base[c][j] == -INFINITY; \
-            factor[c][j] = infinite ? (T)NAN : FACTOR(factor[c][j]); \
-            base[c][j] = infinite ? 0 : base[c][j]; \
+            T origin = N(origin)(base[c][j]); \
+            factor[c][j] = gradient || base[c][j] == origin ? FACTOR(factor[c][j]) : (T)NAN; \
+            base[c][j] = origin; \
         } \
     } \
     TILE_EACH(COLUMN_STORE(y, RESULT(COLUMN_LOAD(x) - base[c], factor[c]))); \
@@ -126,7 +126,7 @@ FG_INLINE void N(name##_finish_columns)(const T *x, T *y, const T *m, const T *s
 static void N(name##_finish)(void *ctx, int64_t begin, int64_t end, int tid) { \
     EACH_PART({ \
         const T *m = PART_STATE(c, unit * c->parts, 0), *s = PART_STATE(c, unit * c->parts, 1); \
-        BY_WIDTH(name##_finish_columns, c->step, (const T *)c->rows.in[0] + first, (T *)c->rows.out[0] + first, m, s); \
+        BY_WIDTH(name##_finish_columns, c->step, (const T *)c->rows.in[0] + first, (T *)c->rows.out[0] + first, m, s, c->rows.out[1] != NULL); \
     }) \
 }
 #define FACTOR_INVERSE(s) (1 / (s))

@@ -177,7 +177,8 @@ integer_pow_p.jvp = jvp_by_args(integer_pow_p, lambda t, out, x, y: mul(t, mul(l
 def integer_pow(x, y):
     """x ** y for a Python integer y, by repeated squaring."""
     if y == 0:
-        return broadcast_to(like(x, 1), get_aval(x).shape)
+        aval, one = get_aval(x), like(x, 1)
+        return as_result(broadcast_to(one.item() if aval.weak_type else one, aval.shape))
     if y == 1:
         return as_result(x)
     if y == 2:

@@ -5,6 +5,7 @@ from fgrad.core import get_aval
 from fgrad.ops.rules import (
     ANY,
     Zero,
+    as_result,
     broadcast_to,
     elementwise,
     is_linear,
@@ -154,7 +155,7 @@ def select_n(which, *cases):
     aval = get_aval(which)
     if aval.dtype == dtypes.BOOL:
         if len(cases) == 1:
-            return cases[0]
+            return as_result(cases[0])
         if len(cases) != 2:
             raise TypeError(f"select_n with a boolean predicate takes two cases, got {len(cases)}")
         return select(which, cases[1], cases[0])
@@ -163,7 +164,7 @@ def select_n(which, *cases):
     out = cases[-1]
     for i in range(len(cases) - 2, -1, -1):
         out = select(le(which, like(which, i)), cases[i], out)
-    return out
+    return as_result(out)
 
 
 clamp_p = elementwise("clamp", "iuf")

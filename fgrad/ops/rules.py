@@ -23,8 +23,8 @@ ANY = "biufc"
 
 
 def as_result(x):
-    """An operand that is the result: NumPy's arrays become arrays."""
-    return to_array(x) if isinstance(x, (np.ndarray, np.generic)) else x
+    """An operand that is the result: numbers and NumPy's arrays become arrays."""
+    return to_array(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex)) else x
 
 
 def is_linear(x):

@@ -4,7 +4,7 @@ import math
 
 from fgrad.core import get_aval
 from fgrad.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
-from fgrad.ops.logic import bitwise_or, eq, select
+from fgrad.ops.logic import eq, select
 from fgrad.ops.rules import INEXACT, NUMBER, elementary, elementwise, jvp_by_args, like, nary, unary, unify
 
 # --- powers and roots ----------------------------------------------------------------------------------------------
@@ -120,9 +120,10 @@ atanh = unary(atanh_p, "The inverse of tanh; NaN outside [-1, 1].")
 
 
 def _hypot_slope(x, out):
-    """x / hypot, and 0 where hypot is 0 or infinite; NaN where it is NaN."""
-    apart = bitwise_or(eq(out, like(out, 0)), eq(out, like(out, float("inf"))))
-    return select(apart, like(out, 0), div(x, select(apart, like(out, 1), out)))
+    """x / hypot, a half where hypot is 0, and NaN where it is infinite or NaN, as in JAX."""
+    zero = eq(out, like(out, 0))
+    slope = select(zero, like(out, 0.5), div(x, select(zero, like(out, 1), out)))
+    return select(eq(out, like(out, float("inf"))), like(out, float("nan")), slope)
 
 
 hypot_p = elementwise("hypot", "f")

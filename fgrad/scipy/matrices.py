@@ -209,6 +209,7 @@ def helmert(n, full=False):
 
 def hadamard(n, dtype=int):
     """The matrix of 1 and -1 with orthogonal rows that Sylvester's doubling gives; n is a power of 2."""
+    n = operator.index(n)
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     h = np.ones((n, n), np.int8)
