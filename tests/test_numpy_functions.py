@@ -473,3 +473,15 @@ def test_numbers_give_arrays():
             assert isinstance(out, fgrad.Array) and out.aval.weak_type == isinstance(x, (int, float))
             assert out.dtype == jnp.asarray(x).dtype
     np.testing.assert_array_equal(fgrad.scipy.linalg.hadamard(np.int32(2)), [[1, 1], [1, -1]])
+
+
+def test_searchsorted_outside_of_jit_is_what_it_is_inside():
+    a, v = jnp.array([1.0, 2.0, 2.0, 5.0]), jnp.array([[2.0, 0.0], [5.5, 5.0]])
+    for side in ("left", "right"):
+        for x in (v, np.asarray(v), 2, 2.5):
+            want = np.searchsorted(np.asarray(a), np.asarray(x), side)
+            np.testing.assert_array_equal(jnp.searchsorted(a, x, side=side), want)
+            np.testing.assert_array_equal(fgrad.jit(lambda a, x, side=side: jnp.searchsorted(a, x, side))(a, x), want)
+            np.testing.assert_array_equal(jnp.searchsorted(a[::-1], x, side, jnp.arange(3, -1, -1)), want)
+    with pytest.raises(ValueError, match="side must be"):
+        jnp.searchsorted(a, v, "middle")

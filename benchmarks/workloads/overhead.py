@@ -116,16 +116,16 @@ class EagerLoss(Workload):
         return call
 
 
-@workload("overhead/eager functions of several operations", note="take, trace, median and interp of ten floats")
+@workload("overhead/eager functions of several operations", note="take, trace, median, searchsorted and interp of ten floats")
 class EagerFunctions(Workload):
     def inputs(self, rng):
         return normal(rng, 10), normal(rng, 4, 4), integers(rng, 10, 6)
 
     def jaxlike(self, m, x, a, i):
-        return lambda: (m.np.take(x, i), m.np.trace(a), m.np.median(x), m.np.interp(x, m.np.sort(x), x))
+        return lambda: (m.np.take(x, i), m.np.trace(a), m.np.median(x), m.np.searchsorted(m.np.sort(x), x), m.np.interp(x, m.np.sort(x), x))
 
     def numpy(self, np, x, a, i):
-        return lambda: (np.take(x, i), np.trace(a), np.median(x), np.interp(x, np.sort(x), x))
+        return lambda: (np.take(x, i), np.trace(a), np.median(x), np.searchsorted(np.sort(x), x), np.interp(x, np.sort(x), x))
 
 
 @workload("overhead/eager grad of a classifier", note="64-128-128-10, batch 128: tanh, relu, log_softmax, cross-entropy")

@@ -66,6 +66,7 @@ def lexsort(keys, axis=-1):
     return sort_ops.sort((*keys[::-1], position), axis, num_keys=len(keys))[-1]
 
 
+@eager(2)
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """Positions at which v's elements keep the sorted 1-D array `a` in order: before equal elements, or behind with side="right".
 
