@@ -171,12 +171,13 @@ def unflatten(treedef, leaves):
     """The tree that a treedef makes of leaves. Raises ValueError for a wrong number of them."""
     cdef PyObject *found = PyDict_GetItem(_known, <uintptr_t><PyObject *>treedef)
     cdef bytes words
-    cdef tuple row
+    cdef tuple row, known
     if found == NULL:
         return optree.tree_unflatten(treedef, leaves)
+    known = <tuple>found                     # ours from here on: taking the leaves may run code that forgets it
     row = tuple(leaves)
-    words = (<tuple>found)[1]
-    if len(row) != (<tuple>found)[2]:
+    words = known[1]
+    if len(row) != known[2]:
         return optree.tree_unflatten(treedef, row)           # says so
     return tree_of(<const int64_t *><const char *>words, row)
 

@@ -240,3 +240,14 @@ def test_trees_are_made_again_of_their_leaves():
     out = fgrad.tree.unflatten(treedef, [None, [0], 2])
     assert out == {"a": (None, [0]), "b": 2} and list(out) == ["a", "b"]
     assert list(fgrad.tree.map(lambda x, y: x + y, {"b": 1, "a": 2}, {"a": 3, "b": 4}).items()) == [("a", 5), ("b", 5)]
+
+
+def test_leaves_may_come_from_code_that_makes_other_trees():
+    xs, treedef = fgrad.tree.flatten({"a": (1, 2), "b": [3]})
+
+    def leaves():
+        for n in range(1500):  # more structures than are remembered
+            fgrad.tree.structure([0] * n)
+        yield from xs
+
+    assert fgrad.tree.unflatten(treedef, leaves()) == {"a": (1, 2), "b": [3]}
