@@ -1,5 +1,6 @@
 """Build of the Cython kernels.  Everything else is in pyproject.toml."""
 
+import compileall
 import os
 import platform
 import re
@@ -156,4 +157,7 @@ if VARIANTS:
     isa = [m for m in modules if m.name.endswith(".isa")]
     modules = isa + [variant(m, name) for m in modules if m not in isa for name in VARIANTS]
 # pip compiles one module after the other unless told otherwise
-setup(ext_modules=modules + programs, options={"build_ext": {"parallel": os.cpu_count() or 1}})
+built = setup(ext_modules=modules + programs, options={"build_ext": {"parallel": os.cpu_count() or 1}})
+if built.have_run.get("build_ext") and built.get_command_obj("build_ext").inplace:
+    # the bytecode that pip writes of what it installs: without it, where PYTHONDONTWRITEBYTECODE is set, each import compiles 28,000 lines
+    compileall.compile_dir(str(HERE / "fgrad"), quiet=1)

@@ -89,6 +89,7 @@ def environment(options, x64=False):
     """Variables that give every library the same threads, and have their pools sleep while others are measured."""
     n = str(options.threads)
     env = dict(os.environ, JAX_PLATFORMS="cpu", PYTHONPATH=os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have bytecode: a source tree has it from its first import on
     for name in ("FGRAD", "OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "BLIS"):
         env[f"{name}_NUM_THREADS"] = n
     env.update({"NUMEXPR_MAX_THREADS": n, "JAX_ENABLE_X64": str(int(x64)), "FGRAD_ENABLE_X64": str(int(x64))})

@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
+from fgrad import _loaded, core, debug, dtypes, errors, lax, numpy, tree, version
 from fgrad import config as _config_module
-from fgrad import core, debug, dtypes, errors, lax, numpy, tree, version
 from fgrad._absent import why as _why_absent
 from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads

@@ -1,6 +1,8 @@
 """The public surface: every callable says what it does, and nothing leaks into it by accident."""
 
 import importlib
+import subprocess
+import sys
 import types
 
 import pytest
@@ -93,3 +95,24 @@ def test_py_typed_is_shipped():
     from importlib.resources import files
 
     assert files("fgrad").joinpath("py.typed").is_file()
+
+
+IMPORT = """
+import gc
+{before}
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(info["generation"]))
+import fgrad
+print(gc.isenabled(), max(seen, default=0), gc.get_freeze_count())
+"""
+
+
+@pytest.mark.parametrize("before, said", [("", "True 0 0"), ("gc.disable()", "False 0 0"), ("gc.freeze()", None)])
+def test_import_leaves_the_collector_as_it_was(before, said):
+    """And is not walked by it: no collection beyond the youngest objects, which the modules before the package's own may cause."""
+    code = IMPORT.format(before=before)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    if said is not None:
+        assert out == said
+    else:
+        assert out.startswith("True 0 ") and not out.endswith(" 0")  # what was frozen stays so
