@@ -473,3 +473,18 @@ def test_blocks_reduced_around_kept_axes(shape, axes, dtype):
     spread = np.broadcast_to(x[:, :1], shape)
     got = fgrad.jit(lambda v: jnp.broadcast_to(v[:, :1], shape).sum(axes))(jnp.asarray(x))
     np.testing.assert_array_equal(got, spread.sum(axes))
+
+
+def test_products_that_contract_nothing_fuse_as_elementwise_ones():
+    """A reduction over no axes beside one over all: their group took the first for a reduction of the same axes."""
+    a, b = np.random.default_rng(0).standard_normal((2, 9)).astype(np.float32)
+
+    def f(a, b):
+        h = jnp.einsum("a,a->a", a, b)
+        return b.sum(), h, jnp.sum(jnp.maximum(b.sum(), h) * h)
+
+    got = fgrad.jit(f)(a, b)
+    h = a * b
+    for g, want in zip(got, (b.sum(), h, (np.maximum(b.sum(), h) * h).sum()), strict=True):
+        np.testing.assert_allclose(g, want, rtol=1e-5)
+    np.testing.assert_array_equal(fgrad.jit(lambda x: lax.reduce_max_p.bind(x, axes=()))(a), a)

@@ -212,7 +212,9 @@ cdef class LowerContext:
         return self._add(elementwise_node(op, given, self.temp(aval), shape, code))[0]
 
     def reduce(self, str kind, Value v, axes, aval):
-        """A reduction ("sum", "prod", "max", "min", "fmax", "fmin") over axes, in the VM; of nothing it is a constant."""
+        """A reduction ("sum", "prod", "max", "min", "fmax", "fmin") over axes, in the VM; of nothing it is a constant, over no axes the value itself."""
+        if not axes:
+            return self.cast(v, aval.dtype)
         if 0 in v.shape:
             return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
         exact = kind in ("max", "min", "fmax", "fmin") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
