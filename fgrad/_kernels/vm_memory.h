@@ -64,6 +64,21 @@ static void fg_vm_copy(char *dst, const char *src, int64_t rows, int64_t bytes, 
     else fg_copy_rows(dst, src, rows, bytes, ss, ds);
 }
 
+/* `blocks` of `rows` copies of a row of at most 64 bytes, rows `step` bytes apart: whole vectors, of which what follows overwrites what is
+ * too much; a block that has too little behind it, on either side, goes row by row. */
+#define FG_VM_REPEAT(NAME, W) \
+static void NAME(char *dst, const char *src, int64_t blocks, int64_t rows, int64_t bytes, int64_t step) { \
+    typedef uint64_t V __attribute__((vector_size(16), aligned(1), may_alias)); \
+    const int64_t block = rows * bytes, spill = 16 * W - bytes; \
+    for (int64_t i = 0; i < blocks; i++, src += step, dst += block) { \
+        if ((blocks - 1 - i) * (block < step ? block : step) < spill) { for (int64_t r = 0; r < rows; r++) memcpy(dst + r * bytes, src, (size_t)bytes); continue; } \
+        V v[W]; \
+        for (int w = 0; w < W; w++) v[w] = *(const V *)(src + 16 * w); \
+        for (int64_t r = 0; r < rows; r++) for (int w = 0; w < W; w++) *(V *)(dst + r * bytes + 16 * w) = v[w]; \
+    } \
+}
+FG_VM_REPEAT(fg_vm_repeat16, 1) FG_VM_REPEAT(fg_vm_repeat32, 2) FG_VM_REPEAT(fg_vm_repeat64, 4)
+
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
     if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, rs * size, cols * size); return; }
@@ -120,6 +135,14 @@ static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *
         char *at = mem;
         int64_t rows = 1, width = n[0] - c[0];
         for (int d = 0; d < m; d++) at += c[d] * s[d] * size;
+        if (!store && m > 2 && s[0] == 1 && s[1] == 0 && n[0] * size <= 64 && c[0] == 0 && c[1] == 0 && len >= 2 * n[0] * n[1]) {      /* short rows, each several times */
+            const int64_t bytes = n[0] * size, blocks = len / (n[0] * n[1]) < n[2] - c[2] ? len / (n[0] * n[1]) : n[2] - c[2];
+            (bytes <= 16 ? fg_vm_repeat16 : bytes <= 32 ? fg_vm_repeat32 : fg_vm_repeat64)(buf, at, blocks, n[1], bytes, s[2] * size);
+            buf += blocks * n[1] * bytes; len -= blocks * n[0] * n[1];
+            c[2] += blocks;
+            for (int d = 2; d < m - 1 && c[d] == n[d]; d++) { c[d] = 0; c[d + 1]++; }
+            continue;
+        }
         if (width > len) width = len;
         if (width == n[0]) { rows = len / width; if (rows > n[1] - c[1]) rows = n[1] - c[1]; }
         if (store) fg_vm_scatter2(at, buf, size, rows, width, s[1], s[0]);

@@ -18,6 +18,7 @@ cdef enum:
     PLAIN_GROUP = 16
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
+    SHORT_BLOCK = 16           # rows that repeat one short row
     LONG_SEGMENT = 64          # rows of shorter ones are added up as they are, and reduced once at the end
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
@@ -316,6 +317,8 @@ cdef void find_rows(FgVmPlan *p) noexcept nogil:
         ys = p.in_[y].strides[last - 1] if last else 0
         if p.in_[x].strides[last] != 0 or p.in_[y].strides[last] != 1 or not (ys == 0 or ys >= p.shape[last]):
             continue
+        if last > 1 and ys == 0 and p.shape[last - 1] <= SHORT_BLOCK and p.shape[last] * fg_itemsize(p.in_[y].type) < 64:
+            continue                           # a call for so little costs more than spreading both (fg_vm_repeat)
         op.rows = fg_vm_rows_fn(op.op, op.type, x == op.b) if run_length(p, p.in_[y].strides) != p.n else NULL
         if op.rows != NULL:
             p.in_[x].access = p.in_[y].access = FG_ACC_PLACE

@@ -12,11 +12,15 @@ enum { FG_ROWS_LONG = 256 };
 /* Strides of rows in elements, that of y 0 or at least `cols`. */
 typedef void (*FgVmRowsFn)(int64_t rows, int64_t cols, void *d, const void *x, int64_t xs, const void *y, int64_t ys);
 
-#define VM_ROWS(name, t, T, EXPR) \
-static void vm_rows_##name##_##t(int64_t rows, int64_t cols, void *d_, const void *x_, int64_t xs, const void *y_, int64_t ys) { \
-    typedef T V __attribute__((vector_size(FG_VEC))); \
-    typedef T U __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias)); \
-    enum { L = FG_VEC / sizeof(T) }; \
+#define VM_ROWS(name, t, T, EXPR) VM_ROWS_BY(name##_##t##_16, 16, T, EXPR) VM_ROWS_BY(name##_##t##_all, FG_VEC, T, EXPR) \
+static void vm_rows_##name##_##t(int64_t rows, int64_t cols, void *d, const void *x, int64_t xs, const void *y, int64_t ys) { \
+    (cols * sizeof(T) <= 16 ? vm_rows_##name##_##t##_16 : vm_rows_##name##_##t##_all)(rows, cols, d, x, xs, y, ys); \
+}
+#define VM_ROWS_BY(name, BYTES, T, EXPR) \
+static void vm_rows_##name(int64_t rows, int64_t cols, void *d_, const void *x_, int64_t xs, const void *y_, int64_t ys) { \
+    typedef T V __attribute__((vector_size(BYTES))); \
+    typedef T U __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
+    enum { L = BYTES / sizeof(T) }; \
     T *d = (T *)d_, once[2 * FG_ROWS_LONG + L]; const T *s = (const T *)x_, *q = (const T *)y_; \
     int64_t r = 0, n = rows * cols, whole = (cols + L - 1) / L * L; \
     if (ys == 0 && rows > 1) {                                          /* one row for all: with room behind it */ \

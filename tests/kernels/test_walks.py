@@ -120,6 +120,22 @@ def test_rows_out_of_longer_ones(width, dtype):
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64])
+@pytest.mark.parametrize("rows", [2, 3, 5, 16, 17])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 40, 1000])
+def test_short_rows_repeated(blocks, rows, width, dtype):
+    """Against a column, against whole rows, in reverse, and out of longer rows: the last block ends where memory may."""
+    rng = np.random.default_rng(width)
+    x, y, z = (rng.integers(-4, 5, s).astype(dtype) for s in ((blocks, rows, 1), (blocks, 1, width), (blocks, rows, width)))
+    f = fgrad.jit(lambda x, y: x * y)
+    for a, b in ((x, y), (y, z), (y[::-1], z), (y[..., ::-1], z)):
+        np.testing.assert_array_equal(f(a, b), a * b)
+    cut = fgrad.jit(lambda x, y: x * y[..., 1:] + x)
+    wide = np.concatenate([y[..., :1], y], -1)
+    np.testing.assert_array_equal(cut(x, wide), x * y + x)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16, np.complex64])
 @pytest.mark.parametrize("shape", [(5,), (2049,), (3, 7), (40, 300), (70000,)])
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
