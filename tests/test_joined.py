@@ -233,3 +233,11 @@ def test_cotangents_in_turn_are_joined(fun):
         want = fgrad.jit(fgrad.grad(lambda x: fun(x)))(x)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     assert not any("pad" in i for i in instructions(fgrad.grad(fun), x))
+
+
+@pytest.mark.parametrize("shape", [(-1, 128, 1), (-1, 64, 2), (-1, 5), (-1, 3, 128), (-1,)], ids=str)
+def test_reshaped_concatenations_are_not_split_by_their_pieces(shape):
+    """The last axis that the operations see is not that of the pieces, and need not be a multiple of their number."""
+    x = np.random.default_rng(0).standard_normal((300, 64)).astype("float32")
+    got = fgrad.jit(lambda x: jnp.concatenate([x, x], 1).reshape(shape) * 2 - 1)(x)
+    np.testing.assert_allclose(got, np.concatenate([x, x], 1).reshape(shape) * 2 - 1, rtol=1e-6)

@@ -27,8 +27,8 @@ def split_rows(nodes, outs):
     done, whole, pieces = set(), set(), {}  # pieces: node -> its result's parts
     for join in [n for n in joins if n.outs[0].size >= LEAST]:
         for n, v in readers.get(join.outs[0].buf, ()):
-            if n in done or n is None or n.kind != "ew" or not _passes(v, n):
-                continue
+            if n in done or n is None or n.kind != "ew" or not _passes(v, n) or n.shape != join.outs[0].shape:
+                continue  # (a reshaped concatenation's last axis is another one)
             found = _connected(n, readers)
             done.update(found)
             reads = {m: readers.get(m.outs[0].buf, ()) for m in found}
