@@ -276,6 +276,42 @@ def promote(pairs) -> tuple[np.dtype, bool]:
     return out, weak and out != BOOL
 
 
+def _remembered(fun):
+    """Decorator: what came before of dtypes, and of arrays and numbers by theirs, is looked up."""
+    known: dict = {}
+
+    @functools.wraps(fun)
+    def looked_up(*args):
+        try:
+            key = (config.key(), *[_type_of(a) for a in args])
+            out = known.get(key)
+        except TypeError:  # what has no hash, or is something else
+            return fun(*args)
+        if out is None:
+            if len(known) > 4096:
+                known.clear()
+            out = known[key] = fun(*args)
+        return out
+
+    return looked_up
+
+
+def _type_of(a):
+    """What tells an operand's part in promotion apart; TypeError for what is no array, number, dtype or name of one."""
+    t = type(a)
+    if t in _PYTHON:
+        return t
+    if t is np.ndarray:
+        return a.dtype
+    aval = getattr(a, "aval", None)
+    if aval is not None:
+        return aval.dtype, aval.weak_type
+    if isinstance(a, (type, str, np.dtype)):
+        return t, a
+    raise TypeError(t)
+
+
+@_remembered
 def promote_types(a, b) -> np.dtype:
     """JAX's binary promotion of dtypes, 64-bit ones among them without x64 too; Python's int, float and complex count as weak.
 
@@ -346,6 +382,7 @@ def _extended_type(args):
     return first
 
 
+@_remembered
 def result_type(*args):
     """The dtype that these operands (arrays, scalars, dtypes) promote to."""
     if not args:

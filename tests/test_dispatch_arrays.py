@@ -429,3 +429,97 @@ def test_python_numbers_keep_the_signs_of_their_zeros():
     for numbers in ((0.0, -0.0), (complex(1, 0.0), complex(1, -0.0)), (complex(0.0, 1), complex(-0.0, 1))):
         for x in numbers * 2:
             assert repr(complex(np.asarray(fgrad.device_put(x)))) == repr(complex(x))
+
+
+def test_calls_of_lists_are_told_apart():
+    """Recent calls of functions of lists: by their number, what they hold, and what follows them."""
+    x, y = jnp.arange(3.0), jnp.arange(3.0, 6.0)
+    one, two = jnp.float32(1), jnp.float32(2)
+    nx, ny, n1, n2 = np.arange(3.0, dtype="f4"), np.arange(3.0, 6.0, dtype="f4"), np.float32(1), np.float32(2)
+    for _ in range(3):
+        np.testing.assert_array_equal(jnp.concatenate([x, y]), np.concatenate([nx, ny]))
+        np.testing.assert_array_equal(jnp.concatenate((y, x)), np.concatenate([ny, nx]))
+        np.testing.assert_array_equal(jnp.concatenate([x, y, x]), np.concatenate([nx, ny, nx]))
+        np.testing.assert_array_equal(jnp.concatenate([nx, ny]), np.concatenate([nx, ny]))
+        np.testing.assert_array_equal(jnp.concatenate([x] * 9), np.concatenate([nx] * 9))  # more than a slot has room for
+        np.testing.assert_array_equal(jnp.stack([x, y]), np.stack([nx, ny]))
+        np.testing.assert_array_equal(jnp.stack([x, y], 1), np.stack([nx, ny], 1))
+        np.testing.assert_array_equal(jnp.stack([x, y], axis=-1), np.stack([nx, ny], -1))
+        np.testing.assert_array_equal(jnp.array([one, two]), np.array([n1, n2]))
+        np.testing.assert_array_equal(jnp.array([one, 3.0]), np.array([n1, 3]))
+        np.testing.assert_array_equal(jnp.array([one, 4.0]), np.array([n1, 4]))
+        np.testing.assert_array_equal(jnp.array([4.0, one]), np.array([4, n1]))
+        assert jnp.array([one, 4]).dtype == jnp.array([one, jnp.arange(2)[1]]).dtype == np.float32
+        for i in range(3):
+            for v in (0.0, 7.0, 7):
+                want = nx.copy()
+                want[i] = v
+                np.testing.assert_array_equal(x.at[i].set(v), want)
+                want[i] += v
+                np.testing.assert_array_equal(x.at[i].set(v).at[i].add(v), want)
+        np.testing.assert_array_equal(jnp.hstack([x[::2], y[:2]]), np.hstack([nx[::2], ny[:2]]))  # a view has no slot
+    with pytest.raises(ValueError, match="shapes"):
+        jnp.array([x, one])
+    gone = x + 1
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        jnp.concatenate([gone, y])
+    assert fgrad.grad(lambda v: jnp.sum(jnp.concatenate([v, v])[:4]))(x).tolist() == [2.0, 1.0, 1.0]
+    with fgrad.enable_x64():
+        assert jnp.concatenate([jnp.arange(2.0), jnp.arange(2.0)]).dtype == np.float64
+
+
+def test_arrays_given_by_name():
+    """Keyword arguments that are arrays are operands of the program: their values are not kept in it."""
+    x, w = jnp.arange(4.0), jnp.arange(4.0) + 1
+    for shift in range(4):
+        mask = jnp.roll(jnp.array([True, False, True, False]), shift)
+        keep = np.asarray(mask)
+        for m in (mask, keep):
+            assert jnp.sum(x, where=m) == np.arange(4.0)[keep].sum()
+            assert jnp.max(x, where=m, initial=-1.0) == max(-1.0, np.arange(4.0)[keep].max())
+        assert fgrad.jit(lambda m: jnp.sum(x, where=m))(mask) == jnp.sum(x, where=mask)
+        np.testing.assert_array_equal(fgrad.grad(lambda v, m=mask: jnp.sum(v * v, where=m))(x), 2 * np.arange(4.0) * keep)
+    np.testing.assert_array_equal(fgrad.grad(lambda low: jnp.sum(jnp.clip(x, min=low)))(w), [1, 1, 1, 1])
+    np.testing.assert_array_equal(fgrad.vmap(lambda low: jnp.clip(x, min=low))(jnp.eye(4)), np.maximum(np.arange(4.0), np.eye(4)))
+    np.testing.assert_array_equal(x.clip(min=w, max=2.0), np.minimum(np.maximum(np.arange(4.0), np.arange(1.0, 5.0)), 2))
+    np.testing.assert_array_equal(jnp.take(x, indices=jnp.array([3, 0])), [3, 0])
+    assert jnp.sum(x, axis=jnp.array(0)) == 6  # one that must be known
+    with pytest.raises(TypeError):
+        jnp.clip(x, nothing=w)
+
+
+def test_promoted_types_follow_the_settings():
+    assert jnp.promote_types("int32", "float32") == jnp.result_type(np.int32, jnp.arange(2.0)) == np.float32
+    assert jnp.result_type(jnp.arange(2), 1.0) == jnp.result_type(int, float) == np.float32
+    assert jnp.result_type(np.float16, 1.0) == jnp.result_type(np.float16, float) == np.float16
+    assert jnp.result_type(np.float16, np.float64(1)) == np.float32
+    with fgrad.enable_x64():
+        assert jnp.result_type(jnp.arange(2), 1.0) == np.float64
+    with fgrad.numpy_dtype_promotion("strict"), pytest.raises(fgrad.errors.TypePromotionError):
+        jnp.promote_types("int32", "float32")
+    with pytest.raises(TypeError):
+        jnp.promote_types(1.0, "float32")
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, 7, -9, np.int32(1), jnp.int32(-2)])
+def test_items_along_an_axis(index):
+    """Of an index as a number, as an array and while tracing; indices beyond the ends are moved inside."""
+    x, row = jnp.arange(12.0).reshape(3, 4), jnp.full(4, -1.0)
+    i = int(index) + 3 * (int(index) < 0)
+    at = min(max(i, 0), 2)
+    want = np.arange(12.0).reshape(3, 4)
+    new = want.copy()
+    new[at] = -1
+    lax = fgrad.lax
+    for run in (lambda f: f, fgrad.jit):
+        np.testing.assert_array_equal(run(lambda x, i: lax.dynamic_index_in_dim(x, i, 0, keepdims=False))(x, index), want[at])
+        np.testing.assert_array_equal(run(lambda x, i: lax.dynamic_index_in_dim(x, i))(x, index), want[at : at + 1])
+        np.testing.assert_array_equal(run(lambda x, i: lax.dynamic_update_index_in_dim(x, row, i, 0))(x, index), new)
+    low = min(max(i, 0), 1)
+    np.testing.assert_array_equal(lax.dynamic_slice_in_dim(x, index, 2), want[low : low + 2])
+    np.testing.assert_array_equal(lax.dynamic_slice_in_dim(x, start_index=index, slice_size=2, axis=0), want[low : low + 2])
+    new = want.copy()
+    new[low : low + 2] = 5
+    np.testing.assert_array_equal(lax.dynamic_update_slice_in_dim(x, jnp.full((2, 4), 5.0), index, 0), new)
+    np.testing.assert_array_equal(fgrad.grad(lambda x: lax.dynamic_index_in_dim(x, index).sum())(x)[at], np.ones(4))

@@ -267,6 +267,23 @@ def from_numbers(xs, dtype):
         kind = get_aval(0.0).dtype
 
 
+def alike(xs):
+    """True for a list or tuple of arrays of one shape, or of floats and arrays of rank 0."""
+    cdef tuple shape = None
+    cdef bint numbers = False
+    for x in xs:
+        if isinstance(x, ArrayBase):
+            if shape is None:
+                shape = (<ArrayBase>x).aval.shape
+            elif (<ArrayBase>x).aval.shape != shape:
+                return False
+        elif type(x) is float:
+            numbers = True
+        else:
+            return False
+    return shape is not None and not (numbers and shape)
+
+
 def empty(aval):
     """A fresh array with undefined contents."""
     cdef int64_t n = 1

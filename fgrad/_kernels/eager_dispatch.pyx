@@ -38,7 +38,7 @@ from fgrad._kernels.creation import install_lasting as set_lasting
 cdef object _traced = None               # (eager function, args, kwargs): what it gives while something is traced
 
 
-_lasting = {}                   # by address: what stands for dtypes and is never freed
+_lasting = {}                   # by address: what stands for dtypes, and tuples, that are never freed
 
 
 def install_lasting(things):
@@ -55,13 +55,13 @@ def install_traced(traced):
 
 cdef enum:
     SLOTS = 8
-    SHORT = 6                      # arguments of a call that a slot may know
+    SHORT = 8                      # arguments of a call that a slot may know, each of a sequence counted
     MOST_STRINGS = 1000
     TWENTY_BITS = 1 << 20
 
 # A call of few arguments that an entry is for: a word of each, the values of those that are static, the names of the last ones.
 cdef struct Slot:
-    int64_t[6] words, values, names
+    int64_t[8] words, values, names
     int64_t config
     PyObject *entry                # an Entry or a View; borrowed: EagerDispatch.entries holds it
 
@@ -78,11 +78,26 @@ cdef inline int64_t name_word(tuple names, int i) noexcept:
     return <int64_t><uintptr_t>PyTuple_GET_ITEM(names, i)
 
 
-cdef inline int64_t static_value(object x, int64_t *value) except? -1:
-    """The word of a static number, bool, None, a string that is kept, a tuple of up to three small ints or a dtype that lasts, and its bits;
-    0 for anything else."""
+cdef inline bint small_ints(tuple x, int64_t *value) except -1:
+    """True for up to three ints of 20 bits; *value is what tells them apart."""
     cdef int overflow = 0
     cdef int64_t i
+    if len(x) > 3:
+        return False
+    for v in x:
+        if type(v) is not int:
+            return False
+        i = PyLong_AsLongLongAndOverflow(v, &overflow)
+        if overflow or not -TWENTY_BITS <= 2 * i < TWENTY_BITS:
+            return False
+        value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
+    return True
+
+
+cdef inline int64_t static_value(object x, int64_t *value) except? -1:
+    """The word of a static number, bool, None, a string that is kept, a tuple of up to three small ints, or a dtype or tuple that lasts, and
+    its bits; 0 for anything else."""
+    cdef int overflow = 0
     value[0] = 0
     if type(x) is float:
         (<double *>value)[0] = x
@@ -90,14 +105,7 @@ cdef inline int64_t static_value(object x, int64_t *value) except? -1:
         value[0] = PyLong_AsLongLongAndOverflow(x, &overflow)
         if overflow:
             return 0
-    elif type(x) is tuple and len(<tuple>x) <= 3:
-        for v in <tuple>x:
-            if type(v) is not int:
-                return 0
-            i = PyLong_AsLongLongAndOverflow(v, &overflow)
-            if overflow or not -TWENTY_BITS <= 2 * i < TWENTY_BITS:
-                return 0
-            value[0] = value[0] << 20 | (i & (TWENTY_BITS - 1))
+    elif type(x) is tuple and small_ints(<tuple>x, value):
         return <int64_t><uintptr_t>Py_TYPE(x) + 1 + len(<tuple>x)
     elif type(x) is bool:
         value[0] = x is True
@@ -121,16 +129,26 @@ cdef bint all_arrays(object xs, bint scalars) except -1:
     return True
 
 
+cdef tuple named_arrays(dict kwargs):
+    """The names of keyword arguments that are arrays."""
+    cdef list out = None
+    for name, x in kwargs.items():
+        if type(x) is array_class or is_numpy(x):
+            out = out or []
+            out.append(name)
+    return () if out is None else tuple(out)
+
+
 cdef class EagerDispatch:
     """Base of eager operations: one program per avals and strides of the arguments; scalars are arguments too.
 
-    `_prepare(arrays, args, kwargs)` compiles the function at these arrays; arguments after the first `n_arrays`, and all keyword
-    arguments, are static. With `n_arrays` -1 the first argument is a list or tuple of arrays, with
+    `_prepare(arrays, args, kwargs, names)` compiles the function at these arrays, the last of which are keyword arguments `names`; arguments
+    after the first `n_arrays`, and keyword arguments that are no arrays (`kwargs`), are static. With `n_arrays` -1 the first argument is a list or tuple of arrays, with
     -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
     """
     cdef dict entries
     cdef vectorcallfunc by_vector
-    cdef Slot *slots               # recent calls of a few arguments; NULL before the first
+    cdef Slot *slots               # recent calls of a few arguments; NULL before the first that fits
     cdef readonly int n_arrays
 
     def __cinit__(self):
@@ -151,16 +169,35 @@ cdef class EagerDispatch:
     cdef object recent(self, PyObject **given, int n, tuple names, object learn):
         """The result of a call of n arguments that a slot knows, or None; names: of the last ones, or None. With `learn`, make its slot one
         for this entry."""
+        cdef PyObject *row[SHORT]
+        cdef int i, listed
+        if self.slots == NULL and learn is None:
+            return None
+        if self.n_arrays > 0:
+            return self.recent_row(given, n, names, self.n_arrays, learn)
+        sequence = <object>given[0]
+        if type(sequence) is not list and type(sequence) is not tuple:
+            return None
+        if len(sequence) == 0 or len(sequence) + n - 1 > SHORT:
+            return None
+        listed = <int>len(sequence)
+        for i in range(listed):
+            row[i] = <PyObject *>(<list>sequence)[i] if type(sequence) is list else <PyObject *>(<tuple>sequence)[i]
+        for i in range(1, n):
+            row[listed + i - 1] = given[i]
+        return self.recent_row(row, listed + n - 1, names, listed, learn)
+
+    cdef object recent_row(self, PyObject **given, int n, tuple names, int arrays, object learn):
+        """As `recent`, of arguments of which the first `arrays` are arrays or scalars."""
         cdef Scalar[SHORT] scalars
         cdef char *data[SHORT]
         cdef int64_t words[SHORT]
         cdef int64_t values[SHORT]
         cdef bint narrow = False, wide = False
-        cdef int64_t config = config_key() << 3 | n, mixed = 0
+        cdef int64_t config = (config_key() << 4 | n) << 4 | arrays, mixed = 0
         cdef Slot *s
-        if self.slots == NULL:
-            return None
-        cdef int i, named = 0 if names is None else <int>len(names), arrays = min(self.n_arrays, n - named)
+        cdef int i, named = 0 if names is None else <int>len(names)
+        arrays = min(arrays, n - named)
         for i in range(n):
             values[i] = 0
             if i < arrays:
@@ -174,6 +211,10 @@ cdef class EagerDispatch:
             return None
         for i in range(named):
             mixed ^= name_word(names, i) >> 4
+        if learn is not None and self.slots == NULL:
+            self.slots = <Slot *>PyMem_Calloc(SLOTS, sizeof(Slot))
+            if self.slots == NULL:
+                raise MemoryError()
         s = &self.slots[mixed & (SLOTS - 1)]
         if learn is not None:
             memcpy(s.words, words, n * sizeof(int64_t))
@@ -206,14 +247,14 @@ cdef class EagerDispatch:
         """The result of a call that no slot knows."""
         cdef list arrays = []
         cdef Py_ssize_t n = len(args)
-        cdef bint short = 0 < n and n + len(kwargs) <= SHORT and self.n_arrays > 0
+        cdef bint short = 0 < n and n + len(kwargs) <= SHORT
         if not is_eval():
             return _traced(self, args, kwargs)
         entry = self.find(args, kwargs, arrays)
         if entry is None:
             return self._slow(*args, **kwargs)
         if type(entry) is View:
-            if short and type(args[0]) is array_class:
+            if short and type(args[0] if self.n_arrays > 0 else args[0][0]) is array_class:
                 self.learn(args, kwargs, entry)
             return (<View>entry).of(arrays[0])
         if short and (<Entry>entry).direct:
@@ -228,10 +269,6 @@ cdef class EagerDispatch:
         for name in kwargs:
             if not keeps(name):
                 return 0
-        if self.slots == NULL:
-            self.slots = <Slot *>PyMem_Calloc(SLOTS, sizeof(Slot))
-            if self.slots == NULL:
-                raise MemoryError()
         for i in range(n):
             if type(row[i]) is str and not keeps(row[i]):
                 return 0
@@ -242,7 +279,7 @@ cdef class EagerDispatch:
     def with_body(self, tuple args, dict kwargs):
         """(result, body) of a call that can be written down as one; else None. Nothing may be traced."""
         cdef list arrays = []
-        entry = self.find(args, kwargs, arrays)
+        entry = None if named_arrays(kwargs) else self.find(args, kwargs, arrays)
         if entry is None or entry.body is None:
             return None
         return (<View>entry).of(arrays[0]) if type(entry) is View else (<Entry>entry).run(arrays), entry.body
@@ -255,7 +292,7 @@ cdef class EagerDispatch:
         cdef object x, key, entry
         cdef object t
         cdef tuple rest
-        cdef tuple given = args
+        cdef tuple given = args, names = ()
         words[0] = config_key()
         if self.n_arrays < 0:
             if n == 0 or not all_arrays(args[0], self.n_arrays < -1):
@@ -267,6 +304,10 @@ cdef class EagerDispatch:
             n = self.n_arrays
         else:
             rest = ()
+        if kwargs and (names := named_arrays(kwargs)):
+            given = given[:n] + tuple([kwargs[name] for name in names])
+            n = len(given)
+            kwargs = {name: v for name, v in kwargs.items() if name not in names}
         for j in range(n):
             if i > 48:
                 return None
@@ -301,16 +342,16 @@ cdef class EagerDispatch:
             return None
         arrays[:] = [x if type(x) is array_class else as_array(x, True) for x in arrays]
         key = PyBytes_FromStringAndSize(<char *>words, i * sizeof(int64_t))
-        if rest or kwargs:
+        if rest or kwargs or names:
             try:
-                key = (key, rest, kinds_of(rest), tuple(kwargs.items()), kinds_of(tuple(kwargs.values()))) if kwargs else (key, rest, kinds_of(rest))
+                key = (key, rest, kinds_of(rest), tuple(kwargs.items()), kinds_of(tuple(kwargs.values())), names) if kwargs or names else (key, rest, kinds_of(rest))
                 entry = self.entries.get(key)
             except TypeError:
                 return None
         else:
             entry = self.entries.get(key)
         if entry is None:
-            entry = self._prepare(arrays, args, kwargs)
+            entry = self._prepare(arrays, args, kwargs, names)
             if len(self.entries) > 4096:
                 self.clear_cache()
             entry = self.entries.setdefault(key, False if entry is None else entry)
@@ -323,7 +364,7 @@ cdef object call_by_vector(object function, PyObject **given, size_t n_given, Py
     cdef Py_ssize_t n = PyVectorcall_NARGS(n_given), i
     cdef tuple args
     cdef Py_ssize_t all = n if names == NULL else n + len(<tuple>names)
-    if 0 < n and all <= SHORT and self.n_arrays > 0 and is_eval():
+    if 0 < n and all <= SHORT and is_eval():
         out = self.recent(given, <int>all, None if names == NULL else <tuple>names, None)
         if out is not None:
             return out

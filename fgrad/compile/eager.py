@@ -32,15 +32,16 @@ class EagerFunction(EagerDispatch):
     def __reduce__(self):
         return self.__qualname__  # pickled by name, as functions are
 
-    def _prepare(self, arrays, args, kwargs):
-        """The program of the function at these arrays; None where the function itself must run."""
+    def _prepare(self, arrays, args, kwargs, names):
+        """The program of the function at these arrays, of which the last are its arguments `names`; None where itself must run."""
         if config.debug_nans or config.debug_infs or config.disable_jit:
             return None
         sequence, single = self.n_arrays < 0, [True]
-        n = 1 if sequence else len(arrays)
+        first = len(arrays) - len(names)
+        n = 1 if sequence else first
 
         def flat(*xs):
-            out = self._slow(*([xs] if sequence else xs), *args[n:], **kwargs)
+            out = self._slow(*([xs[:first]] if sequence else xs[:first]), *args[n:], **kwargs, **dict(zip(names, xs[first:])))
             single[0] = not isinstance(out, tuple)
             return [out] if single[0] else list(out)
 
@@ -48,6 +49,10 @@ class EagerFunction(EagerDispatch):
             closed = stage(flat, [a.aval for a in arrays], self.__name__)
         except TracerError:
             return None
+        except Exception:
+            if names:  # which may have to be known: the function itself says
+                return None
+            raise
         if any(v.aval.dtype == float0 for v in closed.jaxpr.outvars) or not all(type(c) is Array for c in closed.consts):
             return None
         entry = _view_of(closed, arrays) if single[0] else None
@@ -63,8 +68,8 @@ called_by_vector(EagerFunction)
 
 def eager(n_arrays):
     """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
-    (scalars count as arrays), and per value of all others; n_arrays -1: the first argument is a list or tuple of arrays, -2: of arrays
-    and scalars. While tracing it is the plain function.
+    (scalars count as arrays) and of those given by name, and per value of all others; n_arrays -1: the first argument is a list or tuple of
+    arrays, -2: of arrays and scalars. While tracing it is the plain function.
 
     The function must be pure, and give an array or a tuple of arrays.
     """

@@ -4,6 +4,7 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 import numpy as np
 
+from fgrad._kernels.eager_dispatch import install_lasting
 from fgrad.core.array import Array, to_array
 
 from fgrad._kernels.abi cimport FG_I8, FG_U64
@@ -62,6 +63,24 @@ def known_window(tuple shape, idx):
     return starts, (*sizes, *shape[axis:]), tuple(squeezed)
 
 
+cdef enum:
+    MOST = 1000
+
+cdef dict _rests = {}
+
+
+cdef tuple lasting(list rest):
+    """The one tuple of these markers, which eager calls know by its address."""
+    cdef tuple out = tuple(rest)
+    known = _rests.get(out)
+    if known is not None:
+        return known
+    if len(_rests) < MOST:
+        _rests[out] = out
+        install_lasting([out])
+    return out
+
+
 def parted(idx):
     """(integer arrays, the rest with ARRAY in their places, the index of slices to take before) of a tuple index; None for any other.
 
@@ -96,8 +115,8 @@ def parted(idx):
         else:
             return None
     if not sliced:
-        return arrays, tuple(rest), None
-    return arrays, tuple(rest), tuple([i if type(i) is slice or i is Ellipsis else _everything for i in idx if i is not None])
+        return arrays, lasting(rest), None
+    return arrays, lasting(rest), tuple([i if type(i) is slice or i is Ellipsis else _everything for i in idx if i is not None])
 
 
 cdef class At:

@@ -181,14 +181,7 @@ from fgrad.ops.elementwise import (
 )
 from fgrad.ops.elementwise import complex_ as complex
 from fgrad.ops.fft import FftType, fft, fft_p
-from fgrad.ops.index import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-)
+from fgrad.ops.index import dynamic_slice, dynamic_update_slice
 from fgrad.ops.reduce import reduce_prod, reduce_sum
 from fgrad.ops.shape import (
     broadcast,

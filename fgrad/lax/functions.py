@@ -3,13 +3,37 @@
 import functools
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.core import get_aval
 from fgrad.numpy import reductions
 from fgrad.numpy import transcendental as of_numpy
 from fgrad.ops import elementwise as ops
-from fgrad.ops import reduce
+from fgrad.ops import index, reduce
 
-__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow", "reduce_max", "reduce_min"]
+__all__ = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow", "reduce_max", "reduce_min",
+    "dynamic_index_in_dim", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice_in_dim",
+]  # fmt: skip
+
+
+_STATIC = {"axis", "keepdims", "slice_size"}
+
+
+def _eagerly(n_arrays, fun):
+    """fun, whose first arguments are arrays or where to begin: one cached program outside of tracing."""
+    cached = eager(n_arrays)(fun)
+
+    @functools.wraps(fun)
+    def wrapped(*args, **options):
+        return (cached if options.keys() <= _STATIC else fun)(*args, **options)
+
+    return wrapped
+
+
+dynamic_index_in_dim = _eagerly(2, index.dynamic_index_in_dim)
+dynamic_slice_in_dim = _eagerly(2, index.dynamic_slice_in_dim)
+dynamic_update_index_in_dim = _eagerly(3, index.dynamic_update_index_in_dim)
+dynamic_update_slice_in_dim = _eagerly(3, index.dynamic_update_slice_in_dim)
 
 
 def _also_complex(fun, of_complex):

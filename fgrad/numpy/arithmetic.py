@@ -266,9 +266,18 @@ def power(x, y, /):
     Array([0., 1., 4., 9.], dtype=float32)
     """
     n = _static_int(y)
-    if n is not None:
-        x = unary("power", x, numeric=True)
-        return ew.square_p.bind(x) if n == 2 else ew.integer_pow(x, n)
+    return _power(x, y) if n is None else _power_of(x, n)
+
+
+@eager(1)
+def _power_of(x, n):
+    """x ** n of a Python integer n."""
+    x = unary("power", x, numeric=True)
+    return ew.square_p.bind(x) if n == 2 else ew.integer_pow(x, n)
+
+
+@eager(2)
+def _power(x, y):
     by_integers = getattr(y, "dtype", None) is not None and np.dtype(y.dtype).kind in "iu"
     x, y = binary("power", x, y, numeric=True)
     dtype = common_dtype(x, y)

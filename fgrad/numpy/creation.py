@@ -8,7 +8,7 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad._kernels.creation import filled_before, from_numbers, made_before, remember_filling, remember_made
+from fgrad._kernels.creation import alike, filled_before, from_numbers, made_before, remember_filling, remember_made
 from fgrad._kernels.operands import weak_number
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
@@ -28,7 +28,7 @@ __all__ = [
 
 _SEQUENCES = {list, tuple}
 _READ = {list, tuple, float, int, bool}
-_JOINED, _REALS = {Array, float}, {int, float}
+_REALS = {int, float}
 _BOUND = 1 << 31
 _SMALL, _FEW = 1 << 14, 1 << 10  # elements
 
@@ -67,10 +67,14 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if kind is np.ndarray:
             return from_numpy(object, copy=copy)
         if kind is Array:
+            if copy and object.strides_or_none is None and context.trace is eval_trace:
+                return object.fresh()
             return copy_p.bind(object) if copy else object
         if kind in SCALARS:
             out = weak_number(object)
             return from_scalar(object).fresh() if out is None else out
+        if kind in _SEQUENCES and alike(object):
+            return _stacked(object)
     dtype = user_dtype(dtype)
     if kind in _READ and not ndmin and (out := from_numbers(object, dtype)) is not None:
         return out
@@ -83,7 +87,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
             out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(object).astype(dtype))
     elif isinstance(object, (list, tuple, range)):
         kinds = set(map(type, object)) if dtype is None else ()
-        out = _from_arrays(object, kinds) if Array in kinds else _from_numbers(object, kinds) if kinds else None
+        out = _from_numbers(object, kinds) if kinds else None
         if out is None:
             words = words_of(object)
             out = _from_sequence(object, dtype) if words is None else overlay_like(object[0], _from_sequence(words, None))
@@ -110,12 +114,6 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     if out.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.ndim) + out.shape)
     return out
-
-
-def _from_arrays(xs, kinds):
-    """A sequence of arrays of one shape, or of floats and arrays of rank 0, as an array; None for any other."""
-    shapes = {x.shape for x in xs if type(x) is not float} if kinds <= _JOINED else ()
-    return _stacked(xs) if len(shapes) == 1 and (len(kinds) == 1 or shapes == {()}) else None
 
 
 def _from_numbers(xs, kinds):

@@ -98,7 +98,12 @@ def normalize(shape, idx):
 
 def true_places(mask):
     """Where a concrete mask of rank 1 or more holds, one array per axis."""
-    return masks.true_places(mask, ShapedArray((0,), dtypes.int_dtype()))
+    return masks.true_places(mask, _place_type(dtypes.int_dtype()))
+
+
+@functools.cache
+def _place_type(dtype):
+    return ShapedArray((0,), dtype)
 
 
 def is_scalar_mask(i):

@@ -208,22 +208,38 @@ def unstack(x, axis=0):
 @moves_overlays(0)
 def atleast_1d(*arys):
     """Arrays with at least one axis."""
-    out = [reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x) for x in arys]
-    return out[0] if len(out) == 1 else out
+    return _each(_one_axis, arys)
+
+
+def _each(fun, arys):
+    return fun(arys[0]) if len(arys) == 1 else [fun(x) for x in arys]
+
+
+@eager(1)
+def _one_axis(x):
+    return reshape(x, (1,)) if ndim(x) == 0 else as_array("atleast_1d", x)
 
 
 def atleast_2d(*arys):
     """Arrays with at least two axes, new ones in front."""
-    out = [as_array("atleast_2d", x) for x in arys]
-    out = [S.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in out]
-    return out[0] if len(out) == 1 else out
+    return _each(_two_axes, arys)
+
+
+@eager(1)
+def _two_axes(x):
+    x = as_array("atleast_2d", x)
+    return S.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x
 
 
 def atleast_3d(*arys):
     """Arrays with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
-    out = [as_array("atleast_3d", x) for x in arys]
-    out = [S.reshape(x, {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]) if x.ndim < 3 else x for x in out]
-    return out[0] if len(out) == 1 else out
+    return _each(_three_axes, arys)
+
+
+@eager(1)
+def _three_axes(x):
+    x = as_array("atleast_3d", x)
+    return S.reshape(x, {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[x.ndim]) if x.ndim < 3 else x
 
 
 @eager(-1)

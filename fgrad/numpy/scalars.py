@@ -61,7 +61,7 @@ float16, bfloat16, float32, float64, complex64, complex128 = map(
 )
 
 _own = [bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128]
-install_lasting([builtins.bool, int, float, *_own, *(t.dtype for t in _own)])
+install_lasting([builtins.bool, int, float, *_own, *(t.dtype for t in _own), *(t.dtype.type for t in _own)])
 
 # Narrow types that no array has (their use raises TypeError): names for programs' tables of dtypes, finfo and iinfo.
 _NARROW = """

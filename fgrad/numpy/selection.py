@@ -198,7 +198,7 @@ def _rounding(name, prim, what, integers=True):
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"Rounded {what}, element by element."
-    return fun
+    return eager(1)(fun)
 
 
 floor = _rounding("floor", E.floor_p, "down; integers stay as they are")

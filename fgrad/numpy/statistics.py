@@ -8,6 +8,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
+from fgrad.core import Array, context, eval_trace
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import array, asarray, linspace, ones_like, zeros
 from fgrad.numpy.manipulation import atleast_2d, concatenate, diag, moveaxis, reshape
@@ -291,15 +292,23 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     if length is None:
-        value = concrete("bincount", x, "The result's size depends on values: pass a static `length`.")
-        length = max(operator.index(minlength), int(max(0, value.max())) + 1 if value.size else 0)
+        if type(x) is Array and x.size and context.trace is eval_trace:
+            greatest = max(0, int(x.max()))
+        else:
+            value = concrete("bincount", x, "The result's size depends on values: pass a static `length`.")
+            greatest = max(0, int(value.max())) if value.size else -1
+        length = max(operator.index(minlength), greatest + 1)
     if weights is None:
-        w = full(x.shape, 1, dtypes.int_dtype())
-    else:
-        w = as_array("bincount", weights, 1)
-        if w.shape != x.shape:
-            raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}")
+        return _counts(x, operator.index(length))
+    w = as_array("bincount", weights, 1)
+    if w.shape != x.shape:
+        raise ValueError(f"shape of weights must match shape of x, got {w.shape} and {x.shape}")
     return _counted(x, w, operator.index(length))
+
+
+@eager(1)
+def _counts(x, length):
+    return _counted(x, full(x.shape, 1, dtypes.int_dtype()), length)
 
 
 @eager(2)

@@ -67,7 +67,7 @@ def _window(shape, idx):
 
 
 _INSIDE = {"allow_negative_indices": False}  # starts of windows that are known to lie inside
-_OPERANDS = (Array, Tracer, np.ndarray, int, float)
+_OPERANDS = (float, int, np.ndarray, Array, Tracer)  # whose metaclass is asked last
 _PLACES = {int, slice, tuple, type(Ellipsis)}
 _DROPPING = (None, "fill", "promise_in_bounds")  # what leaves the array is dropped
 _COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, Tracer, concrete_or_none, eval_trace, from_numpy, from_scalar, get_aval, unmasked, using_trace
+from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace, from_numpy, from_scalar, get_aval, unmasked, using_trace
 from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import AxisError, ConcretizationTypeError, ShapeError
@@ -319,8 +320,15 @@ def concrete_mask(name, x, hint):
         return from_numpy(concrete(name, x, hint) != 0)
     if value.dtype is dtypes.BOOL:
         return value
+    if context.trace is eval_trace:
+        return _nonzero(value)
     with using_trace(eval_trace):
-        return ne(value, value.dtype.type(0))
+        return _nonzero(value)
+
+
+@eager(1)
+def _nonzero(x):
+    return ne(x, x.dtype.type(0))
 
 
 def common_dtype(x, y):
