@@ -62,6 +62,29 @@ def both(name, function, *inputs):
     case(f"grad of {name}", lambda m, *args: m.grad(lambda *a: _sum(m, function(m, *a)))(*args), *inputs)
 
 
+def _parts(x, along):
+    """x without its ends along each axis, moved by -1, 0 or 1 places along one of them."""
+    inner = tuple([slice(1, -1)] * x.ndim)
+    moved = [(*inner[:d], slice(1 + k, x.shape[d] - 1 + k), *inner[d + 1 :]) for d in range(x.ndim) for k in along]
+    return x[inner], [x[at] for at in moved]
+
+
+def _stencil_grad(m, x):
+    def energy(x):
+        centre, around = _parts(x, (-1, 1))
+        return ((sum(around) - 2 * x.ndim * centre) ** 2).sum()
+
+    return m.grad(energy)(x)
+
+
+def _variation_grad(m, x):
+    def variation(x):
+        centre, ahead = _parts(x, (1,))
+        return m.np.sqrt(sum((a - centre) ** 2 for a in ahead) + 1e-3).sum()
+
+    return m.grad(variation)(x)
+
+
 def _elementwise():
     unary = "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh exp exp2 expm1 log log2 log10 log1p sqrt square cbrt abs sign floor"
     inside = ("arcsin", "arccos", "log", "log2", "log10", "sqrt")
@@ -87,6 +110,9 @@ def _elementwise():
     case("float32 to bfloat16", lambda m, x: x.astype(m.np.bfloat16), real(1000, 1000))
     case("float32 to int32", lambda m, x: x.astype(m.np.int32), real(1000, 1000))
     case("five-point stencil", lambda m, x: x[1:-1, 1:-1] * -4 + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:], real(1000, 1000))
+    case("gradient of a stencil", _stencil_grad, real(1000, 1000))
+    case("gradient of a stencil in space", _stencil_grad, real(64, 64, 64))
+    case("gradient of a total variation in space", _variation_grad, real(64, 64, 64))
     case("stencil by roll", lambda m, x: sum(m.np.roll(x, s, a) for s in (1, -1) for a in (0, 1)) - 4 * x, real(1000, 1000))
     case("magnitude of gradients", lambda m, x: m.np.sqrt(sum(g * g for g in m.np.gradient(x))), real(1000, 1000))
     case("game of life", _life, integer(2, 500, 500))

@@ -265,6 +265,19 @@ cdef void plan_fill(FgCopyPlan *plans, int item, const FgTensor *out, const int6
         off += begin[d] * out.strides[d]
 
 
+cdef bint in_its_place(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    """True if x is the part of the output that it is to become."""
+    cdef const FgTensor *x = FG_IN(inst, slots, 0)
+    cdef const FgTensor *out = FG_OUT(inst, slots, 0)
+    cdef int64_t at = 0
+    cdef int d
+    for d in range(x.ndim):
+        if inst.ip[3 * d + 2] or x.strides[d] != out.strides[d]:
+            return False
+        at += inst.ip[3 * d] * out.strides[d]
+    return x.data == out.data + at * <int64_t>fg_itemsize(x.dtype)
+
+
 cdef int pad_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgCopyPlan *plans = <FgCopyPlan *>inst.extra
     cdef FgTensor *x = FG_IN(inst, slots, 0)
@@ -272,7 +285,8 @@ cdef int pad_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef int i
     for i in range(1, 2 * x.ndim + 2):
         run_plan(&plans[i], FG_IN(inst, slots, 1).data, out)
-    run_plan(&plans[0], x.data, out)
+    if not in_its_place(inst, slots):
+        run_plan(&plans[0], x.data, out)
     return FG_OK
 
 

@@ -1,4 +1,5 @@
-"""Concatenations of what fused groups compute: they write each piece where the concatenation wants it, which then has nothing to do."""
+"""Concatenations and pads of what fused groups compute: these write each piece where it belongs. A concatenation has nothing left to do,
+a pad its margins."""
 
 from math import prod
 
@@ -11,9 +12,9 @@ LONG = 1024  # of rows of so many bytes, any piece costs little
 
 
 def write_joined(units, outs):
-    """units without the concatenations whose operands are written into their result."""
-    joins = [u for u in units if u.nodes[0].op == "concatenate" and u.nodes[0].outs[0].size >= LEAST]
-    if not joins:
+    """units without the concatenations whose operands are written into their result; what is padded is written there too."""
+    moves = [u for u in units if u.nodes[0].op in ("concatenate", "pad") and u.nodes[0].outs[0].size >= LEAST]
+    if not moves:
         return units
     reads = {}  # buffer -> how many operands it is
     for u in units:
@@ -23,7 +24,10 @@ def write_joined(units, outs):
     for v in outs:
         reads[v.buf] = reads.get(v.buf, 0) + 1
     gone, groups = set(), set(units)
-    for u in joins:
+    for u in moves:
+        if u.nodes[0].op == "pad":
+            _put_inside(u, reads, groups)
+            continue
         pieces = _pieces(u.nodes[0], reads, groups)
         for node, v in pieces or ():
             node.outs[0] = v
@@ -32,15 +36,34 @@ def write_joined(units, outs):
     return [u for u in units if u not in gone]
 
 
+def _maker(v, out, reads, groups):
+    """The elementwise operation that makes all of v for one reader, where it can be written into `out`; else None."""
+    made = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
+    if made is None or made.kind != "ew" or made.group.axes is not None or not v.whole() or reads[v.buf] != 1 or v.dtype != out.dtype:
+        return None
+    return made if 0 not in v.shape and made.group in groups and any([n is made for n in made.group.nodes]) else None
+
+
+def _put_inside(unit, reads, groups):
+    """What is padded is computed between its margins."""
+    pad = unit.nodes[0]
+    v, out = pad.ins[0], pad.outs[0]
+    made = _maker(v, out, reads, groups)
+    if made is None or made.shape != v.shape or any(pad.ip[2::3]) or min(pad.ip) < 0 or v.shape[-1] * v.dtype.itemsize < RUN:
+        return
+    at = sum([a * s for a, s in zip(pad.ip[::3], out.strides)])
+    made.outs[0] = pad.ins[0] = Value(out.buf, v.shape, out.strides, at, out.dtype)
+    unit.reads.discard(v.buf)
+    unit.reads.add(out.buf)
+
+
 def _pieces(join, reads, groups):
     """[(node, value)]: the elementwise operations that make the operands, and where they are to be written; None if not so."""
     out, axis, at, pieces = join.outs[0], join.ip[0], 0, []
     row = prod(out.shape[axis:]) * out.dtype.itemsize
     for v in join.ins:
-        made = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
-        if made is None or made.kind != "ew" or made.group.axes is not None or not v.whole() or reads[v.buf] != 1 or v.dtype != out.dtype:
-            return None
-        if 0 in v.shape or made.group not in groups or not any([n is made for n in made.group.nodes]):
+        made = _maker(v, out, reads, groups)
+        if made is None:
             return None
         width = v.shape[axis] * prod(out.shape[axis + 1 :])
         column = width == 1 and len(join.ins) == out.shape[axis] <= COLUMNS and v.dtype.itemsize >= 4

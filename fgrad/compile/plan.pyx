@@ -69,7 +69,9 @@ cdef set _misread(Unit unit):
 
 cdef bint _in_place(Unit unit, set misread, Buf buf, Buf out):
     """True if a fused group may write `out` over `buf`."""
-    return unit.fused and out.dtype.itemsize == buf.dtype.itemsize and out.size == buf.size and not buf.strided and buf not in misread
+    if out.room or buf.room or buf.strided:
+        return False
+    return unit.fused and out.dtype.itemsize == buf.dtype.itemsize and out.size == buf.size and buf not in misread
 
 
 cdef tuple _OVERWRITES = ("scatter", "dynamic_update_slice", "copy")

@@ -4,9 +4,11 @@ from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.columns import split_columns
+from fgrad.compile.frames import lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.lower import LowerContext
+from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
@@ -90,6 +92,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(split_rows(nodes, outs), outs)
     if tiles and config.pass_fuse:
         nodes = split_columns(nodes, outs)
+        if "pad" in kernels:
+            nodes = widen_pads(nodes, outs)
         nodes = shift(nodes, outs)
     if config.pass_fuse and not kernels.isdisjoint(NORMS):
         nodes = weigh_norms(nodes, outs)
@@ -102,6 +106,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
             units = turn(units, outs)
         units = tile(units, outs, _block_program)
     if config.pass_fuse:
+        if config.pass_frames:
+            lay_in_frames(units, outs)
         units = write_updated(write_joined(units, outs), outs)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)

@@ -222,7 +222,7 @@ cdef class _Shift:
         if node in self.fixed and len(self.seen_pieces(node, shape, (0,) * len(shape))) < 2:
             return False                   # a part of one array, which is to be copied
         if views:
-            return len(views) <= VIEWS
+            return len(views) <= VIEWS and not (node.op == "pad" and node.obj == "margins")
         for v, _ in self.pieces[node][:2]:
             if len(self.pieces[node]) == 2 and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
                 if v.buf.node not in self.fixed and 2 * v.size > node.outs[0].size and _place(v) is not None:

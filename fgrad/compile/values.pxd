@@ -4,6 +4,7 @@ cdef class Buf:
     cdef public object size
     cdef public object node
     cdef public bint strided
+    cdef public Py_ssize_t room       # elements of memory, gaps between rows included, where rows are not one behind the other (see frames); else 0
     cdef object bounds                # of integers: (least, greatest), or the constant array; None while nobody has asked (see bounds)
     cdef tuple shape                  # of the value that it was made for, where lowering made it; else None
 

@@ -43,7 +43,7 @@ cdef class Buf:
 
     @property
     def nbytes(self):
-        return self.size * self.dtype.itemsize
+        return (self.room or self.size) * self.dtype.itemsize
 
 
 @cython.freelist(256)

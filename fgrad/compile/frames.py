@@ -1,0 +1,78 @@
+"""Results that groups of another shape read moved by some places get rows as long as those of their readers.
+
+The gradient of a stencil on the inside of an array, x[1:-1, 1:-1] + x[2:, 1:-1], is a sum over all of x of what lies inside of it (see
+shift). With rows of its own each operand is put together row by row; with the rows of x it is one piece of memory, gaps included.
+"""
+
+from math import prod
+
+from fgrad.compile.values import Value, row_major
+
+LEAST = 4096  # elements of a result
+ROW = 256  # elements of a row that is long enough to be read by itself (see vm_gaps.h)
+
+
+def lay_in_frames(units, outs):
+    """Lay out what fused groups compute in memory for groups over larger shapes as parts of arrays of those shapes."""
+    kept = {v.buf for v in outs}
+    readers = {}  # buffer -> [(its reader, number of the operand)]
+    for unit in units:
+        for node in unit.nodes:
+            for i, v in enumerate(node.ins):
+                readers.setdefault(v.buf, []).append((node, i))
+    for unit in units:
+        if not unit.fused or unit.axes is not None:
+            continue
+        for node in unit.nodes:
+            out = node.outs[0]
+            if len(out.shape) > 1 and out.size >= LEAST and out.buf.kind == "temp" and out.buf not in kept and out.whole():
+                _lay(node, out, readers.get(out.buf, ()))
+
+
+def _lay(node, out, readers):
+    """Give a result the rows of what reads it with a guard, if all that reads it from memory can do so."""
+    frame, moved = None, []
+    for reader, i in readers:
+        v = reader.ins[i]
+        if reader.group is node.group and v.whole() and v.shape == out.shape:
+            continue  # in a register
+        if not reader.group.fused or reader.kind not in ("ew", "reduce"):
+            return
+        at = _begin(v, out.shape)
+        if at is None:
+            return
+        if v.box is not None:
+            if frame is not None and frame != v.shape:
+                return
+            frame = v.shape
+        moved.append((reader, i, at))
+    if frame is None or frame[-1] >= ROW or frame[1:] == out.shape[1:] or prod(frame) > 2 * out.size:
+        return
+    if any([n > k for n, k in zip(out.shape[1:], frame[1:])]):
+        return
+    strides = row_major(frame)
+    out.buf.room = 1 + sum([(n - 1) * s for n, s in zip(out.shape, strides)])
+    node.outs[0] = Value(out.buf, out.shape, strides, 0, out.dtype)
+    for reader, i, at in moved:
+        v = reader.ins[i]
+        steps = tuple([s if t else 0 for s, t in zip(strides, v.strides)])
+        reader.ins[i] = Value(v.buf, v.shape, steps, sum([a * s for a, s in zip(at, strides)]), v.dtype, None, v.tag, v.box)
+
+
+def _begin(v, shape):
+    """Where along each axis v begins in an array of this shape, which it may reach beyond; None if it is read otherwise."""
+    strides, at, rest = row_major(shape), [], v.offset
+    if len(v.shape) != len(shape):
+        return None
+    box = v.box or tuple([k for n in v.shape for k in (0, n)])
+    for n, size, s, step, lo, hi in zip(v.shape, shape, v.strides, strides, box[::2], box[1::2]):
+        if s != step and n != 1 and s:
+            return None
+        at.append(-lo if lo else size - hi if hi < n else None)
+        if at[-1] is not None:
+            rest -= at[-1] * step
+    for k, (n, size, step) in enumerate(zip(v.shape, shape, strides)):
+        if at[k] is None:
+            at[k] = min(rest // step, size - n)
+            rest -= at[k] * step
+    return at if not rest and min([0, *[a for a, lo in zip(at, box[::2]) if not lo]]) >= 0 else None
