@@ -68,6 +68,48 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
     }
 }
 
+/* Long rows go in parts, so that memory is read once and the threads share a row: of each its mean and its squared deviations from it, in
+ * double; then the parts of a row become one. */
+#ifndef FG_MOMENTS_PARTS
+#define FG_MOMENTS_PARTS
+enum { FG_MOMENTS_PART = 4096 };
+typedef struct { FgRows rows; int64_t parts; double *state; } FgMomentsParts;
+/* Whether rows go in parts: sizes decide, never the number of threads. */
+static inline int fg_moments_parts(FgMomentsParts *c) {
+    c->parts = (c->rows.n + FG_MOMENTS_PART - 1) / FG_MOMENTS_PART;
+    return c->rows.inner == 1 && c->parts >= 16;
+}
+#endif
+static void N(moments_part)(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgMomentsParts *c = ctx;
+    (void)tid;
+    for (int64_t p = begin; p < end; p++) {
+        int64_t first = p % c->parts * FG_MOMENTS_PART, n = c->rows.n - first < FG_MOMENTS_PART ? c->rows.n - first : FG_MOMENTS_PART;
+        const T *x = (const T *)c->rows.in[0] + p / c->parts * c->rows.n + first;
+        T m = (T)(N(row_sum)(x, n) / (double)n);
+        double left, s = N(row_spread)(x, m, n, &left);
+        c->state[2 * p] = (double)m - (double)m == 0 ? (double)m + left / (double)n : (double)m;
+        c->state[2 * p + 1] = s - left * left / (double)n;
+    }
+}
+static void N(moments_join)(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgMomentsParts *c = ctx;
+    const double count = (double)c->rows.n, last = count - (double)(c->parts - 1) * FG_MOMENTS_PART;
+    (void)tid;
+    for (int64_t u = begin; u < end; u++) {
+        const double *state = c->state + 2 * u * c->parts;
+        double total = 0, mean, squares = 0;
+        for (int64_t p = 0; p < c->parts; p++) total += state[2 * p] * (p < c->parts - 1 ? FG_MOMENTS_PART : last);
+        mean = total / count;
+        for (int64_t p = 0; p < c->parts; p++) {
+            double d = state[2 * p] - mean;
+            squares += state[2 * p + 1] + d * d * (p < c->parts - 1 ? FG_MOMENTS_PART : last);
+        }
+        ((T *)c->rows.out[0])[u] = (T)mean;
+        ((T *)c->rows.out[1])[u] = (T)(squares < 0 ? 0 : squares);
+    }
+}
+
 /* y and r of columns that are narrow rows turned */
 FG_INLINE void N(layer_norm_columns)(const T *x, T *y, T *r, double eps, int64_t n, int64_t inner, int w) {
     N(vec) m[TILE_VECS], left[TILE_VECS], s[TILE_VECS];

@@ -9,10 +9,13 @@ Either norm may read rows w, or w and b, after x, spread over x's shape with str
 moments, over any axis:
 moments:            in x, ip [axis]  out the mean, and the sum of squared deviations from it, of x's shape without the axis
 """
-from fgrad._kernels.abi cimport FG_F32, FG_OK, FgInst, FgTensor
+from libc.stdint cimport int64_t
+
+from fgrad._kernels.abi cimport FG_EMEM, FG_F32, FG_OK, FgInst, FgTensor
+from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, range_body
 from fgrad._kernels.row_check cimport (
-    FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced, row_repeated
+    FG_ROW_WORK, FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced, row_repeated
 )
 
 cdef extern from *:
@@ -24,6 +27,12 @@ cdef extern from *:
 cdef extern from * nogil:
     range_body rms_norm_f32, rms_norm_f64, rms_norm_tangent_f32, rms_norm_tangent_f64
     range_body layer_norm_f32, layer_norm_f64, layer_norm_tangent_f32, layer_norm_tangent_f64, moments_f32, moments_f64
+    range_body moments_part_f32, moments_part_f64, moments_join_f32, moments_join_f64
+    ctypedef struct FgMomentsParts:
+        FgRows rows
+        int64_t parts
+        double *state
+    int fg_moments_parts(FgMomentsParts *c)
 
 
 cdef inline int run(const FgInst *inst, FgTensor *slots, range_body f32, range_body f64) noexcept nogil:
@@ -50,9 +59,19 @@ cdef int run_layer_norm_tangent(const FgInst *inst, FgTensor *slots) noexcept no
 
 
 cdef int run_moments(const FgInst *inst, FgTensor *slots) noexcept nogil:
-    cdef FgRows c
-    row_plan(&c, inst, slots, inst.ip[0])
-    parallel_for(c.units, c.grain, moments_f32 if row_operand(inst, slots, 0).dtype == FG_F32 else moments_f64, &c)
+    cdef FgMomentsParts c
+    cdef bint single = row_operand(inst, slots, 0).dtype == FG_F32
+    row_plan(&c.rows, inst, slots, inst.ip[0])
+    if not fg_moments_parts(&c):
+        parallel_for(c.rows.units, c.rows.grain, moments_f32 if single else moments_f64, &c.rows)
+        return FG_OK
+    cdef int64_t parts = c.rows.units * c.parts
+    c.state = <double *>pool_alloc(parts * 2 * sizeof(double))
+    if c.state == NULL:
+        return FG_EMEM
+    parallel_for(parts, 2, moments_part_f32 if single else moments_part_f64, &c)
+    parallel_for(c.rows.units, 1 + FG_ROW_WORK // c.parts, moments_join_f32 if single else moments_join_f64, &c)
+    pool_free(<char *>c.state)
     return FG_OK
 
 

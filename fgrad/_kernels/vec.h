@@ -61,6 +61,7 @@ FG_PARTS(f64, double)
 
 #define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
 FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
+FG_INLINE vec_f64 vec_abs_f64(vec_f64 x) { return (vec_f64)((fg_lanes_f64)x & INT64_MAX); }
 FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_lanes_f32)a | ((fg_lanes_f32)x & FG_SIGN_F32)); }
 
 #ifdef __AVX512F__
@@ -82,6 +83,9 @@ FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
 }
 #define vec_exp_below_f32 vec_exp_f32
 #endif
+#ifdef __AVX512F__
+#include "vec_cells_f64.h"
+#else
 /* By the method of row_exp_f64. */
 FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     x = vec_max_f64((vec_f64){0} - 746.0, x);
@@ -100,6 +104,7 @@ FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     q = q * r + 0.500000000000000103;
     return vec_scale_f64(1.0 + (r + r * r * q), k);
 }
+#endif
 
 /* From here on for float32; errors are bounded in tests/kernels/ulp.py. x < y ? a : b */
 #ifdef __AVX512F__

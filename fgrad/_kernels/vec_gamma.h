@@ -37,7 +37,6 @@ static inline int fg_any_lane(fg_lanes_f64 m) {
     for (int i = 0; i < FG_LANES; i++) any |= m[i];
     return any != 0;
 }
-FG_INLINE vec_f64 vec_abs_f64(vec_f64 x) { return (vec_f64)((fg_lanes_f64)x & INT64_MAX); }
 FG_INLINE vec_f64 vec_pick_f64(fg_lanes_f64 m, vec_f64 a, vec_f64 b) { return (vec_f64)(((fg_lanes_f64)a & m) | ((fg_lanes_f64)b & ~m)); }
 /* the sum of x^n / ((a + 1) ... (a + n)), n >= 0 */
 static inline vec_f64 vec_gamma_series_f64(vec_f64 a, vec_f64 x) {

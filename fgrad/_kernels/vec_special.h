@@ -21,6 +21,14 @@ FG_INLINE vec_f32 vec_product_rest_f32(vec_f32 a, vec_f32 b, vec_f32 p) {
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
 #endif
 }
+/* sqrt(2) a, and what its rounding took off */
+FG_INLINE vec_f32 vec_root_2_times_f32(vec_f32 a, vec_f32 *rest) {
+    const vec_f32 root = FG_ALL_F32(1.41421354f);
+    vec_f32 u = root * a;
+    *rest = vec_product_rest_f32(root, a, u) + a * 2.42032414e-8f;
+    return u;
+}
+#ifndef __AVX512F__
 /* e^-(h + l) R((u + ul) / 2) for h in [0, 105] and 0 <= u, with R(a) = e^(a^2) erfc(a) = P((a - 3) / (a + 3)) / (1 + 2a).  All
  * roundings but those of the last polynomial's steps, and the last, are made up for by remainders.  *power: e^-(h + l) */
 FG_INLINE vec_f32 vec_erfc_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l, vec_f32 *power) {
@@ -53,17 +61,25 @@ FG_INLINE vec_f32 vec_erfc_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l,
     *power = vec_scale_f32(e + el, k);
     return vec_scale_f32(g + yl * rd, k);
 }
+/* e^-(h + l) M(u + ul) as in vec_cells.h, by R */
+FG_INLINE vec_f32 vec_normal_tail_f32(vec_f32 u, vec_f32 ul, vec_f32 h, vec_f32 l, vec_f32 *power) {
+    vec_f32 v = vec_root_2_times_f32(u, &ul);
+    return 0.5f * vec_erfc_tail_f32(v, ul, h, l, power);
+}
+#endif
 FG_INLINE vec_f32 vec_erfc_f32(vec_f32 x) {
-    vec_f32 a = vec_min_f32(FG_ALL_F32(10.2f), vec_abs_f32(x)), h = a * a;
-    vec_f32 power, y = vec_erfc_tail_f32(2.0f * a, FG_ALL_F32(0.0f), h, vec_product_rest_f32(a, a, h), &power);
+    vec_f32 a = vec_min_f32(FG_ALL_F32(10.2f), vec_abs_f32(x)), h = a * a, l = vec_product_rest_f32(a, a, h), power;
+#ifdef __AVX512F__
+    vec_f32 ul, u = vec_root_2_times_f32(a, &ul), y = 2.0f * vec_normal_tail_f32(u, ul, h, l, &power);
+#else
+    vec_f32 y = vec_erfc_tail_f32(2.0f * a, FG_ALL_F32(0.0f), h, l, &power);
+#endif
     return vec_less_f32(x, FG_ALL_F32(0.0f), 2.0f - y, y);
 }
 /* erfc(-x / sqrt(2)) / 2, and *power = e^(-x^2 / 2) */
 FG_INLINE vec_f32 vec_normal_f32(vec_f32 x, vec_f32 *power) {
-    const vec_f32 root = FG_ALL_F32(1.41421354f);
     vec_f32 a = vec_min_f32(FG_ALL_F32(14.4f), vec_abs_f32(x)), h = a * a, l = vec_product_rest_f32(a, a, h);
-    vec_f32 u = root * a, ul = vec_product_rest_f32(root, a, u) + a * 2.42032414e-8f;
-    vec_f32 y = 0.5f * vec_erfc_tail_f32(u, ul, 0.5f * h, 0.5f * l, power);
+    vec_f32 y = vec_normal_tail_f32(a, FG_ALL_F32(0.0f), 0.5f * h, 0.5f * l, power);
     return vec_less_f32(FG_ALL_F32(0.0f), x, 1.0f - y, y);
 }
 FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) { vec_f32 power; return vec_normal_f32(x, &power); }
@@ -81,6 +97,14 @@ FG_INLINE vec_f32 vec_gelu_slope_f32(vec_f32 x) {
     vec_f32 z = x * x, s = vec_logistic_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * z));
     return s + x * ((float)FG_GELU_A + (float)(3 * FG_GELU_B) * z) * (s * (1.0f - s));
 }
+#ifdef __AVX512F__
+FG_INLINE vec_f64 vec_gelu_f64(vec_f64 x) { return x * vec_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x))); }
+FG_INLINE vec_f64 vec_gelu_slope_f64(vec_f64 x) {
+    x = vec_max_f64((vec_f64){0} - 30.0, vec_min_f64((vec_f64){0} + 30.0, x));
+    vec_f64 z = x * x, s = vec_logistic_f64(x * (FG_GELU_A + FG_GELU_B * z));
+    return s + x * (FG_GELU_A + 3 * FG_GELU_B * z) * (s * (1.0 - s));
+}
+#endif
 
 /* +-log(1 + |1 - 2 x| / min(x, 1 - x)): log(x / (1 - x)) where nothing cancels; smallest x times 2^24, lest the quotient overflows */
 FG_INLINE vec_f32 vec_logit_f32(vec_f32 x) {

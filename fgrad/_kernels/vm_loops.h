@@ -182,6 +182,17 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     for (; i + L <= n; i += L) { \
         vec_f32 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f32(x); memcpy(d + i, &x, FG_VEC); } \
     if (i < n) vm_put_part_f32(d + i, vec_##name##_f32(vm_part_f32(a + i, n - i)), n - i); }
+#ifdef __AVX512F__
+#define VM_VEC_F64(name) FG_SIG(name, f64) { \
+    enum { L = FG_VEC / 8 }; \
+    double *d = (double *)d_; const double *a = (const double *)a_; int64_t i = 0; (void)b_; (void)c_; \
+    for (; i + L <= n; i += L) { \
+        vec_f64 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f64(x); memcpy(d + i, &x, FG_VEC); } \
+    if (i + 1 == n) { vec_f64 x = {a[i]}; d[i] = vec_##name##_f64(x)[0]; }       /* as vm_part_f32 */ \
+    else if (i < n) vec_store_part_f64(d + i, (int)(n - i), vec_##name##_f64(vec_load_part_f64(a + i, (int)(n - i)))); }
+#else
+#define VM_VEC_F64(name) VM_UN(name, f64, double, double, fg_##name##_f64(x))
+#endif
 #define VM_VEC2_F32(name, f) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
@@ -234,7 +245,7 @@ VM_VEC_F32(rsqrt)
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
 #endif
 VM_VEC_F32(logit) VM_VEC_F32(gelu) VM_VEC_F32(gelu_slope) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
-VM_MATH1(exp, f64, double) VM_MATH1(logistic, f64, double) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
+VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
@@ -248,12 +259,24 @@ VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, d
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
 VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
-VM_MATH1(logit, f64, double) VM_MATH1(gelu, f64, double) VM_MATH1(gelu_slope, f64, double) VM_MATH1(gelu_exact, f64, double)
+VM_MATH1(logit, f64, double) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_MATH1(gelu_exact, f64, double)
 VM_MATH1(gelu_exact_slope, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y)) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
 VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
 VM_BIN(hypot, f32, float, float, fg_hypot_f32(x, y))
 VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, double, double, copysign(x, y))
+
+/* x^y for one y: the powers whose value a root or products give; -0 and -inf count as 0 and inf, but for whole powers */
+#define VM_POWER_SECOND(t, T, F, OTHER) FG_SIG(pow_second, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
+    if (y == (T)0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? INFINITY : sqrt##F(x) + 0; } \
+    else if (y == (T)1.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? INFINITY : x * sqrt##F(x); } \
+    else if (y == (T)-0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? 0 : 1 / (sqrt##F(x) + 0); } \
+    else if (y == 1) memmove(d, a, n * sizeof(T)); \
+    else if (y == -1) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = 1 / x; } \
+    else if (y == 2) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x * x; } \
+    else { OTHER } }
+VM_POWER_SECOND(f64, double, , double each = y; FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i]; d[i] = fg_pow_f64(x, each); })
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
 #define FG_BLOCK FG_GAMMA_BLOCK
@@ -303,7 +326,8 @@ FG_INLINE vec_f32 vm_power_lanes(const float *p, int m) {
         vm_put_part_f32(d + i, vec_power_f32(x, vec_log2_wide(x), y), m); } }
 VM_POWER(, vm_power_lanes(a + i, m), vm_power_lanes(b + i, m))
 VM_POWER(_first, first, vm_power_lanes(b + i, m))
-VM_POWER(_second, vm_power_lanes(a + i, m), second)
+VM_POWER(_other, vm_power_lanes(a + i, m), second)
+VM_POWER_SECOND(f32, float, f, vm_pow_other_f32(n, d_, a_, b_, c_);)
 #else
 VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))

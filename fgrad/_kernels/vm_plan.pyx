@@ -10,6 +10,9 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
 
+cdef extern from "core.h" nogil:
+    bint fg_core_fetches()
+
 cdef enum:
     COLUMN_TILE = 512          # of what ops compute: larger ones leave memory idle while they are added up,
     WIDE_COLUMNS = 2048        # but pieces of rows no shorter than this come in tiles of it, or twice that where terms have fewer bytes
@@ -24,7 +27,18 @@ cdef enum:
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
     TAKES_BYTES = 8 << 20        # a core that loads items one by one does not begin to read the next tile by itself
     PREFETCH_WORK = 4
+    CORE_STREAMS = 2             # that a core which fetches by itself keeps up with,
+    CORE_WORK = 20               # until the loops of a tile that read nothing take longer than those that do
     STREAM_BYTES = 32 << 20
+
+cdef bint fetches = not fg_core_fetches()
+
+
+def fetch_streams(bint on):
+    """Whether plans that are made from now on fetch few streams ahead, too; what it was."""
+    global fetches
+    before, fetches = fetches, on
+    return before
 
 
 cdef int64_t *operand_strides(FgVmPlan *p, int i) noexcept nogil:
@@ -440,8 +454,9 @@ cdef void plan_scalars(FgVmPlan *p, Reg *regs) noexcept nogil:
 
 cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
     """Whether a run moves so much memory, with so much work on it, that fetching ahead pays; and results larger than the caches."""
-    cdef int64_t total = 0, inputs = 0, work = 0
+    cdef int64_t total = 0, inputs = 0, outputs = 0, work = 0
     cdef int i, columns = 0
+    cdef bint by_hand
     for i in range(p.n_in):
         columns += p.ndim > 0 and fg_vm_is_column(p, &p.in_[i])
         if p.in_[i].access == FG_ACC_FULL and p.in_[i].source == i:
@@ -452,11 +467,15 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
     for i in range(p.n_out):
         if p.out[i].access == FG_ACC_FULL:
             total += p.n * p.out[i].size
+            outputs += 1
             if p.n * p.out[i].size >= STREAM_BYTES:
                 p.streams = 1
     p.columns = columns > 1 and p.n_parts == 1
-    p.nears = p.mode != FG_MODE_COLUMNS and total >= PREFETCH_BYTES
-    p.prefetches = p.mode != FG_MODE_COLUMNS and total >= (TAKES_BYTES if p.n_tables else PREFETCH_BYTES) and work >= PREFETCH_WORK * inputs
+    by_hand = p.mode != FG_MODE_COLUMNS and (fetches or inputs + outputs > CORE_STREAMS or work >= CORE_WORK * inputs)
+    p.nears = by_hand and total >= PREFETCH_BYTES
+    p.prefetches = p.mode != FG_MODE_COLUMNS and work >= PREFETCH_WORK * inputs and (
+        total >= TAKES_BYTES if p.n_tables else by_hand and total >= PREFETCH_BYTES
+    )
 
 
 cdef void plan_grain(FgVmPlan *p) noexcept nogil:

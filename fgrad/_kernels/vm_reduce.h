@@ -237,7 +237,7 @@ static void middle_##name##_##t(T *d, const T *s, const T *q, int64_t rows, int6
     } \
 }
 /* What is read soon: interleaving a block's rows takes so many instructions that a core holds too few loads of the next block by itself. */
-#define FG_FEW_NEXT(at) __builtin_prefetch((const char *)(at) + 4096, 0, 3)
+#define FG_FEW_NEXT(at) __builtin_prefetch((const char *)(at) + 12288, 0, 3)
 /* Rows of a few vectors each, as many at a time as a vector has lanes: every row is folded to one vector, whose lanes behind its end
  * hold the identity, and then two vectors to one by interleaving their halves, until the lanes are rows.  Returns how many rows are
  * done: loads run past a row's end, into the next one.  SUSPECT: whether the sum of all that was read tells of a NaN.

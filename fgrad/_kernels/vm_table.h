@@ -49,23 +49,26 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     SI(shl, side), SI(shr_logical, side), SI(shr_arith, side), SB(eq, side), SB(ne, side), \
     SR(lt, side), SR(le, side), SR(gt, side), SR(ge, side)
 #ifdef __AVX512F__
-#define POW(side) [FG_OP_pow] = {[FG_F32] = vm_pow_##side##_f32}
+#define POW_first [FG_OP_pow] = {[FG_F32] = vm_pow_first_f32}
+#define POW_second [FG_OP_pow] = {ROW_F(pow_second)}
 #else
-#define POW(side) [FG_OP_pow] = {0}
+#define POW_first [FG_OP_pow] = {0}
+#define POW_second [FG_OP_pow] = {[FG_F64] = vm_pow_second_f64}
 #endif
 #define NARROW(op) \
     [FG_I8] = vm_##op##_second_i8, [FG_I16] = vm_##op##_second_i16, [FG_I32] = vm_##op##_second_i32, \
     [FG_U8] = vm_##op##_second_u8, [FG_U16] = vm_##op##_second_u16, [FG_U32] = vm_##op##_second_u32
 static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
-    {SIDE(first), S(div, first), POW(first)},
-    {SIDE(second), POW(second), [FG_OP_div] = {ROW_F(div_second), NARROW(div)}, [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, NARROW(rem)}}};
+    {SIDE(first), S(div, first), POW_first},
+    {SIDE(second), POW_second, [FG_OP_div] = {ROW_F(div_second), NARROW(div)}, [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, NARROW(rem)}}};
 #undef NARROW
 #undef S
 #undef SB
 #undef SI
 #undef SR
 #undef SIDE
-#undef POW
+#undef POW_first
+#undef POW_second
 static inline FgVmFn fg_vm_scalar_fn(int op, int t, int side) { return fg_vm_scalar_table[side][op][t]; }
 
 /* casts are supported to every compute type; fg_vm_cast gives the function */

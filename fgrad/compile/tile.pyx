@@ -21,7 +21,7 @@ from fgrad.compile.fuse cimport Unit
 from fgrad.compile.rows cimport Rows, factor_of, most_rows, positions_of, table_of
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
-TILE_BYTES = 384 << 10  # of all operands of a tile, where the number of rows allows
+TILE_BYTES = 768 << 10  # of all operands of a tile, where the number of rows allows
 CACHE_BYTES = 768 << 10  # of all operands of a tile, at most
 COARSE_BYTES = 12 << 20  # the same where a run begins with rows that are larger, as attention's scores of a head: tiles of the shared cache
 WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves

@@ -131,11 +131,12 @@ def _deviations(x, mean, axis):
 
 
 def _moments_lower(ctx, ins, params, out_avals):
-    """The kernel goes by rows, or tiles of columns: where those are few and long, sums of fused operations use more threads."""
+    """The kernel goes by parts of long rows, rows, or tiles of columns: where those are few, sums of fused operations use more threads."""
     x, axis = _in_order_of_memory(ctx, ins[0], params["axis"])
     shape = x.shape
     rows = math.prod(shape[:axis]) * -(-math.prod(shape[axis + 1 :]) // 64)
-    if 0 in shape or (rows < 8 and math.prod(shape) > 1 << 14):
+    parts = math.prod(shape[axis + 1 :]) == 1 and shape[axis] >= 1 << 16
+    if 0 in shape or (rows < 8 and math.prod(shape) > 1 << 14 and not parts):
         return ctx.compose(lambda x: _moments_reference(x, axis=axis), [x])
     return wide_kernel(ctx, "moments", [x], out_avals, ip=(axis,))
 

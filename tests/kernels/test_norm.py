@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fgrad._kernels import norm as kernels
+from fgrad._kernels import parallel
 from tests.kernels.harness import run_kernel
 
 K = kernels.KERNELS
@@ -60,6 +61,35 @@ def test_layer_norm_with_a_mean_far_above_the_spread():
     want = d / np.sqrt((d**2).mean(-1, keepdims=True))
     y, _ = norm("layer_norm", x, 0.0)
     assert np.abs(y - want).max() < 2e-5
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [4096 * 15, 4096 * 15 + 1, 4096 * 16, 100003])
+def test_moments_of_long_rows(n, dtype):
+    """Rows from 16 parts on are joined from them; a mean far above the spread takes no digits, and threads none either."""
+    x = (data((2, n), dtype) * 0.5 + np.array([[1e3], [-2.0]])).astype(dtype)
+    x64 = x.astype(np.float64)
+    results = []
+    before = parallel.get_num_threads()
+    for threads in (1, 2):
+        parallel.set_num_threads(threads)
+        try:
+            results.append(run_kernel(K["moments"], [x], [((2,), dtype)] * 2, ip=[1]))
+        finally:
+            parallel.set_num_threads(before)
+    mean, squares = results[0]
+    close(mean, x64.mean(1), dtype, 1)
+    np.testing.assert_allclose(squares, ((x64 - x64.mean(1, keepdims=True)) ** 2).sum(1), rtol=4e-7 if dtype == np.float32 else 1e-12)
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_moments_of_long_rows_with_infinities_and_nan():
+    x = np.zeros((3, 70000), np.float32)
+    x[0, 69999], x[1, 5] = np.inf, np.nan
+    mean, squares = run_kernel(K["moments"], [x], [((3,), np.float32)] * 2, ip=[1])
+    np.testing.assert_array_equal(mean, [np.inf, np.nan, 0])
+    np.testing.assert_array_equal(squares, [np.nan, np.nan, 0])
 
 
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.kernels import ulp
-from tests.kernels.vm_builder import apply
+from tests.kernels.vm_builder import apply, run
 
 SLACK = 0 if np.finfo(np.longdouble).nmant >= 63 and ulp.FUSED else 1  # of the references, of the functions
 TYPES = [np.float32, np.float64]
@@ -24,6 +24,41 @@ def test_error_in_ulp(name, dtype):
 def test_binary_error_in_ulp(name, dtype):
     err, x, got = ulp.binary(name, dtype, 20000)
     assert err <= ulp.BINARY[name][1 if dtype == np.float32 else 2] + SLACK, f"{name}{x!r} = {got!r}: {err} ulp"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 1.0, -1.0, 2.0, 3.0, 0.7])
+def test_powers_by_one_number(power, dtype):
+    """Roots and products stand in for some of them: one rounding more, and the same zeros, infinities and NaN."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([[0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, -2.5, 1e-40, 3e38], rng.lognormal(0, 9, 3000)]).astype(dtype)
+    (got,) = run([x], [("pow", dtype, 0, 1)], [(2, dtype)], [(power, dtype)])
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.longdouble), np.longdouble(np.asarray(power, dtype)))
+    err = ulp.ulp_errors(got, want)
+    assert err.max() <= 1.5 + SLACK, f"{x[err.argmax()]!r} ** {power} = {got[err.argmax()]!r}: {err.max()} ulp"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_exact_gelu_to_the_end_of_its_tail(dtype):
+    x = np.concatenate([np.linspace(-12, 9, 1501), [1e-30, -1e-30, 0.0, 40.0]]).astype(dtype)
+    with mpmath.workdps(40):
+        below = [mpmath.ncdf(mpmath.mpf(v)) for v in x.tolist()]
+        want = np.array([float(v * p) for v, p in zip(x.tolist(), below, strict=True)])
+        slope = np.array([float(p + v * mpmath.npdf(mpmath.mpf(v))) for v, p in zip(x.tolist(), below, strict=True)])
+    np.testing.assert_allclose(apply("gelu_exact", dtype, x), want, rtol=3 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(apply("gelu_exact_slope", dtype, x), slope, rtol=0, atol=3 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ["exp", "logistic", "gelu", "gelu_slope", "gelu_exact", "erfc", "ndtr", "pow"])
+def test_values_do_not_depend_on_their_place(name, dtype):
+    """A last part of a vector, and one number alone, are computed as the others are."""
+    x = np.random.default_rng(1).uniform(0.1, 3, 37).astype(dtype)
+    args = (x, x[::-1].copy()) if name == "pow" else (x,)
+    whole = apply(name, dtype, *args)
+    for n in (1, 2, 3, 7, 9, 15, 17, 33):
+        np.testing.assert_array_equal(apply(name, dtype, *(a[:n].copy() for a in args)), whole[:n])
 
 
 @pytest.mark.parametrize("dtype", TYPES)

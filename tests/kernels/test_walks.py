@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad._kernels import vm_plan
 
 LENGTHS = (1, 2, 3, 5, 8, 17, 64, 100, 300, 512, 600, 1024, 2048, 2500, 5000)
 
@@ -157,14 +158,24 @@ def test_columns_of_narrow_rows(k, shape, dtype):
             np.testing.assert_array_equal(np.asarray(got), want)
 
 
-def test_fetching_ahead_of_large_operands():
-    """A strip that fetches what it reads soon, of elements of several sizes, up to the last one."""
+@pytest.mark.parametrize("fetches", [True, False])
+def test_fetching_ahead_of_large_operands(fetches):
+    """A strip, and loops, that fetch what they read soon, of elements of several sizes, up to the last one; or leave it to the core."""
+    before = vm_plan.fetch_streams(fetches)
+    try:
+        fetch_ahead_of_large_operands()
+    finally:
+        assert vm_plan.fetch_streams(before) == fetches
+
+
+def fetch_ahead_of_large_operands():
     n = 3_700_003
     rng = np.random.default_rng(0)
     b, x, y = rng.integers(0, 9, n).astype(np.uint8), rng.integers(-9, 9, n).astype(np.float32), rng.integers(-9, 9, n).astype(np.float32)
     got = fgrad.jit(lambda b, x, y: ((b + x) * y - x, jnp.maximum(x, y) * x))(b, x, y)
     np.testing.assert_array_equal(np.asarray(got[0]), (b + x) * y - x)
     np.testing.assert_array_equal(np.asarray(got[1]), np.maximum(x, y) * x)
+    np.testing.assert_allclose(fgrad.jit(lambda x, y: jnp.exp(x) - y)(x, y), np.exp(x) - y, rtol=2e-6)
 
 
 PARTS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3))

@@ -1,0 +1,38 @@
+/* Exponentials and what is made of them for float64 by a table of 16 cells in registers (AVX-512; included by vec.h): the method of
+ * vec_cells.h. */
+#ifndef FG_VEC_CELLS_F64_H
+#define FG_VEC_CELLS_F64_H
+
+/* 2^(n / 16), and what its rounding took off */
+static const double fg_cell_power_f64[16] = {1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916, 1.189207115002721,
+    1.241857812073484, 1.2968395546510096, 1.3542555469368927, 1.4142135623730951, 1.4768261459394993, 1.5422108254079407, 1.6104903319492543,
+    1.681792830507429, 1.7562521603732995, 1.8340080864093424, 1.9152065613971474};
+static const double fg_cell_power_low_f64[16] = {0.0, 8.551889705537965e-17, -3.046782079812471e-17, 8.912812676025408e-17,
+    3.982015231465646e-17, 4.658027591836937e-17, 2.5382502794888315e-17, 7.70094837980299e-17, -9.667293313452913e-17, -3.483994556892796e-17,
+    7.949834809697621e-17, 2.4707192569797888e-17, 8.199010020581497e-17, 2.960140695448873e-17, 3.283107224245627e-17, -1.0619946056195963e-16};
+FG_INLINE vec_f64 fg_of_cell_f64(const double *table, vec_f64 cell) {
+    return (vec_f64)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)cell, _mm512_loadu_pd(table + 8));
+}
+FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
+    x = vec_max_f64((vec_f64){0} - 746.0, x);
+    x = vec_min_f64((vec_f64){0} + 710.0, x);
+    const vec_f64 magic = (vec_f64){0} + 0x1.8p48;                             /* the unit of its last place is 1/16 */
+    const vec_f64 u = x * 1.44269504088896340736 + magic, k = u - magic, power = fg_of_cell_f64(fg_cell_power_f64, u);
+    vec_f64 r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(6.93147180369123816490e-01), (__m512d)x);
+    r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(1.90821492927058770002e-10), (__m512d)r);
+    vec_f64 q = r * 0.0001984146386505679 + 0.0013889063510483424;
+    q = q * r + 0.008333333332991816;
+    q = q * r + 0.04166666666359301;
+    q = q * r + 0.16666666666666669;
+    q = q * r + 0.5;
+    return vec_scale_f64((power * (r * r * q + r) + fg_of_cell_f64(fg_cell_power_low_f64, u)) + power, k);
+}
+/* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by what it leaves and by what rounding 1 + e lost */
+FG_INLINE vec_f64 vec_logistic_f64(vec_f64 x) {
+    const vec_f64 one = (vec_f64){0} + 1.0, e = vec_exp_f64(-vec_abs_f64(x)), d = one + e, lost = (one - d) + e, inverse = one / d;
+    const __mmask8 below = _mm512_cmp_pd_mask((__m512d)x, _mm512_setzero_pd(), _CMP_LT_OQ);
+    const vec_f64 n = (vec_f64)_mm512_mask_mov_pd((__m512d)one, below, (__m512d)e), y = n * inverse;
+    const vec_f64 left = (vec_f64)_mm512_fnmadd_pd((__m512d)y, (__m512d)d, (__m512d)n);
+    return y + (left - y * lost) * inverse;
+}
+#endif
