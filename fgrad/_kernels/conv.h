@@ -17,6 +17,7 @@
 
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
+#define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
 #define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
 #define CONV_MIX 1                    /* lanes of a vector can be permuted by another vector */

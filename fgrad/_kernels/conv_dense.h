@@ -181,6 +181,53 @@ static void N(conv_put)(const FgConvPart *p, const T *src, int64_t ld, int64_t m
 }
 #endif
 
+/* Rows of inputs that lie far apart are fetched into the second cache while the block before theirs is computed: the machine does not see
+ * them coming, and memory is idle meanwhile. Where outputs go that lie so is fetched while their sums are computed. */
+enum { N(conv_near) = 4 };                    /* neighbours in a row are at most so many elements apart */
+
+static inline void N(conv_fetch_row)(const void *from, int64_t bytes, const int writes) {
+    const char *at = (const char *)from, *last = at + bytes - 1;
+    for (; at < last; at += 64) if (writes) __builtin_prefetch(at, 1, 3); else __builtin_prefetch(at, 0, 2);
+    if (writes) __builtin_prefetch(last, 1, 3); else __builtin_prefetch(last, 0, 2);
+    __asm__ volatile("");                     /* or GCC takes a function that does nothing but fetch for one that does nothing */
+}
+
+static void N(conv_fetch_out)(const FgConvPart *p, int64_t at, int64_t n, int64_t cols) {
+    const int64_t item = p->c->narrow ? 2 : sizeof(T), bytes = ((cols - 1) * p->os[2] + 1) * item;
+    if (p->os[2] < 1 || p->os[2] > N(conv_near) || p->c->oo < cols) return;
+    for (int64_t j = 0; j < n; j++) N(conv_fetch_row)((const char *)p->out + (at + j * p->c->oo) * item, bytes, 1);
+}
+
+/* How many rows that lie far apart conv_fill reads, or 0, also where all inputs may be in the second cache; and [begin, end) of them
+ * fetched, of an image x. */
+static int64_t N(conv_far)(const FgConvPart *p, const FgFill *f) {
+    const FgConv *c = p->c;
+    const int64_t all = c->G * c->B * c->C * p->L[0] * p->L[1] * p->L[2] * (int64_t)sizeof(T);
+    if (p->xs[2] < 1 || p->xs[2] > N(conv_near) || f->stride < f->cols || all < FG_CONV_FAR) return 0;
+    return f->planes * f->rows * f->features;
+}
+static void N(conv_fetch)(const FgConvPart *p, const FgFill *f, const N(conv_input) *x, int64_t begin, int64_t end) {
+    const int64_t lo = conv_min(f->cols, conv_max(0, -f->p2)), hi = conv_max(lo, conv_min(f->cols, p->L[2] - f->p2));
+    const int64_t bytes = ((hi - lo - 1) * p->xs[2] + 1) * (int64_t)sizeof *x;
+    if (hi == lo) return;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t p0 = f->p0 + i / f->rows / f->features * f->step, p1 = f->p1 + i % f->rows;
+        if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
+        const N(conv_input) *from = x + i / f->rows % f->features * f->stride + p0 * p->xs[0] + p1 * p->xs[1] + (f->p2 + lo) * p->xs[2];
+        N(conv_fetch_row)(from, bytes, 0);
+        if (p->c->pairs) N(conv_fetch_row)(from + p->c->pair, bytes, 0);
+    }
+}
+
+/* The inputs of a block of outputs; `at` are its digits. */
+static FgFill N(conv_block)(const FgConvPart *p, const int64_t *at) {
+    const FgConv *c = p->c;
+    int64_t q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
+    return (FgFill){p->R[0], (conv_min(p->Q[1] - q1, p->block[0]) - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1,
+                    (conv_min(p->Q[2] - q2, p->block[1]) - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1, c->C, c->C == 1 ? 1 : c->xc,
+                    at[2] * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2], c->pairs / 2};
+}
+
 #include "conv_few.h"
 
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */
@@ -193,21 +240,32 @@ static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x,
         conv_index(u, sizes, 5, at);
         int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
         int64_t q1end = conv_min(p->Q[1], q1 + p->block[0]), n2 = conv_min(p->Q[2] - q2, p->block[1]);
-        FgFill f = {p->R[0], (q1end - q1 - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1, (n2 - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1,
-                    C, C == 1 ? 1 : c->xc, q0 * p->s[0] - p->lo[0], p->d[0], q1 * p->s[1] - p->lo[1], q2 * p->s[2] - p->lo[2],
-                    c->pairs / 2};
+        const N(conv_input) *image = (const N(conv_input) *)p->x + g * c->xg + b * c->xb, *ahead = 0;
+        FgFill f = N(conv_block)(p, at), next;
+        int64_t step = 0, steps = conv_ceil(c->O, G(nr)) * (q1end - q1), far = 0;
         int64_t plane = f.rows * f.cols * C, line = f.cols * C, pixel = C;      /* steps in the block, or in x */
         const T *from = x;
         if (p->in_place) {
-            from = (const T *)p->x + g * c->xg + b * c->xb + f.p0 * p->xs[0] + f.p1 * p->xs[1] + f.p2 * p->xs[2];
+            from = (const T *)image + f.p0 * p->xs[0] + f.p1 * p->xs[1] + f.p2 * p->xs[2];
             plane = p->d[0] * p->xs[0], line = p->xs[1], pixel = p->xs[2];
-        } else N(conv_fill)(p, &f, (const N(conv_input) *)p->x + g * c->xg + b * c->xb, x);
+        } else {
+            N(conv_fill)(p, &f, image, x);
+            if (u + 1 < end) {
+                conv_index(u + 1, sizes, 5, at);
+                next = N(conv_block)(p, at);
+                ahead = (const N(conv_input) *)p->x + at[0] * c->xg + at[1] * c->xb;
+                far = N(conv_far)(p, &next);
+            }
+        }
         for (int64_t o = 0; o < c->O; o += G(nr)) {
             int64_t nb = conv_min(G(nr), c->O - o), w = few ? 1 : G(width)(nb), ldc = there ? p->os[2] : few ? nb : w;
             const T *wo = (const T *)p->w + g * p->wg + o * all * p->R[2] * C;
             for (int64_t q = q1; q < q1end; q++) {
                 int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + q * p->os[1] + q2 * p->os[2];
                 T *sums = there ? (T *)p->out + to : row;
+                if (far) N(conv_fetch)(p, &next, ahead, far * step / steps, far * (step + 1) / steps);
+                step++;
+                if (!there) N(conv_fetch_out)(p, to, nb, n2);
                 for (int64_t i = 0, stop, n = 0; i < n2; i = stop, n = 0) {
                     stop = p->cut ? conv_alike(p, 2, q2 + i, q2 + n2) - q2 : n2;
                     for (int64_t t = 0; t < all; t++) {

@@ -111,9 +111,10 @@ static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
     return n == 8 ? 8 : conv_min(n, 4);
 }
 
-/* `cols` outputs of a row in so many groups: a vector of them after the other, so that x and out are walked in the same direction. */
+/* `cols` outputs of a row in so many groups: a vector of them after the other, so that x and out are walked in the same direction.
+ * The tiles fetch of the row at `ahead` what they read themselves of theirs; here every position of `rows` rows up to it is. */
 static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const N(input) *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n,
-                              int64_t cols, int64_t ahead, void *out, int64_t oj, int add) {
+                              int64_t cols, int64_t rows, int64_t ahead, void *out, int64_t oj, int add) {
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
     for (int64_t g = 0; g < groups; g += lanes) {
@@ -122,6 +123,8 @@ static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const N(input
             const N(input) *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
             J = N(conv_alike)(m->inside, j, cols);
+            for (int64_t i = 0; i < rows; i++) for (int64_t k = 0; k < J * p->s[2]; k++)
+                __builtin_prefetch(xt + ahead - i * p->xs[1] + k * pixel, 0, 2);
             void *to = (char *)out + (g + j * oj) * (int64_t)(add ? sizeof(T) : sizeof(X));
             if (lanes == wide && N(conv_shared)(J, p->R[2], xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add)) continue;
             if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
@@ -241,6 +244,7 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
     const int64_t sizes[6] = {c->B, each, p->Q[0], p->slices, p->blocks[1], p->Q[1]};
     const int64_t span = (p->R[1] - 1) * p->d[1], whole = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * p->slice;
+    const int far = c->G * c->B * c->C * p->L[0] * p->L[1] * p->L[2] * (int64_t)sizeof(X) >= FG_CONV_FAR;
     int64_t at[6];
 #ifdef G
     int64_t next = 0, image = -1;        /* rows of the ring's image from `next` on are still to be copied */
@@ -272,14 +276,15 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
             m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * whole : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
         int64_t ahead = n == 0 ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], oj = p->os[2];
+        int64_t rows = n && far && p->s[1] * p->s[2] > 1 ? conv_min(p->s[1], p->R[1]) : 0;
         const X *w = (const X *)p->w + p->w0 + at[1] * c->wo + g;
 #if CONV_MIX && defined(G)
         if (mix && ring) CONV_OF_RING(conv_mix_row)(p, ring, pixel, (const T *)p->w, &here, n, cols, out, oj);
         else if (mix) N(conv_mix_row)(p, x, pixel, (const T *)p->w, &here, n, cols, out, oj);
         if (mix) continue;
 #endif
-        if (ring) CONV_OF_RING(conv_group_row)(p, all, ring, pixel, w, &here, n, cols, 0, out, oj, 0);
-        else N(conv_group_row)(p, all, x, pixel, w, &here, n, cols, ahead, out, oj, 0);
+        if (ring) CONV_OF_RING(conv_group_row)(p, all, ring, pixel, w, &here, n, cols, 0, 0, out, oj, 0);
+        else N(conv_group_row)(p, all, x, pixel, w, &here, n, cols, rows, ahead, out, oj, 0);
     }
 }
 
@@ -347,7 +352,7 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
                     g = N(conv_group_window)(p, K, x + xat, w + wat, m->inside, to);
                     for (int64_t k = 0; k < K && g < c->G; k++) {
                         *m->taps = (FgTap){xat + k * p->s[1] * p->xs[1], wat};
-                        N(conv_group_row)(p, c->G - g, x + g, p->xs[2], w + g, m, 1, p->Q[2], m->taps->x + p->d[1] * p->xs[1],
+                        N(conv_group_row)(p, c->G - g, x + g, p->xs[2], w + g, m, 1, p->Q[2], 0, m->taps->x + p->d[1] * p->xs[1],
                                           to + k * row + g, c->G, 1);
                     }
                 }
