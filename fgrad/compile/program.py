@@ -94,7 +94,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = split_columns(nodes, outs)
         if "pad" in kernels:
             nodes = widen_pads(nodes, outs)
-        nodes = shift(nodes, outs)
+        nodes = shift(nodes, outs, donated if takes is None else takes)
     if config.pass_fuse and not kernels.isdisjoint(NORMS):
         nodes = weigh_norms(nodes, outs)
     if config.pass_fuse and "gather" in kernels:

@@ -29,14 +29,14 @@ cdef dict _weights = vm.WEIGHTS
 cdef dict _codes = CODES
 
 
-def shift(list nodes, list outs):
-    """The nodes that compute `outs`, with less that passes through memory."""
+def shift(list nodes, list outs, taken=()):
+    """The nodes that compute `outs`, with less that passes through memory. taken: arguments whose memory results may take over."""
     cdef Node node
     if not config.pass_shift:
         return nodes
     for node in nodes:
-        if (node.kind == "kernel" and _pieces(node) is not None) or (node.kind == "ew" and _reads_shifted(node)):
-            return live_nodes(_Shift(nodes, outs).rewritten(), outs)
+        if (node.kind == "kernel" and _pieces(node, taken) is not None) or (node.kind == "ew" and _reads_shifted(node)):
+            return live_nodes(_Shift(nodes, outs, taken).rewritten(), outs)
     return nodes
 
 
@@ -67,7 +67,7 @@ cdef tuple _place(Value v):
     return None if rest else tuple(at)
 
 
-def _pieces(Node node):
+def _pieces(Node node, taken):
     """[(an operand of a node that moves memory, where it begins along each axis)], those before over those after; or None."""
     cdef Value out, x
     cdef list pieces = []
@@ -94,9 +94,14 @@ def _pieces(Node node):
     if 2 * x.size < out.size or any([v.scalar is None for v in node.ins[2:]]):
         return None
     starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(node.ins[2:], out.shape, x.shape)]
-    if out.size < MEETS and _in_its_place(node, sum([a * s for a, s in zip(starts, out.strides)])):
+    if (out.size < MEETS or _taken_over(node.ins[0], taken)) and _in_its_place(node, sum([a * s for a, s in zip(starts, out.strides)])):
         return None
     return [(x, tuple(starts)), (node.ins[0], none)]
+
+
+cdef bint _taken_over(Value x, taken) except -1:
+    """True if x is an argument, a loop's carry for one, that can be updated where it lies."""
+    return x.buf is not None and x.buf.kind == "arg" and x.buf.index in taken and x.whole()
 
 
 cdef bint _in_its_place(Node node, Py_ssize_t offset) except -1:
@@ -150,14 +155,14 @@ cdef class _Shift:
     cdef set inside
     cdef dict known, seen      # (node, shape, place) -> value; what equal new nodes share -> value
 
-    def __init__(self, list nodes, list outs):
+    def __init__(self, list nodes, list outs, taken):
         cdef Node node
         cdef Value v
         self.nodes, self.out, self.pieces, self.views, self.work, self.fixed, self.inside = nodes, [], {}, {}, {}, set(), set()
         self.known, self.seen = {}, {}
         for node in nodes:
             if node.kind == "kernel":
-                found = _pieces(node)
+                found = _pieces(node, taken)
                 if found is not None:
                     self.pieces[node] = found
             if node.kind == "ew" or node in self.pieces:
