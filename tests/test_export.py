@@ -152,3 +152,8 @@ def test_what_cannot_be_exported():
         assert old in blob
         with pytest.raises(ValueError, match="damaged"):
             export.deserialize(blob.replace(old, new))
+
+
+def test_functions_of_the_namespace_are_exported_as_jitted_ones():
+    exported = export.deserialize(export.export(jnp.sin)(np.arange(4, dtype=np.float32)).serialize())
+    np.testing.assert_array_equal(exported.call(jnp.arange(4.0)), jnp.sin(jnp.arange(4.0)))

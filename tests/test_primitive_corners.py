@@ -188,3 +188,9 @@ def test_cotangents_of_real_and_imaginary_parts():
     for part, want in ((fgrad.numpy.real, complex(np.inf, 0)), (fgrad.numpy.imag, complex(0, -np.inf))):
         got = fgrad.grad(lambda z, part=part: part(z) / 0.0)(3.0 + 4j)
         assert complex(got) == want
+
+
+def test_derivatives_of_cumlogsumexp_at_infinity():
+    slopes = fgrad.grad(lambda x: elementwise.add(*[cumulative.cumlogsumexp(x, 0)[i : i + 1].sum() for i in (0, 2)]))
+    np.testing.assert_array_equal(slopes(np.array([1.0, np.inf, 2.0], np.float32)), [1, 1, 0])
+    np.testing.assert_array_equal(slopes(np.array([-np.inf, -np.inf, 1.0], np.float32)), [0, 0, 1])

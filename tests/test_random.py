@@ -275,3 +275,8 @@ def test_types_of_keys():
     assert str(k.aval) == str(fgrad.typeof(k)) == "key<fry>[3]" and (k.aval.shape, k.aval.dtype) == ((3,), k.dtype)
     zeros = jnp.zeros((2,), k.dtype)
     assert zeros.dtype == k.dtype and zeros.shape == (2,) and not random.key_data(zeros).any()
+
+
+def test_ball_of_no_norm_is_nan():
+    out = random.ball(random.key(0), 3, 0, (2,))
+    assert out.shape == (2, 3) and np.isnan(out).all()

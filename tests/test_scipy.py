@@ -6,7 +6,7 @@ import pytest
 import fgrad as jax
 import fgrad.numpy as jnp
 from fgrad.experimental.ode import odeint
-from fgrad.scipy import integrate, ndimage, optimize, signal
+from fgrad.scipy import integrate, ndimage, optimize, signal, stats
 from fgrad.scipy.cluster.vq import vq
 from fgrad.test_util import check_grads
 
@@ -121,6 +121,15 @@ def test_limited_memory_bfgs():
         assert not bool(result.success) and int(result.status) == status
 
 
+def test_bfgs_ends_where_the_value_is_flat_to_rounding():
+    a = np.random.default_rng(0).normal(size=(200, 12)).astype(np.float32)
+    b = (a[:, 0] + 0.5 * np.random.default_rng(1).normal(size=200) > 0).astype(np.float32)
+    loss = lambda x: jnp.mean(jnp.logaddexp(0, a @ x) - b * (a @ x))  # noqa: E731
+    found = optimize.minimize(loss, jnp.zeros(12), method="BFGS", options={"gtol": 1e-9})
+    assert int(found.status) == 3 and not found.success and int(found.nit) < 100 and int(found.nfev) < 300
+    assert np.abs(found.jac).max() < 1e-4
+
+
 def test_minimize_refuses():
     with pytest.raises(ValueError, match="'BFGS'"):
         optimize.minimize(rosenbrock, jnp.zeros(2), method="CG")
@@ -168,3 +177,23 @@ def test_odeint_closes_over_what_it_differentiates():
 def test_geom_of_nan_is_nan():
     got = jax.scipy.stats.geom.logpmf(np.array([np.nan, 0, 2]), 0.5)
     np.testing.assert_allclose(got, [np.nan, -np.inf, 2 * np.log(0.5)], rtol=1e-6)
+
+
+def test_distributions_pass_nan_on():
+    nan = np.float32(np.nan)
+    for name, *args in (
+        ("gamma.logpdf", 2.0), ("chi2.pdf", 2.0), ("beta.logpdf", 1.0, 2.0), ("expon.logcdf",), ("betabinom.logpmf", 3, 1.0, 2.0),
+        ("nbinom.logpmf", 3, 0.5), ("binom.logpmf", 3, 0.5), ("pareto.pdf", 2.0), ("pareto.cdf", 2.0), ("pareto.sf", 2.0),
+        ("truncnorm.cdf", -1.0, 1.0), ("truncnorm.sf", -1.0, 1.0), ("poisson.logpmf", 2.0), ("wrapcauchy.pdf", 0.3),
+        ("bernoulli.logpmf", 0.5), ("uniform.cdf",), ("geom.logpmf", 0.5), ("expon.logpdf",), ("expon.cdf",),
+    ):  # fmt: skip
+        distribution, function = name.split(".")
+        assert np.isnan(getattr(getattr(stats, distribution), function)(nan, *args)), name
+    for value in (stats.gamma.logpdf(np.inf, 3.0), stats.nbinom.logpmf(np.inf, 3, 0.5), stats.poisson.logpmf(np.inf, 2)):
+        assert float(value) == -np.inf
+    assert float(stats.gamma.sf(-1.0, 0.0)) == 1 and stats.poisson.entropy(2.0, jnp.zeros((4, 1))).shape == (4, 1)
+
+
+def test_convolution_of_scalars_is_their_product():
+    for f in (signal.convolve, signal.correlate, signal.fftconvolve):
+        assert f(jnp.array(2.0), jnp.array(3.0)).shape == () and float(f(2.0, 3.0)) == 6

@@ -1,5 +1,7 @@
 """Integrals, hypergeometric functions, harmonics and combinatorics of fgrad.scipy.special against mpmath, their edges and derivatives."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -294,3 +296,28 @@ def test_special_functions_are_one_cached_program_outside_of_jit():
         with pytest.raises(TypeError):
             f([1.0], *args[1:])
     np.testing.assert_array_equal(special.xlogy(x, y=x), special.xlogy(x, x))
+
+
+def test_associated_legendre_functions():
+    z = np.array([0.1, -0.5, 0.9], np.float32)
+    p, d = special.lpmn(3, 4, z)
+    assert p.shape == d.shape == (4, 5, 3)
+    s = np.sqrt(1 - z.astype(float) ** 2)
+    np.testing.assert_allclose(p[2, 2], 3 * s**2, 1e-6)
+    np.testing.assert_allclose(p[1, 3], -1.5 * (5 * z**2 - 1) * s, 1e-5)
+    np.testing.assert_allclose(d[0, 3], 7.5 * z**2 - 1.5, 1e-5, 1e-6)
+    np.testing.assert_allclose(d[1, 2], -3 * s + 3 * z**2 / s, 1e-5, 1e-6)
+    np.testing.assert_array_equal(p[3, :3], 0)
+    np.testing.assert_allclose(special.lpmn(2, 2, jnp.array([1.0, -1.0]))[1], [[[0, 0], [1, 1], [3, -3]], [[0, 0], [np.inf, -np.inf], [np.inf, np.inf]], [[0, 0], [0, 0], [-6, 6]]])  # fmt: skip  # noqa: E501
+    normalized = special.lpmn_values(3, 3, z, True)
+    for k in range(4):
+        for n in range(k, 4):
+            factor = math.sqrt((2 * n + 1) / (4 * math.pi) * math.factorial(n - k) / math.factorial(n + k))
+            np.testing.assert_allclose(normalized[k, n], p[k, n] * factor, 1e-5, 1e-7)
+    for call, error, match in (
+        (lambda: special.lpmn(2, 2, jnp.float32(0.5)), ValueError, "1D"),
+        (lambda: special.lpmn(2, 2, jnp.ones(1, complex)), TypeError, "float32 and float64"),
+        (lambda: special.lpmn(-1, 2, jnp.ones(1)), ValueError, "negative"),
+    ):
+        with pytest.raises(error, match=match):
+            call()

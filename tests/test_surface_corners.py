@@ -280,3 +280,42 @@ def test_strings_keys_and_arrays_of_no_rows_are_refused_with_a_message():
         with pytest.raises(error, match=match):
             call()
     assert float(jnp.float32("1.5")) == 1.5
+
+
+def test_shape_functions_of_numbers_give_arrays():
+    for out, dtype in (
+        (lax.reshape(2.0, ()), "float32"),
+        (lax.squeeze(2, ()), "int32"),
+        (lax.transpose(2.0, ()), "float32"),
+        (lax.pad(2.0, 0.0, ()), "float32"),
+        (lax.expand_dims(2, ()), "int32"),
+        (lax.slice(2.0, (), ()), "float32"),
+        (lax.reshape(np.ones(3, np.float32), (3,)), "float32"),
+    ):
+        assert isinstance(out, fgrad.Array) and out.dtype == dtype
+    assert lax.reshape(2.0, ()).weak_type
+
+
+def test_linspace_is_the_nearest_number_and_whole_numbers_stay_whole():
+    for lo, hi, n in ((0, 25, 6), (0, 1, 11), (-1.0, 1.0, 101), (0.1, 0.7, 13), (3, 3, 4), (2, 5, 1), (0, 1, 0)):
+        for endpoint in (True, False):
+            want = np.linspace(lo, hi, n, endpoint)
+            np.testing.assert_array_equal(jnp.linspace(lo, hi, n, endpoint), want.astype(np.float32))
+            np.testing.assert_allclose(fgrad.jit(lambda a, b: jnp.linspace(a, b, n, endpoint))(lo, hi), want, 3e-7, 1e-7)  # noqa: B023
+    for n in (42, 48, 62, 110, 195):  # whose inverse, times themselves, falls short of 1
+        for lo, hi in ((0, n - 1), (0, 2 * n - 2), (0.5, n - 0.5)):
+            want = np.linspace(lo, hi, n, dtype=int)
+            np.testing.assert_array_equal(jnp.linspace(lo, hi, n, dtype=int), want)
+            np.testing.assert_array_equal(fgrad.jit(lambda a, b: jnp.linspace(a, b, n, dtype=int))(lo, hi), want)  # noqa: B023
+    np.testing.assert_array_equal(jnp.linspace(-3, 3, 4, dtype=jnp.uint8), [0, 0, 1, 3])
+    assert np.isfinite(jnp.linspace(jnp.float32(-3e38), jnp.float32(3e38), 1001)).all()
+    out, step = jnp.linspace(0, 10, 9, retstep=True)
+    assert float(step) == 1.25 and not step.weak_type and not out.weak_type
+    assert jnp.linspace(0, 1, 3, dtype=jnp.bfloat16).dtype == jnp.bfloat16
+
+
+def test_polynomials_of_several_columns_add_by_rows():
+    a, b = jnp.array([[2, 3], [4, 5]]), jnp.array([[1, 2]])
+    np.testing.assert_array_equal(jnp.polyadd(a, b), [[2, 3], [5, 7]])
+    np.testing.assert_array_equal(jnp.polysub(b, a), [[-2, -3], [-3, -3]])
+    np.testing.assert_array_equal(jnp.polyadd(jnp.array([1, 2]), 5), [1, 7])

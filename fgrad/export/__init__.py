@@ -13,6 +13,7 @@ import numpy as np
 from fgrad import api, dtypes
 from fgrad import array_tree as tree
 from fgrad.api.jit import JitFunction
+from fgrad.compile.eager import EagerFunction
 from fgrad.core import ClosedJaxpr, ShapedArray, check_jaxpr, eval_jaxpr, get_aval, to_array
 from fgrad.export.encoding import (
     decode,
@@ -168,6 +169,8 @@ def export(fun_jit, *, platforms=None, disabled_checks=()):
     >>> export.deserialize(blob).call(jnp.zeros(3))
     Array([0., 0., 0.], dtype=float32)
     """
+    if isinstance(fun_jit, EagerFunction):  # jnp.sin and its like are jitted functions in JAX
+        fun_jit = api.jit(fun_jit)
     if not isinstance(fun_jit, JitFunction):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit!r}")
     if platforms is not None and tuple(platforms) != ("cpu",):

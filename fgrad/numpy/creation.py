@@ -323,9 +323,26 @@ def _count(n, dtype):
 
 
 @remembered
-@eager(2)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """num evenly spaced values from start to stop, rounded down for an integer dtype."""
+    """num evenly spaced values from start to stop, rounded down for an integer dtype; of few between two numbers, each is the nearest.
+
+    >>> import fgrad.numpy as jnp
+    >>> jnp.linspace(0, 25, 6)
+    Array([ 0.,  5., 10., 15., 20., 25.], dtype=float32)
+    """
+    if {type(start), type(stop)} <= _REALS and abs(start) < _BOUND and abs(stop) < _BOUND and 0 <= operator.index(num) <= _SMALL:
+        kind = dtypes.float_dtype() if dtype is None else user_dtype(dtype)
+        if kind.kind in "fiu":
+            values, step = np.linspace(start, stop, num, endpoint, True, axis=axis)
+            if kind.kind != "f":
+                values = np.clip(np.floor(values), np.iinfo(kind).min, np.iinfo(kind).max)
+            out = _own(values.astype(kind))
+            return (out, _own(np.asarray(step, kind if kind.kind == "f" else dtypes.float_dtype()))) if retstep else out
+    return _linspace(start, stop, num, endpoint, retstep, dtype, axis)
+
+
+@eager(2)
+def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     out_dtype = None if dtype is None else user_dtype(dtype)
     start, stop = (as_array("linspace", v) for v in promoted("linspace", [_operand(start), _operand(stop)], inexact=True))
     num = operator.index(num)
@@ -335,13 +352,17 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     full_shape = (num, *shape)
     t = broadcasted_iota(start.dtype, full_shape, 0) if num else _full(full_shape, 0, start.dtype)
     lo, hi = (reshape(v, (1, *shape)) for v in (start, stop))
-    parts = like(t, max(div_by, 1))
+    parts = max(div_by, 1)
     whole = out_dtype is not None and out_dtype.kind in "iu"
     if whole:  # the division comes last: rounding down must not turn 14.99... into 14
-        out = add(spread(lo, full_shape), div(mul(t, spread(sub(hi, lo), full_shape)), parts))
-    else:
-        frac = div(t, parts)
-        out = add(mul(spread(lo, full_shape), _one_minus(frac)), mul(spread(hi, full_shape), frac))
+        first, way = spread(lo, full_shape), mul(t, spread(sub(hi, lo), full_shape))
+        out = floor(add(first, div(way, like(t, parts))))
+        above = add(sub(out, first), like(t, 1))  # a compiled quotient may fall short of a whole number
+        out = add(out, convert_element_type(ge(way, mul(above, like(t, parts))), out.dtype))
+    else:  # the division comes last here too; a power of two keeps the products from overflowing and rounds nothing
+        scale = 2.0 ** -parts.bit_length()
+        first, last = (spread(mul(v, like(v, scale)), full_shape) for v in (lo, hi))
+        out = div(add(mul(first, sub(like(t, parts), t)), mul(last, t)), like(t, parts * scale))
     if endpoint and num > 1:
         out = concatenate([slice_in_dim(out, 0, num - 1), hi], 0)
     if out_dtype is not None:
@@ -352,15 +373,11 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         out = transpose(out, tuple(perm))
     if not retstep:
         return out
-    return out, (stop - start) / div_by if div_by > 0 else _full(shape, math.nan, start.dtype)
+    return out, convert_element_type((stop - start) / div_by, start.dtype) if div_by > 0 else _full(shape, math.nan, start.dtype)
 
 
 def _operand(x):
     return x if type(x) in SCALARS else as_array("linspace", x)
-
-
-def _one_minus(x):
-    return add(like(x, 1), mul(x, like(x, -1)))
 
 
 @remembered

@@ -67,10 +67,11 @@ def polyval(p, x, *, unroll=16):
 
 
 def polyadd(a1, a2):
-    """Sum of two polynomials."""
-    a, b = (_coefficients("polyadd", p) for p in _arrays("polyadd", (a1, a2)))
-    a, b = (a, b) if a.size >= b.size else (b, a)
-    return a + concatenate([zeros(a.size - b.size, b.dtype), b]) if a.size > b.size else a + b
+    """Sum of two polynomials, whose coefficients stand along the first axis; further axes broadcast."""
+    a, b = (atleast_1d(p) for p in _arrays("polyadd", (a1, a2)))
+    a, b = (a, b) if a.shape[0] >= b.shape[0] else (b, a)
+    missing = a.shape[0] - b.shape[0]
+    return a + concatenate([zeros((missing, *b.shape[1:]), b.dtype), b]) if missing else a + b
 
 
 def polysub(a1, a2):

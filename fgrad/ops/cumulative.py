@@ -10,7 +10,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import add, div, eq, exp, is_finite, like, log, max, min, mul, select, sub
+from fgrad.ops.elementwise import add, div, eq, exp, like, log, max, min, mul, select, sub
 from fgrad.ops.fused import jvp_by_reference, need_shape, wide_kernel
 from fgrad.ops.reduce import argaxis, set_prod_ops
 from fgrad.ops.rules import bdim_at_front, full, jvp_by_args
@@ -174,8 +174,8 @@ def _cumextremum_jvp(pick, empty):
 def _cumlogsumexp_jvp(t, out, x, *, axis, reverse):
     def combine(a, b):
         m = max(a[0], b[0])
-        safe = select(is_finite(m), m, like(m, 0))
-        wa, wb = exp(sub(a[0], safe)), exp(sub(b[0], safe))
+        safe = select(eq(m, like(m, -np.inf)), like(m, 0), m)
+        wa, wb = (select(eq(v, like(v, np.inf)), like(v, 1), exp(sub(v, safe))) for v in (a[0], b[0]))  # infinity is the sum
         total = add(wa, wb)
         norm = select(eq(total, like(total, 0)), like(total, 1), total)
         value = select(eq(total, like(total, 0)), like(total, -np.inf), add(safe, log(norm)))

@@ -129,8 +129,8 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     if dimensions is not None:
         operand = transpose(operand, dimensions)
     new_sizes = canonical_shape(new_sizes)
-    if get_aval(operand).shape == new_sizes and type(operand) is not np.ndarray:
-        return operand
+    if get_aval(operand).shape == new_sizes:
+        return as_result(operand)
     return reshape_p.bind(operand, new_sizes=new_sizes)
 
 
@@ -202,8 +202,8 @@ def transpose(operand, permutation):
     """operand with its axes permuted: axis i of the result is axis permutation[i] of operand."""
     if type(permutation) is not tuple or not all([type(p) is int for p in permutation]):
         permutation = tuple(map(operator.index, permutation))
-    if permutation == tuple(range(len(get_aval(operand).shape))) and type(operand) is not np.ndarray:
-        return operand
+    if permutation == tuple(range(len(get_aval(operand).shape))):
+        return as_result(operand)
     return transpose_p.bind(operand, permutation=permutation)
 
 
@@ -258,8 +258,8 @@ def slice(operand, start_indices, limit_indices, strides=None):
     shape = get_aval(operand).shape
     strides = (1,) * len(shape) if strides is None else tuple(strides)
     start_indices, limit_indices = tuple(map(operator.index, start_indices)), tuple(map(operator.index, limit_indices))
-    if limit_indices == shape and not any(start_indices) and all(s == 1 for s in strides) and type(operand) is not np.ndarray:
-        return operand
+    if limit_indices == shape and not any(start_indices) and all(s == 1 for s in strides):
+        return as_result(operand)
     return slice_p.bind(operand, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
 
 
@@ -442,8 +442,8 @@ def pad(operand, padding_value, padding_config):
     """operand with (lo, hi, interior) padding per axis; negative lo or hi crop."""
     config = tuple((operator.index(lo), operator.index(hi), operator.index(interior)) for lo, hi, interior in padding_config)
     aval = get_aval(operand)
-    if not any(any(c) for c in config) and len(config) == len(aval.shape) and type(operand) is not np.ndarray:
-        return operand
+    if not any(any(c) for c in config) and len(config) == len(aval.shape):
+        return as_result(operand)
     if aval.dtype.kind in _KINDS_OF.get(type(padding_value), ""):
         padding_value = aval.dtype.type(padding_value)
     return pad_p.bind(operand, padding_value, padding_config=config)

@@ -4,6 +4,8 @@ Marsaglia and Tsang, A simple method for generating gamma variables (2000), with
 derivatives by implicit differentiation of the distribution function (Figurnov, Mohamed and Mnih, 2018).
 """
 
+import numpy as np
+
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import custom_jvp, jit, vmap
@@ -157,8 +159,10 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
 
 
 def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
-    """Points uniform in the unit ball of the p-norm in d dimensions (Barthe, Guedon, Mendelson and Naor, 2005)."""
+    """Points uniform in the unit ball of the p-norm in d dimensions (Barthe, Guedon, Mendelson and Naor, 2005); NaN for p = 0."""
     shape, dtype = canonical_shape(shape), float_dtype("ball", dtype)
+    if type(p) in (int, float) and p == 0:
+        return jnp.full((*shape, d), np.nan, dtype)
     key_g, key_e = split(one_key("ball", key))
     g = generalized_normal(key_g, p, (*shape, d), dtype)
     norm = (jnp.sum(jnp.abs(g) ** p, -1) + exponential(key_e, shape, dtype)) ** (1 / p)

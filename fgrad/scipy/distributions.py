@@ -52,9 +52,9 @@ class binom:
     def logpmf(k, n, p, loc=0):
         """The logarithm of the probability."""
         k, n, p, loc = floats("binom", k, n, p, loc)
-        inside = (k >= loc) & (k - loc <= n)
-        x = jnp.where(inside, k - loc, 0)
-        return jnp.where(inside, _log_choose(n, x) + xlogy(x, p) + xlog1py(n - x, -p), -np.inf)
+        outside = (k < loc) | (k - loc > n)
+        x = jnp.where(outside, 0, k - loc)
+        return jnp.where(outside, -np.inf, _log_choose(n, x) + xlogy(x, p) + xlog1py(n - x, -p))
 
     pmf = exp_of(logpmf, "probability")
 
@@ -67,11 +67,11 @@ class betabinom:
         """The logarithm of the probability; NaN for n < 0, a <= 0 or b <= 0."""
         k, n, a, b, loc = floats("betabinom", k, n, a, b, loc)
         y = jnp.floor(k) - loc
-        inside, valid = (y >= 0) & (y <= n), (n >= 0) & (a > 0) & (b > 0)
-        x, n = jnp.where(inside & valid, y, 0), jnp.where(valid, n, 0)
+        outside, valid = (y < 0) | (y > n), (n >= 0) & (a > 0) & (b > 0)
+        x, n = jnp.where(outside | ~valid, 0, y), jnp.where(valid, n, 0)
         a, b = jnp.where(valid, a, 1), jnp.where(valid, b, 1)
         value = _log_choose(n, x) + betaln(x + a, n - x + b) - betaln(a, b)
-        return jnp.where(valid, jnp.where(inside, value, -np.inf), np.nan)
+        return jnp.where(valid, jnp.where(outside, -np.inf, value), np.nan)
 
     pmf = exp_of(logpmf, "probability")
 
@@ -83,10 +83,10 @@ class nbinom:
     def logpmf(k, n, p, loc=0):
         """The logarithm of the probability."""
         k, n, p, loc = floats("nbinom", k, n, p, loc)
-        inside = k >= loc
-        x = jnp.where(inside, k - loc, 0)
+        outside = (k < loc) | (k == np.inf)
+        x = jnp.where(outside, 0, k - loc)
         ways = ops.lgamma(x + n) - ops.lgamma(n) - ops.lgamma(x + 1)
-        return jnp.where(inside, ways + xlogy(n, p) + xlog1py(x, -p), -np.inf)
+        return jnp.where(outside, -np.inf, ways + xlogy(n, p) + xlog1py(x, -p))
 
     pmf = exp_of(logpmf, "probability")
 
@@ -221,24 +221,24 @@ class pareto:
 
     @staticmethod
     def _above(x, b, loc, scale):
-        """(whether x is in the support, (x - loc) / scale or 1, b, scale)."""
+        """(whether x is below the support, (x - loc) / scale or 1, b, scale)."""
         x, b, loc, scale = floats("pareto", x, b, loc, scale)
-        inside = x >= loc + scale
-        return inside, jnp.where(inside, (x - loc) / scale, 1), b, scale
+        below = x < loc + scale
+        return below, jnp.where(below, 1, (x - loc) / scale), b, scale
 
     @staticmethod
     def logpdf(x, b, loc=0, scale=1):
         """The logarithm of the density."""
-        inside, z, b, scale = pareto._above(x, b, loc, scale)
-        return jnp.where(inside, jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(z), -np.inf)
+        below, z, b, scale = pareto._above(x, b, loc, scale)
+        return jnp.where(below, -np.inf, jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(z))
 
     pdf = exp_of(logpdf)
 
     @staticmethod
     def logcdf(x, b, loc=0, scale=1):
         """log P(X <= x)."""
-        inside, z, b, _ = pareto._above(x, b, loc, scale)
-        return jnp.where(inside, jnp.log(-jnp.expm1(-b * jnp.log(jnp.where(inside, z, 2)))), -np.inf)
+        below, z, b, _ = pareto._above(x, b, loc, scale)
+        return jnp.where(below, -np.inf, jnp.log(-jnp.expm1(-b * jnp.log(jnp.where(below, 2, z)))))
 
     cdf = exp_of(logcdf, "probability P(X <= x)")
 
@@ -276,10 +276,10 @@ class wrapcauchy:
     def logpdf(x, c):
         """The logarithm of the density: -inf outside of [0, 2 pi], NaN where c is not in (0, 1)."""
         x, c = floats("wrapcauchy", x, c)
-        valid, inside = (c > 0) & (c < 1), (x >= 0) & (x <= 2 * np.pi)
+        valid, outside = (c > 0) & (c < 1), (x < 0) | (x > 2 * np.pi)
         c = jnp.where(valid, c, 0.5)
         value = jnp.log1p(-c * c) - _LOG_2PI - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
-        return jnp.where(valid, jnp.where(inside, value, -np.inf), np.nan)
+        return jnp.where(valid, jnp.where(outside, -np.inf, value), np.nan)
 
     pdf = exp_of(logpdf)
 
@@ -322,8 +322,8 @@ class truncnorm:
     def logcdf(x, a, b, loc=0, scale=1):
         """log P(X <= x): by P(X > x) where that is small."""
         z, at, a, b, _, valid = truncnorm._parts(x, a, b, loc, scale)
-        inside = (z > a) & (z < b)
-        at = jnp.where(inside, at, jnp.where(jnp.isfinite(a), a + 0.5 * jnp.minimum(b - a, 1), jnp.where(jnp.isfinite(b), b - 0.5, 0)))
+        middle = jnp.where(jnp.isfinite(a), a + 0.5 * jnp.minimum(b - a, 1), jnp.where(jnp.isfinite(b), b - 0.5, 0))
+        at = jnp.where((z <= a) | (z >= b), middle, at)
         total = _log_gauss_mass(a, b)
         below, above = _log_gauss_mass(a, at) - total, _log_gauss_mass(at, b) - total
         near = below > -0.1

@@ -39,6 +39,8 @@ def _correlate(name, x, k, mode):
         raise ValueError(f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.shape} and {k.shape}")
     if 0 in x.shape or 0 in k.shape:
         raise ValueError(f"{name}: the arrays must not be empty, got shapes {x.shape} and {k.shape}")
+    if not x.ndim:
+        return x * k
     if x.ndim in (1, 2, 3):
         return correlation(x, k, _padding(mode, k.shape))
     if mode != "valid":
@@ -136,6 +138,8 @@ def fftconvolve(in1, in2, mode="full", axes=None):
         raise ValueError(f"in1 and in2 should have the same dimensionality: got shapes {jnp.shape(in1)} and {jnp.shape(in2)}")
     a, b, swapped = _operands("fftconvolve", in1, in2, mode)
     a, b = (b, a) if swapped else (a, b)
+    if not a.ndim:
+        return a * b
     axes = range(a.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     axes = tuple(i % a.ndim for i in axes)
     sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]

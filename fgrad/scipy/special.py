@@ -17,6 +17,7 @@ from fgrad.ops import special as ops
 from fgrad.scipy.harmonics import bernoulli, bessel_jn, boxcox, boxcox1p, comb, complex_gamma, loggamma, sph_harm_y
 from fgrad.scipy.hypergeometric import hyp1f1, hyp2f1, poch
 from fgrad.scipy.integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
+from fgrad.scipy.legendre import lpmn, lpmn_values
 
 
 def softmax(x, /, *, axis=None):
@@ -245,6 +246,8 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",

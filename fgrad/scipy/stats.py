@@ -118,7 +118,7 @@ class expon:
         """log P(X <= x)."""
         x, loc, scale = floats("expon", x, loc, scale)
         z = (x - loc) / scale
-        return jnp.where(z > 0, jnp.log(-jnp.expm1(-jnp.where(z > 0, z, 1))), -np.inf)
+        return jnp.where(z <= 0, -np.inf, jnp.log(-jnp.expm1(-jnp.where(z <= 0, 1, z))))
 
     @staticmethod
     def ppf(q, loc=0, scale=1):
@@ -245,9 +245,9 @@ class gamma:
         """The logarithm of the density."""
         x, a, loc, scale = floats("gamma", x, a, loc, scale)
         z = (x - loc) / scale
-        inside = z >= 0
-        z = jnp.where(inside, z, 1)
-        return jnp.where(inside, xlogy(a - 1, z) - z - ops.lgamma(a) - jnp.log(scale), -np.inf)
+        outside = (z < 0) | (z == np.inf)
+        z = jnp.where(outside, 1, z)
+        return jnp.where(outside, -np.inf, xlogy(a - 1, z) - z - ops.lgamma(a) - jnp.log(scale))
 
     pdf = exp_of(logpdf)
 
@@ -261,7 +261,8 @@ class gamma:
     def sf(x, a, loc=0, scale=1):
         """P(X > x)."""
         x, a, loc, scale = floats("gamma", x, a, loc, scale)
-        return ops.igammac(a, jnp.maximum((x - loc) / scale, 0))
+        z = (x - loc) / scale
+        return jnp.where(z < 0, 1, ops.igammac(a, jnp.maximum(z, 0)))
 
     @staticmethod
     def logcdf(x, a, loc=0, scale=1):
@@ -309,9 +310,9 @@ class beta:
         """The logarithm of the density."""
         x, a, b, loc, scale = floats("beta", x, a, b, loc, scale)
         z = (x - loc) / scale
-        inside = (z >= 0) & (z <= 1)
-        z = jnp.where(inside, z, 0.5)
-        return jnp.where(inside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
+        outside = (z < 0) | (z > 1)
+        z = jnp.where(outside, 0.5, z)
+        return jnp.where(outside, -np.inf, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale))
 
     pdf = exp_of(logpdf)
 
@@ -339,8 +340,8 @@ class bernoulli:
         """The logarithm of the probability."""
         k, p, loc = floats("bernoulli", k, p, loc)
         x = k - loc
-        inside = (x == 0) | (x == 1)
-        return jnp.where(inside, jnp.where(x == 1, jnp.log(p), jnp.log1p(-p)), -np.inf)
+        outside = (x < 0) | (x > 1) | (x > 0) & (x < 1)
+        return jnp.where(outside, -np.inf, jnp.where(x == 1, jnp.log(p), jnp.where(x == 0, jnp.log1p(-p), x)))
 
     pmf = exp_of(logpmf, "probability")
 
@@ -366,9 +367,9 @@ class poisson:
         """The logarithm of the probability."""
         k, mu, loc = floats("poisson", k, mu, loc)
         x = k - loc
-        inside = (x >= 0) & (jnp.floor(x) == x)
-        x = jnp.where(inside, x, 0)
-        return jnp.where(inside, xlogy(x, mu) - ops.lgamma(x + 1) - mu, -np.inf)
+        outside = (x < 0) | (jnp.floor(x) < x) | (x == np.inf)
+        x = jnp.where(outside, 0, x)
+        return jnp.where(outside, -np.inf, xlogy(x, mu) - ops.lgamma(x + 1) - mu)
 
     pmf = exp_of(logpmf, "probability")
 
@@ -382,7 +383,8 @@ class poisson:
     @staticmethod
     def entropy(mu, loc=0):
         """The entropy in nats: a sum of 200 terms below a mean of 100, four terms of its asymptotic series from there on."""
-        mu, _ = floats("poisson", mu, loc)
+        mu, loc = floats("poisson", mu, loc)
+        mu, _ = jnp.broadcast_arrays(mu, loc)
         small = jnp.where((mu > 0) & (mu < 100), mu, 1)
         k = jnp.arange(200, dtype=mu.dtype)
         logs = ops.lgamma(k + 1)
