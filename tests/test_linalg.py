@@ -134,6 +134,25 @@ def test_singular_systems():
     assert int(LA.matrix_rank(np.diag([1.0, 1e-3, 0.0]), tol=0.1)) == 1
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_slogdet_of_small_matrices(n):
+    """Written out: products of rows and columns of any size stay in range, gradients are transposed inverses."""
+    x = normal(50, n, n)
+    scale = np.float32(10) ** np.random.default_rng(0).integers(-12, 12, (50, n, 1))
+    for a in (x, x * scale, x * scale * np.swapaxes(scale, 1, 2)):
+        sign, log = LA.slogdet(a)
+        want = np.linalg.slogdet(a.astype(np.float64))
+        np.testing.assert_array_equal(sign, want[0])
+        np.testing.assert_allclose(log, want[1], rtol=1e-4, atol=1e-4)
+    got = fgrad.grad(lambda a: LA.slogdet(a)[1].sum())(jnp.asarray(x))
+    want = np.swapaxes(np.linalg.inv(x.astype(np.float64)), 1, 2)
+    np.testing.assert_allclose(got, want, atol=1e-4 * np.abs(want).max())
+    far = np.float32([[1, 1e-30, 0], [1, 0, 1e-30], [0, 1, 1]])
+    np.testing.assert_allclose(LA.slogdet(far), np.linalg.slogdet(far.astype(np.float64)), rtol=1e-5)
+    for a in (np.zeros((n, n)), np.outer(np.arange(1.0, n + 1), np.arange(3.0, n + 3)) * (n > 1)):
+        assert [float(v) for v in LA.slogdet(a)] == [0, -np.inf]
+
+
 def test_what_has_no_derivative_says_so():
     x = jnp.asarray(normal(3, 3))
     for f, word in (

@@ -81,15 +81,13 @@ cdef void _collapse(FgDot *p) noexcept nogil:
 
 
 cdef void _as_real(FgDot *p) noexcept nogil:
-    """Make a complex product one of real numbers (FgComplex), unless it is so small that spreading b costs as much, or a vector."""
+    """Make the complex products of a batch of tiny matrices products of real numbers (FgComplex)."""
     cdef FgComplex *z = &p.z
-    cdef bint small
     if not GEMM_WIDE or p.work < FG_C64:
         return
     if p.c[2] != 1 and p.N > 1:
         _swap(p)
-    small = p.B >= 16 and 4 * p.K * p.N <= FG_TINY and 2 * p.M * max(p.K, p.N) <= FG_TINY
-    if not small and (min(p.M, p.N) == 1 or p.M < 8 or (p.N < 8 and p.a[2] != 1) or p.K < 4 or p.M * p.N * p.K < 512):
+    if p.B < 16 or 4 * p.K * p.N > FG_TINY or 2 * p.M * max(p.K, p.N) > FG_TINY:
         return
     z.dtype, z.swapped, z.M, z.N, z.K = p.work, p.swapped, p.M, p.N, p.K
     for d in range(3):
@@ -183,7 +181,7 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
         p.nk = min(16, p.K // 1024)
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc
-    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and _cost(p, True) < _cost(p, False):
+    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and p.work <= FG_F64 and _cost(p, True) < _cost(p, False):
         _swap(p)
         p.turned = 1
 
@@ -191,7 +189,7 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
 cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
     if p.c[2] != 1 and p.N > 1:
         _swap(p)
-    if GEMM_WIDE and p.work <= FG_F64:
+    if GEMM_WIDE:
         _plan_gemm(p)
         return 0
     if p.M > INT_MAX or p.N > INT_MAX or p.K > INT_MAX or (p.M > 1 and p.c[1] > INT_MAX):

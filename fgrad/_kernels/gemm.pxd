@@ -9,6 +9,7 @@ cdef extern from "gemm_job.h" nogil:
         int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's are contiguous
         int64_t depth                                # of b where `halves`, single elements
         int32_t narrow, halves                       # the dtype of a c of 16 bits or 0; b lies in rows of single bfloat16
+        int32_t cplx                                 # a complex product: N and strides but cb count real numbers (gemm_job.h)
         int32_t f64, pairs, add, turned              # turned: c's rows are contiguous instead, its columns ldc apart
         const char *a
         const char *b

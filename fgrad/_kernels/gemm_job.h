@@ -15,13 +15,14 @@ typedef struct { int64_t next, end, pad[6]; } GemmShare;
 
 /* c[b] (M, N) (+)= a[b] (M, K) b[b] (K, N) for b < B; strides in elements. c's columns are contiguous, or, where `turned`, its rows.
  * Where `pairs`, elements of a and b are pairs of bfloat16 (GEMM_PAIRS), along k; b is made of them where it is packed if `halves`: then
- * it lies in rows of `depth` single ones, b0 and rb counted in them. `narrow` is the dtype of a c of 16 bits: then K is one piece. */
+ * it lies in rows of `depth` single ones, b0 and rb counted in them. Where `cplx`, M, K and cb count complex numbers, the rest, N included,
+ * their parts, all strides of which are even (gemm_complex.h); a pair of columns is contiguous where cb is 1. `narrow` is the dtype of a c of 16 bits: then K is one piece. */
 typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
     int64_t depth;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
-    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves;
+    int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves, cplx;
     int32_t fetch;               /* b is read where it lies, far away: the next tile of it is fetched while one is used */
     const char *a, *b;
     char *c;
@@ -56,12 +57,12 @@ static void gemm_plan(GemmJob *j) {
     if (j->N == 1) j->cb = 1;
     int clash_a = gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->K * item >= 128, clash_b = gemm_clashes(j->rb, item);
     /* Rows of a from which packing b pays: it saves most where rows of both meet in few sets and a is too large to be packed instead. */
-    int64_t enough = !clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48;
+    int64_t enough = (!clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48) >> j->cplx;
     j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     /* A panel of rows that meet in few sets, each with 8 ways, stays in the first cache if it is packed, or has no more of them than ways. */
-    j->pack_a = (j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
-        && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15));
-    j->mr = !j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8 ? GEMM_MR / 2 : GEMM_MR;
+    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
+        && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
+    j->mr = j->cplx || (!j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8) ? GEMM_MR / 2 : GEMM_MR;
     /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
     int64_t piece = GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES, keeps;
     if (clash_b && j->rb && !j->pack_b && size_b > GEMM_CLOSE) {
@@ -93,7 +94,7 @@ static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts 
 static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j), best = INT64_MAX, want;
     /* Vectors computed, of which a thread shall have at least 4 microseconds. */
-    double work = (double)j->B * j->M * gemm_up(j->N, gemm_nr(j) / GEMM_NV) * j->K;
+    double work = (double)j->B * j->M * (1 + j->cplx) * gemm_up(j->N, gemm_nr(j) / GEMM_NV) * j->K;
     if (threads > work / 15600) threads = work < 31200 ? 1 : (int64_t)(work / 15600);
     j->row_parts = j->col_parts = 1;
     if (threads == 1 || j->B >= 4 * threads) return threads;
@@ -123,19 +124,42 @@ static void gemm_pack_halves(uint32_t *dst, const uint16_t *src, int64_t rb, int
     }
 }
 
+/* One to half of a tile's rows; the indices that exchange neighbours. */
+#if GEMM_MR == 14
+#define GEMM_EACH_HALF(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#elif GEMM_MR == 12
+#define GEMM_EACH_HALF(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define GEMM_EACH_HALF(X) X(1) X(2) X(3)
+#endif
+#if GEMM_BYTES == 64
+#define GEMM_MATES_float 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#define GEMM_MATES_double 1, 0, 3, 2, 5, 4, 7, 6
+#elif GEMM_BYTES == 32
+#define GEMM_MATES_float 1, 0, 3, 2, 5, 4, 7, 6
+#define GEMM_MATES_double 1, 0, 3, 2
+#else
+#define GEMM_MATES_float 1, 0, 3, 2
+#define GEMM_MATES_double 1, 0
+#endif
+#define GEMM_MATES(T) GEMM_CAT(GEMM_MATES_, T)
+
 #define T float
 #define N(x) gemm_f32_##x
+#include "gemm_complex.h"
 #include "gemm_unit.h"
 #undef T
 #undef N
 #define T double
 #define N(x) gemm_f64_##x
+#include "gemm_complex.h"
 #include "gemm_unit.h"
 #undef T
 #undef N
 #if GEMM_PAIRS
 #define T float
 #define N(x) gemm_pair_##x
+#define GEMM_REAL
 #include "gemm_unit.h"
 #undef T
 #undef N

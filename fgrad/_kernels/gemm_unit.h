@@ -31,6 +31,13 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
         T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
         int own = j->turned || j->narrow, first = p == p0 && t + N(nr) < n;
+#ifndef GEMM_REAL
+        if (j->cplx) {
+            N(complex_tile)((int)rows, nb, kc, a + i * j->ra, j->ra, j->ca, b + (j->pack_b ? t * kc : t), j->pack_b ? N(width)(nb) : j->rb, to, j->ldc,
+                            add, j->fetch && first ? N(nr) : 0);
+            continue;
+        }
+#endif
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
                         own ? N(nr) : j->ldc, add && !own, j->fetch && first ? N(nr) : 0);
@@ -57,6 +64,9 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
             const T *from = b + k * j->rb + n * j->cb;
             const uint16_t *rows = (const uint16_t *)j->b + batch * j->b0 + 2 * k * j->rb + n;
             if (j->halves) gemm_pack_halves((uint32_t *)scratch, rows, j->rb, j->depth - 2 * k, kc, nb);
+#ifndef GEMM_REAL
+            else if (j->cplx && j->cb != 1) N(complex_pack)(scratch, from, j->rb, j->cb, kc, nb);
+#endif
             else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb, k + kc < j->K ? from + kc * j->rb : b + (n + nb) * j->cb);
             if (j->pack_b) from = scratch;
             for (int64_t p = p0; p < p1; p += height) {

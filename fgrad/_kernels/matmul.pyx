@@ -3,12 +3,12 @@
 Seven ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats and complex numbers included.
-  gemm    own register tiles (gemm.pyx), for float32 and float64.
-  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: complex numbers with two to seven rows, and
-          builds without vectors of 256 bits. Other complex products are real ones of twice the size (FgComplex).
+  gemm    own register tiles (gemm.pyx), for float32, float64 and complex numbers.
+  blas    single-threaded OpenBLAS calls on panels of the output, or on whole batch entries: builds without vectors of 256 bits.
   split   few outputs and a long K: chunks of K in parallel, then summed in order, so the result does not depend on the threads.
   single  one register tile of operands as they lie, or one row against a few short ones.
-  tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h, batch_int.h).
+  tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h, batch_int.h); complex ones are real ones of twice the
+          size (FgComplex).
   few     two matrices of a few elements, number by number.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
@@ -268,7 +268,7 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     if j.a0 != INT64_MIN and j.b0 != INT64_MIN:
         j.B, j.M, j.N, j.K, j.depth = p.B, p.M, p.N, (p.K + 1) // 2, p.K
         j.c0, j.ldc = w.c0, w.ldc
-        j.f64, j.pairs, j.add, j.turned, j.narrow = 0, 1, w.mode, 0, w.narrow
+        j.f64, j.cplx, j.pairs, j.add, j.turned, j.narrow = 0, 0, 1, w.mode, 0, w.narrow
         j.a, j.b, j.c = a if a != NULL else w.a, b if b != NULL else w.b, w.dst
         status = gemm_run(&j)
     pool_free(a)
@@ -280,20 +280,21 @@ cdef int _gemm(Work *w) noexcept nogil:
     """One product, or one per chunk of K, all chunks but the last of equal length."""
     cdef FgDot *p = w.p
     cdef GemmJob j
-    cdef int64_t sz = fg_itemsize(p.work), whole = p.K // p.kc
+    cdef int64_t two = 2 if p.work >= FG_C64 else 1, sz = fg_itemsize(p.work) // two, whole = p.K // p.kc
     cdef int status
-    j.B, j.M, j.N, j.K = p.B, p.M, p.N, p.K
+    j.B, j.M, j.N, j.K = p.B, p.M, two * p.N, p.K
     _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
     _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
-    j.a0, j.b0, j.c0, j.ldc = w.a0, w.b0, w.c0, w.ldc
-    j.f64, j.pairs, j.turned, j.halves, j.narrow = p.work == FG_F64, 0, p.turned, 0, w.narrow
+    j.a0, j.b0, j.c0, j.ldc = two * w.a0, two * w.b0, two * w.c0, two * w.ldc
+    j.ra, j.ca, j.rb = two * j.ra, two * j.ca, two * j.rb
+    j.f64, j.cplx, j.pairs, j.turned, j.halves, j.narrow = p.work in (FG_F64, FG_C128), two == 2, 0, p.turned, 0, w.narrow
     j.add = w.mode
     j.a, j.b, j.c = w.a, w.b, w.dst
     if p.nk == 1:
         return gemm_run(&j)
     j.add = 0
     j.B, j.K = whole, p.kc
-    j.a0, j.b0, j.c0, j.ldc = p.kc * j.ca, p.kc * j.rb, p.M * p.N, p.N
+    j.a0, j.b0, j.c0, j.ldc = p.kc * j.ca, p.kc * j.rb, two * p.M * p.N, two * p.N
     status = gemm_run(&j)
     if p.K > whole * p.kc and status == FG_OK:
         j.B, j.K = 1, p.K - whole * p.kc

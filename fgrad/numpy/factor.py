@@ -3,6 +3,7 @@
 Arguments are batches (..., m, n); integers become floats.
 """
 
+import functools
 import math
 import operator
 from typing import Any, NamedTuple
@@ -174,7 +175,33 @@ def slogdet(a, *, method=None):
 
 @eager(1)
 def _slogdet_eager(a):
-    return tuple(_slogdet(_square("slogdet", a)))
+    x = _square("slogdet", a)
+    return tuple((_slogdet_small if 0 < x.shape[-1] <= 3 and x.dtype.kind == "f" else _slogdet)(x))
+
+
+def _slogdet_small(x):
+    """The determinant written out, of real matrices whose rows, then columns are divided by their largest element: products stay in range."""
+    n = x.shape[-1]
+    rows = [[x[..., i, j] for j in range(n)] for i in range(n)]
+    scales = []
+    for _ in range(2):
+        for i, row in enumerate(rows):
+            most = functools.reduce(U.maximum, [U.absolute(stop_gradient(v)) for v in row])
+            scales.append(where(most == 0, array(1, x.dtype), most))
+            rows[i] = [v / scales[-1] for v in row]
+        rows = [list(column) for column in zip(*rows)]
+    det = _written_out(lambda i, j: rows[i][j], n)
+    return U.sign(det), functools.reduce(U.add, [U.log(s) for s in scales], U.log(U.absolute(det)))
+
+
+def _written_out(at, n):
+    """The determinant of 1 to 3 rows with the elements at(i, j)."""
+    if n == 1:
+        return at(0, 0)
+    if n == 2:
+        return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0)
+    plus = at(0, 0) * at(1, 1) * at(2, 2) + at(0, 1) * at(1, 2) * at(2, 0) + at(0, 2) * at(1, 0) * at(2, 1)
+    return plus - at(0, 2) * at(1, 1) * at(2, 0) - at(0, 0) * at(1, 2) * at(2, 1) - at(0, 1) * at(1, 0) * at(2, 2)
 
 
 def _adjugate_solve(a, b):
@@ -217,17 +244,9 @@ def det(a):
     """
     x = _square("det", a)
     n = x.shape[-1]
-    at = lambda i, j: x[..., i, j]
     if n == 0:
         return spread(array(1, x.dtype), x.shape[:-2])
-    if n == 1:
-        return at(0, 0)
-    if n == 2:
-        return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0)
-    if n == 3:
-        plus = at(0, 0) * at(1, 1) * at(2, 2) + at(0, 1) * at(1, 2) * at(2, 0) + at(0, 2) * at(1, 0) * at(2, 1)
-        return plus - at(0, 2) * at(1, 1) * at(2, 0) - at(0, 0) * at(1, 2) * at(2, 1) - at(0, 1) * at(1, 0) * at(2, 2)
-    return _det(x)
+    return _written_out(lambda i, j: x[..., i, j], n) if n <= 3 else _det(x)
 
 
 # --- decompositions -----------------------------------------------------------------------------------------------------

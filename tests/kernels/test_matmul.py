@@ -314,13 +314,13 @@ def test_grid_of_panels():
 TILES = [1, 2, 3, 5, 6, 7, 12, 13, 14, 15, 16, 17, 28, 29, 31, 33, 48, 67]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_every_tile(dtype):
     for M, N in itertools.product(TILES, TILES):
         check(values((1, M, 37), dtype), values((1, 37, N), dtype))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -412,17 +412,18 @@ def test_few_columns(shape, dtype):
 
 
 COMPLEX = [(1, 8, 33, 17), (2, 40, 5, 1), (1, 9, 70, 8), (20, 3, 5, 2), (3, 64, 20, 130)]
+COMPLEX += [(1, 7, 3, 4), (100, 6, 20, 6), (1, 2, 300, 33), (1, 8, 20000, 8), (1, 5, 4100, 6)]
 COMPLEX += [(30, 78, 35, 1), (20, 3, 118, 1), (1, 3, 600, 40), (1, 1200, 13, 1), (1, 2, 1, 1), (1, 4, 9000, 3), (1, 1300, 70, 1)]
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("shape", COMPLEX, ids=str)
-def test_complex_operands_as_real_ones(shape, dtype, threads):
+def test_complex_operands(shape, dtype, threads):
     """Rows and columns that lie either way, accumulated too; an infinity stays in its row."""
     B, M, K, N = shape
     a, b, c = values((B, M, K), dtype), values((B, K, N), dtype), values((B, M, N), dtype)
     for x in (a, np.swapaxes(np.ascontiguousarray(np.swapaxes(a, 1, 2)), 1, 2), values((B, M, 2 * K), dtype)[:, :, ::2]):
-        for y in (b, np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2)):
+        for y in (b, np.swapaxes(np.ascontiguousarray(np.swapaxes(b, 1, 2)), 1, 2), values((B, 2 * K, 3 * N), dtype)[:, ::2, ::3]):
             check(x, y)
             check(x, y, transposed=True)
             check(x, y, c=c)
