@@ -180,7 +180,7 @@ def _slogdet_eager(a):
 
 
 def _slogdet_small(x):
-    """The determinant written out, of real matrices whose rows, then columns are divided by their largest element: products stay in range."""
+    """The determinant of real matrices written out; rows, then columns are divided by their largest element: products stay in range."""
     n = x.shape[-1]
     rows = [[x[..., i, j] for j in range(n)] for i in range(n)]
     scales = []
