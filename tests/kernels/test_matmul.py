@@ -320,20 +320,19 @@ def test_every_tile(dtype):
         check(values((1, M, 37), dtype), values((1, 37, N), dtype))
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (1, 130, 1030, 90),
-        (1, 90, 2048, 1024),
-        (1, 420, 700, 520),
-        (1, 60, 1024, 256),
-        (3, 50, 515, 300),
-        (1, 13, 600, 3000),
-        (1, 2, 520, 900),
-    ],
-    ids=str,
-)
+PACKED = [
+    (1, 130, 1030, 90),
+    (1, 90, 2048, 1024),
+    (1, 420, 700, 520),
+    (1, 60, 1024, 256),
+    (3, 50, 515, 300),
+    (1, 13, 600, 3000),
+    (1, 2, 520, 900),
+]
+PACKED = [*itertools.product([np.float32, np.float64], PACKED), (np.complex64, (1, 60, 1024, 256)), (np.complex128, (3, 50, 515, 300))]
+
+
+@pytest.mark.parametrize("dtype, shape", PACKED, ids=str)
 def test_packed_and_direct_operands(shape, dtype):
     """Pieces of K, rows a page apart (packed), transposes and accumulation, on one thread and on two: the same bits."""
     B, M, K, N = shape
