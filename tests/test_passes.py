@@ -17,6 +17,7 @@ PASSES = [
     "pass_motion",
     "pass_accumulate",
     "pass_masked",
+    "pass_branches",
     "pass_dce",
     "pass_cse",
     "pass_fold",
@@ -146,6 +147,10 @@ def test_algebra_keeps_every_special_value(fun, count):
         (lambda i: jnp.where(jnp.maximum(i, 0) < 0, i + 10, jnp.maximum(i, 0)), 1),
         (lambda i: jnp.where(jnp.maximum(i, -1) < 0, i + 10, jnp.maximum(i, -1)), 4),
         (lambda i: jnp.where(jnp.minimum(i, 3) < 0, i + 10, jnp.minimum(i, 3)), 4),
+        (lambda i: jnp.maximum(i, 0) // 5, 2),
+        (lambda i: jnp.maximum(i, 0) % 5, 4),
+        (lambda i: jnp.maximum(i, -1) // 5, 6),
+        (lambda i: jnp.minimum(jnp.maximum(i, 0) % 5, 4), 4),
     ],
 )
 @pytest.mark.parametrize("dtype", ["int32", "int8"])

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fgrad._kernels.abi cimport (FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst, FgRun, FgTensor,
+from fgrad._kernels.abi cimport (FG_BOOL, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst, FgRun, FgTensor,
                                  fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_SCAN, KIND_TILES, KIND_WHILE,
@@ -200,8 +200,9 @@ cdef class Program:
         if len(ip) != n_ip or any(n < 0 for n in ip[:len(ip) - bits]):
             raise ValueError(f"instruction {i}: expected {n_ip} counts of at least 0, got {ip}")
         if inst.kind == KIND_COND:
-            if not ip[0] or not ins or self.p.slots[inst.args[0]].dtype != FG_I32 or ins[0] != 4 or ip[1] != len(outs):
-                raise ValueError(f"instruction {i}: cond needs branches, an int32 index and {ip[1]} outputs")
+            index = (self.p.slots[inst.args[0]].dtype, ins[0]) if ins else None
+            if not ip[0] or index not in ((FG_I32, 4), (FG_BOOL, 1)) or (index[1] == 1 and ip[0] != 2) or ip[1] != len(outs):
+                raise ValueError(f"instruction {i}: cond needs branches, an int32 index (or a bool of two) and {ip[1]} outputs")
             want = [(ins[1:], outs[:ip[1]])] * ip[0]
         elif inst.kind == KIND_WHILE:
             ncc, nbc, nc = ip[:3]

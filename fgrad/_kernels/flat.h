@@ -26,13 +26,9 @@ static FgFlatBytes fg_flat_bytes(const FgProg *p, int slot) {
 }
 static inline int fg_flat_meet(FgFlatBytes a, FgFlatBytes b) { return a.base == b.base && a.lo < b.hi && b.lo < a.hi; }
 
-/* 1 if `bytes` are written before instruction w ends, which is not to write them, and read by it or later. */
-static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
-    int before = 0;
-    for (int i = 0; i <= w && !before; i++)
-        for (int j = p->insts[i].n_in; j < p->insts[i].n_in + p->insts[i].n_out && !before; j++)
-            before = fg_flat_meet(fg_flat_bytes(p, p->insts[i].args[j]), bytes);
-    for (int i = w; i < p->n_inst && before; i++) {
+/* 1 if what lies in `bytes` at instruction w is read by instruction `from` or later. */
+static int fg_flat_read(const FgProg *p, int w, int from, FgFlatBytes bytes) {
+    for (int i = from; i < p->n_inst; i++) {
         for (int j = 0; j < p->insts[i].n_in; j++) {
             FgFlatBytes read = fg_flat_bytes(p, p->insts[i].args[j]);
             int again = 0;                                  /* written as a whole in between, as a place is that several values take in turn */
@@ -46,6 +42,15 @@ static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
         }
     }
     return 0;
+}
+
+/* 1 if `bytes` are written before instruction w ends, which is not to write them, and read by it or later. */
+static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
+    int before = 0;
+    for (int i = 0; i <= w && !before; i++)
+        for (int j = p->insts[i].n_in; j < p->insts[i].n_in + p->insts[i].n_out && !before; j++)
+            before = fg_flat_meet(fg_flat_bytes(p, p->insts[i].args[j]), bytes);
+    return before && fg_flat_read(p, w, w, bytes);
 }
 
 /* 1 if instruction w, which writes slot i, may not write whole vectors there: parts of a value lie behind it. */
@@ -189,14 +194,26 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
     if (!ok) fg_flat_copy(f, carry, fresh, bytes);
 }
 
-/* ip: [n_branches, n_outs]; in: index, operands */
+/* 1 if a cond's index is a value of the sub-program that nothing reads but the choice, or before it. */
+static int fg_flat_only_chooses(const FgProg *p, const FgInst *inst) {
+    int w = (int)(inst - p->insts);
+    FgFlatBytes bytes = fg_flat_bytes(p, inst->args[0]);
+    for (int j = 1; j < inst->n_in; j++) if (fg_flat_meet(fg_flat_bytes(p, inst->args[j]), bytes)) return 0;
+    return p->slot_base[inst->args[0]] == 0 && !fg_flat_read(p, w, w + 1, bytes);
+}
+
+/* ip: [n_branches, n_outs]; in: index, or of two branches a bool, operands */
 static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out) {
     int n = (int)inst->ip[0], ends[64];
     int32_t *targets = (int32_t *)fg_flat_room(f, n, 4);
     if (n > 64) f->failed = 1;
     if (f->failed) return;
     FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
-    if (last && n == 2 && last->d == in[0] && (intptr_t)last->label == FLAT_cast_bool_i32)      /* nobody else waits for the index */
+    int number = last && last->d == in[0] ? (int)(intptr_t)last->label : -1, flag = st->slots[inst->args[0]].dtype == FG_BOOL;
+    int decides = flag && number >= FLAT_lt_f32 && number <= FLAT_ne_i32 && fg_flat_only_chooses(st->prog, inst);
+    if (decides) { last->label = (const void *)(intptr_t)(number - FLAT_lt_f32 + FLAT_unless_lt_f32); last->d = NULL; }
+    else if (flag) fg_flat_op(f, FLAT_branch2, 0, in[0], (char *)targets, 0, n, 0);
+    else if (last && n == 2 && number == FLAT_cast_bool_i32)        /* nobody else waits for the index */
         fg_flat_op(f, FLAT_branch2, 0, last->a, (char *)targets, 0, n, 0);
     else fg_flat_op(f, FLAT_branch, 0, in[0], (char *)targets, 0, n, 0);
     int at = f->n_ops - 1;
@@ -209,6 +226,7 @@ static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     }
     f->start = f->n_ops;
     for (int k = 0; k < n - 1 && !f->failed; k++) f->ops[ends[k]].n = f->n_ops - ends[k];
+    if (decides && !f->failed) { f->ops[at].n = targets[0]; f->ops[at].m = targets[1]; }
 }
 
 /* As run_while in instructions.pyx. A carry has one place; a body that may not write over it has another for the new value. */

@@ -158,6 +158,10 @@ static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
+    if (op == FLAT_choose) return FG_FLAT_accv;
+    #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
+    FG_FLAT_WHERE_ONE(M)
+    #undef M
     if (op == FLAT_splat8 || op == FLAT_select_v64 || (op >= FLAT_where_lt_v64 && op <= FLAT_where_ne_v64)) return FG_FLAT_accw;
     if (op == FLAT_select_v32 || (op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v32)) return FG_FLAT_accv;
     #define M(name, t, T, acc, ...) if (op >= FLAT_##name##_##t##_mm && op <= FLAT_##name##_##t##_ma) return FG_FLAT_##acc;
@@ -192,7 +196,8 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
-static int fg_flat_is_where(int op) { return op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v64; }
+static int fg_flat_is_where_one(int op) { return op >= FLAT_where_lt_f32_f32 && op <= FLAT_where_ne_i32_i32; }
+static int fg_flat_is_where(int op) { return (op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v64) || fg_flat_is_where_one(op); }
 
 /* 1 if an op writes a whole vector. */
 static int fg_flat_wide(int op) {
@@ -226,7 +231,7 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     if (op == FLAT_lanes || op == FLAT_permute)
         return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
-    if (fg_flat_is_where(op) && fg_flat_overlaps(o->g, 64, p, bytes)) return 1;
+    if (fg_flat_is_where(op) && fg_flat_overlaps(o->g, size > 8 ? size : 8, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
         return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
                (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
@@ -291,30 +296,44 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
     return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_F16;
 }
 
-/* A selection among vectors by a comparison whose operands are still there, which compares again; the comparison goes if nothing else
+/* A selection by a comparison whose operands are still there, which compares again; the comparison goes if nothing else
  * reads it (`once`). 0 for any other. */
 static int fg_flat_where(FgFlat *f, int t, int64_t n, char *d, const char *const *args, int once) {
+    enum { HOW = FLAT_lt_f64 - FLAT_lt_f32 };               /* comparisons of a kind */
     int kind = fg_flat_kind(f, FG_OP_select, t, n, d, args, 3), w = f->n_ops - 1;
-    if (n == 1 || (kind != FG_C64 && kind != FG_C128)) return 0;
+    int one = n != 1 ? -1 : t == FG_F32 ? 0 : t == FG_F64 ? 1 : t == FG_I32 || t == FG_U32 ? 2 : -1;
+    if (one < 0 && (n == 1 || (kind != FG_C64 && kind != FG_C128))) return 0;
     while (w >= f->start && f->ops[w].d != args[0]) w--;
     if (w < f->start) return 0;
     FgFlatOp made = f->ops[w];
-    int first = kind == FG_C64 ? FLAT_lt_v32 : FLAT_lt_v64, how = (int)(intptr_t)made.label - first;
-    if (how < 0 || how > FLAT_ne_v32 - FLAT_lt_v32) return 0;
+    int first = one >= 0 ? FLAT_lt_f32 : kind == FG_C64 ? FLAT_lt_v32 : FLAT_lt_v64, how = (int)(intptr_t)made.label - first;
+    int64_t bytes = one >= 0 ? 8 : 64;
+    if (how < 0 || how >= (one >= 0 ? 3 * HOW : HOW)) return 0;
     for (int k = w + 1; k < f->n_ops; k++)
-        if (fg_flat_writes(&f->ops[k], made.a, 64) || fg_flat_writes(&f->ops[k], made.b, 64)) return 0;
+        if (fg_flat_writes(&f->ops[k], made.a, bytes) || fg_flat_writes(&f->ops[k], made.b, bytes)) return 0;
     if (once) memmove(&f->ops[w], &f->ops[w + 1], (--f->n_ops - w) * sizeof(FgFlatOp));
-    fg_flat_op(f, (kind == FG_C64 ? FLAT_where_lt_v32 : FLAT_where_lt_v64) + how, d, made.a, made.b, args[1], n, 0)->g = args[2];
+    int op = one >= 0 ? FLAT_where_lt_f32_f32 + how / HOW * 3 * HOW + one * HOW + how % HOW : (kind == FG_C64 ? FLAT_where_lt_v32 : FLAT_where_lt_v64) + how;
+    fg_flat_op(f, op, d, made.a, made.b, args[1], n, 0)->g = args[2];
     return 1;
 }
 
-/* How often a group reads register r. */
-static int fg_flat_reads(const FgVmPlan *p, int r) {
+/* A selection of n elements by one bool at `mask`, vector by vector; 0 where these are not whole. */
+static int fg_flat_choose(FgFlat *f, int t, int64_t n, char *d, const char *mask, const char *x, const char *y) {
+    int64_t bytes = n * fg_itemsize(t);
+    if (bytes > FG_FLAT_VECTORS) return 0;
+    for (int64_t i = 0; i < bytes; i += 64)
+        if (!fg_flat_padded(f, d + i) || !fg_flat_padded(f, x + i) || !fg_flat_padded(f, y + i)) return 0;
+    for (int64_t i = 0; i < bytes; i += 64) fg_flat_op(f, FLAT_choose, d + i, mask, x + i, y + i, 0, 0);
+    return 1;
+}
+
+/* How often a group reads register r; `but_mask`: but as what a selection selects by. */
+static int fg_flat_reads(const FgVmPlan *p, int r, int but_mask) {
     int n = 0;
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
         int arity = fg_vm_info[op->op].arity;
-        n += (op->a == r) + (arity > 1 && op->b == r) + (arity > 2 && op->c == r);
+        n += (op->a == r && !(but_mask && op->op == FG_OP_select)) + (arity > 1 && op->b == r) + (arity > 2 && op->c == r);
     }
     for (int o = 0; o < p->n_out; o++) n += (p->out[o].reg == r) + (p->out[o].reg2 == r);
     return n;
@@ -369,17 +388,31 @@ static int fg_flat_overlap(const FgTensor *a, const FgTensor *b) {
     return lo[0] < hi[1] && lo[1] < hi[0];
 }
 
+/* 1 if a walk reads one number again and again. */
+static int fg_flat_one(const FgVmPlan *p, const int64_t *strides) {
+    for (int i = 0; i < p->ndim; i++) if (p->shape[i] > 1 && strides[i]) return 0;
+    return 1;
+}
+
 /* One number to all elements of a place; 0 if the walk is of several numbers, or of too many bytes. */
 static int fg_flat_splat(FgFlat *f, const FgVmPlan *p, const int64_t *strides, char *d, const char *a, int64_t size) {
-    for (int i = 0; i < p->ndim; i++) if (p->shape[i] > 1 && strides[i]) return 0;
+    if (!fg_flat_one(p, strides)) return 0;
     if ((size != 1 && size != 4 && size != 8) || p->n * size > FG_FLAT_VECTORS) return 0;
     for (int64_t at = 0; at < p->n * size; at += 64)
         fg_flat_op(f, size == 1 ? FLAT_splat1 : size == 4 ? FLAT_splat4 : FLAT_splat8, d + at, a, 0, 0, 0, 0);
     return 1;
 }
 
+/* Operand i of a group, which is at a, element by element. */
+static char *fg_flat_spread(FgFlat *f, const FgVmPlan *p, int i, const char *a) {
+    char *d = fg_flat_room(f, p->n, p->in[i].size);
+    if (!fg_flat_splat(f, p, p->in[i].strides, d, a, p->in[i].size))
+        fg_flat_collect(f, d, a, (int32_t *)fg_flat_places(f, p, p->in[i].strides), p->n, p->in[i].size);
+    return d;
+}
+
 /* How many elements of a group go through all of its operations at a time: a vector's, where all are inline; else all of them. */
-static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *reg, const int *types) {
+static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *reg, const char *const *mask, const int *types) {
     int t = p->n_ops ? p->ops[0].type : 0, kind = t == FG_F32 ? FG_C64 : FG_C128, forms;
     int64_t bytes = p->n * fg_itemsize(t);
     if ((t != FG_F32 && t != FG_F64) || bytes <= 64 || bytes > FG_FLAT_VECTORS) return p->n;
@@ -388,9 +421,10 @@ static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *re
         const FgVmOp *op = &p->ops[k];
         const char *at[4] = {reg[op->dst], reg[op->a], reg[op->b], reg[op->c]};
         int chain = op->op == FG_OP_add || op->op == FG_OP_sub || op->op == FG_OP_mul, arity = fg_vm_info[op->op].arity;
-        if (op->type != t || types[op->dst] != t || (!chain && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
+        int choose = op->op == FG_OP_select && mask[op->a];
+        if (op->type != t || types[op->dst] != t || (!chain && !choose && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
         for (int i = 0; i <= arity; i++)
-            for (int64_t b = 0; b < bytes; b += 64) if (!fg_flat_padded(f, at[i] + b)) return p->n;
+            for (int64_t b = 0; b < bytes && !(choose && i == 1); b += 64) if (!fg_flat_padded(f, at[i] + b)) return p->n;
     }
     return 64 / fg_itemsize(t);
 }
@@ -420,6 +454,27 @@ static int fg_flat_made_behind(const FgVmPlan *p, int o, int i) {
     return made >= read;
 }
 
+/* The op that makes output o of single numbers over an input that others read later, where it can wait until they have; else -1. */
+static int fg_flat_may_wait(const FgVmPlan *p, const FgInst *inst, FgTensor *slots, int o) {
+    int made = -1, reg = p->out[o].reg;
+    char *at = FG_OUT(inst, slots, o)->data;
+    if (p->n != 1 || p->out[o].reduce || p->out[o].size > 8 || fg_flat_reads(p, reg, 0) != 1) return -1;     /* the output itself */
+    for (int i = 0; i < p->n_in; i++)
+        if (FG_IN(inst, slots, i)->data != at && fg_flat_overlap(FG_IN(inst, slots, i), FG_OUT(inst, slots, o))) return -1;
+    for (int k = 0; k < p->n_out; k++)          /* nothing that is written behind the ops reads what is there */
+        if ((k != o && fg_flat_overlap(FG_OUT(inst, slots, k), FG_OUT(inst, slots, o))) || p->out[k].reg < p->n_in || p->out[k].reduce) return -1;
+    for (int k = 0; k < p->n_ops; k++) if (p->ops[k].dst == reg) made = made < 0 ? k : p->n_ops;
+    if (made < 0 || made >= p->n_ops) return -1;
+    const FgVmOp *op = &p->ops[made];
+    int arity = fg_vm_info[op->op].arity, from[3] = {op->a, op->b, op->c};
+    for (int i = 0; i < arity; i++) {           /* what it reads is still there then */
+        for (int k = made + 1; k < p->n_ops; k++) if (p->ops[k].dst == from[i]) return -1;
+        for (int k = 0; k < p->n_out && from[i] < p->n_in; k++)
+            if (k != o && fg_flat_overlap(FG_IN(inst, slots, from[i]), FG_OUT(inst, slots, k))) return -1;
+    }
+    return made;
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
@@ -427,7 +482,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++)
         if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
-    char **reg = (char **)calloc(p->n_regs + p->n_out + 1, sizeof(char *)), **early = reg + p->n_regs;
+    char **reg = (char **)calloc(2 * p->n_regs + p->n_out + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
+    int last = -1;                      /* the op that is done behind all others */
     int *types = (int *)calloc(p->n_regs + 1, sizeof(int));
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
     for (int i = 0; i < p->n_in; i++) types[i] = p->in[i].type;
@@ -442,14 +498,17 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             apart &= behind || !fg_flat_overlap(x, out);
         }
         if (apart) early[o] = out->data;
+        else if (last < 0 && (last = fg_flat_may_wait(p, inst, slots, o)) >= 0) early[o] = out->data;
     }
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = x->data;
         if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
-        reg[i] = fg_flat_room(f, p->n, p->in[i].size);
-        if (fg_flat_splat(f, p, p->in[i].strides, reg[i], x->data, p->in[i].size)) continue;
-        fg_flat_collect(f, reg[i], x->data, (int32_t *)fg_flat_places(f, p, p->in[i].strides), p->n, p->in[i].size);
+        if (p->in[i].type == FG_BOOL && fg_flat_one(p, p->in[i].strides)) {
+            mask[i] = x->data;
+            if (!fg_flat_reads(p, i, 1)) continue;          /* spread where a selection needs that */
+        }
+        reg[i] = fg_flat_spread(f, p, i, x->data);
     }
     for (int k = 0; k < p->n_const; k++) {
         int size = (int)fg_itemsize(p->consts[k].type);
@@ -463,13 +522,19 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
         if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n, fg_itemsize(types[op->dst]));
     }
-    int64_t block = fg_flat_block(f, p, reg, types);
+    int64_t block = fg_flat_block(f, p, reg, (const char *const *)mask, types);
     for (int64_t i = 0; i < p->n; i += block) {
         int64_t n = p->n - i < block ? p->n - i : block, at = i * (64 / block);
-        for (int k = 0; k < p->n_ops; k++) {
+        for (int j = 0; j < p->n_ops; j++) {
+            int k = last < 0 || j < last ? j : j == p->n_ops - 1 ? last : j + 1;
             const FgVmOp *op = &p->ops[k];
             const char *of[3] = {reg[op->a] + at, reg[op->b] + at, reg[op->c] + at};
-            int once = op->a >= p->n_in && fg_flat_reads(p, op->a) == 1;
+            if (op->op == FG_OP_select && mask[op->a]) {
+                if (fg_flat_choose(f, op->type, n, reg[op->dst] + at, mask[op->a], of[1], of[2])) continue;
+                if (!reg[op->a]) reg[op->a] = fg_flat_spread(f, p, op->a, mask[op->a]);
+                of[0] = reg[op->a] + at;
+            }
+            int once = op->a >= p->n_in && fg_flat_reads(p, op->a, 0) == 1;
             if (op->op == FG_OP_select && fg_flat_where(f, op->type, n, reg[op->dst] + at, of, once)) continue;
             fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)op->fn, reg[op->dst] + at, of[0], of[1], of[2]);
         }

@@ -139,12 +139,16 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 #define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
+/* Selections between single numbers by a comparison of the numbers at a and b: kind of these, what is selected, its bits, its register. */
+#define FG_FLAT_WHERE_OF(X, t, T) FG_FLAT_COMPARE_OF(X, t, T, f32, uint32_t, accf) FG_FLAT_COMPARE_OF(X, t, T, f64, uint64_t, accd) \
+    FG_FLAT_COMPARE_OF(X, t, T, i32, uint32_t, acci)
+#define FG_FLAT_WHERE_ONE(X) FG_FLAT_WHERE_OF(X, f32, float) FG_FLAT_WHERE_OF(X, f64, double) FG_FLAT_WHERE_OF(X, i32, int32_t)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
  * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) X(put4_sum) X(put8_sum) \
     X(puts1) X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
@@ -154,11 +158,13 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 #define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
 #define FG_FLAT_EU(name, t, ...) FLAT_unless_##name##_##t,
 #define FG_FLAT_EW(name, t, ...) FLAT_where_##name##_##t,
+#define FG_FLAT_EV(name, t, expr, T, s, ...) FLAT_where_##name##_##t##_##s,
 #define FG_FLAT_ES(t, ...) FLAT_select_##t,
 #define FG_FLAT_EK(s, S, t, T) FLAT_cast_##s##_##t,
 #define FG_FLAT_EO(name) FLAT_##name,
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
-    FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK) FG_FLAT_OTHER(FG_FLAT_EO)
+    FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
+    FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_OTHER(FG_FLAT_EO)
     FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
@@ -174,13 +180,14 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
     #define FG_FLAT_LU(name, t, ...) &&L_unless_##name##_##t,
     #define FG_FLAT_LW(name, t, ...) &&L_where_##name##_##t,
+    #define FG_FLAT_LV(name, t, expr, T, s, ...) &&L_where_##name##_##t##_##s,
     #define FG_FLAT_LS(t, ...) &&L_select_##t,
     #define FG_FLAT_LK(s, S, t, T) &&L_cast_##s##_##t,
     #define FG_FLAT_LO(name) &&L_##name,
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
-        FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU)};
+        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU)};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
@@ -249,6 +256,12 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define M(s, S, t, T) L_cast_##s##_##t: { S x = FG_AT(S, ip->a); FG_AT(T, ip->d) = (T)x; FG_NEXT }
     FG_FLAT_CAST(M)
     #undef M
+    /* numbers are moved as integers, for which there is a conditional move */
+    #define M(name, t, expr, T, s, U, acc) L_where_##name##_##t##_##s: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); \
+        U u = FG_AT(U, ip->c), v = FG_AT(U, ip->g); u = (expr) ? u : v; memcpy(&acc, &u, sizeof u); FG_AT(U, ip->d) = u; FG_NEXT }
+    FG_FLAT_WHERE_ONE(M)
+    #undef M
+    L_choose: accv = FG_AT(fg_v32, *(const uint8_t *)ip->a ? ip->b : ip->c); FG_AT(fg_v32, ip->d) = accv; FG_NEXT   /* a whole vector by one bool */
     L_clamp_i32: {
         int32_t x = FG_AT(int32_t, ip->a), y = FG_AT(int32_t, ip->b), z = FG_AT(int32_t, ip->c);
         y = x > y ? x : y;
@@ -370,7 +383,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     look: if (fg_turns_look(&turns)) return FG_EPYTHON; FG_GO
     L_jump: FG_TURN(ip->n)
     L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
-    /* a comparison that only decides here; m: to the turn of a loop */
+    /* a comparison that only decides here; m: to the turn of a loop, or to a branch */
     #define M(name, t, expr, T) L_unless_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_TURN((expr) ? ip->m : ip->n) }
     FG_FLAT_COMPARE_ONE(M)
     #undef M
@@ -378,7 +391,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         int64_t i = FG_AT(int32_t, ip->a);
         FG_JUMP(((const int32_t *)ip->b)[i < 0 ? 0 : i >= ip->n ? ip->n - 1 : i])
     }
-    L_branch2: FG_JUMP(((const int32_t *)ip->b)[*(const uint8_t *)ip->a])
+    L_branch2: FG_JUMP(((const int32_t *)ip->b)[*(const uint8_t *)ip->a != 0])
     L_set: FG_AT(int64_t, ip->d) = ip->n; FG_NEXT
     L_point: FG_AT(char *, ip->d) = FG_AT(char *, ip->a) + ip->n; FG_NEXT
     L_loop: FG_TURN(--FG_AT(int64_t, ip->d) ? ip->n : ip->k)     /* k: to behind the loop */

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from fgrad._kernels.abi cimport FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
+from fgrad._kernels.abi cimport FG_BOOL, FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
@@ -154,8 +154,9 @@ cdef inline char **child_outs(FgState *child) noexcept nogil:
 
 
 cdef int run_cond(FgState *st, FgInst *inst, int first) noexcept nogil:
-    # ip: [n_branches, n_outs]; inputs: index, operands...
-    cdef int64_t k = (<int32_t *>in_data(st, inst, 0))[0]
+    # ip: [n_branches, n_outs]; inputs: index (int32, or a bool of two branches), operands...
+    cdef bint flag = st.slots[inst.args[0]].dtype == FG_BOOL
+    cdef int64_t k = (<uint8_t *>in_data(st, inst, 0))[0] != 0 if flag else (<int32_t *>in_data(st, inst, 0))[0]
     cdef int i
     cdef FgState *child
     cdef char **outs

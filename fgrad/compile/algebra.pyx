@@ -8,7 +8,7 @@ import numpy as np
 
 from fgrad import dtypes
 
-from fgrad.compile.bounds cimport compared, within
+from fgrad.compile.bounds cimport compared, only, within
 from fgrad.compile.values cimport Node, Value, new_value, row_major
 from fgrad.core.ir cimport AvalBase
 
@@ -24,7 +24,7 @@ cdef dict _SCALAR_OPS = {
     "abs": np.abs,
 }
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-cdef frozenset _ANY_DTYPE = frozenset(("select", "cast", "clamp", "max", "min", "and", "or", *COMPARISONS))
+cdef frozenset _ANY_DTYPE = frozenset(("select", "cast", "clamp", "max", "min", "and", "or", "shr_arith", *COMPARISONS))
 COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 
@@ -62,14 +62,15 @@ def folded(str op, list ins, aval):
 
 
 cdef Value _unchanged(str op, list ins, AvalBase aval):
-    """The operand that an operation leaves as it is (x * 1, x / 1, x - 0), or None."""
+    """The operand that an operation leaves as it is (x * 1, x / 1, x - 0, of integers x + 0), or None."""
     cdef Value x, y
     cdef int i
-    if op != "mul" and op != "div" and op != "sub":
+    cdef bint sum = op == "add" and aval.dtype.kind in "iu"
+    if op != "mul" and op != "div" and op != "sub" and not sum:
         return None
-    for i in range(2 if op == "mul" else 1):
+    for i in range(2 if op == "mul" or sum else 1):
         x, y = ins[i], ins[1 - i]
-        if y.buf is not None or not _equals(y.scalar, 0 if op == "sub" else 1) or x.shape != aval.shape or aval.dtype == dtypes.BOOL:
+        if y.buf is not None or not _equals(y.scalar, 0 if op == "sub" or sum else 1) or x.shape != aval.shape or aval.dtype == dtypes.BOOL:
             continue
         if op != "sub" or not np.signbit(np.real(y.scalar)):
             return x
@@ -246,6 +247,18 @@ def _logic(op, neutral):
     return rule
 
 
+def _one(op, rule=None):
+    """Operations on integers of which bounds leave one result, as the sign of what is not negative; others go to `rule`."""
+
+    def of_bounds(list ins, AvalBase aval):
+        known = only(op, ins, aval)
+        if known is not None:
+            return None, [_constant(known, aval.shape, aval.dtype)]
+        return None if rule is None else rule(ins, aval)
+
+    return of_bounds
+
+
 def _clamp(list ins, aval):
     cdef Value x = ins[1]
     return (None, [x]) if x.shape == aval.shape and within(x, ins[0], ins[2]) else None
@@ -297,7 +310,8 @@ cdef dict _rules = {
     "max": _max,
     "min": _min,
     "cast": _cast,
-    "and": _logic("and", True),
+    "and": _one("and", _logic("and", True)),
+    "shr_arith": _one("shr_arith"),
     "or": _logic("or", False),
     **{op: _compare(op) for op in COMPARISONS},
 }

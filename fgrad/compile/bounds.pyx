@@ -65,6 +65,8 @@ cdef tuple _of_node(Buf buf, tuple full, int depth):
     if node.kind == "ew":
         known = [_bounds(v, depth + 1) for v in node.ins]
         found = _of_operation(op, known, full, buf.dtype.itemsize * 8) if None not in known else None
+        if op == "sub" and (rest := _of_rest(node.ins, full, depth)) is not None:
+            found = rest
     elif node.kind == "reduce":
         found = _bounds(node.ins[0], depth + 1) if op == "max" or op == "min" else None
     elif op == "copy" or op == "dynamic_slice":
@@ -127,6 +129,30 @@ cdef tuple _of_operation(str op, list known, tuple full, int bits):
         if op == "shr_logical" or op == "shr_arith":
             return (x[0] >> y[1], x[1] >> y[0])
     return None
+
+
+cdef tuple _of_rest(list ins, tuple full, int depth):
+    """Bounds of x - x / d * d, the rest that a division by a constant leaves; None for other differences."""
+    cdef Value x = ins[0], product = ins[1], q, d
+    cdef Node mul = product.buf.node if product.buf is not None else None, div
+    if mul is None or mul.op != "mul" or mul.kind != "ew" or not product.whole():
+        return None
+    for q, d in (mul.ins, mul.ins[::-1]):
+        div = q.buf.node if q.buf is not None else None
+        if div is not None and div.op == "div" and div.kind == "ew" and q.whole() and d.scalar is not None:
+            if (<Value>div.ins[1]).scalar == d.scalar and (<Value>div.ins[0]).key() == x.key() and (<Value>div.ins[0]).shape == x.shape:
+                return _of_operation("rem", [_bounds(x, depth + 1), (int(d.scalar), int(d.scalar))], full, 0)
+    return None
+
+
+cpdef object only(str op, list ins, AvalBase aval):
+    """The one integer that an operation can give, where its operands' bounds tell; else None."""
+    cdef tuple full = _ranges.get(aval.dtype), found
+    if full is None or aval.dtype.kind == "b":
+        return None
+    known = [_bounds(v, 0) for v in ins]
+    found = _of_operation(op, known, full, aval.dtype.itemsize * 8) if None not in known else None
+    return found[0] if found is not None and full[0] <= found[0] == found[1] <= full[1] else None
 
 
 cpdef object compared(str op, Value a, Value b):

@@ -1,17 +1,27 @@
 """cond and switch."""
 
 from fgrad import array_tree as tree
+from fgrad.compile.algebra import made_by
+from fgrad.config import config
 from fgrad.control import in_python
 from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
 from fgrad.core.refs import bound, values_of, watching, write_back
+from fgrad.dtypes import BFLOAT16, BOOL
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
 from fgrad.ops.rules import Linear, Zero, broadcast_in_dim, move_axis, zeros
 from fgrad.transforms.jvp import jvp_jaxpr
 from fgrad.transforms.linearize import keep, merge, partial_eval_jaxpr, pruned, split
 from fgrad.transforms.transpose import transpose_jaxpr
 from fgrad.transforms.vmap import batch_jaxpr
+
+CHEAP = frozenset(  # primitives that take about as long as a jump
+    "add sub mul neg abs square max min and or xor not lt le gt ge eq ne select clamp convert_element_type broadcast_in_dim "
+    "shift_left shift_right_logical shift_right_arithmetic".split()
+)
+JUMP = 3  # such operations take as long as a jump, of which some are mispredicted
+MOST = 16  # results of all operations of both branches
 
 
 def _aval(index, *avals, branches):
@@ -21,7 +31,29 @@ def _aval(index, *avals, branches):
 
 def _lower(ctx, ins, params, out_avals):
     branches = params["branches"]
+    if len(branches) == 2 and (flag := _flag(ins[0])) is not None:
+        if config.pass_branches and _no_dearer(branches):
+            cases = zip(ctx.inline(branches[1], ins[1:]), ctx.inline(branches[0], ins[1:]), out_avals)
+            return [ctx.elementwise("select", [ctx.broadcast(flag, a.shape, ()) if a.shape else flag, x, y], a) for x, y, a in cases]
+        ins = [flag, *ins[1:]]
     return ctx.control("cond", list(branches), ins, out_avals, (len(branches), len(out_avals)))
+
+
+def _no_dearer(branches):
+    """True if both branches, and selections among their results, take no longer than a jump that may be mispredicted and the longer one."""
+    avals = [v.aval for b in branches for v in (*b.jaxpr.outvars, *[o for e in b.eqns for o in e.outvars])]
+    if any(e.primitive.name not in CHEAP for b in branches for e in b.eqns) or len(avals) > MOST or any(b.effects for b in branches):
+        return False
+    if any(a.dtype.kind not in "biuf" or a.dtype == BFLOAT16 or a.size * a.dtype.itemsize > 64 for a in avals):
+        return False
+    return min(len(b.eqns) for b in branches) + len(branches[0].out_avals) <= JUMP
+
+
+def _flag(index):
+    """The boolean that an index of two branches is as a number, or None."""
+    if (made := made_by(index, "cast")) is None and (made := made_by(index, "select")) is not None:
+        made = made[:1] if [v.scalar for v in made[1:]] == [1, 0] else None
+    return made[0] if made is not None and made[0].dtype == BOOL and made[0].buf is not None else None
 
 
 def _agree(rule, branches, n):
