@@ -67,6 +67,16 @@ def test_pads_of_one_array_are_one():
     assert sum("pad" in name for name in names) == 1 and not any("window" in name for name in names), names
 
 
+def test_multiples_far_apart_stay_finite():
+    """1e30 times an array is not 1e60 times its 1e-30."""
+    weights = np.zeros((3, 3))
+    weights[1] = weights[:, 1] = 1e-30
+    weights[1, 0] = 1e30
+    t = np.ones((120, 110), np.float32)
+    fun = fgrad.grad(lambda x, t: (stencil(x, weights) * t).sum())
+    np.testing.assert_allclose(fgrad.jit(fun)(np.ones((122, 112), np.float32), t), spread(t.astype(np.float64), weights), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "int8", "complex64"])
 @pytest.mark.parametrize("shape", [(126, 130), (30, 31, 32)])
 def test_sums_of_pads(shape, dtype):

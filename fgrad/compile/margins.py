@@ -14,6 +14,7 @@ from fgrad.core.array import CODES
 
 LEAST = 12_000  # elements of a result: of less, a pad is a few microseconds
 ROW = 2048  # elements from one margin to the next of which most tiles have none (see shift)
+FACTOR = 1024.0  # between multiples of which one is computed from the other: of more, what is normal may come from what underflows
 PADS = 3  # of one array: two are cheaper computed where they are added, one beside the other
 
 
@@ -105,8 +106,12 @@ def _multiple(v):
 
 def _widen(group, order, wide, parts):
     """One pad for a group of them, and what each of them is now."""
-    first, usual = group[0][0], Counter([times for _, times in group]).most_common(1)[0][0]
+    usual = Counter([times for _, times in group]).most_common(1)[0][0]
     base = next(node.ins[0] for node, times in group if times == usual)
+    group = [(node, times) for node, times in group if 1 / FACTOR <= abs(times / usual) <= FACTOR]
+    if len(group) < PADS:
+        return
+    first = group[0][0]
     if base.buf.node is not None and order[base.buf.node] > order[first]:
         return
     lo = [max(p) for p in zip(*[node.ip[::3] for node, _ in group])]
