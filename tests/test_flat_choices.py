@@ -97,6 +97,20 @@ def test_vectors_are_chosen_by_one_predicate(n, dtype):
         )
 
 
+@pytest.mark.parametrize("n", [3, 5, 17, 30])
+def test_parts_of_vectors_are_chosen_by_one_predicate(n):
+    """No whole vectors: behind the parts lie other elements."""
+
+    def step(c, row):
+        p = row[0] > c[0]
+        chosen = jnp.where(p, row[1:n], c[2 : n + 1])
+        return c.at[1:n].set(chosen) * 0.9, jnp.where(p, c[:n], row[1 : n + 1])
+
+    same_bits(
+        lambda x: lax.scan(step, x[0], x), jnp.asarray(np.random.default_rng(n).standard_normal((40, n + 1)).astype(np.float32)), flat=None
+    )
+
+
 def test_a_mask_that_is_also_a_value():
     def step(c, row):
         p = row[0] > 0.1

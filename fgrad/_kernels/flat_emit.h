@@ -506,6 +506,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
         if (p->in[i].type == FG_BOOL && fg_flat_one(p, p->in[i].strides)) {
             mask[i] = x->data;
+            reg[i] = NULL;
             if (!fg_flat_reads(p, i, 1)) continue;          /* spread where a selection needs that */
         }
         reg[i] = fg_flat_spread(f, p, i, x->data);
