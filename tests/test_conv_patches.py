@@ -1,4 +1,4 @@
-"""Patches of an image of few features, side by side: a product of matrices, and so is the gradient of its kernel."""
+"""Patches of an image of few features, side by side: a product of matrices, and so are the gradients of its kernel and of the image."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,31 @@ def test_patches(layout, rest, dtype, tol):
     conv = fg.jit(lambda x, w: lax.conv_general_dilated(x, w, (high, wide), "VALID", dimension_numbers=(layout, "OIHW", layout)))
     canonical = [layout.index(a) for a in "NCHW"]
     image = np.asarray(x.astype("float32")).transpose(canonical)[..., : 2 * wide].reshape(b, c, 3, high, 2, wide)
-    out, pullback = fg.vjp(lambda w: conv(x, w), w)
+    out, pullback = fg.vjp(conv, x, w)
     want = np.einsum("bcphqw,ochw->bopq", image, np.asarray(w.astype("float32")))
     got = np.asarray(out.astype("float32")).transpose(canonical)
     assert np.abs(got - want).max() < tol * np.abs(want).max()
     want = np.einsum("bcphqw,bopq->ochw", image, got)
-    assert np.abs(np.asarray(pullback(out)[0].astype("float32")) - want).max() < tol * np.abs(want).max()
+    to_x, to_w = (np.asarray(v.astype("float32")) for v in pullback(out))
+    assert np.abs(to_w - want).max() < tol * np.abs(want).max()
+    want = np.zeros([shape[a] for a in "NCHW"], "float32")
+    want[..., : 2 * wide] = np.einsum("ochw,bopq->bcphqw", np.asarray(w.astype("float32")), got).reshape(b, c, 3 * high, 2 * wide)
+    assert np.abs(to_x.transpose(canonical) - want).max() < tol * np.abs(want).max()
+
+
+@pytest.mark.parametrize("axes", ["W", "DHW"])
+@pytest.mark.parametrize("last", [False, True])
+def test_transposed_patches(axes, last):
+    """A transposed convolution to few features, strides as long as its window: each position becomes a patch."""
+    rng, window, space = np.random.default_rng(1), (16, 4, 5)[: len(axes)], (3, 2, 4)[: len(axes)]
+    letters = "dhw"[: len(axes)], "xyz"[: len(axes)]
+    x, w = rng.standard_normal((2, 6, *space)).astype("float32"), rng.standard_normal((3, 6, *window)).astype("float32")
+    layout = f"N{axes}C" if last else f"NC{axes}"
+    pads = [(k - 1, k - 1) for k in window]
+    ones = (1,) * len(axes)
+    conv = fg.jit(lambda x, w: lax.conv_general_dilated(x, w, ones, pads, window, dimension_numbers=(layout, f"OI{axes}", layout)))
+    got = np.asarray(conv(np.moveaxis(x, 1, -1) if last else x, w))
+    flipped = w[(slice(None), slice(None), *(slice(None, None, -1) for _ in axes))]
+    pairs = "".join(a + b for a, b in zip(*letters))
+    want = np.einsum(f"nc{letters[0]},oc{letters[1]}->no{pairs}", x, flipped).reshape(2, 3, *(n * k for n, k in zip(space, window)))
+    assert np.abs((np.moveaxis(got, -1, 1) if last else got) - want).max() < 1e-5 * np.abs(want).max()

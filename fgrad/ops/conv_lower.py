@@ -1,0 +1,197 @@
+"""How a convolution is lowered: one product of matrices, or the kernel `conv` on operands as it takes them."""
+
+import math
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad._kernels.conv_plan import PAIRS, cuts, in_halves, single
+from fgrad.core import ShapedArray
+
+
+def take(shape, axes):
+    return tuple(shape[a] for a in axes)
+
+
+def _work_dtype(dtype):
+    """The dtype in which the kernel computes a result of `dtype`."""
+    if dtype in (dtypes.FLOAT16, dtypes.BFLOAT16):
+        return dtypes.FLOAT32
+    if dtype.kind in "biu":
+        return np.dtype(np.int64 if dtype.itemsize == 8 else np.int32)
+    return dtype
+
+
+def _in_pairs(x, w, dtype, params):
+    """Does the kernel take these bfloat16 operands as they are, two input features (or images) in one step?"""
+    groups = params["feature_group_count"] * params["batch_group_count"]
+    return PAIRS and x.dtype == dtypes.BFLOAT16 and dtype in (dtypes.BFLOAT16, dtypes.FLOAT32) and groups == 1 and w.shape[1] > 1
+
+
+def _in_halves(x, w, out, ip):
+    """Does the kernel take these bfloat16 operands, in groups, as they lie?"""
+    if not x.dtype == w.dtype == out.dtype == dtypes.BFLOAT16 or ip[1] * ip[2] == 1 or 0 in (*x.shape, *w.shape, *out.shape):
+        return False
+    return in_halves((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
+
+
+def _features_last(ctx, x, w, params, out, ip):
+    """Operands of a convolution of floats, features (in a kernel's gradient, batches) last where windows with gaps are read in place."""
+    gaps = max((*params["window_strides"], *params["rhs_dilation"]), default=1) > 1
+    if not gaps or ip[1] * ip[2] > 1 or 0 in (*x.shape, *w.shape, *out.shape):
+        return x, w
+    if x.strides[1] != 1 and cuts(x.shape, (w.shape, w.strides), out.shape, ip):
+        return _moved_last(ctx, x, 1), w
+    if (x.strides[0] != 1 or w.strides[0] != 1) and single((x.shape, x.strides), (w.shape, w.strides), out.shape, ip):
+        return _moved_last(ctx, x, 0), _moved_last(ctx, w, 0)
+    return x, w
+
+
+def _moved_last(ctx, v, axis):
+    """The same value with an axis (0 or 1) innermost in memory, the other of the two outermost."""
+    order = (1 - axis, *range(2, len(v.shape)), axis)
+    return ctx.transpose(ctx.contiguous(ctx.transpose(v, order)), _inverse(order))
+
+
+def _gains_exchanged(x, w, params, out):
+    """Is a sum over many positions (a kernel's gradient) better with the kernel as the image?  Few output features, which fill no vector,
+    become a batch; and where the image is dilated, as that of a transposed convolution is, a dilated kernel makes one part of what were
+    parts for each remainder, which would write every n-th neighbour."""
+    if params["feature_group_count"] * params["batch_group_count"] > 1 or 0 in x.shape or 0 in w.shape or 0 in out:
+        return False
+    if any(d > 1 for d in params["rhs_dilation"]) or min(math.prod(x.shape[2:]), math.prod(w.shape[2:])) <= 5 * math.prod(out[2:]):
+        return False
+    last = params["dimension_numbers"].out_spec.index(len(out) - 1)
+    return w.shape[0] < min(8, x.shape[0]) or (last >= 2 and params["lhs_dilation"][last - 2] > 1)
+
+
+def _exchanged_ip(x, w, params, out):
+    """Parameters of the same convolution with its operands exchanged, which has its outputs in the reverse order."""
+    ip = [len(out) - 2, 1, 1, params["dimension_numbers"].out_spec[1], params["dimension_numbers"].out_spec[0]]
+    ip += params["dimension_numbers"].out_spec[2:]
+    for n, s, (lo, _), ld, rd in zip(out[2:], *(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
+        ip += [s, (n - 1) * s - lo, rd, ld]
+    return [*ip, 1]
+
+
+def _inverse(perm):
+    return tuple(int(i) for i in np.argsort(perm))
+
+
+def conv_lower(ctx, ins, params, out_avals):
+    dn, aval = params["dimension_numbers"], out_avals[0]
+    dtype = aval.dtype
+    x, w = (ctx.transpose(v, spec) for v, spec in zip(ins, (dn.lhs_spec, dn.rhs_spec)))
+    ip = [len(x.shape) - 2, params["feature_group_count"], params["batch_group_count"], *dn.out_spec]
+    for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
+        ip += [s, lo, ld, rd]
+    ip.append(0)
+    out = _as_product(ctx, x, w, params, take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
+    if out is None and not _in_pairs(x, w, dtype, params) and not _in_halves(x, w, aval, ip):
+        dtype = _work_dtype(dtype)
+        x, w = ctx.cast(x, dtype), ctx.cast(w, dtype)
+        out = _as_product(ctx, x, w, params, take(aval.shape, dn.out_spec)) if dtype.kind in "fc" and x.dtype != aval.dtype else None
+    if out is None:
+        if dtype.kind in "fV" and _gains_exchanged(x, w, params, take(aval.shape, dn.out_spec)):
+            x, w, ip = w, x, _exchanged_ip(x, w, params, take(aval.shape, dn.out_spec))
+        elif dtype.kind == "f":
+            x, w = _features_last(ctx, x, w, params, aval, ip)
+        out = ctx.kernel("conv", [x, w], [ShapedArray(aval.shape, dtype)], ip=ip, contiguous=False)[0]
+    else:
+        out = ctx.transpose(out, _inverse(dn.out_spec))
+    if aval.dtype == dtypes.BOOL:
+        zero = ctx.broadcast(ctx.scalar(0, dtype), aval.shape, ())
+        return ctx.elementwise("ne", [out, zero], aval)
+    return ctx.cast(out, aval.dtype)
+
+
+def _as_product(ctx, x, w, params, shape):
+    """The (batch, feature, spatial...) result of a convolution that is one product of matrices where its operands lie, or from patches
+    of an image of few features, or None."""
+    if params["feature_group_count"] > 1 or params["batch_group_count"] > 1 or 0 in x.shape or 0 in w.shape or 0 in shape:
+        return None
+    if any(d > 1 for d in params["lhs_dilation"]):
+        return _spread_patches(ctx, x, w, params, shape)
+    if any(p != (0, 0) for p in params["padding"]):
+        return None
+    n, (b, c, *space), (o, _, *window) = len(x.shape) - 2, x.shape, w.shape
+    spatial = tuple(range(2, n + 2))
+    last = (0, *spatial, 1)
+
+    def product(left, right, m, size, batch=1):
+        return ctx.kernel("dot", [left, right], [ShapedArray((batch, m, size), x.dtype)], contiguous=False)[0]
+
+    def viewed(v, axes, new):
+        return ctx.reshaped_view(ctx.transpose(v, axes), new)
+
+    if all(k == 1 for k in window) and all(s == 1 for s in params["window_strides"]):
+        area = int(np.prod(space, dtype=np.int64))
+        kernel = viewed(w, (0, 1, *spatial), (1, o, c))
+        rows = viewed(x, last, (1, b * area, c))
+        if kernel is not None and rows is not None and (x.strides[1] == 1 or c == 1):
+            out = product(rows, ctx.transpose(kernel, (0, 2, 1)), b * area, o)
+            return ctx.transpose(ctx.reshape(out, (b, *space, o)), (0, n + 1, *range(1, n + 1)))
+        planes = viewed(x, (0, 1, *spatial), (b, c, area))
+        if kernel is not None and planes is not None:
+            out = product(ctx.broadcast(kernel, (b, o, c), (0, 1, 2)), planes, o, area, b)
+            return ctx.reshape(out, shape)
+    strides, dilations, ones = params["window_strides"], params["rhs_dilation"], (1,) * n
+    apart, half = x.strides[1] != 1, x.dtype == dtypes.BFLOAT16  # pairs of few features are half empty: those gain earlier
+    if (
+        c < 16
+        and (apart or half)
+        and math.prod(window) >= (16 if apart and half else 64)
+        and dilations == ones
+        and _fit(space, window, strides)
+    ):
+        rows = _patches(ctx, x, shape[2:], window)
+        area, k = math.prod(shape[2:]), c * math.prod(window)
+        kernel = ctx.broadcast(ctx.reshape(w, (o, k)), (b, o, k), (1, 2))
+        return ctx.reshape(product(kernel, ctx.transpose(ctx.reshape(rows, (b, area, k)), (0, 2, 1)), o, area, b), shape)
+    if b < 16 and math.prod(shape[2:]) >= 64 and strides == ones and _fit(space, shape[2:], dilations):  # the gradient of that kernel
+        rows = _patches(ctx, ctx.transpose(x, (1, 0, *spatial)), window, shape[2:])
+        area, k = c * math.prod(window), b * math.prod(shape[2:])
+        out = product(ctx.reshape(w, (1, o, area)), ctx.reshape(rows, (1, area, k)), o, k)
+        return ctx.transpose(ctx.reshape(out, (o, b, *shape[2:])), (1, 0, *spatial))
+    if tuple(window) == tuple(space) and all(d == 1 for d in params["rhs_dilation"]):  # the window is the image
+        for axes in ((1, *spatial), (*spatial, 1)):
+            k = c * int(np.prod(space, dtype=np.int64))
+            left, right = viewed(x, (0, *axes), (1, b, k)), viewed(w, (*axes, 0), (1, k, o))
+            if left is not None and right is not None:
+                return ctx.reshape(product(left, right, b, o), shape)
+    return None
+
+
+def _spread_patches(ctx, x, w, params, shape):
+    """The result of a convolution whose outputs are patches side by side, one for each position of x (the gradient of patches of an image
+    of few features), or None: positions times the kernel's matrix, then patches to their places."""
+    n, (b, c, *space), (o, _, *window), spec = len(x.shape) - 2, x.shape, w.shape, params["dimension_numbers"].out_spec
+    steps = zip(params["lhs_dilation"], params["window_strides"], params["rhs_dilation"], params["padding"], window)
+    if any((ld, s, rd, pads) != (k, 1, 1, (k - 1, k - 1)) for ld, s, rd, pads, k in steps) or o >= 16 or math.prod(window) < 16:
+        return None
+    last = spec[1] == n + 1  # features of the result: they go innermost, or before a patch's positions
+    offset = sum((k - 1) * step for k, step in zip(window, w.strides[2:]))
+    taps = ctx.view(w, w.shape, (*w.strides[:2], *(-step for step in w.strides[2:])), offset)  # output i of a patch is tap k - 1 - i
+    inner = (*range(2, n + 2), 0) if last else (0, *range(2, n + 2))
+    size = o * math.prod(window)
+    kernel = ctx.reshape(ctx.transpose(taps, (1, *inner)), (1, c, size))
+    rows = ctx.reshape(ctx.transpose(x, (0, *range(2, n + 2), 1)), (1, b * math.prod(space), c))
+    out = ctx.kernel("dot", [rows, kernel], [ShapedArray((1, b * math.prod(space), size), x.dtype)], contiguous=False)[0]
+    out = ctx.reshape(out, (b, *space, *(taps.shape[i] for i in inner)))
+    at = {spec[0]: [0], spec[1]: [n + 1 + inner.index(0)]}
+    at |= {spec[d + 2]: [d + 1, n + 1 + inner.index(d + 2)] for d in range(n)}
+    moved = ctx.transpose(out, [i for axis in sorted(at) for i in at[axis]])
+    placed = ctx.reshape(moved, tuple(shape[spec.index(axis)] for axis in sorted(at)))
+    return ctx.transpose(placed, spec)
+
+
+def _fit(space, patch, steps):
+    """Do patches, each a step from the next, fill the image?"""
+    return tuple(patch) == tuple(steps) and all(i % k == 0 for i, k in zip(space, patch))
+
+
+def _patches(ctx, x, counts, window):
+    """x (b, c, spatial...) as (b, number of patches..., c, positions of one...)."""
+    split = ctx.reshape(x, (*x.shape[:2], *(n for pair in zip(counts, window) for n in pair)))
+    axes = range(2, len(split.shape))
+    return ctx.transpose(split, (0, *axes[::2], 1, *axes[1::2]))
