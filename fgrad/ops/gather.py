@@ -1,5 +1,6 @@
 """gather and the scatter family in XLA's generality. gather's transpose is scatter_add, and scatter_add's is gather."""
 
+import math
 import operator
 
 import numpy as np
@@ -22,6 +23,8 @@ from fgrad.ops.gather_dims import (
 from fgrad.ops.products import grouped_products
 from fgrad.ops.rules import Zero, align_batch, bdim_at_front, full, instantiate, is_linear, jvp_by_args, move_axis, zero_of
 from fgrad.ops.shape import iota, reshape
+
+FEW_WINDOWS = 8
 
 # --- gather ---------------------------------------------------------------------------------------------------------------
 
@@ -60,7 +63,22 @@ def _gather_lower(ctx, ins, params, out_avals):
     x, d, sizes = ins[0], params["dimension_numbers"], params["slice_sizes"]
     fill = params["mode"] is GatherScatterMode.FILL_OR_DROP and not _inside(ctx, ins[1], x.shape, sizes, d.start_index_map)
     value = x.dtype.type(params["fill_value"]) if fill else None
-    return ctx.kernel("gather", [x, index_operand(ctx, ins[1])], out_avals, ip=gather_ip(*d, sizes, fill, value))[0]
+    x, indices = _dense_in_windows(ctx, x, d, sizes, out_avals[0]), index_operand(ctx, ins[1])
+    return ctx.kernel("gather", [x, indices], out_avals, ip=gather_ip(*d, sizes, fill, value), contiguous=(False, True))[0]
+
+
+def _dense_in_windows(ctx, x, d, sizes, out):
+    """x in memory whose last axis is the one that the result's windows end in: short windows that are strided are walked one by one, and
+    to turn an operand that is no larger than the result costs less."""
+    if not x.buf or 0 in out.shape:
+        return ctx.contiguous(x)
+    rank, wide = len(x.shape), [a for a in range(len(x.shape)) if sizes[a] > 1]
+    last = max([i for i, k in enumerate(out.shape) if k > 1], default=-1)
+    if not wide or last not in d.offset_dims or x.size > out.size or out.size < FEW_WINDOWS * math.prod(sizes):
+        return ctx.contiguous(x)
+    order = [*(a for a in range(rank) if a != wide[-1]), wide[-1]]
+    back = sorted(range(rank), key=order.__getitem__)
+    return ctx.transpose(ctx.contiguous(ctx.transpose(x, order)), back)
 
 
 def _inside(ctx, indices, shape, sizes, axes):
