@@ -115,13 +115,12 @@ class Compiled(JitDispatch, Stage):
                 f"compiled for {traced.in_tree}, called with {treedef}{tree.difference(traced.in_tree, treedef, 1)}"
             )
         want = traced.closed.in_avals[traced.n_consts :]
-        bad = [
-            f"{path} compiled with {w.short()} and called with {get_aval(x).short()}"
-            for path, w, x in zip(arg_paths(self._jitted, treedef), want, leaves)
-            if (w.shape, w.dtype) != (get_aval(x).shape, get_aval(x).dtype)
-        ]
+        avals = [get_aval(x) for x in leaves]
+        bad = [i for i, (w, a) in enumerate(zip(want, avals)) if (w.shape, w.dtype) != (a.shape, a.dtype)]
         if bad:
-            raise TypeError(f"Argument types differ from the types for which this computation was compiled: {'; '.join(bad)}")
+            paths = arg_paths(self._jitted, treedef)
+            differ = "; ".join(f"{paths[i]} compiled with {want[i].short()} and called with {avals[i].short()}" for i in bad)
+            raise TypeError(f"Argument types differ from the types for which this computation was compiled: {differ}")
         return leaves
 
     @property
