@@ -14,19 +14,22 @@ ROW = 256  # elements of a row that is long enough to be read by itself (see vm_
 
 def lay_in_frames(units, outs):
     """Lay out what fused groups compute in memory for groups over larger shapes as parts of arrays of those shapes."""
+    nodes = [node for unit in units if unit.fused and unit.axes is None for node in unit.nodes if _may_lie(node.outs[0])]
+    if not nodes or not any([v.box is not None for unit in units for node in unit.nodes for v in node.ins]):
+        return
     kept = {v.buf for v in outs}
     readers = {}  # buffer -> [(its reader, number of the operand)]
     for unit in units:
         for node in unit.nodes:
             for i, v in enumerate(node.ins):
                 readers.setdefault(v.buf, []).append((node, i))
-    for unit in units:
-        if not unit.fused or unit.axes is not None:
-            continue
-        for node in unit.nodes:
-            out = node.outs[0]
-            if len(out.shape) > 1 and out.size >= LEAST and out.buf.kind == "temp" and out.buf not in kept and out.whole():
-                _lay(node, out, readers.get(out.buf, ()))
+    for node in nodes:
+        if node.outs[0].buf not in kept:
+            _lay(node, node.outs[0], readers.get(node.outs[0].buf, ()))
+
+
+def _may_lie(out):
+    return len(out.shape) > 1 and out.size >= LEAST and out.buf.kind == "temp" and out.whole()
 
 
 def _lay(node, out, readers):
