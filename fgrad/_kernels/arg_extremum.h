@@ -6,6 +6,7 @@
 #include "cumulative.h"
 #include "extremum.h"
 #include "fetch.h"
+#include "copy_rows.h"
 
 enum { FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536, FG_ARG_ROWS = 4 };
 
@@ -185,24 +186,35 @@ static inline void fg_arg_columns(const FgArgJob *job, const void *src, int64_t 
     job->ops->tile(src, n, inner, width, at);
     for (int64_t j = 0; j < width; j++) ((int64_t *)job->out)[i + j] = at[j];
 }
-/* Narrow rows, turned into columns. */
+/* Narrow rows, turned into columns, and blocks of few columns, put side by side. */
+static int fg_arg_is_narrow(const FgAxisPlan *p) {
+    return p->n > 1 && p->n * p->item <= FG_TURN_BYTES && p->item <= 8 && (p->inner == 1 || (p->outer > 1 && 2 * p->inner <= FG_TURN_COLUMNS));
+}
 static int64_t fg_arg_narrow(const FgArgJob *job, int64_t begin, int64_t end) {
     const FgAxisPlan *p = job->plan;
     char columns[FG_TURN_COLUMNS * FG_TURN_BYTES];
-    for (; begin < end; begin += FG_TURN_COLUMNS) {
-        int64_t rows = fg_min64(FG_TURN_COLUMNS, end - begin);
-        const char *src = job->src + begin * p->n * p->item;
-        (p->item == 1 ? fg_columns_1 : p->item == 2 ? fg_columns_2 : p->item == 4 ? fg_columns_4 : fg_columns_8)
-            (columns, FG_TURN_COLUMNS, src, rows, p->n);
-        fg_arg_columns(job, columns, p->n, FG_TURN_COLUMNS, rows, begin);
+    for (int64_t inner = p->inner, bytes = inner * p->item, rows; begin < end; begin += rows) {
+        rows = fg_min64(FG_TURN_COLUMNS / inner, end - begin);
+        const char *src = job->src + begin * p->n * bytes;
+        if (inner == 1)
+            (p->item == 1 ? fg_columns_1 : p->item == 2 ? fg_columns_2 : p->item == 4 ? fg_columns_4 : fg_columns_8)
+                (columns, FG_TURN_COLUMNS, src, rows, p->n);
+        else
+            for (int64_t k = 0; k < rows; k++)
+                fg_copy_rows(columns + k * bytes, src + k * p->n * bytes, p->n, bytes, bytes, FG_TURN_COLUMNS * p->item);
+        fg_arg_columns(job, columns, p->n, FG_TURN_COLUMNS, rows * inner, begin * inner);
     }
     return end;
+}
+static void fg_arg_blocks(void *ctx, int64_t begin, int64_t end, int tid) {
+    (void)tid;
+    fg_arg_narrow((const FgArgJob *)ctx, begin, end);
 }
 static void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgArgJob *job = (const FgArgJob *)ctx;
     const FgAxisPlan *p = job->plan;
     (void)tid;
-    if (p->n > 1 && p->n * p->item <= FG_TURN_BYTES && p->item <= 8) begin = fg_arg_narrow(job, begin, end);
+    if (fg_arg_is_narrow(p)) begin = fg_arg_narrow(job, begin, end);
     const int64_t bytes = p->n * p->item;
     const int fetches = fg_fetches(bytes, p->outer * bytes);
     for (int64_t r = begin; r < end; r++) {

@@ -68,6 +68,8 @@ cdef extern from "arg_extremum.h" nogil:
     const FgArgOps fg_arg_ops[15][2]
     const FgArgOps fg_arg_numbers[2][2]
     int64_t fg_arg_length(const FgAxisPlan *p)
+    int fg_arg_is_narrow(const FgAxisPlan *p)
+    void fg_arg_blocks(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_pieces(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_rows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_arg_segments(void *ctx, int64_t begin, int64_t end, int tid)
@@ -195,6 +197,7 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgArgJob job
     cdef char *scratch = NULL
     cdef int64_t tiles
+    cdef bint blocks
     if out.size == 0:
         return FG_OK
     job.plan, job.src, job.out, job.wide = p, x.data, out.data, out.dtype == FG_I64
@@ -206,7 +209,8 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
             return FG_EMEM
         run_copy(p, x.data, scratch)
         job.src = scratch
-    job.length = fg_arg_length(p) if p.inner > 1 else FG_ARG_SEGMENT
+    blocks = p.inner > 1 and fg_arg_is_narrow(p)
+    job.length = FG_ARG_SEGMENT if p.inner == 1 else (0 if blocks else fg_arg_length(p))
     job.segments = (p.n + job.length - 1) // job.length if job.length else 1
     if job.length and (p.inner > 1 or (p.outer < 8 and job.segments > 1)):
         job.part = <int64_t *>pool_alloc(p.outer * job.segments * p.inner * sizeof(int64_t))
@@ -216,6 +220,8 @@ cdef int argreduce_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         parallel_for(p.outer * job.segments, 1 + 65536 // (job.length * p.inner), fg_arg_pieces if p.inner > 1 else fg_arg_segments, &job)
         fg_arg_join(&job)
         pool_free(<char *>job.part)
+    elif blocks:
+        parallel_for(p.outer, 1 + 65536 // (p.n * p.inner), fg_arg_blocks, &job)
     elif p.inner > 1:
         tiles = (p.inner + FG_TILE - 1) // FG_TILE
         parallel_for(p.outer * tiles, 1 + 65536 // (p.n * (p.inner if p.inner < FG_TILE else FG_TILE)), fg_arg_tiles, &job)

@@ -46,8 +46,8 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
         if (IS_NARROW(c)) {
             TILE_ROWS;
-            TO_COLUMNS(columns, x);
-            BY_WIDTH(moments_columns, FG_TILE, columns, mean + u, squares + u);
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
+            BY_WIDTH(moments_columns, FG_TILE, columns, mean + u * inner, squares + u * inner);
         } else if (inner == 1) {
             T m[FG_ROW_GROUP];
             group = row_group(end - u, n * sizeof(T));

@@ -20,18 +20,34 @@
 } while (0)
 #define COLUMN_LOAD(p) N(column_load)((p) + at, c, w)
 #define COLUMN_STORE(p, v) N(column_store)((p) + at, c, w, v)
-/* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time. */
+/* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time; so are blocks of few columns, which come to
+ * lie side by side. */
 #define NARROW (256 / (int64_t)sizeof(T))
-#define IS_NARROW(c) ((c)->inner == 1 && (c)->n <= NARROW && (c)->outer >= 8)
-#define TILE_ROWS int64_t rows = group = end - u < FG_TILE ? end - u : FG_TILE; int w = (int)rows
-#define TO_COLUMNS(columns, x) (sizeof(T) == 4 ? fg_columns_4 : fg_columns_8)(columns, FG_TILE, x, rows, n)
-#define TO_ROWS(y, columns) (sizeof(T) == 4 ? fg_rows_4 : fg_rows_8)(y, columns, FG_TILE, rows, n)
+#define IS_NARROW(c) (2 * (c)->inner < FG_TILE && (c)->n <= NARROW && (c)->outer > 1 && (c)->outer * (c)->inner >= 8)
+#define TILE_ROWS \
+    int64_t rows = group = end - u < FG_TILE / c->inner ? end - u : FG_TILE / c->inner; \
+    int w = (int)(rows * c->inner)
+#define TO_COLUMNS(columns, x) N(to_columns)(columns, x, rows, n, c->inner)
+#define TO_ROWS(y, columns) N(to_rows)(y, columns, rows, n, c->inner)
 /* The tile's code once more for a full width, which the compiler then knows. */
 #define BY_WIDTH(name, step, ...) do { \
     if (w == FG_TILE) N(name)(__VA_ARGS__, n, step, FG_TILE); \
     else N(name)(__VA_ARGS__, n, step, w); \
 } while (0)
 #endif
+
+static inline void N(to_columns)(T *columns, const T *x, int64_t rows, int64_t n, int64_t inner) {
+    if (inner == 1) { (sizeof(T) == 4 ? fg_columns_4 : fg_columns_8)(columns, FG_TILE, x, rows, n); return; }
+    int64_t item = sizeof(T), bytes = inner * item;
+    for (int64_t k = 0; k < rows; k++)
+        fg_copy_rows((char *)(columns + k * inner), (const char *)(x + k * n * inner), n, bytes, bytes, FG_TILE * item);
+}
+static inline void N(to_rows)(T *y, const T *columns, int64_t rows, int64_t n, int64_t inner) {
+    if (inner == 1) { (sizeof(T) == 4 ? fg_rows_4 : fg_rows_8)(y, columns, FG_TILE, rows, n); return; }
+    int64_t item = sizeof(T), bytes = inner * item;
+    for (int64_t k = 0; k < rows; k++)
+        fg_copy_rows((char *)(y + k * n * inner), (const char *)(columns + k * inner), n, bytes, FG_TILE * item, bytes);
+}
 
 /* The tile of columns of unit u: offset of its first element, and its width. */
 static inline int64_t N(tile)(const FgRows *c, int64_t u, int *w) {

@@ -2,6 +2,7 @@
 #include "row_math.h"
 #include "row_check.h"
 #include "narrow.h"
+#include "copy_rows.h"
 
 #define T float
 #define N(name) name##_f32

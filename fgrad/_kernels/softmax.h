@@ -35,16 +35,14 @@ static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     int64_t n = c->n, inner = c->inner, group = 1;
     T columns[FG_TILE * NARROW];
     for (int64_t u = begin; u < end; u += group) {
-        if (inner == 1) {
+        if (IS_NARROW(c)) {
+            TILE_ROWS;
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
+            BY_WIDTH(softmax_columns, FG_TILE, columns, columns, c->out[1] ? (T *)c->out[1] + u * inner : NULL);
+            TO_ROWS((T *)c->out[0] + u * n * inner, columns);
+        } else if (inner == 1) {
             const T *x = (const T *)c->in[0] + u * n;
             T *y = (T *)c->out[0] + u * n, *lse = c->out[1] ? (T *)c->out[1] + u : NULL;
-            if (IS_NARROW(c)) {
-                TILE_ROWS;
-                TO_COLUMNS(columns, x);
-                BY_WIDTH(softmax_columns, FG_TILE, columns, columns, lse);
-                TO_ROWS(y, columns);
-                continue;
-            }
             group = row_group(end - u, n * sizeof(T));
             if (n * (int64_t)sizeof(T) <= CACHED) N(softmax_rows)(x, y, lse, n, group);
             else N(softmax_long)(x, y, lse, n);
@@ -80,9 +78,9 @@ static void N(log_softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     for (int64_t u = begin; u < end; u += group) {
         if (IS_NARROW(c)) {
             TILE_ROWS;
-            TO_COLUMNS(columns, (const T *)c->in[0] + u * n);
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
             BY_WIDTH(log_softmax_columns, FG_TILE, columns, columns);
-            TO_ROWS((T *)c->out[0] + u * n, columns);
+            TO_ROWS((T *)c->out[0] + u * n * inner, columns);
         } else if (inner == 1) {
             group = row_group(end - u, n * sizeof(T));
             N(log_softmax_rows)((const T *)c->in[0] + u * n, (T *)c->out[0] + u * n, n, group);
@@ -102,8 +100,8 @@ static void N(logsumexp)(void *ctx, int64_t begin, int64_t end, int tid) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
         if (IS_NARROW(c)) {
             TILE_ROWS;
-            TO_COLUMNS(columns, x);
-            BY_WIDTH(logsumexp_columns, FG_TILE, columns, out + u);
+            TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
+            BY_WIDTH(logsumexp_columns, FG_TILE, columns, out + u * inner);
         } else if (inner == 1) {
             T m, s = (T)N(row_max_expsum)(x, n, &m);
             out[u] = (m == INFINITY || m == -INFINITY ? 0 : m) + N(row_log)(s);
@@ -123,7 +121,7 @@ static void N(name)(void *ctx, int64_t begin, int64_t end, int tid) { \
     (void)tid; \
     for (int64_t u = begin; u < end; u += group) { \
         int width = 1; \
-        int64_t first = inner == 1 ? u * n : N(tile)(c, u, &width); \
+        int64_t first = IS_NARROW(c) ? u * n * inner : inner == 1 ? u * n : N(tile)(c, u, &width); \
         const T *a = (const T *)c->in[0] + first, *b = (const T *)c->in[1] + first; \
         T *out = (T *)c->out[0] + first; \
         if (IS_NARROW(c)) { \

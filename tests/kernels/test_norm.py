@@ -63,6 +63,16 @@ def test_layer_norm_with_a_mean_far_above_the_spread():
     assert np.abs(y - want).max() < 2e-5
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(9, 5, 3), (2, 64, 31), (40, 32, 8), (41, 65, 2), (5, 7, 32)])
+def test_moments_of_blocks_of_few_columns(shape, dtype):
+    x = data(shape, dtype) + 3
+    mean, squares = run_kernel(K["moments"], [x], [(shape[::2], dtype)] * 2, ip=[1])
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(mean, wide.mean(1), rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(squares, wide.var(1) * shape[1], rtol=64 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("n", [4096 * 15, 4096 * 15 + 1, 4096 * 16, 100003])
 def test_moments_of_long_rows(n, dtype):

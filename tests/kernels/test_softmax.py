@@ -25,6 +25,11 @@ CASES = [
     ((3, 700, 5), 1),
     ((1001, 33), 0),
     ((900, 64), 0),
+    ((9, 5, 3), 1),
+    ((2, 64, 31), 1),
+    ((40, 32, 8), 1),
+    ((41, 65, 2), 1),
+    ((5, 7, 32), 1),
 ]
 TYPES = [np.float32, np.float64]
 
@@ -98,8 +103,8 @@ def test_infinities_and_nan(n, columns, dtype):
     np.testing.assert_array_equal(lse, np.array([-inf, inf, nan, 0, nan], dtype))
 
 
-@pytest.mark.parametrize("shape", [(50_001,), (20_001, 3), (2, 9000, 8), (4001, 40)])
-def test_long_axes_give_the_same_with_any_number_of_threads(shape):
+@pytest.mark.parametrize("shape", [(50_001,), (20_001, 3), (2, 9000, 8), (4001, 40), (3001, 10, 7)])
+def test_axes_give_the_same_with_any_number_of_threads(shape):
     x, t = data(shape, np.float32), data(shape, np.float32, 1)
     axis = len(shape) // 3 * (len(shape) - 2)
     names = [("softmax", [x]), ("log_softmax", [x]), ("softmax_tangent", [x, t]), ("log_softmax_tangent", [x, t])]
