@@ -139,3 +139,8 @@ def test_print_saved_residuals(capsys):
     print_saved_residuals(lambda x, p: jnp.sin(x) * p["w"][0], 1.0, {"w": [2.0]})
     out = capsys.readouterr().out
     assert "f32[] from the argument p['w'][0]" in out and "f32[] output of cos from" in out
+
+
+def test_static_argument_names():
+    f = api.checkpoint(lambda x, n=2: x**n if n > 1 else x, static_argnames="n")
+    assert float(api.grad(f)(3.0, n=3)) == 27 and float(api.grad(f)(3.0)) == 6

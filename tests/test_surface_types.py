@@ -211,3 +211,55 @@ def test_take_at_no_indices_and_forms_of_at():
 def test_truncnorm_has_its_whole_slope_at_the_bounds():
     slope = fgrad.vmap(fgrad.grad(lambda x: stats.truncnorm.logpdf(x, -1.0, 1.0)))(jnp.array([-1.0, 0.5, 1.0, 2.0]))
     np.testing.assert_allclose(slope, [1, -0.5, -1, 0])
+
+
+def test_arange_of_arrays_and_of_a_step_without_a_stop():
+    assert jnp.arange(5, step=2).tolist() == jnp.arange(5, None, 2).tolist() == [0, 2, 4]
+    assert jnp.arange(5, None, -1).shape == (0,)
+    for args, dtype in (
+        ((jnp.int8(5),), np.int8),
+        ((0, jnp.float16(3)), np.float16),
+        ((2, None, jnp.int8(1)), np.int8),
+        ((jnp.asarray(3.0),), np.float32),
+    ):
+        np.testing.assert_array_equal(jnp.arange(*args), np.arange(*[None if v is None else np.asarray(v) for v in args]))
+        assert jnp.arange(*args).dtype == dtype
+    with pytest.raises(ValueError, match="must be scalars"):
+        jnp.arange(jnp.array([5]))
+
+
+def test_array_refuses_numbers_its_dtype_cannot_hold_and_full_wraps_them():
+    for values, dtype, error in (
+        (np.nan, int, ValueError),
+        ([np.nan], int, ValueError),
+        (-2.7, np.uint8, OverflowError),
+        ([300.0], np.int8, OverflowError),
+        ([1 + 2j], np.float32, TypeError),
+    ):
+        with pytest.raises(error):
+            jnp.array(values, dtype=dtype)
+    np.testing.assert_array_equal(jnp.array([1.5, 2], dtype=int), [1, 2])
+    np.testing.assert_array_equal(jnp.array(bytearray(b"ab")), np.frombuffer(b"ab", np.uint8))
+    assert jnp.full(2, -1, np.uint32).tolist() == [2**32 - 1] * 2
+    assert jnp.full_like(jnp.ones(1, np.int8), -300).item() == -44
+    assert [jnp.full((), v, np.int32).item() for v in (np.nan, 1e20, -1e20, 2.7)] == [0, 2**31 - 1, -(2**31), 2]
+
+
+def test_an_array_of_weak_arrays_is_strong_and_inverse_functions_of_complex_scalars_are_weak():
+    weak = jnp.asarray(2.0)
+    assert weak.weak_type and not jnp.array([weak, 1]).weak_type and not jnp.array([[weak]]).weak_type
+    for f in (jnp.arcsin, jnp.arccos, jnp.arctan, jnp.arcsinh, jnp.arccosh, jnp.arctanh, jnp.exp2):
+        assert f(1 + 2j).weak_type and not f(np.complex64(1 + 2j)).weak_type
+
+
+def test_small_corners_of_movement():
+    np.testing.assert_array_equal(jnp.pad(jnp.array([True, False]), 1, "maximum"), [True, True, False, True])
+    for bad in (
+        lambda: jnp.choose(jnp.array([0]), []),
+        lambda: jnp.put(jnp.ones(2), 0, 1, mode="foo", inplace=False),
+        lambda: jnp.block(((1, 2),)),
+    ):
+        with pytest.raises(ValueError):
+            bad()
+    with pytest.raises(TypeError, match="integer type"):
+        jnp.take_along_axis(jnp.ones((2, 2)), jnp.zeros((2, 1), bool), 1)

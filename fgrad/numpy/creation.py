@@ -82,9 +82,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if type(object) is int and dtype is not None and dtype.kind in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
-            if type(object) is complex and dtype is not None and not dtypes.is_complex(dtype):
-                raise TypeError(f"array: {object} is no real number, and does not become {dtype.name}; take its real part")
-            out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(object).astype(dtype))
+            out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(_fitting(object, dtype)).astype(dtype))
     elif isinstance(object, (list, tuple, range)):
         kinds = set(map(type, object)) if dtype is None else ()
         out = _from_numbers(object, kinds) if kinds else None
@@ -104,7 +102,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         out = from_numpy(np.asarray(object), dtype, copy=True)
     elif object is None:
         raise ValueError("None is not a valid value for jnp.array")
-    elif isinstance(object, (bytes, bytearray)):
+    elif isinstance(object, bytes):
         raise TypeError(f"array: {object!r} is not a number; frombuffer reads arrays from bytes")
     else:
         try:
@@ -114,6 +112,13 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     if out.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.ndim) + out.shape)
     return out
+
+
+def _fitting(x, dtype):
+    """A number that an array of `dtype` can hold: no complex one for real types, for integers none beyond their range, no NaN."""
+    if type(x) is complex and not dtypes.is_complex(dtype):
+        raise TypeError(f"array: {x} is no real number, and does not become {dtype.name}; take its real part")
+    return np.array(int(x), dtype) if type(x) is float and dtype.kind in "iu" else x
 
 
 def _from_numbers(xs, kinds):
@@ -141,7 +146,8 @@ def _own(x):
 def _stacked(xs):
     """Arrays of one shape, and numbers beside arrays of rank 0, joined along a new first axis."""
     parts = [as_array("array", p) for p in promoted("array", [array(v, copy=False) for v in xs])]
-    return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    out = concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    return cast_as(out, out.aval.dtype)  # never weakly typed
 
 
 def _from_sequence(xs, dtype):
@@ -165,6 +171,9 @@ def _from_sequence(xs, dtype):
                 and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max)
             ):
                 raise OverflowError(f"array: integers out of range for {dtype.name}; enable 64-bit types (enable_x64) or give a dtype")
+        if dtype is not None and (x.dtype.kind == "c" and not dtypes.is_complex(dtype) or x.dtype.kind == "f" and dtype.kind in "iu"):
+            for v in leaves:
+                _fitting(v, dtype)
         return from_numpy(x, dtype, copy=False)
     parts = [array(v, copy=False) for v in xs]
     shapes = {p.shape for p in parts}
@@ -216,7 +225,18 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 def _fill(shape, dtype, value):
     if dtype == dtypes.float0:
         return np.zeros(_shape(shape), dtype)
-    return _remembered(shape, dtype, value, _full(_shape(shape), value, user_dtype(dtype) or dtypes.float_dtype()))
+    kind = user_dtype(dtype) or dtypes.float_dtype()
+    return _remembered(shape, dtype, value, _full(_shape(shape), _wrapped(value, kind), kind))
+
+
+def _wrapped(value, dtype):
+    """A number as conversion on arrays has it: integers beyond a type's range wrap around, floats stop at its ends, and NaN is 0."""
+    if dtype.kind not in "iu" or type(value) not in _REALS:
+        return value
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if type(value) is float:
+        return 0 if value != value else int(min(max(value, low), high))
+    return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
 def _remembered(shape, dtype, value, out):
@@ -253,7 +273,7 @@ def _like(a, fill_value, dtype, shape):
     aval = abstractify(a)
     shape = aval.shape if shape is None else _shape(shape)
     if dtype is None and type(fill_value) in SCALARS:
-        out = cast_as(_full(shape, fill_value, aval.dtype), aval.dtype, aval.weak_type)
+        out = cast_as(_full(shape, _wrapped(fill_value, aval.dtype), aval.dtype), aval.dtype, aval.weak_type)
         return _remembered(aval, None, fill_value, out) if known else out
     out = full(shape, fill_value, aval.dtype if dtype is None else user_dtype(dtype))
     return convert_element_type(out, out.dtype, aval.weak_type and dtype is None)
@@ -295,7 +315,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     for v in given:
         if isinstance(v, Tracer) and v._concrete() is None:
             v._need(ConcretizationTypeError, "arange", "It decides the result's shape, which must be known while tracing.")
-    given = [v.item() if not isinstance(v, SCALARS) and isinstance(v, (Array, Tracer)) else v for v in given]
+    typed = [get_aval(v) for v in given if isinstance(v, (Array, Tracer))]
+    if any(v.shape for v in typed):
+        raise ValueError(f"arange: arguments must be scalars, got shapes {[v.shape for v in typed]}")
+    if typed and dtype is None:
+        dtype = dtypes.promote([(v.dtype, v.weak_type) for v in map(get_aval, given)])[0]
+    given = [v.item() if isinstance(v, (Array, Tracer)) else v for v in given]
     kinds = set(map(type, given))
     if dtype is None and kinds <= _REALS and -_BOUND <= min(given) and max(given) < _BOUND:
         dtype = dtypes.float_dtype() if float in kinds else dtypes.int_dtype()
@@ -303,7 +328,9 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         dtype = dtypes.promote([(get_aval(v).dtype, get_aval(v).weak_type) for v in given])[0]
     else:
         dtype = user_dtype(dtype)
-    start, stop, step = (0, given[0], 1) if stop is None else (given[0], given[1], given[2] if step is not None else 1)
+    start, stop, step = (
+        (0, given[0], 1 if step is None else given[-1]) if stop is None else (given[0], given[1], given[2] if step is not None else 1)
+    )
     if dtype.kind == "b":
         raise TypeError("arange does not accept dtype bool")
     if any(np.iscomplexobj(v) for v in given):

@@ -132,7 +132,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     _immutable("put", inplace)
     x, at, v = as_array("put", a), ravel(as_array("put", ind, 1)), ravel(as_array("put", v, 2))
     if mode not in (None, "clip", "wrap"):
-        raise NotImplementedError(f"put: mode={mode!r} is not supported; clip and wrap are")
+        raise (NotImplementedError if mode == "raise" else ValueError)(f"put: mode={mode!r} is not supported; clip and wrap are")
     if not at.size or not v.size:
         return x
     if mode == "wrap":
@@ -245,6 +245,8 @@ def choose(a, choices, out=None, mode="raise"):
     which = as_array("choose", a)
     if not dtypes.is_integer(which.dtype):
         raise ValueError("`a` array must be integer typed")
+    if not len(choices):
+        raise ValueError("choose: there is nothing to choose from")
     cases = [as_array("choose", c, 1) for c in promoted("choose", [as_array("choose", c, 1) for c in choices])]
     n = len(cases)
     if mode == "raise":

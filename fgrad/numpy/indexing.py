@@ -457,6 +457,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None):
     """arr[..., indices[..., i, ...], ...]: one position per output element along an axis."""
     arr, indices = as_array("take_along_axis", arr), as_array("take_along_axis", indices, 1)
+    if indices.dtype == dtypes.BOOL:
+        raise TypeError("take_along_axis: indices must be of integer type, got bool")
     if axis is None:
         arr, axis = S.reshape(arr, (arr.size,)), 0
     axis = axis_index(axis, arr.ndim)

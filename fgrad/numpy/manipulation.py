@@ -285,7 +285,7 @@ def block(arrays):
 
 def _block_depth(xs):
     if isinstance(xs, tuple):
-        raise TypeError("block: tuples are not allowed, only lists, to prevent mistakes")
+        raise ShapeError("block: tuples are not allowed, only lists, to prevent mistakes")
     if not isinstance(xs, list):
         return 0
     if not xs:

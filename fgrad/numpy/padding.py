@@ -210,7 +210,7 @@ def _statistic(x, width, mode, lengths):
             raise ValueError("stat_length must be at least 1")
         parts = S.slice_in_dim(x, 0, min(la, n), axis=axis), S.slice_in_dim(x, n - min(lb, n), n, axis=axis)
         values = [fun(p, axis, keepdims=True) for p in parts]
-        if not dtypes.is_inexact(x.dtype):
+        if not dtypes.is_inexact(x.dtype) and x.dtype.kind != "b":
             values = [_round(v) for v in values]
         values = [E.convert_element_type(v, x.dtype) for v in values]
         shapes = [tuple(w if i == axis else d for i, d in enumerate(x.shape)) for w in (a, b)]

@@ -26,7 +26,7 @@ def inexact_ufunc(name, prim, what, complex_form=None, strong=False):
     def fun(x, /):
         x = unary(name, x, inexact=True)
         if complex_form is not None and x.aval.dtype.kind == "c":
-            out = complex_form(x)
+            out = ew.cast_as(complex_form(x), x.aval.dtype, x.aval.weak_type)
         else:
             out = bind(x)
         return ew.convert_element_type(out, out.aval.dtype) if strong else out

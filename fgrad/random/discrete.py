@@ -245,7 +245,7 @@ def _binomial_rejection(key, n, p, shape, dtype):
     return lax.convert_element_type(_until_accepted(propose, key, shape, p.dtype, limit), dtype)
 
 
-def multinomial(key, n, p, *, shape=None, dtype=None):
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
     """Counts of n draws from the categories of probabilities p (along its last axis), as floats: one binomial after another."""
     n, p = jnp.promote_dtypes_inexact(n, p)
     dtype = float_dtype("multinomial", dtype)
@@ -259,5 +259,5 @@ def multinomial(key, n, p, *, shape=None, dtype=None):
         count = binomial(key, left, jnp.clip(ratio, 0, 1), dtype=left.dtype)
         return left - count, count
 
-    _, counts = lax.scan(step, n, (ratios, split(one_key("multinomial", key), ratios.shape[0])))
+    _, counts = lax.scan(step, n, (ratios, split(one_key("multinomial", key), ratios.shape[0])), unroll=unroll)
     return lax.convert_element_type(jnp.moveaxis(counts, 0, -1), dtype)

@@ -138,12 +138,12 @@ def _static_positions(static_argnums, n, name):
     return {i % n for i in nums}
 
 
-def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), concrete=False):
+def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=False):
     """fun, whose intermediate values are recomputed in the backward pass instead of stored.
 
     policy: which values are stored all the same: a function of fgrad.checkpoint_policies, or None for none of them.
     prevent_cse: keep the recomputation apart from the first computation, so that the compiler does not merge them (and
-    store the values after all). static_argnums: positional arguments that are Python values, not traced.
+    store the values after all). static_argnums, static_argnames: arguments that are Python values, not traced.
     Without `fun` it gives a decorator. Raises NotImplementedError where `fun` has side effects (io_callback).
 
     >>> import fgrad, fgrad.numpy as jnp
@@ -154,10 +154,12 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
     if concrete:
         raise NotImplementedError("checkpoint(concrete=True) is not supported: mark Python values with static_argnums")
     if fun is None:
-        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+        given = {"prevent_cse": prevent_cse, "policy": policy, "static_argnums": static_argnums, "static_argnames": static_argnames}
+        return functools.partial(checkpoint, **given)
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: policy must be a function of fgrad.checkpoint_policies or None, got {policy!r}")
     name = getattr(fun, "__name__", "checkpoint")
+    static_names = {static_argnames} if isinstance(static_argnames, str) else {*static_argnames}
 
     def _of_refs(refs):
         """The checkpoint of a function that reads and writes mutable arrays: their values are further arguments and results."""
@@ -169,7 +171,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
 
         def call(*args, **kwargs):
             shifted = tuple(i + 1 for i in _static_positions(static_argnums, len(args), name))
-            of_values = checkpoint(inner, prevent_cse=prevent_cse, policy=policy, static_argnums=shifted)
+            of_values = checkpoint(inner, prevent_cse=prevent_cse, policy=policy, static_argnums=shifted, static_argnames=static_argnames)
             out, values = of_values(values_of(refs), *args, **kwargs)
             write_back(refs, values)
             return out
@@ -180,13 +182,14 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
     def wrapped(*args, **kwargs):
         static = _static_positions(static_argnums, len(args), name)
         dynamic = [a for i, a in enumerate(args) if i not in static]
-        leaves, treedef = tree.flatten((dynamic, kwargs))
+        kept = {k: v for k, v in kwargs.items() if k in static_names}
+        leaves, treedef = tree.flatten((dynamic, {k: v for k, v in kwargs.items() if k not in kept}))
         out = [None]
 
         def flat(*xs):
             a, kw = tree.unflatten(treedef, xs)
             a = iter(a)
-            outs, out[0] = tree.flatten(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw))
+            outs, out[0] = tree.flatten(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw, **kept))
             return outs
 
         with watching() as frame:
