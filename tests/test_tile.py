@@ -239,6 +239,13 @@ def test_units_passed_by_come_along_in_their_order():
     np.testing.assert_allclose(got, 2 * pull(a, 200**2) - 2 * pull(b, 200 * 150), rtol=1e-4, atol=1e-7)
 
 
+def test_a_unit_fetched_later_comes_before_who_reads_it():
+    """A run fetches a sum whose operand, made by a unit that was passed by too, it fetches for a later part (the gradient of QR)."""
+    x = (np.random.default_rng(0).standard_normal((1000, 16, 16)) / 10 + np.eye(16)).astype(np.float32)
+    got = fgrad.jit(fgrad.grad(lambda a: sum(jnp.sum(y * y) for y in jnp.linalg.qr(a))))(x)
+    np.testing.assert_allclose(got, 2 * x, atol=1e-3)  # |Q|^2 is constant, |R|^2 = |A|^2
+
+
 def test_blocks_are_as_large_as_what_is_in_use_at_once(monkeypatch):
     """A chain of norms keeps two arrays at a time, however long it is: its blocks do not become smaller."""
     asked = []

@@ -204,7 +204,8 @@ cdef class _Run:
             if not self.makes_in_time(own):
                 continue
             before.remove(u)
-            self.add(own, at)
+            made = {o.buf for o in own.made}
+            self.add(own, next((i for i, p in enumerate(self.parts[:at]) if not made.isdisjoint((<Rows>p).cuts)), at))   # before who reads it
 
     cdef bint makes_in_time(self, Rows part) except -1:
         """True if the run reads what the part makes by rows only, so that the part can come first."""
