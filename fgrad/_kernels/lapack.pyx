@@ -24,7 +24,7 @@ from fgrad._kernels.abi cimport FG_EMEM, FG_I32, FG_IN, FG_OK, FG_OUT, FgInst, F
 from fgrad._kernels.blas cimport blas_symbol
 from fgrad._kernels.gemm cimport GemmJob, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, range_body
+from fgrad._kernels.parallel cimport parallel_for, range_body, thread_count
 
 cdef extern from "fail.h" nogil:
     int fg_fail(char *msg, const char *format, ...)
@@ -94,6 +94,18 @@ cdef extern from "lapack_large.h" nogil:
     void fg_large_factors(FgTeam *w, const FgLaJob *j, int lu)
     void fg_large_triangles(FgTeam *w, const FgTrsmJob *j)
 
+cdef extern from "lapack_qr.h" nogil:
+    ctypedef struct FgQrJob:
+        const FgLaJob *job
+        FgTeam team
+        char *rooms
+        int64_t room
+    ctypedef struct FgQr:
+        pass
+    int64_t fg_qr_room(FgQr *q, const FgLaJob *j, char *room)
+    bint fg_qr_fits(const FgLaJob *j)
+    void fg_qr_range(void *ctx, int64_t begin, int64_t end, int tid)
+
 
 # --- running: large matrices on all threads ------------------------------------------------------------------------------------
 
@@ -117,6 +129,24 @@ cdef int large(const FgLaJob *factors, const FgTrsmJob *triangles, int64_t m, in
         fg_large_triangles(&team, triangles)
     pool_free(memory)
     return FG_EMEM if team.failed or (factors != NULL and factors.out_of_memory) else FG_OK
+
+
+cdef int reflectors(FgLaJob *job) noexcept nogil:
+    """QR, or the products of its reflectors: a matrix on all threads, or as many at a time."""
+    cdef FgQrJob qr
+    cdef int threads = thread_count()
+    qr.job, qr.room = job, fg_qr_room(NULL, job, NULL)
+    qr.rooms = pool_alloc(qr.room * (1 if job.batch < threads else threads))
+    if qr.rooms == NULL:
+        return FG_EMEM
+    qr.team.product, qr.team.each, qr.team.scratch = gemm_run, parallel_for, NULL
+    qr.team.t, qr.team.item, qr.team.failed = job.t, job.item, 0
+    if job.batch < threads:
+        fg_qr_range(&qr, 0, job.batch, 0)
+    else:
+        parallel_for(job.batch, 1 + 4000 // (<int64_t>job.m * job.n + 1), fg_qr_range, &qr)
+    pool_free(qr.rooms)
+    return FG_EMEM if job.out_of_memory else FG_OK
 
 
 # --- running: one matrix after another ---------------------------------------------------------------------------------------
@@ -149,6 +179,8 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
         return FG_EMEM if job.out_of_memory else FG_OK
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):
         return large(&job, NULL, job.m, job.n)
+    if fg_qr_fits(&job):
+        return reflectors(&job)
     parallel_for(batch, 1 + 20000 // (4 * work + 100 if core == 2 else work + 1), fg_la_range, &job)     # a call of LAPACK is dear whatever the size
     return FG_EMEM if job.out_of_memory else FG_OK
 
