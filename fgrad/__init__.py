@@ -96,10 +96,14 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
-    ad_checkpoint api_util custom_batching custom_derivatives dlpack example_libraries experimental export extend flatten_util ggml
-    image interpreters monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
+    ad_checkpoint api_util custom_batching custom_derivatives differential dlpack example_libraries experimental export extend
+    flatten_util ggml image interpreters monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
 """.split()
-_FROM = {"custom_gradient": "custom_derivatives", "reshard": "sharding"}
+_DIFFERENTIAL = """
+    deriv elementwise_grad grad_and_aux grad_named hessian_tensor_product hessian_vector_product holomorphic_grad make_ggnvp make_hvp
+    make_jvp make_vjp tensor_jacobian_product vector_jacobian_product
+""".split()
+_FROM = {"custom_gradient": "custom_derivatives", "reshard": "sharding", **dict.fromkeys(_DIFFERENTIAL, "differential")}
 
 
 def __dir__():

@@ -23,6 +23,7 @@ LAYERS = [
         "ad_checkpoint",
         "custom_batching",
         "custom_derivatives",
+        "differential",
         "profiler",
         "stages",
         "typing",

@@ -263,3 +263,13 @@ def test_small_corners_of_movement():
             bad()
     with pytest.raises(TypeError, match="integer type"):
         jnp.take_along_axis(jnp.ones((2, 2)), jnp.zeros((2, 1), bool), 1)
+
+
+def test_integer_arguments_of_jacrev_and_leaves_that_are_no_arrays():
+    of_int, of_float = fgrad.jacrev(lambda n, x: n * x, argnums=(0, 1), allow_int=True)(jnp.arange(2), jnp.ones(2))
+    np.testing.assert_array_equal(of_int, np.zeros((2, 2), np.int32))
+    np.testing.assert_array_equal(of_float, np.diag([0.0, 1.0]))
+    got = fgrad.device_get({"a": jnp.ones(2), "b": "name", "c": 3})
+    assert type(got["a"]) is np.ndarray and (got["b"], got["c"]) == ("name", 3)
+    counts = fgrad.random.multinomial(fgrad.random.key(0), 5, jnp.array([0.2, 0.8]), dtype=np.int32, unroll=2)
+    assert counts.dtype == np.int32 and int(counts.sum()) == 5

@@ -94,13 +94,13 @@ def copy_to_host_async(x):
 
 
 def device_get(x):
-    """A pytree's arrays as NumPy arrays; traced values stay as they are.
+    """A pytree's arrays as NumPy arrays; traced values and leaves of other kinds stay as they are.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> type(fgrad.device_get({"a": jnp.ones(2)})["a"]).__name__
     'ndarray'
     """
-    return tree.map(lambda v: v if isinstance(v, (bool, int, float, complex)) or is_tracer(v) else np.asarray(v), x)
+    return tree.map(lambda v: np.asarray(v) if hasattr(v, "__array__") and not is_tracer(v) else v, x)
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):

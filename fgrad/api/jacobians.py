@@ -125,7 +125,16 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         _check_outputs(y, "jacrev", holomorphic)
         leaves, treedef = tree.flatten(y)
         shapes = [get_aval(x).shape for x in leaves]
-        rows = vmap(lambda *ct: pullback(tree.unflatten(treedef, ct)))(*_basis(leaves))
+        plain = tree.leaves(dynamic)
+
+        def row(*ct):
+            """The cotangents of the arguments; of integers zeros of their own type."""
+            cts, in_def = tree.flatten(pullback(tree.unflatten(treedef, ct)))
+            if allow_int:
+                cts = [full(get_aval(x).shape, 0, get_aval(x).dtype) if is_float0(g) else g for g, x in zip(cts, plain)]
+            return tree.unflatten(in_def, cts)
+
+        rows = vmap(row)(*_basis(leaves))
         rows = rows[0] if hasattr(argnums, "__index__") else rows
         in_leaves, in_def = tree.flatten(rows)
         columns = [tree.leaves(_split_rows(x, shapes, 0, treedef)) for x in in_leaves]

@@ -246,9 +246,9 @@ def _binomial_rejection(key, n, p, shape, dtype):
 
 
 def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
-    """Counts of n draws from the categories of probabilities p (along its last axis), as floats: one binomial after another."""
+    """Counts of n draws from the categories of probabilities p (along its last axis), one binomial after another; as floats by default."""
     n, p = jnp.promote_dtypes_inexact(n, p)
-    dtype = float_dtype("multinomial", dtype)
+    dtype = jnp.result_type(float if dtype is None else dtype)
     shape = p.shape if shape is None else canonical_shape(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
     rest = lax.cumsum(p, 0, reverse=True)
