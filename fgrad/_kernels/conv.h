@@ -5,7 +5,7 @@
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
  * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h; conv_pairs.h for bfloat16), many groups of few
- * features vectors of groups (conv_groups.h, conv_lanes.h).
+ * features vectors of groups (conv_near.h, conv_groups.h, conv_lanes.h).
  *
  * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
  * column k a tap (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and
@@ -18,6 +18,7 @@
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
 #define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
+#define FG_CONV_LARGE 1048576         /* bytes of a kernel that is read once */
 #define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
 #define CONV_MIX 1                    /* lanes of a vector can be permuted by another vector */
@@ -29,8 +30,8 @@
 #define CONV_WHOLE 256                /* tiles whose products with a large kernel are computed together, or those of one image */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
-    CONV_MIXED, CONV_ROWS, CONV_DOTS, CONV_PLANES
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
+    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
@@ -44,6 +45,10 @@ typedef struct { int64_t off, pos[3]; int64_t at, len; } FgSpan;
 
 /* Where a row of taps begins in x and in w. */
 typedef struct { int64_t x, w; } FgTap;
+
+/* A row of x, and of the taps that it meets for each of two rows of outputs, if any. */
+typedef struct { int64_t x, w[2]; } FgNear;
+#define CONV_NO_TAP INT64_MIN
 
 /* An axis of a kernel of bfloat16: its length and steps there and in its copy of pairs; `pair`: it is the one that pairs lie along. */
 typedef struct { int64_t n, from, to; int pair; } FgPairAxis;

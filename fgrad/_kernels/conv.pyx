@@ -98,7 +98,10 @@ cdef void _groups_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     if space == NULL:
         p.failed = 1
         return
-    conv_groups(p, begin, end, space)
+    if p.algo == CONV_NEAR:
+        conv_near(p, begin, end, space)
+    else:
+        conv_groups(p, begin, end, space)
     pool_free(space)
 
 
@@ -217,11 +220,44 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     pool_free(p.part)
 
 
+cdef void _columns_fill_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    conv_columns(<FgConvPart *>ctx, begin, end, NULL, NULL, NULL)
+
+
+cdef void _columns_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef int64_t item = fg_itemsize(p.c.dtype), w = conv_w_bytes(p, item)
+    cdef int64_t sums = p.c.B * p.Q[0] * p.Q[1] * p.Q[2] * GEMM_NV * GEMM_BYTES + 64
+    cdef char *space = pool_alloc(w + sums + p.R[0] * p.R[1] * p.R[2] * <int64_t>sizeof(FgTap))
+    if space == NULL:
+        p.failed = 1
+        return
+    conv_columns(p, begin, end, space, space + w, <FgTap *>(space + w + sums))
+    pool_free(space)
+
+
+cdef void _run_columns(FgConvPart *p) noexcept nogil:
+    """Inputs of all positions, then panels of output features."""
+    cdef const FgConv *c = p.c
+    cdef int64_t item = fg_itemsize(c.dtype), rows = conv_columns_rows(p)
+    if not p.in_place:
+        p.part = pool_alloc(p.x_size * item + 128)
+        p.failed = p.part == NULL
+        if not p.failed:
+            parallel_for(rows, 1 + 30000 // (p.x_size // rows // 4 + 20), _columns_fill_body, p)
+    if not p.failed:
+        parallel_for(c.G * conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item), 1, _columns_body, p)
+    pool_free(p.part)
+
+
 cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
-    cdef int64_t rows = p.Q[0] * p.Q[1], outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
+    cdef int64_t rows = p.Q[0] * p.Q[1], units, outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
     if p.algo == CONV_GROUPS:
         parallel_for(c.B * c.O * rows * p.slices * p.blocks[1], 1 + 30000 // (p.block[1] * (cost * c.G // p.slices // 16 + 20)), _groups_body, p)
+    elif p.algo == CONV_NEAR:
+        units = c.B * c.O * p.Q[0] * p.blocks[0] * p.blocks[1]
+        parallel_for(units, 1 + 30000 * units // (outputs * (cost * c.G // 16 + 20)), _groups_body, p)
     elif p.algo == CONV_GROUP_SUMS:
         p.part = pool_alloc(p.nk * outputs * c.G * fg_itemsize(c.dtype))
         if p.part == NULL:
@@ -344,6 +380,8 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
                 _run_whole(&p)
             elif not p.failed:
                 _run_dense(&p)
+        elif p.algo == CONV_COLUMNS:
+            _run_columns(&p)
         elif p.algo in (CONV_SUMS, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_MIXED:

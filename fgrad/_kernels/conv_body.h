@@ -64,6 +64,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #define N(name) name##_half
 #define G(name) gemm_f32_##name
 #include "conv_groups.h"
+#include "conv_near.h"
 #include "conv_planes.h"
 #undef T
 #undef X
@@ -188,9 +189,17 @@ static void conv_rows(const FgConvPart *p, int64_t begin, int64_t end, char *row
     #undef CALL
 }
 
+#define CONV_FLOATS(p, CALL) do { if ((p)->c->dtype == FG_F32) CALL(f32, float); else CALL(f64, double); } while (0)
+
+/* Bytes of the rows of x that meet a row of outputs or two. */
+static int64_t conv_near_bytes(const FgConvPart *p) {
+    return (p->c->C * p->R[0] * (p->R[1] + 1) * (int64_t)sizeof(FgNear) + 63) / 64 * 64;
+}
+
 /* Bytes of a ring of padded rows, and of it with the taps and insides of a row. */
 static int64_t conv_ring_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 63) / 64 * 64; }
 static int64_t conv_group_bytes(const FgConvPart *p, int64_t item) {
+    if (p->algo == CONV_NEAR) return conv_near_bytes(p) + (p->c->half ? p->c->O * p->c->C * p->c->G * p->R[0] * p->R[1] * p->R[2] * 4 : 0);
     return conv_ring_bytes(p, item) + (p->c->C * p->R[0] * p->R[1] + p->Q[2]) * (int64_t)sizeof(FgTap);
 }
 
@@ -209,14 +218,19 @@ static void conv_groups(const FgConvPart *p, int64_t begin, int64_t end, char *s
     #undef CALL
 }
 
+static void conv_near(const FgConvPart *p, int64_t begin, int64_t end, char *space) {
+    #define CALL(S, T) conv_near_rows_##S(p, begin, end, (FgNear *)space, (T *)(space + conv_near_bytes(p)))
+    if (p->c->half) CALL(half, float);
+    else CONV_FLOATS(p, CALL);
+    #undef CALL
+}
+
 static void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end) {
     #define CALL(S, T) conv_group_reduce_##S(p, begin, end)
     if (p->c->half) CALL(half, uint16_t);
     else CONV_TYPED(p, CALL);
     #undef CALL
 }
-
-#define CONV_FLOATS(p, CALL) do { if ((p)->c->dtype == FG_F32) CALL(f32, float); else CALL(f64, double); } while (0)
 
 /* Units: panels of O in each group, or taps where groups go together. */
 static void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst) {
@@ -276,6 +290,20 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
         default: \
             if (p->whole) conv_winograd_phase_##S(p, begin, end, (T *)x, (T *)w, taps); \
             else conv_winograd_##S(p, begin, end, (T *)x, (T *)w, taps); } } while (0)
+    CONV_FLOATS(p, CALL);
+    #undef CALL
+}
+
+/* Inputs of all positions; then, where `w` is given, columns of outputs. */
+static void conv_columns(const FgConvPart *p, int64_t begin, int64_t end, char *w, char *sums, FgTap *taps) {
+#if GEMM_PAIRS
+    if (p->c->pairs) {
+        if (w) conv_columns_pair(p, begin, end, (float *)w, (float *)sums, taps);
+        else conv_columns_fill_pair(p, begin, end);
+        return;
+    }
+#endif
+    #define CALL(S, T) do { if (w) conv_columns_##S(p, begin, end, (T *)w, (T *)sums, taps); else conv_columns_fill_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
 }

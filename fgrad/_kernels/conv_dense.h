@@ -229,6 +229,7 @@ static FgFill N(conv_block)(const FgConvPart *p, const int64_t *at) {
 }
 
 #include "conv_few.h"
+#include "conv_columns.h"
 
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block, `row` its columns times a panel's. */
 static void N(conv_dense)(const FgConvPart *p, int64_t begin, int64_t end, T *x, T *row, FgTap *taps) {

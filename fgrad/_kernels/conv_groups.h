@@ -9,13 +9,19 @@ typedef T N(single);
 typedef uint16_t N(half_##V) __attribute__((vector_size(SIZE / 2), aligned(2), may_alias)); \
 typedef uint32_t N(bits_##V) __attribute__((vector_size(SIZE))); \
 GEMM_INLINE N(V) N(get_##V)(const X *p) { return (N(V))(__builtin_convertvector(*(const N(half_##V) *)p, N(bits_##V)) << 16); } \
-GEMM_INLINE void N(put_##V)(X *p, N(V) v) { \
+GEMM_INLINE void N(round_##V)(X *p, N(V) v) { \
     N(bits_##V) u = (N(bits_##V))v, nan = (N(bits_##V))((u & 0x7fffffffu) > 0x7f800000u); \
     *(N(half_##V) *)p = __builtin_convertvector(((u >> 16 | 0x40u) & nan) | ((u + 0x7fffu + (u >> 16 & 1u)) >> 16 & ~nan), N(half_##V)); \
 }
 CONV_ACCESS(wide, GEMM_BYTES)
 CONV_ACCESS(narrow, 16)
 #undef CONV_ACCESS
+GEMM_INLINE void N(put_narrow)(X *p, N(narrow) v) { N(round_narrow)(p, v); }
+#if GEMM_PAIRS
+GEMM_INLINE void N(put_wide)(X *p, N(wide) v) { _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh((__m512)v)); }
+#else
+GEMM_INLINE void N(put_wide)(X *p, N(wide) v) { N(round_wide)(p, v); }
+#endif
 static inline T N(get_single)(const X *p) { return fg_bf16_to_f32(*p); }
 static inline void N(put_single)(X *p, T v) { *p = fg_f32_to_bf16(v); }
 #else
@@ -70,38 +76,6 @@ CONV_TILES(single)
 #undef CONV_TILE
 #undef CONV_TILES
 
-/* The same for J neighbours whose R taps are all inside, xj = S xk apart: what their windows share is loaded once for all taps of a row. */
-#define CONV_SHARED(J, R, S) \
-static void N(conv_shared_##J##R##S)(const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t xk, int64_t wk, int64_t ahead, \
-                                     void *out, int64_t oj, int add) { \
-    N(wide) acc[J], v[(J - 1) * S + R]; \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) __builtin_prefetch(x + ahead + j * S * xk, 0, 2); \
-    _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] = add ? *(const N(wide) *)((T *)out + j * oj) : (N(wide)){0}; \
-    for (int64_t t = 0; t < n; t++) { \
-        const N(input) *xt = x + taps[t].x; \
-        const X *wt = w + taps[t].w; \
-        _Pragma("GCC unroll 32") for (int k = 0; k < (J - 1) * S + R; k++, xt += xk) v[k] = CONV_READ(wide, xt); \
-        _Pragma("GCC unroll 8") for (int r = 0; r < R; r++, wt += wk) { \
-            N(wide) y = N(get_wide)(wt); \
-            _Pragma("GCC unroll 8") for (int j = 0; j < J; j++) acc[j] += v[j * S + r] * y; \
-        } \
-    } \
-    CONV_SUMS_TO(wide, J) \
-}
-#define CONV_SHARES(M) M(8, 3, 1) M(8, 5, 1) M(8, 7, 1) M(4, 3, 1) M(4, 5, 1) M(4, 7, 1) M(8, 3, 2) M(8, 5, 2) M(8, 7, 2) M(4, 3, 2) \
-    M(4, 5, 2) M(4, 7, 2)
-CONV_SHARES(CONV_SHARED)
-static int N(conv_shared)(int64_t J, int64_t R, const N(input) *x, const X *w, const FgTap *taps, int64_t n, int64_t lo, int64_t hi, int64_t xk,
-                          int64_t wk, int64_t xj, int64_t ahead, void *out, int64_t oj, int add) {
-    if (lo || hi != R) return 0;
-    #define CONV_CASE(j, r, s) if (J == j && R == r && xj == s * xk) { \
-        N(conv_shared_##j##r##s)(x, w, taps, n, xk, wk, ahead, out, oj, add); return 1; }
-    CONV_SHARES(CONV_CASE)
-    #undef CONV_CASE
-    return 0;
-}
-#undef CONV_SHARES
-#undef CONV_SHARED
 #undef CONV_SUMS_TO
 
 /* How many outputs in [j, end), at most 8, have the same taps inside the image. */
@@ -112,9 +86,9 @@ static int64_t N(conv_alike)(const FgTap *inside, int64_t j, int64_t end) {
 }
 
 /* `cols` outputs of a row in so many groups: a vector of them after the other, so that x and out are walked in the same direction.
- * The tiles fetch of the row at `ahead` what they read themselves of theirs; here every position of `rows` rows up to it is. */
+ * The tiles fetch of the row at `ahead` what they read themselves of theirs. */
 static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const N(input) *x, int64_t pixel, const X *w, const FgGroupSpace *m, int64_t n,
-                              int64_t cols, int64_t rows, int64_t ahead, void *out, int64_t oj, int add) {
+                              int64_t cols, int64_t ahead, void *out, int64_t oj, int add) {
     int64_t wide = sizeof(N(wide)) / sizeof(T), narrow = sizeof(N(narrow)) / sizeof(T), lanes;
     int64_t xk = p->d[2] * pixel, wk = p->wr[2], xj = p->s[2] * pixel;
     for (int64_t g = 0; g < groups; g += lanes) {
@@ -123,10 +97,7 @@ static void N(conv_group_row)(const FgConvPart *p, int64_t groups, const N(input
             const N(input) *xt = x + g + j * xj;
             int64_t lo = m->inside[j].x, hi = m->inside[j].w;
             J = N(conv_alike)(m->inside, j, cols);
-            for (int64_t i = 0; i < rows; i++) for (int64_t k = 0; k < J * p->s[2]; k++)
-                __builtin_prefetch(xt + ahead - i * p->xs[1] + k * pixel, 0, 2);
             void *to = (char *)out + (g + j * oj) * (int64_t)(add ? sizeof(T) : sizeof(X));
-            if (lanes == wide && N(conv_shared)(J, p->R[2], xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add)) continue;
             if (lanes == 1) N(conv_tiles_single)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
             else if (lanes == wide) N(conv_tiles_wide)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
             else N(conv_tiles_narrow)(J, xt, w + g, m->taps, n, lo, hi, xk, wk, xj, ahead, to, oj, add);
@@ -244,7 +215,6 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
     const int64_t mix = p->algo == CONV_MIXED, features = mix ? c->C : 1, each = mix ? 1 : c->O;
     const int64_t sizes[6] = {c->B, each, p->Q[0], p->slices, p->blocks[1], p->Q[1]};
     const int64_t span = (p->R[1] - 1) * p->d[1], whole = ((p->block[1] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * p->slice;
-    const int far = c->G * c->B * c->C * p->L[0] * p->L[1] * p->L[2] * (int64_t)sizeof(X) >= FG_CONV_FAR;
     int64_t at[6];
 #ifdef G
     int64_t next = 0, image = -1;        /* rows of the ring's image from `next` on are still to be copied */
@@ -276,15 +246,14 @@ static void N(conv_groups)(const FgConvPart *p, int64_t begin, int64_t end, cons
             m->taps[n++] = (FgTap){ring ? conv_mod(p1, span + 1) * whole : place, mix ? tap : k * c->wc + r0 * p->wr[0] + r1 * p->wr[1]};
         }
         int64_t ahead = n == 0 ? 0 : m->taps[n - 1].x + p->s[1] * p->xs[1], oj = p->os[2];
-        int64_t rows = n && far && p->s[1] * p->s[2] > 1 ? conv_min(p->s[1], p->R[1]) : 0;
         const X *w = (const X *)p->w + p->w0 + at[1] * c->wo + g;
 #if CONV_MIX && defined(G)
         if (mix && ring) CONV_OF_RING(conv_mix_row)(p, ring, pixel, (const T *)p->w, &here, n, cols, out, oj);
         else if (mix) N(conv_mix_row)(p, x, pixel, (const T *)p->w, &here, n, cols, out, oj);
         if (mix) continue;
 #endif
-        if (ring) CONV_OF_RING(conv_group_row)(p, all, ring, pixel, w, &here, n, cols, 0, 0, out, oj, 0);
-        else N(conv_group_row)(p, all, x, pixel, w, &here, n, cols, rows, ahead, out, oj, 0);
+        if (ring) CONV_OF_RING(conv_group_row)(p, all, ring, pixel, w, &here, n, cols, 0, out, oj, 0);
+        else N(conv_group_row)(p, all, x, pixel, w, &here, n, cols, ahead, out, oj, 0);
     }
 }
 
@@ -352,7 +321,7 @@ static void N(conv_group_sums)(const FgConvPart *p, int64_t begin, int64_t end, 
                     g = N(conv_group_window)(p, K, x + xat, w + wat, m->inside, to);
                     for (int64_t k = 0; k < K && g < c->G; k++) {
                         *m->taps = (FgTap){xat + k * p->s[1] * p->xs[1], wat};
-                        N(conv_group_row)(p, c->G - g, x + g, p->xs[2], w + g, m, 1, p->Q[2], 0, m->taps->x + p->d[1] * p->xs[1],
+                        N(conv_group_row)(p, c->G - g, x + g, p->xs[2], w + g, m, 1, p->Q[2], m->taps->x + p->d[1] * p->xs[1],
                                           to + k * row + g, c->G, 1);
                     }
                 }

@@ -83,6 +83,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 #endif
 #include "conv_groups.h"
 #ifdef G
+#include "conv_near.h"
 #include "conv_planes.h"
 #endif
 #undef X

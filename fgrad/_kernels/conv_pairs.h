@@ -7,8 +7,13 @@
 
 /* dst[i] = (lo[i step], hi[i step]), or (lo[i step], 0). */
 static inline void conv_pair_row(conv_word *dst, const uint16_t *lo, const uint16_t *hi, int64_t step, int64_t n) {
-    if (!hi) for (int64_t i = 0; i < n; i++) dst[i] = lo[i * step];
-    else if (step == 1) for (int64_t i = 0; i < n; i++) dst[i] = lo[i] | (uint32_t)hi[i] << 16;
+    if (step == 1) for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 m = (__mmask16)((1u << conv_min(16, n - i)) - 1);
+        __m512i pair = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, lo + i));
+        if (hi) pair = _mm512_or_si512(pair, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, hi + i)), 16));
+        _mm512_mask_storeu_epi32(dst + i, m, pair);
+    }
+    else if (!hi) for (int64_t i = 0; i < n; i++) dst[i] = lo[i * step];
     else for (int64_t i = 0; i < n; i++) dst[i] = lo[i * step] | (uint32_t)hi[i * step] << 16;
 }
 

@@ -124,6 +124,20 @@ static void conv_plan_ring(FgConvPart *p, int64_t item, int64_t features, int pa
     p->x_size = !ring || size * item > 4 * FG_CONV_RING ? 0 : size;
 }
 
+/* Windows of few neighbouring columns, features last: tiles that hold the columns of x which their outputs share. */
+static int conv_plan_near(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t R = p->R[2], high = (p->Q[2] - 1) * p->s[2] + R - p->lo[2] - p->L[2], units;
+    if ((c->dtype != FG_F32 && c->dtype != FG_F64) || c->G * item < GEMM_BYTES || p->Q[2] < 4) return 0;
+    if (R < 2 || R == 6 || R > 7 || p->d[2] > 1 || p->s[2] > 2 || (p->s[2] == 2 && R % 2 == 0) || p->lo[2] >= R || high >= R) return 0;
+    p->algo = CONV_NEAR;
+    p->block[0] = GEMM_BYTES == 64 && (R <= 3 || c->half) && p->R[1] > 1 && p->Q[1] > 1 && p->s[1] == 1 && p->s[2] == 1 && p->d[1] == 1 ? 2 : 1;
+    p->blocks[0] = conv_ceil(p->Q[1], p->block[0]);
+    units = c->B * c->O * p->Q[0] * p->blocks[0];
+    p->blocks[1] = units < 8 ? conv_max(1, conv_min(p->Q[2] / 32, conv_ceil(8, units))) : 1;
+    return 1;
+}
+
 /* Where groups have few features each there is no product of matrices: loops over groups, rows of outputs, or rows of taps. */
 static void conv_plan_direct(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
@@ -132,6 +146,7 @@ static void conv_plan_direct(FgConvPart *p, int64_t item) {
     if (c->G >= 8 && c->xg == 1 && c->wg == 1 && c->og == 1) {
         int sums = r > q && rows >= 16 && outputs * c->G <= FG_CONV_PANEL / 8;
         p->algo = sums ? CONV_GROUP_SUMS : CONV_GROUPS;
+        if (!sums && conv_plan_near(p, item)) return;
         if (!sums) conv_plan_ring(p, item, c->G * c->C, c->C == 1 && (c->dtype == FG_F32 || c->dtype == FG_F64), c->C == 1);
         p->nk = sums ? 16 : 1;                 /* not of the number of threads: results must not depend on it */
     }
@@ -247,6 +262,24 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
 }
 
+/* Rows of inputs that all positions need. */
+static int64_t conv_columns_rows(const FgConvPart *p) {
+    return p->c->G * p->c->B * ((p->Q[0] - 1) * p->s[0] + (p->R[0] - 1) * p->d[0] + 1) * ((p->Q[1] - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1);
+}
+
+/* Few positions and a kernel that leaves the second cache: panels of output features, so that it is read once. */
+static void conv_plan_columns(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t nr = GEMM_NV * GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], kernel = taps * c->C * c->O * item;
+    int64_t size = conv_columns_rows(p) * ((p->Q[2] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * c->C;
+    if (p->algo != CONV_DENSE || p->cut || kernel < FG_CONV_LARGE || c->B * p->Q[0] * p->Q[1] * p->Q[2] > 256) return;
+    if (c->O < 4 * nr || size * item > 2 * c->G * kernel) return;
+    p->algo = CONV_COLUMNS;
+    p->x_size = p->in_place ? 0 : size;
+    p->kt = conv_ceil(c->C, conv_ceil(c->C, conv_max(16, FG_CONV_RING / (taps * nr * item))));
+    p->w_size = p->kt * taps * nr;
+}
+
 /* Outputs of few features by lanes of taps, where rows of `run` elements fill vectors. */
 static int conv_plan_few(FgConvPart *p, int64_t item, int64_t run) {
     const FgConv *c = p->c;
@@ -360,7 +393,7 @@ static int conv_same_kernel(const FgConvPart *a, const FgConvPart *b) {
 
 /* Can this part be computed from bfloat16 as it lies? */
 static int conv_plans_half(const FgConvPart *p) {
-    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_PLANES;
+    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_NEAR || p->algo == CONV_PLANES;
 }
 
 static void conv_plan(FgConvPart *p, int64_t item) {
@@ -374,6 +407,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     else if (c->pairs) {
         conv_plan_dense(p, item, 0);
         conv_plan_few(p, item, run);
+        conv_plan_columns(p, item);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
@@ -386,6 +420,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);
+        conv_plan_columns(p, item);
     }
 }
 

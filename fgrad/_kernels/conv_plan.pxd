@@ -4,9 +4,9 @@ from libc.stdint cimport int64_t, int32_t
 from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "conv_plan.h" nogil:
-    enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
+    enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
     enum: CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_CLEAR, CONV_PLANES, CONV_PLACE, CONV_PART, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
+    enum: CONV_MIXED, CONV_NEAR, CONV_CLEAR, CONV_PLANES, CONV_PLACE, CONV_PART, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
@@ -51,7 +51,8 @@ cdef extern from "conv_plan.h" nogil:
         int64_t blocks[2]
         int64_t slices
         int64_t wg, ww, segments, images, b0
-        int whole, phase, cut
+        int whole, phase, cut, in_place
+        int64_t x_size
         FgDigit m[4]
         const char *x
         const char *w
@@ -64,6 +65,7 @@ cdef extern from "conv_plan.h" nogil:
     void conv_plan(FgConvPart *p, int64_t item)
     void conv_undilate(FgConv *c)
     void conv_singles(FgConv *c, int64_t item)
+    int64_t conv_columns_rows(const FgConvPart *p)
     bint conv_same_kernel(const FgConvPart *a, const FgConvPart *b)
     bint conv_plans_half(const FgConvPart *p)
     void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to)

@@ -163,13 +163,40 @@ def in_halves(x, w, out, ip):
     return _all_half(&c)
 
 
+def _strides(shape, order):
+    """Those of an array whose axes lie in this order, from the innermost on."""
+    strides, size = [0] * len(shape), 1
+    for axis in order:
+        strides[axis], size = size, size * shape[axis]
+    return strides
+
+
+def gains_last(x, w, out, ip):
+    """Would a float32 depthwise convolution that turns its groups into vectors gain if its features were last?"""
+    cdef FgConv c
+    cdef FgConvPart p
+    cdef bint parts
+    D = ip[0]
+    _described(&c, (FG_F32, *x), (FG_F32, *w), out, ip)
+    conv_part(&c, 0, &p)
+    conv_plan(&p, 4)
+    if p.algo != CONV_LANES:
+        return False
+    spatial = range(D + 1, 1, -1)
+    turned = [ip[0], ip[1], ip[2], 0, D + 1, *range(1, D + 1), *ip[5 + D:]]
+    shape = (out[ip[3]], *(out[ip[5 + k]] for k in range(D)), out[ip[4]])
+    _described(&c, (FG_F32, x[0], _strides(x[0], (1, *spatial, 0))), (FG_F32, w[0], _strides(w[0], (0, *spatial, 1))), shape, turned)
+    conv_part(&c, 0, &p)
+    conv_plan(&p, 4)
+    parts = c.phases[0] * c.phases[1] * c.phases[2] > 1
+    return bool(p.algo == CONV_NEAR or (parts and p.algo == CONV_GROUPS))
+
+
 def cuts(shape, w, out, ip):
     """Would the kernel read a float32 image of `shape` where it lies and cut its rows, if its features were last?"""
     cdef FgConv c
     cdef FgConvPart p
-    strides, size = [0] * len(shape), 1
-    for axis in (1, *reversed(range(2, len(shape))), 0):
-        strides[axis], size = size, size * shape[axis]
+    strides = _strides(shape, (1, *reversed(range(2, len(shape))), 0))
     _described(&c, (FG_F32, shape, strides), (FG_F32, *w), out, ip)
     conv_part(&c, 0, &p)
     conv_plan(&p, 4)

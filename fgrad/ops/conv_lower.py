@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fgrad import dtypes
-from fgrad._kernels.conv_plan import PAIRS, cuts, in_halves, single
+from fgrad._kernels.conv_plan import PAIRS, cuts, gains_last, in_halves, single
 from fgrad.core import ShapedArray
 
 
@@ -78,7 +78,15 @@ def _inverse(perm):
     return tuple(int(i) for i in np.argsort(perm))
 
 
+def _turns(x, w, out, ip):
+    """Does a depthwise convolution, features first, gain by features last there and back?"""
+    if not x.dtype == w.dtype == out.dtype or out.dtype not in (dtypes.FLOAT32, dtypes.BFLOAT16) or 0 in (*x.shape, *w.shape, *out.shape):
+        return False
+    return ip[1] == x.shape[1] > 1 and x.strides[1] != 1 and gains_last((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
+
+
 def conv_lower(ctx, ins, params, out_avals):
+    """`conv_general_dilated` as kernels."""
     dn, aval = params["dimension_numbers"], out_avals[0]
     dtype = aval.dtype
     x, w = (ctx.transpose(v, spec) for v, spec in zip(ins, (dn.lhs_spec, dn.rhs_spec)))
@@ -86,6 +94,12 @@ def conv_lower(ctx, ins, params, out_avals):
     for s, (lo, _), ld, rd in zip(*(params[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"))):
         ip += [s, lo, ld, rd]
     ip.append(0)
+    if _turns(x, w, aval, ip):
+        n, shape = ip[0], take(aval.shape, dn.out_spec)
+        x, w = _moved_last(ctx, x, 1), _moved_last(ctx, w, 0)
+        ip[3 : 5 + n] = [0, n + 1, *range(1, n + 1)]
+        out = ctx.kernel("conv", [x, w], [ShapedArray((shape[0], *shape[2:], shape[1]), aval.dtype)], ip=ip, contiguous=False)[0]
+        return ctx.contiguous(ctx.transpose(out, [(0, n + 1, *range(1, n + 1))[i] for i in _inverse(dn.out_spec)]))
     out = _as_product(ctx, x, w, params, take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
     if out is None and not _in_pairs(x, w, dtype, params) and not _in_halves(x, w, aval, ip):
         dtype = _work_dtype(dtype)
