@@ -262,6 +262,7 @@ def lines(rng, dtype, wide):
     some = lambda n, *shape: rng.integers(-2, n + 2, (*shape, 1)).astype(itype)  # noqa: E731
     return [
         (noise(rng, (70,), dtype), some(70, 300), (300,), [], [0], [0], [], []),
+        (noise(rng, (10,), dtype), np.sort(some(10, 300), 0), (300,), [], [0], [0], [], []),
         (noise(rng, (40, 3), dtype), some(40, 90), (90, 3), [1], [0], [0], [], []),
         (noise(rng, (5, 60), dtype), some(60, 5, 33), (5, 33), [], [1], [1], [0], [0]),
         (noise(rng, (60, 17), dtype), some(60, 33, 17), (33, 17), [], [0], [0], [1], [1]),
