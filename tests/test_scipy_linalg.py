@@ -43,6 +43,21 @@ def test_systems():
     same(stack @ sl.lu_solve(sl.lu_factor(stack), B), np.stack([B, B]))
 
 
+def test_a_vector_per_matrix():
+    stack = np.stack([P, 2 * P])
+    vectors = np.stack([P[0], P[1]])  # one axis less than the matrices: their last axis is the system's
+    for x in (
+        sl.lu_solve(sl.lu_factor(stack), vectors),
+        sl.cho_solve(sl.cho_factor(stack), vectors),
+        sl.solve(stack, vectors, assume_a="pos"),
+        sl.solve_triangular(
+            np.tril(stack), np.einsum("bij,bj->bi", np.tril(stack), np.linalg.solve(stack, vectors[..., None])[..., 0]), lower=True
+        ),
+    ):
+        same(np.einsum("bij,bj->bi", stack, x), vectors)
+    same(sl.solve_triangular(stack[:1], vectors), sl.solve_triangular(P, vectors.T).T)
+
+
 def test_factorizations():
     for a in (A, TALL, TALL.T, C):
         p, l, u = sl.lu(a)

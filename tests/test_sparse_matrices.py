@@ -35,6 +35,14 @@ def test_matrices(kind):
             bad()
 
 
+def test_every_format_is_a_sparse_array():
+    for kind in ("bcoo", "bcsr", "coo", "csr", "csc"):
+        m = sparse.eye(2, 3, sparse_format=kind)
+        assert isinstance(m, sparse.JAXSparse) and (m.ndim, m.size, len(m), m.dtype) == (2, 6, 2, np.float32) and m.block_until_ready() is m
+        np.testing.assert_array_equal(m.T.todense(), np.eye(3, 2))
+    assert not isinstance(D, sparse.JAXSparse)
+
+
 def test_products_of_coo_and_csr():
     for name in ("coo", "csr"):
         f = lambda what, name=name: getattr(sparse, f"{name}_{what}")

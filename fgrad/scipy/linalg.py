@@ -83,15 +83,18 @@ def _left(a, b, **kw):
 
 
 def _systems(name, solve, factors, b):
-    """solve(*factors, b) on batches that broadcast; b is a vector (n,) or (..., n, k). The first factor is (..., n, n)."""
+    """solve(*factors, b) on batches that broadcast; b is a vector (n,) or (..., n, k). The first factor is (..., n, n).
+
+    As in JAX, b of one axis less than the factor is a batch of vectors where its last axis fits."""
     a = factors[0]
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not b.ndim or b.shape[-2 if b.ndim > 1 else 0] != a.shape[-1]:
+    vectors = b.ndim == 1 or (a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1])
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not b.ndim or b.shape[-1 if vectors else -2] != a.shape[-1]:
         raise ValueError(f"{name}: matrices (..., n, n) and b (n,) or (..., n, k) expected, got {a.shape} and {b.shape}")
-    full = b[:, None] if b.ndim == 1 else b
+    full = b[..., None] if vectors else b
     batch = jnp.broadcast_shapes(a.shape[:-2], full.shape[:-2], *[f.shape[:-1] for f in factors[1:]])
     spread = lambda x, core: jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - core :]))
     out = solve(spread(a, 2), *[spread(f, 1) for f in factors[1:]], spread(full, 2))
-    return out[..., 0] if b.ndim == 1 else out
+    return out[..., 0] if vectors else out
 
 
 # --- LU and general systems -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad.experimental.sparse import linalg
+from fgrad.experimental.sparse.base import JAXSparse
 from fgrad.experimental.sparse.bcoo import (
     BCOO,
     bcoo_dot_general,
@@ -82,6 +83,7 @@ __all__ = [
     "COO",
     "CSC",
     "CSR",
+    "JAXSparse",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
     "bcoo_dot_general",

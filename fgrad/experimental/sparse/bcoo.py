@@ -1,7 +1,6 @@
 """BCOO: arrays of which only some elements are stored, each with its index."""
 
 import functools
-import math
 import operator
 
 import numpy as np
@@ -11,6 +10,7 @@ from fgrad import lax, tree
 from fgrad.api import vmap
 from fgrad.core import concrete_or_none
 from fgrad.errors import ConcretizationTypeError
+from fgrad.experimental.sparse.base import JAXSparse
 from fgrad.experimental.sparse.movement import (
     bcoo_reduce_sum,
     bcoo_reshape,
@@ -26,7 +26,7 @@ from fgrad.experimental.sparse.movement import (
 
 
 @tree.register_pytree_node_class
-class BCOO:
+class BCOO(JAXSparse):
     """An array of `shape` whose elements are zero but for `data` at `indices`; elements stored twice are added.
 
     data: (*batch, nse, *dense), indices: (*batch, nse, n_sparse) of integers, for a shape of (*batch, *sparse, *dense). Indices outside of
@@ -38,8 +38,6 @@ class BCOO:
     >>> m, m @ jnp.ones(2)
     (BCOO(float32[2, 2], nse=2), Array([2., 3.], dtype=float32))
     """
-
-    __array_priority__ = 200  # NumPy arrays leave operators to it
 
     def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
         self.data, self.indices = map(jnp.asarray, args)
@@ -60,17 +58,10 @@ class BCOO:
             self.shape = (*self.indices.shape[:more], *self.shape) if more > 0 else self.shape[-more:]
         return self
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
-    dtype = property(lambda self: self.data.dtype)
     nse = property(lambda self: self.indices.shape[-2])
     n_batch = property(lambda self: self.indices.ndim - 2)
     n_sparse = property(lambda self: self.indices.shape[-1])
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
-    T = property(lambda self: self.transpose())
-
-    def __len__(self):
-        return self.shape[0]
 
     def __repr__(self):
         counts = [f"{name}={getattr(self, name)}" for name in ("n_batch", "n_dense") if getattr(self, name)]
@@ -112,9 +103,6 @@ class BCOO:
 
     def sum_duplicates(self, nse=None, remove_zeros=True):
         return bcoo_sum_duplicates(self, nse, remove_zeros=remove_zeros)
-
-    def block_until_ready(self):
-        return self
 
     def __abs__(self):
         return _with(self, abs(self.data))

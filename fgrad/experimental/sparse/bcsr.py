@@ -4,11 +4,12 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import tree
+from fgrad.experimental.sparse.base import JAXSparse
 from fgrad.experimental.sparse.bcoo import BCOO, bcoo_dot_general, bcoo_fromdense
 
 
 @tree.register_pytree_node_class
-class BCSR:
+class BCSR(JAXSparse):
     """A matrix of `shape` whose row i has data[indptr[i]:indptr[i + 1]] in the columns indices[indptr[i]:indptr[i + 1]].
 
     >>> import fgrad.numpy as jnp
@@ -17,8 +18,6 @@ class BCSR:
     >>> m, m.indptr.tolist(), (m @ jnp.ones(2)).tolist()
     (BCSR(float32[2, 2], nse=2), [0, 1, 2], [2.0, 3.0])
     """
-
-    __array_priority__ = 200
 
     def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
         self.data, self.indices, self.indptr = map(jnp.asarray, args)
@@ -36,12 +35,9 @@ class BCSR:
         (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices) = children, aux
         return self
 
-    ndim = 2
     n_batch = n_dense = 0
-    size = property(lambda self: self.shape[0] * self.shape[1])
-    dtype = property(lambda self: self.data.dtype)
+    n_sparse = 2
     nse = property(lambda self: self.indices.shape[-1])
-    T = property(lambda self: self.to_bcoo().T)
 
     def __repr__(self):
         return f"BCSR({self.dtype}{list(self.shape)}, nse={self.nse})"
@@ -79,8 +75,9 @@ class BCSR:
     def todense(self):
         return self.to_bcoo().todense()
 
-    def block_until_ready(self):
-        return self
+    def transpose(self, axes=None):
+        """The transpose, as a BCOO."""
+        return self.to_bcoo().transpose(axes)
 
     def sum_duplicates(self, nse=None, remove_zeros=True):
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))

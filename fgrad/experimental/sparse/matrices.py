@@ -8,20 +8,16 @@ import fgrad.numpy as jnp
 from fgrad import tree
 from fgrad.core import concrete_or_none
 from fgrad.errors import ConcretizationTypeError
+from fgrad.experimental.sparse.base import JAXSparse
 from fgrad.experimental.sparse.bcoo import BCOO
 from fgrad.experimental.sparse.bcsr import BCSR
 
 
-class _Matrix:
+class _Matrix(JAXSparse):
     """A sparse matrix of three arrays, named by the class; it is transposed without a copy and multiplies dense arrays."""
 
-    __array_priority__ = 200
     _names: tuple = ()
-    ndim = 2
-    size = property(lambda self: self.shape[0] * self.shape[1])
-    dtype = property(lambda self: self.data.dtype)
     nse = property(lambda self: self.data.size)
-    T = property(lambda self: self.transpose())
 
     def __init__(self, args, *, shape):
         self.shape = tuple(map(operator.index, shape))
@@ -38,14 +34,8 @@ class _Matrix:
         self.__dict__.update(zip(cls._names, children))
         return self
 
-    def __len__(self):
-        return self.shape[0]
-
     def __repr__(self):
         return f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse})"
-
-    def block_until_ready(self):
-        return self
 
     def _transposed(self, axes, form):
         if axes is not None:
