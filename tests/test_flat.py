@@ -418,6 +418,29 @@ def test_a_condition_may_reduce_a_large_carry(n):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 40])
+def test_whole_numbers_and_signs(n, dtype):
+    special = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, -3e38]
+    with fgrad.enable_x64(dtype == "float64"):
+        xs = np.random.default_rng(n).choice(special, (30, n)).astype(dtype)
+        for f in (jnp.floor, jnp.ceil, jnp.trunc, jnp.rint, jnp.sign):
+            same_bits(lambda xs, f=f: lax.scan(lambda c, x: (f(x) * 0.5 + x, f(x)), xs[0], xs), xs if n > 1 else xs[:, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [4, 5, 10, 17, 18, 40])
+def test_slices_of_vectors(n, dtype):
+    """Operands that begin inside of a vector."""
+
+    def body(i, x):
+        inner = 0.25 * (x[:-2] - 2 * x[1:-1] + x[2:]) + jnp.where(x[1:-1] < x[2:], x[:-2] * x[1:-1], jnp.sin(x[2:]))
+        return jnp.concatenate([x[:1], jnp.tanh(inner), x[-1:]])
+
+    with fgrad.enable_x64(dtype == "float64"):
+        same_bits(lambda x: lax.fori_loop(0, 7, body, x), jnp.asarray(np.random.default_rng(n).standard_normal(n).astype(dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 3, 8, 16, 17])
 def test_masks_of_vectors(n, dtype):
     """Selections by a comparison, by masks that are carried, combined or read twice, and by one whose operands have changed since."""

@@ -475,6 +475,22 @@ static int fg_flat_may_wait(const FgVmPlan *p, const FgInst *inst, FgTensor *slo
     return made;
 }
 
+/* 1 if input i, less than a vector that begins anywhere in the code's memory (a slice), goes to a vector of its own, for operations that
+ * are inline then: functions would take it by a mask, which waits for the store before. */
+static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char *a) {
+    int t = p->in[i].type, kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : -1, forms;
+    int64_t bytes = p->n * p->in[i].size;
+    if (kind < 0 || !FG_FLAT_PERMUTES || bytes >= 64 || fg_flat_padded(f, a)) return 0;
+    if (a < f->memory || a + bytes > f->memory + FG_FLAT_MEMORY) return 0;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int arity = fg_vm_info[op->op].arity, chain = op->op == FG_OP_add || op->op == FG_OP_sub || op->op == FG_OP_mul;
+        if (op->a != i && (arity < 2 || op->b != i) && (arity < 3 || op->c != i)) continue;
+        if (op->type != t || (!chain && op->op != FG_OP_select && fg_flat_inline(op->op, kind, &forms) < 0)) return 0;
+    }
+    return 1;
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
@@ -503,7 +519,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = x->data;
-        if (p->in[i].access == FG_ACC_FULL || p->n == 1) continue;
+        if (p->n == 1 || (p->in[i].access == FG_ACC_FULL && !fg_flat_shifted(f, p, i, x->data))) continue;
         if (p->in[i].type == FG_BOOL && fg_flat_one(p, p->in[i].strides)) {
             mask[i] = x->data;
             reg[i] = NULL;
