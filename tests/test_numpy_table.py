@@ -196,6 +196,9 @@ rows("diag diagonal diagflat trace tril triu", SQ)
 row("diag", V, 2)
 row("diag", F, -1)
 row("diagonal", X3, 1, 0, 2)
+for _offset in (0, 1, -1, 2, -3, 9, -9):  # of neighbouring axes, with rows behind them
+    row("diagonal", X3, _offset)
+    row("diagonal", X3[None], _offset, 1, -2)
 row("tril", X3, 1)
 for mode in ("edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median", "constant", "empty"):
     row("pad", F, ((1, 2), (3, 0)), mode, oracle=None if mode != "empty" else lambda x, w, m: np.pad(x, w))

@@ -222,7 +222,7 @@ cdef bint _streams(FgDot *p) noexcept nogil:
         return p.K > 1
     if p.in_dtype != p.work:                  # halves are read once where they lie, if in long runs
         return few <= FG_MB and ((n == 1 and many >= LONG_RUN) or (k == 1 and p.K >= LONG_RUN))
-    return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and many >= 16        # rows against rows
+    return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and (many >= 16 or p.K >= 128)        # rows against rows
 
 
 cdef bint _tiny(FgDot *p) noexcept nogil:

@@ -94,7 +94,8 @@ static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts 
 static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j), best = INT64_MAX, want;
     /* Vectors computed, of which a thread shall have at least 4 microseconds. */
-    double work = (double)j->B * j->M * (1 + j->cplx) * gemm_up(j->N, gemm_nr(j) / GEMM_NV) * j->K;
+    double vectors = (double)j->B * gemm_up(j->N, gemm_nr(j) / GEMM_NV), work = vectors * j->M * (1 + j->cplx) * j->K;
+    if (j->M < 16) work += 6 * vectors * ((j->cb != 1) * j->K + j->turned * j->M);       /* those that are packed from columns or stored so */
     if (threads > work / 15600) threads = work < 31200 ? 1 : (int64_t)(work / 15600);
     j->row_parts = j->col_parts = 1;
     if (threads == 1 || j->B >= 4 * threads) return threads;

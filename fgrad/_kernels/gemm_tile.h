@@ -375,6 +375,16 @@ GEMM_INLINE void N(put)(T *p, N(vec) v, const T *end) {
     if (end - p >= N(lanes)) *(N(mem) *)p = v; else N(store)(p, v, end - p);
 }
 
+/* nl rows of nk elements as whole columns: no element of the array has a variable index, or all of it would be kept in memory. */
+#if GEMM_HAS_SHUFFLE
+static __attribute__((noinline)) void N(square_part)(T *dst, int64_t w, const T *src, int64_t sl, int64_t nl, int64_t nk, const T *end) {
+    N(vec) x[N(lanes)];
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = i < nl ? N(load)(src + i * sl, nk) : (N(vec)){0};
+    N(transpose)(x);
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i < nk) N(put)(dst + i * w, x[i], end);
+}
+#endif
+
 /* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes and 0 <= k < kc; zero for lanes <= l < w, where w - lanes < a vector.
  * `next` is the source of the next panel, fetched along the way, or NULL. */
 static void N(pack_before)(const T *next, T *dst, int64_t w, const T *src, int64_t lanes, int64_t sl, int64_t sk, int64_t kc) {
@@ -394,19 +404,15 @@ static void N(pack_before)(const T *next, T *dst, int64_t w, const T *src, int64
         for (int64_t l = (lanes - 1) / L * L; l >= 0; l -= L) {
             int64_t nl = lanes - l < L ? lanes - l : L;
             const T *s = src + l * sl + k * sk;
-            N(vec) x[N(lanes)];
 #if GEMM_HAS_SHUFFLE
             if (sk == 1 && nl == L && nk == L && w % L == 0) { N(square)(dst + k * w + l, w, s, sl); continue; }
-            if (sk == 1) {
-                GEMM_UNROLL for (int i = 0; i < N(lanes); i++) x[i] = i < nl ? N(load)(s + i * sl, nk) : (N(vec)){0};
-                N(transpose)(x);
-            } else
+            if (sk == 1) { N(square_part)(dst + k * w + l, w, s, sl, nl, nk, end); continue; }
 #endif
             for (int64_t i = 0; i < nk; i++) {
-                x[i] = (N(vec)){0};
-                for (int64_t j = 0; j < nl; j++) x[i][j] = s[j * sl + i * sk];
+                N(vec) x = {0};
+                for (int64_t j = 0; j < nl; j++) x[j] = s[j * sl + i * sk];
+                N(put)(dst + (k + i) * w + l, x, end);
             }
-            for (int64_t i = 0; i < nk; i++) N(put)(dst + (k + i) * w + l, x[i], end);
         }
     }
 }

@@ -6,6 +6,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad._kernels import parallel
 
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
@@ -50,6 +51,39 @@ def test_every_16_bit_value_is_widened(dtype):
 def test_rows_against_a_matrix_beyond_the_caches(rows, turned):
     x, w = operands(rows, 521, 8210, "float32", turned)
     check(x, w, turned)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows, k, n", [(3, 127, 3), (3, 128, 3), (2, 129, 2), (8, 1000, 8), (9, 500, 15), (15, 4099, 4), (8, 17000, 5)])
+def test_few_long_rows_against_as_few(rows, k, n, dtype):
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal((m, k)).astype(dtype) for m in (rows, n))
+    with fgrad.enable_x64():
+        got = np.asarray(fgrad.jit(lambda x, w: x @ w.T)(x, w), np.float64)
+    x, w = x.astype(float), w.astype(float)
+    assert (np.abs(got - x @ w.T) <= 8 * np.finfo(dtype).eps * (np.abs(x) @ np.abs(w.T))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows, k, n", [(10000, 10, 3), (9999, 9, 5), (5003, 17, 2), (20001, 31, 7)])
+def test_many_rows_of_a_few_elements(rows, k, n, dtype):
+    """Packed by parts of squares, and shared among threads for what packing costs: with the same bits on one."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((rows, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    before, got = parallel.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            parallel.set_num_threads(threads)
+            with fgrad.enable_x64():
+                got.append([np.asarray(v) for v in fgrad.jit(lambda x, w: (x @ w, w.T @ x.T))(x, w)])
+    finally:
+        parallel.set_num_threads(before)
+    for values in got:
+        np.testing.assert_array_equal(values[0], got[0][0])
+        np.testing.assert_array_equal(values[1], got[0][1])
+    exact = x.astype(float) @ w.astype(float)
+    bound = 8 * np.finfo(dtype).eps * (np.abs(x).astype(float) @ np.abs(w)) + 1e-30
+    assert (np.abs(got[0][0] - exact) <= bound).all() and (np.abs(got[0][1].T - exact) <= bound).all()
 
 
 @pytest.mark.parametrize("rows", [9, 15, 47, 48])
