@@ -43,3 +43,29 @@ def test_derivatives(name):
     twice = fgrad.grad(fgrad.grad(f, holomorphic=True), holomorphic=True)(jnp.complex64(z[0]))
     g = fgrad.grad(f, holomorphic=True)
     np.testing.assert_allclose(twice, (g(jnp.complex64(z[0] + 1e-2)) - g(jnp.complex64(z[0] - 1e-2))) / 2e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", NAMES)
+def test_far_out_and_beside_poles(name, dtype):
+    """Infinite and huge parts, whose squares and products overflow; y whose square vanishes beside a pole."""
+    most = float(np.finfo(dtype).max)
+    line = [0.0, 1.0, -2.5, 1e-30, 1e20, -1e9, np.inf, most]
+    line += [-v for v in line]
+    z = np.array([complex(a, b) for a in line for b in line] + [complex(np.inf, np.nan), complex(np.nan, -np.inf)]).astype(dtype)
+    with np.errstate(all="ignore"), fgrad.enable_x64(True):
+        want = getattr(np, name)(z.astype(np.clongdouble)).astype(dtype)[:-2]
+        got = np.asarray(getattr(jnp, name)(z))
+    assert np.isnan(got[-2:]).any(axis=0)
+    for a, b in ((got.real[:-2], want.real), (got.imag[:-2], want.imag)):
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=0)
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_squares_that_overflow(dtype):
+    """The real part alone is infinite: twice a part would be too, and infinity times zero NaN."""
+    most = float(np.finfo(dtype).max)
+    z = np.array([most, complex(0, most), complex(most, 1e-30), 3 + 4j], dtype)
+    with np.errstate(all="ignore"), fgrad.enable_x64(True):
+        np.testing.assert_allclose(jnp.square(z), np.square(z), rtol=1e-6)

@@ -203,3 +203,70 @@ def test_windows_of_a_batch_are_gathered_from_where_they_lie(in_axes):
     if in_axes[0] is None:
         big = fgrad.jit(fgrad.vmap(lambda i: jnp.asarray(np.ones((3000, 300), np.float32))[i]))
         assert big.lower(np.zeros(500, np.int32)).compile().memory_analysis().temp_size_in_bytes < 10**6
+
+
+OUTSIDE = {
+    "int8": [-128, -5, 127],
+    "int16": [-32768, -200, 299],
+    "uint16": [65535, 299],
+    "uint32": [2**32 - 1, 2**31, 1],
+    "int64": [-(2**63), -(2**32) + 1, 2**32 + 1, 2**40, -1],
+    "uint64": [2**64 - 1, 2**63, 2**32 + 1, 299],
+}
+
+
+def _place(i, n, size=1):
+    return min(max(i + n * (i < 0), 0), n - size)
+
+
+def _updated(x, i, rows, value):
+    y = x.copy()
+    y[rows(i)] = value
+    return y
+
+
+OF_ANY_INDEX = {
+    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i, i), (2, 2)), lambda x, i: x[_place(i, 300, 2) :][:2, _place(i, 3, 2) :][:, :2]),
+    "dynamic_update_slice": (
+        lambda x, i: lax.dynamic_update_slice(x, jnp.ones((2, 3)), (i, 0)),
+        lambda x, i: _updated(x, i, lambda i: slice(_place(i, 300, 2), _place(i, 300, 2) + 2), 1.0),
+    ),
+    "scalar": (lambda x, i: x[i], lambda x, i: x[_place(i, 300)]),
+    "second_axis": (lambda x, i: x[2:, i], lambda x, i: x[2:, _place(i, 3)]),
+    "array": (lambda x, i: x[jnp.stack([i, i])], lambda x, i: x[[_place(i, 300)] * 2]),
+    "arrays": (lambda x, i: x[jnp.stack([i]), jnp.stack([i])], lambda x, i: x[[_place(i, 300)], [_place(i, 3)]]),
+    "wrap": (lambda x, i: jnp.take(x, i, 0, mode="wrap"), lambda x, i: x[i % 300]),
+    "fill": (lambda x, i: x.at[i].get(mode="fill", fill_value=-7), lambda x, i: x[i] if -300 <= i < 300 else np.full(3, -7.0)),
+    "set": (lambda x, i: x.at[i].set(5), lambda x, i: _updated(x, i, lambda i: i, 5) if -300 <= i < 300 else x),
+    "set_clip": (lambda x, i: x.at[i].set(5, mode="clip"), lambda x, i: _updated(x, i, lambda i: _place(i, 300), 5)),
+}
+
+
+@pytest.mark.parametrize("dtype", OUTSIDE)
+@pytest.mark.parametrize("name", OF_ANY_INDEX)
+def test_indices_of_every_dtype(name, dtype):
+    """An axis may be longer than the dtype counts, and an index further out than int32 counts: alone, compiled and in a batch."""
+    f, model = OF_ANY_INDEX[name]
+    x, at = np.arange(900.0).reshape(300, 3), np.array(OUTSIDE[dtype], dtype)
+    want = np.stack([model(x, int(i)) for i in OUTSIDE[dtype]])
+    with fgrad.enable_x64(True):
+        of_x = lambda i: f(jnp.asarray(x), i)  # noqa: E731
+        np.testing.assert_array_equal(np.stack([of_x(jnp.asarray(i)) for i in at]), want)
+        np.testing.assert_array_equal(np.stack([fgrad.jit(of_x)(i) for i in at]), want)
+        np.testing.assert_array_equal(fgrad.vmap(of_x)(jnp.asarray(at)), want)
+
+
+@pytest.mark.parametrize("name", ["updates", "rows", "window", "last"])
+def test_positions_beyond_int32_are_int64(name):
+    """Positions in an operand of more than 2^31 elements, here only traced."""
+    big = fgrad.ShapeDtypeStruct((2**16, 2**16), np.int8)
+    i, box = fgrad.ShapeDtypeStruct((3,), np.int32), fgrad.ShapeDtypeStruct((2**16, 2), np.int8)
+    starts = fgrad.ShapeDtypeStruct((2**16,), np.int32)
+    fun, args = {
+        "updates": (fgrad.vmap(lambda x, u, j: lax.dynamic_update_slice(x, u, (j,))), (big, box, starts)),
+        "rows": (lambda x, i: x[i, i], (big, i)),
+        "window": (lambda x, i: x.at[::2, i].add(1), (big, i)),
+        "last": (lambda x: x.at[-1].set(1), (fgrad.ShapeDtypeStruct((2**32,), np.int8),)),
+    }[name]
+    text = str(fgrad.make_jaxpr(fun)(*args))
+    assert "i64[" in text and "i32[4294967296]" not in text

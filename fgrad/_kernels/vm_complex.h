@@ -62,7 +62,7 @@ enum { FG_C_BLOCK = 64 };
     VM_C_PARTS(add, t, R, a[i] + b[i]) VM_C_PARTS(sub, t, R, a[i] - b[i]) VM_C_PARTS(neg, t, R, -a[i]) \
     VM_C_BIN(mul, t, C, r.re = x.re * y.re - x.im * y.im; r.im = x.re * y.im + x.im * y.re) \
     VM_C_UN(conj, t, C, r.re = x.re; r.im = -x.im) \
-    VM_C_UN(square, t, C, r.re = (x.re - x.im) * (x.re + x.im); r.im = 2 * x.re * x.im) \
+    VM_C_UN(square, t, C, r.re = (x.re - x.im) * (x.re + x.im); r.im = 2 * (x.re * x.im)) \
     VM_C_UN(sign, t, C, R m = hypot##F(x.re, x.im); r.re = m == 0 ? 0 : x.re / m; r.im = m == 0 ? 0 : x.im / m) \
     VM_C_LIBM(log, t, C, clog, F) VM_C_LIBM(sqrt, t, C, csqrt, F) VM_C_LIBM(sin, t, C, csin, F) \
     VM_C_LIBM(cos, t, C, ccos, F) VM_C_LIBM(tan, t, C, ctan, F) VM_C_LIBM(sinh, t, C, csinh, F) VM_C_LIBM(cosh, t, C, ccosh, F) \

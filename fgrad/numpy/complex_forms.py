@@ -8,6 +8,7 @@ import math
 
 from fgrad.api.custom import custom_jvp
 from fgrad.compile.eager import eager
+from fgrad.dtypes import finfo
 from fgrad.ops import elementwise as ew
 
 
@@ -51,15 +52,33 @@ def _roots(z):
     return *_parts(ew.sqrt(ew.complex_(ew.sub(one, x), ew.neg(y)))), *_parts(ew.sqrt(ew.complex_(ew.add(one, x), y)))
 
 
+def _far(x, y):
+    """Whether 1 is nothing beside |x + iy|, and |x + iy| / 2. Parts may be infinite."""
+    half = ew.like(x, 0.5)
+    size = ew.abs(ew.complex_(ew.mul(x, half), ew.mul(y, half)))
+    return ew.gt(size, ew.like(x, 1 / finfo(x.dtype).eps)), size
+
+
+def _arc(part, far, size):
+    """asinh(part), and log(4 size) far out."""
+    near = ew.asinh(ew.select(far, size, part))
+    return ew.add(near, ew.select(far, ew.like(size, math.log(2)), ew.like(size, 0)))
+
+
 def _asin(z):
+    x, y = _parts(z)
     a, b, c, d = _roots(z)
-    across = ew.sub(ew.mul(a, c), ew.mul(b, d))
-    return ew.complex_(ew.atan2(ew.real(z), across), ew.asinh(ew.sub(ew.mul(a, d), ew.mul(b, c))))
+    far, size = _far(x, y)
+    across = ew.select(far, ew.abs(y), ew.sub(ew.mul(a, c), ew.mul(b, d)))
+    return ew.complex_(ew.atan2(x, across), ew.copysign(_arc(ew.sub(ew.mul(a, d), ew.mul(b, c)), far, size), y))
 
 
 def _acos(z):
+    x, y = _parts(z)
     a, b, c, d = _roots(z)
-    return ew.complex_(ew.mul(ew.atan2(a, c), ew.like(a, 2)), ew.asinh(ew.sub(ew.mul(b, c), ew.mul(a, d))))
+    far, size = _far(x, y)
+    angle = ew.mul(ew.atan2(ew.select(far, ew.abs(y), a), ew.select(far, x, c)), ew.select(far, ew.like(a, 1), ew.like(a, 2)))
+    return ew.complex_(angle, ew.copysign(_arc(ew.sub(ew.mul(b, c), ew.mul(a, d)), far, size), ew.neg(y)))
 
 
 def _acosh(z):
@@ -67,7 +86,9 @@ def _acosh(z):
     one = ew.like(x, 1)
     a, b = _parts(ew.sqrt(ew.complex_(ew.sub(x, one), y)))
     c, d = _parts(ew.sqrt(ew.complex_(ew.add(x, one), y)))
-    return ew.complex_(ew.asinh(ew.add(ew.mul(a, c), ew.mul(b, d))), ew.mul(ew.atan2(b, c), ew.like(b, 2)))
+    far, size = _far(x, y)
+    angle = ew.mul(ew.atan2(ew.select(far, y, b), ew.select(far, x, c)), ew.select(far, one, ew.like(b, 2)))
+    return ew.complex_(_arc(ew.add(ew.mul(a, c), ew.mul(b, d)), far, size), angle)
 
 
 def _atanh(z):
@@ -75,10 +96,17 @@ def _atanh(z):
     flip = ew.lt(ew.real(z), ew.like(ew.real(z), 0))
     x, y = _parts(ew.select(flip, ew.neg(z), z))
     one = ew.like(x, 1)
+    far, size = _far(x, y)
     less, square = ew.sub(one, x), ew.square(y)
-    re = ew.log1p(ew.div(ew.mul(x, ew.like(x, 4)), ew.add(ew.square(less), square)))
-    im = ew.atan2(ew.mul(y, ew.like(y, 2)), ew.sub(ew.mul(less, ew.add(one, x)), square))
-    out = ew.complex_(ew.mul(re, ew.like(re, 0.25)), ew.mul(im, ew.like(im, 0.5)))
+    # Beside the pole y^2 would vanish, and log1p(4 / y^2) is 2 log1p(2 / |y|).
+    pole = ew.bitwise_and(ew.eq(less, ew.like(x, 0)), ew.lt(ew.abs(y), ew.like(y, finfo(y.dtype).eps)))
+    four, two = ew.like(x, 4), ew.like(x, 2)
+    re = ew.log1p(ew.div(ew.select(pole, two, ew.mul(x, four)), ew.select(pole, ew.abs(y), ew.add(ew.square(less), square))))
+    re = ew.mul(re, ew.select(pole, two, one))
+    inverse = ew.div(ew.div(ew.min(x, ew.like(x, finfo(x.dtype).max)), size), size)  # 4 Re(1 / z)
+    im = ew.atan2(ew.mul(y, two), ew.sub(ew.mul(less, ew.add(one, x)), square))
+    im = ew.select(far, ew.copysign(ew.like(y, math.pi), y), im)
+    out = ew.complex_(ew.mul(ew.select(far, inverse, re), ew.like(re, 0.25)), ew.mul(im, ew.like(im, 0.5)))
     return ew.select(flip, ew.neg(out), out)
 
 

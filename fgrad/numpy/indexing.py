@@ -22,7 +22,7 @@ from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.along import take_along
 from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, default_fill, gather, take_rows, without_cotangent
-from fgrad.ops.index import dynamic_index_in_dim
+from fgrad.ops.index import dynamic_index_in_dim, index_numbers
 from fgrad.ops.index_bounds import index_bounds_p
 from fgrad.ops.rules import broadcast_in_dim
 
@@ -231,11 +231,9 @@ def mark_bounds(shape, idx, mode, wrap_negative):
 @eager(-1)
 def _linear_rows(arrays, sizes, shape, mode, wrap_negative, marked):
     linear, bad = None, None
+    large = math.prod(sizes) >= 2**31
     for n, given in zip(sizes, arrays):
-        dtype = given.dtype
-        if dtype not in (dtypes.INT32, dtypes.INT64):
-            dtype = dtypes.INT64 if dtypes.config.enable_x64 else dtypes.INT32
-        i = E.convert_element_type(given, dtype)
+        i = index_numbers(given, n, wrap=mode == "wrap")
         if mode == "wrap":
             i = _wrap(i, n)
         elif wrap_negative and dtypes.is_signed(given.dtype):
@@ -247,7 +245,8 @@ def _linear_rows(arrays, sizes, shape, mode, wrap_negative, marked):
             out = E.bitwise_or(E.lt(i, E.like(i, 0)), E.ge(i, E.like(i, n)))
             bad = out if bad is None else E.bitwise_or(bad, out)
         i = E.clamp(E.like(i, 0), i, E.like(i, max(n - 1, 0)))
-        linear = i if linear is None else E.add(E.mul(linear, E.like(linear, n)), E.convert_element_type(i, linear.dtype))
+        i = E.cast_as(i, dtypes.INT64) if large else i
+        linear = i if linear is None else E.add(E.mul(linear, E.like(linear, n)), E.cast_as(i, linear.dtype))
     if marked:
         return linear, bad
     return linear if bad is None else E.select(bad, E.like(linear, -1), linear)
@@ -287,7 +286,7 @@ def ints_as_arrays(shape, idx, wrap_negative):
             if n == 0:
                 raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
             low = -n if wrap_negative else 0
-            i = from_numpy(np.asarray(i, np.int32)) if beside or not low <= i < n else i
+            i = from_numpy(np.asarray(i, np.int32 if n < 2**31 else np.int64)) if beside or not low <= i < n else i
         axis += i is not None
         out.append(i)
     return out
@@ -480,10 +479,7 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
 def _along_axis(arr, indices, axis, mode, fill_value, wrap_negative):
     """take_along_axis of arrays that differ in size along the axis only."""
     size = arr.shape[axis]
-    if indices.dtype not in (dtypes.INT32, dtypes.INT64):
-        if not dtypes.is_signed(indices.dtype):
-            indices = E.min(indices, E.like(indices, min(size, np.iinfo(indices.dtype).max)))
-        indices = E.convert_element_type(indices, dtypes.INT32)
+    indices = index_numbers(indices, size)
     if wrap_negative:
         indices = E.select(E.lt(indices, E.like(indices, 0)), E.add(indices, E.like(indices, size)), indices)
     if mode == "fill" and indices.shape[axis] > 1:

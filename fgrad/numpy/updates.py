@@ -23,7 +23,8 @@ from fgrad.ops.index import dynamic_slice, dynamic_update_slice
 def _positions(x, idx, mode, wrap_negative):
     """The linear positions of x[idx], -1 for updates to drop."""
     mode = I.mode_of(mode)
-    positions = S.reshape(S.iota(dtypes.INT32, x.size), x.shape)
+    dtype = dtypes.INT32 if x.size < 2**31 else dtypes.INT64
+    positions = S.reshape(S.iota_p.bind(dtype=dtype, shape=(x.size,), dimension=0), x.shape)
     return I.getitem(positions, idx, "fill" if mode in _DROPPING else mode, -1, wrap_negative)
 
 

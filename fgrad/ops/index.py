@@ -2,18 +2,43 @@
 
 import operator
 
+import numpy as np
+
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import AxisError, ShapeError
-from fgrad.ops.elementwise import add, clamp, convert_element_type, like, lt, mul, select
+from fgrad.ops.elementwise import add, cast_as, clamp, like, lt, mul, rem, select
+from fgrad.ops.elementwise import min as lesser
 from fgrad.ops.gather import gather_p, put_rows
 from fgrad.ops.gather_dims import GatherDimensionNumbers, GatherScatterMode
 from fgrad.ops.index_bounds import mark_boxes
-from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, full, instantiate, is_linear, move_axis, zero_of
-from fgrad.ops.shape import broadcasted_iota, concatenate, index_in_dim, reshape
+from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, constant, full, instantiate, is_linear, move_axis, zero_of
+from fgrad.ops.shape import concatenate, index_in_dim, iota_p, reshape
 
 # --- dynamic slices -----------------------------------------------------------------------------------------------------
+
+
+def _dtype_for(n):
+    """The dtype that counts to n."""
+    return dtypes.INT32 if n < 2**31 else dtypes.INT64
+
+
+def index_numbers(i, n, wrap=False):
+    """Indices into an axis of n elements as int32 or int64: what is outside stays outside; with `wrap` it keeps its remainder."""
+    dtype = get_aval(i).dtype
+    if dtype in (dtypes.INT32, dtypes.INT64) or not dtypes.is_integer(dtype):
+        return i
+    most = np.iinfo(dtype).max
+    if not dtypes.is_signed(dtype) and dtype.itemsize >= 4 and n <= most:
+        i = rem(i, like(i, max(n, 1))) if wrap else lesser(i, like(i, n))
+    return cast_as(i, _dtype_for(n))
+
+
+def _inside(s, n, size):
+    """Start indices, which may be many, of boxes of `size` within n."""
+    s = index_numbers(s, n)
+    return cast_as(clamp(like(s, 0), s, like(s, n - size)), _dtype_for(n))
 
 
 def _check_starts(name, x, starts):
@@ -47,15 +72,15 @@ def _ds_lower(ctx, ins, params, out_avals):
 
 def _rows_of_box(shape, starts, sizes, dims, axis):
     """Linear positions, (B, *sizes), of one box per example in an operand of `shape` = (B, ...) flattened."""
-    b = axis.size
-    out_shape = (b, *sizes)
-    total = mul(broadcasted_iota(dtypes.INT32, out_shape, 0), dtypes.INT32.type(_prod(shape[1:])))
+    out_shape = (axis.size, *sizes)
+    dtype = _dtype_for(_prod(shape))
+    total = iota_p.bind(dtype=dtype, shape=out_shape, dimension=0)
+    total = mul(total, like(total, _prod(shape[1:])))
     stride = 1
     for d in range(len(sizes) - 1, -1, -1):
-        s = convert_element_type(starts[d], dtypes.INT32)
-        s = clamp(like(s, 0), s, like(s, shape[d + 1] - sizes[d]))
+        s = cast_as(_inside(starts[d], shape[d + 1], sizes[d]), dtype)
         s = broadcast_in_dim(s, out_shape, (0,)) if dims[d] is not None else broadcast_in_dim(s, out_shape, ())
-        total = add(total, mul(add(s, broadcasted_iota(dtypes.INT32, out_shape, d + 1)), dtypes.INT32.type(stride)))
+        total = add(total, mul(add(s, iota_p.bind(dtype=dtype, shape=out_shape, dimension=d + 1)), like(total, stride)))
         stride *= shape[d + 1]
     return total
 
@@ -79,7 +104,9 @@ def _ds_batch(axis, args, dims, *, slice_sizes):
             del shape[d]
         mark_boxes((axis.size, *shape), starts, slice_sizes, dims[1:], axis)
     n = len(slice_sizes)
-    columns = [convert_element_type(bdim_at_front(s, b, axis.size), dtypes.INT32) for s, b in zip(starts, dims[1:])]
+    sides = [m for i, m in enumerate(get_aval(x).shape) if i != d]
+    columns = [_inside(bdim_at_front(s, b, axis.size), m, k) for s, b, m, k in zip(starts, dims[1:], sides, slice_sizes)]
+    columns = [cast_as(c, _dtype_for(max(sides, default=0))) for c in columns]
     indices = concatenate([reshape(s, (axis.size, 1)) for s in columns], 1)
     boxes, every = tuple(range(1, n + 1)), tuple(range(n))
     if d is None:
@@ -173,9 +200,13 @@ def _start_values(x, starts, allow_negative):
         if isinstance(s, int):
             if s < 0 and not allowed:
                 raise ValueError(f"start index {s} is negative, with allow_negative_indices=False")
-            s = dtypes.INT32.type(s + n if s < 0 else s)
-        elif allowed and dtypes.is_signed(get_aval(s).dtype):
-            s = select(lt(s, like(s, 0)), add(s, like(s, n)), s)
+            s = s + n if s < 0 else s
+            s = dtypes.INT32.type(s) if s < 2**31 or n < 2**31 else constant(dtypes.INT64, s)
+        else:
+            signed = dtypes.is_signed(get_aval(s).dtype)
+            s = index_numbers(s, n)
+            if allowed and signed:
+                s = select(lt(s, like(s, 0)), add(s, like(s, n)), s)
         out.append(s)
     return out + starts[len(shape) :]
 

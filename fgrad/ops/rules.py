@@ -102,10 +102,10 @@ def _check_dtype(name, aval, kinds):
 
 def like(x, value):
     """A scalar constant of x's dtype."""
-    return _constant(get_aval(x).dtype, value)
+    return constant(get_aval(x).dtype, value)
 
 
-def _constant(dtype, value):
+def constant(dtype, value):
     """A scalar of exactly this dtype: an Array where a NumPy scalar counts as one of 32 bits (arrays of 64 bits outlive enable_x64)."""
     if dtype.itemsize < 8 or dtypes.canonicalize_dtype(dtype) is dtype:
         return dtype.type(value)
@@ -271,7 +271,7 @@ def full(shape, value, dtype):
     if context.trace is eval_trace and aval is not None:
         return filled(aval, word)
     dtype = np.dtype(dtype)
-    return broadcast_in_dim(_constant(dtype, value), tuple(shape), ())
+    return broadcast_in_dim(constant(dtype, value), tuple(shape), ())
 
 
 def _make_plan(shape, value, dtype, x64=None):
