@@ -67,8 +67,16 @@ def test_axes(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_gradients(stride, dtype):
-    conv, x, w = both((2, 6, 11, 24), (3, 3), (stride, stride), [(1, 1)] * 2, dtype)
+@pytest.mark.parametrize("high, wide, window", [(6, 11, 3), (8, 7, 5), (7, 7, 7)])
+@pytest.mark.parametrize("last", [True, False])
+def test_gradients(last, high, wide, window, stride, dtype):
+    conv, x, w = both((2, high, wide, 24), (window, window), (stride, stride), [(window // 2, window // 2)] * 2, dtype)
+    if not last:
+        rows, x, w = conv, jnp.transpose(x, (0, 3, 1, 2)), jnp.transpose(w, (3, 2, 0, 1))
+        names, pads = ("NCHW", "OIHW", "NCHW"), [(window // 2, window // 2)] * 2
+        conv = fg.jit(lambda x, w: lax.conv_general_dilated(x, w, (stride, stride), pads, (1, 1), (1, 1), names, 24))
+        want = np.asarray(rows(jnp.transpose(x, (0, 2, 3, 1)), jnp.transpose(w, (2, 3, 1, 0))).astype("float32")).transpose(0, 3, 1, 2)
+        assert np.abs(np.asarray(conv(x, w).astype("float32")) - want).max() <= (8e-3 if dtype == "bfloat16" else 1e-5) * np.abs(want).max()
     out, pullback = fg.vjp(conv, x, w)
     ct = jnp.asarray(np.random.default_rng(1).standard_normal(out.shape), dtype)
     for primal, cotangent, i in zip((x, w), pullback(ct), range(2)):

@@ -171,23 +171,28 @@ def _strides(shape, order):
     return strides
 
 
-def gains_last(x, w, out, ip):
-    """Would a float32 depthwise convolution that turns its groups into vectors gain if its features were last?"""
+def gains_last(x, w, out, ip, half):
+    """Would a float32 depthwise convolution, or its kernel's gradient, that turns its groups into vectors gain if they were last?
+
+    `half`: operands of bfloat16, which lie last as they are and are cast to float32 otherwise."""
     cdef FgConv c
     cdef FgConvPart p
-    cdef bint parts
+    cdef bint parts, sums
     D = ip[0]
     _described(&c, (FG_F32, *x), (FG_F32, *w), out, ip)
     conv_part(&c, 0, &p)
     conv_plan(&p, 4)
-    if p.algo != CONV_LANES:
+    if p.algo not in (CONV_LANES, CONV_LANE_SUMS):
         return False
+    sums = p.algo == CONV_LANE_SUMS
     spatial = range(D + 1, 1, -1)
     turned = [ip[0], ip[1], ip[2], 0, D + 1, *range(1, D + 1), *ip[5 + D:]]
     shape = (out[ip[3]], *(out[ip[5 + k]] for k in range(D)), out[ip[4]])
-    _described(&c, (FG_F32, x[0], _strides(x[0], (1, *spatial, 0))), (FG_F32, w[0], _strides(w[0], (0, *spatial, 1))), shape, turned)
+    _described(&c, (FG_F32, x[0], _strides(x[0], (1, *spatial, 0) if ip[1] > 1 else (0, *spatial, 1))), (FG_F32, w[0], _strides(w[0], (0, *spatial, 1))), shape, turned)
     conv_part(&c, 0, &p)
     conv_plan(&p, 4)
+    if sums:
+        return bool(p.algo == CONV_GROUP_SUMS and (p.R[2] <= 8 or (half and p.Q[2] <= 3)))
     parts = c.phases[0] * c.phases[1] * c.phases[2] > 1
     return bool(p.algo == CONV_NEAR or (parts and p.algo == CONV_GROUPS))
 

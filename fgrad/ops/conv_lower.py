@@ -79,10 +79,13 @@ def _inverse(perm):
 
 
 def _turns(x, w, out, ip):
-    """Does a depthwise convolution, features first, gain by features last there and back?"""
+    """Does a depthwise convolution, or its kernel's gradient, features first, gain by features last there and back?"""
     if not x.dtype == w.dtype == out.dtype or out.dtype not in (dtypes.FLOAT32, dtypes.BFLOAT16) or 0 in (*x.shape, *w.shape, *out.shape):
         return False
-    return ip[1] == x.shape[1] > 1 and x.strides[1] != 1 and gains_last((x.shape, x.strides), (w.shape, w.strides), out.shape, ip)
+    groups, axis = max(ip[1], ip[2]), int(ip[1] > 1)
+    if groups == 1 or groups != x.shape[axis] or x.strides[axis] == 1:
+        return False
+    return gains_last((x.shape, x.strides), (w.shape, w.strides), out.shape, ip, out.dtype == dtypes.BFLOAT16)
 
 
 def conv_lower(ctx, ins, params, out_avals):
@@ -96,7 +99,7 @@ def conv_lower(ctx, ins, params, out_avals):
     ip.append(0)
     if _turns(x, w, aval, ip):
         n, shape = ip[0], take(aval.shape, dn.out_spec)
-        x, w = _moved_last(ctx, x, 1), _moved_last(ctx, w, 0)
+        x, w = _moved_last(ctx, x, int(ip[1] > 1)), _moved_last(ctx, w, 0)
         ip[3 : 5 + n] = [0, n + 1, *range(1, n + 1)]
         out = ctx.kernel("conv", [x, w], [ShapedArray((shape[0], *shape[2:], shape[1]), aval.dtype)], ip=ip, contiguous=False)[0]
         return ctx.contiguous(ctx.transpose(out, [(0, n + 1, *range(1, n + 1))[i] for i in _inverse(dn.out_spec)]))
