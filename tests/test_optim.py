@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import optim
+from fgrad.optim.muon import _COEFFICIENTS, orthogonalize
 
 RNG = np.random.default_rng(0)
 P = RNG.standard_normal((4, 3))
@@ -242,6 +243,42 @@ def test_muon():
     np.testing.assert_allclose(updates["b"], np.full(3, -LR), rtol=1e-4)
     with pytest.raises(ValueError, match="no matrix"):
         optim.scale_by_muon().update(grads, optim.scale_by_muon().init(params))
+
+
+@pytest.mark.parametrize("preconditioning", ["frobenius", "spectral", "aol", "schatten"])
+@pytest.mark.parametrize("ns_coeffs", ["standard", "dion", ((3.0, -4.0, 2.0), (2.0, -1.5, 0.5))])
+def test_muon_iterates_as_asked(preconditioning, ns_coeffs):
+    table = {"standard": [(3.4445, -4.7750, 2.0315)] * 5, "dion": _COEFFICIENTS["dion"]}.get(ns_coeffs, ns_coeffs)
+    x = np.asarray(GS[0])
+    x, turned = (x, False) if x.shape[0] <= x.shape[1] else (x.T, True)
+    gram = x @ x.T
+    sizes = {
+        "frobenius": np.linalg.norm(x),
+        "spectral": np.linalg.norm(x, 2),
+        "aol": np.sqrt(np.abs(gram).sum(1, keepdims=True)),
+        "schatten": np.sqrt(np.linalg.norm(gram)),
+    }
+    y = x / sizes[preconditioning]
+    for a, b, c in table:
+        y = a * y + (b * (y @ y.T) + c * (y @ y.T) @ (y @ y.T)) @ y
+    want = (y.T if turned else y) * 0.2 * max(x.shape) ** 0.5 * -LR
+    opt = optim.muon(LR, ns_coeffs, nesterov=False, preconditioning=preconditioning, consistent_rms=0.2)
+    params = {"w": jnp.asarray(P, jnp.float32)}
+    step = opt.update({"w": jnp.asarray(GS[0], jnp.float32)}, opt.init(params), params)[0]["w"]
+    np.testing.assert_allclose(step, want, rtol=1e-3, atol=1e-4)
+
+
+def test_muon_refuses_what_it_does_not_know():
+    for given in ({"ns_coeffs": "other"}, {"ns_coeffs": (1.0, 2.0)}, {"ns_coeffs": ((1.0, 2.0, 3.0),) * 9}, {"preconditioning": "other"}):
+        with pytest.raises(ValueError, match=next(iter(given))):
+            orthogonalize(jnp.eye(2), **given)
+
+
+def test_units_are_clipped_by_their_norms():
+    x = jnp.array([[3.0, 0.1], [4.0, 0.2]])
+    norm = optim.transforms.unitwise_norm(x)
+    np.testing.assert_allclose(norm, np.broadcast_to(np.linalg.norm(x, axis=0), (2, 2)), rtol=1e-6)
+    np.testing.assert_allclose(optim.transforms.unitwise_clip(norm, jnp.ones((2, 2)), x), [[0.6, 0.1], [0.8, 0.2]], rtol=1e-6)
 
 
 def test_polyak_step_is_exact_on_a_parabola_of_known_minimum():

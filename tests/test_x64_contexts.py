@@ -7,6 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad import lax
 
 
 @pytest.fixture
@@ -75,3 +76,31 @@ def test_the_slope_of_a_power_is_undefined_at_zero_to_the_zero():
     assert np.isnan(fgrad.grad(jnp.power)(0.0, 0.0))
     assert [float(fgrad.grad(jnp.power)(0.0, y)) for y in (1.0, 2.0)] == [1, 0]
     assert float(fgrad.grad(lambda x: x**0)(0.0)) == 0
+
+
+_DOT_TYPES = "bool int8 uint8 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+@pytest.mark.parametrize("dtype", _DOT_TYPES)
+def test_products_have_the_type_asked_for(dtype):
+    with fgrad.enable_x64():
+        for preferred in _DOT_TYPES:
+            for shape in ((2, 3), (2, 1), (5, 2, 3)):
+                a = jnp.ones(shape, dtype)
+                out = jnp.matmul(a, jnp.swapaxes(a, -1, -2), preferred_element_type=preferred)
+                assert out.dtype == jnp.dtype(preferred)
+                np.testing.assert_array_equal(out.astype(np.complex128), True if preferred == "bool" else shape[-1])
+        a = np.linspace(-3, 3, 12).reshape(3, 4)
+        for preferred in ("float32", "float16", "complex64"):
+            np.testing.assert_allclose(lax.dot(a, a.T, preferred_element_type=preferred), (a @ a.T).astype(preferred), rtol=1e-3)
+        tangent = fgrad.jvp(lambda x: lax.dot(x, x.T, preferred_element_type="float32"), (a,), (a,))[1]
+        assert tangent.dtype == np.float32
+        np.testing.assert_allclose(tangent, 2 * a @ a.T, rtol=1e-5)
+        gradient = fgrad.grad(lambda x: lax.dot(x, x.T, preferred_element_type="float32").sum())(a)
+        assert gradient.dtype == np.float64
+        np.testing.assert_allclose(gradient, np.broadcast_to(2 * a.sum(0), a.shape), rtol=1e-5, atol=1e-5)
+
+
+def test_types_that_stay_narrow_with_64_bits():
+    with fgrad.enable_x64():
+        assert jnp.tri(3).dtype == np.float32 and jnp.argpartition(jnp.arange(3.0), 1).dtype == np.int32

@@ -461,9 +461,9 @@ def identity(n, dtype=None):
 @remembered
 @eager(0)
 def tri(N, M=None, k=0, dtype=None):
-    """Ones at and below diagonal k."""
+    """Ones at and below diagonal k; float32 by default, also with 64-bit types."""
     shape = (operator.index(N), operator.index(N if M is None else M))
-    return convert_element_type(ge(*diagonals_and_columns(shape, k)), user_dtype(dtype) or dtypes.float_dtype())
+    return convert_element_type(ge(*diagonals_and_columns(shape, k)), user_dtype(dtype) or dtypes.FLOAT32)
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):

@@ -121,13 +121,13 @@ def partition(a, kth, axis=-1):
 
 
 def argpartition(a, kth, axis=-1):
-    """Positions that partition an array around position kth along `axis` (see partition)."""
+    """Positions, of type int32, that partition an array around position kth along `axis` (see partition)."""
     x = as_array("argpartition", a)
     if x.dtype.kind == "c":
         raise NotImplementedError("argpartition for complex dtype is not implemented")
     axis = axis_index(axis, x.ndim)
     _kth("argpartition", kth, x.shape[axis])
-    return argsort(x, axis)
+    return E.convert_element_type(argsort(x, axis), np.int32)
 
 
 def sort_complex(a):

@@ -238,7 +238,9 @@ class IndexUpdateRef(Place):
 
     __slots__ = ()
 
-    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap_negative_indices=True):
+    def get(
+        self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, out_sharding=None, wrap_negative_indices=True
+    ):
         """x[idx], out-of-range indices clamped, or filled with mode="fill" (by NaN, or the least signed or greatest unsigned integer)."""
         if mode is not None:
             I.mode_of(mode)
@@ -249,38 +251,38 @@ class IndexUpdateRef(Place):
             return _get_at(x, i, mode, fill_value, wrap_negative_indices)
         return I.getitem(x, i, mode, fill_value, wrap_negative_indices)
 
-    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values at idx; of repeated indices the last one wins."""
         return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
 
-    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values added at idx."""
         return _update(self.array, self.index, values, "add", mode, wrap_negative_indices)
 
-    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values subtracted at idx."""
         return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode, wrap_negative_indices)
 
-    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x multiplied by values at idx."""
         return _update(self.array, self.index, values, "mul", mode, wrap_negative_indices)
 
     mul = multiply
 
-    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x divided by values at idx, as a float."""
         ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
         return self.array / _update(ones, self.index, values, "mul", mode, wrap_negative_indices)
 
-    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with the minimum of itself and values at idx."""
         return _update(self.array, self.index, values, "min", mode, wrap_negative_indices)
 
-    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with the maximum of itself and values at idx."""
         return _update(self.array, self.index, values, "max", mode, wrap_negative_indices)
 
-    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x raised to values at idx."""
         values = as_array("power", values)
         power = lambda v, u: v**u

@@ -3,8 +3,6 @@
 import functools
 import math
 
-import numpy as np
-
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
@@ -50,13 +48,30 @@ def _as_batch_of_matrices(a, b, dimension_numbers):
     return sizes, (*lb, *lf, *lc), (*rb, *rc, *rf)
 
 
+def _summed_as(x, out):
+    """The dtype that products of x's are summed in before they are converted to out."""
+    if x == dtypes.BOOL:
+        return dtypes.INT32
+    if x == out or out.kind == "c" or dtypes.is_float(x) and x.itemsize == 2 and dtypes.is_float(out) and out.itemsize > 2:
+        return out
+    if dtypes.is_float(x) and x.itemsize == 2:
+        return dtypes.FLOAT32
+    if out == dtypes.BOOL or x == dtypes.FLOAT64 or x.kind in "iu" and out.kind in "iu" and out.itemsize <= x.itemsize:
+        return x
+    return out
+
+
 def _dot_lower(ctx, ins, params, out_avals):
     a, b = ins
     aval = out_avals[0]
-    if a.dtype == dtypes.BOOL:
-        a, b = ctx.cast(a, np.dtype(np.int32)), ctx.cast(b, np.dtype(np.int32))
-        wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=np.dtype(np.int32))])
+    inner = _summed_as(a.dtype, aval.dtype)
+    if inner != aval.dtype:
+        if a.dtype == dtypes.BOOL:
+            a, b = ctx.cast(a, inner), ctx.cast(b, inner)
+        wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=inner)])
         return ctx.cast(wide, aval.dtype)
+    if a.dtype == dtypes.BOOL:
+        a, b = ctx.cast(a, inner), ctx.cast(b, inner)
     (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
     if batch > 1 and m == n == 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
         return ctx.reshape(_row_dots(ctx, a, b, params["dimension_numbers"]), aval.shape)
@@ -73,6 +88,8 @@ def _dot_lower(ctx, ins, params, out_avals):
         and out_dtype.kind not in "iu"
         or a.dtype.kind == "c"
         and out_dtype != a.dtype
+        or out_dtype.kind == "c"
+        and a.dtype.kind != "c"
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
     if k == 1:

@@ -42,7 +42,7 @@ def clip_by_block_rms(threshold):
 
 
 def unitwise_norm(x, axis=None):
-    """The norm of each unit of a weight, with the reduced axes kept as 1.
+    """The norm of each unit of a weight, at each of its elements.
 
     A unit is what feeds one output: the whole of a vector, axis 0 of ranks 2 and 3, all axes but the last of ranks 4 and 5; or `axis`.
     """
@@ -52,7 +52,12 @@ def unitwise_norm(x, axis=None):
             raise ValueError(f"adaptive_grad_clip: a parameter of shape {x.shape} has rank {rank} > 5: say with axis what a unit is")
         flat = sum(n != 1 for n in x.shape) <= 1
         axis = None if flat else 0 if rank <= 3 else tuple(range(rank - 1))
-    return jnp.sqrt(jnp.sum(abs_sq(x), axis=axis, keepdims=True))
+    return jnp.broadcast_to(jnp.sqrt(jnp.sum(abs_sq(x), axis=axis, keepdims=True)), jnp.shape(x))
+
+
+def unitwise_clip(g_norm, max_norm, grad, div_eps=1e-6):
+    """grad, scaled to the norms max_norm where its own, g_norm, are not less."""
+    return jnp.where(g_norm < max_norm, grad, grad * (max_norm / jnp.maximum(g_norm, div_eps)))
 
 
 def adaptive_grad_clip(clipping, eps=1e-3, axis=None):
@@ -60,7 +65,7 @@ def adaptive_grad_clip(clipping, eps=1e-3, axis=None):
 
     def leaf(u, p):
         norm, most = unitwise_norm(jnp.asarray(u), axis), clipping * jnp.maximum(unitwise_norm(jnp.asarray(p), axis), eps)
-        return jnp.where(norm < most, u, u * (most / jnp.maximum(norm, 1e-6)))
+        return unitwise_clip(norm, most, u)
 
     def update(updates, params):
         need_params("adaptive_grad_clip", params)

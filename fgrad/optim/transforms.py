@@ -10,6 +10,7 @@ from fgrad.optim.clipping import (
     keep_params_nonnegative,
     per_example_global_norm_clip,
     per_example_layer_norm_clip,
+    unitwise_clip,
     unitwise_norm,
     zero_nans,
 )
@@ -63,5 +64,5 @@ __all__ = [
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask", "conditionally_transform", "ema", "flatten", "freeze",
     "keep_params_nonnegative", "masked", "measure_with_ema", "monitor", "named_chain", "partition", "per_example_global_norm_clip",
     "per_example_layer_norm_clip", "selective_transform", "skip_large_updates", "skip_not_finite", "snapshot", "trace",
-    "unitwise_norm", "zero_nans",
+    "unitwise_clip", "unitwise_norm", "zero_nans",
 ]  # fmt: skip
