@@ -21,12 +21,16 @@ MASKED = dict(
     window=lambda x, p, i: jnp.where(p, lax.dynamic_update_slice(x, V, (i + N,)), x),
     swap=lambda x, p, i: jnp.where(p, x.at[i].set(x[i + 1]).at[i + 1].set(x[i]), x),
     nested=lambda x, p, i: jnp.where(i > 1, jnp.where(p, x.at[i].set(5.0), x).at[0].set(7.0), x),
+    cell=lambda x, p, i: (lambda t: jnp.where(p, t.at[i, 2].set(t[i, 1]), t))(x.reshape(8, 5) * 2),
+    cell_left=lambda x, p, i: (lambda t: jnp.where(p, t, t.at[i, i + 9].add(5.0, mode="drop")))(x.reshape(8, 5) * 2),
     integers=lambda x, p, i: (lambda k: jnp.where(p, k.at[i].add(2), k))((x * 9).astype(jnp.int32)),
 )
 KEPT = dict(
     another=lambda x, p, i: jnp.where(p, x.at[i].set(5.0), x * 2),
     read_too=lambda x, p, i: (lambda y: jnp.where(p, y, x) + y)(x.at[i].set(5.0)),
     elements=lambda x, p, i: jnp.where(x > 0, x.at[i].set(5.0), x),
+    another_cell=lambda x, p, i: (lambda t: jnp.where(p, t.at[i, 2].set(5.0), t.T.reshape(8, 5)))(x.reshape(8, 5) * 2),
+    cell_of_elements=lambda x, p, i: (lambda t: jnp.where(t > 0, t.at[i, 2].set(5.0), t))(x.reshape(8, 5) * 2),
     most=lambda x, p, i: jnp.where(p, x.at[1:].set(5.0), x),
 )
 
@@ -58,3 +62,10 @@ def test_batches():
     np.testing.assert_array_equal(fgrad.jit(fgrad.vmap(fill))(lengths), want)
     closed = fgrad.make_jaxpr(fgrad.vmap(MASKED["put"]))(np.tile(X, (4, 1)), lengths > 5, lengths)
     assert selections(closed) == 1 and selections(unmask(closed)) == 0
+    cells = fgrad.vmap(lambda t, p, i: jnp.where(p, t.at[i, i + 1].set(5.0), t))
+    t, p, i = np.tile(X.reshape(8, 5), (4, 1, 1)), lengths > 5, lengths % 4
+    closed = fgrad.make_jaxpr(cells)(t, p, i)
+    assert selections(closed) == 1 and selections(unmask(closed)) == 0
+    want = t.copy()
+    want[np.arange(4)[p], i[p], i[p] + 1] = 5
+    np.testing.assert_array_equal(fgrad.jit(cells)(t, p, i), want)

@@ -14,7 +14,7 @@ from fgrad.core import ClosedJaxpr, Eqn, Literal, ShapedArray, Var
 from fgrad.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather_p, scatter_add_p, scatter_p, window_sizes
 from fgrad.ops.index import dynamic_slice_p, dynamic_update_slice_p
 from fgrad.ops.logic import select_p
-from fgrad.ops.shape import broadcast_in_dim_p
+from fgrad.ops.shape import broadcast_in_dim_p, reshape_p
 from fgrad.transforms.backward import primitives_of
 
 PUTS = (scatter_p, scatter_add_p, dynamic_update_slice_p)
@@ -35,12 +35,20 @@ def unmask(closed):
         if eqn.primitive is select_p:
             pred, x, y = eqn.invars
             for to, base, holds in ((x, y, True), (y, x, False)):
-                puts = _puts(to, base, made, uses)
+                puts, shaped = _puts(to, base, made, uses), None
+                if not puts:
+                    puts, base, shaped = _puts_in_another_shape(to, base, pred, made, uses)
                 masks = [_mask(pred, put, made) for put in puts]
                 if puts and None not in masks and SMALL * sum(prod(p.invars[_update(p)].aval.shape) for p in puts) <= prod(base.aval.shape):
                     gone.update(puts)
-                    new = _masked(base, puts, masks, holds, eqn.outvars[0])
-                    made[eqn.outvars[0]] = new[-1]
+                    out = eqn.outvars[0] if shaped is None else Var(base.aval)
+                    new = _masked(base, puts, masks, holds, out)
+                    made[out] = new[-1]
+                    if shaped is not None:
+                        gone.add(shaped)
+                        uses[out] = 1
+                        new.append(shaped.replace(invars=[out], outvars=eqn.outvars))
+                        made[eqn.outvars[0]] = new[-1]
                     break
         eqns += new
     return ClosedJaxpr(closed.jaxpr.replace(eqns=[e for e in eqns if e not in gone]), closed.consts) if gone else closed
@@ -62,6 +70,24 @@ def _puts(to, base, made, uses):
         puts.append(eqn)
         to = eqn.invars[0]
     return puts[::-1]
+
+
+def _puts_in_another_shape(to, base, pred, made, uses):
+    """(puts, what they are put into, the reshape that makes `to` of them), where that is a reshape of `base`, as it is for x.at[i, j].set,
+    and the axes of the predicate are the same in both; ([], base, None) elsewhere."""
+    shaped = None if type(to) is Literal else made.get(to)
+    if shaped is None or shaped.primitive is not reshape_p or uses[to] != 1:
+        return [], base, None
+    inner = start = shaped.invars[0]
+    while (put := made.get(start)) is not None and put.primitive in PUTS:
+        start = put.invars[0]
+    spread = None if type(pred) is Literal else made.get(pred)
+    kept = (
+        1 + max(spread.params["broadcast_dimensions"], default=-1) if spread is not None and spread.primitive is broadcast_in_dim_p else 0
+    )
+    if put is None or put.primitive is not reshape_p or put.invars[0] is not base or base.aval.shape[:kept] != start.aval.shape[:kept]:
+        return [], base, None
+    return _puts(inner, start, made, uses), start, shaped
 
 
 def _mask(pred, put, made):
