@@ -485,3 +485,13 @@ def test_searchsorted_outside_of_jit_is_what_it_is_inside():
             np.testing.assert_array_equal(jnp.searchsorted(a[::-1], x, side, jnp.arange(3, -1, -1)), want)
     with pytest.raises(ValueError, match="side must be"):
         jnp.searchsorted(a, v, "middle")
+
+
+@pytest.mark.parametrize(
+    "shift", [np.int64(2**33 + 1), np.int64(-(2**33) - 1), np.uint32(2**32 - 1), np.uint64(2**64 - 1), np.int8(-7), np.uint8(255)]
+)
+@pytest.mark.parametrize("n", [5, 300])
+def test_traced_shifts_of_every_dtype(shift, n):
+    x = np.arange(n)
+    with fgrad.enable_x64(True):
+        np.testing.assert_array_equal(fgrad.jit(jnp.roll)(x, shift), np.roll(x, int(shift)))

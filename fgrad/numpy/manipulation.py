@@ -13,7 +13,8 @@ from fgrad.numpy.creation import array, diagonals_and_columns
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.util import SCALARS, as_array, axis_index, axis_tuple, broadcast_shape, no_out, promoted, spread
 from fgrad.ops import shape as S
-from fgrad.ops.elementwise import convert_element_type, eq, ge, le, like, select
+from fgrad.ops.elementwise import cast_as, convert_element_type, eq, ge, le, like, rem, select
+from fgrad.ops.index import index_numbers
 from fgrad.ops.split import split as split_pieces
 
 __all__ = [
@@ -401,7 +402,8 @@ def _roll(a, shift, axis):
     n = a.shape[axis]
     value = concrete_or_none(shift)
     if value is None:
-        place = S.iota(dtypes.INT32, n) - convert_element_type(shift, dtypes.INT32)
+        shift = index_numbers(shift, n, wrap=True)
+        place = S.iota(dtypes.INT32, n) - cast_as(shift if shift.dtype == dtypes.INT32 else rem(shift, like(shift, n)), dtypes.INT32)
         return a[(slice(None),) * axis + (place % n,)]
     k = -int(value) % n
     return S.concatenate([S.slice_in_dim(a, k, n, axis=axis), S.slice_in_dim(a, 0, k, axis=axis)], axis) if k else a
