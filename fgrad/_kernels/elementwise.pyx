@@ -26,7 +26,7 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUM
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
                                      FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
-                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_seg, fg_vm_seg_dot,
+                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_scalar_fn, fg_vm_seg, fg_vm_seg_dot,
                                      fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
 
 cdef extern from "vm_terms.h" nogil:
@@ -96,6 +96,9 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
             for i in range(p.n_in):
                 regs[i].type = p.in_[i].type
             make_plan(p, inst, slots, regs, scratch)
+            for i in range(p.n_ops):
+                if p.ops[i].scalar:          # this module's loops: the stages' module lacks the registers of their banks
+                    p.ops[i].fn = fg_vm_scalar_fn(p.ops[i].op, p.ops[i].type, p.ops[i].scalar == 2)
     free(regs)
     free(scratch)
     if bad:

@@ -3,7 +3,6 @@
 #define FG_VM_FUSE_H
 #include "vm_make.h"
 
-enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is felt */
 enum { FG_WINDOW_ROW = 2048 };          /* elements of a row of which most tiles have an end */
 
 /* Bytes of the lanes in which an op runs as a stage; 0 if it does not. */
@@ -119,7 +118,7 @@ static int fg_vm_read_one(FgVmOp *op, int r, int apply) {
     FgVmFn fn = op->scalar || op->a == op->b || op->op == FG_OP_window ? 0 : fg_vm_scalar_fn(op->op, op->type, op->b == r);
     if (!fn || !apply) return fn != 0;
     op->fn = fn;
-    op->scalar = 1;
+    op->scalar = op->b == r ? 2 : 1;
     return 1;
 }
 

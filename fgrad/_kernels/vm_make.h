@@ -5,7 +5,6 @@
 #include "vm_strip_tables.h"
 
 static int fg_vm_is_comparison(int op) { return op >= FG_OP_eq && op <= FG_OP_ge; }
-static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
 static int fg_vm_is_real(int type) { return type == FG_F32 || type == FG_F64; }
 static int fg_vm_is_logic(const FgVmOp *op) {
     const int what = op->op;
@@ -41,9 +40,8 @@ static int fg_is_one(const FgMaking *m, int r) {
     const FgVmPlan *p = m->p;
     return r < p->n_in ? p->in[r].scalar || p->in[r].access == FG_ACC_ROW : fg_vm_is_const(p, r) && p->consts[r - p->n_in].scalar;
 }
-/* The bank of registers is the first slot of scratch, whose memory nobody uses then. */
-enum { FG_BANK_SLOT = 1 };
-static int fg_in_bank(const FgMaking *m, int r) { return FG_HAS_BANK && m->slot[r] == FG_BANK_SLOT; }
+/* The banks of registers are the first slots of scratch, whose memory nobody uses then: 1 and on for what is in one of them. */
+static int fg_in_bank(const FgMaking *m, int r) { return m->slot[r] <= FG_BANKS ? m->slot[r] : 0; }
 static int fg_suits_bank(const FgMaking *m, int r);
 /* True if a stage can take register r from memory, as a vector or as one value. */
 static int fg_is_at_hand(const FgMaking *m, int r) {
@@ -89,12 +87,14 @@ static void fg_put_op(FgMaking *m, FgStageFn fn, int type, int r) {
 }
 /* The strip's value goes to scratch. */
 static void fg_put_aside(FgMaking *m) {
-    int r = m->held, banked = FG_HAS_BANK && !m->busy[FG_BANK_SLOT - 1] && fg_suits_bank(m, r), k = FG_HAS_BANK && !banked;
+    int r = m->held, k = 0;
+    while (k < FG_BANKS && m->busy[k]) k++;
+    if (k < FG_BANKS && !fg_suits_bank(m, r)) k = FG_BANKS;
     while (m->busy[k]) k++;
     m->busy[k] = 1;
     m->slot[r] = k + 1;
     if (k >= m->p->n_slots) m->p->n_slots = k + 1;
-    if (banked) { fg_put(m, stage_keep); return; }
+    if (k < FG_BANKS) { fg_put(m, fg_keeps[k]); return; }
     FgStage *s = fg_put(m, stage_store);
     fg_operand(m, r, &s->a, &s->move_a);
 }
@@ -108,7 +108,7 @@ static void fg_load(FgMaking *m, int r) {
     fg_keep(m);
     FgStageFn fn = stage_load;
     m->held = r;
-    if (fg_in_bank(m, r)) { fg_put(m, stage_take); return; }
+    if (fg_in_bank(m, r)) { fg_put(m, fg_takes[fg_in_bank(m, r) - 1]); return; }
     if (m->types[r] == FG_BOOL && !m->slot[r]) {
         if (fg_is_one(m, r)) fn = wide ? stage_one_bool_8 : stage_one_bool_4;
         else fn = wide ? stage_load_bool_8 : stage_load_bool_4;
@@ -146,7 +146,7 @@ static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
 
 /* The form of a stage whose second operand is register r; turned: the strip is its second operand. */
 static int fg_form(const FgMaking *m, const FgVmOp *op, int r, int turned) {
-    if (fg_in_bank(m, r)) return turned ? FG_FORM_RBANK : FG_FORM_BANK;
+    if (fg_in_bank(m, r)) return (turned ? FG_FORM_RBANK0 : FG_FORM_BANK0) + fg_in_bank(m, r) - 1;
     if (!fg_is_one(m, r)) return turned ? FG_FORM_RV : FG_FORM_V;
     if (fg_vm_is_number(m->p, r)) {
         double v = fg_vm_const_value(m->p, r);
@@ -208,7 +208,7 @@ static void fg_binary(FgMaking *m, const FgVmOp *op) {
     fg_load(m, args[turned]);
     int form = fg_form(m, op, args[!turned], turned);
     fg_use(m, 2, args);
-    fg_put_op(m, fg_stages[type][op->op][form], type, form == FG_FORM_BANK || form == FG_FORM_RBANK ? -1 : args[!turned]);
+    fg_put_op(m, fg_stages[type][op->op][form], type, form >= FG_FORM_BANK0 ? -1 : args[!turned]);
     fg_made(m, op, 2, args);
 }
 static void fg_unary(FgMaking *m, const FgVmOp *op) {
@@ -283,7 +283,7 @@ static void fg_choice(FgMaking *m, const FgVmOp *op, const FgVmOp *cmp) {
     fg_ensure(m, y, 0);
     fg_ensure(m, other, 0);
     fg_load(m, mine);
-    int at = fg_in_bank(m, x) && !in_strip ? FG_X_AT_BANK : in_strip ? FG_X_AT_STRIP : FG_X_AT_MEMORY;
+    int at = fg_in_bank(m, x) && !in_strip ? FG_X_AT_BANK0 + fg_in_bank(m, x) - 1 : in_strip ? FG_X_AT_STRIP : FG_X_AT_MEMORY;
     FgStageFn fn = fg_choices[cmp->type == FG_F64][how][turned][at][fg_is_one(m, y)][fg_is_one(m, other)];
     fg_use(m, 4, args);
     FgStage *s = fg_put(m, fn);
@@ -414,7 +414,7 @@ static int fg_suits_bank(const FgMaking *m, int r) {
         } else if (op->op == FG_OP_select) return 0;
         else if (op->op == FG_OP_clamp || (op->op == FG_OP_div && !fg_vm_is_real(op->type))) {
             if (reads != 1 || r != (op->op == FG_OP_clamp ? op->b : op->a)) return 0;
-        } else if (!m->late[op->a] && !m->late[op->b] && !fg_stages[type][op->op][FG_FORM_BANK]) return 0;
+        } else if (!m->late[op->a] && !m->late[op->b] && !fg_stages[type][op->op][FG_FORM_BANK0]) return 0;
     }
     return 1;
 }

@@ -218,6 +218,8 @@ static void fg_vm_prepare(FgVmThread *t) {
     for (int k = 0; k < p->n_slots; k++) t->ptr[p->n_regs + p->n_boxes + k] = t->work + p->slot_buf + k * FG_STRIP;
 }
 
+enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is felt */
+static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
 /* True if op k is one of a strip that runs later, in its last one's place. */
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
 /* True for a window that is no stage: its tile may be that of an operand. */
@@ -278,7 +280,7 @@ static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
     const FgVmPlan *p = t->p;
     int n = 0, last = t->part->op_end - 1;
     if (last < t->part->op || p->ops[last].strip < 0) return 0;
-    for (int k = t->part->op; k < last; k++) if (!fg_vm_waits(p, k)) return 0;
+    for (int k = t->part->op; k < last; k++) if (!fg_vm_waits(p, k) && !fg_vm_is_view(&p->ops[k])) return 0;
     for (int j = t->part->in; j < t->part->in_end && n < FG_NEAR_INPUTS; j++) {
         int i = p->in_order[j];
         const FgVmInput *in = &p->in[i];

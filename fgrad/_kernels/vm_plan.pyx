@@ -30,6 +30,7 @@ cdef enum:
     CORE_STREAMS = 2             # that a core which fetches by itself keeps up with,
     CORE_WORK = 20               # until the loops of a tile that read nothing take longer than those that do
     STREAM_BYTES = 32 << 20
+    STRIP_TILES = 64             # at least, of a run that makes its tiles longer
 
 cdef bint fetches = not fg_core_fetches()
 
@@ -38,6 +39,16 @@ def fetch_streams(bint on):
     """Whether plans that are made from now on fetch few streams ahead, too; what it was."""
     global fetches
     before, fetches = fetches, on
+    return before
+
+
+cdef int64_t strip_tile = 8192         # elements
+
+
+def longest_strip_tile(int64_t elements):
+    """How long tiles of one strip that plans make from now on may be; how long they might be before."""
+    global strip_tile
+    before, strip_tile = strip_tile, elements
     return before
 
 
@@ -237,6 +248,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
+    if is_one_strip(p):
+        while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
+            tile *= 2
     p.tile_rows = p.blocks = p.chunks = p.group = 1
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
@@ -297,6 +311,20 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     fg_vm_make_strips(p, <int *>scratch)
     plan_memory(p, regs, scratch)
     plan_grain(p)
+
+
+cdef bint is_one_strip(FgVmPlan *p) noexcept nogil:
+    """True if all is read and written where it lies, by one program of stages, so that no tile is kept in a cache."""
+    cdef int i, k
+    if p.n_strips != 1 or p.n_reduced or p.cols:
+        return False
+    for i in range(p.n_in):
+        if p.in_[i].dtype != p.in_[i].type or not (p.in_[i].scalar or p.in_[i].access == FG_ACC_FULL or p.in_[i].guard >= 0):
+            return False
+    for k in range(p.n_ops):
+        if not fg_vm_is_view(&p.ops[k]) and (p.ops[k].strip < 0 or (not p.ops[k].taken and p.ops[k].buf >= 0)):
+            return False
+    return True
 
 
 cdef bint read_once(FgVmPlan *p, int r) noexcept nogil:

@@ -23,14 +23,6 @@ struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, 
 #define FG_BOX_INSIDE ((char *)0)                /* all of the tile */
 #define FG_BOX_OUTSIDE ((char *)1)
 
-/* A store takes two cycles a vector, a load one: what a strip reads twice waits in a bank of registers, where there are enough. */
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
-#define FG_HAS_BANK 1
-#include "vm_registers.h"
-#else
-#define FG_HAS_BANK 0
-#endif
-
 /* Run a program over bytes [at, end) of each operand, a whole number of strips. */
 static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
     const fg_m_i32 z = {0};

@@ -13,6 +13,15 @@
 #include "vm_stage.h"
 #include "vm_ops.h"
 
+/* A store takes two cycles a vector, a load one: what a strip reads twice waits in a bank of registers, where there are enough. Only the module
+ * of the stages does without these registers. */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define FG_BANKS 2
+#include "vm_registers.h"
+#else
+#define FG_BANKS 0
+#endif
+
 #define FG_NEXT return s[1].fn(s + 1, ptr, at, r0, r1, r2, r3, r4, r5, r6, r7);
 #define FG_EIGHT(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
 /* one value in all lanes, by its bits */
@@ -140,22 +149,24 @@
 #define FG_Y_NONE(t, k) ((fg_w_##t){0})
 #define FG_Y_V(t, k) p[k]
 #define FG_Y_ONE(t, k) one
-#define FG_Y_BANK(t, k) ((fg_w_##t)fg_bank##k)
+#define FG_Y_BANK0(t, k) ((fg_w_##t)fg_bank0##k)
+#define FG_Y_BANK1(t, k) ((fg_w_##t)fg_bank1##k)
 #define FG_STEP(op, t, k, Y) { FG_UNUSED fg_w_##t x = (fg_w_##t)r##k, y = Y(t, k); r##k = (fg_m_i32)(FG_DO_##op(t, x, y)); FG_SETTLE(r##k) }
 #define FG_TURN(op, t, k, Y) { fg_w_##t x = Y(t, k), y = (fg_w_##t)r##k; r##k = (fg_m_i32)(FG_DO_##op(t, x, y)); FG_SETTLE(r##k) }
 #define FG_STEPS(M, op, t, Y) M(op, t, 0, Y) M(op, t, 1, Y) M(op, t, 2, Y) M(op, t, 3, Y) M(op, t, 4, Y) M(op, t, 5, Y) M(op, t, 6, \
     Y) M(op, t, 7, Y)
 #define FG_UNUSED __attribute__((unused))
 #define FG_LOCAL_NONE(t)
-#define FG_LOCAL_BANK(t)
+#define FG_LOCAL_BANK0(t)
+#define FG_LOCAL_BANK1(t)
 #define FG_LOCAL_V(t) const fg_p_##t *p = (const fg_p_##t *)FG_AT(a);
 #define FG_LOCAL_ONE(t) const fg_w_##t one = FG_ALL_LANES(t, ptr[s->a]);
 #define FG_AT(k) (ptr[s->k] + (at & s->move_##k))
 #define FG_STAGE(M, op, form, Y, t) static void stage_##op##_##form##_##t(FG_STAGE_ARGS) { FG_LOCAL_##Y(t) FG_STEPS(M, op, t, \
     FG_Y_##Y) FG_NEXT }
-#if FG_HAS_BANK
-#define FG_BANKED(op, t) FG_STAGE(FG_STEP, op, BANK, BANK, t)
-#define FG_BANKED_TURNED(op, t) FG_STAGE(FG_TURN, op, RBANK, BANK, t)
+#if FG_BANKS
+#define FG_BANKED(op, t) FG_STAGE(FG_STEP, op, BANK0, BANK0, t) FG_STAGE(FG_STEP, op, BANK1, BANK1, t)
+#define FG_BANKED_TURNED(op, t) FG_STAGE(FG_TURN, op, RBANK0, BANK0, t) FG_STAGE(FG_TURN, op, RBANK1, BANK1, t)
 #else
 #define FG_BANKED(op, t)
 #define FG_BANKED_TURNED(op, t)
@@ -243,32 +254,32 @@ FG_LINKS_int(FG_SIDES_WITH, int, u32) FG_LINKS_int(FG_SIDES_WITH, int, u64)
 /* Steps of Horner's rule in one, for an x that is loaded once: ((r x + s) x + t) x + ... */
 #define FG_LOCAL3_V(t) const fg_p_##t *w = (const fg_p_##t *)FG_AT(c);
 #define FG_LOCAL3_ONE(t) const fg_w_##t rest = FG_ALL_LANES(t, ptr[s->c]);
-#define FG_HORNER_X(t, k) const fg_w_##t x##k = p[k]; fg_w_##t y##k = (fg_w_##t)r##k;
-#define FG_HORNER_Y(t, k) y##k = y##k * x##k + c[j_];
-#define FG_HORNER_R(t, k) r##k = (fg_m_i32)y##k;
+#define FG_HORNER_X(t, k) const fg_w_##t x##k = p[k];
+#define FG_HORNER_Y(t, k) r##k = (fg_m_i32)((fg_w_##t)r##k * x##k + c_);
 #define FG_OF_EIGHT(M, t) M(t, 0) M(t, 1) M(t, 2) M(t, 3) M(t, 4) M(t, 5) M(t, 6) M(t, 7)
 #define FG_HORNER(steps, t) static void stage_horner##steps##_##t(FG_STAGE_ARGS) { FG_LOCAL_V(t) \
-    const int32_t at_[5] = {s->b, s->c, s->d, s->e, s->f}; fg_w_##t c[steps]; \
-    for (int j_ = 0; j_ < steps; j_++) c[j_] = FG_ALL_LANES(t, ptr[at_[j_]]); \
+    const int32_t at_[5] = {s->b, s->c, s->d, s->e, s->f}; \
     FG_OF_EIGHT(FG_HORNER_X, t) \
-    for (int j_ = 0; j_ < steps; j_++) { FG_OF_EIGHT(FG_HORNER_Y, t) } \
-    FG_OF_EIGHT(FG_HORNER_R, t) FG_NEXT }
+    for (int j_ = 0; j_ < steps; j_++) { const fg_w_##t c_ = FG_ALL_LANES(t, ptr[at_[j_]]); FG_OF_EIGHT(FG_HORNER_Y, t) } \
+    FG_NEXT }
 #define FG_HORNERS(t) FG_HORNER(2, t) FG_HORNER(3, t) FG_HORNER(4, t) FG_HORNER(5, t)
 FG_HORNERS(f32) FG_HORNERS(f64)
 
 /* Memory: values as they are, one value, bools (a byte an element) as lanes of all bits or none. */
-#define FG_LOAD(k) r##k = (fg_m_i32)p[k];
+#define FG_LOAD(k) r##k = (fg_m_i32)p[k]; FG_SETTLE(r##k)
 static void stage_load(FG_STAGE_ARGS) { const fg_p_i32 *p = (const fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_LOAD) FG_NEXT }
 #undef FG_LOAD
 #define FG_STORE(k) p[k] = r##k;
 static void stage_store(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) FG_NEXT }
-#if FG_HAS_BANK
-#define FG_KEEP(k) fg_bank##k = r##k;
-#define FG_TAKE(k) r##k = fg_bank##k;
-static void stage_keep(FG_STAGE_ARGS) { FG_EIGHT(FG_KEEP) FG_NEXT }
-static void stage_take(FG_STAGE_ARGS) { FG_EIGHT(FG_TAKE) FG_NEXT }
-#else
-static const FgStageFn stage_keep = 0, stage_take = 0;
+#if FG_BANKS
+#define FG_KEEP0(k) fg_bank0##k = r##k;
+#define FG_TAKE0(k) r##k = fg_bank0##k;
+#define FG_KEEP1(k) fg_bank1##k = r##k;
+#define FG_TAKE1(k) r##k = fg_bank1##k;
+static void stage_keep0(FG_STAGE_ARGS) { FG_EIGHT(FG_KEEP0) FG_NEXT }
+static void stage_take0(FG_STAGE_ARGS) { FG_EIGHT(FG_TAKE0) FG_NEXT }
+static void stage_keep1(FG_STAGE_ARGS) { FG_EIGHT(FG_KEEP1) FG_NEXT }
+static void stage_take1(FG_STAGE_ARGS) { FG_EIGHT(FG_TAKE1) FG_NEXT }
 #endif
 #define FG_SPREAD(k) r##k = (fg_m_i32)one;
 /* GCC widens bytes by four one by one */
@@ -395,10 +406,12 @@ FG_SELECTS(FG_SELECT, i32) FG_SELECTS(FG_SELECT, i64)
 #define FG_CHOOSE_GE(t, x, y, u, v) FG_WHERE_##t(LE, y, x, u, v)
 #define FG_X_MEMORY(t, k) p[k]
 #define FG_X_STRIP(t, k) (fg_w_##t)r##k
-#define FG_X_BANK(t, k) ((fg_w_##t)fg_bank##k)
+#define FG_X_BANK0(t, k) ((fg_w_##t)fg_bank0##k)
+#define FG_X_BANK1(t, k) ((fg_w_##t)fg_bank1##k)
 #define FG_LOCAL_X_MEMORY(t) FG_LOCAL_V(t)
 #define FG_LOCAL_X_STRIP(t)
-#define FG_LOCAL_X_BANK(t)
+#define FG_LOCAL_X_BANK0(t)
+#define FG_LOCAL_X_BANK1(t)
 #define FG_W_V(t, k) w[k]
 #define FG_W_ONE(t, k) rest
 #define FG_CASE_U(how, t, k, X, Z, W) r##k = (fg_m_i32)FG_CHOOSE_##how(t, X(t, k), Z(t, k), (fg_w_##t)r##k, W(t, k)); FG_SETTLE(r##k)
@@ -409,9 +422,9 @@ FG_SELECTS(FG_SELECT, i32) FG_SELECTS(FG_SELECT, i64)
     FG_LOCAL_X_##X(t) FG_LOCAL2_##Z(t) FG_LOCAL3_##W(t) FG_STEPS3(FG_CASE_##side, how, t, FG_X_##X, FG_Z_##Z, FG_W_##W) FG_NEXT }
 #define FG_CHOICES_Z(M, how, side, X, t) M(how, side, X, V, V, t) M(how, side, X, V, ONE, t) M(how, side, X, ONE, V, t) M(how, side, \
     X, ONE, ONE, t)
-#if FG_HAS_BANK
-#define FG_CHOICES_BANK(M, how, t) M(how, U, BANK, ONE, V, t) M(how, U, BANK, ONE, ONE, t) \
-    M(how, V, BANK, ONE, V, t) M(how, V, BANK, ONE, ONE, t)
+#if FG_BANKS
+#define FG_CHOICES_OF(M, how, bank, t) M(how, U, bank, ONE, V, t) M(how, U, bank, ONE, ONE, t) M(how, V, bank, ONE, V, t) M(how, V, bank, ONE, ONE, t)
+#define FG_CHOICES_BANK(M, how, t) FG_CHOICES_OF(M, how, BANK0, t) FG_CHOICES_OF(M, how, BANK1, t)
 #else
 #define FG_CHOICES_BANK(M, how, t)
 #endif

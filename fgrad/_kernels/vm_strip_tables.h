@@ -4,11 +4,13 @@
 #include "vm_strip.h"
 
 /* Tables: the stages of an operation by form, the operations' types by what they do with bits. */
-enum { FG_FORM_V, FG_FORM_ONE, FG_FORM_RV, FG_FORM_R1, FG_FORM_KNOWN, FG_FORM_ZERO, FG_FORM_ELSE, FG_FORM_BANK, FG_FORM_RBANK, FG_FORMS };
-#if FG_HAS_BANK
-#define FG_CELL_BANK(op, t) [FG_OP_##op][FG_FORM_BANK] = stage_##op##_BANK_##t,
-#define FG_CELL_EVEN_BANK(op, t) FG_CELL_BANK(op, t) [FG_OP_##op][FG_FORM_RBANK] = stage_##op##_BANK_##t,
-#define FG_CELL_BOTH_BANK(op, t) FG_CELL_BANK(op, t) [FG_OP_##op][FG_FORM_RBANK] = stage_##op##_RBANK_##t,
+enum { FG_FORM_V, FG_FORM_ONE, FG_FORM_RV, FG_FORM_R1, FG_FORM_KNOWN, FG_FORM_ZERO, FG_FORM_ELSE, FG_FORM_BANK0, FG_FORM_BANK1, FG_FORM_RBANK0, FG_FORM_RBANK1, FG_FORMS };
+#if FG_BANKS
+#define FG_CELL_BANK(op, t) [FG_OP_##op][FG_FORM_BANK0] = stage_##op##_BANK0_##t, [FG_OP_##op][FG_FORM_BANK1] = stage_##op##_BANK1_##t,
+#define FG_CELL_EVEN_BANK(op, t) FG_CELL_BANK(op, t) \
+    [FG_OP_##op][FG_FORM_RBANK0] = stage_##op##_BANK0_##t, [FG_OP_##op][FG_FORM_RBANK1] = stage_##op##_BANK1_##t,
+#define FG_CELL_BOTH_BANK(op, t) FG_CELL_BANK(op, t) \
+    [FG_OP_##op][FG_FORM_RBANK0] = stage_##op##_RBANK0_##t, [FG_OP_##op][FG_FORM_RBANK1] = stage_##op##_RBANK1_##t,
 #else
 #define FG_CELL_EVEN_BANK(op, t)
 #define FG_CELL_BOTH_BANK(op, t)
@@ -86,9 +88,14 @@ static FgStageFn fg_pair(FgStageFn first, FgStageFn second, int type) {
 enum { FG_SIDE_M, FG_SIDE_U, FG_SIDE_V };
 #define FG_CELL_SELECT(side, Y, Z, t) [FG_SIDE_##side][FG_FORM_##Y][FG_FORM_##Z] = stage_select_##side##_##Y##_##Z##_##t,
 static const FgStageFn fg_selects[2][3][2][2] = {{FG_SELECTS(FG_CELL_SELECT, i32)}, {FG_SELECTS(FG_CELL_SELECT, i64)}};
+#if FG_BANKS
+static const FgStageFn fg_keeps[] = {stage_keep0, stage_keep1}, fg_takes[] = {stage_take0, stage_take1};
+#else
+static const FgStageFn fg_keeps[] = {0}, fg_takes[] = {0};
+#endif
 static const FgStageFn fg_windows[2][2] = {{stage_window_V_4, stage_window_ONE_4}, {stage_window_V_8, stage_window_ONE_8}};
 enum { FG_HOW_LT, FG_HOW_LE, FG_HOW_EQ, FG_HOW_NE, FG_HOW_GT, FG_HOW_GE, FG_HOW_N };
-enum { FG_X_AT_MEMORY, FG_X_AT_STRIP, FG_X_AT_BANK, FG_X_AT_N };
+enum { FG_X_AT_MEMORY, FG_X_AT_STRIP, FG_X_AT_BANK0, FG_X_AT_BANK1, FG_X_AT_N };
 #define FG_CELL_CHOICE(how, side, X, Z, W, t) \
     [FG_HOW_##how][FG_SIDE_##side - 1][FG_X_AT_##X][FG_FORM_##Z][FG_FORM_##W] = stage_choice_##how##_##side##_##X##_##Z##_##W##_##t,
 static const FgStageFn fg_choices[2][FG_HOW_N][2][FG_X_AT_N][2][2] = {{FG_CHOICES(FG_CELL_CHOICE, f32)}, {FG_CHOICES(FG_CELL_CHOICE, f64)}};

@@ -2,7 +2,7 @@
  * computes its terms itself.  Products of two registers are elementwise.pyx's `sum_products`. */
 #ifndef FG_VM_TERMS_H
 #define FG_VM_TERMS_H
-#include "vm_fuse.h"
+#include "vm_plan.h"
 #include "vm_reduce16.h"
 
 /* How many ops and outputs read register r. */

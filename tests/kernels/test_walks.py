@@ -222,3 +222,25 @@ def test_rows_follow_each_other(lead, cols):
         np.testing.assert_array_equal(got, want)
     taken_over = fgrad.jit(lambda *a: program(jnp, *a)[0], donate_argnums=0)(jnp.array(x), column, row, outer)
     np.testing.assert_array_equal(taken_over, program(np, x, column, row, outer)[0])
+
+
+@pytest.mark.parametrize("n", [262_144, 263_001, 700_003])
+def test_long_tiles_of_one_strip(n):
+    """Longer tiles of one program of stages keep its bits, also across the ends of windows and with several results."""
+    x = np.random.default_rng(0).normal(size=(2, n)).astype("f")
+    programs = [
+        lambda x, y: (x * 2 + y) * x - y / 3,
+        lambda x, y: (x * y, (x - y) * x + 1),
+        lambda x, y: jnp.roll(x * x, 5) * y - jnp.roll(y, -3) * x,
+        lambda x, y: jnp.pad(x[1:] * y[1:] - x[:-1], (1, 0)) * 2 + x,
+    ]
+    results = []
+    for elements in (2048, 8192):
+        before = vm_plan.longest_strip_tile(elements)
+        try:
+            results.append([fgrad.jit(lambda x, y, f=f: f(x, y))(*x) for f in programs])
+        finally:
+            assert vm_plan.longest_strip_tile(before) == elements
+    for a, b in zip(*map(fgrad.tree.leaves, results), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    np.testing.assert_allclose(np.asarray(results[1][0]), (x[0] * 2 + x[1]) * x[0] - x[1] / 3, rtol=1e-5, atol=1e-5)
