@@ -102,6 +102,22 @@ def test_errors_reach_the_caller(run):
     with pytest.raises(KeyError, match="in the host function") as e:
         run(lambda x: fgrad.pure_callback(broken, F32, x))(1.0)
     assert "broken" in [f.name for f in traceback.extract_tb(e.value.__traceback__)]
+    assert (
+        isinstance(e.value, fgrad.errors.JaxRuntimeError)
+        and type(e.value).__name__ == "KeyError"
+        and e.value.args == ("in the host function",)
+    )
+
+    class Own(Exception):
+        def __init__(self, a, b):
+            self.sum = a + b
+
+    def raises_own(x):
+        raise Own(1, b=2) from ValueError("why")
+
+    with pytest.raises(Own) as e:
+        run(lambda x: fgrad.pure_callback(raises_own, F32, x))(1.0)
+    assert e.value.sum == 3 and isinstance(e.value, fgrad.errors.JaxRuntimeError) and isinstance(e.value.__cause__, ValueError)
     with pytest.raises(RuntimeError, match=r"result 0 is f32\[2\], but f32\[\] was declared"):
         run(lambda x: fgrad.pure_callback(lambda x: np.zeros(2, np.float32), F32, x))(1.0)
     with pytest.raises(RuntimeError, match="structure"):

@@ -3,23 +3,48 @@
 A pure callback may be run any number of times, or not at all; the others are run exactly once, in the order of the program.
 """
 
+import functools
+
 import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.control.loops import scan
 from fgrad.core import Primitive, ShapedArray, eval_trace, from_numpy, get_aval, to_array, using_trace
-from fgrad.errors import NotDifferentiableError
+from fgrad.errors import JaxRuntimeError, NotDifferentiableError
 from fgrad.ops.rules import bdim_at_front, move_axis, zero_of
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
+@functools.cache
+def _also_runtime(kind):
+    """A class of errors that are both of `kind` and JaxRuntimeError, as which JAX raises them; `kind` where there can be none."""
+    try:
+        return kind if issubclass(kind, JaxRuntimeError) else type(kind.__name__, (kind, JaxRuntimeError), {"__module__": kind.__module__})
+    except TypeError:
+        return kind
+
+
+def _reported(e):
+    """The error of a callback, for `except` clauses of its own class as well as of JaxRuntimeError."""
+    kind = _also_runtime(type(e))
+    if kind is type(e):
+        return e
+    out = kind.__new__(kind, *e.args)
+    out.args = e.args
+    out.__dict__.update(e.__dict__)
+    return out.with_traceback(e.__traceback__)
+
+
 def _run(args, callback, result_avals):
     """Run a flat callback on concrete arrays, outside all traces, and check what it returns."""
     with using_trace(eval_trace):
-        results = callback(*[to_array(x) for x in args])
+        try:
+            results = callback(*[to_array(x) for x in args])
+        except Exception as e:
+            raise _reported(e) from e.__cause__
     out = []
     for i, (x, want) in enumerate(zip(results, result_avals)):
         x = np.asarray(x)
