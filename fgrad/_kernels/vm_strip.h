@@ -255,7 +255,7 @@ FG_LINKS_int(FG_SIDES_WITH, int, u32) FG_LINKS_int(FG_SIDES_WITH, int, u64)
 #define FG_LOCAL3_V(t) const fg_p_##t *w = (const fg_p_##t *)FG_AT(c);
 #define FG_LOCAL3_ONE(t) const fg_w_##t rest = FG_ALL_LANES(t, ptr[s->c]);
 #define FG_HORNER_X(t, k) const fg_w_##t x##k = p[k];
-#define FG_HORNER_Y(t, k) r##k = (fg_m_i32)((fg_w_##t)r##k * x##k + c_);
+#define FG_HORNER_Y(t, k) r##k = (fg_m_i32)((fg_w_##t)r##k * x##k + c_); FG_SETTLE(r##k)
 #define FG_OF_EIGHT(M, t) M(t, 0) M(t, 1) M(t, 2) M(t, 3) M(t, 4) M(t, 5) M(t, 6) M(t, 7)
 #define FG_HORNER(steps, t) static void stage_horner##steps##_##t(FG_STAGE_ARGS) { FG_LOCAL_V(t) \
     const int32_t at_[5] = {s->b, s->c, s->d, s->e, s->f}; \
