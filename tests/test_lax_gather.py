@@ -8,6 +8,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.program import compile_jaxpr
 from tests.derivatives import check_derivatives, check_vmap
 
 RNG = np.random.default_rng(0)
@@ -256,7 +257,7 @@ def test_indices_of_every_dtype(name, dtype):
         np.testing.assert_array_equal(fgrad.vmap(of_x)(jnp.asarray(at)), want)
 
 
-@pytest.mark.parametrize("name", ["updates", "rows", "window", "last"])
+@pytest.mark.parametrize("name", ["updates", "rows", "window", "last", "long"])
 def test_positions_beyond_int32_are_int64(name):
     """Positions in an operand of more than 2^31 elements, here only traced."""
     big = fgrad.ShapeDtypeStruct((2**16, 2**16), np.int8)
@@ -266,7 +267,10 @@ def test_positions_beyond_int32_are_int64(name):
         "updates": (fgrad.vmap(lambda x, u, j: lax.dynamic_update_slice(x, u, (j,))), (big, box, starts)),
         "rows": (lambda x, i: x[i, i], (big, i)),
         "window": (lambda x, i: x.at[::2, i].add(1), (big, i)),
+        "long": (lambda x, i: x.at[i].add(x[i[0]]), (fgrad.ShapeDtypeStruct((2**32,), np.int8), i)),
         "last": (lambda x: x.at[-1].set(1), (fgrad.ShapeDtypeStruct((2**32,), np.int8),)),
     }[name]
-    text = str(fgrad.make_jaxpr(fun)(*args))
+    closed = fgrad.make_jaxpr(fun)(*args)
+    text = str(closed)
     assert "i64[" in text and "i32[4294967296]" not in text
+    compile_jaxpr(closed)  # unoptimised: a position may be a constant in memory

@@ -8,6 +8,7 @@ from fgrad.config import config
 from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
 from fgrad.errors import LoweringError
+from fgrad.ops.rules import constant
 
 from fgrad._kernels.operands cimport scalar_of
 from fgrad.compile.algebra cimport simplify
@@ -96,7 +97,7 @@ cdef class LowerContext:
             return v
         key = (v.dtype, v.scalar.tobytes())
         if key not in self.const_values:
-            self.consts.append(to_array(np.asarray(v.scalar)))
+            self.consts.append(to_array(constant(v.dtype, v.scalar)))
             self.const_values[key] = Buf("const", v.dtype, 1, index=len(self.consts) - 1)
         return Value(self.const_values[key], v.shape, v.strides, 0, v.dtype, v.scalar)
 
@@ -387,7 +388,7 @@ cdef list _folded(Eqn eqn, dict known):
         return None
     if prim.name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
         return None
-    values = [to_array(np.asarray(v.val, v.aval.dtype)) if type(v) is Literal else known[v] for v in eqn.invars]
+    values = [to_array(constant(v.aval.dtype, v.val)) if type(v) is Literal else known[v] for v in eqn.invars]
     with using_trace(eval_trace):
         out = prim.bind_eqn(eqn, values)
     out = out if prim.multiple_results else [out]

@@ -27,7 +27,7 @@ def _dtype_for(n):
 def index_numbers(i, n, wrap=False):
     """Indices into an axis of n elements as int32 or int64: what is outside stays outside; with `wrap` it keeps its remainder."""
     dtype = get_aval(i).dtype
-    if dtype in (dtypes.INT32, dtypes.INT64) or not dtypes.is_integer(dtype):
+    if dtype in (_dtype_for(n), dtypes.INT64) or not dtypes.is_integer(dtype):
         return i
     most = np.iinfo(dtype).max
     if not dtypes.is_signed(dtype) and dtype.itemsize >= 4 and n <= most:
