@@ -72,7 +72,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
             + inst.n_out * sizeof(FgVmOutput) + n_boxes * sizeof(FgVmBox) + (n_regs + 1) * sizeof(FgVmPart)
             + n_ops * (FG_EDGES_PER_OP * sizeof(FgVmEdge) + sizeof(FgVmStrip)) + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
     size = (size + 15) // 16 * 16
-    stages = n_ops * FG_STAGES_PER_OP * sizeof(FgStage)                # at most: what is left over is given back
+    stages = 2 * n_ops * FG_STAGES_PER_OP * sizeof(FgStage)            # at most: what is left over is given back
     cdef FgVmPlan *p = <FgVmPlan *>malloc(size + stages)
     cdef FgVmPlan *kept
     cdef uintptr_t at

@@ -34,6 +34,21 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         p.in_[i].last_use = regs[i].last
 
 
+cdef void write_rows(FgVmPlan *p, Reg *regs) noexcept nogil:
+    """Ops write straight into outputs of which each tile lies in one piece."""
+    cdef int k, reg
+    for k in range(p.n_ops):
+        if fg_vm_is_view(&p.ops[k]):       # its tile may be that of an operand, on which it writes
+            return
+    for k in range(p.n_out):
+        reg = p.out[k].reg
+        if p.out[k].direct or not p.out[k].lies or p.out[k].reduce or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
+            continue
+        if p.ops[regs[reg].first].buf >= 0:
+            p.out[k].direct = 1
+            p.ops[regs[reg].first].buf = -1 - k
+
+
 cdef void keep_for_windows(FgVmPlan *p, Reg *regs) noexcept nogil:
     """A window may be the tile of either operand: these live as long as it does. What ends with it, it may overwrite."""
     cdef int k, a, made

@@ -19,6 +19,36 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
     return fg_stages[op->type][op->op][FG_FORM_V] ? lane : 0;
 }
 
+/* Rows that are tiles although they are short (vm_each_row.h): of operands that are read and written where they lie, of which a tile of several
+ * rows would need copies. A third of a strip may be in vain: copies cost as much. */
+enum { FG_EACH_FREE = 256, FG_EACH_MOST = 2048 };         /* elements of a row that is a tile anyway; at most */
+static int fg_vm_is_apart(const FgVmPlan *p, const int64_t *strides) {
+    int64_t n = p->shape[p->ndim - 1];
+    for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) if (strides[d] != n) return strides[d] != 0;
+    return 0;
+}
+static void fg_vm_find_each_row(FgVmPlan *p) {
+    int last = p->ndim - 1, lane = p->n_ops ? (int)fg_itemsize(p->ops[0].type) : 0, apart = 0;
+    if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 || p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
+    int64_t row = p->shape[last], per = FG_STRIP / lane;
+    if (row > FG_EACH_MOST || (row < FG_EACH_FREE && row % per && row % per < per * 5 / 8)) return;
+    for (int k = 0; k < p->n_ops; k++) {
+        FgVmOp *op = &p->ops[k];
+        op->joins = op->op == FG_OP_window;
+        if (fg_vm_lane(p, op) != lane) return;
+    }
+    for (int i = 0; i < p->n_in + p->n_out; i++) {
+        const FgVmInput *in = &p->in[i];
+        const FgVmOutput *out = &p->out[i - p->n_in];
+        const int64_t *s = i < p->n_in ? in->strides : out->strides;
+        if (i < p->n_in ? in->dtype != in->type : out->dtype != out->type || fg_itemsize(out->type) != lane) return;
+        for (int d = 0; d < last; d++) if (s[d] < 0) return;
+        if (s[last] == 1) apart += fg_vm_is_apart(p, s);
+        else if (s[last] || i >= p->n_in || in->guard >= 0) return;
+    }
+    p->by_rows = apart > 0;
+}
+
 /* True if the box ends inside of short rows, so that all tiles have both sides of it. */
 static int fg_vm_cuts_rows(const FgVmPlan *p, const FgVmBox *b) {
     int last = p->ndim - 1;
@@ -32,8 +62,8 @@ static void fg_vm_find_windows(FgVmPlan *p, int *maker) {
     for (int k = 0; k < p->n_ops; k++) maker[p->ops[k].dst] = k;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
-        op->joins = op->op == FG_OP_window &&
-            (fg_vm_cuts_rows(p, &p->boxes[op->box]) || (maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]])));
+        op->joins = op->op == FG_OP_window && (p->by_rows ||
+            fg_vm_cuts_rows(p, &p->boxes[op->box]) || (maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]])));
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
@@ -179,11 +209,24 @@ static void fg_vm_set_times(FgVmPlan *p) {
     }
 }
 
+/* The stages of a strip for the ends of rows. */
+static void fg_vm_make_ends(FgVmPlan *p, FgVmStrip *strip) {
+    strip->some = p->n_stages;
+    for (int k = strip->stage; k < strip->stage_end; k++) {
+        FgStage *s = &p->stages[p->n_stages++];
+        *s = p->stages[k];
+        if (!s->move_a || (s->fn != stage_store && s->fn != stage_store_last)) continue;
+        s->fn = s->fn == stage_store ? stage_store_some : stage_store_some_last;
+        s->b = (int32_t)(p->row % (FG_STRIP / strip->lane) * strip->lane);
+    }
+}
+
 /* The programs of all strips, when it is known what is read as one value. */
 static void fg_vm_make_strips(FgVmPlan *p, int *scratch) {
     for (int k = 0; k < p->n_strips; k++) {
         fg_make_strip(p, &p->strips[k], scratch);
         fg_find_edges(p, &p->strips[k]);
+        if (p->by_rows && p->row % (FG_STRIP / p->strips[k].lane)) fg_vm_make_ends(p, &p->strips[k]);
     }
     fg_vm_set_times(p);
 }

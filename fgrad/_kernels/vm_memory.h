@@ -3,6 +3,7 @@
 #define FG_VM_MEMORY_H
 #include "copy_rows.h"
 #include "fg.h"
+#include "transposed.h"
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
@@ -79,9 +80,26 @@ static void NAME(char *dst, const char *src, int64_t blocks, int64_t rows, int64
 }
 FG_VM_REPEAT(fg_vm_repeat16, 1) FG_VM_REPEAT(fg_vm_repeat32, 2) FG_VM_REPEAT(fg_vm_repeat64, 4)
 
+/* Columns as rows, rows x cols of them, each `cs` from the next in memory; false where they make no whole block. */
+#define FG_VM_TRANSPOSE(size, ITEM, T) \
+static int fg_vm_transpose##size(char *dst, const char *src, int64_t rows, int64_t cols, int64_t cs) { \
+    enum { N = fg_transpose_side_##ITEM }; \
+    int64_t h = rows & -N, w = cols & -N; \
+    if (!h || !w) return 0; \
+    for (int64_t j = 0; j < w; j += N) \
+        for (int64_t i = 0; i < h; i += N) fg_transpose_##ITEM(dst + (i * cols + j) * size, src + (i + j * cs) * size, cs * size, cols * size); \
+    T *d = (T *)dst; const T *s = (const T *)src; \
+    for (int64_t i = 0; i < h; i++) for (int64_t j = w; j < cols; j++) d[i * cols + j] = s[i + j * cs]; \
+    for (int64_t i = h; i < rows; i++) for (int64_t j = 0; j < cols; j++) d[i * cols + j] = s[i + j * cs]; \
+    return 1; \
+}
+FG_VM_TRANSPOSE(4, fg_item4, uint32_t) FG_VM_TRANSPOSE(8, fg_item8, uint64_t)
+
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
     if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, rs * size, cols * size); return; }
+    if (rs == 1 && cs > 1 && size == 4 && fg_vm_transpose4(dst, src, rows, cols, cs)) return;
+    if (rs == 1 && cs > 1 && size == 8 && fg_vm_transpose8(dst, src, rows, cols, cs)) return;
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \

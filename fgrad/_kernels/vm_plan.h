@@ -28,7 +28,7 @@ typedef struct {
     int64_t strides[FG_MAXDIM];         /* in walk order */
     int source;                         /* the input that stands for all that read its array: the one furthest ahead */
     int guard;                          /* the box of the walk for which there is memory, -1 for all of it */
-    int64_t shift, first, end;          /* of a guarded one: where the walk's origin would lie, and the range that its memory spans */
+    int64_t shift, first, end;          /* the range that its memory spans; where the walk's origin would lie in that of a guarded one */
 } FgVmInput;
 
 /* A box of the walk. */
@@ -52,8 +52,9 @@ typedef struct {
     int joins;                          /* a window that may be a stage */
     int64_t buf;
 } FgVmOp;
-/* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. */
-typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges; } FgVmStrip;
+/* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
+ * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows). */
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; } FgVmStrip;
 typedef struct { int reg, size, written; } FgVmEdge;
 
 typedef struct {
@@ -83,6 +84,7 @@ typedef struct {
     int nears;                          /* moves as much: a strip that is all there is to do fetches what it reads soon */
     int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
+    int by_rows;                        /* rows that are too short to be tiles otherwise are (vm_each_row.h) */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t cols;                       /* 0, or what a row of the walk has of an output: it goes on over the gap behind that (vm_gaps.h) */
     int64_t n, n_outer, n_red, n_inner;
@@ -329,31 +331,54 @@ static void fg_vm_run_loop(FgVmThread *t, const FgVmOp *op, int64_t n, FgVmAhead
     }
 }
 
-/* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it, or runs on copies. */
+/* True if memory goes on where a strip that begins in a tile of n elements reads beyond them. */
+static int fg_vm_goes_on(const FgVmThread *t, const FgVmStrip *s, int64_t n) {
+    const FgVmPlan *p = t->p;
+    const FgVmEdge *edges = p->edges + s->edge;
+    for (int k = 0; k < s->n_edges; k++) {
+        const char *at = t->ptr[edges[k].reg];
+        if (edges[k].written || (uint64_t)(at - t->work) < (uint64_t)p->work_bytes) continue;   /* behind a tile there are strips for edges */
+        const FgVmInput *in = &p->in[edges[k].reg];
+        if (edges[k].reg >= p->n_in || at + n * in->size > FG_MEM(t, edges[k].reg) + in->end * in->size) return 0;
+    }
+    return 1;
+}
+
+static inline void fg_vm_put_edge(char *dst, const char *src, int64_t bytes) {
+    if (bytes < 64) { memcpy(dst, src, bytes); return; }
+    for (int64_t k = 0; k + 64 < bytes; k += 64) memcpy(dst + k, src + k, 64);
+    memcpy(dst + bytes - 64, src + bytes - 64, 64);
+}
+
+/* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it or ends behind it, or runs
+ * on copies. */
 static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAhead *ahead) {
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
     const FgStage *stages = p->stages + s->stage;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = n & -per, rest = n - whole;      /* lanes are powers of two */
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
-    int repeats = rest && whole && fg_vm_repeats(t, s, n);
-    fg_vm_run_stages(t, s, whole * s->lane, ahead);
-    if (repeats) fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane);
-    if (!rest || repeats) return;
+    if (whole) fg_vm_run_stages(t, s, whole * s->lane, ahead);
+    if (!rest) return;
+    if (whole && fg_vm_repeats(t, s, n)) { fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane); return; }
+    int goes_on = fg_vm_goes_on(t, s, whole + per);
+    int64_t before = goes_on ? whole : 0;                    /* what lies before the edges' beginnings */
     for (int k = 0; k < s->n_edges; k++) {
         char *end = t->work + p->edge_buf + k * FG_STRIP, **at = &t->ptr[edges[k].reg];
         tiles[k] = *at;
-        if (!edges[k].written) {
+        if (edges[k].written) *at = end - before * edges[k].size;
+        else if (!goes_on) {
             memcpy(end, *at + whole * edges[k].size, rest * edges[k].size);
             memset(end + rest * edges[k].size, 0, (per - rest) * edges[k].size);
+            *at = end;
         }
-        *at = end;
     }
-    fg_vm_move_marks(t, whole);
-    fg_run_stages(stages, t->ptr, 0, FG_STRIP);
-    fg_vm_move_marks(t, -whole);
+    if (!goes_on) fg_vm_move_marks(t, whole);
+    fg_run_stages(stages, t->ptr, before * s->lane, before * s->lane + FG_STRIP);
+    if (!goes_on) fg_vm_move_marks(t, -whole);
     for (int k = 0; k < s->n_edges; k++) {
-        if (edges[k].written) memcpy(tiles[k] + whole * edges[k].size, t->ptr[edges[k].reg], rest * edges[k].size);
+        char *end = t->work + p->edge_buf + k * FG_STRIP;
+        if (edges[k].written) fg_vm_put_edge(tiles[k] + whole * edges[k].size, end, rest * edges[k].size);
         t->ptr[edges[k].reg] = tiles[k];
     }
 }
@@ -375,7 +400,9 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         for (int j = 0; whole && j < ahead.turns; j++) fg_vm_prefetch(t, &ahead);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
-            t->ptr[op->dst] = t->streamed[o] ? t->work + p->out[o].buf : FG_RESULT(t, o) + start * p->out[o].size;
+            const FgVmOutput *out = &p->out[o];
+            int64_t at = out->access == FG_ACC_FULL ? start : fg_vm_offset(p->ndim, coord, out->strides);
+            t->ptr[op->dst] = t->streamed[o] ? t->work + out->buf : FG_RESULT(t, o) + at * out->size;
         }
         if (fg_vm_is_view(op)) fg_vm_window(p, op, t->ptr, t->work, coord, len);
         else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
@@ -426,6 +453,7 @@ static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_
     }
 }
 
+#include "vm_each_row.h"
 #include "vm_tiles.h"
 
 #include "vm_columns.h"

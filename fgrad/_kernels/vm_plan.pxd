@@ -75,7 +75,7 @@ cdef extern from "vm_plan.h" nogil:
         int reg
     ctypedef struct FgVmPlan:
         int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_stages, n_slots, most_edges, nears, columns
+        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
         int64_t units, grain

@@ -2,12 +2,13 @@
 from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
-from fgrad._kernels.vm_buffers cimport plan_memory, plan_slots, plan_times
+from fgrad._kernels.vm_buffers cimport plan_memory, plan_slots, plan_times, write_rows
 from fgrad._kernels.vm_parts cimport make_parts
 
 cdef extern from "vm_fuse.h" nogil:
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
+    void fg_vm_find_each_row(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
 
 cdef extern from "core.h" nogil:
@@ -141,16 +142,14 @@ cdef void order_axes(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept 
 
 
 cdef void place_guards(FgVmPlan *p, FgInst *inst, const FgTensor *slots) noexcept nogil:
-    """Where the memory of guarded inputs begins and ends, and where the walk's origin would lie."""
+    """Where the memory of inputs begins and ends, and where the walk's origin would lie in that of guarded ones."""
     cdef int i, d
     cdef FgVmInput *x
     cdef const FgTensor *t
     for i in range(p.n_in):
         x, t = &p.in_[i], &slots[inst.args[i]]
-        if x.guard < 0:
-            continue
         x.shift, x.first, x.end = 0, 0, 1
-        for d in range(p.ndim):
+        for d in range(p.ndim if x.guard >= 0 else 0):
             x.shift -= p.boxes[x.guard].lo[d] * x.strides[d]
         for d in range(t.ndim):
             if t.strides[d] < 0:
@@ -221,7 +220,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
     order_axes(p, inst, slots)
-    fg_vm_lengthen(p)
+    fg_vm_find_each_row(p)
+    if not p.by_rows:
+        fg_vm_lengthen(p)
     find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs, <int *>scratch)
@@ -248,7 +249,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
-    if is_one_strip(p):
+    if p.by_rows:
+        tile = p.shape[p.ndim - 1]
+    elif is_one_strip(p):
         while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
             tile *= 2
     p.tile_rows = p.blocks = p.chunks = p.group = 1
@@ -257,7 +260,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
             if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0 and not repeats_within(p, i, tile):
                 p.row = p.in_[i].run
-        if has_long_rows(p) and p.shape[p.ndim - 1] < p.row:
+        if p.by_rows or (has_long_rows(p) and p.shape[p.ndim - 1] < p.row):
             p.row = p.shape[p.ndim - 1]
     elif p.n_seg > 1:
         p.mode, unit = FG_MODE_COLUMNS, p.n_seg * p.seg_width
@@ -302,6 +305,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             p.in_[i].lies = p.in_[i].run % p.row == 0
         for k in range(p.n_out):
             p.out[k].lies = p.out[k].run % p.row == 0
+        if p.mode == FG_MODE_FLAT and p.cols == 0:
+            write_rows(p, regs)
     plan_scalars(p, regs)
     plan_traffic(p)
     p.any_general = p.n_boxes > 0
@@ -347,7 +352,7 @@ cdef void find_rows(FgVmPlan *p) noexcept nogil:
     cdef int k, x, y, last = p.ndim - 1
     cdef int64_t ys
     cdef FgVmOp *op
-    if p.ndim == 0 or p.cols or p.shape[last] >= long_row(p):
+    if p.ndim == 0 or p.cols or p.by_rows or p.shape[last] >= long_row(p):
         return
     for k in range(p.n_ops):
         op = &p.ops[k]
@@ -514,7 +519,7 @@ cdef void plan_grain(FgVmPlan *p) noexcept nogil:
         size = fg_itemsize(p.ops[k].type)
         ns += 0.05 * fg_vm_info[p.ops[k].op].weight * (size / 4 if size > 4 else 1)
     for i in range(p.n_in):
-        ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL else 1)
+        ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL and not p.in_[i].lies else 1)
     for k in range(p.n_out):
         ns += 0.03 * p.out[k].size
     p.grain = <int64_t>(10000.0 / (ns * p.n / p.units) + 1)

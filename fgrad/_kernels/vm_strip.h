@@ -378,6 +378,20 @@ static void stage_window_##Z##_##size(FG_STAGE_ARGS) { \
     M(6, t, size, Z) M(7, t, size, Z)
 FG_WINDOW(V, 4, i32) FG_WINDOW(ONE, 4, i32) FG_WINDOW(V, 8, i64) FG_WINDOW(ONE, 8, i64)
 static void stage_store_last(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) }
+/* Of a strip that ends behind its row: so many bytes of it. */
+static inline void fg_store_some(char *p, fg_m_i32 v, int64_t n) {
+#ifdef __AVX512F__
+    _mm512_mask_storeu_epi32(p, (__mmask16)((1u << n / 4) - 1), (__m512i)v);
+#else
+    for (int64_t i = 0; i < n; i += 4) memcpy(p + i, (const char *)&v + i, 4);
+#endif
+}
+#define FG_STORE_SOME(k) \
+    if (n < (k + 1) * FG_VEC) { if (n > k * FG_VEC) fg_store_some((char *)(p + k), r##k, n - k * FG_VEC); break; } \
+    p[k] = r##k;
+#define FG_STORES_SOME { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); const int64_t n = s->b; do { FG_EIGHT(FG_STORE_SOME) } while (0); }
+static void stage_store_some(FG_STAGE_ARGS) { FG_STORES_SOME FG_NEXT }
+static void stage_store_some_last(FG_STAGE_ARGS) FG_STORES_SOME
 static void stage_end(FG_STAGE_ARGS) {
     (void)s; (void)ptr; (void)at; (void)r0; (void)r1; (void)r2; (void)r3; (void)r4; (void)r5; (void)r6; (void)r7;
 }

@@ -35,7 +35,11 @@ static int fg_vm_find_step(const FgVmThread *t, int64_t len, FgVmStep *s) {
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
         if (fg_vm_is_view(op) || op->rows) return 0;
-        if (op->buf < 0 && (t->streamed[-1 - op->buf] || !fg_vm_moves(s, op->dst, len * p->out[-1 - op->buf].size))) return 0;
+        if (op->buf >= 0) continue;
+        const FgVmOutput *out = &p->out[-1 - op->buf];
+        if (out->access != FG_ACC_FULL && s->axis < 0) return 0;
+        int64_t moves = out->access == FG_ACC_FULL ? len : s->by * out->strides[s->axis];
+        if (t->streamed[-1 - op->buf] || !fg_vm_moves(s, op->dst, moves * out->size)) return 0;
     }
     for (int j = t->part->out; j < t->part->out_end; j++) {
         const FgVmOutput *out = &p->out[p->out_order[j]];
@@ -82,6 +86,7 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, whole = p->chunks == 1 ? p->row : p->step, row = begin / p->chunks, c = begin % p->chunks;
     FgVmStep step;
+    if (fg_vm_run_each_row(t, begin, end)) return;
     int steps = end - begin > 1 && fg_vm_find_step(t, whole, &step);
     for (int64_t u = begin, more = 0; u < end; u++) {
         int64_t start = row * p->row + c * p->step, left = p->row - c * p->step, len = left < p->step ? left : p->step;

@@ -244,3 +244,73 @@ def test_long_tiles_of_one_strip(n):
     for a, b in zip(*map(fgrad.tree.leaves, results), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
     np.testing.assert_allclose(np.asarray(results[1][0]), (x[0] * 2 + x[1]) * x[0] - x[1] / 3, rtol=1e-5, atol=1e-5)
+
+
+ROWS = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 190, 192, 255, 256, 257, 320, 511, 2048, 2049)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("cols", ROWS)
+def test_rows_that_each_lie_elsewhere(cols, dtype):
+    """A strip of a row ends behind it, where another operand's row has another place: the last rows have nothing behind them."""
+    rng = np.random.default_rng(cols)
+    wide, even, narrow, box = (rng.integers(-4, 5, s).astype(dtype) for s in ((5, cols + 2), (5, cols), (5, cols + 1), (2, 3, cols + 2)))
+    column, row = wide[:, :1].copy(), even[0]
+
+    def steps(xp, wide, even, narrow, box):
+        shift = wide[:, 2:] - 2 * wide[:, :-2] + even
+        return shift, narrow[:, 1:] * 3 + shift * column - row, box[:, :2, 1:-1] * 2 + box[:, 1:, 2:] - box[:, :2, :-2]
+
+    with fgrad.enable_x64():
+        got = fgrad.jit(lambda *xs: steps(jnp, *xs))(*map(jnp.asarray, (wide, even, narrow, box)))
+        for x, y in zip(got, steps(np, wide, even, narrow, box)):
+            assert x.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(x), y)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("cols", [64, 100, 126, 129, 254, 300, 1000])
+def test_rows_in_the_middle_of_an_array_are_updated_in_place(cols, threads):
+    """What lies beside a row that a loop writes stays as it is, and so does what the next row reads."""
+    rng = np.random.default_rng(cols)
+    a, b = (rng.integers(-4, 5, (40, cols + 2)).astype(np.float32) for _ in range(2))
+
+    def body(i, c):
+        a, b = c
+        a = a.at[1:-1, 1:-1].add(b[2:, 1:-1] - b[:-2, 1:-1] + b[1:-1, 2:])
+        return a, b.at[:-1, :-1].set(a[1:, 1:] - b[:-1, :-1])
+
+    before = fgrad.get_num_threads()
+    fgrad.set_num_threads(threads)
+    got = fgrad.jit(lambda a, b: fgrad.lax.fori_loop(0, 3, body, (a, b)))(a, b)
+    fgrad.set_num_threads(before)
+    for _ in range(3):
+        a[1:-1, 1:-1] += b[2:, 1:-1] - b[:-2, 1:-1] + b[1:-1, 2:]
+        b[:-1, :-1] = a[1:, 1:] - b[:-1, :-1]
+    np.testing.assert_array_equal(np.asarray(got[0]), a)
+    np.testing.assert_array_equal(np.asarray(got[1]), b)
+
+
+@pytest.mark.parametrize("cols", [97, 100, 127, 128, 129, 256, 300])
+@pytest.mark.parametrize("rows", [3, 150])
+def test_rows_within_boxes(rows, cols):
+    """Pads and slices of arrays whose rows are shorter: each row is on one side of a box, or cut by it, and the first begin before memory does."""
+    rng = np.random.default_rng(cols)
+    u = rng.integers(-4, 5, (rows, cols)).astype(np.float32)
+    a, b = rng.integers(-4, 5, (rows, cols - 1)).astype(np.float32), rng.integers(-4, 5, (rows - 1, cols)).astype(np.float32)
+
+    def program(xp, a, b, u):
+        right, left = xp.pad(a, ((0, 0), (1, 0))), xp.pad(a, ((0, 0), (0, 1)))
+        return right * 2 + left - xp.pad(b, ((1, 0), (0, 0))) * u + xp.pad(b, ((0, 1), (0, 0)))
+
+    np.testing.assert_array_equal(fgrad.jit(lambda *xs: program(jnp, *xs))(a, b, u), program(np, a, b, u))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 40), (16, 128), (33, 17), (130, 64), (300, 300), (3, 20, 50)])
+def test_transposed_operands(shape, dtype):
+    """Columns come to tiles in square blocks, and what is left of them one by one."""
+    rng = np.random.default_rng(shape[0])
+    a, b = rng.integers(-9, 9, shape).astype(dtype), rng.integers(-9, 9, shape[::-1]).astype(dtype)
+    with fgrad.enable_x64():
+        np.testing.assert_array_equal(fgrad.jit(lambda a, b: a.T * 2 + b)(a, b), a.T * 2 + b)
