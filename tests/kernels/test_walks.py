@@ -294,7 +294,7 @@ def test_rows_in_the_middle_of_an_array_are_updated_in_place(cols, threads):
 @pytest.mark.parametrize("cols", [97, 100, 127, 128, 129, 256, 300])
 @pytest.mark.parametrize("rows", [3, 150])
 def test_rows_within_boxes(rows, cols):
-    """Pads and slices of arrays whose rows are shorter: each row is on one side of a box, or cut by it, and the first begin before memory does."""
+    """Pads and slices of arrays whose rows are shorter: a row is on one side of a box, or cut by it; the first begin before memory."""
     rng = np.random.default_rng(cols)
     u = rng.integers(-4, 5, (rows, cols)).astype(np.float32)
     a, b = rng.integers(-4, 5, (rows, cols - 1)).astype(np.float32), rng.integers(-4, 5, (rows - 1, cols)).astype(np.float32)
