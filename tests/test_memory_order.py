@@ -48,3 +48,9 @@ def test_gradients_are_those_of_the_other_order():
     loss = lambda x, axis: jnp.sum(jnp.tanh(x - x.mean(axis, keepdims=True)).sum(axis) ** 2)  # noqa: E731
     got, want = [fgrad.jit(fgrad.grad(f))(x) for f in (lambda x: loss(x.T, 1), lambda x: loss(x, 0))]
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+def test_views_of_more_than_int32_can_count():
+    """Memory that nobody touches: the zeros of a large array are the machine's."""
+    x = jnp.zeros(2**31 + 37, "uint8")
+    assert x[: 2**31].shape == (2**31,) and x[5:].shape == (2**31 + 32,) and x[::2].size == 2**30 + 19 and int(x[2**31 + 36]) == 0

@@ -333,10 +333,10 @@ cdef object make_window(ArrayBase x, idx, int64_t *dims, int64_t *steps):
                 lo, stop, step = item.indices(n)
             except TypeError:
                 return None
-            k = len(range(lo, stop, step))
-            out_shape.append(k)
+            i = len(range(lo, stop, step))
+            out_shape.append(i)
             strides.append(step * own[axis])
-            if k:
+            if i:
                 offset += lo * own[axis]
             axis += 1
     while axis < ndim:
