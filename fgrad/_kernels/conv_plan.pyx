@@ -9,8 +9,13 @@ from libc.stdint cimport INT32_MAX, int64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
+from math import prod
+
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.row_check cimport fg_fail, row_text
+
+cdef int64_t TURNED = 6 << 20            # bytes of image and result, at most, that gain by being turned and turned back
+cdef int64_t TURNED_HALVES = 12 << 20    # of bfloat16, which is widened otherwise
 
 
 cdef bint _word(int64_t v) noexcept nogil:
@@ -193,6 +198,8 @@ def gains_last(x, w, out, ip, half):
     conv_plan(&p, 4)
     if sums:
         return bool(p.algo == CONV_GROUP_SUMS and (p.R[2] <= 8 or (half and p.Q[2] <= 3)))
+    if (prod(x[0]) + prod(out)) * (2 if half else 4) > (TURNED_HALVES if half else TURNED):
+        return False
     parts = c.phases[0] * c.phases[1] * c.phases[2] > 1
     return bool(p.algo == CONV_NEAR or (parts and p.algo == CONV_GROUPS))
 
