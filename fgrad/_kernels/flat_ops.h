@@ -103,12 +103,6 @@ enum { FG_FIRST_MEMORY = 0, FG_FIRST_LAST = 3, FG_CHAIN = 7 + 28 + 112, FG_CHAIN
 #define FG_FLAT_WHOLES(X, name, F, how) \
     X(name, f32, float, accf, F##f(x)) X(name, v32, fg_v32, accv, FG_FLAT_WHOLE(x, ps, how, 16, F##f)) \
     X(name, f64, double, accd, F(x)) X(name, v64, fg_v64, accw, FG_FLAT_WHOLE(x, pd, how, 8, F))
-/* 1 with the sign of x; x where it is 0 or no number */
-#define FG_FLAT_SIGN(M, V, least, one) FG_FLAT_PICK(M, V, (x < 0) | (x > 0), (V)(((M)x & least) | (one)), x)
-#define FG_FLAT_SIGN_ONE(T, V, M, least, one) ({ V x_ = {x}; ({ V x = x_; FG_FLAT_SIGN(M, V, least, one); })[0]; })
-enum { FG_FLAT_ONE_F32 = 0x3f800000 };
-static const int64_t FG_FLAT_ONE_F64 = 0x3ff0000000000000;
-
 /* The larger or smaller of two numbers, or x if it is no number: by a mask, since a branch on numbers that are not sorted is mispredicted. */
 typedef float fg_f32x4 __attribute__((vector_size(16)));
 typedef double fg_f64x2 __attribute__((vector_size(16)));
@@ -137,11 +131,7 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
     X(recip, f32, float, accf, 1 / x) X(recip, f64, double, accd, 1 / x) X(recip, v32, fg_v32, accv, 1 / x) X(recip, v64, fg_v64, accw, 1 / x) \
     X(sqrt, v32, fg_v32, accv, FG_FLAT_SQRT(x, ps, 16, sqrtf)) X(sqrt, v64, fg_v64, accw, FG_FLAT_SQRT(x, pd, 8, sqrt)) \
     FG_FLAT_WHOLES(X, floor, floor, _MM_FROUND_TO_NEG_INF) FG_FLAT_WHOLES(X, ceil, ceil, _MM_FROUND_TO_POS_INF) \
-    FG_FLAT_WHOLES(X, trunc, trunc, _MM_FROUND_TO_ZERO) FG_FLAT_WHOLES(X, round_even, rint, _MM_FROUND_TO_NEAREST_INT) \
-    X(sign, f32, float, accf, FG_FLAT_SIGN_ONE(float, fg_f32x4, fg_i32x4, INT32_MIN, FG_FLAT_ONE_F32)) \
-    X(sign, f64, double, accd, FG_FLAT_SIGN_ONE(double, fg_f64x2, fg_i64x2, INT64_MIN, FG_FLAT_ONE_F64)) \
-    X(sign, v32, fg_v32, accv, FG_FLAT_SIGN(fg_i32x16, fg_v32, INT32_MIN, FG_FLAT_ONE_F32)) \
-    X(sign, v64, fg_v64, accw, FG_FLAT_SIGN(fg_i64x8, fg_v64, INT64_MIN, FG_FLAT_ONE_F64))
+    FG_FLAT_WHOLES(X, trunc, trunc, _MM_FROUND_TO_ZERO) FG_FLAT_WHOLES(X, round_even, rint, _MM_FROUND_TO_NEAREST_INT)
 #define FG_FLAT_COMPARE_OF(X, t, ...) X(lt, t, x < y, __VA_ARGS__) X(le, t, x <= y, __VA_ARGS__) X(gt, t, x > y, __VA_ARGS__) \
     X(ge, t, x >= y, __VA_ARGS__) X(eq, t, x == y, __VA_ARGS__) X(ne, t, x != y, __VA_ARGS__)
 #define FG_FLAT_BOOL_OF(X, t, T) X(and, t, x & y, T) X(or, t, x | y, T) X(xor, t, x ^ y, T) X(not, t, x ^ 1, T) X(ne, t, x ^ y, T) \
