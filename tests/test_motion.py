@@ -183,3 +183,37 @@ def test_a_while_loop_keeps_what_changes():
     p = ARGS | {"h": ARGS["h"] / 4}
     ones = [label for label in labels(until, p) if "exp" in label]
     assert len(ones) == 1  # outside of the loop, whose own instructions are not listed
+
+
+def far(n, m=3):
+    return jnp.asarray(np.random.default_rng(n).standard_normal((n, m)).astype(np.float32))
+
+
+SPREAD = dict(
+    mapped=lambda x: lax.map(lambda v: jnp.sin(v) * v.sum(), x),
+    inner=lambda x: lax.map(lambda v: lax.fori_loop(0, 9, lambda i, a: a * 0.5 + v[i % 3], v), x),
+    counted=lambda x: lax.scan(lambda c, v: ((c[0] + 3, c[1] + v * c[0]), (v * c[0], c[0])), (5, jnp.zeros(3)), x),
+    backward=lambda x: lax.scan(lambda c, v: ((c[0] - 2, c[1] + v * c[0]), (v * c[0], c[0])), (5, jnp.zeros(3)), x, reverse=True),
+    wrapping=lambda x: lax.scan(lambda c, v: (c + jnp.int8(50), v * c), jnp.int8(3), x),
+    summed=lambda x: lax.fori_loop(0, len(x), lambda i, s: s + jnp.cos(x[i]) / (i + 1.0), jnp.zeros(3)),
+    whole=lambda x: lax.fori_loop(0, len(x), lambda i, s: s + (jnp.sum(x[i]) > 0), 0),
+    fixed=lambda x: lax.scan(lambda c, v: (c, (v * 2, 1.0, x[0])), (), x),
+    drawn=lambda x: lax.map(lambda k: fgrad.random.normal(fgrad.random.fold_in(fgrad.random.key(0), k), (3,)), jnp.arange(len(x))),
+    chosen=lambda x: lax.map(lambda v: lax.cond(v[0] > 0, jnp.sin, jnp.cos, v), x),
+    updated=lambda x: lax.map(lambda v: v.at[1].set(v[0]), x),
+    carried=lambda x: lax.scan(lambda c, v: (c + v, c), jnp.zeros(3), x),
+)
+
+
+@pytest.mark.parametrize("n", [2, 7, 8, 31, 32, 100, 30_000])  # the last: in blocks, with a rest
+@pytest.mark.parametrize("name", SPREAD)
+def test_steps_at_once(name, n):
+    compare(SPREAD[name], far(n) / n, rtol=1e-4)  # small numbers: sums in another order are alike
+
+
+def test_loops_that_are_done_at_once():
+    x = far(64)
+    for name in ("mapped", "counted", "backward", "summed", "whole", "drawn"):
+        assert not any(label.startswith("scan [64") for label in labels(SPREAD[name], x)), name
+    for name in ("chosen", "updated", "carried"):
+        assert any(label.startswith("scan") for label in labels(SPREAD[name], x)), name

@@ -4,11 +4,13 @@
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
   So is a gather at several scanned indices from what depends on no step.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
+- A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
 """
 
 from fgrad.control.common import run
 from fgrad.control.scan_rules import scan_p
+from fgrad.control.spread import spread
 from fgrad.control.while_loop import while_p
 from fgrad.core import ClosedJaxpr, Jaxpr, Literal, convert_constvars, stage
 from fgrad.ops.dot import dot_general, free_axes
@@ -179,6 +181,9 @@ def _move_scan(eqn):
     if params["length"] < 2 or not params["jaxpr"].eqns:
         return None
     body = Body(params)
+    at_once = spread(body, params["reverse"], [v.aval for v in eqn.invars])
+    if at_once is not None:
+        return at_once
     known, before, sums = body.invariant(), body.before(), body.sums()
     sunk = body.after(sums)
     if not (known or before or sums or sunk):
