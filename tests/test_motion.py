@@ -211,6 +211,29 @@ def test_steps_at_once(name, n):
     compare(SPREAD[name], far(n) / n, rtol=1e-4)  # small numbers: sums in another order are alike
 
 
+def drawn(x):
+    keys = fgrad.random.split(fgrad.random.key(1), len(x))
+
+    def step(c, row):
+        k, v = row
+        a, b = fgrad.random.split(k)
+        y = c + fgrad.random.normal(a, c.shape) * jnp.exp(v)
+        return jnp.where(fgrad.random.uniform(b) < 0.5, y, c), (y, jnp.sin(v), jnp.sin(v).sum() + c.sum())
+
+    return lax.scan(step, jnp.zeros(3), (keys, x))
+
+
+@pytest.mark.parametrize("n", [31, 32, 3000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_random_numbers_and_functions_of_inputs(n, reverse):
+    compare(drawn, far(n), rtol=1e-4)
+    decay = lambda x: lax.scan(lambda c, v: (c * nn.sigmoid(v) + jnp.tanh(v), (c, jnp.tanh(v))), jnp.ones(3), x, reverse=reverse)
+    compare(decay, far(n))
+    compare(fgrad.grad(lambda x: sum(jnp.sum(y) for y in decay(x)[1])), far(n), rtol=1e-3)
+    outside = any("tanh" in label for label in labels(decay, far(n)))  # a loop's own instructions are not listed
+    assert outside == (n >= 32)
+
+
 def test_loops_that_are_done_at_once():
     x = far(64)
     for name in ("mapped", "counted", "backward", "summed", "whole", "drawn"):

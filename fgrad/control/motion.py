@@ -2,7 +2,7 @@
 
 - What depends on no step (a scaled or transposed weight) is computed before the loop.
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
-  So is a gather at several scanned indices from what depends on no step.
+  So is a gather at several scanned indices from what depends on no step, and what random numbers and functions make of scanned inputs.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
@@ -23,9 +23,17 @@ from fgrad.transforms.vmap import Axis, batch_jaxpr
 
 SMALL = 256  # rows (or terms) of a step's product below which one large product is faster than many
 GATHERED = 16 << 10  # bytes of a step's gather up to which to call it costs as much as to do it
+FEW = 32  # steps below which what is done for all of them at once costs more than it saves, but for products
+DRAWN = 256  # bytes of a step's random numbers and values of functions up to which a call costs much of what they do
 LIMIT = 32 << 20  # bytes that a motion may add to what is stored
 INVARIANT, SCANNED, CARRIED = range(3)
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
+RANDOM = ("threefry2x32", "threefry_bits", "threefry_split")
+INLINE = frozenset(
+    "add sub mul div rem neg abs square sqrt max min floor ceil round_even round_away trunc sign copysign integer_pow fma clamp select "
+    "and or xor not eq ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic convert_element_type bitcast_convert_type "
+    "is_finite real imag conj copy".split()
+)  # operations that cost a step no more than to load their results
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that may run for all steps at once
 
 
@@ -94,7 +102,20 @@ class Body:
 
     def before(self):
         """The products and gathers that can be done for all steps before the loop."""
-        return [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED) or self.scanned_gather(e)]
+        seeds = [e.outvars[0] for e in self.jaxpr.eqns if self.weight_product(e, SCANNED) or self.scanned_gather(e)]
+        return list(dict.fromkeys([*seeds, *self.drawn()]))
+
+    def drawn(self):
+        """What the loop reads of scanned values that random numbers or functions dearer than a sum have made, where they are few a step."""
+        made, out = set(), []
+        for e in self.jaxpr.eqns if self.length >= FEW else ():
+            if e.outvars and self.kind_of_eqn(e) == SCANNED:
+                dear = e.primitive.name in RANDOM or e.primitive.kind == "elementwise" and e.primitive.name not in INLINE
+                if dear or any(v in made for v in variables(e.invars)):
+                    made.update(e.outvars)
+                    out += [v for v in e.outvars if any(r is None or self.kind_of_eqn(r) == CARRIED for r in self.readers.get(v, ()))]
+        size = sum(nbytes(v.aval) for v in out)
+        return out if size <= DRAWN and self.length * size <= LIMIT // 4 else []
 
     def scanned_gather(self, e):
         """True if e gathers several small items, at scanned indices, from an invariant operand."""
@@ -231,7 +252,8 @@ def _run(body, params, known, before, sums, sunk, args):
     made = {v for e in tail for v in e.outvars} | {*consts, *xs}
     reads = dict.fromkeys([*[v for e in sunk for v in variables(e.invars)], *outs])
     cross = [v for v in reads if v not in made]
-    ys = [v for v in body.ys if type(v) is Literal or v not in made_later]
+    ready = set(before)
+    ys = [v for v in body.ys if type(v) is Literal or v not in made_later and v not in ready]
     more = [v for v in cross if v not in ys]
     carry = [v for i, v in enumerate(body.carry) if i not in gone]
     carry_out = [v for i, v in enumerate(body.carry_out) if i not in gone]
@@ -263,7 +285,7 @@ def _run(body, params, known, before, sums, sunk, args):
     stay = {id(v): next(plain) for v in ys}
     return [
         *[totals[i] if i in gone else next(ends) for i in range(nc)],
-        *[stacked[v] if type(v) is not Literal and v in made_later else stay[id(v)] for v in body.ys],
+        *[stay[id(v)] if id(v) in stay else values[v] if v in ready else stacked[v] for v in body.ys],
     ]
 
 

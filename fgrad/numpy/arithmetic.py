@@ -200,11 +200,18 @@ def floor_divide(x, y, /):
     return typed_as(_float_divmod(x, y, dtype)[0], x, y)
 
 
+def _across(m, y, zero):
+    """Where a remainder has not the divisor's sign."""
+    if isinstance(y, (int, float, np.number)) and y > 0:  # no operation for what is known
+        return ew.lt(m, zero)
+    return ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(m, zero), ew.lt(y, zero)))
+
+
 def _float_divmod(x, y, dtype):
     zero, one = dtype.type(0), dtype.type(1)
     m = ew.rem(x, y)
     q = ew.div(ew.select(ew.eq(y, zero), x, ew.sub(x, m)), y)
-    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(y, zero), ew.lt(m, zero)))
+    fix = _across(m, y, zero)
     return typed_as(ew.round(ew.select(fix, ew.sub(q, one), q)), x, y), ew.select(fix, ew.add(m, y), m)
 
 
@@ -220,7 +227,7 @@ def remainder(x, y, /):
     m = ew.rem(x, divisor)
     if dtype.kind == "u":
         return m
-    fix = ew.bitwise_and(ew.ne(m, zero), ew.ne(ew.lt(m, zero), ew.lt(arr(divisor, dtype), zero)))
+    fix = _across(m, arr(divisor, dtype) if dtype.kind == "i" else divisor, zero)
     return typed_as(ew.select(fix, ew.add(m, divisor), m), x, y)
 
 
