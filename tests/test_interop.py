@@ -3,7 +3,9 @@
 import copy
 import multiprocessing
 import pickle
+import signal
 import threading
+import time
 from collections.abc import Hashable
 
 import ml_dtypes
@@ -120,8 +122,36 @@ def test_dlpack(x):
     assert shares(out, x) and not out.flags.writeable
     assert x.__dlpack_device__() == (1, 0)
     np.testing.assert_array_equal(np.from_dlpack(x.T), np.asarray(x).T)
-    with pytest.raises(BufferError, match="bfloat16"):
-        np.from_dlpack(jnp.ones(3, jnp.bfloat16))
+
+
+class _Foreign:
+    """Another library's array: what fgrad exports, in either kind of capsule."""
+
+    def __init__(self, x, versioned):
+        self.x, self.versioned = x, versioned
+
+    def __dlpack__(self, *, max_version=None, **options):
+        if not self.versioned:
+            return self.x.__dlpack__()
+        return self.x.__dlpack__(max_version=max_version, **options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+@pytest.mark.parametrize("shape", [(), (0, 3), (4, 6)])
+def test_dlpack_of_bfloat16(shape, versioned):
+    """NumPy knows no bfloat16, other libraries do."""
+    a = jnp.arange(float(np.prod(shape))).reshape(shape).astype(jnp.bfloat16)
+    for b in (a, a.T):
+        out = jnp.from_dlpack(_Foreign(b, versioned))
+        assert out.dtype == jnp.bfloat16 and out.shape == b.shape and shares(out, b) == (versioned and b.size > 0)
+        np.testing.assert_array_equal(np.asarray(out), np.asarray(b))
+    with pytest.raises(RuntimeError, match="dtype"):  # not taken for integers
+        np.from_dlpack(a)
+    for dtype in (jnp.uint16, jnp.int16, jnp.float16):
+        assert jnp.from_dlpack(_Foreign(jnp.ones(3, dtype), versioned)).dtype == dtype
 
 
 # --- copies ---------------------------------------------------------------------------------------------------------
@@ -134,6 +164,31 @@ def test_pickle(dtype):
             b = pickle.loads(pickle.dumps(a, protocol))
             assert type(b) is type(a) and b.aval == a.aval
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@fgrad.jit
+def _doubled(v):
+    return v * 2
+
+
+def _times(v, n):
+    return jnp.asarray([v] * n)
+
+
+def test_jitted_functions_are_pickled_and_copied():
+    """By name where a module has them, else as the function and the options, without programs."""
+    assert float(_doubled(3.0)) == 6 and pickle.loads(pickle.dumps(_doubled)) is _doubled is copy.deepcopy(_doubled)
+    times = fgrad.jit(_times, static_argnames="n")
+    placed = fgrad.jit(_doubled, out_shardings=jnp.ones(1).sharding)
+    for form in (times, fgrad.jit(_times, static_argnums=1), fgrad.jit(fgrad.grad(_doubled)), placed):
+        args = (2.0, 3) if form.__wrapped__ is _times else (2.0,)
+        want = np.asarray(form(*args))
+        for out in (copy.deepcopy(form), copy.copy(form)):
+            np.testing.assert_array_equal(np.asarray(out(*args)), want)
+    out = pickle.loads(pickle.dumps(times))
+    assert out is not times and out(2.0, n=3).shape == (3,) and out(2.0, n=2).shape == (2,)
+    local = fgrad.jit(lambda v: v * 3)
+    assert float(local(1.0)) == 3 == float(copy.deepcopy({"f": local})["f"](1.0))
 
 
 def test_pickle_keeps_weak_types_and_trees():
@@ -278,3 +333,36 @@ def test_fork_after_parallel_work_does_not_hang():
         child.kill()
         child.join()
     assert tuple(got) == want and threads == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this platform")
+@pytest.mark.parametrize("counted", [False, True])
+def test_signals_end_loops_of_slow_turns(counted):
+    """A loop whose turns take milliseconds asks for signals from its first turns on."""
+
+    class Rung(Exception):
+        pass
+
+    def ring(*_):
+        raise Rung
+
+    x = jnp.ones((1200, 1200))
+    if counted:
+        loop = fgrad.jit(lambda n: fgrad.lax.fori_loop(0, n, lambda i, v: jnp.sin(v), x))
+    else:
+        more = lambda n: lambda c: c[0] < n + c[1][0, 0] * 0
+        loop = fgrad.jit(lambda n: fgrad.lax.while_loop(more(n), lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))[1])
+    start = time.perf_counter()
+    loop(20)
+    turn = (time.perf_counter() - start) / 20
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        start = time.perf_counter()
+        with pytest.raises(Rung):
+            loop(10**9)
+        assert time.perf_counter() - start < 1 + 100 * turn
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert np.isfinite(np.asarray(loop(2))).all()

@@ -1,5 +1,6 @@
 """ArrayBase: an immutable strided view of pooled or foreign memory.  `fgrad.core.array.Array` adds the methods."""
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_ANY_CONTIGUOUS
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
@@ -483,3 +484,34 @@ cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, 
     a.size = size
     a.strides_or_none = strides
     return a
+
+
+cdef extern from *:
+    """
+    typedef struct {                       /* the head of DLPack's DLTensor, which an unversioned capsule begins with */
+        void *data;
+        int32_t device[2], ndim;
+        uint8_t code, bits;
+        uint16_t lanes;
+    } FgDlTensor;
+    typedef struct { uint32_t version[2]; void *context, *deleter; uint64_t flags; FgDlTensor tensor; } FgDlVersioned;
+    """
+    ctypedef struct FgDlTensor:
+        uint8_t code, bits
+        uint16_t lanes
+    ctypedef struct FgDlVersioned:
+        FgDlTensor tensor
+
+
+def recode_dlpack(object capsule, uint8_t code, uint8_t new):
+    """Give a DLPack capsule of 16-bit elements of one type code another code (1 unsigned, 4 bfloat16), since NumPy knows no bfloat16;
+    False where it has other elements."""
+    cdef FgDlTensor *t
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        t = &(<FgDlVersioned *>PyCapsule_GetPointer(capsule, "dltensor_versioned")).tensor
+    else:
+        t = <FgDlTensor *>PyCapsule_GetPointer(capsule, "dltensor")
+    if t.code != code or t.bits != 16 or t.lanes != 1:
+        return False
+    t.code = new
+    return True

@@ -204,7 +204,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     uint32_t acci = 0;
     fg_v32 accv = {0};
     fg_v64 accw = {0};
-    FgTurns turns = {1024, 1024, 0};
+    FgTurns turns = {32, 32, 0};
     if (!ip) { *labels = table; return 0; }
     #define FG_GO goto *ip->label;
     #define FG_NEXT { ip++; FG_GO }

@@ -179,7 +179,7 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
     cdef char **bouts = child_outs(body)
     cdef int side = -1                       # where the carry is: -1 the inputs, 0 the outputs, 1 the workspace
     cdef char *src
-    cdef FgTurns turns = [8, 8, 0]
+    cdef FgTurns turns = [1, 1, 0]
     couts[0] = out_data(st, inst, 2 * nc)
     for i in range(ncc):
         cond.bases[1 + i] = in_data(st, inst, i)
@@ -227,7 +227,7 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
     cdef char **outs = child_outs(body)
     cdef FgTensor *t
     cdef int side = -1, other
-    cdef FgTurns turns = [8, 8, 0]
+    cdef FgTurns turns = [1, 1, 0]
     if length == 0:
         for i in range(nc):
             memcpy(out_data(st, inst, i), in_data(st, inst, nk + i), out_bytes(st, inst, i))

@@ -16,7 +16,8 @@ static __attribute__((cold, noinline)) int fg_turns_look(FgTurns *t) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t ns = now.tv_sec * (int64_t)1000000000 + now.tv_nsec, took = t->last ? ns - t->last : 0;
     int rc = FG_OK;
-    if (took < FG_TURNS_NS) t->step *= 2;
+    if (!t->last) t->step = 1;                              /* a turn may take seconds: nothing is known yet */
+    else if (took < FG_TURNS_NS) t->step *= took < FG_TURNS_NS / 4 ? 4 : 2;
     else {
         PyGILState_STATE gil = PyGILState_Ensure();
         if (PyErr_CheckSignals()) rc = FG_EPYTHON;

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import logging
+import sys
 import warnings
 import weakref
 from collections import Counter
@@ -117,6 +118,14 @@ class JitFunction(JitDispatch):
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self):
+        """By name where a module has it, else the function and its options: programs stay behind."""
+        name, module = getattr(self, "__qualname__", ""), sys.modules.get(getattr(self, "__module__", "__main__"))
+        if module is not None and module.__name__ != "__main__" and getattr(module, name, None) is self:
+            return name
+        donate = self._donate, self._donate_names
+        return _jitted, (type(self), self._fun, (self._static, tuple(sorted(self._names)), *donate), self._specs, self._out_shardings)
 
     def _prepare(self, args, kwargs, leaves):
         """Traced and compiled; None where settings ask for `_slow`."""
@@ -438,7 +447,10 @@ def jit(
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
     kind = JitFunction if out_shardings is None else _PlacedJit
-    options = nums, names, frozenset(donate), donate_argnames
-    out = kind(fun, *options, _Programs() if by_context else _programs_of(fun, options))
-    out._specs, out._out_shardings = by_context, out_shardings
+    return _jitted(kind, fun, (nums, names, frozenset(donate), donate_argnames), by_context, out_shardings)
+
+
+def _jitted(kind, fun, options, specs, out_shardings):
+    out = kind(fun, *options, _Programs() if specs else _programs_of(fun, options))
+    out._specs, out._out_shardings = specs, out_shardings
     return out

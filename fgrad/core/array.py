@@ -124,12 +124,16 @@ class Array(_array.ArrayBase, HasAval, metaclass=ArrayMeta):
         return view.copy() if copy else view
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if self.dtype == dtypes.BFLOAT16:
-            raise BufferError("bfloat16 arrays cannot be exported through NumPy's DLPack; cast to float32 first")
+        view, narrow = self.numpy_view(), self.dtype == dtypes.BFLOAT16
+        if narrow:
+            view = view.view(np.uint16)
         if max_version is not None and max_version[0] >= 1:
-            return self.numpy_view().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
-        # An unversioned capsule has no read-only flag: hand out a copy, so that immutability holds.
-        return self.numpy_view().copy().__dlpack__()
+            capsule = view.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        else:  # An unversioned capsule has no read-only flag: hand out a copy, so that immutability holds.
+            capsule = view.copy().__dlpack__()
+        if narrow:
+            _array.recode_dlpack(capsule, 1, 4)
+        return capsule
 
     def __dlpack_device__(self):
         return (1, 0)

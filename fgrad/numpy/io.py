@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.array import recode_dlpack
 from fgrad.core import Array, Tracer, from_numpy
 from fgrad.numpy.creation import array
 from fgrad.numpy.util import as_array, user_dtype
@@ -13,6 +14,21 @@ __all__ = [
 ]  # fmt: skip
 
 get_printoptions, set_printoptions, printoptions, savez = np.get_printoptions, np.set_printoptions, np.printoptions, np.savez
+
+
+class _Exporter:
+    """What NumPy imports in place of x: bfloat16, which it does not know, as integers."""
+
+    narrow = False
+
+    def __init__(self, x):
+        self._x = x
+        self.__dlpack_device__ = x.__dlpack_device__
+
+    def __dlpack__(self, **options):
+        capsule = self._x.__dlpack__(**options)
+        self.narrow = recode_dlpack(capsule, 4, 1)
+        return capsule
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
@@ -30,7 +46,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
         raise BufferError(f"from_dlpack: only CPU memory can be imported, got device {x.__dlpack_device__()}")
     if type(x) is Array:
         return array(x, copy=bool(copy))
-    view = np.from_dlpack(x)
+    source = _Exporter(x)
+    view = np.from_dlpack(source)
+    if source.narrow:
+        view = view.view(dtypes.BFLOAT16)
     dtype = dtypes.canonicalize_dtype(view.dtype)
     if dtype != view.dtype and copy is False:
         raise ValueError(f"from_dlpack: {view.dtype.name} becomes {dtype.name} unless 64-bit types are enabled, which takes a copy")

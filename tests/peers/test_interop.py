@@ -23,6 +23,15 @@ def test_from_torch():
     np.testing.assert_array_equal(np.asarray(jnp.asarray(np.from_dlpack(t)) * 2), t.numpy() * 2)
 
 
+def test_bfloat16_to_and_from_torch():
+    torch = pytest.importorskip("torch")
+    x = jnp.arange(6.0).reshape(2, 3).astype(jnp.bfloat16)
+    t = torch.from_dlpack(x)
+    assert t.dtype == torch.bfloat16 and t.data_ptr() == np.asarray(x).ctypes.data and t.tolist() == x.tolist()
+    back = jnp.from_dlpack(t.T + 1)
+    assert back.dtype == jnp.bfloat16 and back.tolist() == (t.T + 1).tolist()
+
+
 def test_repr_of_many_arrays_is_that_of_jax():
     jax = pytest.importorskip("jax")
     for shape in ((), (0,), (2, 0), (3,), (17,), (60,), (3, 4, 5), (1, 1, 1), (100, 100), (1200,)):
