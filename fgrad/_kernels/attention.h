@@ -21,6 +21,11 @@ typedef struct {
     int64_t chunks, blocks;                                 /* groups of heads per key head, blocks of queries */
     int64_t keys, kblocks;                                  /* keys of a tile, tiles of keys */
     int64_t splits, split_keys;                             /* forward: parts the keys are cut into, and their length */
+    int64_t few, few_keys, few_ld;                          /* forward: few rows of a block, or 0; keys of a tile; length of rows */
+    int64_t parted;                                         /* rows lie in the order of chunks (stream16.h) */
+    int64_t far;                                            /* keys and values come from memory */
+    int64_t together;                                       /* key heads that lie beside each other and go through the keys together, or 1 */
+    int64_t state, state_rows;                              /* elements of a block's outputs, maxima and sums, and its rows for one of the heads */
 } FgAttn;
 
 enum { ATT_DQ = 1, ATT_DKV = 2, ATT_DBIAS = 4 };
@@ -50,8 +55,8 @@ static inline void att_range(const FgAttn *p, int64_t t0, int64_t t1, int64_t *l
 static FgAttnRows att_block(const FgAttn *p, int64_t i) {
     FgAttnRows x;
     int64_t block = p->blocks - 1 - i % p->blocks, rest = i / p->blocks, first = rest % p->chunks * p->heads;   /* long rows first */
-    x.b = rest / p->chunks / p->Hk;
-    x.h0 = rest / p->chunks % p->Hk * p->G + first;
+    x.b = rest / p->chunks / (p->Hk / p->together);
+    x.h0 = rest / p->chunks % (p->Hk / p->together) * p->together * p->G + first;
     x.t0 = block * p->queries;
     x.tb = p->L - x.t0 < p->queries ? p->L - x.t0 : p->queries;
     x.rows = x.tb * (p->G - first < p->heads ? p->G - first : p->heads);
@@ -59,12 +64,24 @@ static FgAttnRows att_block(const FgAttn *p, int64_t i) {
     return x;
 }
 
-/* Ask for rows that are needed next, a line at a time; stride and cols in bytes. */
-static inline void att_fetch(const char *src, int64_t stride, int64_t rows, int64_t cols) {
-    for (int64_t i = 0; i < rows; i++, src += stride) {
-        for (int64_t d = 0; d < cols; d += 64) __builtin_prefetch(src + d, 0, 2);
-        __builtin_prefetch(src + cols - 1, 0, 2);
+/* Few rows of queries (decoding) meet each key once and wait for memory: scores lie in rows, as sums over keys where these lie. */
+static int att_is_few(int64_t rows, int64_t Dv, int dtype) {
+    return GEMM_WIDE && rows <= GEMM_DOTS_ROWS && rows <= GEMM_MR && (GEMM_MASKS || Dv % (dtype == FG_F32 ? gemm_f32_lanes : gemm_f64_lanes) == 0);
+}
+
+/* Rows that are needed next, in the order in which they lie; stride and width in bytes. A core holds some 40 requests, and stops at the
+ * next one, so they are asked for a few at a time, beside a piece of the work. */
+typedef struct { const char *row; int64_t stride, width, rows, at; } FgAttnAhead;
+static inline void att_ahead(FgAttnAhead *f, int64_t bytes) {
+    for (; bytes > 0 && f->rows > 0; bytes -= 64) {
+        __builtin_prefetch(f->row + f->at, 0, 2);
+        if ((f->at += 64) >= f->width) { f->row += f->stride; f->rows--; f->at = 0; }
     }
+}
+/* Keys that meet the queries between two requests: some 2 KB of them. */
+static inline int64_t att_piece(const FgAttn *p, int64_t bytes, int64_t keys) {
+    if (!p->parted && p->stored != p->dtype) return 16;              /* widened in the first cache */
+    return !p->far ? keys : bytes > 512 ? 4 : bytes > 32 ? 2048 / bytes / 4 * 4 : 64;
 }
 
 static inline int64_t att_unit(FgAttnRun *w) { return __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED); }

@@ -10,7 +10,7 @@ logits = softcap * tanh(scale * q.k / softcap) + bias - slope * |t + S - T - s|,
 A row that sees nothing has o = 0, lse = -inf and no gradient.
 
 Threads draw blocks of queries (or of keys) from one queue, longest first.  Long keys under few queries (decoding) are cut into parts that are
-merged in order.  Results do not depend on the number of threads.
+merged in order, and heads that lie beside each other in a position go through them together.  Results do not depend on the number of threads.
 """
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport calloc
@@ -45,7 +45,7 @@ cdef extern from "attention.h" nogil:
         int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored
         int64_t window
         double scale, softcap
-        int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys
+        int64_t heads, queries, chunks, blocks, keys, kblocks, splits, split_keys, few, few_keys, few_ld, parted, far, together, state, state_rows
     ctypedef struct FgAttnRun:
         const FgAttn *p
         char *q
@@ -65,6 +65,8 @@ cdef extern from "attention.h" nogil:
         char *part
         int64_t per_thread, next, units
         int32_t want
+    int att_is_few(int64_t rows, int64_t Dv, int dtype)
+    int64_t FG_CHUNK, FG_STREAM_TILE
     int64_t att_scratch(const FgAttn *p, int backward)
     void att_forward(FgAttnRun *w, int tid)
     void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
@@ -139,7 +141,7 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     cdef const FgTensor *k
     cdef const FgTensor *v
     cdef int bias, slopes, dbias = 0, dslopes = 0, extra, want
-    cdef int64_t tasks
+    cdef int64_t tasks, bytes, unit
     if (inst.n_ip != n_ip or inst.n_fp != 2 or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0
             or not 0 <= inst.ip[3] <= 1):
         return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0, has_slopes 0/1%s] and fp [scale, softcap]", name,
@@ -203,14 +205,44 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     p.chunks = (p.G + p.heads - 1) // p.heads
     p.keys = 128 if n_ip == 4 and max(p.D, p.Dv) <= 96 else 64
     p.kblocks = (p.S + p.keys - 1) // p.keys
-    p.splits = 1
+    p.splits = p.together = 1
     p.split_keys = max(p.S, <int64_t>1)
-    tasks = p.B * p.Hk * p.chunks * p.blocks
-    if p.blocks == 1 and 0 < tasks < 32 and p.S >= 1024:
+    p.few_ld = p.D
+    p.state_rows = ATT_ROWS
+    p.state = ATT_ROWS * (p.Dv + 2)
+    if n_ip == 4:
+        _few(p)
+    tasks = p.B * p.Hk // p.together * p.chunks * p.blocks
+    if p.blocks == 1 and 0 < tasks < 32 and (p.S >= 1024 or p.few):
         p.splits = min((32 + tasks - 1) // tasks, p.S // 512)
-        p.split_keys = ((p.S + p.splits - 1) // p.splits + p.keys - 1) // p.keys * p.keys
-        p.splits = (p.S + p.split_keys - 1) // p.split_keys
+        if p.few:
+            bytes = p.together * (p.D + p.Dv) * fg_itemsize(p.stored)
+            p.splits = max(<int64_t>1, min(min((16 + tasks - 1) // tasks, p.S // 64), p.S * bytes >> 17))
+        unit = p.few_keys if p.few else p.keys
+        p.split_keys = max(unit, ((p.S + p.splits - 1) // p.splits + unit - 1) // unit * unit)
+        p.splits = max(<int64_t>1, (p.S + p.split_keys - 1) // p.split_keys)
     return 0
+
+
+cdef void _few(FgAttn *p) noexcept nogil:
+    """The plan of few rows of queries. Heads that lie inside a position go together, up to 8 KB of them; a tile of keys takes 128 KB."""
+    cdef int64_t rows = p.heads * p.queries, item = fg_itemsize(p.stored), n, width = max(max(p.D, p.Dv), <int64_t>1) * item
+    if not att_is_few(rows, p.Dv, p.dtype):
+        return
+    p.few = rows
+    p.parted = p.stored != p.dtype and rows <= FG_STREAM_TILE
+    if p.parted:
+        p.few_ld = (p.D + FG_CHUNK - 1) // FG_CHUNK * FG_CHUNK
+    if p.D <= p.k[1] < p.k[2] and p.Dv <= p.v[1] < p.v[2]:
+        for n in range(1, p.Hk + 1):
+            if n * width > 8192:
+                break
+            if p.Hk % n == 0:
+                p.together = n
+    p.few_keys = min(max(131072 // (p.together * width), <int64_t>16), p.keys) // 16 * 16
+    p.far = p.B * p.Hk * p.S * (p.D + p.Dv) * item >= 16 << 20
+    p.state_rows = rows
+    p.state = p.together * rows * (p.Dv + 2)
 
 
 cdef int fwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
@@ -286,7 +318,7 @@ cdef void _backward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcep
 cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgAttn *p = <FgAttn *>inst.extra
     cdef FgAttnRun w
-    cdef int64_t tasks = p.B * p.Hk * p.chunks * p.blocks, threads, item = fg_itemsize(p.dtype)
+    cdef int64_t tasks = p.B * (p.Hk // p.together) * p.chunks * p.blocks, threads, item = fg_itemsize(p.dtype)
     cdef int status = FG_EMEM
     if tasks == 0:
         return FG_OK
@@ -306,11 +338,11 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     threads = _threads(p, w.units, p.D + p.Dv + 40)
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.splits > 1:
-        w.part = pool_alloc(w.units * ATT_ROWS * (p.Dv + 2) * item)
+        w.part = pool_alloc(w.units * p.state * item)
     if w.scratch != NULL and (w.part != NULL or p.splits == 1):
         parallel_for(threads, 1, _forward_body, &w)
         if p.splits > 1:
-            parallel_for(tasks, max(<int64_t>1, 100000 // (p.splits * p.heads * p.queries * (p.Dv + 1))), _combine_body, &w)
+            parallel_for(tasks * p.together, max(<int64_t>1, 100000 // (p.splits * p.heads * p.queries * (p.Dv + 1))), _combine_body, &w)
         status = FG_OK
     pool_free(w.scratch)
     pool_free(w.part)

@@ -2,23 +2,6 @@
 
 #include "attention_lanes.h"
 
-/* Few rows of queries meet each key once: their scores lie in rows, as sums over keys where these lie. */
-static inline int N(att_few)(int64_t rows, int64_t cols) {
-    return GEMM_WIDE && rows <= GEMM_DOTS_ROWS && rows <= GEMM_MR && (GEMM_MASKS || cols % G(lanes) == 0);
-}
-
-/* c[m, n] = a b^T, or c += a b, of att_few rows. */
-static void N(att_few_logits)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    for (int64_t i = 0; i < m; i++) memset(c + i * ldc, 0, (size_t)n * sizeof(T));
-    G(dots)(m, n, k, a, lda, b, ldb, c, ldc, 0);
-}
-static void N(att_few_values)(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-    for (int64_t j = 0; j < n; j += G(nr)) {
-        int64_t w = n - j < G(nr) ? n - j : G(nr);
-        G(tile_strided)((int)m, w, k, a, lda, 1, b + j, ldb, c + j, ldc, 1, 0);
-    }
-}
-
 /* Rows as products read them: where they lie, or copied to buf where a whole vector would reach beyond a row. */
 static inline const T *N(att_rows)(const T *src, int64_t stride, int64_t rows, int64_t cols, T *buf, int64_t *ld) {
     *ld = stride;
@@ -43,21 +26,22 @@ static inline const T *N(att_keys)(const FgAttn *p, const char *src, int64_t str
 
 static inline T N(att_qscale)(const FgAttn *p) { return (T)(p->softcap > 0 ? p->scale / p->softcap : p->scale); }
 
+/* Scaled queries as rows; what meets 16-bit numbers lies in the order of their chunks, 0 beyond the last feature. */
 static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T *qs) {
     const FgAttn *p = w->p;
     T f = N(att_qscale)(p);
     for (int64_t r = 0; r < x->rows; r++) {
         const T *restrict s = (const T *)w->q + x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
-        T *restrict d = qs + r * p->D;
-        for (int64_t i = 0; i < p->D; i++) d[i] = s[i] * f;
+        T *restrict d = qs + r * p->few_ld;
+        for (int64_t i = 0; i < p->few_ld; i++) d[i] = i < p->D ? s[i] * f : 0;
+        if (p->parted && p->stored == FG_BF16) fg_part((float *)d, p->few_ld);
     }
 }
 
-/* Logits of a tile of few rows: softcap, bias and mask applied; masked entries are -inf. */
-static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, const T *qs, const T *k, int64_t ldk, int64_t k0, int64_t nb, T *s) {
+/* Scores of a tile of few rows become logits: softcap, bias and mask applied; masked entries are -inf. */
+static void N(att_logits)(const FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, T *s, int64_t ld) {
     const FgAttn *p = w->p;
-    int64_t ld = p->keys, off = p->S - p->L;
-    N(att_few_logits)(x->rows, nb, p->D, qs, p->D, k, ldk, s, ld);
+    int64_t off = p->S - p->L;
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t t = x->t0 + r % x->tb;
         T *restrict row = s + r * ld;
@@ -123,13 +107,13 @@ typedef struct { T *scaled, *qt, *q, *gt, *g, *k, *v, *s, *ds, *th, *turned, *st
 static int64_t N(att_buffers)(const FgAttn *p, int backward, char *at, N(AttBuffers) *to) {
     int64_t D = G(width)(p->D), Dv = G(width)(p->Dv), tile = ATT_ROWS * p->keys, used = 0;
     #define CUT(field, n) do { to->field = at ? (T *)(at + used) : NULL; used += ((n) * (int64_t)sizeof(T) + 63) / 64 * 64; } while (0)
-    CUT(scaled, ATT_ROWS * D);
+    CUT(scaled, backward || !p->few ? ATT_ROWS * D : p->together * p->few * p->few_ld);
     CUT(qt, ATT_ROWS * D);
     CUT(k, p->keys * D);
     CUT(v, p->keys * Dv);
-    CUT(s, tile);
+    CUT(s, backward || !p->few ? tile : p->together * p->few * p->few_keys);
     CUT(turned, p->has_bias ? tile : 0);
-    CUT(state, ATT_ROWS * (p->Dv + 2));
+    CUT(state, backward ? ATT_ROWS * (p->Dv + 2) : p->state);
     if (backward) {
         CUT(q, ATT_ROWS * D);
         CUT(g, ATT_ROWS * Dv);
@@ -148,7 +132,70 @@ static int64_t N(att_scratch)(const FgAttn *p, int backward) {
 /* The scaled queries of a block, turned: qt[d * W + r]. */
 static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, const N(AttBuffers) *m) {
     N(att_pack_q)(w, x, m->scaled);
-    G(pack)(m->qt, G(width)(x->rows), m->scaled, x->rows, w->p->D, 1, w->p->D);
+    G(pack)(m->qt, G(width)(x->rows), m->scaled, x->rows, w->p->few_ld, 1, w->p->D);
+}
+
+/* Few rows of queries, in the order in which the keys lie: a tile of keys meets the queries of all heads that lie beside each other in a
+ * position, then the tile of values does. Each takes some keys at a time; meanwhile the tile that comes next is fetched, a few lines
+ * for each line that is read. 16-bit keys and values are widened in registers (`parted`), or a piece at a time where more rows meet them. */
+static void N(att_few_keys)(const FgAttn *p, int64_t rows, const T *q, const char *k, int64_t nb, T *s, const N(AttBuffers) *m, FgAttnAhead *next) {
+    const int64_t item = fg_itemsize(p->stored), piece = att_piece(p, p->D * item, nb);
+    for (int64_t j = 0; j < nb; j += piece) {
+        int64_t n = nb - j < piece ? nb - j : piece, ld;
+        const char *at = k + j * p->k[2] * item;
+        if (p->parted) fg_dots16(p->stored, rows, n, p->D, (const float *)q, p->few_ld, (const uint16_t *)at, p->k[2], (float *)s + j, p->few_keys, 0);
+        else {
+            const T *lie = N(att_keys)(p, at, p->k[2], n, p->D, m->k, &ld);
+            G(dots)(rows, n, p->D, q, p->few_ld, lie, ld, s + j, p->few_keys, 0);
+        }
+        att_ahead(next, n * p->D * item);
+    }
+}
+static void N(att_few_values)(const FgAttn *p, int64_t rows, const T *s, const char *v, int64_t nb, T *out, const N(AttBuffers) *m, FgAttnAhead *next) {
+    const int64_t item = fg_itemsize(p->stored), Dv = p->Dv;
+    const int64_t piece = !p->parted && (p->far || p->stored != p->dtype) ? 16 : p->far ? FG_STREAM_ROWS : nb;
+    for (int64_t j = 0; j < nb; j += piece) {
+        int64_t n = nb - j < piece ? nb - j : piece, ld;
+        const char *at = v + j * p->v[2] * item;
+        if (p->parted) {
+            fg_axpy16_split(p->stored, rows, Dv, n, (const float *)s + j, p->few_keys, (const uint16_t *)at, p->v[2], (float *)out, Dv);
+            att_ahead(next, n * Dv * item);
+            continue;
+        }
+        const T *lie = N(att_keys)(p, at, p->v[2], n, Dv, m->v, &ld);
+        if (rows == 1) { G(axpy)(Dv, n, s + j, lie, ld, out, p->far, 0); att_ahead(next, n * Dv * item); continue; }
+        for (int64_t c = 0, w; c < Dv; c += w) {
+            w = Dv - c < G(nr) ? Dv - c : G(nr);
+            G(tile_strided)((int)rows, w, n, s + j, p->few_keys, 1, lie + c, ld, out + c, Dv, 1, 0);
+            att_ahead(next, n * w * item);
+        }
+    }
+}
+static void N(att_forward_few)(FgAttnRun *w, const FgAttnRows *first, int64_t lo, int64_t hi, const N(AttBuffers) *m, T *state) {
+    const FgAttn *p = w->p;
+    const int64_t item = fg_itemsize(p->stored), step = p->state / p->together, most = p->state_rows, wide = p->few * p->few_ld, tile = p->few * p->few_keys;
+    const char *kh = w->k + (first->b * p->k[0] + first->h0 / p->G * p->k[1]) * item, *vh = w->v + (first->b * p->v[0] + first->h0 / p->G * p->v[1]) * item;
+    const int64_t across_k = ((p->together - 1) * p->k[1] + p->D) * item, across_v = ((p->together - 1) * p->v[1] + p->Dv) * item;
+    FgAttnRows x = *first;
+    for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) N(att_pack_q)(w, &x, m->scaled + h * wide);
+    for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
+        nb = hi - k0 < p->few_keys ? hi - k0 : p->few_keys;
+        const char *ks = kh + k0 * p->k[2] * item, *vs = vh + k0 * p->v[2] * item;
+        int64_t after = hi - k0 - nb < p->few_keys ? hi - k0 - nb : p->few_keys;
+        FgAttnAhead values = {vs, p->v[2] * item, across_v, p->far ? nb : 0, 0}, keys = {ks + nb * p->k[2] * item, p->k[2] * item, across_k, p->far ? after : 0, 0};
+        memset(m->s, 0, (size_t)(p->together * tile) * sizeof(T));
+        for (int64_t h = 0; h < p->together; h++)
+            N(att_few_keys)(p, first->rows, m->scaled + h * wide, ks + h * p->k[1] * item, nb, m->s + h * tile, m, &values);
+        x.h0 = first->h0;
+        for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) {
+            T *s = m->s + h * tile, *out = state + h * step;
+            N(att_logits)(w, &x, k0, nb, s, p->few_keys);
+            N(att_online)(first->rows, nb, p->few_keys, s, out + most * p->Dv, out + most * (p->Dv + 1), out, p->Dv);
+            N(att_few_values)(p, first->rows, s, vs + h * p->v[1] * item, nb, out, m, &keys);
+        }
+    }
+    if (p->parted && p->stored == FG_BF16)
+        for (int64_t h = 0; h < p->together; h++) for (int64_t r = 0; r < first->rows; r++) fg_join((float *)(state + h * step) + r * p->Dv, p->Dv);
 }
 
 static void N(att_forward)(FgAttnRun *w, int tid) {
@@ -157,49 +204,45 @@ static void N(att_forward)(FgAttnRun *w, int tid) {
     N(att_buffers)(p, 0, w->scratch + tid * w->per_thread, &m);
     for (int64_t i; (i = att_unit(w)) < w->units;) {
         FgAttnRows x = att_block(p, i / p->splits);
-        int64_t part = i % p->splits, item = fg_itemsize(p->stored), lo, hi, ldk, ldv;
-        T *state = p->splits > 1 ? (T *)w->part + i * ATT_ROWS * (p->Dv + 2) : m.state;     /* output, maxima, sums */
-        T *max = state + ATT_ROWS * p->Dv, *sum = max + ATT_ROWS;
-        int few = N(att_few)(x.rows, p->Dv);
+        int64_t part = i % p->splits, item = fg_itemsize(p->stored), step = p->state / p->together, lo, hi, ldk, ldv;
+        T *state = p->splits > 1 ? (T *)w->part + i * p->state : m.state;     /* of each head: output, maxima, sums */
+        T *max = state + p->state_rows * p->Dv, *sum = max + p->state_rows;
         att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
         if (lo < part * p->split_keys) lo = part * p->split_keys;
         if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
-        memset(state, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
-        for (int64_t r = 0; r < ATT_ROWS; r++) { max[r] = -(T)INFINITY; sum[r] = 0; }
-        if (few) N(att_pack_q)(w, &x, m.scaled); else N(att_turn_q)(w, &x, &m);
-        const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
-        for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
-            nb = hi - k0 < p->keys ? hi - k0 : p->keys;
-            const char *next = kh + (k0 + nb) * p->k[2] * item, *vs = vh + k0 * p->v[2] * item;
-            const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m.k, &ldk);
-            if (!few) {
+        for (int64_t h = 0; h < p->together; h++) {
+            memset(state + h * step, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
+            for (int64_t r = 0; r < p->state_rows; r++) { max[h * step + r] = -(T)INFINITY; sum[h * step + r] = 0; }
+        }
+        if (p->few) N(att_forward_few)(w, &x, lo, hi, &m, state);
+        else {
+            N(att_turn_q)(w, &x, &m);
+            const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
+            for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
+                nb = hi - k0 < p->keys ? hi - k0 : p->keys;
+                const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m.k, &ldk);
                 N(att_scores)(p, &x, k, ldk, p->D, m.qt, k0, nb, m.s);
                 N(att_to_logits)(w, &x, k0, nb, m.s, NULL, m.turned);
                 N(att_online_lanes)(p, &x, k0, nb, m.s, max, sum, state);
-                v = N(att_keys)(p, vs, p->v[2], nb, p->Dv, m.v, &ldv);
+                v = N(att_keys)(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m.v, &ldv);
                 N(att_to_queries)(p, &x, m.s, k0, nb, v, ldv, p->Dv, state, p->Dv);
-                continue;
             }
-            att_fetch(vs, p->v[2] * item, nb, p->Dv * item);
-            N(att_logits)(w, &x, m.scaled, k, ldk, k0, nb, m.s);
-            if (k0 + nb < hi) att_fetch(next, p->k[2] * item, hi - k0 - nb < nb ? hi - k0 - nb : nb, p->D * item);
-            N(att_online)(x.rows, nb, p->keys, m.s, max, sum, state, p->Dv);
-            v = N(att_keys)(p, vs, p->v[2], nb, p->Dv, m.v, &ldv);
-            N(att_few_values)(x.rows, p->Dv, nb, m.s, p->keys, v, ldv, state, p->Dv);
         }
-        if (p->splits == 1) N(att_finish)(w, &x, max, sum, state);
+        if (p->splits == 1) for (int64_t h = 0; h < p->together; h++, x.h0 += p->G)
+            N(att_finish)(w, &x, max + h * step, sum + h * step, state + h * step);
     }
 }
 
 /* Merge the parts of blocks [begin, end) into the first part, in order, and write the output. */
 static void N(att_combine)(FgAttnRun *w, int64_t begin, int64_t end) {
     const FgAttn *p = w->p;
-    int64_t step = ATT_ROWS * (p->Dv + 2);
+    const int64_t step = p->state / p->together, most = p->state_rows;
     for (int64_t i = begin; i < end; i++) {
-        FgAttnRows x = att_block(p, i);
-        T *a = (T *)w->part + i * p->splits * step, *amax = a + ATT_ROWS * p->Dv, *asum = amax + ATT_ROWS;
+        FgAttnRows x = att_block(p, i / p->together);
+        T *a = (T *)w->part + i / p->together * p->splits * p->state + i % p->together * step, *amax = a + most * p->Dv, *asum = amax + most;
+        x.h0 += i % p->together * p->G;
         for (int64_t s = 1; s < p->splits; s++) {
-            const T *b = a + s * step, *bmax = b + ATT_ROWS * p->Dv, *bsum = bmax + ATT_ROWS;
+            const T *b = a + s * p->state, *bmax = b + most * p->Dv, *bsum = bmax + most;
             for (int64_t r = 0; r < x.rows; r++) {
                 T m = bmax[r] > amax[r] ? bmax[r] : amax[r], base = m == -(T)INFINITY ? 0 : m;
                 T fa = amax[r] == m ? 1 : N(row_exp)(amax[r] - base), fb = bmax[r] == m ? 1 : N(row_exp)(bmax[r] - base);

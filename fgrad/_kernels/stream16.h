@@ -61,6 +61,15 @@ static void fg_join(float *y, int64_t n) {
     }
 }
 
+/* Rows of whole chunks to the order of chunks of bfloat16. */
+static void fg_part(float *x, int64_t n) {
+    for (int64_t k = 0; k + FG_CHUNK <= n; k += FG_CHUNK) {
+        float t[FG_CHUNK];
+        memcpy(t, x + k, sizeof t);
+        for (int i = 0; i < gemm_f32_lanes; i++) { x[k + i] = t[2 * i]; x[k + gemm_f32_lanes + i] = t[2 * i + 1]; }
+    }
+}
+
 /* A chunk of R rows of b against M rows of x. */
 GEMM_INLINE void fg_dots16_chunk(const int dtype, const int M, const int R, const int odd, const float *x, int64_t ldx,
                                  const uint16_t *b, int64_t ldb, gemm_f32_vec *sum) {
@@ -168,12 +177,17 @@ static void fg_dots16(int dtype, int64_t M, int64_t n, int64_t kc, const float *
     }
 }
 
-/* y (M, n) += x b. */
-static void fg_axpy16(int dtype, int64_t M, int64_t n, int64_t kc, const float *x, int64_t ldx, const uint16_t *b, int64_t ldb, float *y, int64_t ldy) {
+/* y (M, n) += x b, whole chunks of y in the order of chunks. */
+static void fg_axpy16_split(int dtype, int64_t M, int64_t n, int64_t kc, const float *x, int64_t ldx, const uint16_t *b, int64_t ldb, float *y, int64_t ldy) {
     for (int64_t m = 0, rows; m < M; m += rows) {
         rows = M - m < FG_STREAM_TILE ? M - m : FG_STREAM_TILE;
         fg_axpy16_table[dtype == FG_BF16][rows - 1](n, kc, x + m * ldx, ldx, b, ldb, y + m * ldy, ldy);
-        if (dtype == FG_BF16) for (int64_t i = 0; i < rows; i++) fg_join(y + (m + i) * ldy, n);
     }
+}
+
+/* y (M, n) += x b. */
+static void fg_axpy16(int dtype, int64_t M, int64_t n, int64_t kc, const float *x, int64_t ldx, const uint16_t *b, int64_t ldb, float *y, int64_t ldy) {
+    fg_axpy16_split(dtype, M, n, kc, x, ldx, b, ldb, y, ldy);
+    if (dtype == FG_BF16) for (int64_t m = 0; m < M; m++) fg_join(y + m * ldy, n);
 }
 #endif
