@@ -234,6 +234,31 @@ def test_random_numbers_and_functions_of_inputs(n, reverse):
     assert outside == (n >= 32)
 
 
+def folded(x):
+    key = fgrad.random.key(2)
+    return lax.fori_loop(0, len(x), lambda i, c: c + fgrad.random.normal(fgrad.random.fold_in(key, i), c.shape) * c.sum(), jnp.ones(3) / 9)
+
+
+def driven(x, reverse=False):
+    """A counter that goes down, one that is indexed by, one that only results need."""
+
+    def step(c, v):
+        i, j, k, y = c
+        y = y * 0.9 + jnp.cos(i * 0.1) * v + x[j]
+        return (i - 2, j + 1, k + jnp.int8(7), y), (y.sum(), jnp.sin(k * 0.5), i)
+
+    return lax.scan(step, (3, 0, jnp.int8(1), jnp.zeros(3)), x, reverse=reverse)
+
+
+@pytest.mark.parametrize("n", [20, 50, 300])
+def test_functions_of_counters(n):
+    compare(folded, far(n) / n, rtol=1e-3)
+    compare(driven, far(n))
+    compare(lambda x: driven(x, reverse=True), far(n))
+    compare(fgrad.grad(lambda x: driven(x)[1][0].sum()), far(n), rtol=1e-3)
+    assert any(label.startswith(f"mul [{n}, 3]") for label in labels(driven, far(n))) == (n >= 32)
+
+
 def test_loops_that_are_done_at_once():
     x = far(64)
     for name in ("mapped", "counted", "backward", "summed", "whole", "drawn"):

@@ -2,7 +2,8 @@
 
 - What depends on no step (a scaled or transposed weight) is computed before the loop.
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
-  So is a gather at several scanned indices from what depends on no step, and what random numbers and functions make of scanned inputs.
+  So is a gather at several scanned indices from what depends on no step, and what random numbers and functions make of scanned inputs
+  and of counters.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
@@ -10,7 +11,7 @@
 
 from fgrad.control.common import run
 from fgrad.control.scan_rules import scan_p
-from fgrad.control.spread import spread
+from fgrad.control.spread import count, spread, step_of
 from fgrad.control.while_loop import while_p
 from fgrad.core import ClosedJaxpr, Jaxpr, Literal, convert_constvars, stage
 from fgrad.ops.dot import dot_general, free_axes
@@ -77,6 +78,12 @@ class Body:
                 self.readers.setdefault(v, []).append(e)
         for v in variables(self.jaxpr.outvars):
             self.readers.setdefault(v, []).append(None)
+        self.counters = {v: by for i, v in enumerate(self.carry) if (by := step_of(self, i)) is not None}
+        self.foreseen = {*self.xs, *self.counters}  # what is known of all steps before the loop
+        for e in self.jaxpr.eqns:
+            known = all(v in self.foreseen or self.kind[v] == INVARIANT for v in variables(e.invars))
+            if known and self.kind_of_eqn(e) != INVARIANT and e.primitive.kind in MOVABLE and not e.primitive.effects_of(e.params):
+                self.foreseen.update(e.outvars)
 
     def kind_of(self, atom):
         return INVARIANT if type(atom) is Literal else self.kind[atom]
@@ -106,14 +113,14 @@ class Body:
         return list(dict.fromkeys([*seeds, *self.drawn()]))
 
     def drawn(self):
-        """What the loop reads of scanned values that random numbers or functions dearer than a sum have made, where they are few a step."""
+        """What the loop reads that random numbers or dear functions have made of scanned values and counters, where it is little a step."""
         made, out = set(), []
         for e in self.jaxpr.eqns if self.length >= FEW else ():
-            if e.outvars and self.kind_of_eqn(e) == SCANNED:
+            if e.outvars and e.outvars[0] in self.foreseen:
                 dear = e.primitive.name in RANDOM or e.primitive.kind == "elementwise" and e.primitive.name not in INLINE
                 if dear or any(v in made for v in variables(e.invars)):
                     made.update(e.outvars)
-                    out += [v for v in e.outvars if any(r is None or self.kind_of_eqn(r) == CARRIED for r in self.readers.get(v, ()))]
+                    out += [v for v in e.outvars if any(r is None or not set(r.outvars) <= self.foreseen for r in self.readers.get(v, ()))]
         size = sum(nbytes(v.aval) for v in out)
         return out if size <= DRAWN and self.length * size <= LIMIT // 4 else []
 
@@ -236,10 +243,12 @@ def _run(body, params, known, before, sums, sunk, args):
     consts = [*body.ins[:nk], *known]
     left = [e for e in eqns if not any(v in values for v in e.outvars)]
     # Products of the scanned inputs.
-    ready = [e for e in left if e.outvars and body.kind_of_eqn(e) in (INVARIANT, SCANNED)]
+    ready = [e for e in left if e.outvars and (body.kind_of_eqn(e) == INVARIANT or e.outvars[0] in body.foreseen)]
     if before:
-        ins = [*consts, *body.xs]
-        values.update(zip(before, _over_steps(ins, [values[v] for v in ins], before, ready, length, set(body.xs))))
+        ins = [*consts, *body.xs, *body.counters]
+        counts = [count(values[v], by, length, params["reverse"]) for v, by in body.counters.items()]
+        args = [*[values[v] for v in (*consts, *body.xs)], *counts]
+        values.update(zip(before, _over_steps(ins, args, before, ready, length, {*body.xs, *body.counters})))
     xs = [*body.xs, *before]
     left = [e for e in left if not any(v in before for v in e.outvars)]
     # The loop, which also stacks what is read after it.

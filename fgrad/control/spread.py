@@ -43,6 +43,25 @@ def _bytes(eqns):
     return kept, made
 
 
+def step_of(body, i):
+    """What each step adds to carry i, which is a counter: one integer, to which a literal is added; or None."""
+    start, end = body.carry[i], body.carry_out[i]
+    e = body.maker.get(end) if type(end) is not Literal else None
+    if e is None or e.primitive.name not in ("add", "sub") or start.aval.shape != () or start.aval.dtype.kind not in "iu":
+        return None
+    x, y = e.invars
+    if e.primitive.name == "sub":
+        return -int(y.val) if x is start and type(y) is Literal else None
+    term = y if x is start else x
+    return int(term.val) if type(term) is Literal and (x is start or y is start) else None
+
+
+def count(start, by, n, reverse):
+    """What a counter that starts at `start` is in each of n steps."""
+    k = iota(get_aval(start).dtype, n)
+    return add(mul(rev(k, (0,)) if reverse else k, like(k, _wrapped(k.dtype, by))), start)
+
+
 class Steps:
     """What a scan's body does besides counting and adding up.
 
@@ -54,14 +73,15 @@ class Steps:
         self.body, self.counters, self.sums, self.rows = body, {}, {}, 0
         moving, adders = set(body.xs), set()
         for i, (start, end) in enumerate(zip(body.carry, body.carry_out)):
+            if (by := step_of(body, i)) is not None:
+                self.counters[i] = by
+                moving.add(start)
+                continue
             e = body.maker.get(end) if type(end) is not Literal else None
             if e is None or e.primitive.name != "add" or all(v is not start for v in e.invars):
                 return
             term = e.invars[1] if e.invars[0] is start else e.invars[0]
-            if type(term) is Literal and start.aval.shape == () and start.aval.dtype.kind in "iu":
-                self.counters[i] = int(term.val)
-                moving.add(start)
-            elif (
+            if (
                 body.readers[start] == [e]
                 and body.readers[end] == [None]
                 and type(term) is not Literal
@@ -94,10 +114,8 @@ def _block(steps, reverse, consts, carry, xs, n):
     body = steps.body
     ins, values, stacked = [*body.ins[: body.nk]], [*consts], [False] * body.nk
     for i, by in steps.counters.items():
-        start = body.carry[i]
-        k = iota(start.aval.dtype, n)
-        ins.append(start)
-        values.append(add(mul(rev(k, (0,)) if reverse else k, like(k, _wrapped(start.aval.dtype, by))), carry[i]))
+        ins.append(body.carry[i])
+        values.append(count(carry[i], by, n, reverse))
         stacked.append(True)
     ins, values, stacked = [*ins, *body.xs], [*values, *xs], [*stacked, *[True] * len(xs)]
     outs = list(dict.fromkeys([*steps.sums.values(), *body.ys]))
