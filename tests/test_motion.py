@@ -265,3 +265,27 @@ def test_loops_that_are_done_at_once():
         assert not any(label.startswith("scan [64") for label in labels(SPREAD[name], x)), name
     for name in ("chosen", "updated", "carried"):
         assert any(label.startswith("scan") for label in labels(SPREAD[name], x)), name
+
+
+@pytest.mark.parametrize("method", [None, "expand_dims"])
+def test_callbacks_of_a_loop_are_called_step_by_step(method):
+    shapes = []
+
+    def host(v):
+        shapes.append(np.shape(v))
+        return np.asarray(v) * 3
+
+    def call(v):
+        return fgrad.pure_callback(host, fgrad.ShapeDtypeStruct(v.shape, v.dtype), v, vmap_method=method)
+
+    x = far(64)
+    for fun in (
+        lambda x: lax.map(lambda v: jnp.sin(call(v)), x),
+        lambda x: lax.scan(lambda c, v: (c * 0.5 + jnp.sin(call(v)), c), x[0], x)[1],
+        lambda x: lax.fori_loop(0, 64, lambda i, c: c + call(jnp.cos(i * x[0])), x[0] * 0),
+    ):
+        shapes.clear()
+        got = fgrad.jit(fun)(x)
+        assert shapes == [x.shape[1:]] * 64
+        with fgrad.disable_jit():
+            np.testing.assert_allclose(got, fun(x), rtol=1e-5, atol=1e-5)

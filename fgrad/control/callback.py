@@ -136,6 +136,7 @@ pure_callback_p = Primitive(
     lower=_lower("pure_callback"),
     batch=_pure_batch,
     jvp=_refuse_jvp("Pure", _ADVICE),
+    kind="custom",  # how it is called for a batch is the user's to say: no pass batches it
 )
 
 
