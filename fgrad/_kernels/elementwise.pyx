@@ -302,7 +302,10 @@ cdef int check_shapes(FgVmPlan *p, FgInst *inst, const FgTensor *slots, char *ms
     cdef int i, d
     cdef int64_t expect
     for i in range(p.n_in + p.n_out):
-        t = FG_IN(inst, slots, i) if i < p.n_in else FG_OUT(inst, slots, i - p.n_in)
+        if i < p.n_in:                                   # no conditional expression: its value would not be const
+            t = FG_IN(inst, slots, i)
+        else:
+            t = FG_OUT(inst, slots, i - p.n_in)
         if not (fits_guard(p, inst, s, t, p.in_[i].guard) if i < p.n_in and p.in_[i].guard >= 0 else fg_same_shape(t, s)):
             snprintf(msg, FG_MSG, b"vm: %s %d does not have the shape of output 0", b"input" if i < p.n_in else b"output",
                      i if i < p.n_in else i - p.n_in)

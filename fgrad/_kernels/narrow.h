@@ -4,32 +4,14 @@
 #define FG_NARROW_H
 #include <stdint.h>
 #include <string.h>
-
-/* Rounds that interleave row i with row i + N / 2: after log2 N of them the block is transposed. */
-#define FG_NARROW_LO2 0, 2
-#define FG_NARROW_HI2 1, 3
-#define FG_NARROW_LO4 0, 4, 1, 5
-#define FG_NARROW_HI4 2, 6, 3, 7
-#define FG_NARROW_LO8 0, 8, 1, 9, 2, 10, 3, 11
-#define FG_NARROW_HI8 4, 12, 5, 13, 6, 14, 7, 15
-#define FG_NARROW_LO16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define FG_NARROW_HI16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#include "square.h"
 
 /* fg_columns_W: dst[c * ld + r] = src[r * n + c]; fg_rows_W: dst[r * n + c] = src[c * ld + r], for r < rows and c < n, items of W
  * bytes.  Blocks of N rows and N columns; the last ones overlap those before.  Rows shorter than a block are read, and written, past
  * their ends, which lie in the next row: in ascending order, and not at the very end. */
-#define FG_NARROW(NAME, W, T, N, LO, HI) \
+#define FG_NARROW(NAME, W, T, N) \
 typedef T fg_narrow_vec_##NAME __attribute__((vector_size(N * W), aligned(1), may_alias)); \
-static inline __attribute__((always_inline)) void fg_narrow_turn_##NAME(fg_narrow_vec_##NAME *r) { \
-    fg_narrow_vec_##NAME q[N]; \
-    for (int s = 1; s < N; s *= 2) { \
-        for (int i = 0; i < N / 2; i++) { \
-            q[2 * i] = __builtin_shufflevector(r[i], r[i + N / 2], LO); \
-            q[2 * i + 1] = __builtin_shufflevector(r[i], r[i + N / 2], HI); \
-        } \
-        for (int i = 0; i < N; i++) r[i] = q[i]; \
-    } \
-} \
+FG_SQUARE(NAME, fg_narrow_vec_##NAME, N) \
 static void fg_columns_##NAME(void *dst, int64_t ld, const void *src, int64_t rows, int64_t n) { \
     char *d = (char *)dst; const char *s = (const char *)src; \
     int64_t r = 0, whole = n >= N ? n : N; \
@@ -40,7 +22,7 @@ static void fg_columns_##NAME(void *dst, int64_t ld, const void *src, int64_t ro
             fg_narrow_vec_##NAME v[N]; \
             if (c + N > n && n >= N) c = n - N; \
             for (int i = 0; i < N; i++) v[i] = *(const fg_narrow_vec_##NAME *)(s + ((r + i) * n + c) * W); \
-            fg_narrow_turn_##NAME(v); \
+            fg_square_##NAME(v); \
             for (int i = 0; i < N; i++) if (n >= N || i < n) *(fg_narrow_vec_##NAME *)(d + ((c + i) * ld + r) * W) = v[i]; \
         } \
         r += N; \
@@ -58,7 +40,7 @@ static void fg_rows_##NAME(void *dst, const void *src, int64_t ld, int64_t rows,
             if (c + N > n && n >= N) c = n - N; \
             for (int i = 0; i < N; i++) if (n >= N || i < n) v[i] = *(const fg_narrow_vec_##NAME *)(s + ((c + i) * ld + r) * W); \
                 else v[i] = v[0]; \
-            fg_narrow_turn_##NAME(v); \
+            fg_square_##NAME(v); \
             for (int i = 0; i < N; i++) *(fg_narrow_vec_##NAME *)(d + ((r + i) * n + c) * W) = v[i]; \
         } \
         r += N; \
@@ -96,14 +78,14 @@ static void fg_rows_##W(void *dst, const void *src, int64_t ld, int64_t rows, in
 typedef uint16_t __attribute__((may_alias)) fg_narrow2;
 typedef uint32_t __attribute__((may_alias)) fg_narrow4;
 typedef uint64_t __attribute__((may_alias, aligned(4))) fg_narrow8;
-FG_NARROW(many_1, 1, uint8_t, 16, FG_NARROW_LO16, FG_NARROW_HI16)
-FG_NARROW(many_2, 2, uint16_t, 8, FG_NARROW_LO8, FG_NARROW_HI8)
+FG_NARROW(many_1, 1, uint8_t, 16)
+FG_NARROW(many_2, 2, uint16_t, 8)
 #ifdef __AVX2__
-FG_NARROW(many_4, 4, uint32_t, 8, FG_NARROW_LO8, FG_NARROW_HI8)
-FG_NARROW(many_8, 8, uint64_t, 4, FG_NARROW_LO4, FG_NARROW_HI4)
+FG_NARROW(many_4, 4, uint32_t, 8)
+FG_NARROW(many_8, 8, uint64_t, 4)
 #else
-FG_NARROW(many_4, 4, uint32_t, 4, FG_NARROW_LO4, FG_NARROW_HI4)
-FG_NARROW(many_8, 8, uint64_t, 2, FG_NARROW_LO2, FG_NARROW_HI2)
+FG_NARROW(many_4, 4, uint32_t, 4)
+FG_NARROW(many_8, 8, uint64_t, 2)
 #endif
 FG_NARROW_FEW(1, uint8_t)
 FG_NARROW_FEW(2, fg_narrow2)
