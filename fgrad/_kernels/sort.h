@@ -6,7 +6,7 @@
 #include "movement.h"
 #include "sort_row.h"
 
-enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 32768, FG_TOP_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24 };
+enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 32768, FG_TOP_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24, FG_SORT_BYTES = 256 };
 enum { FG_QUICK_SHORT = 8192 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
@@ -225,7 +225,8 @@ typedef struct {
     const char *key;
     void *a, *t;
     char *keys;
-    uint32_t *perm;
+    uint32_t *perm, *places;                           /* places: of keys of a byte, a table for each part */
+    int32_t parts;
 } FgSortRow;
 
 static int64_t fg_sort_scratch(int32_t wide, int64_t n) { return (wide ? 16 + 16 + 8 + 4 : 8 + 8 + 4 + 4) * n + 256; }
@@ -337,9 +338,10 @@ static void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid) {
     fg_unkeys(r->dtype, (const char *)r->a + begin * (r->engine == FG_ENGINE_U32 ? 4 : 8), r->dst[0] + begin * fg_itemsize(r->dtype),
               end - begin, r->reverse);
 }
-#define FG_APPLY(T) for (int64_t i = begin; i < end; i++) ((T *)d)[i] = ((const T *)s)[r->perm[i]]; break
+#define FG_APPLY(T) for (int64_t i = begin; i < end; i++) ((T *)d)[i] = ((const T *)s)[perm[i]]; break
 static void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid) {
-    FgSortRow *r = (FgSortRow *)ctx;
+    const FgSortRow *r = (const FgSortRow *)ctx;
+    const uint32_t *perm = r->perm;                        /* a store of a byte might change what r holds, for all the compiler knows */
     (void)tid;
     for (int k = 0; k < r->n_ops; k++) {
         const char *s = r->src[k]; char *d = r->dst[k];
@@ -350,6 +352,43 @@ static void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid) {
             case 8: FG_APPLY(fg_item8);
             default: FG_APPLY(fg_item16);
         }
+    }
+}
+
+/* ---- one key of a byte: its values are counted, in parts that threads share out */
+static int fg_sort_by_bytes(const FgSortRow *r) { return r->n_keys == 1 && fg_key_bits(r->dtypes[0]) == 8 && r->n >= FG_SORT_BYTES; }
+#define FG_OF_PART(r, k) for (int64_t i = (r)->n * (k) / (r)->parts, last_ = (r)->n * ((k) + 1) / (r)->parts; i < last_; i++)
+static void fg_bytes_count(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    const uint8_t *s = (const uint8_t *)r->src[0];
+    (void)tid;
+    for (int64_t k = begin; k < end; k++) {
+        uint32_t four[4][256] = {{0}};                     /* a count does not wait for that of an equal neighbour */
+        FG_OF_PART(r, k) four[i & 3][s[i]]++;
+        for (int v = 0; v < 256; v++) r->places[256 * k + v] = (four[0][v] + four[1][v]) + (four[2][v] + four[3][v]);
+    }
+}
+/* Counts become the places of the first of each value and part; the values alone, if they are all there is to sort. */
+static void fg_bytes_start(FgSortRow *r) {
+    const uint32_t flip = (fg_is_signed(r->dtypes[0]) ? 0x80u : 0) ^ (r->reverse ? 0xffu : 0);
+    uint32_t at = 0;
+    for (uint32_t v = 0; v < 256; v++) {
+        const uint32_t first = at;
+        for (int k = 0; k < r->parts; k++) {
+            uint32_t *place = &r->places[256 * k + (v ^ flip)], count = *place;
+            *place = at;
+            at += count;
+        }
+        if (r->n_ops == 1) memset(r->dst[0] + first, (int)(v ^ flip), at - first);
+    }
+}
+static void fg_bytes_place(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgSortRow *r = (FgSortRow *)ctx;
+    const uint8_t *s = (const uint8_t *)r->src[0];
+    (void)tid;
+    for (int64_t k = begin; k < end; k++) {
+        uint32_t *place = r->places + 256 * k, *perm = r->perm;
+        FG_OF_PART(r, k) perm[place[s[i]]++] = (uint32_t)i;
     }
 }
 

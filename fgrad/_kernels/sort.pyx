@@ -39,6 +39,8 @@ cdef extern from "sort_lanes.h" nogil:
         const char *key
         void *a
         void *t
+        uint32_t *places
+        int32_t parts
     ctypedef struct FgTopK:
         const char *src
         char *values
@@ -66,6 +68,10 @@ cdef extern from "sort_lanes.h" nogil:
     void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid)
+    bint fg_sort_by_bytes(const FgSortRow *r)
+    void fg_bytes_count(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_bytes_start(FgSortRow *r)
+    void fg_bytes_place(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_mend(int dtype, const void *src, void *dst, int64_t n)
     enum:
         FG_SORT_LANES
@@ -180,6 +186,14 @@ cdef void order(FgSortRow *r, int parts) noexcept nogil:
 
 cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
     cdef int k, part
+    if fg_sort_by_bytes(r):
+        r.parts, r.places = parts, <uint32_t *>r.t
+        parallel_for(parts, 1, fg_bytes_count, r)
+        fg_bytes_start(r)
+        if r.n_ops > 1:
+            parallel_for(parts, 1, fg_bytes_place, r)
+            stage(fg_sort_apply, r, parts)
+        return
     if r.n_ops == 1 and r.dtype != FG_C64 and r.dtype != FG_C128:        # keys alone, and back
         r.packed, r.key, r.part, r.bits, r.odd = 0, r.src[0], 0, fg_key_bits(r.dtype), 0
         r.engine = FG_ENGINE_U64 if fg_key_wide(r.dtype) else FG_ENGINE_U32
