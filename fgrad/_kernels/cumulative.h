@@ -16,6 +16,7 @@ typedef struct {
     void (*tile)(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse);
     void (*start)(FgCarry *carry);
     void (*combine)(FgCarry *carry, const FgCarry *next);
+    void (*four)(const void *src, void *dst, int64_t n, int reverse);                  /* of four rows side by side, or NULL */
 } FgScanOps;
 
 typedef struct { FgCopyPlan copy; int32_t contiguous, reverse; int64_t outer, n, inner, item; const FgScanOps *ops; } FgAxisPlan;
@@ -76,6 +77,17 @@ static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t i
         for (int64_t j = 0; j < width; j++) { A v = LOAD(sk[j]), r = OP(acc[j], v); acc[j] = r; dk[j] = STORE(r); } \
     } \
 }
+/* Rows whose numbers go in their order, each waiting for the one before: four at once, which take one's time. */
+#define FG_SCAN_FOUR(NAME, T, INIT, OP) \
+static void fg_four_##NAME(const void *src, void *dst, int64_t n, int reverse) { \
+    const T *s = (const T *)src; T *d = (T *)dst; \
+    T a = INIT, b = INIT, c = INIT, e = INIT; \
+    for (int64_t k = 0; k < n; k++) { \
+        const int64_t at = reverse ? n - 1 - k : k; \
+        d[at] = a = OP(a, s[at]); d[at + n] = b = OP(b, s[at + n]); \
+        d[at + 2 * n] = c = OP(c, s[at + 2 * n]); d[at + 3 * n] = e = OP(e, s[at + 3 * n]); \
+    } \
+}
 #define FG_SCAN_ENDS(NAME, A, INIT, OP) \
 static void fg_start_##NAME(FgCarry *carry) { A a = INIT; memcpy(carry, &a, sizeof a); } \
 static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
@@ -101,6 +113,7 @@ FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, VROW(HIGH, FG_VMIN
 #define FG_SCANS_FLOAT(NAME, T, STORE, VROW) \
 FG_SCAN(NAME##_sum, T, T, FG_SAME, STORE, -0.0f, FG_ADD_OP, VROW(-0.0f, FG_VADD, FG_ADD_OP)) \
 FG_SCAN(NAME##_prod, T, T, FG_SAME, STORE, 1, FG_MUL_OP, ) /* in their order: parts may overflow where the whole does not */ \
+FG_SCAN_FOUR(NAME##_prod, T, 1, FG_MUL_OP) \
 FG_SCAN(NAME##_max, T, T, FG_SAME, STORE, -INFINITY, FG_MAX_OP, VROW(-INFINITY, FG_VMAX, FG_MAX_OP)) \
 FG_SCAN(NAME##_min, T, T, FG_SAME, STORE, INFINITY, FG_MIN_OP, VROW(INFINITY, FG_VMIN, FG_MIN_OP)) \
 FG_LSE_TILE(NAME##_lse, T, FG_SAME, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
@@ -151,12 +164,15 @@ FG_SCAN(NAME##_min, T, fg_c128, LOAD, STORE, ((fg_c128){INFINITY, INFINITY}), fg
 FG_SCANS_COMPLEX(c64, fg_c64, fg_c64_up, fg_c64_down)
 FG_SCANS_COMPLEX(c128, fg_c128, FG_SAME, FG_SAME)
 
-#define FG_OPS(NAME) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME}
+#define FG_OPS(NAME) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME, NULL}
+#define FG_OPS_FLOAT(NAME) FG_OPS(NAME##_sum), \
+    {fg_row_##NAME##_prod, fg_tile_scan_##NAME##_prod, fg_start_##NAME##_prod, fg_combine_##NAME##_prod, fg_four_##NAME##_prod}, \
+    FG_OPS(NAME##_max), FG_OPS(NAME##_min), FG_OPS(NAME##_lse)
 #define FG_OPS4(NAME) FG_OPS(NAME##_sum), FG_OPS(NAME##_prod), FG_OPS(NAME##_max), FG_OPS(NAME##_min)
 static const FgScanOps fg_scan_ops[FG_NDTYPES][FG_NCUM] = {
     {{0}, {0}, FG_OPS(bool_max), FG_OPS(bool_min)},
     {FG_OPS4(i8)}, {FG_OPS4(i16)}, {FG_OPS4(i32)}, {FG_OPS4(i64)}, {FG_OPS4(u8)}, {FG_OPS4(u16)}, {FG_OPS4(u32)}, {FG_OPS4(u64)},
-    {FG_OPS4(f16), FG_OPS(f16_lse)}, {FG_OPS4(bf16), FG_OPS(bf16_lse)}, {FG_OPS4(f32), FG_OPS(f32_lse)}, {FG_OPS4(f64), FG_OPS(f64_lse)},
+    {FG_OPS4(f16), FG_OPS(f16_lse)}, {FG_OPS4(bf16), FG_OPS(bf16_lse)}, {FG_OPS_FLOAT(f32)}, {FG_OPS_FLOAT(f64)},
     {FG_OPS4(c64)}, {FG_OPS4(c128)}};
 
 static const FgScanOps *fg_scan_find(int dtype, int64_t kind) { return fg_scan_ops[dtype][kind].row ? &fg_scan_ops[dtype][kind] : NULL; }
@@ -182,6 +198,8 @@ static void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgAxisPlan *p = job->plan;
     (void)tid;
     if (p->n > 1 && p->n * p->item <= FG_TURN_BYTES && p->item <= 8 && p->outer > 1) begin = fg_scan_narrow(job, begin, end);
+    for (; p->ops->four && begin + 4 <= end; begin += 4)
+        p->ops->four(job->src + begin * p->n * p->item, job->dst + begin * p->n * p->item, p->n, p->reverse);
     for (int64_t r = begin; r < end; r++) {
         FgCarry carry;
         p->ops->start(&carry);

@@ -91,6 +91,17 @@ def test_cumulative_long_rows(dtype):
         parallel.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [3, 4, 9])
+def test_products_of_several_rows(dtype, rows):
+    """Rows too long to be turned into columns go four at a time, each with the bits it has alone."""
+    x = np.random.default_rng(4).uniform(0.9, 1.1, (rows, 131)).astype(dtype)
+    x[0, 5], x[rows - 1, 7] = 0, np.nan
+    for reverse in (False, True):
+        want = np.multiply.accumulate(x[:, ::-1] if reverse else x, axis=1, dtype=dtype)
+        same(scan(x, "prod", 1, reverse), want[:, ::-1] if reverse else want)
+
+
 def test_cumulative_special_values():
     nan, inf = np.nan, np.inf
     for dtype in FLOATS:
