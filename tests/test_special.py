@@ -146,6 +146,18 @@ def test_rare_arguments_among_common_ones(dtype, x64):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_derivatives_of_digamma(dtype, x64):
+    """Order 1 takes whole blocks, in which some lanes need the general series."""
+    x = np.linspace(0.01, 90, 700).astype(dtype)
+    x[:6] = [-0.5, 0, np.inf, np.nan, 1e-15, 1e25]
+    got = np.asarray(fgrad.vmap(fgrad.grad(lax.digamma))(x))
+    want = [float(mpmath.polygamma(1, v)) for v in (-0.5, *x[4:].astype(float).tolist())]
+    np.testing.assert_allclose(got[[0, *range(4, 700)]], want, rtol=3 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(got[1:4], np.asarray(lax.polygamma(np.full(3, 1, dtype), x[1:4])))
+    assert got[1] == np.inf and got[2] == 0 and np.isnan(got[3])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gamma_lgamma_digamma_over_the_line(dtype, x64):
     x = np.concatenate([np.linspace(-7.93, 30, 400), [1e-8, -1e-8, 1 - 1e-4, 2 + 1e-4, 1e5, 0.75, 2.25, 0.5]]).astype(dtype)
     for fun, ref in ((special.gammaln, lambda v: mpmath.log(abs(mpmath.gamma(v)))), (special.digamma, mpmath.digamma)):

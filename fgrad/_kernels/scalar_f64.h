@@ -127,21 +127,89 @@ FG_INLINE double fg_cosr_f64(double r, double lo, double *err) {
     return c;
 }
 #define FG_TRIG_MAX_F64 1e6
+FG_INLINE double fg_sincos_of_f64(double r, double lo, uint64_t q) {
+    double el, s = fg_sinr_f64(r, lo, &el), c = fg_cosr_f64(r, lo, &el);
+    return fg_double(fg_bits64((q & 1) ? c : s) ^ ((q & 2) << 62));
+}
 FG_INLINE double fg_sincos_f64(double x, uint64_t shift) {
     uint64_t q;
-    double lo, el, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &el), c = fg_cosr_f64(r, lo, &el);
-    q += shift;
-    return fg_double(fg_bits64((q & 1) ? c : s) ^ ((q & 2) << 62));
+    double lo, r = fg_pio2_f64(x, &lo, &q);
+    return fg_sincos_of_f64(r, lo, q + shift);
 }
 FG_INLINE double fg_sin_f64(double x) { double y = fg_sincos_f64(x, 0); return fabs(x) < 1e-8 ? x : y; }
 FG_INLINE double fg_cos_f64(double x) { return fg_sincos_f64(x, 1); }
-FG_INLINE double fg_tan_f64(double x) {              /* sin / cos, the quotient corrected by its residual */
-    uint64_t q;
-    double lo, sl, cl, r = fg_pio2_f64(x, &lo, &q), s = fg_sinr_f64(r, lo, &sl), c = fg_cosr_f64(r, lo, &cl);
+FG_INLINE double fg_tan_of_f64(double r, double lo, uint64_t q) {        /* sin / cos, the quotient corrected by its residual */
+    double sl, cl, s = fg_sinr_f64(r, lo, &sl), c = fg_cosr_f64(r, lo, &cl);
     double n = (q & 1) ? -c : s, nl = (q & 1) ? -cl : sl, d = (q & 1) ? s : c, dl = (q & 1) ? sl : cl;
     double rd = 1 / d, y = n * rd, p = y * d;
-    y += (((n - p) - fg_mul_err(y, d, p)) + (nl - y * dl)) * rd;
+    return y + (((n - p) - fg_mul_err(y, d, p)) + (nl - y * dl)) * rd;
+}
+FG_INLINE double fg_tan_f64(double x) {
+    uint64_t q;
+    double lo, r = fg_pio2_f64(x, &lo, &q), y = fg_tan_of_f64(r, lo, q);
     return fabs(x) < 1e-8 ? x : y;
+}
+
+/* |x| - n pi/2 for larger x, as fg_pio2_f64 gives it, by the reduction of fg_pio2_far_f32: the 53 bits of x times 192 bits of 2/pi, of which 128
+ * are kept, the last two of n and the fraction; no float64 is nearer to a multiple of pi/2 than 2^-62.  The table has 64 bits of 2/pi / 2^42 from
+ * every eighth on. */
+static const uint64_t fg_two_over_pi_f64[143] = {
+    0x000000000028be60u, 0x0000000028be60dbu, 0x00000028be60db93u, 0x000028be60db9391u, 0x0028be60db939105u, 0x28be60db9391054au, 0xbe60db9391054a7fu,
+    0x60db9391054a7f09u, 0xdb9391054a7f09d5u, 0x9391054a7f09d5f4u, 0x91054a7f09d5f47du, 0x054a7f09d5f47d4du, 0x4a7f09d5f47d4d37u, 0x7f09d5f47d4d3770u,
+    0x09d5f47d4d377036u, 0xd5f47d4d377036d8u, 0xf47d4d377036d8a5u, 0x7d4d377036d8a566u, 0x4d377036d8a5664fu, 0x377036d8a5664f10u, 0x7036d8a5664f10e4u,
+    0x36d8a5664f10e410u, 0xd8a5664f10e4107fu, 0xa5664f10e4107f94u, 0x664f10e4107f9458u, 0x4f10e4107f9458eau, 0x10e4107f9458eaf7u, 0xe4107f9458eaf7aeu,
+    0x107f9458eaf7aef1u, 0x7f9458eaf7aef158u, 0x9458eaf7aef1586du, 0x58eaf7aef1586dc9u, 0xeaf7aef1586dc91bu, 0xf7aef1586dc91b8eu, 0xaef1586dc91b8e90u,
+    0xf1586dc91b8e9093u, 0x586dc91b8e909374u, 0x6dc91b8e909374b8u, 0xc91b8e909374b801u, 0x1b8e909374b80192u, 0x8e909374b801924bu, 0x909374b801924bbau,
+    0x9374b801924bba82u, 0x74b801924bba8274u, 0xb801924bba827464u, 0x01924bba82746487u, 0x924bba827464873fu, 0x4bba827464873f87u, 0xba827464873f877au,
+    0x827464873f877ac7u, 0x7464873f877ac72cu, 0x64873f877ac72c4au, 0x873f877ac72c4a69u, 0x3f877ac72c4a69cfu, 0x877ac72c4a69cfbau, 0x7ac72c4a69cfba20u,
+    0xc72c4a69cfba208du, 0x2c4a69cfba208d7du, 0x4a69cfba208d7d4bu, 0x69cfba208d7d4baeu, 0xcfba208d7d4baed1u, 0xba208d7d4baed121u, 0x208d7d4baed1213au,
+    0x8d7d4baed1213a67u, 0x7d4baed1213a671cu, 0x4baed1213a671c09u, 0xaed1213a671c09adu, 0xd1213a671c09ad17u, 0x213a671c09ad17dfu, 0x3a671c09ad17df90u,
+    0x671c09ad17df904eu, 0x1c09ad17df904e64u, 0x09ad17df904e6475u, 0xad17df904e64758eu, 0x17df904e64758e60u, 0xdf904e64758e60d4u, 0x904e64758e60d4ceu,
+    0x4e64758e60d4ce7du, 0x64758e60d4ce7d27u, 0x758e60d4ce7d2721u, 0x8e60d4ce7d272117u, 0x60d4ce7d272117e2u, 0xd4ce7d272117e2efu, 0xce7d272117e2ef7eu,
+    0x7d272117e2ef7e4au, 0x272117e2ef7e4a0eu, 0x2117e2ef7e4a0ec7u, 0x17e2ef7e4a0ec7feu, 0xe2ef7e4a0ec7fe25u, 0xef7e4a0ec7fe25ffu, 0x7e4a0ec7fe25fff7u,
+    0x4a0ec7fe25fff781u, 0x0ec7fe25fff78166u, 0xc7fe25fff7816603u, 0xfe25fff7816603fbu, 0x25fff7816603fbcbu, 0xfff7816603fbcbc4u, 0xf7816603fbcbc462u,
+    0x816603fbcbc462d6u, 0x6603fbcbc462d682u, 0x03fbcbc462d6829bu, 0xfbcbc462d6829b47u, 0xcbc462d6829b47dbu, 0xc462d6829b47db4du, 0x62d6829b47db4d9fu,
+    0xd6829b47db4d9fb3u, 0x829b47db4d9fb3c9u, 0x9b47db4d9fb3c9f2u, 0x47db4d9fb3c9f2c2u, 0xdb4d9fb3c9f2c26du, 0x4d9fb3c9f2c26dd3u, 0x9fb3c9f2c26dd3d1u,
+    0xb3c9f2c26dd3d18fu, 0xc9f2c26dd3d18fd9u, 0xf2c26dd3d18fd9a7u, 0xc26dd3d18fd9a797u, 0x6dd3d18fd9a797fau, 0xd3d18fd9a797fa8bu, 0xd18fd9a797fa8b5du,
+    0x8fd9a797fa8b5d49u, 0xd9a797fa8b5d49eeu, 0xa797fa8b5d49eeb1u, 0x97fa8b5d49eeb1fau, 0xfa8b5d49eeb1faf9u, 0x8b5d49eeb1faf97cu, 0x5d49eeb1faf97c5eu,
+    0x49eeb1faf97c5ecfu, 0xeeb1faf97c5ecf41u, 0xb1faf97c5ecf41ceu, 0xfaf97c5ecf41ce7du, 0xf97c5ecf41ce7de2u, 0x7c5ecf41ce7de294u, 0x5ecf41ce7de294a4u,
+    0xcf41ce7de294a4bau, 0x41ce7de294a4ba9au, 0xce7de294a4ba9afeu, 0x7de294a4ba9afed7u, 0xe294a4ba9afed7ecu, 0x94a4ba9afed7ec47u, 0xa4ba9afed7ec47e3u,
+    0xba9afed7ec47e357u, 0x9afed7ec47e35742u, 0xfed7ec47e3574215u};
+FG_INLINE double fg_whole_f64(uint64_t n) { return fg_double(n | 0x4330000000000000u) - 4503599627370496.0; }        /* n < 2^52 */
+FG_INLINE double fg_pio2_far_f64(double x, double *lo, uint64_t *q) {
+    const uint64_t u = fg_bits64(x), half = 0xffffffffu;
+    int64_t at = (int64_t)(u >> 52 & 2047) - 1035;
+    at = at < 0 ? 0 : at;
+    const uint64_t w = fg_two_over_pi_f64[at >> 3], later = fg_two_over_pi_f64[(at >> 3) + 8], last = fg_two_over_pi_f64[(at >> 3) + 16];
+    const uint64_t m = ((u & 0x000fffffffffffffu) | 0x0010000000000000u) << (at & 7), m0 = m & half, m1 = m >> 32;
+    const uint64_t w0 = w >> 32, w1 = w & half, w2 = later >> 32, w3 = later & half, w4 = last >> 32, w5 = last & half;
+    uint64_t t = m0 * w3 + (m0 * w4 >> 32) + (m1 * w5 >> 32), v = (t & half) + m1 * w4, low = v & half, carry = (t >> 32) + (v >> 32);
+    t = m0 * w2 + carry; v = (t & half) + m1 * w3; carry = (t >> 32) + (v >> 32);
+    const uint64_t middle = v & half, n = ((m0 * w0 + m1 * w1) << 32) + m0 * w1 + m1 * w2 + carry;      /* |x| 2/pi mod 4, in 2^-62 */
+    const uint64_t rounded = n + (1ull << 61), f = rounded & ~(3ull << 62);
+    *q = rounded >> 62;
+    double first = (fg_whole_f64(f >> 32) - 536870912.0) * 0x1p32, second = fg_whole_f64(f & half);             /* the fraction, less a half */
+    double sum = first + second, third = fg_whole_f64(middle) * 0x1p-32, high = sum + third, back = high - sum;
+    double rest = (second - (sum - first)) + (((sum - (high - back)) + (third - back)) + fg_whole_f64(low) * 0x1p-64);
+    double s = high + rest, sl = (high - s) + rest, p = s * FG_PIO2;
+    double pl = fg_mul_err(s, FG_PIO2, p) + (s * FG_PIO2_LO + sl * FG_PIO2), r = p + pl;
+    *lo = ((p - r) + pl) * 0x1p-62;
+    return r * 0x1p-62 + (x - x);                                                                                /* NaN for an infinity */
+}
+FG_INLINE double fg_sin_far_f64(double x) {
+    uint64_t q;
+    double lo, r = fg_pio2_far_f64(x, &lo, &q), y = fg_sincos_of_f64(r, lo, q);
+    return x < 0 ? -y : y;
+}
+FG_INLINE double fg_cos_far_f64(double x) {
+    uint64_t q;
+    double lo, r = fg_pio2_far_f64(x, &lo, &q);
+    return fg_sincos_of_f64(r, lo, q + 1);
+}
+FG_INLINE double fg_tan_far_f64(double x) {
+    uint64_t q;
+    double lo, r = fg_pio2_far_f64(x, &lo, &q), y = fg_tan_of_f64(r, lo, q);
+    return x < 0 ? -y : y;
 }
 
 /* (asin(x) - x) / x^3 at z = x^2, for |x| <= 1/2 */
@@ -256,9 +324,14 @@ FG_INLINE double fg_erfc_tail_f64(double a, double al) {
     double d = 1 + 2 * a, dl = (2 * a - d) + 1, q = y / d, m = q * d;
     return q + (((y - m) - fg_mul_err(q, d, m)) + (yl - q * dl)) / d;
 }
+/* beyond 1 as 1 - erfc(a), of which the errors count for a sixth and less: nothing is put back */
 FG_INLINE double fg_erf_f64(double x) {
-    double a = fabs(x), small = x + x * fg_erfp_f64(a < 1 ? x * x : 1);
-    return a < 1 ? small : x != x ? x : copysign(1 - fg_erfc_tail_f64(a < 1 ? 1 : a, 0), x);
+    double a = fabs(x), small = x + x * fg_erfp_f64(a < 1 ? x * x : 1), b = a < 1 ? 1 : a > 6 ? 6 : a;
+    double both = 1 / ((b + 4) * (1 + 2 * b)), u = (b - 4) * ((1 + 2 * b) * both), h = -(b * b);
+    double n = (h * FG_LOG2E + FG_MAGIC64) - FG_MAGIC64, r = (h - n * FG_LN2_HI) - n * FG_LN2_LO;
+    double e = (1 + (r + r * r * fg_expq_f64(r))) * fg_pow2i_f64(n);
+    double tail = e * (1.2329951186255526 + u * FG_ERFC_TAIL(u)) * ((b + 4) * both);
+    return a < 1 ? small : x != x ? x : copysign(1 - tail, x);
 }
 FG_INLINE double fg_erfc_f64(double x) {
     double a = fabs(x), small = (1 - x) - x * fg_erfp_f64(a < 0.65 ? x * x : 0), t = fg_erfc_tail_f64(a < 0.65 ? 0.65 : a, 0);

@@ -100,6 +100,25 @@ FG_INLINE double fg_zeta_fast_f64(double s, double q) {
 #undef FG_TERM
     return sum + low;
 }
+/* digamma's derivative: ten terms (x + k)^-2, and the asymptotic series at x + 10 */
+FG_INLINE int fg_trigamma_common(double x) { return (x > 1e-150) & (x < 1e150); }
+/* 1 / (x + k) as the value returned and *low */
+FG_INLINE double fg_inverse_f64(double x, double k, double *low) {
+    double vl, v = fg_sum_f64(x, k, &vl), r = 1 / v, p = r * v;
+    *low = r * (((1 - p) - fg_mul_err(r, v, p)) - r * vl);
+    return r;
+}
+FG_INLINE double fg_trigamma_fast_f64(double x) {
+    double low, rl, r, il, i = fg_inverse_f64(x, 10, &il), z = i * i;
+    double sum = 0.5 * z + i * z * FG_POLY(z, 0.16666666666666667, -0.033333333333333333, 0.023809523809523810, -0.033333333333333333,
+        0.075757575757575758, -0.25311355311355311, 1.1666666666666667, -7.0921568627450980, 54.971177944862155);
+#define FG_TERM(k) r = fg_inverse_f64(x, k, &rl); sum += r * r + 2 * r * rl;
+    FG_TERM(9) FG_TERM(8) FG_TERM(7) FG_TERM(6) FG_TERM(5) FG_TERM(4) FG_TERM(3) FG_TERM(2) FG_TERM(1)
+#undef FG_TERM
+    r = fg_inverse_f64(x, 0, &rl);
+    double first = r * r, both = i > first ? fg_sum_f64(i, first, &low) : fg_sum_f64(first, i, &low);
+    return both + (sum + (low + il + (fg_mul_err(r, r, first) + 2 * r * rl)));
+}
 /* the n-th derivative of digamma for whole n from 1 to 19: n! zeta(n + 1, x), with the sign of (-1)^(n + 1) */
 FG_INLINE int fg_polygamma_common_f64(double n, double x) { return (n == floor(n)) & fg_zeta_common_f64(n + 1, x); }
 FG_INLINE double fg_polygamma_fast_f64(double n, double x) {

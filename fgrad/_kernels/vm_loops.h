@@ -139,21 +139,20 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 /* fmax and fmin: of a number and NaN the number */
 #define FG_FMAX(x, y) (y != y ? x : x > y ? x : y)
 #define FG_FMIN(x, y) (y != y ? x : x < y ? x : y)
-/* sin, cos, tan: where arguments are beyond the fast range reduction (or inf, NaN), float32 computes both reductions, if the machine gathers the bits
+/* sin, cos, tan: where arguments are beyond the fast range reduction (or inf, NaN), both reductions are computed, if the machine gathers the bits
  * of 2/pi; else libm is asked, number by number */
 #define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
-    if (far) { VM_TRIG_FAR_##t(name, MAX) } \
+    if (far) { VM_TRIG_FAR(name, t, T, F, MAX) } \
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
-#define VM_TRIG_ASK(name, T, F, t, MAX) for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); }
-#define VM_TRIG_FAR_f64(name, MAX) VM_TRIG_ASK(name, double, , f64, MAX)
 #ifdef __AVX2__
-#define VM_TRIG_FAR_f32(name, MAX) FG_SIMD for (int64_t i = 0; i < n; i++) { \
-    float x = a[i], near = fg_##name##_f32(x), beyond = fg_##name##_far_f32(x); \
-    d[i] = fabsf(x) <= MAX ? near : beyond; }
+#define VM_TRIG_FAR(name, t, T, F, MAX) FG_SIMD for (int64_t i = 0; i < n; i++) { \
+    T x = a[i], near = fg_##name##_##t(x), beyond = fg_##name##_far_##t(x); \
+    d[i] = fabs##F(x) <= MAX ? near : beyond; }
 #else
-#define VM_TRIG_FAR_f32(name, MAX) VM_TRIG_ASK(name, float, f, f32, MAX)
+#define VM_TRIG_FAR(name, t, T, F, MAX) for (int64_t i = 0; i < n; i++) { \
+    T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); }
 #endif
 /* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
  * that has just made it. */
@@ -289,14 +288,28 @@ VM_POWER_SECOND(f64, double, , double each = y; FG_SIMD for (int64_t i = 0; i < 
         for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(a[k + i])) u[i] = fg_##name##_f64(a[k + i]); \
         memcpy(d + k, u, m * sizeof *u); } }
 VM_COMMON_F64(ndtri) VM_COMMON_F64(lgamma) VM_COMMON_F64(gamma) VM_COMMON_F64(digamma)
-#define VM_COMMON2_F64(name) VM_BIN(name##_fast, f64, double, double, fg_##name##_fast_f64(x, y)) FG_SIG(name, f64) { \
+VM_UN(trigamma_fast, f64, double, double, fg_trigamma_fast_f64(x))
+#define VM_COMMON2_F64(name, NAME) VM_BIN(name##_fast, f64, double, double, fg_##name##_fast_f64(x, y)) FG_SIG(NAME, f64) { \
     double *d = (double *)d_, u[FG_BLOCK]; const double *a = (const double *)a_, *b = (const double *)b_; (void)c_; \
     for (int64_t k = 0; k < n; k += FG_BLOCK) { \
         int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK; \
         vm_##name##_fast_f64(m, u, a + k, b + k, 0); \
         for (int64_t i = 0; i < m; i++) if (!fg_##name##_common_f64(a[k + i], b[k + i])) u[i] = fg_##name##_f64(a[k + i], b[k + i]); \
         memcpy(d + k, u, m * sizeof *u); } }
-VM_COMMON2_F64(zeta) VM_COMMON2_F64(polygamma)
+VM_COMMON2_F64(zeta, zeta) VM_COMMON2_F64(polygamma, polygamma_other)
+/* of order 1, by which digamma is differentiated, without powers */
+static int fg_all_one(int64_t n, const double *a) { int64_t ones = 0; for (int64_t i = 0; i < n; i++) ones += a[i] == 1; return ones == n; }
+FG_SIG(polygamma, f64) {
+    double *d = (double *)d_, u[FG_BLOCK];
+    const double *a = (const double *)a_, *b = (const double *)b_;
+    for (int64_t k = 0; k < n; k += FG_BLOCK) {
+        int64_t m = n - k < FG_BLOCK ? n - k : FG_BLOCK;
+        if (!fg_all_one(m, a + k)) { vm_polygamma_other_f64(m, d + k, a + k, b + k, c_); continue; }
+        vm_trigamma_fast_f64(m, u, b + k, 0, 0);
+        for (int64_t i = 0; i < m; i++) if (!fg_trigamma_common(b[k + i])) u[i] = fg_polygamma_f64(1, b[k + i]);
+        memcpy(d + k, u, m * sizeof *u);
+    }
+}
 #define FG_NOINLINE static __attribute__((noinline)) void
 FG_NOINLINE fg_widen(int64_t n, double *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = a[i]; }
 FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = (float)a[i]; }
@@ -346,7 +359,6 @@ VM_VIA_F64(ldexp, vm_ldexpf_f64, 1)
 #endif
 /* the same for two operands; those that are not `common` go one by one */
 #define VM_SPECIAL2_F32(name) \
-    VM_BIN(name##f, f64, double, double, fg_##name##f_f64(x, y)) \
     FG_SIG(name, f32) { \
         double u[FG_BLOCK], v[FG_BLOCK], w[FG_BLOCK]; (void)c_; \
         for (int64_t k = 0; k < n; k += FG_BLOCK) { \
@@ -356,6 +368,9 @@ VM_VIA_F64(ldexp, vm_ldexpf_f64, 1)
             vm_##name##f_f64(m, w, u, v, v); \
             for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(u[i], v[i])) w[i] = fg_##name##_f32(u[i], v[i]); \
             fg_narrow(m, (float *)d_ + k, w); } }
+VM_BIN(zetaf, f64, double, double, fg_zetaf_f64(x, y)) VM_BIN(betalnf, f64, double, double, fg_betalnf_f64(x, y))
+VM_BIN(polygammaf_other, f64, double, double, fg_polygammaf_f64(x, y))
+FG_SIG(polygammaf, f64) { if (fg_all_one(n, (const double *)a_)) vm_trigamma_fast_f64(n, d_, b_, 0, 0); else vm_polygammaf_other_f64(n, d_, a_, b_, c_); }
 VM_SPECIAL2_F32(zeta) VM_SPECIAL2_F32(polygamma) VM_SPECIAL2_F32(betaln)
 /* whole blocks u, v and, of three operands, w give r */
 #define VM_GAMMA_F32(name, operands, block) FG_SIG(name, f32) { \

@@ -85,6 +85,22 @@ def test_trigonometry_of_tiles_with_huge_arguments(name):
     np.testing.assert_allclose(got[:, 1], apply(name, np.float32, near), rtol=2e-7)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_trigonometry_of_tiles_with_huge_float64(name):
+    """Of every exponent, and 2^797 times the integer that comes nearest to a multiple of pi/2; the others are those of a tile without."""
+    rng = np.random.default_rng(0)
+    exponents = rng.permutation(np.resize(np.arange(1043, 2047), 1500)).astype(np.uint64) << np.uint64(52)
+    far = (exponents | rng.integers(0, 2**52, 1500, dtype=np.uint64)).view(np.float64) * rng.choice([-1, 1], 1500)
+    far[0] = 6381956970095103 * 2.0**797
+    near = rng.uniform(-1e6, 1e6, 1500)
+    got = apply(name, np.float64, np.stack([far, near], 1).ravel()).reshape(-1, 2)
+    with mpmath.workprec(1300):
+        want = [getattr(mpmath, name)(mpmath.mpf(float(v))) for v in far]
+        error = [abs(mpmath.mpf(float(g)) - w) / np.spacing(abs(float(w))) for g, w in zip(got[:, 0], want)]
+    assert max(error) < 1 + (not ulp.FUSED)
+    np.testing.assert_allclose(got[:, 1], apply(name, np.float64, near), rtol=3e-16)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_lgamma_and_digamma(dtype):
     x = np.array([0.1, 0.5, 1.0, 1.4616, 1.5, 2.0, 3.3, 10.0, 171.5, 1e5, -0.5, -1.3, -7.7, 1e-9, -1e-9], dtype)

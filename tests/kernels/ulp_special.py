@@ -38,6 +38,7 @@ FUNCTIONS = {
     "digamma": (lax.digamma, mpmath.digamma, (signed(A, 1.46 * NEAR, BELOW),), 1, 1),
     "gamma": (special.gamma, mpmath.gamma, (signed(rng.uniform(0.01, 30, N), BELOW),), 1, 1),
     "polygamma": (lax.polygamma, lambda n, x: mpmath.polygamma(int(n), x), (ORDER, A), 1, 2),
+    "trigamma": (lambda x: lax.polygamma(lax.full_like(x, 1), x), lambda x: mpmath.polygamma(1, x), (signed(A, BELOW),), 1, 2),
     "zeta": (lax.zeta, mpmath.zeta, (S, A), 1, 2),
     "betaln": (special.betaln, lambda a, b: mpmath.log(mpmath.beta(a, b)), (A, B), 1, 1),
     "beta": (special.beta, mpmath.beta, (A, B), 1, 1),
