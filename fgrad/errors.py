@@ -37,6 +37,10 @@ class JaxprTypeError(FgradError, TypeError):
     """A jaxpr is not well typed: raised by the checker."""
 
 
+class InconclusiveDimensionOperation(Exception):
+    """What was asked of a symbolic dimension holds for some sizes only, or needs a number."""
+
+
 class NotDifferentiableError(FgradError, NotImplementedError, TypeError, ValueError):
     """A derivative was asked of something that has none, or in a mode that it does not support."""
 

@@ -5,7 +5,9 @@ from contextlib import ExitStack
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
+from fgrad.api.symbolic import Sizes, fitted
 from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage, wraps
+from fgrad.core.dimensions import evaluate, is_symbolic
 from fgrad.core.refs import running
 from fgrad.ops.rules import zeros
 
@@ -55,17 +57,48 @@ def typeof(x):
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes of fun's result, without computing it: a tree of ShapeDtypeStruct. The result may itself hold some.
 
+    Shapes may have symbolic dimensions (export.symbolic_shape): fun is traced at several sizes, the result has expressions of them.
+
     >>> import fgrad, fgrad.numpy as jnp
     >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ShapeDtypeStruct((3, 4), "float32"))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """
     check_callable(fun)
+    leaves, treedef = tree.flatten((args, kwargs))
+    if any(isinstance(x, ShapeDtypeStruct) and is_symbolic(x.shape) for x in leaves):
+        return _symbolic_shape(fun, leaves, treedef)
 
     @wraps(fun)
     def arrays(*args, **kwargs):
         return tree.map(lambda x: zeros(abstractify(x)) if isinstance(x, ShapeDtypeStruct) else x, fun(*args, **kwargs))
 
     return make_jaxpr(arrays, return_shape=True)(*args, **kwargs)[1]
+
+
+def at_sizes(leaves, env):
+    """The leaves with numbers in place of their symbolic dimensions."""
+    return [
+        x.update(shape=tuple(evaluate(d, env) for d in x.shape)) if isinstance(x, ShapeDtypeStruct) and is_symbolic(x.shape) else x
+        for x in leaves
+    ]
+
+
+def _symbolic_shape(fun, leaves, treedef):
+    def sample(env):
+        args, kwargs = tree.unflatten(treedef, at_sizes(leaves, env))
+        return tree.flatten(eval_shape(fun, *args, **kwargs))
+
+    def merge(samples, fit):
+        results, out_tree = samples[0]
+        for others, other_tree in samples[1:]:
+            if out_tree != other_tree or [(x.dtype, x.weak_type, x.ndim) for x in results] != [
+                (x.dtype, x.weak_type, x.ndim) for x in others
+            ]:
+                raise ValueError(f"eval_shape: the structure of {fun_name(fun)}'s result depends on the symbolic dimensions")
+        dims = [[fit(list(ds)) for ds in zip(*[xs[i].shape for xs, _ in samples])] for i in range(len(results))]
+        return tree.unflatten(out_tree, [x.update(shape=tuple(d)) for x, d in zip(results, dims)])
+
+    return fitted(sample, merge, Sizes([x.shape for x in leaves if isinstance(x, ShapeDtypeStruct)]))
 
 
 def closure_convert(fun, *example_args):
