@@ -239,6 +239,14 @@ OF_ANY_INDEX = {
     "wrap": (lambda x, i: jnp.take(x, i, 0, mode="wrap"), lambda x, i: x[i % 300]),
     "fill": (lambda x, i: x.at[i].get(mode="fill", fill_value=-7), lambda x, i: x[i] if -300 <= i < 300 else np.full(3, -7.0)),
     "set": (lambda x, i: x.at[i].set(5), lambda x, i: _updated(x, i, lambda i: i, 5) if -300 <= i < 300 else x),
+    "gather": (
+        lambda x, i: lax.gather(x, i[None], lax.GatherDimensionNumbers((0,), (0,), (0,)), (1, 3), mode="clip"),
+        lambda x, i: x[min(max(i, 0), 299)],
+    ),
+    "scatter_add": (
+        lambda x, i: lax.scatter_add(x, i[None], jnp.ones(3), lax.ScatterDimensionNumbers((0,), (0,), (0,)), mode="clip"),
+        lambda x, i: _updated(x, i, lambda i: min(max(i, 0), 299), x[min(max(i, 0), 299)] + 1),
+    ),
     "set_clip": (lambda x, i: x.at[i].set(5, mode="clip"), lambda x, i: _updated(x, i, lambda i: _place(i, 300), 5)),
 }
 

@@ -9,6 +9,7 @@ from fgrad import dtypes
 from fgrad._kernels.index import gather_ip, scatter_ip
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import NotDifferentiableError, ShapeError
+from fgrad.ops.arithmetic import min_p
 from fgrad.ops.elementwise import add, convert_element_type, div, eq, like, mul, neg, select
 from fgrad.ops.gather_dims import (
     GatherDimensionNumbers,
@@ -25,6 +26,14 @@ from fgrad.ops.rules import Zero, align_batch, bdim_at_front, full, instantiate,
 from fgrad.ops.shape import iota, reshape
 
 FEW_WINDOWS = 8
+
+
+def _positions(indices):
+    """Indices as the kernels read them: uint64 beyond int64 lies behind the end, not before the start."""
+    if get_aval(indices).dtype != np.uint64:
+        return indices
+    return convert_element_type(min_p.bind(indices, like(indices, np.iinfo(np.int64).max)), dtypes.INT64)
+
 
 # --- gather ---------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +169,7 @@ def gather(
         fill_value = None
     return gather_p.bind(
         operand,
-        start_indices,
+        _positions(start_indices),
         dimension_numbers=as_numbers(GatherDimensionNumbers, dimension_numbers),
         slice_sizes=tuple(map(operator.index, slice_sizes)),
         mode=mode,
@@ -367,7 +376,7 @@ def _function(prim, what):
     def fun(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
         return prim.bind(
             operand,
-            scatter_indices,
+            _positions(scatter_indices),
             updates,
             dimension_numbers=as_numbers(ScatterDimensionNumbers, dimension_numbers),
             mode=_scatter_mode(mode),
