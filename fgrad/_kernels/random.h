@@ -85,6 +85,28 @@ static inline void random_key(const FgTensor *t, int64_t b, uint32_t *k1, uint32
     *k2 = ((const uint32_t *)t->data)[at + t->strides[t->ndim - 1]];
 }
 
+/* Few numbers of each of many keys, begin to end: a vector is of several keys. 0 where a key has many, or is alone. */
+static int random_across(const RandomPlan *c, int64_t begin, int64_t end, int split) {
+    enum { FEW = 16 };
+    if (c->blocks != 1 || c->per < 1 || c->per > FEW || end - begin < 2) return 0;
+    uint32_t keys[2 * BITS_BLOCK], k1[BITS_BLOCK], k2[BITS_BLOCK], x[BITS_BLOCK], a[BITS_BLOCK], b[BITS_BLOCK];
+    int64_t per = c->per, most = BITS_BLOCK / per;
+    for (int64_t u = begin; u < end; u += most) {
+        int64_t n = end - u < most ? end - u : most, len = n * per, at = u * per;
+        random_gather(c->in[0], 2 * u, 2 * n, keys);
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = 0; i < per; i++) { k1[j * per + i] = keys[2 * j]; k2[j * per + i] = keys[2 * j + 1]; x[j * per + i] = (uint32_t)i; }
+        #pragma omp simd
+        for (int64_t i = 0; i < len; i++) random_hash(k1[i], k2[i], 0, x[i], &a[i], &b[i]);
+        if (split) for (int64_t i = 0; i < len; i++) { ((uint32_t *)c->out[0])[2 * (at + i)] = a[i]; ((uint32_t *)c->out[0])[2 * (at + i) + 1] = b[i]; }
+        else if (c->width == 8) for (int64_t i = 0; i < len; i++) ((uint8_t *)c->out[0])[at + i] = (uint8_t)(a[i] ^ b[i]);
+        else if (c->width == 16) for (int64_t i = 0; i < len; i++) ((uint16_t *)c->out[0])[at + i] = (uint16_t)(a[i] ^ b[i]);
+        else if (c->width == 32) for (int64_t i = 0; i < len; i++) ((uint32_t *)c->out[0])[at + i] = a[i] ^ b[i];
+        else for (int64_t i = 0; i < len; i++) ((uint64_t *)c->out[0])[at + i] = (uint64_t)a[i] << 32 | b[i];
+    }
+    return 1;
+}
+
 /* A unit is one block of one key's counters: `at` its first output, `count` its first counter. */
 #define BITS(TYPE, RESULT) { \
     TYPE *out = (TYPE *)c->out[0] + at; \
@@ -93,6 +115,7 @@ static inline void random_key(const FgTensor *t, int64_t b, uint32_t *k1, uint32
 } break
 static void random_bits(void *ctx, int64_t begin, int64_t end, int tid) {
     const RandomPlan *c = ctx;
+    if (random_across(c, begin, end, 0)) return;
     for (int64_t u = begin; u < end; u++) {
         int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK, at = key * c->per + count;
         int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;
@@ -110,6 +133,7 @@ static void random_bits(void *ctx, int64_t begin, int64_t end, int tid) {
 
 static void random_split(void *ctx, int64_t begin, int64_t end, int tid) {
     const RandomPlan *c = ctx;
+    if (random_across(c, begin, end, 1)) return;
     for (int64_t u = begin; u < end; u++) {
         int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK;
         int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;

@@ -145,3 +145,15 @@ def test_rejected():
         run_kernel(K["threefry2x32"], [KEY, KEY[:1], KEY, KEY], [((2,), np.uint32)] * 2)
     with pytest.raises(ValueError, match="threefry2x32: operand 5 is uint64"):
         run_kernel(K["threefry2x32"], [KEY] * 4, [((2,), np.uint32), ((2,), np.uint64)])
+
+
+@pytest.mark.parametrize("per", [1, 2, 3, 15, 16, 17])  # up to 16 numbers of a key: vectors are of several keys
+@pytest.mark.parametrize("n", [1, 2, 5, 86, 300])
+def test_few_numbers_of_many_keys(n, per):
+    keys = split(KEY, (2 * n,))
+    for view in (keys[:n], keys[::2], keys.reshape(2, n, 2).transpose(1, 0, 2), keys[:n, ::-1]):
+        flat = np.ascontiguousarray(view).reshape(-1, 2)
+        for width in UINT:
+            got = bits(view, width, (*view.shape[:-1], per)).reshape(-1, per)
+            np.testing.assert_array_equal(got, np.stack([bits(key, width, (per,)) for key in flat]))
+        np.testing.assert_array_equal(split(view, (per,)).reshape(-1, per, 2), np.stack([split(key, (per,)) for key in flat]))
