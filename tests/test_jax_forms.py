@@ -158,3 +158,19 @@ def test_integer_outputs_have_zero_columns_and_no_data_as_tangents():
     jac = fgrad.jacfwd(lambda x: (x.astype(int), 2 * x))(jnp.ones(2))
     assert jac[0].dtype == np.int32 and not jac[0].any() and jac[1].sum() == 4
     assert jnp.zeros((2,), fgrad.dtypes.float0).shape == (2,)
+
+
+def test_forms_of_distributions():
+    import inspect
+
+    from fgrad.scipy import special, stats
+
+    assert list(inspect.signature(stats.norm.pdf).parameters) == ["x", "loc", "scale"]
+    assert list(inspect.signature(stats.chi2.logsf).parameters) == ["x", "df", "loc", "scale"]
+    np.testing.assert_allclose(stats.logistic.ppf(x=0.3), -stats.logistic.isf(x=0.3), rtol=1e-5)
+    z = jnp.array([0.5 + 0.1j, -2j, 3.0])
+    np.testing.assert_allclose(special.logit(z), np.log(np.array(z) / (1 - np.array(z))), rtol=1e-5, atol=1e-6)
+    assert special.logit(0.5).weak_type and special.logit(jnp.float32(0.25)).dtype == np.float32
+    with fgrad.enable_x64():
+        assert stats.mode(jnp.array([1, 1, 2])).count.dtype == np.int64
+    assert stats.mode(jnp.array([1, 1, 2])).count.dtype == np.int32

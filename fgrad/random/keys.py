@@ -241,9 +241,9 @@ def _seed_words(name, seed):
     return jnp.stack([lax.convert_element_type(lax.shift_right_logical(seed, lax.like(seed, 32)), np.uint32), low])
 
 
-def key_dtype(impl=None):
+def key_dtype(impl_spec=None):
     """The dtype of typed keys. Raises ValueError for an implementation that is not threefry2x32."""
-    _check_impl(impl)
+    _check_impl(impl_spec)
     return KEY
 
 

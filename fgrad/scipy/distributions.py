@@ -1,5 +1,6 @@
 """More distributions of jax.scipy.stats, and its descriptive statistics; see stats.py for the common ones."""
 
+import inspect
 import math
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ def exp_of(log, name="density"):
         return jnp.exp(log(*args, **kw))
 
     value.__name__, value.__doc__ = log.__name__.removeprefix("log"), f"The {name}."
+    value.__signature__ = inspect.signature(log)  # type: ignore[attr-defined]
     return staticmethod(value)
 
 
@@ -37,6 +39,7 @@ def log_of(fun, name):
         return jnp.log(fun(*args, **kw))
 
     value.__doc__ = f"log {name}."
+    value.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
     return staticmethod(value)
 
 
@@ -387,7 +390,7 @@ def _mode(a, axis, keepdims):
         row = jnp.sort(row)
         counts = jnp.searchsorted(row, row, side="right") - jnp.searchsorted(row, row, side="left")
         first = jnp.argmax(counts)
-        return row[first], counts[first]
+        return row[first], counts[first].astype(int)
 
     values, counts = vmap(of_row)(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]))
     return values.reshape(kept), counts.reshape(kept)

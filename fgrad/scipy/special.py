@@ -82,6 +82,13 @@ _real_gamma = _ufunc(ops.gamma_p, "gamma(x)", "The gamma function.", strong=True
 
 
 @eager(1)
+def logit(x):
+    """log(x / (1 - x)), the inverse of expit."""
+    (x,) = jnp.promote_dtypes_inexact(x)
+    return jnp.log(x / (1 - x)) if x.dtype.kind == "c" else _real_logit(x)
+
+
+@eager(1)
 def gamma(x):
     """The gamma function of real and complex x; NaN at the negative integers."""
     (x,) = jnp.promote_dtypes_inexact(x)
@@ -93,7 +100,7 @@ beta = _ufunc(ops.beta_p, "beta(a, b)", "gamma(a) gamma(b) / gamma(a + b).", str
 ndtr = _ufunc(ops.ndtr_p, "ndtr(x)", "The standard normal distribution function.", strong=True)
 _log_ndtr = _ufunc(ops.log_ndtr_p, "log_ndtr(x)", "log ndtr(x).", strong=True)
 ndtri = _ufunc(ops.ndtri_p, "ndtri(p)", "The standard normal quantile, the inverse of ndtr.", strong=True)
-logit = _ufunc(ops.logit_p, "logit(x)", "log(x / (1 - x)), the inverse of expit.")
+_real_logit = _ufunc(ops.logit_p, "logit(x)", "log(x / (1 - x)) of real numbers.")
 rel_entr = _ufunc(ops.rel_entr_p, "rel_entr(p, q)", "p log(p / q): 0 where p = 0 <= q, inf where it is undefined.")
 
 

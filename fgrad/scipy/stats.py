@@ -172,15 +172,15 @@ class logistic:
         return lax.logistic(-((x - loc) / scale))
 
     @staticmethod
-    def ppf(q, loc=0, scale=1):
+    def ppf(x, loc=0, scale=1):
         """The quantile."""
-        (q,) = jnp.promote_dtypes_inexact(q)
+        (q,) = jnp.promote_dtypes_inexact(x)
         return (jnp.log(q) - jnp.log1p(-q)) * scale + loc
 
     @staticmethod
-    def isf(q, loc=0, scale=1):
+    def isf(x, loc=0, scale=1):
         """The inverse of sf."""
-        (q,) = jnp.promote_dtypes_inexact(q)
+        (q,) = jnp.promote_dtypes_inexact(x)
         return (jnp.log1p(-q) - jnp.log(q)) * scale + loc
 
 
