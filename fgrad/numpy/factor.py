@@ -12,6 +12,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.api.custom import custom_jvp
+from fgrad.api.derivatives import jvp
 from fgrad.compile.eager import eager
 from fgrad.control.linear_solve import custom_linear_solve
 from fgrad.lax.misc import stop_gradient
@@ -392,6 +393,26 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     return _pinv(unary("pinv", a, inexact=True), rtol, bool(hermitian))
 
 
+def _by_values(a, b):
+    """(u^H b, s, vh) of a = u s vh."""
+    u, s, vh = svd(a, full_matrices=False)
+    return matmul(X.mH(u), b), s, vh
+
+
+@custom_jvp
+def _by_triangle(a, b):
+    """The same of a tall matrix: the triangle of a and b side by side holds that of a and Q^H b, so neither Q nor u is made. Its own
+    derivative asks that b be no combination of a's columns."""
+    n = a.shape[1]
+    r = qr(M.concatenate([a, b], axis=1), mode="r")
+    return _by_values(r[:n, :n], r[:n, n:])
+
+
+@_by_triangle.defjvp
+def _by_triangle_jvp(primals, tangents):
+    return jvp(_by_values, primals, tangents)
+
+
 @eager(2)
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
     """(x, residuals, rank, singular values of a): x of least norm among those of least |a x - b|, by singular values.
@@ -411,13 +432,13 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     if not a.size:
         x, rank, s = zeros((n, b.shape[1]), a.dtype), array(0), zeros(0, dtypes.to_real(a.dtype))
     else:
-        u, s, vh = svd(a, full_matrices=False)
+        c, s, vh = (_by_triangle if m >= 2 * n and b.shape[1] <= n else _by_values)(a, b)
         eps = float(dtypes.finfo(a.dtype).eps)
         rcond = eps * max(m, n) if rcond is None else where(asarray(rcond) < 0, eps, rcond)
         kept = (s > 0) & (s >= asarray(rcond).astype(s.dtype) * s[0])
         rank = R.sum(kept)
         inverse = where(kept, 1 / where(kept, s, array(1, s.dtype)), array(0, s.dtype)).astype(a.dtype)
-        x = matmul(X.mH(vh), inverse[:, None] * matmul(X.mH(u), b))
+        x = matmul(X.mH(vh), inverse[:, None] * c)
     if numpy_resid and (m <= n or int(rank) < n):
         resid = zeros(0, s.dtype)
     else:
