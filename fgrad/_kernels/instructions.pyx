@@ -1,6 +1,6 @@
 """Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles and callbacks, which run sub-programs."""
 from cpython.ref cimport Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -11,13 +11,19 @@ from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
-from fgrad._kernels import elementwise, index, matmul, movement
+from fgrad._kernels import elementwise, index, matmul, movement, parallel
 
 
 cdef extern from "turns.h" nogil:
     ctypedef struct FgTurns:
         int64_t left, step, last
     int fg_turn(FgTurns *t)
+
+cdef extern from "pace.h" nogil:
+    ctypedef struct FgPace:
+        int alone
+    int64_t fg_pace_begins(FgPace *p, uint32_t loops)
+    void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
 
 cdef extern from "flat.h" nogil:
     FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
@@ -33,6 +39,15 @@ fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 fg_flat_dot = <FgRun><uintptr_t>matmul.KERNELS["dot"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]
 fg_flat_update = <FgRun><uintptr_t>movement.KERNELS["dynamic_update_slice"][0]
+
+cdef uint32_t (*loop_count)() noexcept nogil
+cdef int (*set_alone)(int alone) noexcept nogil
+loop_count = <uint32_t (*)() noexcept nogil><uintptr_t>parallel.PACE[0]
+set_alone = <int (*)(int alone) noexcept nogil><uintptr_t>parallel.PACE[1]
+
+cdef struct State:              # as it is allocated: what only loops know of their bodies comes last
+    FgState state
+    FgPace pace
 
 
 cdef void state_free(FgState *st) noexcept nogil:
@@ -55,7 +70,7 @@ cdef void state_free(FgState *st) noexcept nogil:
 
 cdef FgState *state_new(FgProg *p, bint roams) noexcept nogil:
     """A state of a program; if its arena roams, its runs borrow one."""
-    cdef FgState *st = <FgState *>calloc(1, sizeof(FgState))
+    cdef FgState *st = <FgState *>calloc(1, sizeof(State))
     cdef int i, n_bases = 1 + p.n_args + p.n_consts + p.n_outs
     if st == NULL:
         return NULL
@@ -136,6 +151,24 @@ cdef inline int run_child(FgState *st, FgState *child) noexcept nogil:
     return rc
 
 
+cdef int run_turn(FgState *st, FgState *body) noexcept nogil:
+    """A turn of a loop, with threads or without, as is faster."""
+    cdef FgPace *pace = &(<State *>body).pace
+    cdef int64_t began = fg_pace_begins(pace, loop_count())
+    cdef int rc, before
+    if began == 0 and not pace.alone:
+        return run_child(st, body)
+    before = set_alone(pace.alone)
+    if before:                  # a loop around this one decides
+        set_alone(before)
+        return run_child(st, body)
+    rc = run_child(st, body)
+    set_alone(0)
+    if began != 0:
+        fg_pace_ends(pace, began, loop_count())
+    return rc
+
+
 cdef inline char *in_data(FgState *st, FgInst *inst, int i) noexcept nogil:
     return st.slots[inst.args[i]].data
 
@@ -207,7 +240,7 @@ cdef int run_while(FgState *st, FgInst *inst, int first) noexcept nogil:
         side = 1 if side == 0 else 0
         for i in range(nc):
             bouts[i] = out_data(st, inst, i if inst.ip[3 + i] else side * nc + i)
-        rc = run_child(st, body)
+        rc = run_turn(st, body)
         if rc != FG_OK:
             return rc
     if side != 0:
@@ -258,7 +291,7 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
             t = &st.slots[inst.args[inst.n_in + nc + i]]
             chunk = t.size // length * fg_itemsize(t.dtype)
             outs[nc + i] = t.data + at * chunk
-        rc = run_child(st, body)
+        rc = run_turn(st, body)
         if rc != FG_OK:
             return rc
         side = other

@@ -113,6 +113,11 @@ static void fg_parallel_init(int n) {
 
 static int fg_get_threads(void) { return fg_forked ? 1 : fg_threads; }
 
+static uint32_t fg_loop_count(void) { return (uint32_t)(atomic_load_explicit(&fg_claim, memory_order_relaxed) >> 32); }
+
+/* Whether this thread's loops run on it alone; returns what was so before. */
+static int fg_set_alone(int alone) { int before = fg_nested; fg_nested = alone; return before; }
+
 /* Run body over [0, n) in at most one contiguous range per thread, each of at least `grain` items; `tid` is the number of the
  * range. Nested calls, calls while another Python thread holds the team, and small n run on the caller. */
 static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {

@@ -1,11 +1,13 @@
 """The one OpenMP door: every kernel splits its work through `parallel_for`."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t, uintptr_t
 
 import os
 
 cdef extern from "parallel.h" nogil:
     void fg_parallel_init(int n)
     int fg_get_threads()
+    uint32_t fg_loop_count()
+    int fg_set_alone(int alone)
     void fg_parallel_for(int64_t n, int64_t grain, range_body body, void *ctx)
 
 
@@ -48,4 +50,5 @@ def _default_threads():
     return _cores()
 
 
+PACE = (<uintptr_t>&fg_loop_count, <uintptr_t>&fg_set_alone)       # what loops try out (pace.h)
 set_num_threads(_default_threads())

@@ -1,0 +1,49 @@
+/* Loops find out by the clock whether their turns are faster on one thread.
+ *
+ * What a kernel estimates for itself is not what it costs in a loop: where some steps of a turn are split and others are not, arrays move from
+ * one core's cache to the other's and back in each turn, which may take longer than the steps do. So a loop whose kernels open parallel loops
+ * runs some turns of a trial with threads and some without, keeps what was faster, and looks again after some thousand turns. No value
+ * depends on it. */
+#ifndef FG_PACE_H
+#define FG_PACE_H
+#include <stdint.h>
+#include <time.h>
+
+/* A round is eight turns, of which the first two, in which arrays move, do not count; the best of three rounds counts. Turns of half a
+ * millisecond and more stay with threads. */
+enum { FG_PACE_ROUND = 8, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 10000, FG_PACE_LONG = 500000 };
+
+typedef struct {
+    int32_t alone, trying, turns, left;     /* turns: of the trial; left: until the next one */
+    uint32_t loops;                         /* parallel loops of the process when the trial began */
+    int64_t took, best[2];                  /* ns of this round, and of the best with threads and without */
+} FgPace;
+
+static int64_t fg_pace_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
+}
+
+/* When this turn begins if it is part of a trial, else 0. */
+static inline int64_t fg_pace_begins(FgPace *p, uint32_t loops) {
+    if (!p->trying) {
+        if (--p->left > 0) return 0;
+        *p = (FgPace){.trying = 1, .loops = loops, .best = {INT64_MAX, INT64_MAX}};
+    }
+    return fg_pace_now();
+}
+
+/* One thread has to be faster by a sixteenth. */
+static void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops) {
+    p->took = p->turns++ % FG_PACE_ROUND < FG_PACE_WARM ? 0 : p->took + fg_pace_now() - began;
+    if (p->turns % FG_PACE_ROUND) return;
+    if (p->took < p->best[p->alone]) p->best[p->alone] = p->took;
+    int threads = p->turns == FG_PACE_ROUND && (loops == p->loops || p->took > (FG_PACE_ROUND - FG_PACE_WARM) * (int64_t)FG_PACE_LONG);
+    p->alone = !p->alone;
+    if (!threads && p->turns < 2 * FG_PACE_ROUND * FG_PACE_ROUNDS) return;
+    p->alone = !threads && p->best[1] < p->best[0] - p->best[0] / 16;
+    p->trying = 0;
+    p->left = FG_PACE_LASTS;
+}
+#endif

@@ -1,0 +1,74 @@
+"""Loops whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+N = 160  # large enough for threads, so that turns are tried at all
+TURNS = 120  # more than a trial takes
+
+
+def edges(u):
+    u = u.at[1:-1, 1:-1].set(0.25 * (u[1:-1, 2:] + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1]) - 0.01 * jnp.tanh(u[1:-1, 1:-1]))
+    return u.at[:, -1].set(u[:, -2]).at[0].set(u[1])
+
+
+def mixed(u):
+    u = edges(u)
+    return u - u.mean() + 0.1 * jnp.exp(-jnp.abs(u)).sum(0) / N
+
+
+def in_turn(u):
+    return lax.fori_loop(0, 3, lambda i, u: edges(u), u) + 0.1 * jnp.sin(u)
+
+
+def scanned(f):
+    return lambda u: lax.scan(lambda u, _: (f(u), u[3, 3]), u, None, length=TURNS)
+
+
+def while_looped(f):
+    return lambda u: lax.while_loop(lambda c: c[0] < TURNS, lambda c: (c[0] + 1, f(c[1])), (0, u))
+
+
+def derivative(f):
+    return fgrad.grad(lambda u: (scanned(f)(u)[0] ** 2).sum())
+
+
+@pytest.mark.parametrize("form", [scanned, while_looped, derivative])
+@pytest.mark.parametrize("step", [edges, mixed, in_turn])
+def test_values_do_not_depend_on_the_pace(form, step):
+    u = jnp.asarray(np.random.default_rng(0).standard_normal((N, N)), "float32")
+    threads = fgrad.get_num_threads()
+    results = []
+    try:
+        for n in (1, 2):
+            fgrad.set_num_threads(n)
+            run = fgrad.jit(form(step))
+            results += [fgrad.tree.leaves(run(u)) for _ in range(2)]
+    finally:
+        fgrad.set_num_threads(threads)
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("turn", range(0, 48, 5))
+def test_an_error_in_a_turn_of_a_trial(turn):
+    """An error ends a turn with threads or without; the calls that follow are right."""
+
+    def fails(i):
+        if i == turn:
+            raise ValueError("stop")
+        return i
+
+    def body(i, u):
+        k = fgrad.pure_callback(fails, fgrad.ShapeDtypeStruct((), "int32"), i)
+        return edges(u) + 0 * k
+
+    u = jnp.ones((N, N))
+    with pytest.raises(ValueError, match="stop"):
+        fgrad.block_until_ready(fgrad.jit(lambda u: lax.fori_loop(0, 48, body, u))(u))
+    np.testing.assert_array_equal(fgrad.jit(edges)(u), fgrad.jit(edges)(u + 0))
