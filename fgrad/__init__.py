@@ -9,6 +9,7 @@ from fgrad._kernels.memory import memory_stats, trim_memory
 from fgrad._kernels.parallel import get_num_threads, set_num_threads
 from fgrad.api import (
     ShapeDtypeStruct,
+    ad,
     block_until_ready,
     clear_caches,
     closure_convert,

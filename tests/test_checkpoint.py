@@ -117,8 +117,20 @@ def test_static_arguments_keywords_and_decorator():
         checkpoint(lambda x: x, policy="dots")
     with pytest.raises(NotImplementedError, match="concrete"):
         checkpoint(lambda x: x, concrete=True)
-    with pytest.raises(NotImplementedError, match="offload"):
-        policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+
+
+def test_values_to_be_offloaded_are_stored():
+    def f(x):
+        return jnp.sum(checkpoint_name(jnp.sin(checkpoint_name(jnp.sin(checkpoint_name(jnp.sin(x), "a")), "b")), "c"))
+
+    names = dict(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"], offload_src="device", offload_dst="pinned_host")
+    offloading = checkpoint(f, policy=policies.save_and_offload_only_these_names(**names))
+    storing = checkpoint(f, policy=policies.save_only_these_names("a", "b"))
+    none = checkpoint(f)
+    count = [len(saved_residuals(g, X)) for g in (offloading, storing, none)]
+    assert count[0] == count[1] > count[2]
+    np.testing.assert_allclose(api.grad(offloading)(X), api.grad(f)(X), rtol=1e-6)
+    assert policies.offload_dot_with_no_batch_dims("device", "pinned_host") is policies.dots_with_no_batch_dims_saveable
 
 
 def test_prevent_cse_keeps_the_recomputation():

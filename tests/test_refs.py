@@ -141,6 +141,16 @@ def test_gradients_stashed_by_a_rule(jit):
     assert jnp.allclose(r[...], jnp.cos(2.0))
 
 
+def test_jit_again_of_the_same_function():
+    def f(r, x):
+        r[...] += x
+
+    r = fgrad.new_ref(jnp.zeros(2))
+    for x in (1.0, jnp.ones(2), 2):
+        fgrad.jit(f)(r, x)
+    assert r[...].tolist() == [4, 4]
+
+
 def test_vmap_maps_arguments():
     r, shared = fgrad.new_ref(jnp.zeros((2, 3))), fgrad.new_ref(0.0)
 
@@ -153,3 +163,43 @@ def test_vmap_maps_arguments():
     assert r[...].tolist() == [[0, 1, 2]] * 2 and shared[...] == 4
     fgrad.jit(fgrad.vmap(f))(r, jnp.arange(2.0))
     assert r[...].tolist() == [[0, 1, 2], [1, 2, 3]]
+
+
+def test_pullbacks_show_and_take_what_they_keep():
+    f = lambda w, x: jnp.tanh(x @ w) + 0 * w[0, 0]  # noqa: E731
+    w, x = jnp.eye(3), jnp.arange(6.0).reshape(2, 3)
+    y, pullback = fgrad.jit(lambda w, x: fgrad.vjp(f, w, x))(w, x)
+    want = pullback(y)
+    assert [np.shape(a) for a in pullback.args_res] == [(3, 3), (2, 3)] and len(pullback.opaque_residuals) >= 1
+    pullback.args_res[0] = None
+    assert len(fgrad.tree.leaves(pullback)) == 1 + len(pullback.opaque_residuals)
+    with pytest.raises(ValueError, match="args_res has 1 leaves"):
+        pullback(y)
+    pullback.args_res[0] = w
+    for a, b in zip(pullback(y), want):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(TypeError, match="one argument"):
+        pullback(y, y)
+    shared, plain = (fgrad.vjp(*a)[1] for a in ((jnp.multiply, x, x), (lambda d: jnp.sin(d["a"]) + d["b"], {"a": x, "b": x})))
+    assert [np.shape(a) for a in shared.args_res] == [(2, 3)] * 2 and repr(plain.args_res) == "[(NotNeeded(), NotNeeded())]"
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, fgrad.jit], ids=["eager", "jit"])
+def test_pullbacks_add_to_references(jit):
+    total = fgrad.new_ref(jnp.zeros(4))
+
+    def pull(total, x, i):
+        _, pullback = fgrad.vjp(lambda d, i: d["x"][i] ** 2 * d["y"], {"x": x, "y": jnp.float32(2)}, i)
+        cts, rest = pullback.with_refs({"x": total, "y": fgrad.ad.GradValue()}, fgrad.ad.DontWant())(1.0)
+        assert repr(rest) == "DidntWant()" and repr(cts["x"]) == "GradRef()"
+        return cts["y"]
+
+    for i in (3, 1, 3):
+        assert jit(pull)(total, jnp.arange(4.0), i) == i**2
+    assert total[...].tolist() == [0, 4, 0, 24]
+
+    pullback = fgrad.vjp(jnp.sin, 1.0)[1]
+    with pytest.raises(ValueError, match="an entry per argument"):
+        pullback.with_refs(total, total)
+    with pytest.raises(TypeError, match="Ref, ad.GradValue"):
+        pullback.with_refs(1.0)

@@ -22,6 +22,7 @@ from fgrad.api.device import (
 from fgrad.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from fgrad.api.jit import JitFunction, clear_caches, jit
 from fgrad.api.parallel import named_call, named_scope, pmap
+from fgrad.api.pullback import ad
 from fgrad.api.sharding import (
     make_array_from_callback,
     make_array_from_process_local_data,

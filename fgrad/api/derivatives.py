@@ -24,6 +24,7 @@ from fgrad.api.common import (
 )
 from fgrad.api.gradient import gradient_of_arrays, may_record
 from fgrad.api.jit import jit
+from fgrad.api.pullback import pullback_of
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array, wraps
 from fgrad.core.refs import any_refs, primal_of, running
@@ -168,7 +169,8 @@ def _pullback(avals, jaxpr, nonzero, consts, cts):
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """(fun(*primals), pullback): pullback(ct) gives a tuple of cotangents, one per primal; float0 for integer primals.
 
-    The pullback is a pytree of what it keeps of the forward pass, so that a jitted function can return or take it.
+    The pullback is a pytree of what it keeps of the forward pass (`args_res` and `opaque_residuals`), so that a jitted function can return
+    or take it. pullback.with_refs(...) adds cotangents to mutable arrays, or leaves them out.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> y, pullback = fgrad.vjp(lambda x: x ** 2, 3.0)
@@ -207,7 +209,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
             cts.append(x if isinstance(x, (Array, Tracer)) else convert_element_type(x, a.dtype))
         return tree.unflatten(treedef, [tangent_out(t) for t in _pullback(avals, jaxpr, nonzero, consts, cts)])[0]
 
-    result = tree.unflatten(out_tree, as_arrays(outs)), Partial(pullback, list(linear.consts))
+    result = tree.unflatten(out_tree, as_arrays(outs)), pullback_of(pullback, primals, treedef, leaves, linear.consts)
     return (*result, aux) if has_aux else result
 
 

@@ -183,18 +183,22 @@ class JitFunction(JitDispatch):
         if programs.of_values is None:
             shift = lambda nums: [i + 1 if i >= 0 else i for i in nums]
             donate = frozenset(shift(self._donate)), self._donate_names
-            programs.of_values = JitFunction(self._function_of_values(refs), shift(self._static), self._names, *donate, _Programs())
-        out, values, new = programs.of_values(values_of(refs), *held(args, self), **held(kwargs, self))
+            programs.of_values = JitFunction(
+                self._function_of_values(refs, programs), shift(self._static), self._names, *donate, _Programs()
+            )
+        out, values, new = programs.of_values(
+            values_of(refs), *held(args, programs), **held(kwargs, programs)
+        )  # another jit(fun) has them too
         write_back(refs, values)
         write_back(given, new)
         return out
 
-    def _function_of_values(self, refs):
+    def _function_of_values(self, refs, opener):
         @wraps(self._fun)
         def fun(values, *args, **kwargs):
             with bound(refs, values) as frame:
                 inside: list = []
-                args, kwargs = opened(args, self, inside), opened(kwargs, self, inside)
+                args, kwargs = opened(args, opener, inside), opened(kwargs, opener, inside)
                 before = values_of(inside)
                 out = self._fun(*args, **kwargs)
                 return out, frame.results(), [v if v is not b else None for v, b in zip(values_of(inside), before)]

@@ -368,7 +368,7 @@ def position(name, fun):
                 axis_index(axis, 1)
         i = 0 if axis is None or ndim == 0 else axis_index(axis, ndim)
         if x.shape[i] == 0:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
+            raise ValueError(f"attempt to get {name.removeprefix('nan')} of an empty sequence")
         res = fun(x, i, dtypes.int_dtype())
         return with_axes(res, range(ndim) if axis is None else (i,), ndim) if keepdims else res
 
