@@ -5,7 +5,7 @@
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
  * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h; conv_pairs.h for bfloat16), many groups of few
- * features vectors of groups (conv_near.h, conv_groups.h, conv_lanes.h).
+ * features vectors of groups (conv_near.h, conv_groups.h, conv_lanes.h); sums over rows that lie so in both operands conv_along.h.
  *
  * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
  * column k a tap (c, r). X is never stored: panels of mt x kt, which fit in the second cache, are packed from x where it lies and
@@ -18,6 +18,7 @@
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
 #define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
+#define FG_CONV_RUN 8192               /* bytes of a row of products that is summed at once */
 #define FG_CONV_LARGE 1048576         /* bytes of a kernel that is read once */
 #define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
@@ -30,7 +31,7 @@
 #define CONV_WHOLE 256                /* tiles whose products with a large kernel are computed together, or those of one image */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
-    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
+    CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_ALONG, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
     CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES
 };
 
@@ -86,7 +87,7 @@ typedef struct {
     int64_t slice, slices;            /* groups: those of a row that go together */
     int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */
-    int64_t images;                   /* of a block of Winograd's, whole where they are more than one */
+    int64_t images;                   /* of a block of Winograd's, whole where they are more than one; sums along rows: planes of a block */
     int64_t pass;                     /* Winograd: output features whose products are kept together */
     int whole, phase;                 /* Winograd: all tiles of so many images are one block, computed in phases; which one runs */
     int64_t b0;                       /* and from which image on */

@@ -220,6 +220,20 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     pool_free(p.part)
 
 
+cdef void _run_along(FgConvPart *p) noexcept nogil:
+    """Sums of products of rows, in chunks, and the sum of those."""
+    cdef const FgConv *c = p.c
+    cdef int64_t size = c.G * p.M * c.O
+    if p.nk > 1:
+        p.part = pool_alloc((p.nk - 1) * size * fg_itemsize(c.dtype))
+        p.failed = p.part == NULL
+    if not p.failed:
+        parallel_for(p.nk * c.G * p.slices * conv_ceil(conv_ceil(c.O, 4), p.mt), 1, _dense_body, p)
+        if p.nk > 1 and not p.failed:
+            parallel_for(size, 1 + 30000 // p.nk, _place_body, p)
+    pool_free(p.part)
+
+
 cdef void _columns_fill_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     conv_columns(<FgConvPart *>ctx, begin, end, NULL, NULL, NULL)
 
@@ -382,6 +396,8 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
                 _run_dense(&p)
         elif p.algo == CONV_COLUMNS:
             _run_columns(&p)
+        elif p.algo == CONV_ALONG:
+            _run_along(&p)
         elif p.algo in (CONV_SUMS, CONV_LANE_SUMS):
             _run_dense(&p)
         elif p.algo == CONV_MIXED:

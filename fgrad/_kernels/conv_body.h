@@ -270,6 +270,7 @@ static void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, con
 static int64_t conv_x_bytes(const FgConvPart *p, int64_t item) { return (p->x_size * item + 2 * GEMM_SLACK) / 64 * 64; }
 static int64_t conv_w_bytes(const FgConvPart *p, int64_t item) { return (p->w_size * item + 2 * GEMM_SLACK) / 64 * 64; }
 static int64_t conv_dense_taps(const FgConvPart *p) {
+    if (p->algo == CONV_ALONG) return p->slice * p->Q[0] * p->Q[1] * p->Q[2];
     return p->algo == CONV_SUMS || p->algo == CONV_LANE_SUMS ? p->block[0] : p->R[0] * p->R[1] * p->R[2];
 }
 
@@ -285,6 +286,7 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
         case CONV_DENSE: case CONV_FEW: conv_dense_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_SPANS: conv_spans_##S(p, begin, end, (T *)x, taps); break; \
         case CONV_SUMS: conv_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
+        case CONV_ALONG: conv_along_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANES: conv_lanes_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         case CONV_LANE_SUMS: conv_lane_sums_##S(p, begin, end, (T *)x, (T *)w, taps); break; \
         default: \
@@ -316,7 +318,8 @@ static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
         return;
     }
 #endif
-    #define CALL(S, T) do { if (p->turned) conv_place_turned_##S(p, begin, end); \
+    #define CALL(S, T) do { if (p->algo == CONV_ALONG) conv_along_place_##S(p, begin, end); \
+                            else if (p->turned) conv_place_turned_##S(p, begin, end); \
                             else if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);

@@ -78,6 +78,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 #ifdef G
 #include "conv_dense.h"
 #include "conv_spans.h"
+#include "conv_along.h"
 #include "conv_winograd.h"
 #include "conv_lanes.h"
 #endif

@@ -168,12 +168,12 @@ static int conv_plan_mixed(FgConvPart *p, int64_t item) {
     return 1;
 }
 
-/* Depthwise, features first: planes as they lie (of outputs every second one or so, in a stride's gradient), where the lanes that rows
+/* Depthwise, features first: planes as they lie (by steps of one or two; of outputs every second one or so, in a stride's gradient), where the lanes that rows
  * leave empty cost less than turning 16 groups there and back. */
 static int conv_plan_planes(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], steps = conv_ceil(p->Q[2], lanes) * lanes;
-    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
+    if (!GEMM_MASKS || c->C > 1 || p->s[2] > 2 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
     if (p->Q[2] > 1 && (p->os[2] < 1 || p->os[2] > 4)) return 0;
     if (p->Q[1] < (p->os[2] > 1 ? 2 : 4) || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
     p->algo = CONV_PLANES;
@@ -260,6 +260,47 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     p->x_size = c->C * p->R[0] * rows * p->s[2] * p->pitch + nr;
     p->w_size = 0;
     p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * c->O;
+}
+
+/* Sums over positions of which rows lie so in both operands: lanes along the rows, unless the gaps that padding makes of them, or tiles
+ * that are not full, lose too much. */
+static void conv_plan_along(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], most = FG_CONV_RUN / item, reach[3], rows, cols, blocks, planes, flat, each, budget = FG_CONV_BLOCK / item;
+    if (p->algo != CONV_SUMS || c->pairs || p->wr[2] != 1 || p->xs[2] != 1 || c->O < 4 || c->B * taps < 5 || (taps > 1 && c->B >= 16)) return;
+    if (c->phases[0] * c->phases[1] * c->phases[2] > 1) return;
+    flat = taps == 1 && conv_inner_only(p);
+    for (int d = 0; d < 3; d++) flat &= p->R[d] == 1 || p->d[d] == 1;
+    if (flat) flat = (p->R[1] == 1 || (p->wr[1] == p->R[2] && p->xs[1] == p->R[2])) && (p->R[0] == 1 || (p->wr[0] == p->R[1] * p->R[2] && p->xs[0] == p->R[1] * p->R[2]));
+    flat = flat && p->lo[0] == 0 && p->lo[1] == 0 && p->lo[2] == 0;
+    cols = flat ? p->R[0] * p->R[1] * p->R[2] : p->R[2];
+    for (int d = 1; d < 3; d++) reach[d] = (p->Q[d] - 1) * p->s[d] / p->d[d];
+    if (cols < 24 && p->R[1] * cols < 100) return;
+    if (!flat && p->R[1] > 1 && p->R[2] * 10 < (p->R[2] + reach[2]) * 7) return;
+    p->algo = CONV_ALONG;
+    p->in_place = flat;
+    if (flat) { p->R[2] = cols; p->R[0] = p->R[1] = 1; p->wr[1] = p->xs[1] = cols; }
+    if (cols > 2 * most) cols = conv_ceil(conv_ceil(cols, conv_ceil(cols, most)), 16) * 16;
+    p->pitch = cols + reach[2];
+    rows = cols < p->R[2] ? 1 : conv_max(1, conv_min(p->R[1], most / p->pitch));
+    rows = conv_ceil(p->R[1], conv_ceil(p->R[1], rows));
+    planes = rows < p->R[1] || cols < p->R[2] ? 1 : conv_max(1, conv_min(c->C * p->R[0], most / (rows * p->pitch)));
+    p->block[0] = rows;
+    p->block[1] = cols;
+    p->blocks[0] = conv_ceil(p->R[1], rows);
+    p->blocks[1] = conv_ceil(p->R[2], cols);
+    p->images = conv_ceil(c->C * p->R[0], conv_ceil(c->C * p->R[0], planes));
+    blocks = conv_ceil(c->C * p->R[0], p->images) * p->blocks[0] * p->blocks[1];
+    each = p->images * p->Q[0] * p->d[1] * p->d[2] * (rows + reach[1]) * p->pitch;
+    p->slices = conv_ceil(c->B, conv_max(1, conv_min(c->B, budget / each)));
+    p->slice = conv_ceil(c->B, p->slices);
+    p->slices = conv_ceil(c->B, p->slice);
+    p->x_size = flat ? 0 : each * p->slice;
+    p->w_size = 4 * p->images * (conv_ceil(rows * p->pitch, 16) * 16 + 16);
+    p->mt = conv_ceil(c->O, 4);                             /* panels of a range */
+    p->nk = conv_max(1, conv_min(conv_min(blocks, conv_ceil(16, p->slices * c->G)), 1 + (8 << 20) / (c->G * p->M * c->O * item)));
+    rows = conv_max(1, conv_min(p->mt, conv_ceil(16, p->slices * c->G * p->nk)));
+    p->mt = conv_ceil(p->mt, rows);
 }
 
 /* Rows of inputs that all positions need. */
@@ -414,13 +455,16 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
     else if (c->G >= 8 && c->O < 12) {
         conv_plan_dense(p, item, 0);
-        if (!conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
+        if (c->O >= 6) conv_plan_spans(p, item);
+        conv_plan_along(p, item);
+        if (p->algo != CONV_SPANS && p->algo != CONV_ALONG && !conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
     }
     else if (!conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);
         conv_plan_columns(p, item);
+        conv_plan_along(p, item);
     }
 }
 

@@ -17,17 +17,19 @@ static void N(conv_span_w)(const FgConvPart *p, int64_t begin, int64_t end, cons
     }
 }
 
+/* n columns of a row of x, every `step`th from position p2 on; zeros outside [0, L). */
+static void N(conv_spaced)(const T *x, int64_t p2, int64_t step, int64_t L, int64_t xs, int64_t n, T *to) {
+    int64_t lo, hi;
+    conv_inside(p2, step, L, n, &lo, &hi);
+    memset(to, 0, (size_t)lo * sizeof(T));
+    if (step * xs == 1) memcpy(to + lo, x + p2 + lo, (size_t)(hi - lo) * sizeof(T));
+    else for (int64_t i = lo; i < hi; i++) to[i] = x[(p2 + i * step) * xs];
+    memset(to + hi, 0, (size_t)(n - hi) * sizeof(T));
+}
+
 /* A row of x from position p2 on: `pitch` columns of each remainder modulo the step. */
 static void N(conv_span_row)(const FgConvPart *p, const T *x, int64_t p2, int64_t pitch, T *to) {
-    const int64_t step = p->s[2], xs = p->xs[2];
-    for (int64_t r = 0; r < step; r++, to += pitch) {
-        int64_t lo, hi;
-        conv_inside(p2 + r, step, p->L[2], pitch, &lo, &hi);
-        memset(to, 0, (size_t)lo * sizeof(T));
-        if (step * xs == 1) memcpy(to + lo, x + p2 + lo, (size_t)(hi - lo) * sizeof(T));
-        else for (int64_t i = lo; i < hi; i++) to[i] = x[(p2 + r + i * step) * xs];
-        memset(to + hi, 0, (size_t)(pitch - hi) * sizeof(T));
-    }
+    for (int64_t r = 0; r < p->s[2]; r++) N(conv_spaced)(x, p2 + r, p->s[2], p->L[2], p->xs[2], pitch, to + r * pitch);
 }
 
 /* Units (g, b, q0, block of rows, block of columns).  `x` holds the block. */

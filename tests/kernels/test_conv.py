@@ -257,6 +257,53 @@ def test_depthwise_planes_where_they_lie(dtype):
     run_threads(noise(rng, (2, 4, 5, 6, 20), dtype), noise(rng, (4, 1, 3, 3, 3), dtype), (1, 1, 1), ((1, 1), (0, 1), (1, 1)), features=4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_depthwise_planes_by_steps_of_two(dtype):
+    """Features first: every second column of x, with and without a window's rows together, and outputs that two parts weave."""
+    rng = np.random.default_rng(23)
+    for rows, cols, r1, r2 in ((9, 70, 3, 3), (16, 33, 5, 5), (30, 31, 7, 7), (11, 64, 1, 2), (14, 14, 2, 3), (8, 130, 4, 1)):
+        x, w = noise(rng, (2, 5, rows, cols), dtype), noise(rng, (10, 1, r1, r2), dtype)
+        run_threads(x, w, (2, 2), ((r1 // 2, r1 // 2), (r2 // 2, r2 // 2)), features=5)
+        run_threads(x, w, (1, 2), ((r1, 0), (0, r2)), features=5)
+        run_threads(x, w, (2, 2), ((1, 1), (-3, 2)), rdil=(1, 3), features=5)
+        run_threads(x[:, :, :6], w[:, :, ::-1, ::-1], (1, 1), ((1, 2), (2, 1)), ldil=(2, 2), features=5)
+        run_threads(x[:, :, :6], w, (1, 1), ((1, 2), (0, 3)), ldil=(1, 2), features=5)
+    x = noise(rng, (1, 4, 5, 9, 40), dtype)
+    run_threads(x, noise(rng, (4, 1, 3, 3, 3), dtype), (2, 2, 2), ((1, 1), (0, 1), (1, 1)), features=4)
+    run_threads(x, noise(rng, (4, 1, 2, 3, 3), dtype), (1, 1, 1), ((1, 1), (0, 1), (1, 1)), ldil=(2, 2, 2), features=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_along_rows(dtype):
+    """A kernel's gradient, features first: rows as they lie (1x1), with gaps, by remainder modulo a stride, in blocks of columns, of
+    several images together; features that fill no tile; groups, planes, views, outputs in the reverse order."""
+    rng = np.random.default_rng(29)
+    for batch, inputs, outputs, image, window, stride, pad in (
+        (2, 17, 9, (40, 41), (1, 1), 1, 0),
+        (3, 40, 4, (5, 21), (1, 1), 1, 0),
+        (1, 3, 33, (60, 61), (3, 3), 1, 1),
+        (2, 3, 8, (67, 70), (3, 5), 2, 2),
+        (2, 5, 6, (64, 64), (4, 4), 4, 0),
+        (5, 15, 7, (14, 15), (3, 3), 1, 1),
+        (1, 1, 5, (9000,), (7,), 1, 3),
+        (2, 2, 4, (5000,), (9,), 4, 4),
+        (2, 3, 5, (6, 7, 26), (3, 2, 3), 1, 1),
+        (2, 3, 5, (9, 8, 60), (3, 3, 3), 2, 1),
+    ):
+        n = len(image)
+        out = tuple((i + 2 * pad - k) // stride + 1 for i, k in zip(image, window))
+        ends = tuple((pad, (q - 1) * stride + k - i - pad) for i, k, q in zip(image, window, out))
+        x, w = noise(rng, (inputs, batch, *image), dtype), noise(rng, (outputs, batch, *out), dtype)
+        run_threads(x, w, (1,) * n, ends, rdil=(stride,) * n, axes=(1, 0, *range(2, n + 2)))
+        run_threads(x, w, (1,) * n, ends, rdil=(stride,) * n, reverse=1)
+    x, w = noise(rng, (8, 2, 30, 33), dtype), noise(rng, (12, 2, 30, 33), dtype)
+    run_threads(x, w, (1, 1), ((1, 1), (1, 1)), batches=2)
+    run_threads(x, np.broadcast_to(w[:1], w.shape), (1, 1), ((0, 0), (0, 0)))
+    run_threads(x[:, :, ::2], w[:, :, ::2], (2, 1), ((2, 2), (1, 1)))
+    x[:2, 0, 0, 0] = w[:3, 0, 0, 0] = 0
+    run_threads(x[:, :0], w[:, :0], (1, 1), ((1, 1), (1, 1)))
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_rows_longer_than_a_block(last):
     """Blocks of columns: of outputs, and of the taps of a gradient with respect to the kernel."""
