@@ -129,11 +129,11 @@ def _is_extra(dtype):
         return False
 
 
-def issubdtype(arg1, arg2) -> bool:
+def issubdtype(a, b) -> bool:
     """np.issubdtype that knows bfloat16 as a floating type, Python's scalar types and the dtype of random keys."""
-    if arg2 is prng_key or arg2 is extended or getattr(arg1, "type", None) is prng_key:
-        return getattr(arg1, "type", arg1) is prng_key and isinstance(arg2, type) and issubclass(prng_key, arg2)
-    a, b = _PYTHON.get(arg1, arg1), arg2
+    if b is prng_key or b is extended or getattr(a, "type", None) is prng_key:
+        return getattr(a, "type", a) is prng_key and isinstance(b, type) and issubclass(prng_key, b)
+    a = _PYTHON.get(a, a)
     if _is_extra(b):
         return _is_extra(a) and np.dtype(a) == np.dtype(b)
     if _is_extra(a):
@@ -150,9 +150,9 @@ def finfo(dtype):
     return np.finfo(dtype) if dtype.isbuiltin == 1 else ml_dtypes.finfo(dtype)
 
 
-def iinfo(dtype):
+def iinfo(int_type):
     """Limits of an integer dtype (np.iinfo, with those of less than 8 bits)."""
-    dtype = np.dtype(dtype)
+    dtype = np.dtype(int_type)
     return np.iinfo(dtype) if dtype.isbuiltin == 1 else ml_dtypes.iinfo(dtype)
 
 
@@ -383,8 +383,8 @@ def _extended_type(args):
 
 
 @_remembered
-def result_type(*args):
-    """The dtype that these operands (arrays, scalars, dtypes) promote to."""
+def _promoted(*args):
+    """(dtype, whether it is weak) of what these operands promote to."""
     if not args:
         raise ValueError("at least one array or dtype is required")
     pairs = []
@@ -395,9 +395,15 @@ def result_type(*args):
         elif type(a) in (bool, int, float, complex):
             pairs.append((scalar_dtype(a), type(a) is not bool))
         elif issubclass(getattr(getattr(a, "dtype", a), "type", object), extended):
-            return _extended_type(args)
+            return _extended_type(args), False
         elif hasattr(a, "dtype") and not (isinstance(a, type) and issubclass(a, np.generic)):
             pairs.append((canonicalize_dtype(a.dtype), False))
         else:
             pairs.append((canonicalize_dtype(a), a in (int, float, complex)))
-    return promote(pairs)[0]
+    return promote(pairs)
+
+
+def result_type(*args, return_weak_type_flag=False):
+    """The dtype that these operands (arrays, scalars, dtypes) promote to; with return_weak_type_flag, and whether it is weak."""
+    out = _promoted(*args)
+    return out if return_weak_type_flag else out[0]

@@ -7,9 +7,13 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
-from fgrad import lax
+import fgrad.scipy.linalg as jsl
+from fgrad import dtypes, lax
+from fgrad.core import eval_jaxpr, max_dim, min_dim
 from fgrad.custom_derivatives import linear_call
 from fgrad.errors import ShapeError
+from fgrad.example_libraries.optimizers import l2_norm
+from fgrad.extend.core import jaxpr_as_fun
 
 
 def test_cotangents_have_the_type_of_the_result():
@@ -128,6 +132,45 @@ def test_comparisons_of_weak_operands_are_weak():
     weak = [jnp.asarray(1.0) < 2.0, lax.eq(1, 2), fgrad.jit(lambda x: x < 1)(2.0)]
     assert all(x.weak_type for x in weak) and not any(x.weak_type for x in (jnp.float32(1) < 2, jnp.asarray(True)))
     assert [(weak[0] * x).dtype.name for x in (3, 3.0, jnp.int8(3), jnp.float16(3))] == ["int32", "float32", "int8", "float16"]
+
+
+def test_weak_types_of_what_is_made_of_weak_arrays():
+    row, whole = jnp.broadcast_to(jnp.asarray(2.0), (3,)), jnp.broadcast_to(jnp.asarray(2), (3,))
+    square = jnp.where(np.eye(3) > 0, row, jnp.broadcast_to(jnp.asarray(0.5), (3,)))
+    weak = lambda f, *args: {tuple(x.weak_type for x in fgrad.tree.leaves(g(*args)) if x.dtype.kind == "f") for g in (f, fgrad.jit(f))}
+    for f in (
+        jnp.linalg.cholesky,
+        jsl.cholesky,
+        jnp.linalg.inv,
+        lambda a: jnp.linalg.solve(a, row),
+        lambda a: jsl.solve_triangular(a, row),
+    ):
+        assert weak(f, square) == {(f is not jnp.linalg.inv,)}
+    for f in (jnp.linalg.qr, jnp.linalg.eigh):
+        assert weak(f, square) == {(True, True)}
+    assert weak(jnp.linalg.svd, square) == {(True,) * 3} and weak(jsl.lu, square) == {(False, False, True)}
+    assert weak(lambda a: jnp.linalg.solve(a, row), jnp.eye(3)) == weak(lambda b: jnp.linalg.cholesky(b), jnp.eye(3)) == {(False,)}
+    for f in (jnp.angle, jnp.gradient, jnp.ediff1d, lambda x: jnp.unique(x, size=2), lambda x: jnp.cross(x[:2], x[:2])):
+        assert weak(f, row) == {(True,)}
+    assert jnp.ediff1d(whole).weak_type and not jnp.ediff1d(row, to_end=1.0).weak_type and not jnp.angle(2.0).weak_type
+    for f in (jnp.deg2rad, jnp.rad2deg, jnp.sinc, lambda x: jnp.cross(x, x), jnp.vander):
+        assert weak(f, row) == {(False,)} and not f(whole).weak_type
+    assert all(f(2.0).weak_type for f in (jnp.deg2rad, jnp.rad2deg, jnp.sinc))
+    assert jnp.cross(jnp.array([1, 2]), jnp.array([3, 5])) == -1
+
+
+def test_names_of_arguments_and_small_functions():
+    assert lax.mul(np.int8([100]), np.int8([100]), out_dtype="int32")[0] == 10_000
+    assert lax.mul(np.float32([2.5]), np.float32([2.5]), out_dtype=np.int32)[0] == 4 and lax.mul(2.0, 3.0, out_dtype="float32").weak_type
+    assert lax.reduce_sum(jnp.ones((2, 3)), (1,), out_sharding=None).shape == (2,) and lax.atan2(x=0.0, y=1.0) == 0
+    assert dtypes.iinfo(int_type="int8").max == 127 and dtypes.issubdtype(a=np.float32, b=np.floating)
+    assert dtypes.result_type(1, return_weak_type_flag=True) == (np.dtype("int32"), True)
+    assert dtypes.result_type(np.float32(1), 2.0, return_weak_type_flag=True) == (np.dtype("float32"), False)
+    closed = fgrad.make_jaxpr(lambda x, y: x - y)(1.0, 2.0)
+    assert eval_jaxpr(closed.jaxpr, closed.consts, 3.0, 1.0, propagate_source_info=False) == [2]
+    assert jaxpr_as_fun(closed, 3.0)(1.0) == jaxpr_as_fun(closed)(3.0, 1.0) == [2]
+    assert (max_dim(3, 4), min_dim(3, 4)) == (4, 3) and l2_norm(tree={"a": 3.0, "b": 4.0}) == 5
+    assert lax.FftType.RFFT == 2 and [f.__name__ for f in (lax.bitwise_and, lax.bitwise_not)] == ["bitwise_and", "bitwise_not"]
 
 
 def test_stages_answer_for_their_cost():

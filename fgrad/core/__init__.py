@@ -4,6 +4,8 @@ from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array,
 from fgrad.core.aval import AbstractValue, OverlayAval, OverlayType, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
+from fgrad.core.dimensions import dim_max as max_dim
+from fgrad.core.dimensions import dim_min as min_dim
 from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs, wraps
 from fgrad.core.pretty import pp_jaxpr
 from fgrad.core.primitive import Primitive, registry
@@ -57,6 +59,8 @@ __all__ = [
     "wraps",
     "get_aval",
     "is_tracer",
+    "max_dim",
+    "min_dim",
     "pp_jaxpr",
     "registry",
     "set_apply",

@@ -234,8 +234,11 @@ def convert_constvars(closed):
     return closed.consts, ClosedJaxpr(jaxpr.replace(constvars=[], invars=jaxpr.constvars + jaxpr.invars), [])
 
 
-def eval_jaxpr(jaxpr, consts, *args):
-    """Interpret a jaxpr under the current trace; returns the list of outputs."""
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+    """Interpret a jaxpr under the current trace; returns the list of outputs.
+
+    propagate_source_info: equations that are traced again keep the source lines of the ones that they come from.
+    """
     env = dict(zip(jaxpr.constvars, consts))
     if len(jaxpr.invars) != len(args):
         raise TypeError(f"jaxpr {jaxpr.debug_name!r} takes {len(jaxpr.invars)} arguments, got {len(args)}")
@@ -245,7 +248,8 @@ def eval_jaxpr(jaxpr, consts, *args):
     try:
         for i, eqn in enumerate(jaxpr.eqns):
             prim = eqn.primitive
-            replaying.source = source_inside(eqn)
+            if propagate_source_info:
+                replaying.source = source_inside(eqn)
             out = prim.bind_eqn(eqn, [v.val if type(v) is Literal else env[v] for v in eqn.invars])
             if prim.multiple_results:
                 env.update(zip(eqn.outvars, out))

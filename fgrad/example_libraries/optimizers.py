@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import fgrad.numpy as jnp
 from fgrad import tree
-from fgrad.tree_util import register_pytree_node
+from fgrad.tree_util import register_pytree_node, tree_leaves
 
 
 class OptimizerState(NamedTuple):
@@ -263,9 +263,9 @@ def make_schedule(scalar_or_schedule):
 # --- utilities ------------------------------------------------------------------------------------------------------------
 
 
-def l2_norm(tree_of_arrays):
+def l2_norm(tree):
     """The Euclidean norm of all elements of a pytree."""
-    return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree.leaves(tree_of_arrays)))
+    return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
 
 
 def clip_grads(grad_tree, max_norm):

@@ -120,7 +120,6 @@ from fgrad.ops.elementwise import (
     max_p,
     min,
     min_p,
-    mul,
     mul_p,
     ne,
     ne_p,
@@ -182,7 +181,7 @@ from fgrad.ops.elementwise import (
 from fgrad.ops.elementwise import complex_ as complex
 from fgrad.ops.fft import FftType, fft, fft_p
 from fgrad.ops.index import dynamic_slice, dynamic_update_slice
-from fgrad.ops.reduce import reduce_prod, reduce_sum
+from fgrad.ops.reduce import reduce_prod
 from fgrad.ops.shape import (
     broadcast,
     broadcast_in_dim,

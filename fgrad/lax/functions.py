@@ -7,16 +7,30 @@ from fgrad.compile.eager import eager
 from fgrad.core import get_aval
 from fgrad.numpy import reductions
 from fgrad.numpy import transcendental as of_numpy
+from fgrad.numpy.util import user_dtype
 from fgrad.ops import elementwise as ops
 from fgrad.ops import index, reduce
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "pow", "reduce_max", "reduce_min",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "mul", "pow", "reduce_max", "reduce_min", "reduce_sum",
     "dynamic_index_in_dim", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice_in_dim",
 ]  # fmt: skip
 
 
 _STATIC = {"axis", "keepdims", "slice_size"}
+
+
+def mul(x, y, *, out_dtype=None):
+    """x * y. out_dtype: what the operands are converted to first, and the dtype of the product."""
+    if out_dtype is not None:
+        out_dtype = user_dtype(out_dtype)
+        x, y = (ops.cast_as(v, out_dtype, get_aval(v).weak_type) for v in (x, y))
+    return ops.mul(x, y)
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """The sum of operand over `axes`, which leave the shape; the dtype stays. out_sharding is ignored: there is one device."""
+    return reduce.reduce_sum(operand, axes)
 
 
 def _eagerly(n_arrays, fun):

@@ -100,7 +100,8 @@ def angle(z, deg=False):
     if not dtypes.is_inexact(z.dtype):
         z = ew.convert_element_type(z, dtypes.float_dtype())
     out = ew.atan2(imag(z), real(z))
-    out = out if z.aval.dtype.kind == "c" else ew.convert_element_type(out, out.aval.dtype)  # of real numbers never weakly typed
+    if z.aval.dtype.kind != "c" and not z.ndim:
+        out = ew.convert_element_type(out, out.dtype)  # of one real number never weakly typed
     return degrees(out) if deg else out
 
 
@@ -108,14 +109,16 @@ def angle(z, deg=False):
 def deg2rad(x, /):
     """x * pi / 180."""
     x = unary("deg2rad", x, inexact=True)
-    return typed_as(ew.mul_p.bind(x, ew.like(x, math.pi / 180)), x, x)
+    out = ew.mul_p.bind(x, ew.like(x, math.pi / 180))
+    return ew.convert_element_type(out, out.dtype, x.aval.weak_type and not x.ndim)  # weakly typed of weak numbers alone
 
 
 @eager(1)
 def rad2deg(x, /):
     """x * 180 / pi."""
     x = unary("rad2deg", x, inexact=True)
-    return typed_as(ew.mul_p.bind(x, ew.like(x, 180 / math.pi)), x, x)
+    out = ew.mul_p.bind(x, ew.like(x, 180 / math.pi))
+    return ew.convert_element_type(out, out.dtype, x.aval.weak_type and not x.ndim)  # weakly typed of weak numbers alone
 
 
 radians, degrees = deg2rad, rad2deg

@@ -71,7 +71,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
         parts.insert(0, ravel(as_array("ediff1d", to_begin)))
     if to_end is not None:
         parts.append(ravel(as_array("ediff1d", to_end)))
-    return concatenate([p.astype(x.dtype) for p in parts])
+    return concatenate(parts) if len(parts) == 1 else concatenate([p.astype(x.dtype) for p in parts])
 
 
 def gradient(f, *varargs, axis=None, edge_order=None):
@@ -90,7 +90,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
     if len(steps) not in (0, 1, len(axes)):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis!r}")
-    steps = (steps or [as_array("gradient", x.dtype.type(1))]) * (len(axes) if len(steps) < 2 else 1)
+    steps = (steps or [E.cast_as(E.like(x, 1), x.dtype, x.aval.weak_type)]) * (len(axes) if len(steps) < 2 else 1)
     out = [_gradient_along(x, h, i) for i, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
 
@@ -286,7 +286,7 @@ def sinc(x, /):
     safe = where(small, 1, z)
     square = where(small, z * z, 0)
     series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72 * (1 - square / 110))))
-    return where(small, series, U.sin(safe) / safe)
+    return E.convert_element_type(where(small, series, U.sin(safe) / safe), x.dtype, x.aval.weak_type and not x.ndim)
 
 
 @eager(1)
@@ -299,4 +299,4 @@ def vander(x, N=None, increasing=False):
     if N < 0:
         raise ValueError("N must be nonnegative")
     columns = [reshape(E.integer_pow(x, k), (x.size, 1)) for k in (range(N) if increasing else range(N - 1, -1, -1))]
-    return concatenate(columns, 1) if columns else full((x.size, 0), 0, x.dtype)
+    return E.convert_element_type(concatenate(columns, 1), x.dtype) if columns else full((x.size, 0), 0, x.dtype)

@@ -15,6 +15,7 @@ from fgrad.api.custom import custom_jvp
 from fgrad.api.derivatives import jvp
 from fgrad.compile.eager import eager
 from fgrad.control.linear_solve import custom_linear_solve
+from fgrad.core import get_aval
 from fgrad.lax.misc import stop_gradient
 from fgrad.numpy import manipulation as M
 from fgrad.numpy import reductions as R
@@ -108,12 +109,13 @@ def solve(a, b):
 
 def _solve(a, b):
     factors, _, order = L.lu(stop_gradient(a))
-    return custom_linear_solve(
+    out = custom_linear_solve(
         lambda x: X.mm(a, x),
         b,
         solve=lambda _, r: L.lu_solve(factors, order, r),
         transpose_solve=lambda _, r: L.lu_solve(factors, order, r, trans=1),
     )
+    return E.convert_element_type(out, out.dtype, get_aval(a).weak_type and get_aval(b).weak_type)
 
 
 @eager(1)

@@ -153,14 +153,14 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = _pair("cross", moveaxis(a, axisa, -1), moveaxis(b, axisb, -1))
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
-    flat = a.shape[-1] == b.shape[-1] == 2
+    if a.shape[-1] == b.shape[-1] == 2:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     a, b = (x if x.shape[-1] == 3 else S.pad(x, E.like(x, 0), [(0, 0, 0)] * (x.ndim - 1) + [(0, 1, 0)]) for x in (a, b))
     a1, a2, a3 = (a[..., i] for i in range(3))
     b1, b2, b3 = (b[..., i] for i in range(3))
-    if flat:
-        return a1 * b2 - a2 * b1
     parts = [a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1]
-    return moveaxis(S.concatenate([S.expand_dims(p, (p.ndim,)) for p in parts], parts[0].ndim), -1, axisc)
+    out = S.concatenate([S.expand_dims(p, (p.ndim,)) for p in parts], parts[0].ndim)
+    return moveaxis(E.convert_element_type(out, out.aval.dtype), -1, axisc)  # of vectors in space never weakly typed
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from fgrad.ops.elementwise import conj, convert_element_type, mul, real
 from fgrad.ops.rules import broadcast_in_dim, linear_jvp
 
 
-class FftType(enum.Enum):
+class FftType(enum.IntEnum):
     """Which transform lax.fft computes."""
 
     FFT = 0

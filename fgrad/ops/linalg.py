@@ -34,7 +34,7 @@ from fgrad.ops.shape import broadcasted_iota, expand_dims, pad, reshape, slice_i
 
 def _cholesky_aval(x):
     check_matrices("cholesky", x, square=True)
-    return x.strong()
+    return x
 
 
 def _cholesky_jvp(primals, tangents):
@@ -68,7 +68,7 @@ def _trsm_aval(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagona
     if len(b.shape) < 2 or a.shape[-1] != b.shape[-2 if left_side else -1]:
         raise ShapeError(f"triangular_solve: a of shape {a.shape} and b of shape {b.shape} do not fit (left_side={left_side})")
     check_batches("triangular_solve", (a, 2), (b, 2))
-    return ShapedArray(b.shape, b.dtype)
+    return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)
 
 
 def _trsm_lower(ctx, ins, params, out_avals):

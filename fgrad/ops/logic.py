@@ -88,6 +88,8 @@ shift_left = nary(shift_left_p, "x << y; 0 where y is not below the number of bi
 shift_right_logical = nary(shift_right_logical_p, "x >> y with zeros shifted in.")
 shift_right_arithmetic = nary(shift_right_arithmetic_p, "x >> y with the sign bit shifted in.")
 bitwise_not = unary(not_p, "~x of integers or booleans.")
+for _fun in (bitwise_and, bitwise_or, bitwise_xor, bitwise_not):
+    _fun.__name__ = _fun.__qualname__ = f"bitwise_{_fun.__name__}"
 population_count = unary(population_count_p, "How many bits of x are 1.")
 clz = unary(clz_p, "How many zero bits lead x.")
 

@@ -38,7 +38,8 @@ def mm(a, b):
 
 def symmetrized(x):
     """(x + x^H) / 2."""
-    return div(add(x, mH(x)), like(x, 2))
+    aval = get_aval(x)
+    return convert_element_type(div(add(x, mH(x)), like(x, 2)), aval.dtype, aval.weak_type)
 
 
 def real_part(x):
@@ -151,7 +152,7 @@ def matrix_primitive(name, shapes, *, square=False, kernel=None, ip=lambda **par
     def abstract_eval(x, **params):
         check_matrices(name, x, square)
         outs = shapes(x.shape[:-2], *x.shape[-2:], x.dtype, **params)
-        return [ShapedArray(s, d) for s, d in outs]
+        return [ShapedArray(s, d, x.weak_type and d.kind != "i") for s, d in outs]
 
     def lower(ctx, ins, params, out_avals):
         if empty is not None and 0 in ins[0].shape[-2:]:

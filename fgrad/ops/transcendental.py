@@ -93,7 +93,7 @@ atan2_p.jvp = jvp_by_args(
 _angle = nary(atan2_p, "")
 
 
-def atan2(x, y, /):
+def atan2(x, y):
     """The angle of the point (y, x): atan(x / y) in the quadrant of the signs. Complex numbers: -i log((y + i x) / sqrt(x^2 + y^2))."""
     if "c" not in (get_aval(x).dtype.kind, get_aval(y).dtype.kind):
         return _angle(x, y)

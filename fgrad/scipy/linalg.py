@@ -8,6 +8,7 @@ from fgrad import lax
 from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
 from fgrad.numpy.util import as_array
+from fgrad.ops import elementwise as E
 from fgrad.ops import linalg as L
 from fgrad.ops import matrix as X
 from fgrad.ops import spectral as S
@@ -127,6 +128,7 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     m, n = a.shape[-2:]
     k = min(m, n)
     low, up = X.tril(factors[..., :k], -1) + X.eye_like(factors, m, k), X.triu(factors[..., :k, :])
+    up = E.convert_element_type(up, up.dtype, a.aval.weak_type)
     if permute_l:
         return X.unpermute_rows(low, order), up
     rows = jnp.arange(m, dtype=order.dtype)

@@ -236,4 +236,4 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
         raise ValueError(f"Unknown polar decomposition method {method}.")
     u, s, vh = S.svd(a, full_matrices=False)
     base = X.mH(vh) if side == "right" else u
-    return u @ vh, (base * s[..., None, :].astype(base.dtype)) @ X.mH(base)
+    return (u @ vh).astype(a.dtype), (base * s[..., None, :].astype(base.dtype)) @ X.mH(base)

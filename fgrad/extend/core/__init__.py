@@ -1,9 +1,11 @@
 """The pieces of programs: for interpreters of jaxprs and for primitives of one's own."""
 
+import functools
+
 from fgrad.core import ClosedJaxpr, DropVar, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
 from fgrad.core import Eqn as JaxprEqn
 from fgrad.core import Primitive as _Primitive
-from fgrad.core import closed_as_fun as jaxpr_as_fun
+from fgrad.core import closed_as_fun as _closed_as_fun
 from fgrad.errors import JaxprTypeError
 from fgrad.extend.core import primitives
 from fgrad.extend.core.traces import find_top_trace, get_opaque_trace_state, set_current_trace, take_current_trace
@@ -17,6 +19,12 @@ from fgrad.extend.core.types import (
     unmapped_aval,
     valid_jaxtype,
 )
+
+
+def jaxpr_as_fun(closed_jaxpr, *args):
+    """The flat function that a ClosedJaxpr is: of arrays, to a list of its results; args: its first arguments."""
+    return functools.partial(_closed_as_fun(closed_jaxpr), *args) if args else _closed_as_fun(closed_jaxpr)
+
 
 __all__ = [
     "ClosedJaxpr",
