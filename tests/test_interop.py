@@ -60,6 +60,17 @@ def test_numpy_input_is_not_changed_and_not_aliased():
     np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda v: v + 1)(source)), source + 1)
 
 
+@pytest.mark.parametrize("n", [10, 1 << 17])
+def test_asarray_of_numpy_copies_unless_told_not_to(n):
+    buffer = np.ones(n, np.float32)
+    copied, shared = jnp.asarray(buffer), jnp.asarray(buffer, copy=False)
+    trees = fgrad.tree.map(jnp.asarray, [buffer])
+    assert n == 10 or shares(shared, buffer)
+    buffer[:] = 2
+    assert float(copied[0]) == float(trees[0][-1]) == 1
+    assert jnp.asarray(copied) is copied and jnp.asarray(copied, copy=False) is copied
+
+
 def test_array_protocol_arguments(x):
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
     assert np.array(x, copy=None) is not None

@@ -184,10 +184,11 @@ def _from_sequence(xs, dtype):
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
-    """array() without a copy where the memory can be shared: a NumPy array must then not be changed afterwards."""
+    """array(), but for Arrays, which are returned as they are. A NumPy array is copied, as in JAX, so that it can be filled again;
+    with copy=False its memory is shared where dtype and layout allow, and it must not be changed afterwards."""
     if not copy and order is None and is_array(a) and (dtype is None or (dtype is a.aval.dtype and not a.aval.weak_type)):
         return a
-    return array(a, dtype, copy=bool(copy), order=order)
+    return array(a, dtype, copy=copy or (copy is None and not is_array(a)), order=order)
 
 
 @eager(1)
