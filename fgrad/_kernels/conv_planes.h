@@ -12,19 +12,6 @@ GEMM_INLINE G(vec) N(conv_between)(const X *p, uint32_t mask) {
 #endif
 }
 
-/* The same of every second element. */
-GEMM_INLINE G(vec) N(conv_between_apart)(const X *p, uint64_t lo, uint64_t hi) {
-    const uint32_t mask = lo < hi ? (uint32_t)((1ull << (2 * hi - 1)) - (1ull << 2 * lo)) : 0;
-#ifdef CONV_HALF
-    return (G(vec))_mm512_slli_epi32(_mm512_maskz_loadu_epi16((__mmask32)mask, p), 16);
-#else
-    const G(vec) first = N(conv_between)(p, mask & (uint32_t)((1ull << G(lanes)) - 1)), second = N(conv_between)(p + G(lanes), mask >> G(lanes));
-    __typeof__(first < first) even;
-    GEMM_UNROLL for (int i = 0; i < G(lanes); i++) even[i] = 2 * i;
-    return __builtin_shuffle(first, second, even);
-#endif
-}
-
 /* The first n lanes. */
 GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
 #ifdef CONV_HALF
@@ -60,37 +47,34 @@ static __attribute__((noinline)) void N(conv_scatter)(X *p, int64_t step, const 
     }
 }
 
-/* J rows of outputs, with a step S of columns; rows of x follow them by S where R > 1: each is loaded once for all of a window's R rows of taps. */
-GEMM_INLINE void N(conv_plane_sums)(const int J, const int R, const int S, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1,
+/* J rows of outputs, rows of x that follow them by one where R > 1: each is loaded once for all of a window's R rows of taps. */
+GEMM_INLINE void N(conv_plane_sums)(const int J, const int R, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1,
                                     int64_t q2, int64_t n, G(vec) *sum) {
     G(vec) y[7];
     const int64_t step = R == 1 ? p->s[1] * p->xs[1] : p->xs[1], every = R == 1 ? p->s[1] : 1;
-    const int down = R == 1 ? 1 : S, rows = (J - 1) * down + R;
     GEMM_UNROLL for (int j = 0; j < J; j++) sum[j] = (G(vec)){0};
     for (int64_t r0 = 0; r0 < p->R[0]; r0++) for (int64_t r1 = 0; r1 < p->R[1]; r1 += R) {
         int64_t p0 = q0 * p->s[0] + r0 * p->d[0] - p->lo[0], p1 = q1 * p->s[1] + r1 * p->d[1] - p->lo[1], first, end;
         if ((uint64_t)p0 >= (uint64_t)p->L[0]) continue;
-        conv_inside(p1, every, p->L[1], rows, &first, &end);
+        conv_inside(p1, every, p->L[1], J + R - 1, &first, &end);
         const X *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
         for (int64_t r2 = 0; r2 < p->R[2]; r2++, tap += p->wr[2]) {
-            int64_t p2 = q2 * S + r2 * p->d[2] - p->lo[2], lo, hi;
-            conv_inside(p2, S, p->L[2], n, &lo, &hi);
+            int64_t p2 = q2 + r2 * p->d[2] - p->lo[2], lo = conv_max(0, -p2), hi = conv_min(n, p->L[2] - p2);
             uint32_t mask = lo < hi ? (uint32_t)((1ull << hi) - (1ull << lo)) : 0;
             const X *from = row + p2;
             GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + N(get_single)(tap + r * p->wr[1]);
-            GEMM_UNROLL for (int i = 0; i < rows; i++, from += step) if (i >= first && i < end) {
-                G(vec) v = S == 2 ? N(conv_between_apart)(from, (uint64_t)lo, (uint64_t)hi) : N(conv_between)(from, mask);
-                GEMM_UNROLL for (int r = 0; r < R; r++)
-                    if (i - r >= 0 && (i - r) % down == 0 && (i - r) / down < J) sum[(i - r) / down] += v * y[r];
+            GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (i >= first && i < end) {
+                G(vec) v = N(conv_between)(from, mask);
+                GEMM_UNROLL for (int r = 0; r < R; r++) if (i - r >= 0 && i - r < J) sum[i - r] += v * y[r];
             }
         }
     }
 }
 
-GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const int S, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1,
+GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1,
                                     int64_t q2, int64_t n, X *out) {
     G(vec) sum[8];
-    N(conv_plane_sums)(J, R, S, p, x, w, q0, q1, q2, n, sum);
+    N(conv_plane_sums)(J, R, p, x, w, q0, q1, q2, n, sum);
     if (p->Q[2] == 1 || p->os[2] == 1) {
         GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n);
     } else {
@@ -100,21 +84,18 @@ GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const int S, const
     }
 }
 typedef void (*N(conv_plane))(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out);
-#define CONV_PLANE(J, R, S) \
-static void N(conv_plane_##J##R##S)(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out) { \
-    N(conv_plane_body)(J, R, S, p, x, w, q0, q1, q2, n, out); \
+#define CONV_PLANE(J, R) \
+static void N(conv_plane_##J##R)(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out) { \
+    N(conv_plane_body)(J, R, p, x, w, q0, q1, q2, n, out); \
 }
-#define CONV_PLANES_OF(R) CONV_PLANE(1, R, 1) CONV_PLANE(2, R, 1) CONV_PLANE(3, R, 1) CONV_PLANE(4, R, 1) \
-    CONV_PLANE(5, R, 1) CONV_PLANE(6, R, 1) CONV_PLANE(7, R, 1) CONV_PLANE(8, R, 1) \
-    CONV_PLANE(1, R, 2) CONV_PLANE(2, R, 2) CONV_PLANE(3, R, 2) CONV_PLANE(4, R, 2)
+#define CONV_PLANES_OF(R) CONV_PLANE(1, R) CONV_PLANE(2, R) CONV_PLANE(3, R) CONV_PLANE(4, R) \
+    CONV_PLANE(5, R) CONV_PLANE(6, R) CONV_PLANE(7, R) CONV_PLANE(8, R)
 CONV_PLANES_OF(1) CONV_PLANES_OF(3) CONV_PLANES_OF(5) CONV_PLANES_OF(7)
 #undef CONV_PLANE
 #undef CONV_PLANES_OF
-#define CONV_PLANES_OF(R) {N(conv_plane_1##R##1), N(conv_plane_2##R##1), N(conv_plane_3##R##1), N(conv_plane_4##R##1), \
-                           N(conv_plane_5##R##1), N(conv_plane_6##R##1), N(conv_plane_7##R##1), N(conv_plane_8##R##1), \
-                           N(conv_plane_1##R##2), N(conv_plane_2##R##2), N(conv_plane_3##R##2), N(conv_plane_4##R##2)}
-/* [rows of a window, halved][rows of outputs - 1, and 8 on for steps of two columns] */
-static const N(conv_plane) N(conv_plane_table)[4][12] = {CONV_PLANES_OF(1), CONV_PLANES_OF(3), CONV_PLANES_OF(5), CONV_PLANES_OF(7)};
+#define CONV_PLANES_OF(R) {N(conv_plane_1##R), N(conv_plane_2##R), N(conv_plane_3##R), N(conv_plane_4##R), \
+                           N(conv_plane_5##R), N(conv_plane_6##R), N(conv_plane_7##R), N(conv_plane_8##R)}
+static const N(conv_plane) N(conv_plane_table)[4][8] = {CONV_PLANES_OF(1), CONV_PLANES_OF(3), CONV_PLANES_OF(5), CONV_PLANES_OF(7)};
 #undef CONV_PLANES_OF
 
 /* J rows of the outputs of two parts, whose columns alternate: the second's are one element after the first's. */
@@ -125,8 +106,8 @@ GEMM_INLINE void N(conv_woven_body)(const int J, const FgConvPart *p, const X *x
     const int64_t n0 = conv_min(L, p->Q[2] - q2), n1 = conv_max(0, conv_min(L, p[1].Q[2] - q2)), n = n0 + n1;
     __typeof__(even[0] < even[0]) low, high;
     GEMM_UNROLL for (int i = 0; i < L; i++) { low[i] = i / 2 + i % 2 * L; high[i] = low[i] + L / 2; }
-    N(conv_plane_sums)(J, 1, 1, p, x, w0, q0, q1, q2, n0, even);
-    N(conv_plane_sums)(J, 1, 1, p + 1, x - p->x0 + p[1].x0, w1, q0, q1, q2, n1, odd);
+    N(conv_plane_sums)(J, 1, p, x, w0, q0, q1, q2, n0, even);
+    N(conv_plane_sums)(J, 1, p + 1, x - p->x0 + p[1].x0, w1, q0, q1, q2, n1, odd);
     GEMM_UNROLL for (int j = 0; j < J; j++, out += p->os[1]) {
         N(conv_to)(out, __builtin_shuffle(even[j], odd[j], low), conv_min(n, L));
         if (n > L) N(conv_to)(out + L, __builtin_shuffle(even[j], odd[j], high), n - L);
@@ -150,9 +131,9 @@ static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 4, at);
         for (const FgConvPart *p = parts; p < parts + n; p++) {
-            const int64_t high = p->s[1] == p->s[2] && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
-            const int64_t apart = p->s[2] == 2 ? 8 : 0, tiles = conv_ceil(p->Q[1], apart ? 4 : 8);
-            const int woven = n > 1 && c->phases[2] == 2 && p->os[2] == 2 && c->os[2] == 1 && (p - parts) % 2 == 0 && p->s[2] == 1 && p[1].s[2] == 1;
+            const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
+            const int64_t tiles = conv_ceil(p->Q[1], 8);
+            const int woven = n > 1 && c->phases[2] == 2 && p->os[2] == 2 && c->os[2] == 1 && (p - parts) % 2 == 0;
             const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const X *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
             X *plane = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
             if (at[3] >= p->Q[0]) continue;
@@ -160,7 +141,7 @@ static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int
                 rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
                 for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
                     if (woven) N(conv_woven_table)[rows - 1](p, x, w, w + p[1].w0 - p->w0, at[3], q1, q2, plane + q1 * p->os[1] + 2 * q2);
-                    else N(conv_plane_table)[high][apart + rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
+                    else N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
                                                         plane + q1 * p->os[1] + q2 * p->os[2]);
             }
             p += woven;
