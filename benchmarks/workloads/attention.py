@@ -97,3 +97,47 @@ class Decoding(Workload):
     def torch(self, m, q, k, v):
         q, k, v = (x.to(m.torch.bfloat16).transpose(1, 2).contiguous() for x in (q, k, v))
         return lambda: m.F.scaled_dot_product_attention(q, k, v, enable_gqa=True).transpose(1, 2).float()
+
+
+@workload("attention/one query over a cache, written out: batch,keys", sizes=((1, 1024), (8, 1024)), tol=1e-3)
+class PlainDecoding(Workload):
+    """16 heads of 64 by einsum, keys before heads as a model's projections leave them."""
+
+    def inputs(self, rng):
+        b, s = self.size
+        return normal(rng, b, 16, 64), normal(rng, b, s, 16, 64), normal(rng, b, s, 16, 64)
+
+    def flops(self):
+        b, s = self.size
+        return 4 * b * 16 * s * 64
+
+    def bytes(self):
+        b, s = self.size
+        return 8 * b * s * 16 * 64
+
+    def jaxlike(self, m, q, k, v):
+        def attend(q, k, v):
+            weights = m.nn.softmax(m.np.einsum("bhd,bshd->bhs", q, k) / 8, axis=-1)
+            return m.np.einsum("bhs,bshd->bhd", weights, v)
+
+        f = m.jit(attend)
+        return lambda: f(q, k, v)
+
+    def torch(self, m, q, k, v):
+        def attend(q, k, v):
+            weights = m.torch.softmax(m.torch.einsum("bhd,bshd->bhs", q, k) / 8, -1)
+            return m.torch.einsum("bhs,bshd->bhd", weights, v)
+
+        f = m.compile(attend)
+        return lambda: f(q, k, v)
+
+    def numpy(self, np, q, k, v):
+        """As stacks of products, which einsum would not make of it."""
+
+        def call():
+            s = np.matmul(k.swapaxes(1, 2), q[..., None])[..., 0] / np.float32(8)
+            w = np.exp(s - s.max(-1, keepdims=True))
+            w /= w.sum(-1, keepdims=True)
+            return np.matmul(w[:, :, None], v.swapaxes(1, 2))[:, :, 0]
+
+        return call

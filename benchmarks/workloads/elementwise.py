@@ -120,6 +120,28 @@ class Gelu(ChainInputs):
         return lambda: ne.evaluate("0.5*x*(1+tanh(0.7978845608*(x+0.044715*x*x*x)))", {"x": x}, casting="same_kind")
 
 
+@workload("elementwise/float64 chain", sizes=(1_000_000,), x64=True, tol=1e-9)
+class ChainDouble(Workload):
+    """Ten elementary functions of doubles."""
+
+    def inputs(self, rng):
+        return (rng.standard_normal(self.size),)
+
+    @staticmethod
+    def functions(np, erf, x):
+        y = np.abs(x) + 0.1
+        waves = np.sin(x) * np.cos(100 * x) + np.tanh(x) + np.arctan(x)
+        return waves + np.exp(x) * np.log(y) + np.sqrt(y) + np.log1p(y) + np.expm1(-y) + erf(x)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: self.functions(m.np, m.lax.erf, x))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(lambda x: self.functions(m.torch, m.torch.erf, x))
+        return lambda: f(x)
+
+
 @workload("elementwise/broadcast row and column", sizes=((2048, 2048),))
 class Broadcast(Workload):
     """x * row + column, then relu."""

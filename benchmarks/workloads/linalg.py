@@ -50,3 +50,37 @@ class Solve(Workload):
 
     def numpy(self, np, a, b):
         return lambda: np.linalg.solve(a, b)
+
+
+@workload("linalg/least squares of m,n", sizes=((10_000, 5), (2000, 40)), tol=1e-2)
+class LeastSquares(Workload):
+    """The solution alone."""
+
+    def inputs(self, rng):
+        return normal(rng, *self.size), normal(rng, self.size[0])
+
+    def jaxlike(self, m, a, b):
+        f = m.jit(lambda a, b: m.np.linalg.lstsq(a, b)[0])
+        return lambda: f(a, b)
+
+    def torch(self, m, a, b):
+        return lambda: m.torch.linalg.lstsq(a, b[:, None]).solution[:, 0]
+
+    def numpy(self, np, a, b):
+        return lambda: np.linalg.lstsq(a, b, rcond=None)[0]
+
+
+@workload("linalg/singular values of batch,n", sizes=SIZES, tol=1e-3)
+class SingularValues(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size, self.size[-1]),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.linalg.svd(x, compute_uv=False))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        return lambda: m.torch.linalg.svdvals(x)
+
+    def numpy(self, np, x):
+        return lambda: np.linalg.svd(x, compute_uv=False)

@@ -127,6 +127,12 @@ class Sort(Workload):
         return lambda: np.sort(x, -1)
 
 
+@workload("reductions/sort of bytes", sizes=((1000, 1000),))
+class SortBytes(Sort):
+    def inputs(self, rng):
+        return (rng.integers(0, 256, self.size).astype("uint8"),)
+
+
 @workload("reductions/argsort", sizes=((1000, 1000),))
 class Argsort(Sort):
     def jaxlike(self, m, x):

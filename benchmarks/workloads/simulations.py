@@ -1,0 +1,171 @@
+"""Simulations: grids, particles and random paths that a loop carries through time."""
+
+from benchmarks.workload import Workload, normal, workload
+
+
+class Stepped(Workload):
+    """What `step` makes of a state in `steps` steps: a fori_loop, or Python's loop where there is none. step(np, *state): one step."""
+
+    steps = 100
+
+    def jaxlike(self, m, *state):
+        f = m.jit(lambda *state: m.lax.fori_loop(0, self.steps, lambda i, s: self.step(m.np, *s), state))
+        return lambda: f(*state)
+
+    def torch(self, m, *state):
+        step = m.compile(lambda *s: self.step(m.torch, *s))
+        return lambda: self.loop(step, state)
+
+    def numpy(self, np, *state):
+        return lambda: self.loop(lambda *s: self.step(np, *s), state)
+
+    def loop(self, step, state):
+        for _ in range(self.steps):
+            state = step(*state)
+        return state
+
+
+@workload(
+    "simulations/heat on a grid", sizes=(64, 256, 1024), quick=(256,), tol=1e-3, note="100 steps of the five-point Laplacian, by roll"
+)
+class Heat(Stepped):
+    def inputs(self, rng):
+        return (normal(rng, *self.size * 2),)
+
+    @staticmethod
+    def step(np, u):
+        return (u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u),)
+
+
+@workload("simulations/shallow water", sizes=(128,), tol=1e-3, note="100 steps of height and two velocities")
+class ShallowWater(Stepped):
+    def inputs(self, rng):
+        return tuple(c + normal(rng, *self.size * 2, scale=0.01) for c in (1, 0, 0))
+
+    @staticmethod
+    def step(np, h, u, v):
+        right, down = (lambda x: np.roll(x, -1, 1)), (lambda x: np.roll(x, -1, 0))
+        u = u - 0.1 * (right(h) - h)
+        v = v - 0.1 * (down(h) - h)
+        return h - 0.1 * (u - np.roll(u, 1, 1) + v - np.roll(v, 1, 0)), u, v
+
+
+@workload("simulations/bodies that attract each other", sizes=(64, 512), quick=(64,), tol=1e-3, note="50 steps of leapfrog in space")
+class Bodies(Stepped):
+    steps = 50
+
+    def inputs(self, rng):
+        return normal(rng, *self.size, 3), normal(rng, *self.size, 3, scale=0.1)
+
+    @staticmethod
+    def step(np, x, v):
+        d = x[None] - x[:, None]
+        r2 = (d * d).sum(-1) + 0.1
+        v = v + 1e-4 * (d * (r2**-1.5)[..., None]).sum(1)
+        return x + 0.01 * v, v
+
+
+@workload("simulations/gradient of a vibrating string", sizes=(1000, 10_000), quick=(1000,), tol=1e-3, note="in its first shape, 100 steps")
+class StringGrad(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    @staticmethod
+    def step(pad, u, before):
+        bend = u[:-2] - 2 * u[1:-1] + u[2:]
+        return 2 * u - before + 0.5 * pad(bend), u
+
+    def jaxlike(self, m, u):
+        def energy(u):
+            step = lambda i, s: self.step(lambda x: m.np.pad(x, 1), *s)  # noqa: E731
+            end = m.lax.scan(lambda s, _: (step(0, s), None), (u, u), None, length=100)[0][0]
+            return m.np.sum(end * end)
+
+        f = m.jit(m.grad(energy))
+        return lambda: f(u)
+
+    def torch(self, m, u):
+        u.requires_grad_()
+        step = m.compile(lambda *s: self.step(lambda x: m.F.pad(x, (1, 1)), *s))
+
+        def call():
+            s = u, u
+            for _ in range(100):
+                s = step(*s)
+            return m.torch.autograd.grad((s[0] ** 2).sum(), u)[0]
+
+        return call
+
+
+@workload(
+    "simulations/random paths",
+    sizes=(1000, 100_000),
+    unchecked=("torch", "torch-compile", "numpy"),
+    note="100 steps of a stochastic equation",
+)
+class Paths(Workload):
+    """Geometric Brownian motion by scan over split keys, as a pricing program writes it: the mean of what an option pays."""
+
+    def jaxlike(self, m):
+        (n,) = self.size
+
+        def price(key):
+            def step(s, key):
+                return s * m.np.exp(-0.0002 + 0.02 * m.random.normal(key, (n,))), None
+
+            s, _ = m.lax.scan(step, m.np.ones(n), m.random.split(key, 100))
+            return m.np.mean(m.np.maximum(s - 1, 0))
+
+        key, f = m.random.key(0), m.jit(price)
+        return lambda: f(key)
+
+    def torch(self, m):
+        (n,) = self.size
+        step = m.compile(lambda s: s * m.torch.exp(-0.0002 + 0.02 * m.torch.randn(n)))
+
+        def call():
+            s = m.torch.ones(n)
+            for _ in range(100):
+                s = step(s)
+            return (s - 1).clamp(min=0).mean()
+
+        return call
+
+    def numpy(self, np):
+        (n,) = self.size
+        rng = np.random.default_rng(0)
+
+        def call():
+            s = np.ones(n, np.float32)
+            for _ in range(100):
+                s = s * np.exp(np.float32(-0.0002) + np.float32(0.02) * rng.standard_normal(n, np.float32))
+            return np.maximum(s - 1, 0).mean()
+
+        return call
+
+
+@workload(
+    "simulations/roots by lax.map", sizes=(1000, 100_000), tol=1e-3, note="20 steps of Newton's method for each of N cubics, one at a time"
+)
+class MappedRoots(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size, 2),)
+
+    @staticmethod
+    def root(a, b):
+        x = b * 0 + 2.0
+        for _ in range(20):
+            x = x - (x * x * x + abs(a) * x + b) / (3 * x * x + abs(a) + 0.1)
+        return x
+
+    def jaxlike(self, m, coefficients):
+        f = m.jit(lambda c: m.lax.map(lambda ab: self.root(ab[0], ab[1]), c))
+        return lambda: f(coefficients)
+
+    def torch(self, m, coefficients):
+        """All at once: a loop in Python over the cubics would be no comparison."""
+        root = m.compile(lambda c: self.root(c[:, 0], c[:, 1]))
+        return lambda: root(coefficients)
+
+    def numpy(self, np, coefficients):
+        return lambda: self.root(coefficients[:, 0], coefficients[:, 1])
