@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from fgrad import _loaded, core, debug, dtypes, errors, lax, numpy, tree, version
+from fgrad import _einops, _loaded, core, debug, dtypes, errors, lax, numpy, tree, version
 from fgrad import config as _config_module
 from fgrad._absent import why as _why_absent
 from fgrad._kernels.memory import memory_stats, trim_memory
@@ -104,6 +104,7 @@ _DIFFERENTIAL = """
     deriv elementwise_grad grad_and_aux grad_named hessian_tensor_product hessian_vector_product holomorphic_grad make_ggnvp make_hvp
     make_jvp make_vjp tensor_jacobian_product vector_jacobian_product
 """.split()
+_PRODUCTS = ("einsum", "tensordot", "transpose")
 _FROM = {"custom_gradient": "custom_derivatives", "reshard": "sharding", **dict.fromkeys(_DIFFERENTIAL, "differential")}
 
 
@@ -114,6 +115,8 @@ def __dir__():
 def __getattr__(name):
     if name in _SUBMODULES:
         return import_module(f"fgrad.{name}")
+    if name in _PRODUCTS:  # opt_einsum asks the package that an array's class comes from
+        return getattr(numpy, name)
     if name in _FROM:
         return getattr(import_module(f"fgrad.{_FROM[name]}"), name)
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}{_why_absent(name)}")

@@ -2,14 +2,19 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Hashable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import opt_einsum
 import pytest
 
 import fgrad
@@ -377,3 +382,44 @@ def test_signals_end_loops_of_slow_turns(counted):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert np.isfinite(np.asarray(loop(2))).all()
+
+
+# --- libraries of array expressions ---------------------------------------------------------------------------------
+
+_EINOPS = """
+import sys
+if {first}:
+    import einops
+import fgrad, fgrad.numpy as jnp, numpy as np
+from einops._backends import NumpyBackend
+assert not any("einops" in getattr(finder, "__module__", "") for finder in sys.meta_path)
+(kind,) = NumpyBackend.__subclasses__()
+own = kind()
+assert kind.framework_name in sys.modules and own.is_appropriate_type(jnp.ones(2)) and not own.is_appropriate_type(np.ones(2))
+assert fgrad.jit(lambda x: x * own.is_appropriate_type(x))(2.0) == 2
+assert type(own.from_numpy(np.ones(2))) is type(own.np.tile(jnp.ones(2), 2)) is type(jnp.ones(2))
+assert type(own.to_numpy(jnp.ones(2))) is np.ndarray
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_einops_knows_arrays(tmp_path, first):
+    (tmp_path / "einops").mkdir()
+    (tmp_path / "einops" / "__init__.py").write_text("from . import _backends")
+    (tmp_path / "einops" / "_backends.py").write_text(
+        "class NumpyBackend:\n"
+        "    def __init__(self):\n        import numpy\n        self.np = numpy\n"
+        "    def is_appropriate_type(self, tensor):\n        return isinstance(tensor, self.np.ndarray)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(fgrad.__file__).parents[1])])
+    subprocess.run([sys.executable, "-c", _EINOPS.format(first=first)], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def test_opt_einsum_contracts_arrays_and_tracers():
+    a, b, c = (fgrad.random.normal(fgrad.random.key(i), (4, 4)) for i in range(3))
+    f = lambda a, b, c: opt_einsum.contract("ij,kj,kl->il", a, b, c)
+    want = np.asarray(a) @ np.asarray(b).T @ np.asarray(c)
+    for out in (f(a, b, c), fgrad.jit(f)(a, b, c)):
+        assert isinstance(out, fgrad.Array)
+        np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fgrad.grad(lambda a: f(a, b, c).sum())(a)[0], (np.asarray(b).T @ np.asarray(c)).sum(1), rtol=1e-5, atol=1e-5)

@@ -1,5 +1,7 @@
 """Argument forms, error types and corner values that programs written against JAX rely on."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -174,3 +176,66 @@ def test_forms_of_distributions():
     with fgrad.enable_x64():
         assert stats.mode(jnp.array([1, 1, 2])).count.dtype == np.int64
     assert stats.mode(jnp.array([1, 1, 2])).count.dtype == np.int32
+
+
+def test_booleans_are_positions_and_numbers_of_repetitions():
+    x = jnp.array([3.0, 4.0, 5.0])
+    for mask in (np.array([True, False]), jnp.array([True, False])):
+        np.testing.assert_array_equal(jnp.take(x, mask), [4, 3])
+    np.testing.assert_array_equal(jnp.repeat(x, np.array([True, False, True])), [3, 5])
+    np.testing.assert_array_equal(jnp.unravel_index(np.array([True, False]), (2, 2)), [[0, 0], [1, 0]])
+
+
+@pytest.mark.parametrize("through", EACH)
+def test_updates_have_no_more_axes_than_what_they_replace(through):
+    for index, values in ((0, (1,)), (slice(0, 2), (1, 2)), (jnp.array([0, 1]), (1, 1)), (np.array([True, False, True]), (1, 1))):
+        with pytest.raises(ValueError, match="Incompatible shapes"):
+            through(lambda v, i=index: jnp.zeros(3).at[i].set(v))(jnp.ones(values))
+
+
+@pytest.mark.parametrize("through", EACH)
+def test_updates_that_a_cast_would_change_are_warned_of(through):
+    update = lambda dtype, values, kind="set": through(lambda x: getattr(x.at[0], kind)(values))(jnp.zeros((3, 2), dtype))
+    for dtype, values, kind in (
+        ("int32", 1.5, "set"), ("float16", jnp.float32(1), "add"), ("float32", 1j, "set"), ("bool", 1, "set"), ("int8", [1.0, 2.0], "max"),
+        ("float32", np.complex64(1), "min"), ("uint8", jnp.arange(2), "multiply"), ("int32", 1.5, "power"),
+    ):  # fmt: skip
+        with pytest.warns(FutureWarning, match="scatter inputs have incompatible types"):
+            assert update(dtype, values, kind).dtype == dtype
+    for dtype, values in (
+        ("int8", 300),
+        ("float16", 1.5),
+        ("float32", jnp.float16(1)),
+        ("complex64", 1.5),
+        ("float32", [1, 2]),
+        ("bool", True),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            update(dtype, values)
+
+
+def test_an_array_of_no_axes_is_divided_in_place():
+    np.testing.assert_array_equal(jnp.float32(3).at[()].divide(2.0), 1.5)
+
+
+def test_spacing_is_constant():
+    assert jnp.spacing(jnp.float32(3)) == np.spacing(np.float32(3)) and fgrad.grad(jnp.spacing)(3.0) == 0
+
+
+def test_what_the_array_api_asks_of_a_namespace():
+    x, info = jnp.ones(3), jnp.__array_namespace_info__()
+    assert x.__array_namespace__() is jnp is x.__array_namespace__(api_version=jnp.__array_api_version__)
+    with pytest.raises(ValueError, match="1999.12"):
+        x.__array_namespace__(api_version="1999.12")
+    assert info.devices() == [None, *fgrad.devices()] and info.default_device() is None
+    assert info.capabilities()["data-dependent shapes"] is False
+    assert info.default_dtypes() == {"real floating": "float32", "complex floating": "complex64", "integral": "int32", "indexing": "int32"}
+    assert list(info.dtypes(kind="real floating")) == ["float32"] and info.dtypes(kind="bool") == {"bool": np.dtype(bool)}
+    assert info.dtypes(kind=("bool", "unsigned integer")).keys() == {"bool", "uint8", "uint16", "uint32"}
+    with pytest.raises(KeyError):
+        info.dtypes(kind="strings")
+    with fgrad.enable_x64():
+        assert {"int64", "uint64", "float64", "complex128"} <= info.dtypes().keys() and info.default_dtypes()[
+            "complex floating"
+        ] == "complex128"

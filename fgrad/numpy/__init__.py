@@ -19,6 +19,7 @@ from fgrad.numpy.indexing import take, take_along_axis
 from fgrad.numpy.io import *
 from fgrad.numpy.logic import *
 from fgrad.numpy.manipulation import *
+from fgrad.numpy.namespace import __array_api_version__, __array_namespace_info__
 from fgrad.numpy.nan import *
 from fgrad.numpy.padding import *
 from fgrad.numpy.polynomial import *

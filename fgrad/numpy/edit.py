@@ -296,6 +296,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     axis = axis_index(axis, a.ndim)
     n = a.shape[axis]
     counts = array(repeats, copy=False) if isinstance(repeats, (list, tuple)) else as_array("repeat", repeats, 1)
+    if counts.dtype == dtypes.BOOL:
+        counts = E.convert_element_type(counts, np.int32)
     if not dtypes.is_integer(counts.dtype):
         raise TypeError(f"repeat: repeats must be integers, got {counts.dtype.name}")
     if counts.ndim > 1 or counts.ndim == 1 and counts.size not in (1, n):

@@ -7,6 +7,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import get_aval
+from fgrad.lax.misc import stop_gradient
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where
 from fgrad.numpy.util import as_array, axis_index, binary, broadcasted, no_out, unary
@@ -97,10 +98,11 @@ def modf(x, /, out=None):
 
 
 def spacing(x, /):
-    """The distance from x to the next number away from zero, with x's sign."""
+    """The distance from x to the next number away from zero, with x's sign; constant between powers of two."""
     x = unary("spacing", x, inexact=True)
     if x.dtype.kind == "c":
         raise ValueError("jnp.spacing is not defined for complex inputs.")
+    x = stop_gradient(x)
     away = U.copysign(E.like(x, np.inf), x)
     return U.subtract(U.nextafter(x, away), x)
 

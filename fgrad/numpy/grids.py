@@ -95,6 +95,8 @@ def ix_(*args):
 def unravel_index(indices, shape):
     """Linear positions in an array of `shape` as one array of positions per axis; clamped into the array, negative ones from the end."""
     at = as_array("unravel_index", indices)
+    if at.dtype == dtypes.BOOL:
+        at = at.astype(dtypes.int_dtype())
     if not dtypes.is_integer(at.dtype):
         raise ValueError(f"unravel_index: indices must be integers, got {at.dtype.name}")
     dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)

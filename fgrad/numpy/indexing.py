@@ -441,8 +441,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     a, indices = as_array("take", a), as_array("take", indices, 1)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
-    if not indices.size:
-        indices = E.convert_element_type(indices, np.int32)  # an empty list is one of floats
+    if not indices.size or indices.dtype == dtypes.BOOL:
+        indices = E.convert_element_type(indices, np.int32)  # an empty list is one of floats; booleans are positions, not a mask
     if not dtypes.is_integer(indices.dtype):
         raise ValueError(f"take: indices must have an integer type, got {indices.dtype.name}")
     if axis is None:

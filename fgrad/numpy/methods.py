@@ -1,7 +1,5 @@
 """Operators and methods of Array and of tracers."""
 
-import sys
-
 import numpy as np
 
 from fgrad import dtypes
@@ -13,6 +11,7 @@ from fgrad.numpy import edit, indexing, manipulation, products, reductions, sele
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import astype
 from fgrad.numpy.creation import copy as _copy
+from fgrad.numpy.namespace import namespace_of
 from fgrad.ops.casts import bitcast_convert_type
 from fgrad.ops.elementwise import complex_ as lax_complex
 from fgrad.ops.elementwise import div_p
@@ -114,13 +113,6 @@ def _flat(self):
     raise NotImplementedError("arrays do not implement the arr.flat property: use arr.ravel(), or np.asarray(arr).flat")
 
 
-def _namespace(self, *, api_version=None):
-    """The module of array functions (array API)."""
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"array API version {api_version!r} is not available")
-    return sys.modules["fgrad.numpy"]
-
-
 def _to_device(self, device, *, stream=None):
     """self: there is one device, the CPU."""
     if getattr(device, "platform", device) != "cpu":
@@ -173,7 +165,7 @@ _METHODS = {
         condition, self, axis, size=size, fill_value=fill_value, out=out
     ),
     "choose": edit.choose,
-    "__array_namespace__": _namespace,
+    "__array_namespace__": namespace_of,
     "to_device": _to_device,
     "nonzero": selection.nonzero,
     "__contains__": _contains,

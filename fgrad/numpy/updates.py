@@ -1,6 +1,7 @@
 """x.at[...]: indexed updates. Static windows are written as slices, arrays of indices as whole rows."""
 
 import math
+import warnings
 
 import numpy as np
 
@@ -35,8 +36,6 @@ def _fitting(x, values, shape):
     own = dtypes.canonicalize_dtype(x.dtype) is x.dtype  # else x has outlived enable_x64
     values = cast(values, x.dtype) if own and type(values) in SCALARS else E.cast_as(values, x.dtype)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
-    if values.ndim > len(shape) and all(n == 1 for n in values.shape[: values.ndim - len(shape)]):
-        values = S.reshape(values, values.shape[values.ndim - len(shape) :])
     try:
         fits = broadcast_shape(values.shape, shape) == shape
     except ValueError:
@@ -179,8 +178,24 @@ def _put_masked(x, values, mask, kind):
     return masks.placed(x, mask, values if kind == "set" else _COMBINE[kind](masks.selected(x, mask), values))
 
 
+def _warn_of_cast(x, values):
+    """Warn where values change by the cast to x's dtype that an update does."""
+    if type(values) is int and x.dtype.kind != "b" or x.dtype == dtypes.float0:
+        return
+    if dtypes.result_type(x.dtype, values) != x.dtype:
+        warnings.warn(
+            f"an indexed update casts values of dtype {dtypes.result_type(values)} to {x.dtype}, which does not hold them all: "
+            "scatter inputs have incompatible types. Cast with astype to say that it is meant.",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
+    if getattr(values, "dtype", None) is not x.dtype:
+        values = array(values, copy=False) if isinstance(values, (list, tuple)) else values
+        _warn_of_cast(x, values)
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
     if type(x) is Array and type(idx) in _PLACES and wrap_negative and x.ndim and x.dtype.itemsize > 2:
@@ -271,7 +286,7 @@ class IndexUpdateRef(Place):
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x divided by values at idx, as a float."""
-        ones = E.broadcast_to(E.like(self.array, 1), self.array.shape)
+        ones = E.broadcast_to(as_array("divide", E.like(self.array, 1)), self.array.shape)
         return self.array / _update(ones, self.index, values, "mul", mode, wrap_negative_indices)
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
@@ -284,6 +299,7 @@ class IndexUpdateRef(Place):
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x raised to values at idx."""
+        _warn_of_cast(self.array, values)
         values = as_array("power", values)
         power = lambda v, u: v**u
         return _apply(self.array, self.index, power, values, mode, unique_indices, wrap_negative_indices)
