@@ -26,6 +26,7 @@ _DEFAULTS = {
     "pass_motion": True,
     "pass_accumulate": True,
     "pass_masked": True,
+    "pass_members": True,
     "pass_branches": True,
     "pass_dce": True,
     "pass_cse": True,

@@ -17,6 +17,7 @@ PASSES = [
     "pass_motion",
     "pass_accumulate",
     "pass_masked",
+    "pass_members",
     "pass_branches",
     "pass_dce",
     "pass_cse",

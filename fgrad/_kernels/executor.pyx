@@ -8,11 +8,12 @@ from libc.string cimport memcpy, memset
 from fgrad._kernels.abi cimport (FG_BOOL, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst, FgRun, FgTensor,
                                  fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
-from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_SCAN, KIND_TILES, KIND_WHILE,
+from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_MEMBERS, KIND_SCAN, KIND_TILES, KIND_WHILE,
                                           fg_flat_count, run_state, run_timed, state_free, state_new)
 from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_borrow, pool_free, roams, size_of
 
-KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES}
+KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES,
+         "members": KIND_MEMBERS}
 cdef tuple _kinds = tuple(KINDS.values())
 
 
@@ -191,9 +192,12 @@ cdef class Program:
         outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
-        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 3}[inst.kind]
+        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 3,
+                KIND_MEMBERS: 7}[inst.kind]
         if inst.kind in (KIND_WHILE, KIND_SCAN) and len(ip) >= n_ip:      # a flag for each carry follows
             n_ip += max(0, ip[2 if inst.kind == KIND_WHILE else 1])
+        if inst.kind == KIND_MEMBERS and len(ip) >= n_ip:
+            n_ip += max(0, ip[0]) + max(0, ip[1]) + max(0, ip[2])
         if inst.kind == KIND_TILES and len(ip) >= n_ip and ip[1] <= len(outs):
             n_ip += ip[2] + ip[2] * (len(ins) + len(outs) - ip[1]) + 2 * ip[1]
         bits = 2 * ip[1] if inst.kind == KIND_TILES and len(ip) == n_ip else 0
@@ -224,6 +228,20 @@ cdef class Program:
                 want = [(ins[:nk] + carry + [b // each for b in ins[nk + nc:]], carry + [b // each for b in outs[nc:nc + ny]])]
             if outs[:nc] != carry or outs[nc + ny:] != carry:
                 raise ValueError(f"instruction {i}: scan carry buffers differ in size")
+        elif inst.kind == KIND_MEMBERS:
+            nk, nc, nx, ny, length, _, parts = ip[:7]
+            cut, carry, rows = ip[7:7 + nk + nx], ins[nk:nk + nc], ins[nk + nc:]
+            if nk + nc + nx != len(ins) or len(outs) != 2 * nc + ny or not length or not parts or not children or outs[:nc] != carry \
+                    or outs[nc + ny:] != carry or any(b % length for b in (*rows, *outs[nc:nc + ny])):
+                raise ValueError(f"instruction {i}: a scan of parts with counts {ip} got inputs of {ins} and outputs of {outs} bytes")
+            rows = [b // length for b in rows]
+            divided = [*carry, *[b // length for b in outs[nc:nc + ny]], *[b for b, c in zip([*ins[:nk], *rows], cut) if c]]
+            if any(b % parts for b in divided):
+                raise ValueError(f"instruction {i}: operands of {divided} bytes in {parts} parts")
+            given = [b // parts if c else b for b, c in zip([*ins[:nk], *rows], cut)]
+            carry = [b // parts for b in carry]
+            want = [(given[:nk] + carry + given[nk:], carry + [b // length // parts for b in outs[nc:nc + ny]])] * len(children)
+            inst.n_child = len(children)
         elif inst.kind == KIND_TILES:
             want = self.tile_bytes(i, ip, ins, outs, children)
             inst.n_child = len(children)

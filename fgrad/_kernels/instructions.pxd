@@ -5,7 +5,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "program.h" nogil:
     enum:
-        KIND_KERNEL, KIND_WHILE, KIND_SCAN, KIND_COND, KIND_CALLBACK, KIND_TILES
+        KIND_KERNEL, KIND_WHILE, KIND_SCAN, KIND_COND, KIND_CALLBACK, KIND_TILES, KIND_MEMBERS
     struct FgFlat:
         pass
     struct FgProg:

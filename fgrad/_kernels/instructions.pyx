@@ -1,4 +1,4 @@
-"""Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles and callbacks, which run sub-programs."""
+"""Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles, members and callbacks, which run sub-programs."""
 from cpython.ref cimport Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -13,6 +13,11 @@ from fgrad._kernels.parallel cimport parallel_for
 
 from fgrad._kernels import elementwise, index, matmul, movement, parallel
 
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef unsigned long pthread_t
+    pthread_t pthread_self()
+    int pthread_equal(pthread_t a, pthread_t b)
 
 cdef extern from "turns.h" nogil:
     ctypedef struct FgTurns:
@@ -121,6 +126,8 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
                 rc = run_scan(st, inst, p.inst_child[i])
         elif inst.kind == KIND_TILES:
             rc = run_tiles(st, inst, p.inst_child[i])
+        elif inst.kind == KIND_MEMBERS:
+            rc = run_members(st, inst, p.inst_child[i])
         else:
             rc = run_callback(st, inst)
         if rc != FG_OK:
@@ -296,6 +303,88 @@ cdef int run_scan(FgState *st, FgInst *inst, int first) noexcept nogil:
             return rc
         side = other
     return FG_OK
+
+
+cdef struct Members:
+    FgState *st
+    FgInst *inst
+    int first, rc
+    pthread_t caller
+
+
+cdef void members_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    # tid counts ranges, of which there are at most as many as children
+    cdef Members *m = <Members *>ctx
+    cdef int64_t part
+    cdef int rc
+    for part in range(begin, end):
+        rc = run_part(m, m.st.children[m.first + tid], part)
+        if rc != FG_OK:
+            m.rc = rc
+            return
+
+
+cdef int run_part(Members *m, FgState *body, int64_t part) noexcept nogil:
+    """All steps of one part of a scan, as run_scan takes them. Signals are the calling thread's to look for."""
+    cdef FgState *st = m.st
+    cdef FgInst *inst = m.inst
+    cdef int nk = <int>inst.ip[0], nc = <int>inst.ip[1], nx = <int>inst.ip[2], ny = <int>inst.ip[3], i, rc
+    cdef int64_t length = inst.ip[4], parts = inst.ip[6], step, at, row
+    cdef const int64_t *cut = inst.ip + 7            # of each const and of each scanned input: whether it is cut
+    cdef const int64_t *in_place = inst.ip + 7 + nk + nx
+    cdef char **outs = child_outs(body)
+    cdef FgTensor *t
+    cdef int side = -1, other
+    cdef bint asks = pthread_equal(m.caller, pthread_self()) != 0
+    cdef FgTurns turns = [1, 1, 0]
+    for i in range(nk):
+        t = &st.slots[inst.args[i]]
+        body.bases[1 + i] = t.data + (part * (t.size // parts * fg_itemsize(t.dtype)) if cut[i] else 0)
+    for i in range(nc):
+        row = out_bytes(st, inst, i) // parts
+        if in_place[i]:
+            body.bases[1 + nk + i] = outs[i] = out_data(st, inst, i) + part * row
+            memcpy(outs[i], in_data(st, inst, nk + i) + part * row, row)
+    for step in range(length):
+        if m.rc != FG_OK:                            # another part has failed
+            return FG_OK
+        if asks:
+            rc = fg_turn(&turns)
+            if rc != FG_OK:
+                return rc
+        at = length - 1 - step if inst.ip[5] else step
+        other = 0 if (length - 1 - step) % 2 == 0 else 1
+        for i in range(nc):
+            if in_place[i]:
+                continue
+            row = out_bytes(st, inst, i) // parts
+            body.bases[1 + nk + i] = part * row + (in_data(st, inst, nk + i) if side < 0 else
+                                                   out_data(st, inst, i if side == 0 else nc + ny + i))
+            outs[i] = part * row + out_data(st, inst, i if other == 0 else nc + ny + i)
+        for i in range(nx):
+            t = &st.slots[inst.args[nk + nc + i]]
+            row = t.size // length * fg_itemsize(t.dtype)
+            body.bases[1 + nk + nc + i] = t.data + at * row + (part * (row // parts) if cut[nk + i] else 0)
+        for i in range(ny):
+            t = &st.slots[inst.args[inst.n_in + nc + i]]
+            row = t.size // length * fg_itemsize(t.dtype)
+            outs[nc + i] = t.data + at * row + part * (row // parts)
+        rc = run_state(body)
+        if rc != FG_OK:
+            return rc
+        side = other
+    return FG_OK
+
+
+cdef int run_members(FgState *st, FgInst *inst, int first) noexcept nogil:
+    # ip: [n_consts, n_carry, n_xs, n_ys, length, reverse, parts, whether each const and each of xs is cut..., in place...]; operands as of
+    # a scan, whose carries, ys and some of consts and xs are cut into parts along the first axis (of each step's row); children: the
+    # body for one part, once per thread
+    cdef Members m
+    cdef int64_t parts = inst.ip[6], threads = inst.n_child
+    m.st, m.inst, m.first, m.rc, m.caller = st, inst, first, FG_OK, pthread_self()
+    parallel_for(parts, parts // (threads + 1) + 1, members_body, &m)
+    return m.rc
 
 
 cdef extern from "vm_memory.h" nogil:

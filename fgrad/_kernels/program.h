@@ -3,7 +3,7 @@
 #define FG_PROGRAM_H
 #include "fg.h"
 
-enum { KIND_KERNEL = 0, KIND_WHILE = 1, KIND_SCAN = 2, KIND_COND = 3, KIND_CALLBACK = 4, KIND_TILES = 5 };
+enum { KIND_KERNEL = 0, KIND_WHILE = 1, KIND_SCAN = 2, KIND_COND = 3, KIND_CALLBACK = 4, KIND_TILES = 5, KIND_MEMBERS = 6 };
 
 typedef struct FgProg {
     int32_t n_slots, n_inst, n_args, n_consts, n_outs, n_children;

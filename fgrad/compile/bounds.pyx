@@ -180,7 +180,7 @@ def loop_bounds(node):
     cdef list given = [_bounds(v, 0) for v in node.ins]
     if node.op == "cond":
         return [given[1:]] * len(node.children)
-    if node.op == "scan":
+    if node.op == "scan" or node.op == "members":
         return [_of_scan(node.ip, node.children[0].jaxpr, given)]
     return _of_while(node.ip, node.children[0].jaxpr, node.children[1].jaxpr, given)
 

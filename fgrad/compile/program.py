@@ -112,7 +112,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
     for unit in units:
-        if unit.nodes[0].op in ("scan", "while", "cond"):
+        if unit.nodes[0].op in ("scan", "members", "while", "cond"):
             unit.nodes[0].obj = _sub_programs(unit.nodes[0])
     arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, takes)
     if takes is None:
@@ -162,8 +162,8 @@ def _sub_programs(node):
         children = [compile_jaxpr(c, sub=True, takes=takes, known=k) for c, k in zip(node.children, known)]
         in_place = [all(flags) for flags in zip(*[c.in_place for c in children])]
     else:
-        nk, nc = node.ip[:2] if node.op == "scan" else node.ip[1:3]
-        takes, first = list(range(nk, nk + nc)), 0 if node.op == "scan" else node.ip[0]
+        nk, nc = node.ip[1:3] if node.op == "while" else node.ip[:2]
+        takes, first = list(range(nk, nk + nc)), node.ip[0] if node.op == "while" else 0
         children = [compile_jaxpr(c, sub=True, known=k) for c, k in zip(node.children[:-1], known)]
         children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1]))
         in_place = children[-1].in_place

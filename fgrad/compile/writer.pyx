@@ -190,6 +190,8 @@ cdef class Writer:
         elif node.kind == "control":
             children = node.obj[0]
             ip = node.ip if node.op == "cond" else [*node.ip, *children[-1].in_place]
+            if node.op == "members":
+                children = children * min(most_threads(), node.ip[6])
             self.insts.append((KINDS[node.op], None, ins, outs, ip, (), children, None))
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))

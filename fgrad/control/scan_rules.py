@@ -1,10 +1,13 @@
 """The scan primitive and its rules."""
 
+from fgrad.config import config
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
+from fgrad.control.members import SUM, cut
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, using_trace
 from fgrad.ops.elementwise import add
-from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, move_axis
-from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, reshape, slice_in_dim
+from fgrad.ops.reduce import reduce_sum
+from fgrad.ops.rules import Linear, Zero, bdim_at_front, instantiate, like, move_axis
+from fgrad.ops.shape import concatenate, expand_dims, index_in_dim, pad, reshape, slice_in_dim
 from fgrad.transforms.jvp import jvp_jaxpr
 from fgrad.transforms.linearize import TangentTrace, keep, merge, partial_eval_jaxpr, pruned, split
 from fgrad.transforms.transpose import backward_pass
@@ -29,8 +32,56 @@ def _scan_lower(ctx, ins, params, out_avals):
     if params["unroll"] > 1 and params["length"]:
         return ctx.compose(lambda *args: _unrolled(args, **params), ins)
     nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
+    if config.pass_members and (parts := cut(params["jaxpr"], nk, nc, length)) is not None:
+        return _lower_parts(ctx, ins, parts, params, out_avals)
     ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
+
+
+def _lower_parts(ctx, ins, parts, params, out_avals):
+    """A scan whose parts go through all steps by themselves; carries and ys that are not cut get an axis of parts."""
+    nk, nc, length, n = params["num_consts"], params["num_carry"], params["length"], parts.number
+    given = [*map(ctx.constant, parts.more), *ins]
+    first = len(parts.more) + nk
+
+    def of_parts(a, how, at):
+        shape = a.shape
+        if how is None or how == SUM:
+            shape = (*shape[:at], n, *shape[at:])
+        elif how:
+            shape = (*shape[:at], shape[how + at], *shape[at : how + at], *shape[how + at + 1 :])
+        return ShapedArray(shape, a.dtype)
+
+    def in_front(v, how, at):
+        order = [i for i in range(len(v.shape)) if not how or i != how + at]
+        return ctx.transpose(v, (*order[:at], how + at, *order[at:])) if how else v
+
+    def at_first(v, how):
+        if how is None:
+            return ctx.broadcast(v, (n, *v.shape), range(1, 1 + len(v.shape)))
+        if how == 0:
+            return v
+        rest = [(0, n - 1, 0), *[(0, 0, 0)] * len(v.shape)]
+        return ctx.compose(lambda x: [pad(expand_dims(x, (0,)), like(x, 0), rest)], [v])[0]
+
+    def at_last(v, how, at):
+        if how == SUM:
+            return ctx.compose(lambda x: [reduce_sum(x, (at,))], [v])[0]
+        if how is None:
+            return ctx.view(v, (*v.shape[:at], *v.shape[at + 1 :]), (*v.strides[:at], *v.strides[at + 1 :]))
+        order = [i for i in range(len(v.shape)) if i != at]
+        return ctx.transpose(v, (*order[: at + how], at, *order[at + how :])) if how else v
+
+    carry = [at_first(v, how) for v, how in zip(given[first : first + nc], parts.carries)]
+    avals = [of_parts(a, how, 0) for a, how in zip(out_avals, parts.carries)]
+    avals += [of_parts(a, how, 1) for a, how in zip(out_avals[nc:], parts.ys)]
+    consts = [*[(ctx.constant(x), None) for x in parts.extra], *[(in_front(given[i], a, 0), a) for i, a in parts.consts]]
+    xs = [(in_front(given[i], a, 1), a) for i, a in parts.xs]
+    cuts = [a is not None for _, a in (*consts, *xs)]
+    ip = (len(consts), nc, len(xs), len(out_avals) - nc, length, params["reverse"], n, *cuts)
+    outs = ctx.control("members", [parts.body], [*[v for v, _ in consts], *carry, *[v for v, _ in xs]], avals, ip, avals[:nc])
+    hows = [*[(how, 0) for how in parts.carries], *[(how, 1) for how in parts.ys]]
+    return [at_last(v, how, at) for v, (how, at) in zip(outs, hows)]
 
 
 def _bind(consts, carry, xs, fun, length, reverse, unroll, name):
