@@ -241,3 +241,42 @@ def test_reshaped_concatenations_are_not_split_by_their_pieces(shape):
     x = np.random.default_rng(0).standard_normal((300, 64)).astype("float32")
     got = fgrad.jit(lambda x: jnp.concatenate([x, x], 1).reshape(shape) * 2 - 1)(x)
     np.testing.assert_allclose(got, np.concatenate([x, x], 1).reshape(shape) * 2 - 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(254,), (1000,), (30, 33), (7, 600), (40, 5, 9)], ids=str)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_one_piece_that_is_nearly_all(shape, axis):
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    rest = x.shape[axis] - 2
+
+    def fun(x):
+        first, middle, last = jnp.split(x, [1, 1 + rest], axis)
+        return jnp.concatenate([first, middle * 2 + 1, last], axis)
+
+    first, middle, last = np.split(x, [1, 1 + rest], axis)
+    want = np.concatenate([first, middle * 2 + 1, last], axis)
+    np.testing.assert_array_equal(fgrad.jit(fun)(x), want)
+    grad = fgrad.jit(fgrad.grad(lambda x: (fun(x) ** 2).sum()))(x)
+    np.testing.assert_allclose(grad, np.concatenate([2 * first, 4 * middle * 2 + 4, 2 * last], axis), rtol=1e-5, atol=1e-6)
+
+
+def test_the_rest_is_copied():
+    x = np.ones(1000, np.float32)
+    names = instructions(lambda x: jnp.concatenate([x[:1], x[1:-1] * 2, x[-1:]]), x)
+    assert not any(name.startswith("concatenate") for name in names) and len(names) == 3, names
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 2.5])
+def test_an_update_of_one_value_is_a_pad(value):
+    x = np.random.default_rng(0).standard_normal((20, 30)).astype("float32")
+
+    def fun(x):
+        return jnp.full((22, 33), value, "float32").at[1:-1, 2:-1].set(x * 3)
+
+    want = np.full((22, 33), value, np.float32)
+    want[1:-1, 2:-1] = x * 3
+    got = np.asarray(fgrad.jit(fun)(x))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    names = instructions(fun, x)
+    assert not any("update" in name for name in names) and len(names) == 2, names

@@ -176,3 +176,47 @@ def test_what_is_padded_is_computed_between_its_margins(shape, margins, dtype):
     want = want[tuple(slice(max(-margins[0], 0), n - max(-margins[1], 0)) for n in want.shape)]
     np.testing.assert_array_equal(np.asarray(got).astype(want.dtype), want)
     np.testing.assert_array_equal(np.asarray(turned).astype(want.dtype), np.flip(want) if dtype == "bool" else want[::-1] + want)
+
+
+@pytest.mark.parametrize("n", [257, 258, 1000, 4000, 13_000])
+def test_steps_along_a_line(n):
+    """A string's and a heated rod's step: an update by neighbours, whose cotangent is an update by what it read there, and pads."""
+    rng = np.random.default_rng(0)
+    u, v = rng.standard_normal((2, n)).astype(np.float32)
+
+    def rod(u):
+        return u.at[1:-1].add(0.2 * (u[2:] - 2 * u[1:-1] + u[:-2]))
+
+    def string(u, v):
+        v = v + 0.1 * jnp.zeros_like(u).at[1:-1].set(u[2:] - 2 * u[1:-1] + u[:-2])
+        return u + 0.1 * v, v
+
+    a = np.eye(n, k=1)[1:-1] - 2 * np.eye(n)[1:-1] + np.eye(n, k=-1)[1:-1] if n < 2000 else None
+    grads = fgrad.jit(fgrad.grad(lambda u: (rod(u) ** 2).sum()))(u), fgrad.jit(fgrad.grad(lambda u: (string(u, v)[0] ** 2).sum()))(u)
+    plain = [off(fgrad.grad(f), u) for f in (lambda u: (rod(u) ** 2).sum(), lambda u: (string(u, v)[0] ** 2).sum())]
+    for got, other in zip(grads, plain):
+        np.testing.assert_allclose(got, other, rtol=1e-5, atol=1e-5)
+    if a is None:
+        return
+    step = np.eye(n) + 0.2 * np.pad(a, ((1, 1), (0, 0)))
+    np.testing.assert_allclose(grads[0], 2 * step.T @ (step @ u), rtol=1e-4, atol=1e-4)
+    step = np.eye(n) + 0.01 * np.pad(a, ((1, 1), (0, 0)))
+    np.testing.assert_allclose(grads[1], 2 * step.T @ (step @ u + 0.1 * v), rtol=1e-4, atol=1e-4)
+
+
+def test_what_an_update_replaced_and_read():
+    """Cotangents of elements that an update replaced (none) and of what it read there: one update."""
+    x = np.full((30, 40), -0.0, np.float32)
+    names = instructions(lambda t: t.at[1:-1, 1:-1].set(0) + jnp.pad(3 * t[1:-1, 1:-1], 1), x)
+    assert not any("pad" in name for name in names), names
+    got = fgrad.jit(lambda t: t.at[1:-1, 1:-1].set(0) + jnp.pad(3 * t[1:-1, 1:-1], 1))(x)
+    np.testing.assert_array_equal(np.signbit(got), np.zeros(x.shape, bool))  # a sum with +0
+    x = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
+    want = x.copy()
+    want[1:-1, 1:-1] *= 3
+    for more in (0, x[::-1].copy()):
+        got = fgrad.jit(lambda t, more=more: (t.at[1:-1, 1:-1].set(0) + more) + jnp.pad(3 * t[1:-1, 1:-1], 1))(x)
+        np.testing.assert_allclose(got, want + more, rtol=1e-6)
+    moved = fgrad.jit(lambda t: t.at[1:-1, 1:-1].set(0) + jnp.pad(t[2:, 1:-1], ((0, 2), (1, 1))))(x)
+    want[1:-1, 1:-1] = 0
+    np.testing.assert_allclose(moved, want + np.pad(x[2:, 1:-1], ((0, 2), (1, 1))), rtol=1e-6)

@@ -81,22 +81,46 @@ static void fg_vm_reduce_tile(FgVmThread *t, char *partials, int64_t u, int64_t 
     }
 }
 
+/* Of `len` elements of a walk along one axis from `start` on, so many that either no box begins or ends within them, or they are the strip in
+ * which one does: most of a vector lies on one side of all boxes then, and windows cost nothing there. The last piece is no less than a strip. */
+enum { FG_PIECE = FG_STRIP / 4 };
+static int64_t fg_vm_piece(const FgVmPlan *p, int64_t start, int64_t len) {
+    int64_t n = len;
+    for (int k = 0; k < p->n_boxes; k++) for (int j = 0; j < 2; j++) {
+        int64_t at = (j ? p->boxes[k].hi[0] : p->boxes[k].lo[0]) - start;
+        if (at <= 0 || at >= len || at % FG_PIECE == 0) continue;
+        at = at / FG_PIECE * FG_PIECE;
+        if (at == 0) at = FG_PIECE;
+        if (at < n) n = at;
+    }
+    if (n < len && len - n < FG_PIECE) n = n > FG_PIECE ? n - FG_PIECE : len;
+    return n;
+}
+
 /* Units [begin, end) of the part. */
 static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, whole = p->chunks == 1 ? p->row : p->step, row = begin / p->chunks, c = begin % p->chunks;
     FgVmStep step;
     if (fg_vm_run_each_row(t, begin, end)) return;
+    int pieces = p->ndim == 1 && p->n_boxes && p->mode == FG_MODE_FLAT && !p->prefetches;
     int steps = end - begin > 1 && fg_vm_find_step(t, whole, &step);
     for (int64_t u = begin, more = 0; u < end; u++) {
         int64_t start = row * p->row + c * p->step, left = p->row - c * p->step, len = left < p->step ? left : p->step;
-        if (more > 0 && len == whole) { fg_vm_step(t, &step, len); more--; }
+        if (pieces) {
+            for (int64_t n; len > 0; start += n, len -= n) {
+                n = fg_vm_piece(p, start, len);
+                fg_vm_compute(t, coord, start, n);
+                fg_vm_store(t, coord, start, n);
+            }
+        }
+        else if (more > 0 && len == whole) { fg_vm_step(t, &step, len); more--; }
         else {
             fg_vm_compute(t, coord, start, len);
             more = !steps || len < whole ? 0 : step.axis < 0 ? end : (p->shape[step.axis] - coord[step.axis]) / step.by - 1;
         }
         if (p->n_reduced) fg_vm_reduce_tile(t, partials, u, start, len);
-        fg_vm_store(t, coord, start, len);
+        if (!pieces) fg_vm_store(t, coord, start, len);
         if (++c == p->chunks) { c = 0; row++; }
     }
 }

@@ -1,13 +1,15 @@
 """Concatenations and pads of what fused groups compute: these write each piece where it belongs. A concatenation has nothing left to do,
-a pad its margins."""
+a pad its margins; where one piece is nearly all, the others are copied beside it."""
 
 from math import prod
 
-from fgrad.compile.values import Value, row_major, view_reshape
+from fgrad.compile.fuse import Unit
+from fgrad.compile.values import Node, Value, row_major, view_reshape
 
-LEAST = 4096  # elements of a result from which memory is felt
+LEAST = 256  # elements of a result from which a pass less is felt
 RUN = 64  # bytes of a piece that lie side by side, at least: narrower ones are turned in vectors by the concatenation,
 COLUMNS = 4  # or by the group, if there are so few and each is one element;
+PIECES, SHARE = 4, 16  # operands of a concatenation of which one is all but such a part: the others are copied
 LONG = 1024  # of rows of so many bytes, any piece costs little
 
 
@@ -23,7 +25,7 @@ def write_joined(units, outs):
                 reads[v.buf] = reads.get(v.buf, 0) + 1
     for v in outs:
         reads[v.buf] = reads.get(v.buf, 0) + 1
-    gone, groups = set(), set(units)
+    gone, groups = {}, set(units)  # gone: what comes in place of a concatenation
     for u in moves:
         if u.nodes[0].op == "pad":
             _put_inside(u, reads, groups)
@@ -32,8 +34,10 @@ def write_joined(units, outs):
         for node, v in pieces or ():
             node.outs[0] = v
         if pieces:
-            gone.add(u)
-    return [u for u in units if u not in gone]
+            gone[u] = []
+        elif largest := _largest(u.nodes[0], reads, groups):
+            gone[u] = _others(u, *largest)
+    return [w for u in units for w in gone.get(u, (u,))]
 
 
 def _maker(v, out, reads, groups):
@@ -55,6 +59,39 @@ def _put_inside(unit, reads, groups):
     made.outs[0] = pad.ins[0] = Value(out.buf, v.shape, out.strides, at, out.dtype)
     unit.reads.discard(v.buf)
     unit.reads.add(out.buf)
+
+
+def _places(join):
+    """Where each operand lies in the result."""
+    out, axis, at, places = join.outs[0], join.ip[0], 0, []
+    for v in join.ins:
+        places.append(Value(out.buf, v.shape, out.strides, at * out.strides[axis], out.dtype))
+        at += v.shape[axis]
+    return places
+
+
+def _largest(join, reads, groups):
+    """(number, the elementwise operation that makes it) of the operand that is nearly all of a concatenation, if one is; else None."""
+    out = join.outs[0]
+    k = max(range(len(join.ins)), key=lambda i: prod(join.ins[i].shape))
+    v = join.ins[k]
+    made = _maker(v, out, reads, groups)
+    if made is None or made.shape != v.shape or len(join.ins) > PIECES or SHARE * (prod(out.shape) - prod(v.shape)) > prod(out.shape):
+        return None
+    return (k, made) if v.shape[-1] * v.dtype.itemsize >= RUN else None
+
+
+def _others(unit, k, made):
+    """Copies of the other operands, once operand k is written where it belongs."""
+    join, units = unit.nodes[0], []
+    places = _places(join)
+    made.outs[0] = places[k]
+    for i, v in enumerate(join.ins):
+        if i != k and 0 not in v.shape:
+            copy = Node("kernel", "copy", [v], [places[i]])
+            copy.group = Unit(copy, len(units))
+            units.append(copy.group)
+    return units
 
 
 def _pieces(join, reads, groups):

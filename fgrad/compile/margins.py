@@ -12,10 +12,12 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.config import config
 from fgrad.core.array import CODES
 
-LEAST = 12_000  # elements of a result: of less, a pad is a few microseconds
+LEAST = 256  # elements of a result: of less, a pad is a few nanoseconds
+FUSED = 12_000  # of one whose pads are computed where they are added (see shift): two of them, one beside the other, are cheaper so
 ROW = 2048  # elements from one margin to the next of which most tiles have none (see shift)
 FACTOR = 1024.0  # between multiples of which one is computed from the other: of more, what is normal may come from what underflows
-PADS = 3  # of one array: two are cheaper computed where they are added, one beside the other
+PADS = 3  # of one array from then on;
+FEW = 2  # of smaller ones
 
 
 def widen_pads(nodes, outs):
@@ -23,7 +25,7 @@ def widen_pads(nodes, outs):
     if not config.pass_margins:
         return nodes
     pads = {n.outs[0].buf: n for n in nodes if n.kind == "kernel" and n.op == "pad" and _is_plain(n)}
-    if len(pads) < PADS:
+    if len(pads) < FEW:
         return nodes
     readers = {}  # buffer of a pad -> operands that are part of it
     for v in outs:
@@ -42,7 +44,7 @@ def widen_pads(nodes, outs):
         groups.setdefault((base.buf, base.shape, base.strides, base.offset), []).append((node, times))
     wide, parts = {}, {}  # pad -> what comes in its place; its buffer -> the part of the wider one that it is
     for group in groups.values():
-        if len(group) >= PADS:
+        if len(group) >= _wanted(group):
             _widen(group, order, wide, parts)
     if not wide:
         return nodes
@@ -55,6 +57,11 @@ def widen_pads(nodes, outs):
             node.ins = [_part(v, *parts[v.buf]) if v.buf in parts else v for v in node.ins]
         out.append(node)
     return out
+
+
+def _wanted(group):
+    """How many pads of one array are worth a wider one."""
+    return PADS if group and group[0][0].outs[0].size >= FUSED else FEW
 
 
 def _is_plain(node):
@@ -109,7 +116,7 @@ def _widen(group, order, wide, parts):
     usual = Counter([times for _, times in group]).most_common(1)[0][0]
     base = next(node.ins[0] for node, times in group if times == usual)
     group = [(node, times) for node, times in group if 1 / FACTOR <= abs(times / usual) <= FACTOR]
-    if len(group) < PADS:
+    if len(group) < _wanted(group):
         return
     first = group[0][0]
     if base.buf.node is not None and order[base.buf.node] > order[first]:

@@ -44,6 +44,8 @@ cdef Value side_by_side(ctx, Value x, Value y, AvalBase aval):
     cdef list pieces = []
     if (first is None and second is None) or aval.dtype.kind not in "fiu" or aval.dtype in _HALF:
         return None
+    if second is not None and (v := _put_back(ctx, x, second, aval)) is not None:
+        return v
     if first is None or second is None:
         return _added_to_piece(ctx, x, second, aval) if first is None else _added_to_piece(ctx, y, first, aval)
     p, q = list(first.ip), list(second.ip)
@@ -66,6 +68,40 @@ cdef Value side_by_side(ctx, Value x, Value y, AvalBase aval):
     shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
     out = ctx.kernel("concatenate", pieces, [ShapedArray(shape, aval.dtype)], ip=(axis,), contiguous=False)[0]
     return ctx.kernel("pad", [out, first.ins[1]], [aval], ip=p, contiguous=False)[0] if any(p) else out
+
+
+cdef Value _put_back(ctx, Value x, Node pad, AvalBase aval):
+    """The sum of a pad and of an array that has zeros where the pad has its elements (cotangents of what an update replaced, and of what it
+    read there), or of that and something else: an update by those elements; else None."""
+    cdef Node node = x.buf.node if x.buf is not None and x.whole() and not x.tag else None
+    cdef Value v
+    if node is None or node.outs[0].shape != x.shape or any(pad.ip[2::3]):
+        return None
+    if node.op == "add" and node.kind == "ew":
+        for k in range(2):
+            v = node.ins[k]
+            if v.buf is not None and v.shape == x.shape and _is_emptied(v.buf.node, pad):
+                put = _put_back(ctx, v, pad, aval)
+                return None if put is None else ctx.elementwise("add", [put, node.ins[1 - k]], aval)
+        return None
+    if not _is_emptied(node, pad):
+        return None
+    put = ctx.kernel("dynamic_update_slice", [node.ins[0], pad.ins[0], *node.ins[2:]], [aval], contiguous=False)[0]
+    return ctx.elementwise("add", [put, ctx.scalar(0, x.dtype)], aval)
+
+
+cdef bint _is_emptied(Node node, Node pad) except -1:
+    """True for an update with zeros of just the elements that a pad holds."""
+    cdef Value u, v
+    if node is None or node.op != "dynamic_update_slice":
+        return False
+    u = node.ins[1]
+    if u.shape != (<Value>pad.ins[0]).shape or u.dtype != (<Value>pad.ins[0]).dtype or not _is_zero(u):
+        return False
+    for v, n, k, lo in zip(node.ins[2:], node.outs[0].shape, u.shape, pad.ip[::3]):
+        if v.scalar is None or min(max(int(v.scalar), 0), n - k) != lo:
+            return False
+    return True
 
 
 cdef Value _plus_zero(ctx, Value v):

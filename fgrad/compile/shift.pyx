@@ -17,7 +17,8 @@ from fgrad.core.array import CODES
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 cdef enum:
-    LEAST = 12_000             # elements of a result that is worth it: of the few tiles of less, too many meet an edge
+    LEAST = 12_000             # elements of a result that is worth it: of the few tiles of less, too many meet an edge;
+    LINE = 4096                # but along one axis, of which only strips do
     PIECES = 4                 # operands of a concatenation
     VIEWS = 8                  # places that one result is read from
     ROW = 2048                 # elements of a row of which most tiles have no edge
@@ -74,7 +75,7 @@ def _pieces(Node node, taken):
     if node.op != "pad" and node.op != "concatenate" and node.op != "dynamic_update_slice":
         return None
     out = node.outs[0]
-    if out.size < LEAST:
+    if out.size < (LINE if len(out.shape) == 1 else LEAST):
         return None
     if out.shape[-1] < ROW and any([_halves(v.shape[-1], out.shape[-1]) for v in node.ins if len(v.shape) == len(out.shape)]):
         return None
@@ -215,7 +216,7 @@ cdef class _Shift:
     cdef bint pays(self, Node node, dict views) except -1:
         """True if computing an element wherever it is read costs less than memory."""
         size = prod(node.shape)
-        if len(views) > VIEWS or size < LEAST:
+        if len(views) > VIEWS or size < (LINE if len(node.shape) == 1 else LEAST):
             return False
         return self.work[node] * (sum([prod(shape) for shape, _ in views]) - size) <= RECOMPUTE * size
 

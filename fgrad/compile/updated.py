@@ -3,7 +3,7 @@
 from fgrad.compile.fuse import Unit
 from fgrad.compile.values import Node, Value
 
-LEAST = 1024  # elements of an array: of a smaller one, a part is copied as fast as it is found
+LEAST = 256  # elements of an array: of a smaller one, a part is copied as fast as it is found
 
 
 def write_updated(units, outs):

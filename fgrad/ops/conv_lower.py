@@ -8,6 +8,9 @@ from fgrad import dtypes
 from fgrad._kernels.conv_plan import PAIRS, cuts, gains_last, in_halves, single
 from fgrad.core import ShapedArray
 
+TAPS = 9  # of a kernel over images of one feature, at most, that is a sum of shifted images
+POINTS = 64  # of a result that is
+
 
 def take(shape, axes):
     return tuple(shape[a] for a in axes)
@@ -103,7 +106,9 @@ def conv_lower(ctx, ins, params, out_avals):
         ip[3 : 5 + n] = [0, n + 1, *range(1, n + 1)]
         out = ctx.kernel("conv", [x, w], [ShapedArray((shape[0], *shape[2:], shape[1]), aval.dtype)], ip=ip, contiguous=False)[0]
         return ctx.contiguous(ctx.transpose(out, [(0, n + 1, *range(1, n + 1))[i] for i in _inverse(dn.out_spec)]))
-    out = _as_product(ctx, x, w, params, take(aval.shape, dn.out_spec)) if x.dtype == dtype and dtypes.is_inexact(dtype) else None
+    out = None
+    if x.dtype == dtype and dtypes.is_inexact(dtype):
+        out = _as_stencil(ctx, x, w, params, take(aval.shape, dn.out_spec)) or _as_product(ctx, x, w, params, take(aval.shape, dn.out_spec))
     if out is None and not _in_pairs(x, w, dtype, params) and not _in_halves(x, w, aval, ip):
         dtype = _work_dtype(dtype)
         x, w = ctx.cast(x, dtype), ctx.cast(w, dtype)
@@ -120,6 +125,40 @@ def conv_lower(ctx, ins, params, out_avals):
         zero = ctx.broadcast(ctx.scalar(0, dtype), aval.shape, ())
         return ctx.elementwise("ne", [out, zero], aval)
     return ctx.cast(out, aval.dtype)
+
+
+def _as_stencil(ctx, x, w, params, shape):
+    """The (batch, feature, spatial...) result of a small kernel over images of one feature as a sum of shifted images, part of the
+    elementwise operations around it, or None."""
+    (b, c, *space), (o, _, *window) = x.shape, w.shape
+    taps = math.prod(window)
+    if (
+        c != 1
+        or o != 1
+        or not 1 < taps <= TAPS
+        or x.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64)
+        or math.prod(shape) < POINTS
+        or 0 in x.shape
+    ):
+        return None
+    if params["feature_group_count"] * params["batch_group_count"] > 1 or any(
+        d > 1 for d in (*params["window_strides"], *params["lhs_dilation"])
+    ):
+        return None
+    lead = (b,) * (b > 1)
+    x = ctx.reshape(x, (*lead, *space))
+    if any(p != (0, 0) for p in params["padding"]):
+        margins = [(0, 0), *params["padding"]] if lead else params["padding"]
+        grown = tuple(lo + n + hi for n, (lo, hi) in zip(x.shape, margins))
+        ip = [m for lo, hi in margins for m in (lo, hi, 0)]
+        x = ctx.kernel("pad", [x, ctx.scalar(0, x.dtype)], [ShapedArray(grown, x.dtype)], ip=ip, contiguous=False)[0]
+    part, total = ShapedArray((*lead, *shape[2:]), x.dtype), None
+    for at in np.ndindex(*window):
+        factor = ctx.view(w, part.shape, (0,) * len(part.shape), sum(i * s for i, s in zip(at, w.strides[2:])))
+        start = sum(i * d * s for i, d, s in zip(at, params["rhs_dilation"], x.strides[len(lead) :]))
+        term = ctx.elementwise("mul", [ctx.view(x, part.shape, x.strides, start), factor], part)
+        total = term if total is None else ctx.elementwise("add", [total, term], part)
+    return ctx.reshape(total, shape)
 
 
 def _as_product(ctx, x, w, params, shape):

@@ -143,8 +143,15 @@ def _dus_aval(x, update, *starts):
 
 
 def _dus_lower(ctx, ins, params, out_avals):
-    if not ins[0].shape:
-        return ins[1]
+    x, update = ins[:2]
+    if not x.shape:
+        return update
+    if (
+        x.scalar is not None and all([v.scalar is not None for v in ins[2:]]) and 0 not in update.shape
+    ):  # one value around what is put there
+        starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(ins[2:], x.shape, update.shape)]
+        margins = [m for a, n, k in zip(starts, x.shape, update.shape) for m in (a, n - a - k, 0)]
+        return ctx.kernel("pad", [update, ctx.scalar(x.scalar, x.dtype)], out_avals, ip=margins, contiguous=False)[0]
     return ctx.kernel(
         "dynamic_update_slice", [*ins[:2], *_starts(ctx, ins[2:])], out_avals, contiguous=(True, False, *[False] * (len(ins) - 2))
     )[0]
