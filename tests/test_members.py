@@ -96,6 +96,12 @@ def table(a):
     return lax.scan(step, a["tall"], (a["xs"], a["i"]))
 
 
+def numbers_for_all(a):
+    """Random numbers from a key that members share are made before the loop."""
+    keys = random.split(random.PRNGKey(1), 40)
+    return lax.scan(lambda h, k: (0.9 * h + random.normal(k, (B, H)), h[:, 0]), a["h"], keys)
+
+
 def chains(a):
     def chain(key, x):
         def step(x, k):
@@ -121,10 +127,14 @@ STEPS = {
     "taken": lambda a, h, x, k, i: jnp.take_along_axis(h, i[:, None], 1) + a["w"][i] + x[:, jnp.array([1, 0, 2, 5, 4, 3])],
     "windows": lambda a, h, x, k, i: lax.dynamic_update_slice(h, x[:, :2], (0, 3)) + lax.dynamic_slice(x, (0, 1), (B, 1)),
     "numbers": lambda a, h, x, k, i: random.normal(random.PRNGKey(1), (H,)) * jnp.nextafter(-h, x) + x.view("int32").view("float32"),
+    "systems": lambda a, h, x, k, i: (
+        lambda c: lax.linalg.triangular_solve(c, x[..., None], left_side=True, lower=True)[..., 0] + c[:, -1]
+    )(lax.linalg.cholesky(jnp.eye(H) * 20 + h[:, :, None] * h[:, None])),
+    "convolutions": lambda a, h, x, k, i: lax.conv(h[:, None], a["w"][:1, None, :3], (1,), "SAME")[:, 0] + x,
     "calls": lambda a, h, x, k, i: fgrad.jit(nn.relu)(h) + nn.silu(x),
 }  # fmt: skip
 LOOPS = {k: state(f) for k, f in STEPS.items()}
-LOOPS |= {f.__name__: f for f in (two_carries, counter, sums, square_sums, transposed, table, chains)}
+LOOPS |= {f.__name__: f for f in (two_carries, counter, sums, square_sums, transposed, table, numbers_for_all, chains)}
 
 
 @pytest.fixture
@@ -195,7 +205,7 @@ MIXED = {
     "a running sum": lambda a, h, x, k, i: jnp.cumsum(h, 0) * 0.1,
     "an index among members": lambda a, h, x, k, i: h[i],
     "a half of them": lambda a, h, x, k, i: h.at[: B // 2].add(x[: B // 2]),
-    "numbers for all": lambda a, h, x, k, i: h + random.normal(i[:2].astype(jnp.uint32), (B, H)) * k[0],
+    "numbers of a state": lambda a, h, x, k, i: h + random.normal(random.PRNGKey((h[0, 0] * 9).astype(int)), (B, H)),
     "a branch": lambda a, h, x, k, i: lax.cond(k[0] > 0, lambda h: h @ a["w"] @ a["w"] @ a["w"], jnp.sin, h),
 }
 

@@ -197,6 +197,19 @@ def _bitcast(e, a, n):
     return [a], e.params
 
 
+def _matrices(e, a, n):
+    if a >= len(e.invars[0].aval.shape) - 2:
+        raise _Refused
+    return [a] * len(e.invars), e.params
+
+
+def _conv(e, a, n):
+    dn = e.params["dimension_numbers"]
+    if a != dn.out_spec[0] or e.params["batch_group_count"] != 1:
+        raise _Refused
+    return [dn.lhs_spec[0], None], e.params
+
+
 def _keys(e, a, n):
     if a >= len(e.invars[0].aval.shape) - 1:
         raise _Refused
@@ -218,6 +231,9 @@ RULES = {
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     "bitcast_convert_type": _bitcast,
+    "cholesky": _matrices,
+    "triangular_solve": _matrices,
+    "conv_general_dilated": _conv,
     "threefry_bits": _keys,
     "threefry_split": _keys,
     **dict.fromkeys(("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"), _scatter),

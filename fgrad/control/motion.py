@@ -26,6 +26,7 @@ SMALL = 256  # rows (or terms) of a step's product below which one large product
 GATHERED = 16 << 10  # bytes of a step's gather up to which to call it costs as much as to do it
 FEW = 32  # steps below which what is done for all of them at once costs more than it saves, but for products
 DRAWN = 256  # bytes of a step's random numbers and values of functions up to which a call costs much of what they do
+NUMBERS = 64 << 10  # of its random numbers alone: the hash takes longer than memory does, and members that share a key could not be parted
 LIMIT = 32 << 20  # bytes that a motion may add to what is stored
 INVARIANT, SCANNED, CARRIED = range(3)
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
@@ -114,15 +115,18 @@ class Body:
 
     def drawn(self):
         """What the loop reads that random numbers or dear functions have made of scanned values and counters, where it is little a step."""
+        return self._drawn(True, DRAWN) or self._drawn(False, NUMBERS)
+
+    def _drawn(self, functions, most):
         made, out = set(), []
         for e in self.jaxpr.eqns if self.length >= FEW else ():
             if e.outvars and e.outvars[0] in self.foreseen:
-                dear = e.primitive.name in RANDOM or e.primitive.kind == "elementwise" and e.primitive.name not in INLINE
+                dear = e.primitive.name in RANDOM or functions and e.primitive.kind == "elementwise" and e.primitive.name not in INLINE
                 if dear or any(v in made for v in variables(e.invars)):
                     made.update(e.outvars)
                     out += [v for v in e.outvars if any(r is None or not set(r.outvars) <= self.foreseen for r in self.readers.get(v, ()))]
         size = sum(nbytes(v.aval) for v in out)
-        return out if size <= DRAWN and self.length * size <= LIMIT // 4 else []
+        return out if size <= most and self.length * size <= LIMIT // 4 else []
 
     def scanned_gather(self, e):
         """True if e gathers several small items, at scanned indices, from an invariant operand."""
