@@ -177,6 +177,29 @@ def test_many_right_hand_sides_and_many_matrices():
         np.testing.assert_allclose(LA.svdvals(x), np.linalg.svd(x, compute_uv=False), atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(40, 12), (14, 12), (12, 12), (9, 12)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_lstsq_of_any_rank(dtype, shape):
+    """Solved by a triangle where every singular value surely counts, else by singular values; a batch always by these."""
+    (m, n), many = shape, []
+    k = min(m, n)
+    u, v = np.linalg.qr(normal(m, k, dtype=dtype))[0], np.linalg.qr(normal(n, k, dtype=dtype))[0].conj().T
+    with fgrad.enable_x64():
+        for values, rcond in ((np.geomspace(1, 0.1, k), None), (np.geomspace(1, 1e-6, k), None), (np.geomspace(1, 1e-6, k), 1e-3),
+                              (np.r_[np.ones(k - 3), 0, 0, 0], 1e-9), (np.zeros(k), None)):  # fmt: skip
+            a, b = (u * values) @ v, normal(m, 2, dtype=dtype)
+            want = np.linalg.lstsq(a, b, rcond=rcond)
+            x, _, rank, s = LA.lstsq(a, b, rcond)
+            np.testing.assert_allclose(x, want[0], rtol=1e-7, atol=1e-7 * np.abs(want[0]).max())
+            np.testing.assert_allclose(s, want[3], atol=1e-12)
+            assert int(rank) == want[2]
+            many.append((a, b, fgrad.jit(lambda a, b: LA.lstsq(a, b, 1e-3)[0])(a, b)))
+        a, b, each = (np.stack(z) for z in zip(*many))
+        np.testing.assert_allclose(fgrad.vmap(lambda a, b: LA.lstsq(a, b, 1e-3)[0])(a, b), each, rtol=1e-7, atol=1e-7)
+        a[0, 3, 3] = np.nan
+        assert np.isnan(LA.lstsq(a[0], b[0])[0]).all()
+
+
 ERRORS = [
     (ValueError, "shape", lambda x: LA.solve(x, np.ones(3))),
     (ValueError, r"\[\.\.\., n, n\]", lambda x: LA.inv(x[:1])),

@@ -12,6 +12,8 @@ cdef extern from "matmul.h" nogil:
         int32_t dtype, swapped, pack_a, columns
     ctypedef struct FgDot:
         int64_t B, M, N, K
+        int64_t inner, group
+        int64_t outer[3]
         int64_t a[3]
         int64_t b[3]
         int64_t c[3]

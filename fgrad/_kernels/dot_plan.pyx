@@ -9,13 +9,14 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16, FG_TINY_INT
+    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16, FG_TINY_INT, FG_FETCH_TOTAL, FG_ACROSS_ROWS, FG_BLOCK_SIZE
     bint fg_distinct(const FgTensor *t)
     bint fg_few(int64_t B, int64_t M, int64_t N, int64_t K)
 
 
 cdef enum:
     LONG_RUN = 24             # elements of 16-bit floats in a row
+    BETWEEN = 1 << 16         # bytes of rows between each other from which their order counts
     LONG_ROW = 16             # elements of integers whose products are added up in a vector
 
 
@@ -37,7 +38,7 @@ cdef bint _blas_layout(int64_t rows, int64_t cols, int64_t sr, int64_t sc, int32
 
 
 cdef bint _same_layout(const FgTensor *x, const FgTensor *y) noexcept nogil:
-    for d in range(3):
+    for d in range(x.ndim):
         if x.shape[d] != y.shape[d] or (x.shape[d] > 1 and x.size and x.strides[d] != y.strides[d]):
             return False
     return x.dtype == y.dtype
@@ -48,6 +49,7 @@ cdef void _swap(FgDot *p) noexcept nogil:
     cdef int64_t t
     p.M, p.N = p.N, p.M
     p.a[0], p.b[0] = p.b[0], p.a[0]
+    p.outer[0], p.outer[1] = p.outer[1], p.outer[0]
     t = p.a[1]
     p.a[1] = p.b[2]
     p.b[2] = t
@@ -58,10 +60,22 @@ cdef void _swap(FgDot *p) noexcept nogil:
     p.swapped ^= 1
 
 
+cdef void _batch_axes(FgDot *p, const FgTensor *a, const FgTensor *b, const FgTensor *o) noexcept nogil:
+    """Two batch axes: one, where they lie as one or an axis has one entry."""
+    cdef int64_t inner = p.B, outer = a.shape[0]
+    p.B *= outer
+    p.outer[0], p.outer[1], p.outer[2] = a.strides[0], b.strides[0], o.strides[0]
+    if inner == 1 or (p.outer[0] == inner * p.a[0] and p.outer[1] == inner * p.b[0] and p.outer[2] == inner * p.c[0]):
+        if inner == 1:
+            p.a[0], p.b[0], p.c[0] = p.outer[0], p.outer[1], p.outer[2]
+    elif outer > 1:
+        p.inner = inner
+
+
 cdef void _collapse(FgDot *p) noexcept nogil:
     """A batch whose entries share one operand is one product with more rows (or columns)."""
     cdef int64_t total
-    if p.B == 1:
+    if p.B == 1 or p.inner:
         return
     total = p.B * p.M
     if p.b[0] == 0 and total <= INT_MAX and (p.M == 1 or (p.a[0] == p.M * p.a[1] and p.c[0] == p.M * p.c[1])):
@@ -83,7 +97,7 @@ cdef void _collapse(FgDot *p) noexcept nogil:
 cdef void _as_real(FgDot *p) noexcept nogil:
     """Make the complex products of a batch of tiny matrices products of real numbers (FgComplex)."""
     cdef FgComplex *z = &p.z
-    if not GEMM_WIDE or p.work < FG_C64:
+    if not GEMM_WIDE or p.work < FG_C64 or p.inner:
         return
     if p.c[2] != 1 and p.N > 1:
         _swap(p)
@@ -104,6 +118,19 @@ cdef void _as_real(FgDot *p) noexcept nogil:
     p.b[1], p.b[2] = 1 if z.columns else p.N, p.K if z.columns else 1
     p.a[2] = p.c[2] = 1
     p.in_dtype = p.out_dtype = p.work = FG_F32 if p.work == FG_C64 else FG_F64
+
+
+cdef void _group(FgDot *p, int64_t item) noexcept nogil:
+    """Stream entries whose rows lie between each other together: as many as have 8 KB of one place, and whose sums stay in the first cache."""
+    cdef int64_t entries = p.inner if p.inner else p.B, sums = p.M * (FG_ACROSS_ROWS if p.algo == DOTS else p.N), most, parts
+    if entries == 1 or p.pack_b or p.M > FG_MB or p.work not in (FG_F32, FG_F64) or not 0 < p.b[0] < p.ldb:
+        return
+    if p.B * p.K * p.N * item < BETWEEN or (p.in_dtype != p.work and (p.K < FG_SHORT16 if p.algo == DOTS else p.B * p.K * p.N * item < FG_FETCH_TOTAL)):
+        return                                # 16-bit rows that are added up close by: sums that come and go cost more
+    most = min(max(8192 // (p.b[0] * item), <int64_t>1), FG_BLOCK_SIZE // sums)
+    if most > 1:
+        parts = (entries + most - 1) // most
+        p.group = (entries + parts - 1) // parts
 
 
 cdef void _plan_stream(FgDot *p) noexcept nogil:
@@ -134,7 +161,10 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
         p.ldb = p.N if p.pack_b else p.b[1]
     p.nk = 1
     p.kc = p.K
-    tasks = p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
+    _group(p, item)
+    if p.group and p.algo == DOTS:
+        return
+    tasks = (p.B + p.group - 1) // p.group if p.group else p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
     if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
         while p.nk * tasks < 32 and p.nk * (8192 if p.algo == DOTS else 128) <= p.K:       # halves, so that threads have equal shares
             p.nk *= 2
@@ -230,7 +260,7 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
     matrix are such a batch."""
     cdef int64_t largest = max(p.M * p.K, max(p.K * p.N, p.M * p.N))
     cdef bint halves = p.work == FG_F32 and p.in_dtype != FG_F32
-    if p.acc or p.work > FG_F64 or (p.work <= FG_U64 and p.in_dtype != p.work):
+    if p.acc or p.inner or p.work > FG_F64 or (p.work <= FG_U64 and p.in_dtype != p.work):
         return False
     if halves and p.B == 1 and p.M < 16 <= p.N and p.c[2] != 1:
         _swap(p)
@@ -272,7 +302,7 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     cdef const FgTensor *b
     cdef const FgTensor *o
     cdef FgDot *p
-    cdef int acc = inst.n_ip == 1 and inst.ip[0] == 1
+    cdef int acc = inst.n_ip == 1 and inst.ip[0] == 1, f, d
     if inst.n_ip > 1 or inst.n_fp or (inst.n_ip == 1 and not 0 <= inst.ip[0] <= 1):
         snprintf(msg, FG_MSG, "dot: expected no parameter or [accumulate], 0 or 1")
         return -1
@@ -282,14 +312,16 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     a = FG_IN(inst, slots, 0)
     b = FG_IN(inst, slots, 1)
     o = FG_OUT(inst, slots, 0)
-    if a.ndim != 3 or b.ndim != 3 or o.ndim != 3:
-        snprintf(msg, FG_MSG, "dot: expected a (B, M, K), b (B, K, N), out (B, M, N), got %d, %d and %d dimensions", a.ndim, b.ndim, o.ndim)
+    if not 3 <= a.ndim <= 4 or b.ndim != a.ndim or o.ndim != a.ndim:
+        snprintf(msg, FG_MSG, "dot: expected a (B, M, K), b (B, K, N), out (B, M, N), or two batch axes, got %d, %d and %d dimensions",
+                 a.ndim, b.ndim, o.ndim)
         return -1
-    if (a.shape[0] != b.shape[0] or a.shape[0] != o.shape[0] or a.shape[2] != b.shape[1] or o.shape[1] != a.shape[1]
-            or o.shape[2] != b.shape[2]):
+    f = a.ndim - 3                                # the last batch axis
+    if (a.shape[0] != b.shape[0] or a.shape[0] != o.shape[0] or a.shape[f] != b.shape[f] or a.shape[f] != o.shape[f]
+            or a.shape[f + 2] != b.shape[f + 1] or o.shape[f + 1] != a.shape[f + 1] or o.shape[f + 2] != b.shape[f + 2]):
         snprintf(msg, FG_MSG, "dot: shapes do not fit: a (%lld, %lld, %lld), b (%lld, %lld, %lld), out (%lld, %lld, %lld)",
-                 <long long>a.shape[0], <long long>a.shape[1], <long long>a.shape[2], <long long>b.shape[0], <long long>b.shape[1],
-                 <long long>b.shape[2], <long long>o.shape[0], <long long>o.shape[1], <long long>o.shape[2])
+                 <long long>a.shape[f], <long long>a.shape[f + 1], <long long>a.shape[f + 2], <long long>b.shape[f], <long long>b.shape[f + 1],
+                 <long long>b.shape[f + 2], <long long>o.shape[f], <long long>o.shape[f + 1], <long long>o.shape[f + 2])
         return -1
     if a.dtype != b.dtype or a.dtype == FG_BOOL:
         snprintf(msg, FG_MSG, "dot: a and b must have one dtype other than bool, got codes %d and %d", a.dtype, b.dtype)
@@ -304,23 +336,25 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     if o.size and not fg_distinct(o):
         snprintf(msg, FG_MSG, "dot: the output's strides must be positive and its elements distinct")
         return -1
-    if o.size and not (o.shape[1] == 1 or o.shape[2] == 1 or o.strides[1] == 1 or o.strides[2] == 1):
+    if o.size and not (o.shape[f + 1] == 1 or o.shape[f + 2] == 1 or o.strides[f + 1] == 1 or o.strides[f + 2] == 1):
         snprintf(msg, FG_MSG, "dot: one of the output's last two strides must be 1, got %lld and %lld",
-                 <long long>o.strides[1], <long long>o.strides[2])
+                 <long long>o.strides[f + 1], <long long>o.strides[f + 2])
         return -1
     p = <FgDot *>calloc(1, sizeof(FgDot))
     if p == NULL:
         snprintf(msg, FG_MSG, "dot: no memory for a plan")
         return -1
     inst.extra = p
-    p.B = a.shape[0]
-    p.M = a.shape[1]
-    p.K = a.shape[2]
-    p.N = b.shape[2]
+    p.B = a.shape[f]
+    p.M = a.shape[f + 1]
+    p.K = a.shape[f + 2]
+    p.N = b.shape[f + 2]
     for d in range(3):
-        p.a[d] = a.strides[d]
-        p.b[d] = b.strides[d]
-        p.c[d] = o.strides[d]
+        p.a[d] = a.strides[f + d]
+        p.b[d] = b.strides[f + d]
+        p.c[d] = o.strides[f + d]
+    if f:
+        _batch_axes(p, a, b, o)
     p.in_dtype = a.dtype
     p.out_dtype = o.dtype
     p.work = FG_F32 if a.dtype in (FG_F16, FG_BF16) else o.dtype

@@ -7,6 +7,7 @@ cdef extern from "gemm_job.h" nogil:
     ctypedef struct GemmJob:
         int64_t B, M, N, K
         int64_t a0, ra, ca, b0, rb, cb, c0, ldc      # strides of batch, row and column of a, b and c, in elements; c's are contiguous
+        int64_t inner, a1, b1, c1                    # of a batch of two axes: entries along the second, strides of the first; else inner is 0
         int64_t depth                                # of b where `halves`, single elements
         int32_t narrow, halves                       # the dtype of a c of 16 bits or 0; b lies in rows of single bfloat16
         int32_t cplx                                 # a complex product: N and strides but cb count real numbers (gemm_job.h)

@@ -11,6 +11,7 @@ cdef extern from "gemm_job.h" nogil:
     bint gemm_alone(GemmJob *job)
     int64_t gemm_job_panels(const GemmJob *job)
     int64_t gemm_item(const GemmJob *job)
+    int64_t gemm_packed_entries(const GemmJob *job)
     void gemm_share(GemmJob *job)
     void gemm_work(const GemmJob *job, int tid)
     void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
@@ -34,7 +35,7 @@ cdef int gemm_run(GemmJob *j) noexcept nogil:
     j.threads = gemm_cut(j, thread_count())
     if gemm_alone(j):
         return FG_OK
-    batches = j.B if j.a0 else 1
+    batches = gemm_packed_entries(j)
     j.panels = pool_alloc(batches * j.M * j.K * gemm_item(j)) if j.pack_a else NULL
     memory = pool_alloc(j.threads * (<int64_t>sizeof(GemmShare) + j.scratch_size))
     if (j.panels != NULL or not j.pack_a) and memory != NULL:

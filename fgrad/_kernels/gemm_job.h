@@ -20,13 +20,14 @@ typedef struct { int64_t next, end, pad[6]; } GemmShare;
 typedef struct {
     int64_t B, M, N, K;
     int64_t a0, ra, ca, b0, rb, cb, c0, ldc;
+    int64_t inner, a1, b1, c1;   /* where the batch has two axes, entries along the second, and strides of the first; else inner is 0 */
     int64_t depth;
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
     int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves, cplx;
     int32_t fetch;               /* b is read where it lies, far away: the next tile of it is fetched while one is used */
     const char *a, *b;
     char *c;
-    char *panels;                /* a's panels, B of them when a0 is not 0; for a piece of K those of all rows follow each other */
+    char *panels;                /* a's panels, B of them unless entries share a; for a piece of K those of all rows follow each other */
     char *scratch;               /* one block of b's panels per thread */
     int64_t scratch_size, threads;
     GemmShare *shares;
@@ -36,6 +37,12 @@ typedef struct {
 static inline int64_t gemm_item(const GemmJob *j) { return j->f64 ? 8 : 4; }
 static inline int64_t gemm_nr(const GemmJob *j) { return j->f64 ? gemm_f64_nr : gemm_f32_nr; }
 static inline int64_t gemm_tiles(const GemmJob *j) { return (j->N + gemm_nr(j) - 1) / gemm_nr(j); }
+
+/* Where entry i of a batch begins; its panels of a, one for all where they share it. */
+static inline int64_t gemm_entry(const GemmJob *j, int64_t i, int64_t outer, int64_t stride) {
+    return j->inner ? i / j->inner * outer + i % j->inner * stride : i * stride;
+}
+static inline int64_t gemm_packed_entries(const GemmJob *j) { return j->a0 || (j->inner && j->a1) ? j->B : 1; }
 
 static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
@@ -200,10 +207,10 @@ static void gemm_work_a(const GemmJob *j, int64_t begin, int64_t end) {
 /* All of a small product on this thread, with no memory but the stack's; 0 if it takes more. */
 static int gemm_alone(GemmJob *j) {
     char memory[1 << 14] __attribute__((aligned(64)));
-    int64_t panels = j->pack_a ? ((j->a0 ? j->B : 1) * j->M * j->K * gemm_item(j) + 63) / 64 * 64 : 0;
+    int64_t panels = j->pack_a ? (gemm_packed_entries(j) * j->M * j->K * gemm_item(j) + 63) / 64 * 64 : 0;
     if (j->threads > 1 || panels + j->scratch_size + GEMM_SLACK > (int64_t)sizeof memory) return 0;
     j->panels = memory;
-    if (j->pack_a) gemm_work_a(j, 0, (j->a0 ? j->B : 1) * j->nk * gemm_job_panels(j));
+    if (j->pack_a) gemm_work_a(j, 0, gemm_packed_entries(j) * j->nk * gemm_job_panels(j));
     for (int64_t u = 0; u < gemm_units(j); u++) gemm_unit(j, u, memory + panels);
     return 1;
 }

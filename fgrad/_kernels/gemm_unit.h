@@ -52,9 +52,11 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
     int64_t panels = gemm_job_panels(j), tiles = gemm_tiles(j);
     int64_t p0 = panels * r / j->row_parts, p1 = panels * (r + 1) / j->row_parts;
     int64_t n0 = tiles * s / j->col_parts * N(nr), n1 = tiles * (s + 1) / j->col_parts * N(nr);
-    const T *a = j->pack_a ? (const T *)j->panels + (j->a0 ? batch : 0) * j->M * j->K : (const T *)j->a + batch * j->a0;
-    const T *b = (const T *)j->b + batch * j->b0;
-    T *c = (T *)j->c + batch * j->c0;
+    const T *a = j->pack_a ? (const T *)j->panels + (gemm_packed_entries(j) > 1 ? batch : 0) * j->M * j->K
+                                 : (const T *)j->a + gemm_entry(j, batch, j->a1, j->a0);
+    const int64_t b0 = gemm_entry(j, batch, j->b1, j->b0);
+    const T *b = (const T *)j->b + b0;
+    T *c = (T *)j->c + gemm_entry(j, batch, j->c1, j->c0);
     int64_t width = j->width, height = j->rows_first ? p1 - p0 : GEMM_ROWS_BLOCK;
     if (n1 > j->N) n1 = j->N;
     for (int64_t n = n0; n < n1; n += width) {
@@ -62,7 +64,7 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
         for (int64_t k = 0; k < j->K; k += j->kc) {
             int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
             const T *from = b + k * j->rb + n * j->cb;
-            const uint16_t *rows = (const uint16_t *)j->b + batch * j->b0 + 2 * k * j->rb + n;
+            const uint16_t *rows = (const uint16_t *)j->b + b0 + 2 * k * j->rb + n;
             if (j->halves) gemm_pack_halves((uint32_t *)scratch, rows, j->rb, j->depth - 2 * k, kc, nb);
 #ifndef GEMM_REAL
             else if (j->cplx && j->cb != 1) N(complex_pack)(scratch, from, j->rb, j->cb, kc, nb);
@@ -84,6 +86,6 @@ static void N(prepack)(const GemmJob *j, int64_t begin, int64_t end) {
         int64_t p = i % panels, k = i / panels % j->nk * j->kc, batch = i / panels / j->nk, m = gemm_job_panel(j, p);
         int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
         N(pack)((T *)j->panels + batch * j->M * j->K + k * j->M + m * kc, gemm_job_panel(j, p + 1) - m,
-                (const T *)j->a + batch * j->a0 + m * j->ra + k * j->ca, gemm_job_panel(j, p + 1) - m, j->ra, j->ca, kc);
+                (const T *)j->a + gemm_entry(j, batch, j->a1, j->a0) + m * j->ra + k * j->ca, gemm_job_panel(j, p + 1) - m, j->ra, j->ca, kc);
     }
 }

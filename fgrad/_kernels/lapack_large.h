@@ -41,7 +41,7 @@ static void fg_subtract(FgTeam *w, FgPlace c, FgPlace a, FgPlace b, int64_t m, i
     if (c.column != 1) { fg_subtract(w, fg_turn(c), fg_turn(b), fg_turn(a), n, m, k); return; }
     if (m < n) a = fg_negated(w, a, m, k); else b = fg_negated(w, b, k, n);
     memset(&j, 0, sizeof j);
-    j.B = 1; j.M = m; j.N = n; j.K = k;
+    j.B = 1; j.inner = 0; j.M = m; j.N = n; j.K = k;
     j.ra = a.row; j.ca = a.column; j.rb = b.row; j.cb = b.column; j.ldc = c.row;
     j.f64 = w->t; j.add = 1;
     j.a = a.at; j.b = b.at; j.c = c.at;

@@ -19,7 +19,7 @@ static void fg_qr_product(const FgQr *q, FgPlace c, FgPlace a, FgPlace b, int64_
     GemmJob j;
     if (m <= 0 || n <= 0) return;
     memset(&j, 0, sizeof j);
-    j.B = 1; j.M = m; j.N = n; j.K = k;
+    j.B = 1; j.inner = 0; j.M = m; j.N = n; j.K = k;
     j.ra = a.row; j.ca = a.column; j.rb = b.row; j.cb = b.column; j.ldc = c.row;
     j.f64 = q->w->t; j.add = add;
     j.a = a.at; j.b = b.at; j.c = c.at;

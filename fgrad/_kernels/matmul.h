@@ -25,6 +25,8 @@ typedef struct {
 /* The product one instruction computes: out[b, m, n] (+)= sum_k a[b, m, k] * b[b, k, n].  Strides in elements. */
 typedef struct {
     int64_t B, M, N, K;
+    int64_t inner, outer[3];            /* where the batch has two axes, entries along the second, and strides of a, b and c along the first; else inner is 0 */
+    int64_t group;                      /* entries that are streamed together, in the order in which b lies (fg_across); 0: one after the other */
     int64_t a[3];                       /* strides of b, m, k */
     int64_t b[3];                       /* strides of b, k, n */
     int64_t c[3];                       /* strides of b, m, n */
@@ -38,6 +40,11 @@ typedef struct {
     int32_t turned;                     /* the output's rows are contiguous, not its columns */
     FgComplex z;                        /* of complex operands, of which the rest describes a product of real numbers */
 } FgDot;
+
+/* Where entry i of a batch begins. */
+static inline int64_t fg_entry(const FgDot *p, int64_t i, int64_t outer, int64_t stride) {
+    return p->inner ? i / p->inner * outer + i % p->inner * stride : i * stride;
+}
 
 /* A product of one matrix by another with few elements each, number by number: each the same chain over k as in a tile. */
 #define FG_FEW 16
@@ -246,6 +253,39 @@ static void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk,
     case 8: u32_block(way, M, nk, nb, (const uint32_t *)x, ldx, (const uint32_t *)b, ldb, (uint32_t *)out, sm, sn, mode); break;
     default: u64_block(way, M, nk, nb, (const uint64_t *)x, ldx, (const uint64_t *)b, ldb, (uint64_t *)out, sm, sn, mode);
     }
+}
+
+/* Rows of x against `entries` matrices of a batch whose rows lie between each other: in the order of memory, some rows of each at a time.
+ * The entries' x, b and out are x0, b0 and c0 elements apart; the rest is fg_block's, way is FG_NEAR or FG_DOTS. */
+#define FG_ACROSS_ROWS 16
+#define FG_ACROSS(T, NAME, B16, STORE) \
+static void NAME##_across(int way, int bdt, int odt, int64_t entries, int64_t M, int64_t nk, int64_t nb, const T *x, int64_t x0, int64_t ldx, \
+                          const char *b, int64_t b0, int64_t ldb, char *out, int64_t c0, int64_t sm, int64_t sn, int mode) { \
+    T y[FG_BLOCK_SIZE]; \
+    const int64_t rows = way == FG_DOTS ? nb : nk; \
+    memset(y, 0, (size_t)(entries * M * nb) * sizeof(T)); \
+    for (int64_t r = 0; r < rows; r += FG_ACROSS_ROWS) for (int64_t e = 0; e < entries; e++) { \
+        const int64_t n = rows - r < FG_ACROSS_ROWS ? rows - r : FG_ACROSS_ROWS, at = e * b0 + r * ldb; \
+        const T *xe = x + e * x0; T *ye = y + e * M * nb; \
+        B16 \
+        if (way == FG_DOTS) gemm_##NAME##_dots(M, n, nk, xe, ldx, (const T *)b + at, ldb, ye + r, nb, 0); \
+        else for (int64_t m = 0; m < M; m++) gemm_##NAME##_axpy(nb, n, xe + m * ldx + r, (const T *)b + at, ldb, ye + m * nb, 0, 0); \
+    } \
+    for (int64_t e = 0; e < entries; e++) STORE; \
+}
+FG_ACROSS(float, f32,
+    if (bdt != FG_F32 && way == FG_DOTS) { fg_dots16(bdt, M, n, nk, xe, ldx, (const uint16_t *)b + at, ldb, ye + r, nb, 0); continue; }
+    if (bdt != FG_F32) {
+        fg_axpy16_split(bdt, M, nb, n, xe + r, ldx, (const uint16_t *)b + at, ldb, ye, nb);
+        if (bdt == FG_BF16 && r + n == rows) for (int64_t m = 0; m < M; m++) fg_join(ye + m * nb, nb);
+        continue;
+    },
+    fg_store_f32(y + e * M * nb, nb, M, nb, out + e * c0 * fg_itemsize_table[odt], sm, sn, mode, odt))
+FG_ACROSS(double, f64, , f64_store(y + e * M * nb, nb, M, nb, (double *)out + e * c0, sm, sn, mode))
+static void fg_across(int way, int work, int bdt, int odt, int64_t entries, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t x0, int64_t ldx,
+                      const char *b, int64_t b0, int64_t ldb, char *out, int64_t c0, int64_t sm, int64_t sn, int mode) {
+    if (work == FG_F64) f64_across(way, bdt, odt, entries, M, nk, nb, (const double *)x, x0, ldx, b, b0, ldb, out, c0, sm, sn, mode);
+    else f32_across(way, bdt, odt, entries, M, nk, nb, (const float *)x, x0, ldx, b, b0, ldb, out, c0, sm, sn, mode);
 }
 
 /* Sum `nk` partial products, `step` elements apart, into a row of out. */

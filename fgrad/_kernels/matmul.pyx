@@ -33,6 +33,10 @@ cdef extern from "matmul.h" nogil:
     void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                   const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode)
     int64_t fg_batch_ahead(int64_t step, int64_t entry, int64_t row, int64_t entries)
+    void fg_across(int way, int work, int bdt, int odt, int64_t entries, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t x0, int64_t ldx,
+                   const char *b, int64_t b0, int64_t ldb, char *out, int64_t c0, int64_t sm, int64_t sn, int mode)
+    int64_t fg_entry(const FgDot *p, int64_t i, int64_t outer, int64_t stride)
+    enum: FG_ACROSS_ROWS, FG_BLOCK_SIZE
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
     void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
     enum: FG_CHUNK
@@ -49,10 +53,11 @@ cdef struct Work:
     char *out
     char *src                         # operand being packed, accumulator being copied
     char *dst
-    int64_t sb, sr, sc, rows, cols, batches
+    int64_t sb, sb1, sr, sc, rows, cols, batches
     int32_t src_dtype
     int64_t blocks_m, blocks_n, len_n, panels_m, panels_n
     int64_t a0, b0, c0, ldc           # batch strides of the operands as the inner loops see them
+    int64_t a1, b1, c1                # those of the first of two batch axes
     int32_t mode, narrow, split
 
 
@@ -68,21 +73,21 @@ cdef void _pack_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         r0 = (i - b * groups) * 16
         r1 = min(w.rows, r0 + 16 * (end - i))
         if w.split:
-            fg_split(w.src_dtype, <uint16_t *>w.src + b * w.sb, w.sr, w.sc, <float *>w.dst + b * w.rows * w.ldc, w.ldc, r0, r1, w.cols)
+            fg_split(w.src_dtype, <uint16_t *>w.src + fg_entry(w.p, b, w.sb1, w.sb), w.sr, w.sc, <float *>w.dst + b * w.rows * w.ldc, w.ldc, r0, r1, w.cols)
         else:
-            fg_pack(w.src_dtype, w.p.work, w.src + b * w.sb * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
+            fg_pack(w.src_dtype, w.p.work, w.src + fg_entry(w.p, b, w.sb1, w.sb) * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
         i += (r1 - r0 + 15) // 16
 
 
-cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t rows, int64_t cols, int how, int64_t *sb) noexcept nogil:
+cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t outer, int64_t rows, int64_t cols, int how, int64_t *sb, int64_t *sb1) noexcept nogil:
     """A packed copy of (B, rows, cols), its last axis contiguous (PACK_ROWS), also whole chunks of it (PACK_SPLIT), or its first (PACK_COLS)."""
     cdef Work w
-    cdef bint shared = p.B == 1 or s[0] == 0
+    cdef bint shared = p.B == 1 or (s[0] == 0 and (not p.inner or outer == 0))
     w.p = p
     w.src = src
     w.src_dtype = p.in_dtype
     w.batches = 1 if shared else p.B
-    w.sb = s[0]
+    w.sb, w.sb1 = s[0], outer
     w.sr, w.sc, w.rows, w.cols = s[1], s[2], rows, cols
     if how == PACK_COLS:
         w.sr, w.sc, w.rows, w.cols = s[2], s[1], cols, rows
@@ -92,6 +97,7 @@ cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t rows, int64_t co
     if w.dst != NULL:
         parallel_for(w.batches * ((w.rows + 15) // 16), max(1, 4096 // (w.cols + 1)), _pack_body, &w)
         sb[0] = 0 if shared else w.rows * w.ldc
+        sb1[0] = sb[0] * p.inner
     return w.dst
 
 
@@ -101,7 +107,7 @@ cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     cdef FgDot *p = w.p
     cdef int64_t item = fg_itemsize(p.out_dtype), i, off
     for i in range(begin, end):
-        off = ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * item
+        off = (fg_entry(p, i // p.M, p.outer[2], p.c[0]) + (i % p.M) * p.c[1]) * item
         fg_copy_row(w.out + off, NULL if w.src == NULL else w.src + off, p.N, p.c[2], item)
 
 
@@ -110,7 +116,7 @@ cdef void _narrow_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef FgDot *p = w.p
     cdef int64_t i
     for i in range(begin, end):
-        fg_narrow_row(p.out_dtype, <float *>w.src + i * p.N, p.N, w.out + ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * 2, p.c[2], p.acc)
+        fg_narrow_row(p.out_dtype, <float *>w.src + i * p.N, p.N, w.out + (fg_entry(p, i // p.M, p.outer[2], p.c[0]) + (i % p.M) * p.c[1]) * 2, p.c[2], p.acc)
 
 
 # ---------------------------------------------------------------- complex operands as real ones
@@ -141,10 +147,10 @@ cdef char *_spread(FgDot *p, char *src) noexcept nogil:
 
 cdef char *_pack_complex(FgDot *p, char *src) noexcept nogil:
     cdef FgDot q
-    cdef int64_t sb
-    q.B = p.B
+    cdef int64_t sb, sb1
+    q.B, q.inner = p.B, 0
     q.in_dtype = q.work = p.z.dtype
-    return _pack(&q, src, p.z.a, p.z.M, p.z.K, PACK_ROWS, &sb)
+    return _pack(&q, src, p.z.a, 0, p.z.M, p.z.K, PACK_ROWS, &sb, &sb1)
 
 
 # ---------------------------------------------------------------- stream
@@ -158,7 +164,7 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef bint far = p.K * p.N * fg_itemsize(bdt) > FG_CLOSE
     cdef int way = (FG_DOTS_FAR if far else FG_DOTS) if dots else FG_FAR if far else FG_NEAR
     cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz
-    cdef int64_t row = p.ldb * bsz, ahead = fg_batch_ahead(w.b0 * bsz, row * (p.N if dots else p.K), row, p.B) // bsz
+    cdef int64_t row = p.ldb * bsz, ahead = fg_batch_ahead(0 if p.inner else w.b0 * bsz, row * (p.N if dots else p.K), row, p.B) // bsz
     cdef char *x
     cdef char *y
     for i in range(begin, end):
@@ -172,15 +178,15 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
         mb = min(<int64_t>FG_MB, p.M - m)
         nb = min(w.len_n, p.N - n)
         kc = min(p.kc, p.K - k)
-        x = w.a + (b * w.a0 + m * p.lda + k) * xsz
-        y = w.b + (b * w.b0 + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
+        x = w.a + (fg_entry(p, b, w.a1, w.a0) + m * p.lda + k) * xsz
+        y = w.b + (fg_entry(p, b, w.b1, w.b0) + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
         if p.nk > 1:       # partial sums, one (B, M, N) per chunk
             fg_block(way, p.work, bdt, p.work, mb, kc, nb, x, p.lda, y, p.ldb, 0,
                      w.dst + (((k // p.kc) * p.B + b) * p.M * p.N + m * p.N + n) * xsz, p.N, 1, 0)
         else:
             osz = fg_itemsize(p.out_dtype)
             fg_block(way, p.work, bdt, p.out_dtype, mb, kc, nb, x, p.lda, y, p.ldb, ahead,
-                     w.out + (b * p.c[0] + m * p.c[1] + n * p.c[2]) * osz, p.c[1], p.c[2], w.mode)
+                     w.out + (fg_entry(p, b, p.outer[2], p.c[0]) + m * p.c[1] + n * p.c[2]) * osz, p.c[1], p.c[2], w.mode)
 
 
 cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -189,12 +195,57 @@ cdef void _reduce_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef int64_t i
     for i in range(begin, end):
         fg_reduce_row(p.work, p.out_dtype, w.dst + i * p.N * fg_itemsize(p.work), p.nk, p.B * p.M * p.N, p.N,
-                      w.out + ((i // p.M) * p.c[0] + (i % p.M) * p.c[1]) * fg_itemsize(p.out_dtype), p.c[2], w.mode)
+                      w.out + (fg_entry(p, i // p.M, p.outer[2], p.c[0]) + (i % p.M) * p.c[1]) * fg_itemsize(p.out_dtype), p.c[2], w.mode)
+
+
+cdef void _across_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are blocks (outer batch axis, group of entries, chunk of K, columns)."""
+    cdef Work *w = <Work *>ctx
+    cdef FgDot *p = w.p
+    cdef bint dots = p.algo == DOTS
+    cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(p.in_dtype), osz = fg_itemsize(p.out_dtype)
+    cdef int64_t inner = p.inner if p.inner else p.B, groups = (inner + p.group - 1) // p.group, i, r, n, k, e, o, count, nb, kc
+    cdef char *x
+    cdef char *y
+    for i in range(begin, end):
+        r = i
+        n = (r % w.blocks_n) * w.len_n
+        r //= w.blocks_n
+        k = (r % p.nk) * p.kc
+        r //= p.nk
+        e = inner * (r % groups) // groups
+        count = inner * (r % groups + 1) // groups - e
+        o = r // groups
+        nb = min(w.len_n, p.N - n)
+        kc = min(p.kc, p.K - k)
+        x = w.a + (o * w.a1 + e * w.a0 + k) * xsz
+        y = w.b + (o * w.b1 + e * w.b0 + (n * p.ldb + k if dots else k * p.ldb + n)) * bsz
+        if p.nk > 1:
+            fg_across(FG_NEAR, p.work, p.in_dtype, p.work, count, p.M, kc, nb, x, w.a0, p.lda, y, w.b0, p.ldb,
+                      w.dst + (((k // p.kc) * p.B + o * inner + e) * p.M * p.N + n) * xsz, p.M * p.N, p.N, 1, 0)
+        else:
+            fg_across(FG_DOTS if dots else FG_NEAR, p.work, p.in_dtype, p.out_dtype, count, p.M, kc, nb, x, w.a0, p.lda, y, w.b0, p.ldb,
+                      w.out + (o * p.outer[2] + e * p.c[0] + n * p.c[2]) * osz, p.c[0], p.c[1], p.c[2], w.mode)
+
+
+cdef void _across(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
+    cdef int64_t inner = p.inner if p.inner else p.B, groups = (inner + p.group - 1) // p.group, tasks, cost
+    w.len_n = min(<int64_t>64, FG_BLOCK_SIZE // (p.group * p.M)) // FG_ACROSS_ROWS * FG_ACROSS_ROWS if p.algo == DOTS else p.N
+    w.blocks_n = (p.N + w.len_n - 1) // w.len_n
+    tasks = p.B // inner * groups * w.blocks_n * p.nk
+    cost = p.group * p.kc * min(w.len_n, p.N) * (p.M + fg_itemsize(p.in_dtype)) // (100 if p.in_dtype == p.work else 60) + 50
+    parallel_for(tasks, max(1, 3000 // cost), _across_body, w)
+    if p.nk > 1:
+        parallel_for(p.B * p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
 
 
 cdef void _stream(Work *w) noexcept nogil:
     cdef FgDot *p = w.p
     cdef int64_t tasks, cost
+    if p.group:
+        _across(w)
+        return
     w.len_n = FG_NB * (1 if p.work > FG_F64 else 4 if p.M == 1 else 2 if p.M <= 4 else 1) if p.algo == AXPY else min(<int64_t>FG_NB, (p.B * p.N * p.nk // 32 + 15) // 16 * 16 + 16)
     if p.B == p.nk == 1 and p.M <= FG_MB and p.N <= w.len_n:       # one block: none to share
         w.blocks_m = w.blocks_n = 1
@@ -218,9 +269,10 @@ cdef void _strides(int how, const int64_t *s, int64_t rows, int64_t cols, int64_
 
 
 cdef struct Pairs:
+    const FgDot *p
     const uint16_t *src
     uint32_t *dst
-    int64_t sb, sk, sl, K, lanes
+    int64_t sb, sb1, sk, sl, K, lanes
 
 
 cdef void _pair_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -231,20 +283,25 @@ cdef void _pair_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         b = i // rows
         r0 = i - b * rows
         r1 = min(rows, r0 + end - i)
-        fg_pair_rows(w.src + b * w.sb, w.sk, w.sl, w.K, w.lanes, w.dst + b * rows * w.lanes, r0, r1)
+        fg_pair_rows(w.src + fg_entry(w.p, b, w.sb1, w.sb), w.sk, w.sl, w.K, w.lanes, w.dst + b * rows * w.lanes, r0, r1)
         i += r1 - r0
 
 
-cdef char *_pairs(FgDot *p, char *src, int64_t sb, int64_t sk, int64_t sl, int64_t lanes, int64_t *batch, int64_t *k, int64_t *lane) noexcept nogil:
+cdef char *_pairs(FgDot *p, char *src, int64_t sb, int64_t sb1, int64_t sk, int64_t sl, int64_t lanes,
+                  int64_t *batch, int64_t *outer, int64_t *k, int64_t *lane) noexcept nogil:
     """Strides, in pairs, of an operand that is pairs as it lies, or of the copy that is returned; batch is INT64_MIN without memory for one."""
     cdef Pairs w
-    cdef int64_t batches = 1 if p.B == 1 or sb == 0 else p.B, rows = (p.K + 1) // 2
-    if sk == 1 and p.K % 2 == 0 and (sl % 2 == 0 or lanes == 1) and (sb % 2 == 0 or batches == 1) and <size_t>src % 4 == 0:
-        batch[0], k[0], lane[0] = sb // 2, 1, sl // 2
+    cdef int64_t batches = 1 if p.B == 1 or (sb == 0 and (not p.inner or sb1 == 0)) else p.B, rows = (p.K + 1) // 2
+    cdef bint even = batches == 1 or (sb % 2 == 0 and (not p.inner or sb1 % 2 == 0))
+    if sk == 1 and p.K % 2 == 0 and (sl % 2 == 0 or lanes == 1) and even and <size_t>src % 4 == 0:
+        batch[0], outer[0], k[0], lane[0] = sb // 2, sb1 // 2, 1, sl // 2
         return NULL
+    w.p = p
+    w.sb1 = sb1
     w.src, w.dst = <const uint16_t *>src, <uint32_t *>pool_alloc(batches * rows * lanes * 4)
     w.sb, w.sk, w.sl, w.K, w.lanes = sb, sk, sl, p.K, lanes
     batch[0], k[0], lane[0] = 0 if batches == 1 else rows * lanes, lanes, 1
+    outer[0] = batch[0] * p.inner
     if w.dst == NULL:
         batch[0] = INT64_MIN
     else:
@@ -260,14 +317,14 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     cdef char *a
     cdef char *b = NULL
     j.halves = p.b[2] == 1
-    a = _pairs(p, w.a, p.a[0], p.a[2], p.a[1], p.M, &j.a0, &j.ca, &j.ra)
+    a = _pairs(p, w.a, p.a[0], p.outer[0], p.a[2], p.a[1], p.M, &j.a0, &j.a1, &j.ca, &j.ra)
     if j.halves:
-        j.b0, j.rb, j.cb = p.b[0], p.b[1], 1
+        j.b0, j.b1, j.rb, j.cb = p.b[0], p.outer[1], p.b[1], 1
     else:
-        b = _pairs(p, w.b, p.b[0], p.b[1], p.b[2], p.N, &j.b0, &j.rb, &j.cb)
+        b = _pairs(p, w.b, p.b[0], p.outer[1], p.b[1], p.b[2], p.N, &j.b0, &j.b1, &j.rb, &j.cb)
     if j.a0 != INT64_MIN and j.b0 != INT64_MIN:
         j.B, j.M, j.N, j.K, j.depth = p.B, p.M, p.N, (p.K + 1) // 2, p.K
-        j.c0, j.ldc = w.c0, w.ldc
+        j.c0, j.c1, j.ldc, j.inner = w.c0, w.c1, w.ldc, p.inner
         j.f64, j.cplx, j.pairs, j.add, j.turned, j.narrow = 0, 0, 1, w.mode, 0, w.narrow
         j.a, j.b, j.c = a if a != NULL else w.a, b if b != NULL else w.b, w.dst
         status = gemm_run(&j)
@@ -286,6 +343,7 @@ cdef int _gemm(Work *w) noexcept nogil:
     _strides(p.pack_a, p.a, p.M, p.K, &j.ra, &j.ca)
     _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
     j.a0, j.b0, j.c0, j.ldc = two * w.a0, two * w.b0, two * w.c0, two * w.ldc
+    j.inner, j.a1, j.b1, j.c1 = p.inner, two * w.a1, two * w.b1, two * w.c1
     j.ra, j.ca, j.rb = two * j.ra, two * j.ca, two * j.rb
     j.f64, j.cplx, j.pairs, j.turned, j.halves, j.narrow = p.work in (FG_F64, FG_C128), two == 2, 0, p.turned, 0, w.narrow
     j.add = w.mode
@@ -334,8 +392,8 @@ cdef void _blas_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
         n0 = _cut(p.N, r % w.panels_n, w.panels_n)
         n1 = _cut(p.N, r % w.panels_n + 1, w.panels_n)
         if m1 > m0 and n1 > n0:
-            gemm(p.work, p.ta, p.tb, m1 - m0, n1 - n0, p.K, w.a + (b * w.a0 + m0 * am) * sz, p.lda, w.b + (b * w.b0 + n0 * bn) * sz, p.ldb,
-                  w.mode, w.dst + (b * w.c0 + m0 * w.ldc + n0) * sz, w.ldc)
+            gemm(p.work, p.ta, p.tb, m1 - m0, n1 - n0, p.K, w.a + (fg_entry(p, b, w.a1, w.a0) + m0 * am) * sz, p.lda,
+                 w.b + (fg_entry(p, b, w.b1, w.b0) + n0 * bn) * sz, p.ldb, w.mode, w.dst + (fg_entry(p, b, w.c1, w.c0) + m0 * w.ldc + n0) * sz, w.ldc)
 
 
 cdef void _blas(Work *w) noexcept nogil:
@@ -399,13 +457,13 @@ cdef int _product(Work *w) noexcept nogil:
     cdef char *scratch = NULL
     cdef int64_t need = 0
     cdef int status = FG_EMEM
-    w.a0 = p.a[0]
-    w.b0 = p.b[0]
+    w.a0, w.a1 = p.a[0], p.outer[0]
+    w.b0, w.b1 = p.b[0], p.outer[1]
     if p.pack_a:
-        pa = _pack(p, w.a, p.a, p.M, p.K, p.pack_a, &w.a0)
+        pa = _pack(p, w.a, p.a, p.outer[0], p.M, p.K, p.pack_a, &w.a0, &w.a1)
         w.a = pa
     if p.pack_b:
-        pb = _pack(p, w.b, p.b, p.K, p.N, p.pack_b, &w.b0)
+        pb = _pack(p, w.b, p.b, p.outer[1], p.K, p.N, p.pack_b, &w.b0, &w.b1)
         w.b = pb
     if p.nk > 1:
         need = p.nk * p.B * p.M * p.N
@@ -417,12 +475,12 @@ cdef int _product(Work *w) noexcept nogil:
     if w.a != NULL and w.b != NULL and (scratch != NULL or not need):
         status = FG_OK
         w.dst = scratch if need else w.out
-        w.c0 = p.c[0]
+        w.c0, w.c1 = p.c[0], p.outer[2]
         w.ldc = p.c[2] if p.turned else p.c[1] if p.M > 1 else p.N
         if p.algo < BLAS:
             _stream(w)
         elif p.nk == 1 and need:           # 16-bit output: the product in float32, then narrowed
-            w.c0 = p.M * p.N
+            w.c0, w.c1 = p.M * p.N, p.inner * p.M * p.N
             w.ldc = p.N
             w.mode = 0
             status = _panels(w)

@@ -12,8 +12,11 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.api.custom import custom_jvp
+from fgrad.api.custom_vmap import custom_vmap
 from fgrad.api.derivatives import jvp
+from fgrad.api.vmap import vmap
 from fgrad.compile.eager import eager
+from fgrad.control.cond import cond as branch
 from fgrad.control.linear_solve import custom_linear_solve
 from fgrad.core import get_aval
 from fgrad.lax.misc import stop_gradient
@@ -395,24 +398,57 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     return _pinv(unary("pinv", a, inexact=True), rtol, bool(hermitian))
 
 
-def _by_values(a, b):
-    """(u^H b, s, vh) of a = u s vh."""
+def _by_values(a, b, rcond):
+    """lstsq's (x, rank, singular values) by a's singular values and vectors."""
     u, s, vh = svd(a, full_matrices=False)
-    return matmul(X.mH(u), b), s, vh
+    kept = (s > 0) & (s >= rcond * s[0])
+    inverse = where(kept, 1 / where(kept, s, array(1, s.dtype)), array(0, s.dtype)).astype(a.dtype)
+    return matmul(X.mH(vh), inverse[:, None] * matmul(X.mH(u), b)), R.sum(kept), s
+
+
+@custom_vmap
+def _by_solving(r, c, rcond):
+    """x and rank of a triangle: a solve where the norms of it and of its inverse, which bound its singular values, say that all count."""
+    n, k = c.shape
+    solved = L.triangular_solve(r, M.concatenate([c, X.eye_like(r)], axis=1), left_side=True)
+    all_count = matrix_norm_of(r, None) * matrix_norm_of(solved[:, k:], None) * rcond <= 1  # False where one of them is NaN
+    return branch(all_count, lambda x: (x, array(n)), lambda x: _by_values(r, c, rcond)[:2], solved[:, :k])
+
+
+@_by_solving.def_vmap
+def _by_solving_batch(size, batched, *args):
+    """Of a batch, whose matrices would take both branches, by singular values."""
+    return vmap(_by_values, [0 if b else None for b in batched])(*args)[:2], (True, True)
+
+
+def _triangle(a, b):
+    """The triangle of a, which is at least as tall as wide, and Q^H b: that of both side by side holds them, so Q is not made."""
+    n = a.shape[1]
+    r = qr(M.concatenate([a, b], axis=1), mode="r")
+    return r[:n, :n], r[:n, n:]
+
+
+# A triangle's own derivative asks that b be no combination of a's columns.
 
 
 @custom_jvp
-def _by_triangle(a, b):
-    """The same of a tall matrix: the triangle of a and b side by side holds that of a and Q^H b, so neither Q nor u is made. Its own
-    derivative asks that b be no combination of a's columns."""
-    n = a.shape[1]
-    r = qr(M.concatenate([a, b], axis=1), mode="r")
-    return _by_values(r[:n, :n], r[:n, n:])
+def _by_triangle(a, b, rcond):
+    return _by_solving(*_triangle(a, b), rcond)
+
+
+@custom_jvp
+def _triangle_values(a, b):
+    return svdvals(_triangle(a, b)[0])
 
 
 @_by_triangle.defjvp
 def _by_triangle_jvp(primals, tangents):
-    return jvp(_by_values, primals, tangents)
+    return jvp(lambda *args: _by_values(*args)[:2], primals, tangents)
+
+
+@_triangle_values.defjvp
+def _triangle_values_jvp(primals, tangents):
+    return jvp(svdvals, primals[:1], tangents[:1])
 
 
 @eager(2)
@@ -434,13 +470,12 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     if not a.size:
         x, rank, s = zeros((n, b.shape[1]), a.dtype), array(0), zeros(0, dtypes.to_real(a.dtype))
     else:
-        c, s, vh = (_by_triangle if m >= 2 * n and b.shape[1] <= n else _by_values)(a, b)
         eps = float(dtypes.finfo(a.dtype).eps)
-        rcond = eps * max(m, n) if rcond is None else where(asarray(rcond) < 0, eps, rcond)
-        kept = (s > 0) & (s >= asarray(rcond).astype(s.dtype) * s[0])
-        rank = R.sum(kept)
-        inverse = where(kept, 1 / where(kept, s, array(1, s.dtype)), array(0, s.dtype)).astype(a.dtype)
-        x = matmul(X.mH(vh), inverse[:, None] * c)
+        rcond = asarray(eps * max(m, n) if rcond is None else where(asarray(rcond) < 0, eps, rcond)).astype(dtypes.to_real(a.dtype))
+        if m >= n and b.shape[1] <= n:
+            (x, rank), s = _by_triangle(a, b, rcond), _triangle_values(a, b)
+        else:
+            x, rank, s = _by_values(a, b, rcond)
     if numpy_resid and (m <= n or int(rank) < n):
         resid = zeros(0, s.dtype)
     else:

@@ -10,6 +10,8 @@ from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import is_linear, jvp_by_args
 from fgrad.ops.shape import transpose
 
+TINY = 64  # elements up to which matrices of a batch are multiplied with an entry in each lane, and lie along one axis
+
 
 @functools.lru_cache(10_000)
 def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
@@ -75,8 +77,9 @@ def _dot_lower(ctx, ins, params, out_avals):
     (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
     if batch > 1 and m == n == 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
         return ctx.reshape(_row_dots(ctx, a, b, params["dimension_numbers"]), aval.shape)
-    a3 = ctx.reshape(ctx.transpose(a, a_order), (batch, m, k))
-    b3 = ctx.reshape(ctx.transpose(b, b_order), (batch, k, n))
+    batches = _batch_axes(a, b, params["dimension_numbers"][1]) if batch > 1 and max(m * k, k * n, m * n) > TINY else (batch,)
+    a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
+    b3 = ctx.reshape(ctx.transpose(b, b_order), (*batches, k, n))
     out_dtype = aval.dtype
     if (
         dtypes.is_float(a.dtype)
@@ -93,9 +96,25 @@ def _dot_lower(ctx, ins, params, out_avals):
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
     if k == 1:
+        a3, b3 = ctx.reshape(a3, (batch, m, k)), ctx.reshape(b3, (batch, k, n))
         return ctx.reshape(_outer(ctx, ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)), aval.shape)
-    out = ctx.kernel("dot", [a3, b3], [ShapedArray((batch, m, n), out_dtype)], contiguous=False)[0]
+    out = ctx.kernel("dot", [a3, b3], [ShapedArray((*batches, m, n), out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
+
+
+def _batch_axes(a, b, batch):
+    """The batch as the one axis, or the two, that it is where both operands lie; what takes more is copied into one."""
+    axes = []  # (size, stride of a, stride of b)
+    for i, j in zip(*batch):
+        size, left, right = a.shape[i], a.strides[i], b.strides[j]
+        if size == 1:
+            continue
+        if axes and axes[-1][1:] == (size * left, size * right):
+            axes[-1] = axes[-1][0] * size, left, right
+        else:
+            axes.append((size, left, right))
+    sizes = tuple(size for size, _, _ in axes)
+    return sizes if len(sizes) == 2 else (math.prod(sizes),)
 
 
 def _outer(ctx, column, row):
