@@ -55,7 +55,8 @@ def test_two_batch_axes(dtype, layout):
     """Rows below, at and above what is streamed; K and N around vectors, chunks of 16-bit numbers and blocks of positions."""
     for B, H, M, K, N in (
         (2, 3, 1, 64, 100), (3, 2, 1, 100, 64), (2, 5, 3, 33, 17), (1, 4, 1, 40, 300), (4, 1, 2, 40, 300), (2, 16, 1, 64, 130),
-        (2, 16, 8, 130, 64), (2, 7, 4, 128, 65), (2, 3, 9, 40, 33), (3, 2, 20, 16, 8), (2, 3, 16, 31, 64), (2, 20, 1, 600, 16), (2, 4, 1, 1000, 24),
+        (2, 16, 8, 130, 64), (2, 7, 4, 128, 65), (2, 3, 9, 40, 33), (3, 2, 20, 16, 8), (2, 3, 16, 31, 64), (2, 20, 1, 600, 16),
+        (2, 4, 1, 1000, 24),
     ):  # fmt: skip
         b = laid((B, H, K, N), LAYOUTS[layout], dtype)
         check(values((B, H, M, K), dtype), b)
@@ -114,7 +115,7 @@ def test_rejections():
         ("bht,bthd->bhd", ((2, 4, 50), (2, 50, 4, 32)), 0),
         ("bkgd,btkd->bkgt", ((2, 4, 3, 32), (2, 50, 4, 32)), 0),
         ("bqhd,bkhd->bhqk", ((2, 20, 4, 32), (2, 50, 4, 32)), 0),
-        ("bhqk,bkhd->bqhd", ((2, 4, 20, 50), (2, 50, 4, 32)), 1),
+        ("bhqk,bkhd->bqhd", ((2, 4, 20, 50), (2, 50, 4, 32)), 0),
         ("abcij,cbajk->abcik", ((2, 3, 4, 9, 8), (4, 3, 2, 8, 9)), 1),  # three axes: the second operand's become one
     ],
 )
