@@ -249,6 +249,36 @@ def test_single_values_are_computed_once():
     assert sorted(labels) == ["add [5000]", "sin+mul []"] and f(2.0, 3.0)[1] == fgrad.jit(f)(2.0, 3.0)[1]
 
 
+@pytest.mark.parametrize(
+    "shape, axes, apart",
+    [
+        ((64, 500), (1,), [64]),
+        ((64, 500), (0,), [500]),
+        ((8, 60, 500), (0, 2), [60]),
+        ((64, 40), (1,), None),  # too little work
+        ((4, 3000), (0,), None),  # repeats too few times
+        ((1, 9000, 1), (), None),
+    ],
+)
+def test_what_repeats_is_computed_once(shape, axes, apart):
+    """What is computed of operands that repeat along some axes is an instruction of its own, where that saves enough work."""
+    part = tuple(1 if a in axes else n for a, n in enumerate(shape))
+    x, c = jnp.ones(shape), jnp.linspace(0.5, 1.5, int(np.prod(part))).reshape(part)
+    fun = fgrad.jit(lambda x, c: x * jnp.exp(jnp.broadcast_to(c, x.shape)))
+    labels = [label for _, label in fun.lower(x, c).compile().profile(x, c, repeat=1)]
+    assert sorted(labels) == ([f"exp {apart}", f"mul {list(shape)}"] if apart else [f"exp+mul {list(shape)}"])
+    np.testing.assert_allclose(fun(x, c), np.broadcast_to(np.exp(c), shape), rtol=1e-6)
+
+
+def test_columns_are_divided_by_over_short_rows_as_they_are():
+    """A column is spread over short rows in memory, which costs as much as the division that it would save."""
+    x, c = jnp.ones((1000, 50)), jnp.linspace(0.5, 1.5, 1000)[:, None]
+    labels = [
+        label for _, label in fgrad.jit(lambda x, c: x * (1 / jnp.broadcast_to(c, x.shape))).lower(x, c).compile().profile(x, c, repeat=1)
+    ]
+    assert len(labels) == 1
+
+
 def test_numbers_from_outside_are_part_of_the_program():
     """Arrays of rank 0 that a jitted function closes over: the cotangent 1 of a gradient costs no product."""
     k = jnp.float32(3)

@@ -179,7 +179,7 @@ static void fg_gather_##T(const FgIndexPlan *g, const T *restrict big, T *restri
         else for (int64_t i = 0; i < n; i++) small[so[i]] = big[bo[i]]; \
         return; \
     } \
-    if (bytes > 512) FG_GATHER_RUNS(T, memcpy(d, s, bytes);) \
+    if (bytes > 1024) FG_GATHER_RUNS(T, fg_copy_bytes(d, s, bytes);) \
     if (bytes >= 64) FG_GATHER_RUNS(T, for (int64_t k = 0; k + 64 < bytes; k += 64) memcpy(d + k, s + k, 64); \
                                     memcpy(d + bytes - 64, s + bytes - 64, 64);) \
     FG_GATHER_SHORT(T, 32) FG_GATHER_SHORT(T, 16) FG_GATHER_SHORT(T, 8) FG_GATHER_SHORT(T, 4) FG_GATHER_SHORT(T, 2) \

@@ -103,7 +103,7 @@ static void fg_block_run(void *ctx, int64_t begin, int64_t end, int tid) {
     (void)tid;
     for (int64_t b = job->share[begin]; b < job->share[end]; b++) {
         int64_t from = b * job->block, n = fg_min64(job->block, job->size - from);
-        if (job->first == FG_BLOCK_COPY) memcpy(job->out + from * g->item, job->operand + from * g->item, n * g->item);
+        if (job->first == FG_BLOCK_COPY) fg_copy_bytes(job->out + from * g->item, job->operand + from * g->item, n * g->item);
         else if (job->first == FG_BLOCK_FILL) fg_block_fill(job->out + from * g->item, job->operand, n, g->item);
         for (int64_t i = b ? job->end[b - 1] : 0; i < job->end[b]; i += g->chunk) {
             for (int64_t p = 0; p < g->p; p++) {

@@ -40,7 +40,7 @@ static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
 
 /* Items `step` bytes apart, side by side. */
 static void fg_column(char *d, const char *s, int64_t item, int64_t step, int64_t n) {
-    if (step == item) { memcpy(d, s, n * item); return; }
+    if (step == item) { fg_copy_bytes(d, s, n * item); return; }
     if (step % item == 0 && fg_every(d, s, item, step / item, n)) return;
     #define FG_COLUMN_OF(T) for (int64_t i = 0; i < n; i++) ((T *)d)[i] = *(const T *)(s + i * step);
     switch (item) {

@@ -1,33 +1,37 @@
 /* softmax and its relatives along long axes, for the type T: a unit's rows go in parts of TILE_PART, so that the threads
- * share it.  Each part leaves one state a column, its maximum m and the sum s of exp(x - m); one join combines a unit's states,
+ * share it, and all tiles of a part come before the next part, so that wide rows are read as they lie.  Each part leaves one state a column, its maximum m and the sum s of exp(x - m); one join combines a unit's states,
  * in an order that sizes alone decide; then each part is finished.  Narrow rows are folded: as many as fill a tile make one, and
  * the join combines the copies of a column.  The rows left over by folding are a part of their own.  Included once per type. */
 #ifndef FG_SOFTMAX_PARTS
 #define FG_SOFTMAX_PARTS
+#ifndef WIDE_PARTS
+#define WIDE_PARTS 4
+#endif
 typedef struct {
     FgRows rows;
     int64_t fold, step, parts;      /* rows that make one, the distance of those, and the parts of a unit */
     char *state;                    /* of each part, FG_TILE maxima and FG_TILE sums */
 } FgSoftmaxParts;
 
-/* Whether the rows go in parts: narrow ones, where a unit is worth its states, and those of few units, where one is worth two threads.
- * The sizes decide, never the number of threads. */
+/* Whether the rows go in parts: narrow ones, where a unit is worth its states, those of few units, where one is worth two threads, and wide
+ * ones of which a tile leaves the second cache between its passes.  The sizes decide, never the number of threads. */
 static inline int fg_softmax_parts(FgSoftmaxParts *c) {
     const FgRows *r = &c->rows;
     int narrow = r->inner > 1 && r->inner <= FG_TILE / 2;
-    if (r->tiles != 1 || r->n * r->inner < (narrow ? 32 : 2 * TILE_PART) * FG_TILE) return 0;
-    if (!narrow && r->units >= (r->inner == 1 ? 4 : 16)) return 0;
-    c->fold = FG_TILE / r->inner;
+    if (r->tiles > 1 ? r->n < WIDE_PARTS * TILE_PART : r->n * r->inner < (narrow ? 32 : 2 * TILE_PART) * FG_TILE) return 0;
+    if (r->tiles == 1 && !narrow && r->units >= (r->inner == 1 ? 4 : 16)) return 0;
+    c->fold = r->tiles > 1 ? 1 : FG_TILE / r->inner;
     c->step = c->fold * r->inner;
     c->parts = (r->n / c->fold + TILE_PART - 1) / TILE_PART + (r->n % c->fold != 0);
     return 1;
 }
 #endif
 
-/* Part p of the plan: its unit, the offset of its first element, its rows, and their width. */
-static inline int64_t N(part)(const FgSoftmaxParts *c, int64_t p, int64_t *unit, int64_t *n, int *w) {
-    int64_t k = p % c->parts, first, start = k * TILE_PART, whole = c->rows.n / c->fold;
-    *unit = p / c->parts;
+/* Part i of the plan: its unit, where its state is, the offset of its first element, its rows, and their width. */
+static inline int64_t N(part)(const FgSoftmaxParts *c, int64_t i, int64_t *unit, int64_t *p, int64_t *n, int *w) {
+    int64_t k = i / c->rows.tiles % c->parts, first, start = k * TILE_PART, whole = c->rows.n / c->fold;
+    *unit = i / c->rows.tiles / c->parts * c->rows.tiles + i % c->rows.tiles;
+    *p = *unit * c->parts + k;
     first = N(tile)(&c->rows, *unit, w);
     *w *= (int)c->fold;
     if (start >= whole) {
@@ -41,10 +45,11 @@ static inline int64_t N(part)(const FgSoftmaxParts *c, int64_t p, int64_t *unit,
 #define EACH_PART(...) \
     const FgSoftmaxParts *c = ctx; \
     (void)tid; \
-    for (int64_t p = begin; p < end; p++) { \
-        int64_t unit, n; \
+    for (int64_t i = begin; i < end; i++) { \
+        int64_t unit, p, n; \
         int w; \
-        int64_t first = N(part)(c, p, &unit, &n, &w); \
+        int64_t first = N(part)(c, i, &unit, &p, &n, &w); \
+        (void)p; \
         __VA_ARGS__; \
     }
 #define STATE_VEC(p, c) (((N(vec_at) *)(p))[c])
@@ -91,7 +96,7 @@ FG_INLINE void N(join_states)(const FgSoftmaxParts *c, int64_t begin, int64_t en
             for (int k = j; k < c->fold * width; k += width)
                 s += linear || top[k] == most ? (double)total[k] : (double)total[k] * (double)N(row_exp)(top[k] - origin);
             for (int k = j; k < c->fold * width; k += width) { m_all[k] = most; s_all[k] = (T)s; }
-            if (lse) lse[u * width + j] = origin + N(row_log)((T)s);
+            if (lse) lse[u / c->rows.tiles * c->rows.inner + u % c->rows.tiles * FG_TILE + j] = origin + N(row_log)((T)s);
         }
     }
 }

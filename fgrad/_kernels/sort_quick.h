@@ -69,8 +69,8 @@ static int64_t fg_part_##t(K *a, K *away, int64_t n, K bound) { \
     for (; i < n; i++) { K e = a[i]; if (e < bound) a[low++] = e; else away[--end] = e; } \
     return low; \
 } \
-/* The middle one of keys from all over a; positions are scattered, or a period of the data would show. */ \
-static K fg_pivot_##t(const K *a, int64_t n) { \
+/* Of keys from all over a, the one of rank place / FG_QUICK_SAMPLE; positions are scattered, or a period of the data would show. */ \
+static K fg_pivot_##t(const K *a, int64_t n, int place) { \
     K some[FG_QUICK_SAMPLE]; \
     const int64_t count = n < 4096 ? FG_QUICK_SAMPLE / 4 : FG_QUICK_SAMPLE, step = n / count; \
     uint32_t noise = 1; \
@@ -79,12 +79,12 @@ static K fg_pivot_##t(const K *a, int64_t n) { \
         some[j] = a[j * step + (int64_t)((uint64_t)noise * (uint64_t)step >> 32)]; \
     } \
     fg_sort_row_##t(some, count); \
-    return some[count / 2]; \
+    return some[count * place / FG_QUICK_SAMPLE]; \
 } \
 /* n keys, sorted in a or (to_work) in the workspace. */ \
 static void fg_quick_##t(K *a, K *work, int64_t n, int to_work, int depth) { \
     while (!fg_fits_row(n, W) && depth-- > 0) { \
-        const K pivot = fg_pivot_##t(a, n); \
+        const K pivot = fg_pivot_##t(a, n, FG_QUICK_SAMPLE / 2); \
         int64_t low = fg_part_##t(a, work, n, pivot); \
         if (low > 0) { \
             fg_quick_##t(a, work, low, to_work, depth); \

@@ -11,6 +11,8 @@
 /* (A)MAX may round up to MAX + 1, which is why the test is >= */
 #define FG_SATURATE(A, D, lo, hi, v) \
     ((v) >= (A)(hi) ? (D)(hi) : (v) <= (A)(lo) ? (D)(lo) : (D)(((v) > (A)(lo) && (v) < (A)(hi)) ? (v) : 0))
+/* to signed integers of 32 and 64 bits: what is too low, the machine's conversion makes the least integer itself */
+#define FG_SATURATE_SIGNED(A, D, lo, hi, v) ({ const A v_ = (v); v_ != v_ ? 0 : v_ >= (A)(hi) ? (D)(hi) : (D)v_; })
 /* to 8 and 16 bits: bounds first, which the numbers that hold them all represent */
 #define FG_SATURATE_NARROW(A, D, lo, hi, v) ({ \
     const A v_ = (v), w_ = v_ > (A)(lo) ? v_ : (A)(lo), u_ = w_ < (A)(hi) ? w_ : (A)(hi); (D)(int32_t)(v_ != v_ ? 0 : u_); })
@@ -24,12 +26,13 @@
 #define VM_CASTS_INT(f, A) VM_CASTS_COMMON(f, A, x, 0, x != 0) \
     VM_CAST(f, A, u8, uint8_t, x) VM_CAST(f, A, u16, uint16_t, x) VM_CAST(f, A, u32, uint32_t, x) VM_CAST(f, A, u64, uint64_t, x)
 #define VM_CAST_SAT(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE(R, D, lo, hi, RE))
+#define VM_CAST_SIGNED(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE_SIGNED(R, D, lo, hi, RE))
 #define VM_CAST_NARROW(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE_NARROW(R, D, lo, hi, RE))
 #define VM_CASTS_FLOAT(f, A, R, RE, IM, NONZERO) VM_CASTS_COMMON(f, A, RE, IM, NONZERO) \
     VM_CAST_NARROW(f, A, i8, int8_t, R, INT8_MIN, INT8_MAX, RE) VM_CAST_NARROW(f, A, u8, uint8_t, R, 0, UINT8_MAX, RE) \
     VM_CAST_NARROW(f, A, i16, int16_t, R, INT16_MIN, INT16_MAX, RE) VM_CAST_NARROW(f, A, u16, uint16_t, R, 0, UINT16_MAX, RE) \
-    VM_CAST_SAT(f, A, i32, int32_t, R, INT32_MIN, INT32_MAX, RE) VM_CAST_SAT(f, A, u32, uint32_t, R, 0, UINT32_MAX, RE) \
-    VM_CAST_SAT(f, A, i64, int64_t, R, INT64_MIN, INT64_MAX, RE) VM_CAST_SAT(f, A, u64, uint64_t, R, 0, UINT64_MAX, RE)
+    VM_CAST_SIGNED(f, A, i32, int32_t, R, INT32_MIN, INT32_MAX, RE) VM_CAST_SAT(f, A, u32, uint32_t, R, 0, UINT32_MAX, RE) \
+    VM_CAST_SIGNED(f, A, i64, int64_t, R, INT64_MIN, INT64_MAX, RE) VM_CAST_SAT(f, A, u64, uint64_t, R, 0, UINT64_MAX, RE)
 
 VM_CASTS_INT(i8, int8_t) VM_CASTS_INT(i16, int16_t) VM_CASTS_INT(i32, int32_t) VM_CASTS_INT(i64, int64_t)
 VM_CASTS_INT(u8, uint8_t) VM_CASTS_INT(u16, uint16_t) VM_CASTS_INT(u32, uint32_t) VM_CASTS_INT(u64, uint64_t)

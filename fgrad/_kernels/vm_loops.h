@@ -454,6 +454,30 @@ static void vm_store_f16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (
 VM_UN(round_f16, f32, float, float, fg_h2f(fg_f2h(x)))
 #endif
 static void vm_load_bf16(int64_t n, float *d, const uint16_t *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_bf16_to_f32(a[i]); }
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+/* The machine's own rounding takes subnormal numbers for 0: vectors with one are rounded as integers. */
+#define FG_SUBNORMAL(v) __builtin_expect(_mm512_fpclass_ps_mask(v, 0x20) != 0, 0)
+static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) {
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const __m512 x = _mm512_loadu_ps(a + i), y = _mm512_loadu_ps(a + i + 16);
+        if (FG_SUBNORMAL(x) || FG_SUBNORMAL(y)) for (int64_t j = i; j < i + 32; j++) d[j] = fg_f32_to_bf16(a[j]);
+        else _mm512_storeu_si512(d + i, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    }
+    for (; i < n; i++) d[i] = fg_f32_to_bf16(a[i]);
+}
+static void vm_round_bf16_f32(int64_t n, void *d_, const void *a_, const void *b_, const void *c_) {
+    float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_;
+    for (; i + 16 <= n; i += 16) {
+        const __m512 x = _mm512_loadu_ps(a + i);
+        if (FG_SUBNORMAL(x)) for (int64_t j = i; j < i + 16; j++) d[j] = fg_bf16_to_f32(fg_f32_to_bf16(a[j]));
+        else _mm512_storeu_si512(d + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)), 16));
+    }
+    for (; i < n; i++) d[i] = fg_bf16_to_f32(fg_f32_to_bf16(a[i]));
+}
+#undef FG_SUBNORMAL
+#else
 static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f32_to_bf16(a[i]); }
 VM_UN(round_bf16, f32, float, float, fg_bf16_to_f32(fg_f32_to_bf16(x)))
+#endif
 #endif

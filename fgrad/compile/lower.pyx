@@ -21,7 +21,11 @@ from fgrad.core.tracing cimport PrimitiveBase
 
 cdef enum:
     FOLD_LIMIT = 65536             # elements of a constant that is computed while compiling
-    SPREAD_LEAST = 4096            # elements of a result that is worth an instruction of its own for its single value
+    SPREAD_LEAST = 4096            # elements of a result that is worth an instruction of its own for the part that it repeats
+    SPREAD_TIMES = 8               # how often it repeats that part at least
+    SPREAD_WORK = 32768            # and the additions that this saves, unless the part is a single value
+    SPREAD_HOLD = 16384            # elements of a part that is cheaper to read than to compute, whatever computes it
+    SPREAD_ROW = 256               # elements of a row; a column is spread over shorter ones in memory, which costs as much as a division
 
 cdef object F32 = dtypes.FLOAT32
 cdef tuple _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
@@ -29,6 +33,7 @@ cdef dict _REGISTERS = dict.fromkeys(_HALF, F32)
 cdef dict _codes = CODES
 cdef frozenset _commutative = COMMUTATIVE
 cdef dict _supported = vm.SUPPORTED
+cdef dict _weights = vm.WEIGHTS
 
 
 cpdef object compute_dtype(dtype):
@@ -168,8 +173,7 @@ cdef class LowerContext:
         """One op of the elementwise VM; rank-0 operands are spread."""
         cdef tuple shape = aval.shape
         cdef Value v, operand
-        cdef list given
-        cdef bint spread
+        cdef list given, kept
         dtype = aval.dtype
         if op == "cast" and (<Value>ins[0]).dtype == dtype:
             return ins[0]
@@ -189,15 +193,14 @@ cdef class LowerContext:
             if op == "add" and (joined := side_by_side(self, ins[0], ins[1], aval)) is not None:
                 return joined
         given = []
-        spread = self.simplify and aval.size >= SPREAD_LEAST        # all operands are single values: so is the result
         for v in ins:
             if v.shape is not shape and v.shape != shape:
                 v = new_value(v.buf, shape, (0,) * len(shape), v.offset, v.dtype, v.scalar, v.tag)
             given.append(v)
-            spread = spread and len(v.strides) == v.strides.count(0)
-        if spread:
-            one = [v if v.buf is None else Value(v.buf, (), (), v.offset, v.dtype, v.scalar, v.tag) for v in given]
-            return self.broadcast(self.elementwise(op, one, ShapedArray((), dtype)), shape, ())
+        if self.simplify and aval.size >= SPREAD_LEAST and (kept := _repeated(op, given, aval)) is not None:
+            part = tuple([shape[a] for a in kept])
+            ins = [v if v.buf is None else Value(v.buf, part, tuple([v.strides[a] for a in kept]), v.offset, v.dtype, v.scalar, v.tag) for v in given]
+            return self.broadcast(self.elementwise(op, ins, ShapedArray(part, dtype)), shape, kept)
         operand = given[1] if op == "select" else given[0]
         source = compute_dtype(operand.dtype)
         code = _codes[compute_dtype(dtype)] if op == "cast" else _codes[source]
@@ -339,6 +342,29 @@ cdef class LowerContext:
     def compose(self, fun, ins):
         """Lower fun(*arrays) -> list, a composition of ops functions."""
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
+
+
+cdef list _repeated(str op, list ins, AvalBase aval):
+    """The axes along which operands differ, where an operation is better computed once for all others; else None."""
+    cdef Value v
+    cdef Py_ssize_t a, n, weight = _weights[op], last = 0, part = 1
+    cdef list kept = []
+    for a, n in enumerate(aval.shape):
+        if n == 1:
+            continue
+        last = a
+        for v in ins:
+            if v.strides[a]:
+                kept.append(a)
+                part *= n
+                break
+    if not kept:
+        return kept
+    if part * SPREAD_TIMES > aval.size or aval.size * weight < SPREAD_WORK:
+        return None
+    if kept[len(kept) - 1] != last and aval.shape[last] < SPREAD_ROW:
+        return kept if weight > 4 else None
+    return kept if part <= SPREAD_HOLD or weight >= 4 else None
 
 
 cdef tuple _key(Node node):

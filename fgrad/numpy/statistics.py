@@ -67,22 +67,24 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         raise ValueError(f"q must have rank <= 1, got shape {q.shape}")
     dtype = x.dtype
     rows = _last(x, axes)
-    has_nan = U.isnan(rows)
-    if not skip_nan:
-        rows = where(_any(has_nan, -1, keepdims=True), E.like(rows, np.nan), rows)
+    has_nan = None if skip_nan else _any(U.isnan(rows), -1, keepdims=True)
     qs = reshape(q, (q.size,))
     if method == "inverted_cdf":
+        rows = rows if skip_nan else where(has_nan, E.like(rows, np.nan), rows)
         picked = _weighted(rows, None if weights is None else _last(weights, axes), qs)
     else:
-        rows = sort_ops.sort(rows, rows.ndim - 1)
         picked = _interpolated(rows, qs, method, skip_nan)
+        picked = picked if skip_nan else where(has_nan, E.like(picked, np.nan), picked)
     result = E.convert_element_type(moveaxis(picked, -1, 0), dtype)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape or (1,))) if keepdims else result.shape[1:]
     return reshape(result, (*q.shape, *kept))
 
 
+_FEW_QUANTILES = 8  # of which each selects two elements of a row; more of them sort it
+
+
 def _interpolated(rows, qs, method, skip_nan):
-    """Quantiles of sorted rows, between neighbours as the method says."""
+    """Quantiles of rows, between neighbours of their order as the method says."""
     lead, n = rows.shape[:-1], rows.shape[-1]
     if skip_nan:
         count = _sum(E.bitwise_not(U.isnan(rows)), -1, dtype=qs.dtype, keepdims=True)
@@ -92,8 +94,13 @@ def _interpolated(rows, qs, method, skip_nan):
     at = spread(qs, (*lead, qs.size)) * top
     low, high = E.floor(at), E.ceil(at)
     share = at - low
-    low, high = (U.maximum(0, U.minimum(v, top)) for v in (low, high))
-    low, high = (take_along(rows, E.convert_element_type(v, np.int32), rows.ndim - 1) for v in (low, high))
+    ranks = [E.convert_element_type(U.maximum(0, U.minimum(v, top)), np.int32) for v in (low, high)]
+    if qs.size <= _FEW_QUANTILES and n:
+        pair = sort_ops.ranked(rows, concatenate(ranks, -1))
+        low, high = pair[..., : qs.size], pair[..., qs.size :]
+    else:
+        rows = sort_ops.sort(rows, rows.ndim - 1)
+        low, high = (take_along(rows, v, rows.ndim - 1) for v in ranks)
     if method == "lower":
         return low
     if method == "higher":

@@ -137,6 +137,52 @@ def top_k(operand, k, *, axis=-1):
     return list(top_k_p.bind(operand, k=operator.index(k), axis=argaxis(operand, axis)))
 
 
+# --- elements by their rank -------------------------------------------------------------------------------------------
+
+
+def _ranked_aval(x, ranks, *, positions):
+    if x.dtype.kind == "c" or ranks.dtype != dtypes.INT32:
+        raise TypeError(f"ranked takes real numbers and int32 ranks, got {x.dtype.name} and {ranks.dtype.name}")
+    if not x.shape or x.shape[:-1] != ranks.shape[:-1] or len(x.shape) != len(ranks.shape) or x.size < ranks.size and not x.shape[-1]:
+        raise ShapeError(f"ranked: x {x.shape} and ranks {ranks.shape} may differ in the last axis only, and x must have elements")
+    values = ShapedArray(ranks.shape, x.dtype, x.weak_type)
+    return [values, ShapedArray(ranks.shape, dtypes.INT32)] if positions else [values]
+
+
+def _ranked_jvp(primals, tangents, *, positions):
+    t = tangents[0]
+    if type(t) is Zero:
+        out = ranked_p.bind(*primals, positions=positions)
+        return out, [zero_of(o) for o in out]
+    values, at = ranked_p.bind(*primals, positions=True)
+    moved = take_along(t, at, len(values.shape) - 1)
+    return ([values, at], [moved, zero_of(at)]) if positions else ([values], [moved])
+
+
+def _ranked_batch(axis, args, dims, *, positions):
+    out = ranked_p.bind(*[bdim_at_front(x, d, axis.size) for x, d in zip(args, dims)], positions=positions)
+    return out, [0] * len(out)
+
+
+ranked_p = Primitive(
+    "ranked",
+    multiple_results=True,
+    abstract_eval=_ranked_aval,
+    lower=lambda ctx, ins, params, out_avals: ctx.kernel("ranked", ins, out_avals),
+    jvp=_ranked_jvp,
+    batch=_ranked_batch,
+)
+
+
+def ranked(operand, ranks):
+    """The elements that sorting would put at `ranks` of each row (the last axis).
+
+    ranks: int32, its other axes are the operand's; beyond the ends of a row they are its ends. The order is sort's, NaN last, but rows are
+    not sorted for it. Of equal elements derivatives go to the one that a stable sort would put there. Real arrays only.
+    """
+    return ranked_p.bind(operand, ranks, positions=False)[0]
+
+
 # --- searchsorted -----------------------------------------------------------------------------------------------------
 
 

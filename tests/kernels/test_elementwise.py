@@ -272,6 +272,10 @@ def test_half_floats(half):
     np.testing.assert_array_equal(wide, every.astype(np.float32))
     edges = [1e-8, 6e-8, 65519.0, 65520.0, 3e38, -3e38, 3.4e38, np.inf, np.nan, 3e-45, -0.0]
     x = np.concatenate([np.random.default_rng(0).normal(size=5000), edges]).astype("f")
+    x[100:900:7] = np.resize(
+        np.array([1e-40, -9e-39, 1.17549e-38, 0, np.inf, np.nan, -1e-45], "f"), 115
+    )  # within whole vectors, subnormal ones apart
+    x[1000:2000:9] = np.resize(np.array([0, -np.inf, -np.nan, -0.0], "f"), 112)
     with np.errstate(all="ignore"):
         want = x.astype(half)
     np.testing.assert_array_equal(run([x], [], [(0, half)])[0].astype("f"), want.astype("f"))

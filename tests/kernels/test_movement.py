@@ -145,6 +145,14 @@ def test_copy_large(shape, threads):
         parallel.set_num_threads(before)
 
 
+@pytest.mark.parametrize("n", [1023, 1024, 1025, 1087, 1088, 1089, 1280, 1344, 1345, 5000])
+def test_long_rows_of_any_alignment(n):
+    x = values(np.random.default_rng(4), (3 * n,), np.uint8)
+    for ahead in (1, 4, 63, 64, 65):
+        parts = [x[:ahead], x[ahead + 5 : ahead + 5 + n], x[7 : 7 + n]]
+        same(run_kernel(KERNELS["concatenate"], parts, [((ahead + 2 * n,), x.dtype)], [0])[0], np.concatenate(parts))
+
+
 def test_copy_into_strided_output():
     rng = np.random.default_rng(3)
     x = values(rng, (4, 5, 6), np.int16)

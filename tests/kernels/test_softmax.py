@@ -30,6 +30,8 @@ CASES = [
     ((40, 32, 8), 1),
     ((41, 65, 2), 1),
     ((5, 7, 32), 1),
+    ((700, 130), 0),
+    ((2, 520, 65), 1),
 ]
 TYPES = [np.float32, np.float64]
 
@@ -103,7 +105,7 @@ def test_infinities_and_nan(n, columns, dtype):
     np.testing.assert_array_equal(lse, np.array([-inf, inf, nan, 0, nan], dtype))
 
 
-@pytest.mark.parametrize("shape", [(50_001,), (20_001, 3), (2, 9000, 8), (4001, 40), (3001, 10, 7)])
+@pytest.mark.parametrize("shape", [(50_001,), (20_001, 3), (2, 9000, 8), (4001, 40), (3001, 10, 7), (2, 1500, 100)])
 def test_axes_give_the_same_with_any_number_of_threads(shape):
     x, t = data(shape, np.float32), data(shape, np.float32, 1)
     axis = len(shape) // 3 * (len(shape) - 2)

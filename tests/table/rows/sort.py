@@ -33,6 +33,13 @@ def _top_k(shape, k, axis):
     return Case(fun, (distinct(*shape),), ref, name=title, dtypes=of_kinds("fiub"), out=("same", np.int32), ulps=0)
 
 
+def _ranked(shape, ranks):
+    at = np.broadcast_to(np.array(ranks, np.int32), (*shape[:-1], len(ranks)))
+    fun = lambda x: ops.ranked(x, at)
+    ref = lambda x: np.take_along_axis(np.sort(x, -1), at, -1)
+    return Case(fun, (distinct(*shape),), ref, name=f"{ranks} of {shape}", dtypes=of_kinds("fiub"), ulps=0)
+
+
 def _search(side, n, shape):
     """The table is made ascending inside the function, whatever is drawn."""
 
@@ -75,6 +82,7 @@ ROWS = {
             ulps=0,
         ),
     ],
+    "ranked": [_ranked((3, 5), (2, 0)), _ranked((4,), (1, 1, 3)), _ranked((2, 2, 1), (0,)), _ranked((0, 3), (1,))],
     "top_k": [_top_k(*s) for s in (((3, 4), 2, 1), ((4, 3), 2, 0), ((5,), 5, 0), ((5,), 0, 0), ((1,), 1, 0), ((0, 3), 2, 1))],
     "searchsorted": [_search("left", 5, (3, 4)), _search("right", 5, (6,)), _search("left", 1, ()), _search("right", 0, (3,))],
 }
