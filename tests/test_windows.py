@@ -143,3 +143,45 @@ def test_rows_of_windows_select_as_rows_of_features(largest, window, stride, pad
     np.testing.assert_array_equal(pull(jnp.array(ct))[0], np.moveaxis(grad, 3, 1))
     tangent = fgrad.jvp(lambda x: pool(x, (2, 3)), (jnp.array(x),), (jnp.array(x) + 1,))[1]
     np.testing.assert_array_equal(tangent, fgrad.jvp(lambda x: pool(x, (1, 2)), (last,), (last + 1,))[1].transpose(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize(
+    "shape, window, dtype",
+    [
+        ((9,), (2,), "float32"),
+        ((6, 9), (3, 1), "float32"),
+        ((6, 9), (3, 2), "bfloat16"),
+        ((4, 7, 9), (1, 3, 2), "float64"),
+        ((2, 4, 7, 9), (1, 2, 3, 4), "float32"),
+        ((3, 6, 2, 8), (3, 1, 1, 4), "float32"),
+        ((5, 2, 17, 13, 6), (1, 2, 8, 9, 1), "float32"),
+    ],
+)
+def test_windows_that_do_not_overlap(shape, window, dtype):
+    """Along any number of axes: what windows of the axes' own reshapes give, with tangents and gradients."""
+    rng = np.random.default_rng(0)
+    with fgrad.enable_x64(dtype == "float64"):
+        x, t = (jnp.array(rng.permutation(np.prod(shape)).reshape(shape) / 8.0 - 9, dtype=dtype) for _ in range(2))
+
+        def blocks(x):
+            for d, (n, w) in enumerate(zip(shape, window)):
+                x = lax.slice_in_dim(x, 0, n // w * w, axis=d)
+            x = x.reshape([k for n, w in zip(shape, window) for k in (n // w, w)])
+            return x, tuple(range(1, x.ndim, 2))
+
+        for op, init, name in ((lax.add, 0.0, "sum"), (lax.max, -jnp.inf, "max"), (lax.min, jnp.inf, "min")):
+
+            def pool(x, op=op, init=init):
+                return lax.reduce_window(x, init, op, window, window, "VALID")
+
+            def reference(x, name=name):
+                x, axes = blocks(x)
+                return getattr(jnp, name)(x, axes)
+
+            kw = dict(rtol=1e-6 if dtype != "bfloat16" else 3e-2, atol=1e-4)
+            for got, want in zip(fgrad.jvp(pool, (x,), (t,)), fgrad.jvp(reference, (x,), (t,))):
+                np.testing.assert_allclose(got.astype("float32"), want.astype("float32"), **kw)
+            ct = pool(t)
+            for wrap in (lambda f: f, fgrad.jit):
+                got, want = (wrap(lambda x, ct, f=f: fgrad.vjp(f, x)[1](ct)[0])(x, ct) for f in (pool, reference))
+                np.testing.assert_array_equal(got.astype("float32"), want.astype("float32"))

@@ -48,6 +48,15 @@ typedef struct {
     int32_t nd, scatter, largest, dtype;
 } FgSelect;
 
+/* (outer, n1, n2, inner): windows of w1 x w2 that lie side by side from the first element on, m1 x m2 of them; what lies behind them belongs
+ * to none. */
+enum { APART_SUM, APART_EXTREMUM, APART_SPREAD, APART_SCATTER, APART_GATHER };
+#define APART_TAPS 64
+typedef struct {
+    int64_t outer, n1, m1, w1, n2, m2, w2, inner, rows;
+    int32_t op, largest, dtype;
+} FgApart;
+
 #define POOL_FOLDS
 #define T uint8_t
 #define N(name) name##_u8
@@ -142,14 +151,26 @@ typedef struct {
 #undef POOL_FOLDS
 
 #define T float
+#define WHOLE int32_t
 #define N(name) name##_f32
+#define APART_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define APART_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #include "pool_loops.h"
+#include "pool_apart.h"
 #undef T
+#undef WHOLE
 #undef N
+#undef APART_LOW
+#undef APART_HIGH
 #define T double
+#define WHOLE int64_t
 #define N(name) name##_f64
+#define APART_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define APART_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #include "pool_loops.h"
+#include "pool_apart.h"
 #undef T
+#undef WHOLE
 #undef N
 
 /* Units (outer, tile of inner).  `buf` holds what long windows need. */
@@ -182,5 +203,10 @@ static void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, 
 static void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end) {
     if (p->dtype == FG_F32) pool_select_f32(p, a, x, out, begin, end);
     else pool_select_f64(p, a, x, out, begin, end);
+}
+
+static void pool_apart(const FgApart *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf) {
+    if (p->dtype == FG_F32) pool_apart_f32(p, (const float *)a, (const float *)x, (float *)out, begin, end, (float *)buf);
+    else pool_apart_f64(p, (const double *)a, (const double *)x, (double *)out, begin, end, (double *)buf);
 }
 #endif

@@ -5,6 +5,10 @@ window_fold: in x, contiguous; ip [kind (0 sum, 1 prod, 2 max, 3 min), axis, win
 window_select: in a and x, contiguous float32 or float64; ip [scatter, largest, (window, stride, low padding, base dilation,
     window dilation) of each axis].  Each window of x selects its largest (smallest) element, the first of equals.  gather: a has x's
     shape, and out[window] = a[selected]; scatter: a has the windows' shape, and out, of x's shape, sums a[window] at [selected].
+window_apart: windows of w1 x w2 elements side by side along two neighbouring axes, from their first elements on, contiguous float32 or
+    float64; ip [what (0 sum, 1 extremum, 2 spread, 3 scatter, 4 gather), largest, first of the two axes, w1, w2].  Sum and extremum: in x,
+    out the windows.  Spread: in the windows, out has them at each of their elements.  Scatter and gather: as window_select, in a and x.
+    Elements in no window are 0.
 """
 from libc.stdint cimport INT32_MAX, int64_t
 from libc.stdlib cimport calloc
@@ -31,6 +35,11 @@ cdef extern from "pool.h" nogil:
         int64_t bdil[16]
         int64_t wdil[16]
         int nd, scatter, largest, dtype
+    enum: APART_SUM, APART_EXTREMUM, APART_SPREAD, APART_SCATTER, APART_GATHER, APART_TAPS
+    ctypedef struct FgApart:
+        int64_t outer, n1, m1, w1, n2, m2, w2, inner, rows
+        int op, largest, dtype
+    void pool_apart(const FgApart *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf)
     void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf)
     void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end)
 
@@ -200,7 +209,90 @@ cdef bint _is_free(const int64_t *w, int64_t n, int64_t m) noexcept nogil:
     return n == m and w[0] == 1 and w[1] == 1 and w[2] == 0 and w[3] == 1
 
 
+cdef void _apart_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Call *k = <Call *>ctx
+    cdef const FgApart *p = <const FgApart *>k.plan
+    cdef char *buf = NULL
+    if p.inner < 16 and p.w2 > 1:
+        buf = pool_alloc((p.rows * p.n2 * p.inner + (2 * p.rows * p.w1 * p.w2 * p.m2 if p.inner == 1 else 0)) * fg_itemsize(p.dtype))
+        if buf == NULL:
+            k.failed = 1
+            return
+    pool_apart(p, k.a, k.x, k.out, begin, end, buf)
+    pool_free(buf)
+
+
+cdef int run_apart(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef const FgApart *p = <const FgApart *>inst.extra
+    cdef Call k
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    k.plan, k.failed = p, 0
+    k.a = k.x = FG_IN(inst, slots, 0).data
+    if inst.n_in == 2:
+        k.x = FG_IN(inst, slots, 1).data
+    k.out = FG_OUT(inst, slots, 0).data
+    parallel_for(p.outer * ((p.m1 + p.rows - 1) // p.rows), 1 + 60000 // (p.rows * p.w1 * p.n2 * p.inner + 1), _apart_body, &k)
+    return FG_EMEM if k.failed else FG_OK
+
+
+cdef int check_apart(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *windows
+    cdef const FgTensor *o
+    cdef FgApart *p
+    cdef int64_t axis, size
+    cdef int d, op
+    if inst.n_ip != 5 or inst.n_out != 1 or inst.n_fp != 0 or not 0 <= inst.ip[0] <= APART_GATHER:
+        return fg_fail(msg, "window_apart: 1 output and 5 integer parameters expected")
+    op = <int>inst.ip[0]
+    if inst.n_in != (2 if op >= APART_SCATTER else 1):
+        return fg_fail(msg, "window_apart: %d inputs are not those of operation %d", inst.n_in, op)
+    o = FG_OUT(inst, slots, 0)
+    x = o if op == APART_SPREAD else FG_IN(inst, slots, inst.n_in - 1)
+    windows = FG_IN(inst, slots, 0) if op == APART_SPREAD or op == APART_SCATTER else o
+    if row_dense(inst, slots, "window_apart", 0, -1, msg):
+        return -1
+    for d in range(1, inst.n_in + 1):
+        if row_dense(inst, slots, "window_apart", d, FG_IN(inst, slots, 0).dtype, msg):
+            return -1
+    if op >= APART_SCATTER and not fg_same_shape(x, o if op == APART_SCATTER else FG_IN(inst, slots, 0)):
+        return fg_fail(msg, "window_apart: %s and %s must have one shape", row_text(x), row_text(o if op == APART_SCATTER else FG_IN(inst, slots, 0)))
+    axis = inst.ip[2]
+    if x.ndim != windows.ndim or not 0 <= axis < x.ndim - 1:
+        return fg_fail(msg, "window_apart: windows %s over axis %lld and the next of %s", row_text(windows), <long long>axis, row_text(x))
+    for d in range(x.ndim):
+        if d < axis or d > axis + 1:
+            if x.shape[d] != windows.shape[d]:
+                return fg_fail(msg, "window_apart: %s and windows %s must differ along two axes only", row_text(x), row_text(windows))
+        elif not (1 <= inst.ip[3 + d - axis] <= APART_TAPS and 1 <= windows.shape[d] <= x.shape[d] // inst.ip[3 + d - axis]):
+            return fg_fail(msg, "window_apart: windows %s of %lld elements do not lie side by side in %s", row_text(windows),
+                           <long long>inst.ip[3 + d - axis], row_text(x))
+    if inst.ip[3] * inst.ip[4] > APART_TAPS:
+        return fg_fail(msg, "window_apart: windows must have at most %d elements", APART_TAPS)
+    p = <FgApart *>calloc(1, sizeof(FgApart))
+    if p == NULL:
+        return fg_fail(msg, "window_apart: no memory for a plan")
+    inst.extra = p
+    p.op, p.largest, p.dtype, p.w1, p.w2 = op, inst.ip[1] != 0, x.dtype, inst.ip[3], inst.ip[4]
+    p.n1, p.m1, p.n2, p.m2 = x.shape[axis], windows.shape[axis], x.shape[axis + 1], windows.shape[axis + 1]
+    p.outer = p.inner = 1
+    for d in range(x.ndim):
+        if d < axis:
+            p.outer *= x.shape[d]
+        elif d > axis + 1:
+            p.inner *= x.shape[d]
+    if p.n1 == p.m1 * p.w1:                      # planes that follow each other are one
+        p.n1 *= p.outer
+        p.m1 *= p.outer
+        p.outer = 1
+    size = p.w1 * p.n2 * p.inner
+    p.rows = max(<int64_t>1, min(p.m1, 2048 // max(<int64_t>1, size)))
+    return 0
+
+
 KERNELS = {
+    "window_apart": (<size_t><void *>run_apart, <size_t><void *>check_apart),
     "window_fold": (<size_t><void *>run_fold, <size_t><void *>check_fold),
     "window_select": (<size_t><void *>run_select, <size_t><void *>check_select),
 }

@@ -70,6 +70,35 @@ def _is_whole(shape, out_shape, axis, w, s, lo, bd, wd):
     return out_shape[axis] == 1 and w == shape[axis] and lo == 0 and bd == 1 and wd == 1
 
 
+_APART = {"reduce_window_sum": 0, "reduce_window_max": 1, "reduce_window_min": 1}
+_SPREAD, _SCATTER, _GATHER = 2, 3, 4
+_APART_TAPS = 64
+
+
+def _side_by_side(n, m, w, s, lo, bd, wd):
+    """Whether m windows of w elements lie side by side along an axis of n elements, from its first element on."""
+    return w == s <= _APART_TAPS and lo == 0 and bd == wd == 1 and 1 <= m and m * w <= n
+
+
+def _spreads(n, m, w, s, lo, bd, wd):
+    """Whether each of n elements becomes w of m: the transpose of sums over windows side by side."""
+    return w == bd <= _APART_TAPS and lo == w - 1 and s == wd == 1 and 1 <= n and n * w <= m
+
+
+def _pairs(each, fits, shape, out_shape):
+    """Those of `each` (as _axis_windows has them) that fit, one or two neighbours at a time: (axes, first of two, their windows)."""
+    sizes = {axis: w for axis, w, *rest in each if fits(shape[axis], out_shape[axis], w, *rest)}
+    while sizes:
+        axis = max(sizes)
+        w = sizes.pop(axis)
+        if w * sizes.get(axis - 1, _APART_TAPS + 1) <= _APART_TAPS:
+            yield (axis - 1, axis), axis - 1, (sizes.pop(axis - 1), w)
+        elif axis:
+            yield (axis,), axis - 1, (1, w)
+        elif len(shape) > 1:
+            yield (axis,), axis, (w, 1)
+
+
 def _reduce_window(name, kinds):
     def abstract_eval(x, **params):
         if x.dtype.kind not in kinds and not (x.dtype == dtypes.BFLOAT16 and "f" in kinds):
@@ -88,10 +117,17 @@ def _reduce_window(name, kinds):
             for axis in whole:
                 shape[axis] = 1
             v = ctx.reshape(v, shape)
+        windows = [e for e in windows if e[0] not in whole]
+        ways = [(_side_by_side, _APART[name])] if kind in _REDUCTIONS else []
+        for fits, what in ways + [(_spreads, _SPREAD)] * (kind == 0) if v.dtype in (np.float32, np.float64) else []:
+            for axes, first, sizes in _pairs(windows, fits, tuple(shape), aval.shape):
+                for axis in axes:
+                    shape[axis] = aval.shape[axis]
+                windows = [e for e in windows if e[0] not in axes]
+                v = ctx.kernel("window_apart", [v], [ShapedArray(tuple(shape), v.dtype)], ip=(what, kind == 2, first, *sizes))[0]
         for axis, w, s, lo, bd, wd in windows:
-            if axis not in whole:
-                shape[axis] = aval.shape[axis]
-                v = ctx.kernel("window_fold", [v], [ShapedArray(tuple(shape), v.dtype)], ip=(kind, axis, w, s, lo, bd, wd))[0]
+            shape[axis] = aval.shape[axis]
+            v = ctx.kernel("window_fold", [v], [ShapedArray(tuple(shape), v.dtype)], ip=(kind, axis, w, s, lo, bd, wd))[0]
         return ctx.cast(v, aval.dtype)
 
     prim = Primitive(name, abstract_eval=abstract_eval, lower=lower)
@@ -158,7 +194,16 @@ def _selection(name, abstract_eval, scatter):
         aval, (a, x) = out_avals[0], (ctx.f32(v) for v in ins)
         if not aval.shape:
             return ctx.cast(a, aval.dtype)
-        ip = [scatter, params["select_prim"] is ge_p]
+        largest = params["select_prim"] is ge_p
+        shape, small = (aval.shape, a.shape) if scatter else (a.shape, aval.shape)
+        windows = _axis_windows(shape, small, params)
+        pairs = list(_pairs(windows, _side_by_side, shape, small)) if a.size else []
+        if len(pairs) == 1 and len(pairs[0][0]) == len(windows):
+            _, first, sizes = pairs[0]
+            what = _SCATTER if scatter else _GATHER
+            out = ctx.kernel("window_apart", [a, x], [ShapedArray(aval.shape, a.dtype)], ip=(what, largest, first, *sizes))[0]
+            return ctx.cast(out, aval.dtype)
+        ip = [scatter, largest]
         for w, s, (lo, _), bd, wd in zip(*(params[k] for k in _NAMES)):
             ip += [w, s, lo, bd, wd]
         return ctx.cast(ctx.kernel("window_select", [a, x], [ShapedArray(aval.shape, a.dtype)], ip=ip)[0], aval.dtype)

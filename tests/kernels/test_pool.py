@@ -148,3 +148,74 @@ def test_what_select_refuses(shapes, ip, message):
     *ins, out = shapes
     with pytest.raises(ValueError, match=message):
         run_kernel(SELECT, [np.ones(s, np.float32) for s in ins], [(out, np.float32)], ip)
+
+
+APART = pool.KERNELS["window_apart"]
+
+
+def tiles(x, m, w):
+    """(..., windows, elements, ...): the windows of x (outer, n1, n2, inner) side by side."""
+    x = x[:, : m[0] * w[0], : m[1] * w[1]].reshape(len(x), m[0], w[0], m[1], w[1], x.shape[-1])
+    return x.transpose(0, 1, 3, 5, 2, 4).reshape(len(x), *m, x.shape[-1], w[0] * w[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("inner", [1, 2, 3, 4, 7, 16, 17, 70])
+@pytest.mark.parametrize(
+    "outer, n, m, w",
+    [
+        (3, (28, 28), (14, 14), (2, 2)),
+        (2, (9, 15), (4, 7), (2, 2)),
+        (5, (6, 90), (2, 30), (3, 3)),
+        (2, (4, 40), (4, 8), (1, 5)),
+        (2, (12, 5), (3, 5), (4, 1)),
+        (1, (70, 2), (35, 1), (2, 2)),
+        (2, (17, 11), (1, 2), (16, 4)),
+        (1, (4, 3000), (2, 1000), (2, 3)),
+        (0, (4, 4), (2, 2), (2, 2)),
+    ],
+)
+def test_windows_side_by_side(outer, n, m, w, inner, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 4, (outer, *n, inner)).astype(dtype)  # with ties
+    if x.size:
+        x[0, 0, 1 % w[1], 0] = np.nan
+    a, s = rng.standard_normal(x.shape).astype(dtype), rng.standard_normal((outer, *m, inner)).astype(dtype)
+    each, taps = tiles(x, m, w), w[0] * w[1]
+
+    def spread(values):
+        """Values (..., elements) of the windows where their elements lie."""
+        out = np.zeros_like(x)
+        values = values.reshape(outer, *m, inner, *w).transpose(0, 1, 4, 2, 5, 3)
+        out[:, : m[0] * w[0], : m[1] * w[1]] = values.reshape(outer, m[0] * w[0], m[1] * w[1], inner)
+        return out
+
+    def run(what, largest, ins, shape):
+        return run_kernel(APART, ins, [(shape, x.dtype)], [what, largest, 1, *w])[0]
+
+    np.testing.assert_allclose(run(0, 0, [x], s.shape), each.sum(-1), rtol=1e-5)
+    np.testing.assert_array_equal(run(2, 0, [s], x.shape), spread(np.repeat(s[..., None], taps, -1)))
+    for largest, reduce, where in ((0, np.min, np.argmin), (1, np.max, np.argmax)):  # NumPy's first NaN or first of equals
+        np.testing.assert_array_equal(run(1, largest, [x], s.shape), reduce(each, -1) if x.size else s)
+        chosen = where(each, -1)[..., None] == np.arange(taps)
+        np.testing.assert_array_equal(run(3, largest, [s, x], x.shape), spread(np.where(chosen, s[..., None], dtype(0))))
+        np.testing.assert_array_equal(run(4, largest, [a, x], s.shape), np.where(chosen, tiles(a, m, w), 0).sum(-1))
+
+
+@pytest.mark.parametrize(
+    "ins, out, ip, message",
+    [
+        ([(2, 4, 4)], (2, 2, 2), [5, 0, 1, 2, 2], "5 integer parameters"),
+        ([(2, 4, 4)], (2, 2, 2), [3, 0, 1, 2, 2], "inputs are not those"),
+        ([(2, 4, 4)], (2, 2, 2), [0, 0, 2, 2, 2], "over axis 2"),
+        ([(2, 4, 4)], (1, 2, 2), [0, 0, 1, 2, 2], "along two axes only"),
+        ([(2, 4, 4)], (2, 2, 3), [0, 0, 1, 2, 2], "side by side"),
+        ([(2, 4, 4)], (2, 2, 0), [0, 0, 1, 2, 2], "side by side"),
+        ([(2, 2, 2)], (2, 4, 3), [2, 0, 1, 2, 2], "side by side"),
+        ([(2, 2, 2), (2, 4, 4)], (2, 4, 5), [3, 0, 1, 2, 2], "one shape"),
+        ([(2, 40, 40)], (2, 1, 1), [0, 0, 1, 40, 40], "at most 64"),
+    ],
+)
+def test_what_apart_refuses(ins, out, ip, message):
+    with pytest.raises(ValueError, match=message):
+        run_kernel(APART, [np.ones(s, np.float32) for s in ins], [(out, np.float32)], ip)
