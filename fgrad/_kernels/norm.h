@@ -69,44 +69,70 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
 }
 
 /* Long rows go in parts, so that memory is read once and the threads share a row: of each its mean and its squared deviations from it, in
- * double; then the parts of a row become one. */
+ * double; then the parts of a row become one.  So do long columns, by blocks of rows, all tiles of a block before the next: read as they lie. */
 #ifndef FG_MOMENTS_PARTS
 #define FG_MOMENTS_PARTS
-enum { FG_MOMENTS_PART = 4096 };
-typedef struct { FgRows rows; int64_t parts; double *state; } FgMomentsParts;
-/* Whether rows go in parts: sizes decide, never the number of threads. */
+enum { FG_MOMENTS_PART = 4096, FG_MOMENTS_ROWS = 256 };
+typedef struct { FgRows rows; int64_t parts, part, lanes; double *state; } FgMomentsParts;     /* part: its length; lanes: of each of its two states */
+/* Whether rows, or columns, go in parts: sizes decide, never the number of threads. */
 static inline int fg_moments_parts(FgMomentsParts *c) {
-    c->parts = (c->rows.n + FG_MOMENTS_PART - 1) / FG_MOMENTS_PART;
-    return c->rows.inner == 1 && c->parts >= 16;
+    const int columns = c->rows.inner > 1;
+    c->part = columns ? FG_MOMENTS_ROWS : FG_MOMENTS_PART;
+    c->lanes = columns ? FG_TILE : 1;
+    c->parts = (c->rows.n + c->part - 1) / c->part;
+    return columns ? c->parts >= 4 && 2 * c->rows.inner >= FG_TILE : c->parts >= 16;
 }
 #endif
+FG_INLINE void N(moments_state)(const T *x, double *state, int64_t n, int64_t inner, int w) {
+    N(vec) m[TILE_VECS] = {0}, left[TILE_VECS] = {0}, s[TILE_VECS] = {0};
+    N(columns_moments)(x, n, inner, w, m, left, s);
+    T flat[3][FG_TILE];                                        /* converted in vectors */
+    memcpy(flat[0], m, sizeof flat[0]); memcpy(flat[1], left, sizeof flat[1]); memcpy(flat[2], s, sizeof flat[2]);
+    _Pragma("omp simd")
+    for (int j = 0; j < FG_TILE; j++) {
+        const double mean = (double)flat[0][j];
+        state[j] = mean - mean == 0 ? mean + (double)flat[1][j] : mean;
+        state[FG_TILE + j] = (double)flat[2][j];
+    }
+}
 static void N(moments_part)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgMomentsParts *c = ctx;
     (void)tid;
-    for (int64_t p = begin; p < end; p++) {
-        int64_t first = p % c->parts * FG_MOMENTS_PART, n = c->rows.n - first < FG_MOMENTS_PART ? c->rows.n - first : FG_MOMENTS_PART;
-        const T *x = (const T *)c->rows.in[0] + p / c->parts * c->rows.n + first;
+    for (int64_t i = begin; i < end; i++) {
+        int w;
+        int64_t k = i / c->rows.tiles % c->parts, unit = i / c->rows.tiles / c->parts * c->rows.tiles + i % c->rows.tiles;
+        int64_t n = c->rows.n - k * c->part < c->part ? c->rows.n - k * c->part : c->part;
+        const T *x = (const T *)c->rows.in[0] + N(tile)(&c->rows, unit, &w) + k * c->part * c->rows.inner;
+        double *state = c->state + (unit * c->parts + k) * 2 * c->lanes;
+        if (c->lanes > 1) { BY_WIDTH(moments_state, c->rows.inner, x, state); continue; }
         T m = (T)(N(row_sum)(x, n) / (double)n);
         double left, s = N(row_spread)(x, m, n, &left);
-        c->state[2 * p] = (double)m - (double)m == 0 ? (double)m + left / (double)n : (double)m;
-        c->state[2 * p + 1] = s - left * left / (double)n;
+        state[0] = (double)m - (double)m == 0 ? (double)m + left / (double)n : (double)m;
+        state[1] = s - left * left / (double)n;
     }
 }
 static void N(moments_join)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgMomentsParts *c = ctx;
-    const double count = (double)c->rows.n, last = count - (double)(c->parts - 1) * FG_MOMENTS_PART;
+    const double count = (double)c->rows.n, last = count - (double)(c->parts - 1) * (double)c->part;
     (void)tid;
     for (int64_t u = begin; u < end; u++) {
-        const double *state = c->state + 2 * u * c->parts;
-        double total = 0, mean, squares = 0;
-        for (int64_t p = 0; p < c->parts; p++) total += state[2 * p] * (p < c->parts - 1 ? FG_MOMENTS_PART : last);
-        mean = total / count;
-        for (int64_t p = 0; p < c->parts; p++) {
-            double d = state[2 * p] - mean;
-            squares += state[2 * p + 1] + d * d * (p < c->parts - 1 ? FG_MOMENTS_PART : last);
+        const double *state = c->state + 2 * u * c->parts * c->lanes;
+        double mean[FG_TILE] = {0}, squares[FG_TILE] = {0};
+        int w;
+        N(tile)(&c->rows, u, &w);
+        for (int64_t p = 0; p < c->parts; p++)
+            for (int j = 0; j < w; j++) mean[j] += state[2 * p * c->lanes + j] * (p < c->parts - 1 ? (double)c->part : last);
+        for (int j = 0; j < w; j++) mean[j] /= count;
+        for (int64_t p = 0; p < c->parts; p++)
+            for (int j = 0; j < w; j++) {
+                double d = state[2 * p * c->lanes + j] - mean[j];
+                squares[j] += state[(2 * p + 1) * c->lanes + j] + d * d * (p < c->parts - 1 ? (double)c->part : last);
+            }
+        const int64_t at = u / c->rows.tiles * c->rows.inner + u % c->rows.tiles * FG_TILE;
+        for (int j = 0; j < w; j++) {
+            ((T *)c->rows.out[0])[at + j] = (T)mean[j];
+            ((T *)c->rows.out[1])[at + j] = (T)(squares[j] < 0 ? 0 : squares[j]);
         }
-        ((T *)c->rows.out[0])[u] = (T)mean;
-        ((T *)c->rows.out[1])[u] = (T)(squares < 0 ? 0 : squares);
     }
 }
 

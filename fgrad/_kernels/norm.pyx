@@ -30,7 +30,7 @@ cdef extern from * nogil:
     range_body moments_part_f32, moments_part_f64, moments_join_f32, moments_join_f64
     ctypedef struct FgMomentsParts:
         FgRows rows
-        int64_t parts
+        int64_t parts, part, lanes
         double *state
     int fg_moments_parts(FgMomentsParts *c)
 
@@ -66,11 +66,11 @@ cdef int run_moments(const FgInst *inst, FgTensor *slots) noexcept nogil:
         parallel_for(c.rows.units, c.rows.grain, moments_f32 if single else moments_f64, &c.rows)
         return FG_OK
     cdef int64_t parts = c.rows.units * c.parts
-    c.state = <double *>pool_alloc(parts * 2 * sizeof(double))
+    c.state = <double *>pool_alloc(parts * 2 * c.lanes * sizeof(double))
     if c.state == NULL:
         return FG_EMEM
-    parallel_for(parts, 2, moments_part_f32 if single else moments_part_f64, &c)
-    parallel_for(c.rows.units, 1 + FG_ROW_WORK // c.parts, moments_join_f32 if single else moments_join_f64, &c)
+    parallel_for(parts, 1 + FG_ROW_WORK // (c.part * c.lanes + 1), moments_part_f32 if single else moments_part_f64, &c)
+    parallel_for(c.rows.units, 1 + FG_ROW_WORK // (c.parts * c.lanes), moments_join_f32 if single else moments_join_f64, &c)
     pool_free(<char *>c.state)
     return FG_OK
 

@@ -94,6 +94,37 @@ def test_moments_of_long_rows(n, dtype):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(770, 70), (769, 32), (1025, 64), (2, 900, 100), (3, 1300, 33)])
+def test_moments_of_long_columns(shape, dtype):
+    """Columns of more than 768 rows are joined from blocks of 256."""
+    axis = len(shape) - 2
+    x = (data(shape, dtype) * 0.5 + 1e3).astype(dtype)
+    x64, out = x.astype(np.longdouble), (*shape[:axis], shape[-1])  # NumPy adds columns up one row after the other
+    results = []
+    before = parallel.get_num_threads()
+    for threads in (1, 2):
+        parallel.set_num_threads(threads)
+        try:
+            results.append(run_kernel(K["moments"], [x], [(out, dtype)] * 2, ip=[axis]))
+        finally:
+            parallel.set_num_threads(before)
+    mean, squares = results[0]
+    close(mean, x64.mean(axis).astype(np.float64), dtype, 1 if dtype == np.float32 else 2)
+    spread = ((x64 - x64.mean(axis, keepdims=True)) ** 2).sum(axis)
+    np.testing.assert_allclose(squares, spread.astype(np.float64), rtol=2e-6 if dtype == np.float32 else 1e-12)
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_moments_of_long_columns_with_infinities_and_nan():
+    x = np.zeros((1000, 40), np.float32)
+    x[999, 0], x[5, 1], x[300, 39] = np.inf, np.nan, -np.inf
+    mean, squares = run_kernel(K["moments"], [x], [((40,), np.float32)] * 2, ip=[0])
+    np.testing.assert_array_equal(mean[[0, 1, 2, 39]], [np.inf, np.nan, 0, -np.inf])
+    np.testing.assert_array_equal(squares[[0, 1, 2, 39]], [np.nan, np.nan, 0, np.nan])
+
+
 def test_moments_of_long_rows_with_infinities_and_nan():
     x = np.zeros((3, 70000), np.float32)
     x[0, 69999], x[1, 5] = np.inf, np.nan
