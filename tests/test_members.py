@@ -96,6 +96,19 @@ def table(a):
     return lax.scan(step, a["tall"], (a["xs"], a["i"]))
 
 
+def loops_inside(a):
+    """Loops in the body, over steps and over columns, with results and constants of their own."""
+
+    def step(carry, x):
+        h, n = carry
+        h, (norms, turned) = lax.scan(lambda h, k: (jnp.tanh(h @ a["w"] + k * x * a["m"]), (h.sum(-1), h.T)), h, a["ks"])
+        c, each = lax.scan(lambda c, v: (0.5 * c + v, c * v), norms[0] * n, h.T, reverse=True)
+        h = lax.fori_loop(0, 3, lambda i, h: 0.9 * h + i * c[:, None], h)
+        return (jnp.clip(h + turned[1].T, -2, 2), n + 1), (each, norms, (h * h).sum(0))
+
+    return lax.scan(step, (a["h"], 0), a["xs"])
+
+
 def numbers_for_all(a):
     """Random numbers from a key that members share are made before the loop."""
     keys = random.split(random.PRNGKey(1), 40)
@@ -134,7 +147,7 @@ STEPS = {
     "calls": lambda a, h, x, k, i: fgrad.jit(nn.relu)(h) + nn.silu(x),
 }  # fmt: skip
 LOOPS = {k: state(f) for k, f in STEPS.items()}
-LOOPS |= {f.__name__: f for f in (two_carries, counter, sums, square_sums, transposed, table, numbers_for_all, chains)}
+LOOPS |= {f.__name__: f for f in (two_carries, counter, sums, square_sums, transposed, table, loops_inside, numbers_for_all, chains)}
 
 
 @pytest.fixture
@@ -187,7 +200,7 @@ def test_parts_compute_what_the_loop_does(name, parts):
     check(LOOPS[name], A, parts, 1)
 
 
-@pytest.mark.parametrize("name", ["products", "constants cut", "norms", "two_carries", "sums", "table", "pieces"])
+@pytest.mark.parametrize("name", ["products", "constants cut", "norms", "two_carries", "sums", "table", "loops_inside", "pieces"])
 def test_derivatives_go_in_parts(name, parts):
     floats = {k: v for k, v in A.items() if v.dtype.kind == "f"}
 
@@ -206,6 +219,7 @@ MIXED = {
     "an index among members": lambda a, h, x, k, i: h[i],
     "a half of them": lambda a, h, x, k, i: h.at[: B // 2].add(x[: B // 2]),
     "numbers of a state": lambda a, h, x, k, i: h + random.normal(random.PRNGKey((h[0, 0] * 9).astype(int)), (B, H)),
+    "a loop that mixes": lambda a, h, x, k, i: lax.fori_loop(0, 2, lambda i, h: h - h.mean(0), h),
     "a branch": lambda a, h, x, k, i: lax.cond(k[0] > 0, lambda h: h @ a["w"] @ a["w"] @ a["w"], jnp.sin, h),
 }
 

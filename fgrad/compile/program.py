@@ -165,7 +165,8 @@ def _sub_programs(node):
         nk, nc = node.ip[1:3] if node.op == "while" else node.ip[:2]
         takes, first = list(range(nk, nk + nc)), node.ip[0] if node.op == "while" else 0
         children = [compile_jaxpr(c, sub=True, known=k) for c, k in zip(node.children[:-1], known)]
-        children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1]))
+        with config.override("pass_members", config.pass_members and node.op != "members"):  # the loops in a part are on its thread
+            children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1]))
         in_place = children[-1].in_place
     return children, {j: first + takes[j] for j, ok in enumerate(in_place) if ok}
 

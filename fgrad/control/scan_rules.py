@@ -2,7 +2,8 @@
 
 from fgrad.config import config
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
-from fgrad.control.members import SUM, cut
+from fgrad.control.member_axes import SUM
+from fgrad.control.members import cut
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, using_trace
 from fgrad.ops.elementwise import add
 from fgrad.ops.reduce import reduce_sum
@@ -46,15 +47,17 @@ def _lower_parts(ctx, ins, parts, params, out_avals):
 
     def of_parts(a, how, at):
         shape = a.shape
-        if how is None or how == SUM:
-            shape = (*shape[:at], n, *shape[at:])
-        elif how:
-            shape = (*shape[:at], shape[how + at], *shape[at : how + at], *shape[how + at + 1 :])
-        return ShapedArray(shape, a.dtype)
+        if how is not None and how != SUM:
+            shape = (*shape[: how + at], shape[how + at] // n, *shape[how + at + 1 :])
+        return a if how == 0 else ShapedArray((*shape[:at], n, *shape[at:]), a.dtype)
 
     def in_front(v, how, at):
-        order = [i for i in range(len(v.shape)) if not how or i != how + at]
-        return ctx.transpose(v, (*order[:at], how + at, *order[at:])) if how else v
+        """v with the parts of an axis that is cut at `at`: those of the first one lie there."""
+        if not how:
+            return v
+        i, shape, strides = how + at, v.shape, v.strides
+        v = ctx.view(v, (*shape[:i], n, shape[i] // n, *shape[i + 1 :]), (*strides[:i], shape[i] // n * strides[i], *strides[i:]))
+        return ctx.transpose(v, (*range(at), i, *[k for k in range(at, len(shape) + 1) if k != i]))
 
     def at_first(v, how):
         if how is None:
@@ -69,8 +72,12 @@ def _lower_parts(ctx, ins, parts, params, out_avals):
             return ctx.compose(lambda x: [reduce_sum(x, (at,))], [v])[0]
         if how is None:
             return ctx.view(v, (*v.shape[:at], *v.shape[at + 1 :]), (*v.strides[:at], *v.strides[at + 1 :]))
-        order = [i for i in range(len(v.shape)) if i != at]
-        return ctx.transpose(v, (*order[: at + how], at, *order[at + how :])) if how else v
+        if how == 0:
+            return v
+        order = [k for k in range(len(v.shape)) if k != at]
+        v = ctx.transpose(v, (*order[: at + how], at, *order[at + how :]))
+        i, shape = at + how, v.shape
+        return ctx.reshape(v, (*shape[:i], n * shape[i + 1], *shape[i + 2 :]))
 
     carry = [at_first(v, how) for v, how in zip(given[first : first + nc], parts.carries)]
     avals = [of_parts(a, how, 0) for a, how in zip(out_avals, parts.carries)]
