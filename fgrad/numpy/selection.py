@@ -106,14 +106,15 @@ def nonzero(a, *, size=None, fill_value=None):
 def _positions(x, size, fills):
     """nonzero of a given size."""
     n, dtype = x.size, dtypes.int_dtype()
+    narrow = dtypes.INT32 if n < 2**31 else dtype  # divided much faster than int64
     mask = reshape(U.truth(x), (n,))
-    flat = true_positions(mask, size, dtype) if n and size else full((size,), n, dtype)
+    flat = true_positions(mask, size, narrow) if n and size else full((size,), n, narrow)
     valid = E.lt(flat, E.like(flat, n))
     out, stride = [], 1
     for d, fill in zip(reversed(x.shape), reversed(fills)):
         at = flat if stride == 1 else E.div(flat, E.like(flat, stride))
         at = at if stride * d == n else E.rem(at, E.like(flat, max(d, 1)))
-        out.append(_filled(at, valid, fill))
+        out.append(_filled(E.convert_element_type(at, dtype), valid, fill))
         stride *= max(d, 1)
     return tuple(out[::-1])
 
