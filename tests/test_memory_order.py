@@ -54,3 +54,31 @@ def test_views_of_more_than_int32_can_count():
     """Memory that nobody touches: the zeros of a large array are the machine's."""
     x = jnp.zeros(2**31 + 37, "uint8")
     assert x[: 2**31].shape == (2**31,) and x[5:].shape == (2**31 + 32,) and x[::2].size == 2**30 + 19 and int(x[2**31 + 36]) == 0
+
+
+PIECES = {
+    "pixels of two": lambda np, x: np.tanh(x.reshape(x.shape[0] // 2, 2, -1, 2).transpose(0, 2, 1, 3)) * 2,
+    "pixels of four": lambda np, x: x.reshape(x.shape[0] // 4, 4, -1, 4).transpose(0, 2, 1, 3) + 1,
+    "channels backwards": lambda np, x: x.reshape(-1, 3)[:, ::-1] * 2 + 1,
+    "an image mirrored": lambda np, x: np.abs(x.reshape(x.shape[0], -1, 3)[:, ::-1]) - 1,
+    "read twice": lambda np, x: x.reshape(-1, 3)[:, ::-1] * x.reshape(-1, 3) + x.reshape(-1, 3)[:, ::-1],
+    "all of it": lambda np, x: (x.reshape(x.shape[0] // 2, 2, -1, 2).transpose(0, 2, 1, 3) ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("shape", [(8, 12), (128, 156), (260, 300)])
+@pytest.mark.parametrize("name", PIECES)
+def test_rows_in_pieces(name, shape):
+    x = np.random.default_rng(0).standard_normal(shape)
+    got, want = fgrad.jit(lambda x: PIECES[name](jnp, x))(x.astype(np.float32)), PIECES[name](np, x)
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4, atol=1e-4)
+    loss = fgrad.grad(lambda x: (PIECES[name](jnp, x) ** 2).sum())
+    with fgrad.config.override("pass_fuse", False):
+        plain = fgrad.jit(lambda x: loss(x))(x.astype(np.float32))
+    np.testing.assert_allclose(fgrad.jit(loss)(x.astype(np.float32)), plain, rtol=1e-4, atol=1e-3 * np.abs(plain).max())
+
+
+def test_pieces_are_copied_once():
+    x = np.ones((260, 300), np.float32)
+    names = [name for _, name in fgrad.jit(lambda x: PIECES["read twice"](jnp, x)).lower(x).compile().profile(x, repeat=1)]
+    assert sum(name.startswith("copy") for name in names) == 1 and len(names) == 2, names

@@ -224,3 +224,22 @@ def test_what_lies_in_buffers_does_not_reach_results():
     f(jnp.full(x.shape, jnp.nan))
     x[10] = np.nan
     np.testing.assert_allclose(np.asarray(f(jnp.asarray(x))), sum(g * g for g in np.gradient(x)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "symmetric"])
+@pytest.mark.parametrize("shape", [(20, 30), (130, 140), (128, 512)])
+def test_rows_of_pieces_that_are_read_often_are_put_together(shape, mode):
+    x, taps = data(*shape), np.array([1, 4, 6, 4, 1], np.float32) / 16
+
+    def blurred(np, x):
+        p = np.pad(x, 2, mode=mode)
+        rows = sum(taps[k] * p[k : k + x.shape[0]] for k in range(5))
+        return sum(taps[k] * rows[:, k : k + x.shape[1]] for k in range(5))
+
+    fun = fgrad.jit(lambda x: blurred(jnp, x))
+    np.testing.assert_allclose(fun(x), blurred(np, x), rtol=1e-5, atol=1e-5)
+    names = instructions(lambda x: blurred(jnp, x), x)
+    assert not any(name.startswith("window") and "[128, 516]" in name for name in names), names
+    t = data(*shape, seed=1)
+    grad = fgrad.jit(fgrad.grad(lambda x: (blurred(jnp, x) * t).sum()))(x)
+    np.testing.assert_allclose((grad * t).sum(), (blurred(np, t) * t).sum(), rtol=1e-3)

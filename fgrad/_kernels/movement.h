@@ -28,9 +28,19 @@ static void fg_plan_swap(FgCopyPlan *p, int a, int b) {
     t = p->ds[a]; p->ds[a] = p->ds[b]; p->ds[b] = t;
 }
 
-/* Strides and offsets come in items. */
-static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
-                         int64_t soff, int64_t doff) {
+/* Items of 4 bytes and more that lie side by side on both ends, few enough to be one item of 16 bytes at most, are that: the plane is of
+ * those then. Of n axes; how many are left. */
+static int fg_plan_widen(FgCopyPlan *p, int n) {
+    int64_t bytes = n ? p->shape[n - 1] * p->item : 0;
+    if (n < 3 || p->item < 4 || p->ss[n - 1] != p->item || p->ds[n - 1] != p->item || bytes > 16 || (bytes & (bytes - 1))) return n;
+    for (int d = 0; d < n - 1; d++) if (p->ss[d] % bytes || p->ds[d] % bytes) return n;       /* strides are counted in items */
+    p->item = (int32_t)bytes;
+    return n - 1;
+}
+
+/* Strides and offsets come in items. widens: what runs the plan takes items of another size than these. */
+static void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                            int64_t soff, int64_t doff, int widens) {
     memset(p, 0, sizeof *p);
     p->item = item;
     p->soff = soff * item;
@@ -57,6 +67,7 @@ static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, 
         }
     }
     n = n ? m + 1 : 0;
+    if (widens) { n = fg_plan_widen(p, n); item = p->item; }
     while (n < 2) {                              /* there is always a plane; axes of size 1 in front */
         for (int d = n; d > 0; d--) { p->shape[d] = p->shape[d - 1]; p->ss[d] = p->ss[d - 1]; p->ds[d] = p->ds[d - 1]; }
         p->shape[0] = 1;
@@ -91,6 +102,10 @@ static void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, 
     p->units = p->na * p->nb;
     for (int d = 0; d < n - 2; d++) p->units *= p->shape[d];
     p->grain = fg_max64(1, FG_GRAIN_BYTES / (p->ra * p->ca * item + 16));
+}
+static inline void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                                int64_t soff, int64_t doff) {
+    fg_copy_plan_of(p, item, nd, shape, ss, ds, soff, doff, 0);
 }
 
 static inline void fg_transpose_fg_item16(char *dst, const char *src, int64_t sb, int64_t da) {

@@ -26,6 +26,8 @@ cdef extern from "interleave.h" nogil:
         int64_t n, inner
     void fg_copy_plan(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                       int64_t soff, int64_t doff)
+    void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
+                      int64_t soff, int64_t doff, int widens)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid)
     ctypedef struct FgSideJob:
@@ -92,7 +94,7 @@ cdef int copy_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     plan = new_plans(inst, 1, msg)
     if plan == NULL:
         return -1
-    fg_copy_plan(plan, <int>fg_itemsize(x.dtype), x.ndim, x.shape, x.strides, out.strides, 0, 0)
+    fg_copy_plan_of(plan, <int>fg_itemsize(x.dtype), x.ndim, x.shape, x.strides, out.strides, 0, 0, 1)
     return 0
 
 

@@ -21,6 +21,7 @@ cdef enum:
     LINE = 4096                # but along one axis, of which only strips do
     PIECES = 4                 # operands of a concatenation
     VIEWS = 8                  # places that one result is read from
+    CUTS = 6                   # choices for each element between pieces of rows, at all places: of more, the row is put together first
     ROW = 2048                 # elements of a row of which most tiles have no edge
     SHARE = 8                  # of a shorter row, less than such a part costs little to put in its place
     MEETS = 32_768             # elements of an updated array of which most tiles meet an edge: what can be written into it is (see updated)
@@ -228,7 +229,8 @@ cdef class _Shift:
         if node in self.fixed and len(self.seen_pieces(node, shape, (0,) * len(shape))) < 2:
             return False                   # a part of one array, which is to be copied
         if views:
-            return len(views) <= VIEWS and not (node.op == "pad" and node.obj == "margins")
+            cuts = len(self.pieces[node]) - 1 if node.op == "concatenate" and len(shape) > 1 and node.ip[0] == len(shape) - 1 else 0
+            return len(views) <= VIEWS and cuts * len(views) <= CUTS and not (node.op == "pad" and node.obj == "margins")
         for v, _ in self.pieces[node][:2]:
             if len(self.pieces[node]) == 2 and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
                 if v.buf.node not in self.fixed and 2 * v.size > node.outs[0].size and _place(v) is not None:

@@ -1,5 +1,5 @@
 """Elementwise groups that read transposed operands walk them in the order of memory; where that cannot be, the operands are copied first:
-by tiles, where the group would touch a cache line for each element."""
+by tiles, where the group would touch a cache line for each element. Likewise where rows lie in pieces of a few elements."""
 
 from math import prod
 
@@ -9,6 +9,8 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 
 LEAST = 1 << 14  # elements of an operand
 WITHIN = 128  # elements of the walk from one place in a line of memory to the next: a tile holds enough of fewer to use all of a line
+PIECE = 16  # bytes of a row that lie side by side: tiles put together of so few cost more than a copy, which knows the next ones
+BACKWARDS = 64  # bytes of short rows that are read backwards
 SMALL = 4  # times, at least, that an operand is read whose order in memory does not count
 
 
@@ -16,11 +18,11 @@ def straighten(units, outs):
     """units, in which no group reads a large operand whose rows lie across memory."""
     out, copies, walks = [], {}, None
     for u in units:
-        if u.fused and prod(u.shape) >= LEAST and any([_lies_across(v) for n in u.nodes for v in n.ins]):
+        if u.fused and prod(u.shape) >= LEAST and any([_is_awkward(v) for n in u.nodes for v in n.ins]):
             walks = walks or _Walks(units, outs)
             u = walks.in_order_of_memory(u)
             for node in u.nodes:
-                node.ins = [_copied(v, copies, out) if _lies_across(v) else v for v in node.ins]
+                node.ins = [_copied(v, copies, out) if _is_awkward(v) else v for v in node.ins]
             read_anew(u)
         out.append(u)
     return out
@@ -131,6 +133,21 @@ def _lies_across(v):
         return False
     near = min([(s, -k) for k, (s, n) in enumerate(axes) if s and n >= 16], default=(0, 0))
     return 0 < near[0] < 8 and prod([n for _, n in axes[1 - near[1] :]]) > WITHIN
+
+
+def _is_awkward(v):
+    return v.buf is not None and v.box is None and (_lies_across(v) or _in_pieces(v))
+
+
+def _in_pieces(v):
+    """True if rows consist of a few elements that lie side by side, or backwards, and the next ones are elsewhere."""
+    axes = [(s, n) for n, s in zip(v.shape, v.strides) if n != 1]
+    if len(axes) < 2 or abs(axes[-1][0]) != 1 or prod([n for _, n in axes]) < LEAST or not all([s for s, _ in axes]):
+        return False
+    (after, _), (step, n) = axes[-2:]
+    if step < 0:
+        return n * v.dtype.itemsize <= BACKWARDS
+    return n * v.dtype.itemsize <= PIECE and not 0 < after <= 4 * n
 
 
 def _copied(v, copies, out):

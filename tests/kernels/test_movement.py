@@ -153,6 +153,22 @@ def test_long_rows_of_any_alignment(n):
         same(run_kernel(KERNELS["concatenate"], parts, [((ahead + 2 * n,), x.dtype)], [0])[0], np.concatenate(parts))
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("run", [1, 2, 3, 4, 8])
+def test_copy_of_pieces(run, dtype):
+    """Rows of a few elements that lie side by side change places: items of up to 16 bytes, also where memory begins anywhere."""
+    rng = np.random.default_rng(run)
+    for p, q in ((2, 5), (3, 40), (17, 33), (70, 2)):
+        x = values(rng, (p, 2, q * run + 1), dtype)[..., 1:].reshape(p, 2, q, run) if run == 3 else values(rng, (p, 2, q, run), dtype)
+        for view in (x.transpose(0, 2, 1, 3), x.transpose(2, 1, 0, 3), x[:, ::-1].transpose(2, 0, 1, 3), x[::2, :, 1:, :]):
+            same(run_kernel(KERNELS["copy"], [view], [(view.shape, dtype)])[0], view)
+    wide = values(rng, (9, 2, 11 * run + 1), dtype)
+    view = np.lib.stride_tricks.as_strided(
+        wide[..., 1:], (9, 11, 2, run), [wide.strides[k] * s for k, s in ((0, 1), (2, run), (1, 1), (2, 1))]
+    )
+    same(run_kernel(KERNELS["copy"], [view], [(view.shape, dtype)])[0], view)
+
+
 def test_copy_into_strided_output():
     rng = np.random.default_rng(3)
     x = values(rng, (4, 5, 6), np.int16)
