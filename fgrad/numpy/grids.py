@@ -102,7 +102,8 @@ def unravel_index(indices, shape):
     dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     n = math.prod(dims)
     own, limits = at.dtype, np.iinfo(at.dtype)
-    at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(dtypes.int_dtype())  # sizes may be beyond a narrow dtype
+    wide = dtypes.INT32 if n < 2**31 else dtypes.int_dtype()  # sizes may be beyond a narrow dtype; int64 is divided slowly
+    at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(wide)
     out = []
     for i in range(len(dims) - 1, -1, -1):
         at, r = U.divmod(at, max(dims[i], 1))
