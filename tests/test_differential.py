@@ -5,6 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad import extend
 
 x, v = np.array([0.3, 1.2, 2.0], np.float32), np.array([1.0, -2.0, 0.5], np.float32)
 mix = np.arange(9, dtype=np.float32).reshape(3, 3) / 7
@@ -74,3 +75,46 @@ def test_refusals():
 def test_they_compose_with_jit_and_vmap():
     rows = fgrad.jit(fgrad.vmap(fgrad.hessian_vector_product(scalar), (None, 0)))(x, np.eye(3, dtype=np.float32))
     close(rows, H)
+
+
+def test_functions_with_rules_per_argument():
+    @extend.primitive
+    def scaled(x, n, power=2):
+        return x**power * n
+
+    extend.defvjp(scaled, lambda ans, x, n, power=2: lambda g: g * 10 * ans / x, None)
+    x = jnp.array([1.0, 2.0])
+    np.testing.assert_array_equal(scaled(x, 3.0), [3, 12])
+    np.testing.assert_array_equal(scaled(x, 3.0, power=3), [3, 24])
+    for through in (lambda f: f, fgrad.jit):
+        slope = through(fgrad.grad(lambda x, n: scaled(x, n, power=3).sum(), (0, 1)))
+        for got, want in zip(slope(x, 3.0), ([30, 120], 0)):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(through(fgrad.vmap(fgrad.grad(scaled), (0, None)))(x, 1.0), [10, 20])
+
+
+def test_functions_with_pushforwards_per_argument():
+    @extend.primitive
+    def product(x, y):
+        return x * y
+
+    with pytest.raises(NotImplementedError, match="VJP of product wrt argnum 0"):
+        fgrad.grad(product)(2.0, 3.0)
+    extend.defjvp(product, lambda t, ans, x, y: 7 * t * y, argnums=[0])
+    with pytest.raises(NotImplementedError, match="JVP of product wrt argnum 1"):
+        fgrad.grad(product)(2.0, 3.0)
+    extend.defjvp(product, None, argnums=[1])
+    assert fgrad.grad(product)(2.0, 3.0) == 21 and fgrad.jvp(product, (2.0, 3.0), (1.0, 1.0))[1] == 21
+    extend.defjvp(product, lambda t, ans, x, y: t * x, argnums=[1])
+    assert fgrad.jvp(product, (2.0, 3.0), (1.0, 1.0))[1] == 23
+
+
+def test_a_pullback_that_is_missing_is_named_only_where_it_is_needed():
+    @extend.primitive
+    def product(x, y):
+        return x * y
+
+    extend.defvjp(product, lambda ans, x, y: lambda g: g * y, argnums=[0])
+    assert fgrad.grad(product)(2.0, 3.0) == 3
+    with pytest.raises(NotImplementedError, match="argnum 1"):
+        fgrad.grad(product, 1)(2.0, 3.0)

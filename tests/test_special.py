@@ -119,6 +119,15 @@ def test_i1_is_smooth_near_zero(x64):
         fun = fgrad.grad(fun)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeta_of_large_exponents_ends(dtype):
+    """Where the terms underflow, the sum is that of those before."""
+    with fgrad.enable_x64():
+        s = np.array([3e38, 3e38, 1e9, 1e5, 2e4, 2e4], dtype)
+        np.testing.assert_array_equal(lax.zeta(s, np.array([1, 2, 1, 1e9, 5, 1], dtype)), [1, 0, 1, 0, 0, 1])
+        lax.zeta(np.array([1e30], dtype), np.array([-2.5], dtype)), lax.polygamma(np.array([3e38], dtype), np.array([2], dtype))
+
+
 def test_the_derivative_of_zeta_in_its_exponent():
     s, q = np.array([1.01, 1.5, 3.3, 15.0, 30.0]), np.array([0.3, 2.5, 0.01, 0.7, 1.2])
     with fgrad.enable_x64():
@@ -362,3 +371,15 @@ def test_edges_in_vectors(x64):
 def test_multigammaln_is_not_weakly_typed():
     assert not special.multigammaln(5.0, 2).weak_type and not special.multigammaln(5.0, 1).weak_type
     assert special.multigammaln(jnp.full(2, 3, jnp.bfloat16), 2).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_logarithms_to_other_bases_of_16_bits(dtype):
+    x = jnp.array([-1, 0.5, 3, 8], dtype)
+    exact = np.asarray(x, np.float64)
+    both = jnp.logaddexp2(x, x[::-1])
+    assert both.dtype == dtype and jnp.logaddexp2(x[:1], x[:1]) == 0
+    np.testing.assert_allclose(np.asarray(both, np.float64), np.logaddexp2(exact, exact[::-1]), rtol=float(jnp.finfo(dtype).eps))
+    large = jnp.array(6e4, dtype)
+    for f, base in ((jnp.log2, 2), (jnp.log10, 10)):
+        np.testing.assert_allclose(float(fgrad.grad(f)(large)), 1 / (float(large) * np.log(base)), rtol=0.02)

@@ -261,7 +261,7 @@ static inline R N(zeta)(R s, R q) {
         R sum = head + t, z = sum - head;
         low += (head - (sum - z)) + (t - z);
         head = sum;
-        if (t != 0 && M(fabs)(t) < 0.01 * TINY * M(fabs)(head)) return head + low;
+        if (w > 0 && M(fabs)(t) <= 0.01 * TINY * M(fabs)(head)) return head + low; /* as are all that follow; 0 where the first is */
     }
     R p = N(power)(w, -s), tail = p * w / (s - 1) + 0.5 * p, f = s * p / w;
     for (int k = 0; k < 12; k++) {

@@ -2,6 +2,7 @@
 
 import math
 
+from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.numpy import complex_forms
 from fgrad.numpy.ufunc_kinds import arr, inexact_ufunc, typed_as
@@ -73,7 +74,12 @@ def _logaddexp(name, x1, x2, base):
     delta = ew.sub(x, y)
     same_inf = ew.bitwise_and(ew.ne(delta, delta), ew.eq(x, y))
     tail = ew.neg(ew.abs(ew.select(same_inf, dtype.type(0), delta)))
-    tail = ew.log1p(ew.exp(tail)) if base == math.e else ew.mul(ew.log1p(ew.exp2(tail)), dtype.type(1 / scale))
+    if base == math.e:
+        tail = ew.log1p(ew.exp(tail))
+    else:  # 1 / log(2) of 16 bits would be its largest error
+        wide = dtypes.FLOAT32 if dtype.itemsize == 2 else dtype
+        tail = ew.mul(ew.log1p(ew.exp2(ew.convert_element_type(tail, wide))), wide.type(1 / scale))
+        tail = ew.convert_element_type(tail, dtype)
     # Not max(x, y): where they tie it halves the gradient, while abs takes the side of x, and so must the larger one.
     top = ew.select(ew.ge(delta, dtype.type(0)), x, y)
     return typed_as(ew.select(same_inf, ew.mul(ew.add(x, y), dtype.type(0.5)), ew.add(top, tail)), x, y)
