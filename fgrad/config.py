@@ -33,6 +33,7 @@ _DEFAULTS = {
     "pass_fold": True,
     "pass_simplify": True,
     "pass_margins": True,
+    "pass_attention": True,
     "pass_shift": True,
     "pass_fuse": True,
     "pass_frames": True,

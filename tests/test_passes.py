@@ -24,6 +24,7 @@ PASSES = [
     "pass_fold",
     "pass_simplify",
     "pass_margins",
+    "pass_attention",
     "pass_shift",
     "pass_fuse",
     "pass_frames",

@@ -211,7 +211,7 @@ class JitFunction(JitDispatch):
             arrays = [to_array(c) for c in traced.consts]
             traced.consts = [c if c.strides_or_none is None else settled(c) for c in arrays]
             with timed("/jax/core/compile/backend_compile_duration", fun_name=f"jit({traced.name})"):
-                traced.program = compile_jaxpr(traced.closed, donated=traced.donated)
+                traced.program = compile_jaxpr(traced.closed, donated=traced.donated, stored=traced.consts)
 
     def _lookup(self, args, kwargs):
         """(dynamic leaves, the traced function for them)."""

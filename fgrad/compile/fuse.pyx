@@ -48,11 +48,11 @@ def live_nodes(list nodes, list outputs):
 
 
 def kernels_of(list nodes):
-    """The names of the kernels among the nodes."""
+    """The names of the kernels and reductions among the nodes."""
     cdef Node node
     cdef set out = set()
     for node in nodes:
-        if node.kind == "kernel":
+        if node.kind == "kernel" or node.kind == "reduce":
             out.add(node.op)
     return out
 

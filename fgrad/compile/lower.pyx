@@ -45,6 +45,7 @@ cdef class LowerContext:
     """Collects the nodes of one program. Primitives' lower rules call its methods (see CONTRIBUTING)."""
     cdef public list nodes
     cdef readonly list consts      # Arrays
+    cdef public object stored      # the Arrays that the first arguments are in every call
     cdef dict const_values
     cdef dict seen                 # common subexpressions: key -> values
     cdef int tags
@@ -53,6 +54,7 @@ cdef class LowerContext:
     def __init__(self):
         self.nodes = []
         self.consts = []
+        self.stored = ()
         self.const_values, self.seen = {}, {}
         self.cse = config.pass_cse
         self.simplify = config.pass_simplify

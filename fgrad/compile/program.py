@@ -2,8 +2,10 @@
 
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
+from fgrad.compile.attend import attend
 from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.columns import split_columns
+from fgrad.compile.diagonal import Constants
 from fgrad.compile.frames import lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
@@ -15,6 +17,7 @@ from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
+from fgrad.compile.softmaxes import join_softmaxes
 from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
@@ -29,18 +32,20 @@ from fgrad.core.array import CODES
 from fgrad.errors import FgradError, LoweringError
 
 
-def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None):
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None, stored=()):
     """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
 
     donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
     takes: for a body or a branch, the argument whose memory the caller would give to an output (-1: none); the program's
-    `in_place` says which of them may share it. known: per argument bounds of its integers, or None.
+    `in_place` says which of them may share it. known: per argument bounds of its integers, or None. stored: the arrays that the
+    first arguments are in every call.
     """
     if config.enable_checks:
         check_jaxpr(closed)
     avals, out_avals = closed.in_avals, closed.out_avals
     closed = run_passes(closed)
     ctx = LowerContext()
+    ctx.stored = stored
     in_strides = in_strides or [None] * len(avals)
     ins = [ctx.arg(i, *a) for i, a in enumerate(zip(avals, in_strides, known or [None] * len(avals)))]
     outs = ctx.inline(closed, ins)
@@ -84,6 +89,11 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         modes.append(mode)
     nodes = live_nodes(ctx.nodes, outs)
     kernels = kernels_of(nodes)
+    if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
+        nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
+        kernels = kernels_of(nodes)
+    if tiles and config.pass_attention and "softmax" in kernels and "dot" in kernels:
+        nodes = attend(nodes, outs, Constants(ctx.consts, ctx.stored))
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(wrap_indices(nodes), outs)
     if config.pass_simplify and "moments" in kernels:

@@ -1,0 +1,238 @@
+"""Attention written out runs on the kernels of attention (pass_attention), and gives what it gives without them."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import nn
+from fgrad.compile import attend
+
+B, T, H, D = 2, 64, 3, 8
+TRIANGLE = np.tril(np.ones((T, T), np.float32))
+
+
+def scores(q, k, scale=D**-0.5):
+    return jnp.einsum("bthd,bshd->bhts", q, k) * scale
+
+
+def weighted(s, v):
+    return jnp.einsum("bhts,bshd->bthd", nn.softmax(s), v)
+
+
+def selected(q, k, v):
+    return weighted(jnp.where(jnp.tril(jnp.ones((T, T), bool)), scores(q, k), -1e30), v)
+
+
+def heads_first(q, k, v):
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
+    s = jnp.where(jnp.tril(jnp.ones((T, T))) == 0, -jnp.inf, q @ k.swapaxes(-1, -2) / jnp.sqrt(D))
+    return (nn.softmax(s) @ v).transpose(0, 2, 1, 3)
+
+
+def by_positions(q, k, v):
+    at = jnp.broadcast_to(jnp.arange(T), (B, T))
+    mask = (at[:, :, None] >= at[:, None, :])[:, None]
+    return weighted(jnp.where(mask, scores(q / jnp.sqrt(D), k, 1), jnp.finfo(jnp.float32).min), v)
+
+
+def added(q, k, v):
+    i = jnp.arange(T)
+    return weighted(scores(q, k) + jnp.where(i[:, None] < i, -1e9, 0.0), v)
+
+
+def subtracted(q, k, v):
+    return weighted(scores(q, k) - (1 - jnp.tril(jnp.ones((T, T)))) * 1e9, v)
+
+
+def upper_triangle(q, k, v):
+    return weighted(scores(q, k) + jnp.triu(jnp.full((T, T), -jnp.inf), 1), v)
+
+
+def stored(q, k, v):
+    return weighted(jnp.where(TRIANGLE[None, None] == 0, -1e9, scores(q, k)), v)
+
+
+def sloped(q, k, v):
+    i = jnp.arange(T)
+    s = scores(q, k) - 2.0 ** -jnp.arange(1, H + 1)[:, None, None] * jnp.abs(i[:, None] - i)
+    return weighted(jnp.where(i[:, None] >= i, s, -1e10), v)
+
+
+def mapped(q, k, v):
+    def one(q, k, v):
+        s = jnp.where(jnp.arange(T)[:, None] < jnp.arange(T), -jnp.inf, q @ k.T / 3)
+        return nn.softmax(s) @ v
+
+    return fgrad.vmap(fgrad.vmap(one, 1, 1))(q, k, v)
+
+
+def one_head(q, k, v):
+    q, k, v = (x[0, :, 0] for x in (q, k, v))
+    return nn.softmax(jnp.where(jnp.tril(jnp.ones((T, T), bool)), q @ k.T, -1e9)) @ v
+
+
+def grouped(q, k, v):
+    q = jnp.concatenate([q, q], 2).reshape(B, T, H, 2, D).transpose(0, 2, 3, 1, 4)
+    k, v = (x.transpose(0, 2, 1, 3) for x in (k, v))
+    s = jnp.where(jnp.tril(jnp.ones((T, T), bool)), jnp.einsum("bkgtd,bksd->bkgts", q, k), -1e30)
+    return jnp.einsum("bkgts,bksd->bkgtd", nn.softmax(s), v).sum(2)
+
+
+def repeated_keys(q, k, v):
+    return selected(q, *(jnp.repeat(x[:, :, :1], H, 2) for x in (k, v)))
+
+
+def last_queries(q, k, v):
+    s = scores(q[:, T // 4 :], k)
+    return weighted(jnp.where(jnp.arange(T // 4, T)[:, None] >= jnp.arange(T), s, -1e9), v)
+
+
+def recomputed(q, k, v):
+    return fgrad.checkpoint(selected)(q, k, v)
+
+
+def layers(q, k, v):
+    x = selected(q, k, v)
+    return heads_first(x, jnp.tanh(x), x * 2)
+
+
+def of_itself(q, k, v):
+    return selected(q, q, q)
+
+
+CAUSAL = [
+    *[selected, heads_first, by_positions, added, subtracted, upper_triangle, stored, sloped, mapped, one_head, grouped, repeated_keys],
+    *[last_queries, recomputed, layers, of_itself],
+]
+
+
+def whole(q, k, v):
+    return weighted(scores(q, k), v)
+
+
+def padded(q, k, v):
+    return weighted(scores(q, k) + jnp.where(jnp.arange(T) < T - 9, 0.0, -1e9)[None, None, None], v)
+
+
+def hidden_keys(q, k, v):
+    return weighted(jnp.where((jnp.arange(T) < T - 9)[None, None, None], scores(q, k), -1e9), v)
+
+
+def rows_that_see_nothing(q, k, v):
+    return weighted(jnp.where((jnp.arange(T) % 7 > 2)[:, None] & (jnp.arange(T) % 5 > 2), scores(q, k), -1e9), v)
+
+
+def strictly_before(q, k, v):
+    return weighted(jnp.where(jnp.tril(jnp.ones((T, T), bool), -1), scores(q, k), -1e9), v)
+
+
+def little_weight(q, k, v):
+    return weighted(jnp.where(jnp.tril(jnp.ones((T, T), bool)), scores(q, k), -3.0), v)
+
+
+def weights_too(q, k, v):
+    p = nn.softmax(scores(q, k))
+    return jnp.einsum("bhts,bshd->bthd", p, v) + p.mean()
+
+
+def two_values(q, k, v):
+    p = nn.softmax(scores(q, k))
+    return jnp.einsum("bhts,bshd->bthd", p, v) + jnp.einsum("bhts,bshd->bthd", p, k)
+
+
+def learned_bias(q, k, v):
+    return weighted(scores(q, k) + v[:, :, :, 0].transpose(0, 2, 1)[..., None], v)
+
+
+def over_queries(q, k, v):
+    return jnp.einsum("bhst,bshd->bthd", nn.softmax(jnp.einsum("bthd,bshd->bhst", q, k), -2), v)
+
+
+# (function, whether its value runs on the kernel, whether its gradient does)
+OTHERS = [
+    *[(whole, True, True), (padded, True, True), (hidden_keys, True, False), (rows_that_see_nothing, True, False)],
+    *[(strictly_before, True, False), (little_weight, False, False), (weights_too, False, False), (two_values, False, False)],
+    *[(learned_bias, True, False), (over_queries, False, False)],
+]
+
+
+def arrays(dtype=np.float32):
+    return [jnp.asarray(np.random.default_rng(i).standard_normal((B, T, H, D)).astype(dtype)) for i in range(3)]
+
+
+def compiled(fun, *args):
+    """(results, names of the instructions)"""
+    program = fgrad.jit(fun).lower(*args).compile()
+    return fgrad.tree.leaves(program(*args)), " ".join(label for _, label in program.profile(*args, repeat=1))
+
+
+def agree(fun, args, tol=3e-6):
+    """The names of the instructions of what gives the same as without the pass."""
+    got, labels = compiled(fun, *args)
+    with fgrad.config.override("pass_attention", False):
+        want, _ = compiled(lambda *a: fun(*a), *args)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tol * max(1.0, float(jnp.abs(b).max())))
+    return labels
+
+
+def loss(fun):
+    return lambda *args: jnp.sum(jnp.sin(fun(*args)) * 0.7)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(attend, "LEAST", 1)
+
+
+@pytest.mark.parametrize("fun", CAUSAL)
+def test_causal(fun):
+    labels = agree(fun, arrays())
+    assert "attention_fwd" in labels and "softmax" not in labels
+    for argnums in (0, 1, (0, 1, 2)):
+        labels = agree(fgrad.value_and_grad(loss(fun), argnums), arrays())
+        assert "softmax" not in labels
+
+
+@pytest.mark.parametrize(("fun", "forward", "backward"), OTHERS)
+def test_other_masks(fun, forward, backward, monkeypatch):
+    monkeypatch.setattr(attend, "LEAST_WHOLE", 1)
+    assert ("attention_fwd" in agree(fun, arrays())) == forward
+    assert ("attention_bwd" in agree(fgrad.grad(loss(fun), (0, 1, 2)), arrays())) == backward
+
+
+@pytest.mark.parametrize("fun", [selected, stored, sloped])
+def test_float64(fun):
+    with fgrad.enable_x64():
+        args = arrays(np.float64)
+        assert "attention_bwd" in agree(fgrad.grad(loss(fun), (0, 1, 2)), args, 1e-13)
+
+
+def test_tangents_and_second_order():
+    args = arrays()
+    f = loss(selected)
+    agree(lambda *a: fgrad.jvp(f, a, a), args)
+    agree(lambda *a: fgrad.jvp(fgrad.grad(f), a, a), args, 1e-5)
+    agree(fgrad.grad(lambda *a: jnp.sum(fgrad.grad(f, 1)(*a) ** 2)), args, 1e-5)
+
+
+def test_scores_are_not_stored():
+    def peak(t):
+        x = jnp.ones((1, t, 1, 16))
+        f = lambda q, k, v: jnp.sum(weighted(jnp.where(jnp.tril(jnp.ones((t, t), bool)), scores(q, k), -1e9), v) ** 2)
+        return fgrad.jit(fgrad.grad(f, (0, 1, 2))).lower(x, x, x).compile().memory_analysis().temp_size_in_bytes
+
+    assert peak(4096) < 4.5 * peak(1024) < 4096 * 1024
+
+
+def test_stored_masks_may_differ_between_calls_of_one_function():
+    """A closed-over array is part of one program alone."""
+    q, k, v = arrays()
+
+    def with_mask(mask):
+        return fgrad.jit(lambda q, k, v: weighted(jnp.where(mask, scores(q, k), -1e9), v))(q, k, v)
+
+    causal, none = with_mask(TRIANGLE > 0), with_mask(np.ones((T, T), bool))
+    np.testing.assert_allclose(none, whole(q, k, v), atol=1e-5)
+    np.testing.assert_allclose(causal, selected(q, k, v), atol=1e-5)

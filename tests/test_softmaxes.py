@@ -1,0 +1,111 @@
+"""Softmaxes written out become the kernels of softmax (pass_simplify), and give what they give without them."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+X = np.random.default_rng(0).standard_normal((7, 40, 300)).astype(np.float32) * 3
+
+
+def written_out(x, axis=-1):
+    e = jnp.exp(x - jnp.max(x, axis, keepdims=True))
+    return e / jnp.sum(e, axis, keepdims=True)
+
+
+def held(x, axis=-1):
+    e = jnp.exp(x - lax.stop_gradient(jnp.max(x, axis, keepdims=True)))
+    return e / jnp.sum(e, axis, keepdims=True)
+
+
+def logarithm(x, axis=-1):
+    z = x - jnp.max(x, axis, keepdims=True)
+    return z - jnp.log(jnp.sum(jnp.exp(z), axis, keepdims=True))
+
+
+def held_logarithm(x, axis=-1):
+    z = x - lax.stop_gradient(jnp.max(x, axis, keepdims=True))
+    return z - jnp.log(jnp.sum(jnp.exp(z), axis, keepdims=True))
+
+
+def compiled(fun, *args):
+    program = fgrad.jit(fun).lower(*args).compile()
+    return fgrad.tree.leaves(program(*args)), [label.split(" [")[0] for _, label in program.profile(*args, repeat=1)]
+
+
+def names(fun, x):
+    """The names of the instructions of what gives the same as without the pass."""
+    got, labels = compiled(fun, x)
+    with fgrad.config.override("pass_simplify", False):
+        want, _ = compiled(lambda x: fun(x), x)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6 * float(jnp.abs(b).max()))
+    return " ".join(labels)
+
+
+@pytest.mark.parametrize("softmax", [written_out, held])
+@pytest.mark.parametrize("axis", [-1, 1, 0])
+def test_value_and_gradient(softmax, axis):
+    x = jnp.asarray(X)
+    assert names(lambda x: softmax(x, axis), x) == "softmax"
+    got = names(fgrad.grad(lambda x: jnp.sum(jnp.sin(softmax(x, axis)) * x)), x)
+    assert "softmax_tangent" in got and "exp" not in got
+
+
+@pytest.mark.parametrize("log_softmax", [logarithm, held_logarithm])
+@pytest.mark.parametrize("axis", [-1, 1, 0])
+def test_logarithms(log_softmax, axis):
+    x = jnp.asarray(X)
+    assert names(lambda x: log_softmax(x, axis), x) == "log_softmax"
+    got = names(fgrad.grad(lambda x: jnp.sum(jnp.sin(log_softmax(x, axis)))), x)
+    assert "log_softmax_cotangent" in got and "exp" not in got
+
+
+def test_cross_entropy():
+    x, labels = jnp.asarray(X[0]), jnp.arange(40) * 3
+    for loss in (
+        lambda x: -jnp.mean(jnp.take_along_axis(logarithm(x), labels[:, None], 1)),
+        lambda x: -jnp.mean(jnp.sum(logarithm(x) * fgrad.nn.one_hot(labels, 300), -1)),
+    ):
+        assert "log_softmax_cotangent" in names(fgrad.value_and_grad(loss), x)
+
+
+@pytest.mark.parametrize("softmax", [written_out, held])
+def test_what_else_reads_the_exponentials_keeps_them(softmax):
+    def both(x):
+        e = jnp.exp(x - jnp.max(x, -1, keepdims=True))
+        return e / jnp.sum(e, -1, keepdims=True), jnp.sqrt(e)
+
+    def other_maximum(x):
+        e = jnp.exp(x - jnp.max(x * 2, -1, keepdims=True))
+        return e / jnp.sum(e, -1, keepdims=True)
+
+    def other_axis(x):
+        e = jnp.exp(x - jnp.max(x, -1, keepdims=True))
+        return e / jnp.sum(e, 1, keepdims=True)
+
+    def other_sum(x):
+        z = x - jnp.max(x, -1, keepdims=True)
+        return z - jnp.log(jnp.sum(jnp.exp(z * 2), -1, keepdims=True))
+
+    x = jnp.asarray(X)
+    for fun in (both, other_maximum, other_axis, other_sum):
+        assert "softmax" not in names(fun, x)
+        names(fgrad.grad(lambda x, fun=fun: sum(jnp.sum(jnp.sin(y)) for y in fgrad.tree.leaves(fun(x)))), x)
+    names(lambda x: fgrad.jvp(softmax, (x,), (jnp.cos(x),)), x)
+    names(fgrad.grad(lambda x: jnp.sum(fgrad.grad(lambda x: jnp.sum(softmax(x) ** 3))(x) ** 2)), x[0])
+
+
+def test_rows_of_infinities():
+    x = jnp.asarray([[-np.inf, -np.inf], [np.inf, 0], [-np.inf, 1], [np.nan, 0]], jnp.float32)
+    np.testing.assert_array_equal(fgrad.jit(written_out)(x), written_out(x))
+
+
+def test_float64_and_two_in_a_row():
+    with fgrad.enable_x64():
+        x = jnp.asarray(X[0].astype(np.float64))
+        twice = lambda x: written_out(written_out(x) * 5, 0)
+        assert names(twice, x).count("softmax") == 2
+        assert names(fgrad.grad(lambda x: jnp.sum(twice(x) ** 2)), x).count("softmax_tangent") == 2
