@@ -87,6 +87,37 @@ def test_gradients(last, high, wide, window, stride, dtype):
         assert abs(float(pushed.sum() - pulled.sum())) < (1e-5 if dtype == "float32" else 2e-2) * float(jnp.abs(pulled).sum())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape, window", [((1, 90, 91, 72), 3), ((1, 111, 90, 48), 5), ((3, 80, 40, 64), 3), ((1, 121, 90, 64), 3)])
+def test_stride_gradients_in_one_go(shape, window, dtype):
+    """Parts of the image's gradient by blocks of rows: what a sum over the taps gives, with one thread and two."""
+    n, high, wide, groups = shape
+    rng = np.random.default_rng(4)
+    w = jnp.asarray(rng.standard_normal((window, window, 1, groups)), dtype)
+    pads = [(window // 2, window // 2)] * 2
+
+    def conv(x):
+        return lax.conv_general_dilated(x, w, (2, 2), pads, dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups)
+
+    x = jnp.zeros(shape, dtype)
+    ct = jnp.asarray(rng.standard_normal(fg.eval_shape(conv, x).shape), dtype)
+    want = np.zeros((n, high + 2 * window, wide + 2 * window, groups))
+    a, b = np.asarray(ct.astype("float32")), np.asarray(w.astype("float32"))
+    for i in range(window):
+        for j in range(window):
+            want[:, i : i + 2 * a.shape[1] : 2, j : j + 2 * a.shape[2] : 2] += a * b[i, j]
+    want = want[:, window // 2 : window // 2 + high, window // 2 : window // 2 + wide]
+    threads, results = fg.get_num_threads(), []
+    try:
+        for count in (1, 2):
+            fg.set_num_threads(count)
+            results.append(np.asarray(fg.vjp(conv, x)[1](ct)[0].astype("float32")))
+    finally:
+        fg.set_num_threads(threads)
+    np.testing.assert_array_equal(*results)
+    assert np.abs(results[0] - want).max() <= (8e-3 if dtype == "bfloat16" else 1e-5) * np.abs(want).max()
+
+
 def test_threads():
     """Views of rows that lie apart, and one or two threads: the same bits."""
     rng = np.random.default_rng(3)

@@ -7,6 +7,8 @@ from fgrad._kernels.conv_plan cimport *
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
+cdef int64_t TOGETHER = 640 << 10        # outputs of a stride's gradient whose parts are computed together: larger ones gain nothing
+
 cdef struct PackW:
     const FgConv *c
     const FgConvPart *p
@@ -268,9 +270,9 @@ cdef void _run_direct(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
     cdef int64_t rows = p.Q[0] * p.Q[1], units, outputs = c.B * c.O * rows * p.Q[2], cost = c.C * p.R[0] * p.R[1] * p.R[2]
     if p.algo == CONV_GROUPS:
-        parallel_for(c.B * c.O * rows * p.slices * p.blocks[1], 1 + 30000 // (p.block[1] * (cost * c.G // p.slices // 16 + 20)), _groups_body, p)
+        parallel_for(_group_units(p), 1 + 30000 // (p.block[1] * (cost * c.G // p.slices // 16 + 20)), _groups_body, p)
     elif p.algo == CONV_NEAR:
-        units = c.B * c.O * p.Q[0] * p.blocks[0] * p.blocks[1]
+        units = _group_units(p)
         parallel_for(units, 1 + 30000 * units // (outputs * (cost * c.G // 16 + 20)), _groups_body, p)
     elif p.algo == CONV_GROUP_SUMS:
         p.part = pool_alloc(p.nk * outputs * c.G * fg_itemsize(c.dtype))
@@ -323,27 +325,65 @@ cdef void _run_planes(FgConvPart *parts, int64_t n) noexcept nogil:
     parallel_for(c.G * c.B * c.O * k.deep, 1 + 30000 // cost, _planes_body, &k)
 
 
-cdef bint _all_planes(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
-    """Parts that are planes, some of them perhaps of zeros: True if that is what they are, and done."""
-    cdef int64_t i, parts = c.phases[0] * c.phases[1] * c.phases[2], planes = 0, zeros = 0
+cdef int64_t _group_units(const FgConvPart *p) noexcept nogil:
+    cdef int64_t each = p.c.B * p.c.O * p.Q[0] * p.blocks[1]
+    return each * p.blocks[0] if p.algo == CONV_NEAR else each * p.Q[1] * p.slices
+
+
+cdef struct Parts:
+    FgConvPart *parts
+    int64_t n, units
+
+
+cdef void _parts_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Parts *k = <Parts *>ctx
+    cdef int64_t u, i, units
+    for u in range(begin, end):
+        for i in range(k.n):
+            units = _group_units(k.parts + i)
+            _groups_body(k.parts + i, units * u // k.units, units * (u + 1) // k.units, tid)
+
+
+cdef bint _run_group_parts(FgConvPart *parts, int64_t n) noexcept nogil:
+    """Rows of groups, features last: all parts of some rows before the next, so that threads meet once. False without memory."""
+    cdef const FgConv *c = parts.c
+    cdef Parts k
+    cdef int64_t rows = max(<int64_t>1, 65536 // (parts.Q[2] * c.G)), i, cost = 0
+    k.parts, k.n, k.units = parts, n, c.B * c.O * parts.Q[0] * conv_ceil(parts.Q[1], rows)
+    for i in range(n):
+        cost += parts[i].Q[2] * (c.C * parts[i].R[0] * parts[i].R[1] * parts[i].R[2] * c.G // 16 + 20)
+    parallel_for(k.units, 1 + 30000 // (rows * cost), _parts_body, &k)
+    for i in range(n):
+        if parts[i].failed:
+            return False
+    return True
+
+
+cdef int _all_alike(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
+    """Parts that are planes, some of them perhaps of zeros, or rows of groups: 1 if that is what they are, and done; -1 without memory."""
+    cdef int64_t i, parts = c.phases[0] * c.phases[1] * c.phases[2], planes = 0, zeros = 0, groups = 0, outputs = 0
+    cdef int done = 0
     cdef FgConvPart *p
     if parts == 1 or c.G < 2 or c.C > 1:
-        return False
+        return 0
     p = <FgConvPart *>pool_alloc(parts * <int64_t>sizeof(FgConvPart))
     if p == NULL:
-        return False
+        return -1
     for i in range(parts):
         _plan(c, i, x, w, out, p + i)
         planes += p[i].algo == CONV_PLANES
         zeros += p[i].algo == CONV_CLEAR
-        if planes + zeros <= i:
+        groups += p[i].algo == CONV_NEAR or (p[i].algo == CONV_GROUPS and p[i].x_size == 0)
+        outputs += p[i].Q[0] * p[i].Q[1] * p[i].Q[2] * c.B * c.O * c.G
+        if planes + zeros <= i and groups <= i:
             break
     if planes > 0 and planes + zeros == parts:
         _run_planes(p, parts)
-    else:
-        planes = 0
+        done = 1
+    elif groups == parts and outputs <= TOGETHER:
+        done = 1 if _run_group_parts(p, parts) else -1
     pool_free(<char *>p)
-    return planes > 0
+    return done
 
 
 cdef char *_pair_kernel(const FgConv *c, const char *w) noexcept nogil:
@@ -377,8 +417,9 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
     cdef FgConvPart p, before
     cdef char *packed = NULL
     cdef int64_t i
-    if _all_planes(c, x, w, out):
-        return False
+    cdef int alike = _all_alike(c, x, w, out)
+    if alike:
+        return alike < 0
     for i in range(c.phases[0] * c.phases[1] * c.phases[2]):
         _plan(c, i, x, w, out, &p)
         if p.algo == CONV_PANELS:
