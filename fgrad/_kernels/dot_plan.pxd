@@ -22,7 +22,7 @@ cdef extern from "matmul.h" nogil:
         int32_t swapped, acc, algo
         int32_t pack_a, pack_b
         int64_t lda, ldb
-        int32_t ta, tb, pairs, turned
+        int32_t ta, tb, pairs, turned, bytes
         FgComplex z
 
 cdef enum:

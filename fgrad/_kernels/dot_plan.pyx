@@ -123,7 +123,7 @@ cdef void _as_real(FgDot *p) noexcept nogil:
 cdef void _group(FgDot *p, int64_t item) noexcept nogil:
     """Stream entries whose rows lie between each other together: as many as have 8 KB of one place, and whose sums stay in the first cache."""
     cdef int64_t entries = p.inner if p.inner else p.B, sums = p.M * (FG_ACROSS_ROWS if p.algo == DOTS else p.N), most, parts
-    if entries == 1 or p.pack_b or p.M > FG_MB or p.work not in (FG_F32, FG_F64) or not 0 < p.b[0] < p.ldb:
+    if entries == 1 or p.pack_b or p.bytes or p.M > FG_MB or p.work not in (FG_F32, FG_F64) or not 0 < p.b[0] < p.ldb:
         return
     if p.B * p.K * p.N * item < BETWEEN or (p.in_dtype != p.work and (p.K < FG_SHORT16 if p.algo == DOTS else p.B * p.K * p.N * item < FG_FETCH_TOTAL)):
         return                                # 16-bit rows that are added up close by: sums that come and go cost more
@@ -134,9 +134,9 @@ cdef void _group(FgDot *p, int64_t item) noexcept nogil:
 
 
 cdef void _plan_stream(FgDot *p) noexcept nogil:
-    cdef int64_t tasks, item = fg_itemsize(p.in_dtype)
+    cdef int64_t tasks, item = 1 if p.bytes else fg_itemsize(p.in_dtype)
     cdef bint integer = p.work <= FG_U64
-    if p.N < p.M if not integer else (p.N < 16 and p.N < p.M):
+    if not p.bytes and (p.N < p.M) if not integer else (p.N < 16 and p.N < p.M):
         _swap(p)
     p.pack_a = PACK_ROWS if p.in_dtype != p.work or (p.a[2] != 1 and p.K > 1) else 0
     p.algo = AXPY
@@ -297,6 +297,31 @@ cdef bint _single(FgDot *p) noexcept nogil:
     return p.M <= GEMM_MR and p.b[2] == 1 and (p.a[1] == 1 or p.a[2] == 1) and (GEMM_MASKS or p.N % lanes == 0)
 
 
+cdef int _bytes_check(FgInst *inst, const FgTensor *a, const FgTensor *b, const FgTensor *o, int acc, char *msg) noexcept nogil:
+    """A few rows of float32 against a matrix of bytes, read where it lies."""
+    cdef FgDot *p
+    if acc or a.ndim != 3 or a.shape[0] != 1 or o.dtype != FG_F32 or not 1 <= a.shape[1] <= FG_MB or a.shape[2] < 2 or b.shape[2] < 2:
+        snprintf(msg, FG_MSG, "dot: a matrix of bytes, 2 x 2 at least, is multiplied by 1 to %d rows, without parameters, giving float32", <int>FG_MB)
+        return -1
+    if not (b.strides[1] == 1 or b.strides[2] == 1) or not fg_distinct(o):
+        snprintf(msg, FG_MSG, "dot: rows or columns of bytes must be contiguous, and the output's elements distinct")
+        return -1
+    p = <FgDot *>calloc(1, sizeof(FgDot))
+    if p == NULL:
+        snprintf(msg, FG_MSG, "dot: no memory for a plan")
+        return -1
+    inst.extra = p
+    p.B, p.M, p.K, p.N = 1, a.shape[1], a.shape[2], b.shape[2]
+    for d in range(3):
+        p.a[d] = a.strides[d]
+        p.b[d] = b.strides[d]
+        p.c[d] = o.strides[d]
+    p.in_dtype = p.out_dtype = p.work = FG_F32
+    p.bytes = b.dtype
+    _plan_stream(p)
+    return 0
+
+
 cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef const FgTensor *a
     cdef const FgTensor *b
@@ -323,6 +348,8 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
                  <long long>a.shape[f], <long long>a.shape[f + 1], <long long>a.shape[f + 2], <long long>b.shape[f], <long long>b.shape[f + 1],
                  <long long>b.shape[f + 2], <long long>o.shape[f], <long long>o.shape[f + 1], <long long>o.shape[f + 2])
         return -1
+    if a.dtype == FG_F32 and b.dtype in (FG_I8, FG_U8):
+        return _bytes_check(inst, a, b, o, acc, msg)
     if a.dtype != b.dtype or a.dtype == FG_BOOL:
         snprintf(msg, FG_MSG, "dot: a and b must have one dtype other than bool, got codes %d and %d", a.dtype, b.dtype)
         return -1

@@ -38,6 +38,7 @@ typedef struct {
     int32_t ta, tb;                     /* BLAS transpose flags */
     int32_t pairs;                      /* bfloat16 in pairs along k */
     int32_t turned;                     /* the output's rows are contiguous, not its columns */
+    int32_t bytes;                      /* the dtype of a b of bytes, which a few rows of float32 meet where it lies; or 0 */
     FgComplex z;                        /* of complex operands, of which the rest describes a product of real numbers */
 } FgDot;
 
@@ -56,6 +57,7 @@ static inline int fg_few(int64_t B, int64_t M, int64_t N, int64_t K) {
 #else
 #define FG_MADD(fma, sum, x, y) ((sum) + (x) * (y))
 #endif
+#include "stream8.h"
 #define FG_FEW_PRODUCT(T, fma) { \
     const T *x = (const T *)a, *y = (const T *)b; \
     for (int64_t m = 0; m < p->M; m++) for (int64_t n = 0; n < p->N; n++) { \
@@ -190,10 +192,13 @@ static void f32_block(int way, int bdt, int odt, int64_t M, int64_t nk, int64_t 
                       const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
     float y[FG_BLOCK_SIZE];
     const uint16_t *h = (const uint16_t *)b;
-    const int turn = bdt != FG_F32 && way >= FG_DOTS && nk < FG_SHORT16;
+    const int bytes = bdt == FG_I8 || bdt == FG_U8, turn = bdt != FG_F32 && !bytes && way >= FG_DOTS && nk < FG_SHORT16;
     int64_t step = M * nk > FG_XMAX ? FG_XMAX / M : nk, ldy = turn ? (nb + FG_CHUNK - 1) / FG_CHUNK * FG_CHUNK : nb;
     memset(y, 0, (size_t)(M * ldy) * sizeof(float));
-    if (bdt == FG_F32 && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
+    if (bytes && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
+        fg_stream8(1, bdt, M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const uint8_t *)b + k, ldb, y, ldy);
+    else if (bytes) fg_stream8(0, bdt, M, nb, nk, x, ldx, (const uint8_t *)b, ldb, y, ldy);
+    else if (bdt == FG_F32 && way >= FG_DOTS) for (int64_t k = 0; k < nk; k += step)
         gemm_f32_dots(M, nb, nk - k < step ? nk - k : step, x + k, ldx, (const float *)b + k, ldb, y, ldy, ahead);
     else if (bdt == FG_F32) for (int64_t m = 0; m < M; m++) gemm_f32_axpy(nb, nk, x + m * ldx, (const float *)b, ldb, y + m * ldy, way == FG_FAR, m ? 0 : ahead);
     else if (turn) {
@@ -240,7 +245,7 @@ static void fg_spread_c128(const fg_pair_f64 *restrict s, int64_t step, int64_t 
 #undef N
 #undef COMPLEX_SPREAD
 
-/* b is a block of `work` dtype, or 16-bit floats with work = float32 (`ahead` elements after it lies what is fetched; 0: nothing); x, and out unless 16-bit, are of `work` dtype. */
+/* b is a block of `work` dtype, or 16-bit floats or bytes with work = float32 (`ahead` elements after it lies what is fetched; 0: nothing); x, and out unless 16-bit, are of `work` dtype. */
 static void fg_block(int way, int work, int bdt, int odt, int64_t M, int64_t nk, int64_t nb, const char *x, int64_t ldx,
                      const char *b, int64_t ldb, int64_t ahead, char *out, int64_t sm, int64_t sn, int mode) {
     if (work == FG_C64) { gemm_f32_complex_block(way, M, nk, nb, (const float *)x, ldx, (const float *)b, ldb, ahead, (float *)out, sm, sn, mode); return; }

@@ -160,7 +160,7 @@ cdef void _stream_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef Work *w = <Work *>ctx
     cdef FgDot *p = w.p
     cdef bint dots = p.algo == DOTS
-    cdef int bdt = p.work if p.pack_b else p.in_dtype
+    cdef int bdt = p.bytes if p.bytes else p.work if p.pack_b else p.in_dtype
     cdef bint far = p.K * p.N * fg_itemsize(bdt) > FG_CLOSE
     cdef int way = (FG_DOTS_FAR if far else FG_DOTS) if dots else FG_FAR if far else FG_NEAR
     cdef int64_t xsz = fg_itemsize(p.work), bsz = fg_itemsize(bdt), i, r, m, k, n, b, mb, nb, kc, osz

@@ -9,6 +9,7 @@ from fgrad.compile.diagonal import Constants
 from fgrad.compile.frames import lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
+from fgrad.compile.laid import lay_products
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
@@ -118,7 +119,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if config.pass_fuse:
         if config.pass_frames:
             lay_in_frames(units, outs)
-        units = write_updated(write_joined(units, outs), outs)
+        units = lay_products(write_updated(write_joined(units, outs), outs), outs)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
     for unit in units:

@@ -4,6 +4,8 @@ import functools
 import math
 
 from fgrad import dtypes
+from fgrad.compile.values import Value
+from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import convert_element_type
@@ -11,6 +13,10 @@ from fgrad.ops.rules import is_linear, jvp_by_args
 from fgrad.ops.shape import transpose
 
 TINY = 64  # elements up to which matrices of a batch are multiplied with an entry in each lane, and lie along one axis
+FEW = 4  # rows that meet a matrix of bytes where it lies, which are widened once for all of them
+LEAST_BYTES = 1 << 14  # of such a matrix
+STREAMED = 8  # rows that meet large operands where they lie; more are worth copies, whose products run entry by entry with what follows
+LONG = 16  # elements of a row of products that fills vectors
 
 
 @functools.lru_cache(10_000)
@@ -75,9 +81,16 @@ def _dot_lower(ctx, ins, params, out_avals):
     if a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, inner), ctx.cast(b, inner)
     (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
-    if batch > 1 and m == n == 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
-        return ctx.reshape(_row_dots(ctx, a, b, params["dimension_numbers"]), aval.shape)
-    batches = _batch_axes(a, b, params["dimension_numbers"][1]) if batch > 1 and max(m * k, k * n, m * n) > TINY else (batch,)
+    if batch > 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
+        if m == n == 1 or (min(m, n) == 1 and _batch_innermost(a, b, params["dimension_numbers"])):
+            return _sums_of_products(ctx, a, b, params["dimension_numbers"], aval)
+    if k == 1:  # one product for each element, which fuses with what is around it
+        return _sums_of_products(ctx, ctx.cast(a, aval.dtype), ctx.cast(b, aval.dtype), params["dimension_numbers"], aval)
+    if batch == 1 and config.pass_simplify and aval.dtype == a.dtype == dtypes.FLOAT32:
+        if (out := _of_bytes(ctx, a, b, params["dimension_numbers"], aval)) is not None:
+            return out
+    streams = batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY
+    batches = _batch_axes(a, b, params["dimension_numbers"][1]) if streams else (batch,)
     a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
     b3 = ctx.reshape(ctx.transpose(b, b_order), (*batches, k, n))
     out_dtype = aval.dtype
@@ -95,15 +108,15 @@ def _dot_lower(ctx, ins, params, out_avals):
         and a.dtype.kind != "c"
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
-    if k == 1:
-        a3, b3 = ctx.reshape(a3, (batch, m, k)), ctx.reshape(b3, (batch, k, n))
-        return ctx.reshape(_outer(ctx, ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)), aval.shape)
     out = ctx.kernel("dot", [a3, b3], [ShapedArray((*batches, m, n), out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
 
 
 def _batch_axes(a, b, batch):
-    """The batch as the one axis, or the two, that it is where both operands lie; what takes more is copied into one."""
+    """The batch as the one axis, or the two, that it is where both operands lie; what takes more is copied into one, as are matrices
+    without contiguous rows or columns."""
+    if not all([1 in [s for d, s in enumerate(x.strides) if d not in axes] for x, axes in zip((a, b), batch)]):
+        return (math.prod([a.shape[i] for i in batch[0]]),)
     axes = []  # (size, stride of a, stride of b)
     for i, j in zip(*batch):
         size, left, right = a.shape[i], a.strides[i], b.strides[j]
@@ -117,25 +130,88 @@ def _batch_axes(a, b, batch):
     return sizes if len(sizes) == 2 else (math.prod(sizes),)
 
 
-def _outer(ctx, column, row):
-    """(batch, m, 1) times (batch, 1, n): one product for each element, which fuses with what is around it."""
-    aval = ShapedArray((*column.shape[:2], row.shape[2]), column.dtype)
-    return ctx.elementwise("mul", [ctx.broadcast(x, aval.shape, (0, 1, 2)) for x in (column, row)], aval)
+def _bytes_behind(v):
+    """(bytes, scales of their rows or columns or None) where a matrix of float32 is made of them, in v's order of axes; else None."""
+    node = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
+    if node is None or node.kind != "ew" or v.box is not None or len(v.shape) != 2 or v.size != v.buf.size or v.size < LEAST_BYTES:
+        return None
+    turned = v.strides == (1, v.shape[0])
+    if not turned and not v.whole():
+        return None
+    scale = None
+    if node.op == "mul":
+        for x, scale in (node.ins, node.ins[::-1]):
+            made = x.buf.node if x.buf is not None and x.buf.kind == "temp" and x.whole() else None
+            if made is not None and made.kind == "ew" and made.op == "cast" and 0 in scale.strides:
+                node = made
+                break
+    source = node.ins[0]
+    if node.op != "cast" or source.dtype.name not in ("int8", "uint8") or 1 not in source.strides or min(source.strides) < 1:
+        return None
+    if scale is not None and (scale.box is not None or scale.dtype != dtypes.FLOAT32):
+        return None
+    if not turned:
+        return source, scale
+    return [x and Value(x.buf, x.shape[::-1], x.strides[::-1], x.offset, x.dtype, x.scalar) for x in (source, scale)]
 
 
-def _row_dots(ctx, a, b, dimension_numbers):
-    """A number for each place of the batch: sums of products in the order in which a lies, which fuse with what is around them."""
-    (lc, rc), (lb, rb) = dimension_numbers
-    pairs = sorted(zip((*lb, *lc), (*rb, *rc)), key=lambda pair: -abs(a.strides[pair[0]]))
-    left, right = zip(*pairs)
-    shape = tuple(a.shape[i] for i in left)
-    a = ctx.reshape(ctx.transpose(a, (*left, *free_axes(len(a.shape), lc, lb))), shape)
-    b = ctx.reshape(ctx.transpose(b, (*right, *free_axes(len(b.shape), rc, rb))), shape)
-    product = ctx.elementwise("mul", [a, b], ShapedArray(shape, a.dtype))
-    kept = [i for i in left if i in lb]
-    aval = ShapedArray(tuple(shape[left.index(i)] for i in kept), a.dtype)
-    sums = ctx.reduce("sum", product, sorted(left.index(i) for i in lc), aval)
-    return ctx.transpose(sums, tuple(kept.index(i) for i in lb))
+def _of_bytes(ctx, a, b, numbers, aval):
+    """A few rows times bytes that were made float32: read as bytes, and what is scaled are the rows or the result. None: it is not that."""
+    (lc, rc), (lb, _) = numbers
+    for left, x, w, xc, wc in ((True, a, b, lc, rc), (False, b, a, rc, lc)):
+        found = _bytes_behind(w) if len(wc) == 1 and not lb else None
+        k = w.shape[wc[0]] if found is not None else 0
+        rows = x.size // k if k else 0
+        if min(k, w.size // max(k, 1)) < 2 or not 1 <= rows <= FEW:
+            continue
+        q, scale = found
+        free = free_axes(len(x.shape), xc, ())
+        x = ctx.reshape(ctx.transpose(x, (*free, *xc)), (1, rows, k))
+        n, along = w.size // k, None if scale is None else [d for d in (0, 1) if scale.strides[d]]
+        if scale is not None and wc[0] in along:
+            row = ctx.view(scale, (1, rows, k), (0, 0, scale.strides[wc[0]]))
+            x = ctx.elementwise("mul", [x, row], ShapedArray((1, rows, k), aval.dtype))
+        q = ctx.view(q, (1, k, n), (0, q.strides[wc[0]], q.strides[1 - wc[0]]))
+        out = ctx.kernel("dot", [x, q], [ShapedArray((1, rows, n), aval.dtype)], contiguous=False)[0]
+        if scale is not None and wc[0] not in along:
+            step = scale.strides[1 - wc[0]]
+            out = ctx.elementwise("mul", [out, ctx.view(scale, (1, rows, n), (0, 0, step))], ShapedArray((1, rows, n), aval.dtype))
+        if not left:
+            out = ctx.transpose(out, (0, 2, 1))
+        return ctx.reshape(out, aval.shape)
+    return None
+
+
+def _batch_innermost(a, b, numbers):
+    """True if rows of both operands lie along one axis of the batch, long enough for vectors."""
+    return any([a.strides[i] == b.strides[j] == 1 and a.shape[i] >= LONG for i, j in zip(*numbers[1])])
+
+
+def _sums_of_products(ctx, a, b, numbers, aval):
+    """The product by elements, in the order in which the larger operand lies, and their sums, which fuse with what is around them."""
+    (lc, rc), (lb, rb) = numbers
+    lf, rf = free_axes(len(a.shape), lc, lb), free_axes(len(b.shape), rc, rb)
+    axes = [*zip(lb, rb), *[(i, None) for i in lf], *[(None, j) for j in rf]]  # of the result; then those that are summed
+    summed = [(i, j) for i, j in zip(lc, rc) if a.shape[i] != 1]
+    sizes = [b.shape[j] if i is None else a.shape[i] for i, j in (*axes, *summed)]
+    large = 0 if math.prod(a.shape) >= math.prod(b.shape) else 1
+    strides = [None if pair[large] is None else abs((a, b)[large].strides[pair[large]]) for pair in (*axes, *summed)]
+    order = list(range(len(sizes)))
+    if None not in [s for s, n in zip(strides, sizes) if n != 1]:
+        order.sort(key=lambda i: -(strides[i] or 0))
+    shape = tuple([sizes[i] for i in order])
+    place = {pair: order.index(i) for i, pair in enumerate((*axes, *summed))}
+    sides = []
+    for side, x in enumerate((a, b)):
+        held = {pair[side]: at for pair, at in place.items() if pair[side] is not None}
+        x = ctx.reshape(x, [n for d, n in enumerate(x.shape) if d in held])
+        sides.append(ctx.broadcast(x, shape, [held[d] for d in sorted(held)]))
+    out = ctx.elementwise("mul", sides, ShapedArray(shape, aval.dtype))
+    kept = [i for i in order if i < len(axes)]
+    if summed:
+        gone = sorted([order.index(i) for i in range(len(axes), len(sizes))])
+        out = ctx.reduce("sum", out, gone, ShapedArray(tuple([sizes[i] for i in kept]), aval.dtype))
+    return ctx.transpose(out, [kept.index(i) for i in range(len(axes))])
 
 
 def _dot_batch(axis, args, dims, *, dimension_numbers, preferred_element_type):
