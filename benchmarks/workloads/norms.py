@@ -33,6 +33,62 @@ class Softmax(Rows):
         return call
 
 
+class PlainGrad(Rows):
+    """Value and gradient of sum(norm(x) * ct), in plain array operations."""
+
+    def inputs(self, rng):
+        return normal(rng, *self.size), normal(rng, *self.size)
+
+    def jaxlike(self, m, x, ct):
+        f = m.jit(m.value_and_grad(lambda x, ct: m.np.sum(self.norm(m.np, x) * ct)))
+        return lambda: f(x, ct)
+
+    def torch(self, m, x, ct):
+        """The library's own function, which what is written out is to equal."""
+        norm, x = m.compile(lambda x: getattr(m.torch, self.torch_name)(x, -1)), x.requires_grad_()
+
+        def call():
+            value = (norm(x) * ct).sum()
+            return value, m.torch.autograd.grad(value, x)[0]
+
+        return call
+
+    def numpy(self, np, x, ct):
+        def call():
+            y = self.norm(np, x)
+            return np.sum(y * ct), self.cotangent(np, y, ct)
+
+        return call
+
+
+@workload("norms/softmax value_and_grad, written out", sizes=SHAPES)
+class PlainSoftmaxGrad(PlainGrad):
+    torch_name = "softmax"
+
+    @staticmethod
+    def norm(np, x):
+        e = np.exp(x - np.max(x, -1, keepdims=True))
+        return e / np.sum(e, -1, keepdims=True)
+
+    @staticmethod
+    def cotangent(np, y, ct):
+        return y * (ct - np.sum(y * ct, -1, keepdims=True))
+
+
+@workload("norms/log_softmax value_and_grad, written out", sizes=SHAPES)
+class PlainLogSoftmaxGrad(PlainGrad):
+    torch_name = "log_softmax"
+
+    @staticmethod
+    def norm(np, x):
+        z = x - np.max(x, -1, keepdims=True)
+        return z - np.log(np.sum(np.exp(z), -1, keepdims=True))
+
+    @staticmethod
+    def cotangent(np, y, ct):
+        return ct - np.exp(y) * np.sum(ct, -1, keepdims=True)
+
+
 @workload("norms/log_softmax", sizes=SHAPES)
 class LogSoftmax(Rows):
     def jaxlike(self, m, x):
