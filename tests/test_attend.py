@@ -236,3 +236,11 @@ def test_stored_masks_may_differ_between_calls_of_one_function():
     causal, none = with_mask(TRIANGLE > 0), with_mask(np.ones((T, T), bool))
     np.testing.assert_allclose(none, whole(q, k, v), atol=1e-5)
     np.testing.assert_allclose(causal, selected(q, k, v), atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "t", "s"), [(8, 4, 4), (8, 8, 8), (4, 1, 1), (8, 2, 8), (8, 1, 64)])
+def test_few_queries_of_two_batch_axes(heads, t, s):
+    """Products of (batch, heads), as few queries of several sequences are, are not taken for those of one batch axis."""
+    q, k, v = (np.random.default_rng(n).standard_normal((2, n, heads, 32)).astype(np.float32) for n in (t, s, s))
+    f = lambda q, k, v: weighted(scores(q, k), v)
+    np.testing.assert_allclose(fgrad.jit(f)(q, k, v), f(*map(jnp.asarray, (q, k, v))), rtol=1e-4, atol=1e-5)

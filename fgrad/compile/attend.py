@@ -198,7 +198,7 @@ def _logits(program, x, t, s):
         node = x.buf.node
         if node.kind == "kernel" and node.op == "dot" and not node.ip:
             q, k = node.ins
-            same = q.dtype == x.dtype and q.shape[1] % t == 0 and node.outs[0].shape[2] == s
+            same = q.dtype == x.dtype and len(q.shape) == 3 and q.shape[1] % t == 0 and node.outs[0].shape[2] == s
             return (q, _swapped(k), scale, causal, selected, bias) if same else None
         if node.kind != "ew" or node.shape[-2:] != (t, s):
             return None

@@ -15,7 +15,7 @@ from fgrad.ops.shape import transpose
 TINY = 64  # elements up to which matrices of a batch are multiplied with an entry in each lane, and lie along one axis
 FEW = 4  # rows that meet a matrix of bytes where it lies, which are widened once for all of them
 LEAST_BYTES = 1 << 14  # of such a matrix
-STREAMED = 8  # rows that meet large operands where they lie; more are worth copies, whose products run entry by entry with what follows
+STREAMED = 4  # rows that meet large operands where they lie; more are worth copies, whose products run entry by entry with what follows
 LONG = 16  # elements of a row of products that fills vectors
 
 
