@@ -4,7 +4,6 @@ import functools
 import math
 
 from fgrad import dtypes
-from fgrad.compile.values import Value
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
@@ -130,7 +129,7 @@ def _batch_axes(a, b, batch):
     return sizes if len(sizes) == 2 else (math.prod(sizes),)
 
 
-def _bytes_behind(v):
+def _bytes_behind(ctx, v):
     """(bytes, scales of their rows or columns or None) where a matrix of float32 is made of them, in v's order of axes; else None."""
     node = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
     if node is None or node.kind != "ew" or v.box is not None or len(v.shape) != 2 or v.size != v.buf.size or v.size < LEAST_BYTES:
@@ -152,14 +151,14 @@ def _bytes_behind(v):
         return None
     if not turned:
         return source, scale
-    return [x and Value(x.buf, x.shape[::-1], x.strides[::-1], x.offset, x.dtype, x.scalar) for x in (source, scale)]
+    return [x and ctx.transpose(x, (1, 0)) for x in (source, scale)]
 
 
 def _of_bytes(ctx, a, b, numbers, aval):
     """A few rows times bytes that were made float32: read as bytes, and what is scaled are the rows or the result. None: it is not that."""
     (lc, rc), (lb, _) = numbers
     for left, x, w, xc, wc in ((True, a, b, lc, rc), (False, b, a, rc, lc)):
-        found = _bytes_behind(w) if len(wc) == 1 and not lb else None
+        found = _bytes_behind(ctx, w) if len(wc) == 1 and not lb else None
         k = w.shape[wc[0]] if found is not None else 0
         rows = x.size // k if k else 0
         if min(k, w.size // max(k, 1)) < 2 or not 1 <= rows <= FEW:
