@@ -217,6 +217,29 @@ def test_tangents_and_second_order():
     agree(fgrad.grad(lambda *a: jnp.sum(fgrad.grad(f, 1)(*a) ** 2)), args, 1e-5)
 
 
+def test_gradients_of_turned_keys_reach_what_reads_whole_arrays():
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in arrays())
+    turned = k.swapaxes(-1, -2)
+
+    def f(q, kt, v):
+        s = jnp.where(jnp.tril(jnp.ones((T, T), bool)), q @ kt, -1e9)
+        return jnp.sum(jnp.sin(nn.softmax(s) @ v))
+
+    gradient = fgrad.grad(f, (0, 1, 2))
+    assert "attention_bwd" in agree(gradient, (q, turned, v))
+    for read in (jnp.cumsum, jnp.sort, lambda x: x.at[1].set(0), lambda x: jnp.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2)))):
+        assert "attention_bwd" in agree(lambda *a, read=read: [read(g) for g in gradient(*a)], (q, turned, v), 1e-5)
+    step = lambda *a: fgrad.lax.fori_loop(0, 3, lambda i, g: g * 0.5, gradient(*a)[1])
+    assert "attention_bwd" in agree(step, (q, turned, v))
+
+
+def test_values_of_another_dtype():
+    q, k, v = arrays()
+    p = lambda q, k: nn.softmax(jnp.where(jnp.tril(jnp.ones((T, T), bool)), scores(q, k), -1e9))
+    agree(lambda q, k, v: jnp.einsum("bhts,bshd->bthd", p(q, k), v), (q, k, v.astype(jnp.bfloat16)))
+    agree(lambda q, k, v: jnp.einsum("bhts,bshd->bthd", p(q, k).astype(jnp.bfloat16), v), (q, k, v.astype(jnp.bfloat16)), 1e-2)
+
+
 def test_scores_are_not_stored():
     def peak(t):
         x = jnp.ones((1, t, 1, 16))

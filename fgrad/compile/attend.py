@@ -119,9 +119,10 @@ class _Program:
             return
         old = product.out.buf
         n, kept, features = product.out.shape
-        views = [_turned(v, x.buf, kept, features) for _, v in self.only_readers(old)]
-        if views and all(v is not None for v in views):
-            for (reader, v), view in zip(self.readers[id(old)], views):
+        readers = self.only_readers(old)
+        views = [_turned(v, x.buf, kept, features) for _, v in readers]
+        if readers and None not in views and all(reader.kind in ("ew", "reduce") or reader.op == "copy" for reader, _ in readers):
+            for (reader, v), view in zip(readers, views):
                 reader.ins = [view if operand is v else operand for operand in reader.ins]
             return
         turned = Value(x.buf, (n, features, kept), (kept * features, 1, features), 0, x.dtype)
@@ -198,7 +199,7 @@ def _logits(program, x, t, s):
         node = x.buf.node
         if node.kind == "kernel" and node.op == "dot" and not node.ip:
             q, k = node.ins
-            same = q.dtype == x.dtype and len(q.shape) == 3 and q.shape[1] % t == 0 and node.outs[0].shape[2] == s
+            same = q.dtype == k.dtype == x.dtype and len(q.shape) == 3 and q.shape[1] % t == 0 and node.outs[0].shape[2] == s
             return (q, _swapped(k), scale, causal, selected, bias) if same else None
         if node.kind != "ew" or node.shape[-2:] != (t, s):
             return None
@@ -258,7 +259,7 @@ def _product(node, v, m, s):
     """The Product of v, which is all of a value (n, m, s), with something; else None."""
     if node.kind != "kernel" or node.op != "dot" or node.ip or len(v.shape) != 3 or v.offset or v.size != v.buf.size:
         return None
-    if (node.ins[0].buf is v.buf) == (node.ins[1].buf is v.buf) or node.outs[0].dtype != v.dtype:
+    if (node.ins[0].buf is v.buf) == (node.ins[1].buf is v.buf) or {x.dtype for x in (*node.ins, *node.outs)} != {v.dtype}:
         return None
     straight = v.shape[1:] == (m, s) and v.whole()
     if not straight and (v.shape[1:] != (s, m) or not _lies(v, (m * s, 1, s))):
@@ -278,6 +279,8 @@ def _backward(program, tangent, found, selected):
     dp = tangent.ins[1]
     node = dp.buf.node if dp.buf is not None and dp.whole() else None
     if node is None or node.op != "dot" or node.ip or node.outs[0].shape[1:] != (m, s) or len(program.only_readers(dp.buf)) != 1:
+        return None
+    if {x.dtype for x in (*node.ins, *node.outs)} != {found.q.dtype}:
         return None
     do, v = node.ins[0], _swapped(node.ins[1])
     scale, masked, x, ends = 1.0, False, tangent.outs[0], {}
