@@ -48,6 +48,10 @@ class Constants:
         x = self._elements(v.buf, DEEPEST)
         return None if x is None else float(x[v.offset])
 
+    def elements(self, v):
+        """All elements of a contiguous value that is known by now, in order; else None."""
+        return self._elements(v.buf, DEEPEST) if v.buf is not None and v.whole() else None
+
     def split(self, v, depth=DEEPEST):
         """The Split that all matrices of the value's last two axes are, or None."""
         buf = v.buf

@@ -10,6 +10,7 @@ from fgrad.compile.frames import lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.laid import lay_products
+from fgrad.compile.losses import LOSSES, join_losses
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
@@ -92,6 +93,9 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
+        kernels = kernels_of(nodes)
+    if tiles and config.pass_simplify and not kernels.isdisjoint(LOSSES) and not sub:
+        nodes = join_losses(nodes, outs, ctx, Constants(ctx.consts, ctx.stored))
         kernels = kernels_of(nodes)
     if tiles and config.pass_attention and "softmax" in kernels and "dot" in kernels:
         nodes = attend(nodes, outs, Constants(ctx.consts, ctx.stored))

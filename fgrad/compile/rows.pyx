@@ -14,7 +14,7 @@ PRODUCT_BYTES = 12 << 20  # of the products of such rows: less comes out of the 
 # or a's where there is one matrix on either side)
 ROW_KERNELS = {
     **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
-    **dict.fromkeys(("cross_entropy", "cross_entropy_cotangent", "cross_entropy_tangent")),
+    **dict.fromkeys(("cross_entropy", "cross_entropy_cotangent", "cross_entropy_tangent", "max_expsum", "exp_cotangent")),
     **dict.fromkeys(
         (
             "softmax",

@@ -7,11 +7,14 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import bitwise_and, convert_element_type, eq, exp, ge, like, lt, mul, select, sub
+from fgrad.ops.elementwise import bitwise_and, convert_element_type, eq, exp, ge, like, lt, mul, neg, select, sub
 from fgrad.ops.fused import jvp_by_reference, narrow, need_float, need_shape, spread_last, wide_dtype, wide_kernel, widen
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, zero_of
 from fgrad.ops.shape import broadcasted_iota
+from fgrad.ops.softmax import log_softmax, logsumexp
+
+NARROW = 24  # classes: rows of fewer go as columns in softmax, and what else there is to do fuses
 
 
 def _check(name, logits, labels):
@@ -42,11 +45,14 @@ def _cotangent_aval(logits, lse, labels, ct):
     return logits.strong()
 
 
-def _rows(name, full):
-    """Lowering: the kernels take (rows, classes); `full` marks the operands that have the class axis."""
+def _rows(name, full, reference):
+    """Lowering: the kernels take (rows, classes); `full` marks the operands that have the class axis. Narrow rows fuse."""
 
     def lower(ctx, ins, params, out_avals):
         shape = ins[0].shape
+        if 0 < shape[-1] < NARROW:
+            outs = ctx.compose(reference, ins)
+            return outs if len(outs) > 1 else outs[0]
         rows = math.prod(shape[:-1])
         flat = [ctx.reshape(v, (rows, shape[-1]) if has else (rows,)) for v, has in zip(ins, full)]
         avals = [a.update(shape=(rows, shape[-1]) if a.shape == shape else (rows,)) for a in out_avals]
@@ -90,6 +96,15 @@ def _difference(logits, lse, labels):
     return select(valid, sub(p, select(hit, like(p, 1), like(p, 0))), like(p, 0))
 
 
+def _loss(logits, labels):
+    """Both results, of narrow rows."""
+    x = widen(logits)
+    logs, lse = log_softmax(x), logsumexp(x)
+    _, hit, valid = _parts(logits, lse, labels)
+    loss = reduce_sum(select(bitwise_and(hit, valid), neg(logs), like(logs, 0)), (get_aval(x).ndim - 1,))
+    return [narrow(loss, get_aval(logits).dtype), lse]
+
+
 def _tangent(logits, lse, labels, t):
     out = reduce_sum(mul(_difference(logits, lse, labels), widen(t)), (get_aval(logits).ndim - 1,))
     return [narrow(out, get_aval(logits).dtype)]
@@ -101,13 +116,15 @@ def _cotangent(logits, lse, labels, ct):
 
 
 cross_entropy_p = Primitive(
-    "cross_entropy", multiple_results=True, abstract_eval=_loss_aval, jvp=_loss_jvp, lower=_rows("cross_entropy", (True, False))
+    "cross_entropy", multiple_results=True, abstract_eval=_loss_aval, jvp=_loss_jvp, lower=_rows("cross_entropy", (True, False), _loss)
 )
 cross_entropy_tangent_p = Primitive(
-    "cross_entropy_tangent", abstract_eval=_tangent_aval, lower=_rows("cross_entropy_tangent", (True, False, False, True))
+    "cross_entropy_tangent", abstract_eval=_tangent_aval, lower=_rows("cross_entropy_tangent", (True, False, False, True), _tangent)
 )
 cross_entropy_cotangent_p = Primitive(
-    "cross_entropy_cotangent", abstract_eval=_cotangent_aval, lower=_rows("cross_entropy_cotangent", (True, False, False, False))
+    "cross_entropy_cotangent",
+    abstract_eval=_cotangent_aval,
+    lower=_rows("cross_entropy_cotangent", (True, False, False, False), _cotangent),
 )
 for _p in (cross_entropy_p, cross_entropy_tangent_p, cross_entropy_cotangent_p):
     _p.batch = _batch(_p)

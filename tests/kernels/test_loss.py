@@ -50,6 +50,31 @@ def test_values(rows, V, dtype, labels_dtype):
     np.testing.assert_allclose(tangent(x, lse, labels, t), (jac * t).sum(1), rtol=0, atol=200 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("rows, V", [*CASES, (33, 64), (17, 4095), (5, 4097), (0, 5), (5, 0)])
+def test_exponentials(rows, V, dtype):
+    x, labels, rng = data(rows, max(V, 1), dtype)
+    x = x[:, :V]
+    if rows > 4 and V:
+        x[1], x[2, 0], x[3, V - 1], x[4, V // 2] = -np.inf, np.inf, np.nan, -np.inf
+        labels[1], labels[4] = -1, V
+    with np.errstate(all="ignore"):
+        m = x.max(1, initial=-np.inf)
+        total = np.exp(x.astype(np.float64) - m[:, None].astype(np.float64)).sum(1) if V else np.full(rows, np.nan)
+        got = run_kernel(K["max_expsum"], [x], [((rows,), dtype)] * 2)
+        tol = dict(rtol=20 * np.finfo(dtype).eps, atol=20 * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(got[0], m)
+        np.testing.assert_allclose(got[1], total, **tol)
+        shift, ct, more = (rng.standard_normal(rows).astype(dtype) for _ in range(3))
+        want = ct[:, None] * np.exp(x.astype(np.float64) - shift[:, None])
+        out = [((rows, V), dtype)]
+        np.testing.assert_allclose(run_kernel(K["exp_cotangent"], [x, shift, ct], out)[0], want, rtol=50 * np.finfo(dtype).eps)
+        ok = (labels >= 0) & (labels < V)
+        want[np.flatnonzero(ok), labels[ok]] += more[ok]
+        tol["atol"] *= 50
+        np.testing.assert_allclose(run_kernel(K["exp_cotangent"], [x, shift, ct, labels, more], out)[0], want, **tol)
+
+
 def test_a_confident_row_keeps_a_small_loss():
     # the loss is log(1 + e^-12) = 6.1e-6, far below the spacing of float32 at 1,000
     x = np.array([[1000.0, 988.0]], np.float32)
@@ -96,3 +121,11 @@ def test_rejected():
         run_kernel(K["cross_entropy_cotangent"], [x, row, labels, row.astype(np.float64)], [((3, 4), np.float32)])
     with pytest.raises(ValueError, match="operand 3"):
         run_kernel(K["cross_entropy_tangent"], [x, row, labels, row], [((3,), np.float32)])
+    with pytest.raises(ValueError, match="3 inputs"):
+        run_kernel(K["exp_cotangent"], [x, row, row, labels], [((3, 4), np.float32)])
+    with pytest.raises(ValueError, match="operand 4"):
+        run_kernel(K["exp_cotangent"], [x, row, row, labels, x], [((3, 4), np.float32)])
+    with pytest.raises(ValueError, match="operand 5"):
+        run_kernel(K["exp_cotangent"], [x, row, row, labels, row], [((3, 5), np.float32)])
+    with pytest.raises(ValueError, match="operand 2"):
+        run_kernel(K["max_expsum"], [x], [((3,), np.float32), ((4,), np.float32)])
