@@ -5,6 +5,9 @@
 #include <math.h>
 #include "fg.h"
 #include "steps.h"
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #define POOL_TILE 64
 #define POOL_PITCH 16384   /* elements of the longest row that is folded as one, four times those of rows together */
@@ -40,13 +43,17 @@ static FgPoolRun pool_run(const FgPool *p, int64_t r) {
     return run;
 }
 
-/* (outer, middle axes, inner): windows over the middle axes, nd of them; steps are those of x in units of inner. */
+/* (outer, middle axes, inner): windows over the middle axes, nd of them; steps are those of x in units of inner.  pick: by vectors
+ * (pool_pick.h), `planes` of outer together where inner is 1, each in `rows` rows, an element of every stride in `each` elements. */
 typedef struct {
     int64_t outer, inner, tiles, in_size, out_size, taps;
     int64_t n[FG_MAXDIM], m[FG_MAXDIM], step[FG_MAXDIM];
     int64_t window[FG_MAXDIM], stride[FG_MAXDIM], lo[FG_MAXDIM], bdil[FG_MAXDIM], wdil[FG_MAXDIM];
-    int32_t nd, scatter, largest, dtype;
+    int64_t tile, planes, each, rows;
+    int32_t nd, scatter, op, largest, dtype, pick;
 } FgSelect;
+#define PICK_TAPS 128
+enum { PICK_GATHER, PICK_SCATTER, PICK_EXTREMUM, PICK_SUM };
 
 /* (outer, n1, n2, inner): windows of w1 x w2 that lie side by side from the first element on, m1 x m2 of them; what lies behind them belongs
  * to none. */
@@ -153,22 +160,39 @@ typedef struct {
 #define T float
 #define WHOLE int32_t
 #define N(name) name##_f32
+#define PICK_FLOAT ps
+#define PICK_FLOAT_MASK ps_mask
+#define PICK_INT epi32
+#define PICK_INT_MASK epi32_mask
+#define PICK_MASK __mmask16
 #define APART_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define APART_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #include "pool_loops.h"
 #include "pool_apart.h"
+#include "pool_pick.h"
 #undef T
 #undef WHOLE
 #undef N
 #undef APART_LOW
+#undef PICK_FLOAT
+#undef PICK_FLOAT_MASK
+#undef PICK_INT
+#undef PICK_INT_MASK
+#undef PICK_MASK
 #undef APART_HIGH
 #define T double
 #define WHOLE int64_t
 #define N(name) name##_f64
+#define PICK_FLOAT pd
+#define PICK_FLOAT_MASK pd_mask
+#define PICK_INT epi64
+#define PICK_INT_MASK epi64_mask
+#define PICK_MASK __mmask8
 #define APART_LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define APART_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #include "pool_loops.h"
 #include "pool_apart.h"
+#include "pool_pick.h"
 #undef T
 #undef WHOLE
 #undef N
@@ -200,9 +224,19 @@ static void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, 
     #undef TWO
 }
 
-static void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end) {
-    if (p->dtype == FG_F32) pool_select_f32(p, a, x, out, begin, end);
-    else pool_select_f64(p, a, x, out, begin, end);
+/* Elements that pick_planes needs room for. */
+static inline int64_t pool_pick_size(const FgSelect *p) {
+    const int last = p->nd - 1;
+    return p->planes * p->each * (3 * p->rows * p->stride[last] + 4) + 6 * (p->window[last] * p->wdil[last] + 64) + 64;
+}
+
+static void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf) {
+    #define OF(S, T) do { if (!p->pick) pool_select_##S(p, a, x, out, begin, end); \
+        else if (buf) pick_planes_##S(p, (const T *)a, (const T *)x, (T *)out, begin, end, (T *)buf); \
+        else pick_features_##S(p, (const T *)a, (const T *)x, (T *)out, begin, end); } while (0)
+    if (p->dtype == FG_F32) OF(f32, float);
+    else OF(f64, double);
+    #undef OF
 }
 
 static void pool_apart(const FgApart *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf) {

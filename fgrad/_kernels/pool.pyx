@@ -2,9 +2,10 @@
 
 window_fold: in x, contiguous; ip [kind (0 sum, 1 prod, 2 max, 3 min), axis, window, stride, low padding, base dilation, window dilation];
     out has x's shape but along `axis`.  Padding counts as the identity.  All dtypes but bool and 16-bit floats; complex only for sum and prod.
-window_select: in a and x, contiguous float32 or float64; ip [scatter, largest, (window, stride, low padding, base dilation,
-    window dilation) of each axis].  Each window of x selects its largest (smallest) element, the first of equals.  gather: a has x's
-    shape, and out[window] = a[selected]; scatter: a has the windows' shape, and out, of x's shape, sums a[window] at [selected].
+window_select: in a and x, contiguous float32 or float64; ip [what (0 gather, 1 scatter, 2 extremum, 3 sum), largest, (window, stride,
+    low padding, base dilation, window dilation) of each axis].  Each window of x selects its largest (smallest) element, the first of
+    equals.  Gather: a has x's shape, and out[window] = a[selected]; scatter: a has the windows' shape, and out, of x's shape, sums
+    a[window] at [selected].  Extremum and sum: in x alone, out the windows; short ones, without base dilation, along the last axis too.
 window_apart: windows of w1 x w2 elements side by side along two neighbouring axes, from their first elements on, contiguous float32 or
     float64; ip [what (0 sum, 1 extremum, 2 spread, 3 scatter, 4 gather), largest, first of the two axes, w1, w2].  Sum and extremum: in x,
     out the windows.  Spread: in the windows, out has them at each of their elements.  Scatter and gather: as window_select, in a and x.
@@ -19,7 +20,7 @@ from fgrad._kernels.parallel cimport parallel_for
 from fgrad._kernels.row_check cimport fg_fail, row_dense, row_text
 
 cdef extern from "pool.h" nogil:
-    enum: POOL_TILE, POOL_PITCH, POOL_PROD, POOL_MIN
+    enum: POOL_TILE, POOL_PITCH, POOL_PROD, POOL_MIN, PICK_TAPS, PICK_GATHER, PICK_SCATTER, PICK_EXTREMUM, PICK_SUM
     ctypedef struct FgPool:
         int64_t outer, n, m, inner, tile, tiles, rows, pitch
         int64_t window, stride, lo, bdil, wdil
@@ -34,14 +35,16 @@ cdef extern from "pool.h" nogil:
         int64_t lo[16]
         int64_t bdil[16]
         int64_t wdil[16]
-        int nd, scatter, largest, dtype
+        int64_t tile, planes, each, rows
+        int nd, scatter, op, largest, dtype, pick
     enum: APART_SUM, APART_EXTREMUM, APART_SPREAD, APART_SCATTER, APART_GATHER, APART_TAPS
     ctypedef struct FgApart:
         int64_t outer, n1, m1, w1, n2, m2, w2, inner, rows
         int op, largest, dtype
     void pool_apart(const FgApart *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf)
     void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf)
-    void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end)
+    int64_t pool_pick_size(const FgSelect *p)
+    void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf)
 
 cdef struct Call:
     const void *plan
@@ -66,7 +69,15 @@ cdef void _fold_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
 
 cdef void _select_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef Call *k = <Call *>ctx
-    pool_select(<const FgSelect *>k.plan, k.a, k.x, k.out, begin, end)
+    cdef const FgSelect *p = <const FgSelect *>k.plan
+    cdef char *buf = NULL
+    if p.pick and p.inner == 1:
+        buf = pool_alloc(pool_pick_size(p) * fg_itemsize(p.dtype))
+        if buf == NULL:
+            k.failed = 1
+            return
+    pool_select(p, k.a, k.x, k.out, begin, end, buf)
+    pool_free(buf)
 
 
 cdef int run_fold(const FgInst *inst, FgTensor *slots) noexcept nogil:
@@ -135,10 +146,10 @@ cdef int run_select(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if FG_OUT(inst, slots, 0).size == 0:
         return FG_OK
     k.plan, k.failed = p, 0
-    k.a, k.x, k.out = FG_IN(inst, slots, 0).data, FG_IN(inst, slots, 1).data, FG_OUT(inst, slots, 0).data
-    parallel_for(p.outer * p.tiles, 1 + 20000 // (p.out_size * min(p.taps, <int64_t>1000) * min(p.inner, <int64_t>POOL_TILE) + 1),
-                 _select_body, &k)
-    return FG_OK
+    k.a, k.x, k.out = FG_IN(inst, slots, 0).data, FG_IN(inst, slots, inst.n_in - 1).data, FG_OUT(inst, slots, 0).data
+    parallel_for((p.outer + p.planes - 1) // p.planes * p.tiles,
+                 1 + 20000 * (16 if p.pick else 1) // (p.planes * p.out_size * min(p.taps, <int64_t>1000) * min(p.inner, p.tile) + 1), _select_body, &k)
+    return FG_EMEM if k.failed else FG_OK
 
 
 cdef int check_select(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
@@ -148,24 +159,27 @@ cdef int check_select(FgInst *inst, const FgTensor *slots, char *msg) noexcept n
     cdef const FgTensor *windows
     cdef const int64_t *w
     cdef FgSelect *p
-    cdef int d, k, first, last
+    cdef int d, k, op, first, last
     cdef int64_t step = 1
-    if inst.n_in != 2 or inst.n_out != 1 or inst.n_fp != 0 or inst.n_ip < 2:
-        return fg_fail(msg, "window_select: 2 inputs, 1 output and integer parameters expected")
+    if inst.n_ip < 2 or inst.n_out != 1 or inst.n_fp != 0 or not PICK_GATHER <= inst.ip[0] <= PICK_SUM:
+        return fg_fail(msg, "window_select: 1 output and integer parameters expected")
+    op = <int>inst.ip[0]
+    if inst.n_in != (2 if op <= PICK_SCATTER else 1):
+        return fg_fail(msg, "window_select: %d inputs are not those of operation %d", inst.n_in, op)
     a = FG_IN(inst, slots, 0)
-    x = FG_IN(inst, slots, 1)
+    x = FG_IN(inst, slots, inst.n_in - 1)
     o = FG_OUT(inst, slots, 0)
     if row_dense(inst, slots, "window_select", 0, -1, msg):
         return -1
-    for k in range(1, 3):
+    for k in range(1, inst.n_in + 1):
         if row_dense(inst, slots, "window_select", k, a.dtype, msg):
             return -1
-    windows = a if inst.ip[0] else o
+    windows = a if op == PICK_SCATTER else o
     if inst.n_ip != 2 + 5 * x.ndim or windows.ndim != x.ndim:
         return fg_fail(msg, "window_select: %s, %s and %s must have one number of axes, with 5 parameters each",
                        row_text(a), row_text(x), row_text(o))
-    if not fg_same_shape(x, o if inst.ip[0] else a):
-        return fg_fail(msg, "window_select: %s and %s must have one shape", row_text(x), row_text(o if inst.ip[0] else a))
+    if not fg_same_shape(x, o if op == PICK_SCATTER else a):
+        return fg_fail(msg, "window_select: %s and %s must have one shape", row_text(x), row_text(o if op == PICK_SCATTER else a))
     for d in range(x.ndim):
         if x.shape[d] > INT32_MAX or windows.shape[d] > INT32_MAX:
             return fg_fail(msg, "window_select: %s is too long", row_text(x))
@@ -176,7 +190,7 @@ cdef int check_select(FgInst *inst, const FgTensor *slots, char *msg) noexcept n
     if p == NULL:
         return fg_fail(msg, "window_select: no memory for a plan")
     inst.extra = p
-    p.scatter, p.largest, p.dtype = inst.ip[0] != 0, inst.ip[1] != 0, x.dtype
+    p.scatter, p.op, p.largest, p.dtype = op == PICK_SCATTER, op, inst.ip[1] != 0, x.dtype
     first, last = 0, x.ndim
     while first < last and _is_free(inst.ip + 2 + 5 * first, x.shape[first], windows.shape[first]):
         first += 1
@@ -200,8 +214,35 @@ cdef int check_select(FgInst *inst, const FgTensor *slots, char *msg) noexcept n
         if p.taps > INT32_MAX // p.window[k]:
             return fg_fail(msg, "window_select: windows must have fewer than 2^31 elements")
         p.taps *= p.window[k]
-    p.tiles = (p.inner + POOL_TILE - 1) // POOL_TILE
+    _plan_pick(p)
+    if op >= PICK_EXTREMUM and p.out_size > 0 and p.outer > 0 and (not p.pick or p.inner > 1):
+        return fg_fail(msg, "window_select: windows of %s do not run along its last axis, or are too long", row_text(x))
+    p.tiles = (p.inner + p.tile - 1) // p.tile
     return 0
+
+
+cdef void _plan_pick(FgSelect *p) noexcept nogil:
+    """Are elements selected by vectors, and how many lanes go together?"""
+    cdef int d, last = p.nd - 1
+    cdef int64_t size
+    p.tile, p.planes, p.each, p.rows = POOL_TILE, 1, 1, 1
+    if p.nd == 0 or p.taps > PICK_TAPS or p.out_size == 0 or p.outer == 0:
+        return
+    for d in range(p.nd):
+        if p.bdil[d] != 1:
+            return
+        if d < last:
+            p.rows *= p.n[d]
+    p.each = ((p.m[last] - 1) * p.stride[last] + (p.window[last] - 1) * p.wdil[last]) // p.stride[last] + 1
+    size = max(<int64_t>1, p.rows) * p.stride[last] * p.each
+    p.pick = 1
+    if p.inner > 1:
+        if p.outer * ((p.inner + POOL_TILE - 1) // POOL_TILE) < 8:
+            p.tile = 16
+    elif size > 1 << 24 or p.each > 4 * p.m[last] + 64:           # padded or spread over much more than the image
+        p.pick = 0
+    else:
+        p.planes = max(<int64_t>1, min(min(256 // p.each, 65536 // size), p.outer // 8))
 
 
 cdef bint _is_free(const int64_t *w, int64_t n, int64_t m) noexcept nogil:

@@ -153,6 +153,63 @@ def test_what_select_refuses(shapes, ip, message):
 APART = pool.KERNELS["window_apart"]
 
 
+def places(x, m, windows, largest):
+    """For every window the index of the element that it selects, or None, and of all its elements."""
+    out = {}
+    for q in np.ndindex(*m):
+        at = [positions(j, n, *w) for j, n, w in zip(q, x.shape, windows)]
+        inside = [tuple(a[i] for a, i in zip(at, r)) for r in np.ndindex(*(len(a) for a in at))]
+        nans = [p for p in inside if np.isnan(x[p])]
+        best = nans[0] if nans else (max if largest else min)(inside, key=lambda p: x[p]) if inside else None  # the first of equals
+        out[q] = best, inside
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize(
+    "shape, windows",  # (outputs, window, stride, low padding, base dilation, window dilation) of each axis, or None
+    [
+        ((3, 7, 40), (None, (4, 3, 2, 1, 1, 1), (20, 3, 2, 1, 1, 1))),
+        ((9, 6, 9), (None, (6, 3, 1, 1, 1, 1), (9, 3, 1, 1, 1, 1))),
+        ((17, 3, 5), (None, (2, 2, 1, 0, 1, 1), (3, 2, 2, 2, 1, 2))),
+        ((2, 5, 6, 23), ((2, 1, 1, 0, 1, 1), (3, 2, 2, 1, 1, 1), (5, 2, 1, 0, 1, 1), (8, 4, 3, 1, 1, 1))),
+        ((2, 8, 35), (None, (2, 3, 3, 0, 1, 1), (3, 5, 7, -2, 1, 1))),
+        ((2, 9, 16), (None, (4, 3, 2, 0, 1, 1), None)),
+        ((1, 5, 9, 71), (None, (3, 3, 2, 1, 1, 1), (9, 3, 1, 1, 1, 1), None)),
+        ((2, 6, 5, 7), (None, (7, 3, 1, 2, 1, 1), (2, 2, 3, 0, 1, 1), None)),
+        ((40,), ((14, 4, 3, 2, 1, 2),)),
+        ((2, 3, 4), (None, (5, 2, 2, 6, 1, 1), (3, 2, 2, 2, 1, 1))),
+    ],
+)
+def test_windows_that_overlap(shape, windows, largest, dtype):
+    """Ties, NaNs, elements that are all infinite and windows beyond the image, by vectors of windows and of features."""
+    windows = [w or (n, 1, 1, 0, 1, 1) for w, n in zip(windows, shape)]
+    m, windows = tuple(w[0] for w in windows), [w[1:] for w in windows]
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, shape).astype(dtype)
+    x[rng.random(shape) < 0.1] = np.nan
+    x[rng.random(shape) < 0.2] = -np.inf if largest else np.inf
+    a, ct = rng.integers(-9, 9, shape).astype(dtype), rng.integers(-9, 9, m).astype(dtype)
+    ip = [v for w in windows for v in w]
+    picked = places(x, m, windows, largest)
+    gathered, scattered, extremum, total = (np.zeros(s, dtype) for s in (m, shape, m, m))
+    for q, (at, inside) in picked.items():
+        total[q] = sum(a[p] for p in inside)
+        extremum[q] = (-np.inf if largest else np.inf) if at is None else x[at]
+        if at is not None:
+            gathered[q] = a[at]
+            scattered[at] += ct[q]
+    np.testing.assert_array_equal(run_kernel(SELECT, [a, x], [(m, dtype)], [0, largest, *ip])[0], gathered)
+    np.testing.assert_array_equal(run_kernel(SELECT, [ct, x], [(shape, dtype)], [1, largest, *ip])[0], scattered)
+    if windows[-1] != (1, 1, 0, 1, 1):
+        np.testing.assert_array_equal(run_kernel(SELECT, [x], [(m, dtype)], [2, largest, *ip])[0], extremum)
+        np.testing.assert_array_equal(run_kernel(SELECT, [a], [(m, dtype)], [3, 0, *ip])[0], total)
+    else:
+        with pytest.raises(ValueError, match="do not run along its last axis"):
+            run_kernel(SELECT, [x], [(m, dtype)], [2, largest, *ip])
+
+
 def tiles(x, m, w):
     """(..., windows, elements, ...): the windows of x (outer, n1, n2, inner) side by side."""
     x = x[:, : m[0] * w[0], : m[1] * w[1]].reshape(len(x), m[0], w[0], m[1], w[1], x.shape[-1])
