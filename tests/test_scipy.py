@@ -92,6 +92,19 @@ def test_fftconvolve_along_one_axis():
     np.testing.assert_allclose(signal.fftconvolve(a, b, axes=1), want, atol=1e-5)
 
 
+@pytest.mark.parametrize("n, k", [(33, 1), (60, 40), (1000, 33), (997, 997)])
+def test_fftconvolve_pads_to_fast_sizes(n, k):
+    r = np.random.default_rng(0)
+    a, b = r.standard_normal(n).astype(np.float32), r.standard_normal(k).astype(np.float32)
+    for mode in ("full", "same", "valid"):
+        want = np.convolve(a.astype(float), b.astype(float), mode)
+        np.testing.assert_allclose(signal.fftconvolve(a, b, mode), want, atol=3e-4)
+    z = signal.fftconvolve(a + 1j * a[::-1], b + 0j)
+    np.testing.assert_allclose(z, np.convolve(a + 1j * a[::-1], b), atol=3e-4)
+    two = signal.fftconvolve(np.stack([a, 2 * a]), np.stack([b, b]))
+    np.testing.assert_allclose(two[1], 3 * np.convolve(a, b), atol=1e-3)
+
+
 def rosenbrock(x):
     return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 

@@ -165,7 +165,7 @@ cdef void _plan_stream(FgDot *p) noexcept nogil:
     if p.group and p.algo == DOTS:
         return
     tasks = (p.B + p.group - 1) // p.group if p.group else p.B * ((p.M + FG_MB - 1) // FG_MB) * ((p.N + FG_NB - 1) // FG_NB)
-    if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 19:
+    if not integer and tasks < 32 and p.B * p.K * p.N * item >= 1 << 18:
         while p.nk * tasks < 32 and p.nk * (8192 if p.algo == DOTS else 128) <= p.K:       # halves, so that threads have equal shares
             p.nk *= 2
         p.kc = ((p.K + p.nk - 1) // p.nk + 31) // 32 * 32             # whole chunks

@@ -82,7 +82,7 @@ cdef extern from "lapack.h" nogil:
 
 cdef extern from "lapack_large.h" nogil:
     enum:
-        FG_LARGE_SIDES
+        FG_LARGE_SIDES, FG_FEW_SIDES
     ctypedef struct FgTeam:
         int (*product)(GemmJob *job) noexcept nogil
         void (*each)(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil
@@ -93,6 +93,7 @@ cdef extern from "lapack_large.h" nogil:
     int64_t fg_large_room(FgTeam *w, int64_t m, int64_t n)
     void fg_large_factors(FgTeam *w, const FgLaJob *j, int lu)
     void fg_large_triangles(FgTeam *w, const FgTrsmJob *j)
+    void fg_few_sides_range(void *ctx, int64_t begin, int64_t end, int tid)
 
 cdef extern from "lapack_qr.h" nogil:
     ctypedef struct FgQrJob:
@@ -245,6 +246,9 @@ cdef int triangular_solve_run(const FgInst *inst, FgTensor *slots) noexcept nogi
     job.batch, job.out_of_memory = batch, 0
     if fg_lanes_fit(job.t, batch, job.m, job.n):
         parallel_for((batch - 1) // fg_lanes_of(job.t) + 1, 1 + 20000 // (4 * job.m * job.n * job.k + 1), fg_lanes_triangles, &job)
+        return FG_EMEM if job.out_of_memory else FG_OK
+    if job.t < 2 and (job.n if inst.ip[0] else job.m) <= FG_FEW_SIDES:
+        parallel_for(batch, 1 + 20000 // (<int64_t>job.m * job.n * job.k // 8 + 1), fg_few_sides_range, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
     if fg_is_large(job.t, job.k) and (job.n if inst.ip[0] else job.m) >= FG_LARGE_SIDES:
         return large(NULL, &job, max(job.m, job.k), max(job.n, job.k))

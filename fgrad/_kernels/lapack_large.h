@@ -188,4 +188,27 @@ static void fg_large_triangles(FgTeam *w, const FgTrsmJob *j) {
         fg_solve(w, a, x, j->k, left ? j->n : j->m, (ip[1] != 0) != turned, ip[3] != 0);
     }
 }
+
+/* --- triangular systems with a few right-hand sides ------------------------------------------------------------------------- */
+
+enum { FG_FEW_SIDES = GEMM_DOTS_ROWS };
+#define FG_FEW_BLOCK 16                          /* unknowns that are found number by number */
+#define T float
+#define N(name) name##_f32
+#define G(name) gemm_f32_##name
+#include "lapack_sides.h"
+#undef T
+#undef N
+#undef G
+#define T double
+#define N(name) name##_f64
+#define G(name) gemm_f64_##name
+#include "lapack_sides.h"
+#undef T
+#undef N
+#undef G
+static void fg_few_sides_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    FgTrsmJob *j = (FgTrsmJob *)ctx;
+    for (int64_t u = begin; u < end; u++) if (j->t ? few_sides_f64(j, u) : few_sides_f32(j, u)) j->out_of_memory = 1;
+}
 #endif

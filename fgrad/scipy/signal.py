@@ -129,6 +129,11 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=N
     return full[tuple(slice(i, i + n) for i, n in zip(first, jnp.shape(in1)))]
 
 
+def _fast_size(n):
+    """The next size from n on of which transforms are fast: at most 15 times a power of two (itself where it is short)."""
+    return n if n <= 32 else min(odd << max(0, (n - 1) // odd).bit_length() for odd in (1, 3, 5, 9, 15))
+
+
 def fftconvolve(in1, in2, mode="full", axes=None):
     """The convolution of two arrays by Fourier transforms, along `axes` (all by default); the others broadcast.
 
@@ -142,12 +147,17 @@ def fftconvolve(in1, in2, mode="full", axes=None):
         return a * b
     axes = range(a.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     axes = tuple(i % a.ndim for i in axes)
-    sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]
+    whole = [a.shape[i] + b.shape[i] - 1 for i in axes]
+    sizes = [_fast_size(n) for n in whole]
     if dtypes.is_complex(a.dtype):
         out = jnp.fft.ifftn(jnp.fft.fftn(a, sizes, axes) * jnp.fft.fftn(b, sizes, axes), sizes, axes)
     else:
         out = jnp.fft.irfftn(jnp.fft.rfftn(a, sizes, axes) * jnp.fft.rfftn(b, sizes, axes), sizes, axes)
     out = out.astype(a.dtype)
+    ends = list(out.shape)
+    for i, n in zip(axes, whole):
+        ends[i] = n
+    out = out[tuple(slice(n) for n in ends)]
     if mode == "full":
         return out
     target = list(out.shape)

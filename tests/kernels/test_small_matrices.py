@@ -114,7 +114,7 @@ def test_cholesky_of_what_is_not_positive_definite():
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("left", [0, 1])
-@pytest.mark.parametrize("k, sides", [(1, 1), (3, 2), (8, 1), (16, 16), (32, 5), (5, 32), (33, 2)])
+@pytest.mark.parametrize("k, sides", [(1, 1), (3, 2), (8, 1), (16, 16), (32, 5), (5, 32), (33, 2), (47, 8), (100, 1), (97, 3)])
 def test_triangular_solve(k, sides, left, dtype):
     a = noise(21, k, k, dtype=dtype) / k + 2 * np.eye(k, dtype=dtype)
     b = noise(21, *((k, sides) if left else (sides, k)), dtype=dtype)
