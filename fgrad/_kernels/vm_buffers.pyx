@@ -22,7 +22,7 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         p.ops[k].buf = 0
     for k in range(p.n_out):
         reg = p.out[k].reg
-        if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
+        if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or (p.out[k].dtype != p.out[k].type and not p.out[k].raw) or regs[reg].first < 0:
             continue
         if p.ops[regs[reg].first].buf < 0:           # another output has it
             continue
@@ -42,7 +42,7 @@ cdef void write_rows(FgVmPlan *p, Reg *regs) noexcept nogil:
             return
     for k in range(p.n_out):
         reg = p.out[k].reg
-        if p.out[k].direct or not p.out[k].lies or p.out[k].reduce or p.out[k].dtype != p.out[k].type or regs[reg].first < 0:
+        if p.out[k].direct or not p.out[k].lies or p.out[k].reduce or (p.out[k].dtype != p.out[k].type and not p.out[k].raw) or regs[reg].first < 0:
             continue
         if p.ops[regs[reg].first].buf >= 0:
             p.out[k].direct = 1
@@ -109,7 +109,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
                 if counts == NULL and k < p.n_in and (p.in_[k].source != k or p.in_[k].access == FG_ACC_PLACE):
                     continue
                 take(regs, k, busy, &count)
-                if k >= p.n_in or regs[k].shared:
+                if k >= p.n_in or regs[k].shared or p.in_[k].raw:       # whose elements are smaller than a result's
                     regs[k].last = FOREVER
         for k in range(p.n_ops):
             # an operand that dies here may lend its buffer to the result: the loops work in place

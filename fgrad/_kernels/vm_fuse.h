@@ -75,6 +75,15 @@ static void fg_vm_find_windows(FgVmPlan *p, int *maker) {
     }
 }
 
+/* True for an op that reads or makes 16-bit floats, which a stage widens and rounds in registers: worth a strip of its own. */
+static int fg_vm_halves(const FgVmPlan *p, const FgVmOp *op) {
+    int args[3] = {op->a, op->b, op->c}, arity = fg_vm_info[op->op].arity;
+    if (!fg_half_loads[0] || !fg_vm_lane(p, op)) return 0;
+    for (int j = 0; j < arity; j++) if (args[j] < p->n_in && p->in[args[j]].dtype != p->in[args[j]].type && !p->in[args[j]].scalar) return 1;
+    for (int k = 0; k < p->n_out; k++) if (p->out[k].reg == op->dst && !p->out[k].reduce && p->out[k].dtype != p->out[k].type) return 1;
+    return 0;
+}
+
 /* Bring a part's ops into runs: what is no stage as early as its operands are there, then all stages that are ready, in turn. */
 static void fg_vm_group(FgVmPlan *p, const FgVmPart *part, FgVmOp *old, int *maker) {
     int n = part->op_end - part->op, done = 0;
@@ -98,14 +107,15 @@ static void fg_vm_group(FgVmPlan *p, const FgVmPart *part, FgVmOp *old, int *mak
             }
             if (!stages) begin = done;
         }
-        if (done - begin >= 2) {
+        int alone = done - begin == 1 && fg_vm_halves(p, &ops[begin]);
+        if (done - begin >= 2 || alone) {
             FgVmStrip *strip = &p->strips[p->n_strips++];
             strip->lane = lane;
             strip->op = part->op + begin;
             strip->op_end = part->op + done;
         }
         for (int k = begin; k < done; k++) {
-            if (done - begin >= 2) ops[k].strip = p->n_strips - 1;
+            if (done - begin >= 2 || alone) ops[k].strip = p->n_strips - 1;
             maker[ops[k].dst] = 0;
         }
     }
@@ -157,10 +167,17 @@ static int fg_is_made(const FgVmPlan *p, const FgVmStrip *strip, int r) {
     return 0;
 }
 static int fg_stores(FgStageFn fn) {
-    return fn == stage_store || fn == stage_store_last || fn == stage_store_bool_4 || fn == stage_store_bool_8;
+    return fn == stage_store || fn == stage_store_last || fn == stage_store_bool_4 || fn == stage_store_bool_8 ||
+        (fn && (fn == fg_half_stores[0] || fn == fg_half_stores[1]));
 }
 static void fg_vm_read_at(FgVmPlan *p, int r, int time) {
     if (r >= 0 && r < p->n_in && p->in[r].last_use < time) p->in[r].last_use = time;
+}
+/* Bytes of an element of register r's tile. */
+static int fg_tile_size(const FgVmPlan *p, int r) {
+    if (r < p->n_in) return p->in[r].raw ? p->in[r].size : (int)fg_itemsize(p->types[r]);
+    for (int k = 0; k < p->n_out; k++) if (p->out[k].raw && p->out[k].reg == r) return p->out[k].size;
+    return (int)fg_itemsize(p->types[r]);
 }
 /* The tiles that a strip touches: a whole tile's registers that its stages read or write. */
 static void fg_find_edges(FgVmPlan *p, FgVmStrip *strip) {
@@ -172,7 +189,7 @@ static void fg_find_edges(FgVmPlan *p, FgVmStrip *strip) {
             int e = strip->edge;
             while (e < p->n_edges && p->edges[e].reg != regs[j]) e++;
             if (regs[j] < 0 || e < p->n_edges) continue;
-            FgVmEdge edge = {regs[j], (int)fg_itemsize(p->types[regs[j]]), fg_is_made(p, strip, regs[j])};
+            FgVmEdge edge = {regs[j], fg_tile_size(p, regs[j]), fg_is_made(p, strip, regs[j])};
             p->edges[p->n_edges++] = edge;
         }
     }
@@ -221,8 +238,42 @@ static void fg_vm_make_ends(FgVmPlan *p, FgVmStrip *strip) {
     }
 }
 
+/* How often register r is read: by ops that are stages, and by all else. */
+static void fg_vm_count_reads(const FgVmPlan *p, int r, int *stages, int *others) {
+    *stages = *others = 0;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int args[3] = {op->a, op->b, op->c};
+        for (int j = 0; j < fg_vm_info[op->op].arity; j++)
+            if (args[j] == r) ++*(op->strip >= 0 && op->op != FG_OP_window && op->op != FG_OP_take ? stages : others);
+    }
+    for (int k = 0; k < p->n_out; k++) *others += (p->out[k].reg == r) + (p->out[k].reg2 == r);
+}
+/* Inputs of 16-bit floats that only stages read stay as they are. */
+static void fg_vm_find_raw(FgVmPlan *p) {
+    int stages, others;
+    for (int i = 0; i < p->n_in && fg_half_loads[0]; i++) {
+        FgVmInput *in = &p->in[i];
+        if (in->dtype == in->type || in->scalar || in->guard >= 0 || (in->access != FG_ACC_FULL && in->access != FG_ACC_GENERAL)) continue;
+        fg_vm_count_reads(p, i, &stages, &others);
+        in->raw = stages > 0 && !others;
+    }
+}
+/* Outputs of 16-bit floats that a stage may round and write: nobody else reads what its op makes. */
+static void fg_vm_find_rounded(FgVmPlan *p) {
+    int stages, others;
+    for (int k = 0; k < p->n_ops && fg_half_loads[0]; k++) for (int o = 0; o < p->n_out; o++) {
+        FgVmOutput *out = &p->out[o];
+        if (out->reg != p->ops[k].dst || out->reduce || out->dtype == out->type || p->ops[k].strip < 0 || p->ops[k].op == FG_OP_window) continue;
+        fg_vm_count_reads(p, out->reg, &stages, &others);
+        out->raw = !stages && others == 1;
+    }
+}
+
 /* The programs of all strips, when it is known what is read as one value. */
 static void fg_vm_make_strips(FgVmPlan *p, int *scratch) {
+    fg_vm_find_raw(p);
+    for (int k = 0; k < p->n_out; k++) p->out[k].raw &= p->out[k].direct;
     for (int k = 0; k < p->n_strips; k++) {
         fg_make_strip(p, &p->strips[k], scratch);
         fg_find_edges(p, &p->strips[k]);

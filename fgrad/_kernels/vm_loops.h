@@ -125,10 +125,52 @@ VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(
 VM_UNSIGNED(u8, uint8_t) VM_UNSIGNED(u16, uint16_t) VM_UNSIGNED(u32, uint32_t) VM_UNSIGNED(u64, uint64_t)
 VM_DIVIDE_NARROW(i8, int8_t, float, int32_t) VM_DIVIDE_NARROW(i16, int16_t, float, int32_t) VM_DIVIDE_NARROW(i32, int32_t, double, int64_t)
 VM_DIVIDE_NARROW(u8, uint8_t, float, int32_t) VM_DIVIDE_NARROW(u16, uint16_t, float, int32_t) VM_DIVIDE_NARROW(u32, uint32_t, double, int64_t)
-VM_BIN_SLOW(div, i64, int64_t, y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
-VM_BIN_SLOW(rem, i64, int64_t, y == 0 ? x : y == -1 ? 0 : x % y)
-VM_BIN_SLOW(div, u64, uint64_t, y == 0 ? (uint64_t)-1 : x / y)
-VM_BIN_SLOW(rem, u64, uint64_t, y == 0 ? x : x % y)
+/* Division of 64 bits: numbers below 2^51 are doubles by way of the bits of 1.5 * 2^52 plus them; a quotient of two that is not whole is further
+ * from a whole number than rounding moves it, and its product with the divisor is exact. Blocks with a larger number ask the machine. */
+#define FG_DOUBLE_BITS 0x4338000000000000
+static inline double fg_to_double(uint64_t x) { x += FG_DOUBLE_BITS; double d; memcpy(&d, &x, 8); return d - 0x1.8p52; }
+static inline int64_t fg_from_double(double d) { uint64_t x; d += 0x1.8p52; memcpy(&x, &d, 8); return (int64_t)(x - FG_DOUBLE_BITS); }
+#define FG_IS_LARGE_i64(x) (((uint64_t)(x) + ((uint64_t)1 << 51)) >> 52)
+#define FG_IS_LARGE_u64(x) ((x) >> 51)
+#define VM_DIVIDE_WIDE(name, t, T, small, large) FG_SIG(name, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
+    for (int64_t k = 0; k < n; k += 256) { \
+        const int64_t end = n - k < 256 ? n : k + 256; uint64_t far = 0; \
+        _Pragma("omp simd reduction(|:far)") for (int64_t i = k; i < end; i++) far |= FG_IS_LARGE_##t(a[i]) | FG_IS_LARGE_##t(b[i]); \
+        if (far) for (int64_t i = k; i < end; i++) { T x = a[i], y = b[i]; d[i] = large; } \
+        else FG_SIMD for (int64_t i = k; i < end; i++) { \
+            const T x = a[i], y = b[i]; \
+            const double u = fg_to_double((uint64_t)x), v = fg_to_double((uint64_t)(y == 0 ? 1 : y)), q = trunc(u / v); \
+            d[i] = y == 0 ? (T)small(x) : (T)fg_from_double(small##_OF(u, v, q)); } } }
+#define FG_QUOTIENT_64(x) -1
+#define FG_QUOTIENT_64_OF(u, v, q) q
+#define FG_REMAINDER_64(x) x
+#define FG_REMAINDER_64_OF(u, v, q) u - q * v
+VM_DIVIDE_WIDE(div, i64, int64_t, FG_QUOTIENT_64, y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
+VM_DIVIDE_WIDE(rem, i64, int64_t, FG_REMAINDER_64, y == 0 ? x : y == -1 ? 0 : x % y)
+VM_DIVIDE_WIDE(div, u64, uint64_t, FG_QUOTIENT_64, y == 0 ? (uint64_t)-1 : x / y)
+VM_DIVIDE_WIDE(rem, u64, uint64_t, FG_REMAINDER_64, y == 0 ? x : x % y)
+/* By one divisor of 64 bits: as of 32, of the numbers' sizes. */
+static inline uint64_t fg_upper_half(uint64_t x, uint64_t y) {
+    const uint64_t low = 0xffffffff, a = x >> 32, b = x & low, c = y >> 32, e = y & low;
+    const uint64_t mid = a * e + (b * e >> 32), more = b * c + (mid & low);
+    return a * c + (mid >> 32) + (more >> 32);
+}
+#define VM_DIVIDE_BY_64(t, T, name, expr, ZERO) FG_SIG(name##_second, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
+    if (y == 0) { for (int64_t i = 0; i < n; i++) { T x = a[i]; (void)x; d[i] = (T)(ZERO); } return; } \
+    const uint64_t size = y < 0 ? 0 - (uint64_t)y : (uint64_t)y, turn = y < 0 ? ~(uint64_t)0 : 0; \
+    const int l = size < 2 ? 0 : 64 - __builtin_clzll(size - 1), s = l < 1 ? l : 1, r = l > 1 ? l - 1 : 0; \
+    const uint64_t m = (uint64_t)((((unsigned __int128)(l < 64 ? (uint64_t)1 << l : 0) - size) << 64) / size) + 1; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { \
+        const T x = a[i]; const uint64_t sign = (x < 0 ? ~(uint64_t)0 : 0), w = ((uint64_t)x ^ sign) - sign, h = fg_upper_half(m, w); \
+        uint64_t q = (h + ((w - h) >> s)) >> r; const uint64_t other = sign ^ turn; \
+        q = (q ^ other) - other; d[i] = (T)(expr); } }
+VM_DIVIDE_BY_64(i64, int64_t, div, q, -1) VM_DIVIDE_BY_64(i64, int64_t, rem, (uint64_t)x - q * (uint64_t)y, x)
+VM_DIVIDE_BY_64(u64, uint64_t, div, q, -1) VM_DIVIDE_BY_64(u64, uint64_t, rem, x - q * y, x)
+/* Signs of 16-bit floats, by their bits */
+VM_UN(neg, half, uint16_t, uint16_t, x ^ 0x8000) VM_UN(abs, half, uint16_t, uint16_t, x & 0x7fff)
+VM_BIN(copysign, half, uint16_t, uint16_t, (x & 0x7fff) | (y & 0x8000))
 
 /* bool: bytes that are 0 or 1; and, or, xor, eq, ne, select and the comparisons are those of u8 */
 VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)

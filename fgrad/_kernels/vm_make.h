@@ -40,12 +40,15 @@ static int fg_is_one(const FgMaking *m, int r) {
     const FgVmPlan *p = m->p;
     return r < p->n_in ? p->in[r].scalar || p->in[r].access == FG_ACC_ROW : fg_vm_is_const(p, r) && p->consts[r - p->n_in].scalar;
 }
+/* The dtype of an input, or a result, whose tile has 16-bit floats for the strip's float32; -1 else. */
+static int fg_half_in(const FgMaking *m, int r) { return r < m->p->n_in && m->p->in[r].raw ? m->p->in[r].dtype : -1; }
+static int fg_half_out(const FgMaking *m, const FgVmOp *op) { return op->buf < 0 && m->p->out[-1 - op->buf].raw ? m->p->out[-1 - op->buf].dtype : -1; }
 /* The banks of registers are the first slots of scratch, whose memory nobody uses then: 1 and on for what is in one of them. */
 static int fg_in_bank(const FgMaking *m, int r) { return m->slot[r] <= FG_BANKS ? m->slot[r] : 0; }
 static int fg_suits_bank(const FgMaking *m, int r);
 /* True if a stage can take register r from memory, as a vector or as one value. */
 static int fg_is_at_hand(const FgMaking *m, int r) {
-    return m->slot[r] || (m->types[r] != FG_BOOL && (!m->maker[r] || m->stored[r]));
+    return m->slot[r] || (m->types[r] != FG_BOOL && fg_half_in(m, r) < 0 && (!m->maker[r] || m->stored[r]));
 }
 static FgStage *fg_put(FgMaking *m, FgStageFn fn) {
     FgStage *s = &m->p->stages[m->p->n_stages++];
@@ -112,7 +115,8 @@ static void fg_load(FgMaking *m, int r) {
     if (m->types[r] == FG_BOOL && !m->slot[r]) {
         if (fg_is_one(m, r)) fn = wide ? stage_one_bool_8 : stage_one_bool_4;
         else fn = wide ? stage_load_bool_8 : stage_load_bool_4;
-    } else if (fg_narrow_loads[0][m->types[r]]) fn = fg_narrow_loads[fg_is_one(m, r)][m->types[r]];
+    } else if (fg_half_in(m, r) >= 0 && !m->slot[r]) fn = fg_half_loads[fg_half_in(m, r) == FG_BF16];
+    else if (fg_narrow_loads[0][m->types[r]]) fn = fg_narrow_loads[fg_is_one(m, r)][m->types[r]];
     else if (fg_is_one(m, r)) fn = wide ? stage_one_8 : stage_one_4;
     FgStage *s = fg_put(m, fn);
     fg_operand(m, r, &s->a, &s->move_a);
@@ -138,8 +142,8 @@ static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
     }
     m->held = op->dst;
     if (op->taken) return;
-    int bytes = m->types[op->dst] == FG_BOOL;
-    FgStage *s = fg_put(m, !bytes ? stage_store : m->strip->lane == 8 ? stage_store_bool_8 : stage_store_bool_4);
+    int bytes = m->types[op->dst] == FG_BOOL, half = fg_half_out(m, op);
+    FgStage *s = fg_put(m, half >= 0 ? fg_half_stores[half == FG_BF16] : !bytes ? stage_store : m->strip->lane == 8 ? stage_store_bool_8 : stage_store_bool_4);
     fg_operand(m, op->dst, &s->a, &s->move_a);
     m->stored[op->dst] = 1;
 }
@@ -166,6 +170,7 @@ static FgStageFn fg_link_of(const FgMaking *m, const FgVmOp *op, int *x, int *y)
     *x = turned ? op->b : op->a;
     *y = unary ? -1 : turned ? op->a : op->b;
     if (m->maker[op->a] || m->maker[op->b] || m->types[op->a] != op->type || fg_is_one(m, *x)) return 0;
+    if (fg_half_in(m, op->a) >= 0 || (!unary && fg_half_in(m, op->b) >= 0)) return 0;
     FgStageFn fn = fg_stages[op->type][op->op][unary ? FG_FORM_V : fg_form(m, op, *y, turned)];
     return fg_link(fn, op->type) < 0 ? 0 : fn;
 }

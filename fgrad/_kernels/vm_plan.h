@@ -20,6 +20,7 @@ enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
 
 typedef struct {
     int access, dtype, type, size;      /* memory dtype, register type, memory itemsize */
+    int raw;                            /* 16-bit floats that strips widen as they load them: the register's tile is as memory */
     int scalar;                         /* read as one value, by loops made for it */
     int last_use;                       /* FG_TIME of the last read: by op, by n_ops for a reduction, n_ops + 1 + k for output k */
     int64_t buf;                        /* tile buffer, bytes into the thread's workspace */
@@ -61,7 +62,8 @@ typedef struct {
     int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
     int term;                           /* bytes of an element of reg */
     int reduce, dtype, type, size, access;
-    int direct;                         /* the op that sets reg writes to the output itself */
+    int direct;                         /* the op that sets reg writes to the output itself, */
+    int raw;                            /* a strip, which rounds to 16 bits as it stores */
     int write_time;
     int64_t count;                      /* elements of a reduced result */
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
@@ -148,7 +150,7 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     const FgVmPlan *p = t->p;
     const FgVmInput *in = &p->in[i];
     char *mem = FG_MEM(t, i), *dst = t->work + in->buf;
-    int widen = in->dtype != in->type;
+    int widen = in->dtype != in->type && !in->raw;
     const char *src = 0;
     if (p->columns && t->read[i][0] != FG_VM_ALONE) {
         if (t->read[i][0] != FG_VM_MATE) fg_vm_fetch_mates(t, i, coord, len);
@@ -419,7 +421,7 @@ static void fg_vm_store(FgVmThread *t, const int64_t *coord, int64_t start, int6
         if (out->reduce || (out->direct && !t->streamed[o]) || t->mates[o][0] == FG_VM_MATE) continue;
         if (t->mates[o][0] != FG_VM_ALONE) { fg_vm_store_mates(t, o, coord, len); continue; }
         char *mem = FG_RESULT(t, o), *src = t->ptr[out->reg];
-        int narrow = out->dtype != out->type;
+        int narrow = out->dtype != out->type && !out->raw;
         if (out->access == FG_ACC_FULL) {
             char *dst = mem + start * out->size;
             if (narrow && t->streamed[o]) { fg_vm_narrow(out->dtype, len, t->work + out->buf, src); src = t->work + out->buf; }

@@ -37,7 +37,7 @@ cdef extern from "vm_plan.h" nogil:
     void fg_vm_fill(char *dst, const void *value, int size, int64_t n)
 
     ctypedef struct FgVmInput:
-        int access, dtype, type, size, scalar, last_use
+        int access, dtype, type, size, raw, scalar, last_use
         int64_t buf, run, shift, first, end
         int source, guard, lies
         int64_t strides[16]
@@ -56,7 +56,7 @@ cdef extern from "vm_plan.h" nogil:
         int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins, table, wraps
         int64_t buf
     ctypedef struct FgVmOutput:
-        int reg, reg2, term, reduce, dtype, type, size, access, direct, write_time, lies
+        int reg, reg2, term, reduce, dtype, type, size, access, direct, raw, write_time, lies
         int64_t count, buf, buf2, part, run
         FgVmFn fn
         FgVmSeg seg

@@ -9,6 +9,7 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     void fg_vm_find_each_row(FgVmPlan *p)
+    void fg_vm_find_rounded(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
 
 cdef extern from "core.h" nogil:
@@ -239,6 +240,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for k in range(p.n_out):
         p.out[k].run = run_length(p, p.out[k].strides)
         p.out[k].access = FG_ACC_FULL if not p.out[k].reduce and p.out[k].run == p.n and p.cols == 0 else FG_ACC_GENERAL
+    fg_vm_find_rounded(p)
     plan_times(p, regs)
 
     # The tile: all live registers within about 28 KB, then whole periods of broadcast operands and whole segments.
@@ -324,7 +326,7 @@ cdef bint is_one_strip(FgVmPlan *p) noexcept nogil:
     if p.n_strips != 1 or p.n_reduced or p.cols:
         return False
     for i in range(p.n_in):
-        if p.in_[i].dtype != p.in_[i].type or not (p.in_[i].scalar or p.in_[i].access == FG_ACC_FULL or p.in_[i].guard >= 0):
+        if not (p.in_[i].scalar or p.in_[i].access == FG_ACC_FULL or (p.in_[i].guard >= 0 and p.in_[i].dtype == p.in_[i].type)):
             return False
     for k in range(p.n_ops):
         if not fg_vm_is_view(&p.ops[k]) and (p.ops[k].strip < 0 or (not p.ops[k].taken and p.ops[k].buf >= 0)):
@@ -519,7 +521,7 @@ cdef void plan_grain(FgVmPlan *p) noexcept nogil:
         size = fg_itemsize(p.ops[k].type)
         ns += 0.05 * fg_vm_info[p.ops[k].op].weight * (size / 4 if size > 4 else 1)
     for i in range(p.n_in):
-        ns += 0.02 * p.in_[i].size * (4 if p.in_[i].access == FG_ACC_GENERAL and not p.in_[i].lies else 1)
+        ns += 0.02 * fg_itemsize(p.in_[i].type) * (4 if p.in_[i].access == FG_ACC_GENERAL and not p.in_[i].lies else 1)
     for k in range(p.n_out):
-        ns += 0.03 * p.out[k].size
+        ns += 0.03 * fg_itemsize(p.out[k].type)
     p.grain = <int64_t>(10000.0 / (ns * p.n / p.units) + 1)

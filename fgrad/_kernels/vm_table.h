@@ -55,13 +55,14 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #define POW_first [FG_OP_pow] = {0}
 #define POW_second [FG_OP_pow] = {[FG_F64] = vm_pow_second_f64}
 #endif
-#define NARROW(op) \
+#define EACH_INT(op) \
     [FG_I8] = vm_##op##_second_i8, [FG_I16] = vm_##op##_second_i16, [FG_I32] = vm_##op##_second_i32, \
-    [FG_U8] = vm_##op##_second_u8, [FG_U16] = vm_##op##_second_u16, [FG_U32] = vm_##op##_second_u32
+    [FG_U8] = vm_##op##_second_u8, [FG_U16] = vm_##op##_second_u16, [FG_U32] = vm_##op##_second_u32, \
+    [FG_I64] = vm_##op##_second_i64, [FG_U64] = vm_##op##_second_u64
 static const FgVmFn fg_vm_scalar_table[2][FG_OP_COUNT][FG_NDTYPES] = {
     {SIDE(first), S(div, first), POW_first},
-    {SIDE(second), POW_second, [FG_OP_div] = {ROW_F(div_second), NARROW(div)}, [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, NARROW(rem)}}};
-#undef NARROW
+    {SIDE(second), POW_second, [FG_OP_div] = {ROW_F(div_second), EACH_INT(div)}, [FG_OP_rem] = {[FG_F32] = vm_rem_second_f32, EACH_INT(rem)}}};
+#undef EACH_INT
 #undef S
 #undef SB
 #undef SI

@@ -99,6 +99,17 @@ static void fg_vm_read_halves(FgVmPlan *p) {
         }
     }
 }
+/* A change of the signs of 16-bit floats, where that is all there is to do, is one of their bits. */
+static void fg_vm_read_signs(FgVmPlan *p) {
+    const int op = p->n_ops ? p->ops[0].op : FG_OP_add, dtype = p->out[0].dtype;
+    const FgVmFn fn = op == FG_OP_neg ? vm_neg_half : op == FG_OP_abs ? vm_abs_half : op == FG_OP_copysign ? vm_copysign_half : 0;
+    if (!fn || p->n_ops != 1 || p->n_out != 1 || p->n_reduced || p->n_const || (dtype != FG_F16 && dtype != FG_BF16)) return;
+    for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != dtype) return;
+    for (int i = 0; i < p->n_in; i++) p->in[i].type = dtype;
+    p->ops[0].fn = fn;
+    p->ops[0].type = p->out[0].type = dtype;
+    p->out[0].term = 2;
+}
 /* The logistic function of what exp is wanted of as well is made of the exponential, which then comes first. */
 static void fg_vm_share_exp(FgVmPlan *p) {
     for (int k = 0; k < p->n_ops; k++) {
@@ -122,5 +133,6 @@ static void fg_vm_read_terms(FgVmPlan *p) {
         if (k >= 0 && fg_vm_readers(p, out->reg) == 1 && !fg_vm_pass_nan_over(p, out, k)) fg_vm_count_bools(p, out, k);
     }
     if (p->n >= FG_FUSE_MIN) fg_vm_read_halves(p);
+    fg_vm_read_signs(p);
 }
 #endif

@@ -28,7 +28,7 @@ static int fg_vm_find_step(const FgVmThread *t, int64_t len, FgVmStep *s) {
         int i = p->in_order[j];
         const FgVmInput *in = &p->in[i];
         if (in->access == FG_ACC_CACHED) continue;
-        if (in->dtype != in->type || t->copied[i] || in->access == FG_ACC_PLACE || (in->access == FG_ACC_GENERAL && !in->lies)) return 0;
+        if ((in->dtype != in->type && !in->raw) || t->copied[i] || in->access == FG_ACC_PLACE || (in->access == FG_ACC_GENERAL && !in->lies)) return 0;
         if (in->access != FG_ACC_FULL && s->axis < 0) return 0;
         if (!fg_vm_moves(s, i, (in->access == FG_ACC_FULL ? len : s->by * in->strides[s->axis]) * in->size)) return 0;
     }

@@ -188,7 +188,7 @@ def _floor_by(x, y, dtype):
 @eager(2)
 def floor_divide(x, y, /):
     """floor(x / y), element by element, in the promoted dtype. Raises TypeError for complex operands."""
-    x, y = binary("floor_divide", x, y, numeric=True)
+    given = x, y = binary("floor_divide", x, y, numeric=True)
     dtype = common_dtype(x, y)
     if dtype.kind == "c":
         raise TypeError("floor_divide does not support complex-valued inputs")
@@ -197,9 +197,11 @@ def floor_divide(x, y, /):
     if dtype.kind == "i":
         if (divisor := _positive(y)) is not None:
             return typed_as(_floor_by(x, dtype.type(divisor), dtype)[0], x, y)
+        x, y, zero = arr(x, dtype), arr(y, dtype), dtype.type(0)
         q = ew.div(x, y)
-        down = ew.bitwise_and(ew.ne(ew.sign(arr(x, dtype)), ew.sign(arr(y, dtype))), ew.ne(ew.rem(x, y), dtype.type(0)))
-        return typed_as(ew.select(down, ew.sub(q, dtype.type(1)), q), x, y)
+        m = ew.sub(x, ew.mul(q, y))  # of numbers by 0, whose quotient is -1, they themselves
+        down = ew.bitwise_or(ew.lt(ew.bitwise_xor(m, y), zero), ew.eq(y, zero))
+        return typed_as(ew.select(ew.bitwise_and(down, ew.ne(m, zero)), ew.sub(q, dtype.type(1)), q), *given)
     return typed_as(_float_divmod(x, y, dtype)[0], x, y)
 
 

@@ -26,11 +26,11 @@ def _ignoring_nan(name, pick):
     def fun(x1, x2):
         x, y = binary(name, x1, x2)
         x, y = as_array(name, x), as_array(name, y)
-        return where(U.logical_or(pick(x, y), U.isnan(y)), x, y)
+        return where(U.isnan(y), x, where(pick(x, y), x, y))
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"The {'larger' if name == 'fmax' else 'smaller'} of x1 and x2; of a number and NaN the number."
-    return fun
+    return eager(2)(fun)
 
 
 fmax, fmin = _ignoring_nan("fmax", U.greater), _ignoring_nan("fmin", U.less)

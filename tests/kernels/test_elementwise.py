@@ -132,6 +132,29 @@ def test_integer_division_power_and_shifts(dtype):
         same(apply("pow", dtype, x, np.array([-5, -2, -3, -1, -1, -2], dtype)), np.array([1, 1, -1, 0, 0, 0], dtype))
 
 
+WIDE = [0, 1, 2, 3, 7, 10, 641, 2**31, 2**32 - 1, 2**51 - 1, 2**51, 2**52 + 1, 2**53 - 1, 2**62 + 3, 2**63 - 1]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_division_of_64_bits(dtype):
+    """Numbers on both sides of 2^51, from which on blocks of 256 ask the machine; one divisor for all, of every size."""
+    rng, signed = np.random.default_rng(0), dtype == "int64"
+    edges = [*WIDE, *[-v for v in WIDE], -(2**63)] if signed else [*WIDE, 2**63, 2**64 - 1]
+    small = rng.integers(1, 2**51, 700) >> rng.integers(0, 50, 700)
+    x = np.concatenate([small * rng.choice([-1, 1] if signed else [1], 700), rng.integers(0, 2**63, 300)]).astype(dtype)
+    y = np.concatenate([np.roll(small >> 20, 7), rng.integers(1, 2**63, 300)]).astype(dtype)
+    x[:350] = (y[:350].astype(object) * (small[:350] >> 25) + rng.integers(-1, 2, 350) * signed).astype(dtype)  # next to whole quotients
+    x = np.concatenate([x, np.asarray(edges, dtype)])
+    y = np.concatenate([y, np.asarray(edges[::-1], dtype)])
+    same(apply("div", dtype, x, y), trunc_div(x, y))
+    same(apply("rem", dtype, x, y), trunc_rem(x, y))
+    for one in edges:
+        one = np.asarray(one, dtype)
+        got = run([x, one], [("div", dtype, 0, 1), ("rem", dtype, 0, 1)], [(2, dtype), (3, dtype)])
+        same(got[0], trunc_div(x, np.broadcast_to(one, x.shape)))
+        same(got[1], trunc_rem(x, np.broadcast_to(one, x.shape)))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float_division_and_remainder(dtype):
     a, b = values(dtype, seed=1), values(dtype, seed=2)[::-1]

@@ -2,6 +2,7 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -346,3 +347,80 @@ def test_one_mask_for_several_selections(dtype, flags):
     ops = [("add", dtype, 0, 1), ("sub", dtype, 1, 2), ("select", dtype, 3, 4, 5), ("mul", dtype, 0, 2), ("select", dtype, 3, 7, 1)]
     check([*inputs, mask], ops, [6, 8])
     check([*inputs, mask], [*ops, ("select", dtype, 3, 2, 7)], [6, 8, 9])
+
+
+HALVES = ["float16", ml_dtypes.bfloat16]
+
+
+def half_operands(half, shape):
+    """Two arrays of 16-bit floats with special, subnormal and, in sums, halfway values."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape) * 4.0 ** rng.integers(-8, 8, shape) for _ in range(2))
+    for z in (x, y):
+        special = rng.permutation([0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -9e-39, 6e-8, 3e38, -65504, 1 + 1 / 128])
+        at = rng.integers(0, z.size, 2 * special.size)
+        z.flat[at] = np.resize(special, at.size)
+    with np.errstate(over="ignore"):
+        return x.astype(half), y.astype(half)
+
+
+def rounded(x, half):
+    with np.errstate(over="ignore"):
+        return x.astype(half) if x.dtype == np.float32 else x
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("n", [1, 64, 128, 255, 256, 257, 300, 384, 1041, 9000])
+def test_sixteen_bit_floats_in_registers(half, n):
+    """Every stage of float32 between inputs and results of 16 bits, alone: the bits of the operation on widened operands, rounded."""
+    x, y = half_operands(half, n)
+    wide = x.astype("f"), y.astype("f")
+    for name in [*FLOAT, "copysign", "sign", "is_finite", "lt", "ge", "eq", "ne", "round_bf16", "round_f16", "floor", "exp"]:
+        args = range(1 if name in UNARY or name in ("sign", "is_finite", "round_bf16", "round_f16", "floor", "exp") else 2)
+        want = apply(name, "float32", *[wide[k] for k in args])
+        out = "bool" if want.dtype == bool else half
+        got = run([x, y][: len(args)], [(name, "float32", *args)], [(len(args), out)])[0]
+        np.testing.assert_array_equal(got.astype("f"), rounded(want, half).astype("f"))
+        nan = got != got
+        np.testing.assert_array_equal(np.signbit(got)[~nan], np.signbit(want)[~nan])
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("shape", [(3, 347), (700,), (4, 256), (2, 300, 9)])
+def test_programs_of_sixteen_bit_floats(half, shape):
+    """Results read again, several results of different types, columns and scalars, views, and reductions of what a strip makes."""
+    x, y = half_operands(half, shape)
+    column, one = half_operands(half, (*shape[:-1], 1))[0], np.asarray(1.5, half)
+    inputs = [x, y, column, one]
+    ops = [("mul", "float32", 0, 1), ("add", "float32", 4, 2), ("lt", "float32", 5, 0)]
+    ops += [("select", "float32", 6, 5, 3), ("copysign", "float32", 7, 1)]
+    want = one_by_one([np.broadcast_to(v, shape).astype("f") for v in inputs], ops)
+    for outs in ([8], [5, 8], [4, 5, 6, 7, 8], [8, 8]):
+        for turned in (False, True):
+            given = [v.T.copy().T if turned and v.ndim > 1 else v for v in inputs]
+            got = run(given, ops, [(r, half if want[r].dtype == np.float32 else "bool") for r in outs], shape=shape)
+            for r, v in zip(outs, got):
+                np.testing.assert_array_equal(v.astype("f"), rounded(want[r], half).astype("f"))
+    got = run(inputs, ops, [(8, "float32"), (8, half), (6, "float32", "max", (0,))][:2], shape=shape)
+    same_bits(got[0], want[8])
+    np.testing.assert_array_equal(got[1].astype("f"), rounded(want[8], half).astype("f"))
+    some = [np.where(np.isfinite(v.astype("f")), v, 0).astype(half) for v in (x, y)]
+    top = run(some, [("sub", "float32", 0, 1)], [(2, half, "max", (0,))])[0]
+    np.testing.assert_array_equal(top.astype("f"), rounded((some[0].astype("f") - some[1].astype("f")).max(0), half).astype("f"))
+    views = x[..., :-1:2], y[..., 1::2]
+    views = views[0], views[1][..., : views[0].shape[-1]]
+    strided = run(views, [("sub", "float32", 0, 1)], [(2, half)])[0]
+    with np.errstate(all="ignore"):
+        plain = views[0].astype("f") - views[1].astype("f")
+    np.testing.assert_array_equal(strided.astype("f"), rounded(plain, half).astype("f"))
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("n", [300, 9001])
+def test_sixteen_bit_results_over_operands(half, n):
+    x, y = half_operands(half, n)
+    for ops in ([("sub", "float32", 0, 1)], [("sub", "float32", 0, 1), ("mul", "float32", 2, 0)], [("abs", "float32", 0)]):
+        want = rounded(one_by_one([x.astype("f"), y.astype("f")], ops)[-1], half)
+        for target in (0, 1):
+            got = aliased([x, y], ops, [(1 + len(ops), target)])[0]
+            np.testing.assert_array_equal(got.astype("f"), want.astype("f"))
