@@ -32,9 +32,9 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "lapack.h" nogil:
     enum:
-        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM
+        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_STEQR, FG_LAED1, FG_STERF
         FG_TRSM_CHUNK
-    void *fg_lapack[14][4]
+    void *fg_lapack[17][4]
     ctypedef int (*FgLaOne)(const FgLaJob *j, char **p)
     ctypedef struct FgLaJob:
         FgLaOne one
@@ -107,6 +107,13 @@ cdef extern from "lapack_qr.h" nogil:
     bint fg_qr_fits(const FgLaJob *j)
     void fg_qr_range(void *ctx, int64_t begin, int64_t end, int tid)
 
+cdef extern from "lapack_eigh.h" nogil:
+    ctypedef struct FgEigh:
+        pass
+    bint fg_eigh_fits(const FgLaJob *j)
+    int64_t fg_eigh_room(FgEigh *q, const FgLaJob *j, char *room)
+    void fg_eigh_range(void *ctx, int64_t begin, int64_t end, int tid)
+
 
 # --- running: large matrices on all threads ------------------------------------------------------------------------------------
 
@@ -132,20 +139,20 @@ cdef int large(const FgLaJob *factors, const FgTrsmJob *triangles, int64_t m, in
     return FG_EMEM if team.failed or (factors != NULL and factors.out_of_memory) else FG_OK
 
 
-cdef int reflectors(FgLaJob *job) noexcept nogil:
-    """QR, or the products of its reflectors: a matrix on all threads, or as many at a time."""
+cdef int in_rooms(FgLaJob *job, int64_t room, range_body body) noexcept nogil:
+    """QR, the products of its reflectors, or eigenvectors: a matrix on all threads, or as many at a time, each in a room of its own."""
     cdef FgQrJob qr
     cdef int threads = thread_count()
-    qr.job, qr.room = job, fg_qr_room(NULL, job, NULL)
-    qr.rooms = pool_alloc(qr.room * (1 if job.batch < threads else threads))
+    qr.job, qr.room = job, room
+    qr.rooms = pool_alloc(room * (1 if job.batch < threads else threads))
     if qr.rooms == NULL:
         return FG_EMEM
     qr.team.product, qr.team.each, qr.team.scratch = gemm_run, parallel_for, NULL
     qr.team.t, qr.team.item, qr.team.failed = job.t, job.item, 0
     if job.batch < threads:
-        fg_qr_range(&qr, 0, job.batch, 0)
+        body(&qr, 0, job.batch, 0)
     else:
-        parallel_for(job.batch, 1 + 4000 // (<int64_t>job.m * job.n + 1), fg_qr_range, &qr)
+        parallel_for(job.batch, 1 + 4000 // (<int64_t>job.m * job.n + 1), body, &qr)
     pool_free(qr.rooms)
     return FG_EMEM if job.out_of_memory else FG_OK
 
@@ -181,7 +188,9 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
     if (one == <FgLaOne>fg_one_cholesky or one == <FgLaOne>fg_one_lu) and fg_is_large(job.t, min(job.m, job.n)):
         return large(&job, NULL, job.m, job.n)
     if fg_qr_fits(&job):
-        return reflectors(&job)
+        return in_rooms(&job, fg_qr_room(NULL, &job, NULL), fg_qr_range)
+    if fg_eigh_fits(&job):
+        return in_rooms(&job, fg_eigh_room(NULL, &job, NULL), fg_eigh_range)
     parallel_for(batch, 1 + 20000 // (4 * work + 100 if core == 2 else work + 1), fg_la_range, &job)     # a call of LAPACK is dear whatever the size
     return FG_EMEM if job.out_of_memory else FG_OK
 
@@ -469,9 +478,9 @@ cdef int triangular_solve_check(FgInst *inst, const FgTensor *slots, char *msg) 
 # --- routines ------------------------------------------------------------------------------------------------------------------
 
 cdef int load(int which, str real, str complex_) except -1:
-    """Look up a routine of four types, by its name for real and for complex matrices."""
+    """Look up a routine of four types, by its name for real and for complex matrices; None: there is none."""
     cdef int i
-    for i in range(4):
+    for i in range(2 if complex_ is None else 4):
         fg_lapack[which][i] = blas_symbol((real if i < 2 else complex_).replace("?", "sdcz"[i]))
     return 0
 
@@ -491,6 +500,9 @@ load(FG_GEHRD, "LAPACKE_?gehrd", "LAPACKE_?gehrd")
 load(FG_TRD, "LAPACKE_?sytrd", "LAPACKE_?hetrd")
 load(FG_GTSV, "LAPACKE_?gtsv", "LAPACKE_?gtsv")
 load(FG_TRSM, "cblas_?trsm", "cblas_?trsm")
+load(FG_STEQR, "?steqr_", None)
+load(FG_LAED1, "?laed1_", None)
+load(FG_STERF, "?sterf_", None)
 
 KERNELS = {
     "cholesky": (<size_t><void *>cholesky_run, <size_t><void *>cholesky_check),
