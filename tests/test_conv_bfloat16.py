@@ -85,6 +85,8 @@ def test_groups(layout):
         (8, 4, 4, (6, 10), dict(pads=((1, 1), (1, 1)))),
         (2, 3, 8, (7, 9), dict(strides=(2, 2))),
         (9, 1, 1, (5, 6), dict(ldil=(2, 3), pads=((3, 1), (2, 2)))),
+        (2, 19, 16, (7, 8), dict(pads=((1, 1), (1, 1)))),
+        (3, 16, 21, (6, 9), dict(strides=(2, 1), rdil=(1, 2), pads=((1, 1), (2, 1)))),
     ):
         x, w, kw = operands(rng, ((2, groups * inputs, *size), (groups * outputs, 3, 3), kw))
         w = w[:, :inputs]

@@ -74,6 +74,7 @@ typedef struct {
 typedef struct {
     const FgConv *c;
     int64_t Q[3], R[3], s[3], d[3], lo[3], L[3], xs[3], wr[3], os[3], x0, w0, o0;
+    int64_t r0[3], rs[3];             /* the kernel's taps that are its own: the first, and the step to the next */
     int algo;
     FgDigit m[4], k[4];
     int64_t M, K, Mi, Ki, mt, kt, mtiles, kc, nk;
@@ -140,6 +141,7 @@ static void conv_trim(FgConvPart *p, int d) {
     if (p->Q[d] < 1) return;
     p->R[d] = conv_max(0, end - first);
     p->w0 += p->R[d] ? first * p->wr[d] : 0;
+    p->r0[d] += first * p->rs[d];
     p->lo[d] -= first * p->d[d];
 }
 
@@ -173,6 +175,8 @@ static void conv_part(const FgConv *c, int64_t index, FgConvPart *p) {
         p->wr[d] = c->ws[d] * rstep;
         p->os[d] = c->os[d] * step;
         p->w0 += p->R[d] ? r0 * c->ws[d] : 0;
+        p->r0[d] = r0;
+        p->rs[d] = rstep;
         p->o0 += f * c->os[d];
         conv_trim(p, d);
         conv_thin(p, d);

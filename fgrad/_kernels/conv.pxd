@@ -21,7 +21,7 @@ cdef extern from "conv_body.h" nogil:
     int64_t conv_w_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_dense_taps(const FgConvPart *p)
     void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x, char *w, FgTap *taps)
-    void conv_columns(const FgConvPart *p, int64_t begin, int64_t end, char *w, char *sums, FgTap *taps)
+    void conv_columns(const FgConvPart *p, int64_t n, int64_t begin, int64_t end, char *w, char *sums, FgTap *taps)
     void conv_place(const FgConvPart *p, int64_t begin, int64_t end)
     int64_t conv_group_bytes(const FgConvPart *p, int64_t item)
     void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)

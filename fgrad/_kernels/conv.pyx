@@ -121,6 +121,11 @@ cdef void _planes_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     conv_planes(k.parts, k.n, k.deep, begin, end)
 
 
+cdef struct Parts:
+    FgConvPart *parts
+    int64_t n, units
+
+
 cdef void _run_panels(FgConvPart *p) noexcept nogil:
     cdef const FgConv *c = p.c
     cdef int64_t item = fg_itemsize(c.dtype), cost = p.mt * p.K // p.nk * (2 * c.O + 30) // 60 + 500       # nanoseconds, roughly
@@ -237,33 +242,46 @@ cdef void _run_along(FgConvPart *p) noexcept nogil:
 
 
 cdef void _columns_fill_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    conv_columns(<FgConvPart *>ctx, begin, end, NULL, NULL, NULL)
+    conv_columns(<FgConvPart *>ctx, 1, begin, end, NULL, NULL, NULL)
 
 
 cdef void _columns_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    cdef FgConvPart *p = <FgConvPart *>ctx
-    cdef int64_t item = fg_itemsize(p.c.dtype), w = conv_w_bytes(p, item)
-    cdef int64_t sums = p.c.B * p.Q[0] * p.Q[1] * p.Q[2] * GEMM_NV * GEMM_BYTES + 64
-    cdef char *space = pool_alloc(w + sums + p.R[0] * p.R[1] * p.R[2] * <int64_t>sizeof(FgTap))
+    cdef Parts *k = <Parts *>ctx
+    cdef FgConvPart *p = k.parts
+    cdef const FgConv *c = p.c
+    cdef int64_t item = fg_itemsize(c.dtype), w = conv_w_bytes(p, item), sums = 64, i
+    cdef char *space
+    for i in range(k.n):
+        sums += c.B * p[i].Q[0] * p[i].Q[1] * p[i].Q[2] * GEMM_NV * GEMM_BYTES
+    space = pool_alloc(w + sums + c.R[0] * c.R[1] * c.R[2] * <int64_t>sizeof(FgTap))
     if space == NULL:
         p.failed = 1
         return
-    conv_columns(p, begin, end, space, space + w, <FgTap *>(space + w + sums))
+    conv_columns(p, k.n, begin, end, space, space + w, <FgTap *>(space + w + sums))
     pool_free(space)
 
 
-cdef void _run_columns(FgConvPart *p) noexcept nogil:
-    """Inputs of all positions, then panels of output features."""
-    cdef const FgConv *c = p.c
-    cdef int64_t item = fg_itemsize(c.dtype), rows = conv_columns_rows(p)
-    if not p.in_place:
-        p.part = pool_alloc(p.x_size * item + 128)
-        p.failed = p.part == NULL
-        if not p.failed:
-            parallel_for(rows, 1 + 30000 // (p.x_size // rows // 4 + 20), _columns_fill_body, p)
-    if not p.failed:
-        parallel_for(c.G * conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item), 1, _columns_body, p)
-    pool_free(p.part)
+cdef bint _run_columns(FgConvPart *parts, int64_t n) noexcept nogil:
+    """Inputs of all positions, then panels of output features. False without memory."""
+    cdef const FgConv *c = parts.c
+    cdef FgConvPart *p
+    cdef int64_t item = fg_itemsize(c.dtype), rows, i
+    cdef Parts k
+    k.parts, k.n = parts, n
+    for i in range(n):
+        p = parts + i
+        if not p.in_place and not parts.failed:
+            rows = conv_columns_rows(p)
+            p.part = pool_alloc(p.x_size * item + 128)
+            if p.part == NULL:
+                parts.failed = 1
+            else:
+                parallel_for(rows, 1 + 30000 // (p.x_size // rows // 4 + 20), _columns_fill_body, p)
+    if not parts.failed:
+        parallel_for(c.G * conv_ceil(c.O, GEMM_NV * GEMM_BYTES // item), 1, _columns_body, &k)
+    for i in range(n):
+        pool_free(parts[i].part)
+    return not parts.failed
 
 
 cdef void _run_direct(FgConvPart *p) noexcept nogil:
@@ -330,11 +348,6 @@ cdef int64_t _group_units(const FgConvPart *p) noexcept nogil:
     return each * p.blocks[0] if p.algo == CONV_NEAR else each * p.Q[1] * p.slices
 
 
-cdef struct Parts:
-    FgConvPart *parts
-    int64_t n, units
-
-
 cdef void _parts_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     cdef Parts *k = <Parts *>ctx
     cdef int64_t u, i, units
@@ -360,24 +373,29 @@ cdef bint _run_group_parts(FgConvPart *parts, int64_t n) noexcept nogil:
 
 
 cdef int _all_alike(const FgConv *c, const char *x, const char *w, char *out) noexcept nogil:
-    """Parts that are planes, some of them perhaps of zeros, or rows of groups: 1 if that is what they are, and done; -1 without memory."""
-    cdef int64_t i, parts = c.phases[0] * c.phases[1] * c.phases[2], planes = 0, zeros = 0, groups = 0, outputs = 0
+    """Parts that are planes, some of them perhaps of zeros, rows of groups, or columns of one kernel: 1 if that is what they are, and done;
+    -1 without memory."""
+    cdef int64_t i, parts = c.phases[0] * c.phases[1] * c.phases[2], planes = 0, zeros = 0, groups = 0, columns = 0, outputs = 0
     cdef int done = 0
     cdef FgConvPart *p
-    if parts == 1 or c.G < 2 or c.C > 1:
+    if parts == 1 or parts > 64 or c.single:
         return 0
     p = <FgConvPart *>pool_alloc(parts * <int64_t>sizeof(FgConvPart))
     if p == NULL:
         return -1
     for i in range(parts):
         _plan(c, i, x, w, out, p + i)
-        planes += p[i].algo == CONV_PLANES
-        zeros += p[i].algo == CONV_CLEAR
-        groups += p[i].algo == CONV_NEAR or (p[i].algo == CONV_GROUPS and p[i].x_size == 0)
+        if c.G > 1 and c.C == 1:
+            planes += p[i].algo == CONV_PLANES
+            zeros += p[i].algo == CONV_CLEAR
+            groups += p[i].algo == CONV_NEAR or (p[i].algo == CONV_GROUPS and p[i].x_size == 0)
+        columns += p[i].algo == CONV_COLUMNS or p[i].algo == CONV_DENSE
         outputs += p[i].Q[0] * p[i].Q[1] * p[i].Q[2] * c.B * c.O * c.G
-        if planes + zeros <= i and groups <= i:
+        if planes + zeros <= i and groups <= i and columns <= i:
             break
-    if planes > 0 and planes + zeros == parts:
+    if columns == parts and conv_plan_joined(p, parts, fg_itemsize(c.dtype)):
+        done = 1 if _run_columns(p, parts) else -1
+    elif planes > 0 and planes + zeros == parts:
         _run_planes(p, parts)
         done = 1
     elif groups == parts and outputs <= TOGETHER:
@@ -436,7 +454,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
             elif not p.failed:
                 _run_dense(&p)
         elif p.algo == CONV_COLUMNS:
-            _run_columns(&p)
+            _run_columns(&p, 1)
         elif p.algo == CONV_ALONG:
             _run_along(&p)
         elif p.algo in (CONV_SUMS, CONV_LANE_SUMS):

@@ -296,16 +296,16 @@ static void conv_dense(const FgConvPart *p, int64_t begin, int64_t end, char *x,
     #undef CALL
 }
 
-/* Inputs of all positions; then, where `w` is given, columns of outputs. */
-static void conv_columns(const FgConvPart *p, int64_t begin, int64_t end, char *w, char *sums, FgTap *taps) {
+/* Inputs of all positions (of one part); then, where `w` is given, columns of outputs of n parts. */
+static void conv_columns(const FgConvPart *p, int64_t n, int64_t begin, int64_t end, char *w, char *sums, FgTap *taps) {
 #if GEMM_PAIRS
     if (p->c->pairs) {
-        if (w) conv_columns_pair(p, begin, end, (float *)w, (float *)sums, taps);
+        if (w) conv_columns_pair(p, n, begin, end, (float *)w, (float *)sums, taps);
         else conv_columns_fill_pair(p, begin, end);
         return;
     }
 #endif
-    #define CALL(S, T) do { if (w) conv_columns_##S(p, begin, end, (T *)w, (T *)sums, taps); else conv_columns_fill_##S(p, begin, end); } while (0)
+    #define CALL(S, T) do { if (w) conv_columns_##S(p, n, begin, end, (T *)w, (T *)sums, taps); else conv_columns_fill_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL
 }

@@ -229,6 +229,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     }
     p->blocks[0] = conv_ceil(n[1], p->block[0]);
     p->blocks[1] = conv_ceil(n[2], p->block[1]);
+    if (sums) for (int d = 0; d < 2; d++) p->block[d] = conv_ceil(n[1 + d], p->blocks[d]);      /* of equal size */
     p->nk = 1;
     if (!sums) {
         p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
@@ -268,6 +269,7 @@ static void conv_plan_along(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], most = FG_CONV_RUN / item, reach[3], rows, cols, blocks, planes, flat, each, budget = FG_CONV_BLOCK / item;
     if (p->algo != CONV_SUMS || c->pairs || p->wr[2] != 1 || p->xs[2] != 1 || c->O < 4 || c->B * taps < 5 || (taps > 1 && c->B >= 16)) return;
+    if (c->C * p->R[0] * p->R[1] * p->R[2] < 512) return;      /* totals of lanes would take longer than sums so short */
     if (c->phases[0] * c->phases[1] * c->phases[2] > 1) return;
     flat = taps == 1 && conv_inner_only(p);
     for (int d = 0; d < 3; d++) flat &= p->R[d] == 1 || p->d[d] == 1;
@@ -308,10 +310,11 @@ static int64_t conv_columns_rows(const FgConvPart *p) {
     return p->c->G * p->c->B * ((p->Q[0] - 1) * p->s[0] + (p->R[0] - 1) * p->d[0] + 1) * ((p->Q[1] - 1) * p->s[1] + (p->R[1] - 1) * p->d[1] + 1);
 }
 
-/* Few positions and a kernel that leaves the second cache: panels of output features, so that it is read once. */
-static void conv_plan_columns(FgConvPart *p, int64_t item) {
+/* Few positions and a kernel that leaves the second cache: panels of output features, so that it is read once. A part may be of those
+ * that read one kernel together, of `all` taps. */
+static void conv_plan_columns(FgConvPart *p, int64_t item, int64_t all) {
     const FgConv *c = p->c;
-    int64_t nr = GEMM_NV * GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], kernel = taps * c->C * c->O * item;
+    int64_t nr = GEMM_NV * GEMM_BYTES / item, taps = conv_max(all, p->R[0] * p->R[1] * p->R[2]), kernel = taps * c->C * c->O * item;
     int64_t size = conv_columns_rows(p) * ((p->Q[2] - 1) * p->s[2] + (p->R[2] - 1) * p->d[2] + 1) * c->C;
     if (p->algo != CONV_DENSE || p->cut || kernel < FG_CONV_LARGE || c->B * p->Q[0] * p->Q[1] * p->Q[2] > 256) return;
     if (c->O < 4 * nr || size * item > 2 * c->G * kernel) return;
@@ -319,6 +322,23 @@ static void conv_plan_columns(FgConvPart *p, int64_t item) {
     p->x_size = p->in_place ? 0 : size;
     p->kt = conv_ceil(c->C, conv_ceil(c->C, conv_max(16, FG_CONV_RING / (taps * nr * item))));
     p->w_size = p->kt * taps * nr;
+}
+
+/* Can parts be computed together from one kernel, packed whole because neighbouring taps are those of different parts? They are planned so. */
+static int conv_plan_joined(FgConvPart *parts, int64_t n, int64_t item) {
+    const FgConv *c = parts->c;
+    int64_t all = c->R[0] * c->R[1] * c->R[2], size = 1, sign = c->ws[2] < 0 ? -1 : 1;
+    for (int d = 2; d >= 0; d--) {
+        if (c->R[d] > 1 && c->ws[d] != sign * size) return 0;
+        size *= c->R[d];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (parts[i].algo == CONV_COLUMNS) parts[i].algo = CONV_DENSE;
+        conv_plan_columns(parts + i, item, all);
+        if (parts[i].algo != CONV_COLUMNS) return 0;
+        parts[i].kt = parts->kt;
+    }
+    return 1;
 }
 
 /* Outputs of few features by lanes of taps, where rows of `run` elements fill vectors. */
@@ -448,7 +468,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     else if (c->pairs) {
         conv_plan_dense(p, item, 0);
         conv_plan_few(p, item, run);
-        conv_plan_columns(p, item);
+        conv_plan_columns(p, item, 0);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
@@ -463,7 +483,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);
-        conv_plan_columns(p, item);
+        conv_plan_columns(p, item, 0);
         conv_plan_along(p, item);
     }
 }

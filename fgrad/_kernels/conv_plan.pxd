@@ -66,6 +66,7 @@ cdef extern from "conv_plan.h" nogil:
     void conv_undilate(FgConv *c)
     void conv_singles(FgConv *c, int64_t item)
     int64_t conv_columns_rows(const FgConvPart *p)
+    int conv_plan_joined(FgConvPart *parts, int64_t n, int64_t item)
     bint conv_same_kernel(const FgConvPart *a, const FgConvPart *b)
     bint conv_plans_half(const FgConvPart *p)
     void conv_pair_axes(FgConv *c, const int64_t *n, const int64_t *step, int64_t *to)

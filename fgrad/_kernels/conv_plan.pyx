@@ -3,7 +3,7 @@
 conv: in lhs (N, C, spatial...) and rhs (O, I, spatial...) of any strides, already permuted to this order; out contiguous in an order of
 its own.  ip: [spatial axes (0 to 3), feature groups, batch groups, out's batch axis, its feature axis, its spatial axes...,
 (stride, low padding, lhs dilation, rhs dilation) of each spatial axis..., 1 if outputs are reversed along them].  int32, int64, float32, float64, complex64, complex128; where
-PAIRS, without groups, also bfloat16 with a result in bfloat16 or float32; in groups bfloat16 where `in_halves` says so.
+PAIRS, also bfloat16 with a result in bfloat16 or float32, in groups of 16 features and more; in other groups bfloat16 where `in_halves` says so.
 """
 from libc.stdint cimport INT32_MAX, int64_t
 from libc.stdlib cimport calloc
@@ -23,6 +23,14 @@ cdef bint _word(int64_t v) noexcept nogil:
     return -INT32_MAX <= v <= INT32_MAX
 
 
+cdef bint _in_pairs(const FgTensor *x, const FgTensor *w, int64_t fg, int64_t bg) noexcept nogil:
+    """Are these operands of bfloat16 taken in pairs of input features?  In groups where those fill vectors."""
+    cdef int64_t features = x.shape[0] // bg if bg > 1 else w.shape[1]
+    if not GEMM_PAIRS or x.dtype != FG_BF16 or fg < 1 or bg < 1:
+        return False
+    return fg * bg == 1 or (w.shape[0] // (fg * bg) >= 16 and features >= 16 and w.shape[1] > 1)
+
+
 cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTensor *o, const int64_t *ip) noexcept nogil:
     """Sizes and steps from operands that fit each other."""
     cdef int64_t D = ip[0], fg = ip[1], bg = ip[2]
@@ -31,7 +39,7 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
     cdef int64_t steps[5]
     cdef int64_t to[5]
     cdef int d, k
-    cdef bint pairs = x.dtype == FG_BF16 and fg == 1 and bg == 1, half = x.dtype == FG_BF16 and not pairs
+    cdef bint pairs = _in_pairs(x, w, fg, bg), half = x.dtype == FG_BF16 and not pairs
     c.dtype, c.ndim = FG_F32 if pairs or half else x.dtype, <int>D
     c.G = fg * bg
     c.reversed = ip[5 + 5 * D] != 0
@@ -61,13 +69,13 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
             c.os[d] = -c.os[d]
         c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
     if pairs:
-        sizes[0], sizes[1], steps[0], steps[1] = c.O, c.C, c.wo, c.wc
+        sizes[0], sizes[1], steps[0], steps[1] = c.G * c.O, c.C, c.wo, c.wc
         for d in range(3):
             sizes[2 + d], steps[2 + d] = c.R[d], c.ws[d]
         conv_pair_axes(c, sizes, steps, to)
         c.pairs, c.pair, c.wpair, c.narrow = c.C, c.xc, c.wc, o.dtype == FG_BF16
         c.C, c.xc = (c.C + 1) // 2, 2 * c.xc
-        c.wo, c.wc = to[0], to[1]
+        c.wo, c.wc, c.wg = to[0], to[1], c.O * to[0]
         for d in range(3):
             c.ws[d] = to[2 + d]
     else:
@@ -108,8 +116,8 @@ cdef int check_conv(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
     o = FG_OUT(inst, slots, 0)
     if x.ndim != D + 2 or w.ndim != D + 2 or o.ndim != D + 2:
         return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have %lld axes", row_text(x), row_text(w), row_text(o), <long long>(D + 2))
-    pairs = GEMM_PAIRS and x.dtype == w.dtype == FG_BF16 and o.dtype in (FG_BF16, FG_F32) and ip[1] == 1 and ip[2] == 1
-    half = x.dtype == w.dtype == o.dtype == FG_BF16 and not pairs and (ip[1] > 1 or ip[2] > 1)
+    pairs = w.dtype == FG_BF16 and o.dtype in (FG_BF16, FG_F32) and _in_pairs(x, w, ip[1], ip[2])
+    half = x.dtype == w.dtype == o.dtype == FG_BF16 and not _in_pairs(x, w, ip[1], ip[2]) and (ip[1] > 1 or ip[2] > 1)
     if not pairs and not half and not (x.dtype == w.dtype == o.dtype and x.dtype in (FG_I32, FG_I64, FG_F32, FG_F64, FG_C64, FG_C128)):
         return fg_fail(msg, "conv: lhs %s, rhs %s and out %s must have one dtype: int32, int64, float32, float64 or complex",
                        row_text(x), row_text(w), row_text(o))
