@@ -34,6 +34,7 @@ _DEFAULTS = {
     "pass_simplify": True,
     "pass_margins": True,
     "pass_attention": True,
+    "pass_norms": True,
     "pass_shift": True,
     "pass_fuse": True,
     "pass_frames": True,

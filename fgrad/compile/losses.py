@@ -15,7 +15,7 @@ from fgrad import dtypes
 from fgrad._kernels.index import gather_ip
 from fgrad.compile.fuse import live_nodes
 from fgrad.compile.lower import compute_dtype
-from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
+from fgrad.compile.values import Buf, Node, Value, forget, row_major, view_reshape
 from fgrad.core.array import CODES
 
 LEAST = 64  # classes: softmaxes of fewer go by columns, and have more than their memory to save
@@ -51,7 +51,10 @@ def join_losses(nodes, outs, ctx, known):
             program.exponentials(node)
     if not program.changed:
         return nodes
-    return live_nodes([m for n in nodes for m in (*program.before[id(n)], *program.instead.get(id(n), (n,)))], outs)
+    new = live_nodes([m for n in nodes for m in (*program.before[id(n)], *program.instead.get(id(n), (n,)))], outs)
+    left = {id(n) for n in new}
+    forget([n for ns in (*program.before.values(), *program.instead.values()) for n in ns if id(n) not in left])
+    return new
 
 
 class _Program:

@@ -14,6 +14,7 @@ from fgrad.compile.losses import LOSSES, join_losses
 from fgrad.compile.lower import LowerContext
 from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
+from fgrad.compile.norms import join_norms
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
@@ -99,6 +100,9 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         kernels = kernels_of(nodes)
     if tiles and config.pass_attention and "softmax" in kernels and "dot" in kernels:
         nodes = attend(nodes, outs, Constants(ctx.consts, ctx.stored))
+    if tiles and config.pass_norms and not kernels.isdisjoint(("sum", "moments")):
+        nodes = join_norms(nodes, outs, Constants(ctx.consts, ctx.stored))
+        kernels = kernels_of(nodes)
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(wrap_indices(nodes), outs)
     if config.pass_simplify and "moments" in kernels:
@@ -154,6 +158,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)
     program.labels = [label(u) for u in units]
     release(ctx.nodes)
+    release(nodes)  # passes have made some
     for u in units:
         release(u.nodes)  # tiling has made some
     return program

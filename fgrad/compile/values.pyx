@@ -155,6 +155,16 @@ def release(nodes):
             o.buf.node = None
 
 
+def forget(nodes):
+    """Break the cycles of nodes that no program has: buffers that others have made since stay theirs."""
+    cdef Node node
+    cdef Value o
+    for node in nodes:
+        for o in node.outs:
+            if o.buf.node is node:
+                o.buf.node = None
+
+
 cpdef object view_reshape(tuple shape, tuple strides, tuple new_shape):
     """Strides that show a strided array under a new shape, or None if only a copy can."""
     key = (shape, strides, new_shape)
