@@ -374,3 +374,42 @@ def test_qr_of_many_small_matrices(dtype, shape):
         x[9, 0, 0] = np.nan
         q, r = jnp.linalg.qr(jnp.array(x))
         assert np.isnan(np.asarray(r)[9]).any() and np.isfinite(np.asarray(r)[10]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(110, 60), (109, 60), (60, 110), (300, 4), (4, 300), (1100, 1), (1, 1100), (3, 90, 20), (2, 20, 90)])
+def test_svd_of_long_and_wide_matrices(shape, dtype):
+    with fgrad.enable_x64():
+        check_svd(shape, dtype)
+
+
+def check_svd(shape, dtype):
+    x, k = normal(*shape, dtype=dtype), min(shape[-2:])
+    eps, want = np.finfo(dtype).eps, np.linalg.svd(x.astype(float), compute_uv=False)
+    for full in (False, True):
+        u, s, vh = (np.asarray(v) for v in LA.svd(x, full_matrices=full))
+        assert [v.shape for v in (u, s, vh)] == [v.shape for v in np.linalg.svd(x, full_matrices=full)]
+        assert np.abs((u[..., :k] * s[..., None, :]) @ vh[..., :k, :] - x).max() <= 100 * eps * want.max()
+        for q in (u, vh.swapaxes(-1, -2)):
+            assert np.abs(q.swapaxes(-1, -2) @ q - np.eye(q.shape[-1])).max() <= 100 * eps
+    for values in (s, LA.svdvals(x)):
+        assert np.abs(values - want).max() <= 50 * eps * want.max()
+    broken = x.copy()
+    broken[..., 0, -1] = np.nan
+    assert all(np.isnan(v).all() for v in LA.svd(broken, full_matrices=False))
+
+
+def test_svd_of_long_matrices_has_lapacks_signs_and_derivatives():
+    with fgrad.enable_x64():
+        check_long_svd()
+
+
+def check_long_svd():
+    for x in (normal(90, 20), normal(20, 90)):
+        for a, b in zip(LA.svd(x, full_matrices=False), np.linalg.svd(x, full_matrices=False)):
+            assert np.abs(a - b).max() < 1e-10
+        u, _, vh = np.linalg.svd(x, full_matrices=False)
+        np.testing.assert_allclose(fgrad.jit(fgrad.grad(lambda x: LA.svdvals(x).sum()))(x), u @ vh, atol=1e-10)
+        check_derivatives(lambda x: LA.svd(x, full_matrices=False)[0][:, :1] ** 2, x)
+    zero = LA.svd(np.zeros((200, 9)), full_matrices=False)
+    assert (zero[1] == 0).all() and np.abs(zero[0].T @ zero[0] - np.eye(9)).max() < 1e-14

@@ -313,6 +313,32 @@ svd_p = matrix_primitive(
 svd_p.jvp = _svd_jvp
 
 
+def _svd_of_triangle(x, *, full_matrices, compute_uv):
+    """From x = Q R, or x^T = Q R where x is wide, and the values and vectors of R: LAPACK's way, and so with its signs."""
+    m, n = get_aval(x).shape[-2:]
+    k, turn = min(m, n), mT if m < n else lambda a: a
+    if not compute_uv:
+        return svd_p.bind(triu(slice_in_dim(geqrf_p.bind(turn(x))[0], 0, k, axis=-2)), full_matrices=False, compute_uv=False)
+    q, r = qr_p.bind(turn(x), full_matrices=full_matrices, pivoting=False)
+    s, u, vh = svd_p.bind(turn(slice_in_dim(r, 0, k, axis=-2)), full_matrices=False, compute_uv=True)
+    side = mm(slice_in_dim(q, 0, k, axis=-1), turn(vh if m < n else u))
+    if full_matrices:
+        side = concatenate([side, slice_in_dim(q, k, None, axis=-1)], get_aval(q).ndim - 1)
+    return [s, u, turn(side)] if m < n else [s, side, vh]
+
+
+def _svd_lower(ctx, ins, params, out_avals, kernel=svd_p.lower):
+    """Long and wide real matrices go by a QR of our own, from the shape on from which LAPACK takes its own; batches of small ones not."""
+    *batch, m, n = ins[0].shape
+    small = m * n < 1024 or (batch and max(m, n) <= 64)
+    if ins[0].dtype.kind != "f" or small or 6 * max(m, n) < 11 * min(m, n):
+        return kernel(ctx, ins, params, out_avals)
+    return ctx.compose(lambda x: _svd_of_triangle(x, **params), ins)
+
+
+svd_p.lower = _svd_lower
+
+
 class SvdAlgorithm(enum.Enum):
     """Accepted wherever JAX takes one; there is one implementation, LAPACK's divide and conquer."""
 
