@@ -5,6 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.compile.program
+import fgrad.numpy as jnp
 
 lax = fgrad.lax
 
@@ -54,3 +55,20 @@ def test_a_loop_moves_no_window(shape):
     x = np.ones(shape, np.float32)
     names = fgrad.jit(lambda x: x.at[1:, :-1].add(2 * x[1:, :-1]), donate_argnums=0).lower(x).compile().profile(x)
     assert sorted(what.split()[0] for _, what in names) in (["copy", "mul+add"], ["copy", "mul+add", "copy"]), names
+
+
+@pytest.mark.parametrize("kind", ["add", "set", "max"])
+def test_wide_indices_of_an_output_that_threads_share(kind):
+    """Indices of 64 bits, some far outside of the output, whose updates are left out; the last ones of equal indices count."""
+    rng, n = np.random.default_rng(0), 150000
+    index = rng.integers(-5, n + 5, n)
+    index[::97] = 2**40 + 3
+    index[::89] = -(2**40)
+    inside = (index >= 0) & (index < n)
+    x, y = rng.integers(0, 1000, (2, n))
+    want = x.copy()
+    {"add": np.add.at, "max": np.maximum.at, "set": lambda a, i, v: a.__setitem__(i, v)}[kind](want, index[inside], y[inside])
+    with fgrad.enable_x64():
+        updated = getattr(jnp.asarray(x).at[jnp.asarray(index)], kind)(jnp.asarray(y), mode="drop", wrap_negative_indices=False)
+        assert updated.dtype == np.int64
+        np.testing.assert_array_equal(updated, want)

@@ -223,7 +223,7 @@ static void fg_scatter_chunks(const FgIndexPlan *g, const char *indices, const c
 static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t top, int drop, int32_t lo, int32_t last, int32_t k, \
                                   const int32_t *restrict place, int32_t *restrict off, int32_t *restrict at) { \
     int64_t m = 0, i = 0; \
-    FG_LINE_COMPRESS_##I \
+    FG_LINE_COMPRESS(I) \
     for (; i < n; i++) { \
         I v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
         off[m] = (int32_t)in * k + place[i]; \
@@ -233,11 +233,15 @@ static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t to
     return m; \
 }
 #ifdef __AVX512F__
-#define FG_LINE_COMPRESS_int32_t { \
+/* indices of 64 bits as the nearest of 32, which is out of bounds if they are */
+#define FG_LINE_LOAD_int32_t(p) _mm512_loadu_si512(p)
+#define FG_LINE_LOAD_int64_t(p) _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtsepi64_epi32(_mm512_loadu_si512(p))), \
+                                                   _mm512_cvtsepi64_epi32(_mm512_loadu_si512((p) + 8)), 1)
+#define FG_LINE_COMPRESS(I) { \
     __m512i zero = _mm512_setzero_si512(), most = _mm512_set1_epi32(top), least = _mm512_set1_epi32(lo), end = _mm512_set1_epi32(last); \
     __m512i each = _mm512_set1_epi32(k), i16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
     for (; i + 16 <= n; i += 16, i16 = _mm512_add_epi32(i16, _mm512_set1_epi32(16))) { \
-        __m512i v = _mm512_loadu_si512(index + i), in = _mm512_min_epi32(_mm512_max_epi32(v, zero), most); \
+        __m512i v = FG_LINE_LOAD_##I(index + i), in = _mm512_min_epi32(_mm512_max_epi32(v, zero), most); \
         __mmask16 keep = _mm512_cmpge_epi32_mask(in, least) & _mm512_cmple_epi32_mask(in, end); \
         if (drop) keep &= _mm512_cmpeq_epi32_mask(in, v); \
         __m512i o = _mm512_add_epi32(_mm512_mullo_epi32(in, each), _mm512_loadu_si512(place + i)); \
@@ -247,9 +251,8 @@ static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t to
     } \
 }
 #else
-#define FG_LINE_COMPRESS_int32_t
+#define FG_LINE_COMPRESS(I)
 #endif
-#define FG_LINE_COMPRESS_int64_t
 FG_LINE_PACKED(int32_t) FG_LINE_PACKED(int64_t)
 
 static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {

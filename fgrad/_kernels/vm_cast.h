@@ -13,9 +13,9 @@
     ((v) >= (A)(hi) ? (D)(hi) : (v) <= (A)(lo) ? (D)(lo) : (D)(((v) > (A)(lo) && (v) < (A)(hi)) ? (v) : 0))
 /* to signed integers of 32 and 64 bits: what is too low, the machine's conversion makes the least integer itself */
 #define FG_SATURATE_SIGNED(A, D, lo, hi, v) ({ const A v_ = (v); v_ != v_ ? 0 : v_ >= (A)(hi) ? (D)(hi) : (D)v_; })
-/* to 8 and 16 bits: bounds first, which the numbers that hold them all represent */
+/* to 8 and 16 bits: bounds first, which the numbers that hold them all represent; the lower one is what NaN becomes there */
 #define FG_SATURATE_NARROW(A, D, lo, hi, v) ({ \
-    const A v_ = (v), w_ = v_ > (A)(lo) ? v_ : (A)(lo), u_ = w_ < (A)(hi) ? w_ : (A)(hi); (D)(int32_t)(v_ != v_ ? 0 : u_); })
+    const A v_ = (v), w_ = v_ > (A)(lo) ? v_ : (A)(lo), u_ = w_ < (A)(hi) ? w_ : (A)(hi); (D)(int32_t)((lo) != 0 && v_ != v_ ? 0 : u_); })
 #define VM_CASTC(from, A, to, C, R, RE, IM) FG_CAST_SIG(from, to) { \
     C *d = (C *)d_; const A *a = (const A *)a_; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n; i++) { A x = a[i]; C r; r.re = (R)(RE); r.im = (R)(IM); d[i] = r; } }

@@ -168,6 +168,26 @@ static inline uint64_t fg_upper_half(uint64_t x, uint64_t y) {
         q = (q ^ other) - other; d[i] = (T)(expr); } }
 VM_DIVIDE_BY_64(i64, int64_t, div, q, -1) VM_DIVIDE_BY_64(i64, int64_t, rem, (uint64_t)x - q * (uint64_t)y, x)
 VM_DIVIDE_BY_64(u64, uint64_t, div, q, -1) VM_DIVIDE_BY_64(u64, uint64_t, rem, x - q * y, x)
+/* Greatest common divisors, Stein's algorithm on blocks until all of one are done: of two odd numbers the lesser and the odd part of the difference. */
+#define FG_TWOS(U, POP, x) POP((U)(((x) & (U)(0 - (x))) - 1))        /* of a number that is not 0: the zeros at its end */
+#define VM_GCD(t, T, U, POP) FG_SIG(gcd, t) { \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; U u[64], v[64], low[64], live; (void)c_; \
+    for (int64_t k = 0; k < n; k += 64) { \
+        const int64_t m = n - k < 64 ? n - k : 64; \
+        FG_SIMD for (int64_t i = 0; i < m; i++) { \
+            U x = a[k + i] < 0 ? (U)(0 - (U)a[k + i]) : (U)a[k + i], y = b[k + i] < 0 ? (U)(0 - (U)b[k + i]) : (U)b[k + i], z = x | y; \
+            low[i] = z & (U)(0 - z); x = x ? x : y ? y : 1; y = y ? y : x; \
+            u[i] = (U)(x >> FG_TWOS(U, POP, x)); v[i] = (U)(y >> FG_TWOS(U, POP, y)); } \
+        do { \
+            live = 0; \
+            _Pragma("omp simd reduction(|:live)") for (int64_t i = 0; i < m; i++) { \
+                const U x = u[i], y = v[i], least = x < y ? x : y, r = (U)((x > y ? x : y) - least), s = r ? r : least; \
+                live |= r; u[i] = (U)(s >> FG_TWOS(U, POP, s)); v[i] = least; } \
+        } while (live); \
+        FG_SIMD for (int64_t i = 0; i < m; i++) d[k + i] = (T)((uint64_t)v[i] * low[i]); } }
+VM_GCD(i8, int8_t, uint8_t, __builtin_popcount) VM_GCD(i16, int16_t, uint16_t, __builtin_popcount) VM_GCD(i32, int32_t, uint32_t, __builtin_popcount)
+VM_GCD(u8, uint8_t, uint8_t, __builtin_popcount) VM_GCD(u16, uint16_t, uint16_t, __builtin_popcount) VM_GCD(u32, uint32_t, uint32_t, __builtin_popcount)
+VM_GCD(i64, int64_t, uint64_t, __builtin_popcountll) VM_GCD(u64, uint64_t, uint64_t, __builtin_popcountll)
 /* Signs of 16-bit floats, by their bits */
 VM_UN(neg, half, uint16_t, uint16_t, x ^ 0x8000) VM_UN(abs, half, uint16_t, uint16_t, x & 0x7fff)
 VM_BIN(copysign, half, uint16_t, uint16_t, (x & 0x7fff) | (y & 0x8000))

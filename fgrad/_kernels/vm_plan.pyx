@@ -32,7 +32,10 @@ cdef enum:
     CORE_STREAMS = 2             # that a core which fetches by itself keeps up with,
     CORE_WORK = 20               # until the loops of a tile that read nothing take longer than those that do
     STREAM_BYTES = 32 << 20
-    STRIP_TILES = 64             # at least, of a run that makes its tiles longer
+    STRIP_TILES = 64             # at least, of a run that makes its tiles longer,
+    LOOP_TILES = 16              # and of one loop, so light that a tile's beginning costs as much as a thousand bytes,
+    LOOP_WORK = 4                # and whose tiles are short in bytes
+    LOOP_BYTES = 8192
 
 cdef bint fetches = not fg_core_fetches()
 
@@ -256,6 +259,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     elif is_one_strip(p):
         while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
             tile *= 2
+    else:
+        while 2 * tile <= most_of_one_loop(p) and p.n >= 2 * LOOP_TILES * tile:
+            tile *= 2
     p.tile_rows = p.blocks = p.chunks = p.group = 1
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
@@ -332,6 +338,20 @@ cdef bint is_one_strip(FgVmPlan *p) noexcept nogil:
         if not fg_vm_is_view(&p.ops[k]) and (p.ops[k].strip < 0 or (not p.ops[k].taken and p.ops[k].buf >= 0)):
             return False
     return True
+
+
+cdef int64_t most_of_one_loop(FgVmPlan *p) noexcept nogil:
+    """Elements of a tile where all is read and written where it lies, by one light loop; else 0."""
+    cdef int i, size = 1
+    if p.n_ops != 1 or p.n_reduced or p.cols or p.n_boxes or p.ops[0].strip >= 0 or p.ops[0].rows != NULL or p.ops[0].buf >= 0:
+        return 0
+    for i in range(p.n_in):
+        if not p.in_[i].scalar and (p.in_[i].access != FG_ACC_FULL or p.in_[i].dtype != p.in_[i].type):
+            return 0
+        size = max(size, p.in_[i].size)
+    if p.ops[0].op == FG_OP_take or fg_vm_info[p.ops[0].op].weight > LOOP_WORK:
+        return 0
+    return LOOP_BYTES // max(size, p.out[0].size)
 
 
 cdef bint read_once(FgVmPlan *p, int r) noexcept nogil:

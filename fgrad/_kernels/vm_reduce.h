@@ -167,6 +167,9 @@ FG_EXTREMUM_TILES(min, f32, float, FG_MIN) FG_EXTREMUM_TILES(min, f64, double, F
 #endif
 #define FG_ADD(x, y) (x + y)
 #define FG_MUL(x, y) (x * y)
+#define FG_CMUL(x, y) ({ /* as the operation mul: C's own product asks whether it is NaN */ \
+    __typeof__(x) x_ = (x), y_ = (y); \
+    __builtin_complex(__real__ x_ * __real__ y_ - __imag__ x_ * __imag__ y_, __real__ x_ * __imag__ y_ + __imag__ x_ * __real__ y_); })
 #define FG_IMUL(x, y) ((uint64_t)x * y)
 #define FG_IMAX(x, y) (x > y ? x : y)
 #define FG_IMIN(x, y) (x < y ? x : y)
@@ -189,8 +192,8 @@ VM_SEG_ORDER(i8, int8_t) VM_SEG_ORDER(i16, int16_t) VM_SEG_ORDER(i32, int32_t) V
 VM_SEG_FLOAT(f32, float) VM_SEG_FLOAT(f64, double)
 VM_SEG_OF(dot, f32, float, FG_ADD, FG_PRODUCT) VM_SEG_OF(dot, f64, double, FG_ADD, FG_PRODUCT)
 VM_TILES(dot, f32, float, FG_ADD, FG_PRODUCT) VM_TILES(dot, f64, double, FG_ADD, FG_PRODUCT)
-VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_MUL)
-VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_MUL)
+VM_SEG(sum, c64, float _Complex, FG_ADD) VM_SEG(prod, c64, float _Complex, FG_CMUL)
+VM_SEG(sum, c128, double _Complex, FG_ADD) VM_SEG(prod, c128, double _Complex, FG_CMUL)
 
 /* Up to FG_MIDDLE_LONG rows that are reduced into one, in registers, by four chains; rows shorter than a vector are read, and written but
  * for the last, beyond their end.  TERM: the vector of terms at `at`. */

@@ -232,7 +232,10 @@ def remainder(x, y, /):
     m = ew.rem(x, divisor)
     if dtype.kind == "u":
         return m
-    fix = _across(m, arr(divisor, dtype) if dtype.kind == "i" else divisor, zero)
+    if dtype.kind == "i":
+        fix = ew.bitwise_and(ew.ne(m, zero), ew.lt(ew.bitwise_xor(m, arr(divisor, dtype)), zero))
+    else:
+        fix = _across(m, divisor, zero)
     return typed_as(ew.select(fix, ew.add(m, divisor), m), x, y)
 
 
@@ -278,6 +281,8 @@ def power(x, y, /):
     Array([0., 1., 4., 9.], dtype=float32)
     """
     n = _static_int(y)
+    if type(y) is float and y == 0.5 and getattr(getattr(x, "dtype", None), "kind", "") == "c":
+        return ew.sqrt(x) if isinstance(x, Tracer) or type(x) is Array else ew.sqrt(as_array("power", x))
     return _power(x, y) if n is None else _power_of(x, n)
 
 
@@ -341,29 +346,8 @@ def heaviside(x1, x2, /):
 
 @eager(2)
 def gcd(x1, x2):
-    """Greatest common divisor of integers, by Stein's algorithm unrolled over the bits of the dtype: no data-dependent loop."""
-    x, y = _integers("gcd", x1, x2)
-    dtype = x.aval.dtype
-    one, zero = dtype.type(1), dtype.type(0)
-    x, y = absolute(x), absolute(y)
-    # Common powers of two first: the lowest set bit of x | y.
-    both = ew.bitwise_or(x, y)
-    twos = ew.bitwise_and(both, ew.add(ew.bitwise_not(both), one))
-    x, y = _odd_part(x), _odd_part(y)
-    for _ in range(dtype.itemsize * 8):
-        big, small = ew.max(x, y), ew.min(x, y)
-        live = ew.bitwise_and(ew.ne(small, zero), ew.ne(big, small))
-        x, y = ew.select(live, _odd_part(ew.sub(big, small)), big), small
-    return typed_as(ew.mul(ew.max(x, y), ew.select(ew.eq(twos, zero), one, twos)), x1, x2)
-
-
-def _odd_part(x):
-    """x divided by its largest power-of-two divisor; 0 stays 0."""
-    dtype = x.aval.dtype
-    one = dtype.type(1)
-    low = ew.bitwise_and(x, ew.add(ew.bitwise_not(x), one))
-    shift = ew.population_count(ew.sub(low, one))
-    return ew.select(ew.eq(x, dtype.type(0)), x, ew.shift_right_logical(x, shift))
+    """Greatest common divisor of integers, element by element; of 0 and x it is the size of x."""
+    return typed_as(ew.gcd(*_integers("gcd", x1, x2)), x1, x2)
 
 
 @eager(2)

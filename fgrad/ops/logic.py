@@ -54,7 +54,7 @@ eq_p, ne_p = (elementwise(n, ANY, result="bool") for n in ("eq", "ne"))
 lt_p, le_p, gt_p, ge_p = (elementwise(n, ANY[:4], result="bool") for n in ("lt", "le", "gt", "ge"))
 and_p, or_p, xor_p = (elementwise(n, "biu") for n in ("and", "or", "xor"))
 not_p, population_count_p, clz_p = elementwise("not", "biu"), elementwise("population_count", "iu", op="popcount"), elementwise("clz", "iu")
-shift_left_p = elementwise("shift_left", "iu", op="shl")
+gcd_p, shift_left_p = elementwise("gcd", "iu"), elementwise("shift_left", "iu", op="shl")
 shift_right_logical_p = elementwise("shift_right_logical", "iu", op="shr_logical")
 shift_right_arithmetic_p = elementwise("shift_right_arithmetic", "iu", op="shr_arith")
 for _p in (
@@ -70,6 +70,7 @@ for _p in (
     not_p,
     population_count_p,
     clz_p,
+    gcd_p,
     shift_left_p,
     shift_right_logical_p,
     shift_right_arithmetic_p,
@@ -92,6 +93,7 @@ for _fun in (bitwise_and, bitwise_or, bitwise_xor, bitwise_not):
     _fun.__name__ = _fun.__qualname__ = f"bitwise_{_fun.__name__}"
 population_count = unary(population_count_p, "How many bits of x are 1.")
 clz = unary(clz_p, "How many zero bits lead x.")
+gcd = nary(gcd_p, "The greatest common divisor of x's and y's sizes; of 0 and y the size of y.")
 
 
 # --- select and clamp -----------------------------------------------------------------------------------------------

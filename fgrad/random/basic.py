@@ -6,7 +6,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
-from fgrad.api import jit
+from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.numpy.util import as_array, user_dtype
 from fgrad.ops.random import fma, rounded, sample_erf, sample_erf_inv, sample_log, sample_log1p
@@ -81,7 +81,7 @@ def _positive_unit(key, shape, dtype):
     return lax.max(dtype.type(dtypes.finfo(dtype).tiny), _unit(key, shape, dtype))
 
 
-@jit(static_argnums=(3, 4))
+@eager(3)
 def _uniform(key, minval, maxval, shape, dtype):
     lo, hi = (lax.convert_element_type(as_array("uniform", v), dtype) for v in (minval, maxval))
     span = jnp.subtract(hi, lo)
@@ -111,7 +111,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     return _normal(one_key("normal", key), canonical_shape(shape), dtype)
 
 
-@jit(static_argnums=(1, 2))
+@eager(1)
 def _normal(key, shape, dtype):
     if dtype.kind == "c":
         real, imag = (_normal(k, shape, dtypes.to_real(dtype)) for k in split(key))
@@ -130,7 +130,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     )
 
 
-@jit(static_argnums=(3, 4))
+@eager(3)
 def _truncated_normal(key, lower, upper, shape, dtype):
     root = lax.like(lower, math.sqrt(2))
     inverse = lax.like(lower, 1 / root)  # XLA divides by a constant so
@@ -141,7 +141,7 @@ def _truncated_normal(key, lower, upper, shape, dtype):
     return jnp.clip(lax.mul(root, sample_erf_inv(u)), above, below)
 
 
-@jit(static_argnums=(1, 2))
+@eager(1)
 def _exponential(key, shape, dtype):
     return lax.neg(sample_log1p(lax.neg(_unit(key, shape, dtype))))
 
@@ -165,7 +165,7 @@ def _double_log(x):
     return lax.neg(sample_log(lax.neg(x)))
 
 
-@jit(static_argnums=(1, 2, 3))
+@eager(1)
 def _gumbel(key, shape, dtype, mode):
     info = dtypes.finfo(dtype)
     if mode == "low":
@@ -194,7 +194,7 @@ def _fixed_to_float32(hi, lo):
     return lax.bitcast_convert_type(fields, np.float32)
 
 
-@jit(static_argnums=(1, 2))
+@eager(1)
 def _laplace(key, shape, dtype):
     u = _uniform(key, dtype.type(-1.0 + float(dtypes.finfo(dtype).epsneg)), dtype.type(1), shape, dtype)
     return lax.mul(lax.sign(u), sample_log1p(lax.neg(lax.abs(u))))
@@ -205,7 +205,7 @@ def laplace(key, shape=(), dtype=None, *, out_sharding=None):
     return _laplace(one_key("laplace", key), canonical_shape(shape), float_dtype("laplace", dtype))
 
 
-@jit(static_argnums=(1, 2))
+@eager(1)
 def _logistic(key, shape, dtype):
     u = _positive_unit(key, shape, dtype)
     return lax.sub(sample_log(u), sample_log1p(lax.neg(u)))
@@ -245,19 +245,19 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     wide, info = dtype, np.iinfo(dtype)
     both = (minval, maxval)
     if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
-        return _randint(one_key("randint", key), minval, maxval, None, shape, dtype)
+        return _randint(one_key("randint", key), minval, maxval, shape, dtype)
     if info.bits < 32:  # narrow integers are drawn as int32, so that the upper bound fits
         wide = dtypes.INT32
         minval, maxval = (jnp.clip(_clipped_int(v, wide), int(info.min), int(info.max) + i) for i, v in enumerate((minval, maxval)))
     over = _above(maxval, int(np.iinfo(wide).max))
-    over = None if over is False else over
+    over = {} if over is False else {"over": over}
     lo, hi = _clipped_int(minval, wide), _clipped_int(maxval, wide)
     check_broadcast("randint", shape, lo, hi)
-    return lax.convert_element_type(_randint(one_key("randint", key), lo, hi, over, shape, wide), dtype)
+    return lax.convert_element_type(_randint(one_key("randint", key), lo, hi, shape, wide, **over), dtype)
 
 
-@jit(static_argnums=(4, 5))
-def _randint(key, lo, hi, over, shape, dtype):
+@eager(3)
+def _randint(key, lo, hi, shape, dtype, over=None):
     lo, hi = (lax.convert_element_type(as_array("randint", v), dtype) for v in (lo, hi))
     nbits = dtype.itemsize * 8
     unsigned = np.dtype(f"uint{nbits}")

@@ -9,6 +9,7 @@ import numpy as np
 
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.ops.random import threefry2x32, threefry_bits_p, threefry_split_p
 
@@ -24,6 +25,7 @@ def _paired(words, count):
     return jnp.concatenate(threefry2x32(words[0], words[1], low, high))[:count]
 
 
+@eager(1)
 def split_words(words, shape):
     """The words of new keys, (*shape, 2)."""
     if config.threefry_partitionable:
@@ -31,6 +33,7 @@ def split_words(words, shape):
     return jnp.reshape(_paired(words, 2 * math.prod(shape)), (*shape, 2))
 
 
+@eager(1)
 def random_bits(words, bit_width, shape):
     """Unsigned integers of 8, 16, 32 or 64 bits."""
     if config.threefry_partitionable:

@@ -7,6 +7,7 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import jit
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array, axis_index, user_dtype
 from fgrad.ops.elementwise import lgamma
 from fgrad.ops.random import sample_log, sample_log1p
@@ -32,7 +33,7 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     return jnp.less(low * 2.0 ** -dtypes.finfo(p.dtype).nmant, p - high)
 
 
-@jit(static_argnums=(2,))
+@eager(2)
 def _bernoulli(key, p, shape):
     p = as_array("bernoulli", p)
     return jnp.less(uniform(key, shape, p.dtype), p)
@@ -44,7 +45,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     return _rademacher(one_key("rademacher", key), canonical_shape(shape), dtype)
 
 
-@jit(static_argnums=(1, 2))
+@eager(1)
 def _rademacher(key, shape, dtype):
     sign = bernoulli(key, jnp.asarray(0.5), shape)
     return lax.convert_element_type(2 * lax.convert_element_type(sign, dtypes.int_dtype()) - 1, dtype)

@@ -7,7 +7,7 @@ import pytest
 from fgrad._kernels import elementwise as vm
 from fgrad._kernels import parallel
 from tests.kernels.harness import run_kernel
-from tests.kernels.vm_builder import KERNEL, apply, code, encode, run, same
+from tests.kernels.vm_builder import KERNEL, aliased, apply, code, encode, run, same
 
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
@@ -56,6 +56,7 @@ ARITHMETIC = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
+    "gcd": np.gcd,
     "neg": lambda a: (0 - a).astype(a.dtype) if a.dtype.kind in "iu" else -a,
     "square": lambda a: a * a,
     "eq": np.equal,
@@ -575,3 +576,58 @@ def test_reductions_of_products_with_broadcasts(seed):
         got, plain = run([x, y, np.broadcast_to(w, shape)], ops, [(4, "float32", "sum", axes), (5, "float32")], shape=shape)
         np.testing.assert_array_equal(got, (x * y * w).astype("float64").sum(axes), err_msg=f"{shape} {axes} {w.shape}")
         np.testing.assert_array_equal(plain, x * y * w + x)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "int64"])
+@pytest.mark.parametrize("n", [32768, 65537, 140003])
+def test_long_tiles_of_one_loop(dtype, n):
+    """One light operation in place has longer tiles in long runs; over an operand too, and where one is a single value."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(1, 100, n).astype(dtype) for _ in range(2))
+    for name, fun in dict(add=np.add, mul=np.multiply, lt=np.less).items():
+        same(apply(name, dtype, x, y), fun(x, y))
+        same(apply(name, dtype, x, x), fun(x, x))
+        same(apply(name, dtype, x, y[:1].reshape(())), fun(x, y[0]))
+    for target in (0, 1):
+        same(aliased([x, y], [("sub", dtype, 0, 1)], [(2, target)])[0], x - y)
+
+
+def test_greatest_common_divisors():
+    """Zeros, the least number, equal ones and those whose steps are many (neighbours in Fibonacci's sequence, powers of two)."""
+    fibonacci = [1, 2]
+    while fibonacci[-1] < 2**61:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    values = [*fibonacci, *[2**k for k in range(62)], *[-(2**k) for k in range(64)], 0, 0, -1, 2**63 - 1, 6, -6]
+    x = np.asarray(values, "i8")
+    y = np.concatenate([x[1:], x[:1]])
+    for a, b in [
+        (x, y),
+        (x[::-1].copy(), y),
+        (x, x),
+        (x, 0 * x),
+        (x.view("u8"), y.view("u8")),
+        (x.astype("i4"), y.astype("i4")),
+        (x.astype("i1"), y.astype("i1")),
+    ]:
+        same(apply("gcd", str(a.dtype), a, b), np.gcd(a, b))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 500])
+def test_complex_square_roots(n):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=n) + 1j * rng.normal(size=n)).astype("c8") * np.float32(10.0) ** rng.integers(-37, 37, n).astype("f")
+    special = [
+        0,
+        -0.0,
+        complex(-1, 0),
+        complex(-1, -0.0),
+        complex(0, -2),
+        complex(np.inf, np.nan),
+        complex(np.nan, -np.inf),
+        complex(1e-45, 1e-45),
+    ]
+    x[: min(n, 8)] = np.asarray(special, "c8")[: min(n, 8)]
+    got, want = apply("sqrt", "complex64", x), np.sqrt(x.astype("c16"))
+    for g, w in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(g, w.astype("f"), rtol=2e-7)
+        np.testing.assert_array_equal(np.signbit(g)[~np.isnan(g)], np.signbit(w)[~np.isnan(g)])

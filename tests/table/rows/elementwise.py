@@ -250,6 +250,7 @@ def np_clz(x):
 
 row("population_count", np_popcount, kinds="iu", wrt=())
 row("clz", np_clz, kinds="iu", wrt=())
+row("gcd", np.gcd, ANY, ANY, kinds="iu", wrt=())
 SHIFT = Sample(lo=0, hi=2)
 
 
