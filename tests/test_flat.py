@@ -54,6 +54,44 @@ def test_large_carries_that_move_take_the_ordinary_path():
     same_bits(lambda x: lax.fori_loop(0, 5, lambda i, x: x[::-1] * 0.5 + x[i], x), jnp.arange(1000.0), flat=False)
 
 
+def rounds(n, dtype):
+    """Loops over n elements whose operations each go over all of them, in place, double buffered, with borders, scalars and masks."""
+    rng = np.random.default_rng(n)
+    a, b = (jnp.asarray(rng.integers(-9, 10, n).astype(dtype)) for _ in range(2))
+
+    def loop(step, *state):
+        return lambda *s: lax.scan(lambda c, _: (step(*c), c[-1][:2]), s or state, None, length=9), state
+
+    yield loop(lambda a: (a * 2 + 1,), a)
+    yield loop(lambda a, b: (a - (b + a), b + a), a, b)
+    yield loop(lambda a, b: (3 * a - b, a), a, b)
+    yield loop(lambda a, b: (b, a + b * a[3]), a, b)
+    yield loop(lambda a: (a.at[1:-1].add(a[2:] - 2 * a[1:-1] + a[:-2]),), a)
+    yield loop(lambda a: (jnp.pad(a, 1)[2:] + jnp.pad(a, (2, 0), constant_values=3)[:-2] - a,), a)
+    yield loop(lambda a: (jnp.roll(a, 1) - 2 * a + jnp.roll(a, -1),), a)
+    yield loop(lambda a, b: (jnp.where(a > b, a - b, jnp.maximum(a, 2) * 2), b), a, b)
+    yield loop(lambda a: (a - jnp.where(a < 3, jnp.sum(a), a[1]).astype(a.dtype),), a)
+    chain = a * 0 + 3
+    yield loop(lambda a, b: (sum((a * k + b) * (a - k) for k in range(1, 8)), b - a), chain, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, np.bool_, np.float64, np.complex64])
+@pytest.mark.parametrize("n", [127, 129, 255, 257, 300, 511, 512, 513])
+def test_operations_over_all_of_a_group(n, dtype):
+    with fgrad.enable_x64(dtype is np.float64):
+        for fun, state in rounds(n, dtype):
+            if dtype not in (np.bool_, np.complex64) or len(state) == 1:
+                try:
+                    fgrad.eval_shape(fun, *state)
+                except TypeError:  # bools have no difference, complex numbers no order, and sums of bools are integers
+                    assert dtype in (np.bool_, np.complex64, np.int8)
+                    continue
+                same_bits(fun, *state, flat=None)
+    if dtype is np.float32 and n < 513:
+        fun, state = next(rounds(n, dtype))
+        same_bits(fun, *state, flat=True)
+
+
 def test_stacked_state():
     def step(i, s):
         return s + 0.01 * jnp.stack(lorenz(s[0], s[1], s[2]))

@@ -127,13 +127,13 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     fg_flat_sum_indices(f, st, begin);
 }
 
-/* Give a carry its places and its first value: one place if the body updates it where it is, that of the result if it is large. */
+/* Give a carry its places and its first value: one place if the body updates it where it is, that of the result if it is large then. */
 static void fg_flat_carry(FgFlat *f, FgState *st, const FgInst *inst, int slot, int stays, const char *in, char *out, char **carry, char **fresh) {
     const FgTensor *t = &st->slots[inst->args[slot]];
     int64_t bytes = fg_slot_bytes(t);
-    if (bytes > FG_FLAT_CARRY && !stays) f->failed = 1;
+    if (bytes > FG_FLAT_LONG && !stays) f->failed = 1;
     if (f->failed) return;
-    *carry = bytes > FG_FLAT_CARRY ? out : fg_flat_room_of(f, t);
+    *carry = bytes > FG_FLAT_CARRY && stays ? out : fg_flat_room_of(f, t);
     *fresh = stays ? *carry : fg_flat_room_of(f, t);
     fg_flat_copy(f, *carry, in, bytes);
 }

@@ -3,7 +3,9 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_LONG = 2048, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_MEMORY = 1 << 17 };
+/* From FG_FLAT_VECTORS bytes on a group's operations each go over all of it, up to FG_FLAT_LONG: with more, what one stores and the next loads
+ * makes the loop as slow as the VM's stages, or slower. */
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot;
@@ -429,13 +431,59 @@ static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *re
     return 64 / fg_itemsize(t);
 }
 
+/* The loop of an operation that reads register r as one value; NULL if it has none, or one of other bits than the VM's stages. */
+static FgVmFn fg_flat_fn_of_one(const FgVmOp *op, int r) {
+    if (op->a == op->b || fg_vm_info[op->op].arity != 2) return NULL;
+    if (op->scalar) return (op->scalar == 2 ? op->b : op->a) == r ? op->fn : NULL;
+    return op->op == FG_OP_div || op->op == FG_OP_rem || op->op == FG_OP_pow ? NULL : fg_vm_scalar_fn(op->op, op->type, op->b == r);
+}
+
+/* 1 for a constant, or an input that repeats one number, that takes no memory of its own where operations go over all of a group. */
+static int fg_flat_is_one(const FgVmPlan *p, int r) {
+    int made = p->n_in + p->n_const, input = r < p->n_in;
+    int64_t size = r >= made ? 0 : input ? p->in[r].size : fg_itemsize(p->consts[r - p->n_in].type);
+    if (p->n * size <= FG_FLAT_VECTORS || (input && !fg_flat_one(p, p->in[r].strides))) return 0;
+    for (int o = 0; o < p->n_out; o++) if (p->out[o].reg == r || p->out[o].reg2 == r) return 0;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        int other = op->a == r ? op->b : op->a;
+        if (op->a != r && op->b != r && op->c != r) continue;
+        if (!fg_flat_fn_of_one(op, r) || (other < made && (other >= p->n_in || p->in[other].access != FG_ACC_FULL))) return 0;
+    }
+    return 1;
+}
+
+/* 1 if a group costs no more in flat code than in a run of the VM. Both grow with the elements: an operation loads and stores, where a stage keeps
+ * most in registers; the VM's tile is loaded and stored once for each operand, and a run is set up. Threads have nothing to share. */
+static int fg_flat_fits(const FgVmPlan *p) {
+    int64_t units = p->n, operands = p->n_in + p->n_out;                /* of four bytes */
+    for (int k = 0; k < p->n_ops; k++) if (p->n * fg_itemsize(p->ops[k].type) / 4 > units) units = p->n * fg_itemsize(p->ops[k].type) / 4;
+    for (int i = 0; i < p->n_in; i++) if (p->n * p->in[i].size / 4 > units) units = p->n * p->in[i].size / 4;
+    if (p->n < FG_FLAT_ELEMENTS) return 1;
+    if (p->n > FG_FLAT_ELEMENTS && (4 * units > FG_FLAT_LONG || p->units >= 2 * p->grain)) return 0;
+    return 0.03 * p->n_ops * units <= 60 + operands * (8 + 0.02 * units);
+}
+
+/* The place of an earlier operation's result that nobody reads any more, for that of operation k, where each goes over all of the group; or NULL.
+ * made: the places that operations got, until[r]: the last one that reads register r. */
+static char *fg_flat_again(const FgVmPlan *p, int k, const int *types, const int *until, char **made) {
+    int64_t size = fg_itemsize(types[p->ops[k].dst]);
+    for (int j = 0; j < k && p->n * size > FG_FLAT_VECTORS; j++) {
+        if (!made[j] || until[p->ops[j].dst] >= k || fg_itemsize(types[p->ops[j].dst]) != size) continue;
+        char *at = made[j];
+        made[j] = NULL;
+        return at;
+    }
+    return NULL;
+}
+
 /* 1 unless a group's operands are to be collected or its results scattered number by number, and those are many. */
 static int fg_flat_short(const FgVmPlan *p) {
     int64_t n = p->n;
     if (n <= FG_FLAT_FEW) return 1;
     for (int i = 0; i < p->n_in; i++) {
         int size = p->in[i].size;
-        if (p->in[i].access != FG_ACC_FULL && ((size != 4 && size != 8) || n * size > FG_FLAT_VECTORS)) return 0;
+        if (p->in[i].access != FG_ACC_FULL && !fg_flat_is_one(p, i) && ((size != 4 && size != 8) || n * size > FG_FLAT_VECTORS)) return 0;
     }
     for (int o = 0; o < p->n_out; o++) if (!p->out[o].reduce && p->out[o].access != FG_ACC_FULL) return 0;
     return 1;
@@ -494,13 +542,14 @@ static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (p->n < 1 || p->n > FG_FLAT_ELEMENTS || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
+    if (p->n < 1 || p->n_tables || !fg_flat_fits(p) || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++)
         if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
-    char **reg = (char **)calloc(2 * p->n_regs + p->n_out + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
+    char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
+    char **made = early + p->n_out;
     int last = -1;                      /* the op that is done behind all others */
-    int *types = (int *)calloc(p->n_regs + 1, sizeof(int));
+    int *types = (int *)calloc(2 * p->n_regs + 1, sizeof(int)), *until = types + p->n_regs;
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
     for (int i = 0; i < p->n_in; i++) types[i] = p->in[i].type;
     for (int k = 0; k < p->n_const; k++) types[p->consts[k].reg] = p->consts[k].type;
@@ -520,6 +569,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = x->data;
         if (p->n == 1 || (p->in[i].access == FG_ACC_FULL && !fg_flat_shifted(f, p, i, x->data))) continue;
+        if (fg_flat_is_one(p, i)) continue;
         if (p->in[i].type == FG_BOOL && fg_flat_one(p, p->in[i].strides)) {
             mask[i] = x->data;
             reg[i] = NULL;
@@ -529,15 +579,23 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     for (int k = 0; k < p->n_const; k++) {
         int size = (int)fg_itemsize(p->consts[k].type);
-        reg[p->consts[k].reg] = fg_flat_room(f, p->n, size);
-        if (!f->failed) fg_vm_fill(reg[p->consts[k].reg], p->consts[k].bits, size, p->n);
+        int64_t n = fg_flat_is_one(p, p->consts[k].reg) ? 1 : p->n;
+        reg[p->consts[k].reg] = fg_flat_room(f, n, size);
+        if (!f->failed) fg_vm_fill(reg[p->consts[k].reg], p->consts[k].bits, size, n);
+    }
+    for (int k = 0; k < p->n_ops; k++) until[p->ops[k].a] = until[p->ops[k].b] = until[p->ops[k].c] = k;
+    for (int o = 0; o < p->n_out; o++) {
+        until[p->out[o].reg] = p->n_ops;
+        if (p->out[o].reg2 >= 0) until[p->out[o].reg2] = p->n_ops;
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
         types[op->dst] = fg_vm_result_type(op->op, op->type);
         for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
-        if (!reg[op->dst]) reg[op->dst] = fg_flat_room(f, p->n, fg_itemsize(types[op->dst]));
+        if (reg[op->dst]) continue;
+        reg[op->dst] = made[k] = fg_flat_again(p, k, types, until, made);
+        if (!made[k]) reg[op->dst] = made[k] = fg_flat_room(f, p->n, fg_itemsize(types[op->dst]));
     }
     int64_t block = fg_flat_block(f, p, reg, (const char *const *)mask, types);
     for (int64_t i = 0; i < p->n; i += block) {
@@ -553,7 +611,9 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             }
             int once = op->a >= p->n_in && fg_flat_reads(p, op->a, 0) == 1;
             if (op->op == FG_OP_select && fg_flat_where(f, op->type, n, reg[op->dst] + at, of, once)) continue;
-            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)op->fn, reg[op->dst] + at, of[0], of[1], of[2]);
+            int one = fg_flat_is_one(p, op->a) ? op->a : fg_flat_is_one(p, op->b) ? op->b : -1;
+            FgVmFn fn = one < 0 ? op->fn : fg_flat_fn_of_one(op, one);
+            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)fn, reg[op->dst] + at, of[0], of[1], of[2]);
         }
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */

@@ -24,13 +24,31 @@ static const char *fg_flat_inside(FgFlat *f, const FgState *st, int slot) {
     return f->failed ? NULL : room;
 }
 
+/* Few elements before and behind all others, which lie in one piece, as a pad along the first axis puts them; 0 for any other pad. */
+static int fg_flat_ends(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    const FgTensor *x = FG_IN(inst, slots, 0), *fill = FG_IN(inst, slots, 1), *out = FG_OUT(inst, slots, 0);
+    enum { FEW = 8 };
+    int64_t item = fg_itemsize(out->dtype), ends[2] = {0, 0};
+    int first = 0;
+    while (first + 1 < out->ndim && out->shape[first] == 1) first++;
+    for (int d = 0; d < out->ndim; d++) if (inst->ip[3 * d + 2] || (d != first && (inst->ip[3 * d] || inst->ip[3 * d + 1]))) return 0;
+    for (int k = 0; k < 2; k++) ends[k] = inst->ip[3 * first + k] * out->strides[first];
+    if (ends[0] < 0 || ends[1] < 0 || ends[0] + ends[1] > FEW || x->size * item > FG_FLAT_LONG || !fg_is_contiguous(x)) return 0;
+    if (fg_flat_overlap(fill, out) || (x->data != out->data + ends[0] * item && fg_flat_overlap(x, out))) return 0;
+    fg_flat_copy(f, out->data + ends[0] * item, x->data, x->size * item);
+    for (int k = 0; k < 2; k++) for (int64_t i = 0; i < ends[k]; i++)
+        fg_flat_copy(f, out->data + (k * (out->size - ends[1]) + i) * item, fill->data, item);
+    return 1;
+}
+
 /* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
 static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *out = &st->slots[inst->args[inst->n_in]];
     const char *from[FG_FLAT_PIECES];
     int pad = inst->run == fg_flat_pad;
     int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
-    if (out->size < 1 || out->size > FG_FLAT_PIECES || !fg_is_contiguous(out)) return 0;
+    if (out->size < 1 || !fg_is_contiguous(out)) return 0;
+    if (out->size > FG_FLAT_PIECES) return pad && fg_flat_ends(f, inst, st->slots);
     for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
     const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
     if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
