@@ -31,6 +31,41 @@ cdef bint _in_pairs(const FgTensor *x, const FgTensor *w, int64_t fg, int64_t bg
     return fg * bg == 1 or (w.shape[0] // (fg * bg) >= 16 and features >= 16 and w.shape[1] > 1)
 
 
+cdef int _whole(const FgConv *c, int d) noexcept nogil:
+    """1 where windows have one element along an axis, and outputs are where inputs are; 2 where the one window is the image; else 0."""
+    if c.L[d] < 2 or c.lo[d] or c.stride[d] > 1 or c.ldil[d] > 1 or c.rdil[d] > 1:
+        return 0
+    if c.R[d] == 1 and c.Q[d] == c.L[d]:
+        return 1
+    return 2 if c.Q[d] == 1 and c.R[d] == c.L[d] else 0
+
+
+cdef void _join_axes(FgConv *c) noexcept nogil:
+    """Neighbouring axes that are one in memory and to the windows become one, so that rows are long."""
+    cdef int d = 1, k
+    while d >= 0:
+        k = _whole(c, d)
+        if k == 0 or k != _whole(c, d + 1) or c.xs[d] != c.xs[d + 1] * c.L[d + 1] or (
+            c.os[d] != c.os[d + 1] * c.Q[d + 1] if k == 1 else c.ws[d] != c.ws[d + 1] * c.R[d + 1]):
+            d -= 1
+            continue
+        c.L[d + 1] *= c.L[d]
+        c.Q[d + 1] *= c.Q[d]
+        c.R[d + 1] *= c.R[d]
+        for k in range(d, -1, -1):           # those before it move up
+            c.L[k] = c.L[k - 1] if k else 1
+            c.Q[k] = c.Q[k - 1] if k else 1
+            c.R[k] = c.R[k - 1] if k else 1
+            c.xs[k] = c.xs[k - 1] if k else 0
+            c.os[k] = c.os[k - 1] if k else 0
+            c.ws[k] = c.ws[k - 1] if k else 0
+            c.lo[k] = c.lo[k - 1] if k else 0
+            c.stride[k] = c.stride[k - 1] if k else 1
+            c.ldil[k] = c.ldil[k - 1] if k else 1
+            c.rdil[k] = c.rdil[k - 1] if k else 1
+            c.phases[k] = c.phases[k - 1] if k else 1
+
+
 cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTensor *o, const int64_t *ip) noexcept nogil:
     """Sizes and steps from operands that fit each other."""
     cdef int64_t D = ip[0], fg = ip[1], bg = ip[2]
@@ -68,6 +103,7 @@ cdef void _describe(FgConv *c, const FgTensor *x, const FgTensor *w, const FgTen
             c.o0 += (c.Q[d] - 1) * c.os[d]
             c.os[d] = -c.os[d]
         c.phases[d] = max(1, min(c.ldil[d] // conv_gcd(c.stride[d], c.ldil[d]), c.Q[d]))
+    _join_axes(c)
     if pairs:
         sizes[0], sizes[1], steps[0], steps[1] = c.G * c.O, c.C, c.wo, c.wc
         for d in range(3):

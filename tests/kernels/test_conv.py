@@ -411,6 +411,25 @@ def test_spatial_axes():
     run(noise(rng, (2, 3, 4, 5, 6), np.float64), noise(rng, (4, 3, 2, 3, 2), np.float64), (1, 2, 1), ((0, 1), (1, 1), (2, -1)), (1, 2, 3))
 
 
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (0, 4, 1, 2, 3), (2, 3, 4, 0, 1), (0, 1, 3, 2, 4)])
+def test_axes_that_windows_leave_alone(order, dtype):
+    """Neighbours of those are one axis: before and behind windows, in a kernel's gradient, in views, in the reverse order."""
+    rng = np.random.default_rng(31)
+    x, ones, none = laid(noise(rng, (2, 17, 4, 5, 7), dtype), order), (1, 1, 1), ((0, 0),) * 3
+    first, last = ((1, 1), (0, 0), (0, 0)), ((0, 0), (0, 0), (2, 1))
+    for window, pads in (((3, 1, 1), first), ((1, 1, 3), last), ((1, 1, 1), none), ((1, 2, 1), none)):
+        w = noise(rng, (9, 17, *window), dtype)
+        run_threads(x, w, ones, pads, axes=order)
+        run(x[:, :, :, 1:4], w, ones, pads)
+        run(x, w, ones, pads, reverse=1)
+    wide = noise(rng, (9, 17, 4, 5, 7), dtype)
+    for w in (wide, laid(wide, order), noise(rng, (9, 17, 8, 5, 7), dtype)[:, :, ::2]):
+        run_threads(x, w, ones, none, axes=order)
+        run(x, w, ones, first, reverse=1)
+    run(np.broadcast_to(x[:, :, :, :1], x.shape), wide, ones, none)
+
+
 @pytest.mark.parametrize("order, dtype", [(order, "float32") for order in ORDERS] + [("NHWC", "complex64"), ("NCHW", "int32")])
 def test_outputs_in_the_reverse_order(order, dtype):
     rng, axes = np.random.default_rng(5), ORDERS[order]
