@@ -55,6 +55,8 @@ class _Cotangent(NamedTuple):
 
 def join_norms(nodes, outs, known):
     """nodes, with norms along the last axis that are written out replaced by kernels, where nothing else needs their sums."""
+    if not any(n.op in ROOTS and n.kind == "ew" for n in nodes):
+        return nodes
     search = _Search(nodes, known)
     with np.errstate(all="ignore"):
         norms = search.norms()
