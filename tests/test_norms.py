@@ -62,7 +62,17 @@ OTHERS = {
     "held": lambda x, g, b: (x - mean(x)) * lax.rsqrt(lax.stop_gradient(var(x)) + 1e-5) * g,
     "held mean": lambda x, g, b: (x - lax.stop_gradient(mean(x))) * lax.rsqrt(var(x) + 1e-5) * g,
     "cut": lambda x, g, b: (x - mean(x)) * jnp.minimum(lax.rsqrt(var(x) + 1e-5), 1.5) * g,
+    "least variance": lambda x, g, b: (x - mean(x)) / jnp.sqrt(jnp.maximum(var(x), 1e-9)) * g,
+    "least root": lambda x, g, b: x / jnp.maximum(jnp.sqrt(square(x)), 1e-8) * g,
+    "tiny eps outside": lambda x, g, b: (x - mean(x)) / (x.std(-1, keepdims=True) + 1e-8) * g,
+    "least number": lambda x, g, b: x * lax.rsqrt(jnp.maximum(square(x), 1e-30)) * g,
     "a little more": lambda x, g, b: (x - 1.001 * mean(x)) * lax.rsqrt(var(x) + 1e-5) * g,
+}
+LIMITED = {
+    "clipped": lambda x, g, b: LAYER["rsqrt"](jnp.clip(x, -1e4, 1e4), g, 0.0),
+    "no NaN": lambda x, g, b: ROOT["rsqrt"](jnp.where(jnp.isnan(x), 0, x), g, b),
+    "no infinity": lambda x, g, b: ROOT["rsqrt"](jnp.where(jnp.isinf(x), 0, x), g, b),
+    "zeros are others": lambda x, g, b: ROOT["rsqrt"](jnp.where(x == 0, 1e-3, x), g, b),
 }
 
 
@@ -122,6 +132,17 @@ def test_special_rows(fun):
     agree(fun, [jnp.asarray(x) for x in (x, G, B)], 1e-4)
     rows = lambda x, g, b: fgrad.grad(lambda x: loss(fun)(x, g, b))(x)
     agree(rows, [jnp.asarray(x) for x in (x, G, B)], 1e-3)
+
+
+@pytest.mark.parametrize(
+    "fun", [*LIMITED.values(), *(OTHERS[k] for k in ("least variance", "least root", "tiny eps outside", "least number"))]
+)
+def test_limits_hold(fun):
+    x = X.copy()
+    x[0, :3], x[1, 3], x[2, 5], x[3], x[4], x[5], x[6] = 0, np.nan, np.inf, 0, 7, X[5] * 1e-12, X[6] * 1e8
+    args = [jnp.asarray(x) for x in (x, G, B)]
+    agree(fun, args, 1e-4)
+    agree(fgrad.grad(lambda *a: loss(fun)(*a)), args, 1e-3)
 
 
 @pytest.mark.parametrize("name", ["over sqrt", "rsqrt"])

@@ -1,7 +1,8 @@
 """Layer and rms norms written out, and what reverse mode makes of them, become the kernels of norms.
 
 There are too many ways to write them for patterns. What might be a norm, or its cotangent, is evaluated while compiling on a few random
-rows, and compared with what the kernels compute.
+rows, and compared with what the kernels compute. Some of the rows are tiny, huge, zero or not finite, to tell limits, masks and small
+numbers added elsewhere, which ordinary rows would not show.
 """
 
 import functools
@@ -20,7 +21,7 @@ from fgrad.core.array import CODES
 
 LEAST = 1 << 14  # elements
 SHORTEST, LONGEST = 32, 1 << 15  # rows
-ROWS = 4  # that are evaluated
+ORDINARY, ROWS = 4, 9  # that are evaluated, see _random
 DEEPEST = 60  # operations that are evaluated for one value
 TRIES = 8  # values that might be the norm's cotangent
 TOLERANCE = 1e-5  # the constants of programs are float32
@@ -243,7 +244,7 @@ class _Search:
         for n in self._row_nodes(node):
             epsilons |= {float(v.scalar) for v in n.ins if v.scalar is not None and n.op == "add" and 0 < float(v.scalar) < 1}
         for eps in sorted(epsilons, reverse=True):
-            rows = _random(1, node.shape[-1], eps)
+            rows = _numbers_of(node.shape[-1], eps)
             run = _Evaluation(self, node.shape, {id(x.buf): rows})
             try:
                 got = run.whole(node.outs[0])
@@ -253,7 +254,8 @@ class _Search:
                 return None
             weights, made_up = next(iter(run.weights.values()), (None, 1.0))
             for op in ("rms_norm", "layer_norm"):
-                if _agree(got, _normalised(op, rows, eps)[0] * made_up):
+                want = _normalised(op, rows, eps)[0] * made_up
+                if _agree(got, want) and _spoilt_alike(got, want):
                     return _Norm(op, eps, x, node, weights, tuple(run.sums))
         return None
 
@@ -281,8 +283,8 @@ class _Search:
             apart = [v for v, taken in addends if id(ct.buf) not in taken]
             if len(apart) > 1 or any(v.dtype != node.outs[0].dtype for v in apart):
                 continue
-            given = {id(norm.x.buf): _random(1, shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1], 0)}
-            given.update((id(v.buf), _random(3, shape[-1], 0)) for v in apart)
+            given = {id(norm.x.buf): _numbers_of(shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1])}
+            given.update((id(v.buf), _residual(shape[-1])) for v in apart)
             run = _Evaluation(self, shape, given)
             try:
                 got = run.whole(node.outs[0])
@@ -305,7 +307,7 @@ class _Search:
         if norm.weights is None or node.outs[0].dtype != x.dtype:
             return None
         for ct in [v for v in values if v.buf is not x.buf and v.dtype == x.dtype and v.buf.node is not norm.node][:TRIES]:
-            given = {id(x.buf): _random(1, shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1], 0)}
+            given = {id(x.buf): _numbers_of(shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1])}
             run = _Evaluation(self, shape, given)
             try:
                 got = run.whole(node.outs[0])
@@ -431,11 +433,31 @@ def _apply(op, given):
 
 
 @functools.lru_cache(64)
-def _random(seed, n, eps):
-    """Rows of several means and spreads; of one, eps counts."""
-    rng = np.random.default_rng(seed)
-    spread = np.array([1.0, 3.0, 0.3, math.sqrt(eps) or 1e-3])[:, None]
-    return rng.standard_normal((ROWS, n)) * spread + spread * np.array([0.5, -0.25, 2.0, 0.125])[:, None]
+def _numbers_of(n, eps):
+    """Rows of several means and spreads, of one of which eps counts; tiny, huge, zero, one with NaN, one with an infinity. One number is 0."""
+    out = np.zeros((ROWS, n))
+    spread = np.array([1.0, 3.0, 0.3, math.sqrt(eps) or 1e-3, 1e-12, 1e30, 1.0, 1.0])[:, None]
+    means = np.array([0.5, -0.25, 2.0, 0.125, 0.5, 0.5, 0.5, 0.5])[:, None]
+    out[:-1] = spread * (np.random.default_rng(1).standard_normal((ROWS - 1, n)) + means)
+    out[0, 0], out[-3, 0], out[-2, 0] = 0, np.nan, np.inf
+    return out
+
+
+@functools.lru_cache(64)
+def _random(seed, n):
+    """Cotangents: rows of several means and spreads."""
+    spread = np.array([1.0, 3.0, 0.3, 1e-3, *[1.0] * (ROWS - ORDINARY)])[:, None]
+    return spread * (
+        np.random.default_rng(seed).standard_normal((ROWS, n)) + np.roll([0.5, -0.25, 2.0, 0.125, 1, 1, 1, 1, 1], seed)[:, None]
+    )
+
+
+@functools.lru_cache(64)
+def _residual(n):
+    """What is added to cotangents, which tiny ones would vanish in: it is 0 beside these."""
+    out = _random(3, n).copy()
+    out[ORDINARY:] = 0
+    return out
 
 
 def _normalised(op, x, eps):
@@ -446,7 +468,15 @@ def _normalised(op, x, eps):
 
 
 def _agree(got, want):
+    """Whether rows agree where they are finite, within what float32 constants leave."""
+    finite = np.isfinite(want).all(-1)
+    got, want = np.broadcast_to(got, want.shape)[finite], want[finite]
     return bool(np.all(np.abs(got - want) <= TOLERANCE * np.abs(want).max(-1, keepdims=True)))
+
+
+def _spoilt_alike(got, want):
+    """Whether the rows that are not finite are the same ones."""
+    return bool((np.isfinite(np.broadcast_to(got, want.shape)).all(-1) == np.isfinite(want).all(-1)).all())
 
 
 def _is_rows(v, of=FLOATS):
