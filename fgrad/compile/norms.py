@@ -434,7 +434,7 @@ def _apply(op, given):
 
 @functools.lru_cache(64)
 def _numbers_of(n, eps):
-    """Rows of several means and spreads, of one of which eps counts; tiny, huge, zero, one with NaN, one with an infinity. One number is 0."""
+    """Rows of several means and spreads, of one of which eps counts; tiny, huge, with NaN, with an infinity, zero. One number is 0."""
     out = np.zeros((ROWS, n))
     spread = np.array([1.0, 3.0, 0.3, math.sqrt(eps) or 1e-3, 1e-12, 1e30, 1.0, 1.0])[:, None]
     means = np.array([0.5, -0.25, 2.0, 0.125, 0.5, 0.5, 0.5, 0.5])[:, None]
