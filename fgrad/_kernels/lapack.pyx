@@ -90,6 +90,7 @@ cdef extern from "lapack_large.h" nogil:
         int64_t item
         char *scratch
     bint fg_is_large(int t, int n)
+    bint fg_is_large_triangle(int t, int n, int64_t batch)
     int64_t fg_large_room(FgTeam *w, int64_t m, int64_t n)
     void fg_large_factors(FgTeam *w, const FgLaJob *j, int lu)
     void fg_large_triangles(FgTeam *w, const FgTrsmJob *j)
@@ -259,7 +260,7 @@ cdef int triangular_solve_run(const FgInst *inst, FgTensor *slots) noexcept nogi
     if job.t < 2 and (job.n if inst.ip[0] else job.m) <= FG_FEW_SIDES:
         parallel_for(batch, 1 + 20000 // (<int64_t>job.m * job.n * job.k // 8 + 1), fg_few_sides_range, &job)
         return FG_EMEM if job.out_of_memory else FG_OK
-    if fg_is_large(job.t, job.k) and (job.n if inst.ip[0] else job.m) >= FG_LARGE_SIDES:
+    if fg_is_large_triangle(job.t, job.k, batch) and (job.n if inst.ip[0] else job.m) >= FG_LARGE_SIDES:
         return large(NULL, &job, max(job.m, job.k), max(job.n, job.k))
     job.chunks = ((job.n if inst.ip[0] else job.m) + FG_TRSM_CHUNK - 1) // FG_TRSM_CHUNK
     work = <int64_t>job.m * job.n * job.k // job.chunks

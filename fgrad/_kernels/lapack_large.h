@@ -5,7 +5,7 @@
 #include "gemm_job.h"
 #include "lapack.h"
 
-enum { FG_LARGE_LEAST = 320, FG_LARGE_SIDES = 32, FG_CHOLESKY_LEAF = 128, FG_LU_LEAF = 16, FG_SWAP_CHUNK = 256 };
+enum { FG_LARGE_LEAST = 320, FG_LARGE_ALONE = 160, FG_LARGE_SIDES = 32, FG_CHOLESKY_LEAF = 128, FG_LU_LEAF = 16, FG_SWAP_CHUNK = 256 };
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
 typedef struct {
@@ -150,6 +150,8 @@ static void fg_large_lu(FgTeam *w, FgPlace a, int m, int n, int *pivots) {
 /* --- batches --------------------------------------------------------------------------------------------------------------------- */
 
 static int fg_is_large(int t, int n) { return GEMM_WIDE && t < 2 && n >= FG_LARGE_LEAST; }
+/* Triangles: a batch has one for each thread, however many there are, so that only one alone is shared among them earlier. */
+static int fg_is_large_triangle(int t, int n, int64_t batch) { return fg_is_large(t, n) || (GEMM_WIDE && t < 2 && batch == 1 && n >= FG_LARGE_ALONE); }
 
 /* Bytes of scratch and space together for operands of at most m rows and n columns. */
 static int64_t fg_large_room(FgTeam *w, int64_t m, int64_t n) {

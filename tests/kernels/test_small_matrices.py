@@ -128,6 +128,20 @@ def test_triangular_solve(k, sides, left, dtype):
                 np.testing.assert_allclose(t @ x if left else x @ t, b, atol=200 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("k, sides", [(159, 40), (160, 32), (161, 33), (170, 31), (257, 100)])
+def test_triangular_solve_of_one_matrix(k, sides, dtype):
+    a = noise(1, k, k, dtype=dtype) / k + 2 * np.eye(k, dtype=dtype)
+    for left in (0, 1):
+        b = noise(1, *((k, sides) if left else (sides, k)), dtype=dtype)
+        for lower, trans, unit in [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 1), (1, 0, 1)]:
+            t = np.tril(a) if lower else np.triu(a)
+            t = t - t * np.eye(k) + np.eye(k) if unit else t
+            t = np.swapaxes(t, 1, 2) if trans else t
+            x = solve(a, b, left, lower, trans, unit).astype(float)
+            np.testing.assert_allclose(t @ x if left else x @ t, b, atol=200 * np.finfo(dtype).eps)
+
+
 def eigenvalues(x, lower=1):
     return run_kernel(lapack.KERNELS["eigvalsh"], [x], [(x.shape[:2], x.dtype)], (lower,))[0]
 
