@@ -20,7 +20,17 @@ SUPPORTED = tuple(
     np.dtype(t)
     for t in (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128)
 )
-_SUPPORTED_SET = frozenset(SUPPORTED)
+# A byte an element, as in NumPy: kernels move the bytes, and compute in float32 and int32 (compile/narrow.py).
+NARROW_FLOATS = tuple(
+    np.dtype(getattr(ml_dtypes, name))
+    for name in """float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+    float8_e8m0fnu float4_e2m1fn""".split()
+)
+NARROW_INTS = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4", "uint2", "uint4"))
+NARROW = frozenset(NARROW_FLOATS + NARROW_INTS)
+_NARROW_FLOATS, _NARROW_INTS, _NARROW_SIGNED = frozenset(NARROW_FLOATS), frozenset(NARROW_INTS), frozenset(NARROW_INTS[:2])
+narrow_seen: set = set()  # those that an array or a tracer has had: without any, programs need not be looked through for them
+_SUPPORTED_SET = frozenset(SUPPORTED) | NARROW
 BOOL, INT32, INT64, UINT32, FLOAT32, FLOAT64, COMPLEX64 = (np.dtype(t) for t in (bool_, int32, int64, uint32, float32, float64, complex64))
 BFLOAT16, FLOAT16 = np.dtype(bfloat16), np.dtype(float16)
 SHORT_NAMES = {
@@ -43,8 +53,9 @@ SHORT_NAMES = {
         (complex128, "c128"),
     )
 } | {float0: "float0"}
-_NARROW = {np.dtype(a): np.dtype(b) for a, b in ((int64, int32), (uint64, uint32), (float64, float32), (complex128, complex64))}
-_LASTING = {d: d for d in SUPPORTED if d not in _NARROW}  # with and without x64
+SHORT_NAMES |= {d: d.name.replace("float", "f").replace("uint", "u").replace("int", "i") for d in NARROW}
+_HALVED = {np.dtype(a): np.dtype(b) for a, b in ((int64, int32), (uint64, uint32), (float64, float32), (complex128, complex64))}
+_LASTING = {d: d for d in SUPPORTED if d not in _HALVED}  # with and without x64
 _PYTHON = {bool: BOOL, int: INT64, float: FLOAT64, complex: np.dtype(complex128)}
 
 
@@ -60,8 +71,8 @@ def canonicalize_dtype(dtype, allow_extended_dtype: bool = False) -> np.dtype:
     dtype = _PYTHON.get(dtype) or np.dtype(dtype)
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
-    if dtype in _NARROW and not config.enable_x64:
-        return _NARROW[dtype]
+    if dtype in _HALVED and not config.enable_x64:
+        return _HALVED[dtype]
     if dtype not in _SUPPORTED_SET and dtype != float0:
         raise TypeError(f"dtype {dtype!r} is not a valid array type. Only arrays of numeric types are supported.")
     return dtype
@@ -81,7 +92,7 @@ def float_dtype() -> np.dtype:
 def is_float(dtype) -> bool:
     """Whether values are real floating-point numbers (bfloat16 among them)."""
     dtype = np.dtype(dtype)
-    return dtype.kind == "f" or dtype == BFLOAT16
+    return dtype.kind == "f" or dtype == BFLOAT16 or dtype in _NARROW_FLOATS
 
 
 @functools.lru_cache(1000)
@@ -93,18 +104,27 @@ def is_complex(dtype) -> bool:
 @functools.lru_cache(1000)
 def is_inexact(dtype) -> bool:
     """Whether values are floating-point or complex numbers: those that have derivatives."""
-    return np.dtype(dtype).kind in "fc" or np.dtype(dtype) == BFLOAT16
+    return np.dtype(dtype).kind == "c" or is_float(dtype)
 
 
 @functools.lru_cache(1000)
 def is_integer(dtype) -> bool:
     """Whether values are integers, signed or not."""
-    return np.dtype(dtype).kind in "iu"
+    return np.dtype(dtype).kind in "iu" or np.dtype(dtype) in _NARROW_INTS
 
 
 def is_signed(dtype) -> bool:
     """Whether values are signed integers."""
-    return np.dtype(dtype).kind == "i"
+    return np.dtype(dtype).kind == "i" or np.dtype(dtype) in _NARROW_SIGNED
+
+
+@functools.lru_cache(1000)
+def kind_of(dtype) -> str:
+    """b, i, u, f or c: NumPy's letter of a dtype's kind, also of those that NumPy takes for raw bytes."""
+    dtype = np.dtype(dtype)
+    if dtype in _NARROW_INTS:
+        return "i" if dtype in _NARROW_SIGNED else "u"
+    return "f" if is_float(dtype) else dtype.kind
 
 
 @functools.lru_cache(1000)
@@ -186,12 +206,12 @@ _EDGES = {
     "u16": ["i32", "u32"],
     "u32": ["i64", "u64"],
     "u64": ["f*"],
-    "i*": ["u8", "i8"],
+    "i*": ["u8", "i8", *(SHORT_NAMES[d] for d in NARROW_INTS)],
     "i8": ["i16"],
     "i16": ["i32"],
     "i32": ["i64"],
     "i64": ["f*"],
-    "f*": ["c*", "bf16", "f16"],
+    "f*": ["c*", "bf16", "f16", *(SHORT_NAMES[d] for d in NARROW_FLOATS)],
     "bf16": ["f32"],
     "f16": ["f32"],
     "f32": ["f64", "c64"],
@@ -199,7 +219,7 @@ _EDGES = {
     "c*": ["c64"],
     "c64": ["c128"],
     "c128": [],
-}
+} | {SHORT_NAMES[d]: [] for d in NARROW}
 
 
 def _uppers(node):
@@ -219,12 +239,16 @@ def _join(nodes: frozenset) -> str:
     for n in common:
         if _UPPERS[n] == common:
             return n
-    raise TypeError(f"dtypes {sorted(nodes)} have no common promotion; cast explicitly with astype")
+    names = ", ".join(_BY_SHORT[n].name if n in _BY_SHORT else n for n in sorted(nodes))
+    raise TypePromotionError(
+        f"Input dtypes ({names}) have no available implicit dtype promotion path: "
+        "floats of 8 bits and integers of less than 8 do not promote. Cast with astype."
+    )
 
 
 def _node(dtype, weak):
     if weak and dtype != BOOL:
-        return "f*" if dtype == BFLOAT16 else _WEAK[dtype.kind]
+        return _WEAK[kind_of(dtype)]
     try:
         return SHORT_NAMES[dtype]
     except KeyError:
@@ -241,14 +265,14 @@ def _from_node(node):
     return _BY_SHORT[node]
 
 
-_KIND_RANK = {"b": -1, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}
+_KIND_RANK = {"b": -1, "i": 0, "u": 0, "f": 1, "c": 2}
 
 
 def _check_strict(pairs):
     """Strict promotion: one dtype, and Python's numbers only where they lose nothing in it."""
     strong = {d for d, w in pairs if not w}
-    highest = max((_KIND_RANK[d.kind] for d, w in pairs if w), default=-1)
-    if len(strong) > 1 or any(_KIND_RANK[d.kind] < highest for d in strong):
+    highest = max((_KIND_RANK[kind_of(d)] for d, w in pairs if w), default=-1)
+    if len(strong) > 1 or any(_KIND_RANK[kind_of(d)] < highest for d in strong):
         names = ", ".join(sorted(d.name + ("*" if w else "") for d, w in pairs))
         raise TypePromotionError(
             f"Input dtypes ({names}) have no available implicit dtype promotion path when numpy_dtype_promotion='strict'. "
@@ -327,13 +351,6 @@ def promote_types(a, b) -> np.dtype:
         canonicalize_dtype(t)  # refuses what arrays cannot have
         return np.dtype(t).newbyteorder("="), weak
 
-    if any(_is_extra(t) and np.dtype(t) != BFLOAT16 for t in (a, b)):
-        if np.dtype(a) == np.dtype(b):
-            return np.dtype(a)
-        raise TypePromotionError(
-            f"Input dtypes {np.dtype(a).name, np.dtype(b).name} have no available implicit dtype promotion path: "
-            "floats of 8 bits and integers of less than 8 do not promote. Cast with astype."
-        )
     pairs = [pair(a), pair(b)]
     if config.numpy_dtype_promotion == "strict":
         _check_strict(pairs)
@@ -364,8 +381,9 @@ def check_user_dtype(dtype, name="dtype"):
 
 
 def itemsize_bits(dtype) -> int:
-    """Bits per element."""
-    return np.dtype(dtype).itemsize * 8
+    """Bits per element, of what may take a byte in memory too."""
+    dtype = np.dtype(dtype)
+    return (iinfo(dtype) if is_integer(dtype) else finfo(dtype)).bits if dtype in NARROW else dtype.itemsize * 8
 
 
 def scalar_type_of(x) -> type:

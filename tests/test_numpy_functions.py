@@ -495,3 +495,18 @@ def test_traced_shifts_of_every_dtype(shift, n):
     x = np.arange(n)
     with fgrad.enable_x64(True):
         np.testing.assert_array_equal(fgrad.jit(jnp.roll)(x, shift), np.roll(x, int(shift)))
+
+
+def test_roll_by_a_tuple_of_traced_shifts():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    want = np.roll(x, (1, -1), (0, 1))
+    np.testing.assert_array_equal(fgrad.jit(lambda x, c: jnp.roll(x, (c[0], c[1]), (0, 1)))(x, jnp.array([1, -1])), want)
+    np.testing.assert_array_equal(fgrad.vmap(lambda c: jnp.roll(x, [c, -1], (0, 1)))(jnp.array([1, 2]))[0], want)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int8])
+def test_updates_by_a_complex_number_take_its_real_part(dtype):
+    for run in (lambda f: f, fgrad.jit):
+        out = run(lambda x: x.at[0].add(2 + 1j))(jnp.ones(2, dtype))
+        assert out.dtype == dtype and out.tolist() == [3, 1]

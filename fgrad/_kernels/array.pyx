@@ -24,7 +24,9 @@ cnp.import_array()
 DTYPES = tuple(np.dtype(t) for t in (
     np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
     np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128))
-CODES = {dtype: code for code, dtype in enumerate(DTYPES)}
+# ml_dtypes' floats of 8 bits and less and integers of less than 8 are bytes to kernels.
+BYTES = tuple(np.dtype(getattr(ml_dtypes, name)) for name in dir(ml_dtypes) if name.startswith(("float4", "float8", "int2", "int4", "uint2", "uint4")))
+CODES = {dtype: code for code, dtype in enumerate(DTYPES)} | dict.fromkeys(BYTES, FG_U8)
 MAX_NDIM = FG_MAXDIM
 
 cdef tuple _dtypes = DTYPES
@@ -81,6 +83,11 @@ def set_operators(table):
 
 def get_array_class():
     return _array_class
+
+
+cdef bint is_narrow(ArrayBase x):
+    """Whether its bytes stand for numbers of ml_dtypes' narrow types."""
+    return x.code == FG_U8 and x.aval.dtype is not _dtypes[FG_U8]
 
 
 cdef class ArrayBase:
@@ -210,8 +217,8 @@ cdef class ArrayBase:
         cdef Py_ssize_t item = fg_itemsize(self.code)
         cdef Py_ssize_t *dims
         cdef FgTensor t
-        if self.code == FG_BF16:
-            raise BufferError("the buffer protocol has no format for bfloat16: use numpy.asarray(x)")
+        if self.code == FG_BF16 or is_narrow(self):
+            raise BufferError(f"the buffer protocol has no format for {self.aval.dtype}: use numpy.asarray(x)")
         if flags & PyBUF_WRITABLE:
             raise BufferError("fgrad arrays are immutable: no writable buffer")
         if self.strides_or_none is not None and (not (flags & PyBUF_STRIDES) == PyBUF_STRIDES or
@@ -259,8 +266,8 @@ cdef class ArrayBase:
         Py_INCREF(self)
         cnp.PyArray_SetBaseObject(out, self)
         self.shared = True
-        if self.code == FG_BF16:
-            out = out.view(_dtypes[FG_BF16])
+        if self.code == FG_BF16 or is_narrow(self):
+            out = out.view(self.aval.dtype)
             out.flags.writeable = writeable
         return out
 
@@ -292,7 +299,7 @@ cdef class ArrayBase:
         if self.code == FG_I8:
             return (<int8_t *>self.data)[0]
         if self.code == FG_U8:
-            return (<uint8_t *>self.data)[0]
+            return self.numpy_view().reshape(()).item() if is_narrow(self) else (<uint8_t *>self.data)[0]
         if self.code == FG_F16:
             return <double>fg_f16_to_f32((<uint16_t *>self.data)[0])
         if self.code == FG_BF16:
@@ -319,7 +326,7 @@ cdef class ArrayBase:
         return complex(self.scalar_for("complex"))
 
     def __index__(self):
-        if not FG_I8 <= self.code <= FG_U64:
+        if not FG_I8 <= self.code <= FG_U64 or (is_narrow(self) and "int" not in self.aval.dtype.name):
             raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got {self.aval}")
         return self.scalar_for("index")
 

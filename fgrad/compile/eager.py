@@ -10,11 +10,12 @@ from fgrad._kernels.eager_dispatch import EagerDispatch, called_by_vector, insta
 from fgrad._kernels.window import View
 from fgrad.compile.bodies import body_of
 from fgrad.compile.lower import LowerContext
+from fgrad.compile.narrow import lower_narrow
 from fgrad.compile.program import build, compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Array, set_apply, stage
 from fgrad.core.eager_calls import eager_while_tracing
-from fgrad.dtypes import float0
+from fgrad.dtypes import NARROW, float0, narrow_seen
 from fgrad.errors import TracerError
 
 _functions: list = []  # all that eager has made: functions of modules, which stay
@@ -121,7 +122,10 @@ def _compile(prim, arrays, params):
     ins = [ctx.arg(i, a, s) for i, (a, s) in enumerate(zip(avals, strides))]
     if prim.lower is None:
         raise NotImplementedError(f"no lowering for '{prim.name}'")
-    outs = prim.lower(ctx, ins, params, list(out_avals))
+    if narrow_seen and any(a.dtype in NARROW for a in (*avals, *out_avals)):
+        outs = lower_narrow(ctx, prim, ins, params, avals, list(out_avals))
+    else:
+        outs = prim.lower(ctx, ins, params, list(out_avals))
     outs = outs if prim.multiple_results else [outs]
     if not prim.multiple_results and (found := _relabels(ctx, outs)) is not None:
         return None, (found[0], out_avals[0], *found[1:])

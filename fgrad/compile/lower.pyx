@@ -4,6 +4,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.algebra import COMMUTATIVE
+from fgrad.compile.narrow import lower_narrow
 from fgrad.config import config
 from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
@@ -28,6 +29,9 @@ cdef enum:
     SPREAD_ROW = 256               # elements of a row; a column is spread over shorter ones in memory, which costs as much as a division
 
 cdef object F32 = dtypes.FLOAT32
+cdef object U8 = np.dtype(np.uint8)
+cdef frozenset _narrow = dtypes.NARROW
+cdef set _narrow_seen = dtypes.narrow_seen
 cdef tuple _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
 cdef dict _REGISTERS = dict.fromkeys(_HALF, F32)
 cdef dict _codes = CODES
@@ -65,6 +69,8 @@ cdef class LowerContext:
         """Argument i. known: bounds of its integers, or None."""
         if self.simplify and known is not None and known[0] == known[1] and aval.shape == ():
             return self.scalar(known[0], aval.dtype)
+        if _narrow_seen and aval.dtype in _narrow:
+            aval = ShapedArray(aval.shape, U8)
         buf = Buf("arg", aval.dtype, aval.size, index=i, strided=strides is not None)
         (<Buf>buf).bounds = known
         if strides is None:
@@ -81,12 +87,16 @@ cdef class LowerContext:
         number = dtype.type
         if type(value) is not number:
             value = scalar_of(number, value) if type(value) is float and dtype.kind == "f" else np.asarray(value).astype(dtype)[()]
+        if dtype in _narrow:
+            dtype, value = U8, value.view(U8)
         return new_value(None, (), (), 0, dtype, value, 0)
 
     cpdef Value constant(self, x):
         """An array constant."""
         if id(x) not in self.const_values:
             a = to_array(x)
+            if a.dtype in _narrow:
+                a = to_array(np.array(a).view(U8))
             if a.strides_or_none is not None:
                 a = to_array(np.ascontiguousarray(np.asarray(a)))
             if a.shape == ():
@@ -318,7 +328,9 @@ cdef class LowerContext:
                 raise LoweringError(f"no lowering for '{prim.name}'")
             operands = [self.read(v, env, known) for v in eqn.invars]
             try:
-                if prim.opcode is not None:
+                if _narrow_seen and is_narrow(eqn):
+                    out = lower_narrow(self, prim, operands, eqn.params, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars])
+                elif prim.opcode is not None:
                     out = self.elementwise(prim.opcode, operands, eqn.outvars[0].aval)
                 else:
                     out = prim.lower(self, operands, eqn.params, [v.aval for v in eqn.outvars])
@@ -344,6 +356,16 @@ cdef class LowerContext:
     def compose(self, fun, ins):
         """Lower fun(*arrays) -> list, a composition of ops functions."""
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
+
+
+cdef bint is_narrow(Eqn eqn):
+    for v in eqn.invars:
+        if v.aval.dtype in _narrow:
+            return True
+    for v in eqn.outvars:
+        if v.aval.dtype in _narrow:
+            return True
+    return False
 
 
 cdef list _repeated(str op, list ins, AvalBase aval):

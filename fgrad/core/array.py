@@ -228,7 +228,7 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
     cached = (t is float and x and x == x) or t is int or t is bool  # 0.0 and -0.0, also as parts, are one dictionary key
     out = _scalar_cache.get(key) if cached else None
     if out is None:
-        if x and t is int and dtype.kind in "iu" and not (limits := np.iinfo(dtype)).min <= x <= limits.max:
+        if x and t is int and dtypes.is_integer(dtype) and not (limits := dtypes.iinfo(dtype)).min <= x <= limits.max:
             raise OverflowError(
                 f"An overflow was encountered while parsing an argument: {x} does not fit {dtype}; "
                 "enable 64-bit types (enable_x64) or use a float"

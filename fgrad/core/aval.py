@@ -95,6 +95,8 @@ class ShapedArray(AvalBase, AbstractValue):
         if isinstance(dtype, OverlayType):
             return dtype.aval(shape)
         dtype = np.dtype(dtype)
+        if dtype in dtypes.NARROW:
+            dtypes.narrow_seen.add(dtype)
         self = AvalBase.__new__(cls)
         self.set_fields(shape, dtype, bool(weak_type))
         if len(_interned) > 100_000:

@@ -1,4 +1,4 @@
-from fgrad._kernels.abi cimport FG_F16
+from fgrad._kernels.abi cimport FG_F16, FG_U8
 from fgrad._kernels.array cimport ArrayBase
 
 
@@ -6,9 +6,12 @@ cdef enum:
     MOST_BYTES = 16777216                # of results that a recording keeps
 
 
+cdef bint is_byte_float(object dtype) except -1
+
+
 cdef inline bint inexact(ArrayBase x):
-    """Whether an array's values have tangents: floats and complex numbers, whose codes are the last ones."""
-    return x.code >= FG_F16
+    """Whether an array's values have tangents: floats and complex numbers, whose codes are the last ones, and floats of a byte."""
+    return x.code >= FG_F16 or (x.code == FG_U8 and is_byte_float(x.aval.dtype))
 
 
 cdef class Recording:

@@ -8,7 +8,14 @@ import numpy as np
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key
 
+from fgrad.dtypes import NARROW_FLOATS
+
 cdef object _generic = np.generic
+cdef frozenset _byte_floats = frozenset(NARROW_FLOATS)
+
+
+cdef bint is_byte_float(object dtype) except -1:
+    return dtype in _byte_floats
 
 
 cdef class Recording:

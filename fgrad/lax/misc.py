@@ -94,6 +94,8 @@ def _promoted(lhs, rhs):
     a, b = get_aval(lhs), get_aval(rhs)
     if a.dtype == b.dtype:
         return lhs, rhs
+    if {a.dtype, b.dtype}.issubset(dtypes.NARROW_FLOATS):  # which do not promote, but are multiplied
+        return convert_element_type(lhs, dtypes.FLOAT32), convert_element_type(rhs, dtypes.FLOAT32)
     dtype = dtypes.promote([(a.dtype, a.weak_type), (b.dtype, b.weak_type)])[0]
     return convert_element_type(lhs, dtype), convert_element_type(rhs, dtype)
 

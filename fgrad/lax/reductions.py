@@ -63,7 +63,7 @@ def _fold(xs, combine):
 def _bitwise(name, op, identity, on_bool):
     def fun(operand, axes):
         aval = get_aval(operand)
-        if aval.dtype.kind not in "biu":
+        if dtypes.kind_of(aval.dtype) not in "biu":
             raise TypeError(f"{name} does not accept dtype {aval.dtype.name}. Accepted dtypes are boolean and integer.")
         axes = _axes(axes, aval.ndim, name)
         if aval.dtype.kind == "b" and on_bool is not None:

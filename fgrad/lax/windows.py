@@ -59,7 +59,7 @@ def _identity(computation, dtype):
 
 
 def _limits(dtype):
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     return info.min, info.max
 
 

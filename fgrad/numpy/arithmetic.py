@@ -38,7 +38,7 @@ def positive(x, /):
 def absolute(x, /):
     """|x|; the modulus (a real array) of complex x."""
     x = unary("absolute", x)
-    return x if x.aval.dtype.kind in "bu" else ew.abs_p.bind(x)
+    return x if dtypes.kind_of(x.aval.dtype) in "bu" else ew.abs_p.bind(x)
 
 
 abs = absolute
@@ -192,9 +192,9 @@ def floor_divide(x, y, /):
     dtype = common_dtype(x, y)
     if dtype.kind == "c":
         raise TypeError("floor_divide does not support complex-valued inputs")
-    if dtype.kind == "u":
+    if dtypes.kind_of(dtype) == "u":
         return ew.div(x, y)
-    if dtype.kind == "i":
+    if dtypes.kind_of(dtype) == "i":
         if (divisor := _positive(y)) is not None:
             return typed_as(_floor_by(x, dtype.type(divisor), dtype)[0], x, y)
         x, y, zero = arr(x, dtype), arr(y, dtype), dtype.type(0)
@@ -226,13 +226,13 @@ def remainder(x, y, /):
     x, y = binary("remainder", x, y, numeric=True)
     dtype = common_dtype(x, y)
     zero = dtype.type(0)
-    if dtype.kind == "i" and (divisor := _positive(y)) is not None:
+    if dtypes.kind_of(dtype) == "i" and (divisor := _positive(y)) is not None:
         return typed_as(_floor_by(x, dtype.type(divisor), dtype)[1], x, y)
-    divisor = _zero_safe(y, dtype) if dtype.kind in "iu" else y
+    divisor = _zero_safe(y, dtype) if dtypes.kind_of(dtype) in "iu" else y
     m = ew.rem(x, divisor)
-    if dtype.kind == "u":
+    if dtypes.kind_of(dtype) == "u":
         return m
-    if dtype.kind == "i":
+    if dtypes.kind_of(dtype) == "i":
         fix = ew.bitwise_and(ew.ne(m, zero), ew.lt(ew.bitwise_xor(m, arr(divisor, dtype)), zero))
     else:
         fix = _across(m, divisor, zero)
@@ -247,7 +247,7 @@ def fmod(x, y, /):
     """Remainder of x / y with the sign of x (C's fmod)."""
     x, y = binary("fmod", x, y, numeric=True)
     dtype = common_dtype(x, y)
-    return typed_as(ew.rem(x, _zero_safe(y, dtype)), x, y) if dtype.kind in "iu" else ew.rem(x, y)
+    return typed_as(ew.rem(x, _zero_safe(y, dtype)), x, y) if dtypes.kind_of(dtype) in "iu" else ew.rem(x, y)
 
 
 @eager(2)
@@ -255,7 +255,7 @@ def divmod(x, y, /):
     """(floor_divide(x, y), remainder(x, y))."""
     x, y = binary("divmod", x, y, numeric=True)
     dtype = common_dtype(x, y)
-    if dtype.kind in "iu":
+    if dtypes.kind_of(dtype) in "iu":
         return floor_divide(x, y), remainder(x, y)
     return _float_divmod(x, y, dtype)
 
@@ -295,10 +295,10 @@ def _power_of(x, n):
 
 @eager(2)
 def _power(x, y):
-    by_integers = getattr(y, "dtype", None) is not None and np.dtype(y.dtype).kind in "iu"
+    by_integers = getattr(y, "dtype", None) is not None and dtypes.kind_of(y.dtype) in "iu"
     x, y = binary("power", x, y, numeric=True)
     dtype = common_dtype(x, y)
-    if dtype.kind in "iu":
+    if dtypes.kind_of(dtype) in "iu":
         return _int_power(*[dtype.type(v) if type(v) in SCALARS else v for v in (x, y)], dtype)
     out = ew.pow_p.bind(x, y)
     return ew.convert_element_type(out, dtype) if by_integers else out  # strongly typed, as in JAX
@@ -364,7 +364,7 @@ def lcm(x1, x2):
 def _integers(name, x1, x2):
     x, y = binary(name, x1, x2)
     dtype = common_dtype(x, y)
-    if dtype.kind not in "iu":
+    if dtypes.kind_of(dtype) not in "iu":
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {dtype.name}.")
     x, y = [as_array(name, dtype.type(v) if type(v) in SCALARS else v) for v in (x, y)]
     shape = x.aval.shape or y.aval.shape

@@ -79,7 +79,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     if kind in _READ and not ndmin and (out := from_numbers(object, dtype)) is not None:
         return out
     if kind in SCALARS:
-        if type(object) is int and dtype is not None and dtype.kind in "iu":
+        if type(object) is int and dtype is not None and dtypes.kind_of(dtype) in "iu":
             out = from_numpy(np.array(object, dtype))  # raises OverflowError
         else:
             out = from_scalar(object).fresh() if dtype is None else from_numpy(np.asarray(_fitting(object, dtype)).astype(dtype))
@@ -118,7 +118,7 @@ def _fitting(x, dtype):
     """A number that an array of `dtype` can hold: no complex one for real types, for integers none beyond their range, no NaN."""
     if type(x) is complex and not dtypes.is_complex(dtype):
         raise TypeError(f"array: {x} is no real number, and does not become {dtype.name}; take its real part")
-    return np.array(int(x), dtype) if type(x) is float and dtype.kind in "iu" else x
+    return np.array(int(x), dtype) if type(x) is float and dtypes.kind_of(dtype) in "iu" else x
 
 
 def _from_numbers(xs, kinds):
@@ -156,7 +156,7 @@ def _from_sequence(xs, dtype):
         if any(v is None for v in leaves):
             raise ValueError("None is not a valid value for array")
         try:
-            x = np.array(xs, dtype if dtype is not None and dtype.kind in "iu" and set(map(type, leaves)) == {int} else None)
+            x = np.array(xs, dtype if dtype is not None and dtypes.kind_of(dtype) in "iu" and set(map(type, leaves)) == {int} else None)
         except ValueError as e:
             raise ValueError(f"array: nested sequence does not make a rectangular array: {e}") from None
         if x.dtype == object:
@@ -164,14 +164,16 @@ def _from_sequence(xs, dtype):
         if dtype is None and all(type(v) in SCALARS or isinstance(v, np.generic) for v in leaves):
             dtype = dtypes.result_type(*leaves) if leaves else dtypes.float_dtype()
             if (
-                x.dtype.kind in "iu"
+                dtypes.kind_of(x.dtype) in "iu"
                 and x.size
-                and dtype.kind in "iu"
+                and dtypes.kind_of(dtype) in "iu"
                 and all(type(v) in SCALARS for v in leaves)
-                and not (np.iinfo(dtype).min <= x.min() and x.max() <= np.iinfo(dtype).max)
+                and not (dtypes.iinfo(dtype).min <= x.min() and x.max() <= dtypes.iinfo(dtype).max)
             ):
                 raise OverflowError(f"array: integers out of range for {dtype.name}; enable 64-bit types (enable_x64) or give a dtype")
-        if dtype is not None and (x.dtype.kind == "c" and not dtypes.is_complex(dtype) or x.dtype.kind == "f" and dtype.kind in "iu"):
+        if dtype is not None and (
+            x.dtype.kind == "c" and not dtypes.is_complex(dtype) or x.dtype.kind == "f" and dtypes.kind_of(dtype) in "iu"
+        ):
             for v in leaves:
                 _fitting(v, dtype)
         return from_numpy(x, dtype, copy=False)
@@ -232,9 +234,9 @@ def _fill(shape, dtype, value):
 
 def _wrapped(value, dtype):
     """A number as conversion on arrays has it: integers beyond a type's range wrap around, floats stop at its ends, and NaN is 0."""
-    if dtype.kind not in "iu" or type(value) not in _REALS:
+    if dtypes.kind_of(dtype) not in "iu" or type(value) not in _REALS:
         return value
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    low, high = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
     if type(value) is float:
         return 0 if value != value else int(min(max(value, low), high))
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
@@ -363,7 +365,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         if kind.kind in "fiu":
             values, step = np.linspace(start, stop, num, endpoint, True, axis=axis)
             if kind.kind != "f":
-                values = np.clip(np.floor(values), np.iinfo(kind).min, np.iinfo(kind).max)
+                values = np.clip(np.floor(values), dtypes.iinfo(kind).min, dtypes.iinfo(kind).max)
             out = _own(values.astype(kind))
             return (out, _own(np.asarray(step, kind if kind.kind == "f" else dtypes.float_dtype()))) if retstep else out
     return _linspace(start, stop, num, endpoint, retstep, dtype, axis)

@@ -64,7 +64,7 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
             value = concrete("delete", at, "The result's size depends on it: pass assume_unique_indices=True for an integer array.")
             if value.dtype == bool and value.shape != (n,):
                 raise ValueError("delete: a boolean obj must be one-dimensional with the size of the axis")
-            if value.dtype.kind not in "biu":
+            if dtypes.kind_of(value.dtype) not in "biu":
                 raise ValueError(f"delete: obj must be integer or bool, got {value.dtype}")
             rows = np.delete(np.arange(n), value)
     return x[(slice(None),) * axis + (array(rows),)]

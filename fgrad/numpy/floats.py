@@ -156,12 +156,12 @@ def can_cast(from_, to, casting="safe"):
 
 _KINDS = {
     "bool": lambda d: d == dtypes.BOOL,
-    "signed integer": lambda d: d.kind == "i",
-    "unsigned integer": lambda d: d.kind == "u",
-    "integral": lambda d: d.kind in "iu",
+    "signed integer": dtypes.is_signed,
+    "unsigned integer": lambda d: dtypes.kind_of(d) == "u",
+    "integral": dtypes.is_integer,
     "real floating": dtypes.is_float,
     "complex floating": lambda d: d.kind == "c",
-    "numeric": lambda d: d.kind in "iufc" or dtypes.is_float(d),
+    "numeric": lambda d: dtypes.kind_of(d) in "iufc",
 }
 
 

@@ -101,7 +101,7 @@ def unravel_index(indices, shape):
         raise ValueError(f"unravel_index: indices must be integers, got {at.dtype.name}")
     dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     n = math.prod(dims)
-    own, limits = at.dtype, np.iinfo(at.dtype)
+    own, limits = at.dtype, dtypes.iinfo(at.dtype)
     wide = dtypes.INT32 if n < 2**31 else dtypes.int_dtype()  # sizes may be beyond a narrow dtype; int64 is divided slowly
     at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(wide)
     out = []
@@ -127,7 +127,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     if dtype is None:
         dtype = dtypes.promote([(dtypes.int_dtype(), True), *[(i.dtype, i.weak_type) for i in parts]])[0]
     dtype = user_dtype(dtype)
-    if math.prod(dims) - 1 > np.iinfo(dtype).max:
+    if math.prod(dims) - 1 > dtypes.iinfo(dtype).max:
         raise ValueError(f"ravel_multi_index: dtype {dtype.name} cannot hold positions in an array of shape {dims}; pass a wider dtype")
     if mode == "raise":
         for i, d in zip(parts, dims):

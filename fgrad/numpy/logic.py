@@ -198,9 +198,9 @@ def signbit(x, /):
     dtype = x.aval.dtype
     if dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
-    if dtype.kind in "bu":
+    if dtypes.kind_of(dtype) in "bu":
         return rules.full(x.aval.shape, False, BOOL)
-    return ew.lt(x if dtype.kind == "i" else ew.copysign(ew.like(x, 1), x), dtype.type(0))
+    return ew.lt(x if dtypes.kind_of(dtype) == "i" else ew.copysign(ew.like(x, 1), x), dtype.type(0))
 
 
 @eager(2)

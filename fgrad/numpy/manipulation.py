@@ -388,7 +388,7 @@ def roll(a, shift, axis=None):
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     axes = [axis_index(i, a.ndim) for i in (axis if np.iterable(axis) else (axis,))]
-    shifts = list(shift) if np.ndim(shift) else [shift]
+    shifts = list(shift) if isinstance(shift, (list, tuple)) or np.ndim(shift) else [shift]
     if len(shifts) != len(axes):
         if 1 not in (len(shifts), len(axes)):
             raise ValueError(f"roll: shifts {shift} and axes {axis} do not broadcast")

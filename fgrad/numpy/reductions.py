@@ -66,12 +66,12 @@ def _reduce(name, fun, x, axis, keepdims, where, fill, initial, combine, identit
 
 def lowest(dtype):
     """The identity of max."""
-    return -np.inf if dtypes.is_inexact(dtype) else (False if dtype == dtypes.BOOL else np.iinfo(dtype).min)
+    return -np.inf if dtypes.is_inexact(dtype) else (False if dtype == dtypes.BOOL else dtypes.iinfo(dtype).min)
 
 
 def highest(dtype):
     """The identity of min."""
-    return np.inf if dtypes.is_inexact(dtype) else (True if dtype == dtypes.BOOL else np.iinfo(dtype).max)
+    return np.inf if dtypes.is_inexact(dtype) else (True if dtype == dtypes.BOOL else dtypes.iinfo(dtype).max)
 
 
 def _widened(x, promote_integers=True):
@@ -81,8 +81,8 @@ def _widened(x, promote_integers=True):
         return x
     if dtype == dtypes.BOOL:
         return E.convert_element_type(x, dtypes.int_dtype())
-    if promote_integers and dtype.kind in "iu" and dtype.itemsize < dtypes.int_dtype().itemsize:
-        wide = dtypes.canonicalize_dtype(np.uint64) if dtype.kind == "u" else dtypes.int_dtype()
+    if promote_integers and dtypes.kind_of(dtype) in "iu" and dtype.itemsize < dtypes.int_dtype().itemsize:
+        wide = dtypes.canonicalize_dtype(np.uint64) if dtypes.kind_of(dtype) == "u" else dtypes.int_dtype()
         return E.convert_element_type(x, wide, x.aval.weak_type)
     return x
 

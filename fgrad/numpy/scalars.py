@@ -63,7 +63,7 @@ float16, bfloat16, float32, float64, complex64, complex128 = map(
 _own = [bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128]
 install_lasting([builtins.bool, int, float, *_own, *(t.dtype for t in _own), *(t.dtype.type for t in _own)])
 
-# Narrow types that no array has (their use raises TypeError): names for programs' tables of dtypes, finfo and iinfo.
+# Of a byte an element, whatever their bits.
 _NARROW = """
     float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
     float4_e2m1fn int2 int4 uint2 uint4

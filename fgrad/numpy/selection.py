@@ -72,7 +72,7 @@ def _fills(fill_value, n):
 def _filled(at, valid, fill):
     """Positions where they are valid, else fill: in the positions' dtype if fill is an integer, else as the two promote."""
     fill = as_array("nonzero", fill)
-    if fill.dtype.kind in "iub":
+    if dtypes.kind_of(fill.dtype) in "iub":
         return E.select(valid, at, E.convert_element_type(fill, at.dtype))
     return where(valid, at, fill)
 
@@ -212,7 +212,7 @@ _rint_real = _rounding("rint", E.round_even_p, "to the nearest integer, ties to 
 def rint(x, /):
     """To the nearest integer as a float, ties to even."""
     z = unary("rint", x)
-    if z.dtype.kind in "iub":
+    if dtypes.kind_of(z.dtype) in "iub":
         z = E.convert_element_type(z, dtypes.float_dtype())
     return round(z) if z.dtype.kind == "c" else _rint_real(z)
 

@@ -34,6 +34,8 @@ def _fitting(x, values, shape):
     if type(values) not in SCALARS:
         values = array(values, copy=False) if isinstance(values, (list, tuple)) else as_array("scatter", values)
     own = dtypes.canonicalize_dtype(x.dtype) is x.dtype  # else x has outlived enable_x64
+    if type(values) is complex and not dtypes.is_complex(x.dtype):
+        values = values.real
     values = cast(values, x.dtype) if own and type(values) in SCALARS else E.cast_as(values, x.dtype)
     values = as_array("scatter", values) if not hasattr(values, "aval") else values
     try:

@@ -64,8 +64,8 @@ def cast_scalar(x, dtype, weak=False):
         if kind is not None and dtypes.scalar_dtype(kind()) == dtype:
             return kind(x)
         return from_scalar(x, dtype, True)
-    if type(x) is int and dtype.kind in "iu":
-        info = np.iinfo(dtype)
+    if type(x) is int and dtypes.kind_of(dtype) in "iu":
+        info = dtypes.iinfo(dtype)
         if not info.min <= x <= info.max:
             if not -(1 << 63) <= x < 1 << 64:
                 raise OverflowError(f"Python integer {x} is out of bounds for {dtype.name}")

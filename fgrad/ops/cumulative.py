@@ -21,7 +21,7 @@ _KINDS = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 
 def _cumulative(name, kinds):
     def abstract_eval(x, *, axis, reverse):
-        if x.dtype.kind not in kinds and x.dtype != dtypes.BFLOAT16:
+        if dtypes.kind_of(x.dtype) not in kinds:
             raise TypeError(f"{name} does not accept dtype {x.dtype.name}")
         if not 0 <= axis < len(x.shape):
             raise ShapeError(f"{name}: axis {axis} is out of bounds for array of shape {x.shape}")
@@ -82,7 +82,7 @@ def _before(x, axis, reverse, fill):
 def _recurrence_aval(a, b, *, axis, reverse, lag):
     if not 0 <= axis < len(a.shape):
         raise ShapeError(f"linear_recurrence: axis {axis} is out of bounds for array of shape {a.shape}")
-    if a.dtype.kind not in "fc" and a.dtype != dtypes.BFLOAT16:
+    if not dtypes.is_inexact(a.dtype):
         raise TypeError(f"linear_recurrence does not accept dtype {a.dtype.name}")
     need_shape("linear_recurrence", "b", b, a.shape, a.dtype)
     return a.strong()
@@ -127,7 +127,7 @@ def _cumprod_jvp(t, out, x, *, axis, reverse):
 def _other_products_aval(x, *, axis):
     if not 0 <= axis < len(x.shape):
         raise ShapeError(f"other_products: axis {axis} is out of bounds for array of shape {x.shape}")
-    if x.dtype.kind not in "fc" and x.dtype != dtypes.BFLOAT16:
+    if not dtypes.is_inexact(x.dtype):
         raise TypeError(f"other_products does not accept dtype {x.dtype.name}")
     return x.strong()
 

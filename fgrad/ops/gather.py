@@ -131,7 +131,7 @@ def default_fill(dtype):
         return np.nan
     if dtype == dtypes.BOOL:
         return True
-    return int(np.iinfo(dtype).min if dtypes.is_signed(dtype) else np.iinfo(dtype).max)
+    return int(dtypes.iinfo(dtype).min if dtypes.is_signed(dtype) else dtypes.iinfo(dtype).max)
 
 
 def gather(

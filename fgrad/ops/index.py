@@ -2,8 +2,6 @@
 
 import operator
 
-import numpy as np
-
 from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
@@ -29,7 +27,7 @@ def index_numbers(i, n, wrap=False):
     dtype = get_aval(i).dtype
     if dtype in (_dtype_for(n), dtypes.INT64) or not dtypes.is_integer(dtype):
         return i
-    most = np.iinfo(dtype).max
+    most = dtypes.iinfo(dtype).max
     if not dtypes.is_signed(dtype) and dtype.itemsize >= 4 and n <= most:
         i = rem(i, like(i, max(n, 1))) if wrap else lesser(i, like(i, n))
     return cast_as(i, _dtype_for(n))

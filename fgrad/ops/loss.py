@@ -150,7 +150,7 @@ def cross_entropy(logits, labels):
     logits: (..., classes) floats; labels: (...) integers. A row whose label is outside [0, classes) has loss 0 and no gradient.
     """
     dtype = get_aval(labels).dtype
-    if dtype.kind not in "iu":
+    if dtypes.kind_of(dtype) not in "iu":
         raise TypeError(f"cross_entropy: labels must be integer class indices, got {dtype.name}")
     if dtype not in (dtypes.INT32, dtypes.INT64):
         labels = convert_element_type(labels, np.int64 if dtype.itemsize == 8 else np.int32)

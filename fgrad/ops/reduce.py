@@ -36,7 +36,7 @@ def _fold_outer(ctx, kind, v, axes):
 def _reducer(name, kind, kinds):
     @functools.lru_cache(10_000)
     def abstract_eval(x, *, axes):
-        if x.dtype.kind not in kinds and not (x.dtype == dtypes.BFLOAT16 and "f" in kinds):
+        if dtypes.kind_of(x.dtype) not in kinds:
             raise TypeError(f"{name} does not accept dtype {x.dtype.name}")
         if len(set(axes)) != len(axes) or any(not 0 <= a < len(x.shape) for a in axes):
             raise ShapeError(f"{name}: axes {axes} must be distinct axes of shape {x.shape}")

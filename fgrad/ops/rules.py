@@ -94,7 +94,7 @@ def unify(name, args):
 
 
 def _check_dtype(name, aval, kinds):
-    kind = aval.dtype.kind if aval.dtype.kind != "V" else "f"
+    kind = dtypes.kind_of(aval.dtype)
     if kind not in kinds:
         words = {"f": "floating", "c": "complex", "i": "signed integer", "u": "unsigned integer", "b": "boolean"}
         raise TypeError(f"{name} does not accept dtype {aval.dtype.name}. Accepted dtypes are {', '.join(words[k] for k in kinds)}.")

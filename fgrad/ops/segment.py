@@ -21,7 +21,7 @@ def _lowest(dtype, sign):
     if dtype == dtypes.BOOL:
         return sign > 0
     if dtypes.is_integer(dtype):
-        return np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max
+        return dtypes.iinfo(dtype).min if sign < 0 else dtypes.iinfo(dtype).max
     return sign * np.inf
 
 

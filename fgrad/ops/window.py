@@ -116,7 +116,7 @@ def _short_rows(windows, shape, out_shape):
 
 def _reduce_window(name, kinds):
     def abstract_eval(x, **params):
-        if x.dtype.kind not in kinds and not (x.dtype == dtypes.BFLOAT16 and "f" in kinds):
+        if dtypes.kind_of(x.dtype) not in kinds:
             raise TypeError(f"{name} does not accept dtype {x.dtype.name}")
         return ShapedArray(window_shape(name, x.shape, **params), x.dtype, x.weak_type)
 
