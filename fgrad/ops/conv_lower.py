@@ -29,8 +29,6 @@ def _in_pairs(x, w, dtype, params):
     """Does the kernel take these bfloat16 operands as they are, two input features (or images) in one step?"""
     if not PAIRS or x.dtype != dtypes.BFLOAT16 or dtype not in (dtypes.BFLOAT16, dtypes.FLOAT32) or w.shape[1] < 2:
         return False
-    if w.shape[1] == 3 and x.strides[1] != 1 and math.prod(x.shape[2:]) > 16 * math.prod(w.shape[2:]):  # half empty pairs
-        return False
     images = params["batch_group_count"]
     groups = params["feature_group_count"] * images
     return groups == 1 or min(w.shape[0] // groups, x.shape[0] // images if images > 1 else w.shape[1]) >= 16
