@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_MAXDIM, FG_NDTYPES, fg_itemsize
+from fgrad._kernels.container import bytes_allowed
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object x, int *overflow) except? -1
@@ -124,3 +125,4 @@ cdef int64_t size_of(shape) except -1:
 
 
 fg_pool_init()
+fg_pool_limit = min(fg_pool_limit, (bytes_allowed() or MAX_BYTES) // 4)

@@ -3,6 +3,8 @@ from libc.stdint cimport int64_t, uint32_t, uintptr_t
 
 import os
 
+from fgrad._kernels.container import cores_allowed
+
 cdef extern from "parallel.h" nogil:
     void fg_parallel_init(int n)
     int fg_get_threads()
@@ -37,7 +39,9 @@ def most_threads():
 
 
 def _cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may use: threads beyond a container's quota only use it up sooner, and then all of them wait."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, cores_allowed() or cores))
 
 
 def _default_threads():
