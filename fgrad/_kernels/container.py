@@ -1,4 +1,4 @@
-"""What a container leaves of the machine: cores of a quota of processor time, bytes of a memory limit (Linux control groups, versions 1 and 2)."""
+"""What a container leaves of the machine: cores of a quota, bytes of a memory limit (Linux control groups, versions 1 and 2)."""
 
 import math
 import os
@@ -20,7 +20,8 @@ def cores_allowed(root=ROOT, own=OWN):
 
 def bytes_allowed(root=ROOT, own=OWN):
     """Bytes that this process's groups may hold; None without a limit."""
-    texts = [_read(group, name) for group in _groups("memory", root, own) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
+    names = "memory.max", "memory.high", "memory.limit_in_bytes"
+    texts = [_read(group, name) for group in _groups("memory", root, own) for name in names]
     return min((int(t) for t in texts if t.isdigit()), default=None)
 
 

@@ -25,7 +25,7 @@ def tree(folder, files, own):
         ({"cpu.max": "1000 100000"}, "0::/\n", 1),
         ({"a/b/cpu.max": "max 100000", "a/cpu.max": "300000 100000"}, "0::/a/b\n", 3),
         ({"a/cpu.max": "300000 100000", "b/cpu.max": "100000 100000"}, "0::/a\n", 3),
-        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, "4:cpu,cpuacct:/docker/of the host\n1:name=systemd:/x\n", 4),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, "4:cpu,cpuacct:/of/the/host\n1:name=d:/x\n", 4),
         ({"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, "4:cpu:/a\n0::/\n", None),
         ({"cpuacct/cpu.cfs_quota_us": "100000", "cpuacct/cpu.cfs_period_us": "100000"}, "4:cpuacct:/\n", None),
         ({"cpu.max": "nonsense"}, "0::/\n", None),
