@@ -261,6 +261,80 @@ def test_stored_masks_may_differ_between_calls_of_one_function():
     np.testing.assert_allclose(causal, selected(q, k, v), atol=1e-5)
 
 
+def attention_of_bodies(fun, args, monkeypatch):
+    """The operations of attention in bodies of loops, of what agrees with the program without the pass."""
+    seen = set()
+    found = attend.attend
+
+    def watch(nodes, outs, constants):
+        new = found(nodes, outs, constants)
+        if constants.outer:
+            seen.update(n.op for n in new if n.op.startswith(("attention", "softmax")))
+        return new
+
+    monkeypatch.setattr("fgrad.compile.program.attend", watch)
+    agree(fun, args, 1e-5)
+    return seen
+
+
+INSIDE = np.tril(np.ones((T, T), bool))
+MASKS = [
+    lambda: INSIDE,
+    lambda: jnp.tril(jnp.ones((T, T), bool)),
+    lambda: jnp.arange(T)[:, None] >= jnp.arange(T),
+    lambda: fgrad.jit(lambda n: jnp.tri(n, dtype=bool), static_argnums=0)(T),
+]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("outside", [False, True])
+def test_masks_of_loops_are_known_inside(mask, outside, monkeypatch):
+    given = mask()
+
+    def one(q, k, v):
+        return weighted(jnp.where(given if outside else mask(), scores(q, k), -1e9), v)
+
+    def trained(q, k, v):
+        step = lambda p, x: (fgrad.tree.map(lambda a, b: a - x * b, p, fgrad.grad(loss(one), (0, 1, 2))(*p)), None)
+        return fgrad.lax.scan(step, (q, k, v), jnp.arange(0.1, 0.4, 0.1))[0]
+
+    def layers(q, k, v):
+        body = fgrad.checkpoint(lambda x, w: (x + one(x * w, k, v), None))
+        return jnp.sum(jnp.sin(fgrad.lax.scan(body, q, jnp.arange(1.0, 4.0))[0]))
+
+    def counted(q, k, v):
+        return fgrad.lax.fori_loop(0, 3, lambda i, q: q - fgrad.grad(loss(one))(q, k, v), q)
+
+    def nested(q, k, v):
+        return fgrad.lax.fori_loop(0, 2, lambda i, q: fgrad.lax.cond(i > 0, lambda q: counted(q, k, v), lambda q: q, q), q)
+
+    for fun in (trained, counted, nested, fgrad.grad(layers, (0, 1, 2))):
+        assert attention_of_bodies(fun, arrays(), monkeypatch) == {"attention_fwd", "attention_bwd"}
+
+
+def test_masks_that_loops_change_or_are_given(monkeypatch):
+    """What looks like a triangle where a loop begins is none in what it carries, and none where it is an argument."""
+
+    def carried(q, k, v):
+        def step(i, c):
+            q, mask = c
+            return weighted(jnp.where(mask, scores(q, k), -1e9), v), jnp.logical_xor(mask, jnp.arange(T) == i)
+
+        return fgrad.lax.fori_loop(0, 3, step, (q, jnp.tril(jnp.ones((T, T), bool))))[0]
+
+    def scanned(q, k, v):
+        masks = jnp.stack([jnp.tril(jnp.ones((T, T), bool)), jnp.ones((T, T), bool)])
+        return fgrad.lax.scan(lambda q, m: (weighted(jnp.where(m, scores(q, k), -1e9), v), None), q, masks)[0]
+
+    def given(q, k, v, mask):
+        return fgrad.lax.fori_loop(0, 3, lambda i, q: weighted(jnp.where(mask, scores(q, k), -1e9), v), q)
+
+    for fun in (carried, scanned):
+        agree(fun, arrays(), 1e-5)
+    agree(given, [*arrays(), jnp.asarray(INSIDE)], 1e-5)
+    agree(given, [*arrays(), jnp.ones((T, T), bool)], 1e-5)
+
+
 @pytest.mark.parametrize(("heads", "t", "s"), [(8, 4, 4), (8, 8, 8), (4, 1, 1), (8, 2, 8), (8, 1, 64)])
 def test_few_queries_of_two_batch_axes(heads, t, s):
     """Products of (batch, heads), as few queries of several sequences are, are not taken for those of one batch axis."""

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fgrad.compile.values import Value, row_major
+
 MOST = 1 << 16  # elements that are evaluated while compiling
 MOST_STORED = 1 << 24  # elements of a stored matrix that are looked at
 DEEPEST = 12  # operations from a mask back to what it is made of
@@ -33,10 +35,12 @@ class Split(NamedTuple):
 
 
 class Constants:
-    """What values are that depend on no argument. consts: the program's; stored: what its first arguments always are."""
+    """What values are that depend on no argument. consts: the program's; stored: what its first arguments always are; outer: (Constants,
+    Value) of arguments, by position, that are values of the program around this one, which is their Constants'."""
 
-    def __init__(self, consts, stored=()):
+    def __init__(self, consts, stored=(), outer=None):
         self.arrays = {"const": consts, "arg": stored}
+        self.outer = outer or {}
         self.flat, self.splits = {}, {}  # by id of a buffer
 
     def number(self, v):
@@ -66,6 +70,10 @@ class Constants:
         return self.splits[key]
 
     def _split(self, buf, rows, columns, depth):
+        if buf.kind == "arg" and buf.index in self.outer:
+            known, v = self.outer[buf.index]
+            shape = buf.size // (rows * columns), rows, columns
+            return known.split(Value(v.buf, shape, row_major(shape), 0, v.dtype), depth - 1)
         if buf.kind != "temp":
             x = self._stored(buf, MOST_STORED)
             return None if x is None else _stored_split(x.reshape(-1, rows, columns))
@@ -119,6 +127,9 @@ class Constants:
         return self.flat[id(buf)]
 
     def _evaluated(self, buf, depth):
+        if buf.kind == "arg" and buf.index in self.outer:
+            known, v = self.outer[buf.index]
+            return known._elements(v.buf, depth - 1)
         if buf.kind != "temp":
             return self._stored(buf, MOST)
         node = buf.node

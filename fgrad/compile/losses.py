@@ -19,6 +19,7 @@ from fgrad.compile.values import Buf, Node, Value, forget, row_major, view_resha
 from fgrad.core.array import CODES
 
 LEAST = 64  # classes: softmaxes of fewer go by columns, and have more than their memory to save
+LEAST_OF_BODY = 1 << 13  # elements of logits
 ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))
 LOSSES = ("log_softmax", "softmax_logsumexp", "max", "scatter")  # what they are found by
 PART_OF_GATHER = 7  # the integers of a gather or scatter before its axes
@@ -36,13 +37,14 @@ class _Pick(NamedTuple):
     addends: Value | None = None
 
 
-def join_losses(nodes, outs, ctx, known):
-    """nodes, with the parts of losses that are written out replaced."""
+def join_losses(nodes, outs, ctx, known, sub=False):
+    """nodes, with the parts of losses that are written out replaced. sub: those of a loop, whose small ones run in one instruction."""
     program = _Program(nodes, outs, ctx, known)
-    for node in nodes:
+    candidates = [n for n in nodes if n.op in LOSSES and (not sub or n.ins[0].size >= LEAST_OF_BODY)]
+    for node in candidates:
         if node.kind == "kernel" and node.op == "scatter":
             program.compare(node)
-    for node in nodes:
+    for node in candidates:
         if node.kind == "kernel" and node.op == "log_softmax":
             program.log_softmax(node)
         elif node.kind == "kernel" and node.op == "softmax_logsumexp":
@@ -87,11 +89,11 @@ class _Program:
         axes = node.ip[PART_OF_GATHER:]
         if indices.buf is None or not indices.whole() or indices.size != rows or x.size != rows * classes or nk != 1 or nw + nd != 1:
             return None
-        if node.op == "gather" and (node.ip[4] or any(n != 1 for n in axes[nw + nd + nk + 2 * batching :])):
+        if node.op == "gather" and (not x.whole() or node.ip[4] or any(n != 1 for n in axes[nw + nd + nk + 2 * batching :])):
             return None
         if len(x.shape) == 1 and nd and not batching:
             labels = self._of_flat(indices, rows, classes)
-        elif x.shape == shape and self._along_rows(node, indices, len(shape) - 1):
+        elif x.shape[-1] == classes and self._along_rows(node, indices, len(x.shape) - 1):
             labels = Value(indices.buf, (rows,), (1,), 0, indices.dtype)
         else:
             return None

@@ -35,13 +35,13 @@ from fgrad.core.array import CODES
 from fgrad.errors import FgradError, LoweringError
 
 
-def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None, stored=()):
+def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None, stored=(), outer=None):
     """A Program for a closed jaxpr. in_strides: per argument None (contiguous) or strides in elements.
 
     donated: positions of arguments whose memory outputs may take over. sub: a sub-program, which writes every output.
     takes: for a body or a branch, the argument whose memory the caller would give to an output (-1: none); the program's
     `in_place` says which of them may share it. known: per argument bounds of its integers, or None. stored: the arrays that the
-    first arguments are in every call.
+    first arguments are in every call. outer: what is known of a body's arguments from the program around it, see diagonal.Constants.
     """
     if config.enable_checks:
         check_jaxpr(closed)
@@ -52,22 +52,22 @@ def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, kn
     in_strides = in_strides or [None] * len(avals)
     ins = [ctx.arg(i, *a) for i, a in enumerate(zip(avals, in_strides, known or [None] * len(avals)))]
     outs = ctx.inline(closed, ins)
-    return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, takes)
+    return build(ctx, ins, outs, avals, in_strides, out_avals, donated, sub, takes, outer)
 
 
-def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, takes=None):
+def build(ctx, ins, outs, in_avals, in_strides, out_avals, donated=(), sub=False, takes=None, outer=None):
     """The Program that computes the values `outs` from `ins`."""
     try:
-        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes)
+        return _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes, outer=outer)
     except FgradError:
         raise
     except ValueError as e:
         raise LoweringError(f"could not compile: {e}") from e
 
 
-def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes, tiles=True):
+def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes, tiles=True, outer=None):
     modes, taken = [], set()
-    outs = list(outs)
+    outs, constants = list(outs), Constants(ctx.consts, ctx.stored, outer)
     for j, (v, aval) in enumerate(zip(outs, out_avals)):
         mode = -1
         if (
@@ -95,13 +95,13 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
         kernels = kernels_of(nodes)
-    if tiles and config.pass_simplify and not kernels.isdisjoint(LOSSES) and not sub:
-        nodes = join_losses(nodes, outs, ctx, Constants(ctx.consts, ctx.stored))
+    if tiles and config.pass_simplify and not kernels.isdisjoint(LOSSES):
+        nodes = join_losses(nodes, outs, ctx, constants, sub)
         kernels = kernels_of(nodes)
     if tiles and config.pass_attention and "softmax" in kernels and "dot" in kernels:
-        nodes = attend(nodes, outs, Constants(ctx.consts, ctx.stored))
+        nodes = attend(nodes, outs, constants)
     if tiles and config.pass_norms and not kernels.isdisjoint(("sum", "moments")):
-        nodes = join_norms(nodes, outs, Constants(ctx.consts, ctx.stored))
+        nodes = join_norms(nodes, outs, constants)
         kernels = kernels_of(nodes)
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(wrap_indices(nodes), outs)
@@ -132,7 +132,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     units = written(units, in_memory)
     for unit in units:
         if unit.nodes[0].op in ("scan", "members", "while", "cond"):
-            unit.nodes[0].obj = _sub_programs(unit.nodes[0])
+            unit.nodes[0].obj = _sub_programs(unit.nodes[0], Constants(ctx.consts, ctx.stored, outer))
     arena_bytes, donors = plan(units, in_memory, outs, modes, donated, in_avals, takes)
     if takes is None:
         for j, k in donors.items():
@@ -171,24 +171,32 @@ def _block_program(nodes, ins, outs, in_avals, out_avals, n_acc):
     return _build(ctx, ins, outs, in_avals, [None] * len(ins), out_avals, (), True, range(len(ins) - n_acc, len(ins)), tiles=False)
 
 
-def _sub_programs(node):
+def _sub_programs(node, constants):
     """(programs of a loop's or of branches' jaxprs, {output: the input whose memory it may take over, where nobody reads that later}).
 
-    A loop updates in place what its body does; branches, what all of them do to an operand of the result's type.
+    A loop updates in place what its body does; branches, what all of them do to an operand of the result's type. constants: the Constants
+    of the program that the node is of.
     """
     known = loop_bounds(node)
     if node.op == "cond":
         takes, first = _operands_for_results(node.children), 1
-        children = [compile_jaxpr(c, sub=True, takes=takes, known=k) for c, k in zip(node.children, known)]
+        outer = _given(constants, node.ins[1:])
+        children = [compile_jaxpr(c, sub=True, takes=takes, known=k, outer=outer) for c, k in zip(node.children, known)]
         in_place = [all(flags) for flags in zip(*[c.in_place for c in children])]
     else:
-        nk, nc = node.ip[1:3] if node.op == "while" else node.ip[:2]
-        takes, first = list(range(nk, nk + nc)), node.ip[0] if node.op == "while" else 0
+        before, nk, nc = node.ip if node.op == "while" else (0, *node.ip[:2])
+        takes, first = list(range(nk, nk + nc)), before
         children = [compile_jaxpr(c, sub=True, known=k) for c, k in zip(node.children[:-1], known)]
+        outer = _given(constants, node.ins[before : before + nk])
         with config.override("pass_members", config.pass_members and node.op != "members"):  # the loops in a part are on its thread
-            children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1]))
+            children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1], outer=outer))
         in_place = children[-1].in_place
     return children, {j: first + takes[j] for j, ok in enumerate(in_place) if ok}
+
+
+def _given(constants, values):
+    """By position, what Constants of a body take for its first arguments."""
+    return {i: (constants, v) for i, v in enumerate(values) if v.buf is not None and v.whole()}
 
 
 def _operands_for_results(branches):
