@@ -3,6 +3,7 @@
 import functools
 import inspect
 import operator
+import types
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
@@ -13,9 +14,14 @@ from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate
 from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
 
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
 
 def _resolve(fun, args, kwargs):
     """Positional arguments from a call with keywords and defaults."""
+    code = None if kwargs or type(fun) is not types.FunctionType or fun.__dict__ else fun.__code__
+    if code is not None and len(args) == code.co_argcount and not code.co_kwonlyargcount and not code.co_flags & _VARIADIC:
+        return args  # as they are: a signature takes longer than the call
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
     except (TypeError, ValueError):

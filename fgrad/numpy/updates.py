@@ -182,7 +182,8 @@ def _put_masked(x, values, mask, kind):
 
 def _warn_of_cast(x, values):
     """Warn where values change by the cast to x's dtype that an update does."""
-    if type(values) is int and x.dtype.kind != "b" or x.dtype == dtypes.float0:
+    kind = x.dtype.kind
+    if type(values) is int and kind != "b" or type(values) is float and kind in "fc" or x.dtype == dtypes.float0:
         return
     if dtypes.result_type(x.dtype, values) != x.dtype:
         warnings.warn(

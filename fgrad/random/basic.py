@@ -34,6 +34,8 @@ def int_dtype(name, dtype, error=ValueError):
 def check_broadcast(name, shape, *params):
     """The shape of the result: `shape`, or what the parameters' shapes broadcast to."""
     shapes = [np.shape(p) if isinstance(p, (int, float)) else p.shape for p in params]
+    if not any(shapes):
+        return () if shape is None else canonical_shape(shape)
     together = np.broadcast_shapes(*shapes)
     if shape is None:
         return together
@@ -50,6 +52,13 @@ def check_broadcast(name, shape, *params):
 def spread(name, x, shape, dtype):
     """A parameter as an array of the result's shape and dtype."""
     return jnp.broadcast_to(lax.convert_element_type(as_array(name, x), dtype), shape)
+
+
+def parameters(name, dtype, shape, *params):
+    """(parameters of a distribution, Python's floats as they are, the result's shape, its dtype)."""
+    dtype = float_dtype(name, dtype)
+    params = [p if type(p) is float else as_array(name, p) for p in params]
+    return params, check_broadcast(name, shape, *params), dtype
 
 
 def bits(key, shape=(), dtype=None, *, out_sharding=None):
@@ -245,7 +254,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     wide, info = dtype, np.iinfo(dtype)
     both = (minval, maxval)
     if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
-        return _randint(one_key("randint", key), minval, maxval, shape, dtype)
+        return _randint(one_key("randint", key), dtype.type(minval), dtype.type(maxval), shape, dtype)
     if info.bits < 32:  # narrow integers are drawn as int32, so that the upper bound fits
         wide = dtypes.INT32
         minval, maxval = (jnp.clip(_clipped_int(v, wide), int(info.min), int(info.max) + i) for i, v in enumerate((minval, maxval)))

@@ -73,14 +73,19 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     return jnp.reshape(jnp.moveaxis(order, -1, 0), shape)
 
 
+@eager(2)
+def _geometric(key, p, shape, dtype):
+    u = uniform(key, shape, p.dtype)
+    u = lax.select(lax.eq(u, lax.like(u, 0)), lax.like(u, 1), u)
+    return lax.convert_element_type(lax.floor(jnp.divide(sample_log(u), sample_log1p(-p))) + 1, dtype)
+
+
 def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     """Trials up to the first success, of probability p each: 1, 2, ..."""
     dtype = int_dtype("geometric", dtype)
     (p,) = jnp.promote_dtypes_inexact(p)
     shape = check_broadcast("geometric", shape, p)
-    u = uniform(key, shape, p.dtype)
-    u = lax.select(lax.eq(u, lax.like(u, 0)), lax.like(u, 1), u)
-    return lax.convert_element_type(lax.floor(jnp.divide(sample_log(u), sample_log1p(-p))) + 1, dtype)
+    return _geometric(one_key("geometric", key), p, shape, dtype)
 
 
 def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):

@@ -9,12 +9,13 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import custom_jvp, jit, vmap
+from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import random_gamma_p, sample_log
 from fgrad.ops.shape import canonical_shape
 from fgrad.ops.special import random_gamma_grad
-from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, spread, uniform
+from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, parameters, spread, uniform
 from fgrad.random.discrete import rademacher
 from fgrad.random.keys import one_key, split
 
@@ -86,32 +87,43 @@ def _make(log_space):
 _SAMPLERS = {log_space: _make(log_space) for log_space in (False, True)}
 
 
-def _draw(name, key, a, shape, dtype, log_space):
-    dtype, a = float_dtype(name, dtype), as_array(name, a)
-    shape = check_broadcast(name, shape, a)
-    return _SAMPLERS[log_space](one_key(name, key), spread(name, a, shape, dtype))
+@eager(2)
+def _draw(key, a, shape, dtype, log_space):
+    return _SAMPLERS[log_space](key, spread("gamma", a, shape, dtype))
 
 
 def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Gamma floats of shape parameter a and scale 1, differentiable in a."""
-    return _draw("gamma", key, a, shape, dtype, False)
+    (a,), shape, dtype = parameters("gamma", dtype, shape, a)
+    return _draw(one_key("gamma", key), a, shape, dtype, False)
 
 
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Logarithms of gamma floats of shape parameter a; exact where the floats themselves would underflow."""
-    return _draw("loggamma", key, a, shape, dtype, True)
+    (a,), shape, dtype = parameters("loggamma", dtype, shape, a)
+    return _draw(one_key("loggamma", key), a, shape, dtype, True)
 
 
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
-    """Beta floats of parameters a and b."""
-    dtype = float_dtype("beta", dtype)
-    a, b = as_array("beta", a), as_array("beta", b)
-    shape = check_broadcast("beta", shape, a, b)
-    key_a, key_b = split(one_key("beta", key))
+@eager(3)
+def _beta(key, a, b, shape, dtype):
+    key_a, key_b = split(key)
     log_a, log_b = loggamma(key_a, a, shape, dtype), loggamma(key_b, b, shape, dtype)
     top = lax.max(log_a, log_b)
     x, y = lax.exp(log_a - top), lax.exp(log_b - top)
     return x / (x + y)
+
+
+def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+    """Beta floats of parameters a and b."""
+    (a, b), shape, dtype = parameters("beta", dtype, shape, a, b)
+    return _beta(one_key("beta", key), a, b, shape, dtype)
+
+
+@eager(2)
+def _dirichlet(key, alpha, shape, dtype):
+    logs = loggamma(key, alpha, (*shape, alpha.shape[-1]), dtype)
+    x = lax.exp(logs - jnp.max(logs, -1, keepdims=True))
+    return x / jnp.sum(x, -1, keepdims=True)
 
 
 def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
@@ -120,16 +132,19 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     if alpha.ndim < 1:
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {alpha.ndim}")
     shape = alpha.shape[:-1] if shape is None else canonical_shape(shape)
-    logs = loggamma(key, alpha, (*shape, alpha.shape[-1]), dtype)
-    x = lax.exp(logs - jnp.max(logs, -1, keepdims=True))
-    return x / jnp.sum(x, -1, keepdims=True)
+    check_broadcast("dirichlet", (*shape, alpha.shape[-1]), alpha)
+    return _dirichlet(one_key("dirichlet", key), alpha, shape, dtype)
+
+
+@eager(2)
+def _chisquare(key, df, shape, dtype):
+    return lax.exp(loggamma(key, lax.convert_element_type(as_array("chisquare", df), dtype) / 2, shape, dtype)) * 2
 
 
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Chi-square floats of df degrees of freedom."""
-    dtype, df = float_dtype("chisquare", dtype), as_array("chisquare", df)
-    half = lax.convert_element_type(df, dtype) / 2
-    return lax.exp(loggamma(key, half, check_broadcast("chisquare", shape, df), dtype)) * 2
+    (df,), shape, dtype = parameters("chisquare", dtype, shape, df)
+    return _chisquare(one_key("chisquare", key), df, shape, dtype)
 
 
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
@@ -142,13 +157,17 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     return (chisquare(key_num, dfnum, shape, dtype) / dfnum) / (chisquare(key_den, dfden, shape, dtype) / dfden)
 
 
+@eager(2)
+def _t(key, df, shape, dtype):
+    key_n, key_g = split(key)
+    half = lax.convert_element_type(as_array("t", df), dtype) / 2
+    return normal(key_n, shape, dtype) * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
+
+
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Student's t floats of df degrees of freedom."""
-    dtype, df = float_dtype("t", dtype), as_array("t", df)
-    shape = check_broadcast("t", shape, df)
-    key_n, key_g = split(one_key("t", key))
-    half = lax.convert_element_type(df, dtype) / 2
-    return normal(key_n, shape, dtype) * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
+    (df,), shape, dtype = parameters("t", dtype, shape, df)
+    return _t(one_key("t", key), df, shape, dtype)
 
 
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):

@@ -8,6 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import array_tree as tree
 from fgrad import dtypes, lax
 from fgrad.api import ShapeDtypeStruct
+from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy
 from fgrad.numpy.overlay import register_overlay
@@ -339,5 +340,9 @@ def fold_in(key, data):
     data = as_array("fold_in", np.uint32(int(data) % 2**32) if isinstance(data, (int, np.integer)) else data)
     if data.shape:
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {data.shape} != (). Use vmap for batching.")
-    data = lax.convert_element_type(data, np.uint32)
-    return _like(key, jnp.stack(threefry2x32(words[0], words[1], jnp.zeros((), np.uint32), data)))
+    return _like(key, _folded(words, data))
+
+
+@eager(2)
+def _folded(words, data):
+    return jnp.stack(threefry2x32(words[0], words[1], jnp.zeros((), np.uint32), lax.convert_element_type(data, np.uint32)))

@@ -4,46 +4,58 @@ import math
 
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import sample_log
 from fgrad.ops.shape import canonical_shape
-from fgrad.random.basic import check_broadcast, exponential, float_dtype, normal, spread, uniform
+from fgrad.random.basic import exponential, float_dtype, normal, parameters, spread, uniform
 from fgrad.random.discrete import rademacher
 from fgrad.random.keys import one_key, split
 
 
-def _parameters(name, dtype, shape, *params):
-    """(parameters as arrays of the result's shape and dtype, shape, dtype)."""
-    dtype = float_dtype(name, dtype)
-    params = [as_array(name, p) for p in params]
-    shape = check_broadcast(name, shape, *params)
-    return [spread(name, p, shape, dtype) for p in params], shape, dtype
-
-
-def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
-    """Standard Cauchy floats."""
-    dtype = float_dtype("cauchy", dtype)
+@eager(1)
+def _cauchy(key, shape, dtype):
     u = uniform(key, shape, dtype, float(jnp.finfo(dtype).eps), 1.0)
     return lax.tan(lax.mul(lax.like(u, math.pi), lax.sub(u, lax.like(u, 0.5))))
 
 
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+    """Standard Cauchy floats."""
+    return _cauchy(one_key("cauchy", key), canonical_shape(shape), float_dtype("cauchy", dtype))
+
+
+@eager(2)
+def _pareto(key, b, shape, dtype):
+    return lax.exp(exponential(key, shape, dtype) / spread("pareto", b, shape, dtype))
+
+
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     """Pareto floats of shape parameter b and minimum 1."""
-    (b,), shape, dtype = _parameters("pareto", dtype, shape, b)
-    return lax.exp(exponential(key, shape, dtype) / b)
+    (b,), shape, dtype = parameters("pareto", dtype, shape, b)
+    return _pareto(one_key("pareto", key), b, shape, dtype)
+
+
+@eager(2)
+def _lognormal(key, sigma, shape, dtype):
+    return lax.exp(normal(key, shape, dtype) * spread("lognormal", sigma, shape, dtype))
 
 
 def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
     """exp of normal floats of standard deviation sigma."""
-    (sigma,), shape, dtype = _parameters("lognormal", dtype, shape, sigma)
-    return lax.exp(normal(key, shape, dtype) * sigma)
+    (sigma,), shape, dtype = parameters("lognormal", dtype, shape, sigma)
+    return _lognormal(one_key("lognormal", key), sigma, shape, dtype)
+
+
+@eager(2)
+def _rayleigh(key, scale, shape, dtype):
+    u = uniform(key, shape, dtype)
+    return lax.mul(spread("rayleigh", scale, shape, dtype), lax.sqrt(lax.mul(sample_log(u), lax.like(u, -2))))
 
 
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     """Rayleigh floats of the given scale."""
-    (scale,), shape, dtype = _parameters("rayleigh", dtype, shape, scale)
-    u = uniform(key, shape, dtype)
-    return lax.mul(scale, lax.sqrt(lax.mul(sample_log(u), lax.like(u, -2))))
+    (scale,), shape, dtype = parameters("rayleigh", dtype, shape, scale)
+    return _rayleigh(one_key("rayleigh", key), scale, shape, dtype)
 
 
 def weibull_min(key, scale, concentration, shape=(), dtype=None):
@@ -52,10 +64,15 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
     return jnp.power(e, 1.0 / concentration) * scale
 
 
+@eager(1)
+def _maxwell(key, shape, dtype):
+    x = normal(key, (*shape, 3), dtype)
+    return lax.sqrt(jnp.sum(x * x, -1))
+
+
 def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     """Maxwell floats of scale 1: lengths of normal 3-vectors."""
-    x = normal(key, (*canonical_shape(shape), 3), float_dtype("maxwell", dtype))
-    return lax.sqrt(jnp.sum(x * x, -1))
+    return _maxwell(one_key("maxwell", key), canonical_shape(shape), float_dtype("maxwell", dtype))
 
 
 def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
@@ -67,23 +84,48 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     return rademacher(key_sign, shape, dtype) * maxwell(key_length, shape, dtype) * scale + loc
 
 
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
-    """Inverse Gaussian floats of the given mean and shape parameter 1 (Michael, Schucany and Haas, 1976)."""
-    (mean,), shape, dtype = _parameters("wald", dtype, shape, mean)
-    k1, k2 = split(one_key("wald", key))
+@eager(2)
+def _wald(key, mean, shape, dtype):
+    mean = spread("wald", mean, shape, dtype)
+    k1, k2 = split(key)
     y, z = jnp.square(normal(k1, shape, dtype)), uniform(k2, shape, dtype)
     square = jnp.square(mean)
     x = mean + square * y / 2 - mean / 2 * lax.sqrt(4 * mean * y + square * jnp.square(y))
     return lax.select(z <= mean / (mean + x), x, square / x)
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
-    """Floats whose density rises from left to mode and falls to right."""
-    (left, mode, right), shape, dtype = _parameters("triangular", dtype, shape, left, mode, right)
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+    """Inverse Gaussian floats of the given mean and shape parameter 1 (Michael, Schucany and Haas, 1976)."""
+    (mean,), shape, dtype = parameters("wald", dtype, shape, mean)
+    return _wald(one_key("wald", key), mean, shape, dtype)
+
+
+@eager(4)
+def _triangular(key, left, mode, right, shape, dtype):
+    left, mode, right = (spread("triangular", v, shape, dtype) for v in (left, mode, right))
     u = uniform(key, shape, dtype)
     rising = left + lax.sqrt(u * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
     return lax.select(u < (mode - left) / (right - left), rising, falling)
+
+
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    """Floats whose density rises from left to mode and falls to right."""
+    (left, mode, right), shape, dtype = parameters("triangular", dtype, shape, left, mode, right)
+    return _triangular(one_key("triangular", key), left, mode, right, shape, dtype)
+
+
+@eager(3)
+def _multivariate_normal(key, mean, cov, shape, dtype, method):
+    if method == "cholesky":
+        factor = jnp.linalg.cholesky(cov)
+    elif method == "eigh":
+        w, v = jnp.linalg.eigh(cov)
+        factor = v * jnp.sqrt(w[..., None, :])
+    else:
+        u, s, _ = jnp.linalg.svd(cov)
+        factor = u * jnp.sqrt(s[..., None, :])
+    return mean + jnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
 
 
 def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
@@ -98,15 +140,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     shape = batch if shape is None else canonical_shape(shape)
     if jnp.broadcast_shapes(shape, batch) != shape:
         raise ValueError(f"multivariate_normal: parameters of shape {batch} do not broadcast to the shape argument {shape}")
-    if method == "cholesky":
-        factor = jnp.linalg.cholesky(cov)
-    elif method == "eigh":
-        w, v = jnp.linalg.eigh(cov)
-        factor = v * jnp.sqrt(w[..., None, :])
-    else:
-        u, s, _ = jnp.linalg.svd(cov)
-        factor = u * jnp.sqrt(s[..., None, :])
-    return mean + jnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
+    return _multivariate_normal(one_key("multivariate_normal", key), mean, cov, shape, dtype, method)
 
 
 def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):

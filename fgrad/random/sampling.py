@@ -7,6 +7,8 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.api import jit
+from fgrad.compile.eager import eager
+from fgrad.config import config
 from fgrad.core import get_aval
 from fgrad.numpy.util import as_array, axis_index, concrete
 from fgrad.ops.random import sample_log
@@ -76,14 +78,19 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     return jnp.reshape(rows if count else jnp.take(a, rows, axis), out_shape)
 
 
-def _weighted(key, n, shape, replace, p, mode):
-    """Positions drawn with probabilities p: by the distribution function, or by Gumbel top-k without replacement."""
-    (p,) = jnp.promote_dtypes_inexact(p)
-    if p.shape != (n,):
-        raise ValueError(f"choice: p must be a vector with one entry per element, ({n},); got shape {p.shape}")
+@eager(2)
+def _draw(key, p, n, shape, replace, mode):
     if not replace:
         g = gumbel(key, (n,), p.dtype, mode) + sample_log(p)
         return lax.convert_element_type(lax.top_k(g, math.prod(shape))[1], jnp.arange(0).dtype)
     total = jnp.cumsum(p)
     r = total[-1] * (1 - uniform(key, shape, total.dtype))
     return lax.convert_element_type(jnp.searchsorted(total, r), jnp.arange(0).dtype)
+
+
+def _weighted(key, n, shape, replace, p, mode):
+    """Positions drawn with probabilities p: by the distribution function, or by Gumbel top-k without replacement."""
+    (p,) = jnp.promote_dtypes_inexact(p)
+    if p.shape != (n,):
+        raise ValueError(f"choice: p must be a vector with one entry per element, ({n},); got shape {p.shape}")
+    return _draw(key, p, n, shape, replace, mode or ("high" if config.high_dynamic_range_gumbel else "low"))
