@@ -280,3 +280,61 @@ def test_types_of_keys():
 def test_ball_of_no_norm_is_nan():
     out = random.ball(random.key(0), 3, 0, (2,))
     assert out.shape == (2, 3) and np.isnan(out).all()
+
+
+@pytest.mark.parametrize("n", [39, 40, 41, 100, 1025, 20000])
+def test_categorical_is_the_argmax_of_logits_and_noise(n):
+    key, logits = random.key(n), 3 * random.normal(random.key(1), (3, n))
+    want = jnp.argmax(logits + random.gumbel(key, (2, 3, n)), -1)
+    draw = lambda key, logits: random.categorical(key, logits, shape=(2, 3))  # noqa: E731
+    for f in (draw, fgrad.jit(draw)):
+        np.testing.assert_array_equal(f(key, logits), want)
+    keys = random.split(key, 4)
+    for axes in [(0, None), (None, 1), (0, 1)]:
+        many = jnp.stack([logits + i for i in range(4)], 1)
+        got = fgrad.vmap(draw, axes)(keys if axes[0] == 0 else key, many if axes[1] else logits)
+        for i in range(4):
+            np.testing.assert_array_equal(got[i], draw(keys[i] if axes[0] == 0 else key, many[:, i] if axes[1] else logits))
+    np.testing.assert_array_equal(
+        fgrad.vmap(fgrad.vmap(draw, (0, None)), (None, 0))(keys, many.swapaxes(0, 1))[2, 1], draw(keys[1], many[:, 2])
+    )
+    np.testing.assert_array_equal(random.categorical(key, logits.T, 0), jnp.argmax(logits.T + random.gumbel(key, (n, 3)), 0))
+    slope = fgrad.grad(lambda x: jnp.sum(x * draw(key, x).sum()))(logits)
+    np.testing.assert_array_equal(slope, jnp.full((3, n), want.sum(), jnp.float32))
+    with fgrad.enable_x64():
+        assert random.categorical(key, logits).dtype == jnp.int64
+    with pytest.raises(ValueError, match="categorical: mode must be"):
+        random.categorical(key, logits, mode="middle")
+
+
+def test_compositions_outside_of_jit_are_those_of_jit():
+    k, n = random.key(3), (33,)
+    for draw in [
+        lambda k: random.gamma(k, 2.5, n),
+        lambda k: random.loggamma(k, jnp.arange(1.0, 34.0)),
+        lambda k: random.beta(k, 0.5, 3, n),
+        lambda k: random.dirichlet(k, jnp.array([1.0, 2.0, 3.0]), n),
+        lambda k: random.chisquare(k, 3, n),
+        lambda k: random.t(k, 3.0, n),
+        lambda k: random.cauchy(k, n),
+        lambda k: random.maxwell(k, n),
+        lambda k: random.pareto(k, 2, n),
+        lambda k: random.lognormal(k, 0.5, n),
+        lambda k: random.rayleigh(k, jnp.ones(33)),
+        lambda k: random.wald(k, 2.0, n),
+        lambda k: random.triangular(k, 0, 0.5, jnp.ones(33)),
+        lambda k: random.geometric(k, 0.3, n),
+        lambda k: random.multivariate_normal(k, jnp.zeros(3), jnp.eye(3), n),
+        lambda k: random.choice(k, 10, n, p=jnp.arange(10.0)),
+        lambda k: random.choice(k, 40, n, replace=False, p=jnp.arange(40.0)),
+        lambda k: random.randint(k, n, 0, 100_000),
+        lambda k: random.randint(k, n, -(2**31), 2**31 - 1),
+        lambda k: random.key_data(random.fold_in(k, 2**32 - 1)),
+    ]:
+        got, want = draw(k), fgrad.jit(draw)(k)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=2e-6)
+    a = jnp.array([0.7, 2.0])
+    slope = fgrad.grad(lambda a: random.gamma(k, a, dtype=jnp.float32).sum())
+    np.testing.assert_allclose(slope(a), fgrad.jit(slope)(a), rtol=1e-6)
+    np.testing.assert_array_equal(fgrad.vmap(lambda a: random.gamma(k, a))(a)[1], random.gamma(k, a[1]))

@@ -3,7 +3,7 @@
 #ifndef FG_RANDOM_H
 #define FG_RANDOM_H
 #include "fg.h"
-#include "row_math.h"
+#include "vec.h"
 
 #define BITS_BLOCK 256       /* divides 2^32: a block of counters that starts at its multiple shares one high word */
 
@@ -107,29 +107,77 @@ static int random_across(const RandomPlan *c, int64_t begin, int64_t end, int sp
     return 1;
 }
 
+/* The hashes of RANDOM_STEP counters from lo on, which share their high word: four vectors at once, since each step waits for the one before. */
+typedef uint32_t random_lanes __attribute__((vector_size(FG_VEC), aligned(4), may_alias));
+enum { RANDOM_LANES = FG_VEC / 4, RANDOM_ABREAST = 4, RANDOM_STEP = RANDOM_LANES * RANDOM_ABREAST };
+#define ABREAST _Pragma("GCC unroll 4") for (int q = 0; q < RANDOM_ABREAST; q++)
+#define ROUND(r) ABREAST { a[q] += b[q]; b[q] = (b[q] << r | b[q] >> (32 - r)) ^ a[q]; }
+#define FOUR(r0, r1, r2, r3, ka, kb, i) ROUND(r0) ROUND(r1) ROUND(r2) ROUND(r3) ABREAST { a[q] += ka; b[q] += kb + i; }
+FG_INLINE void random_step(uint32_t k1, uint32_t k2, uint32_t hi, uint32_t lo, random_lanes *a, random_lanes *b) {
+    uint32_t k3 = k1 ^ k2 ^ 0x1BD11BDAu;
+    random_lanes iota;
+    for (int j = 0; j < RANDOM_LANES; j++) iota[j] = (uint32_t)j;
+    ABREAST { a[q] = (random_lanes){0} + (hi + k1); b[q] = iota + (lo + (uint32_t)(q * RANDOM_LANES) + k2); }
+    FOUR(13, 15, 26, 6, k2, k3, 1u)
+    FOUR(17, 29, 16, 24, k3, k1, 2u)
+    FOUR(13, 15, 26, 6, k1, k2, 3u)
+    FOUR(17, 29, 16, 24, k2, k3, 4u)
+    FOUR(13, 15, 26, 6, k3, k1, 5u)
+}
+#undef ROUND
+#undef FOUR
+
+/* The words of counters first to first + count of a key. */
+static void random_words(uint32_t k1, uint32_t k2, uint64_t first, int64_t count, uint32_t *out) {
+    while (count > 0) {
+        uint32_t hi = (uint32_t)(first >> 32), lo = (uint32_t)first;
+        int64_t len = (int64_t)((UINT64_C(1) << 32) - lo), i = 0;
+        if (len > count) len = count;
+        for (; i + RANDOM_STEP <= len; i += RANDOM_STEP) {
+            random_lanes a[RANDOM_ABREAST], b[RANDOM_ABREAST];
+            random_step(k1, k2, hi, lo + (uint32_t)i, a, b);
+            ABREAST *(random_lanes *)(out + i + q * RANDOM_LANES) = a[q] ^ b[q];
+        }
+        #pragma omp simd
+        for (int64_t j = i; j < len; j++) { uint32_t a, b; random_hash(k1, k2, hi, lo + (uint32_t)j, &a, &b); out[j] = a ^ b; }
+        out += len; first += (uint64_t)len; count -= len;
+    }
+}
+
+/* Both hashes of a block of counters, up to BITS_BLOCK, which share their high word. */
+static void random_pairs(uint32_t k1, uint32_t k2, uint32_t hi, uint32_t lo, int64_t len, uint32_t *y1, uint32_t *y2) {
+    int64_t i = 0;
+    for (; i + RANDOM_STEP <= len; i += RANDOM_STEP) {
+        random_lanes a[RANDOM_ABREAST], b[RANDOM_ABREAST];
+        random_step(k1, k2, hi, lo + (uint32_t)i, a, b);
+        ABREAST { *(random_lanes *)(y1 + i + q * RANDOM_LANES) = a[q]; *(random_lanes *)(y2 + i + q * RANDOM_LANES) = b[q]; }
+    }
+    #pragma omp simd
+    for (int64_t j = i; j < len; j++) random_hash(k1, k2, hi, lo + (uint32_t)j, &y1[j], &y2[j]);
+}
+#undef ABREAST
+
 /* A unit is one block of one key's counters: `at` its first output, `count` its first counter. */
-#define BITS(TYPE, RESULT) { \
-    TYPE *out = (TYPE *)c->out[0] + at; \
-    _Pragma("omp simd") \
-    for (int64_t i = 0; i < len; i++) { uint32_t a, b; random_hash(k1, k2, hi, lo + (uint32_t)i, &a, &b); out[i] = (TYPE)(RESULT); } \
-} break
 static void random_bits(void *ctx, int64_t begin, int64_t end, int tid) {
     const RandomPlan *c = ctx;
     if (random_across(c, begin, end, 0)) return;
     for (int64_t u = begin; u < end; u++) {
         int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK, at = key * c->per + count;
         int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;
-        uint32_t k1, k2, hi = (uint32_t)((uint64_t)count >> 32), lo = (uint32_t)count;
+        uint32_t k1, k2, a[BITS_BLOCK], b[BITS_BLOCK];
         random_key(c->in[0], key, &k1, &k2);
-        switch (c->width) {
-            case 8: BITS(uint8_t, a ^ b);
-            case 16: BITS(uint16_t, a ^ b);
-            case 32: BITS(uint32_t, a ^ b);
-            default: BITS(uint64_t, (uint64_t)a << 32 | b);
+        if (c->width == 32) { random_words(k1, k2, (uint64_t)count, len, (uint32_t *)c->out[0] + at); continue; }
+        if (c->width == 64) {
+            uint64_t *out = (uint64_t *)c->out[0] + at;
+            random_pairs(k1, k2, (uint32_t)((uint64_t)count >> 32), (uint32_t)count, len, a, b);
+            for (int64_t i = 0; i < len; i++) out[i] = (uint64_t)a[i] << 32 | b[i];
+            continue;
         }
+        random_words(k1, k2, (uint64_t)count, len, a);
+        if (c->width == 8) { uint8_t *out = (uint8_t *)c->out[0] + at; for (int64_t i = 0; i < len; i++) out[i] = (uint8_t)a[i]; }
+        else { uint16_t *out = (uint16_t *)c->out[0] + at; for (int64_t i = 0; i < len; i++) out[i] = (uint16_t)a[i]; }
     }
 }
-#undef BITS
 
 static void random_split(void *ctx, int64_t begin, int64_t end, int tid) {
     const RandomPlan *c = ctx;
@@ -137,11 +185,10 @@ static void random_split(void *ctx, int64_t begin, int64_t end, int tid) {
     for (int64_t u = begin; u < end; u++) {
         int64_t key = u / c->blocks, count = u % c->blocks * BITS_BLOCK;
         int64_t len = c->per - count < BITS_BLOCK ? c->per - count : BITS_BLOCK;
-        uint32_t k1, k2, hi = (uint32_t)((uint64_t)count >> 32), lo = (uint32_t)count;
-        uint32_t *out = (uint32_t *)c->out[0] + 2 * (key * c->per + count);
+        uint32_t k1, k2, *out = (uint32_t *)c->out[0] + 2 * (key * c->per + count), a[BITS_BLOCK], b[BITS_BLOCK];
         random_key(c->in[0], key, &k1, &k2);
-        #pragma omp simd
-        for (int64_t i = 0; i < len; i++) random_hash(k1, k2, hi, lo + (uint32_t)i, &out[2 * i], &out[2 * i + 1]);
+        random_pairs(k1, k2, (uint32_t)((uint64_t)count >> 32), (uint32_t)count, len, a, b);
+        for (int64_t i = 0; i < len; i++) { out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }
     }
 }
 #endif

@@ -6,12 +6,15 @@ threefry_bits:  in key (..., 2) uint32, ip [bit_width]; out uint8, 16, 32 or 64 
 threefry_split: in key (..., 2) uint32; out (..., *shape, 2): new key i is the hash of counter i
 random_gamma:   in key (..., 2) uint32 of any strides, d (...) float32 or float64, dense; out v like d: the gamma sampler's accepted
                 proposals (random_gamma.h), of which d v are gamma floats of shape parameter d + 1/3, each from its own key
+threefry_pick:  in key (..., 2) uint32 of any strides, logits (..., rows, n) float32, dense, whose leading axes are the key's or 1; out
+                (..., draws, rows) int32: for each, the first position of the greatest of logits plus Gumbel noise (random_pick.h)
 
 Leading axes of a key are a batch: each key counts from 0.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
-from fgrad._kernels.abi cimport FG_F32, FG_F64, FG_OK, FG_U8, FG_U16, FG_U32, FG_U64, FgInst, FgTensor, fg_same_shape
+from fgrad._kernels.abi cimport FG_EMEM, FG_F32, FG_F64, FG_I32, FG_OK, FG_U8, FG_U16, FG_U32, FG_U64, FgInst, FgTensor, fg_same_shape
+from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, range_body
 from fgrad._kernels.row_check cimport fg_fail, row_counts, row_dense, row_dtype, row_operand, row_text
 
@@ -34,6 +37,19 @@ cdef extern from "random_gamma.h" nogil:
         void *out
         int64_t size
     range_body random_gamma_f32, random_gamma_f64
+
+cdef extern from "random_pick.h" nogil:
+    enum:
+        PICK_CHUNK
+    ctypedef struct PickPlan:
+        const FgTensor *key
+        const FgTensor *logits
+        int32_t *out
+        int64_t draws, rows, n, parts, part
+        float *values
+        int32_t *found
+    range_body random_pick
+    void random_pick_join(const PickPlan *c, int64_t units)
 
 cdef enum:
     GRAIN = 64               # blocks: about 20 microseconds
@@ -83,6 +99,31 @@ cdef int run_random_gamma(const FgInst *inst, FgTensor *slots) noexcept nogil:
     c.out = row_operand(inst, slots, 2).data
     c.size = d.size
     parallel_for((c.size + GAMMA_LANES - 1) // GAMMA_LANES, 2, random_gamma_f32 if d.dtype == FG_F32 else random_gamma_f64, &c)
+    return FG_OK
+
+
+cdef int run_threefry_pick(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef PickPlan c
+    cdef const FgTensor *out = row_operand(inst, slots, 2)
+    cdef int64_t units = out.size
+    cdef char *room
+    if units == 0:
+        return FG_OK
+    c.key, c.logits, c.out = row_operand(inst, slots, 0), row_operand(inst, slots, 1), <int32_t *>out.data
+    c.draws, c.rows, c.n = out.shape[out.ndim - 2], out.shape[out.ndim - 1], c.logits.shape[c.logits.ndim - 1]
+    c.parts, c.part, c.values, c.found = 1, c.n, NULL, NULL
+    if units < 8 and c.n >= 16 * PICK_CHUNK:             # parts of rows for several threads
+        c.part = max(<int64_t>4, c.n // (8 * PICK_CHUNK)) * PICK_CHUNK
+        c.parts = (c.n + c.part - 1) // c.part
+        room = pool_alloc(8 * units * c.parts)
+        if room == NULL:
+            return FG_EMEM
+        c.values, c.found = <float *>room, <int32_t *>room + units * c.parts
+        parallel_for(units * c.parts, 4, random_pick, &c)
+        random_pick_join(&c, units)
+        pool_free(room)
+        return FG_OK
+    parallel_for(units, 1 + GRAIN * BITS_BLOCK // c.n, random_pick, &c)
     return FG_OK
 
 
@@ -169,9 +210,33 @@ cdef int check_random_gamma(FgInst *inst, const FgTensor *slots, char *msg) noex
     return 0
 
 
+cdef int check_threefry_pick(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *key
+    cdef const FgTensor *logits
+    cdef const FgTensor *out
+    cdef int axis
+    cdef bint fits
+    if row_counts(inst, "threefry_pick", 2, 1, 0, 0, msg) or row_dtype(inst, slots, "threefry_pick", 0, FG_U32, msg):
+        return -1
+    if row_dense(inst, slots, "threefry_pick", 1, FG_F32, msg) or row_dense(inst, slots, "threefry_pick", 2, FG_I32, msg):
+        return -1
+    key, logits, out = row_operand(inst, slots, 0), row_operand(inst, slots, 1), row_operand(inst, slots, 2)
+    fits = key.ndim >= 1 and key.shape[key.ndim - 1] == 2 and logits.ndim == key.ndim + 1 and out.ndim == key.ndim + 1
+    if fits:
+        for axis in range(key.ndim - 1):
+            fits = fits and out.shape[axis] == key.shape[axis] and (logits.shape[axis] == 1 or logits.shape[axis] == key.shape[axis])
+        fits = fits and out.shape[out.ndim - 1] == logits.shape[key.ndim - 1]
+        fits = fits and (0 < logits.shape[key.ndim] <= 0x7fffffff or out.size == 0)
+    if not fits:
+        return fg_fail(msg, "threefry_pick: the key is %s, the logits are %s, the output is %s; (..., 2), (..., rows, n) and (..., draws, rows) expected",
+                       row_text(key), row_text(logits), row_text(out))
+    return 0
+
+
 KERNELS = {
     "threefry2x32": (<size_t><void *>run_threefry2x32, <size_t><void *>check_threefry2x32),
     "threefry_bits": (<size_t><void *>run_threefry_bits, <size_t><void *>check_threefry_bits),
     "threefry_split": (<size_t><void *>run_threefry_split, <size_t><void *>check_threefry_split),
     "random_gamma": (<size_t><void *>run_random_gamma, <size_t><void *>check_random_gamma),
+    "threefry_pick": (<size_t><void *>run_threefry_pick, <size_t><void *>check_threefry_pick),
 }

@@ -9,6 +9,7 @@ from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import add, convert_element_type, div, exp, like, mul, neg, square
 from fgrad.ops.rules import align_batch, bdim_at_front, broadcast_to, elementwise, jvp_by_args, nary_aval, same_dtypes, zero_jvp
+from fgrad.ops.shape import expand_dims
 
 _BITS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
 
@@ -90,6 +91,34 @@ random_gamma_p = Primitive(
     lower=lambda ctx, ins, params, out_avals: ctx.kernel("random_gamma", ins, out_avals)[0],
 )
 random_gamma_p.jvp = zero_jvp(random_gamma_p)
+
+
+def _pick_aval(key, logits, *, draws):
+    _check_key("threefry_pick", key)
+    lead = key.shape[:-1]
+    fits = len(logits.shape) == len(lead) + 2 and all(n in (1, m) for n, m in zip(logits.shape, lead)) and logits.shape[-1] > 0
+    if not fits or logits.dtype != dtypes.FLOAT32:
+        raise ShapeError(
+            f"threefry_pick: float32 logits (..., rows, n) whose leading axes are the key's or 1 expected, got {key} and {logits}"
+        )
+    return ShapedArray((*lead, draws, logits.shape[-2]), dtypes.INT32)
+
+
+def _pick_batch(axis, args, dims, *, draws):
+    key, logits = args
+    key = bdim_at_front(key, dims[0], axis.size)
+    logits = expand_dims(logits, (0,)) if dims[1] is None else bdim_at_front(logits, dims[1], axis.size)
+    return threefry_pick_p.bind(key, logits, draws=draws), 0
+
+
+# the first positions of the greatest of logits (..., rows, n) plus Gumbel noise, in each of `draws` draws of each key
+threefry_pick_p = Primitive(
+    "threefry_pick",
+    abstract_eval=_pick_aval,
+    batch=_pick_batch,
+    lower=lambda ctx, ins, params, out_avals: ctx.kernel("threefry_pick", ins, out_avals)[0],
+)
+threefry_pick_p.jvp = zero_jvp(threefry_pick_p)
 
 
 def rounded(x):

@@ -8,6 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.compile.eager import eager
 from fgrad.config import config
+from fgrad.core import from_scalar
 from fgrad.numpy.util import as_array, user_dtype
 from fgrad.ops.random import fma, rounded, sample_erf, sample_erf_inv, sample_log, sample_log1p
 from fgrad.ops.shape import canonical_shape
@@ -164,10 +165,15 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     """Gumbel floats, -log(-log(u)). mode "high" spends twice the bits on u, "highest" 64 bits a float32; "low" one word;
     None is "low", or "high" with the setting jax_high_dynamic_range_gumbel.
     """
+    mode = gumbel_mode("gumbel", mode)
+    return _gumbel(one_key("gumbel", key), canonical_shape(shape), float_dtype("gumbel", dtype), mode)
+
+
+def gumbel_mode(name, mode):
+    """What a mode that may be None stands for."""
     if mode not in (None, "low", "high", "highest"):
-        raise ValueError(f"gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}")
-    default_mode = "high" if config.high_dynamic_range_gumbel else "low"
-    return _gumbel(one_key("gumbel", key), canonical_shape(shape), float_dtype("gumbel", dtype), mode or default_mode)
+        raise ValueError(f"{name}: mode must be 'low', 'high' or 'highest', got {mode!r}")
+    return mode or ("high" if config.high_dynamic_range_gumbel else "low")
 
 
 def _double_log(x):
@@ -254,7 +260,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     wide, info = dtype, np.iinfo(dtype)
     both = (minval, maxval)
     if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
-        return _randint(one_key("randint", key), dtype.type(minval), dtype.type(maxval), shape, dtype)
+        lo, hi = (v if -1 < v < 128 else from_scalar(v) for v in both)  # a number of any size beside words asks each time whether it fits
+        return _randint(one_key("randint", key), lo, hi, shape, dtype)
     if info.bits < 32:  # narrow integers are drawn as int32, so that the upper bound fits
         wide = dtypes.INT32
         minval, maxval = (jnp.clip(_clipped_int(v, wide), int(info.min), int(info.max) + i) for i, v in enumerate((minval, maxval)))

@@ -8,11 +8,12 @@ import fgrad.numpy as jnp
 from fgrad import dtypes, lax
 from fgrad.api import jit
 from fgrad.compile.eager import eager
+from fgrad.config import config
 from fgrad.numpy.util import as_array, axis_index, user_dtype
 from fgrad.ops.elementwise import lgamma
-from fgrad.ops.random import sample_log, sample_log1p
+from fgrad.ops.random import sample_log, sample_log1p, threefry_pick_p
 from fgrad.ops.shape import canonical_shape
-from fgrad.random.basic import check_broadcast, float_dtype, gumbel, int_dtype, spread, uniform
+from fgrad.random.basic import check_broadcast, float_dtype, gumbel, gumbel_mode, int_dtype, spread, uniform
 from fgrad.random.keys import one_key, split
 
 
@@ -63,7 +64,16 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     lead = shape[: len(shape) - len(batch)]
     if shape[len(lead) :] != batch:
         raise ValueError(f"categorical: shape {shape} does not end with the batch shape {batch}")
+    mode = gumbel_mode("categorical", mode)
     if replace:
+        if (
+            axis == logits.ndim - 1
+            and logits.dtype == dtypes.FLOAT32
+            and mode == "low"
+            and logits.shape[-1] >= PICKED
+            and config.threefry_partitionable
+        ):
+            return _picked(key, logits, lead)
         noise = gumbel(key, (*lead, *logits.shape), logits.dtype, mode)
         return jnp.argmax(noise + logits, axis=len(lead) + axis)
     k = math.prod(lead)
@@ -71,6 +81,16 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
         raise ValueError(f"Number of samples without replacement ({k}) cannot exceed number of categories ({logits.shape[axis]}).")
     order = lax.top_k(jnp.moveaxis(logits + gumbel(key, logits.shape, logits.dtype, mode), axis, -1), k)[1]
     return jnp.reshape(jnp.moveaxis(order, -1, 0), shape)
+
+
+PICKED = 40  # categories from which on most need no logarithms
+
+
+@eager(2)
+def _picked(key, logits, lead):
+    batch, n = logits.shape[:-1], logits.shape[-1]
+    picked = threefry_pick_p.bind(key, jnp.reshape(logits, (math.prod(batch), n)), draws=math.prod(lead))
+    return lax.convert_element_type(jnp.reshape(picked, (*lead, *batch)), dtypes.int_dtype())
 
 
 @eager(2)

@@ -8,12 +8,11 @@ import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.api import jit
 from fgrad.compile.eager import eager
-from fgrad.config import config
 from fgrad.core import get_aval
 from fgrad.numpy.util import as_array, axis_index, concrete
 from fgrad.ops.random import sample_log
 from fgrad.ops.shape import canonical_shape
-from fgrad.random.basic import bits, gumbel, randint, uniform
+from fgrad.random.basic import bits, gumbel, gumbel_mode, randint, uniform
 from fgrad.random.keys import one_key, split
 
 
@@ -93,4 +92,4 @@ def _weighted(key, n, shape, replace, p, mode):
     (p,) = jnp.promote_dtypes_inexact(p)
     if p.shape != (n,):
         raise ValueError(f"choice: p must be a vector with one entry per element, ({n},); got shape {p.shape}")
-    return _draw(key, p, n, shape, replace, mode or ("high" if config.high_dynamic_range_gumbel else "low"))
+    return _draw(key, p, n, shape, replace, gumbel_mode("choice", mode))

@@ -157,3 +157,77 @@ def test_few_numbers_of_many_keys(n, per):
             got = bits(view, width, (*view.shape[:-1], per)).reshape(-1, per)
             np.testing.assert_array_equal(got, np.stack([bits(key, width, (per,)) for key in flat]))
         np.testing.assert_array_equal(split(view, (per,)).reshape(-1, per, 2), np.stack([split(key, (per,)) for key in flat]))
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_blocks_of_counters_at_their_borders(width):
+    whole = bits(KEY, width, (1111,))
+    for n in (1, 3, 15, 16, 17, 63, 64, 65, 127, 255, 256, 257, 320, 600):
+        np.testing.assert_array_equal(bits(KEY, width, (n,)), whole[:n])
+        np.testing.assert_array_equal(split(KEY, (n,)), split(KEY, (1111,))[:n])
+    at = [0, 63, 64, 255, 256, 1023, 1110]
+    words = [reference(int(KEY[0]), int(KEY[1]), 0, i) for i in at]
+    np.testing.assert_array_equal(whole[at], [(a << 32 | b) if width == 64 else (a ^ b) & (1 << width) - 1 for a, b in words])
+
+
+def pick(key, logits, draws):
+    return run_kernel(K["threefry_pick"], [key, logits], [((*key.shape[:-1], draws, logits.shape[-2]), np.int32)])[0]
+
+
+def picked(key, logits, draws):
+    """Computed in float64: the position of the greatest, how much greater it is than the next, and the largest number."""
+    rows, n = logits.shape
+    u = ((bits(key, 32, (draws, rows, n)) >> 9).astype(np.float64) / 2**23).clip(1e-38)
+    noisy = logits - np.log(-np.log(u))
+    last = np.sort(noisy, -1)
+    return noisy.argmax(-1), last[..., -1] - last[..., -2], np.abs(last[..., -1])
+
+
+@pytest.mark.parametrize("n", [2, 15, 16, 17, 40, 100, 511, 1023, 1024, 1025, 2500, 17000])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
+def test_pick_is_the_greatest_of_all(n, scale):
+    rng = np.random.default_rng(n)
+    rows, draws = (3, 40) if n < 2000 else (2, 3)
+    logits = (scale * rng.standard_normal((rows, n))).astype(np.float32)
+    logits[0, : n // 2] = -np.inf
+    want, lead, size = picked(KEY, logits, draws)
+    sure = lead > 1e-4 + 1e-6 * size
+    assert sure.mean() > 0.9
+    np.testing.assert_array_equal(pick(KEY, logits, draws)[sure], want[sure])
+
+
+def test_pick_of_odd_numbers_takes_the_first():
+    for n in (20, 1000, 3000, 20000):
+        logits = np.zeros((4, n), np.float32)
+        logits[0, n // 2 :] = np.nan
+        logits[1, [5, n - 1]] = np.inf
+        logits[2, :] = -np.inf
+        logits[3, [n - 2, n - 1]] = np.float32(3e38)
+        np.testing.assert_array_equal(pick(KEY, logits, 3), [[n // 2, 5, 0, n - 2]] * 3)
+
+
+def test_pick_of_several_keys_shares_logits():
+    rng = np.random.default_rng(0)
+    keys = split(KEY, (2, 3))
+    for lead in [(2, 3), (1, 3), (2, 1), (1, 1)]:
+        logits = rng.standard_normal((*lead, 2, 70)).astype(np.float32)
+        out = pick(keys, logits, 5)
+        for i in range(2):
+            for j in range(3):
+                np.testing.assert_array_equal(out[i, j], pick(keys[i, j], logits[i % lead[0], j % lead[1]], 5))
+
+
+def test_pick_is_checked():
+    logits = np.zeros((2, 50), np.float32)
+    good = [((3, 2), np.int32)]
+    for key, x, out in [
+        (KEY, logits[0], good),
+        (KEY, logits.astype(np.float64), good),
+        (KEY, logits[:, ::2], good),
+        (KEY, logits, [((3, 3), np.int32)]),
+        (KEY, logits, [((3, 2), np.int64)]),
+        (KEY, logits[:, :0], good),
+        (split(KEY, (4,)), np.zeros((3, 2, 50), np.float32), [((4, 3, 2), np.int32)]),
+    ]:
+        with pytest.raises(Exception, match="threefry_pick"):
+            run_kernel(K["threefry_pick"], [key, x], out)
