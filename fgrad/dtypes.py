@@ -149,9 +149,8 @@ def _is_extra(dtype):
         return False
 
 
-def issubdtype(arg1, arg2) -> bool:
+def issubdtype(a, b) -> bool:
     """np.issubdtype that knows bfloat16 as a floating type, Python's scalar types and the dtype of random keys."""
-    a, b = arg1, arg2
     if b is prng_key or b is extended or getattr(a, "type", None) is prng_key:
         return getattr(a, "type", a) is prng_key and isinstance(b, type) and issubclass(prng_key, b)
     a = _PYTHON.get(a, a)

@@ -4,7 +4,7 @@ import numpy as _np
 from numpy.exceptions import ComplexWarning
 
 from fgrad.core import Array as ndarray
-from fgrad.dtypes import finfo, iinfo, issubdtype, promote_types
+from fgrad.dtypes import finfo, iinfo, promote_types
 from fgrad.numpy import fft, linalg
 from fgrad.numpy import methods as _methods
 from fgrad.numpy.arithmetic import *

@@ -18,7 +18,7 @@ from fgrad.ops.shape import pad, reshape, slice_in_dim, transpose
 
 __all__ = [
     "fmax", "fmin", "frexp", "ldexp", "modf", "spacing", "iscomplex", "isreal", "iscomplexobj", "isrealobj", "isscalar", "iterable",
-    "can_cast", "isdtype", "packbits", "unpackbits",
+    "can_cast", "isdtype", "issubdtype", "packbits", "unpackbits",
 ]  # fmt: skip
 
 
@@ -152,6 +152,11 @@ def iterable(y):
 def can_cast(from_, to, casting="safe"):
     """NumPy's rule for casts between dtypes, with bfloat16."""
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+
+
+def issubdtype(arg1, arg2) -> bool:
+    """Whether a dtype is or lies below another in the hierarchy of dtypes (`fgrad.dtypes.issubdtype`)."""
+    return dtypes.issubdtype(arg1, arg2)
 
 
 _KINDS = {

@@ -91,6 +91,16 @@ def np_unit(key):
     return int(np_count(lambda a, b: a ^ b, (), np.uint32)(key).reshape(())) // 512 / 2**23
 
 
+def _pick(keys, logits, draws):
+    def ref(k, x):
+        u = np_count(lambda a, b: (a ^ b) >> 9, (draws, *x.shape[-2:]), np.uint32)(k).reshape((*k.shape[:-1], draws, *x.shape[-2:]))
+        return (x[..., None, :, :] - np.log(-np.log(np.maximum(u / 2**23, np.finfo(F32).tiny)))).argmax(-1).astype(np.int32)
+
+    fun = lambda k, x: ops.threefry_pick_p.bind(k, x, draws=draws)
+    args = words(*keys, 2), Sample(logits, -2, 2, F32)
+    return Case(fun, args, ref, name=f"{draws} of {logits} from {keys}", dtypes=(F32,), out=np.dtype(np.int32), wrt=())
+
+
 ROWS = {
     "random_gamma": [
         Case(
@@ -110,5 +120,11 @@ ROWS = {
         Case(ops.threefry2x32, (words(0),) * 4, np_hash, name="empty", dtypes=(U32,), wrt=()),
     ],
     "threefry_bits": [_bits((), (5,), 32), _bits((2,), (2, 3), 64), _bits((), (3,), 8), _bits((), (), 16), _bits((), (0, 2), 32)],
+    "threefry_pick": [
+        *(_pick((), (2, n), 3) for n in (1, 15, 16, 17, 1025)),
+        *(_pick((), (1, 40), d) for d in (0, 5)),
+        *(_pick((2, 3), lead + (2, 70), 2) for lead in ((2, 3), (1, 3), (1, 1))),
+        _pick((0,), (1, 4, 5), 1),
+    ],
     "threefry_split": [_split((), (3,)), _split((2,), (2, 2)), _split((), (0,))],
 }
