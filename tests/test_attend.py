@@ -7,6 +7,7 @@ import fgrad
 import fgrad.numpy as jnp
 from fgrad import nn
 from fgrad.compile import attend
+from fgrad.ops import attention
 
 B, T, H, D = 2, 64, 3, 8
 TRIANGLE = np.tril(np.ones((T, T), np.float32))
@@ -341,3 +342,40 @@ def test_few_queries_of_two_batch_axes(heads, t, s):
     q, k, v = (np.random.default_rng(n).standard_normal((2, n, heads, 32)).astype(np.float32) for n in (t, s, s))
     f = lambda q, k, v: weighted(scores(q, k), v)
     np.testing.assert_allclose(fgrad.jit(f)(q, k, v), f(*map(jnp.asarray, (q, k, v))), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize(
+    "b, t, s, heads, kv_heads, d",
+    [
+        (2, 33, 65, 4, 2, 16),
+        (1, 32, 32, 1, 1, 17),
+        (1, 31, 64, 2, 2, 16),
+        (2, 64, 48, 6, 1, 64),
+        (1, 600, 600, 2, 2, 16),
+        (1, 64, 40, 2, 2, 8),
+    ],
+)
+def test_attention_of_bfloat16_by_products_or_by_tiles(paired, b, t, s, heads, kv_heads, d, monkeypatch):
+    monkeypatch.setattr(attention, "PAIRS", paired)
+    fgrad.clear_caches()
+    rng, keys = np.random.default_rng(t), (b, s, kv_heads, d)
+    q, k, v, g = (jnp.asarray(rng.standard_normal(shape), jnp.bfloat16) for shape in ((b, t, heads, d), keys, keys, (b, t, heads, d)))
+    wide = [x.astype(jnp.float32) for x in (q, k, v)]
+
+    def reference(q, k, v):
+        k, v = (jnp.repeat(x, heads // kv_heads, 2) for x in (k, v))
+        return weighted(scores(q, k, d**-0.5), v)
+
+    def loss(q, k, v):
+        out, lse = nn.dot_product_attention(q, k, v, return_residual=True)
+        return (out * g).astype(jnp.float32).sum() + lse.astype(jnp.float32).sum()
+
+    by_hand = fgrad.grad(lambda *a: (reference(*a) * g.astype(jnp.float32)).sum(), (0, 1, 2))(*wide)
+    for got, want in zip(fgrad.jit(fgrad.grad(loss, (0, 1, 2)))(q, k, v), by_hand):
+        assert got.dtype == jnp.bfloat16 and got.shape == want.shape
+        np.testing.assert_allclose(got.astype(jnp.float32), want, rtol=5e-2, atol=2e-2 * float(jnp.abs(want).max()))
+    out = nn.dot_product_attention(q, k, v)
+    np.testing.assert_allclose(out.astype(jnp.float32), reference(*wide), rtol=4e-2, atol=2e-2)
+    batched = fgrad.vmap(lambda q: nn.dot_product_attention(q, k, v))(jnp.stack([q, q]))
+    np.testing.assert_allclose(batched[1].astype(jnp.float32), out.astype(jnp.float32), rtol=2e-2, atol=1e-2)

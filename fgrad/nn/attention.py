@@ -63,7 +63,7 @@ def dot_product_attention(
     implementation=None,
     return_residual=False,
 ):
-    """softmax(scale * query.key + bias) value, for every head, in tiles: the T x S scores are never stored.
+    """softmax(scale * query.key + bias) value, for every head, in tiles: the T x S scores are not stored.
 
     query: (B, T, N, H) or (T, N, H). key, value: (B, S, K, H) or (S, K, H), N a multiple of K (grouped queries).
     bias: added to the scores; broadcasts to (B, N, T, S). mask: boolean, True where a key takes part; broadcasts likewise.
@@ -72,7 +72,8 @@ def dot_product_attention(
     implementation: None or "xla", which mean the same here.
     Returns an array of query's shape, and with return_residual also the logsumexp of the scores (B, T, N), without a gradient.
     A query whose keys are all masked gets the mean of the values, as in JAX (0 where the last of them are masked by is_causal).
-    Raises ValueError for shapes that do not fit. 16-bit inputs compute in float32.
+    Raises ValueError for shapes that do not fit. 16-bit inputs compute in float32; where
+    the processor multiplies pairs of bfloat16, up to 2^22 scores of those without a mask are stored, and their weights rounded.
 
     >>> import fgrad.nn, fgrad.numpy as jnp
     >>> q = jnp.ones((1, 2, 1, 4))

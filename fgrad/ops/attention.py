@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 
+from fgrad import dtypes
+from fgrad._kernels.conv_plan import PAIRS
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.dot import dot_general
@@ -20,6 +22,7 @@ from fgrad.ops.fused import jvp_by_reference, narrow, need_float, need_shape, sp
 from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, full, instantiate, is_linear, zero_of
 from fgrad.ops.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape, slice_in_dim
+from fgrad.ops.softmax import logsumexp
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
@@ -213,6 +216,7 @@ def _cotangent(*args, biased, sloped, wrt_bias, wrt_slopes, **params):
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+COMPOSED = 1 << 22  # scores of bfloat16 that are computed by products, where their rate is twice float32's (PAIRS), instead of by tiles
 FEW = 256  # queries that meet a key up to which the kernel widens keys and values of 16 bits itself, each time they are met
 
 
@@ -228,7 +232,52 @@ def _order(v):
     return order if order[3] == 3 and v.strides[3] == 1 and 0 not in v.shape else None
 
 
+def _is_composed(q, k, params):
+    """Whether products of bfloat16 are faster than tiles of float32: where nothing is hidden, for some queries, and few enough scores."""
+    (b, h, t, d), s = q.shape, k.shape[2]
+    plain = q.dtype == dtypes.BFLOAT16 and not (params["causal"] or params["window"] or params["softcap"] or params["sloped"])
+    return plain and PAIRS and t >= 32 and s >= 32 and d >= 16 and b * h * t * s <= COMPOSED
+
+
+def _scaled_scores(q, k, scale):
+    scores = dot_general(_grouped(q, get_aval(k).shape[1]), k, (((4,), (3,)), ((0, 1), (0, 1))), preferred_element_type=dtypes.FLOAT32)
+    return mul(scores, like(scores, scale))
+
+
+def _composed(scale):
+    """attention of bfloat16 by products of matrices: probabilities are rounded, as the operands of products are."""
+
+    def attention(q, k, v):
+        logits = _scaled_scores(q, k, scale)
+        lse = logsumexp(logits)
+        p = narrow(exp(sub(logits, spread_last(lse, get_aval(logits).shape))), dtypes.BFLOAT16)
+        o = _contract(p, v, (4,), (2,))
+        b, hk, g, t, dv = get_aval(o).shape
+        return [reshape(o, (b, hk * g, t, dv)), reshape(lse, (b, hk * g, t))]
+
+    return attention
+
+
+def _composed_cotangent(scale):
+    def cotangent(q, k, v, o, lse, do):
+        heads = get_aval(k).shape[1]
+        logits = _scaled_scores(q, k, scale)
+        shape = get_aval(logits).shape
+        p = exp(sub(logits, spread_last(_grouped(lse, heads), shape)))
+        g = _grouped(do, heads)
+        delta = _last(mul(widen(_grouped(o, heads)), widen(g)))
+        dp = dot_general(g, v, (((4,), (3,)), ((0, 1), (0, 1))), preferred_element_type=dtypes.FLOAT32)
+        ds = mul(mul(p, like(p, scale)), sub(dp, spread_last(delta, shape)))
+        ds, p = narrow(ds, dtypes.BFLOAT16), narrow(p, dtypes.BFLOAT16)
+        outs = [_contract(ds, k, (4,), (2,)), _contract(ds, _grouped(q, heads), (2, 3), (2, 3)), _contract(p, g, (2, 3), (2, 3))]
+        return [reshape(x, get_aval(a).shape) for x, a in zip(outs, (q, k, v))]
+
+    return cotangent
+
+
 def _attention_lower(ctx, ins, params, out_avals):
+    if len(ins) == 3 and _is_composed(ins[0], ins[1], params):
+        return ctx.compose(_composed(params["scale"]), ins)
     sloped = int(params["sloped"])
     ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped)
     met = ins[0].shape[1] * ins[0].shape[2]
@@ -240,6 +289,8 @@ def _attention_lower(ctx, ins, params, out_avals):
 def _cotangent_lower(ctx, ins, params, out_avals):
     biased, sloped, *wrt = (int(params[k]) for k in ("biased", "sloped", "wrt_bias", "wrt_slopes"))
     operands, rest = ins[: 3 + biased + sloped], ins[3 + biased + sloped :]
+    if not biased and _is_composed(ins[0], ins[1], params):
+        return ctx.compose(_composed_cotangent(params["scale"]), ins)
     ins = _kernel_inputs(ctx, [*operands[:3], *rest, *operands[3:]], 6)
     ip, fp = (int(params["causal"]), biased, params["window"], sloped, *wrt), (params["scale"], params["softcap"])
     return wide_kernel(ctx, "attention_bwd", ins, out_avals, ip=ip, fp=fp, contiguous=False)
