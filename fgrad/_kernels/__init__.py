@@ -40,8 +40,8 @@ if VARIANTS:
     __path__.insert(0, VARIANTS[ISA])
 
 _MODULES = """
-    attention conv cumulative elementwise fft glu index lapack loss matmul movement norm pool random ranked recurrence rope search softmax
-    sort
+    attention conv cumulative dot_bytes elementwise fft glu index lapack loss matmul movement norm pool random ranked recurrence rope
+    search softmax sort
 """.split()
 
 KERNELS: dict[str, tuple[int, int]] = {}

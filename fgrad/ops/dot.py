@@ -16,6 +16,8 @@ FEW = 4  # rows that meet a matrix of bytes where it lies, which are widened onc
 LEAST_BYTES = 1 << 14  # of such a matrix
 STREAMED = 4  # rows that meet large operands where they lie; more are worth copies, whose products run entry by entry with what follows
 LONG = 16  # elements of a row of products that fills vectors
+BYTES = "int8", "uint8"
+MANY = 1 << 14  # products of bytes, and along K, from which they are worth their copies
 
 
 @functools.lru_cache(10_000)
@@ -88,6 +90,10 @@ def _dot_lower(ctx, ins, params, out_avals):
     if batch == 1 and config.pass_simplify and aval.dtype == a.dtype == dtypes.FLOAT32:
         if (out := _of_bytes(ctx, a, b, params["dimension_numbers"], aval)) is not None:
             return out
+    if aval.dtype.name in ("int32", "uint32") and m * n * k >= MANY and k >= LONG:
+        x, y = (a, b) if a.dtype.name in BYTES else (_bytes_widened(ctx, a), _bytes_widened(ctx, b))
+        if x is not None and y is not None:
+            return _dot_bytes(ctx, x, y, a_order, b_order, (batch, m, n, k), aval)
     streams = batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY
     batches = _batch_axes(a, b, params["dimension_numbers"][1]) if streams else (batch,)
     a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
@@ -127,6 +133,30 @@ def _batch_axes(a, b, batch):
             axes.append((size, left, right))
     sizes = tuple(size for size, _, _ in axes)
     return sizes if len(sizes) == 2 else (math.prod(sizes),)
+
+
+def _dot_bytes(ctx, a, b, a_order, b_order, sizes, aval):
+    """The product of int8 or uint8 with sums of 32 bits; few columns of a result are computed as its rows."""
+    batch, m, n, k = sizes
+    a3 = ctx.reshape(ctx.transpose(a, a_order), (batch, m, k))
+    b3 = ctx.reshape(ctx.transpose(b, b_order), (batch, k, n))
+    turned = n < LONG and n < m
+    if turned:
+        a3, b3, m, n = ctx.transpose(b3, (0, 2, 1)), ctx.transpose(a3, (0, 2, 1)), n, m
+    out = ctx.kernel("dot_bytes", [a3, b3], [ShapedArray((batch, m, n), aval.dtype)], contiguous=False)[0]
+    return ctx.reshape(ctx.transpose(out, (0, 2, 1)) if turned else out, aval.shape)
+
+
+def _bytes_widened(ctx, v):
+    """The bytes that v, of 32-bit integers, was widened from, in v's order of axes; None where it was not."""
+    node = v.buf.node if config.pass_simplify and v.buf is not None and v.buf.kind == "temp" else None
+    if node is None or node.kind != "ew" or node.op != "cast" or v.box is not None or v.size != v.buf.size:
+        return None
+    source, order = node.ins[0], sorted(range(len(v.shape)), key=lambda d: -v.strides[d])
+    lies = ctx.transpose(v, order)
+    if source.dtype.name not in BYTES or source.box is not None or not lies.whole() or lies.shape != source.shape:
+        return None
+    return ctx.transpose(source, [order.index(d) for d in range(len(order))])
 
 
 def _bytes_behind(ctx, v):

@@ -117,3 +117,28 @@ def test_gradients_of_rows_against_bytes():
     c = np.cos(x * 1e-3 @ (wide * s))
     np.testing.assert_allclose(gx, c @ (wide * s).T, rtol=1e-3, atol=1e-3 * np.abs(gx).max())
     np.testing.assert_allclose(gs, (c * (x * 1e-3 @ wide)).sum(0), rtol=1e-3, atol=1e-3 * np.abs(gs).max())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    "stored, scales, matrix",
+    [
+        ((8, 64, 64), (8, 1, 64), (512, 64)),
+        ((64, 8, 64), (64, 8, 1), (64, 512)),
+        ((64, 512), (64, 1), (512, 64)),
+        ((512, 64), (512, 1), (64, 512)),
+        ((512, 64), (64,), (256, 128)),
+        ((512, 64), (), (256, 128)),
+        ((1, 512, 64), (1, 1, 64), (512, 64)),
+    ],
+)
+def test_blocks_of_bytes_with_scales_are_reshaped_first(stored, scales, matrix, turned):
+    w, s = values(stored, np.int8), RNG.random(scales).astype(np.float32)
+    for m in (1, 4):
+        x = values((m, matrix[turned]))
+
+        def product(x, w, s):
+            scaled = (w.astype(np.float32) * s).reshape(matrix)
+            return x @ (scaled.T if turned else scaled)
+
+        np.testing.assert_allclose(fgrad.jit(product)(x, w, s), product(x, w, s), rtol=1e-4, atol=1e-2)
