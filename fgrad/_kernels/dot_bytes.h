@@ -12,6 +12,9 @@
 #define FG_DOT_BYTES_H
 #include "fail.h"
 #include "gemm.h"
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512VNNI__) && GEMM_BYTES == 64 || defined(__AVXVNNI__) && GEMM_BYTES == 32
 #define BYTES_GROUP 4
