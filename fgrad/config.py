@@ -32,6 +32,7 @@ _DEFAULTS = {
     "pass_cse": True,
     "pass_fold": True,
     "pass_simplify": True,
+    "pass_stacks": True,
     "pass_margins": True,
     "pass_attention": True,
     "pass_norms": True,

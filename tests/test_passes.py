@@ -23,6 +23,7 @@ PASSES = [
     "pass_cse",
     "pass_fold",
     "pass_simplify",
+    "pass_stacks",
     "pass_margins",
     "pass_attention",
     "pass_norms",

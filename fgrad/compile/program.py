@@ -21,6 +21,7 @@ from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
 from fgrad.compile.softmaxes import join_softmaxes
+from fgrad.compile.stacks import split_stacks
 from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
@@ -109,6 +110,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse and "concatenate" in kernels:
         nodes = live_nodes(split_rows(nodes, outs), outs)
+    if tiles and config.pass_stacks and "concatenate" in kernels:
+        nodes = live_nodes(split_stacks(nodes, outs), outs)
     if tiles and config.pass_fuse:
         nodes = split_columns(nodes, outs)
         if "pad" in kernels:
