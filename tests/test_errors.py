@@ -378,3 +378,26 @@ def test_special_functions_take_keywords():
     assert special.betainc(x=0.5, a=1.0, b=1.0) == special.betainc(1.0, 1.0, 0.5)
     assert special.log_ndtr(x=-1.0, series_order=5) == special.log_ndtr(-1.0)
     refuses(ValueError, "series_order", fun=lambda: special.log_ndtr(1.0, -1))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: jnp.eye(1 << 40),
+        lambda: jnp.zeros((1 << 40, 1 << 40)),
+        lambda: fgrad.jit(lambda x: x + 1)(jnp.zeros((1 << 32, 1 << 32))),
+        lambda: fgrad.random.normal(fgrad.random.key(0), (1 << 40, 1 << 20)),
+        lambda: jnp.broadcast_to(jnp.ones(3), (1 << 60, 3)) + 1,
+        lambda: fgrad.eval_shape(lambda x: x[:, None] * x, fgrad.ShapeDtypeStruct((1 << 33,), jnp.float32)),
+    ],
+)
+def test_sizes_that_no_machine_has(make):
+    with pytest.raises(errors.ShapeError, match=r"at most 2\*\*56"):
+        make()
+
+
+def test_sizes_beyond_the_memory():
+    with pytest.raises(MemoryError, match="no memory"):
+        jnp.eye(1 << 25)
+    with pytest.raises(MemoryError, match="no memory"):
+        fgrad.random.normal(fgrad.random.key(0), (1 << 40, 1 << 14))

@@ -5,6 +5,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 import os.path
 
+from fgrad.errors import ShapeError
+
 cdef extern from *:
     """
     static __thread PyObject *fg_replayed = 0;     /* owned; the line that asked for the equation that is being interpreted, or NULL */
@@ -33,6 +35,8 @@ cdef class AvalBase:
         size = 1
         for d in shape:
             size *= d
+        if size > 1 << 56:                     # of 16 bytes each: counts and distances in bytes fit 64 bits wherever they are multiplied
+            raise ShapeError(f"an array of shape {shape} would have {size} elements: at most 2**56 are supported")
         self.size = size
         self.hash = hash((shape, dtype, weak_type))
 
