@@ -6,7 +6,8 @@
 
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
 #define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
-#define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of the second cache */
+#define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of a second cache of 1 MB; twice as many of 2 MB */
+#define GEMM_AHEAD 8             /* rows of a packed tile that are fetched before they are used */
 #define GEMM_CLOSE (1 << 20)      /* bytes that the second cache holds */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
@@ -56,6 +57,18 @@ static inline int gemm_clashes(int64_t stride, int64_t item) {
 static inline int64_t gemm_job_panels(const GemmJob *j) { return (j->M + j->mr - 1) / j->mr; }
 static inline int64_t gemm_job_panel(const GemmJob *j, int64_t p) { return j->M * p / gemm_job_panels(j); }
 
+/* Intel's processors with vectors of 512 bits multiply two of them at once, and second caches of 2 MB have come with that: half tiles, which
+ * load more for each product, are dear there. */
+static int gemm_broad(void) {
+#if GEMM_BYTES == 64
+    static int known = -1;
+    if (known < 0) { __builtin_cpu_init(); known = __builtin_cpu_is("intel") != 0; }
+    return known;
+#else
+    return 0;
+#endif
+}
+
 /* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
 static void gemm_plan(GemmJob *j) {
     int64_t item = gemm_item(j), size_a = j->M * j->K * item, size_b = j->K * j->N * item;
@@ -67,11 +80,11 @@ static void gemm_plan(GemmJob *j) {
     int64_t enough = (!clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48) >> j->cplx;
     j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     /* A panel of rows that meet in few sets, each with 8 ways, stays in the first cache if it is packed, or has no more of them than ways. */
-    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
+    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->pack_b && j->M > GEMM_MR / 2 && j->N >= 192 && gemm_broad()) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
     j->mr = j->cplx || (!j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8) ? GEMM_MR / 2 : GEMM_MR;
     /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
-    int64_t piece = GEMM_KC, tiles = j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES, keeps;
+    int64_t piece = GEMM_KC, tiles = (j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES) << gemm_broad(), keeps;
     if (clash_b && j->rb && !j->pack_b && size_b > GEMM_CLOSE) {
         keeps = 2 * GEMM_CLOSE / ((j->rb < 0 ? -j->rb : j->rb) * item);
         if (keeps < piece) piece = keeps < 64 ? 64 : keeps;

@@ -40,7 +40,7 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
 #endif
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
-                        own ? N(nr) : j->ldc, add && !own, j->fetch && first ? N(nr) : 0);
+                        own ? N(nr) : j->ldc, add && !own, j->pack_b ? GEMM_AHEAD * N(width)(nb) : j->fetch && first ? N(nr) : 0);
         if (j->turned) N(turn)(tile, N(nr), rows, nb, to, j->ldc, add);
         if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
             fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);

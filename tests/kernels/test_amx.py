@@ -73,8 +73,16 @@ def test_bfloat16(m, k, n, out):
     )
 
 
-@pytest.mark.parametrize("specs", [("bmk,bkn->bmn", (20, 100, 96), (20, 96, 120)), ("bmk,kn->bmn", (6, 150, 200), (200, 300)), ("mk,bkn->bmn", (200, 150), (6, 150, 300)),
-                                   ("bhmk,bhnk->bhmn", (2, 3, 130, 64), (2, 3, 200, 64)), ("bmhk,bnhk->bhmn", (2, 130, 3, 64), (2, 200, 3, 64))])  # fmt: skip
+BATCHES = [
+    ("bmk,bkn->bmn", (20, 100, 96), (20, 96, 120)),
+    ("bmk,kn->bmn", (6, 150, 200), (200, 300)),
+    ("mk,bkn->bmn", (200, 150), (6, 150, 300)),
+    ("bhmk,bhnk->bhmn", (2, 3, 130, 64), (2, 3, 200, 64)),
+    ("bmhk,bnhk->bhmn", (2, 130, 3, 64), (2, 200, 3, 64)),
+]
+
+
+@pytest.mark.parametrize("specs", BATCHES)
 def test_batches(specs):
     spec, first, second = specs
     a, b = normal(*first), normal(*second)
