@@ -27,8 +27,8 @@
 #define AMX_LINES 32                      /* rows of a, or columns of b, in a panel: two tiles */
 #define AMX_DEPTH 16                      /* pairs in a step along k */
 
-/* May this process use the tiles? The system is asked once. */
-static int amx_supported(void) {
+/* May this process use the tiles? */
+static int amx_ask(void) {
     unsigned a, b, c, d, lo, hi;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return 0;              /* AMX-BF16, AMX-TILE */
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0;                                /* AVX512-BF16 */
@@ -36,6 +36,11 @@ static int amx_supported(void) {
     __asm__("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     if ((lo & 0x600e6) != 0x600e6) return 0;                                                                /* vectors, masks and tiles */
     return syscall(SYS_arch_prctl, 0x1023, 18) == 0;                                                        /* ARCH_REQ_XCOMP_PERM */
+}
+static int amx_supported(void) {
+    static int known = -1;
+    if (known < 0) known = amx_ask();
+    return known;
 }
 
 /* A thread configures its tiles before it uses them, and gives them back, so that a switch of threads need not keep them. */
@@ -196,16 +201,20 @@ AMX_CODE static inline __attribute__((always_inline)) void amx_read(__m512i *v, 
  * lines where `by_lines`, as those of a, else pairs of k, as those of b. `next` bytes between parts. */
 AMX_CODE static __attribute__((noinline)) void amx_pack_split(char *to, int64_t next, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth,
                                                             int by_lines, AmxSeen *seen) {
-    __m512i x[16], y[16];
+    const int64_t step = by_lines ? line : k, next_half = 16 * k, rows = by_lines ? lines : depth < 16 ? depth : 16;
+    const int64_t late = by_lines ? depth > 16 ? lines : 0 : depth - 16;      /* rows of the second half */
     AmxSeen s = *seen;
-    if (by_lines) {
-        amx_read(x, (const uint32_t *)src, line, k, lines, depth);
-        amx_read(y, (const uint32_t *)src + 16 * k, line, k, depth > 16 ? lines : 0, depth - 16);
+    if ((by_lines ? k : line) == 1) {
+        const __mmask16 m = amx_mask(by_lines ? depth : lines), n = amx_mask(by_lines ? depth - 16 : lines);
+        for (int64_t i = 0; i < 16; i++, to += 64)
+            amx_split(to, next, _mm512_maskz_loadu_ps(i < rows ? m : 0, src + (i < rows ? i * step : 0)),
+                      _mm512_maskz_loadu_ps(i < late ? n : 0, src + (i < late ? i * step + next_half : 0)), &s);
     } else {
-        amx_read(x, (const uint32_t *)src, k, line, depth, lines);
-        amx_read(y, (const uint32_t *)src + 16 * k, k, line, depth - 16, lines);
+        __m512i x[16], y[16];
+        amx_read(x, (const uint32_t *)src, by_lines ? line : k, by_lines ? k : line, rows, by_lines ? depth : lines);
+        amx_read(y, (const uint32_t *)src + next_half, by_lines ? line : k, by_lines ? k : line, late, by_lines ? depth - 16 : lines);
+        for (int i = 0; i < 16; i++) amx_split(to + 64 * i, next, _mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), &s);
     }
-    for (int i = 0; i < 16; i++) amx_split(to + 64 * i, next, _mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), &s);
     *seen = s;
 }
 

@@ -22,7 +22,7 @@ cdef extern from "gemm_job.h" nogil:
 cdef extern from "gemm_amx.h" nogil:
     ctypedef struct AmxJob:
         GemmJob j
-        int64_t pieces, shared, own, block, blocks, cuts, whole_size, block_size, scratch_size, next
+        int64_t pieces, shared, own, chunks, block, blocks, cuts, whole_size, block_size, scratch_size, next
         int32_t a_whole, far
         char *whole
         char *scratch
@@ -38,6 +38,7 @@ cdef extern from "gemm_amx.h" nogil:
     bint amx_pack_lines(const AmxJob *w, bint of_a, int64_t entry, int64_t l0, int64_t l1, int64_t i, char *to)
     void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, int64_t p0, int64_t p1, int64_t i, const char *block, const char *whole)
     void amx_other(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, int64_t p0, int64_t p1, int64_t i, GemmJob *to)
+    void amx_add_chunks(const AmxJob *w, int64_t begin, int64_t end, float *c, int64_t ldc)
     int64_t atomic_next "__atomic_fetch_add"(int64_t *at, int64_t n, int order)
     enum: __ATOMIC_RELAXED
 
@@ -102,23 +103,41 @@ cdef void _amx_units(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
                 amx_multiply(w, entry, l0, l1, p0, p1, i, scratch, whole if w.own or w.shared else whole + entry * w.whole_size)
 
 
+cdef struct Sums:
+    AmxJob *w
+    float *c
+    int64_t ldc
+
+
+cdef void _amx_sums(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Sums *s = <Sums *>ctx
+    amx_add_chunks(s.w, begin, end, s.c, s.ldc)
+
+
 cdef int _run_amx(GemmJob *j) noexcept nogil:
     """FG_OK, FG_EMEM, or -1 where the other way has to compute the product."""
     cdef AmxJob w
-    cdef int64_t threads = thread_count(), size, units
+    cdef Sums sums
+    cdef int64_t threads = thread_count(), size, parts, units
     cdef double work = <double>j.B * j.M * j.N * j.K
     threads = min(threads, <int64_t>(work / (3e5 if j.pairs else 2e6)) + 1)
     amx_plan(&w, j, threads)
     size = 0 if w.own else amx_whole_entries(&w) * w.whole_size
-    w.whole = pool_alloc(size + threads * w.scratch_size)
+    parts = (4 * w.chunks * w.j.c0 + 63) // 64 * 64
+    w.whole = pool_alloc(size + parts + threads * w.scratch_size)
     if w.whole == NULL:
         return FG_EMEM
-    w.scratch = w.whole + size
+    if w.chunks:
+        sums.w, sums.c, sums.ldc = &w, <float *>w.j.c, j.ldc
+        w.j.c = w.whole + size
+    w.scratch = w.whole + size + parts
     if not w.own:
         units = amx_whole_entries(&w) * amx_whole_units(&w)
         parallel_for(units, (units + threads - 1) // threads, _amx_whole, &w)
     if not w.far:
         parallel_for(threads, 1, _amx_units, &w)
+        if w.chunks:
+            parallel_for(w.j.M, 20000 // w.j.N + 1, _amx_sums, &sums)
     pool_free(w.whole)
     return -1 if w.far else FG_OK
 

@@ -8,6 +8,7 @@
 #include "gemm_job.h"
 
 #define AMX_BLOCK (800 << 10)             /* bytes of a packed block: it stays in the second cache beside panels of the other operand */
+#define AMX_FEW (1 << 18)                 /* elements of c whose sums over pieces of k are made apart */
 #define AMX_OWN (1 << 20)                 /* bytes of an operand that each thread packs for itself: what another core has written comes slowly */
 
 typedef struct {
@@ -16,6 +17,7 @@ typedef struct {
     int64_t steps, piece, pieces;         /* along k, in all and in a piece */
     int32_t a_whole, far;                 /* which operand is packed as a whole; has it what the unit cannot take? */
     int64_t shared, own;                  /* that operand is the same for all entries; each thread packs its own copy */
+    int64_t chunks, left;                 /* of k, whose products are made apart, as entries of a batch, and added in order; k in the last one */
     int64_t block, blocks, cuts;          /* lines of a unit's block, blocks of an entry, parts of the whole operand's panels */
     char *whole, *scratch;                /* a thread's scratch: a block, then its own copy of the whole operand */
     int64_t whole_size, block_size, scratch_size;       /* of an entry, of a block, of a thread's scratch */
@@ -31,9 +33,9 @@ static int amx_wants(const GemmJob *j) {
     if (j->f64 || j->cplx || j->M < 8 || j->N < 8 || j->K < 8) return 0;
     double m = (double)amx_tiles(j->M), n = (double)amx_tiles(j->N), steps = (double)((j->K + (j->pairs ? 15 : 31)) / (j->pairs ? 16 : 32));
     int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
-    double packs = (m + n) * steps * (j->pairs ? 100 : 350), tiles = m * n * (steps * (j->pairs ? 20 : 130) + 100);
+    double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 120) + 100);
     double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6;
-    return (double)j->B * (packs + tiles) * 1.1 + 6000 < (double)j->B * other;
+    return (double)j->B * (packs + tiles) * 1.1 + 2000 < (double)j->B * other;
 }
 
 /* A job whose c has contiguous rows is that of the turned product. */
@@ -53,6 +55,17 @@ static void amx_plan(AmxJob *w, const GemmJob *from, int64_t threads) {
     int64_t most = j->pairs ? 48 : 16, pieces = j->narrow ? 1 : (w->steps + most - 1) / most;
     w->piece = (w->steps + pieces - 1) / pieces;
     w->pieces = (w->steps + w->piece - 1) / w->piece;
+    /* Long sums of few elements: each thread has its own pieces of k, added up in their order as they would be otherwise. */
+    w->chunks = 0;
+    if (threads > 1 && w->pieces > 1 && j->B == 1 && !j->add && j->M * j->N <= AMX_FEW) {
+        const int64_t k = w->piece * (j->pairs ? 16 : 32);
+        w->chunks = w->pieces;
+        w->left = j->K - (w->chunks - 1) * k;
+        j->B = w->chunks; j->K = k; j->inner = 0;
+        j->a0 = k * j->ca; j->b0 = k * j->rb * (j->halves ? 2 : 1); j->c0 = j->M * j->N; j->ldc = j->N;
+        w->steps = w->piece;
+        w->pieces = 1;
+    }
     int a_shared = j->B == 1 || (j->a0 == 0 && (!j->inner || j->a1 == 0)), b_shared = j->B == 1 || (j->b0 == 0 && (!j->inner || j->b1 == 0));
     w->a_whole = a_shared != b_shared ? a_shared : j->M < j->N;
     w->shared = w->a_whole ? a_shared : b_shared;
@@ -89,20 +102,21 @@ static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int64_t l0, 
     const GemmJob *j = &w->j;
     const int64_t line = of_a ? j->ra : j->cb, k = of_a ? j->ca : j->rb, from = of_a ? gemm_entry(j, entry, j->a1, j->a0) : gemm_entry(j, entry, j->b1, j->b0);
     const char *src = of_a ? j->a : j->b;
-    const int64_t each = j->pairs ? 16 : 32;
+    const int64_t each = j->pairs ? 16 : 32, all = w->chunks && entry == w->chunks - 1 ? w->left : j->K;
+    const int64_t single = j->depth - 2 * (w->chunks ? entry * j->K : 0);
     AmxSeen seen = amx_seen();
     for (int64_t l = l0; l < l1; l += AMX_LINES) {
         const int64_t here = l1 - l < AMX_LINES ? l1 - l : AMX_LINES, tiles = amx_tiles(here);
         for (int64_t s = s0; s < s1; s++, to += w->parts * tiles * AMX_TILE) for (int64_t t = 0; t < tiles; t++) {
-            const int64_t lines = here - 16 * t < 16 ? here - 16 * t : 16, depth = j->K - s * each < each ? j->K - s * each : each, at = l + 16 * t;
+            const int64_t lines = here - 16 * t < 16 ? here - 16 * t : 16, depth = all - s * each < each ? all - s * each : each, at = l + 16 * t;
             char *tile = to + t * AMX_TILE;
             if (!j->pairs) amx_pack_split(tile, tiles * AMX_TILE, (const float *)src + from + at * line + s * each * k, line, k, lines, depth, of_a, &seen);
-            else if (!of_a && j->halves) amx_pack_halves(tile, (const uint16_t *)src + from + at + 2 * s * each * k, k, lines, j->depth - 2 * s * each);
+            else if (!of_a && j->halves) amx_pack_halves(tile, (const uint16_t *)src + from + at + 2 * s * each * k, k, lines, single - 2 * s * each);
             else amx_pack_pairs(tile, (const uint32_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
         }
     }
     if (j->pairs) return 0;
-    const int64_t k0 = s0 * each, depth = (s1 * each < j->K ? s1 * each : j->K) - k0;
+    const int64_t k0 = s0 * each, depth = (s1 * each < all ? s1 * each : all) - k0;
     return amx_has_far(&seen) || (amx_has_tiny(&seen) && amx_has_small_line((const float *)src + from + l0 * line + k0 * k, line, k, l1 - l0, depth));
 }
 
@@ -166,12 +180,24 @@ static void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1,
     amx_end();
 }
 
+/* Rows [begin, end) of c from the chunks' products, which follow each other at j.c. */
+static void amx_add_chunks(const AmxJob *w, int64_t begin, int64_t end, float *c, int64_t ldc) {
+    const int64_t n = w->j.N, step = w->j.c0;
+    for (int64_t i = begin; i < end; i++) {
+        float *restrict to = c + i * ldc;
+        const float *part = (const float *)w->j.c + i * n;
+        for (int64_t k = 0; k < n; k++) to[k] = part[k] + part[step + k];
+        for (int64_t t = 2; t < w->chunks; t++) for (int64_t k = 0; k < n; k++) to[k] += part[t * step + k];
+    }
+}
+
 /* What a unit of piece i is as a product of its own, for the other way. */
 static void amx_other(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, int64_t p0, int64_t p1, int64_t i, GemmJob *to) {
     const GemmJob *j = &w->j;
     const int64_t lines = amx_lines(w, w->a_whole), q0 = p0 * AMX_LINES, q1 = p1 * AMX_LINES < lines ? p1 * AMX_LINES : lines;
     const int64_t m0 = w->a_whole ? q0 : l0, m1 = w->a_whole ? q1 : l1, n0 = w->a_whole ? l0 : q0, n1 = w->a_whole ? l1 : q1;
-    const int64_t k0 = i * w->piece * 32, k1 = k0 + w->piece * 32 < j->K ? k0 + w->piece * 32 : j->K;
+    const int64_t k0 = i * w->piece * 32, all = w->chunks && entry == w->chunks - 1 ? w->left : j->K;
+    const int64_t k1 = k0 + w->piece * 32 < all ? k0 + w->piece * 32 : all;
     *to = *j;
     to->B = 1; to->M = m1 - m0; to->N = n1 - n0; to->K = k1 - k0; to->inner = 0;
     to->a += 4 * (gemm_entry(j, entry, j->a1, j->a0) + m0 * j->ra + k0 * j->ca);
@@ -192,5 +218,6 @@ static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int64_t l0, 
 static int amx_pack_whole(const AmxJob *w, int64_t entry, int64_t begin, int64_t end, char *to) { return 0; }
 static void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, int64_t p0, int64_t p1, int64_t i, const char *block, const char *whole) {}
 static void amx_other(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, int64_t p0, int64_t p1, int64_t i, GemmJob *to) {}
+static void amx_add_chunks(const AmxJob *w, int64_t begin, int64_t end, float *c, int64_t ldc) {}
 #endif
 #endif
