@@ -34,7 +34,7 @@ static int amx_wants(const GemmJob *j) {
     double m = (double)amx_tiles(j->M), n = (double)amx_tiles(j->N), steps = (double)((j->K + (j->pairs ? 15 : 31)) / (j->pairs ? 16 : 32));
     int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
     double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 120) + 100);
-    double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6;
+    double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6 + (j->pairs ? 2.0 * (double)j->K * (double)many : 0);
     return (double)j->B * (packs + tiles) * 1.1 + 2000 < (double)j->B * other;
 }
 
@@ -97,7 +97,7 @@ static inline int64_t amx_units(const AmxJob *w) { return w->j.B * w->blocks * w
 static inline int64_t amx_whole_entries(const AmxJob *w) { return w->shared ? 1 : w->j.B; }
 
 /* Panels of lines [l0, l1) of a or b of an entry over piece i of k; 1 if there is what the unit cannot take. */
-static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int64_t l0, int64_t l1, int64_t i, char *to) {
+AMX_CODE static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int64_t l0, int64_t l1, int64_t i, char *to) {
     const int64_t s0 = i * w->piece, s1 = s0 + w->piece < w->steps ? s0 + w->piece : w->steps;
     const GemmJob *j = &w->j;
     const int64_t line = of_a ? j->ra : j->cb, k = of_a ? j->ca : j->rb, from = of_a ? gemm_entry(j, entry, j->a1, j->a0) : gemm_entry(j, entry, j->b1, j->b0);
