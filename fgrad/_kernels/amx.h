@@ -1,4 +1,4 @@
-/* Products on the processor's tile unit (Intel AMX), of bfloat16 as it is and of float32 as a sum of three bfloat16.
+/* Products on the processor's tile unit (Intel AMX), of bytes and bfloat16 as they are and of float32 as a sum of three bfloat16.
  *
  * A tile is 16 rows of 64 bytes. One instruction adds to a tile of c, 16 x 16 float32, the products of 16 x 32 bfloat16 of a and 32 x 16 of
  * b, in pairs along k. A float32 is the sum of three bfloat16, its `parts`, each the nearest of what the ones before left: 24 bits in all.
@@ -30,7 +30,7 @@
 /* May this process use the tiles? */
 static int amx_ask(void) {
     unsigned a, b, c, d, lo, hi;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return 0;              /* AMX-BF16, AMX-TILE */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 22 & 0xd) != 0xd) return 0;                        /* AMX-BF16, AMX-TILE, AMX-INT8 */
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0;                                /* AVX512-BF16 */
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;                                        /* OSXSAVE */
     __asm__("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
@@ -56,7 +56,10 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease" ::: "memory");
 #define AMX_LOAD(t, from, step) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t :: "r"(from), "r"((int64_t)(step)) : "memory")
 #define AMX_STORE(t, to, step) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" :: "r"(to), "r"((int64_t)(step)) : "memory")
 #define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
-#define AMX_MADD(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")      /* c += a b */
+#define AMX_MADD(OP, c, a, b) __asm__ volatile(#OP " %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")      /* c += a b */
+
+/* What is multiplied: three parts of float32, bfloat16, or bytes of a and b that are signed or not, whose sums are integers. */
+enum { AMX_F32, AMX_BF16, AMX_SS, AMX_SU, AMX_US, AMX_UU };
 
 /* What is needed next, fetched by the way: at each step so many lines of a panel, to the second cache, and rows of c. */
 typedef struct { const char *panel; int64_t lines; float *c; int64_t ldc, rows, left; } AmxAhead;
@@ -72,34 +75,39 @@ static inline __attribute__((always_inline)) void amx_ahead(AmxAhead *f) {
 
 #define AMX_A(M, p) AMX_LOAD(4, a + (p) * M * AMX_TILE, 64); if (M > 1) AMX_LOAD(5, a + ((p) * M + 1) * AMX_TILE, 64);
 #define AMX_B(N, p) AMX_LOAD(6, b + (p) * N * AMX_TILE, 64); if (N > 1) AMX_LOAD(7, b + ((p) * N + 1) * AMX_TILE, 64);
-#define AMX_PRODUCTS(M, N) \
-    AMX_MADD(0, 4, 6); if (N > 1) AMX_MADD(1, 4, 7); if (M > 1) AMX_MADD(2, 5, 6); if (M > 1 && N > 1) AMX_MADD(3, 5, 7);
+#define AMX_PRODUCTS(OP, M, N) \
+    AMX_MADD(OP, 0, 4, 6); if (N > 1) AMX_MADD(OP, 1, 4, 7); if (M > 1) AMX_MADD(OP, 2, 5, 6); if (M > 1 && N > 1) AMX_MADD(OP, 3, 5, 7);
+#define AMX_STEPS(CASE, OP, M, N) \
+    case CASE: for (; steps > 0; steps--, a += M * AMX_TILE, b += N * AMX_TILE) { amx_ahead(next); AMX_A(M, 0) AMX_B(N, 0) AMX_PRODUCTS(OP, M, N) } break;
 #define AMX_EACH_C(M, N, X, step) \
     X(0, c, step); if (N > 1) X(1, c + 16, step); if (M > 1) X(2, c + 16 * ldc, step); if (M > 1 && N > 1) X(3, c + 16 * ldc + 16, step);
 #define AMX_CLEAR(t, at, step) AMX_ZERO(t)
 #define AMX_KERNEL(M, N) \
-static void amx_panel_##M##N(int parts, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) { \
+static void amx_panel_##M##N(int kind, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) { \
     AMX_EACH_C(M, N, AMX_CLEAR, 0) \
-    if (parts == 1) for (; steps > 0; steps--, a += M * AMX_TILE, b += N * AMX_TILE) { \
+    switch (kind) { \
+    AMX_STEPS(AMX_BF16, tdpbf16ps, M, N) \
+    AMX_STEPS(AMX_SS, tdpbssd, M, N) \
+    AMX_STEPS(AMX_SU, tdpbsud, M, N) \
+    AMX_STEPS(AMX_US, tdpbusd, M, N) \
+    AMX_STEPS(AMX_UU, tdpbuud, M, N) \
+    default: for (; steps > 0; steps--, a += 3 * M * AMX_TILE, b += 3 * N * AMX_TILE) { \
         amx_ahead(next); \
-        AMX_A(M, 0) AMX_B(N, 0) AMX_PRODUCTS(M, N) \
-    } else for (; steps > 0; steps--, a += 3 * M * AMX_TILE, b += 3 * N * AMX_TILE) { \
-        amx_ahead(next); \
-        AMX_A(M, 2) AMX_B(N, 0) AMX_PRODUCTS(M, N)      /* each step but the first changes one operand */ \
-        AMX_A(M, 1) AMX_PRODUCTS(M, N) \
-        AMX_A(M, 0) AMX_PRODUCTS(M, N) \
-        AMX_B(N, 2) AMX_PRODUCTS(M, N) \
-        AMX_B(N, 1) AMX_PRODUCTS(M, N) \
-        AMX_A(M, 1) AMX_PRODUCTS(M, N) \
-    } \
+        AMX_A(M, 2) AMX_B(N, 0) AMX_PRODUCTS(tdpbf16ps, M, N)      /* each product but the first changes one operand */ \
+        AMX_A(M, 1) AMX_PRODUCTS(tdpbf16ps, M, N) \
+        AMX_A(M, 0) AMX_PRODUCTS(tdpbf16ps, M, N) \
+        AMX_B(N, 2) AMX_PRODUCTS(tdpbf16ps, M, N) \
+        AMX_B(N, 1) AMX_PRODUCTS(tdpbf16ps, M, N) \
+        AMX_A(M, 1) AMX_PRODUCTS(tdpbf16ps, M, N) \
+    }} \
     AMX_EACH_C(M, N, AMX_STORE, 4 * ldc) \
 }
 AMX_KERNEL(1, 1) AMX_KERNEL(1, 2) AMX_KERNEL(2, 1) AMX_KERNEL(2, 2)
 
 /* `m` rows and `n` columns of c, at most AMX_LINES each, of panels of as many tiles as they need; c's whole tiles are written. */
-static inline void amx_panel(int64_t m, int64_t n, int parts, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) {
-    if (m > 16) (n > 16 ? amx_panel_22 : amx_panel_21)(parts, steps, a, b, c, ldc, next);
-    else (n > 16 ? amx_panel_12 : amx_panel_11)(parts, steps, a, b, c, ldc, next);
+static inline void amx_panel(int64_t m, int64_t n, int kind, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) {
+    if (m > 16) (n > 16 ? amx_panel_22 : amx_panel_21)(kind, steps, a, b, c, ldc, next);
+    else (n > 16 ? amx_panel_12 : amx_panel_11)(kind, steps, a, b, c, ldc, next);
 }
 
 /* ---- packing ---- */
@@ -234,6 +242,33 @@ AMX_CODE static __attribute__((noinline)) void amx_pack_halves(char *to, const u
         if (2 * i + 1 < depth) pair = _mm512_or_si512(pair, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, src + (2 * i + 1) * k)), 16));
         _mm512_store_si512(to + 64 * i, pair);
     }
+}
+
+/* One tile of 16 lines of bytes over `depth` of k, 64 at most: rows of groups of four of k. */
+AMX_CODE static __attribute__((noinline)) void amx_pack_bytes(char *to, const uint8_t *src, int64_t line, int64_t k, int64_t lines, int64_t depth, int by_lines) {
+    __m512i x[16];
+    if (k == 1) {
+        const __mmask64 m = depth >= 64 ? ~0ull : (1ull << depth) - 1;
+        for (int i = 0; i < 16; i++) x[i] = _mm512_maskz_loadu_epi8(i < lines ? m : 0, src + (i < lines ? i * line : 0));
+    } else if (line == 1) {
+        const __mmask16 m = amx_mask(lines);
+        for (int i = 0; i < 16; i++) {
+            __m128i r[4], lo, hi;
+            for (int t = 0; t < 4; t++) r[t] = _mm_maskz_loadu_epi8(4 * i + t < depth ? m : 0, src + (4 * i + t < depth ? (4 * i + t) * k : 0));
+            lo = _mm_unpacklo_epi8(r[0], r[1]);
+            hi = _mm_unpackhi_epi8(r[0], r[1]);
+            r[0] = _mm_unpacklo_epi8(r[2], r[3]);
+            r[1] = _mm_unpackhi_epi8(r[2], r[3]);
+            x[i] = _mm512_inserti32x4(_mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(_mm_unpacklo_epi16(lo, r[0])), _mm_unpackhi_epi16(lo, r[0]), 1),
+                                                         _mm_unpacklo_epi16(hi, r[1]), 2), _mm_unpackhi_epi16(hi, r[1]), 3);
+        }
+    } else {
+        uint8_t block[1024] __attribute__((aligned(64))) = {0};
+        for (int64_t l = 0; l < lines; l++) for (int64_t i = 0; i < depth; i++) block[64 * l + i] = src[l * line + i * k];
+        for (int i = 0; i < 16; i++) x[i] = _mm512_load_si512(block + 64 * i);
+    }
+    if ((k == 1 || line != 1) != by_lines) amx_turn(x);               /* rows are lines, or groups of k */
+    for (int i = 0; i < 16; i++) _mm512_store_si512(to + 64 * i, x[i]);
 }
 
 /* Has a line of float32 nothing but small elements, some of them tiny? Asked where packing has seen any that is tiny. */

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport FG_EMEM, FG_OK, FG_OUT, FgInst, FgTensor
+from fgrad._kernels.gemm cimport GemmJob, gemm_bytes
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -13,6 +14,11 @@ cdef extern from "dot_bytes.h" nogil:
     enum: BYTES_BLOCK
     ctypedef struct BytesJob:
         int64_t B, M, N, K, lda, entries, row_parts, col_parts
+        int64_t a[3]
+        int64_t b[3]
+        bint a_signed, b_signed
+        const char *pa
+        const char *pb
         char *rows
         int *first
         char *scratch
@@ -40,16 +46,31 @@ cdef void _units(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
         bytes_unit(j, i, j.scratch + tid * BYTES_BLOCK)
 
 
+cdef int _by_tiles(const BytesJob *j, char *out) noexcept nogil:
+    cdef GemmJob g
+    memset(&g, 0, sizeof(g))
+    g.B, g.M, g.N, g.K = j.B, j.M, j.N, j.K
+    g.a0, g.ra, g.ca = j.a[0], j.a[1], j.a[2]
+    g.b0, g.rb, g.cb = j.b[0], j.b[1], j.b[2]
+    g.c0, g.ldc = j.M * j.N, j.N
+    g.a, g.b, g.c = j.pa, j.pb, out
+    return gemm_bytes(&g, j.a_signed, j.b_signed)
+
+
 cdef int dot_bytes_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef BytesJob j
     cdef FgTensor *out = FG_OUT(inst, slots, 0)
     cdef int64_t rows, threads = thread_count(), units, each
+    cdef int status
     bytes_describe(inst, slots, &j)
     if out.size == 0:
         return FG_OK
     if j.K == 0:
         memset(out.data, 0, out.size * 4)
         return FG_OK
+    status = _by_tiles(&j, out.data)
+    if status >= 0:
+        return status
     bytes_cut(&j, threads)
     rows = j.entries * j.M
     j.rows = pool_alloc((rows * j.lda + 63) // 64 * 64 + rows * 4)

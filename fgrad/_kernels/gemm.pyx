@@ -29,7 +29,9 @@ cdef extern from "gemm_amx.h" nogil:
     enum: AMX_LINES
     bint amx_supported()
     bint amx_wants(const GemmJob *j)
-    void amx_plan(AmxJob *w, const GemmJob *j, int64_t threads)
+    bint amx_wants_bytes(const GemmJob *j)
+    void amx_plan(AmxJob *w, const GemmJob *j, int kind, int64_t threads)
+    enum: AMX_F32, AMX_BF16, AMX_SS, AMX_SU, AMX_US, AMX_UU
     int64_t amx_lines(const AmxJob *w, bint of_a)
     int64_t amx_units(const AmxJob *w)
     int64_t amx_whole_entries(const AmxJob *w)
@@ -114,14 +116,14 @@ cdef void _amx_sums(void *ctx, int64_t begin, int64_t end, int tid) noexcept nog
     amx_add_chunks(s.w, begin, end, s.c, s.ldc)
 
 
-cdef int _run_amx(GemmJob *j) noexcept nogil:
+cdef int _run_amx(GemmJob *j, int kind) noexcept nogil:
     """FG_OK, FG_EMEM, or -1 where the other way has to compute the product."""
     cdef AmxJob w
     cdef Sums sums
     cdef int64_t threads = thread_count(), size, parts, units
     cdef double work = <double>j.B * j.M * j.N * j.K
-    threads = min(threads, <int64_t>(work / (3e5 if j.pairs else 2e6)) + 1)
-    amx_plan(&w, j, threads)
+    threads = min(threads, <int64_t>(work / (2e6 if kind == AMX_F32 else 3e5)) + 1)
+    amx_plan(&w, j, kind, threads)
     size = 0 if w.own else amx_whole_entries(&w) * w.whole_size
     parts = (4 * w.chunks * w.j.c0 + 63) // 64 * 64
     w.whole = pool_alloc(size + parts + threads * w.scratch_size)
@@ -145,10 +147,16 @@ cdef int _run_amx(GemmJob *j) noexcept nogil:
 cdef int gemm_run(GemmJob *j) noexcept nogil:
     cdef int status
     if _amx and amx_wants(j):
-        status = _run_amx(j)
+        status = _run_amx(j, AMX_BF16 if j.pairs else AMX_F32)
         if status >= 0:
             return status
     return _plain(j, thread_count())
+
+
+cdef int gemm_bytes(GemmJob *j, bint a_signed, bint b_signed) noexcept nogil:
+    if not _amx or not amx_wants_bytes(j):
+        return -1
+    return _run_amx(j, (AMX_SS if b_signed else AMX_SU) if a_signed else AMX_US if b_signed else AMX_UU)
 
 
 cdef int _plain(GemmJob *j, int64_t threads) noexcept nogil:

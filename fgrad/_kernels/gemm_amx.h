@@ -13,7 +13,8 @@
 
 typedef struct {
     GemmJob j;                            /* with c's columns contiguous */
-    int64_t parts;                        /* 3 of float32, 1 of bfloat16 */
+    int32_t kind, parts;                  /* of amx.h; 3 of float32, else 1 */
+    int64_t each;                         /* elements of a step: 32 of float32, 16 pairs, 64 bytes */
     int64_t steps, piece, pieces;         /* along k, in all and in a piece */
     int32_t a_whole, far;                 /* which operand is packed as a whole; has it what the unit cannot take? */
     int64_t shared, own;                  /* that operand is the same for all entries; each thread packs its own copy */
@@ -38,8 +39,16 @@ static int amx_wants(const GemmJob *j) {
     return (double)j->B * (packs + tiles) * 1.1 + 2000 < (double)j->B * other;
 }
 
+/* The same for products of bytes, beside those of groups of four. */
+static int amx_wants_bytes(const GemmJob *j) {
+    if (j->M < 8 || j->N < 8 || j->K < 16) return 0;
+    double m = (double)amx_tiles(j->M), n = (double)amx_tiles(j->N), steps = (double)((j->K + 63) / 64);
+    double other = (double)j->M * n * (double)j->K * 0.14 + 20 * m * (double)j->K + n * (double)j->K * 5;
+    return (double)j->B * ((m + n) * steps * 120 + m * n * (steps * 20 + 100)) * 1.1 + 2000 < (double)j->B * other;
+}
+
 /* A job whose c has contiguous rows is that of the turned product. */
-static void amx_plan(AmxJob *w, const GemmJob *from, int64_t threads) {
+static void amx_plan(AmxJob *w, const GemmJob *from, int kind, int64_t threads) {
     GemmJob *j = &w->j;
     int64_t other, size;
     *j = *from;
@@ -50,15 +59,17 @@ static void amx_plan(AmxJob *w, const GemmJob *from, int64_t threads) {
     }
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
-    w->parts = j->pairs ? 1 : 3;
-    w->steps = (j->K + (j->pairs ? 15 : 31)) / (j->pairs ? 16 : 32);
-    int64_t most = j->pairs ? 48 : 16, pieces = j->narrow ? 1 : (w->steps + most - 1) / most;
+    w->kind = kind;
+    w->parts = kind == AMX_F32 ? 3 : 1;
+    w->each = kind == AMX_F32 ? 32 : kind == AMX_BF16 ? 16 : 64;
+    w->steps = (j->K + w->each - 1) / w->each;
+    int64_t most = kind == AMX_F32 ? 16 : 48, pieces = j->narrow ? 1 : (w->steps + most - 1) / most;
     w->piece = (w->steps + pieces - 1) / pieces;
     w->pieces = (w->steps + w->piece - 1) / w->piece;
     /* Long sums of few elements: each thread has its own pieces of k, added up in their order as they would be otherwise. */
     w->chunks = 0;
     if (threads > 1 && w->pieces > 1 && j->B == 1 && !j->add && j->M * j->N <= AMX_FEW) {
-        const int64_t k = w->piece * (j->pairs ? 16 : 32);
+        const int64_t k = w->piece * w->each;
         w->chunks = w->pieces;
         w->left = j->K - (w->chunks - 1) * k;
         j->B = w->chunks; j->K = k; j->inner = 0;
@@ -102,7 +113,7 @@ AMX_CODE static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int
     const GemmJob *j = &w->j;
     const int64_t line = of_a ? j->ra : j->cb, k = of_a ? j->ca : j->rb, from = of_a ? gemm_entry(j, entry, j->a1, j->a0) : gemm_entry(j, entry, j->b1, j->b0);
     const char *src = of_a ? j->a : j->b;
-    const int64_t each = j->pairs ? 16 : 32, all = w->chunks && entry == w->chunks - 1 ? w->left : j->K;
+    const int64_t each = w->each, all = w->chunks && entry == w->chunks - 1 ? w->left : j->K;
     const int64_t single = j->depth - 2 * (w->chunks ? entry * j->K : 0);
     AmxSeen seen = amx_seen();
     for (int64_t l = l0; l < l1; l += AMX_LINES) {
@@ -110,12 +121,13 @@ AMX_CODE static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int
         for (int64_t s = s0; s < s1; s++, to += w->parts * tiles * AMX_TILE) for (int64_t t = 0; t < tiles; t++) {
             const int64_t lines = here - 16 * t < 16 ? here - 16 * t : 16, depth = all - s * each < each ? all - s * each : each, at = l + 16 * t;
             char *tile = to + t * AMX_TILE;
-            if (!j->pairs) amx_pack_split(tile, tiles * AMX_TILE, (const float *)src + from + at * line + s * each * k, line, k, lines, depth, of_a, &seen);
+            if (w->kind > AMX_BF16) amx_pack_bytes(tile, (const uint8_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
+            else if (w->kind == AMX_F32) amx_pack_split(tile, tiles * AMX_TILE, (const float *)src + from + at * line + s * each * k, line, k, lines, depth, of_a, &seen);
             else if (!of_a && j->halves) amx_pack_halves(tile, (const uint16_t *)src + from + at + 2 * s * each * k, k, lines, single - 2 * s * each);
             else amx_pack_pairs(tile, (const uint32_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
         }
     }
-    if (j->pairs) return 0;
+    if (w->kind != AMX_F32) return 0;
     const int64_t k0 = s0 * each, depth = (s1 * each < all ? s1 * each : all) - k0;
     return amx_has_far(&seen) || (amx_has_tiny(&seen) && amx_has_small_line((const float *)src + from + l0 * line + k0 * k, line, k, l1 - l0, depth));
 }
@@ -162,17 +174,18 @@ static void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1,
             next.rows = (AMX_LINES + steps - 1) / steps;
         }
         if (there) {
-            amx_panel(m, n, (int)w->parts, steps, a, b, (float *)j->c + to, j->ldc, &next);
+            amx_panel(m, n, w->kind, steps, a, b, (float *)j->c + to, j->ldc, &next);
             fetched = next.panel;
             continue;
         }
-        amx_panel(m, n, (int)w->parts, steps, a, b, sums, AMX_LINES, &next);      /* a piece's sum is made before it is added: fewer roundings of large sums */
+        amx_panel(m, n, w->kind, steps, a, b, sums, AMX_LINES, &next);      /* a piece's sum is made before it is added: fewer roundings of large sums */
         fetched = next.panel;
         if (j->narrow) for (int64_t r = 0; r < m; r++) fg_narrow16(j->narrow, sums + r * AMX_LINES, (uint16_t *)j->c + to + r * j->ldc, n);
         else for (int64_t r = 0; r < m; r++) {
             float *c = (float *)j->c + to + r * j->ldc;
             const float *s = sums + r * AMX_LINES;
-            if (add && n == AMX_LINES) for (int k = 0; k < AMX_LINES; k++) c[k] += s[k];
+            if (add && w->kind > AMX_BF16) for (int64_t k = 0; k < n; k++) ((uint32_t *)c)[k] += ((const uint32_t *)s)[k];
+            else if (add && n == AMX_LINES) for (int k = 0; k < AMX_LINES; k++) c[k] += s[k];
             else if (add) for (int64_t k = 0; k < n; k++) c[k] += s[k];
             else memcpy(c, s, (size_t)n * 4);
         }
@@ -180,10 +193,16 @@ static void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1,
     amx_end();
 }
 
+static void amx_add_integers(const AmxJob *w, uint32_t *restrict to, const uint32_t *part) {
+    for (int64_t k = 0; k < w->j.N; k++) to[k] = part[k];
+    for (int64_t t = 1; t < w->chunks; t++) for (int64_t k = 0; k < w->j.N; k++) to[k] += part[t * w->j.c0 + k];
+}
+
 /* Rows [begin, end) of c from the chunks' products, which follow each other at j.c. */
 static void amx_add_chunks(const AmxJob *w, int64_t begin, int64_t end, float *c, int64_t ldc) {
     const int64_t n = w->j.N, step = w->j.c0;
     for (int64_t i = begin; i < end; i++) {
+        if (w->kind > AMX_BF16) { amx_add_integers(w, (uint32_t *)c + i * ldc, (const uint32_t *)w->j.c + i * n); continue; }
         float *restrict to = c + i * ldc;
         const float *part = (const float *)w->j.c + i * n;
         for (int64_t k = 0; k < n; k++) to[k] = part[k] + part[step + k];
@@ -209,7 +228,8 @@ static void amx_other(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1, in
 #else
 static int amx_supported(void) { return 0; }
 static int amx_wants(const GemmJob *j) { return 0; }
-static void amx_plan(AmxJob *w, const GemmJob *from, int64_t threads) {}
+static int amx_wants_bytes(const GemmJob *j) { return 0; }
+static void amx_plan(AmxJob *w, const GemmJob *from, int kind, int64_t threads) {}
 static int64_t amx_units(const AmxJob *w) { return 0; }
 static int64_t amx_whole_entries(const AmxJob *w) { return 0; }
 static int64_t amx_whole_units(const AmxJob *w) { return 0; }

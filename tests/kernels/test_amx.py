@@ -140,3 +140,19 @@ def test_bits_do_not_depend_on_threads(m, k, n, dtype):
         fgrad.set_num_threads(threads)
     for r in results[1:]:
         np.testing.assert_array_equal(r, results[0])
+
+
+@pytest.mark.parametrize("first", ["int8", "uint8"])
+@pytest.mark.parametrize("second", ["int8", "uint8"])
+@pytest.mark.parametrize("m,k,n", [(256, 256, 256), (100, 1001, 77), (33, 5000, 640), (640, 63, 129), (64, 9000, 64)])
+def test_bytes(first, second, m, k, n):
+    draw = lambda dtype, *shape: rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)  # noqa: E731
+    a, b = draw(first, m, k), draw(second, k, n)
+    want = a.astype(np.int64) @ b.astype(np.int64)
+    f = fgrad.jit(lambda a, b: jnp.matmul(a, b, preferred_element_type="int32"))
+    for x, y in ((a, b), (np.asfortranarray(a), b), (a, np.asfortranarray(b)), (np.repeat(a, 2, 1)[:, ::2], np.repeat(b, 2, 1)[:, ::2])):
+        np.testing.assert_array_equal(np.asarray(f(x, y)), want)
+    turned = fgrad.jit(lambda a, b: jnp.matmul(a.T, b.T, preferred_element_type="int32"))
+    np.testing.assert_array_equal(np.asarray(turned(a.T.copy(), b.T.copy())), want)
+    batch = fgrad.jit(lambda a, b: jnp.einsum("bmk,bkn->bmn", a, b, preferred_element_type="int32"))
+    np.testing.assert_array_equal(np.asarray(batch(np.stack([a, a[::-1]]), np.stack([b, b]))), np.stack([want, want[::-1]]))
