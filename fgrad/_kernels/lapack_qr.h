@@ -5,7 +5,8 @@
 #define FG_LAPACK_QR_H
 #include "lapack_large.h"
 
-enum { FG_QR_BLOCK = 64, FG_QR_LEAST = 8, FG_QR_LONG = 100 };         /* columns of a block; of a matrix of more rows than FG_QR_LONG, at least */
+enum { FG_QR_BLOCK = 64, FG_QR_LEAST = 8, FG_QR_LONG = 100,          /* columns of a block; of a matrix of more rows than FG_QR_LONG, at least */
+       FG_QR_THIN = 12 };                                              /* columns that are turned (lapack_thin.h), of such matrices, at most */
 
 /* What one matrix takes: p a panel by rows, v a block's reflectors, minus its T, and room for products with them. */
 typedef struct {
@@ -32,20 +33,30 @@ static void fg_qr_factor(const FgQr *q, FgPlace a, int m, int n, char *tau);
 #define N(x) x##_f32
 #define GEMM_N(x) gemm_f32_##x
 #define FG_QR_LITTLE 1e-30f
+#define THIN_COLUMNS fg_columns_4
+#define THIN_ROWS fg_rows_4
 #include "lapack_reflect.h"
+#include "lapack_thin.h"
 #undef T
 #undef N
 #undef GEMM_N
 #undef FG_QR_LITTLE
+#undef THIN_COLUMNS
+#undef THIN_ROWS
 #define T double
 #define N(x) x##_f64
 #define GEMM_N(x) gemm_f64_##x
 #define FG_QR_LITTLE 1e-280
+#define THIN_COLUMNS fg_columns_8
+#define THIN_ROWS fg_rows_8
 #include "lapack_reflect.h"
+#include "lapack_thin.h"
 #undef T
 #undef N
 #undef GEMM_N
 #undef FG_QR_LITTLE
+#undef THIN_COLUMNS
+#undef THIN_ROWS
 
 /* -T of columns [0, n) of v from those of its halves: -T12 = T1 (V1^T V2) T2, V2 begins in row h. */
 static void fg_qr_join(const FgQr *q, FgPlace v, FgPlace t, int m, int n, int h) {
@@ -137,16 +148,22 @@ static void fg_qr_expand(const FgQr *q, FgPlace a, FgPlace out, int m, int n, in
 
 typedef struct { const FgLaJob *job; FgTeam team; char *rooms; int64_t room; } FgQrJob;        /* a room of `room` bytes for each thread */
 
-/* Long and narrow matrices leave most of a panel's row empty. */
+/* Long and narrow matrices would leave most of a panel's row empty. */
+static int fg_qr_is_thin(const FgLaJob *j) { return j->m > FG_QR_LONG && j->n <= FG_QR_THIN; }
 static int fg_qr_fits(const FgLaJob *j) {
     const int k = fg_least(j->m, j->n);
-    return GEMM_WIDE && j->t < 2 && (j->one == fg_one_geqrf || j->one == fg_one_reflectors) && k >= (j->m > FG_QR_LONG ? FG_QR_LEAST : FG_QR_LEAST / 2);
+    return GEMM_WIDE && j->t < 2 && (j->one == fg_one_geqrf || j->one == fg_one_reflectors)
+        && (fg_qr_is_thin(j) || k >= (j->m > FG_QR_LONG ? FG_QR_LEAST : FG_QR_LEAST / 2));
 }
 
 /* Places in the room of one matrix; returns its size. */
 static int64_t fg_qr_room(FgQr *q, const FgLaJob *j, char *room) {
     const int64_t item = j->item, m = j->m, B = FG_QR_BLOCK, width = fg_least(B, (fg_least(j->m, j->n) + 15) / 16 * 16), wide = (j->n + 15) / 16 * 16;
     const int64_t squares = (m * (FG_PANEL + width) + 2 * B * wide) * item;
+    if (fg_qr_is_thin(j)) {
+        if (room) q->p = room;
+        return 2 * j->n * ((m * item + 63) / 64 * 64);
+    }
     if (!room) return (squares + 3 * B * B * item + 63) / 64 * 64;
     q->p = room;
     q->v = (FgPlace){room + m * FG_PANEL * item, width, 1};
@@ -172,7 +189,10 @@ static void fg_qr_range(void *ctx, int64_t begin, int64_t end, int tid) {
         if (j->one == fg_one_reflectors) {
             const int k = (int)(j->bytes[1] / item);
             finite = finite && (j->t ? blocks_finite_f64((const double *)p[1], k) : blocks_finite_f32((const float *)p[1], k));
-            if (finite) fg_qr_expand(&q, (FgPlace){p[0], n, 1}, (FgPlace){p[2], n, 1}, (int)m, (int)n, k, p[1]);
+            if (finite && fg_qr_is_thin(j)) {
+                if (j->t) thin_expand_f64((const double *)p[0], (double *)p[2], m, (int)n, k, (const double *)p[1], (double *)q.p);
+                else thin_expand_f32((const float *)p[0], (float *)p[2], m, (int)n, k, (const float *)p[1], (float *)q.p);
+            } else if (finite) fg_qr_expand(&q, (FgPlace){p[0], n, 1}, (FgPlace){p[2], n, 1}, (int)m, (int)n, k, p[1]);
         } else if (finite && j->t) qr_matrix_f64(&q, (double *)p[1], (const double *)p[0], j->m, j->n, (double *)p[2]);
         else if (finite) qr_matrix_f32(&q, (float *)p[1], (const float *)p[0], j->m, j->n, (float *)p[2]);
         if (!finite) fg_la_range(j, i, i + 1, tid);

@@ -115,10 +115,12 @@ static int N(qr_scaled)(T *to, const T *from, int64_t size) {
     return power;
 }
 
+static void N(thin_factor)(T *a, int64_t m, int n, T *columns, T *tau);
 /* a (m, n) in place, of finite numbers. */
 static void N(qr_matrix)(const FgQr *q, T *a, const T *from, int m, int n, T *tau) {
     const int power = N(qr_scaled)(a, from, (int64_t)m * n);
-    fg_qr_factor(q, (FgPlace){(char *)a, n, 1}, m, n, (char *)tau);
+    if (m > FG_QR_LONG && n <= FG_QR_THIN) N(thin_factor)(a, m, n, (T *)q->p, tau);
+    else fg_qr_factor(q, (FgPlace){(char *)a, n, 1}, m, n, (char *)tau);
     for (int r = 0; power && r < fg_least(m, n); r++) N(qr_times)(a + (int64_t)r * (n + 1), a + (int64_t)r * (n + 1), n - r, power);
 }
 #undef V

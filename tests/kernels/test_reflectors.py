@@ -15,8 +15,12 @@ SHAPES = [
     (15, 16),
     (17, 16),
     (16, 300),
+    (101, 1),
     (101, 7),
-    (101, 8),
+    (102, 2),
+    (5003, 5),
+    (300, 12),
+    (117, 13),
     (64, 64),
     (65, 63),
     (63, 65),
@@ -69,16 +73,17 @@ def test_qr(m, n, dtype):
         np.testing.assert_array_equal(one[0][0], out[i])
 
 
+@pytest.mark.parametrize("m, n", [(80, 60), (120, 9)])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_numbers_of_any_size(dtype):
+def test_numbers_of_any_size(dtype, m, n):
     """Squares that overflow or vanish, subnormal numbers, and columns that depend on others or are zero."""
     tiny = np.finfo(dtype).tiny
     for scale in (tiny / 8, tiny, np.sqrt(tiny), 1e-7, 1e7, np.sqrt(np.finfo(dtype).max), np.finfo(dtype).max / 64):
-        x = np.clip(noise(1, 80, 60, dtype=dtype), -3, 3) * dtype(scale)
+        x = np.clip(noise(1, m, n, dtype=dtype), -3, 3) * dtype(scale)
         out, taus = geqrf(x)
         a = householder(out, taus).astype(float)
-        assert np.abs(a.swapaxes(1, 2) @ a - np.eye(60)).max() <= 200 * np.finfo(dtype).eps
-        r = np.triu(out)[:, :60]
+        assert np.abs(a.swapaxes(1, 2) @ a - np.eye(n)).max() <= 200 * np.finfo(dtype).eps
+        r = np.triu(out)[:, :n]
         error = np.abs(a @ (r / dtype(scale)).astype(float) - (x / dtype(scale)).astype(float)).max()
         assert error <= 200 * np.finfo(dtype).eps + (1 if scale < tiny else 0)  # subnormal numbers have few digits
     x = noise(4, 60, 40, dtype=dtype)
@@ -87,6 +92,9 @@ def test_numbers_of_any_size(dtype):
     x[2] = np.triu(x[2])
     x[3, :, 7] *= dtype(1e-25)
     check(x, *geqrf(x), 40)
+    y = x[:, :, :n].repeat(3, 1)
+    y[1, :, 2] = y[1, :, 0]
+    check(y, *geqrf(y), min(n, 40))
     out, taus = geqrf(np.zeros((1, 40, 30), dtype))
     assert not out.any() and not taus.any()
 
