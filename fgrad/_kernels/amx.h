@@ -58,6 +58,9 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease" ::: "memory");
 #define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
 #define AMX_MADD(OP, c, a, b) __asm__ volatile(#OP " %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")      /* c += a b */
 
+/* A store of a tile takes some 1000 cycles more if there was none for about 2000: a spare one, of any tile, every so many steps avoids that. */
+#define AMX_AWAKE(t, spare, step, parts) if ((step) % ((parts) == 1 ? 20 : 3) == 0) AMX_STORE(t, spare, 64)
+
 /* What is multiplied: three parts of float32, bfloat16, or bytes of a and b that are signed or not, whose sums are integers. */
 enum { AMX_F32, AMX_BF16, AMX_SS, AMX_SU, AMX_US, AMX_UU };
 
@@ -78,12 +81,17 @@ static inline __attribute__((always_inline)) void amx_ahead(AmxAhead *f) {
 #define AMX_PRODUCTS(OP, M, N) \
     AMX_MADD(OP, 0, 4, 6); if (N > 1) AMX_MADD(OP, 1, 4, 7); if (M > 1) AMX_MADD(OP, 2, 5, 6); if (M > 1 && N > 1) AMX_MADD(OP, 3, 5, 7);
 #define AMX_STEPS(CASE, OP, M, N) \
-    case CASE: for (; steps > 0; steps--, a += M * AMX_TILE, b += N * AMX_TILE) { amx_ahead(next); AMX_A(M, 0) AMX_B(N, 0) AMX_PRODUCTS(OP, M, N) } break;
+    case CASE: for (; steps > 0; steps--, a += M * AMX_TILE, b += N * AMX_TILE) { \
+        amx_ahead(next); \
+        AMX_A(M, 0) AMX_B(N, 0) AMX_PRODUCTS(OP, M, N) \
+        AMX_AWAKE(6, spare, steps, 1); \
+    } break;
 #define AMX_EACH_C(M, N, X, step) \
     X(0, c, step); if (N > 1) X(1, c + 16, step); if (M > 1) X(2, c + 16 * ldc, step); if (M > 1 && N > 1) X(3, c + 16 * ldc + 16, step);
 #define AMX_CLEAR(t, at, step) AMX_ZERO(t)
 #define AMX_KERNEL(M, N) \
 static void amx_panel_##M##N(int kind, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) { \
+    char spare[AMX_TILE] __attribute__((aligned(64))); \
     AMX_EACH_C(M, N, AMX_CLEAR, 0) \
     switch (kind) { \
     AMX_STEPS(AMX_BF16, tdpbf16ps, M, N) \
@@ -99,6 +107,7 @@ static void amx_panel_##M##N(int kind, int64_t steps, const char *a, const char 
         AMX_B(N, 2) AMX_PRODUCTS(tdpbf16ps, M, N) \
         AMX_B(N, 1) AMX_PRODUCTS(tdpbf16ps, M, N) \
         AMX_A(M, 1) AMX_PRODUCTS(tdpbf16ps, M, N) \
+        AMX_AWAKE(6, spare, steps, 3); \
     }} \
     AMX_EACH_C(M, N, AMX_STORE, 4 * ldc) \
 }
