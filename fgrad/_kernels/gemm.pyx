@@ -122,7 +122,7 @@ cdef int _run_amx(GemmJob *j, int kind) noexcept nogil:
     cdef Sums sums
     cdef int64_t threads = thread_count(), size, parts, units
     cdef double work = <double>j.B * j.M * j.N * j.K
-    threads = min(threads, <int64_t>(work / (2e6 if kind == AMX_F32 else 3e5)) + 1)
+    threads = min(threads, <int64_t>(work / (8e5 if kind == AMX_F32 else 3e5)) + 1)
     amx_plan(&w, j, kind, threads)
     size = 0 if w.own else amx_whole_entries(&w) * w.whole_size
     parts = (4 * w.chunks * w.j.c0 + 63) // 64 * 64

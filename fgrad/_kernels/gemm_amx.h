@@ -34,9 +34,9 @@ static int amx_wants(const GemmJob *j) {
     if (j->f64 || j->cplx || j->M < 8 || j->N < 8 || j->K < 8) return 0;
     double m = (double)amx_tiles(j->M), n = (double)amx_tiles(j->N), steps = (double)((j->K + (j->pairs ? 15 : 31)) / (j->pairs ? 16 : 32));
     int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
-    double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 120) + 100);
+    double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 110) + 60);
     double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6 + (j->pairs ? 2.0 * (double)j->K * (double)many : 0);
-    return (double)j->B * (packs + tiles) * 1.1 + 2000 < (double)j->B * other;
+    return (double)j->B * (packs + tiles) * 0.95 + (j->pairs ? 1500 : 12000) < (double)j->B * other;
 }
 
 /* The same for products of bytes, beside those of groups of four. */
