@@ -205,6 +205,8 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
     if p.in_dtype != p.work and not p.pairs:
         p.pack_a = PACK_ROWS if _abs(p.a[2]) <= _abs(p.a[1]) else PACK_COLS
         p.pack_b = PACK_ROWS if _abs(p.b[2]) <= _abs(p.b[1]) else PACK_COLS
+    if p.work > FG_F64 and p.a[2] != 1 and p.M * p.K >= 1 << 15 and p.N >= 64:       # complex tiles read rows of a number by number
+        p.pack_a = PACK_ROWS
     p.nk = 1
     p.kc = p.K
     if p.B == 1 and p.M * p.N <= 2048 and p.K >= 4096 and not p.pairs:          # too few tiles to share among threads

@@ -24,5 +24,8 @@ cdef extern from "gemm_job.h" nogil:
 # c (B, M, N) = a b (+ c, where `add`) over our team of threads, all sizes at least 1; FG_OK or FG_EMEM
 cdef int gemm_run(GemmJob *job) noexcept nogil
 
+# Does gemm_run take this product to the processor's tile unit?
+cdef bint gemm_by_tiles(const GemmJob *job) noexcept nogil
+
 # The same of bytes, c 32 bits wide, modulo 2^32, where the processor's tile unit takes it; -1 where another way is to be taken
 cdef int gemm_bytes(GemmJob *job, bint a_signed, bint b_signed) noexcept nogil

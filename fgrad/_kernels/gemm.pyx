@@ -146,11 +146,15 @@ cdef int _run_amx(GemmJob *j, int kind) noexcept nogil:
 
 cdef int gemm_run(GemmJob *j) noexcept nogil:
     cdef int status
-    if _amx and amx_wants(j):
+    if gemm_by_tiles(j):
         status = _run_amx(j, AMX_BF16 if j.pairs else AMX_F32)
         if status >= 0:
             return status
     return _plain(j, thread_count())
+
+
+cdef bint gemm_by_tiles(const GemmJob *j) noexcept nogil:
+    return _amx and amx_wants(j)
 
 
 cdef int gemm_bytes(GemmJob *j, bint a_signed, bint b_signed) noexcept nogil:

@@ -17,7 +17,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint3
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, gemm
 from fgrad._kernels.dot_plan cimport *
-from fgrad._kernels.gemm cimport GEMM_LONGEST, GemmJob, gemm_run
+from fgrad._kernels.gemm cimport GEMM_LONGEST, GemmJob, gemm_by_tiles, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -333,6 +333,29 @@ cdef int _gemm_pairs(Work *w) noexcept nogil:
     return status
 
 
+cdef int _gemm_spread(Work *w, GemmJob *j) noexcept nogil:
+    """A product of complex64 on the tile unit, as one of real numbers with b spread to twice its rows and columns; -1 where it is not for it."""
+    cdef FgDot *p = w.p
+    cdef FgDot q
+    cdef int64_t step = j.b0
+    cdef int status
+    if p.work != FG_C64 or j.ca != 2 or p.nk != 1 or p.inner or p.M < 96 or <double>p.M * p.N * p.K < 1e7:      # b is packed twice
+        return -1
+    j.K, j.ca, j.rb, j.cb, j.cplx = 2 * p.K, 1, 2 * p.N, 1, 0
+    j.b0 = 0 if p.B == 1 or step == 0 else 4 * p.K * p.N
+    if gemm_by_tiles(j):
+        q.B = p.B
+        q.z.dtype, q.z.K, q.z.N, q.z.columns = FG_C64, p.K, p.N, 0
+        q.z.b[0] = step // 2
+        _strides(p.pack_b, p.b, p.K, p.N, &q.z.b[1], &q.z.b[2])
+        j.b = _spread(&q, w.b)
+        status = gemm_run(j) if j.b != NULL else FG_EMEM
+        pool_free(<char *>j.b)
+        return status
+    j.K, j.ca, j.rb, j.b0, j.cplx, j.b = p.K, 2, 0, step, 1, w.b
+    return -1
+
+
 cdef int _gemm(Work *w) noexcept nogil:
     """One product, or one per chunk of K, all chunks but the last of equal length."""
     cdef FgDot *p = w.p
@@ -348,6 +371,12 @@ cdef int _gemm(Work *w) noexcept nogil:
     j.f64, j.cplx, j.pairs, j.turned, j.halves, j.narrow = p.work in (FG_F64, FG_C128), two == 2, 0, p.turned, 0, w.narrow
     j.add = w.mode
     j.a, j.b, j.c = w.a, w.b, w.dst
+    if two == 2:
+        status = _gemm_spread(w, &j)
+        if status >= 0:
+            return status
+        _strides(p.pack_b, p.b, p.K, p.N, &j.rb, &j.cb)
+        j.rb *= 2
     if p.nk == 1:
         return gemm_run(&j)
     j.add = 0

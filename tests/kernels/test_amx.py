@@ -156,3 +156,20 @@ def test_bytes(first, second, m, k, n):
     np.testing.assert_array_equal(np.asarray(turned(a.T.copy(), b.T.copy())), want)
     batch = fgrad.jit(lambda a, b: jnp.einsum("bmk,bkn->bmn", a, b, preferred_element_type="int32"))
     np.testing.assert_array_equal(np.asarray(batch(np.stack([a, a[::-1]]), np.stack([b, b]))), np.stack([want, want[::-1]]))
+
+
+@pytest.mark.parametrize("m,k,n", [(300, 200, 260), (200, 400, 140)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_complex_numbers(m, k, n, turned):
+    draw = lambda *shape: normal(*shape) + 1j * normal(*shape)  # noqa: E731
+    a, b, c = draw(m, k), draw(k, n), draw(m, n)
+    f = fgrad.jit(lambda a, b: a @ (b.T if turned else b))
+    other = b.T.copy() if turned else b
+    np.testing.assert_allclose(np.asarray(f(a, other)), a.astype(complex) @ b, atol=3e-4)
+    added = fgrad.jit(lambda a, b, c: c + a @ (b.T if turned else b))
+    np.testing.assert_allclose(np.asarray(added(a, other, c)), c + a.astype(complex) @ b, atol=3e-4)
+    a[7, 3] = complex(np.inf, 1)
+    np.testing.assert_array_equal(np.isfinite(np.asarray(f(a, other))), np.isfinite(without(f, a, other)))
+    batch = fgrad.jit(lambda a, b: jnp.einsum("bmk,bkn->bmn", a, b))
+    x, y = draw(3, m, k), draw(3, k, n)
+    np.testing.assert_allclose(np.asarray(batch(x, y)), np.einsum("bmk,bkn->bmn", x.astype(complex), y), atol=3e-4)
