@@ -135,7 +135,8 @@ def markdown(rows, meta):
     lines += [
         "A peer's column is its time divided by fgrad's: above 1, fgrad is ahead. Spread: interquartile range over the median.",
         "Of limit: the least time that the machine needs for the bytes (of arrays larger than its caches) or the",
-        "products, over fgrad's time. Peak MB: how much fgrad's process grows; of torch's: that over how much PyTorch's does.",
+        "products (at sgemm's rate, which Winograd's convolutions and a processor's tile unit exceed), over fgrad's time.",
+        "Peak MB: how much fgrad's process grows; of torch's: that over how much PyTorch's does.",
         "",
         "| peer | geometric mean | rows |",
         "|---|---|---|",
