@@ -45,6 +45,7 @@ def test_derivatives(name):
     np.testing.assert_allclose(twice, (g(jnp.complex64(z[0] + 1e-2)) - g(jnp.complex64(z[0] - 1e-2))) / 2e-2, rtol=1e-2)
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", NAMES)
 def test_far_out_and_beside_poles(name, dtype):

@@ -19,6 +19,7 @@ def some():
     return jnp.array([1.76, 0.4, -0.98, 2.24])
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", dtypes.NARROW_FLOATS, ids=str)
 def test_every_byte_reads_as_its_number(dtype):
     byte = np.arange(256 if dtypes.itemsize_bits(dtype) == 8 else 16, dtype=np.uint8).view(dtype)

@@ -21,6 +21,7 @@ def x64():
         yield
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ulp(name, dtype):
@@ -180,6 +181,7 @@ def test_gamma_lgamma_digamma_over_the_line(dtype, x64):
     np.testing.assert_array_equal(np.asarray(special.gamma(edges)), np.array([inf, -inf, nan, nan, inf, nan, nan, inf], dtype))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nextafter(dtype, x64):
     tiny = np.finfo(dtype).smallest_subnormal
@@ -190,6 +192,7 @@ def test_nextafter(dtype, x64):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_copysign_hypot_and_ldexp_at_the_edges(dtype, x64):
     info = np.finfo(dtype)
@@ -208,6 +211,7 @@ def test_copysign_hypot_and_ldexp_at_the_edges(dtype, x64):
         np.testing.assert_array_equal(np.asarray(jnp.ldexp(x, y)), np.ldexp(x, y))
 
 
+@pytest.mark.usefixtures("denormals")
 def test_incomplete_integrals_of_float32_agree_with_float64(x64):
     """Blocks of lanes take series, continued fractions or, one by one, the general code."""
     rng = np.random.default_rng(0)

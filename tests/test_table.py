@@ -96,6 +96,7 @@ def _view(x, order, permuted):
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order)) if permuted else np.repeat(x, 2, 1)[:, ::2]
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("name, case", SPECIAL, ids=ids(SPECIAL))
 def test_special_values(name, case):
     """NaN, infinities, signed zeros and the smallest denormal, alone and in all pairs."""

@@ -1,7 +1,7 @@
 """The executor: flat programs over a slot table, checked when they are built.  .instructions runs them without the GIL."""
 cimport cython
 from cpython.ref cimport Py_DECREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -12,9 +12,24 @@ from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_C
                                           fg_flat_count, run_state, run_timed, state_free, state_new)
 from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_borrow, pool_free, roams, size_of
 
+cdef extern from "flush.h" nogil:
+    uint64_t fg_flush_mode(bint on)
+    void fg_flush_end(uint64_t before)
+
 KINDS = {"kernel": KIND_KERNEL, "while": KIND_WHILE, "scan": KIND_SCAN, "cond": KIND_COND, "callback": KIND_CALLBACK, "tiles": KIND_TILES,
          "members": KIND_MEMBERS}
 cdef tuple _kinds = tuple(KINDS.values())
+
+
+cdef bint _flush = True
+
+
+def flush_denormals(bint on):
+    """Whether programs take denormal numbers for zeros, as XLA's do; returns what was so before. Kernels are right either way."""
+    global _flush
+    before = _flush
+    _flush = on
+    return before
 
 
 cdef class Program:
@@ -412,6 +427,7 @@ cdef class Program:
     cdef int call(self, FgState *st) except -1:
         """Run on a state whose bases are set; raises what went wrong."""
         cdef int rc
+        cdef uint64_t mode = fg_flush_mode(_flush)
         if self.seconds != NULL:
             rc = run_timed(st, self.seconds)
         elif self.small:
@@ -419,6 +435,7 @@ cdef class Program:
         else:
             with nogil:
                 rc = run_state(st)
+        fg_flush_end(mode)
         if rc == FG_OK:
             return 0
         if rc == FG_EPYTHON:

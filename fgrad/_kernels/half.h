@@ -6,13 +6,13 @@
 #include <immintrin.h>
 #endif
 
-/* Branch-free, so that it vectorises: the exponent is moved by a multiplication, which also makes subnormals right. */
+/* Branch-free, so that it vectorises; no step has a denormal float32, which counts as zero (flush.h). */
 static inline float fg_half(uint16_t h) {
-    uint32_t em = (uint32_t)(h & 0x7fffu) << 13, s = (uint32_t)(h & 0x8000u) << 16, u;
-    float f; memcpy(&f, &em, 4);
-    f *= 5.192296858534828e33f;                                   /* 2^112 */
-    memcpy(&u, &f, 4);
-    u = ((em >= 0x0f800000u) ? (em | 0x7f800000u) : u) | s;
+    uint32_t em = h & 0x7fffu, s = (uint32_t)(h & 0x8000u) << 16, small, u;
+    float f = (float)(int32_t)em * 5.9604644775390625e-8f;        /* 2^-24: of subnormal ones */
+    memcpy(&small, &f, 4);
+    u = (em << 13) + 0x38000000u;
+    u = (em < 0x400u ? small : em >= 0x7c00u ? (em << 13) | 0x7f800000u : u) | s;
     memcpy(&f, &u, 4);
     return f;
 }

@@ -1,6 +1,6 @@
 """Running a program's instructions without the GIL: kernels, and while, scan, cond, tiles, members and callbacks, which run sub-programs."""
 from cpython.ref cimport Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -19,6 +19,9 @@ cdef extern from "<pthread.h>" nogil:
     pthread_t pthread_self()
     int pthread_equal(pthread_t a, pthread_t b)
 
+cdef extern from "flush.h" nogil:
+    uint64_t fg_flush_mode(bint on)
+    void fg_flush_end(uint64_t before)
 cdef extern from "turns.h" nogil:
     ctypedef struct FgTurns:
         int64_t left, step, last
@@ -448,6 +451,7 @@ cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
 
 
 cdef int run_callback(FgState *st, FgInst *inst) noexcept nogil:
+    cdef uint64_t mode = fg_flush_mode(False)       # Python code computes with denormal numbers
     with gil:
         try:
             call_python(st, inst)
@@ -456,6 +460,8 @@ cdef int run_callback(FgState *st, FgInst *inst) noexcept nogil:
             Py_INCREF(e)
             st.error = <void *><PyObject *>e
             return FG_EPYTHON
+        finally:
+            fg_flush_end(mode)
 
 
 cdef int call_python(FgState *st, FgInst *inst) except -1:

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include "flush.h"
 #include "wake.h"
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
@@ -36,6 +37,7 @@ static _Atomic int fg_sleepers = 0;
 static FgBody fg_body;
 static void *fg_ctx;
 static int64_t fg_n;
+static uint64_t fg_mode;                       /* the caller's, of denormal numbers */
 
 static inline void fg_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -52,6 +54,7 @@ static void fg_help(void) {
         int ranges = (int)(c >> 16 & 0xffff), k = (int)(c & 0xffff);
         if (k >= ranges) return;
         if (!atomic_compare_exchange_weak_explicit(&fg_claim, &c, c + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        fg_flush_end(fg_mode);
         int64_t b = fg_n * k / ranges, e = fg_n * (k + 1) / ranges;
         if (e > b) fg_body(fg_ctx, b, e, k);
         atomic_fetch_sub_explicit(&fg_left, 1, memory_order_release);
@@ -128,7 +131,7 @@ static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     if (t <= 1 || fg_nested || pthread_mutex_trylock(&fg_team) != 0) { body(ctx, 0, n, 0); return; }
     if (fg_workers < t - 1) fg_grow(fg_threads - 1);
     fg_nested = 1;
-    fg_body = body; fg_ctx = ctx; fg_n = n;
+    fg_body = body; fg_ctx = ctx; fg_n = n; fg_mode = fg_flush_now();
     atomic_store_explicit(&fg_left, t, memory_order_relaxed);
     uint64_t loop = (atomic_load_explicit(&fg_claim, memory_order_relaxed) >> 32) + 1;
     atomic_store(&fg_claim, (loop & 0xffffffff) << 32 | (uint64_t)t << 16);

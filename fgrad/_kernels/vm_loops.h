@@ -266,7 +266,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
     VM_BIN_SCALAR(mul, t, T, T, x * y) VM_BIN_SCALAR(div, t, T, T, x / y) \
     VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
-    VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
+    VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x + x) \
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
@@ -290,10 +290,11 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
 static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
 static inline double fg_round_away_f64(double x) { double w = trunc(x); return x - w >= 0.5 ? w + 1 : w; }
 
-/* one step in the order of the bits, which is that of the magnitudes */
+/* one step in the order of the bits, which is that of the magnitudes; numbers are compared as such, denormal ones too */
 #define VM_NEXTAFTER(t, T, U, BITS, FROM) static inline T fg_nextafter_##t(T x, T y) { \
-    U step = (U)((x < y) == (x > 0) ? 1 : -1), least = 1 | (BITS(y) & ((U)1 << (sizeof(U) * 8 - 1))); \
-    return x != x || y != y ? x + y : x == y ? y : FROM(x == 0 ? least : BITS(x) + step); }
+    const U top = (U)1 << (sizeof(U) * 8 - 1), a = BITS(x), b = BITS(y), m = a & ~top, n = b & ~top, below = a & top, other = b & top; \
+    const U less = below ? !other || n < m : !other && m < n, step = less == !below ? (U)1 : (U)-1; \
+    return x != x || y != y ? x + y : a == b || (m | n) == 0 ? y : FROM(m == 0 ? 1 | other : a + step); }
 VM_NEXTAFTER(f32, float, uint32_t, fg_bits32, fg_float)
 VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)

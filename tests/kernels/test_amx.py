@@ -107,6 +107,7 @@ def test_infinity_meets_only_its_row():
     assert np.isposinf(got[100]).all() and np.isfinite(np.delete(got, 100, 0)).all()
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("scale", [1e-25, 1e-30, 1e-34, 1e-37])
 def test_rows_of_tiny_numbers_keep_their_digits(scale):
     a, b = normal(512, 512), normal(512, 512)

@@ -156,6 +156,7 @@ def test_division_of_64_bits(dtype):
         same(got[1], trunc_rem(x, np.broadcast_to(one, x.shape)))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float_division_and_remainder(dtype):
     a, b = values(dtype, seed=1), values(dtype, seed=2)[::-1]
@@ -168,6 +169,7 @@ def test_float_division_and_remainder(dtype):
         same(apply("rem", dtype, x, y), np.fmod(x, y))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("y", [1, -2, 0.5, 3, 0.1, -7.3, 6.2831855, 1e-30, 1e-40, 3e38, 0, np.inf, np.nan])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_remainder_by_one_value(dtype, y):
@@ -182,6 +184,7 @@ def test_remainder_by_one_value(dtype, y):
                 same(run([part, y], [("rem", dtype, 0, 1)], [(2, dtype)])[0], np.fmod(part, y))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_complex_quotients_of_any_size(dtype):
     """Near the ends of the range too, and with parts that are zero, infinite or NaN."""
@@ -251,6 +254,7 @@ def test_complex_functions(dtype):
     same(apply("pow", dtype, zero, np.array([2, 0], dtype)), np.array([0, 1], dtype))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("n", [40, 4099])
 def test_logistic_functions_beside_exponentials_of_the_same_operand(n):
     """They share the exponential, whichever comes first and whatever lies between; of another operand they do not."""
@@ -288,6 +292,7 @@ def test_cast(source, target):
     same(got, want)
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("half", ["float16", ml_dtypes.bfloat16])
 def test_half_floats(half):
     half = np.dtype(half)
@@ -612,6 +617,7 @@ def test_greatest_common_divisors():
         same(apply("gcd", str(a.dtype), a, b), np.gcd(a, b))
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 500])
 def test_complex_square_roots(n):
     rng = np.random.default_rng(0)

@@ -34,6 +34,7 @@ def test_values(shape, dtype):
     np.testing.assert_allclose(du, (ct * gl * s).astype(dtype), rtol=6 * eps)
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
 def test_tails_keep_their_digits(dtype):
     lo = -100.0 if dtype == np.float32 else -740.0

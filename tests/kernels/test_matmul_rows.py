@@ -36,6 +36,7 @@ def test_rows_against_16_bits(k, n, dtype, turned):
         check(x, w, turned, jnp.float32)
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_every_16_bit_value_is_widened(dtype):
     """Each number times one, alone in its sum, along k and along n: subnormal numbers, infinities and NaNs as well."""

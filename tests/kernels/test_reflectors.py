@@ -73,6 +73,7 @@ def test_qr(m, n, dtype):
         np.testing.assert_array_equal(one[0][0], out[i])
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("m, n", [(80, 60), (120, 9)])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_numbers_of_any_size(dtype, m, n):

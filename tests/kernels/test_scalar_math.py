@@ -12,6 +12,7 @@ SLACK = 0 if np.finfo(np.longdouble).nmant >= 63 and ulp.FUSED else 1  # of the 
 TYPES = [np.float32, np.float64]
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", [*ulp.FUNCTIONS, *ulp.SLOW_REFERENCE])
 def test_error_in_ulp(name, dtype):
@@ -20,6 +21,7 @@ def test_error_in_ulp(name, dtype):
     assert err <= bound + SLACK, f"{name}({x!r}) = {got!r}: {err} ulp"
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", list(ulp.BINARY))
 def test_binary_error_in_ulp(name, dtype):
@@ -27,6 +29,7 @@ def test_binary_error_in_ulp(name, dtype):
     assert err <= ulp.BINARY[name][1 if dtype == np.float32 else 2] + SLACK, f"{name}{x!r} = {got!r}: {err} ulp"
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 1.0, -1.0, 2.0, 3.0, 0.7])
 def test_powers_by_one_number(power, dtype):

@@ -150,6 +150,7 @@ def singular_values(x):
     return run_kernel(lapack.KERNELS["svd"], [x], [((len(x), min(x.shape[1:])), x.dtype)], (0,))[0]
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 16, 17])
 def test_eigenvalues(n, dtype):

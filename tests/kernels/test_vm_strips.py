@@ -369,6 +369,7 @@ def rounded(x, half):
         return x.astype(half) if x.dtype == np.float32 else x
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("n", [1, 64, 128, 255, 256, 257, 300, 384, 1041, 9000])
 def test_sixteen_bit_floats_in_registers(half, n):
@@ -385,6 +386,7 @@ def test_sixteen_bit_floats_in_registers(half, n):
         np.testing.assert_array_equal(np.signbit(got)[~nan], np.signbit(want)[~nan])
 
 
+@pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("shape", [(3, 347), (700,), (4, 256), (2, 300, 9)])
 def test_programs_of_sixteen_bit_floats(half, shape):
