@@ -192,20 +192,40 @@ AMX_CODE static inline __attribute__((always_inline)) void amx_read(__m512i *v, 
     }
 }
 
+/* Both halves of a step. */
+AMX_CODE static inline __attribute__((always_inline)) void amx_read_step(__m512i *x, __m512i *y, const uint32_t *src, int64_t line, int64_t k, int64_t lines,
+                                                                       int64_t depth, int by_lines) {
+    if (by_lines) {
+        amx_read(x, src, line, k, lines, depth);
+        amx_read(y, src + 16 * k, line, k, depth > 16 ? lines : 0, depth - 16);
+    } else {
+        amx_read(x, src, k, line, depth, lines);
+        amx_read(y, src + 16 * k, k, line, depth - 16, lines);
+    }
+}
+
 /* One tile of each part of 16 lines (rows of a, columns of b; `lines` of them are there) of float32 over `depth` of k: tiles' rows are
  * lines where `by_lines`, as those of a, else pairs of k, as those of b. `next` bytes between parts. */
 AMX_CODE static __attribute__((noinline)) void amx_pack_split(char *to, int64_t next, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth,
                                                             int by_lines, AmxSeen *seen) {
     __m512i x[16], y[16];
     AmxSeen s = *seen;
-    if (by_lines) {
-        amx_read(x, (const uint32_t *)src, line, k, lines, depth);
-        amx_read(y, (const uint32_t *)src + 16 * k, line, k, depth > 16 ? lines : 0, depth - 16);
-    } else {
-        amx_read(x, (const uint32_t *)src, k, line, depth, lines);
-        amx_read(y, (const uint32_t *)src + 16 * k, k, line, depth - 16, lines);
-    }
+    amx_read_step(x, y, (const uint32_t *)src, line, k, lines, depth, by_lines);
     for (int i = 0; i < 16; i++) amx_split(to + 64 * i, next, _mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), &s);
+    *seen = s;
+}
+
+/* The same of the first part alone, which is all of what bfloat16 holds. */
+AMX_CODE static __attribute__((noinline)) void amx_pack_near(char *to, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth,
+                                                           int by_lines, AmxSeen *seen) {
+    __m512i x[16], y[16];
+    AmxSeen s = *seen;
+    amx_read_step(x, y, (const uint32_t *)src, line, k, lines, depth, by_lines);
+    for (int i = 0; i < 16; i++) {
+        amx_see(&s, _mm512_castsi512_ps(x[i]));
+        amx_see(&s, _mm512_castsi512_ps(y[i]));
+        _mm512_store_si512(to + 64 * i, amx_pair(amx_near(_mm512_castsi512_ps(x[i])), amx_near(_mm512_castsi512_ps(y[i]))));
+    }
     *seen = s;
 }
 

@@ -38,6 +38,7 @@ typedef struct {
     int64_t per_thread;                                     /* bytes of scratch of a thread */
     int64_t next, units;                                    /* the queue of units, drained by the threads */
     int32_t want;                                           /* backward: which gradients this pass accumulates */
+    int32_t parts;                                          /* of each operand on the tile unit, or 0 */
 } FgAttnRun;
 
 /* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb.
@@ -124,6 +125,8 @@ FG_INLINE double att_tanh_f64(double x) {
 #undef N
 #undef G
 #undef ATT_LARGEST
+
+#include "attention_amx.h"
 
 static int64_t att_scratch(const FgAttn *p, int backward) {
     return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);

@@ -17,6 +17,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport *
+from fgrad._kernels.gemm cimport amx_is_used
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -64,11 +65,15 @@ cdef extern from "attention.h" nogil:
         char *scratch
         char *part
         int64_t per_thread, next, units
-        int32_t want
+        int32_t want, parts
     int att_is_few(int64_t rows, int64_t Dv, int dtype)
     int64_t FG_CHUNK, FG_STREAM_TILE
     int64_t att_scratch(const FgAttn *p, int backward)
     void att_forward(FgAttnRun *w, int tid)
+    bint att_amx_wants(const FgAttn *p)
+    int64_t att_amx_units(const FgAttn *p)
+    int64_t att_amx_scratch(const FgAttn *p, int parts)
+    void att_amx_forward(FgAttnRun *w, int tid)
     void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
     void att_backward(FgAttnRun *w, int tid)
 
@@ -304,7 +309,10 @@ cdef int64_t _threads(const FgAttn *p, int64_t units, double per_pair) noexcept 
 
 
 cdef void _forward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    att_forward(<FgAttnRun *>ctx, tid)
+    if (<FgAttnRun *>ctx).parts:
+        att_amx_forward(<FgAttnRun *>ctx, tid)
+    else:
+        att_forward(<FgAttnRun *>ctx, tid)
 
 
 cdef void _combine_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -333,12 +341,13 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.slopes = FG_IN(inst, slots, 3 + p.has_bias).data
     w.o = FG_OUT(inst, slots, 0).data
     w.lse = FG_OUT(inst, slots, 1).data
-    w.units = tasks * p.splits
-    w.per_thread = att_scratch(p, 0)
+    w.parts = 3 if amx_is_used() and att_amx_wants(p) else 0
+    w.units = att_amx_units(p) if w.parts else tasks * p.splits
+    w.per_thread = att_scratch(p, 0) + (att_amx_scratch(p, w.parts) if w.parts else 0)
     threads = _threads(p, w.units, p.D + p.Dv + 40)
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.splits > 1:
-        w.part = pool_alloc(w.units * p.state * item)
+        w.part = pool_alloc(tasks * p.splits * p.state * item)
     if w.scratch != NULL and (w.part != NULL or p.splits == 1):
         parallel_for(threads, 1, _forward_body, &w)
         if p.splits > 1:

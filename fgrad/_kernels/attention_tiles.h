@@ -26,10 +26,9 @@ static inline const T *N(att_keys)(const FgAttn *p, const char *src, int64_t str
 
 static inline T N(att_qscale)(const FgAttn *p) { return (T)(p->softcap > 0 ? p->scale / p->softcap : p->scale); }
 
-/* Scaled queries as rows; what meets 16-bit numbers lies in the order of their chunks, 0 beyond the last feature. */
-static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T *qs) {
+/* Queries times f as rows; what meets 16-bit numbers lies in the order of their chunks, 0 beyond the last feature. */
+static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T f, T *qs) {
     const FgAttn *p = w->p;
-    T f = N(att_qscale)(p);
     for (int64_t r = 0; r < x->rows; r++) {
         const T *restrict s = (const T *)w->q + x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
         T *restrict d = qs + r * p->few_ld;
@@ -129,9 +128,9 @@ static int64_t N(att_scratch)(const FgAttn *p, int backward) {
     return N(att_buffers)(p, backward, NULL, &none);
 }
 
-/* The scaled queries of a block, turned: qt[d * W + r]. */
-static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, const N(AttBuffers) *m) {
-    N(att_pack_q)(w, x, m->scaled);
+/* The queries of a block times f, turned: qt[d * W + r]. */
+static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, T f, const N(AttBuffers) *m) {
+    N(att_pack_q)(w, x, f, m->scaled);
     G(pack)(m->qt, G(width)(x->rows), m->scaled, x->rows, w->p->few_ld, 1, w->p->D);
 }
 
@@ -171,13 +170,13 @@ static void N(att_few_values)(const FgAttn *p, int64_t rows, const T *s, const c
         }
     }
 }
-static void N(att_forward_few)(FgAttnRun *w, const FgAttnRows *first, int64_t lo, int64_t hi, const N(AttBuffers) *m, T *state) {
+static void N(att_forward_few)(const FgAttnRun *w, const FgAttnRows *first, int64_t lo, int64_t hi, const N(AttBuffers) *m, T *state) {
     const FgAttn *p = w->p;
     const int64_t item = fg_itemsize(p->stored), step = p->state / p->together, most = p->state_rows, wide = p->few * p->few_ld, tile = p->few * p->few_keys;
     const char *kh = w->k + (first->b * p->k[0] + first->h0 / p->G * p->k[1]) * item, *vh = w->v + (first->b * p->v[0] + first->h0 / p->G * p->v[1]) * item;
     const int64_t across_k = ((p->together - 1) * p->k[1] + p->D) * item, across_v = ((p->together - 1) * p->v[1] + p->Dv) * item;
     FgAttnRows x = *first;
-    for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) N(att_pack_q)(w, &x, m->scaled + h * wide);
+    for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) N(att_pack_q)(w, &x, N(att_qscale)(p), m->scaled + h * wide);
     for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
         nb = hi - k0 < p->few_keys ? hi - k0 : p->few_keys;
         const char *ks = kh + k0 * p->k[2] * item, *vs = vh + k0 * p->v[2] * item;
@@ -198,39 +197,42 @@ static void N(att_forward_few)(FgAttnRun *w, const FgAttnRows *first, int64_t lo
         for (int64_t h = 0; h < p->together; h++) for (int64_t r = 0; r < first->rows; r++) fg_join((float *)(state + h * step) + r * p->Dv, p->Dv);
 }
 
-static void N(att_forward)(FgAttnRun *w, int tid) {
+/* Part i % splits of the keys against block i / splits. */
+static void N(att_forward_unit)(const FgAttnRun *w, int64_t i, const N(AttBuffers) *m) {
     const FgAttn *p = w->p;
-    N(AttBuffers) m;
-    N(att_buffers)(p, 0, w->scratch + tid * w->per_thread, &m);
-    for (int64_t i; (i = att_unit(w)) < w->units;) {
-        FgAttnRows x = att_block(p, i / p->splits);
-        int64_t part = i % p->splits, item = fg_itemsize(p->stored), step = p->state / p->together, lo, hi, ldk, ldv;
-        T *state = p->splits > 1 ? (T *)w->part + i * p->state : m.state;     /* of each head: output, maxima, sums */
-        T *max = state + p->state_rows * p->Dv, *sum = max + p->state_rows;
-        att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
-        if (lo < part * p->split_keys) lo = part * p->split_keys;
-        if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
-        for (int64_t h = 0; h < p->together; h++) {
-            memset(state + h * step, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
-            for (int64_t r = 0; r < p->state_rows; r++) { max[h * step + r] = -(T)INFINITY; sum[h * step + r] = 0; }
-        }
-        if (p->few) N(att_forward_few)(w, &x, lo, hi, &m, state);
-        else {
-            N(att_turn_q)(w, &x, &m);
-            const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
-            for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
-                nb = hi - k0 < p->keys ? hi - k0 : p->keys;
-                const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m.k, &ldk);
-                N(att_scores)(p, &x, k, ldk, p->D, m.qt, k0, nb, m.s);
-                N(att_to_logits)(w, &x, k0, nb, m.s, NULL, m.turned);
-                N(att_online_lanes)(p, &x, k0, nb, m.s, max, sum, state);
-                v = N(att_keys)(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m.v, &ldv);
-                N(att_to_queries)(p, &x, m.s, k0, nb, v, ldv, p->Dv, state, p->Dv);
-            }
-        }
-        if (p->splits == 1) for (int64_t h = 0; h < p->together; h++, x.h0 += p->G)
-            N(att_finish)(w, &x, max + h * step, sum + h * step, state + h * step);
+    FgAttnRows x = att_block(p, i / p->splits);
+    int64_t part = i % p->splits, item = fg_itemsize(p->stored), step = p->state / p->together, lo, hi, ldk, ldv;
+    T *state = p->splits > 1 ? (T *)w->part + i * p->state : m->state;     /* of each head: output, maxima, sums */
+    T *max = state + p->state_rows * p->Dv, *sum = max + p->state_rows;
+    att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
+    if (lo < part * p->split_keys) lo = part * p->split_keys;
+    if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
+    for (int64_t h = 0; h < p->together; h++) {
+        memset(state + h * step, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
+        for (int64_t r = 0; r < p->state_rows; r++) { max[h * step + r] = -(T)INFINITY; sum[h * step + r] = 0; }
     }
+    if (p->few) N(att_forward_few)(w, &x, lo, hi, m, state);
+    else {
+        N(att_turn_q)(w, &x, N(att_qscale)(p), m);
+        const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
+        for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
+            nb = hi - k0 < p->keys ? hi - k0 : p->keys;
+            const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m->k, &ldk);
+            N(att_scores)(p, &x, k, ldk, p->D, m->qt, k0, nb, m->s);
+            N(att_to_logits)(w, &x, k0, nb, m->s, NULL, m->turned);
+            N(att_online_lanes)(p, &x, k0, nb, m->s, max, sum, state);
+            v = N(att_keys)(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m->v, &ldv);
+            N(att_to_queries)(p, &x, m->s, k0, nb, v, ldv, p->Dv, state, p->Dv);
+        }
+    }
+    if (p->splits == 1) for (int64_t h = 0; h < p->together; h++, x.h0 += p->G)
+        N(att_finish)(w, &x, max + h * step, sum + h * step, state + h * step);
+}
+
+static void N(att_forward)(FgAttnRun *w, int tid) {
+    N(AttBuffers) m;
+    N(att_buffers)(w->p, 0, w->scratch + tid * w->per_thread, &m);
+    for (int64_t i; (i = att_unit(w)) < w->units;) N(att_forward_unit)(w, i, &m);
 }
 
 /* Merge the parts of blocks [begin, end) into the first part, in order, and write the output. */
@@ -329,7 +331,7 @@ static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int
     if (j0 >= j1) return;
     const T *qs = (const T *)w->q + b * p->q[0] + h * p->q[1] + x.t0 * p->q[2], *gs = (const T *)w->g + b * p->g[0] + h * p->g[1] + x.t0 * p->g[2];
     const T *lse = (const T *)w->lse + b * p->lse[0] + h * p->lse[1] + x.t0 * p->lse[2];
-    N(att_turn_q)(w, &x, m);
+    N(att_turn_q)(w, &x, N(att_qscale)(p), m);
     G(pack)(m->gt, G(width)(x.rows), gs, x.rows, p->g[2], 1, p->Dv);
     for (int64_t r = 0; r < ATT_ROWS; r++) {
         T l = r < x.rows ? lse[r * p->lse[2]] : -(T)INFINITY;

@@ -1,0 +1,245 @@
+/* Attention of float32 on the processor's tile unit (amx.h), or with one part for each operand where these are bfloat16.
+ *
+ * A unit is several blocks of queries of a key head, which go through the keys together: each packs its queries once, and a tile of keys and
+ * values is packed once for all of them. A tile of scores lies as ever, a query in each lane, so that what makes logits of it is shared;
+ * probabilities are packed as they are computed, and outputs are added up turned, a row for each feature.
+ * Blocks that meet what the unit cannot take are computed by the other tiles. */
+#ifndef FG_ATTENTION_AMX_H
+#define FG_ATTENTION_AMX_H
+#include "amx.h"
+
+#define ATT_AMX_BLOCKS 8                  /* blocks of a unit, at most */
+
+/* Blocks of a unit: as many as leave units enough for many threads. */
+static inline int64_t att_amx_group(const FgAttn *p) {
+    int64_t each = p->chunks * p->blocks, n = p->B * p->Hk * each * p->splits / 32;
+    n = n > ATT_AMX_BLOCKS ? ATT_AMX_BLOCKS : n < 1 ? 1 : n;
+    return n > each ? each : n;
+}
+static inline int64_t att_amx_units(const FgAttn *p) {
+    int64_t n = att_amx_group(p), each = p->chunks * p->blocks;
+    return p->B * p->Hk * ((each + n - 1) / n) * p->splits;
+}
+
+#if FG_AMX && defined(__AVX512F__)
+/* Are there rows enough to pack keys for, and whole tiles to fill? */
+static int att_amx_wants(const FgAttn *p) {
+    return p->dtype == FG_F32 && !p->few && p->D >= 24 && p->Dv >= 24 && p->S >= 32 && p->G * p->L >= 64 && p->queries * p->heads > 16;
+}
+
+#define ATT_STEPS(depth) (((depth) + 31) / 32)
+static inline int64_t att_amx_size(int64_t lines, int64_t depth, int parts) { return (lines + 15) / 16 * ATT_STEPS(depth) * parts * AMX_TILE; }
+
+/* Panels of `lines` rows of a, or columns of b, over `depth` of k: for each panel its steps, for each its parts, one or two tiles of each. */
+AMX_CODE static void att_amx_pack(int parts, char *to, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth, int by_lines, AmxSeen *seen) {
+    for (int64_t l = 0; l < lines; l += AMX_LINES) {
+        const int64_t tiles = lines - l > 16 ? 2 : 1;
+        for (int64_t d = 0; d < depth; d += 32, to += parts * tiles * AMX_TILE) for (int64_t t = 0; t < tiles; t++) {
+            const int64_t n = lines - l - 16 * t, from = (l + 16 * t) * line + d * k;
+            if (parts == 1) amx_pack_near(to + t * AMX_TILE, src + from, line, k, n < 16 ? n : 16, depth - d < 32 ? depth - d : 32, by_lines, seen);
+            else amx_pack_split(to + t * AMX_TILE, tiles * AMX_TILE, src + from, line, k, n < 16 ? n : 16, depth - d < 32 ? depth - d : 32, by_lines, seen);
+        }
+    }
+}
+/* The same; 1 if there is what the unit cannot take. */
+AMX_CODE static int att_amx_take(int parts, char *to, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth, int by_lines) {
+    AmxSeen seen = amx_seen();
+    att_amx_pack(parts, to, src, line, k, lines, depth, by_lines, &seen);
+    return amx_has_far(&seen) || (parts > 1 && amx_has_tiny(&seen) && amx_has_small_line(src, line, k, lines, depth));
+}
+
+/* s = the products of nb packed keys with the packed queries of a block, but for panels that the mask hides. */
+static void att_amx_scores(const FgAttn *p, const FgAttnRows *x, int parts, const char *k, const char *q, int64_t depth, int64_t k0, int64_t nb, float *s) {
+    const int64_t W = gemm_f32_width(x->rows), steps = ATT_STEPS(depth);
+    AmxAhead none = {0};
+    for (int64_t i = 0; i < nb; i += AMX_LINES) {
+        int64_t m = nb - i < AMX_LINES ? nb - i : AMX_LINES, a, b;
+        att_lanes_f32(p, x, k0 + i, k0 + i + m - 1, &a, &b);
+        for (a -= a % AMX_LINES; a < b; a += AMX_LINES)
+            amx_panel(m, W - a, parts, steps, k + i / 16 * steps * parts * AMX_TILE, q + a / 16 * steps * parts * AMX_TILE, s + i * W + a, W, &none);
+    }
+}
+
+/* Products of unscaled queries become scaled ones. */
+AMX_CODE static void att_amx_scale(const FgAttn *p, const FgAttnRows *x, int64_t nb, float *s) {
+    const __m512 f = _mm512_set1_ps(att_qscale_f32(p));
+    for (int64_t i = 0, n = nb * gemm_f32_width(x->rows); i < n; i += 16) _mm512_storeu_ps(s + i, _mm512_mul_ps(_mm512_loadu_ps(s + i), f));
+}
+
+/* Steps along nb keys that the queries [c, c + AMX_LINES) of a block see. */
+static inline void att_amx_steps(const FgAttn *p, const FgAttnRows *x, int64_t k0, int64_t nb, int64_t c, int64_t *first, int64_t *end) {
+    int64_t at = p->S - p->L + x->t0 - k0, n = x->rows - c < AMX_LINES ? x->rows - c : AMX_LINES, lo = 0, hi = nb;
+    if (x->skip && p->causal && at + c + n < hi) hi = at + c + n;
+    if (x->skip && p->window > 0 && at + c + 1 - p->window > 0) lo = at + c + 1 - p->window;
+    *first = lo / 32;
+    *end = lo < hi ? ATT_STEPS(hi) : *first;
+}
+
+/* One more tile of logits: exp(s - max) goes to panels of b, the running maxima and sums advance, and `before` tells what earlier output
+ * is multiplied by. Probabilities far below the largest one may vanish. */
+AMX_CODE static void att_amx_online(const FgAttn *p, const FgAttnRows *x, int parts, int64_t k0, int64_t nb, const float *s, float *max, float *sum,
+                                    float *before, char *to) {
+    const vec_f32 lowest = (vec_f32){0} - FLT_MAX, none = {0};
+    const int64_t W = gemm_f32_width(x->rows), steps = ATT_STEPS(nb);
+    vec_f32 m[ATT_ROWS / 16], l[ATT_ROWS / 16];
+    uint8_t from[256], end[256];
+    AmxSeen unread = amx_seen();
+    for (int64_t r = 0; r < W; r += 16) m[r / 16] = *(const gemm_f32_mem *)(max + r);
+    for (int64_t j = 0; j < 32 * steps; j++) {
+        int64_t a = 0, b = 0;
+        if (j < nb) att_lanes_f32(p, x, k0 + j, k0 + j, &a, &b);
+        from[j] = (uint8_t)a;
+        end[j] = (uint8_t)b;
+        for (int64_t r = a; r < b; r += 16) m[r / 16] = vec_max_f32(*(const gemm_f32_mem *)(s + j * W + r), m[r / 16]);
+    }
+    for (int64_t r = 0; r < W; r += 16) {
+        vec_f32 old = *(const gemm_f32_mem *)(max + r), base = vec_max_f32(m[r / 16], lowest);
+        *(gemm_f32_mem *)(before + r) = vec_exp_f32(old - base);
+        *(gemm_f32_mem *)(max + r) = m[r / 16];
+        m[r / 16] = base;
+        l[r / 16] = none;
+    }
+    for (int64_t c = 0; c < W; c += AMX_LINES) {
+        const int64_t tiles = W - c > 16 ? 2 : 1;
+        char *panel = to + c / 16 * steps * parts * AMX_TILE;
+        int64_t first, last;
+        att_amx_steps(p, x, k0, nb, c, &first, &last);
+        for (int64_t i = first; i < last; i++) for (int64_t t = 0; t < tiles; t++) {
+            const int64_t r = c + 16 * t;
+            const float *row = s + 32 * i * W + r;
+            char *tile = panel + (i * parts * tiles + t) * AMX_TILE;
+            vec_f32 base = m[r / 16], total = l[r / 16];
+            for (int64_t j = 32 * i; j < 32 * i + 16; j++, row += W, tile += 64) {
+                vec_f32 e = none, f = none;
+                if (from[j] <= r && r < end[j]) e = vec_exp_f32(*(const gemm_f32_mem *)row - base);
+                if (from[j + 16] <= r && r < end[j + 16]) f = vec_exp_f32(*(const gemm_f32_mem *)(row + 16 * W) - base);
+                total += e + f;
+                if (parts == 1) _mm512_store_si512(tile, amx_pair(amx_near((__m512)e), amx_near((__m512)f)));
+                else amx_split(tile, tiles * AMX_TILE, (__m512)e, (__m512)f, &unread);
+            }
+            l[r / 16] = total;
+        }
+    }
+    for (int64_t r = 0; r < W; r += 16) *(gemm_f32_mem *)(sum + r) = *(const gemm_f32_mem *)(sum + r) * *(const gemm_f32_mem *)(before + r) + l[r / 16];
+}
+
+/* c, a row of queries for each of n features, = c * before + the products of packed a (a line for each feature) and b (one for each
+ * query) along nb keys; `before` may be NULL for ones. */
+AMX_CODE static void att_amx_turned(const FgAttn *p, const FgAttnRows *x, int parts, const char *a, const char *b, int64_t k0, int64_t nb, int64_t n,
+                                    const float *before, float *c) {
+    const int64_t W = gemm_f32_width(x->rows), steps = ATT_STEPS(nb);
+    float sums[AMX_LINES * AMX_LINES] __attribute__((aligned(64)));
+    AmxAhead none = {0};
+    for (int64_t r = 0; r < W; r += AMX_LINES) {
+        const int64_t tiles = W - r > 16 ? 2 : 1;
+        int64_t first, last;
+        att_amx_steps(p, x, k0, nb, r, &first, &last);
+        if (first >= last) continue;
+        for (int64_t f = 0; f < n; f += AMX_LINES) {
+            const int64_t m = n - f < AMX_LINES ? n - f : AMX_LINES, high = m > 16 ? 2 : 1;
+            amx_panel(m, W - r, parts, last - first, a + (f / 16 * steps + first * high) * parts * AMX_TILE,
+                      b + (r / 16 * steps + first * tiles) * parts * AMX_TILE, sums, AMX_LINES, &none);
+            for (int64_t t = 0; t < tiles; t++) {
+                __m512 factor = before ? _mm512_loadu_ps(before + r + 16 * t) : _mm512_set1_ps(1);
+                for (int64_t d = 0; d < m; d++) {
+                    float *at = c + (f + d) * W + r + 16 * t;
+                    _mm512_storeu_ps(at, _mm512_fmadd_ps(_mm512_loadu_ps(at), factor, _mm512_load_ps(sums + d * AMX_LINES + 16 * t)));
+                }
+            }
+        }
+    }
+}
+
+/* A thread's memory beside the buffers of the other tiles: packed keys, values and probabilities; of each block its packed queries, its
+ * turned output, maxima and sums. */
+typedef struct { char *k, *v, *p, *q; float *o, *max, *sum; int64_t q_size, o_size; } AttAmx;
+static int64_t att_amx_buffers(const FgAttn *p, int parts, char *at, AttAmx *to) {
+    const int64_t n = att_amx_group(p);
+    int64_t used = 0;
+    to->q_size = att_amx_size(ATT_ROWS, p->D, parts);
+    to->o_size = ATT_ROWS * p->Dv;
+    #define CUT(field, bytes) do { to->field = at ? (void *)(at + used) : NULL; used += ((bytes) + 63) / 64 * 64; } while (0)
+    CUT(k, att_amx_size(p->keys, p->D, parts));
+    CUT(v, att_amx_size(p->Dv, p->keys, parts));
+    CUT(p, att_amx_size(ATT_ROWS, p->keys, parts));
+    CUT(q, n * to->q_size);
+    CUT(o, n * to->o_size * 4);
+    CUT(max, n * ATT_ROWS * 4);
+    CUT(sum, n * ATT_ROWS * 4);
+    #undef CUT
+    return used;
+}
+static int64_t att_amx_scratch(const FgAttn *p, int parts) {
+    AttAmx none;
+    return att_amx_buffers(p, parts, NULL, &none);
+}
+
+/* Blocks [i0, i1) of a key head against a part of its keys; 0 where these have what the unit cannot take. */
+static int att_amx_blocks(const FgAttnRun *w, int64_t i0, int64_t i1, int64_t part, const AttBuffers_f32 *m, const AttAmx *to) {
+    const FgAttn *p = w->p;
+    const int parts = w->parts;
+    const int64_t item = fg_itemsize(p->stored), none = INT64_MAX;
+    FgAttnRows x[ATT_AMX_BLOCKS];
+    int64_t lo[ATT_AMX_BLOCKS], hi[ATT_AMX_BLOCKS], low = none, high = 0, ldk, ldv;
+    float before[ATT_ROWS];
+    for (int64_t i = i0, n = 0; i < i1; i++, n++) {
+        x[n] = att_block(p, i);
+        const int64_t W = gemm_f32_width(x[n].rows);
+        att_range(p, x[n].t0, x[n].t0 + x[n].tb, &lo[n], &hi[n]);
+        if (lo[n] < part * p->split_keys) lo[n] = part * p->split_keys;
+        if (hi[n] > (part + 1) * p->split_keys) hi[n] = (part + 1) * p->split_keys;
+        low = lo[n] < low ? lo[n] : low;
+        high = hi[n] > high ? hi[n] : high;
+        att_turn_q_f32(w, &x[n], parts == 1 ? 1 : att_qscale_f32(p), m);
+        if (att_amx_take(parts, to->q + n * to->q_size, m->qt, 1, W, W, p->D, 0)) return 0;
+        memset(to->o + n * to->o_size, 0, (size_t)(W * p->Dv) * 4);
+        for (int64_t r = 0; r < ATT_ROWS; r++) { to->max[n * ATT_ROWS + r] = -INFINITY; to->sum[n * ATT_ROWS + r] = 0; }
+    }
+    const char *kh = w->k + (x[0].b * p->k[0] + x[0].h0 / p->G * p->k[1]) * item, *vh = w->v + (x[0].b * p->v[0] + x[0].h0 / p->G * p->v[1]) * item;
+    for (int64_t k0 = low, nb; k0 < high; k0 += nb) {
+        nb = high - k0 < p->keys ? high - k0 : p->keys;
+        const float *k = att_keys_f32(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m->k, &ldk);
+        const float *v = att_keys_f32(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m->v, &ldv);
+        if (att_amx_take(parts, to->k, k, ldk, 1, nb, p->D, 1) || att_amx_take(parts, to->v, v, 1, ldv, p->Dv, nb, 1)) return 0;
+        for (int64_t n = 0; n < i1 - i0; n++) {
+            if (k0 >= hi[n] || k0 + nb <= lo[n]) continue;
+            float *max = to->max + n * ATT_ROWS, *sum = to->sum + n * ATT_ROWS;
+            att_amx_scores(p, &x[n], parts, to->k, to->q + n * to->q_size, p->D, k0, nb, m->s);
+            if (parts == 1) att_amx_scale(p, &x[n], nb, m->s);
+            att_to_logits_f32(w, &x[n], k0, nb, m->s, NULL, m->turned);
+            att_amx_online(p, &x[n], parts, k0, nb, m->s, max, sum, before, to->p);
+            att_amx_turned(p, &x[n], parts, to->v, to->p, k0, nb, p->Dv, before, to->o + n * to->o_size);
+        }
+    }
+    for (int64_t i = i0, n = 0; i < i1; i++, n++) {
+        float *state = p->splits > 1 ? (float *)w->part + (i * p->splits + part) * p->state : m->state;
+        gemm_f32_pack(state, p->Dv, to->o + n * to->o_size, p->Dv, gemm_f32_width(x[n].rows), 1, x[n].rows);
+        memcpy(state + p->state_rows * p->Dv, to->max + n * ATT_ROWS, ATT_ROWS * 4);
+        memcpy(state + p->state_rows * (p->Dv + 1), to->sum + n * ATT_ROWS, ATT_ROWS * 4);
+        if (p->splits == 1) att_finish_f32(w, &x[n], to->max + n * ATT_ROWS, to->sum + n * ATT_ROWS, state);
+    }
+    return 1;
+}
+
+static void att_amx_forward(FgAttnRun *w, int tid) {
+    const FgAttn *p = w->p;
+    const int64_t n = att_amx_group(p), each = p->chunks * p->blocks, groups = (each + n - 1) / n;
+    char *scratch = w->scratch + tid * w->per_thread;
+    AttBuffers_f32 m;
+    AttAmx to;
+    att_amx_buffers(p, w->parts, scratch + att_buffers_f32(p, 0, scratch, &m), &to);
+    amx_begin();
+    for (int64_t u; (u = att_unit(w)) < w->units;) {
+        const int64_t part = u % p->splits, head = u / p->splits / groups, i0 = head * each + u / p->splits % groups * n;
+        const int64_t i1 = i0 + n < (head + 1) * each ? i0 + n : (head + 1) * each;
+        if (!att_amx_blocks(w, i0, i1, part, &m, &to))
+            for (int64_t i = i0; i < i1; i++) att_forward_unit_f32(w, i * p->splits + part, &m);
+    }
+    amx_end();
+}
+#else
+static int att_amx_wants(const FgAttn *p) { return 0; }
+static int64_t att_amx_scratch(const FgAttn *p, int parts) { return 0; }
+static void att_amx_forward(FgAttnRun *w, int tid) {}
+#endif
+#endif
