@@ -75,8 +75,15 @@ static inline void att_amx_steps(const FgAttn *p, const FgAttnRows *x, int64_t k
     *end = lo < hi ? ATT_STEPS(hi) : *first;
 }
 
+/* e^x, but 0 below 2^-99: no part of it is a denormal number, which takes a hundred times as long. */
+FG_INLINE vec_f32 att_amx_exp(vec_f32 x) {
+    const __m512 least = _mm512_set1_ps(-69.0f);
+    const __mmask16 seen = _mm512_cmp_ps_mask((__m512)x, least, _CMP_NLT_UQ);
+    return (vec_f32)_mm512_maskz_mov_ps(seen, (__m512)vec_exp_f32((vec_f32)_mm512_max_ps(least, (__m512)x)));
+}
+
 /* One more tile of logits: exp(s - max) goes to panels of b, the running maxima and sums advance, and `before` tells what earlier output
- * is multiplied by. Probabilities far below the largest one may vanish. */
+ * is multiplied by. */
 AMX_CODE static void att_amx_online(const FgAttn *p, const FgAttnRows *x, int parts, int64_t k0, int64_t nb, const float *s, float *max, float *sum,
                                     float *before, char *to) {
     const vec_f32 lowest = (vec_f32){0} - FLT_MAX, none = {0};
@@ -111,8 +118,8 @@ AMX_CODE static void att_amx_online(const FgAttn *p, const FgAttnRows *x, int pa
             vec_f32 base = m[r / 16], total = l[r / 16];
             for (int64_t j = 32 * i; j < 32 * i + 16; j++, row += W, tile += 64) {
                 vec_f32 e = none, f = none;
-                if (from[j] <= r && r < end[j]) e = vec_exp_f32(*(const gemm_f32_mem *)row - base);
-                if (from[j + 16] <= r && r < end[j + 16]) f = vec_exp_f32(*(const gemm_f32_mem *)(row + 16 * W) - base);
+                if (from[j] <= r && r < end[j]) e = att_amx_exp(*(const gemm_f32_mem *)row - base);
+                if (from[j + 16] <= r && r < end[j + 16]) f = att_amx_exp(*(const gemm_f32_mem *)(row + 16 * W) - base);
                 total += e + f;
                 if (parts == 1) _mm512_store_si512(tile, amx_pair(amx_near((__m512)e), amx_near((__m512)f)));
                 else amx_split(tile, tiles * AMX_TILE, (__m512)e, (__m512)f, &unread);
