@@ -27,6 +27,9 @@ static int att_amx_wants(const FgAttn *p) {
     return p->dtype == FG_F32 && !p->few && p->D >= 24 && p->Dv >= 24 && p->S >= 32 && p->G * p->L >= 64 && p->queries * p->heads > 16;
 }
 
+/* Keys of a tile: few where the mask hides a half of one. */
+static inline int64_t att_amx_keys(const FgAttn *p) { return p->causal ? 64 : p->keys; }
+
 #define ATT_STEPS(depth) (((depth) + 31) / 32)
 static inline int64_t att_amx_size(int64_t lines, int64_t depth, int parts) { return (lines + 15) / 16 * ATT_STEPS(depth) * parts * AMX_TILE; }
 
@@ -166,9 +169,9 @@ static int64_t att_amx_buffers(const FgAttn *p, int parts, char *at, AttAmx *to)
     to->q_size = att_amx_size(ATT_ROWS, p->D, parts);
     to->o_size = ATT_ROWS * p->Dv;
     #define CUT(field, bytes) do { to->field = at ? (void *)(at + used) : NULL; used += ((bytes) + 63) / 64 * 64; } while (0)
-    CUT(k, att_amx_size(p->keys, p->D, parts));
-    CUT(v, att_amx_size(p->Dv, p->keys, parts));
-    CUT(p, att_amx_size(ATT_ROWS, p->keys, parts));
+    CUT(k, att_amx_size(att_amx_keys(p), p->D, parts));
+    CUT(v, att_amx_size(p->Dv, att_amx_keys(p), parts));
+    CUT(p, att_amx_size(ATT_ROWS, att_amx_keys(p), parts));
     CUT(q, n * to->q_size);
     CUT(o, n * to->o_size * 4);
     CUT(max, n * ATT_ROWS * 4);
@@ -185,7 +188,7 @@ static int64_t att_amx_scratch(const FgAttn *p, int parts) {
 static int att_amx_blocks(const FgAttnRun *w, int64_t i0, int64_t i1, int64_t part, const AttBuffers_f32 *m, const AttAmx *to) {
     const FgAttn *p = w->p;
     const int parts = w->parts;
-    const int64_t item = fg_itemsize(p->stored), none = INT64_MAX;
+    const int64_t item = fg_itemsize(p->stored), none = INT64_MAX, keys = att_amx_keys(p);
     FgAttnRows x[ATT_AMX_BLOCKS];
     int64_t lo[ATT_AMX_BLOCKS], hi[ATT_AMX_BLOCKS], low = none, high = 0, ldk, ldv;
     float before[ATT_ROWS];
@@ -204,7 +207,7 @@ static int att_amx_blocks(const FgAttnRun *w, int64_t i0, int64_t i1, int64_t pa
     }
     const char *kh = w->k + (x[0].b * p->k[0] + x[0].h0 / p->G * p->k[1]) * item, *vh = w->v + (x[0].b * p->v[0] + x[0].h0 / p->G * p->v[1]) * item;
     for (int64_t k0 = low, nb; k0 < high; k0 += nb) {
-        nb = high - k0 < p->keys ? high - k0 : p->keys;
+        nb = high - k0 < keys ? high - k0 : keys;
         const float *k = att_keys_f32(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m->k, &ldk);
         const float *v = att_keys_f32(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m->v, &ldv);
         if (att_amx_take(parts, to->k, k, ldk, 1, nb, p->D, 1) || att_amx_take(parts, to->v, v, 1, ldv, p->Dv, nb, 1)) return 0;
