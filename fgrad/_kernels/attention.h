@@ -39,6 +39,7 @@ typedef struct {
     int64_t next, units;                                    /* the queue of units, drained by the threads */
     int32_t want;                                           /* backward: which gradients this pass accumulates */
     int32_t parts;                                          /* of each operand on the tile unit, or 0 */
+    int64_t group;                                          /* backward: blocks of queries, or tiles of keys, of a unit that is not a key head */
 } FgAttnRun;
 
 /* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb.
@@ -105,6 +106,9 @@ FG_INLINE double att_tanh_f64(double x) {
     double far = copysign(1.0 - 2.0 / (row_exp_f64(2.0 * a) + 1.0), x);
     return a < 0.625 ? x + x * z * P / Q : far;
 }
+
+/* Query blocks [q0, q1) of a head against the tiles [j0, j1) of keys, on the tile unit. */
+static void att_amx_back(const FgAttnRun *w, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t j0, int64_t j1, char *scratch);
 
 #define T float
 #define N(name) name##_f32

@@ -26,7 +26,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_shape_text(const FgTensor *t)
 
 cdef extern from "attention.h" nogil:
-    enum: ATT_ROWS, ATT_DQ, ATT_DKV, ATT_DBIAS
+    enum: ATT_ROWS, ATT_DQ, ATT_DKV, ATT_DBIAS, ATT_AMX_BACK
     bint fg_distinct(const FgTensor *t)
     ctypedef struct FgAttn:
         int64_t B, H, Hk, G, L, S, D, Dv
@@ -66,13 +66,15 @@ cdef extern from "attention.h" nogil:
         char *part
         int64_t per_thread, next, units
         int32_t want, parts
+        int64_t group
     int att_is_few(int64_t rows, int64_t Dv, int dtype)
     int64_t FG_CHUNK, FG_STREAM_TILE
     int64_t att_scratch(const FgAttn *p, int backward)
     void att_forward(FgAttnRun *w, int tid)
-    bint att_amx_wants(const FgAttn *p)
+    bint att_amx_wants(const FgAttn *p, bint backward)
     int64_t att_amx_units(const FgAttn *p)
     int64_t att_amx_scratch(const FgAttn *p, int parts)
+    int64_t att_amx_scratch_back(const FgAttn *p, int parts)
     void att_amx_forward(FgAttnRun *w, int tid)
     void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
     void att_backward(FgAttnRun *w, int tid)
@@ -341,7 +343,7 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.slopes = FG_IN(inst, slots, 3 + p.has_bias).data
     w.o = FG_OUT(inst, slots, 0).data
     w.lse = FG_OUT(inst, slots, 1).data
-    w.parts = 3 if amx_is_used() and att_amx_wants(p) else 0
+    w.parts = 3 if amx_is_used() and att_amx_wants(p, 0) else 0
     w.units = att_amx_units(p) if w.parts else tasks * p.splits
     w.per_thread = att_scratch(p, 0) + (att_amx_scratch(p, w.parts) if w.parts else 0)
     threads = _threads(p, w.units, p.D + p.Dv + 40)
@@ -423,7 +425,9 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     w.dv = FG_OUT(inst, slots, 2).data
     if p.want_dbias:
         w.dbias = FG_OUT(inst, slots, 3).data
-    w.per_thread = att_scratch(p, 1)
+    w.parts = 3 if amx_is_used() and att_amx_wants(p, 1) else 0
+    w.group = ATT_AMX_BACK if w.parts else 1
+    w.per_thread = att_scratch(p, 1) + (att_amx_scratch_back(p, w.parts) if w.parts else 0)
     threads = _threads(p, heads * p.G * nq * p.kblocks, 2.5 * (p.D + p.Dv) + 60)
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.want_dslopes:
@@ -440,8 +444,8 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if heads >= 3 * threads or heads % threads == 0:       # whole key heads: every tile is computed once
         _pass(&w, threads, ATT_DQ | ATT_DKV | with_dkv, heads)
     else:                                                  # 7 products a tile instead of 5, but work for every thread
-        _pass(&w, threads, ATT_DKV | with_dkv, heads * p.kblocks)
-        _pass(&w, threads, ATT_DQ, heads * p.G * nq)
+        _pass(&w, threads, ATT_DKV | with_dkv, heads * ((p.kblocks + w.group - 1) // w.group))
+        _pass(&w, threads, ATT_DQ, heads * p.G * ((nq + w.group - 1) // w.group))
     if p.want_dbias and not with_dkv:
         _pass(&w, threads, ATT_DBIAS, p.bs[0] * p.bs[1] * (p.kblocks if p.bs[3] > 1 else 1))
     if p.want_dslopes:

@@ -9,6 +9,8 @@
 #include "amx.h"
 
 #define ATT_AMX_BLOCKS 8                  /* blocks of a unit, at most */
+#define ATT_AMX_BACK 4                    /* backward */
+#define ATT_AMX_SMALL 0x21800000          /* 2^-60: products of cotangents below it are the other tiles' */
 
 /* Blocks of a unit: as many as leave units enough for many threads. */
 static inline int64_t att_amx_group(const FgAttn *p) {
@@ -22,9 +24,9 @@ static inline int64_t att_amx_units(const FgAttn *p) {
 }
 
 #if FG_AMX && defined(__AVX512F__)
-/* Are there rows enough to pack keys for, and whole tiles to fill? */
-static int att_amx_wants(const FgAttn *p) {
-    return p->dtype == FG_F32 && !p->few && p->D >= 24 && p->Dv >= 24 && p->S >= 32 && p->G * p->L >= 64 && p->queries * p->heads > 16;
+/* Are there rows enough to pack keys for, and whole tiles to fill? Blocks of the backward pass are of one head. */
+static int att_amx_wants(const FgAttn *p, int backward) {
+    return p->dtype == FG_F32 && !p->few && p->D >= 24 && p->Dv >= 24 && p->S >= 32 && p->G * p->L >= 64 && (backward ? p->L : p->queries * p->heads) > 16;
 }
 
 /* Keys of a tile: few where the mask hides a half of one. */
@@ -168,7 +170,7 @@ static int64_t att_amx_buffers(const FgAttn *p, int parts, char *at, AttAmx *to)
     int64_t used = 0;
     to->q_size = att_amx_size(ATT_ROWS, p->D, parts);
     to->o_size = ATT_ROWS * p->Dv;
-    #define CUT(field, bytes) do { to->field = at ? (void *)(at + used) : NULL; used += ((bytes) + 63) / 64 * 64; } while (0)
+#define CUT(field, bytes) do { to->field = at ? (void *)(at + used) : NULL; used += ((bytes) + 63) / 64 * 64; } while (0)
     CUT(k, att_amx_size(att_amx_keys(p), p->D, parts));
     CUT(v, att_amx_size(p->Dv, att_amx_keys(p), parts));
     CUT(p, att_amx_size(ATT_ROWS, att_amx_keys(p), parts));
@@ -176,7 +178,6 @@ static int64_t att_amx_buffers(const FgAttn *p, int parts, char *at, AttAmx *to)
     CUT(o, n * to->o_size * 4);
     CUT(max, n * ATT_ROWS * 4);
     CUT(sum, n * ATT_ROWS * 4);
-    #undef CUT
     return used;
 }
 static int64_t att_amx_scratch(const FgAttn *p, int parts) {
@@ -247,9 +248,180 @@ static void att_amx_forward(FgAttnRun *w, int tid) {
     }
     amx_end();
 }
+/* ---- backward ---- */
+
+/* Logits s to probabilities, and ds, the probabilities' cotangent, to that of the logits times `scale`; zeros where nothing is seen. 1 if
+ * probabilities are what the unit cannot take. */
+AMX_CODE static int att_amx_probabilities(const FgAttn *p, const FgAttnRows *x, int64_t k0, int64_t nb, float *s, float *ds, const float *state, float scale) {
+    const int64_t W = gemm_f32_width(x->rows);
+    const vec_f32 none = {0};
+    __m512 most = _mm512_setzero_ps();
+    for (int64_t j = 0; j < nb; j++) {
+        int64_t a, b;
+        att_lanes_f32(p, x, k0 + j, k0 + j, &a, &b);
+        for (int64_t r = 0; r < W; r += 16) {
+            gemm_f32_mem *at = (gemm_f32_mem *)(s + j * W + r), *to = (gemm_f32_mem *)(ds + j * W + r);
+            if (r < a || r >= b) { *at = none; *to = none; continue; }
+            vec_f32 e = att_amx_exp(*at - *(const gemm_f32_mem *)(state + r));
+            most = _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(most), (__m512i)e));
+            *at = e;
+            *to = e * scale * (*to - *(const gemm_f32_mem *)(state + ATT_ROWS + r));
+        }
+    }
+    return _mm512_cmpge_epu32_mask(_mm512_castps_si512(most), _mm512_set1_epi32(AMX_FAR)) != 0;
+}
+
+/* c, a row of n for each of nb keys, += the products of packed a (a line for each key) and b (one for each feature) along the queries. */
+AMX_CODE static void att_amx_to_keys(const FgAttn *p, const FgAttnRows *x, int parts, const char *a, const char *b, int64_t k0, int64_t nb, int64_t n,
+                                     float *c, int64_t ldc) {
+    const int64_t steps = ATT_STEPS(x->rows);
+    float sums[AMX_LINES * AMX_LINES] __attribute__((aligned(64)));
+    AmxAhead none = {0};
+    for (int64_t i = 0; i < nb; i += AMX_LINES) {
+        const int64_t m = nb - i < AMX_LINES ? nb - i : AMX_LINES, high = m > 16 ? 2 : 1;
+        int64_t lo, hi;
+        att_seen_f32(p, x, k0 + i, k0 + i + m - 1, &lo, &hi);
+        if (lo >= hi) continue;
+        lo /= 32;
+        hi = ATT_STEPS(hi);
+        for (int64_t f = 0; f < n; f += AMX_LINES) {
+            const int64_t cols = n - f < AMX_LINES ? n - f : AMX_LINES, tiles = cols > 16 ? 2 : 1;
+            amx_panel(m, cols, parts, hi - lo, a + (i / 16 * steps + lo * high) * parts * AMX_TILE, b + (f / 16 * steps + lo * tiles) * parts * AMX_TILE,
+                      sums, AMX_LINES, &none);
+            for (int64_t d = 0; d < cols; d += 16) {
+                const __mmask16 mask = amx_mask(cols - d);
+                for (int64_t r = 0; r < m; r++) {
+                    float *at = c + (i + r) * ldc + f + d;
+                    _mm512_mask_storeu_ps(at, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), _mm512_load_ps(sums + r * AMX_LINES + d)));
+                }
+            }
+        }
+    }
+}
+
+/* A thread's memory: a tile's packed keys, by keys and by features, and values; its packed probabilities, and the products' cotangents by
+ * keys and by queries; of each block its packed queries and cotangents, by queries and by features, the turned gradient of its queries,
+ * and logsumexp and delta. */
+typedef struct { char *k, *kt, *v, *p, *ds, *dst, *q, *qt, *g, *gt; float *dq, *state; int64_t q_size, g_size; } AttAmxBack;
+static int64_t att_amx_back_buffers(const FgAttn *p, int parts, char *at, AttAmxBack *to) {
+    int64_t used = 0;
+    to->q_size = att_amx_size(ATT_ROWS, p->D, parts) > att_amx_size(p->D, ATT_ROWS, parts) ? att_amx_size(ATT_ROWS, p->D, parts) : att_amx_size(p->D, ATT_ROWS, parts);
+    to->g_size = att_amx_size(ATT_ROWS, p->Dv, parts) > att_amx_size(p->Dv, ATT_ROWS, parts) ? att_amx_size(ATT_ROWS, p->Dv, parts) : att_amx_size(p->Dv, ATT_ROWS, parts);
+    CUT(k, att_amx_size(p->keys, p->D, parts));
+    CUT(kt, att_amx_size(p->D, p->keys, parts));
+    CUT(v, att_amx_size(p->keys, p->Dv, parts));
+    CUT(p, att_amx_size(p->keys, ATT_ROWS, parts));
+    CUT(ds, att_amx_size(p->keys, ATT_ROWS, parts));
+    CUT(dst, att_amx_size(ATT_ROWS, p->keys, parts));
+    CUT(q, ATT_AMX_BACK * to->q_size);
+    CUT(qt, ATT_AMX_BACK * to->q_size);
+    CUT(g, ATT_AMX_BACK * to->g_size);
+    CUT(gt, ATT_AMX_BACK * to->g_size);
+    CUT(dq, ATT_AMX_BACK * ATT_ROWS * p->D * 4);
+    CUT(state, ATT_AMX_BACK * 2 * ATT_ROWS * 4);
+    return used;
+}
+static int64_t att_amx_scratch_back(const FgAttn *p, int parts) {
+    AttAmxBack none;
+    return att_amx_back_buffers(p, parts, NULL, &none);
+}
+
+/* Block n of a unit, packed, against a packed tile of keys. */
+AMX_CODE static void att_amx_tile_back(const FgAttnRun *w, const FgAttnRows *x, int64_t n, int64_t k0, int64_t nb, const float *k, const AttBuffers_f32 *m,
+                                       const AttAmxBack *to) {
+    const FgAttn *p = w->p;
+    const int parts = w->parts, plain = att_is_plain_f32(w);
+    const int64_t W = gemm_f32_width(x->rows), hk = x->h0 / p->G;
+    att_amx_scores(p, x, parts, to->k, to->q + n * to->q_size, p->D, k0, nb, m->s);
+    if (parts == 1) att_amx_scale(p, x, nb, m->s);
+    att_to_logits_f32(w, x, k0, nb, m->s, p->softcap > 0 ? m->th : NULL, m->turned);
+    att_amx_scores(p, x, parts, to->v, to->g + n * to->g_size, p->Dv, k0, nb, m->ds);
+    int far = att_amx_probabilities(p, x, k0, nb, m->s, m->ds, to->state + n * 2 * ATT_ROWS, plain ? att_qscale_f32(p) : 1);
+    if (!plain) att_beyond_f32(w, x, k0, nb, m);
+    AmxSeen seen = amx_seen(), known = amx_seen();
+    if (w->want & ATT_DQ) att_amx_pack(parts, to->dst, m->ds, 1, W, W, nb, 0, &seen);
+    if (w->want & ATT_DKV) att_amx_pack(parts, to->ds, m->ds, W, 1, nb, W, 1, &seen);
+    const uint32_t most = _mm512_reduce_max_epu32(seen.most);
+    if (far || most >= AMX_FAR || (most && most < ATT_AMX_SMALL)) {
+        att_gradients_f32(w, x, k0, nb, m->s, m->ds, k, p->k[2], att_block_q_f32(w, x), p->q[2], att_block_g_f32(w, x), p->g[2]);
+        return;
+    }
+    if (w->want & ATT_DQ) att_amx_turned(p, x, parts, to->kt, to->dst, k0, nb, p->D, NULL, to->dq + n * ATT_ROWS * p->D);
+    if (w->want & ATT_DKV) {
+        att_amx_pack(parts, to->p, m->s, W, 1, nb, W, 1, &known);
+        att_amx_to_keys(p, x, parts, to->p, to->gt + n * to->g_size, k0, nb, p->Dv, (float *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
+        att_amx_to_keys(p, x, parts, to->ds, to->qt + n * to->q_size, k0, nb, p->D, (float *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
+    }
+}
+
+/* Pack a block's queries and cotangents; 1 where they have what the unit cannot take. */
+static int att_amx_take_block(const FgAttnRun *w, const FgAttnRows *x, int64_t n, const AttBuffers_f32 *m, const AttAmxBack *to) {
+    const FgAttn *p = w->p;
+    const int parts = w->parts;
+    const int64_t W = gemm_f32_width(x->rows);
+    char *q = to->q + n * to->q_size, *qt = to->qt + n * to->q_size, *g = to->g + n * to->g_size, *gt = to->gt + n * to->g_size;
+    att_turn_q_f32(w, x, parts == 1 ? 1 : att_qscale_f32(p), m);
+    gemm_f32_pack(m->gt, W, att_block_g_f32(w, x), x->rows, p->g[2], 1, p->Dv);
+    int far = att_amx_take(parts, q, m->qt, 1, W, W, p->D, 0) | att_amx_take(parts, g, m->gt, 1, W, W, p->Dv, 0);
+    if (w->want & ATT_DKV) {
+        far |= att_amx_take(parts, qt, att_block_q_f32(w, x), 1, p->q[2], p->D, x->rows, 0);
+        far |= att_amx_take(parts, gt, att_block_g_f32(w, x), 1, p->g[2], p->Dv, x->rows, 0);
+    }
+    return far;
+}
+
+/* At most ATT_AMX_BACK blocks. Whether a block meets a tile of keys on the unit depends on nothing but these two. */
+static void att_amx_blocks_back(const FgAttnRun *w, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t j0, int64_t j1, const AttBuffers_f32 *m, const AttAmxBack *to) {
+    const FgAttn *p = w->p;
+    const int parts = w->parts;
+    FgAttnRows x[ATT_AMX_BACK];
+    int64_t first[ATT_AMX_BACK], last[ATT_AMX_BACK];
+    int far[ATT_AMX_BACK];
+    for (int64_t n = 0; n < q1 - q0; n++) {
+        first[n] = j0;
+        last[n] = j1;
+        x[n] = att_block_rows_f32(w, b, h, q0 + n, &first[n], &last[n]);
+        if (first[n] >= last[n]) continue;
+        far[n] = att_amx_take_block(w, &x[n], n, m, to);
+        att_block_state_f32(w, &x[n], to->state + n * 2 * ATT_ROWS);
+        memset(to->dq + n * ATT_ROWS * p->D, 0, (size_t)(ATT_ROWS * p->D) * 4);
+    }
+    for (int64_t j = j0; j < j1; j++) {
+        const int64_t k0 = j * p->keys, nb = p->S - k0 < p->keys ? p->S - k0 : p->keys, hk = h / p->G;
+        const float *k = (const float *)w->k + b * p->k[0] + hk * p->k[1] + k0 * p->k[2], *v = (const float *)w->v + b * p->v[0] + hk * p->v[1] + k0 * p->v[2];
+        int packed = 0, far_keys = 0;
+        for (int64_t n = 0; n < q1 - q0; n++) {
+            if (j < first[n] || j >= last[n]) continue;
+            if (!packed) {
+                packed = 1;
+                far_keys = att_amx_take(parts, to->k, k, p->k[2], 1, nb, p->D, 1) | att_amx_take(parts, to->v, v, p->v[2], 1, nb, p->Dv, 1);
+                if (w->want & ATT_DQ) far_keys |= att_amx_take(parts, to->kt, k, 1, p->k[2], p->D, nb, 1);
+            }
+            if (far[n] || far_keys) att_block_back_f32(w, b, h, q0 + n, j, j + 1, m);
+            else att_amx_tile_back(w, &x[n], n, k0, nb, k, m, to);
+        }
+    }
+    for (int64_t n = 0; n < q1 - q0 && (w->want & ATT_DQ); n++) {
+        if (first[n] >= last[n]) continue;
+        float *dq = (float *)w->dq + b * p->dq[0] + h * p->dq[1] + x[n].t0 * p->dq[2];
+        gemm_f32_pack(m->scaled, p->D, to->dq + n * ATT_ROWS * p->D, p->D, gemm_f32_width(x[n].rows), 1, x[n].rows);
+        for (int64_t r = 0; r < x[n].rows; r++) for (int64_t d = 0; d < p->D; d++) dq[r * p->dq[2] + d] += m->scaled[r * p->D + d];
+    }
+}
+static void att_amx_back(const FgAttnRun *w, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t j0, int64_t j1, char *scratch) {
+    AttBuffers_f32 m;
+    AttAmxBack to;
+    att_amx_back_buffers(w->p, w->parts, scratch + att_buffers_f32(w->p, 1, scratch, &m), &to);
+    amx_begin();
+    for (; q0 < q1; q0 += ATT_AMX_BACK) att_amx_blocks_back(w, b, h, q0, q0 + ATT_AMX_BACK < q1 ? q0 + ATT_AMX_BACK : q1, j0, j1, &m, &to);
+    amx_end();
+}
+#undef CUT
 #else
-static int att_amx_wants(const FgAttn *p) { return 0; }
+static int att_amx_wants(const FgAttn *p, int backward) { return 0; }
 static int64_t att_amx_scratch(const FgAttn *p, int parts) { return 0; }
+static int64_t att_amx_scratch_back(const FgAttn *p, int parts) { return 0; }
+static void att_amx_back(const FgAttnRun *w, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t j0, int64_t j1, char *scratch) {}
 static void att_amx_forward(FgAttnRun *w, int tid) {}
 #endif
 #endif
