@@ -67,6 +67,10 @@ cdef bint amx_is_used() noexcept nogil:
     return _amx
 
 
+def uses_amx():
+    return bool(_amx)
+
+
 cdef void _amx_whole(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     """Units are those of every entry."""
     cdef AmxJob *w = <AmxJob *>ctx
