@@ -65,7 +65,11 @@ static void att_amx_scores(const FgAttn *p, const FgAttnRows *x, int parts, cons
     }
 }
 
-/* Products of unscaled queries become scaled ones. */
+/* Queries are scaled before they are packed, but for those of one part whose scale is no power of two: their products are. */
+static int att_amx_scales_late(const FgAttn *p, int parts) {
+    int exponent;
+    return parts == 1 && fabsf(frexpf(att_qscale_f32(p), &exponent)) != 0.5f;
+}
 AMX_CODE static void att_amx_scale(const FgAttn *p, const FgAttnRows *x, int64_t nb, float *s) {
     const __m512 f = _mm512_set1_ps(att_qscale_f32(p));
     for (int64_t i = 0, n = nb * gemm_f32_width(x->rows); i < n; i += 16) _mm512_storeu_ps(s + i, _mm512_mul_ps(_mm512_loadu_ps(s + i), f));
@@ -84,7 +88,9 @@ static inline void att_amx_steps(const FgAttn *p, const FgAttnRows *x, int64_t k
 FG_INLINE vec_f32 att_amx_exp(vec_f32 x) {
     const __m512 least = _mm512_set1_ps(-69.0f);
     const __mmask16 seen = _mm512_cmp_ps_mask((__m512)x, least, _CMP_NLT_UQ);
-    return (vec_f32)_mm512_maskz_mov_ps(seen, (__m512)vec_exp_f32((vec_f32)_mm512_max_ps(least, (__m512)x)));
+    x = (vec_f32)_mm512_max_ps(least, (__m512)x);
+    FG_CELL_POWER(x, 0, u, k, power, p);
+    return (vec_f32)_mm512_maskz_scalef_ps(seen, (__m512)(power * p + power), (__m512)k);
 }
 
 /* One more tile of logits: exp(s - max) goes to panels of b, the running maxima and sums advance, and `before` tells what earlier output
@@ -201,7 +207,7 @@ static int att_amx_blocks(const FgAttnRun *w, int64_t i0, int64_t i1, int64_t pa
         if (hi[n] > (part + 1) * p->split_keys) hi[n] = (part + 1) * p->split_keys;
         low = lo[n] < low ? lo[n] : low;
         high = hi[n] > high ? hi[n] : high;
-        att_turn_q_f32(w, &x[n], parts == 1 ? 1 : att_qscale_f32(p), m);
+        att_turn_q_f32(w, &x[n], att_amx_scales_late(p, parts) ? 1 : att_qscale_f32(p), m);
         if (att_amx_take(parts, to->q + n * to->q_size, m->qt, 1, W, W, p->D, 0)) return 0;
         memset(to->o + n * to->o_size, 0, (size_t)(W * p->Dv) * 4);
         for (int64_t r = 0; r < ATT_ROWS; r++) { to->max[n * ATT_ROWS + r] = -INFINITY; to->sum[n * ATT_ROWS + r] = 0; }
@@ -216,7 +222,7 @@ static int att_amx_blocks(const FgAttnRun *w, int64_t i0, int64_t i1, int64_t pa
             if (k0 >= hi[n] || k0 + nb <= lo[n]) continue;
             float *max = to->max + n * ATT_ROWS, *sum = to->sum + n * ATT_ROWS;
             att_amx_scores(p, &x[n], parts, to->k, to->q + n * to->q_size, p->D, k0, nb, m->s);
-            if (parts == 1) att_amx_scale(p, &x[n], nb, m->s);
+            if (att_amx_scales_late(p, parts)) att_amx_scale(p, &x[n], nb, m->s);
             att_to_logits_f32(w, &x[n], k0, nb, m->s, NULL, m->turned);
             att_amx_online(p, &x[n], parts, k0, nb, m->s, max, sum, before, to->p);
             att_amx_turned(p, &x[n], parts, to->v, to->p, k0, nb, p->Dv, before, to->o + n * to->o_size);
@@ -333,7 +339,7 @@ AMX_CODE static void att_amx_tile_back(const FgAttnRun *w, const FgAttnRows *x, 
     const int parts = w->parts, plain = att_is_plain_f32(w);
     const int64_t W = gemm_f32_width(x->rows), hk = x->h0 / p->G;
     att_amx_scores(p, x, parts, to->k, to->q + n * to->q_size, p->D, k0, nb, m->s);
-    if (parts == 1) att_amx_scale(p, x, nb, m->s);
+    if (att_amx_scales_late(p, parts)) att_amx_scale(p, x, nb, m->s);
     att_to_logits_f32(w, x, k0, nb, m->s, p->softcap > 0 ? m->th : NULL, m->turned);
     att_amx_scores(p, x, parts, to->v, to->g + n * to->g_size, p->Dv, k0, nb, m->ds);
     int far = att_amx_probabilities(p, x, k0, nb, m->s, m->ds, to->state + n * 2 * ATT_ROWS, plain ? att_qscale_f32(p) : 1);
@@ -360,7 +366,7 @@ static int att_amx_take_block(const FgAttnRun *w, const FgAttnRows *x, int64_t n
     const int parts = w->parts;
     const int64_t W = gemm_f32_width(x->rows);
     char *q = to->q + n * to->q_size, *qt = to->qt + n * to->q_size, *g = to->g + n * to->g_size, *gt = to->gt + n * to->g_size;
-    att_turn_q_f32(w, x, parts == 1 ? 1 : att_qscale_f32(p), m);
+    att_turn_q_f32(w, x, att_amx_scales_late(p, parts) ? 1 : att_qscale_f32(p), m);
     gemm_f32_pack(m->gt, W, att_block_g_f32(w, x), x->rows, p->g[2], 1, p->Dv);
     int far = att_amx_take(parts, q, m->qt, 1, W, W, p->D, 0) | att_amx_take(parts, g, m->gt, 1, W, W, p->Dv, 0);
     if (w->want & ATT_DKV) {
