@@ -288,12 +288,12 @@ def _attention_lower(ctx, ins, params, out_avals):
     if len(ins) == 3 and _is_composed(*ins[:3], params):
         return ctx.compose(_composed(params["scale"]), ins)
     sloped = int(params["sloped"])
-    ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped)
     met = ins[0].shape[1] * ins[0].shape[2]
     halves = _are_halves(*ins[:3])
+    ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped, int(halves))
     stored = (1, 2) if halves or met <= FEW * ins[1].shape[1] else ()
     ins, fp = _kernel_inputs(ctx, ins, 3, stored), (params["scale"], params["softcap"])
-    return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, ip=(*ip, int(halves)), fp=fp, contiguous=False, orders=(_order(ins[0]), None))
+    return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
 
 
 def _cotangent_lower(ctx, ins, params, out_avals):

@@ -191,3 +191,49 @@ def test_strided_operands(rng):
     exact = reference(q, k, v, g)[1:4]
     for x, y in zip(f(*map(turned, (q, k, v, g))), exact):
         close(x, y, 1e-5)
+
+
+@pytest.mark.parametrize("how", [{}, {"causal": True}, {"causal": True, "window": 50}, {"softcap": 5.0}, {"scale": 0.3}])
+@pytest.mark.parametrize("sizes", [(1, 4, 2, 130, 200, 64, 64), (2, 2, 2, 100, 100, 33, 50)])
+def test_bfloat16(rng, sizes, how):
+    args = [jnp.asarray(x).astype(jnp.bfloat16) for x in operands(rng, *sizes)]
+    wide = [x.astype(jnp.float32) for x in args]
+    f = lambda q, k, v: attention(q, k, v, **how)
+    value = lambda q, k, v, g: jnp.sum((f(q, k, v)[0] * g).astype(jnp.float32))
+    got, exact = [*f(*args[:3]), *fgrad.grad(value, (0, 1, 2))(*args)], [*f(*wide[:3]), *fgrad.grad(value, (0, 1, 2))(*wide)]
+    assert [str(x.dtype) for x in got] == ["bfloat16", "float32", *["bfloat16"] * 3]
+    for x, y in zip(got, exact):
+        close(x.astype(jnp.float32), y, 2e-2)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_bfloat16_runs_on_the_unit(rng, causal):
+    q, k, v, _ = (jnp.asarray(x).astype(jnp.bfloat16) for x in operands(rng, 1, 2, 2, 128, 128, 64, 64))
+    f = fgrad.jit(lambda q, k, v: attention(q, k, v, causal=causal))
+    (o, lse), (other, exact) = f(q, k, v), without(f, q, k, v)
+    assert not np.array_equal(np.asarray(o), np.asarray(other))
+    close(lse, exact, 1e-5)  # sums of products of bfloat16, but for their order
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 3e30])
+def test_bfloat16_beyond_the_unit(rng, value):
+    args = operands(rng, 1, 2, 2, 128, 128, 64, 64)
+    args[2][0, 1, 100, 3] = value
+    args = [jnp.asarray(x).astype(jnp.bfloat16) for x in args]
+    f = lambda: np.asarray(attention(*args[:3], causal=True)[0].astype(jnp.float32))
+    a, b = f(), without(f)
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+    np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-2)
+
+
+def test_bfloat16_threads(rng):
+    args = [jnp.asarray(x).astype(jnp.bfloat16) for x in operands(rng, 1, 3, 3, 300, 300, 64, 64)]
+    before, results = fgrad.get_num_threads(), []
+    for n in (1, 2, 5):
+        fgrad.set_num_threads(n)
+        loss = lambda q, k, v: jnp.sum(attention(q, k, v, causal=True)[0] * args[3])
+        results.append([np.asarray(x.astype(jnp.float32)) for x in fgrad.grad(loss, (0, 1, 2))(*args[:3])])
+    fgrad.set_num_threads(before)
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_array_equal(a, b)
