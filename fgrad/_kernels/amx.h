@@ -61,8 +61,8 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease" ::: "memory");
 /* A store of a tile takes some 1000 cycles more if there was none for about 2000: a spare one, of any tile, every so many steps avoids that. */
 #define AMX_AWAKE(t, spare, step, parts) if ((step) % ((parts) == 1 ? 20 : 3) == 0) AMX_STORE(t, spare, 64)
 
-/* What is multiplied: three parts of float32, bfloat16, or bytes of a and b that are signed or not, whose sums are integers. */
-enum { AMX_F32, AMX_BF16, AMX_SS, AMX_SU, AMX_US, AMX_UU };
+/* What is multiplied: bfloat16, three parts of float32 (the numbers are those of parts), or bytes of a and b that are signed or not, whose sums are integers. */
+enum { AMX_BF16 = 1, AMX_F32 = 3, AMX_SS, AMX_SU, AMX_US, AMX_UU };
 
 /* What is needed next, fetched by the way: at each step so many lines of a panel, to the second cache, and rows of c. */
 typedef struct { const char *panel; int64_t lines; float *c; int64_t ldc, rows, left; } AmxAhead;
@@ -214,6 +214,18 @@ AMX_CODE static inline __attribute__((always_inline)) void amx_read(__m512i *v, 
     }
 }
 
+/* Both halves of a step. */
+AMX_CODE static inline __attribute__((always_inline)) void amx_read_step(__m512i *x, __m512i *y, const uint32_t *src, int64_t line, int64_t k, int64_t lines,
+                                                                       int64_t depth, int by_lines) {
+    if (by_lines) {
+        amx_read(x, src, line, k, lines, depth);
+        amx_read(y, src + 16 * k, line, k, depth > 16 ? lines : 0, depth - 16);
+    } else {
+        amx_read(x, src, k, line, depth, lines);
+        amx_read(y, src + 16 * k, k, line, depth - 16, lines);
+    }
+}
+
 /* One tile of each part of 16 lines (rows of a, columns of b; `lines` of them are there) of float32 over `depth` of k: tiles' rows are
  * lines where `by_lines`, as those of a, else pairs of k, as those of b. `next` bytes between parts. */
 AMX_CODE static __attribute__((noinline)) void amx_pack_split(char *to, int64_t next, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth,
@@ -228,9 +240,22 @@ AMX_CODE static __attribute__((noinline)) void amx_pack_split(char *to, int64_t 
                       _mm512_maskz_loadu_ps(i < late ? n : 0, src + (i < late ? i * step + next_half : 0)), &s);
     } else {
         __m512i x[16], y[16];
-        amx_read(x, (const uint32_t *)src, by_lines ? line : k, by_lines ? k : line, rows, by_lines ? depth : lines);
-        amx_read(y, (const uint32_t *)src + next_half, by_lines ? line : k, by_lines ? k : line, late, by_lines ? depth - 16 : lines);
+        amx_read_step(x, y, (const uint32_t *)src, line, k, lines, depth, by_lines);
         for (int i = 0; i < 16; i++) amx_split(to + 64 * i, next, _mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), &s);
+    }
+    *seen = s;
+}
+
+/* The same of the first part alone, which is all of what bfloat16 holds. */
+AMX_CODE static __attribute__((noinline)) void amx_pack_near(char *to, const float *src, int64_t line, int64_t k, int64_t lines, int64_t depth,
+                                                           int by_lines, AmxSeen *seen) {
+    __m512i x[16], y[16];
+    AmxSeen s = *seen;
+    amx_read_step(x, y, (const uint32_t *)src, line, k, lines, depth, by_lines);
+    for (int i = 0; i < 16; i++) {
+        amx_see(&s, _mm512_castsi512_ps(x[i]));
+        amx_see(&s, _mm512_castsi512_ps(y[i]));
+        _mm512_store_si512(to + 64 * i, amx_pair(amx_near(_mm512_castsi512_ps(x[i])), amx_near(_mm512_castsi512_ps(y[i]))));
     }
     *seen = s;
 }

@@ -14,6 +14,7 @@ typedef struct {
     int64_t q[4], k[4], v[4], o[4], lse[3], g[4], bias[4];  /* strides; g is the cotangent of o */
     int64_t dq[4], dk[4], dv[4];
     int64_t bs[4], db[4], slope[2];                        /* bias: its sizes, and dbias's strides, 0 on axes of size 1; slopes' strides */
+    int32_t halves;                                        /* operands hold bfloat16, and products of pairs may round the others so */
     int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored;   /* stored: k's and v's, 16 bits if not dtype */
     int64_t window;
     double scale, softcap;
@@ -38,6 +39,8 @@ typedef struct {
     int64_t per_thread;                                     /* bytes of scratch of a thread */
     int64_t next, units;                                    /* the queue of units, drained by the threads */
     int32_t want;                                           /* backward: which gradients this pass accumulates */
+    int32_t parts;                                          /* of each operand on the tile unit, or 0 */
+    int64_t group;                                          /* backward: blocks of queries, or tiles of keys, of a unit that is not a key head */
 } FgAttnRun;
 
 /* Some rows of queries: `heads` heads from h0 on, queries [t0, t0 + tb) of each.  Row r is head h0 + r / tb, query t0 + r % tb.
@@ -105,6 +108,9 @@ FG_INLINE double att_tanh_f64(double x) {
     return a < 0.625 ? x + x * z * P / Q : far;
 }
 
+/* Query blocks [q0, q1) of a head against the tiles [j0, j1) of keys, on the tile unit. */
+static void att_amx_back(const FgAttnRun *w, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t j0, int64_t j1, char *scratch);
+
 #define T float
 #define N(name) name##_f32
 #define G(name) gemm_f32_##name
@@ -124,6 +130,8 @@ FG_INLINE double att_tanh_f64(double x) {
 #undef N
 #undef G
 #undef ATT_LARGEST
+
+#include "attention_amx.h"
 
 static int64_t att_scratch(const FgAttn *p, int backward) {
     return p->dtype == FG_F32 ? att_scratch_f32(p, backward) : att_scratch_f64(p, backward);

@@ -4,7 +4,8 @@ attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias] [, slo
                k and v may be float16 or bfloat16 beside float32: they are widened by tiles, as they are read
 attention_bwd: q, k, v, o, lse, do [, bias] [, slopes] -> dq, dk, dv [, dbias] [, dslopes]
 bias (B, H, T, S) or 1 on any axis, slopes (B, H) or (1, H); their gradients have their own shapes.
-ip: causal, has_bias, window, has_slopes [, want_dbias, want_dslopes]; fp: scale, softcap.  H is a multiple of Hk.  Query t sees the keys
+ip: causal, has_bias, window, has_slopes [, want_dbias, want_dslopes] [, halves]; fp: scale, softcap.  H is a multiple of Hk.  halves: 1 where q, k,
+v and do hold what bfloat16 does, so that a tile unit may round probabilities and their cotangents so, too.  Query t sees the keys
 t + (S - T) - window < s <= t + (S - T), the first bound if window > 0, the second if causal.
 logits = softcap * tanh(scale * q.k / softcap) + bias - slope * |t + S - T - s|, without the tanh if softcap is 0.
 A row that sees nothing has o = 0, lse = -inf and no gradient.
@@ -17,6 +18,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport *
+from fgrad._kernels.gemm cimport amx_is_used
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, thread_count
 
@@ -25,7 +27,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_shape_text(const FgTensor *t)
 
 cdef extern from "attention.h" nogil:
-    enum: ATT_ROWS, ATT_DQ, ATT_DKV, ATT_DBIAS
+    enum: ATT_ROWS, ATT_DQ, ATT_DKV, ATT_DBIAS, ATT_AMX_BACK
     bint fg_distinct(const FgTensor *t)
     ctypedef struct FgAttn:
         int64_t B, H, Hk, G, L, S, D, Dv
@@ -42,6 +44,7 @@ cdef extern from "attention.h" nogil:
         int64_t bs[4]
         int64_t db[4]
         int64_t slope[2]
+        int32_t halves
         int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored
         int64_t window
         double scale, softcap
@@ -64,11 +67,17 @@ cdef extern from "attention.h" nogil:
         char *scratch
         char *part
         int64_t per_thread, next, units
-        int32_t want
+        int32_t want, parts
+        int64_t group
     int att_is_few(int64_t rows, int64_t Dv, int dtype)
     int64_t FG_CHUNK, FG_STREAM_TILE
     int64_t att_scratch(const FgAttn *p, int backward)
     void att_forward(FgAttnRun *w, int tid)
+    bint att_amx_wants(const FgAttn *p, bint backward)
+    int64_t att_amx_units(const FgAttn *p)
+    int64_t att_amx_scratch(const FgAttn *p, int parts)
+    int64_t att_amx_scratch_back(const FgAttn *p, int parts)
+    void att_amx_forward(FgAttnRun *w, int tid)
     void att_combine(FgAttnRun *w, int64_t begin, int64_t end)
     void att_backward(FgAttnRun *w, int tid)
 
@@ -142,9 +151,9 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     cdef const FgTensor *v
     cdef int bias, slopes, dbias = 0, dslopes = 0, extra, want
     cdef int64_t tasks, bytes, unit
-    if (inst.n_ip != n_ip or inst.n_fp != 2 or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0
+    if ((inst.n_ip != n_ip and inst.n_ip != n_ip + 1) or inst.n_fp != 2 or (inst.n_ip > n_ip and not 0 <= inst.ip[n_ip] <= 1) or not 0 <= inst.ip[0] <= 1 or not 0 <= inst.ip[1] <= 1 or inst.ip[2] < 0
             or not 0 <= inst.ip[3] <= 1):
-        return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0, has_slopes 0/1%s] and fp [scale, softcap]", name,
+        return fg_fail(msg, "%s: expected ip [causal 0/1, has_bias 0/1, window >= 0, has_slopes 0/1%s] (halves 0/1 after them) and fp [scale, softcap]", name,
                        b", want_dbias 0/1, want_dslopes 0/1" if n_ip == 6 else b"")
     bias = inst.ip[1]
     slopes = inst.ip[3]
@@ -178,6 +187,7 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     p.Dv = v.shape[3]
     p.dtype = q.dtype
     p.stored = k.dtype if n_ip == 4 and q.dtype == FG_F32 and k.dtype in (FG_F16, FG_BF16) else q.dtype
+    p.halves = inst.n_ip > n_ip and inst.ip[n_ip]
     p.causal = inst.ip[0]
     p.has_bias = bias
     p.has_slopes = slopes
@@ -304,7 +314,10 @@ cdef int64_t _threads(const FgAttn *p, int64_t units, double per_pair) noexcept 
 
 
 cdef void _forward_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    att_forward(<FgAttnRun *>ctx, tid)
+    if (<FgAttnRun *>ctx).parts:
+        att_amx_forward(<FgAttnRun *>ctx, tid)
+    else:
+        att_forward(<FgAttnRun *>ctx, tid)
 
 
 cdef void _combine_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -333,12 +346,13 @@ cdef int fwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         w.slopes = FG_IN(inst, slots, 3 + p.has_bias).data
     w.o = FG_OUT(inst, slots, 0).data
     w.lse = FG_OUT(inst, slots, 1).data
-    w.units = tasks * p.splits
-    w.per_thread = att_scratch(p, 0)
+    w.parts = 0 if not amx_is_used() or not att_amx_wants(p, 0) else 1 if p.halves else 3
+    w.units = att_amx_units(p) if w.parts else tasks * p.splits
+    w.per_thread = att_scratch(p, 0) + (att_amx_scratch(p, w.parts) if w.parts else 0)
     threads = _threads(p, w.units, p.D + p.Dv + 40)
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.splits > 1:
-        w.part = pool_alloc(w.units * p.state * item)
+        w.part = pool_alloc(tasks * p.splits * p.state * item)
     if w.scratch != NULL and (w.part != NULL or p.splits == 1):
         parallel_for(threads, 1, _forward_body, &w)
         if p.splits > 1:
@@ -414,7 +428,9 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     w.dv = FG_OUT(inst, slots, 2).data
     if p.want_dbias:
         w.dbias = FG_OUT(inst, slots, 3).data
-    w.per_thread = att_scratch(p, 1)
+    w.parts = 0 if not amx_is_used() or not att_amx_wants(p, 1) else 1 if p.halves else 3
+    w.group = ATT_AMX_BACK if w.parts else 1
+    w.per_thread = att_scratch(p, 1) + (att_amx_scratch_back(p, w.parts) if w.parts else 0)
     threads = _threads(p, heads * p.G * nq * p.kblocks, 2.5 * (p.D + p.Dv) + 60)
     w.scratch = pool_alloc(threads * w.per_thread)
     if p.want_dslopes:
@@ -431,8 +447,8 @@ cdef int bwd_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if heads >= 3 * threads or heads % threads == 0:       # whole key heads: every tile is computed once
         _pass(&w, threads, ATT_DQ | ATT_DKV | with_dkv, heads)
     else:                                                  # 7 products a tile instead of 5, but work for every thread
-        _pass(&w, threads, ATT_DKV | with_dkv, heads * p.kblocks)
-        _pass(&w, threads, ATT_DQ, heads * p.G * nq)
+        _pass(&w, threads, ATT_DKV | with_dkv, heads * ((p.kblocks + w.group - 1) // w.group))
+        _pass(&w, threads, ATT_DQ, heads * p.G * ((nq + w.group - 1) // w.group))
     if p.want_dbias and not with_dkv:
         _pass(&w, threads, ATT_DBIAS, p.bs[0] * p.bs[1] * (p.kblocks if p.bs[3] > 1 else 1))
     if p.want_dslopes:

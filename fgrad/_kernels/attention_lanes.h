@@ -92,7 +92,8 @@ static void N(att_to_logits)(const FgAttnRun *w, const FgAttnRows *x, int64_t k0
         }
         for (int64_t j = 0; j < nb && (p->causal || p->window > 0); j++) {
             int64_t low = p->causal && j > at ? j - at : 0, high = p->window > 0 && j - at + p->window < x->tb ? j - at + p->window : x->tb;
-            for (int64_t r = x->skip && low < x->tb ? low - low % G(lanes) : 0; r < low && r < x->tb; r++) sh[j * W + r] = -(T)INFINITY;
+            low = low < x->tb ? low : x->tb;
+            for (int64_t r = x->skip ? low - low % G(lanes) : 0; r < low; r++) sh[j * W + r] = -(T)INFINITY;
             for (int64_t r = high > 0 ? high : 0; r < x->tb; r++) sh[j * W + r] = -(T)INFINITY;
         }
     }

@@ -26,10 +26,9 @@ static inline const T *N(att_keys)(const FgAttn *p, const char *src, int64_t str
 
 static inline T N(att_qscale)(const FgAttn *p) { return (T)(p->softcap > 0 ? p->scale / p->softcap : p->scale); }
 
-/* Scaled queries as rows; what meets 16-bit numbers lies in the order of their chunks, 0 beyond the last feature. */
-static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T *qs) {
+/* Queries times f as rows; what meets 16-bit numbers lies in the order of their chunks, 0 beyond the last feature. */
+static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T f, T *qs) {
     const FgAttn *p = w->p;
-    T f = N(att_qscale)(p);
     for (int64_t r = 0; r < x->rows; r++) {
         const T *restrict s = (const T *)w->q + x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
         T *restrict d = qs + r * p->few_ld;
@@ -129,9 +128,9 @@ static int64_t N(att_scratch)(const FgAttn *p, int backward) {
     return N(att_buffers)(p, backward, NULL, &none);
 }
 
-/* The scaled queries of a block, turned: qt[d * W + r]. */
-static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, const N(AttBuffers) *m) {
-    N(att_pack_q)(w, x, m->scaled);
+/* The queries of a block times f, turned: qt[d * W + r]. */
+static void N(att_turn_q)(const FgAttnRun *w, const FgAttnRows *x, T f, const N(AttBuffers) *m) {
+    N(att_pack_q)(w, x, f, m->scaled);
     G(pack)(m->qt, G(width)(x->rows), m->scaled, x->rows, w->p->few_ld, 1, w->p->D);
 }
 
@@ -171,13 +170,13 @@ static void N(att_few_values)(const FgAttn *p, int64_t rows, const T *s, const c
         }
     }
 }
-static void N(att_forward_few)(FgAttnRun *w, const FgAttnRows *first, int64_t lo, int64_t hi, const N(AttBuffers) *m, T *state) {
+static void N(att_forward_few)(const FgAttnRun *w, const FgAttnRows *first, int64_t lo, int64_t hi, const N(AttBuffers) *m, T *state) {
     const FgAttn *p = w->p;
     const int64_t item = fg_itemsize(p->stored), step = p->state / p->together, most = p->state_rows, wide = p->few * p->few_ld, tile = p->few * p->few_keys;
     const char *kh = w->k + (first->b * p->k[0] + first->h0 / p->G * p->k[1]) * item, *vh = w->v + (first->b * p->v[0] + first->h0 / p->G * p->v[1]) * item;
     const int64_t across_k = ((p->together - 1) * p->k[1] + p->D) * item, across_v = ((p->together - 1) * p->v[1] + p->Dv) * item;
     FgAttnRows x = *first;
-    for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) N(att_pack_q)(w, &x, m->scaled + h * wide);
+    for (int64_t h = 0; h < p->together; h++, x.h0 += p->G) N(att_pack_q)(w, &x, N(att_qscale)(p), m->scaled + h * wide);
     for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
         nb = hi - k0 < p->few_keys ? hi - k0 : p->few_keys;
         const char *ks = kh + k0 * p->k[2] * item, *vs = vh + k0 * p->v[2] * item;
@@ -198,39 +197,42 @@ static void N(att_forward_few)(FgAttnRun *w, const FgAttnRows *first, int64_t lo
         for (int64_t h = 0; h < p->together; h++) for (int64_t r = 0; r < first->rows; r++) fg_join((float *)(state + h * step) + r * p->Dv, p->Dv);
 }
 
-static void N(att_forward)(FgAttnRun *w, int tid) {
+/* Part i % splits of the keys against block i / splits. */
+static void N(att_forward_unit)(const FgAttnRun *w, int64_t i, const N(AttBuffers) *m) {
     const FgAttn *p = w->p;
-    N(AttBuffers) m;
-    N(att_buffers)(p, 0, w->scratch + tid * w->per_thread, &m);
-    for (int64_t i; (i = att_unit(w)) < w->units;) {
-        FgAttnRows x = att_block(p, i / p->splits);
-        int64_t part = i % p->splits, item = fg_itemsize(p->stored), step = p->state / p->together, lo, hi, ldk, ldv;
-        T *state = p->splits > 1 ? (T *)w->part + i * p->state : m.state;     /* of each head: output, maxima, sums */
-        T *max = state + p->state_rows * p->Dv, *sum = max + p->state_rows;
-        att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
-        if (lo < part * p->split_keys) lo = part * p->split_keys;
-        if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
-        for (int64_t h = 0; h < p->together; h++) {
-            memset(state + h * step, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
-            for (int64_t r = 0; r < p->state_rows; r++) { max[h * step + r] = -(T)INFINITY; sum[h * step + r] = 0; }
-        }
-        if (p->few) N(att_forward_few)(w, &x, lo, hi, &m, state);
-        else {
-            N(att_turn_q)(w, &x, &m);
-            const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
-            for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
-                nb = hi - k0 < p->keys ? hi - k0 : p->keys;
-                const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m.k, &ldk);
-                N(att_scores)(p, &x, k, ldk, p->D, m.qt, k0, nb, m.s);
-                N(att_to_logits)(w, &x, k0, nb, m.s, NULL, m.turned);
-                N(att_online_lanes)(p, &x, k0, nb, m.s, max, sum, state);
-                v = N(att_keys)(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m.v, &ldv);
-                N(att_to_queries)(p, &x, m.s, k0, nb, v, ldv, p->Dv, state, p->Dv);
-            }
-        }
-        if (p->splits == 1) for (int64_t h = 0; h < p->together; h++, x.h0 += p->G)
-            N(att_finish)(w, &x, max + h * step, sum + h * step, state + h * step);
+    FgAttnRows x = att_block(p, i / p->splits);
+    int64_t part = i % p->splits, item = fg_itemsize(p->stored), step = p->state / p->together, lo, hi, ldk, ldv;
+    T *state = p->splits > 1 ? (T *)w->part + i * p->state : m->state;     /* of each head: output, maxima, sums */
+    T *max = state + p->state_rows * p->Dv, *sum = max + p->state_rows;
+    att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
+    if (lo < part * p->split_keys) lo = part * p->split_keys;
+    if (hi > (part + 1) * p->split_keys) hi = (part + 1) * p->split_keys;
+    for (int64_t h = 0; h < p->together; h++) {
+        memset(state + h * step, 0, (size_t)(x.rows * p->Dv) * sizeof(T));
+        for (int64_t r = 0; r < p->state_rows; r++) { max[h * step + r] = -(T)INFINITY; sum[h * step + r] = 0; }
     }
+    if (p->few) N(att_forward_few)(w, &x, lo, hi, m, state);
+    else {
+        N(att_turn_q)(w, &x, N(att_qscale)(p), m);
+        const char *kh = w->k + (x.b * p->k[0] + x.h0 / p->G * p->k[1]) * item, *vh = w->v + (x.b * p->v[0] + x.h0 / p->G * p->v[1]) * item;
+        for (int64_t k0 = lo, nb; k0 < hi; k0 += nb) {
+            nb = hi - k0 < p->keys ? hi - k0 : p->keys;
+            const T *v, *k = N(att_keys)(p, kh + k0 * p->k[2] * item, p->k[2], nb, p->D, m->k, &ldk);
+            N(att_scores)(p, &x, k, ldk, p->D, m->qt, k0, nb, m->s);
+            N(att_to_logits)(w, &x, k0, nb, m->s, NULL, m->turned);
+            N(att_online_lanes)(p, &x, k0, nb, m->s, max, sum, state);
+            v = N(att_keys)(p, vh + k0 * p->v[2] * item, p->v[2], nb, p->Dv, m->v, &ldv);
+            N(att_to_queries)(p, &x, m->s, k0, nb, v, ldv, p->Dv, state, p->Dv);
+        }
+    }
+    if (p->splits == 1) for (int64_t h = 0; h < p->together; h++, x.h0 += p->G)
+        N(att_finish)(w, &x, max + h * step, sum + h * step, state + h * step);
+}
+
+static void N(att_forward)(FgAttnRun *w, int tid) {
+    N(AttBuffers) m;
+    N(att_buffers)(w->p, 0, w->scratch + tid * w->per_thread, &m);
+    for (int64_t i; (i = att_unit(w)) < w->units;) N(att_forward_unit)(w, i, &m);
 }
 
 /* Merge the parts of blocks [begin, end) into the first part, in order, and write the output. */
@@ -263,28 +265,23 @@ static inline void N(att_add_bias)(const FgAttn *p, T *restrict d, const T *rest
     for (int64_t j = 0; j < nb; j++) sum += dr[j];
     *d += sum;
 }
-/* One tile of the backward pass: the block x, whose queries and cotangents lie in m, against keys [k0, k0 + nb) of its key head. */
-static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, const N(AttBuffers) *m, const T *q, int64_t ldq,
-                             const T *g, int64_t ldg) {
+/* Does nothing but the scale stand between the cotangents of probabilities and products? */
+static inline int N(att_is_plain)(const FgAttnRun *w) {
+    return !(w->p->want_dslopes && (w->want & ATT_DKV)) && !(w->want & ATT_DBIAS) && w->p->softcap <= 0;
+}
+/* What follows from the logits' cotangents ds of a tile: those of bias and slopes; ds becomes the products' cotangent. */
+static void N(att_beyond)(const FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, const N(AttBuffers) *m) {
     const FgAttn *p = w->p;
-    int64_t hk = x->h0 / p->G, W = G(width)(x->rows), wide = G(width)(nb), at = p->S - p->L + x->t0 - k0, ldk, ldv, a, b;
-    int with_slopes = p->want_dslopes && (w->want & ATT_DKV), plain = !with_slopes && !(w->want & ATT_DBIAS) && p->softcap <= 0;
-    const T *k = (const T *)w->k + x->b * p->k[0] + hk * p->k[1] + k0 * p->k[2];
-    const T *v = (const T *)w->v + x->b * p->v[0] + hk * p->v[1] + k0 * p->v[2];
+    int64_t W = G(width)(x->rows), wide = G(width)(nb), at = p->S - p->L + x->t0 - k0, a, b;
+    int with_slopes = p->want_dslopes && (w->want & ATT_DKV);
     T scale = N(att_qscale)(p), cap = (T)p->softcap, distances = 0;
-    k = N(att_rows)(k, p->k[2], nb, p->D, m->k, &ldk);
-    v = N(att_rows)(v, p->v[2], nb, p->Dv, m->v, &ldv);
-    N(att_scores)(p, x, k, ldk, p->D, m->qt, k0, nb, m->s);
-    N(att_to_logits)(w, x, k0, nb, m->s, p->softcap > 0 ? m->th : NULL, m->turned);
-    N(att_scores)(p, x, v, ldv, p->Dv, m->gt, k0, nb, m->ds);
-    N(att_probabilities)(p, x, k0, nb, m->s, m->ds, m->state, m->state + ATT_ROWS, plain ? scale : 1);
     if (w->want & ATT_DBIAS) {
         G(pack)(m->turned, wide, m->ds, nb, W, 1, x->rows);
         for (int64_t r = 0; r < x->rows; r++)
             N(att_add_bias)(p, (T *)w->dbias + x->b * p->db[0] + x->h0 * p->db[1] + (x->t0 + r) * p->db[2] + k0 * p->db[3],
                             m->turned + r * wide, nb);
     }
-    for (int64_t j = 0; j < nb && !plain; j++) {
+    for (int64_t j = 0; j < nb; j++) {
         T *restrict dr = m->ds + j * W, *restrict y = m->th + j * W, d = (T)(at - j);
         N(att_seen)(p, x, k0 + j, k0 + j, &a, &b);
         if (with_slopes) {                                           /* products with the distances of query and key */
@@ -297,12 +294,34 @@ static void N(att_tile_back)(FgAttnRun *w, const FgAttnRows *x, int64_t k0, int6
         else for (int64_t r = a; r < b; r++) dr[r] *= scale;
     }
     if (with_slopes) ((T *)w->dslopes)[(x->b * p->H + x->h0) * p->kblocks + k0 / p->keys] -= distances;
+}
+/* Products of a tile with the rows of keys, queries and cotangents, added to the gradients. */
+static void N(att_gradients)(const FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, const T *s, const T *ds, const T *k, int64_t ldk,
+                             const T *q, int64_t ldq, const T *g, int64_t ldg) {
+    const FgAttn *p = w->p;
+    int64_t hk = x->h0 / p->G;
     if (w->want & ATT_DQ)
-        N(att_to_queries)(p, x, m->ds, k0, nb, k, ldk, p->D, (T *)w->dq + x->b * p->dq[0] + x->h0 * p->dq[1] + x->t0 * p->dq[2], p->dq[2]);
+        N(att_to_queries)(p, x, ds, k0, nb, k, ldk, p->D, (T *)w->dq + x->b * p->dq[0] + x->h0 * p->dq[1] + x->t0 * p->dq[2], p->dq[2]);
     if (w->want & ATT_DKV) {
-        N(att_to_keys)(p, x, m->s, k0, nb, g, ldg, p->Dv, (T *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
-        N(att_to_keys)(p, x, m->ds, k0, nb, q, ldq, p->D, (T *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
+        N(att_to_keys)(p, x, s, k0, nb, g, ldg, p->Dv, (T *)w->dv + x->b * p->dv[0] + hk * p->dv[1] + k0 * p->dv[2], p->dv[2]);
+        N(att_to_keys)(p, x, ds, k0, nb, q, ldq, p->D, (T *)w->dk + x->b * p->dk[0] + hk * p->dk[1] + k0 * p->dk[2], p->dk[2]);
     }
+}
+/* One tile of the backward pass: the block x, whose queries and cotangents lie in m, against keys [k0, k0 + nb) of its key head. */
+static void N(att_tile_back)(const FgAttnRun *w, const FgAttnRows *x, int64_t k0, int64_t nb, const N(AttBuffers) *m, const T *q, int64_t ldq,
+                             const T *g, int64_t ldg) {
+    const FgAttn *p = w->p;
+    int64_t hk = x->h0 / p->G, ldk, ldv;
+    const T *k = (const T *)w->k + x->b * p->k[0] + hk * p->k[1] + k0 * p->k[2];
+    const T *v = (const T *)w->v + x->b * p->v[0] + hk * p->v[1] + k0 * p->v[2];
+    k = N(att_rows)(k, p->k[2], nb, p->D, m->k, &ldk);
+    v = N(att_rows)(v, p->v[2], nb, p->Dv, m->v, &ldv);
+    N(att_scores)(p, x, k, ldk, p->D, m->qt, k0, nb, m->s);
+    N(att_to_logits)(w, x, k0, nb, m->s, p->softcap > 0 ? m->th : NULL, m->turned);
+    N(att_scores)(p, x, v, ldv, p->Dv, m->gt, k0, nb, m->ds);
+    N(att_probabilities)(p, x, k0, nb, m->s, m->ds, m->state, m->state + ATT_ROWS, N(att_is_plain)(w) ? N(att_qscale)(p) : 1);
+    if (!N(att_is_plain)(w)) N(att_beyond)(w, x, k0, nb, m);
+    N(att_gradients)(w, x, k0, nb, m->s, m->ds, k, ldk, q, ldq, g, ldg);
 }
 
 /* The softmax's inner product of output and cotangent: sum_d g * o. */
@@ -317,27 +336,45 @@ static T N(att_delta)(const FgAttnRun *w, int64_t b, int64_t h, int64_t t) {
     return G(total)(sum);
 }
 
-/* Query block q of head h of batch b against the tiles [j0, j1) of the keys, but those that the mask hides. */
-static void N(att_block_back)(FgAttnRun *w, int64_t b, int64_t h, int64_t q, int64_t j0, int64_t j1, const N(AttBuffers) *m) {
+/* Query block q of head h of batch b, and those of the tiles [*j0, *j1) of keys that its mask does not hide. */
+static FgAttnRows N(att_block_rows)(const FgAttnRun *w, int64_t b, int64_t h, int64_t q, int64_t *j0, int64_t *j1) {
     const FgAttn *p = w->p;
     FgAttnRows x = {.b = b, .h0 = h, .t0 = q * ATT_ROWS, .skip = !(w->want & ATT_DBIAS)};
-    int64_t lo, hi, ldq, ldg;
+    int64_t lo, hi;
     x.tb = x.rows = p->L - x.t0 < ATT_ROWS ? p->L - x.t0 : ATT_ROWS;
     att_range(p, x.t0, x.t0 + x.tb, &lo, &hi);
-    if (j0 < lo / p->keys) j0 = lo / p->keys;
-    if (j1 > (hi + p->keys - 1) / p->keys) j1 = (hi + p->keys - 1) / p->keys;
-    if (j0 >= j1) return;
-    const T *qs = (const T *)w->q + b * p->q[0] + h * p->q[1] + x.t0 * p->q[2], *gs = (const T *)w->g + b * p->g[0] + h * p->g[1] + x.t0 * p->g[2];
-    const T *lse = (const T *)w->lse + b * p->lse[0] + h * p->lse[1] + x.t0 * p->lse[2];
-    N(att_turn_q)(w, &x, m);
-    G(pack)(m->gt, G(width)(x.rows), gs, x.rows, p->g[2], 1, p->Dv);
+    if (*j0 < lo / p->keys) *j0 = lo / p->keys;
+    if (*j1 > (hi + p->keys - 1) / p->keys) *j1 = (hi + p->keys - 1) / p->keys;
+    return x;
+}
+/* logsumexp and delta of a block's queries, ATT_ROWS of each. */
+static void N(att_block_state)(const FgAttnRun *w, const FgAttnRows *x, T *state) {
+    const FgAttn *p = w->p;
+    const T *lse = (const T *)w->lse + x->b * p->lse[0] + x->h0 * p->lse[1] + x->t0 * p->lse[2];
     for (int64_t r = 0; r < ATT_ROWS; r++) {
-        T l = r < x.rows ? lse[r * p->lse[2]] : -(T)INFINITY;
-        m->state[r] = l == -(T)INFINITY ? (T)INFINITY : l;           /* a row that sees nothing has no gradient */
-        m->state[ATT_ROWS + r] = r < x.rows ? N(att_delta)(w, b, h, x.t0 + r) : 0;
+        T l = r < x->rows ? lse[r * p->lse[2]] : -(T)INFINITY;
+        state[r] = l == -(T)INFINITY ? (T)INFINITY : l;              /* a row that sees nothing has no gradient */
+        state[ATT_ROWS + r] = r < x->rows ? N(att_delta)(w, x->b, x->h0, x->t0 + r) : 0;
     }
-    qs = N(att_rows)(qs, p->q[2], x.rows, p->D, m->q, &ldq);
-    gs = N(att_rows)(gs, p->g[2], x.rows, p->Dv, m->g, &ldg);
+}
+static const T *N(att_block_q)(const FgAttnRun *w, const FgAttnRows *x) {
+    return (const T *)w->q + x->b * w->p->q[0] + x->h0 * w->p->q[1] + x->t0 * w->p->q[2];
+}
+static const T *N(att_block_g)(const FgAttnRun *w, const FgAttnRows *x) {
+    return (const T *)w->g + x->b * w->p->g[0] + x->h0 * w->p->g[1] + x->t0 * w->p->g[2];
+}
+
+/* A block against the tiles [j0, j1) of the keys, but those that the mask hides. */
+static void N(att_block_back)(const FgAttnRun *w, int64_t b, int64_t h, int64_t q, int64_t j0, int64_t j1, const N(AttBuffers) *m) {
+    const FgAttn *p = w->p;
+    FgAttnRows x = N(att_block_rows)(w, b, h, q, &j0, &j1);
+    int64_t ldq, ldg;
+    if (j0 >= j1) return;
+    N(att_turn_q)(w, &x, N(att_qscale)(p), m);
+    G(pack)(m->gt, G(width)(x.rows), N(att_block_g)(w, &x), x.rows, p->g[2], 1, p->Dv);
+    N(att_block_state)(w, &x, m->state);
+    const T *qs = N(att_rows)(N(att_block_q)(w, &x), p->q[2], x.rows, p->D, m->q, &ldq);
+    const T *gs = N(att_rows)(N(att_block_g)(w, &x), p->g[2], x.rows, p->Dv, m->g, &ldg);
     for (int64_t j = j0; j < j1; j++) {
         int64_t k0 = j * p->keys;
         N(att_tile_back)(w, &x, k0, p->S - k0 < p->keys ? p->S - k0 : p->keys, m, qs, ldq, gs, ldg);
@@ -355,7 +392,8 @@ static void N(att_backward)(FgAttnRun *w, int tid) {
     const FgAttn *p = w->p;
     N(AttBuffers) m;
     N(att_buffers)(p, 1, w->scratch + tid * w->per_thread, &m);
-    int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, nj = p->kblocks;
+    int64_t nq = (p->L + ATT_ROWS - 1) / ATT_ROWS, nj = p->kblocks, group = w->group;
+    int64_t groups = (nq + group - 1) / group, cuts = (nj + group - 1) / group;
     for (int64_t i; (i = att_unit(w)) < w->units;) {
         int64_t head = i, q0 = 0, q1 = nq, j0 = 0, j1 = nj, g0 = 0, g1 = p->G;
         if (w->want == ATT_DBIAS) {
@@ -365,8 +403,11 @@ static void N(att_backward)(FgAttnRun *w, int tid) {
             for (; b < b1; b++) for (int64_t n = h; n < h1; n++) for (int64_t q = 0; q < nq; q++) N(att_block_back)(w, b, n, q, j0, j1, &m);
             continue;
         }
-        if (!(w->want & ATT_DQ)) { head = i / nj; j0 = i % nj; j1 = j0 + 1; }
-        if (w->want == ATT_DQ) { q0 = nq - 1 - i % nq; q1 = q0 + 1; g0 = i / nq % p->G; g1 = g0 + 1; head = i / nq / p->G; }
+        if (!(w->want & ATT_DQ)) { head = i / cuts; j0 = i % cuts * group; j1 = j0 + group < nj ? j0 + group : nj; }
+        if (w->want == ATT_DQ) {
+            q0 = (groups - 1 - i % groups) * group; q1 = q0 + group < nq ? q0 + group : nq;
+            g0 = i / groups % p->G; g1 = g0 + 1; head = i / groups / p->G;
+        }
         int64_t b = head / p->Hk, hk = head % p->Hk, k0 = j0 * p->keys, k1 = j1 * p->keys < p->S ? j1 * p->keys : p->S;
         int64_t t0 = q0 * ATT_ROWS, t1 = q1 * ATT_ROWS < p->L ? q1 * ATT_ROWS : p->L;
         if (w->want & ATT_DKV) {
@@ -375,7 +416,8 @@ static void N(att_backward)(FgAttnRun *w, int tid) {
         }
         for (int64_t h = hk * p->G + g0; h < hk * p->G + g1; h++) {
             if (w->want & ATT_DQ) N(att_clear)(w->dq, p->dq, b, h, t0, t1, p->D);
-            for (int64_t q = q0; q < q1; q++) N(att_block_back)(w, b, h, q, j0, j1, &m);
+            if (w->parts) att_amx_back(w, b, h, q0, q1, j0, j1, w->scratch + tid * w->per_thread);
+            else for (int64_t q = q0; q < q1; q++) N(att_block_back)(w, b, h, q, j0, j1, &m);
         }
     }
 }

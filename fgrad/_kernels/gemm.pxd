@@ -29,3 +29,6 @@ cdef bint gemm_by_tiles(const GemmJob *job) noexcept nogil
 
 # The same of bytes, c 32 bits wide, modulo 2^32, where the processor's tile unit takes it; -1 where another way is to be taken
 cdef int gemm_bytes(GemmJob *job, bint a_signed, bint b_signed) noexcept nogil
+
+# do products run on the processor's tile unit?
+cdef bint amx_is_used() noexcept nogil

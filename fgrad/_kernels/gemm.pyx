@@ -66,6 +66,14 @@ def use_amx(bint on):
     return before
 
 
+cdef bint amx_is_used() noexcept nogil:
+    return _amx
+
+
+def uses_amx():
+    return bool(_amx)
+
+
 cdef void _amx_whole(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     """Units are those of every entry."""
     cdef AmxJob *w = <AmxJob *>ctx
@@ -154,7 +162,7 @@ cdef int gemm_run(GemmJob *j) noexcept nogil:
 
 
 cdef bint gemm_by_tiles(const GemmJob *j) noexcept nogil:
-    return _amx and amx_wants(j)
+    return amx_is_used() and amx_wants(j)
 
 
 cdef int gemm_bytes(GemmJob *j, bint a_signed, bint b_signed) noexcept nogil:

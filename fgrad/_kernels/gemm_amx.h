@@ -121,7 +121,7 @@ AMX_CODE static int amx_pack_lines(const AmxJob *w, int of_a, int64_t entry, int
         for (int64_t s = s0; s < s1; s++, to += w->parts * tiles * AMX_TILE) for (int64_t t = 0; t < tiles; t++) {
             const int64_t lines = here - 16 * t < 16 ? here - 16 * t : 16, depth = all - s * each < each ? all - s * each : each, at = l + 16 * t;
             char *tile = to + t * AMX_TILE;
-            if (w->kind > AMX_BF16) amx_pack_bytes(tile, (const uint8_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
+            if (w->kind > AMX_F32) amx_pack_bytes(tile, (const uint8_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
             else if (w->kind == AMX_F32) amx_pack_split(tile, tiles * AMX_TILE, (const float *)src + from + at * line + s * each * k, line, k, lines, depth, of_a, &seen);
             else if (!of_a && j->halves) amx_pack_halves(tile, (const uint16_t *)src + from + at + 2 * s * each * k, k, lines, single - 2 * s * each);
             else amx_pack_pairs(tile, (const uint32_t *)src + from + at * line + s * each * k, line, k, lines, depth, of_a);
@@ -184,7 +184,7 @@ static void amx_multiply(const AmxJob *w, int64_t entry, int64_t l0, int64_t l1,
         else for (int64_t r = 0; r < m; r++) {
             float *c = (float *)j->c + to + r * j->ldc;
             const float *s = sums + r * AMX_LINES;
-            if (add && w->kind > AMX_BF16) for (int64_t k = 0; k < n; k++) ((uint32_t *)c)[k] += ((const uint32_t *)s)[k];
+            if (add && w->kind > AMX_F32) for (int64_t k = 0; k < n; k++) ((uint32_t *)c)[k] += ((const uint32_t *)s)[k];
             else if (add && n == AMX_LINES) for (int k = 0; k < AMX_LINES; k++) c[k] += s[k];
             else if (add) for (int64_t k = 0; k < n; k++) c[k] += s[k];
             else memcpy(c, s, (size_t)n * 4);
@@ -202,7 +202,7 @@ static void amx_add_integers(const AmxJob *w, uint32_t *restrict to, const uint3
 static void amx_add_chunks(const AmxJob *w, int64_t begin, int64_t end, float *c, int64_t ldc) {
     const int64_t n = w->j.N, step = w->j.c0;
     for (int64_t i = begin; i < end; i++) {
-        if (w->kind > AMX_BF16) { amx_add_integers(w, (uint32_t *)c + i * ldc, (const uint32_t *)w->j.c + i * n); continue; }
+        if (w->kind > AMX_F32) { amx_add_integers(w, (uint32_t *)c + i * ldc, (const uint32_t *)w->j.c + i * n); continue; }
         float *restrict to = c + i * ldc;
         const float *part = (const float *)w->j.c + i * n;
         for (int64_t k = 0; k < n; k++) to[k] = part[k] + part[step + k];

@@ -14,6 +14,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels.conv_plan import PAIRS
+from fgrad._kernels.gemm import uses_amx
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.dot import dot_general
@@ -232,8 +233,16 @@ def _order(v):
     return order if order[3] == 3 and v.strides[3] == 1 and 0 not in v.shape else None
 
 
-def _is_composed(q, k, params):
+def _are_halves(q, k, v):
+    """Whether the kernels run on the processor's tile unit, with products of bfloat16 (att_amx_wants in attention_amx.h)."""
+    many = q.shape[2] > 16 and q.shape[1] * q.shape[2] >= 64 * k.shape[1] and k.shape[2] >= 32
+    return q.dtype == dtypes.BFLOAT16 and uses_amx() and many and min(q.shape[3], v.shape[3]) >= 24
+
+
+def _is_composed(q, k, v, params):
     """Whether products of bfloat16 are faster than tiles of float32: where nothing is hidden, for some queries, and few enough scores."""
+    if _are_halves(q, k, v):
+        return False
     (b, h, t, d), s = q.shape, k.shape[2]
     plain = q.dtype == dtypes.BFLOAT16 and not (params["causal"] or params["window"] or params["softcap"] or params["sloped"])
     return plain and PAIRS and t >= 32 and s >= 32 and d >= 16 and b * h * t * s <= COMPOSED
@@ -276,12 +285,13 @@ def _composed_cotangent(scale):
 
 
 def _attention_lower(ctx, ins, params, out_avals):
-    if len(ins) == 3 and _is_composed(ins[0], ins[1], params):
+    if len(ins) == 3 and _is_composed(*ins[:3], params):
         return ctx.compose(_composed(params["scale"]), ins)
     sloped = int(params["sloped"])
-    ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped)
     met = ins[0].shape[1] * ins[0].shape[2]
-    stored = (1, 2) if met <= FEW * ins[1].shape[1] else ()
+    halves = _are_halves(*ins[:3])
+    ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped, int(halves))
+    stored = (1, 2) if halves or met <= FEW * ins[1].shape[1] else ()
     ins, fp = _kernel_inputs(ctx, ins, 3, stored), (params["scale"], params["softcap"])
     return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
 
@@ -289,10 +299,11 @@ def _attention_lower(ctx, ins, params, out_avals):
 def _cotangent_lower(ctx, ins, params, out_avals):
     biased, sloped, *wrt = (int(params[k]) for k in ("biased", "sloped", "wrt_bias", "wrt_slopes"))
     operands, rest = ins[: 3 + biased + sloped], ins[3 + biased + sloped :]
-    if not biased and _is_composed(ins[0], ins[1], params):
+    if not biased and _is_composed(*ins[:3], params):
         return ctx.compose(_composed_cotangent(params["scale"]), ins)
+    halves = int(_are_halves(*ins[:3]))
     ins = _kernel_inputs(ctx, [*operands[:3], *rest, *operands[3:]], 6)
-    ip, fp = (int(params["causal"]), biased, params["window"], sloped, *wrt), (params["scale"], params["softcap"])
+    ip, fp = (int(params["causal"]), biased, params["window"], sloped, *wrt, halves), (params["scale"], params["softcap"])
     return wide_kernel(ctx, "attention_bwd", ins, out_avals, ip=ip, fp=fp, contiguous=False)
 
 

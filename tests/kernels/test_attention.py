@@ -457,6 +457,8 @@ def test_rejections():
         (fwd, {"ins": (q, k, v, bias[:, :3]), "ip": (0, 1, 0, 0)}, "bias must have shape"),
         (fwd, {"ins": (q, k, v, np.zeros((1, 3), f)), "ip": (0, 0, 0, 1)}, "slopes must have"),
         (fwd, {"ins": (q, k, v, np.zeros((2, 4), f)), "ip": (0, 0, 0, 1)}, "slopes must have"),
+        (fwd, {"ip": (0, 0, 0, 0, 2)}, "halves 0/1"),
+        (bwd, {"ip": (0, 0, 0, 0, 0, 0, 2)}, "halves 0/1"),
         (bwd, {"ip": (0, 0, 0, 0, 1, 0)}, "want_dbias"),
         (bwd, {"ip": (0, 0, 0, 0, 0, 1)}, "want_dslopes"),
         (bwd, {"ins": (q, k, v, oz, lz, oz, bias), "ip": (0, 1, 0, 0, 1, 0), "outs": [*grads, ((1, 4, 5, 1), f)]}, "dbias must have"),
