@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint16_t
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport gemm
 from fgrad._kernels.conv_plan cimport *
+from fgrad._kernels.gemm cimport amx_on
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
@@ -56,6 +57,22 @@ cdef void _dense_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept n
         return
     conv_dense(p, begin, end, space, space + x, <FgTap *>(space + x + w))
     pool_free(space)
+
+
+cdef void _tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *space = pool_alloc(conv_tiles_bytes(p, 6))
+    if space == NULL:
+        p.failed = 1
+        return
+    conv_tiles(p, begin, end, space)
+    pool_free(space)
+
+
+cdef void _tiles_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    if conv_tiles_w(p, begin, end, <const float *>p.w, p.tiles):
+        p.far = 1
 
 
 cdef void _place_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
@@ -182,6 +199,16 @@ cdef char *_pack_kernel(FgConvPart *p) noexcept nogil:
     return k.dst
 
 
+cdef void _pack_tiles(FgConvPart *p) noexcept nogil:
+    """The kernel's panels as tiles."""
+    cdef int64_t units = p.c.G * conv_ceil(p.c.O, 32), steps = conv_tiles_steps(p), parts = 1 if p.c.pairs else 3
+    p.tiles = pool_alloc(p.c.G * conv_ceil(p.c.O, 16) * steps * parts * 1024)
+    if p.tiles == NULL:
+        p.failed = 1
+    else:
+        parallel_for(units, 1 + 30000 // (steps * parts * 50), _tiles_w_body, p)
+
+
 cdef void _run_whole(FgConvPart *p) noexcept nogil:
     """Winograd's phases over all tiles of some images, then of the next: inputs' matrices, products, outputs."""
     cdef const FgConv *c = p.c
@@ -219,8 +246,8 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
         units = p.nk * groups if together else p.nk * _panels(p) * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
         units = groups * p.Q[0] * p.blocks[0] * p.blocks[1] * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B)
-    cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
-    parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
+    cost = <int64_t>(work / units / (12 if p.algo == CONV_TILES else 3))                # nanoseconds of a unit, roughly
+    parallel_for(units, 1 + 30000 // (cost + 100), _tiles_body if p.algo == CONV_TILES else _dense_body, p)
     if sums and not p.failed:
         units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
@@ -326,6 +353,7 @@ cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, ch
     p.w = w
     p.out = out
     p.gemm = gemm
+    p.amx = amx_on()
     conv_plan(p, fg_itemsize(c.dtype))
 
 
@@ -434,6 +462,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
     """Part by part; those that read the same kernel pack it once. True without memory for it."""
     cdef FgConvPart p, before
     cdef char *packed = NULL
+    cdef char *tiles = NULL
     cdef int64_t i
     cdef int alike = _all_alike(c, x, w, out)
     if alike:
@@ -442,13 +471,18 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
         _plan(c, i, x, w, out, &p)
         if p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES):
+        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES, CONV_TILES):
             if packed == NULL or not conv_same_kernel(&p, &before):
                 pool_free(packed)
-                packed = _pack_kernel(&p)
+                pool_free(tiles)
+                p.w = packed = _pack_kernel(&p)
+                p.failed = packed == NULL
+                if not p.failed and p.algo == CONV_TILES:
+                    _pack_tiles(&p)
+                tiles = p.tiles
+            else:
+                p.w, p.tiles, p.far = packed, tiles, before.far
             before = p
-            p.w = packed
-            p.failed = packed == NULL
             if not p.failed and p.whole:
                 _run_whole(&p)
             elif not p.failed:
@@ -469,6 +503,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
             _run_direct(&p)
         if p.failed:
             break
+    pool_free(tiles)
     pool_free(packed)
     return p.failed
 

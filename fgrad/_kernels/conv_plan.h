@@ -215,7 +215,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
         p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
     }
-    p->cut = !sums && !together && conv_cuts(p);
+    p->cut = !sums && !together && !p->tiled && conv_cuts(p);
     if (p->cut) {                               /* rows of outputs are all that a block holds */
         p->x_size = 0;
         p->block[0] = p->Q[1];
@@ -232,7 +232,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (sums) for (int d = 0; d < 2; d++) p->block[d] = conv_ceil(n[1 + d], p->blocks[d]);      /* of equal size */
     p->nk = 1;
     if (!sums) {
-        p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
+        p->in_place = !together && !p->tiled && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
         p->in_place |= p->cut;
         p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
@@ -417,6 +417,35 @@ static int conv_plan_winograd(FgConvPart *p) {
     return 1;
 }
 
+/* On the tile unit, where it is estimated to be faster than the way that takes `other` cycles. */
+static int conv_plan_tiles(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    FgConvPart t = *p;
+    int64_t each = c->pairs ? 16 : 32, cols, lines, flat;
+    double tiles, most, product, other, positions = (double)(c->G * c->B * p->Q[0] * p->Q[1] * p->Q[2]), panels = (double)conv_ceil(c->O, 16);
+    if (!p->amx || c->dtype != FG_F32 || c->half || c->O < 8) return 0;
+    t.tiled = 1;
+    conv_plan_dense(&t, item, 0);
+    if (t.algo != CONV_DENSE) return 0;
+    t.algo = CONV_TILES;
+    t.runs = t.d[2] == 1 ? 1 : t.R[2];
+    t.steps = conv_ceil(t.R[2] / t.runs * c->C, each);
+    /* rows as one line, if what is computed between them is less than what tiles lose that are not full */
+    cols = conv_ceil((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1, t.s[2]) * t.s[2];
+    t.pitch = cols * t.s[1] / t.s[2];
+    lines = t.block[0] * conv_ceil(t.block[1], 16);
+    flat = conv_ceil((t.block[0] - 1) * t.pitch + t.block[1], 16);
+    t.flat = flat < lines && t.block[0] > 1;
+    if (t.flat) t.x_size = t.x_size / ((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1) * cols;
+    tiles = (double)(c->G * c->B * t.Q[0] * t.blocks[0] * t.blocks[1]) * (double)(t.flat ? flat : lines) * panels;
+    most = (double)(t.R[0] * t.R[1] * t.runs * t.steps);
+    product = tiles * (most * (c->pairs ? 24 : 110) + 200) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
+    other = positions * panels * (double)(t.R[0] * t.R[1] * t.R[2] * c->C) * 0.6;
+    if (product * 1.1 + 6000 > other) return 0;
+    *p = t;
+    return 1;
+}
+
 /* Phases without dilation, where that makes windows of Winograd's; where the image can be read as it lies, if that takes 1.6 times the
  * steps of the parts' tiles, each of which reads the kernel's matrices again. Rows of less than four outputs wait for their sums. */
 static void conv_undilate(FgConv *c) {
@@ -449,7 +478,7 @@ static void conv_undilate(FgConv *c) {
 
 /* Do two parts read the same kernel, packed alike? */
 static int conv_same_kernel(const FgConvPart *a, const FgConvPart *b) {
-    return a->algo == b->algo && a->w0 == b->w0 && !memcmp(a->R, b->R, sizeof a->R) && !memcmp(a->wr, b->wr, sizeof a->wr);
+    return a->algo == b->algo && a->w0 == b->w0 && a->runs == b->runs && !memcmp(a->R, b->R, sizeof a->R) && !memcmp(a->wr, b->wr, sizeof a->wr);
 }
 
 /* Can this part be computed from bfloat16 as it lies? */
@@ -469,6 +498,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_dense(p, item, 0);
         conv_plan_few(p, item, run);
         conv_plan_columns(p, item, 0);
+        if (p->algo == CONV_DENSE || p->algo == CONV_FEW) conv_plan_tiles(p, item);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
@@ -479,7 +509,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_along(p, item);
         if (p->algo != CONV_SPANS && p->algo != CONV_ALONG && !conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
     }
-    else if (!conv_plan_winograd(p)) {
+    else if (!conv_plan_tiles(p, item) && !conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);

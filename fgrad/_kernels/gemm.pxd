@@ -23,3 +23,6 @@ cdef extern from "gemm_job.h" nogil:
 
 # c (B, M, N) = a b (+ c, where `add`) over our team of threads, all sizes at least 1; FG_OK or FG_EMEM
 cdef int gemm_run(GemmJob *job) noexcept nogil
+
+# do large products run on the tile unit?
+cdef bint amx_on() noexcept nogil

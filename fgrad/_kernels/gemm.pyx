@@ -63,6 +63,10 @@ def use_amx(bint on):
     return before
 
 
+cdef bint amx_on() noexcept nogil:
+    return _amx != 0
+
+
 cdef void _amx_whole(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     """Units are those of every entry."""
     cdef AmxJob *w = <AmxJob *>ctx
