@@ -35,7 +35,7 @@
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_ALONG, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
-    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES, CONV_TILES
+    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES, CONV_TILES, CONV_TILE_SUMS
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,

@@ -26,6 +26,8 @@ cdef extern from "conv_body.h" nogil:
     int64_t conv_tiles_steps(const FgConvPart *p)
     int64_t conv_tiles_bytes(const FgConvPart *p, int which)
     void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *space)
+    int64_t conv_tile_sums_bytes(const FgConvPart *p, int which)
+    bint conv_tile_sums(const FgConvPart *p, int64_t begin, int64_t end, char *space)
     void conv_place(const FgConvPart *p, int64_t begin, int64_t end)
     int64_t conv_group_bytes(const FgConvPart *p, int64_t item)
     void conv_group_reduce(const FgConvPart *p, int64_t begin, int64_t end)

@@ -75,6 +75,16 @@ cdef void _tiles_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept
         p.far = 1
 
 
+cdef void _tile_sums_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *space = pool_alloc(conv_tile_sums_bytes(p, 5))
+    if space == NULL:
+        p.failed = 1
+    elif not p.far and not conv_tile_sums(p, begin, end, space):
+        p.far = 1
+    pool_free(space)
+
+
 cdef void _place_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     conv_place(<FgConvPart *>ctx, begin, end)
 
@@ -254,6 +264,21 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
     pool_free(p.part)
 
 
+cdef void _run_tile_sums(FgConvPart *p) noexcept nogil:
+    """Sums on the tile unit, by the other way if there is what it cannot take."""
+    cdef const FgConv *c = p.c
+    cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2], units
+    p.part = pool_alloc(4 * p.nk * c.G * positions * c.B * c.O + 64)
+    if p.part == NULL:
+        p.failed = 1
+        return
+    parallel_for(p.nk * c.G * p.slices, 1, _tile_sums_body, p)
+    if not p.failed and not p.far:
+        units = c.G * (conv_ceil(c.O, GEMM_BYTES // 4) if p.turned else positions * conv_ceil(c.B, CONV_PLACE))
+        parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
+    pool_free(p.part)
+
+
 cdef void _run_along(FgConvPart *p) noexcept nogil:
     """Sums of products of rows, in chunks, and the sum of those."""
     cdef const FgConv *c = p.c
@@ -347,13 +372,13 @@ cdef void _run_mixed(FgConvPart *p) noexcept nogil:
     pool_free(k.dst)
 
 
-cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, char *out, FgConvPart *p) noexcept nogil:
+cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, char *out, FgConvPart *p, bint amx) noexcept nogil:
     conv_part(c, index, p)
     p.x = x + p.x0 * (2 if c.pairs or c.half else fg_itemsize(c.dtype))
     p.w = w
     p.out = out
     p.gemm = gemm
-    p.amx = amx_on()
+    p.amx = amx
     conv_plan(p, fg_itemsize(c.dtype))
 
 
@@ -412,7 +437,7 @@ cdef int _all_alike(const FgConv *c, const char *x, const char *w, char *out) no
     if p == NULL:
         return -1
     for i in range(parts):
-        _plan(c, i, x, w, out, p + i)
+        _plan(c, i, x, w, out, p + i, amx_on())
         if c.G > 1 and c.C == 1:
             planes += p[i].algo == CONV_PLANES
             zeros += p[i].algo == CONV_CLEAR
@@ -468,8 +493,14 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
     if alike:
         return alike < 0
     for i in range(c.phases[0] * c.phases[1] * c.phases[2]):
-        _plan(c, i, x, w, out, &p)
-        if p.algo == CONV_PANELS:
+        _plan(c, i, x, w, out, &p, amx_on())
+        if p.algo == CONV_TILE_SUMS:
+            _run_tile_sums(&p)
+            if p.far:
+                _plan(c, i, x, w, out, &p, False)
+        if p.algo == CONV_TILE_SUMS:
+            pass
+        elif p.algo == CONV_PANELS:
             _run_panels(&p)
         elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES, CONV_TILES):
             if packed == NULL or not conv_same_kernel(&p, &before):

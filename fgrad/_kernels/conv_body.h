@@ -82,6 +82,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #define CONV_TILES_OTHER conv_dense_f32
 #endif
 #include "conv_tiles.h"
+#include "conv_tile_sums.h"
 #define T int32_t
 #define N(name) name##_i32
 #include "conv_loops.h"
@@ -330,7 +331,7 @@ static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
 #endif
     #define CALL(S, T) do { if (p->algo == CONV_ALONG) conv_along_place_##S(p, begin, end); \
                             else if (p->turned) conv_place_turned_##S(p, begin, end); \
-                            else if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
+                            else if (p->algo == CONV_SUMS || p->algo == CONV_TILE_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL

@@ -417,6 +417,29 @@ static int conv_plan_winograd(FgConvPart *p) {
     return 1;
 }
 
+/* Sums on the tile unit: slices of outputs whose sums stay in the second cache, chunks of blocks for the threads. */
+static int conv_plan_tile_sums(FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], cols = (p->Q[2] - 1) * p->s[2] + (p->block[1] - 1) * p->d[2] + 1, wide = conv_ceil(cols, p->d[2]) * p->d[2];
+    int64_t pairs = c->pairs ? c->C : conv_ceil(c->C, 2), all = pairs * p->R[0] * p->blocks[0] * p->blocks[1], lines, flat;
+    double product, other;
+    if (c->B < 8 || c->single) return 0;
+    lines = p->block[0] * conv_ceil(p->block[1], 16);
+    flat = conv_ceil((p->block[0] - 1) * (p->d[1] * wide / p->d[2]) + p->block[1], 16);
+    p->flat = flat < lines;
+    p->pitch = p->flat ? wide : cols;
+    p->x_size = conv_ceil(p->x_size, cols) * wide;
+    p->slice = conv_max(AMX_LINES, (FG_CONV_BLOCK / 2 / (taps * conv_ceil(c->B, AMX_LINES) * AMX_LINES)) / AMX_LINES * AMX_LINES);
+    p->slice = conv_min(p->slice, conv_ceil(c->O, AMX_LINES) * AMX_LINES);
+    p->slices = conv_ceil(c->O, p->slice);
+    p->nk = conv_min(all, conv_ceil(8, c->G * p->slices));
+    p->algo = CONV_TILE_SUMS;
+    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(c->B, 16)) * (c->pairs ? 32 : 140);
+    product += (double)(all * (p->flat ? flat : lines)) * (double)(16 * p->slices * c->B) * (c->pairs ? 0.5 : 1);
+    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * c->B) * (double)conv_ceil(c->O, 16) * 0.6;
+    return product * 1.1 + 6000 / (double)c->G < other;
+}
+
 /* On the tile unit, where it is estimated to be faster than the way that takes `other` cycles. */
 static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
@@ -426,7 +449,11 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     if (!p->amx || c->dtype != FG_F32 || c->half || c->O < 8) return 0;
     t.tiled = 1;
     conv_plan_dense(&t, item, 0);
-    if (t.algo != CONV_DENSE) return 0;
+    if (t.algo == CONV_SUMS) {
+        if (!conv_plan_tile_sums(&t)) return 0;
+        *p = t;
+        return 1;
+    }
     t.algo = CONV_TILES;
     t.runs = t.d[2] == 1 ? 1 : t.R[2];
     t.steps = conv_ceil(t.R[2] / t.runs * c->C, each);
@@ -498,7 +525,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_dense(p, item, 0);
         conv_plan_few(p, item, run);
         conv_plan_columns(p, item, 0);
-        if (p->algo == CONV_DENSE || p->algo == CONV_FEW) conv_plan_tiles(p, item);
+        if (p->algo != CONV_COLUMNS) conv_plan_tiles(p, item);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
