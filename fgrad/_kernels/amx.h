@@ -53,6 +53,9 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease" ::: "memory");
 #define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
 #define AMX_MADD(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")      /* c += a b */
 
+/* A store of a tile takes some 1000 cycles more if there was none for about 2000: a spare one, of any tile, every so many steps avoids that. */
+#define AMX_AWAKE(t, spare, step, parts) if ((step) % ((parts) == 1 ? 24 : 4) == 0) AMX_STORE(t, spare, 64)
+
 /* What is needed next, fetched by the way: at each step so many lines of a panel, to the second cache, and rows of c. */
 typedef struct { const char *panel; int64_t lines; float *c; int64_t ldc, rows, left; } AmxAhead;
 static inline __attribute__((always_inline)) void amx_ahead(AmxAhead *f) {
@@ -74,10 +77,12 @@ static inline __attribute__((always_inline)) void amx_ahead(AmxAhead *f) {
 #define AMX_CLEAR(t, at, step) AMX_ZERO(t)
 #define AMX_KERNEL(M, N) \
 static void amx_panel_##M##N(int parts, int64_t steps, const char *a, const char *b, float *c, int64_t ldc, AmxAhead *next) { \
+    char spare[AMX_TILE] __attribute__((aligned(64))); \
     AMX_EACH_C(M, N, AMX_CLEAR, 0) \
     if (parts == 1) for (; steps > 0; steps--, a += M * AMX_TILE, b += N * AMX_TILE) { \
         amx_ahead(next); \
         AMX_A(M, 0) AMX_B(N, 0) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, steps, 1); \
     } else for (; steps > 0; steps--, a += 3 * M * AMX_TILE, b += 3 * N * AMX_TILE) { \
         amx_ahead(next); \
         AMX_A(M, 2) AMX_B(N, 0) AMX_PRODUCTS(M, N)      /* each step but the first changes one operand */ \
@@ -86,6 +91,7 @@ static void amx_panel_##M##N(int parts, int64_t steps, const char *a, const char
         AMX_B(N, 2) AMX_PRODUCTS(M, N) \
         AMX_B(N, 1) AMX_PRODUCTS(M, N) \
         AMX_A(M, 1) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, steps, 3); \
     } \
     AMX_EACH_C(M, N, AMX_STORE, 4 * ldc) \
 }

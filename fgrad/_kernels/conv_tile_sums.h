@@ -89,10 +89,12 @@ AMX_CODE static int conv_tile_pack(const FgConvPart *p, const uint32_t *w, int64
 #define CONV_TILE_KERNEL(M, N) \
 static void conv_tile_##M##N(int parts, const FgTap *taps, int64_t n, const char *panel, const char *x, int64_t step, int64_t next, int64_t plane, float *c) { \
     enum { ldc = AMX_LINES }; \
+    char spare[AMX_TILE] __attribute__((aligned(64))); \
     AMX_EACH_C(M, N, AMX_CLEAR, 0) \
     if (parts == 1) for (int64_t t = 0; t < n; t++) { \
         const char *at = x + taps[t].x, *a = panel + taps[t].w; \
         AMX_A(M, 0) CONV_TILE_B(N, 0) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, t + 1, 1); \
     } else for (int64_t t = 0; t < n; t++) { \
         const char *at = x + taps[t].x, *a = panel + taps[t].w; \
         AMX_A(M, 2) CONV_TILE_B(N, 0) AMX_PRODUCTS(M, N)      /* as in amx.h */ \
@@ -101,6 +103,7 @@ static void conv_tile_##M##N(int parts, const FgTap *taps, int64_t n, const char
         CONV_TILE_B(N, 2) AMX_PRODUCTS(M, N) \
         CONV_TILE_B(N, 1) AMX_PRODUCTS(M, N) \
         AMX_A(M, 1) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, t + 1, 3); \
     } \
     AMX_EACH_C(M, N, AMX_STORE, 4 * ldc) \
 }

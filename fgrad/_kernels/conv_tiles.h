@@ -76,10 +76,12 @@ AMX_CODE static int conv_tiles_w(const FgConvPart *p, int64_t begin, int64_t end
 #define CONV_TILES_A(M, p) AMX_LOAD(4, at + (p) * plane, step); if (M > 1) AMX_LOAD(5, at + (p) * plane + 16 * step, step);
 #define CONV_TILES_KERNEL(M, N) \
 static void conv_tiles_##M##N(int parts, const FgTap *taps, int64_t n, const char *a, int64_t step, int64_t plane, const char *panel, float *c, int64_t ldc) { \
+    char spare[AMX_TILE] __attribute__((aligned(64))); \
     AMX_EACH_C(M, N, AMX_CLEAR, 0) \
     if (parts == 1) for (int64_t t = 0; t < n; t++) { \
         const char *at = a + taps[t].x, *b = panel + taps[t].w; \
         AMX_B(N, 0) CONV_TILES_A(M, 0) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, t + 1, 1); \
     } else for (int64_t t = 0; t < n; t++) { \
         const char *at = a + taps[t].x, *b = panel + taps[t].w; \
         CONV_TILES_A(M, 2) AMX_B(N, 0) AMX_PRODUCTS(M, N)      /* as in amx.h */ \
@@ -88,6 +90,7 @@ static void conv_tiles_##M##N(int parts, const FgTap *taps, int64_t n, const cha
         AMX_B(N, 2) AMX_PRODUCTS(M, N) \
         AMX_B(N, 1) AMX_PRODUCTS(M, N) \
         CONV_TILES_A(M, 1) AMX_PRODUCTS(M, N) \
+        AMX_AWAKE(6, spare, t + 1, 3); \
     } \
     AMX_EACH_C(M, N, AMX_STORE, 4 * ldc) \
 }
