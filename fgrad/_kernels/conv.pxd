@@ -25,6 +25,8 @@ cdef extern from "conv_body.h" nogil:
     bint conv_tiles_w(const FgConvPart *p, int64_t begin, int64_t end, const float *w, char *dst)
     int64_t conv_tiles_steps(const FgConvPart *p)
     int64_t conv_tiles_bytes(const FgConvPart *p, int which)
+    int64_t conv_tiles_blocks(const FgConvPart *p)
+    int64_t conv_tiles_size(const FgConvPart *p)
     void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *space)
     int64_t conv_tile_sums_bytes(const FgConvPart *p, int which)
     bint conv_tile_sums(const FgConvPart *p, int64_t begin, int64_t end, char *space)

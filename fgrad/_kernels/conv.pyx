@@ -219,6 +219,21 @@ cdef void _pack_tiles(FgConvPart *p) noexcept nogil:
         parallel_for(units, 1 + 30000 // (steps * parts * 50), _tiles_w_body, p)
 
 
+cdef void _run_tiles_whole(FgConvPart *p) noexcept nogil:
+    """All blocks, then panels of output features of all of them: a large kernel is read once."""
+    cdef const FgConv *c = p.c
+    cdef int64_t blocks = c.G * conv_tiles_blocks(p), panels = c.G * conv_ceil(c.O, 32)
+    p.part = pool_alloc(blocks * (conv_tiles_size(p) + 1))
+    p.failed = p.part == NULL
+    if not p.failed:
+        p.phase = 1
+        parallel_for(blocks, 1, _tiles_body, p)
+    if not p.failed:
+        p.phase = 2
+        parallel_for(panels, 1, _tiles_body, p)
+    pool_free(p.part)
+
+
 cdef void _run_whole(FgConvPart *p) noexcept nogil:
     """Winograd's phases over all tiles of some images, then of the next: inputs' matrices, products, outputs."""
     cdef const FgConv *c = p.c
@@ -514,7 +529,9 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
             else:
                 p.w, p.tiles, p.far = packed, tiles, before.far
             before = p
-            if not p.failed and p.whole:
+            if not p.failed and p.whole and p.algo == CONV_TILES:
+                _run_tiles_whole(&p)
+            elif not p.failed and p.whole:
                 _run_whole(&p)
             elif not p.failed:
                 _run_dense(&p)

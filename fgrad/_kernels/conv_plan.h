@@ -434,16 +434,16 @@ static int conv_plan_tile_sums(FgConvPart *p) {
     p->slices = conv_ceil(c->O, p->slice);
     p->nk = conv_min(all, conv_ceil(8, c->G * p->slices));
     p->algo = CONV_TILE_SUMS;
-    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(c->B, 16)) * (c->pairs ? 32 : 140);
+    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(c->B, 16)) * (c->pairs ? 24 : 110);
     product += (double)(all * (p->flat ? flat : lines)) * (double)(16 * p->slices * c->B) * (c->pairs ? 0.5 : 1);
-    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * c->B) * (double)conv_ceil(c->O, 16) * 0.6;
-    return product * 1.1 + 6000 / (double)c->G < other;
+    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * c->B) * (double)conv_ceil(c->O, 16) * (c->pairs ? 1.5 : 0.6);
+    return product + 6000 < other;
 }
 
 /* On the tile unit, where it is estimated to be faster than the way that takes `other` cycles. */
 static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
-    FgConvPart t = *p;
+    FgConvPart t = *p, v = *p;
     int64_t each = c->pairs ? 16 : 32, cols, lines, flat;
     double tiles, most, product, other, positions = (double)(c->G * c->B * p->Q[0] * p->Q[1] * p->Q[2]), panels = (double)conv_ceil(c->O, 16);
     if (!p->amx || c->dtype != FG_F32 || c->half || c->O < 8) return 0;
@@ -466,9 +466,14 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     if (t.flat) t.x_size = t.x_size / ((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1) * cols;
     tiles = (double)(c->G * c->B * t.Q[0] * t.blocks[0] * t.blocks[1]) * (double)(t.flat ? flat : lines) * panels;
     most = (double)(t.R[0] * t.R[1] * t.runs * t.steps);
-    product = tiles * (most * (c->pairs ? 24 : 110) + 200) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
-    other = positions * panels * (double)(t.R[0] * t.R[1] * t.R[2] * c->C) * 0.6;
-    if (product * 1.1 + 6000 > other) return 0;
+    /* a kernel that leaves the cache before the next block needs it is read once for all of them */
+    t.whole = most * panels * (c->pairs ? 1 : 3) * AMX_TILE > FG_CONV_LARGE && (t.flat ? flat : lines) < 48 && c->G * panels >= 16
+        && positions * c->C * (c->pairs ? 4 : 6) < FG_CONV_SMALL;
+    product = tiles * (most * (c->pairs ? 20 : 105) + 250) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
+    other = positions * panels * (double)(t.R[0] * t.R[1] * t.R[2] * c->C) * (c->pairs ? 1.5 : 0.6);
+    if (!c->pairs && conv_plan_winograd(&v))
+        other = (double)(c->G * c->B * v.Q[0] * conv_ceil(v.Q[1], v.R[1] > 1 ? 2 : 1) * conv_ceil(v.Q[2], 2)) * v.tile * 0.04;
+    if (product + 6000 > other) return 0;
     *p = t;
     return 1;
 }

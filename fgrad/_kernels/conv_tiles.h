@@ -145,44 +145,77 @@ static int64_t conv_tiles_bytes(const FgConvPart *p, int which) {
     return sum;
 }
 
-/* Units as conv_dense's. */
-static void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *space) {
+/* A block of outputs: its digits, sizes and inputs. */
+typedef struct { int64_t at[5], q1, q2, rows, n2; FgFill f; } FgTileBlock;
+static FgTileBlock conv_tiles_block(const FgConvPart *p, int64_t u) {
     const FgConv *c = p->c;
-    const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]}, parts = c->pairs ? 1 : 3, item = c->pairs ? 4 : 2, pixel = c->C * item;
-    const int64_t plane = conv_tiles_plane(p), all = p->R[0] * p->R[1], total = conv_tiles_steps(p);
-    float *x = (float *)(space + conv_tiles_bytes(p, 1)), *sums = (float *)(space + conv_tiles_bytes(p, 2)), *row = (float *)(space + conv_tiles_bytes(p, 4));
-    FgTap *taps = (FgTap *)(space + conv_tiles_bytes(p, 3)), *other = (FgTap *)(space + conv_tiles_bytes(p, 5));
-    int64_t at[5];
+    const int64_t sizes[5] = {c->G, c->B, p->Q[0], p->blocks[0], p->blocks[1]};
+    FgTileBlock k;
+    conv_index(u, sizes, 5, k.at);
+    k.q1 = k.at[3] * p->block[0];
+    k.q2 = k.at[4] * p->block[1];
+    k.rows = conv_min(p->Q[1] - k.q1, p->block[0]);
+    k.n2 = conv_min(p->Q[2] - k.q2, p->block[1]);
+    k.f = conv_block_f32(p, k.at);
+    if (p->flat) k.f.cols = p->pitch * p->s[2] / p->s[1];
+    return k;
+}
+static inline int64_t conv_tiles_blocks(const FgConvPart *p) { return p->c->B * p->Q[0] * p->blocks[0] * p->blocks[1]; }      /* of a group */
+static inline int64_t conv_tiles_size(const FgConvPart *p) { return conv_tiles_bytes(p, 1); }                           /* bytes of one */
+
+/* Fill block u; where the unit cannot take it, compute its outputs the other way, and 0. */
+static int conv_tiles_ready(const FgConvPart *p, int64_t u, const FgTileBlock *k, char *block, char *space) {
+    const FgConv *c = p->c;
+    float *x = (float *)(space + conv_tiles_bytes(p, 1));
+    if (!p->far && conv_tiles_fill(p, &k->f, p->x + (k->at[0] * c->xg + k->at[1] * c->xb) * (c->pairs ? 2 : 4), block, x)) return 1;
+    CONV_TILES_OTHER(p, u, u + 1, x, (float *)(space + conv_tiles_bytes(p, 4)), (FgTap *)(space + conv_tiles_bytes(p, 5)));
+    return 0;
+}
+
+/* Outputs of 32 features from o on, of a block. */
+static void conv_tiles_panel(const FgConvPart *p, const FgTileBlock *k, int64_t o, const char *block, char *space) {
+    const FgConv *c = p->c;
+    const FgFill *f = &k->f;
+    const int64_t parts = c->pairs ? 1 : 3, pixel = c->C * (c->pairs ? 4 : 2), plane = conv_tiles_plane(p), total = conv_tiles_steps(p);
+    const int64_t nb = conv_min(AMX_LINES, c->O - o), tile = conv_ceil(nb, 16) * parts * AMX_TILE, lines = p->flat ? k->rows : 1;
+    const char *w = p->tiles + (k->at[0] * conv_ceil(c->O, 16) + o / 16) * total * parts * AMX_TILE;
+    float *sums = (float *)(space + conv_tiles_bytes(p, 2));
+    FgTap *taps = (FgTap *)(space + conv_tiles_bytes(p, 3));
+    for (int64_t q = 0; q < k->rows; q += lines) {
+        int64_t n = 0;
+        for (int64_t t = 0; t < p->R[0] * p->R[1]; t++) {
+            const int64_t r0 = t / p->R[1], r1 = t % p->R[1], p0 = f->p0 + r0 * f->step, p1 = q * p->s[1] + r1 * p->d[1];
+            if (!p->flat && ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)(f->p1 + p1) >= (uint64_t)p->L[1])) continue;
+            for (int64_t r = 0; r < p->runs; r++) for (int64_t s = 0; s < p->steps; s++)
+                taps[n++] = (FgTap){((r0 * f->rows + p1) * f->cols + r * p->d[2]) * pixel + 64 * s, ((t * p->runs + r) * p->steps + s) * tile};
+        }
+        conv_tiles_sums((lines - 1) * p->pitch + k->n2, nb, (int)parts, taps, n, block, p->s[2] * pixel, plane, w, sums);
+        for (int64_t i = 0; i < lines; i++) {
+            const int64_t to = p->o0 + k->at[0] * c->og + k->at[1] * c->ob + o * c->oo + k->at[2] * p->os[0] + (k->q1 + q + i) * p->os[1] + k->q2 * p->os[2];
+            CONV_TILES_PUT(p, sums + i * p->pitch * AMX_LINES, AMX_LINES, k->n2, nb, to, p->os[2], c->oo);
+        }
+    }
+}
+
+/* Units as conv_dense's. In phase 1 they fill their blocks only; units of phase 2 are panels of O, (g, o), of all blocks. */
+static void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *space) {
+    const int64_t panels = conv_ceil(p->c->O, AMX_LINES), blocks = conv_tiles_blocks(p), size = conv_tiles_size(p);
+    char *ready = p->part + p->c->G * blocks * size;
     for (int64_t u = begin; u < end; u++) {
-        conv_index(u, sizes, 5, at);
-        const int64_t g = at[0], b = at[1], q0 = at[2], q1 = at[3] * p->block[0], q2 = at[4] * p->block[1];
-        const int64_t rows = conv_min(p->Q[1] - q1, p->block[0]), n2 = conv_min(p->Q[2] - q2, p->block[1]);
-        FgFill f = conv_block_f32(p, at);
-        if (p->flat) f.cols = p->pitch * p->s[2] / p->s[1];
-        if (p->far || !conv_tiles_fill(p, &f, p->x + (g * c->xg + b * c->xb) * (c->pairs ? 2 : 4), space, x)) {
-            CONV_TILES_OTHER(p, u, u + 1, x, row, other);
+        if (p->phase == 2) {
+            amx_begin();
+            for (int64_t i = u / panels * blocks; i < (u / panels + 1) * blocks; i++) if (ready[i]) {
+                const FgTileBlock k = conv_tiles_block(p, i);
+                conv_tiles_panel(p, &k, u % panels * AMX_LINES, p->part + i * size, space);
+            }
+            amx_end();
             continue;
         }
+        const FgTileBlock k = conv_tiles_block(p, u);
+        if (p->phase == 1) { ready[u] = (char)conv_tiles_ready(p, u, &k, p->part + u * size, space); continue; }
+        if (!conv_tiles_ready(p, u, &k, space, space)) continue;
         amx_begin();
-        for (int64_t o = 0; o < c->O; o += AMX_LINES) {
-            const int64_t nb = conv_min(AMX_LINES, c->O - o), tile = conv_ceil(nb, 16) * parts * AMX_TILE;
-            const char *w = p->tiles + (g * conv_ceil(c->O, 16) + o / 16) * total * parts * AMX_TILE;
-            for (int64_t q = 0; q < rows; q += p->flat ? rows : 1) {
-                const int64_t m = p->flat ? (rows - 1) * p->pitch + n2 : n2;
-                int64_t n = 0;
-                for (int64_t t = 0; t < all; t++) {
-                    const int64_t r0 = t / p->R[1], r1 = t % p->R[1], p0 = f.p0 + r0 * f.step, p1 = q * p->s[1] + r1 * p->d[1];
-                    if (!p->flat && ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)(f.p1 + p1) >= (uint64_t)p->L[1])) continue;
-                    for (int64_t r = 0; r < p->runs; r++) for (int64_t s = 0; s < p->steps; s++)
-                        taps[n++] = (FgTap){((r0 * f.rows + p1) * f.cols + r * p->d[2]) * pixel + 64 * s, ((t * p->runs + r) * p->steps + s) * tile};
-                }
-                conv_tiles_sums(m, nb, (int)parts, taps, n, space, p->s[2] * pixel, plane, w, sums);
-                for (int64_t i = q; i < (p->flat ? rows : q + 1); i++) {
-                    const int64_t to = p->o0 + g * c->og + b * c->ob + o * c->oo + q0 * p->os[0] + (q1 + i) * p->os[1] + q2 * p->os[2];
-                    CONV_TILES_PUT(p, sums + (i - q) * p->pitch * AMX_LINES, AMX_LINES, n2, nb, to, p->os[2], c->oo);
-                }
-            }
-        }
+        for (int64_t o = 0; o < p->c->O; o += AMX_LINES) conv_tiles_panel(p, &k, o, space, space);
         amx_end();
     }
 }
@@ -190,5 +223,7 @@ static void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *sp
 static int conv_tiles_w(const FgConvPart *p, int64_t begin, int64_t end, const float *w, char *dst) { return 1; }
 static int64_t conv_tiles_steps(const FgConvPart *p) { return 0; }
 static int64_t conv_tiles_bytes(const FgConvPart *p, int which) { return 0; }
+static int64_t conv_tiles_blocks(const FgConvPart *p) { return 0; }
+static int64_t conv_tiles_size(const FgConvPart *p) { return 0; }
 static void conv_tiles(const FgConvPart *p, int64_t begin, int64_t end, char *space) {}
 #endif
