@@ -98,6 +98,7 @@ typedef struct {
     int64_t b0;                       /* and from which image on */
     int amx;                          /* may it run on the tile unit? */
     int tiled;                        /* tiles: its blocks are neither cut nor read where they lie */
+    int joined;                       /* tile sums: features of a row of taps go as those of one */
     int flat, far;                    /* tiles: rows of a block are one line of outputs, `pitch` apart; the kernel has what the unit cannot take */
     int64_t runs, steps;              /* tiles: runs of taps along a row, steps of a run */
     char *tiles;                      /* the kernel as tiles */

@@ -422,21 +422,27 @@ static int conv_plan_tile_sums(FgConvPart *p) {
     const FgConv *c = p->c;
     int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], cols = (p->Q[2] - 1) * p->s[2] + (p->block[1] - 1) * p->d[2] + 1, wide = conv_ceil(cols, p->d[2]) * p->d[2];
     int64_t pairs = c->pairs ? c->C : conv_ceil(c->C, 2), all = pairs * p->R[0] * p->blocks[0] * p->blocks[1], lines, flat;
+    int64_t wide_b;
     double product, other;
-    if (c->B < 8 || c->single) return 0;
+    if (c->single) return 0;
+    /* few features: those of neighbouring taps along a row are side by side, and go as one */
+    p->joined = c->B < 16 && p->Q[2] > 1 && p->s[2] == 1;
+    if (p->joined) taps = p->Q[0] * p->Q[1];
+    wide_b = p->joined ? p->Q[2] * c->B : c->B;
+    if (wide_b < 8) return 0;
     lines = p->block[0] * conv_ceil(p->block[1], 16);
     flat = conv_ceil((p->block[0] - 1) * (p->d[1] * wide / p->d[2]) + p->block[1], 16);
     p->flat = flat < lines;
     p->pitch = p->flat ? wide : cols;
     p->x_size = conv_ceil(p->x_size, cols) * wide;
-    p->slice = conv_max(AMX_LINES, (FG_CONV_BLOCK / 2 / (taps * conv_ceil(c->B, AMX_LINES) * AMX_LINES)) / AMX_LINES * AMX_LINES);
+    p->slice = conv_max(AMX_LINES, (FG_CONV_BLOCK / 2 / (taps * conv_ceil(wide_b, AMX_LINES) * AMX_LINES)) / AMX_LINES * AMX_LINES);
     p->slice = conv_min(p->slice, conv_ceil(c->O, AMX_LINES) * AMX_LINES);
     p->slices = conv_ceil(c->O, p->slice);
     p->nk = conv_min(all, conv_ceil(8, c->G * p->slices));
     p->algo = CONV_TILE_SUMS;
-    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(c->B, 16)) * (c->pairs ? 24 : 110);
+    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(wide_b, 16)) * (c->pairs ? 24 : 110);
     product += (double)(all * (p->flat ? flat : lines)) * (double)(16 * p->slices * c->B) * (c->pairs ? 0.5 : 1);
-    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * c->B) * (double)conv_ceil(c->O, 16) * (c->pairs ? 1.5 : 0.6);
+    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * wide_b) * (double)conv_ceil(c->O, 16) * (c->pairs ? 1.5 : 0.6);
     return product + 6000 < other;
 }
 
@@ -446,7 +452,7 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     FgConvPart t = *p, v = *p;
     int64_t each = c->pairs ? 16 : 32, cols, lines, flat;
     double tiles, most, product, other, positions = (double)(c->G * c->B * p->Q[0] * p->Q[1] * p->Q[2]), panels = (double)conv_ceil(c->O, 16);
-    if (!p->amx || c->dtype != FG_F32 || c->half || c->O < 8) return 0;
+    if (!p->amx || c->dtype != FG_F32 || c->half || (c->O < 8 && !c->pairs)) return 0;
     t.tiled = 1;
     conv_plan_dense(&t, item, 0);
     if (t.algo == CONV_SUMS) {
@@ -462,7 +468,7 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     t.pitch = cols * t.s[1] / t.s[2];
     lines = t.block[0] * conv_ceil(t.block[1], 16);
     flat = conv_ceil((t.block[0] - 1) * t.pitch + t.block[1], 16);
-    t.flat = flat < lines && t.block[0] > 1;
+    t.flat = t.block[0] > 1 && 2 * flat + flat % 2 < 2 * lines + t.block[0] * (conv_ceil(t.block[1], 16) % 2);      /* single tiles are slower */
     if (t.flat) t.x_size = t.x_size / ((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1) * cols;
     tiles = (double)(c->G * c->B * t.Q[0] * t.blocks[0] * t.blocks[1]) * (double)(t.flat ? flat : lines) * panels;
     most = (double)(t.R[0] * t.R[1] * t.runs * t.steps);

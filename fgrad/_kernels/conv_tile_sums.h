@@ -111,10 +111,13 @@ CONV_TILE_KERNEL(1, 1) CONV_TILE_KERNEL(1, 2) CONV_TILE_KERNEL(2, 1) CONV_TILE_K
 
 static inline int64_t conv_tile_plane(const FgConvPart *p) { return (p->x_size + 16 * p->d[2] * 16 + 16) * 4 / 64 * 64; }
 
+static inline int64_t conv_tile_features(const FgConvPart *p) { return p->joined ? p->Q[2] * p->c->B : p->c->B; }
+static inline int64_t conv_tile_taps(const FgConvPart *p) { return p->Q[0] * p->Q[1] * (p->joined ? 1 : p->Q[2]); }
+
 /* Bytes of what conv_tile_sums needs: a block, rows of it (or of the other operand), tiles, sums, steps. */
 static int64_t conv_tile_sums_bytes(const FgConvPart *p, int which) {
     const int64_t steps = conv_tile_steps(p, p->block[0], p->block[1]), parts = p->c->pairs ? 1 : 3;
-    const int64_t sums = p->Q[0] * p->Q[1] * p->Q[2] * p->slice * conv_ceil(p->c->B, AMX_LINES) * AMX_LINES;
+    const int64_t sums = conv_tile_taps(p) * p->slice * conv_ceil(conv_tile_features(p), AMX_LINES) * AMX_LINES;
     const int64_t sizes[5] = {parts * conv_tile_plane(p) + 4096 * p->d[2], conv_max(32 * (p->pitch + 32), steps * 512) * 4, steps * parts * p->slice / 16 * AMX_TILE,
                               sums * 4, steps * (int64_t)sizeof(FgTap)};
     int64_t sum = 0;
@@ -126,8 +129,8 @@ static int64_t conv_tile_sums_bytes(const FgConvPart *p, int which) {
 static int conv_tile_sums(const FgConvPart *p, int64_t begin, int64_t end, char *space) {
     const FgConv *c = p->c;
     const int64_t pairs = c->pairs ? c->C : conv_ceil(c->C, 2), parts = c->pairs ? 1 : 3, blocks[4] = {pairs, p->R[0], p->blocks[0], p->blocks[1]};
-    const int64_t all = blocks[0] * blocks[1] * blocks[2] * blocks[3], taps = p->Q[0] * p->Q[1] * p->Q[2], plane = conv_tile_plane(p);
-    const int64_t panels = conv_ceil(c->B, AMX_LINES), most = c->pairs ? 16 : 16;
+    const int64_t all = blocks[0] * blocks[1] * blocks[2] * blocks[3], taps = conv_tile_taps(p), plane = conv_tile_plane(p);
+    const int64_t features = conv_tile_features(p), panels = conv_ceil(features, AMX_LINES), most = 16, across = p->joined ? 1 : p->Q[2];
     float *row = (float *)(space + conv_tile_sums_bytes(p, 1)), *sums = (float *)(space + conv_tile_sums_bytes(p, 3));
     char *tiles = space + conv_tile_sums_bytes(p, 2);
     FgTap *steps = (FgTap *)(space + conv_tile_sums_bytes(p, 4));
@@ -151,20 +154,20 @@ static int conv_tile_sums(const FgConvPart *p, int64_t begin, int64_t end, char 
             for (int64_t s0 = 0; s0 < total; s0 += most) for (int64_t o = o0; o < o1; o += AMX_LINES) {
                 const int64_t m = conv_min(AMX_LINES, o1 - o), n = conv_min(most, total - s0), tile = conv_ceil(m, 16) * parts * AMX_TILE;
                 const char *panel = tiles + (o - o0) / 16 * total * parts * AMX_TILE;
-                for (int64_t b = 0; b < c->B; b += AMX_LINES) {
-                    const int64_t nb = conv_min(AMX_LINES, c->B - b), w1 = conv_min(16, nb), cells = f.planes * f.rows * f.cols, per = conv_ceil(n2, 16);
+                for (int64_t b = 0; b < features; b += AMX_LINES) {
+                    const int64_t nb = conv_min(AMX_LINES, features - b), w1 = conv_min(16, nb), cells = f.planes * f.rows * f.cols, per = conv_ceil(n2, 16);
                     const int two = nb > 16, w2 = (int)(nb - 16);
-                    for (int64_t h = 0; h < (two && w2 < 16 ? 2 : 1); h++) {       /* a narrower second panel has rows of its own step */
-                        const int64_t wide = h ? w2 : w1;
+                    for (int64_t h = 0; h < (two && w2 < 16 && !p->joined ? 2 : 1); h++) {       /* a narrower second panel has rows of its own step */
+                        const int64_t wide = p->joined ? c->B : h ? w2 : w1, first_b = p->joined ? b : cells * (b + 16 * h);
                         for (int64_t s = s0; s < s0 + n; s++)
                             steps[s - s0] = (FgTap){(p->flat ? 16 * s * p->d[2] : s / per * p->d[1] * f.cols + s % per * 16 * p->d[2]) * wide * 4, s * tile};
                         for (int64_t t = 0; t < taps; t++) {
-                            const int64_t q2 = t % p->Q[2], q1 = t / p->Q[2] % p->Q[1], q0 = t / p->Q[2] / p->Q[1];
-                            const char *x = space + (cells * (b + 16 * h) + ((q0 * f.rows + q1 * p->s[1]) * f.cols + q2 * p->s[2]) * wide) * 4;
+                            const int64_t q2 = t % across, q1 = t / across % p->Q[1], q0 = t / across / p->Q[1];
+                            const char *x = space + (first_b + ((q0 * f.rows + q1 * p->s[1]) * f.cols + q2 * p->s[2]) * wide) * 4;
                             float *c0 = sums + (((o - o0) / AMX_LINES * panels + b / AMX_LINES) * taps + t) * AMX_LINES * AMX_LINES + 16 * h;
-                            const int once = k == first && s0 == 0, wider = two && w2 == 16;
+                            const int once = k == first && s0 == 0, wider = two && (w2 == 16 || p->joined);
                             float *to = once ? c0 : more;
-                            (m > 16 ? wider ? conv_tile_22 : conv_tile_21 : wider ? conv_tile_12 : conv_tile_11)((int)parts, steps, n, panel, x, p->d[2] * wide * 4, cells * 64, plane, to);
+                            (m > 16 ? wider ? conv_tile_22 : conv_tile_21 : wider ? conv_tile_12 : conv_tile_11)((int)parts, steps, n, panel, x, p->d[2] * wide * 4, p->joined ? 64 : cells * 64, plane, to);
                             if (once) continue;
                             for (int64_t i = 0; i < (m > 16 ? 32 : 16); i++) for (int64_t l = 0; l < (wider ? 32 : 16); l++) c0[i * AMX_LINES + l] += more[i * AMX_LINES + l];
                         }
@@ -173,9 +176,9 @@ static int conv_tile_sums(const FgConvPart *p, int64_t begin, int64_t end, char 
             }
             amx_end();
         }
-        for (int64_t o = o0; o < o1; o += AMX_LINES) for (int64_t b = 0; b < c->B; b += AMX_LINES) for (int64_t t = 0; t < taps; t++)
-            conv_spread_f32(sums + (((o - o0) / AMX_LINES * panels + b / AMX_LINES) * taps + t) * AMX_LINES * AMX_LINES, AMX_LINES, conv_min(AMX_LINES, o1 - o), conv_min(AMX_LINES, c->B - b),
-                            (float *)p->part + ((cg * taps + t) * c->B + b) * c->O + o, 1, c->O);
+        for (int64_t o = o0; o < o1; o += AMX_LINES) for (int64_t b = 0; b < features; b += AMX_LINES) for (int64_t t = 0; t < taps; t++)
+            conv_spread_f32(sums + (((o - o0) / AMX_LINES * panels + b / AMX_LINES) * taps + t) * AMX_LINES * AMX_LINES, AMX_LINES, conv_min(AMX_LINES, o1 - o), conv_min(AMX_LINES, features - b),
+                            (float *)p->part + ((cg * taps + t) * features + b) * c->O + o, 1, c->O);
     }
     return 1;
 }
