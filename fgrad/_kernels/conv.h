@@ -4,7 +4,8 @@
  * A dilated input is never filled with zeros: outputs whose positions have one remainder modulo the dilation are one part, a plain
  * convolution over every n-th tap, and the parts are computed one after the other.
  *
- * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h; conv_pairs.h for bfloat16), many groups of few
+ * Dense parts of floats run register tiles over blocks of input rows (conv_dense.h; conv_pairs.h for bfloat16), or those of the tile unit
+ * (conv_tiles.h), many groups of few
  * features vectors of groups (conv_near.h, conv_groups.h, conv_lanes.h); sums over rows that lie so in both operands conv_along.h.
  *
  * A part of complex numbers is a product of matrices: X (M, K) times W (K, O), where a row m of X is an output position (b, q), and a
@@ -12,6 +13,7 @@
  * handed to BLAS. Either side's positions are listed in runs along one axis, so that a panel is packed by copies of rows. */
 #ifndef FG_CONV_H
 #define FG_CONV_H
+#include "amx.h"
 #include "fg.h"
 #include "gemm.h"
 
@@ -19,6 +21,7 @@
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
 #define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
 #define FG_CONV_RUN 8192               /* bytes of a row of products that is summed at once */
+#define FG_CONV_SMALL 33554432        /* bytes of inputs of all images that are kept as tiles */
 #define FG_CONV_LARGE 1048576         /* bytes of a kernel that is read once */
 #define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))
@@ -26,13 +29,14 @@
 #else
 #define CONV_MIX 0
 #endif
+#define CONV_TILED (FG_AMX && GEMM_BYTES == 64)
 #define CONV_PLACE 32                 /* images whose partial sums are placed together */
 #define CONV_PART 16                  /* input features whose taps Winograd packs before it transforms them */
 #define CONV_WHOLE 256                /* tiles whose products with a large kernel are computed together, or those of one image */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_ALONG, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
-    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES
+    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES, CONV_TILES, CONV_TILE_SUMS
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,
@@ -92,6 +96,12 @@ typedef struct {
     int64_t pass;                     /* Winograd: output features whose products are kept together */
     int whole, phase;                 /* Winograd: all tiles of so many images are one block, computed in phases; which one runs */
     int64_t b0;                       /* and from which image on */
+    int amx;                          /* may it run on the tile unit? */
+    int tiled;                        /* tiles: its blocks are neither cut nor read where they lie */
+    int joined;                       /* tile sums: features of a row of taps go as those of one */
+    int flat, far;                    /* tiles: rows of a block are one line of outputs, `pitch` apart; the kernel has what the unit cannot take */
+    int64_t runs, steps;              /* tiles: runs of taps along a row, steps of a run */
+    char *tiles;                      /* the kernel as tiles */
     const char *x, *w;
     char *out, *part;                 /* partial sums (nk, G, M, O) */
     FgGemm gemm;

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint16_t
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport gemm
 from fgrad._kernels.conv_plan cimport *
+from fgrad._kernels.gemm cimport amx_is_used
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for
 
@@ -55,6 +56,32 @@ cdef void _dense_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept n
         p.failed = 1
         return
     conv_dense(p, begin, end, space, space + x, <FgTap *>(space + x + w))
+    pool_free(space)
+
+
+cdef void _tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *space = pool_alloc(conv_tiles_bytes(p, 6))
+    if space == NULL:
+        p.failed = 1
+        return
+    conv_tiles(p, begin, end, space)
+    pool_free(space)
+
+
+cdef void _tiles_w_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    if conv_tiles_w(p, begin, end, <const float *>p.w, p.tiles):
+        p.far = 1
+
+
+cdef void _tile_sums_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef FgConvPart *p = <FgConvPart *>ctx
+    cdef char *space = pool_alloc(conv_tile_sums_bytes(p, 5))
+    if space == NULL:
+        p.failed = 1
+    elif not p.far and not conv_tile_sums(p, begin, end, space):
+        p.far = 1
     pool_free(space)
 
 
@@ -182,6 +209,31 @@ cdef char *_pack_kernel(FgConvPart *p) noexcept nogil:
     return k.dst
 
 
+cdef void _pack_tiles(FgConvPart *p) noexcept nogil:
+    """The kernel's panels as tiles."""
+    cdef int64_t units = p.c.G * conv_ceil(p.c.O, 32), steps = conv_tiles_steps(p), parts = 1 if p.c.pairs else 3
+    p.tiles = pool_alloc(p.c.G * conv_ceil(p.c.O, 16) * steps * parts * 1024)
+    if p.tiles == NULL:
+        p.failed = 1
+    else:
+        parallel_for(units, 1 + 30000 // (steps * parts * 50), _tiles_w_body, p)
+
+
+cdef void _run_tiles_whole(FgConvPart *p) noexcept nogil:
+    """All blocks, then panels of output features of all of them: a large kernel is read once."""
+    cdef const FgConv *c = p.c
+    cdef int64_t blocks = c.G * conv_tiles_blocks(p), panels = c.G * conv_ceil(c.O, 32)
+    p.part = pool_alloc(blocks * (conv_tiles_size(p) + 1))
+    p.failed = p.part == NULL
+    if not p.failed:
+        p.phase = 1
+        parallel_for(blocks, 1, _tiles_body, p)
+    if not p.failed:
+        p.phase = 2
+        parallel_for(panels, 1, _tiles_body, p)
+    pool_free(p.part)
+
+
 cdef void _run_whole(FgConvPart *p) noexcept nogil:
     """Winograd's phases over all tiles of some images, then of the next: inputs' matrices, products, outputs."""
     cdef const FgConv *c = p.c
@@ -219,10 +271,25 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
         units = p.nk * groups if together else p.nk * _panels(p) * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
         units = groups * p.Q[0] * p.blocks[0] * p.blocks[1] * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B)
-    cost = <int64_t>(work / units / 3)                                   # nanoseconds of a unit, roughly
-    parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
+    cost = <int64_t>(work / units / (12 if p.algo == CONV_TILES else 3))                # nanoseconds of a unit, roughly
+    parallel_for(units, 1 + 30000 // (cost + 100), _tiles_body if p.algo == CONV_TILES else _dense_body, p)
     if sums and not p.failed:
         units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
+        parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
+    pool_free(p.part)
+
+
+cdef void _run_tile_sums(FgConvPart *p) noexcept nogil:
+    """Sums on the tile unit, by the other way if there is what it cannot take."""
+    cdef const FgConv *c = p.c
+    cdef int64_t positions = p.Q[0] * p.Q[1] * p.Q[2], units
+    p.part = pool_alloc(4 * p.nk * c.G * positions * c.B * c.O + 64)
+    if p.part == NULL:
+        p.failed = 1
+        return
+    parallel_for(p.nk * c.G * p.slices, 1, _tile_sums_body, p)
+    if not p.failed and not p.far:
+        units = c.G * (conv_ceil(c.O, GEMM_BYTES // 4) if p.turned else positions * conv_ceil(c.B, CONV_PLACE))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(p.part)
 
@@ -320,12 +387,13 @@ cdef void _run_mixed(FgConvPart *p) noexcept nogil:
     pool_free(k.dst)
 
 
-cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, char *out, FgConvPart *p) noexcept nogil:
+cdef void _plan(const FgConv *c, int64_t index, const char *x, const char *w, char *out, FgConvPart *p, bint amx) noexcept nogil:
     conv_part(c, index, p)
     p.x = x + p.x0 * (2 if c.pairs or c.half else fg_itemsize(c.dtype))
     p.w = w
     p.out = out
     p.gemm = gemm
+    p.amx = amx
     conv_plan(p, fg_itemsize(c.dtype))
 
 
@@ -384,7 +452,7 @@ cdef int _all_alike(const FgConv *c, const char *x, const char *w, char *out) no
     if p == NULL:
         return -1
     for i in range(parts):
-        _plan(c, i, x, w, out, p + i)
+        _plan(c, i, x, w, out, p + i, amx_is_used())
         if c.G > 1 and c.C == 1:
             planes += p[i].algo == CONV_PLANES
             zeros += p[i].algo == CONV_CLEAR
@@ -434,22 +502,36 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
     """Part by part; those that read the same kernel pack it once. True without memory for it."""
     cdef FgConvPart p, before
     cdef char *packed = NULL
+    cdef char *tiles = NULL
     cdef int64_t i
     cdef int alike = _all_alike(c, x, w, out)
     if alike:
         return alike < 0
     for i in range(c.phases[0] * c.phases[1] * c.phases[2]):
-        _plan(c, i, x, w, out, &p)
-        if p.algo == CONV_PANELS:
+        _plan(c, i, x, w, out, &p, amx_is_used())
+        if p.algo == CONV_TILE_SUMS:
+            _run_tile_sums(&p)
+            if p.far:
+                _plan(c, i, x, w, out, &p, False)
+        if p.algo == CONV_TILE_SUMS:
+            pass
+        elif p.algo == CONV_PANELS:
             _run_panels(&p)
-        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES):
+        elif p.algo in (CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_WINOGRAD, CONV_LANES, CONV_TILES):
             if packed == NULL or not conv_same_kernel(&p, &before):
                 pool_free(packed)
-                packed = _pack_kernel(&p)
+                pool_free(tiles)
+                p.w = packed = _pack_kernel(&p)
+                p.failed = packed == NULL
+                if not p.failed and p.algo == CONV_TILES:
+                    _pack_tiles(&p)
+                tiles = p.tiles
+            else:
+                p.w, p.tiles, p.far = packed, tiles, before.far
             before = p
-            p.w = packed
-            p.failed = packed == NULL
-            if not p.failed and p.whole:
+            if not p.failed and p.whole and p.algo == CONV_TILES:
+                _run_tiles_whole(&p)
+            elif not p.failed and p.whole:
                 _run_whole(&p)
             elif not p.failed:
                 _run_dense(&p)
@@ -469,6 +551,7 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
             _run_direct(&p)
         if p.failed:
             break
+    pool_free(tiles)
     pool_free(packed)
     return p.failed
 

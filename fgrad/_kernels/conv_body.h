@@ -72,6 +72,17 @@ static const fg_word128 zero_w16 = {0, 0};
 #undef G
 #undef CONV_HALF
 #include "conv_pairs.h"
+#if GEMM_PAIRS
+#define CONV_TILES_PAIR conv_fill_pair
+#define CONV_TILES_PUT(p, ...) do { if ((p)->c->pairs) conv_put_pair(p, __VA_ARGS__); else conv_put_f32(p, __VA_ARGS__); } while (0)
+#define CONV_TILES_OTHER(p, ...) do { if ((p)->c->pairs) conv_dense_pair(p, __VA_ARGS__); else conv_dense_f32(p, __VA_ARGS__); } while (0)
+#else
+#define CONV_TILES_PAIR(p, f, x, to) (void)(x)
+#define CONV_TILES_PUT conv_put_f32
+#define CONV_TILES_OTHER conv_dense_f32
+#endif
+#include "conv_tiles.h"
+#include "conv_tile_sums.h"
 #define T int32_t
 #define N(name) name##_i32
 #include "conv_loops.h"
@@ -320,7 +331,7 @@ static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
 #endif
     #define CALL(S, T) do { if (p->algo == CONV_ALONG) conv_along_place_##S(p, begin, end); \
                             else if (p->turned) conv_place_turned_##S(p, begin, end); \
-                            else if (p->algo == CONV_SUMS) conv_place_##S(p, begin, end); \
+                            else if (p->algo == CONV_SUMS || p->algo == CONV_TILE_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)
     CONV_FLOATS(p, CALL);
     #undef CALL

@@ -215,7 +215,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
         p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
     }
-    p->cut = !sums && !together && conv_cuts(p);
+    p->cut = !sums && !together && !p->tiled && conv_cuts(p);
     if (p->cut) {                               /* rows of outputs are all that a block holds */
         p->x_size = 0;
         p->block[0] = p->Q[1];
@@ -232,7 +232,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (sums) for (int d = 0; d < 2; d++) p->block[d] = conv_ceil(n[1 + d], p->blocks[d]);      /* of equal size */
     p->nk = 1;
     if (!sums) {
-        p->in_place = !together && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
+        p->in_place = !together && !p->tiled && conv_inner_only(p) && !c->pairs && (c->xc == 1 || c->C == 1) && (p->R[2] == 1 || p->xs[2] == c->C);
         p->in_place |= p->cut;
         p->w_size = p->block[1] * (together ? wide : GEMM_NV * lanes);
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
@@ -417,6 +417,73 @@ static int conv_plan_winograd(FgConvPart *p) {
     return 1;
 }
 
+/* Sums on the tile unit: slices of outputs whose sums stay in the second cache, chunks of blocks for the threads. */
+static int conv_plan_tile_sums(FgConvPart *p) {
+    const FgConv *c = p->c;
+    int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], cols = (p->Q[2] - 1) * p->s[2] + (p->block[1] - 1) * p->d[2] + 1, wide = conv_ceil(cols, p->d[2]) * p->d[2];
+    int64_t pairs = c->pairs ? c->C : conv_ceil(c->C, 2), all = pairs * p->R[0] * p->blocks[0] * p->blocks[1], lines, flat;
+    int64_t wide_b;
+    double product, other;
+    if (c->single) return 0;
+    /* few features: those of neighbouring taps along a row are side by side, and go as one */
+    p->joined = c->B < 16 && p->Q[2] > 1 && p->s[2] == 1;
+    if (p->joined) taps = p->Q[0] * p->Q[1];
+    wide_b = p->joined ? p->Q[2] * c->B : c->B;
+    if (wide_b < 8) return 0;
+    lines = p->block[0] * conv_ceil(p->block[1], 16);
+    flat = conv_ceil((p->block[0] - 1) * (p->d[1] * wide / p->d[2]) + p->block[1], 16);
+    p->flat = flat < lines;
+    p->pitch = p->flat ? wide : cols;
+    p->x_size = conv_ceil(p->x_size, cols) * wide;
+    p->slice = conv_max(AMX_LINES, (FG_CONV_BLOCK / 2 / (taps * conv_ceil(wide_b, AMX_LINES) * AMX_LINES)) / AMX_LINES * AMX_LINES);
+    p->slice = conv_min(p->slice, conv_ceil(c->O, AMX_LINES) * AMX_LINES);
+    p->slices = conv_ceil(c->O, p->slice);
+    p->nk = conv_min(all, conv_ceil(8, c->G * p->slices));
+    p->algo = CONV_TILE_SUMS;
+    product = (double)(all * (p->flat ? flat : lines)) * (double)(taps * conv_ceil(c->O, 16) * conv_ceil(wide_b, 16)) * (c->pairs ? 24 : 110);
+    product += (double)(all * (p->flat ? flat : lines)) * (double)(16 * p->slices * c->B) * (c->pairs ? 0.5 : 1);
+    other = (double)(c->C * p->R[0] * p->R[1] * p->R[2] * taps * wide_b) * (double)conv_ceil(c->O, 16) * (c->pairs ? 1.5 : 0.6);
+    return product + 6000 < other;
+}
+
+/* On the tile unit, where it is estimated to be faster than the way that takes `other` cycles. */
+static int conv_plan_tiles(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    FgConvPart t = *p, v = *p;
+    int64_t each = c->pairs ? 16 : 32, cols, lines, flat;
+    double tiles, most, product, other, positions = (double)(c->G * c->B * p->Q[0] * p->Q[1] * p->Q[2]), panels = (double)conv_ceil(c->O, 16);
+    if (!p->amx || c->dtype != FG_F32 || c->half || (c->O < 8 && !c->pairs)) return 0;
+    t.tiled = 1;
+    conv_plan_dense(&t, item, 0);
+    if (t.algo == CONV_SUMS) {
+        if (!conv_plan_tile_sums(&t)) return 0;
+        *p = t;
+        return 1;
+    }
+    t.algo = CONV_TILES;
+    t.runs = t.d[2] == 1 ? 1 : t.R[2];
+    t.steps = conv_ceil(t.R[2] / t.runs * c->C, each);
+    /* rows as one line, if what is computed between them is less than what tiles lose that are not full */
+    cols = conv_ceil((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1, t.s[2]) * t.s[2];
+    t.pitch = cols * t.s[1] / t.s[2];
+    lines = t.block[0] * conv_ceil(t.block[1], 16);
+    flat = conv_ceil((t.block[0] - 1) * t.pitch + t.block[1], 16);
+    t.flat = t.block[0] > 1 && 2 * flat + flat % 2 < 2 * lines + t.block[0] * (conv_ceil(t.block[1], 16) % 2);      /* single tiles are slower */
+    if (t.flat) t.x_size = t.x_size / ((t.block[1] - 1) * t.s[2] + (t.R[2] - 1) * t.d[2] + 1) * cols;
+    tiles = (double)(c->G * c->B * t.Q[0] * t.blocks[0] * t.blocks[1]) * (double)(t.flat ? flat : lines) * panels;
+    most = (double)(t.R[0] * t.R[1] * t.runs * t.steps);
+    /* a kernel that leaves the cache before the next block needs it is read once for all of them */
+    t.whole = most * panels * (c->pairs ? 1 : 3) * AMX_TILE > FG_CONV_LARGE && (t.flat ? flat : lines) < 48 && c->G * panels >= 16
+        && positions * c->C * (c->pairs ? 4 : 6) < FG_CONV_SMALL;
+    product = tiles * (most * (c->pairs ? 20 : 105) + 250) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
+    other = positions * panels * (double)(t.R[0] * t.R[1] * t.R[2] * c->C) * (c->pairs ? 1.5 : 0.6);
+    if (!c->pairs && conv_plan_winograd(&v))
+        other = (double)(c->G * c->B * v.Q[0] * conv_ceil(v.Q[1], v.R[1] > 1 ? 2 : 1) * conv_ceil(v.Q[2], 2)) * v.tile * 0.04;
+    if (product + 6000 > other) return 0;
+    *p = t;
+    return 1;
+}
+
 /* Phases without dilation, where that makes windows of Winograd's; where the image can be read as it lies, if that takes 1.6 times the
  * steps of the parts' tiles, each of which reads the kernel's matrices again. Rows of less than four outputs wait for their sums. */
 static void conv_undilate(FgConv *c) {
@@ -449,7 +516,7 @@ static void conv_undilate(FgConv *c) {
 
 /* Do two parts read the same kernel, packed alike? */
 static int conv_same_kernel(const FgConvPart *a, const FgConvPart *b) {
-    return a->algo == b->algo && a->w0 == b->w0 && !memcmp(a->R, b->R, sizeof a->R) && !memcmp(a->wr, b->wr, sizeof a->wr);
+    return a->algo == b->algo && a->w0 == b->w0 && a->runs == b->runs && !memcmp(a->R, b->R, sizeof a->R) && !memcmp(a->wr, b->wr, sizeof a->wr);
 }
 
 /* Can this part be computed from bfloat16 as it lies? */
@@ -469,6 +536,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_dense(p, item, 0);
         conv_plan_few(p, item, run);
         conv_plan_columns(p, item, 0);
+        if (p->algo != CONV_COLUMNS) conv_plan_tiles(p, item);
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
@@ -479,7 +547,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
         conv_plan_along(p, item);
         if (p->algo != CONV_SPANS && p->algo != CONV_ALONG && !conv_plan_few(p, item, c->C)) conv_plan_dense(p, item, 1);
     }
-    else if (!conv_plan_winograd(p)) {
+    else if (!conv_plan_tiles(p, item) && !conv_plan_winograd(p)) {
         conv_plan_dense(p, item, 0);
         conv_plan_spans(p, item);
         conv_plan_few(p, item, run);
