@@ -14,6 +14,7 @@ typedef struct {
     int64_t q[4], k[4], v[4], o[4], lse[3], g[4], bias[4];  /* strides; g is the cotangent of o */
     int64_t dq[4], dk[4], dv[4];
     int64_t bs[4], db[4], slope[2];                        /* bias: its sizes, and dbias's strides, 0 on axes of size 1; slopes' strides */
+    int32_t narrow;                                        /* forward: queries and output are stored as keys and values are */
     int32_t halves;                                        /* operands hold bfloat16, and products of pairs may round the others so */
     int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored;   /* stored: k's and v's, 16 bits if not dtype */
     int64_t window;

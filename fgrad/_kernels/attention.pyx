@@ -1,7 +1,8 @@
 """Scaled dot-product attention, forward and backward, in tiles: memory O(T), never a T x S matrix.
 
 attention_fwd: q (B, H, T, D), k (B, Hk, S, D), v (B, Hk, S, Dv) [, bias] [, slopes] -> o (B, H, T, Dv), lse (B, H, T)
-               k and v may be float16 or bfloat16 beside float32: they are widened by tiles, as they are read
+               k and v may be float16 or bfloat16 beside float32: they are widened by tiles, as they are read; q, k, v and o may be bfloat16
+               (lse, bias and slopes are float32)
 attention_bwd: q, k, v, o, lse, do [, bias] [, slopes] -> dq, dk, dv [, dbias] [, dslopes]
 bias (B, H, T, S) or 1 on any axis, slopes (B, H) or (1, H); their gradients have their own shapes.
 ip: causal, has_bias, window, has_slopes [, want_dbias, want_dslopes] [, halves]; fp: scale, softcap.  H is a multiple of Hk.  halves: 1 where q, k,
@@ -44,7 +45,7 @@ cdef extern from "attention.h" nogil:
         int64_t bs[4]
         int64_t db[4]
         int64_t slope[2]
-        int32_t halves
+        int32_t narrow, halves
         int32_t causal, has_bias, has_slopes, want_dbias, want_dslopes, dtype, stored
         int64_t window
         double scale, softcap
@@ -185,8 +186,11 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     p.Hk = k.shape[1]
     p.S = k.shape[2]
     p.Dv = v.shape[3]
-    p.dtype = q.dtype
-    p.stored = k.dtype if n_ip == 4 and q.dtype == FG_F32 and k.dtype in (FG_F16, FG_BF16) else q.dtype
+    p.narrow = n_ip == 4 and q.dtype == FG_BF16
+    p.dtype = FG_F32 if p.narrow else q.dtype
+    p.stored = q.dtype
+    if n_ip == 4 and q.dtype == FG_F32 and k.dtype in (FG_F16, FG_BF16):
+        p.stored = k.dtype
     p.halves = inst.n_ip > n_ip and inst.ip[n_ip]
     p.causal = inst.ip[0]
     p.has_bias = bias
@@ -201,7 +205,7 @@ cdef int _common(FgInst *inst, const FgTensor *slots, const char *name, int n_in
     if p.D > 1 << 20 or p.Dv > 1 << 20 or p.S >= (<int64_t>1 << 40) or p.L >= (<int64_t>1 << 40) or p.window >= (<int64_t>1 << 40):
         return fg_fail(msg, "%s: heads are limited to 2^20 features, sequences and windows to 2^40 positions", name)
     p.G = p.H // p.Hk if p.Hk else 0
-    if _operand(q, b"q", FG_F64 if q.dtype == FG_F64 else FG_F32, 4, p.B, p.H, p.L, p.D, p.q, msg) \
+    if _operand(q, b"q", q.dtype if q.dtype == FG_F64 or p.narrow else FG_F32, 4, p.B, p.H, p.L, p.D, p.q, msg) \
             or _operand(k, b"k", p.stored, 4, p.B, p.Hk, p.S, p.D, p.k, msg) \
             or _operand(v, b"v", p.stored, 4, p.B, p.Hk, p.S, p.Dv, p.v, msg):
         return -1
@@ -261,7 +265,7 @@ cdef int fwd_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
     if _common(inst, slots, b"attention_fwd", 3, 2, 4, msg):
         return -1
     p = <FgAttn *>inst.extra
-    if _output(FG_OUT(inst, slots, 0), b"o", p.dtype, p.B, p.H, p.L, p.Dv, p.o, msg):
+    if _output(FG_OUT(inst, slots, 0), b"o", FG_BF16 if p.narrow else p.dtype, p.B, p.H, p.L, p.Dv, p.o, msg):
         return -1
     lse = FG_OUT(inst, slots, 1)
     if _operand(lse, b"lse", p.dtype, 3, p.B, p.H, p.L, 0, p.lse, msg):

@@ -30,8 +30,10 @@ static inline T N(att_qscale)(const FgAttn *p) { return (T)(p->softcap > 0 ? p->
 static void N(att_pack_q)(const FgAttnRun *w, const FgAttnRows *x, T f, T *qs) {
     const FgAttn *p = w->p;
     for (int64_t r = 0; r < x->rows; r++) {
-        const T *restrict s = (const T *)w->q + x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
+        const int64_t at = x->b * p->q[0] + (x->h0 + r / x->tb) * p->q[1] + (x->t0 + r % x->tb) * p->q[2];
         T *restrict d = qs + r * p->few_ld;
+        if (p->narrow) fg_widen16(p->stored, (const uint16_t *)w->q + at, (float *)d, p->D);
+        const T *s = p->narrow ? d : (const T *)w->q + at;
         for (int64_t i = 0; i < p->few_ld; i++) d[i] = i < p->D ? s[i] * f : 0;
         if (p->parted && p->stored == FG_BF16) fg_part((float *)d, p->few_ld);
     }
@@ -86,14 +88,16 @@ static void N(att_online)(int64_t rows, int64_t nb, int64_t ld, T *s, T *max, T 
     }
 }
 
-static void N(att_finish)(const FgAttnRun *w, const FgAttnRows *x, const T *max, const T *sum, const T *out) {
+/* The output of some rows, whose sums of values `out` it may spoil, and their logsumexp. */
+static void N(att_finish)(const FgAttnRun *w, const FgAttnRows *x, const T *max, const T *sum, T *out) {
     const FgAttn *p = w->p;
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t h = x->h0 + r / x->tb, t = x->t0 + r % x->tb;
-        T *restrict o = (T *)w->o + x->b * p->o[0] + h * p->o[1] + t * p->o[2];
-        const T *restrict a = out + r * p->Dv;
-        T inv = sum[r] == 0 ? 0 : 1 / sum[r];
+        const int64_t at = x->b * p->o[0] + h * p->o[1] + t * p->o[2];
+        T *a = out + r * p->Dv, *o = p->narrow ? a : (T *)w->o + at, inv = sum[r] == 0 ? 0 : 1 / sum[r];
+        #pragma omp simd
         for (int64_t d = 0; d < p->Dv; d++) o[d] = a[d] * inv;
+        if (p->narrow) fg_narrow16(p->stored, (const float *)o, (uint16_t *)w->o + at, p->Dv);
         ((T *)w->lse)[(x->b * p->H + h) * p->L + t] = sum[r] == 0 ? -(T)INFINITY : max[r] + N(row_log)(sum[r]);
     }
 }

@@ -291,9 +291,12 @@ def _attention_lower(ctx, ins, params, out_avals):
     met = ins[0].shape[1] * ins[0].shape[2]
     halves = _are_halves(*ins[:3])
     ip = (int(params["causal"]), int(len(ins) - sloped > 3), params["window"], sloped, int(halves))
-    stored = (1, 2) if halves or met <= FEW * ins[1].shape[1] else ()
+    stored = (0, 1, 2) if halves else (1, 2) if met <= FEW * ins[1].shape[1] else ()
     ins, fp = _kernel_inputs(ctx, ins, 3, stored), (params["scale"], params["softcap"])
-    return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
+    how = dict(ip=ip, fp=fp, contiguous=False, orders=(_order(ins[0]), None))
+    if halves:
+        return ctx.kernel("attention_fwd", ins, out_avals, **how)
+    return wide_kernel(ctx, "attention_fwd", ins, out_avals, stored, **how)
 
 
 def _cotangent_lower(ctx, ins, params, out_avals):
