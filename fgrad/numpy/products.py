@@ -10,6 +10,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
+from fgrad.core.binding import is_array
 from fgrad.errors import ShapeError
 from fgrad.numpy.manipulation import diagonal, moveaxis, ravel, reshape
 from fgrad.numpy.util import as_array, axis_tuple, broadcast_shape, no_out, promoted
@@ -24,6 +25,8 @@ __all__ = [
 
 
 def _pair(name, a, b):
+    if is_array(a) and is_array(b) and a.aval.dtype is b.aval.dtype:
+        return a, b
     a, b = promoted(name, [as_array(name, a), as_array(name, b, 1)])
     return a, b
 

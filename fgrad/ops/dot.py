@@ -73,13 +73,14 @@ def _summed_as(x, out):
 def _dot_lower(ctx, ins, params, out_avals):
     a, b = ins
     aval = out_avals[0]
-    inner = _summed_as(a.dtype, aval.dtype)
-    if inner != aval.dtype:
+    single = a.dtype is aval.dtype is dtypes.FLOAT32  # no dtype need be looked at again
+    inner = aval.dtype if single else _summed_as(a.dtype, aval.dtype)
+    if not single and inner != aval.dtype:
         if a.dtype == dtypes.BOOL:
             a, b = ctx.cast(a, inner), ctx.cast(b, inner)
         wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=inner)])
         return ctx.cast(wide, aval.dtype)
-    if a.dtype == dtypes.BOOL:
+    if not single and a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, inner), ctx.cast(b, inner)
     (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
     if batch > 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
@@ -87,10 +88,10 @@ def _dot_lower(ctx, ins, params, out_avals):
             return _sums_of_products(ctx, a, b, params["dimension_numbers"], aval)
     if k == 1:  # one product for each element, which fuses with what is around it
         return _sums_of_products(ctx, ctx.cast(a, aval.dtype), ctx.cast(b, aval.dtype), params["dimension_numbers"], aval)
-    if batch == 1 and config.pass_simplify and aval.dtype == a.dtype == dtypes.FLOAT32:
+    if batch == 1 and min(m, n) <= FEW and max(m, n) * k >= LEAST_BYTES and single and config.pass_simplify:
         if (out := _of_bytes(ctx, a, b, params["dimension_numbers"], aval)) is not None:
             return out
-    if aval.dtype.name in ("int32", "uint32") and m * n * k >= MANY and k >= LONG:
+    if not single and m * n * k >= MANY and k >= LONG and aval.dtype in (dtypes.INT32, dtypes.UINT32):
         x, y = (a, b) if a.dtype.name in BYTES else (_bytes_widened(ctx, a), _bytes_widened(ctx, b))
         if x is not None and y is not None:
             return _dot_bytes(ctx, x, y, a_order, b_order, (batch, m, n, k), aval)
@@ -99,7 +100,7 @@ def _dot_lower(ctx, ins, params, out_avals):
     a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
     b3 = ctx.reshape(ctx.transpose(b, b_order), (*batches, k, n))
     out_dtype = aval.dtype
-    if (
+    if not single and (
         dtypes.is_float(a.dtype)
         and a.dtype.itemsize == 2
         and out_dtype == dtypes.FLOAT64
