@@ -14,8 +14,12 @@ FG_INLINE void N(fft_times)(V re, V im, const T *w, V *out) {
     out[0] = re * w[0] - im * w[1];
     out[1] = re * w[1] + im * w[0];
 }
+/* The same, but in the last pass, whose roots are all 1 */
+FG_INLINE void N(fft_turn)(V re, V im, const T *w, V *out, const int last) {
+    if (last) { out[0] = re; out[1] = im; } else N(fft_times)(re, im, w, out);
+}
 
-static void N(fft_pass2)(const FftPass *f, const V *x, V *y) {
+FG_INLINE void N(fft_by2)(const FftPass *f, const V *x, V *y, const int last) {
     int64_t s2 = 2 * f->s;
     const T *w = (const T *)f->roots;
     for (int64_t p = 0; p < f->m; p++, w += 2) {
@@ -24,12 +28,12 @@ static void N(fft_pass2)(const FftPass *f, const V *x, V *y) {
         for (int64_t q = 0; q < s2; q += 2) {
             V ar = a[q], ai = a[q + 1], br = b[q], bi = b[q + 1];
             out[q] = ar + br; out[q + 1] = ai + bi;
-            N(fft_times)(ar - br, ai - bi, w, out + s2 + q);
+            N(fft_turn)(ar - br, ai - bi, w, out + s2 + q, last);
         }
     }
 }
 
-static void N(fft_pass4)(const FftPass *f, const V *x, V *y) {
+FG_INLINE void N(fft_by4)(const FftPass *f, const V *x, V *y, const int last) {
     int64_t s2 = 2 * f->s, step = s2 * f->m;
     const T *w = (const T *)f->roots;
     for (int64_t p = 0; p < f->m; p++, w += 6) {
@@ -40,9 +44,9 @@ static void N(fft_pass4)(const FftPass *f, const V *x, V *y) {
             V cr = in[step] + in[3 * step], ci = in[step + 1] + in[3 * step + 1];
             V dr = in[step] - in[3 * step], di = in[step + 1] - in[3 * step + 1];
             out[q] = ar + cr; out[q + 1] = ai + ci;
-            N(fft_times)(br + di, bi - dr, w, out + s2 + q);
-            N(fft_times)(ar - cr, ai - ci, w + 2, out + 2 * s2 + q);
-            N(fft_times)(br - di, bi + dr, w + 4, out + 3 * s2 + q);
+            N(fft_turn)(br + di, bi - dr, w, out + s2 + q, last);
+            N(fft_turn)(ar - cr, ai - ci, w + 2, out + 2 * s2 + q, last);
+            N(fft_turn)(br - di, bi + dr, w + 4, out + 3 * s2 + q, last);
         }
     }
 }
@@ -55,7 +59,7 @@ FG_INLINE void N(fft_four)(V *a) {
     a[4] = ar - cr; a[5] = ai - ci; a[6] = br - di; a[7] = bi + dr;
 }
 
-static void N(fft_pass8)(const FftPass *f, const V *x, V *y) {
+FG_INLINE void N(fft_by8)(const FftPass *f, const V *x, V *y, const int last) {
     int64_t s2 = 2 * f->s, step = s2 * f->m;
     const T *w = (const T *)f->roots, half = (T)0.707106781186547524401;
     for (int64_t p = 0; p < f->m; p++, w += 14) {
@@ -74,17 +78,17 @@ static void N(fft_pass8)(const FftPass *f, const V *x, V *y) {
             N(fft_four)(e);
             N(fft_four)(o);
             out[q] = e[0]; out[q + 1] = e[1];
-            N(fft_times)(o[0], o[1], w, out + s2 + q);
+            N(fft_turn)(o[0], o[1], w, out + s2 + q, last);
             FFT_UNROLL for (int k = 1; k < 4; k++) {
-                N(fft_times)(e[2 * k], e[2 * k + 1], w + 4 * k - 2, out + 2 * k * s2 + q);
-                N(fft_times)(o[2 * k], o[2 * k + 1], w + 4 * k, out + (2 * k + 1) * s2 + q);
+                N(fft_turn)(e[2 * k], e[2 * k + 1], w + 4 * k - 2, out + 2 * k * s2 + q, last);
+                N(fft_turn)(o[2 * k], o[2 * k + 1], w + 4 * k, out + (2 * k + 1) * s2 + q, last);
             }
         }
     }
 }
 
 /* Any odd radix: sums of elements j and r - j meet cosines, their differences sines. */
-FG_INLINE void N(fft_odd)(const FftPass *f, const V *x, V *y, const int64_t r) {
+FG_INLINE void N(fft_odd)(const FftPass *f, const V *x, V *y, const int64_t r, const int last) {
     const int64_t s2 = 2 * f->s, step = s2 * f->m, half = r / 2;
     const T *w = (const T *)f->roots, *c = (const T *)f->cosines;
     for (int64_t p = 0; p < f->m; p++, w += 2 * (r - 1)) {
@@ -108,16 +112,21 @@ FG_INLINE void N(fft_odd)(const FftPass *f, const V *x, V *y, const int64_t r) {
                     ar += sum[2 * j] * c[2 * turn]; ai += sum[2 * j + 1] * c[2 * turn];
                     br += dif[2 * j] * c[2 * turn + 1]; bi += dif[2 * j + 1] * c[2 * turn + 1];
                 }
-                N(fft_times)(ar - bi, ai + br, w + 2 * (k - 1), out + k * s2 + q);
-                N(fft_times)(ar + bi, ai - br, w + 2 * (r - k - 1), out + (r - k) * s2 + q);
+                N(fft_turn)(ar - bi, ai + br, w + 2 * (k - 1), out + k * s2 + q, last);
+                N(fft_turn)(ar + bi, ai - br, w + 2 * (r - k - 1), out + (r - k) * s2 + q, last);
             }
         }
     }
 }
-static void N(fft_pass3)(const FftPass *f, const V *x, V *y) { N(fft_odd)(f, x, y, 3); }
-static void N(fft_pass5)(const FftPass *f, const V *x, V *y) { N(fft_odd)(f, x, y, 5); }
-static void N(fft_pass7)(const FftPass *f, const V *x, V *y) { N(fft_odd)(f, x, y, 7); }
-static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y) { N(fft_odd)(f, x, y, f->r); }
+#define FFT_BOTH(BY, ...) do { if (f->m == 1) N(BY)(__VA_ARGS__, 1); else N(BY)(__VA_ARGS__, 0); } while (0)
+static void N(fft_pass2)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by2, f, x, y); }
+static void N(fft_pass4)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by4, f, x, y); }
+static void N(fft_pass8)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by8, f, x, y); }
+static void N(fft_pass3)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 3); }
+static void N(fft_pass5)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 5); }
+static void N(fft_pass7)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 7); }
+static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, f->r); }
+#undef FFT_BOTH
 
 /* The transform of x, with y for scratch, both of p->room elements: where the result is. */
 static V *N(fft_lanes)(const FftLanes *p, V *x, V *y) {
