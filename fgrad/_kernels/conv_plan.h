@@ -475,7 +475,8 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     /* a kernel that leaves the cache before the next block needs it is read once for all of them */
     t.whole = most * panels * (c->pairs ? 1 : 3) * AMX_TILE > FG_CONV_LARGE && (t.flat ? flat : lines) < 48 && c->G * panels >= 16
         && positions * c->C * (c->pairs ? 4 : 6) < FG_CONV_SMALL;
-    product = tiles * (most * (c->pairs ? 20 : 2 * c->C % 64 ? 135 : 105) + (c->pairs ? 250 : 350)) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
+    product = tiles * (most * (c->pairs ? 20 : 2 * c->C % 64 ? 135 : 105) + 250) + (double)c->G * most * panels * (c->pairs ? 100 : 400);
+    product += (double)(c->G * c->B * t.Q[0] * t.blocks[0] * t.blocks[1]) * (double)t.x_size * (c->pairs ? 0.3 : 1.3);      /* blocks are filled, and split */
     other = positions * panels * (double)(t.R[0] * t.R[1] * t.R[2] * c->C) * (c->pairs ? 1.5 : 0.6);
     if (!c->pairs && conv_plan_winograd(&v))
         other = (double)(c->G * c->B * v.Q[0] * conv_ceil(v.Q[1], v.R[1] > 1 ? 2 : 1) * conv_ceil(v.Q[2], 2)) * v.tile * 0.03;

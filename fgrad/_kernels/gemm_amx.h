@@ -36,7 +36,7 @@ static int amx_wants(const GemmJob *j) {
     int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
     double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 110) + 60);
     double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6 + (j->pairs ? 2.0 * (double)j->K * (double)many : 0);
-    return (double)j->B * (packs + tiles) * 0.95 + (j->pairs ? 1500 : 12000) < (double)j->B * other;
+    return (double)j->B * ((packs + tiles) * 0.95 + (j->pairs ? 500 : 4000)) + (j->pairs ? 1000 : 24000) < (double)j->B * other;
 }
 
 /* The same for products of bytes, beside those of groups of four. */
