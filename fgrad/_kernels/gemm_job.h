@@ -80,7 +80,7 @@ static void gemm_plan(GemmJob *j) {
     int64_t enough = (!clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48) >> j->cplx;
     j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     /* A panel of rows that meet in few sets, each with 8 ways, stays in the first cache if it is packed, or has no more of them than ways. */
-    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->pack_b && j->M > GEMM_MR / 2 && j->N >= 192 && gemm_broad()) || (clash_a && j->N >= 192
+    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->pack_b && j->N >= 192 && size_a >= 4 * GEMM_CLOSE && gemm_broad()) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
     j->mr = j->cplx || (!j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8) ? GEMM_MR / 2 : GEMM_MR;
     /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
