@@ -62,7 +62,7 @@ def use_amx(bint on):
     """Whether large products run on the processor's tile unit, where it has one; returns what was so before."""
     global _amx
     before = _amx != 0
-    _amx = on and GEMM_WIDE and amx_supported()
+    _amx = on and GEMM_MASKS and amx_supported()        # built for vectors of 512 bits, as its callers are
     return before
 
 
