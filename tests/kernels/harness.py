@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fgrad._kernels import array, creation, executor
+from fgrad._kernels import array, creation, executor, gemm
 
 
 class _Aval:
@@ -53,3 +53,12 @@ def contiguous(shape):
         strides.append(acc)
         acc *= d
     return tuple(reversed(strides))
+
+
+def without_tiles(f, *args):
+    """f(*args), computed without the processor's tile unit."""
+    gemm.use_amx(False)
+    try:
+        return f(*args)
+    finally:
+        gemm.use_amx(True)

@@ -5,27 +5,10 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
-from fgrad._kernels import gemm
+from tests.kernels.harness import without_tiles
 
+pytestmark = pytest.mark.usefixtures("tile_unit")
 rng = np.random.default_rng(7)
-
-
-@pytest.fixture(autouse=True)
-def unit():
-    before = gemm.use_amx(True)
-    if not gemm.use_amx(True):
-        gemm.use_amx(before)
-        pytest.skip("this processor has no tile unit")
-    yield
-    gemm.use_amx(before)
-
-
-def without(f, *args):
-    gemm.use_amx(False)
-    try:
-        return np.asarray(f(*args))
-    finally:
-        gemm.use_amx(True)
 
 
 def product(spec="mk,kn->mn"):
@@ -57,7 +40,7 @@ def test_as_near_as_a_chain_of_multiply_adds(m, k, n, spec, ta, tb):
     f = product(spec)
     error = np.abs(np.asarray(f(jnp.asarray(a), jnp.asarray(b))) - exact).max()
     assert error <= 48 * np.sqrt(k) * 2.0**-23, error
-    assert error <= 2 * np.abs(without(f, a, b) - exact).max() + 1e-6
+    assert error <= 2 * np.abs(np.asarray(without_tiles(f, a, b)) - exact).max() + 1e-6
 
 
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
@@ -95,7 +78,7 @@ def test_values_that_have_no_parts(value, where):
     operands = [normal(512, 512), normal(512, 512)]
     operands[where[0]][where[1]] = value
     f = product()
-    got, want = np.asarray(f(*operands)), without(f, *operands)
+    got, want = np.asarray(f(*operands)), np.asarray(without_tiles(f, *operands))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4 * max(1, abs(value) * 1e-3 if np.isfinite(value) else 1))
 
@@ -124,7 +107,7 @@ def test_added_to_what_is_there_with_and_without_such_values():
     f = fgrad.jit(lambda c, x, y: c + x @ y)
     np.testing.assert_allclose(np.asarray(f(c, x, y)), c + x.astype(np.float64) @ y, atol=2e-4)
     x[9, 9] = np.inf
-    np.testing.assert_allclose(np.asarray(f(c, x, y)), without(f, c, x, y), atol=2e-4)
+    np.testing.assert_allclose(np.asarray(f(c, x, y)), without_tiles(f, c, x, y), atol=2e-4)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -170,7 +153,7 @@ def test_complex_numbers(m, k, n, turned):
     added = fgrad.jit(lambda a, b, c: c + a @ (b.T if turned else b))
     np.testing.assert_allclose(np.asarray(added(a, other, c)), c + a.astype(complex) @ b, atol=3e-4)
     a[7, 3] = complex(np.inf, 1)
-    np.testing.assert_array_equal(np.isfinite(np.asarray(f(a, other))), np.isfinite(without(f, a, other)))
+    np.testing.assert_array_equal(np.isfinite(np.asarray(f(a, other))), np.isfinite(without_tiles(f, a, other)))
     batch = fgrad.jit(lambda a, b: jnp.einsum("bmk,bkn->bmn", a, b))
     x, y = draw(3, m, k), draw(3, k, n)
     np.testing.assert_allclose(np.asarray(batch(x, y)), np.einsum("bmk,bkn->bmn", x.astype(complex), y), atol=3e-4)

@@ -5,32 +5,15 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
-from fgrad._kernels import gemm
 from fgrad.ops.attention import attention
+from tests.kernels.harness import without_tiles
 
-BEFORE = gemm.use_amx(True)
-HAS = gemm.use_amx(BEFORE)
-pytestmark = pytest.mark.skipif(not HAS, reason="no tile unit")
+pytestmark = pytest.mark.usefixtures("tile_unit")
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def unit():
-    before = gemm.use_amx(True)
-    yield
-    gemm.use_amx(before)
-
-
-def without(f, *args):
-    gemm.use_amx(False)
-    try:
-        return f(*args)
-    finally:
-        gemm.use_amx(True)
 
 
 def operands(rng, b, h, hk, t, s, d, dv):
@@ -107,7 +90,7 @@ def test_values_and_gradients(rng, name):
     for x, y in zip(gradients(q, k, v, g, **how), (dq, dk, dv)):
         close(x, y, 1e-5)
     if sizes[3] != 17:
-        assert not np.array_equal(got, without(lambda: np.asarray(attention(q, k, v, **how)[0]))), "not on the unit"
+        assert not np.array_equal(got, without_tiles(lambda: np.asarray(attention(q, k, v, **how)[0]))), "not on the unit"
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 100, 100), (1, 2, 1, 100), (1, 1, 100, 1)])
@@ -134,7 +117,7 @@ def test_what_the_unit_cannot_take(rng, which, value):
         args[which][0, 1, 100, 3] = value
     q, k, v, g = args.values()
     for f in (lambda: [np.asarray(attention(q, k, v, causal=True)[0])], lambda: gradients(q, k, v, g, causal=True)):
-        for a, b in zip(f(), without(f)):
+        for a, b in zip(f(), without_tiles(f)):
             np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4 * np.nanmax(np.abs(np.where(np.isfinite(b), b, 0))))
 
@@ -210,7 +193,7 @@ def test_bfloat16(rng, sizes, how):
 def test_bfloat16_runs_on_the_unit(rng, causal):
     q, k, v, _ = (jnp.asarray(x).astype(jnp.bfloat16) for x in operands(rng, 1, 2, 2, 128, 128, 64, 64))
     f = fgrad.jit(lambda q, k, v: attention(q, k, v, causal=causal))
-    (o, lse), (other, exact) = f(q, k, v), without(f, q, k, v)
+    (o, lse), (other, exact) = f(q, k, v), without_tiles(f, q, k, v)
     assert not np.array_equal(np.asarray(o), np.asarray(other))
     close(lse, exact, 1e-5)  # sums of products of bfloat16, but for their order
 
@@ -221,7 +204,7 @@ def test_bfloat16_beyond_the_unit(rng, value):
     args[2][0, 1, 100, 3] = value
     args = [jnp.asarray(x).astype(jnp.bfloat16) for x in args]
     f = lambda: np.asarray(attention(*args[:3], causal=True)[0].astype(jnp.float32))
-    a, b = f(), without(f)
+    a, b = f(), without_tiles(f)
     np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
     np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-2)
 

@@ -6,28 +6,11 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
-from fgrad._kernels import gemm
+from tests.kernels.harness import without_tiles
 
 rng = np.random.default_rng(11)
+pytestmark = pytest.mark.usefixtures("tile_unit")
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
-
-
-@pytest.fixture(autouse=True)
-def unit():
-    before = gemm.use_amx(True)
-    if not gemm.use_amx(True):
-        gemm.use_amx(before)
-        pytest.skip("this processor has no tile unit")
-    yield
-    gemm.use_amx(before)
-
-
-def without(f, *args):
-    gemm.use_amx(False)
-    try:
-        return f(*args)
-    finally:
-        gemm.use_amx(True)
 
 
 def operands(batch, size, features, out, window, last, dtype):
@@ -55,7 +38,7 @@ def convolution(stride, pads, last, dilation=1, inputs=1, groups=1, out=None):
 
 def exactly(f, *args):
     with fgrad.enable_x64():
-        y = without(fgrad.jit(f), *(jnp.asarray(np.asarray(a, np.float64)) for a in args))
+        y = without_tiles(fgrad.jit(f), *(jnp.asarray(np.asarray(a, np.float64)) for a in args))
         return fgrad.tree.map(lambda a: np.asarray(a, np.float64), y)
 
 
@@ -87,7 +70,7 @@ def test_values_and_gradients(batch, size, features, out, window, stride, pads, 
         y, back = fgrad.vjp(conv, x, w)
         return (y, *back(ct))
 
-    got, plain = fgrad.jit(all_three)(x, w, ct), without(fgrad.jit(all_three), x, w, ct)
+    got, plain = fgrad.jit(all_three)(x, w, ct), without_tiles(fgrad.jit(all_three), x, w, ct)
     exact = exactly(all_three, x, w, ct)
     for a, b, c in zip(got, plain, exact, strict=True):
         a, b, c = np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(c)
@@ -100,7 +83,7 @@ def test_values_and_gradients(batch, size, features, out, window, stride, pads, 
 
 def used(f, *args):
     """Does the tile unit compute this?  Its sums are rounded in another order."""
-    return not np.array_equal(np.asarray(f(*args), np.float32), np.asarray(without(f, *args), np.float32))
+    return not np.array_equal(np.asarray(f(*args), np.float32), np.asarray(without_tiles(f, *args), np.float32))
 
 
 @pytest.mark.parametrize("last", [True, False])
