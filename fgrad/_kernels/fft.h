@@ -13,12 +13,21 @@ typedef struct {
     void (*parallel)(int64_t n, int64_t grain, FftBody body, void *ctx);
     char *(*alloc)(int64_t bytes);
     void (*release)(char *p);
-    int shared, out_of_memory;
+    int64_t count;                  /* images that src and dst hold */
+    int threads, shared, out_of_memory;
 } FftJob;
-typedef struct { FftJob *job; const FftRow *row; int second, sw; double scale; const void *src; void *dst, *x; } FftStep;
+typedef struct { const char *p; int64_t bytes; } FftAhead;          /* what will be read or written next */
+typedef struct { FftJob *job; const FftRow *row; int second, sw; double scale; const void *src; void *dst, *x; FftAhead *ahead; } FftStep;
 
 /* Ask for what the next tile or row reads and writes, while this one is computed: its lanes are too far apart for the machine to see it. */
 enum { FFT_AHEAD = 1 << 16 };
+FG_INLINE void fft_ahead_by(FftAhead *a, int64_t blocks) {
+    for (int i = 0; i < 2; i++) {
+        int64_t bytes = (a[i].bytes / blocks + 63) & ~(int64_t)63;
+        for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(a[i].p + k, 0, 2);
+        a[i].p += bytes; a[i].bytes -= bytes;
+    }
+}
 static void fft_ahead(const void *src, int64_t read, const void *dst, int64_t written) {
     if (read > FFT_AHEAD || written > FFT_AHEAD) return;
     for (int64_t i = 0; i < read; i += 64) __builtin_prefetch((const char *)src + i, 0);
@@ -45,12 +54,12 @@ static void fft_transform_chirp(FftArena *a, const FftLanes *lanes, const FftRow
                                     : fft_spectrum_f64(lanes, row, (double *)spectrum) != 0;
 }
 
-/* Axis d of x, whose transform has out's shape there and x's elsewhere. */
-static void fft_describe(FftAxis *a, const FgTensor *x, const FgTensor *out, int d, int kind, int inverse) {
+/* Axis d of x, whose transform has out's shape there and x's elsewhere; images lie along the axes before `first`. */
+static void fft_describe(FftAxis *a, const FgTensor *x, const FgTensor *out, int d, int first, int kind, int inverse) {
     memset(a, 0, sizeof *a);
     a->kind = kind; a->inverse = inverse;
     a->outer = a->inner = 1;
-    for (int e = 0; e < x->ndim; e++) if (e < d) a->outer *= x->shape[e]; else if (e > d) a->inner *= x->shape[e];
+    for (int e = first; e < x->ndim; e++) if (e < d) a->outer *= x->shape[e]; else if (e > d) a->inner *= x->shape[e];
     a->n_in = x->shape[d]; a->n_out = out->shape[d];
 }
 
@@ -59,17 +68,24 @@ static void fft_describe(FftAxis *a, const FgTensor *x, const FgTensor *out, int
 static FftPlan *fft_build(FftArena *a, const FgInst *inst, const FgTensor *x, const FgTensor *out) {
     FftPlan local, *p = (FftPlan *)fft_take(a, sizeof local);
     const int kind = (int)inst->ip[0], inverse = (int)inst->ip[1], n = inst->n_ip - 2;
+    const FgTensor *wide = kind == FFT_R2C ? out : x;
     if (!p) p = &local;
     memset(p, 0, sizeof *p);
     p->n_axis = n; p->dtype = a->dtype;
+    int first = x->ndim;
+    for (int i = 0; i < n; i++) if (inst->ip[2 + i] < first) first = (int)inst->ip[2 + i];
+    p->images = 1;
+    for (int e = 0; e < first; e++) p->images *= x->shape[e];
+    const int64_t bytes = wide->size / p->images * fg_itemsize(wide->dtype);
+    p->group = n == 1 || bytes > FFT_IMAGE ? p->images : bytes < FFT_GROUP ? FFT_GROUP / bytes : 1;
+    if (p->group > p->images) p->group = p->images;
     p->axis = (FftAxis *)fft_take(a, n * (int64_t)sizeof(FftAxis));
     for (int i = 0; i < n; i++) {
         FftAxis one;
         const int last = kind == FFT_C2R ? i == n - 1 : i == 0, d = (int)inst->ip[kind == FFT_C2R ? 2 + i : 1 + n - i];
-        const FgTensor *whole = kind == FFT_R2C ? out : x;
-        if (last && kind != FFT_C2C) fft_describe(&one, x, out, d, kind, inverse);
-        else fft_describe(&one, whole, whole, d, FFT_C2C, inverse);
-        fft_make_axis(a, &one);
+        if (last && kind != FFT_C2C) fft_describe(&one, x, out, d, first, kind, inverse);
+        else fft_describe(&one, wide, wide, d, first, FFT_C2C, inverse);
+        fft_make_axis(a, &one, p->group);
         if (a->base) p->axis[i] = one;
     }
     return p;
@@ -119,20 +135,48 @@ static int fft_check_all(FgInst *inst, const FgTensor *slots, char *msg) {
     return a.failed ? fg_fail(msg, "fft: no memory for a plan") : 0;
 }
 
+/* All axes of the images at src; scratch: of x's size, where the last axis becomes real after others. */
+static void fft_image(FftJob *j, const FftPlan *p, const char *src, char *dst, char *scratch) {
+    for (int i = 0; i < p->n_axis && !j->out_of_memory; i++) {
+        j->axis = &p->axis[i];
+        j->src = i == 0 ? src : scratch ? scratch : dst;
+        j->dst = scratch && i < p->n_axis - 1 ? scratch : dst;
+        if (p->dtype == FG_C64) fft_axis_f32(j); else fft_axis_f64(j);
+    }
+}
+typedef struct { FftJob *job; const FftPlan *plan; const FgTensor *x, *out; int to_real; } FftImages;
+
+/* Groups begin to end. */
+static void fft_images(const FftImages *s, FftJob *j, int64_t begin, int64_t end) {
+    const FftPlan *p = s->plan;
+    const int64_t in = s->x->size / p->images * fg_itemsize(s->x->dtype), out = s->out->size / p->images * fg_itemsize(s->out->dtype);
+    char *scratch = NULL;
+    if (s->to_real && p->n_axis > 1 && !(scratch = j->alloc(p->group * in))) { j->out_of_memory = 1; return; }
+    for (int64_t u = begin; u < end && !j->out_of_memory; u++) {
+        const int64_t at = u * p->group;
+        j->count = p->images - at < p->group ? p->images - at : p->group;
+        fft_image(j, p, (const char *)s->x->data + at * in, (char *)s->out->data + at * out, scratch);
+    }
+    if (scratch) j->release(scratch);
+}
+static void fft_alone(int64_t n, int64_t grain, FftBody body, void *ctx) { body(ctx, 0, n, 0); }
+static void fft_share(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FftImages *s = (const FftImages *)ctx;
+    FftJob own = *s->job;
+    own.parallel = fft_alone;
+    fft_images(s, &own, begin, end);
+    if (own.out_of_memory) s->job->out_of_memory = 1;
+}
+
+/* Images that fit into a core's cache go through all axes before the next ones, each thread with its own. */
 static int fft_run_all(const FgInst *inst, FgTensor *slots, FftJob *j) {
     FgTensor *x = FG_IN(inst, slots, 0), *out = FG_OUT(inst, slots, 0);
     const FftPlan *p = (const FftPlan *)inst->extra;
-    char *scratch = NULL;
     if (!out->size) return FG_OK;
     if (!x->size) { memset(out->data, 0, (size_t)(out->size * fg_itemsize(out->dtype))); return FG_OK; }
-    if (inst->ip[0] == FFT_C2R && p->n_axis > 1 && !(scratch = j->alloc(x->size * fg_itemsize(x->dtype)))) return FG_EMEM;
-    for (int i = 0; i < p->n_axis && !j->out_of_memory; i++) {
-        j->axis = &p->axis[i];
-        j->src = i == 0 ? x->data : scratch ? scratch : out->data;
-        j->dst = scratch && i < p->n_axis - 1 ? scratch : out->data;
-        if (p->dtype == FG_C64) fft_axis_f32(j); else fft_axis_f64(j);
-    }
-    if (scratch) j->release(scratch);
+    FftImages s = {j, p, x, out, inst->ip[0] == FFT_C2R};
+    const int64_t groups = (p->images + p->group - 1) / p->group;
+    if (groups > 1 && groups >= j->threads) j->parallel(groups, 1, fft_share, &s); else fft_images(&s, j, 0, groups);
     return j->out_of_memory ? FG_EMEM : FG_OK;
 }
 #endif

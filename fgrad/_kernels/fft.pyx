@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FgInst, FgTensor
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 cdef extern from "fft.h" nogil:
     ctypedef void (*FftBody)(void *ctx, int64_t begin, int64_t end, int tid)
@@ -17,7 +17,7 @@ cdef extern from "fft.h" nogil:
         void (*parallel)(int64_t n, int64_t grain, FftBody body, void *ctx) noexcept
         char *(*alloc)(int64_t nbytes) noexcept
         void (*release)(char *p) noexcept
-        int shared, out_of_memory
+        int threads, shared, out_of_memory
     int fft_check_all(FgInst *inst, const FgTensor *slots, char *msg)
     int fft_run_all(const FgInst *inst, FgTensor *slots, FftJob *job)
 
@@ -29,7 +29,7 @@ cdef int fft_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
 cdef int fft_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FftJob job
     job.parallel, job.alloc, job.release = <void (*)(int64_t, int64_t, FftBody, void *) noexcept>parallel_for, pool_alloc, pool_free
-    job.shared = job.out_of_memory = 0
+    job.threads, job.shared, job.out_of_memory = thread_count(), 0, 0
     return fft_run_all(inst, slots, &job)
 
 

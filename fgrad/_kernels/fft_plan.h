@@ -32,14 +32,16 @@ typedef struct FftRow {
 } FftRow;
 typedef struct {
     int kind, inverse;
-    int64_t outer, inner, n_in, n_out, n;       /* n: length of the complex transform; n / 2 pairs for an even real one */
+    int64_t outer, inner, n_in, n_out, n;       /* outer: of one image; n: length of the complex transform; n / 2 pairs for an even real one */
     int halved;                                 /* an even real transform, by one of half the length */
     const void *roots;                          /* halved: exp(-i pi k / n), real parts, then imaginary ones */
     double scale;
     const FftLanes *lanes;
     const FftRow *row;                          /* NULL: lanes */
 } FftAxis;
-typedef struct { int n_axis, dtype; FftAxis *axis; } FftPlan;
+typedef struct { int n_axis, dtype; int64_t images, group; FftAxis *axis; } FftPlan;        /* group: images that go through all axes together */
+#define FFT_IMAGE (3 << 18)             /* bytes of the largest image of a group */
+#define FFT_GROUP (1 << 18)             /* bytes of a group of smaller ones */
 
 /* The block: measured with base == NULL, then filled. */
 typedef struct { char *base; int64_t used; int dtype, lanes, failed; } FftArena;
@@ -232,8 +234,8 @@ static const FftRow *fft_make_row(FftArena *a, int64_t n) {
     return taken;
 }
 
-static void fft_make_axis(FftArena *a, FftAxis *x) {
-    int64_t whole = x->kind == FFT_R2C ? x->n_in : x->n_out, lanes = x->outer * x->inner;
+static void fft_make_axis(FftArena *a, FftAxis *x, int64_t images) {
+    int64_t whole = x->kind == FFT_R2C ? x->n_in : x->n_out, outer = images * x->outer, lanes = outer * x->inner;
     x->halved = x->kind != FFT_C2C && whole % 2 == 0;
     x->n = x->halved ? whole / 2 : whole;
     x->scale = x->inverse ? 1.0 / (double)whole : 1.0;
@@ -247,7 +249,7 @@ static void fft_make_axis(FftArena *a, FftAxis *x) {
         }
     }
     int64_t tiles = x->inner < a->lanes
-        ? (lanes + a->lanes - 1) / a->lanes : x->outer * ((x->inner + a->lanes - 1) / a->lanes);
+        ? (lanes + a->lanes - 1) / a->lanes : outer * ((x->inner + a->lanes - 1) / a->lanes);
     double gather = x->inner == 1 ? 6 : x->inner < a->lanes ? 4.0 * a->lanes : 0;
     double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n);
     if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;

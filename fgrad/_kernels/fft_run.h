@@ -16,7 +16,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         in[l] = N(fft_lane)(j->src, q + l, a->n_in, inner, in_parts);
         out[l] = N(fft_lane)(j->dst, q + l, a->n_out, inner, out_parts);
     }
-    if (rows && q + count + L <= a->outer)
+    if (rows && q + count + L <= j->count * a->outer)
         fft_ahead(in[0] + L * in_parts * a->n_in, L * in_parts * a->n_in * (int64_t)sizeof(T), out[0] + L * out_parts * a->n_out,
                   L * out_parts * a->n_out * (int64_t)sizeof(T));
     if (a->kind == FFT_R2C) {
@@ -59,7 +59,7 @@ static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
     FftJob *j = (FftJob *)ctx;
     const FftAxis *a = j->axis;
     const int64_t most = a->n_out > a->n ? a->n_out : a->n + 1, room = 2 * (a->lanes->room > most ? a->lanes->room : most);
-    const int64_t total = a->outer * a->inner;
+    const int64_t total = j->count * a->outer * a->inner;
     V *x = (V *)j->alloc(2 * room * (int64_t)sizeof(V));
     if (!x) { j->out_of_memory = 1; return; }
     const int64_t blocks = (a->inner + L - 1) / L;
@@ -87,17 +87,17 @@ static void N(fft_columns)(const FftRow *r, const T *src, T *tmp, int64_t block,
     V *z = N(fft_lanes)(r->first, x, y);
     const T *w = (const T *)r->block_roots + 2 * block * r->n1;
     const V *lanes = (const V *)r->lane_roots;
-    for (int64_t k = 0; k < r->n1; k++) {
-        V t[2], re = z[2 * k], im = z[2 * k + 1];
+    T *to = tmp + from;
+    for (int64_t k = 0; k < r->n1; k++, to += step) {
+        V t[2], re = z[2 * k], im = z[2 * k + 1], a, b;
         N(fft_times)(lanes[2 * k], lanes[2 * k + 1], w + 2 * k, t);
-        z[2 * k] = re * t[0] - im * t[1];
-        z[2 * k + 1] = re * t[1] + im * t[0];
+        a = re * t[0] - im * t[1];
+        b = re * t[1] + im * t[0];
+        if (count == L) { V p, q; N(fft_together)(a, b, &p, &q); AT(to) = p; AT(to + L) = q; } else { z[2 * k] = a; z[2 * k + 1] = b; }
     }
-    if (count == L) N(fft_store_lines)(z, tmp + from, r->n1, step, 0, 1);
-    else {
-        for (int l = 0; l < count; l++) lane[l] = tmp + from + 2 * l;
-        N(fft_store_any)(z, lane, count, r->n1, step, 1, 0, 1);
-    }
+    if (count == L) return;
+    for (int l = 0; l < count; l++) lane[l] = tmp + from + 2 * l;
+    N(fft_store_any)(z, lane, count, r->n1, step, 1, 0, 1);
 }
 /* L rows of tmp as lanes of length n2: element k of the transform of row k1 is element k n1 + k1. */
 static void N(fft_rows)(const FftRow *r, const T *tmp, T *dst, int64_t block, int sw, T scale, V *x, V *y) {
@@ -118,6 +118,7 @@ static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
     V *x = s->x ? (V *)s->x : (V *)s->job->alloc(4 * r->room * (int64_t)sizeof(V));
     if (!x) { s->job->out_of_memory = 1; return; }
     for (int64_t b = begin; b < end; b++) {
+        if (s->ahead) fft_ahead_by(s->ahead, (s->second ? 0 : (r->n1 + L - 1) / L) + end - b);
         if (s->second) N(fft_rows)(r, (const T *)s->src, (T *)s->dst, b, s->sw, (T)s->scale, x, x + 2 * r->room);
         else N(fft_columns)(r, (const T *)s->src, (T *)s->dst, b, s->sw, x, x + 2 * r->room);
     }
@@ -126,7 +127,7 @@ static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
 
 /* The transform of n complex numbers; real and imaginary parts exchanged before (sw_in) and after (sw_out); x: buffers of lanes, or
  * NULL to share the blocks among threads; scratch: r->scratch complex numbers. src and dst may be one. */
-static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scratch, int sw_in, int sw_out, double scale, V *x) {
+static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scratch, int sw_in, int sw_out, double scale, V *x, FftAhead *ahead) {
     if (r->conv) {
         const int64_t m = r->conv->n;
         T *u = scratch, *v = u + 2 * m, *rest = v + 2 * m;
@@ -137,20 +138,20 @@ static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scra
             u[2 * k + 1] = re * c[2 * k + 1] + im * c[2 * k];
         }
         memset(u + 2 * r->n, 0, (size_t)(2 * (m - r->n)) * sizeof(T));
-        N(fft_row)(j, r->conv, u, v, rest, 0, 0, 1, x);
+        N(fft_row)(j, r->conv, u, v, rest, 0, 0, 1, x, NULL);
         for (int64_t k = 0; k < m; k++) {
             T re = v[2 * k], im = v[2 * k + 1];
             v[2 * k] = re * b[2 * k] - im * b[2 * k + 1];
             v[2 * k + 1] = re * b[2 * k + 1] + im * b[2 * k];
         }
-        N(fft_row)(j, r->conv, v, u, rest, 1, 1, 1, x);                /* spectrum is divided by m */
+        N(fft_row)(j, r->conv, v, u, rest, 1, 1, 1, x, NULL);                /* spectrum is divided by m */
         for (int64_t k = 0; k < r->n; k++) {
             dst[2 * k + sw_out] = (u[2 * k] * c[2 * k] - u[2 * k + 1] * c[2 * k + 1]) * f;
             dst[2 * k + 1 - sw_out] = (u[2 * k] * c[2 * k + 1] + u[2 * k + 1] * c[2 * k]) * f;
         }
         return;
     }
-    FftStep s = {j, r, 0, sw_in, 1.0, src, scratch, x};
+    FftStep s = {j, r, 0, sw_in, 1.0, src, scratch, x, ahead};
     const int64_t first = (r->n2 + L - 1) / L, second = (r->n1 + L - 1) / L;
     if (x) N(fft_step)(&s, 0, first, 0); else j->parallel(first, 1 + 4096 / (r->n1 * L), N(fft_step), &s);
     s.second = 1; s.sw = sw_out; s.scale = scale; s.src = scratch; s.dst = dst;
@@ -173,31 +174,32 @@ static void N(fft_one)(FftJob *j, int64_t q, T *scratch, V *x) {
     T *u = scratch, *v = u + 2 * FFT_ROOM(n), *rest = v + 2 * FFT_ROOM(a->n_out > n ? a->n_out : n);
     const T *in = N(fft_lane)(j->src, q, a->n_in, inner, in_parts), *from = in;
     T *out = N(fft_lane)(j->dst, q, a->n_out, inner, out_parts), *to = inner == 1 ? out : v;
-    if (inner == 1 && q + 1 < a->outer)
-        fft_ahead(in + in_parts * a->n_in, in_parts * a->n_in * (int64_t)sizeof(T), out + out_parts * a->n_out,
-                  out_parts * a->n_out * (int64_t)sizeof(T));
+    FftAhead ahead[2] = {{NULL, 0}, {NULL, 0}};
+    if (inner == 1 && x && q + 1 < j->count * a->outer)
+        ahead[0] = (FftAhead){(const char *)(in + in_parts * a->n_in), in_parts * a->n_in * (int64_t)sizeof(T)},
+        ahead[1] = (FftAhead){(const char *)(out + out_parts * a->n_out), out_parts * a->n_out * (int64_t)sizeof(T)};
     if (inner > 1 && (a->kind != FFT_R2C || a->halved)) {
         N(fft_copy)(in, in_parts * inner, v, in_parts, a->n_in, in_parts);
         from = v;
     }
-    if (a->kind == FFT_C2C) N(fft_row)(j, a->row, from, to, rest, a->inverse, a->inverse, a->scale, x);
+    if (a->kind == FFT_C2C) N(fft_row)(j, a->row, from, to, rest, a->inverse, a->inverse, a->scale, x, ahead);
     else if (a->kind == FFT_R2C && a->halved) {
-        N(fft_row)(j, a->row, from, u, rest, 0, 0, 1, x);
+        N(fft_row)(j, a->row, from, u, rest, 0, 0, 1, x, ahead);
         N(fft_unfold_row)(u, to, n, (const T *)a->roots);
         if (a->n_out > n + 1) N(fft_mirror_row)(to, a->n_out);
     } else if (a->kind == FFT_R2C) {
         for (int64_t k = 0; k < n; k++) { u[2 * k] = in[k * inner]; u[2 * k + 1] = 0; }
-        N(fft_row)(j, a->row, u, to = v, rest, 0, 0, 1, x);
+        N(fft_row)(j, a->row, u, to = v, rest, 0, 0, 1, x, ahead);
     } else if (a->halved) {
         N(fft_fold_row)(from, u, n, (const T *)a->roots);
-        N(fft_row)(j, a->row, u, to, rest, 0, 1, a->scale, x);
+        N(fft_row)(j, a->row, u, to, rest, 0, 1, a->scale, x, ahead);
     } else {
         for (int64_t k = 0; k < a->n_in; k++) {
             T re = from[2 * k], im = k ? from[2 * k + 1] : 0;
             u[2 * k] = re; u[2 * k + 1] = im;
             if (k) { u[2 * (n - k)] = re; u[2 * (n - k) + 1] = -im; }
         }
-        N(fft_row)(j, a->row, u, v, rest, 1, 1, a->scale, x);
+        N(fft_row)(j, a->row, u, v, rest, 1, 1, a->scale, x, ahead);
         N(fft_copy)(v, 2, out, inner, a->n_out, 1);
         return;
     }
@@ -217,9 +219,9 @@ static void N(fft_each)(void *ctx, int64_t begin, int64_t end, int tid) {
 
 static void N(fft_axis)(FftJob *j) {
     const FftAxis *a = j->axis;
-    const int64_t lanes = a->outer * a->inner;
+    const int64_t outer = j->count * a->outer, lanes = outer * a->inner;
     if (!a->row) {
-        const int64_t tiles = a->inner < L ? (lanes + L - 1) / L : a->outer * ((a->inner + L - 1) / L);
+        const int64_t tiles = a->inner < L ? (lanes + L - 1) / L : outer * ((a->inner + L - 1) / L);
         j->parallel(tiles, 1 + 4096 / (a->n * L), N(fft_tiles), j);
     } else if ((j->shared = a->n >= FFT_WIDE)) N(fft_each)(j, 0, lanes, 0);
     else j->parallel(lanes, 1 + 4096 / a->n, N(fft_each), j);
@@ -231,7 +233,7 @@ static int N(fft_spectrum)(const FftLanes *lanes, const FftRow *row, T *spectrum
     void *p = NULL;
     if (posix_memalign(&p, 64, (size_t)(4 * room) * sizeof(V) + (size_t)(row ? 2 * row->scratch : 0) * sizeof(T))) return -1;
     V *x = (V *)p;
-    if (row) N(fft_row)(NULL, row, spectrum, spectrum, (T *)(x + 4 * room), 0, 0, 1, x);
+    if (row) N(fft_row)(NULL, row, spectrum, spectrum, (T *)(x + 4 * room), 0, 0, 1, x, NULL);
     else {
         T *lane[1] = {spectrum};
         N(fft_load_any)(x, lane, 1, n, 2, 1, 0);
