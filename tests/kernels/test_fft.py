@@ -87,6 +87,26 @@ def test_several_axes(axes):
             near(transform(h, 2, 1, axes, shape), x.astype(np.float64), n)
 
 
+@pytest.mark.parametrize("shape", [(21, 64, 48), (37, 16, 18), (3, 200, 240), (2, 3, 33, 512), (5, 400, 500)])
+def test_groups_of_images(shape):
+    """Images in groups, the last one of fewer, on fewer and more threads than groups; those of the last shape are no group's."""
+    rng, axes, before = np.random.default_rng(3), (len(shape) - 2, len(shape) - 1), parallel.get_num_threads()
+    x = noise(rng, shape, np.float32)
+    z, half = (x + 1j * noise(rng, shape, np.float32)).astype(np.complex64), (*shape[:-1], shape[-1] // 2 + 1)
+    h, n, results = np.fft.rfft2(x.astype(np.float64)).astype(np.complex64), shape[-1] * shape[-2], []
+    try:
+        for threads in (1, 2, 7):
+            parallel.set_num_threads(threads)
+            outs = transform(z, 0, 0, axes, shape), transform(z, 0, 1, axes, shape), transform(x, 1, 0, axes, half), transform(h, 2, 1, axes, shape)
+            results.append(b"".join(out.tobytes() for out in outs))
+    finally:
+        parallel.set_num_threads(before)
+    assert len(set(results)) == 1
+    z = z.astype(np.complex128)
+    for out, want in zip(outs, (np.fft.fft2(z), np.fft.ifft2(z), h, x.astype(np.float64))):
+        near(out, want, n)
+
+
 def test_inf_and_nan_stay_in_their_row():
     x = np.ones((40, 64), np.complex64)
     x[3, 5], x[20, 1] = np.inf, np.nan
