@@ -314,3 +314,69 @@ def test_interrupts_end_a_loop_in_parts(parts):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert parts == [4]
+
+
+def solved(a):
+    """Newton's method, each with as many steps as it takes."""
+    a = a.reshape(-1)[0]
+    return lax.while_loop(
+        lambda s: jnp.abs(s * s - jnp.abs(a)) > 1e-5 * (1 + jnp.abs(a)), lambda s: (s + jnp.abs(a) / s) / 2, jnp.abs(a) + 1
+    )
+
+
+MAPPED = {
+    "numbers": lambda w, x, i: jnp.sin(x[0, 0]) * w[0, 0] + i,
+    "sums": lambda w, x, i: (jnp.exp(x).sum(0), x.max(), i.astype(jnp.int32) % 3),
+    "products": lambda w, x, i: x @ w[:3] - w[i % 6, 0],
+    "loops": lambda w, x, i: (solved(x), lax.fori_loop(0, 3, lambda k, y: jnp.tanh(y) * w[k, 0], x)),
+    "branches": lambda w, x, i: lax.cond(i % 3 == 0, lambda: x * 2, lambda: x[::-1] + w[0, 0]),
+    "scans": lambda w, x, i: lax.scan(lambda c, row: (c + row.sum(), c * row), w[0, 1], x),
+    "maps": lambda w, x, i: lax.map(lambda row: row / (row @ row) + w[1, 1], x),
+    "calls": lambda w, x, i: nn.relu(fgrad.jit(lambda y: jnp.cumsum(y, 1))(x)),
+    "keys": lambda w, x, i: random.normal(random.fold_in(random.PRNGKey(3), i), (2,)),
+}
+
+
+@pytest.mark.parametrize("rows", [12, 35])
+@pytest.mark.parametrize("name", MAPPED)
+def test_rows_of_a_loop_that_carries_nothing_run_in_parts(name, rows, monkeypatch):
+    number, counts = members.parts_of_rows, []
+    monkeypatch.setattr(members, "WORTH", 0)
+    monkeypatch.setattr("fgrad.control.scan_rules.parts_of_rows", lambda *a: counts.append(number(*a)) or counts[-1])
+    x = make(rows, 4, 3)
+
+    def f(w):
+        return lax.scan(lambda c, row: (c, MAPPED[name](w, *row)), None, (x, jnp.arange(rows)))[1]
+
+    with fgrad.config.override("pass_motion", False):  # which batches what it can
+        with fgrad.config.override("pass_members", False):
+            want = leaves(fgrad.jit(lambda w: f(w))(A["w"]))
+        assert not counts
+        one, two = on_threads(f, A["w"])
+    assert counts[0] == {12: 12, 35: 7}[rows]
+    for w, a, b in zip(want, one, two, strict=True):
+        assert a.dtype == w.dtype and a.shape == w.shape and a.tobytes() == b.tobytes()
+        np.testing.assert_allclose(a, w, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_parts_of_rows_leave_alone(reverse, monkeypatch):
+    """Callbacks, few rows and small work stay one loop; rows come back in their places in either direction."""
+    number, counts = members.parts_of_rows, []
+    monkeypatch.setattr("fgrad.control.scan_rules.parts_of_rows", lambda *a: counts.append(number(*a)) or counts[-1])
+    seen = []
+    called = lambda x: fgrad.pure_callback(lambda v: seen.append(1) or np.asarray(v), fgrad.ShapeDtypeStruct((), jnp.float32), x)  # noqa: E731
+
+    def over(f, xs):
+        with fgrad.config.override("pass_motion", False):
+            return fgrad.jit(lambda xs: lax.scan(lambda c, x: (c, f(x)), None, xs, reverse=reverse)[1])(xs)
+
+    assert over(jnp.sin, jnp.arange(100.0)).shape == (100,) and counts == [1]
+    monkeypatch.setattr(members, "WORTH", 0)
+    np.testing.assert_array_equal(over(called, jnp.arange(8.0)), np.arange(8.0))
+    assert counts == [1, 1] and len(seen) == 8
+    assert over(lambda x: x + 1, jnp.zeros((13, 2))).shape == (13, 2) and counts[-1] == 13
+    np.testing.assert_array_equal(over(lambda x: x * 2, jnp.arange(17.0)), 2 * np.arange(17.0))
+    assert counts[-1] == 1
+    np.testing.assert_array_equal(over(lambda x: lax.cond(x > 3, lambda: x, lambda: -x), jnp.arange(8.0)), [0, -1, -2, -3, 4, 5, 6, 7])
+    assert counts[-1] == 8

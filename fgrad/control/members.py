@@ -2,7 +2,7 @@
 
 Threads then meet once a loop, not at each operation of each step, and what a part carries stays in its core's cache. Where every operation
 of a body keeps one axis, the batch, apart, the body is staged again for a part of it, and one instruction runs that for all parts. How many
-there are depends on shapes alone, and so do the values.
+there are depends on shapes alone, and so do the values. Rows of a scan that carries nothing (lax.map) are cut into parts as they are.
 """
 
 import math
@@ -11,9 +11,11 @@ from typing import NamedTuple
 from fgrad.control.common import hoist
 from fgrad.control.member_axes import SUM, Refused, rule_of, shares_of, swapped
 from fgrad.core import ClosedJaxpr, Literal, ShapedArray, Var, convert_constvars, get_aval
+from fgrad.core.jaxpr import sub_jaxprs
 from fgrad.transforms.remat import inline_calls
 
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
+LOOPS = ("scan", "while", "cond")
 LOOP = "loop"  # beside axes: a loop, whose results each have a way of their own
 LEAST = 512  # elements of the largest value of a step below which the loop is flat code
 WORTH = 100_000  # ns of all steps below which to wake threads costs too much of them
@@ -21,6 +23,9 @@ OP, KERNEL = 15, 200  # ns that an elementwise operation and another instruction
 MOST = 16  # parts
 LINE = 64  # bytes of a line of the cache, where parts had better begin
 WEIGHTS = 1 << 20  # bytes of matrices that each part multiplies by at each step
+MAPPED = 0.25  # ns of an operation on one number in a loop without carries
+BROAD = 1 << 15  # elements of values for which operations use threads themselves
+UNKNOWN = 8  # turns of a while loop, for all that is known
 FEW, ROWS = 4, 16  # rows of a part's products with such matrices, of two parts and of more
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
 CHEAP = frozenset(
@@ -121,6 +126,16 @@ def _wanted(jaxpr, wanted, n, part, mixed):
     return plan
 
 
+def _took(e, made, read):
+    """ns that an operation takes by the elements that it makes and reads."""
+    if e.primitive.name == "dot_general":
+        (lc, _), _ = e.params["dimension_numbers"]
+        return made * math.prod([e.invars[0].aval.shape[c] for c in lc]) / 60
+    if e.primitive.kind == "elementwise":
+        return made * (0.025 if e.primitive.name in CHEAP else 0.3)
+    return 0.3 * max(made, read)
+
+
 def _cost(jaxpr, plan):
     """(ns of a step by the size of its values, ns by its instructions, ns of what each part does again, bytes of the matrices that all
     members multiply by, elements of the largest value)."""
@@ -137,13 +152,7 @@ def _cost(jaxpr, plan):
             continue
         made = sum(o.aval.size for o in e.outvars)
         read = max([v.aval.size for v, b in zip(e.invars, axes) if b is not None], default=0)
-        if e.primitive.name == "dot_general":
-            (lc, _), _ = e.params["dimension_numbers"]
-            took = made * math.prod([e.invars[0].aval.shape[c] for c in lc]) / 60
-        elif e.primitive.kind == "elementwise":
-            took = made * (0.025 if e.primitive.name in CHEAP else 0.3)
-        else:
-            took = 0.3 * max(made, read)
+        took = _took(e, made, read)
         if a is None or a == SUM and e.primitive.name not in ("reduce_sum", "dot_general"):
             again += took
             continue
@@ -326,3 +335,30 @@ def _staged(jaxpr, ins, outs, plan, wanted, part):
         return [read(v, a) for v, a in outs]
 
     return hoist(fun, [shorter(jaxpr.invars[i].aval, b) for i, b in ins], jaxpr.debug_name)
+
+
+def parts_of_rows(closed, length):
+    """How many parts the rows of a scan without carries are cut into; 1 where that does not pay."""
+    try:
+        ns = _least(closed.jaxpr) * length
+    except Refused:
+        return 1
+    counts = [k for k in range(2, MOST + 1) if length % k == 0] if ns >= WORTH else []
+    return max(counts, key=lambda k: (k % 2 == 0, k), default=1)
+
+
+def _least(jaxpr):
+    """ns that a row takes at least."""
+    total = 0
+    for e in jaxpr.eqns:
+        made, read = sum(o.aval.size for o in e.outvars), max([v.aval.size for v in e.invars], default=0)
+        if max(made, read) > BROAD or e.primitive.effects_of(e.params):
+            raise Refused
+        if e.primitive.name in (*CALLS, *LOOPS):
+            turns = e.params.get("length", UNKNOWN) if e.primitive.name in LOOPS[:2] else 1
+            total += turns * sum(map(_least, sub_jaxprs(e.params)))
+        elif e.primitive.kind not in MOVABLE:
+            raise Refused
+        elif e.primitive.kind != "view":
+            total += max(MAPPED, _took(e, made, read))
+    return total

@@ -3,7 +3,7 @@
 from fgrad.config import config
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
 from fgrad.control.member_axes import SUM
-from fgrad.control.members import cut
+from fgrad.control.members import cut, parts_of_rows
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, using_trace
 from fgrad.ops.elementwise import add
 from fgrad.ops.reduce import reduce_sum
@@ -33,10 +33,24 @@ def _scan_lower(ctx, ins, params, out_avals):
     if params["unroll"] > 1 and params["length"]:
         return ctx.compose(lambda *args: _unrolled(args, **params), ins)
     nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
+    if config.pass_members and not nc and len(ins) > nk and (n := parts_of_rows(params["jaxpr"], length)) > 1:
+        return _lower_rows(ctx, ins, n, params, out_avals)
     if config.pass_members and (parts := cut(params["jaxpr"], nk, nc, length)) is not None:
         return _lower_parts(ctx, ins, parts, params, out_avals)
     ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
+
+
+def _lower_rows(ctx, ins, n, params, out_avals):
+    """A scan that carries nothing, its rows in n parts: one step, in which each part is a scan."""
+    nk, rows = params["num_consts"], params["length"] // n
+    avals = [ShapedArray(v.shape, v.dtype) for v in params["jaxpr"].in_avals]
+    avals[nk:] = [ShapedArray((rows, *a.shape), a.dtype) for a in avals[nk:]]
+    more, body = hoist(lambda *args: scan_p.bind(*args, **dict(params, length=rows)), avals, params["jaxpr"].jaxpr.debug_name)
+    consts, xs = [*map(ctx.constant, more), *ins[:nk]], [ctx.reshape(v, (1, *v.shape)) for v in ins[nk:]]
+    ip = (len(consts), 0, len(xs), len(out_avals), 1, False, n, *[False] * len(consts), *[True] * len(xs))
+    outs = ctx.control("members", [body], [*consts, *xs], [ShapedArray((1, *a.shape), a.dtype) for a in out_avals], ip)
+    return [ctx.reshape(v, v.shape[1:]) for v in outs]
 
 
 def _lower_parts(ctx, ins, parts, params, out_avals):
