@@ -85,7 +85,7 @@ typedef struct {
     int64_t block[2], blocks[2], x_size, w_size;      /* dense: rows and columns of a block, their numbers; elements of blocks */
     int in_place;                     /* inputs need neither padding nor a copy */
     int cut;                          /* as rows are cut where taps enter and leave the image */
-    double tile;                      /* what a tile of Winograd's costs, in steps */
+    double tile;                      /* what a tile of Winograd's costs, in steps; what all blocks of the tile unit's do, in cycles */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
     int turned;                       /* sums: an output feature's batch and positions follow each other */

@@ -271,8 +271,11 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
         units = p.nk * groups if together else p.nk * _panels(p) * p.Q[0] * p.Q[1] * (1 if p.s[2] == 1 else p.Q[2])
     else:
         units = groups * p.Q[0] * p.blocks[0] * p.blocks[1] * (conv_ceil(c.B, p.images) if p.algo == CONV_WINOGRAD else c.B)
-    cost = <int64_t>(work / units / (12 if p.algo == CONV_TILES else 3))                # nanoseconds of a unit, roughly
-    parallel_for(units, 1 + 30000 // (cost + 100), _tiles_body if p.algo == CONV_TILES else _dense_body, p)
+    if p.algo == CONV_TILES:
+        parallel_for(units, 1 + <int64_t>(30000 * units / p.tile), _tiles_body, p)
+    else:
+        cost = <int64_t>(work / units / 3 * (5 if together and sums else 1))            # nanoseconds of a unit, roughly: lanes are gathered
+        parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
     if sums and not p.failed:
         units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)

@@ -481,6 +481,7 @@ static int conv_plan_tiles(FgConvPart *p, int64_t item) {
     if (!c->pairs && conv_plan_winograd(&v))
         other = (double)(c->G * c->B * v.Q[0] * conv_ceil(v.Q[1], v.R[1] > 1 ? 2 : 1) * conv_ceil(v.Q[2], 2)) * v.tile * 0.03;
     if (product + 6000 > other) return 0;
+    t.tile = product;
     *p = t;
     return 1;
 }

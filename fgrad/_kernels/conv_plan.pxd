@@ -53,6 +53,7 @@ cdef extern from "conv_plan.h" nogil:
         int64_t wg, ww, segments, images, b0
         int whole, phase, cut, in_place, amx, far
         char *tiles
+        double tile
         int64_t x_size
         FgDigit m[4]
         const char *x
