@@ -9,7 +9,7 @@ from fgrad._kernels.abi cimport (FG_BOOL, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM
                                  fg_is_contiguous, fg_itemsize)
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_MEMBERS, KIND_SCAN, KIND_TILES, KIND_WHILE,
-                                          fg_flat_count, run_state, run_timed, state_free, state_new)
+                                          fg_flat_count, run_paced, run_state, run_timed, state_free, state_new)
 from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_borrow, pool_free, roams, size_of
 
 cdef extern from "flush.h" nogil:
@@ -71,6 +71,7 @@ cdef class Program:
         self.out_codes = out_codes
         self.donated = donated
         self.small = small
+        self.steady = all([spec[0] in (KIND_KERNEL, KIND_TILES, KIND_COND) for spec in insts])
         p.n_args, p.n_consts, p.n_outs = len(in_avals), len(consts), len(outs)
         p.arena_bytes = arena_bytes
         self.roams = roams(arena_bytes)
@@ -434,7 +435,7 @@ cdef class Program:
             rc = run_state(st)
         else:
             with nogil:
-                rc = run_state(st)
+                rc = run_paced(st) if self.steady else run_state(st)
         fg_flush_end(mode)
         if rc == FG_OK:
             return 0

@@ -34,4 +34,5 @@ cdef extern from "program.h" nogil:
 cdef FgState *state_new(FgProg *p, bint roams) noexcept nogil
 cdef void state_free(FgState *st) noexcept nogil
 cdef int run_state(FgState *st) noexcept nogil
+cdef int run_paced(FgState *st) noexcept nogil
 cdef int run_timed(FgState *st, double *seconds) noexcept nogil

@@ -9,7 +9,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from fgrad._kernels.abi cimport FG_BOOL, FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.parallel cimport parallel_for, thread_count
 
 from fgrad._kernels import elementwise, index, matmul, movement, parallel
 
@@ -30,7 +30,7 @@ cdef extern from "turns.h" nogil:
 cdef extern from "pace.h" nogil:
     ctypedef struct FgPace:
         int alone
-    int64_t fg_pace_begins(FgPace *p, uint32_t loops)
+    int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads)
     void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
 
 cdef extern from "flat.h" nogil:
@@ -161,21 +161,29 @@ cdef inline int run_child(FgState *st, FgState *child) noexcept nogil:
     return rc
 
 
-cdef int run_turn(FgState *st, FgState *body) noexcept nogil:
-    """A turn of a loop, with threads or without, as is faster."""
-    cdef FgPace *pace = &(<State *>body).pace
-    cdef int64_t began = fg_pace_begins(pace, loop_count())
+cdef int run_paced(FgState *st) noexcept nogil:
+    """A turn of a loop, or a program without loops, with threads or without, as is faster."""
+    cdef FgPace *pace = &(<State *>st).pace
+    cdef int64_t began = fg_pace_begins(pace, loop_count(), thread_count())
     cdef int rc, before
     if began == 0 and not pace.alone:
-        return run_child(st, body)
+        return run_state(st)
     before = set_alone(pace.alone)
-    if before:                  # a loop around this one decides
+    if before:                  # a turn around this one decides
         set_alone(before)
-        return run_child(st, body)
-    rc = run_child(st, body)
+        return run_state(st)
+    rc = run_state(st)
     set_alone(0)
     if began != 0:
         fg_pace_ends(pace, began, loop_count())
+    return rc
+
+
+cdef inline int run_turn(FgState *st, FgState *body) noexcept nogil:
+    cdef int rc = run_paced(body)
+    if rc != FG_OK:
+        st.error = body.error
+        body.error = NULL
     return rc
 
 

@@ -1,20 +1,21 @@
-/* Loops find out by the clock whether their turns are faster on one thread.
+/* Loops, and programs that are called again and again, find out by the clock whether their turns are faster on one thread.
  *
- * What a kernel estimates for itself is not what it costs in a loop: where some steps of a turn are split and others are not, arrays move from
- * one core's cache to the other's and back in each turn, which may take longer than the steps do. So a loop whose kernels open parallel loops
- * runs some turns of a trial with threads and some without, keeps what was faster, and looks again after some thousand turns. No value
+ * What a kernel estimates for itself is not what it costs in a turn: where some steps of a turn are split and others are not, arrays move from
+ * one core's cache to the other's and back in each turn, which may take longer than the steps do. So a turn whose kernels open parallel loops
+ * runs some times of a trial with threads and some without, keeps what was faster, and looks again after some thousand turns. No value
  * depends on it. */
 #ifndef FG_PACE_H
 #define FG_PACE_H
 #include <stdint.h>
 #include <time.h>
 
-/* A round is eight turns, of which the first two, in which arrays move, do not count; the best of three rounds counts. Turns of half a
- * millisecond and more stay with threads. */
-enum { FG_PACE_ROUND = 8, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 10000, FG_PACE_LONG = 500000 };
+/* A round is eight turns, of which the first two, in which arrays move, do not count; the best of three rounds counts, but where one round
+ * shows that threads are worth a quarter. Turns of a millisecond and a half and more stay with threads. */
+enum { FG_PACE_ROUND = 8, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 10000, FG_PACE_LONG = 1500000 };
 
 typedef struct {
     int32_t alone, trying, turns, left;     /* turns: of the trial; left: until the next one */
+    int32_t threads;                        /* that there were when the trial began; of another number it tells nothing */
     uint32_t loops;                         /* parallel loops of the process when the trial began */
     int64_t took, best[2];                  /* ns of this round, and of the best with threads and without */
 } FgPace;
@@ -26,10 +27,11 @@ static int64_t fg_pace_now(void) {
 }
 
 /* When this turn begins if it is part of a trial, else 0. */
-static inline int64_t fg_pace_begins(FgPace *p, uint32_t loops) {
-    if (!p->trying) {
-        if (--p->left > 0) return 0;
-        *p = (FgPace){.trying = 1, .loops = loops, .best = {INT64_MAX, INT64_MAX}};
+static inline int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads) {
+    if (!p->trying || p->threads != threads) {
+        if (p->threads == threads && --p->left > 0) return 0;
+        *p = (FgPace){.trying = threads > 1, .threads = threads, .left = FG_PACE_LASTS, .loops = loops, .best = {INT64_MAX, INT64_MAX}};
+        if (threads == 1) return 0;
     }
     return fg_pace_now();
 }
@@ -40,6 +42,7 @@ static void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops) {
     if (p->turns % FG_PACE_ROUND) return;
     if (p->took < p->best[p->alone]) p->best[p->alone] = p->took;
     int threads = p->turns == FG_PACE_ROUND && (loops == p->loops || p->took > (FG_PACE_ROUND - FG_PACE_WARM) * (int64_t)FG_PACE_LONG);
+    threads |= p->turns == 2 * FG_PACE_ROUND && p->best[1] - p->best[1] / 5 > p->best[0];
     p->alone = !p->alone;
     if (!threads && p->turns < 2 * FG_PACE_ROUND * FG_PACE_ROUNDS) return;
     p->alone = !threads && p->best[1] < p->best[0] - p->best[0] / 16;
