@@ -1,4 +1,4 @@
-"""Loops whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
+"""Loops and programs whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
 
 import numpy as np
 import pytest
@@ -72,3 +72,25 @@ def test_an_error_in_a_turn_of_a_trial(turn):
     with pytest.raises(ValueError, match="stop"):
         fgrad.block_until_ready(fgrad.jit(lambda u: lax.fori_loop(0, 48, body, u))(u))
     np.testing.assert_array_equal(fgrad.jit(edges)(u), fgrad.jit(edges)(u + 0))
+
+
+PROGRAMS = {
+    "stencil": mixed,
+    "least squares": lambda u: jnp.linalg.lstsq(jnp.concatenate([u, u * u]), jnp.concatenate([u[0], u[1]]))[0],
+    "inverse": lambda u: jnp.linalg.inv(u + N * jnp.eye(N)) @ u,
+    "branches": lambda u: lax.cond(u[0, 0] > 100, jnp.cumsum, lambda u: jnp.sort(u, 1).reshape(-1), u),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_of_a_program_while_threads_change(name):
+    """Calls through and beyond a trial, of numbers of threads that change within it."""
+    u = jnp.asarray(np.random.default_rng(1).standard_normal((N, N)), "float32")
+    threads, run, seen = fgrad.get_num_threads(), fgrad.jit(PROGRAMS[name]), set()
+    try:
+        for n, calls in ((1, 3), (2, 70), (3, 5), (2, 21), (1, 2), (2, 60)):
+            fgrad.set_num_threads(n)
+            seen |= {np.asarray(run(u)).tobytes() for _ in range(calls)}
+    finally:
+        fgrad.set_num_threads(threads)
+    assert len(seen) == 1
