@@ -77,7 +77,7 @@ static FftPlan *fft_build(FftArena *a, const FgInst *inst, const FgTensor *x, co
     p->images = 1;
     for (int e = 0; e < first; e++) p->images *= x->shape[e];
     const int64_t bytes = wide->size / p->images * fg_itemsize(wide->dtype);
-    p->group = n == 1 || bytes > FFT_IMAGE ? p->images : bytes < FFT_GROUP ? FFT_GROUP / bytes : 1;
+    p->group = n == 1 || bytes > FFT_IMAGE || bytes * p->images <= FFT_CLOSE ? p->images : bytes < FFT_GROUP ? FFT_GROUP / bytes : 1;
     if (p->group > p->images) p->group = p->images;
     p->axis = (FftAxis *)fft_take(a, n * (int64_t)sizeof(FftAxis));
     for (int i = 0; i < n; i++) {

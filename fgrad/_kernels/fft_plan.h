@@ -41,6 +41,7 @@ typedef struct {
 } FftAxis;
 typedef struct { int n_axis, dtype; int64_t images, group; FftAxis *axis; } FftPlan;        /* group: images that go through all axes together */
 #define FFT_IMAGE (3 << 18)             /* bytes of the largest image of a group */
+#define FFT_CLOSE (4 << 20)             /* bytes of all images that stay in second caches anyway */
 #define FFT_GROUP (1 << 18)             /* bytes of a group of smaller ones */
 
 /* The block: measured with base == NULL, then filled. */
