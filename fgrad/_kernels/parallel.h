@@ -1,6 +1,6 @@
 /* The one door to threads: a team that lives in one OpenMP region, opened at the first parallel loop.
  *
- * A loop is a number of ranges that are claimed one by one, by the caller as by the workers. The caller never waits for a worker
+ * A loop is a number of ranges that are claimed one by one, by the caller as by the workers, each its own first. The caller never waits for a worker
  * that has not begun: where another process holds a core, it does all the work itself. Idle workers spin for some tens of
  * microseconds, so that the loops of one program find them awake, and then sleep.
  * Included by parallel.pyx only, so that its state exists once in the process. */
@@ -29,9 +29,14 @@ static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;      /* held by the 
 static pthread_mutex_t fg_sleep = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fg_wake = PTHREAD_COND_INITIALIZER;
 
-/* The loop that runs. fg_claim is (loop number << 32 | ranges << 16 | next range): a claim succeeds only in the loop it was read
- * from, and a loop ends only when all its claimed ranges are done, so the other fields are stable for whoever holds a range. */
-static _Atomic uint64_t fg_claim = 0;
+#define FG_MOST 1024                           /* threads */
+
+/* The loop that runs: (its number << 32 | ranges). fg_taken tells of each range in which loop it was claimed last, and only grows: a claim
+ * succeeds only in the loop it was read from, and a loop ends only when all its ranges are done, so the other fields are stable for
+ * whoever holds a range. A thread begins with the range of its own number, whose arrays its core's cache holds since the loop before. */
+static _Atomic uint64_t fg_loop = 0;
+static _Atomic uint32_t fg_taken[FG_MOST];
+static _Atomic int fg_numbers = 0;             /* of workers, from 1 on */
 static _Atomic int fg_left = 0;                /* ranges that are not done */
 static _Atomic int fg_sleepers = 0;
 static FgBody fg_body;
@@ -47,34 +52,39 @@ static inline void fg_pause(void) {
 #endif
 }
 
-/* Claim and run ranges until none is left. */
-static void fg_help(void) {
-    uint64_t c = atomic_load_explicit(&fg_claim, memory_order_acquire);
-    for (;;) {
-        int ranges = (int)(c >> 16 & 0xffff), k = (int)(c & 0xffff);
-        if (k >= ranges) return;
-        if (!atomic_compare_exchange_weak_explicit(&fg_claim, &c, c + 1, memory_order_acq_rel, memory_order_acquire)) continue;
-        fg_flush_end(fg_mode);
-        int64_t b = fg_n * k / ranges, e = fg_n * (k + 1) / ranges;
-        if (e > b) fg_body(fg_ctx, b, e, k);
-        atomic_fetch_sub_explicit(&fg_left, 1, memory_order_release);
-        c = atomic_load_explicit(&fg_claim, memory_order_acquire);
+/* Run what nobody has claimed yet. */
+static void fg_help(int number) {
+    const uint64_t now = atomic_load_explicit(&fg_loop, memory_order_acquire);
+    const uint32_t loop = (uint32_t)(now >> 32);
+    const int ranges = (int)(now & 0xffff);
+    for (int i = 0; i < ranges; i++) {
+        const int k = (number + i) % ranges;
+        uint32_t last = atomic_load_explicit(&fg_taken[k], memory_order_relaxed);
+        while ((int32_t)(loop - last) > 0) {
+            if (!atomic_compare_exchange_weak_explicit(&fg_taken[k], &last, loop, memory_order_acq_rel, memory_order_relaxed)) continue;
+            fg_flush_end(fg_mode);
+            int64_t b = fg_n * k / ranges, e = fg_n * (k + 1) / ranges;
+            if (e > b) fg_body(fg_ctx, b, e, k);
+            atomic_fetch_sub_explicit(&fg_left, 1, memory_order_release);
+            break;
+        }
     }
 }
 
 static void fg_serve(void) {
     uint64_t seen = 0;                         /* the loop served last */
+    const int number = atomic_fetch_add(&fg_numbers, 1) + 1;
     fg_nested = 1;
     pthread_mutex_lock(&fg_sleep);
     FgWorker *self = fg_worker_begins();
     pthread_mutex_unlock(&fg_sleep);
     for (;;) {
         int spins = 0;
-        while ((atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32) == seen) {
+        while ((atomic_load_explicit(&fg_loop, memory_order_acquire) >> 32) == seen) {
             if (++spins < FG_SPINS) { fg_pause(); continue; }
             pthread_mutex_lock(&fg_sleep);
             atomic_fetch_add(&fg_sleepers, 1);
-            while ((atomic_load(&fg_claim) >> 32) == seen) {
+            while ((atomic_load(&fg_loop) >> 32) == seen) {
                 fg_worker_sleeps(self);
                 pthread_cond_wait(&fg_wake, &fg_sleep);
             }
@@ -82,8 +92,8 @@ static void fg_serve(void) {
             pthread_mutex_unlock(&fg_sleep);
             fg_worker_awake(self);
         }
-        seen = atomic_load_explicit(&fg_claim, memory_order_acquire) >> 32;
-        fg_help();
+        seen = atomic_load_explicit(&fg_loop, memory_order_acquire) >> 32;
+        fg_help(number);
     }
 }
 
@@ -116,7 +126,7 @@ static void fg_parallel_init(int n) {
 
 static int fg_get_threads(void) { return fg_forked ? 1 : fg_threads; }
 
-static uint32_t fg_loop_count(void) { return (uint32_t)(atomic_load_explicit(&fg_claim, memory_order_relaxed) >> 32); }
+static uint32_t fg_loop_count(void) { return (uint32_t)(atomic_load_explicit(&fg_loop, memory_order_relaxed) >> 32); }
 
 /* Whether this thread's loops run on it alone; returns what was so before. */
 static int fg_set_alone(int alone) { int before = fg_nested; fg_nested = alone; return before; }
@@ -133,15 +143,15 @@ static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     fg_nested = 1;
     fg_body = body; fg_ctx = ctx; fg_n = n; fg_mode = fg_flush_now();
     atomic_store_explicit(&fg_left, t, memory_order_relaxed);
-    uint64_t loop = (atomic_load_explicit(&fg_claim, memory_order_relaxed) >> 32) + 1;
-    atomic_store(&fg_claim, (loop & 0xffffffff) << 32 | (uint64_t)t << 16);
+    uint64_t loop = (atomic_load_explicit(&fg_loop, memory_order_relaxed) >> 32) + 1;
+    atomic_store(&fg_loop, (loop & 0xffffffff) << 32 | (uint64_t)t);
     if (atomic_load(&fg_sleepers)) {
         pthread_mutex_lock(&fg_sleep);
         fg_wake_elsewhere();
         pthread_mutex_unlock(&fg_sleep);
         pthread_cond_broadcast(&fg_wake);
     }
-    fg_help();
+    fg_help(0);
     for (int spins = 0; atomic_load_explicit(&fg_left, memory_order_acquire) > 0;) {
         if (++spins < FG_SPINS) fg_pause(); else sched_yield();
     }

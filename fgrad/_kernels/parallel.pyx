@@ -6,6 +6,8 @@ import os
 from fgrad._kernels.container import cores_allowed
 
 cdef extern from "parallel.h" nogil:
+    enum:
+        FG_MOST
     void fg_parallel_init(int n)
     int fg_get_threads()
     uint32_t fg_loop_count()
@@ -25,7 +27,7 @@ def set_num_threads(int n):
     """Set how many threads kernels may use (1 or more)."""
     if n < 1:
         raise ValueError(f"set_num_threads: expected a count of at least 1, got {n}")
-    fg_parallel_init(min(n, 1024))
+    fg_parallel_init(min(n, FG_MOST))
 
 
 def get_num_threads():
