@@ -121,6 +121,15 @@ def exponent(x, y):
     return float(np.polyfit(np.log(x[half - 1 :]), np.log(y[half - 1 :]), 1)[0])
 
 
+def _settle(call, calls=60, budget=0.1):
+    """Programs find out by the clock whether threads are worth it, in some tens of calls after their number has changed."""
+    end = time.perf_counter() + budget
+    for _ in range(calls):
+        call()
+        if time.perf_counter() > end:
+            break
+
+
 def by_threads(pattern, rounds=9, least=1e-3):
     """{row: seconds on one thread over seconds on all} of every workload whose call takes more than `least` seconds on one."""
     cores = fgrad.get_num_threads()
@@ -136,7 +145,7 @@ def by_threads(pattern, rounds=9, least=1e-3):
             for _ in range(rounds):
                 for n in times:
                     fgrad.set_num_threads(n)
-                    call()
+                    _settle(call)
                     times[n].append(_median(call, budget=0.01, least=1))
             one, both = (statistics.median(t) for t in times.values())
             if one > least:
