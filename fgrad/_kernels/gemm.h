@@ -49,6 +49,7 @@
 #define GEMM_NV 2
 #define GEMM_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
+#define GEMM_LONG_ROW 1024 /* bytes of a row of b that is packed as it lies */
 #define GEMM_SLACK 64      /* bytes a kernel that writes panels itself may spill beyond the last one with whole vectors */
 #define GEMM_WIDE (GEMM_BYTES > 16)      /* faster than OpenBLAS, which chooses its code at run time and so beats 128-bit code */
 #ifdef __AVX512F__

@@ -122,8 +122,9 @@ static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     for (want = 1; want <= 2 * threads; want++) for (int64_t r = 1; r <= want; r++) {
         int64_t c = want / r, load;
         if (r * c != want || r > panels || c > tiles) continue;
-        /* a part reads its panels and tiles, each as dear as half a panel's tile, a packed one as three; each part costs a little */
-        load = 2 * gemm_up(panels, r) * gemm_up(tiles, c) + gemm_up(panels, r) + (j->pack_b ? 3 : 1) * gemm_up(tiles, c);
+        /* a part reads its panels and tiles, each as dear as half a panel's tile, a packed one as three,
+         * and panels that another core packed as four; each part costs a little */
+        load = 2 * gemm_up(panels, r) * gemm_up(tiles, c) + (j->pack_a && c > 1 ? 4 : 1) * gemm_up(panels, r) + (j->pack_b ? 3 : 1) * gemm_up(tiles, c);
         load = gemm_up(j->B * want, threads) * (load * 16 + 8);
         if (load < best) { best = load; j->row_parts = r; j->col_parts = c; }
     }
@@ -212,7 +213,7 @@ static void gemm_work(const GemmJob *j, int tid) {
     }
 }
 
-/* Panels of a to pack: units [begin, end) of B * nk * panels. */
+/* Panels of a to pack: units [begin, end) of B * panels * nk, in the order in which parts of rows take them. */
 static void gemm_work_a(const GemmJob *j, int64_t begin, int64_t end) {
     if (j->f64) gemm_f64_prepack(j, begin, end); else gemm_f32_prepack(j, begin, end);
 }

@@ -429,8 +429,29 @@ static void N(pack_a)(T *dst, const T *src, int64_t ra, int64_t ca, int64_t m, i
     }
 }
 
+/* The same of rows of float64 that are long enough to be read as they lie: R of them over all panels. */
+GEMM_INLINE void N(pack_long)(const int R, T *dst, const T *src, int64_t rb, int64_t kc, int64_t n, int64_t k) {
+    int64_t j = 0;
+    src += k * rb;
+    for (; j + N(nr) <= n; j += N(nr)) {
+        GEMM_UNROLL for (int r = 0; r < R; r++) {
+            GEMM_UNROLL for (int v = 0; v < GEMM_NV; v++)
+                *(N(mem) *)(dst + j * kc + (k + r) * N(nr) + v * N(lanes)) = *(const N(mem) *)(src + r * rb + j + v * N(lanes));
+        }
+    }
+    const int64_t w = N(width)(n - j);
+    for (int r = 0; r < R; r++) for (int64_t l = 0; l < w; l += N(lanes))
+        *(N(mem) *)(dst + j * kc + (k + r) * w + l) = N(load)(src + r * rb + j + l, n - j - l < N(lanes) ? n - j - l : N(lanes));
+}
+
 /* Panels of b (kc, n), element (k, j) at src[k * rb + j * cb]: kc * width(n) elements.  `after` is the block that follows, or NULL. */
 static void N(pack_b)(T *dst, const T *src, int64_t rb, int64_t cb, int64_t kc, int64_t n, const T *after) {
+    if (sizeof(T) == 8 && cb == 1 && n * (int64_t)sizeof(T) >= GEMM_LONG_ROW) {
+        int64_t k = 0;
+        for (; k + 4 <= kc; k += 4) N(pack_long)(4, dst, src, rb, kc, n, k);
+        for (; k < kc; k++) N(pack_long)(1, dst, src, rb, kc, n, k);
+        return;
+    }
     for (int64_t j = 0; j < n; j += N(nr)) {
         int64_t nb = n - j < N(nr) ? n - j : N(nr);
         N(pack_before)(j + N(nr) < n ? src + (j + N(nr)) * cb : after, dst + j * kc, N(width)(nb), src + j * cb, nb, cb, rb, kc);

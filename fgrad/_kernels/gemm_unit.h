@@ -83,7 +83,7 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
 static void N(prepack)(const GemmJob *j, int64_t begin, int64_t end) {
     int64_t panels = gemm_job_panels(j);
     for (int64_t i = begin; i < end; i++) {
-        int64_t p = i % panels, k = i / panels % j->nk * j->kc, batch = i / panels / j->nk, m = gemm_job_panel(j, p);
+        int64_t p = i / j->nk % panels, k = i % j->nk * j->kc, batch = i / j->nk / panels, m = gemm_job_panel(j, p);
         int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
         N(pack)((T *)j->panels + batch * j->M * j->K + k * j->M + m * kc, gemm_job_panel(j, p + 1) - m,
                 (const T *)j->a + gemm_entry(j, batch, j->a1, j->a0) + m * j->ra + k * j->ca, gemm_job_panel(j, p + 1) - m, j->ra, j->ca, kc);
