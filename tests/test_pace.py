@@ -1,11 +1,15 @@
 """Loops and programs whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
 
+import ctypes
+import itertools
+
 import numpy as np
 import pytest
 
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad._kernels import parallel
 
 N = 160  # large enough for threads, so that turns are tried at all
 TURNS = 120  # more than a trial takes
@@ -94,3 +98,50 @@ def test_calls_of_a_program_while_threads_change(name):
     finally:
         fgrad.set_num_threads(threads)
     assert len(seen) == 1
+
+
+def loops():
+    """Parallel loops that this process has opened so far."""
+    return ctypes.CFUNCTYPE(ctypes.c_uint32)(parallel.PACE[0])()
+
+
+def loss(u, aux=False):
+    h = jnp.tanh(edges(u) @ u) @ u.T
+    out = jnp.mean(h * h) + fgrad.nn.logsumexp(h[3])
+    return (out, h[0]) if aux else out
+
+
+@pytest.mark.parametrize("form", ["plain", "aux", "second", "raises"])
+def test_gradients_outside_of_jit_through_a_trial(form):
+    """Values stay, whichever number of threads is kept and whether calls of the trial fail; other programs keep their threads."""
+
+    def fails(u):
+        value = loss(u)
+        if next(count) % 3 == 1:
+            raise ValueError("stop")
+        return value
+
+    calls = {
+        "plain": fgrad.value_and_grad(loss),
+        "aux": fgrad.value_and_grad(lambda u: loss(u, True), has_aux=True),
+        "second": fgrad.grad(lambda u: jnp.sum(fgrad.grad(loss)(u) ** 2)),
+        "raises": fgrad.grad(fails),
+    }
+    u = jnp.asarray(np.random.default_rng(2).standard_normal((N, N)) / N, "float32")
+    threads, seen, count = fgrad.get_num_threads(), set(), itertools.count()
+    try:
+        for n, times in ((2, 60), (1, 3), (2, 9)):
+            fgrad.set_num_threads(n)
+            for _ in range(times):
+                try:
+                    seen.add(tuple(np.asarray(x).tobytes() for x in fgrad.tree.leaves(calls[form](u))))
+                except ValueError:
+                    assert form == "raises"
+        v = jnp.ones(1 << 22)
+        before = loops()
+        fgrad.block_until_ready(jnp.exp(v))
+        assert loops() > before
+    finally:
+        fgrad.set_num_threads(threads)
+    # the first calls, before the gradient is one program, may round otherwise
+    assert 1 <= len(seen) <= 2

@@ -6,7 +6,7 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.backward import cotangents, one, recorded_program
+from fgrad.api.backward import cotangents, one
 from fgrad.api.common import (
     abstractify,
     arg_paths,
@@ -22,7 +22,7 @@ from fgrad.api.common import (
     tangent_out,
     with_weak_type,
 )
-from fgrad.api.gradient import gradient_of_arrays, may_record
+from fgrad.api.gradient import gradient_of_arrays, may_record, recorded_gradient_of
 from fgrad.api.jit import jit
 from fgrad.api.pullback import pullback_of
 from fgrad.control.jit import jit_p
@@ -33,7 +33,6 @@ from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Linear, Zero, instantiate
 from fgrad.transforms.jvp import jvp_flat
 from fgrad.transforms.linearize import linearize_flat
-from fgrad.transforms.recorded import Recorded
 from fgrad.transforms.transpose import backward_pass
 from fgrad.tree_util import Partial
 
@@ -249,7 +248,9 @@ def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, result):
         check = lambda outs: check_scalar(outs, out_tree[0], fun, holomorphic)
         with running(primal_of):
             if may_record():
-                outs, cts = _recorded(flat, leaves, check)
+                arrays = [x if type(x) is Array else to_array(x) for x in leaves]
+                outs, cts = recorded_gradient_of(fun, flat, arrays, check, _pullback_of)
+                cts = [with_weak_type(t, x.aval.weak_type) if type(t) is Zero else t for t, x in zip(cts, arrays)]
             else:
                 outs, linear, _, nonzero = linearize_flat(flat, leaves)
                 check(outs)
@@ -274,19 +275,6 @@ def _partial(fun, name, args, kwargs, nums):
 
     partial.__name__, partial.__wrapped__ = name, fun  # for messages
     return partial
-
-
-def _recorded(flat, leaves, check):
-    """(results, cotangent of each leaf) of a flat function with one result, which `check` looks at, on concrete leaves."""
-    arrays = [x if type(x) is Array else to_array(x) for x in leaves]
-    run = Recorded(flat, arrays)
-    outs = run.primals()
-    check(outs)
-    cts = run.cotangents(recorded_program)
-    if cts is not None:
-        return outs, [with_weak_type(t, x.aval.weak_type) if type(t) is Zero else t for t, x in zip(cts, arrays)]
-    linear, _, nonzero = run.linear()
-    return outs, _pullback_of(linear, arrays, nonzero, outs)
 
 
 def _pullback_of(linear, leaves, nonzero, outs):

@@ -1,4 +1,6 @@
 """Value and gradient of a function of arrays, outside of every transformation: it runs first, and what it did is differentiated."""
+from libc.stdint cimport uintptr_t
+
 from fgrad import array_tree as tree
 from fgrad.api.backward import recorded_program
 from fgrad.api.common import LEAF, arg_name, check_scalar, checked_leaf, flatten_result, fun_name, with_weak_type
@@ -11,9 +13,13 @@ from fgrad.transforms.recorded import Recorded
 from fgrad._kernels.abi cimport FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, is_eval
+from fgrad._kernels.pace cimport Pace, Turn
 from fgrad.core.recording cimport inexact
 
 cdef dict _allowed = {}                  # key of settings -> whether a function may be recorded
+cdef dict _paces = {}                    # address of a function's code, or of its type -> how its calls are run
+cdef enum:
+    PACES = 1000
 
 
 cpdef bint may_record() except -1:
@@ -63,11 +69,56 @@ cdef class OnLeaves:
     def __name__(self):
         return fun_name(self.fun)
 
+    def check(self, outs):
+        """Raise unless the results are one real number."""
+        cdef ArrayBase x
+        if self.out_tree is LEAF and type(outs[0]) is Array:
+            x = outs[0]
+            if x.size == 1 and not x.aval.shape and FG_F16 <= x.code <= FG_F64:
+                return
+        check_scalar(outs, self.out_tree, self.fun, False)
+
     def arg_paths(self):
         """How messages name its arguments."""
         if self.treedef is None:
             return [arg_name(self.fun, i) for i in self.nums]
         return [arg_name(self.fun, self.nums[key]) + tree.keystr(path) for key, *path in self.treedef.paths()]
+
+
+cdef Pace _pace_of(fun):
+    """How calls of a function are run: those that come from one place in a program in one way, whatever they close over."""
+    cdef Pace pace
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        code = getattr(getattr(fun, "__wrapped__", None), "__code__", type(fun))
+    key = <uintptr_t><void *>code             # whose hash would take longer than all else
+    pace = <Pace>_paces.get(key)
+    if pace is None:
+        if len(_paces) >= PACES:
+            _paces.clear()
+        pace = _paces[key] = Pace()
+        pace.owner = code
+    return pace
+
+
+def recorded_gradient_of(fun, flat, list arrays, check, pullback):
+    """(results, cotangents of the arrays, Zero where there is none) of fun as a flat function with one result, which `check` looks at.
+
+    pullback(linear jaxpr, arguments, nonzero, results) gives the cotangents where they are no one program.
+    """
+    cdef Pace pace = _pace_of(fun)
+    cdef Turn turn = pace.begins()
+    try:
+        run = Recorded(flat, arrays)
+        outs = run.primals()
+        check(outs)
+        cts = run.cotangents(recorded_program)
+        if cts is None:
+            linear, _, nonzero = run.linear()
+            cts = pullback(linear, arrays, nonzero, outs)
+    finally:
+        pace.ends(turn)
+    return outs, cts
 
 
 def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
@@ -101,17 +152,9 @@ def gradient_of_arrays(fun, tuple args, dict kwargs, argnums, pullback):
         elif type(x) is not Array or not inexact(<ArrayBase>x):
             return None
     flat = OnLeaves(fun, args, kwargs, nums, treedef)
-    run = Recorded(flat, leaves)
-    outs = run.primals()
-    value = outs[0] if flat.out_tree is LEAF else None
-    if type(value) is not Array or (<ArrayBase>value).size != 1 or (<ArrayBase>value).aval.shape or not FG_F16 <= (<ArrayBase>value).code <= FG_F64:
-        check_scalar(outs, flat.out_tree, fun, False)
-        value = to_array(outs[0])
-    cts = run.cotangents(recorded_program)
-    if cts is None:
-        linear, _, nonzero = run.linear()
-        cts = pullback(linear, leaves, nonzero, outs)
+    outs, cts = recorded_gradient_of(fun, flat, leaves, flat.check, pullback)
     for i in range(len(cts)):
         if type(cts[i]) is Zero:
             cts[i] = instantiate(with_weak_type(cts[i], (<ArrayBase>leaves[i]).aval.weak_type))
+    value = outs[0] if type(outs[0]) is Array else to_array(outs[0])
     return value, tuple(cts) if treedef is None else tree.unflatten(treedef, cts)
