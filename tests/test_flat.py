@@ -577,3 +577,16 @@ def test_a_carry_is_kept_while_it_is_read(n):
 
     carry = (jnp.asarray(r.normal(size=n) > 0), jnp.asarray(r.integers(0, 9, n), jnp.uint8), jnp.asarray(r.normal(size=n), jnp.float32))
     same_bits(lambda *c: lax.scan(body, c, None, 3), *carry)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_that_take_threads_leave_flat_code(threads):
+    """Turns whose kernels are shared among threads are tried without, which flat code has no place for; alone they stay flat."""
+    at = jnp.asarray(np.random.default_rng(3).integers(0, 60, 200_000), "int32")
+    before = fgrad.get_num_threads()
+    try:
+        fgrad.set_num_threads(threads)
+        fun = lambda r: lax.fori_loop(0, 70, lambda i, r: 0.5 * jnp.sin(r) + 1e-3 * jnp.zeros(60).at[at].add(r[at]), r)
+        same_bits(fun, jnp.linspace(0, 1, 60), flat=threads == 1)
+    finally:
+        fgrad.set_num_threads(before)

@@ -402,4 +402,10 @@ static int fg_flat_loop(FgState *st, int i) {
         memcpy(st->slots[inst->args[f->outs[j].operand]].data, f->outs[j].fixed, f->outs[j].bytes);
     return rc;
 }
+
+/* The loop is left to the ordinary path. */
+static void fg_flat_drop(FgState *st, int i) {
+    fg_flat_free(st->flat[i]);
+    st->flat[i] = (FgFlat *)&fg_flat_none;
+}
 #endif

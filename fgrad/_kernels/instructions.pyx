@@ -37,6 +37,7 @@ cdef extern from "flat.h" nogil:
     FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
+    void fg_flat_drop(FgState *st, int i)
 
 fg_flat_vm = <FgRun><uintptr_t>elementwise.KERNELS["vm"][0]
 fg_flat_copies = <FgRun><uintptr_t>movement.KERNELS["copy"][0]
@@ -120,11 +121,11 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
         elif inst.kind == KIND_COND:
             rc = run_cond(st, inst, p.inst_child[i])
         elif inst.kind == KIND_WHILE:
-            rc = fg_flat_loop(st, i)
+            rc = run_flat(st, i)
             if rc < 0:
                 rc = run_while(st, inst, p.inst_child[i])
         elif inst.kind == KIND_SCAN:
-            rc = fg_flat_loop(st, i)
+            rc = run_flat(st, i)
             if rc < 0:
                 rc = run_scan(st, inst, p.inst_child[i])
         elif inst.kind == KIND_TILES:
@@ -136,6 +137,15 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
         if rc != FG_OK:
             return rc
     return FG_OK
+
+
+cdef inline int run_flat(FgState *st, int i) noexcept nogil:
+    """A loop by flat code, -1 where it has none: from now on if kernels it calls took threads, since only ordinary turns are tried without."""
+    cdef uint32_t before = loop_count()
+    cdef int rc = fg_flat_loop(st, i)
+    if rc >= 0 and loop_count() != before:
+        fg_flat_drop(st, i)
+    return rc
 
 
 cdef int run_timed(FgState *st, double *seconds) noexcept nogil:

@@ -16,7 +16,7 @@ enum { FG_PACE_ROUND = 8, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 
 typedef struct {
     int32_t alone, trying, turns, left;     /* turns: of the trial; left: until the next one */
     int32_t threads;                        /* that there were when the trial began; of another number it tells nothing */
-    uint32_t loops;                         /* parallel loops of the process when the trial began */
+    uint32_t loops;                         /* parallel loops that the thread had opened when the trial began */
     int64_t took, best[2];                  /* ns of this round, and of the best with threads and without */
 } FgPace;
 

@@ -25,6 +25,7 @@ static int fg_threads = 1;
 static int fg_workers = 0;                     /* started so far */
 static int fg_forked = 0;                      /* the team does not survive fork(): a child runs serially */
 static __thread int fg_nested = 0;
+static __thread uint32_t fg_opened = 0;        /* loops, by this thread */
 static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;      /* held by the loop that runs */
 static pthread_mutex_t fg_sleep = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fg_wake = PTHREAD_COND_INITIALIZER;
@@ -126,7 +127,7 @@ static void fg_parallel_init(int n) {
 
 static int fg_get_threads(void) { return fg_forked ? 1 : fg_threads; }
 
-static uint32_t fg_loop_count(void) { return (uint32_t)(atomic_load_explicit(&fg_loop, memory_order_relaxed) >> 32); }
+static uint32_t fg_loop_count(void) { return fg_opened; }
 
 /* Whether this thread's loops run on it alone; returns what was so before. */
 static int fg_set_alone(int alone) { int before = fg_nested; fg_nested = alone; return before; }
@@ -141,6 +142,7 @@ static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     if (t <= 1 || fg_nested || pthread_mutex_trylock(&fg_team) != 0) { body(ctx, 0, n, 0); return; }
     if (fg_workers < t - 1) fg_grow(fg_threads - 1);
     fg_nested = 1;
+    fg_opened++;
     fg_body = body; fg_ctx = ctx; fg_n = n; fg_mode = fg_flush_now();
     atomic_store_explicit(&fg_left, t, memory_order_relaxed);
     uint64_t loop = (atomic_load_explicit(&fg_loop, memory_order_relaxed) >> 32) + 1;
