@@ -1,6 +1,7 @@
 """What a call costs when there is nothing to compute."""
 
 import collections
+import time
 
 import numpy
 
@@ -320,3 +321,34 @@ class TreesMade(Ten):
         return call
 
     numpy = None  # it has none
+
+
+@workload("overhead/calls apart", note="a product of 128x128, exp of 40,000 and softmax of 512x128, each after 70 us of Python")
+class CallsApart(Workload):
+    """As a program calls that does other things as well: threads may have gone to sleep in between."""
+
+    def inputs(self, rng):
+        return normal(rng, 128, 128), normal(rng, 40_000), normal(rng, 512, 128)
+
+    @staticmethod
+    def each(product, exp, softmax, x, y, z):
+        def apart(f, a):
+            end = time.perf_counter() + 70e-6
+            while time.perf_counter() < end:
+                pass
+            return f(a)
+
+        return lambda: (apart(product, x), apart(exp, y), apart(softmax, z))
+
+    def jaxlike(self, m, *inputs):
+        return self.each(m.jit(lambda x: x @ x), m.jit(m.np.exp), m.jit(m.nn.softmax), *inputs)
+
+    def torch(self, m, *inputs):
+        return self.each(*map(m.compile, (lambda x: x @ x, m.torch.exp, lambda x: m.torch.softmax(x, -1))), *inputs)
+
+    def numpy(self, np, *inputs):
+        def softmax(x):
+            e = np.exp(x - x.max(-1, keepdims=True))
+            return e / e.sum(-1, keepdims=True)
+
+        return self.each(lambda x: x @ x, np.exp, softmax, *inputs)

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from fgrad._kernels.abi cimport FG_EMEM, FG_OK
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, thread_count
+from fgrad._kernels.parallel cimport parallel_for, parallel_of, thread_count
 
 cdef extern from "gemm_job.h" nogil:
     void gemm_plan(GemmJob *job)
@@ -145,7 +145,7 @@ cdef int _run_amx(GemmJob *j, int kind) noexcept nogil:
         units = amx_whole_entries(&w) * amx_whole_units(&w)
         parallel_for(units, (units + threads - 1) // threads, _amx_whole, &w)
     if not w.far:
-        parallel_for(threads, 1, _amx_units, &w)
+        parallel_of(threads, 1, work / (1.5e5 if kind == AMX_F32 else 6e5), _amx_units, &w)
         if w.chunks:
             parallel_for(w.j.M, 20000 // w.j.N + 1, _amx_sums, &sums)
     pool_free(w.whole)
@@ -189,7 +189,7 @@ cdef int _plain(GemmJob *j, int64_t threads) noexcept nogil:
         gemm_share(j)
         if j.pack_a:
             parallel_for(batches * j.nk * gemm_job_panels(j), max(1, 50000 // (j.K + 1)), _panels, j)
-        parallel_for(j.threads, 1, _units, j)
+        parallel_of(j.threads, 1, <double>j.B * j.M * j.N * j.K / 8e4, _units, j)
     pool_free(memory)
     pool_free(j.panels)
     return status

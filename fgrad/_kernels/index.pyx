@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 from fgrad._kernels.abi cimport (FG_EDATA, FG_EMEM, FG_I32, FG_I64, FG_IN, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, thread_count
+from fgrad._kernels.parallel cimport parallel_for, parallel_grains, thread_count
 
 cdef extern from "fail.h" nogil:
     int fg_fail(char *msg, const char *format, ...)
@@ -349,13 +349,13 @@ cdef int gather_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     job.plan, job.indices, job.in_, job.out = g, FG_IN(inst, slots, 1).data, FG_IN(inst, slots, 0).data, out.data
     if g.by_plan:
         grain = g.copy.grain if g.copy.units > 1 else 1 + 131072 // (out.size // g.n * g.item + 64)
-        parallel_for(g.n * g.copy.units, grain, fg_gather_windows, &job)
+        parallel_grains(g.n * g.copy.units, grain, fg_gather_windows, &job)
         return FG_OK
     if fg_is_direct(g):
         parallel_for(g.n * g.p, 1 + 8191 // g.run, fg_gather_lines, &job)
         return FG_OK
     work = (g.chunk if g.chunk < g.n else g.n) * (g.run * g.item + 16)
-    parallel_for((g.n + g.chunk - 1) // g.chunk * g.p, 1 + 131072 // work, fg_gather_units, &job)
+    parallel_grains((g.n + g.chunk - 1) // g.chunk * g.p, 1 + 131072 // work, fg_gather_units, &job)
     return FG_OK
 
 
@@ -458,7 +458,7 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
             return done
     if operand.data != out.data:
         copy.plan, copy.src, copy.dst = &g.copy, operand.data, out.data
-        parallel_for(g.copy.units, g.copy.grain, fg_copy_units, &copy)
+        parallel_grains(g.copy.units, g.copy.grain, fg_copy_units, &copy)
     if updates.size == 0:
         return FG_OK
     copies.copies = fg_scatter_copies(g, out.size)

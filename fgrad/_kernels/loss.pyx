@@ -13,7 +13,7 @@ losses written out are made of: there only `more` goes unused.
 from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_F32, FG_I32, FG_I64, FG_OK, FgInst, FgTensor
-from fgrad._kernels.parallel cimport parallel_for, range_body
+from fgrad._kernels.parallel cimport parallel_grains, range_body
 from fgrad._kernels.row_check cimport (FgRows, fg_fail, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced,
                                        row_text)
 
@@ -32,7 +32,7 @@ cdef inline int run(const FgInst *inst, FgTensor *slots, int labels, range_body 
     cdef FgRows c
     row_plan(&c, inst, slots, 1)
     c.label64 = labels < inst.n_in and row_operand(inst, slots, labels).dtype == FG_I64
-    parallel_for(c.units, c.grain, f32 if row_operand(inst, slots, 0).dtype == FG_F32 else f64, &c)
+    parallel_grains(c.units, c.grain, f32 if row_operand(inst, slots, 0).dtype == FG_F32 else f64, &c)
     return FG_OK
 
 

@@ -4,7 +4,7 @@ from libc.stdlib cimport malloc
 
 from fgrad._kernels.abi cimport (FG_BOOL, FG_EDATA, FG_I32, FG_I64, FG_IN, FG_MAXDIM, FG_OK, FG_OUT, FgInst, FgTensor, fg_is_contiguous,
                                  fg_itemsize, fg_same_shape)
-from fgrad._kernels.parallel cimport parallel_for
+from fgrad._kernels.parallel cimport parallel_for, parallel_grains
 
 cdef extern from "fail.h" nogil:
     int fg_fail(char *msg, const char *format, ...)
@@ -43,7 +43,7 @@ cdef inline void run_plan(const FgCopyPlan *plan, const char *src, char *dst) no
     if plan.units == 0:
         return
     job.plan, job.src, job.dst = plan, src, dst
-    parallel_for(plan.units, plan.grain, fg_copy_units, &job)
+    parallel_grains(plan.units, plan.grain, fg_copy_units, &job)
 
 
 cdef FgCopyPlan *new_plans(FgInst *inst, int64_t n, char *msg) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_EMEM, FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, range_body
+from fgrad._kernels.parallel cimport parallel_for, parallel_grains, range_body
 from fgrad._kernels.row_check cimport (
     FG_ROW_WORK, FgRows, fg_fail, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced, row_repeated
 )
@@ -38,7 +38,7 @@ cdef extern from * nogil:
 cdef inline int run(const FgInst *inst, FgTensor *slots, range_body f32, range_body f64) noexcept nogil:
     cdef FgRows c
     row_plan(&c, inst, slots, row_operand(inst, slots, 0).ndim - 1)
-    parallel_for(c.units, c.grain, f32 if row_operand(inst, slots, 0).dtype == FG_F32 else f64, &c)
+    parallel_grains(c.units, c.grain, f32 if row_operand(inst, slots, 0).dtype == FG_F32 else f64, &c)
     return FG_OK
 
 

@@ -1,8 +1,8 @@
 /* The one door to threads: a team that lives in one OpenMP region, opened at the first parallel loop.
  *
  * A loop is a number of ranges that are claimed one by one, by the caller as by the workers, each its own first. The caller never waits for a worker
- * that has not begun: where another process holds a core, it does all the work itself. Idle workers spin for some tens of
- * microseconds, so that the loops of one program find them awake, and then sleep.
+ * that has not begun: where another process holds a core, it does all the work itself. Idle workers spin for a fifth of a
+ * millisecond, so that the loops of one program find them awake, and then sleep.
  * Included by parallel.pyx only, so that its state exists once in the process. */
 #ifndef FG_PARALLEL_H
 #define FG_PARALLEL_H
@@ -14,18 +14,20 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 #include "flush.h"
 #include "wake.h"
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
 
-#define FG_SPINS 4000                          /* of a pause instruction: 60 to 200 microseconds */
+#define FG_SPINS 4000                          /* of a pause instruction: 40 to 200 microseconds */
+#define FG_AWAKE 200000                        /* ns for which an idle worker looks for the next loop */
 
 static int fg_threads = 1;
 static int fg_workers = 0;                     /* started so far */
 static int fg_forked = 0;                      /* the team does not survive fork(): a child runs serially */
 static __thread int fg_nested = 0;
-static __thread uint32_t fg_opened = 0;        /* loops, by this thread */
+static __thread uint32_t fg_opened = 0;        /* loops that this thread has begun to share, or would have */
 static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;      /* held by the loop that runs */
 static pthread_mutex_t fg_sleep = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fg_wake = PTHREAD_COND_INITIALIZER;
@@ -39,7 +41,7 @@ static _Atomic uint64_t fg_loop = 0;
 static _Atomic uint32_t fg_taken[FG_MOST];
 static _Atomic int fg_numbers = 0;             /* of workers, from 1 on */
 static _Atomic int fg_left = 0;                /* ranges that are not done */
-static _Atomic int fg_sleepers = 0;
+static _Atomic int fg_sleepers = 0;            /* may somebody sleep whom no loop has woken? */
 static FgBody fg_body;
 static void *fg_ctx;
 static int64_t fg_n;
@@ -51,6 +53,12 @@ static inline void fg_pause(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory");
 #endif
+}
+
+static int64_t fg_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
 }
 
 /* Run what nobody has claimed yet. */
@@ -81,15 +89,19 @@ static void fg_serve(void) {
     pthread_mutex_unlock(&fg_sleep);
     for (;;) {
         int spins = 0;
+        int64_t since = 0;
         while ((atomic_load_explicit(&fg_loop, memory_order_acquire) >> 32) == seen) {
-            if (++spins < FG_SPINS) { fg_pause(); continue; }
+            if (++spins % 64) { fg_pause(); continue; }
+            const int64_t now = fg_now();
+            if (!since) since = now;
+            if (now - since < FG_AWAKE) continue;
             pthread_mutex_lock(&fg_sleep);
-            atomic_fetch_add(&fg_sleepers, 1);
-            while ((atomic_load(&fg_loop) >> 32) == seen) {
+            for (;;) {
+                atomic_store(&fg_sleepers, 1);
+                if ((atomic_load(&fg_loop) >> 32) != seen) break;
                 fg_worker_sleeps(self);
                 pthread_cond_wait(&fg_wake, &fg_sleep);
             }
-            atomic_fetch_sub(&fg_sleepers, 1);
             pthread_mutex_unlock(&fg_sleep);
             fg_worker_awake(self);
         }
@@ -132,23 +144,44 @@ static uint32_t fg_loop_count(void) { return fg_opened; }
 /* Whether this thread's loops run on it alone; returns what was so before. */
 static int fg_set_alone(int alone) { int before = fg_nested; fg_nested = alone; return before; }
 
+/* Waking workers takes the caller some 20 microseconds, and they come some 40 later. */
+#define FG_WAKE_WORTH 40000                    /* ns of work */
+#define FG_WAKE_GAP 300000                     /* ns without a loop, after which work that came before does not count */
+
+/* Whether a loop of so much work shall wake workers that sleep: it does if it is long, or not the first one. By who holds the team. */
+static int fg_worth_waking(int64_t work) {
+    static int64_t missed = 0, last = 0;
+    const int64_t now = fg_now();
+    missed = now - last > FG_WAKE_GAP ? work : missed + work;
+    last = now;
+    return missed >= FG_WAKE_WORTH;
+}
+
 /* Run body over [0, n) in at most one contiguous range per thread, each of at least `grain` items; `tid` is the number of the
- * range. Nested calls, calls while another Python thread holds the team, and small n run on the caller. */
-static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
+ * range. `work`: ns that one thread takes, roughly. Nested calls, calls while another Python thread holds the team, and small n run on
+ * the caller. */
+static void fg_parallel_of(int64_t n, int64_t grain, int64_t work, FgBody body, void *ctx) {
     if (n <= 0) return;
     int64_t want = grain > 0 ? n / grain : n;
     int t = fg_get_threads();
     if (want < t) t = (int)want;
-    if (t <= 1 || fg_nested || pthread_mutex_trylock(&fg_team) != 0) { body(ctx, 0, n, 0); return; }
+    if (t <= 1 || fg_nested) { body(ctx, 0, n, 0); return; }
+    fg_opened++;
+    if (pthread_mutex_trylock(&fg_team) != 0) { body(ctx, 0, n, 0); return; }
+    if (work < FG_WAKE_WORTH && atomic_load(&fg_sleepers) && !fg_worth_waking(work)) {
+        pthread_mutex_unlock(&fg_team);
+        body(ctx, 0, n, 0);
+        return;
+    }
     if (fg_workers < t - 1) fg_grow(fg_threads - 1);
     fg_nested = 1;
-    fg_opened++;
     fg_body = body; fg_ctx = ctx; fg_n = n; fg_mode = fg_flush_now();
     atomic_store_explicit(&fg_left, t, memory_order_relaxed);
     uint64_t loop = (atomic_load_explicit(&fg_loop, memory_order_relaxed) >> 32) + 1;
     atomic_store(&fg_loop, (loop & 0xffffffff) << 32 | (uint64_t)t);
     if (atomic_load(&fg_sleepers)) {
         pthread_mutex_lock(&fg_sleep);
+        atomic_store(&fg_sleepers, 0);         /* they are on their way: the next loop need not call them again */
         fg_wake_elsewhere();
         pthread_mutex_unlock(&fg_sleep);
         pthread_cond_broadcast(&fg_wake);
@@ -160,4 +193,7 @@ static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) {
     fg_nested = 0;
     pthread_mutex_unlock(&fg_team);
 }
+
+/* Where nothing is known of the work but that it is worth threads. */
+static void fg_parallel_for(int64_t n, int64_t grain, FgBody body, void *ctx) { fg_parallel_of(n, grain, FG_WAKE_WORTH, body, ctx); }
 #endif

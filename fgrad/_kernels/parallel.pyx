@@ -13,10 +13,21 @@ cdef extern from "parallel.h" nogil:
     uint32_t fg_loop_count()
     int fg_set_alone(int alone)
     void fg_parallel_for(int64_t n, int64_t grain, range_body body, void *ctx)
+    void fg_parallel_of(int64_t n, int64_t grain, int64_t work, range_body body, void *ctx)
 
 
 cdef void parallel_for(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil:
     fg_parallel_for(n, grain, body, ctx)
+
+
+cdef void parallel_of(int64_t n, int64_t grain, double work, range_body body, void *ctx) noexcept nogil:
+    """Work of so many microseconds, for which workers that sleep may not be worth waking."""
+    fg_parallel_of(n, grain, <int64_t>(1000 * min(work, 1e6)), body, ctx)
+
+
+cdef void parallel_grains(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil:
+    """The same where a grain is about 10 microseconds."""
+    fg_parallel_of(n, grain, 10000 * (n // grain if n // grain < 100 else 100), body, ctx)
 
 
 cdef int thread_count() noexcept nogil:

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_EMEM, FG_F32, FG_OK, FgInst, FgTensor
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, range_body
+from fgrad._kernels.parallel cimport parallel_for, parallel_grains, range_body
 from fgrad._kernels.row_check cimport FG_ROW_WORK, FgRows, row_axis, row_counts, row_dense, row_like, row_operand, row_plan, row_reduced
 
 cdef extern from *:
@@ -57,7 +57,7 @@ cdef int run(const FgInst *inst, FgTensor *slots, const FgSoftmaxBodies *bodies)
     cdef const FgSoftmaxBodies *b = &bodies[0 if row_operand(inst, slots, 0).dtype == FG_F32 else 1]
     row_plan(&c.rows, inst, slots, inst.ip[0])
     if not fg_softmax_parts(&c):
-        parallel_for(c.rows.units, c.rows.grain, b.rows, &c.rows)
+        parallel_grains(c.rows.units, c.rows.grain, b.rows, &c.rows)
         return FG_OK
     c.state = pool_alloc(c.rows.units * c.parts * 2 * FG_TILE * (4 if row_operand(inst, slots, 0).dtype == FG_F32 else 8))
     if c.state == NULL:
