@@ -1,6 +1,5 @@
 """Loops and programs whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
 
-import ctypes
 import itertools
 
 import numpy as np
@@ -100,11 +99,6 @@ def test_calls_of_a_program_while_threads_change(name):
     assert len(seen) == 1
 
 
-def loops():
-    """Parallel loops that this process has opened so far."""
-    return ctypes.CFUNCTYPE(ctypes.c_uint32)(parallel.PACE[0])()
-
-
 def loss(u, aux=False):
     h = jnp.tanh(edges(u) @ u) @ u.T
     out = jnp.mean(h * h) + fgrad.nn.logsumexp(h[3])
@@ -138,10 +132,21 @@ def test_gradients_outside_of_jit_through_a_trial(form):
                 except ValueError:
                     assert form == "raises"
         v = jnp.ones(1 << 22)
-        before = loops()
+        before = parallel.loops_begun()
         fgrad.block_until_ready(jnp.exp(v))
-        assert loops() > before
+        assert parallel.loops_begun() > before
     finally:
         fgrad.set_num_threads(threads)
     # the first calls, before the gradient is one program, may round otherwise
     assert 1 <= len(seen) <= 2
+
+
+def test_gradients_whose_arrays_grow():
+    """One code with larger and larger arrays, whatever its trials have found of smaller ones."""
+    r = np.random.default_rng(4)
+    grad = lambda x: fgrad.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))
+    for n in (8, 100, 300, 100):
+        x, w = (jnp.asarray(r.standard_normal((n, n)) / n, "float32") for _ in range(2))
+        want = fgrad.jit(grad(x))(w)
+        for _ in range(70):
+            np.testing.assert_allclose(grad(x)(w), want, rtol=1e-4, atol=1e-6)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from benchmarks.workload import Workload, normal, workload
+from benchmarks.workload import Workload, integers, normal, workload
 
 T, B, H = 64, 32, 128
 
@@ -221,3 +221,50 @@ class CondScan(Workload):
         for x in xs:
             s = s * 0.5 if s.sum() > 50 else s + x
         return s
+
+
+@workload(
+    "control flow/PageRank by fori_loop: pages,links", sizes=((2000, 20_000),), tol=1e-3, note="20 steps: a gather and a scatter of sums"
+)
+class PageRank(Workload):
+    steps = 20
+
+    def inputs(self, rng):
+        pages, links = self.size
+        return integers(rng, pages, links), integers(rng, pages, links)
+
+    def jaxlike(self, m, source, target):
+        np, pages = m.np, self.size[0]
+
+        def rank(source, target):
+            links = np.maximum(np.zeros(pages).at[source].add(1.0), 1)
+            step = lambda i, r: 0.15 / pages + 0.85 * np.zeros(pages).at[target].add((r / links)[source])  # noqa: E731
+            return m.lax.fori_loop(0, self.steps, step, np.full(pages, 1 / pages))
+
+        f = m.jit(rank)
+        return lambda: f(source, target)
+
+    def numpy(self, np, source, target):
+        pages = self.size[0]
+
+        def rank():
+            links = np.maximum(np.bincount(source, minlength=pages), 1).astype(np.float32)
+            r = np.full(pages, np.float32(1 / pages))
+            for _ in range(self.steps):
+                r = (0.15 / pages + 0.85 * np.bincount(target, (r / links)[source], pages)).astype(np.float32)
+            return r
+
+        return rank
+
+    def torch(self, m, source, target):
+        torch, pages = m.torch, self.size[0]
+        source, target = source.long(), target.long()
+
+        def rank():
+            links = torch.zeros(pages).index_add(0, source, torch.ones(len(source))).clamp(min=1)
+            r = torch.full((pages,), 1 / pages)
+            for _ in range(self.steps):
+                r = 0.15 / pages + 0.85 * torch.zeros(pages).index_add(0, target, (r / links)[source])
+            return r
+
+        return rank

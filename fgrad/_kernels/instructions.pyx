@@ -9,9 +9,9 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from fgrad._kernels.abi cimport FG_BOOL, FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, thread_count
+from fgrad._kernels.parallel cimport loop_count, parallel_for, set_alone, thread_count
 
-from fgrad._kernels import elementwise, index, matmul, movement, parallel
+from fgrad._kernels import elementwise, index, matmul, movement
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -48,11 +48,6 @@ fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 fg_flat_dot = <FgRun><uintptr_t>matmul.KERNELS["dot"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]
 fg_flat_update = <FgRun><uintptr_t>movement.KERNELS["dynamic_update_slice"][0]
-
-cdef uint32_t (*loop_count)() noexcept nogil
-cdef int (*set_alone)(int alone) noexcept nogil
-loop_count = <uint32_t (*)() noexcept nogil><uintptr_t>parallel.PACE[0]
-set_alone = <int (*)(int alone) noexcept nogil><uintptr_t>parallel.PACE[1]
 
 cdef struct State:              # as it is allocated: what only loops know of their bodies comes last
     FgState state

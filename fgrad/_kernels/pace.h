@@ -1,4 +1,4 @@
-/* Loops, and programs that are called again and again, find out by the clock whether their turns are faster on one thread.
+/* Loops, programs that are called again and again, and gradients outside of jit find out by the clock whether their turns are faster on one thread.
  *
  * What a kernel estimates for itself is not what it costs in a turn: where some steps of a turn are split and others are not, arrays move from
  * one core's cache to the other's and back in each turn, which may take longer than the steps do. So a turn whose kernels open parallel loops
@@ -35,6 +35,9 @@ static inline int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads) {
     }
     return fg_pace_now();
 }
+
+/* Tell nothing of what has been found: the next turn begins a trial. */
+static inline void fg_pace_forget(FgPace *p) { *p = (FgPace){0}; }
 
 /* One thread has to be faster by a sixteenth. */
 static void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops) {

@@ -1,10 +1,8 @@
 """Calls of a Python function that runs many small programs, with threads or without, as is faster: each program by itself does not see what
 arrays cost that move between cores from one to the next."""
-from libc.stdint cimport int64_t, uint32_t, uintptr_t
+from libc.stdint cimport int64_t, uint32_t
 
-from fgrad._kernels.parallel cimport thread_count
-
-from fgrad._kernels import parallel
+from fgrad._kernels.parallel cimport loop_count, set_alone, thread_count
 
 cdef extern from "pace.h" nogil:
     enum:
@@ -13,15 +11,11 @@ cdef extern from "pace.h" nogil:
     int64_t fg_pace_now()
     int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads)
     void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
+    void fg_pace_forget(FgPace *p)
 
 cdef enum:
     FIRST = 3                     # calls that compile
     SLOW = 3                      # calls on one thread, each of twice the time, after which there is another trial: a function's arrays may grow
-
-cdef uint32_t (*loop_count)() noexcept nogil
-cdef int (*set_alone)(int alone) noexcept nogil
-loop_count = <uint32_t (*)() noexcept nogil><uintptr_t>parallel.PACE[0]
-set_alone = <int (*)(int alone) noexcept nogil><uintptr_t>parallel.PACE[1]
 
 
 cdef class Pace:
@@ -50,5 +44,5 @@ cdef class Pace:
                 return
             self.slow += 1
             if self.slow == SLOW:
-                self.pace = FgPace(alone=0)
+                fg_pace_forget(&self.pace)
                 self.slow = 0

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 ctypedef void (*range_body)(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil
 
@@ -6,3 +6,5 @@ cdef void parallel_for(int64_t n, int64_t grain, range_body body, void *ctx) noe
 cdef void parallel_of(int64_t n, int64_t grain, double work, range_body body, void *ctx) noexcept nogil
 cdef void parallel_grains(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil
 cdef int thread_count() noexcept nogil
+cdef uint32_t loop_count() noexcept nogil
+cdef int set_alone(int alone) noexcept nogil

@@ -1,5 +1,5 @@
 """The one OpenMP door: every kernel splits its work through `parallel_for`."""
-from libc.stdint cimport int64_t, uint32_t, uintptr_t
+from libc.stdint cimport int64_t, uint32_t
 
 import os
 
@@ -32,6 +32,21 @@ cdef void parallel_grains(int64_t n, int64_t grain, range_body body, void *ctx) 
 
 cdef int thread_count() noexcept nogil:
     return fg_get_threads()
+
+
+cdef uint32_t loop_count() noexcept nogil:
+    """Loops that this thread has begun to share, or would have if the workers had been awake or free."""
+    return fg_loop_count()
+
+
+cdef int set_alone(int alone) noexcept nogil:
+    """Whether this thread's loops run on it alone; returns what was so before."""
+    return fg_set_alone(alone)
+
+
+def loops_begun():
+    """loop_count, for tests."""
+    return fg_loop_count()
 
 
 def set_num_threads(int n):
@@ -67,5 +82,4 @@ def _default_threads():
     return _cores()
 
 
-PACE = (<uintptr_t>&fg_loop_count, <uintptr_t>&fg_set_alone)       # what loops try out (pace.h)
 set_num_threads(_default_threads())
