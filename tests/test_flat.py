@@ -580,13 +580,15 @@ def test_a_carry_is_kept_while_it_is_read(n):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_kernels_that_take_threads_leave_flat_code(threads):
-    """Turns whose kernels are shared among threads are tried without, which flat code has no place for; alone they stay flat."""
+def test_turns_of_flat_code_that_call_kernels_are_tried(threads):
+    """With threads and without, at the beginning of each turn: no bit changes, in calls through the trial and beyond it."""
     at = jnp.asarray(np.random.default_rng(3).integers(0, 60, 200_000), "int32")
     before = fgrad.get_num_threads()
     try:
         fgrad.set_num_threads(threads)
-        fun = lambda r: lax.fori_loop(0, 70, lambda i, r: 0.5 * jnp.sin(r) + 1e-3 * jnp.zeros(60).at[at].add(r[at]), r)
-        same_bits(fun, jnp.linspace(0, 1, 60), flat=threads == 1)
+        step = lambda i, r: 0.5 * jnp.sin(r) + 1e-3 * jnp.zeros(60).at[at].add(r[at])
+        same_bits(lambda r: lax.fori_loop(0, 90, step, r), jnp.linspace(0, 1, 60))
+        same_bits(lambda r: lax.while_loop(lambda c: c[0] < 90, lambda c: (c[0] + 1, step(0, c[1])), (0, r))[1], jnp.linspace(0, 1, 60))
+        same_bits(lambda r: lax.fori_loop(0, 30, lambda i, r: lax.fori_loop(0, 4, step, r) + 1, r), jnp.linspace(0, 1, 60))
     finally:
         fgrad.set_num_threads(before)

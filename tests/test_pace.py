@@ -1,4 +1,4 @@
-"""Loops and programs whose turns are tried with threads and without: every value is that of one thread, bit for bit, whichever is kept."""
+"""Loops and programs whose turns are tried with ranges of two lengths and without threads: every value is that of one thread, bit for bit, whichever is kept."""
 
 import itertools
 
@@ -58,7 +58,26 @@ def test_values_do_not_depend_on_the_pace(form, step):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("turn", range(0, 48, 5))
+@pytest.mark.parametrize("shape", [(100, 120), (12_000,)])
+def test_short_steps_are_tried_with_threads(shape):
+    """Loops of steps that a kernel by itself would not split are: by a trial, which keeps what is faster; no bit changes."""
+    u = jnp.asarray(np.random.default_rng(0).standard_normal(shape), "float32")
+    step = lambda i, u: u - 0.1 * (jnp.roll(u, -1, 0) - u) + 0.01 * jnp.tanh(u) * jnp.roll(u, 1)
+    threads, results = fgrad.get_num_threads(), []
+    try:
+        for n in (1, 2):
+            fgrad.set_num_threads(n)
+            run = fgrad.jit(lambda u: lax.fori_loop(0, TURNS, step, u))
+            before = parallel.loops_begun()
+            results += [np.asarray(run(u)) for _ in range(2)]
+            assert (parallel.loops_begun() > before) == (n == 2)
+    finally:
+        fgrad.set_num_threads(threads)
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize("turn", range(0, 72, 7))
 def test_an_error_in_a_turn_of_a_trial(turn):
     """An error ends a turn with threads or without; the calls that follow are right."""
 
@@ -73,7 +92,7 @@ def test_an_error_in_a_turn_of_a_trial(turn):
 
     u = jnp.ones((N, N))
     with pytest.raises(ValueError, match="stop"):
-        fgrad.block_until_ready(fgrad.jit(lambda u: lax.fori_loop(0, 48, body, u))(u))
+        fgrad.block_until_ready(fgrad.jit(lambda u: lax.fori_loop(0, 72, body, u))(u))
     np.testing.assert_array_equal(fgrad.jit(edges)(u), fgrad.jit(edges)(u + 0))
 
 
@@ -91,7 +110,7 @@ def test_calls_of_a_program_while_threads_change(name):
     u = jnp.asarray(np.random.default_rng(1).standard_normal((N, N)), "float32")
     threads, run, seen = fgrad.get_num_threads(), fgrad.jit(PROGRAMS[name]), set()
     try:
-        for n, calls in ((1, 3), (2, 70), (3, 5), (2, 21), (1, 2), (2, 60)):
+        for n, calls in ((1, 3), (2, 100), (3, 5), (2, 21), (1, 2), (2, 80)):
             fgrad.set_num_threads(n)
             seen |= {np.asarray(run(u)).tobytes() for _ in range(calls)}
     finally:
@@ -124,7 +143,7 @@ def test_gradients_outside_of_jit_through_a_trial(form):
     u = jnp.asarray(np.random.default_rng(2).standard_normal((N, N)) / N, "float32")
     threads, seen, count = fgrad.get_num_threads(), set(), itertools.count()
     try:
-        for n, times in ((2, 60), (1, 3), (2, 9)):
+        for n, times in ((2, 90), (1, 3), (2, 9)):
             fgrad.set_num_threads(n)
             for _ in range(times):
                 try:

@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 from fgrad._kernels.abi cimport (FG_BF16, FG_EMEM, FG_F16, FG_F32, FG_I32, FG_I64, FG_IN, FG_MSG, FG_NDTYPES, FG_OK, FG_OUT, FgInst, FgTensor,
                                  fg_itemsize, fg_same_shape)
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_grains
+from fgrad._kernels.parallel cimport FG_FINE, parallel_grains
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul,
                                      FG_OP_select, FG_OP_square, FG_OP_take, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
@@ -478,7 +478,7 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         r.partials = pool_alloc(p.partial_bytes)
         if r.partials == NULL:
             return FG_EMEM
-    if units <= grain:
+    if FG_FINE * units <= grain:
         body(&r, 0, units, 0)
     else:
         parallel_grains(units, grain, body, &r)

@@ -7,6 +7,7 @@
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
 #include "flat_move.h"
+#include "flat_pace.h"
 
 static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs);
 static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, char **in, char **out);
@@ -249,6 +250,7 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     int body = f->start = f->n_ops;
     for (int i = 0; i < nbc; i++) at[ncc + i] = in[ncc + i];
     fg_flat_program(f, st->children[first + 1], at + ncc, fresh);
+    fg_flat_pace(f, body);
     for (int i = 0; i < nc; i++) fg_flat_settle(f, body, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
     fg_flat_op(f, FLAT_jump, 0, 0, 0, 0, top - f->n_ops, 0);
     f->start = f->n_ops;
@@ -300,6 +302,7 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         if (masked) o->m = fg_flat_last_mask(chunk);
     }
     fg_flat_program(f, st->children[first], at, fresh);
+    fg_flat_pace(f, top);
     for (int i = 0; i < ny; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[inst->n_in + nc + i]]) / length;
         const FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
@@ -397,15 +400,9 @@ static int fg_flat_loop(FgState *st, int i) {
         if (f->bases[f->moving[k].operand] != x) *f->moving[k].at = x + f->moving[k].offset;
     }
     for (int k = 0; k < f->n_moving; k++) f->bases[f->moving[k].operand] = st->slots[inst->args[f->moving[k].operand]].data;
-    int rc = fg_flat_run(f->ops, NULL);
+    int rc = fg_flat_run_paced(f);
     for (int j = 0; j < f->n_outs && rc == FG_OK; j++)
         memcpy(st->slots[inst->args[f->outs[j].operand]].data, f->outs[j].fixed, f->outs[j].bytes);
     return rc;
-}
-
-/* The loop is left to the ordinary path. */
-static void fg_flat_drop(FgState *st, int i) {
-    fg_flat_free(st->flat[i]);
-    st->flat[i] = (FgFlat *)&fg_flat_none;
 }
 #endif

@@ -9,7 +9,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from fgrad._kernels.abi cimport FG_BOOL, FG_EPYTHON, FG_OK, FgInst, FgRun, FgTensor, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport loop_count, parallel_for, set_alone, thread_count
+from fgrad._kernels.parallel cimport FG_SPLIT_NEVER, loop_count, parallel_for, set_split, thread_count
 
 from fgrad._kernels import elementwise, index, matmul, movement
 
@@ -29,7 +29,7 @@ cdef extern from "turns.h" nogil:
 
 cdef extern from "pace.h" nogil:
     ctypedef struct FgPace:
-        int alone
+        int split
     int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads)
     void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
 
@@ -37,8 +37,11 @@ cdef extern from "flat.h" nogil:
     FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
-    void fg_flat_drop(FgState *st, int i)
+    int (*fg_flat_split)(int split) noexcept nogil
+    uint32_t (*fg_flat_loops)() noexcept nogil
+    int (*fg_flat_threads)() noexcept nogil
 
+fg_flat_split, fg_flat_loops, fg_flat_threads = set_split, loop_count, thread_count
 fg_flat_vm = <FgRun><uintptr_t>elementwise.KERNELS["vm"][0]
 fg_flat_copies = <FgRun><uintptr_t>movement.KERNELS["copy"][0]
 fg_flat_concatenate = <FgRun><uintptr_t>movement.KERNELS["concatenate"][0]
@@ -116,11 +119,11 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
         elif inst.kind == KIND_COND:
             rc = run_cond(st, inst, p.inst_child[i])
         elif inst.kind == KIND_WHILE:
-            rc = run_flat(st, i)
+            rc = fg_flat_loop(st, i)
             if rc < 0:
                 rc = run_while(st, inst, p.inst_child[i])
         elif inst.kind == KIND_SCAN:
-            rc = run_flat(st, i)
+            rc = fg_flat_loop(st, i)
             if rc < 0:
                 rc = run_scan(st, inst, p.inst_child[i])
         elif inst.kind == KIND_TILES:
@@ -132,15 +135,6 @@ cdef int run_insts(FgState *st, int begin, int end) noexcept nogil:
         if rc != FG_OK:
             return rc
     return FG_OK
-
-
-cdef inline int run_flat(FgState *st, int i) noexcept nogil:
-    """A loop by flat code, -1 where it has none: from now on if kernels it calls took threads, since only ordinary turns are tried without."""
-    cdef uint32_t before = loop_count()
-    cdef int rc = fg_flat_loop(st, i)
-    if rc >= 0 and loop_count() != before:
-        fg_flat_drop(st, i)
-    return rc
 
 
 cdef int run_timed(FgState *st, double *seconds) noexcept nogil:
@@ -167,18 +161,15 @@ cdef inline int run_child(FgState *st, FgState *child) noexcept nogil:
 
 
 cdef int run_paced(FgState *st) noexcept nogil:
-    """A turn of a loop, or a program without loops, with threads or without, as is faster."""
+    """A turn of a loop, or a program without loops, split over threads as is fastest."""
     cdef FgPace *pace = &(<State *>st).pace
     cdef int64_t began = fg_pace_begins(pace, loop_count(), thread_count())
-    cdef int rc, before
-    if began == 0 and not pace.alone:
-        return run_state(st)
-    before = set_alone(pace.alone)
-    if before:                  # a turn around this one decides
-        set_alone(before)
+    cdef int rc, before = set_split(pace.split)
+    if before == FG_SPLIT_NEVER:                     # a turn around this one decides
+        set_split(before)
         return run_state(st)
     rc = run_state(st)
-    set_alone(0)
+    set_split(before)
     if began != 0:
         fg_pace_ends(pace, began, loop_count())
     return rc

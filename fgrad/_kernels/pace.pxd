@@ -2,11 +2,11 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "pace.h" nogil:
     ctypedef struct FgPace:
-        int32_t alone
-        int64_t best[2]
+        int32_t split
+        int64_t best[3]
 
 cdef struct Turn:                 # one call
-    bint alone                    # what was so before
+    int split                     # as it was before
     int64_t began                 # of a trial
     int64_t watched               # with one thread, beyond it
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <time.h>
 #include "flush.h"
+#include "split.h"
 #include "wake.h"
 
 typedef void (*FgBody)(void *ctx, int64_t begin, int64_t end, int tid);
@@ -27,6 +28,7 @@ static int fg_threads = 1;
 static int fg_workers = 0;                     /* started so far */
 static int fg_forked = 0;                      /* the team does not survive fork(): a child runs serially */
 static __thread int fg_nested = 0;
+static __thread int fg_finely = 0;             /* this thread's ranges may be shorter */
 static __thread uint32_t fg_opened = 0;        /* loops that this thread has begun to share, or would have */
 static pthread_mutex_t fg_team = PTHREAD_MUTEX_INITIALIZER;      /* held by the loop that runs */
 static pthread_mutex_t fg_sleep = PTHREAD_MUTEX_INITIALIZER;
@@ -141,8 +143,13 @@ static int fg_get_threads(void) { return fg_forked ? 1 : fg_threads; }
 
 static uint32_t fg_loop_count(void) { return fg_opened; }
 
-/* Whether this thread's loops run on it alone; returns what was so before. */
-static int fg_set_alone(int alone) { int before = fg_nested; fg_nested = alone; return before; }
+/* How this thread's loops are split; returns how they were before. */
+static int fg_set_split(int split) {
+    int before = fg_nested ? FG_SPLIT_NEVER : fg_finely ? FG_SPLIT_FINELY : FG_SPLIT_USUAL;
+    fg_nested = split == FG_SPLIT_NEVER;
+    fg_finely = split == FG_SPLIT_FINELY;
+    return before;
+}
 
 /* Waking workers takes the caller some 20 microseconds, and they come some 40 later. */
 #define FG_WAKE_WORTH 40000                    /* ns of work */
@@ -162,7 +169,8 @@ static int fg_worth_waking(int64_t work) {
  * the caller. */
 static void fg_parallel_of(int64_t n, int64_t grain, int64_t work, FgBody body, void *ctx) {
     if (n <= 0) return;
-    int64_t want = grain > 0 ? n / grain : n;
+    int64_t want = grain > 0 ? (fg_finely ? FG_FINE * n : n) / grain : n;
+    if (want > n) want = n;
     int t = fg_get_threads();
     if (want < t) t = (int)want;
     if (t <= 1 || fg_nested) { body(ctx, 0, n, 0); return; }

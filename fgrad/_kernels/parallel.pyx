@@ -11,7 +11,7 @@ cdef extern from "parallel.h" nogil:
     void fg_parallel_init(int n)
     int fg_get_threads()
     uint32_t fg_loop_count()
-    int fg_set_alone(int alone)
+    int fg_set_split(int split)
     void fg_parallel_for(int64_t n, int64_t grain, range_body body, void *ctx)
     void fg_parallel_of(int64_t n, int64_t grain, int64_t work, range_body body, void *ctx)
 
@@ -27,7 +27,7 @@ cdef void parallel_of(int64_t n, int64_t grain, double work, range_body body, vo
 
 cdef void parallel_grains(int64_t n, int64_t grain, range_body body, void *ctx) noexcept nogil:
     """The same where a grain is about 10 microseconds."""
-    fg_parallel_of(n, grain, 10000 * (n // grain if n // grain < 100 else 100), body, ctx)
+    fg_parallel_of(n, grain, <int64_t>(10000 * min(<double>n / grain, 100.0)), body, ctx)
 
 
 cdef int thread_count() noexcept nogil:
@@ -39,9 +39,9 @@ cdef uint32_t loop_count() noexcept nogil:
     return fg_loop_count()
 
 
-cdef int set_alone(int alone) noexcept nogil:
-    """Whether this thread's loops run on it alone; returns what was so before."""
-    return fg_set_alone(alone)
+cdef int set_split(int split) noexcept nogil:
+    """How this thread's loops are split from now on, see split.h; returns how they were before."""
+    return fg_set_split(split)
 
 
 def loops_begun():

@@ -2,6 +2,7 @@
 #ifndef FG_PROGRAM_H
 #define FG_PROGRAM_H
 #include "fg.h"
+#include "pace.h"
 
 enum { KIND_KERNEL = 0, KIND_WHILE = 1, KIND_SCAN = 2, KIND_COND = 3, KIND_CALLBACK = 4, KIND_TILES = 5, KIND_MEMBERS = 6 };
 
@@ -34,6 +35,9 @@ typedef struct FgFlat {
     FgFlatMoving *moving;               /* of each large operand, one after the other */
     int n_moving, moving_cap;
     char **bases;                       /* where the large operands were in the last run; NULL: not a large one */
+    int paced;                          /* turns that call kernels are tried, see flat_pace.h */
+    int64_t began;                      /* when the turn that runs did, if it is part of a trial */
+    FgPace pace;
 } FgFlat;
 
 static inline int fg_flat_count(const FgFlat *f) { return f ? f->n_ops : 0; }
