@@ -32,27 +32,40 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
     }
 #define VM_SEG_OF(name, t, T, OP, AT) \
     VM_SEG_NARROW(name, t, T, OP, AT) \
-    static T seg_row_##name##_##t(const T *s, const T *q, int64_t k) { \
+    /* lanes of the first n terms, a multiple of 4 L: four chains hide the latency of OP */ \
+    static inline __attribute__((always_inline)) void seg_lanes_##name##_##t(T *acc, const T *s, const T *q, int64_t n) { \
         enum { L = FG_LANES(T) }; \
-        T acc[L]; int64_t i; \
-        if (k > 2048) { int64_t h = k / 2; \
-            T x = seg_row_##name##_##t(s, q, h), y = seg_row_##name##_##t(s + h, q + h, k - h); return (T)OP(x, y); } \
-        if (k < L) { T x = AT(0); for (i = 1; i < k; i++) { T y = AT(i); x = (T)OP(x, y); } return x; } \
-        for (int j = 0; j < L; j++) acc[j] = AT(j); \
-        i = L; \
-        if (k >= 8 * L) {        /* four chains hide the latency of OP */ \
-            T b[L], c[L], e[L]; \
-            for (int j = 0; j < L; j++) { b[j] = AT(L + j); c[j] = AT(2 * L + j); e[j] = AT(3 * L + j); } \
-            for (i = 4 * L; i + 4 * L <= k; i += 4 * L) { \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = AT(i + j); acc[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = AT(i + L + j); b[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = c[j], y = AT(i + 2 * L + j); c[j] = (T)OP(x, y); } \
-                FG_SIMD for (int j = 0; j < L; j++) { T x = e[j], y = AT(i + 3 * L + j); e[j] = (T)OP(x, y); } \
-            } \
-            FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = c[j]; acc[j] = (T)OP(x, y); } \
-            FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = e[j]; b[j] = (T)OP(x, y); } \
-            FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
+        T b[L], c[L], e[L]; \
+        for (int j = 0; j < L; j++) { acc[j] = AT(j); b[j] = AT(L + j); c[j] = AT(2 * L + j); e[j] = AT(3 * L + j); } \
+        for (int64_t i = 4 * L; i < n; i += 4 * L) { \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = AT(i + j); acc[j] = (T)OP(x, y); } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = AT(i + L + j); b[j] = (T)OP(x, y); } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = c[j], y = AT(i + 2 * L + j); c[j] = (T)OP(x, y); } \
+            FG_SIMD for (int j = 0; j < L; j++) { T x = e[j], y = AT(i + 3 * L + j); e[j] = (T)OP(x, y); } \
         } \
+        FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = c[j]; acc[j] = (T)OP(x, y); } \
+        FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = e[j]; b[j] = (T)OP(x, y); } \
+        FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
+    } \
+    static T seg_row_##name##_##t(const T *s, const T *q, int64_t k) { \
+        enum { L = FG_LANES(T), BLOCK = 64 * L }; \
+        T acc[L]; int64_t i; \
+        if (k > 64 * BLOCK) { int64_t h = k / 2; \
+            T x = seg_row_##name##_##t(s, q, h), y = seg_row_##name##_##t(s + h, q + h, k - h); return (T)OP(x, y); } \
+        if (k > 2 * BLOCK) {     /* lanes of blocks, which do not wait for each other, then the rest */ \
+            seg_lanes_##name##_##t(acc, s, q, BLOCK); \
+            for (i = BLOCK; i + BLOCK <= k; i += BLOCK) { \
+                T b[L]; \
+                seg_lanes_##name##_##t(b, s + i, q + i, BLOCK); \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
+            } \
+            FG_HALVE(16, OP, T) FG_HALVE(8, OP, T) FG_HALVE(4, OP, T) FG_HALVE(2, OP, T) FG_HALVE(1, OP, T) \
+            if (i == k) return acc[0]; \
+            T x = acc[0], y = seg_row_##name##_##t(s + i, q + i, k - i); return (T)OP(x, y); \
+        } \
+        if (k < L) { T x = AT(0); for (i = 1; i < k; i++) { T y = AT(i); x = (T)OP(x, y); } return x; } \
+        if (k >= 8 * L) { i = k / (4 * L) * (4 * L); seg_lanes_##name##_##t(acc, s, q, i); } \
+        else { for (int j = 0; j < L; j++) acc[j] = AT(j); i = L; } \
         for (; i + L <= k; i += L) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = AT(i + j); acc[j] = (T)OP(x, y); } \
         FG_HALVE(16, OP, T) FG_HALVE(8, OP, T) FG_HALVE(4, OP, T) FG_HALVE(2, OP, T) FG_HALVE(1, OP, T) \
         T r = acc[0]; \
