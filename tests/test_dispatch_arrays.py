@@ -1,5 +1,6 @@
 """Eager calls beside operators: joined sequences, static arguments, NumPy scalars, indices."""
 
+import warnings
 import sys
 
 import numpy as np
@@ -523,3 +524,30 @@ def test_items_along_an_axis(index):
     new[low : low + 2] = 5
     np.testing.assert_array_equal(lax.dynamic_update_slice_in_dim(x, jnp.full((2, 4), 5.0), index, 0), new)
     np.testing.assert_array_equal(fgrad.grad(lambda x: lax.dynamic_index_in_dim(x, index).sum())(x)[at], np.ones(4))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "uint8", "bool"])
+@pytest.mark.parametrize("value", [0, -0.0, 2, 2.5, True, 1 << 24, (1 << 24) + 1, -(1 << 31), np.inf, np.nan, np.float32(3), 1e39])
+def test_a_number_at_a_mask(dtype, value):
+    """Masks over all axes or leading ones, of arrays and views: as the path of all other updates has it."""
+    r = np.random.default_rng(0)
+    for shape, own in (((10,), (10,)), ((4, 5), (4,)), ((4, 5), (4, 5)), ((3, 2, 2), (3, 2)), ((0, 3), (0,))):
+        x, mask = jnp.asarray(r.integers(0, 9, shape), dtype), jnp.asarray(r.integers(0, 2, own), bool)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for a, m in ((x, mask), (x.T.T, mask), (jnp.flip(x, 0)[::-1], mask)):
+                out = a.at[m].set(value)
+                want = a.at[m].set(value, mode="drop")
+                assert out.aval == want.aval and out is not a
+                np.testing.assert_array_equal(out, want)
+                np.testing.assert_array_equal(np.signbit(out), np.signbit(want))
+        kept = np.asarray(x)
+        np.testing.assert_array_equal(np.asarray(out)[~np.asarray(mask)], kept[~np.asarray(mask)])
+
+
+def test_a_number_at_a_mask_of_a_deleted_array():
+    x = jnp.ones(4)
+    mask = x > 0
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.at[mask].set(0)

@@ -73,6 +73,15 @@ static void fg_mask_selected(const uint8_t *m, int64_t n, int64_t count, int64_t
       if (m[i]) memcpy(out + k++ * size, x + i * size, size);
 }
 
+/* x with one word at all places of the selected rows, of `rows` words each. */
+static void fg_mask_numbered(const uint8_t *m, int64_t n, int64_t rows, const uint32_t *x, uint32_t word, uint32_t *out) {
+  if (rows == 1)
+    for (int64_t i = 0; i < n; i++) out[i] = m[i] ? word : x[i];
+  else
+    for (int64_t i = 0; i < n; i++, x += rows, out += rows)
+      for (int64_t k = 0; k < rows; k++) out[k] = m[i] ? word : x[k];
+}
+
 /* x with its selected rows replaced by `values`, one after the other. */
 static void fg_mask_placed(const uint8_t *m, int64_t n, int64_t count, int64_t size, const char *x, const char *values, char *out) {
   if (size == 1) fg_placed_uint8_t(m, n, count, x, values, out);

@@ -1,20 +1,23 @@
 """What masks select of concrete arrays. Sizes depend on values here, and a program for each size would cost more than its run."""
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 
-from fgrad._kernels.abi cimport FG_BOOL, FG_I32, FG_I64, fg_itemsize
+from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_I32, FG_I64, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.context cimport is_eval
 from fgrad._kernels.operands cimport as_array
 
 cdef extern from "masks.h" nogil:
     int64_t fg_mask_count(const uint8_t *m, int64_t n)
     void fg_mask_selected(const uint8_t *m, int64_t n, int64_t count, int64_t size, const char *x, char *out)
+    void fg_mask_numbered(const uint8_t *m, int64_t n, int64_t rows, const uint32_t *x, uint32_t word, uint32_t *out)
     void fg_mask_placed(const uint8_t *m, int64_t n, int64_t count, int64_t size, const char *x, const char *values, char *out)
     void fg_true_rows_int32_t(const uint8_t *m, int64_t rows, int64_t n, char *const *out, int ndim, const int64_t *dims, int64_t step)
     void fg_true_rows_int64_t(const uint8_t *m, int64_t rows, int64_t n, char *const *out, int ndim, const int64_t *dims, int64_t step)
 
 cdef enum:
     FEW = 1 << 12                        # elements that are not worth giving up the lock for
+    SMALL = 1 << 24                      # float32 holds all integers up to this one
 
 cdef object _shaped = None               # ShapedArray(shape, dtype, weak_type)
 
@@ -103,6 +106,36 @@ def placed(x, mask, values):
     if out.size:
         with nogil:
             fg_mask_placed(<uint8_t *>m.data, n, count, size, a.data, v.data, out.data)
+    return out
+
+
+def with_number(x, mask, value):
+    """x with x[mask] = one of Python's numbers that x's dtype holds as an update casts it; None for other operands, and for large ones, which threads share."""
+    cdef ArrayBase a, m
+    cdef float f
+    cdef int32_t i
+    cdef char *word
+    if type(x) is not type(mask) or not isinstance(x, ArrayBase) or not is_eval():
+        return None
+    a, m = x, mask
+    if m.code != FG_BOOL or a.size > FEW or a.size == 0 or a.strides_or_none is not None or m.strides_or_none is not None or a.aval.weak_type:
+        return None
+    if (<tuple>a.aval.shape)[:len(<tuple>m.aval.shape)] != m.aval.shape:
+        return None
+    if a.code == FG_F32 and (type(value) is float or (type(value) is int and -SMALL <= value <= SMALL)):
+        f = value
+        if f - f != 0:                   # what is not finite is NumPy's to warn of, or a check's
+            return None
+        word = <char *>&f
+    elif a.code == FG_I32 and type(value) is int and -SMALL <= value <= SMALL:
+        i = value
+        word = <char *>&i
+    else:
+        return None
+    a.check_alive()
+    m.check_alive()
+    cdef ArrayBase out = new_array(a.aval, a.code, a.size)
+    fg_mask_numbered(<uint8_t *>m.data, m.size, a.size // m.size, <uint32_t *>a.data, (<uint32_t *>word)[0], <uint32_t *>out.data)
     return out
 
 

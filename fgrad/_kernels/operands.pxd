@@ -13,6 +13,7 @@ cdef bint is_scalar(object t) noexcept
 cdef bint is_numpy(object x) noexcept
 cdef bint is_numpy_scalar(object x) noexcept
 cpdef object get_aval(x)
+cdef ArrayBase filled_with(tuple known, int code, Py_ssize_t n)
 cdef int read_scalar(object x, Scalar *out) except -1
 cdef ArrayBase scalar_array(object x)
 cdef object numpy_aval(object x)

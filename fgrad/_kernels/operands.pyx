@@ -317,13 +317,18 @@ def from_ndarray(x, bint copy):
 
 def filled(aval, bytes value):
     """A fresh array of one element's bytes over and over."""
-    cdef int32_t code = CODES[aval.dtype]
-    cdef int64_t n = aval.size, size = fg_itemsize(code), done = size, total = n * size
+    return filled_with((aval, value), CODES[aval.dtype], aval.size)
+
+
+cdef ArrayBase filled_with(tuple known, int code, Py_ssize_t n):
+    """filled(*known), for a code and a size that are those of the aval."""
+    cdef bytes value = known[1]
+    cdef int64_t size = fg_itemsize(code), done = size, total = n * size
     cdef char *word = value
     cdef ArrayBase a
     if len(value) != size:
-        raise ValueError(f"{len(value)} bytes for an element of {aval}")
-    a = new_array(aval, code, n)
+        raise ValueError(f"{len(value)} bytes for an element of {known[0]}")
+    a = new_array(known[0], code, n)
     if n:
         memcpy(a.data, word, size)
     while done < total:              # what is there, once more

@@ -271,6 +271,8 @@ class IndexUpdateRef(Place):
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values at idx; of repeated indices the last one wins."""
+        if mode is None and (out := masks.with_number(self.array, self.index, values)) is not None:
+            return out
         return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
