@@ -6,7 +6,7 @@ import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.compile.eager import eager
 from fgrad.numpy.util import as_array
-from fgrad.ops.random import sample_log
+from fgrad.ops.random import rounded, sample_log
 from fgrad.ops.shape import canonical_shape
 from fgrad.random.basic import exponential, float_dtype, normal, parameters, spread, uniform
 from fgrad.random.discrete import rademacher
@@ -49,7 +49,7 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
 @eager(2)
 def _rayleigh(key, scale, shape, dtype):
     u = uniform(key, shape, dtype)
-    return lax.mul(spread("rayleigh", scale, shape, dtype), lax.sqrt(lax.mul(sample_log(u), lax.like(u, -2))))
+    return lax.mul(spread("rayleigh", scale, shape, dtype), rounded(lax.sqrt(lax.mul(sample_log(u), lax.like(u, -2)))))
 
 
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
@@ -104,9 +104,10 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
 def _triangular(key, left, mode, right, shape, dtype):
     left, mode, right = (spread("triangular", v, shape, dtype) for v in (left, mode, right))
     u = uniform(key, shape, dtype)
-    rising = left + lax.sqrt(u * (right - left) * (mode - left))
-    falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
-    return lax.select(u < (mode - left) / (right - left), rising, falling)
+    all_of, lower, upper = rounded(right - left), rounded(mode - left), rounded(right - mode)
+    rising = left + rounded(lax.sqrt(rounded(rounded(u * all_of) * lower)))
+    falling = right - rounded(lax.sqrt(rounded(rounded(rounded(1 - u) * all_of) * upper)))
+    return lax.select(u < rounded(lower / all_of), rising, falling)
 
 
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
