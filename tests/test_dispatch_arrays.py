@@ -1,7 +1,7 @@
 """Eager calls beside operators: joined sequences, static arguments, NumPy scalars, indices."""
 
-import warnings
 import sys
+import warnings
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Loops and programs whose turns are tried with ranges of two lengths and without threads: every value is that of one thread, bit for bit, whichever is kept."""
+"""Turns are tried with ranges of two lengths and without threads: every value is that of one thread, bit for bit, whichever is kept."""
 
 import itertools
 
