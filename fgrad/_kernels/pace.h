@@ -10,15 +10,17 @@
 #include <time.h>
 #include "split.h"
 
-/* A round is eight turns, of which the first two, in which arrays move, do not count; the best of three rounds counts, but where one round
- * shows that threads are worth a quarter. Turns of a millisecond and a half and more stay with threads as estimated. */
-enum { FG_PACE_ROUND = 8, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 10000, FG_PACE_LONG = 1500000 };
+/* A round is six turns after two that do not count, in which arrays move, or after those of a quarter of a millisecond, where workers that sleep
+ * have to come first; the best of three rounds counts, but where one round shows that threads are worth a quarter. Turns of a millisecond and a
+ * half and more stay with threads as estimated. */
+enum { FG_PACE_ROUND = 6, FG_PACE_WARM = 2, FG_PACE_ROUNDS = 3, FG_PACE_LASTS = 10000, FG_PACE_LONG = 1500000, FG_PACE_WAKE = 250000 };
 
 typedef struct {
-    int32_t split, trying, turns, left;     /* turns: of the trial; left: until the next one */
+    int32_t split, trying, left;            /* left: turns until the next trial */
+    int32_t rounds, turns, counted;         /* rounds of the trial; turns of this round, and how many of them counted */
     int32_t threads;                        /* that there were when the trial began; of another number it tells nothing */
     uint32_t loops;                         /* parallel loops that the thread had opened when the trial began */
-    int64_t took, best[FG_SPLITS];          /* ns of this round, and of the best of each split */
+    int64_t since, took, best[FG_SPLITS];   /* when this round began; ns of its turns that counted, and of the best round of each split */
 } FgPace;
 
 static inline int64_t fg_pace_now(void) {
@@ -44,15 +46,20 @@ static inline void fg_pace_forget(FgPace *p) { *p = (FgPace){0}; }
 /* One thread has to be faster by a sixteenth, and shorter ranges by a thirty-second. */
 static inline void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops) {
     static const int32_t next[FG_SPLITS] = {[FG_SPLIT_FINELY] = FG_SPLIT_USUAL, [FG_SPLIT_USUAL] = FG_SPLIT_NEVER, [FG_SPLIT_NEVER] = FG_SPLIT_FINELY};
-    p->took = p->turns++ % FG_PACE_ROUND < FG_PACE_WARM ? 0 : p->took + fg_pace_now() - began;
-    if (p->turns % FG_PACE_ROUND) return;
+    if (!p->turns) p->since = began;
+    const int warm = p->turns++ < FG_PACE_WARM || (p->split == FG_SPLIT_FINELY && began - p->since < FG_PACE_WAKE);
+    if (warm) { p->took = p->counted = 0; return; }
+    p->took += fg_pace_now() - began;
+    if (++p->counted < FG_PACE_ROUND) return;
+    p->turns = 0;
+    p->rounds++;
     if (p->took < p->best[p->split]) p->best[p->split] = p->took;
     p->split = next[p->split];
     const int64_t usual = p->best[FG_SPLIT_USUAL], finely = p->best[FG_SPLIT_FINELY], alone = p->best[FG_SPLIT_NEVER];
     const int64_t shared = finely < usual - usual / 32 ? finely : usual;
-    const int first = p->turns == FG_PACE_ROUND && (loops == p->loops || p->took > (FG_PACE_ROUND - FG_PACE_WARM) * (int64_t)FG_PACE_LONG);
-    const int clear = p->turns == FG_SPLITS * FG_PACE_ROUND && alone - alone / 5 > shared;
-    if (!first && !clear && p->turns < FG_SPLITS * FG_PACE_ROUND * FG_PACE_ROUNDS) return;
+    const int first = p->rounds == 1 && (loops == p->loops || p->took > FG_PACE_ROUND * (int64_t)FG_PACE_LONG);
+    const int clear = p->rounds == FG_SPLITS && alone - alone / 5 > shared;
+    if (!first && !clear && p->rounds < FG_SPLITS * FG_PACE_ROUNDS) return;
     p->split = first ? FG_SPLIT_USUAL : alone < shared - shared / 16 ? FG_SPLIT_NEVER : shared == finely ? FG_SPLIT_FINELY : FG_SPLIT_USUAL;
     p->trying = 0;
     p->left = FG_PACE_LASTS;

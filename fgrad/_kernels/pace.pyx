@@ -7,7 +7,6 @@ from fgrad._kernels.parallel cimport FG_SPLIT_NEVER, loop_count, set_split, thre
 cdef extern from "pace.h" nogil:
     enum:
         FG_PACE_ROUND
-        FG_PACE_WARM
     int64_t fg_pace_now()
     int64_t fg_pace_begins(FgPace *p, uint32_t loops, int threads)
     void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
@@ -39,7 +38,7 @@ cdef class Pace:
         if turn.began:
             fg_pace_ends(&self.pace, turn.began, loop_count())
         elif turn.watched:
-            if fg_pace_now() - turn.watched <= 2 * self.pace.best[FG_SPLIT_NEVER] // (FG_PACE_ROUND - FG_PACE_WARM):
+            if fg_pace_now() - turn.watched <= 2 * self.pace.best[FG_SPLIT_NEVER] // FG_PACE_ROUND:
                 self.slow = 0
                 return
             self.slow += 1
