@@ -13,7 +13,7 @@
 #include "vec_order.h"
 
 enum { FG_ROWS = 101, FG_COLUMNS = 102, FG_LA_MAXARGS = 8 };
-enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_STEQR, FG_LAED1, FG_STERF, FG_NLAPACK };
+enum { FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_STEQR, FG_LAED1, FG_LAED2, FG_LAED3, FG_LAED4, FG_LAMRG, FG_STERF, FG_LARTG, FG_LASQ1, FG_LASDQ, FG_LASD1, FG_LASD2, FG_LASD3, FG_LASD4, FG_NLAPACK };
 static void *fg_lapack[FG_NLAPACK][4];          /* by routine and type: float32, float64, complex64, complex128 */
 
 typedef int (*FgFactor)(int, char, int, void *, int);                               /* potrf: layout, uplo, n, a, lda */

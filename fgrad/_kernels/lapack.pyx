@@ -32,7 +32,7 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "lapack.h" nogil:
     enum:
-        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_STEQR, FG_LAED1, FG_STERF
+        FG_POTRF, FG_GETRF, FG_GEQRF, FG_GEQP3, FG_ORGQR, FG_EVD, FG_GESDD, FG_GESDD_WORK, FG_GEEV, FG_GEES, FG_GEHRD, FG_TRD, FG_GTSV, FG_TRSM, FG_STEQR, FG_LAED1, FG_LAED2, FG_LAED3, FG_LAED4, FG_LAMRG, FG_STERF, FG_LARTG, FG_LASQ1, FG_LASDQ, FG_LASD1, FG_LASD2, FG_LASD3, FG_LASD4
         FG_TRSM_CHUNK
     void *fg_lapack[17][4]
     ctypedef int (*FgLaOne)(const FgLaJob *j, char **p)
@@ -115,6 +115,13 @@ cdef extern from "lapack_eigh.h" nogil:
     int64_t fg_eigh_room(FgEigh *q, const FgLaJob *j, char *room)
     void fg_eigh_range(void *ctx, int64_t begin, int64_t end, int tid)
 
+cdef extern from "lapack_svd.h" nogil:
+    ctypedef struct FgSvd:
+        pass
+    bint fg_svd_fits(const FgLaJob *j)
+    int64_t fg_svd_room(FgSvd *q, const FgLaJob *j, char *room)
+    void fg_svd_range(void *ctx, int64_t begin, int64_t end, int tid)
+
 
 # --- running: large matrices on all threads ------------------------------------------------------------------------------------
 
@@ -141,7 +148,7 @@ cdef int large(const FgLaJob *factors, const FgTrsmJob *triangles, int64_t m, in
 
 
 cdef int in_rooms(FgLaJob *job, int64_t room, range_body body) noexcept nogil:
-    """QR, the products of its reflectors, or eigenvectors: a matrix on all threads, or as many at a time, each in a room of its own."""
+    """QR, the products of its reflectors, eigenvectors or singular vectors: a matrix on all threads, or as many at a time, each in a room of its own."""
     cdef FgQrJob qr
     cdef int threads = thread_count()
     qr.job, qr.room = job, room
@@ -192,6 +199,8 @@ cdef int run(const FgInst *inst, FgTensor *slots, FgLaOne one, int core) noexcep
         return in_rooms(&job, fg_qr_room(NULL, &job, NULL), fg_qr_range)
     if fg_eigh_fits(&job):
         return in_rooms(&job, fg_eigh_room(NULL, &job, NULL), fg_eigh_range)
+    if fg_svd_fits(&job):
+        return in_rooms(&job, fg_svd_room(NULL, &job, NULL), fg_svd_range)
     parallel_for(batch, 1 + 20000 // (4 * work + 100 if core == 2 else work + 1), fg_la_range, &job)     # a call of LAPACK is dear whatever the size
     return FG_EMEM if job.out_of_memory else FG_OK
 
@@ -503,7 +512,18 @@ load(FG_GTSV, "LAPACKE_?gtsv", "LAPACKE_?gtsv")
 load(FG_TRSM, "cblas_?trsm", "cblas_?trsm")
 load(FG_STEQR, "?steqr_", None)
 load(FG_LAED1, "?laed1_", None)
+load(FG_LAED2, "?laed2_", None)
+load(FG_LAED3, "?laed3_", None)
+load(FG_LAED4, "?laed4_", None)
+load(FG_LAMRG, "?lamrg_", None)
 load(FG_STERF, "?sterf_", None)
+load(FG_LARTG, "?lartg_", None)
+load(FG_LASQ1, "?lasq1_", None)
+load(FG_LASDQ, "?lasdq_", None)
+load(FG_LASD1, "?lasd1_", None)
+load(FG_LASD2, "?lasd2_", None)
+load(FG_LASD3, "?lasd3_", None)
+load(FG_LASD4, "?lasd4_", None)
 
 KERNELS = {
     "cholesky": (<size_t><void *>cholesky_run, <size_t><void *>cholesky_check),

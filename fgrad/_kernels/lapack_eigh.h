@@ -1,13 +1,18 @@
 /* Eigenvalues and eigenvectors of symmetric matrices of middle size by the way of LAPACK's syevd, and with its signs: reflectors make them
- * tridiagonal, a row at a time in one pass that changes it and multiplies it, divide and conquer solves what is left, its halves on all threads,
- * and blocks of reflectors by products turn the vectors back. */
+ * tridiagonal, a row at a time in one pass that changes it and multiplies it, divide and conquer solves what is left, its halves and its last join
+ * on all threads, and blocks of reflectors by products turn the vectors back. */
 #ifndef FG_LAPACK_EIGH_H
 #define FG_LAPACK_EIGH_H
 #include "lapack_qr.h"
 
-enum { FG_EIGH_LEAST = 26, FG_THREE_LEAF = 25, FG_THREE_BYTES = 1 << 20 };     /* rows; of a leaf at most; bytes of a matrix that stays in the second cache */
+enum { FG_EIGH_LEAST = 26, FG_THREE_LEAF = 25, FG_THREE_SECULAR = 32, FG_THREE_ALONE = 600000 };
+                            /* rows; of a leaf at most; roots that we find; bytes that one thread goes over */
 typedef void (*FgSteqr)(const char *, const int *, void *, void *, void *, const int *, void *, int *, size_t);      /* compz, n, d, e, z, ldz, work, info */
 typedef void (*FgLaed1)(const int *, void *, void *, const int *, int *, void *, const int *, void *, int *, int *);    /* n, d, q, ldq, indxq, rho, cut, work, iwork, info */
+typedef void (*FgLaed2)(int *, const int *, const int *, void *, void *, const int *, int *, void *, void *, void *, void *, void *, int *, int *, int *, int *, int *);
+typedef void (*FgLaed3)(const int *, const int *, const int *, void *, void *, const int *, const void *, void *, void *, const int *, const int *, void *, void *, int *);
+typedef void (*FgLaed4)(const int *, const int *, const void *, const void *, void *, const void *, void *, int *);      /* n, i, d, z, delta, rho, dlam, info */
+typedef void (*FgLamrg)(const int *, const int *, const void *, const int *, const int *, int *);
 typedef void (*FgSterf)(const int *, void *, void *, int *);                   /* n, d, e, info */
 
 /* What one matrix of n rows takes: a its copy, d three diagonals of ld, z vectors, work and ints LAPACK's, order of the values. */
@@ -44,7 +49,7 @@ static int fg_eigh_fits(const FgLaJob *j) {
 /* Places in the room of one matrix; returns its size. */
 static int64_t fg_eigh_room(FgEigh *q, const FgLaJob *j, char *room) {
     const int64_t n = j->n, ld = (n + 15) / 16 * 16, item = j->item, B = FG_QR_BLOCK;
-    const int64_t a = n * ld * item, d = 6 * ld * item, z = (n * n * item + 63) / 64 * 64, more = n + 4 > 2 * B ? n + 4 : 2 * B;
+    const int64_t a = n * ld * item, d = 10 * ld * item, z = (n * n * item + 63) / 64 * 64, more = 2 * n + 4 > 2 * B ? 2 * n + 4 : 2 * B;
     const int64_t work = (n * more * item + 63) / 64 * 64, ints = (5 * n * 4 + 63) / 64 * 64;
     if (!room) return a + d + z + work + ints + 3 * B * B * item;
     q->n = (int)n;

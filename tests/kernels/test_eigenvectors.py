@@ -97,12 +97,14 @@ def test_what_is_not_finite():
 @pytest.mark.parametrize("dtype", TYPES)
 def test_threads_do_not_matter(dtype):
     x = kinds(120)[:3].astype(dtype)
+    large = noise(1, 430, 430)  # whose passes threads share
+    large = (large + large.swapaxes(1, 2)).astype(dtype)
     before = parallel.get_num_threads()
     out = []
     try:
         for threads in (1, 2, 4):
             parallel.set_num_threads(threads)
-            out.append([eigh(x[:1])[0], eigh(x)[0], eigvalsh(x)])
+            out.append([eigh(x[:1])[0], eigh(x)[0], eigvalsh(x), *eigh(large), eigvalsh(large)])
     finally:
         parallel.set_num_threads(before)
     assert all((a == b).all() for other in out[1:] for a, b in zip(out[0], other))
