@@ -1,6 +1,7 @@
 """How a convolution is lowered: one product of matrices, or the kernel `conv` on operands as it takes them."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -170,7 +171,8 @@ def _as_product(ctx, x, w, params, shape):
     if params["feature_group_count"] > 1 or params["batch_group_count"] > 1 or 0 in x.shape or 0 in w.shape or 0 in shape:
         return None
     if any(d > 1 for d in params["lhs_dilation"]):
-        return _spread_patches(ctx, x, w, params, shape)
+        out = _spread_patches(ctx, x, w, params, shape)
+        return _spread_blocks(ctx, x, w, params, shape) if out is None else out
     if any(p != (0, 0) for p in params["padding"]):
         return None
     n, (b, c, *space), (o, _, *window) = len(x.shape) - 2, x.shape, w.shape
@@ -242,6 +244,42 @@ def _spread_patches(ctx, x, w, params, shape):
     moved = ctx.transpose(out, [i for axis in sorted(at) for i in at[axis]])
     placed = ctx.reshape(moved, tuple(shape[spec.index(axis)] for axis in sorted(at)))
     return ctx.transpose(placed, spec)
+
+
+def _spread_blocks(ctx, x, w, params, shape):
+    """The result of a convolution to few features of an image with gaps (the gradient of a first layer with strides), or None: as many
+    outputs as the gaps are wide are features of one without gaps, whose window is as much shorter, and then go to their places."""
+    n, (b, c, *space), (o, _, *window), gaps = len(x.shape) - 2, x.shape, w.shape, params["lhs_dilation"]
+    block, out_spec = math.prod(gaps), params["dimension_numbers"].out_spec
+    first, counts, pads, taps = [], [], [], [-(-k // s) for k, s in zip(window, gaps)]
+    if o >= 16 or any(s > 1 for s in (*params["window_strides"], *params["rhs_dilation"])):
+        return None
+    if c > 1 and x.strides[1] == 1 and (o > 8 or block < 4 or (x.dtype == dtypes.BFLOAT16 and math.prod(taps) >= 16)):
+        return None  # features last, parts of rows are vectors already
+    for k, s, t, size, (low, _), length in zip(window, gaps, taps, shape[2:], params["padding"], space):
+        before = k - 1 - low  # outputs that an element reaches before those that are wanted
+        at = before // s  # in blocks
+        counts.append((before + size - 1) // s - at + 1)
+        pads.append((t - 1 - at, counts[-1] - length + at))
+        first.append(before - at * s)
+    axes, even, odd = tuple(range(n + 2)), range(2, 2 * n + 2, 2), range(3, 2 * n + 3, 2)
+    grown = (o, c, *(t * s for t, s in zip(taps, gaps)))
+    if w.shape != grown:
+        ip = [m for more in map(operator.sub, grown, w.shape) for m in (more, 0, 0)]
+        w = ctx.kernel("pad", [w, ctx.scalar(0, w.dtype)], [ShapedArray(grown, w.dtype)], ip=ip, contiguous=False)[0]
+    w = ctx.reshape(w, (o, c, *(v for pair in zip(taps, gaps) for v in pair)))
+    steps = [-t if i in odd else t for i, t in enumerate(w.strides)]  # the last output of a block is its element's first tap
+    w = ctx.view(w, w.shape, steps, sum((s - 1) * w.strides[i] for s, i in zip(gaps, odd)))
+    kernel = ctx.reshape(ctx.transpose(w, (0, *odd, 1, *even)), (o * block, c, *taps))
+    spec = params["dimension_numbers"]._replace(lhs_spec=axes, rhs_spec=axes, out_spec=axes)
+    dense = dict(params, window_strides=(1,) * n, lhs_dilation=(1,) * n, padding=tuple(pads), dimension_numbers=spec)
+    out = conv_lower(ctx, [x, kernel], dense, [ShapedArray((b, o * block, *counts), x.dtype)])
+    out = ctx.reshape(out, (b, o, *gaps, *counts))
+    at = {out_spec[0]: [0], out_spec[1]: [1]} | {out_spec[d + 2]: [2 + n + d, 2 + d] for d in range(n)}
+    whole = {out_spec[0]: b, out_spec[1]: o} | {out_spec[d + 2]: counts[d] * gaps[d] for d in range(n)}
+    out = ctx.reshape(ctx.transpose(out, [i for axis in axes for i in at[axis]]), tuple(whole[axis] for axis in axes))
+    out = ctx.transpose(out, out_spec)
+    return ctx.view(out, shape, out.strides, sum(f * t for f, t in zip(first, out.strides[2:])))
 
 
 def _fit(space, patch, steps):
