@@ -89,6 +89,8 @@ cdef bint _overwrites(Node node, Buf buf, Buf out):
                 at = node.obj[1].get(i, -1)
         if at < 0:
             return False
+    elif node.kind == "kernel" and node.op == "dot" and len(node.ins) == 3:          # a product that is added
+        at = 2
     elif node.kind != "kernel" or node.op not in _OVERWRITES:
         return False
     v = node.ins[at]

@@ -8,9 +8,11 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels.conv_plan import PAIRS, cuts, gains_last, in_halves, single
 from fgrad.core import ShapedArray
+from fgrad.ops.dot import dot_lower
 
 TAPS = 9  # of a kernel over images of one feature, at most, that is a sum of shifted images
 POINTS = 64  # of a result that is
+FEATURES = 48  # of both sides of a window as large as its images, from which copies that make it one product cost less than they save
 
 
 def take(shape, axes):
@@ -220,6 +222,12 @@ def _as_product(ctx, x, w, params, shape):
             left, right = viewed(x, (0, *axes), (1, b, k)), viewed(w, (*axes, 0), (1, k, o))
             if left is not None and right is not None:
                 return ctx.reshape(product(left, right, b, o), shape)
+        if min(b, o) >= FEATURES and x.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):  # sums over images, of a kernel's gradient
+            spec, numbers = params["dimension_numbers"].out_spec, {"dimension_numbers": (((1, *spatial), (1, *spatial)), ((), ()))}
+            if spec[0] < spec[1]:
+                return ctx.reshape(dot_lower(ctx, [x, w], numbers, [ShapedArray((b, o), x.dtype)]), shape)
+            out = dot_lower(ctx, [w, x], numbers, [ShapedArray((o, b), x.dtype)])
+            return ctx.reshape(ctx.transpose(out, (1, 0)), shape)
     return None
 
 

@@ -17,6 +17,8 @@ LEAST_BYTES = 1 << 14  # of such a matrix
 STREAMED = 4  # rows that meet large operands where they lie; more are worth copies, whose products run entry by entry with what follows
 LONG = 16  # elements of a row of products that fills vectors
 BYTES = "int8", "uint8"
+APART = 128  # elements of a row of a matrix whose rows are several, apart, from which its parts are multiplied in turn
+TURNS = 64  # of such parts at most
 MANY = 1 << 14  # products of bytes, and along K, from which they are worth their copies
 
 
@@ -70,7 +72,7 @@ def _summed_as(x, out):
     return out
 
 
-def _dot_lower(ctx, ins, params, out_avals):
+def dot_lower(ctx, ins, params, out_avals):
     a, b = ins
     aval = out_avals[0]
     single = a.dtype is aval.dtype is dtypes.FLOAT32  # no dtype need be looked at again
@@ -78,7 +80,7 @@ def _dot_lower(ctx, ins, params, out_avals):
     if not single and inner != aval.dtype:
         if a.dtype == dtypes.BOOL:
             a, b = ctx.cast(a, inner), ctx.cast(b, inner)
-        wide = _dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=inner)])
+        wide = dot_lower(ctx, [a, b], {**params, "preferred_element_type": None}, [aval.update(dtype=inner)])
         return ctx.cast(wide, aval.dtype)
     if not single and a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, inner), ctx.cast(b, inner)
@@ -95,6 +97,9 @@ def _dot_lower(ctx, ins, params, out_avals):
         x, y = (a, b) if a.dtype.name in BYTES else (_bytes_widened(ctx, a), _bytes_widened(ctx, b))
         if x is not None and y is not None:
             return _dot_bytes(ctx, x, y, a_order, b_order, (batch, m, n, k), aval)
+    if batch == 1 and a.dtype == b.dtype == aval.dtype and len(params["dimension_numbers"][0][0]) > 1 and min(m, n) >= LONG:
+        if (out := _in_turn(ctx, a, b, a_order, b_order, (m, n, k), params["dimension_numbers"], aval)) is not None:
+            return out
     streams = batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY
     batches = _batch_axes(a, b, params["dimension_numbers"][1]) if streams else (batch,)
     a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
@@ -115,6 +120,30 @@ def _dot_lower(ctx, ins, params, out_avals):
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
     out = ctx.kernel("dot", [a3, b3], [ShapedArray((*batches, m, n), out_dtype)], contiguous=False)[0]
+    return ctx.reshape(out, aval.shape)
+
+
+def _in_turn(ctx, a, b, a_order, b_order, sizes, numbers, aval):
+    """Sums over axes that do not lie as one, by the first of them: a product of what lies together is added to the one before, and
+    nothing is copied. None: they do lie as one, or copies cost less."""
+    m, n, k = sizes
+    turns = a.shape[numbers[0][0][0]]
+    inner = k // max(turns, 1)
+    if aval.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64) or not 1 < turns <= TURNS or inner < APART or m * n > 2 * (m + n) * inner:
+        return None
+    left, right = ctx.transpose(a, a_order), ctx.transpose(b, b_order)
+    if ctx.reshaped_view(left, (1, m, k)) is not None and ctx.reshaped_view(right, (1, k, n)) is not None:
+        return None
+    at = len(a_order) - len(numbers[0][0])
+    left = ctx.reshaped_view(ctx.transpose(left, (at, *[i for i in range(len(a_order)) if i != at])), (turns, m, inner))
+    right = ctx.reshaped_view(right, (turns, inner, n))
+    if left is None or right is None or any(1 not in v.strides[1:] for v in (left, right)):
+        return None
+    out = None
+    for i in range(turns):
+        parts = [ctx.view(v, (1, *v.shape[1:]), v.strides, i * v.strides[0]) for v in (left, right)]
+        more, ip = ([out], (1,)) if i else ([], ())
+        out = ctx.kernel("dot", [*parts, *more], [ShapedArray((1, m, n), aval.dtype)], ip=ip, contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
 
 
@@ -309,7 +338,7 @@ def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
     return convert_element_type(transpose(out, order), x.dtype)
 
 
-dot_general_p = Primitive("dot_general", abstract_eval=_dot_aval, lower=_dot_lower, batch=_dot_batch, transpose=_dot_transpose)
+dot_general_p = Primitive("dot_general", abstract_eval=_dot_aval, lower=dot_lower, batch=_dot_batch, transpose=_dot_transpose)
 dot_general_p.jvp = jvp_by_args(
     dot_general_p, lambda t, out, x, y, **kw: dot_general_p.bind(t, y, **kw), lambda t, out, x, y, **kw: dot_general_p.bind(x, t, **kw)
 )
