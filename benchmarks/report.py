@@ -98,7 +98,8 @@ def _table(rows, limits):
     for row in rows:
         t, share = row.timings.get("fgrad"), fraction(row, limits)
         peer, ratio = row.best_peer()
-        notes = [row.note] * bool(row.note) + [f"{p}: results differ" for p in row.mismatches] + [f"{p}: failed" for p in row.failures]
+        notes = [row.note] * bool(row.note) + ([f"the program's arena {t.arena_mb:.0f} MB"] if t and t.arena_mb else [])
+        notes += [f"{p}: results differ" for p in row.mismatches] + [f"{p}: failed" for p in row.failures]
         cells = [
             row.workload,
             row.size,

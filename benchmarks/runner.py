@@ -40,6 +40,7 @@ class Timing:
     first_call: float | None = None
     peak_mb: float | None = None
     grown_mb: float | None = None  # peak over the memory before the inputs were made
+    arena_mb: float | None = None  # of fgrad's program
 
 
 @dataclass
@@ -261,9 +262,11 @@ def _steady_row(work, workers, failures, options):
                 else:
                     samples[peer].append(answer[peer])
     peaks = _try_all(row, workers, "peak")
+    arenas = _try_all(row, {p: w for p, w in workers.items() if p == "fgrad"}, "arena")
     for p, peak in peaks.items():
         first = prepared[p]
-        row.timings[p] = timing_of(samples[p], first_call=first["first_call"], peak_mb=peak, grown_mb=peak - first["rss_before"])
+        memory = {"peak_mb": peak, "grown_mb": peak - first["rss_before"], "arena_mb": arenas.get(p)}
+        row.timings[p] = timing_of(samples[p], first_call=first["first_call"], **memory)
     return row
 
 

@@ -43,7 +43,7 @@ class Worker:
         self.backend = Backend(name, threads)
         self.backend.start()
         self.workloads = load_all()
-        self.call, self.repeats, self.wait_each = None, 1, True
+        self.call, self.work, self.repeats, self.wait_each = None, None, 1, True
 
     def prepare(self, name, size):
         """Build and call. Returns the seconds that took, digests of the results to compare, and memory before the inputs were made."""
@@ -58,7 +58,7 @@ class Worker:
         seconds = time.perf_counter() - start
         for _ in range(work.calls - 1):
             result = self.backend.wait(call())
-        self.call = call
+        self.call, self.work = call, work
         return {"first_call": seconds, "results": [digest(x) for x in self.backend.numpy(result)], "rss_before": before}
 
     def warm_up(self, seconds, sample):
@@ -92,6 +92,10 @@ class Worker:
 
     def peak(self):
         return peak_rss_mb()
+
+    def arena(self):
+        """MB that the workload's program takes for its temporaries, or None."""
+        return self.work.compiled and self.work.compiled().memory_analysis().temp_size_in_bytes / 1e6
 
 
 def serve(name, threads):

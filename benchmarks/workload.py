@@ -29,6 +29,7 @@ class Workload:
     calls = 1  # calls before the results are compared: more than one where state goes from call to call
     x64 = False
     note = ""
+    compiled = None  # a function that gives the compiled program whose arena the page tells; an implementation may set it
     torch = numpy = numexpr = None
 
     def __init__(self, *size):

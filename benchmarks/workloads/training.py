@@ -91,6 +91,7 @@ class Llama(Workload):
     def jaxlike(self, m, params, tokens):
         optimizer = m.optim.adamw(1e-3, b2=0.99, eps=1e-6, weight_decay=0.01)
         step = m.jit(models.adamw_step(m, models.llama_loss(m, models.LLAMA), optimizer), donate_argnums=(0, 1))
+        self.compiled = lambda: step.lower(params, optimizer.init(params), tokens).compile()
         return models.stepper(lambda p, s: step(p, s, tokens), params, optimizer.init(params))
 
     def torch(self, m, params, tokens):
