@@ -6,6 +6,7 @@
  * other kernels are called as they are.  What cannot be flat (callbacks, large values) leaves the loop to the ordinary path. */
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
+#include "flat_keep.h"
 #include "flat_move.h"
 #include "flat_pace.h"
 
@@ -147,7 +148,7 @@ static int fg_flat_postpone(FgFlat *f, int top, char *carry, char *fresh, int64_
     for (int k = top; k < end; k++) {
         const FgFlatOp *o = &f->ops[k];
         int op = (int)(intptr_t)o->label;
-        int turns = (op >= FLAT_jump && op <= FLAT_branch2) || op == FLAT_loop || op >= FLAT_unless_lt_f32;
+        int turns = (op >= FLAT_jump && op <= FLAT_branch2) || (op >= FLAT_loop && op <= FLAT_back) || op >= FLAT_unless_lt_f32;
         if (turns || op == FLAT_call) return 0;
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
         int simple = (op < FG_CHAINS ? op % FG_CHAIN < FG_FIRST_LAST : op < FLAT_end) && !fg_flat_takes_last(op) && !fg_flat_is_where(op);
@@ -181,8 +182,8 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
         for (int k = w + 1; k < end && ok;) {
             const FgFlatOp *next = &f->ops[k];
             int number = (int)(intptr_t)next->label;
-            int turns = number == FLAT_branch || number == FLAT_branch2 || number == FLAT_unless || number == FLAT_loop ||
-                            number >= FLAT_unless_lt_f32;
+            int turns = number == FLAT_branch || number == FLAT_branch2 || number == FLAT_unless ||
+                            (number >= FLAT_loop && number <= FLAT_back) || number >= FLAT_unless_lt_f32;
             ok = !turns && !fg_flat_touches(next, carry + off, part, 0) && !fg_flat_touches(next, fresh + off, part, 0);
             k += number == FLAT_jump ? (next->n > 0 ? (int)next->n : end) : 1;
         }
@@ -252,7 +253,16 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     fg_flat_program(f, st->children[first + 1], at + ncc, fresh);
     fg_flat_pace(f, body);
     for (int i = 0; i < nc; i++) fg_flat_settle(f, body, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
-    fg_flat_op(f, FLAT_jump, 0, 0, 0, 0, top - f->n_ops, 0);
+    int alone = fg_flat_alone(f, top), before = fg_flat_keep(f, top, test), again = decides && test == top ? test + 1 : top;
+    if (alone) {
+        fg_flat_insert(f, top, FLAT_enter, 0, before + 1 + again - top);
+        before++;
+    }
+    test += before;
+    if (alone && again > top) {
+        FgFlatOp decided = f->ops[test];
+        fg_flat_op(f, (int)(intptr_t)decided.label - FLAT_unless_lt_f32 + FLAT_again_lt_f32, 0, decided.a, decided.b, 0, 1, 0);
+    } else fg_flat_op(f, alone ? FLAT_back : FLAT_jump, 0, 0, 0, 0, top + before - f->n_ops, 0);
     f->start = f->n_ops;
     if (!f->failed) f->ops[test].n = f->n_ops - test;
     for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
@@ -316,7 +326,12 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         if (masked) o->m = fg_flat_last_mask(chunk);
     }
     for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, nk + i));
-    fg_flat_op(f, FLAT_loop, count, 0, 0, 0, top - f->n_ops, 0)->k = 1;
+    int alone = fg_flat_alone(f, top), before = fg_flat_keep(f, top, -1);
+    fg_flat_op(f, alone ? FLAT_again : FLAT_loop, count, 0, 0, 0, alone ? 1 : top + before - f->n_ops, 0)->k = 1;
+    if (alone && !f->failed) {
+        f->ops[top - 1].label = (const void *)(intptr_t)FLAT_count;
+        f->ops[top - 1].k = before + 1;
+    }
     f->start = f->n_ops;
     for (int i = 0; i < nc; i++) fg_flat_copy(f, out[i], carry[i], fg_flat_carry_bytes(st, inst, nk + i));
     free(at);
@@ -365,7 +380,7 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
         FgFlatOp *o = &f->ops[k], *to = o + o->n;
         int there = (int)(intptr_t)o->label == FLAT_jump ? (int)(intptr_t)to->label : -1;
         int decides = there >= FLAT_unless_lt_f32;
-        if (there != FLAT_jump && there != FLAT_loop && !decides) continue;
+        if (there != FLAT_jump && (there < FLAT_loop || there > FLAT_back || there == FLAT_enter) && !decides) continue;
         int64_t n = o->n + to->n;
         *o = *to;
         if (there == FLAT_loop) o->k = to - o + to->k;

@@ -161,6 +161,7 @@ static int fg_flat_register(int op) {
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_choose) return FG_FLAT_accv;
+    if (op >= FLAT_hold_f32 && op <= FLAT_hold_i32) return (int[]){FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci}[op - FLAT_hold_f32];
     #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
     FG_FLAT_WHERE_ONE(M)
     #undef M

@@ -160,14 +160,15 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) X(put4_sum) X(put8_sum) \
     X(puts1) X(puts4) X(puts8) X(puts)
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
-    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(gather) X(scatter) \
-    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) \
+    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(gather) X(scatter) \
+    X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
 
 #define FG_FLAT_E2(name, t, ...) FLAT_##name##_##t##_mm, FLAT_##name##_##t##_am, FLAT_##name##_##t##_ma,
 #define FG_FLAT_E1(name, t, ...) FLAT_##name##_##t##_m, FLAT_##name##_##t##_a,
 #define FG_FLAT_EC(name, t, ...) FLAT_##name##_##t,
 #define FG_FLAT_EU(name, t, ...) FLAT_unless_##name##_##t,
+#define FG_FLAT_EA(name, t, ...) FLAT_again_##name##_##t,
 #define FG_FLAT_EW(name, t, ...) FLAT_where_##name##_##t,
 #define FG_FLAT_EV(name, t, expr, T, s, ...) FLAT_where_##name##_##t##_##s,
 #define FG_FLAT_ES(t, ...) FLAT_select_##t,
@@ -176,7 +177,7 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
     FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
     FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_OTHER(FG_FLAT_EO)
-    FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FLAT_COUNT };
+    FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA) FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
 
@@ -190,6 +191,7 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_L1(name, t, ...) &&L_##name##_##t##_m, &&L_##name##_##t##_a,
     #define FG_FLAT_LC(name, t, ...) &&L_##name##_##t,
     #define FG_FLAT_LU(name, t, ...) &&L_unless_##name##_##t,
+    #define FG_FLAT_LA(name, t, ...) &&L_again_##name##_##t,
     #define FG_FLAT_LW(name, t, ...) &&L_where_##name##_##t,
     #define FG_FLAT_LV(name, t, expr, T, s, ...) &&L_where_##name##_##t##_##s,
     #define FG_FLAT_LS(t, ...) &&L_select_##t,
@@ -198,13 +200,15 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
-        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU)};
+        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
     fg_v32 accv = {0};
     fg_v64 accw = {0};
     FgTurns turns = {32, 32, 0};
+    int64_t until = turns.left, left = 0;   /* turns until the next look at the clock; those left of an innermost loop */
+    const FgFlatOp *top = ip;               /* where its turns begin: an address that is loaded makes each turn wait for the one before */
     if (!ip) { *labels = table; return 0; }
     #define FG_GO goto *ip->label;
     #define FG_NEXT { ip++; FG_GO }
@@ -375,6 +379,12 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_copy32: FG_ENDS(32, ip->d, ip->a) FG_NEXT
     L_copy64: FG_AT(fg_v32, ip->d) = FG_AT(fg_v32, ip->a); FG_NEXT
     L_copy: if (ip->d != ip->a) memcpy(ip->d, ip->a, ip->n); FG_NEXT       /* a large operand may be where its result is */
+    /* what a turn finds in a register, before the first one */
+    L_hold_f32: accf = FG_AT(float, ip->a); FG_NEXT
+    L_hold_f64: accd = FG_AT(double, ip->a); FG_NEXT
+    L_hold_v32: accv = FG_AT(fg_v32, ip->a); FG_NEXT
+    L_hold_v64: accw = FG_AT(fg_v64, ip->a); FG_NEXT
+    L_hold_i32: acci = FG_AT(uint32_t, ip->a); FG_NEXT
     L_gather: {                     /* m: itemsize; b: where each of n items is, in items */
         const int32_t *at = (const int32_t *)ip->b;
         #define M(T) for (int64_t i = 0; i < ip->n; i++) ((T *)ip->d)[i] = ((const T *)ip->a)[at[i]];
@@ -390,8 +400,8 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         FG_NEXT
     }
     /* every turn of a loop passes one of these */
-    #define FG_TURN(by) { ip += (by); if (__builtin_expect(--turns.left <= 0, 0)) goto look; FG_GO }
-    look: if (fg_turns_look(&turns)) return FG_EPYTHON; FG_GO
+    #define FG_TURN(by) { ip += (by); if (__builtin_expect(--until <= 0, 0)) goto look; FG_GO }
+    look: if (fg_turns_look(&turns)) return FG_EPYTHON; until = turns.left; FG_GO
     L_jump: FG_TURN(ip->n)
     L_unless: FG_JUMP(*(const uint8_t *)ip->a ? 1 : ip->n)
     /* a comparison that only decides here; m: to the turn of a loop, or to a branch */
@@ -406,6 +416,15 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     L_set: FG_AT(int64_t, ip->d) = ip->n; FG_NEXT
     L_point: FG_AT(char *, ip->d) = FG_AT(char *, ip->a) + ip->n; FG_NEXT
     L_loop: FG_TURN(--FG_AT(int64_t, ip->d) ? ip->n : ip->k)     /* k: to behind the loop */
+    /* of a loop without loops inside: k, n: to its first turn */
+    #define FG_AGAIN(goes_on) { if (goes_on) ip = top; else ip += ip->n; if (__builtin_expect(--until <= 0, 0)) goto look; FG_GO }
+    L_count: left = ip->n; top = ip + ip->k; FG_NEXT
+    L_again: FG_AGAIN(--left)
+    L_enter: top = ip + ip->n; FG_NEXT
+    L_back: FG_AGAIN(1)
+    #define M(name, t, expr, T) L_again_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_AGAIN(expr) }
+    FG_FLAT_COMPARE_ONE(M)
+    #undef M
     /* from and to the row that a pointer is at, which moves on by k bytes */
     #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
     L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT
