@@ -259,9 +259,14 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
         before++;
     }
     test += before;
-    if (alone && again > top) {
-        FgFlatOp decided = f->ops[test];
-        fg_flat_op(f, (int)(intptr_t)decided.label - FLAT_unless_lt_f32 + FLAT_again_lt_f32, 0, decided.a, decided.b, 0, 1, 0);
+    if (alone && again > top) {         /* the comparison once more, with the sum that counts if that is right before it */
+        FgFlatOp decided = f->ops[test], *counts = &f->ops[f->n_ops - 1];
+        int adds = (int)(intptr_t)counts->label - 4 * FG_CHAIN, less = (intptr_t)decided.label == FLAT_unless_lt_i32 && counts->d == decided.a;
+        if (less && (adds == FG_FIRST_MEMORY || adds == FG_FIRST_LAST) && !fg_flat_overlaps(decided.b, 4, counts->d, 4)) {
+            counts->label = (const void *)(intptr_t)(adds == FG_FIRST_MEMORY ? FLAT_step : FLAT_step_held);
+            counts->c = decided.b;
+            counts->n = 1;
+        } else fg_flat_op(f, (int)(intptr_t)decided.label - FLAT_unless_lt_f32 + FLAT_again_lt_f32, 0, decided.a, decided.b, 0, 1, 0);
     } else fg_flat_op(f, alone ? FLAT_back : FLAT_jump, 0, 0, 0, 0, top + before - f->n_ops, 0);
     f->start = f->n_ops;
     if (!f->failed) f->ops[test].n = f->n_ops - test;
@@ -384,7 +389,7 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
         int64_t n = o->n + to->n;
         *o = *to;
         if (there == FLAT_loop) o->k = to - o + to->k;
-        if (decides) o->m = to - o + to->m;
+        if (decides && there < FLAT_again_lt_f32) o->m = to - o + to->m;
         o->n = n;
     }
     const void *const *labels;

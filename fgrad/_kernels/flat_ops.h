@@ -177,7 +177,8 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
     FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
     FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_OTHER(FG_FLAT_EO)
-    FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA) FLAT_COUNT };
+    FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA)
+    FLAT_step, FLAT_step_held, FLAT_COUNT };
 
 #define FG_AT(T, p) (*(T __attribute__((may_alias)) *)(p))
 
@@ -200,7 +201,8 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
-        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)};
+        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)
+        &&L_step, &&L_step_held};
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
@@ -425,6 +427,10 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define M(name, t, expr, T) L_again_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); FG_AGAIN(expr) }
     FG_FLAT_COMPARE_ONE(M)
     #undef M
+    /* a sum, then again while that is less than c */
+    #define FG_STEP(x) { acci = (x) + FG_AT(uint32_t, ip->b); FG_AT(uint32_t, ip->d) = acci; FG_AGAIN((int32_t)acci < FG_AT(int32_t, ip->c)) }
+    L_step: FG_STEP(FG_AT(uint32_t, ip->a))
+    L_step_held: FG_STEP(acci)
     /* from and to the row that a pointer is at, which moves on by k bytes */
     #define FG_MOVE(cell) { char *at = FG_AT(char *, cell); FG_AT(char *, cell) = at + ip->k;
     L_load4: FG_MOVE(ip->a) FG_AT(uint32_t, ip->d) = FG_AT(uint32_t, at); } FG_NEXT
