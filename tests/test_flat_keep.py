@@ -34,10 +34,10 @@ def test_carries(name, dtype, shape):
         c, k, m = (jnp.asarray((rng.uniform(-1, 1, shape) * (9 if dtype == "int32" else 1)).astype(dtype)) for _ in range(3))
         step = STEPS[name]
         for turns in (1, 2, 7):
-            start = jnp.int32(0)
+            begin, end = jnp.int32(0), jnp.int32(turns)
             flat = turns > 1 and (shape == () or dtype != "int32") or None
-            same_bits(lambda c, k, m: lax.fori_loop(0, turns, lambda i, c: step(c, k, m), c), c, k, m, flat=flat)
-            same_bits(lambda n, c, k, m: lax.fori_loop(n, turns, lambda i, c: step(c, k, m), c), start, c, k, m, flat=None)
+            same_bits(lambda c, k, m, n=turns: lax.fori_loop(0, n, lambda i, c: step(c, k, m), c), c, k, m, flat=flat)
+            same_bits(lambda i, n, c, k, m: lax.fori_loop(i, n, lambda i, c: step(c, k, m), c), begin, end, c, k, m, flat=None)
             same_bits(lambda c, xs: lax.scan(lambda c, x: (step(c, x, x * c),) * 2, c, xs), c, jnp.stack([k, m] * turns), flat=None)
 
 

@@ -161,6 +161,7 @@ static int fg_flat_register(int op) {
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_choose) return FG_FLAT_accv;
+    if (op >= FLAT_take4_f32 && op <= FLAT_take4_sum_i32) return (op - FLAT_take4_f32) % 2 ? FG_FLAT_acci : FG_FLAT_accf;
     if (op >= FLAT_hold_f32 && op <= FLAT_hold_i32) return (int[]){FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci}[op - FLAT_hold_f32];
     #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
     FG_FLAT_WHERE_ONE(M)
@@ -210,6 +211,7 @@ static int fg_flat_wide(int op) {
 
 /* The bytes that a window whose index is a sum moves, or 0 for any other op. */
 static int64_t fg_flat_sum_bytes(int op) {
+    if ((op >= FLAT_take4_sum_f32 && op <= FLAT_take4_sum_i32) || (op >= FLAT_put4_sum_f32 && op <= FLAT_put4_sum_i32)) return 4;
     return op == FLAT_take4_sum || op == FLAT_put4_sum ? 4 : op == FLAT_take8_sum || op == FLAT_put8_sum ? 8 : 0;
 }
 

@@ -31,6 +31,36 @@ static int fg_flat_from_register(const FgFlatOp *o, int which, const char **rest
     return -1;
 }
 
+/* Let a window of four bytes be taken by way of the register of the first op that reads it, if that finds neither operand there as it is. */
+static void fg_flat_take_held(FgFlat *f, int k, const FgFlatHeld *held) {
+    FgFlatOp *take = &f->ops[k];
+    int op = (int)(intptr_t)take->label;
+    if (op != FLAT_take4 && op != FLAT_take4_sum) return;
+    for (int reg = 0; reg < FG_FLAT_REGISTERS; reg += FG_FLAT_REGISTERS - 1) {     /* floats and integers of four bytes */
+        for (int j = k + 1; j < f->n_ops; j++) {
+            const FgFlatOp *o = &f->ops[j];
+            const char *rest;
+            if (fg_flat_register((int)(intptr_t)o->label) != reg) {
+                if (fg_flat_writes(o, take->d, 4)) break;
+                continue;
+            }
+            for (int which = 0; which < 2; which++) {
+                const char *p = which ? o->b : o->a;
+                if (fg_flat_from_register(o, which, &rest) < 0 || p != take->d || (rest && (rest == held[reg].at[0] || rest == held[reg].at[1]))) continue;
+                take->label = (const void *)(intptr_t)((op == FLAT_take4 ? FLAT_take4_f32 : FLAT_take4_sum_f32) + (reg != 0));
+                return;
+            }
+            break;
+        }
+    }
+}
+
+/* The window's put of what a register holds, or -1. */
+static int fg_flat_put_held(int op, int reg) {
+    int to = op == FLAT_put4 ? FLAT_put4_f32 : op == FLAT_put4_in ? FLAT_put4_in_f32 : op == FLAT_put4_sum ? FLAT_put4_sum_f32 : -1;
+    return to < 0 || fg_flat_register_bytes(reg) != 4 ? -1 : to + (reg != 0);
+}
+
 /* What is held behind an op. taken, unless NULL: let the op take from its register what that holds; what a register has held since
  * the turn began, where that is taken, is written there. */
 static void fg_flat_keep_op(FgFlatOp *o, FgFlatHeld *held, const char **taken) {
@@ -42,6 +72,13 @@ static void fg_flat_keep_op(FgFlatOp *o, FgFlatHeld *held, const char **taken) {
         o->label = (const void *)(intptr_t)to;
         if (op < FG_CHAINS) { o->a = NULL; o->b = rest; }
         if (held[reg].begun) taken[reg] = p;
+        break;
+    }
+    for (int r = 0; r < FG_FLAT_REGISTERS && taken; r++) {
+        int to = fg_flat_put_held(op, r);
+        if (to < 0 || !o->a || (o->a != held[r].at[0] && o->a != held[r].at[1])) continue;
+        o->label = (const void *)(intptr_t)to;
+        if (held[r].begun) taken[r] = o->a;
         break;
     }
     for (int r = 0; r < FG_FLAT_REGISTERS; r++) {
@@ -86,7 +123,10 @@ static int fg_flat_keep(FgFlat *f, int top, int test) {
     }
     for (int k = top; k < end; k++) fg_flat_keep_op(&f->ops[k], held, NULL);
     for (int r = 0; r < FG_FLAT_REGISTERS; r++) held[r].begun = 1;
-    for (int k = top; k < end; k++) fg_flat_keep_op(&f->ops[k], held, taken);
+    for (int k = top; k < end; k++) {
+        fg_flat_take_held(f, k, held);
+        fg_flat_keep_op(&f->ops[k], held, taken);
+    }
     for (int r = 0; r < FG_FLAT_REGISTERS; r++) {
         if (!taken[r]) continue;
         fg_flat_insert(f, top, loads[r], taken[r], fg_flat_register_bytes(r));

@@ -155,9 +155,11 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
     FG_FLAT_COMPARE_OF(X, t, T, i32, uint32_t, acci)
 #define FG_FLAT_WHERE_ONE(X) FG_FLAT_WHERE_OF(X, f32, float) FG_FLAT_WHERE_OF(X, f64, double) FG_FLAT_WHERE_OF(X, i32, int32_t)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
- * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. */
+ * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. Of four bytes also by a register. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
+    X(take4_f32) X(take4_i32) X(take4_sum_f32) X(take4_sum_i32) \
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) X(put4_sum) X(put8_sum) \
+    X(put4_f32) X(put4_i32) X(put4_in_f32) X(put4_in_i32) X(put4_sum_f32) X(put4_sum_i32) \
     X(puts1) X(puts4) X(puts8) X(puts)
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(gather) X(scatter) \
@@ -331,6 +333,18 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         L_put##size##_sum: { FG_BOUND_SUM memcpy(ip->d + at, ip->a, size); FG_NEXT }
     M(4)
     M(8)
+    #undef M
+    #define M(t, T, acc) \
+        L_take4_##t: { FG_BOUND() acc = FG_AT(T, ip->a + at); FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_take4_sum_##t: { FG_BOUND_SUM acc = FG_AT(T, ip->a + at); FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_put4_##t: { FG_BOUND() FG_AT(T, ip->d + at) = acc; FG_NEXT } \
+        L_put4_in_##t: { \
+            int64_t at = FG_AT(int32_t, ip->b); \
+            if ((uint64_t)at <= (uint64_t)ip->m) FG_AT(T, ip->d + at * (intptr_t)ip->e) = acc; \
+            FG_NEXT } \
+        L_put4_sum_##t: { FG_BOUND_SUM FG_AT(T, ip->d + at) = acc; FG_NEXT }
+    M(f32, float, accf)
+    M(i32, uint32_t, acci)
     #undef M
     L_pack: {                       /* four single numbers of four bytes to a vector */
         uint32_t x = FG_AT(uint32_t, ip->a), y = FG_AT(uint32_t, ip->b), z = FG_AT(uint32_t, ip->c), w = FG_AT(uint32_t, ip->g);

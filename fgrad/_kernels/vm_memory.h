@@ -123,6 +123,7 @@ static void fg_vm_scatter2(char *dst, const char *src, int size, int64_t rows, i
 
 /* Row-major coordinates of flat index `start`. */
 static void fg_vm_coords(int ndim, const int64_t *shape, int64_t start, int64_t *coord) {
+    if (!start) { for (int d = 0; d < ndim; d++) coord[d] = 0; return; }    /* a small walk's only tile: divisions take long */
     for (int d = ndim - 1; d > 0; d--) { coord[d] = start % shape[d]; start /= shape[d]; }
     if (ndim > 0) coord[0] = start;
 }
