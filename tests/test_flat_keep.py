@@ -98,3 +98,28 @@ def test_elements_are_read_that_the_turn_before_has_written():
         return x.at[i].add(x[0])
 
     same_bits(lambda x: lax.fori_loop(1, 12, body, x), jnp.arange(12.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
+def test_tables_that_turns_fill(dtype):
+    """Windows by registers, with indices that are sums, also where the count is part of what is read."""
+
+    def cell(i, j, d):
+        least = jnp.minimum(jnp.minimum(d[i - 1, j], d[i, j - 1]) + 1, d[i - 1, j - 1] + d[i, j])
+        return d.at[i, j].set(least)
+
+    def sums(i, j, d):
+        return d.at[i, j + 1].set(d[i, j] * 3 - d[j, i]).at[j, 2].add(d[i, j + 1])
+
+    with fgrad.enable_x64():
+        x = jnp.asarray(np.random.default_rng(0).integers(-9, 9, (9, 9)).astype(dtype))
+        for f in (cell, sums):
+            same_bits(lambda x, f=f: lax.fori_loop(1, 8, lambda i, d: lax.fori_loop(1, 8, lambda j, d: f(i, j, d), d), x), x)
+            same_bits(lambda x, f=f: lax.fori_loop(1, 40, lambda k, d: f(k // 6, k % 6, d), x), x)
+        row = jnp.ravel(x)
+        # out of bounds, the carry between window and window, what is put read again
+        same_bits(lambda x: lax.fori_loop(0, 90, lambda i, x: x.at[i].set(x[i - 3] - x[i] * 2), x), row)
+        same_bits(lambda x: lax.fori_loop(0, 70, lambda i, s: (s[0].at[i].add(s[1]), s[1] * 2 - s[0][i + 1]), (x, x[0])), row)
+        same_bits(lambda x: lax.fori_loop(0, 70, lambda i, s: (s[0].at[i + 2].set(s[1]), s[0][i] + s[0][i + 1]), (x, x[0])), row)
+        whiles = lambda s: (s[0] + 2, s[1].at[s[0]].set(s[1][s[0] - 1] + s[0].astype(dtype)))  # noqa: E731
+        same_bits(lambda x: lax.while_loop(lambda s: s[0] < 77, whiles, (jnp.int32(1), x)), row)

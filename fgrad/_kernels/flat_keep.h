@@ -31,26 +31,23 @@ static int fg_flat_from_register(const FgFlatOp *o, int which, const char **rest
     return -1;
 }
 
-/* Let a window of four bytes be taken by way of the register of the first op that reads it, if that finds neither operand there as it is. */
+/* Let a window of four bytes be taken by way of the register of the first op that reads it, if that finds neither operand there as it is.
+ * Of two windows the later one: what a turn has written for the next one to read tends to be read last. */
 static void fg_flat_take_held(FgFlat *f, int k, const FgFlatHeld *held) {
     FgFlatOp *take = &f->ops[k];
-    int op = (int)(intptr_t)take->label;
+    int op = (int)(intptr_t)take->label, to = op == FLAT_take4 ? FLAT_take4_f32 : FLAT_take4_sum_f32, done = 0;
     if (op != FLAT_take4 && op != FLAT_take4_sum) return;
-    for (int reg = 0; reg < FG_FLAT_REGISTERS; reg += FG_FLAT_REGISTERS - 1) {     /* floats and integers of four bytes */
-        for (int j = k + 1; j < f->n_ops; j++) {
+    for (int reg = 0; reg < FG_FLAT_REGISTERS && !done; reg += FG_FLAT_REGISTERS - 1) {    /* floats and integers of four bytes */
+        int j = k + 1;
+        while (j < f->n_ops && fg_flat_register((int)(intptr_t)f->ops[j].label) != reg && !fg_flat_writes(&f->ops[j], take->d, 4)) j++;
+        for (int which = 0; which < 2 && j < f->n_ops && !done; which++) {
             const FgFlatOp *o = &f->ops[j];
             const char *rest;
-            if (fg_flat_register((int)(intptr_t)o->label) != reg) {
-                if (fg_flat_writes(o, take->d, 4)) break;
-                continue;
-            }
-            for (int which = 0; which < 2; which++) {
-                const char *p = which ? o->b : o->a;
-                if (fg_flat_from_register(o, which, &rest) < 0 || p != take->d || (rest && (rest == held[reg].at[0] || rest == held[reg].at[1]))) continue;
-                take->label = (const void *)(intptr_t)((op == FLAT_take4 ? FLAT_take4_f32 : FLAT_take4_sum_f32) + (reg != 0));
-                return;
-            }
-            break;
+            if (fg_flat_register((int)(intptr_t)o->label) != reg || fg_flat_from_register(o, which, &rest) < 0 || (which ? o->b : o->a) != take->d) continue;
+            done = !rest || (rest != held[reg].at[0] && rest != held[reg].at[1]);
+            for (int i = k + 1; i < j; i++)
+                if (f->ops[i].d == rest && (f->ops[i].label == (void *)FLAT_take4 || f->ops[i].label == (void *)FLAT_take4_sum)) done = 0;
+            if (done) take->label = (const void *)(intptr_t)(to + (reg != 0));
         }
     }
 }

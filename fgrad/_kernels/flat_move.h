@@ -253,6 +253,21 @@ static int fg_flat_take_sum(FgFlat *f, int k, const char *sum, const char *x, co
     return 1;
 }
 
+/* Let counters that are added to where they are wait until the sub-program, whose ops begin at `first`, is done: windows find the number of this turn
+ * then. Those that another op reads or writes later stay. */
+static void fg_flat_count_last(FgFlat *f, int first) {
+    for (int k = f->n_ops - 2; k >= first; k--) {
+        FgFlatOp o = f->ops[k];
+        if ((intptr_t)o.label != 4 * FG_CHAIN || (o.d != o.a && o.d != o.b) || fg_flat_takes_last((int)(intptr_t)f->ops[k + 1].label)) continue;
+        int free = 1;
+        for (int j = k + 1; j < f->n_ops && free; j++)
+            free = !fg_flat_touches(&f->ops[j], o.d, 4, 0) && !fg_flat_writes(&f->ops[j], o.d == o.a ? o.b : o.a, 4);
+        if (!free) continue;
+        memmove(&f->ops[k], &f->ops[k + 1], (f->n_ops - 1 - k) * sizeof(FgFlatOp));
+        f->ops[f->n_ops - 1] = o;
+    }
+}
+
 /* Sums of two numbers that a sub-program without branches, whose ops begin at `first`, only uses as indices become a part of the windows. */
 static void fg_flat_sum_indices(FgFlat *f, const FgState *st, int first) {
     enum { MOST = 512, ADDM = 4 * FG_CHAIN, SECOND = ADDM + 7, THIRD = ADDM + 35 };
@@ -261,6 +276,7 @@ static void fg_flat_sum_indices(FgFlat *f, const FgState *st, int first) {
         int op = (int)(intptr_t)f->ops[k].label;
         if ((op >= FLAT_jump && op <= FLAT_store) || op >= FLAT_unless_lt_f32 || op == FLAT_call) return;
     }
+    fg_flat_count_last(f, first);
     for (int k = first; k < f->n_ops; k++) {
         FgFlatOp *o = &f->ops[k];
         int op = (int)(intptr_t)o->label, two = op >= SECOND && op < THIRD && (op - SECOND) % 4 == FG_STEP_ADD;
