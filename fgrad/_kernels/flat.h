@@ -253,7 +253,7 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     fg_flat_program(f, st->children[first + 1], at + ncc, fresh);
     fg_flat_pace(f, body);
     for (int i = 0; i < nc; i++) fg_flat_settle(f, body, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, ncc + nbc + i));
-    int alone = fg_flat_alone(f, top), before = fg_flat_keep(f, top, test), again = decides && test == top ? test + 1 : top;
+    int before = fg_flat_keep(f, top, test), alone = fg_flat_alone(f, top + before), again = decides && test == top ? test + 1 : top;
     if (alone) {
         fg_flat_insert(f, top, FLAT_enter, 0, before + 1 + again - top);
         before++;
@@ -331,7 +331,7 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
         if (masked) o->m = fg_flat_last_mask(chunk);
     }
     for (int i = 0; i < nc; i++) fg_flat_settle(f, top, carry[i], fresh[i], fg_flat_carry_bytes(st, inst, nk + i));
-    int alone = fg_flat_alone(f, top), before = fg_flat_keep(f, top, -1);
+    int before = fg_flat_keep(f, top, -1), alone = fg_flat_alone(f, top + before);
     fg_flat_op(f, alone ? FLAT_again : FLAT_loop, count, 0, 0, 0, alone ? 1 : top + before - f->n_ops, 0)->k = 1;
     if (alone && !f->failed) {
         f->ops[top - 1].label = (const void *)(intptr_t)FLAT_count;

@@ -97,13 +97,27 @@ static void fg_flat_insert(FgFlat *f, int at, int op, const char *a, int64_t n) 
     f->ops[at] = made;
 }
 
-/* 1 if the code from `top` has no loop in it. */
+/* 1 if turns from `top` on read whole vectors that the turn before has written to memory. Turns that begin early try such loads before the store has
+ * its value, and then wait longer for it. */
+static int fg_flat_waits(const FgFlat *f, int top) {
+    for (int k = top; k < f->n_ops; k++) {
+        const FgFlatOp *o = &f->ops[k];
+        int reg = fg_flat_register((int)(intptr_t)o->label), before = 0, behind = 0;
+        if ((reg != 2 && reg != 3) || fg_flat_takes_last((int)(intptr_t)o->label)) continue;
+        for (int i = top; i < k; i++) before |= f->ops[i].d && (f->ops[i].d == o->a || f->ops[i].d == o->b);
+        for (int i = k; i < f->n_ops; i++) behind |= f->ops[i].d && (f->ops[i].d == o->a || f->ops[i].d == o->b);
+        if (behind && !before) return 1;
+    }
+    return 0;
+}
+
+/* 1 for turns from `top` on that have no loop in them, and may begin before the turn before has ended. */
 static int fg_flat_alone(const FgFlat *f, int top) {
     for (int k = top; k < f->n_ops; k++) {
         int op = (int)(intptr_t)f->ops[k].label;
         if ((op >= FLAT_loop && op <= FLAT_back) || op >= FLAT_again_lt_f32 || (op == FLAT_jump && f->ops[k].n < 0)) return 0;
     }
-    return !f->failed;
+    return !f->failed && !fg_flat_waits(f, top);
 }
 
 /* Of a loop whose turns have no branches and no loops in them: let registers hold what the next turn reads. The ops from `top` to the last are
