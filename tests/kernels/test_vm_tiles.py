@@ -156,7 +156,10 @@ def test_rows_of_a_few_vectors(k, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64"])
-@pytest.mark.parametrize("shape", [(3, 2), (5, 7, 3), (40, 20, 16), (9, 30, 17), (4, 60, 100), (2, 3, 511), (7, 1, 33), (2, 5, 6, 9), (3, 70, 2), (2, 33, 4), (5, 40, 8)])
+@pytest.mark.parametrize(
+    "shape",
+    [(3, 2), (5, 7, 3), (40, 20, 16), (9, 30, 17), (4, 60, 100), (2, 3, 511), (7, 1, 33), (2, 5, 6, 9), (3, 70, 2), (2, 33, 4), (5, 40, 8)],
+)
 def test_columns_and_rows(shape, dtype):
     """An operation of a column and rows that lie in memory as they are: one for all, one after the other, or apart."""
     with fgrad.config.override("jax_enable_x64", True):
