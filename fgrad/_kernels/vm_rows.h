@@ -17,7 +17,7 @@ typedef void (*FgVmRowsFn)(int64_t rows, int64_t cols, void *d, const void *x, i
 
 /* Rows of which a vector holds several, side by side as their column is: a vector of the column is spread to `cols` of them, and each
  * result is stored once, where rows that overwrite each other cost a store and a turn of a loop each. Returns how many rows are done. */
-#ifdef __AVX512F__
+#if defined(__AVX512F__) && !defined(__clang__)                  /* which has no shuffle by a variable vector */
 #define VM_ROWS_WHOLE(name, T, EXPR) \
 static int64_t vm_rows_##name(int64_t rows, int64_t cols, void *d_, const void *x_, int64_t xs, const void *y_, int64_t ys) { \
     typedef T V __attribute__((vector_size(FG_VEC))); \
