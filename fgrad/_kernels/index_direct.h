@@ -8,7 +8,8 @@
 #include "index_blocks.h"
 #include "items.h"
 
-enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288 };    /* longer runs are shared */
+enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288,    /* longer runs are shared */
+       FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
 
 /* How many axes a line has. */
 static inline int fg_line_axes(const FgIndexPlan *g) {
@@ -28,6 +29,15 @@ static int fg_is_direct(const FgIndexPlan *g) {
     if (g->shape[last] < FG_LINE && fg_line_axes(g) != 2) return 0;
     return g->run == 1 || (g->run_b == 1 && g->run_s == 1 && g->run * g->item <= FG_SHORT_ROW && g->top[0] < INT32_MAX &&
                            fg_line_reach(g) < INT32_MAX / g->item);
+}
+
+/* Whether a line is all there is at a window position, of near items, and there are several: the same offsets for each of them. */
+static int fg_is_shared(const FgIndexPlan *g) {
+    int last = g->nb - 1;
+    int64_t line = g->shape[last] * (fg_line_axes(g) == 2 ? g->shape[last - 1] : 1), reach = fg_line_reach(g);
+    if (g->run != 1 || g->p < 2 || g->n != line || g->n > FG_SHARED || g->top[0] >= INT32_MAX || reach >= INT32_MAX) return 0;
+    reach += g->n * (fg_abs64(g->bb[last]) + (fg_line_axes(g) == 2 ? fg_abs64(g->bb[last - 1]) : 0));
+    return reach * g->item < FG_FAR_BYTES;
 }
 
 /* The stretch of a line that begins at vector u: its length, where its indices, operand and small items begin, and the position in the
@@ -114,7 +124,30 @@ static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *re
         FG_TAKE_MISSES(I, miss, small[i] = fill;) \
     } \
 }
-#define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX)
+/* Units [begin, end) of lines that are the same at all window positions: offsets are made once. */
+#define FG_TAKE_SHARED(T, I) \
+static void fg_take_shared_##T##_##I(const FgIndexPlan *g, const T *big, T *small, const I *index, int64_t begin, int64_t end) { \
+    const int64_t vectors = g->n; \
+    int64_t phase = 0, n = vectors, m, wb, ws; \
+    int32_t off[FG_SHARED]; \
+    int miss = 0; \
+    FG_TAKE_SHAPE(I, INT32_MAX) \
+    FG_TAKE_PLACES(int32_t, 1) \
+    for (int64_t f = 0, at = 0; f < n; f += block, at += block / width * row) { \
+        m = fg_min64(block, n - f); \
+        miss |= fg_block_offsets_##I(index + f, m, (I)top, wrap, (int32_t)k, place, off + f); \
+        for (int64_t i = 0; at && i < m; i++) off[f + i] += (int32_t)at; \
+    } \
+    for (int64_t u = begin; u < end; u += m) { \
+        int64_t f = u % vectors; \
+        m = fg_min64(vectors - f, end - u); \
+        fg_window_offset(g, u / vectors, &wb, &ws); \
+        T *out = small + ws + f, fill = *(const T *)g->value; \
+        fg_collect_##T##_##I(big + wb, off + f, out, m); \
+        FG_TAKE_MISSES(I, miss, out[i] = fill;) \
+    } \
+}
+#define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX) FG_TAKE_SHARED(T, int32_t) FG_TAKE_SHARED(T, int64_t)
 FG_TAKES(fg_item1)
 FG_TAKES(fg_item2)
 FG_TAKES(fg_item4)
@@ -150,6 +183,22 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgIndexPlan *g = job->plan;
     int64_t bi, bb, bs, wb, ws, done, phase;
     (void)tid;
+    if (end - begin > g->n && fg_is_shared(g)) {
+        const char *big = job->in + g->b0 * g->item;
+        char *small = job->out + g->s0 * g->item;
+#define FG_TAKE_SHARED_CASE(T) { \
+            if (g->wide) fg_take_shared_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + g->i0, begin, end); \
+            else fg_take_shared_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + g->i0, begin, end); \
+        } return
+        switch (g->item) {
+            case 1: FG_TAKE_SHARED_CASE(fg_item1);
+            case 2: FG_TAKE_SHARED_CASE(fg_item2);
+            case 4: FG_TAKE_SHARED_CASE(fg_item4);
+            case 8: FG_TAKE_SHARED_CASE(fg_item8);
+            default: FG_TAKE_SHARED_CASE(fg_item16);
+        }
+#undef FG_TAKE_SHARED_CASE
+    }
     for (int64_t u = begin; u < end; u += done) {
         int64_t left = fg_line(g, u % g->n, &bi, &bb, &bs, &phase);
         fg_window_offset(g, u / g->n, &wb, &ws);

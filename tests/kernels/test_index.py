@@ -152,6 +152,25 @@ def test_short_rows(width, dtype):
             same(gather(x, idx[..., None], [2], [1], [1], [0], [0], [1, 1, width], fill, want.shape), want)
 
 
+@pytest.mark.parametrize("n", [4, 16, 500, 4096, 4097])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_lines_of_several_windows(n, dtype):
+    """The offsets of a line serve all window positions, those of one axis and of two, of which threads begin anywhere."""
+    rng = np.random.default_rng(5)
+    extreme = np.iinfo(dtype)
+    for item, step in itertools.product((np.uint8, np.float16, np.float32, np.float64, np.complex128), (1, -1)):
+        x = noise(rng, (3, 11, 40), np.dtype(item))[..., ::step]
+        idx = rng.integers(-50, 50, (3, n)).astype(dtype)
+        idx[:, -2:] = extreme.min, extreme.max
+        for fill in (None, np.dtype(item).type(7)):
+            want, missing = x[0][:, idx[0].clip(0, 39)], (idx < 0) | (idx > 39)
+            want = want if fill is None else np.where(missing[0], fill, want)
+            same(gather(x[0], idx[0][:, None], [0], [1], [1], [], [], [11, 1], fill, want.shape), want)
+            want = np.stack([x[b][:, idx[b].clip(0, 39)] for b in range(3)], 1)
+            want = want if fill is None else np.where(missing, fill, want)
+            same(gather(x, idx[..., None], [0], [2], [2], [0], [0], [1, 11, 1], fill, want.shape), want)
+
+
 def take(x, idx, axis, fill=None):
     """x.take(idx, axis) as dimension numbers."""
     slices = [1 if d == axis else n for d, n in enumerate(x.shape)]
