@@ -295,13 +295,15 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
 static inline float fg_round_away_f32(float x) { float w = truncf(x); return x - w >= 0.5f ? w + 1 : w; }
 static inline double fg_round_away_f64(double x) { double w = trunc(x); return x - w >= 0.5 ? w + 1 : w; }
 
-/* one step in the order of the bits, which is that of the magnitudes; numbers are compared as such, denormal ones too */
-#define VM_NEXTAFTER(t, T, U, BITS, FROM) static inline T fg_nextafter_##t(T x, T y) { \
-    const U top = (U)1 << (sizeof(U) * 8 - 1), a = BITS(x), b = BITS(y), m = a & ~top, n = b & ~top, below = a & top, other = b & top; \
-    const U less = below ? !other || n < m : !other && m < n, step = less == !below ? (U)1 : (U)-1; \
-    return x != x || y != y ? x + y : a == b || (m | n) == 0 ? y : FROM(m == 0 ? 1 | other : a + step); }
-VM_NEXTAFTER(f32, float, uint32_t, fg_bits32, fg_float)
-VM_NEXTAFTER(f64, double, uint64_t, fg_bits64, fg_double)
+/* One step in the order of the bits, turned for negative numbers so that it is that of integers; numbers are compared as such, denormal ones
+ * too. A zero first takes the sign of y, behind which the smallest number follows. */
+#define VM_NEXTAFTER(t, T, S, BITS, FROM) static inline T fg_nextafter_##t(T x, T y) { \
+    const S most = (S)(((uint64_t)1 << (sizeof(S) * 8 - 1)) - 1), end = sizeof(S) * 8 - 1, b = (S)BITS(y), given = (S)BITS(x); \
+    const S a = (given & most) == 0 ? b & ~most : given, from = a ^ ((a >> end) & most), to = b ^ ((b >> end) & most); \
+    const S r = from + (from < to ? 1 : from > to ? -1 : 0); \
+    return x != x || y != y ? x + y : FROM(r ^ ((r >> end) & most)); }
+VM_NEXTAFTER(f32, float, int32_t, fg_bits32, fg_float)
+VM_NEXTAFTER(f64, double, int64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
