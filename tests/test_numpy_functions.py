@@ -437,6 +437,28 @@ def test_insert_and_delete_one():
             np.testing.assert_array_equal(fgrad.jit(lambda a, i: jnp.insert(a, i, 7.0, axis))(x, at), np.insert(x, at, 7.0, axis))  # noqa: B023
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_insert_and_delete_at_a_constant_are_copies(axis):
+    """In a program, a position that is known makes parts that are joined; no element selects."""
+    x = np.arange(60, dtype="float32").reshape(3, 4, 5)
+    n = 60 if axis is None else x.shape[axis]
+    for at in (0, 1, n - 1, -1, -n):
+        assert "select" not in str(fgrad.make_jaxpr(lambda a: jnp.delete(a, at, axis))(x))  # noqa: B023
+        np.testing.assert_array_equal(fgrad.jit(lambda a: jnp.delete(a, at, axis))(x), np.delete(x, at, axis))  # noqa: B023
+        assert "select" not in str(fgrad.make_jaxpr(lambda a: jnp.insert(a, at, 7.0, axis))(x))  # noqa: B023
+        for given in (at, [at], np.int64(at)):
+            for values in (7.0, np.arange(2.0)) if axis is None else (7.0,):
+                put = lambda a: jnp.insert(a, given, values, axis)  # noqa: B023, E731
+                np.testing.assert_array_equal(fgrad.jit(put)(x), np.insert(x, given, values, axis))
+    np.testing.assert_array_equal(
+        fgrad.jit(lambda a: jnp.insert(a, n, a[..., 0, 0].sum(), axis))(x), np.insert(x, n, x[..., 0, 0].sum(), axis)
+    )
+    slope = fgrad.grad(lambda a: (jnp.delete(jnp.insert(a, 1, a[0, 0, 0], axis), 0, axis) ** 2).sum())
+    np.testing.assert_array_equal(fgrad.jit(slope)(x), slope(x))
+    assert fgrad.jit(lambda a: jnp.delete(a, 0))(jnp.ones(1)).shape == (0,)
+    assert fgrad.jit(lambda a: jnp.insert(a, 0, 3.0))(jnp.zeros(0)).tolist() == [3.0]
+
+
 def test_ranges_of_whole_numbers_and_signs():
     same = np.testing.assert_array_equal
     with fgrad.enable_x64(True):

@@ -72,10 +72,17 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 
 @eager(2)
 def _without(x, at, axis):
-    """x without the slice at one position along `axis`: a number in the program, not one program for each."""
+    """x without the slice at one position along `axis`: outside of a program that is traced a number, not one program for each position."""
     n = x.shape[axis]
+    if isinstance(at, int) and concrete_or_none(x) is None:
+        return _joined([slice_in_dim(x, 0, at, axis=axis), slice_in_dim(x, at + 1, n, axis=axis)], axis)
     before, behind = slice_in_dim(x, 0, n - 1, axis=axis), slice_in_dim(x, 1, n, axis=axis)
     return where(broadcasted_iota(dtypes.INT32, before.shape, axis) < at, before, behind)
+
+
+def _joined(parts, axis):
+    """Parts of an array side by side, each a copy of memory: to select among two of them by position takes three times as long."""
+    return concatenate([p for p in parts if p.shape[axis]] or parts[:1], axis)
 
 
 @eager(3)
@@ -99,9 +106,14 @@ def insert(arr, obj, values, axis=None):
         at = at.astype(int)
     v = E.convert_element_type(as_array("insert", values, 2), x.dtype)
     v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
-    single = at.size == 1
+    single, known = at.size == 1, concrete_or_none(at)
     if single:
         v = moveaxis(v, 0, axis) if at.ndim == 0 else v
+        if known is not None and concrete_or_none(x) is None:
+            v = spread(v, tuple(v.shape[axis] if i == axis else d for i, d in enumerate(x.shape)))
+            k = int(np.ravel(known)[0])
+            k = min(max(k + n if k < 0 else k, 0), n)
+            return _joined([slice_in_dim(x, 0, k, axis=axis), v, slice_in_dim(x, k, n, axis=axis)], axis)
         at = spread(ravel(at), (v.shape[axis],))
     count = broadcast_shape(at.shape, (v.shape[axis],))[0]
     at = spread(at, (count,))
