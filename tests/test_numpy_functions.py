@@ -453,10 +453,20 @@ def test_insert_and_delete_at_a_constant_are_copies(axis):
     np.testing.assert_array_equal(
         fgrad.jit(lambda a: jnp.insert(a, n, a[..., 0, 0].sum(), axis))(x), np.insert(x, n, x[..., 0, 0].sum(), axis)
     )
+    for at in ([1, 0], [n, 0, -1, 1], slice(0, 2), slice(None, None, -1)):
+        plain = lambda a: jnp.insert(a, at, 7.0, axis)  # noqa: B023, E731
+        assert "sort" not in str(fgrad.make_jaxpr(plain)(x))
+        np.testing.assert_array_equal(fgrad.jit(plain)(x), np.insert(x, at, 7.0, axis))
+        at = np.array(at) % n if isinstance(at, list) else at
+        np.testing.assert_array_equal(fgrad.jit(lambda a: jnp.delete(a, at, axis))(x), np.delete(x, at, axis))  # noqa: B023
     slope = fgrad.grad(lambda a: (jnp.delete(jnp.insert(a, 1, a[0, 0, 0], axis), 0, axis) ** 2).sum())
     np.testing.assert_array_equal(fgrad.jit(slope)(x), slope(x))
     assert fgrad.jit(lambda a: jnp.delete(a, 0))(jnp.ones(1)).shape == (0,)
     assert fgrad.jit(lambda a: jnp.insert(a, 0, 3.0))(jnp.zeros(0)).tolist() == [3.0]
+    many = np.arange(0, 60, 1 if axis is None else 60)[::-1]
+    put = lambda a: jnp.insert(a, many, np.arange(float(many.size)) if axis is None else 7.0, axis)  # noqa: E731
+    np.testing.assert_array_equal(fgrad.jit(put)(x), put(x))
+    np.testing.assert_array_equal(fgrad.jit(lambda a: jnp.delete(a, np.arange(0, n, 2), axis))(x), np.delete(x, np.arange(0, n, 2), axis))
 
 
 def test_ranges_of_whole_numbers_and_signs():

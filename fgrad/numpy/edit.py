@@ -67,6 +67,10 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
             if dtypes.kind_of(value.dtype) not in "biu":
                 raise ValueError(f"delete: obj must be integer or bool, got {value.dtype}")
             rows = np.delete(np.arange(n), value)
+    if isinstance(rows, np.ndarray) and rows.size and _is_staged(x):
+        cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+        if len(cuts) < _MOST_PARTS:
+            return _joined([slice_in_dim(x, int(r[0]), int(r[-1]) + 1, axis=axis) for r in np.split(rows, cuts)], axis)
     return x[(slice(None),) * axis + (array(rows),)]
 
 
@@ -74,15 +78,41 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 def _without(x, at, axis):
     """x without the slice at one position along `axis`: outside of a program that is traced a number, not one program for each position."""
     n = x.shape[axis]
-    if isinstance(at, int) and concrete_or_none(x) is None:
+    if isinstance(at, int) and _is_staged(x):
         return _joined([slice_in_dim(x, 0, at, axis=axis), slice_in_dim(x, at + 1, n, axis=axis)], axis)
     before, behind = slice_in_dim(x, 0, n - 1, axis=axis), slice_in_dim(x, 1, n, axis=axis)
     return where(broadcasted_iota(dtypes.INT32, before.shape, axis) < at, before, behind)
 
 
+_MOST_PARTS = 32  # of an array that are joined; more are gathered
+
+
+def _is_staged(x):
+    """True in a program that is being traced: what is known there may be part of it."""
+    return concrete_or_none(x) is None
+
+
 def _joined(parts, axis):
     """Parts of an array side by side, each a copy of memory: to select among two of them by position takes three times as long."""
     return concatenate([p for p in parts if p.shape[axis]] or parts[:1], axis)
+
+
+def _insert_known(x, at, v, axis):
+    """x with v put in at positions that are known."""
+    n, count = x.shape[axis], v.shape[axis]
+    at = np.broadcast_to(np.clip(np.where(at < 0, at + n, at), 0, n), (count,))
+    order = np.argsort(at, kind="stable")
+    v = v if (order == np.arange(count)).all() else v[(slice(None),) * axis + (array(order),)]
+    at, parts, behind = at[order], [], 0
+    cuts = np.flatnonzero(np.diff(at)) + 1
+    if len(cuts) >= _MOST_PARTS // 2:
+        rows = np.argsort(np.concatenate([2 * at, 2 * np.arange(n) + 1]), kind="stable")
+        return concatenate([v, x], axis)[(slice(None),) * axis + (array(rows),)]
+    for first, last in zip([0, *cuts], [*cuts, count]):
+        k = int(at[first])
+        parts += [slice_in_dim(x, behind, k, axis=axis), slice_in_dim(v, int(first), int(last), axis=axis)]
+        behind = k
+    return _joined([*parts, slice_in_dim(x, behind, n, axis=axis)], axis)
 
 
 @eager(3)
@@ -93,11 +123,8 @@ def insert(arr, obj, values, axis=None):
     """
     x, axis = _flat_or_axis("insert", arr, axis)
     n = x.shape[axis]
-    at = (
-        arange(*obj.indices(n))
-        if isinstance(obj, slice)
-        else (as_array("insert", obj, 1) if not isinstance(obj, (list, tuple)) else array(obj))
-    )
+    obj = np.arange(*obj.indices(n)) if isinstance(obj, slice) else obj
+    at = array(obj) if isinstance(obj, (list, tuple)) else as_array("insert", obj, 1)
     if at.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got {obj}")
     if not dtypes.is_integer(at.dtype):
@@ -109,13 +136,10 @@ def insert(arr, obj, values, axis=None):
     single, known = at.size == 1, concrete_or_none(at)
     if single:
         v = moveaxis(v, 0, axis) if at.ndim == 0 else v
-        if known is not None and concrete_or_none(x) is None:
-            v = spread(v, tuple(v.shape[axis] if i == axis else d for i, d in enumerate(x.shape)))
-            k = int(np.ravel(known)[0])
-            k = min(max(k + n if k < 0 else k, 0), n)
-            return _joined([slice_in_dim(x, 0, k, axis=axis), v, slice_in_dim(x, k, n, axis=axis)], axis)
         at = spread(ravel(at), (v.shape[axis],))
     count = broadcast_shape(at.shape, (v.shape[axis],))[0]
+    if known is not None and count and _is_staged(x):
+        return _insert_known(x, np.ravel(known), spread(v, tuple(count if i == axis else d for i, d in enumerate(x.shape))), axis)
     at = spread(at, (count,))
     at = clip(where(at < 0, at + n, at), 0, n)
     if single:
