@@ -280,3 +280,50 @@ def test_an_update_of_one_value_is_a_pad(value):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
     names = instructions(fun, x)
     assert not any("update" in name for name in names) and len(names) == 2, names
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric", "edge", "wrap"])
+@pytest.mark.parametrize("shape", [(20, 30), (5, 17, 20), (3, 16, 6, 5), (1, 300), (300, 2)], ids=str)
+def test_padded_by_its_own_elements_along_several_axes(shape, mode):
+    """The array lies in the last result from the beginning, which is then read where it is written."""
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "int8", "complex64"):
+        x = rng.integers(-99, 99, shape).astype(dtype)
+        for width in (1, [(d % 3, 2 - d % 2) for d in range(len(shape))]):
+            with warnings.catch_warnings(action="ignore"):
+                want = np.pad(x, width, mode=mode)
+            np.testing.assert_array_equal(fgrad.jit(lambda x: jnp.pad(x, width, mode=mode))(x), want)  # noqa: B023
+            twice = fgrad.jit(lambda x: jnp.pad(x * 2, width, mode=mode) + 1)(x)  # noqa: B023
+            np.testing.assert_array_equal(twice, np.pad(x * 2, width, mode=mode) + 1)
+            both = fgrad.jit(lambda x: [y := jnp.pad(x, width, mode=mode), jnp.concatenate([y[:1], y[::-1], y[-1:]])])(x)  # noqa: B023
+            np.testing.assert_array_equal(both[1], np.concatenate([want[:1], want[::-1], want[-1:]]))
+
+
+def test_padding_along_two_axes_is_one_pass():
+    x = np.ones((100, 90), np.float32)
+    names = instructions(lambda x: jnp.pad(x, 2, mode="reflect"), x)
+    assert len(names) == 5 and all(name.startswith("copy") for name in names), names
+
+
+def test_parts_of_a_concatenation_side_by_side():
+    """What is not all of the other axes, or does not lie as it would in the result, stays a concatenation of its own."""
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype("float32")
+
+    def cropped(m, x):
+        y = m.concatenate([x[1:2], x, x[-2:-1]], 0)
+        return m.concatenate([y[2:, 3:4], y[2:], y[2:, 5:6]], 1)
+
+    def moved(m, x):
+        y = m.concatenate([x[1:2], x, x[-2:-1]], 0)
+        return m.concatenate([y[:, 1:4], y[:, 2:], y[:, :2]], 1)
+
+    def turned(m, x):
+        y = m.concatenate([x[1:2], x, x[-2:-1]], 0)
+        return m.concatenate([y[:, :3][::-1], y[:, 2:], y[::-1, -3:]], 1)
+
+    def between(m, x):
+        y = m.concatenate([x[1:2], x, x[-2:-1]], 0)
+        return m.concatenate([y[:, :9], y[:, 9:10], y[:, 10:], y[:, 7:8]], 1)
+
+    for fun in (cropped, moved, turned, between):
+        np.testing.assert_array_equal(fgrad.jit(lambda x: fun(jnp, x))(x), fun(np, x))  # noqa: B023

@@ -1,5 +1,6 @@
 """Concatenations and pads of what fused groups compute: these write each piece where it belongs. A concatenation has nothing left to do,
-a pad its margins; where one piece is nearly all, the others are copied beside it."""
+a pad its margins; where one piece is nearly all, the others are copied beside it. What an array is padded by along one axis after
+another (reflections, edges) lies in the last result from the beginning."""
 
 from math import prod
 
@@ -25,7 +26,7 @@ def write_joined(units, outs):
                 reads[v.buf] = reads.get(v.buf, 0) + 1
     for v in outs:
         reads[v.buf] = reads.get(v.buf, 0) + 1
-    gone, groups = {}, set(units)  # gone: what comes in place of a concatenation
+    gone, groups, copies = {}, set(units), {}  # gone: what comes in place of a concatenation; copies: those that make a buffer
     for u in moves:
         if u.nodes[0].op == "pad":
             _put_inside(u, reads, groups)
@@ -37,6 +38,8 @@ def write_joined(units, outs):
             gone[u] = []
         elif largest := _largest(u.nodes[0], reads, groups):
             gone[u] = _others(u, *largest)
+        else:
+            _lay_inside(u, reads, groups, gone, copies)
     return [w for u in units for w in gone.get(u, (u,))]
 
 
@@ -83,15 +86,97 @@ def _largest(join, reads, groups):
 
 def _others(unit, k, made):
     """Copies of the other operands, once operand k is written where it belongs."""
-    join, units = unit.nodes[0], []
-    places = _places(join)
+    join, places = unit.nodes[0], _places(unit.nodes[0])
     made.outs[0] = places[k]
-    for i, v in enumerate(join.ins):
-        if i != k and 0 not in v.shape:
-            copy = Node("kernel", "copy", [v], [places[i]])
-            copy.group = Unit(copy, len(units))
-            units.append(copy.group)
-    return units
+    return [_copy(v, places[i]) for i, v in enumerate(join.ins) if i != k and 0 not in v.shape]
+
+
+def _copy(v, place):
+    copy = Node("kernel", "copy", [v], [place])
+    copy.group = Unit(copy, 0)
+    return copy.group
+
+
+def _lay_inside(unit, reads, groups, gone, copies):
+    """Where the operands of a concatenation are parts of a smaller one, which is most of it: that lies in the result, where the other parts
+    are copied from. So arrays are padded by their own elements along several axes."""
+    join = unit.nodes[0]
+    out, axis, inner = join.outs[0], join.ip[0], join.ins[0].buf
+    made = inner.node if inner is not None and inner.kind == "temp" else None
+    if made is None or made.op != "concatenate" or made.group not in groups or not out.whole():
+        return
+    small = made.outs[0]
+    if small.buf is not inner or not small.whole() or reads[inner] != len(join.ins):
+        return
+    if (*small.shape[:axis], *small.shape[axis + 1 :]) != (*out.shape[:axis], *out.shape[axis + 1 :]):
+        return
+    if 2 * small.size < out.size or max(len(join.ins), len(made.ins)) > PIECES or (made.group in gone and inner not in copies):
+        return
+    found = [_within(v, small) if v.buf is inner else None for v in join.ins]
+    if None in found:
+        return
+    places, at, rest = _places(join), 0, []
+    k = max(range(len(join.ins)), key=lambda i: join.ins[i].shape[axis])
+    low = sum([v.shape[axis] for v in join.ins[:k]]) - found[k][0][axis]
+    high = low + small.shape[axis]
+    if min(low, out.shape[axis] - high) < 0:
+        return
+    whole = Value(out.buf, small.shape, out.strides, low * out.strides[axis], out.dtype)
+    for v, place, (first, steps) in zip(join.ins, places, found):
+        n = v.shape[axis]
+        begin, end = max(low - at, 0), min(high - at, n)  # what lies in its place with the smaller one
+        if begin < end and not _same(v, first, steps, axis, begin, at + begin - low, end - begin):
+            return
+        for b, e in ((0, n),) if begin >= end else ((0, begin), (end, n)):
+            if b < e:
+                shape = (*v.shape[:axis], e - b, *v.shape[axis + 1 :])
+                part = Value(out.buf, shape, out.strides, place.offset + b * out.strides[axis], out.dtype)
+                here = [f + b * t if d == axis else f for d, (f, t) in enumerate(zip(first, steps))]
+                rest.append(_copy(_moved(v, shape, here, steps, whole), part))
+        at += n
+    if inner in copies:
+        for u in copies.pop(inner):
+            node = u.nodes[0]
+            for values in (node.ins, node.outs):
+                if values[0].buf is inner:
+                    values[0] = _moved(values[0], values[0].shape, *_within(values[0], small), whole)
+            if inner in u.reads:
+                u.reads.discard(inner)
+                u.reads.add(out.buf)
+            copies.setdefault(out.buf, []).append(u)
+    else:
+        pieces = [(v, p) for v, p in zip(made.ins, _places(made)) if 0 not in v.shape]
+        gone[made.group] = [_copy(v, _moved(p, p.shape, *_within(p, small), whole)) for v, p in pieces]
+        copies[out.buf] = list(gone[made.group])
+    gone[unit] = rest
+    copies[out.buf] += rest
+
+
+def _within(v, small):
+    """(first position, step) along each axis of what v reads of the whole array `small`; None if it is read otherwise."""
+    first, steps, offset = [], [], v.offset
+    if len(v.shape) != len(small.shape) or v.box is not None or v.dtype != small.dtype or 0 in v.shape:
+        return None
+    for n, size, s, step in zip(v.shape, small.shape, v.strides, small.strides):
+        k, (t, odd) = offset // step, divmod(s, step) if n > 1 else (0, 0)
+        offset -= k * step
+        if odd or not (0 <= k < size and 0 <= k + t * (n - 1) < size):
+            return None
+        first.append(k)
+        steps.append(t)
+    return None if offset else (first, steps)
+
+
+def _same(v, first, steps, axis, skip, at, n):
+    """True if elements `skip` and on, n of them, of v along an axis are those at `at` and on, and all others as they lie."""
+    ends = [first[axis] + steps[axis] * (skip + k) == at + k for k in (0, n - 1)]
+    return all(ends) and all([d == axis or size == 1 or (t == 1 and not f) for d, (size, f, t) in enumerate(zip(v.shape, first, steps))])
+
+
+def _moved(v, shape, first, steps, whole):
+    """What v reads, or of this shape from `first` on, of an array that now lies in `whole`."""
+    strides = tuple([t * s for t, s in zip(steps, whole.strides)])
+    return Value(whole.buf, shape, strides, whole.offset + sum([f * s for f, s in zip(first, whole.strides)]), v.dtype, None, v.tag)
 
 
 def _pieces(join, reads, groups):
