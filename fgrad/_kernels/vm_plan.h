@@ -180,6 +180,7 @@ static void fg_vm_run_op_rows(FgVmThread *t, const FgVmOp *op, const int64_t *co
     int i = turned ? op->b : op->a, k = turned ? op->a : op->b;
     const FgVmInput *x = &p->in[i], *y = &p->in[k];
     int64_t c[FG_MAXDIM + 1], cols = p->shape[last], xs = last ? x->strides[last - 1] : 0, ys = last ? y->strides[last - 1] : 0;
+    const int64_t size = fg_itemsize(p->types[op->dst]);
     char *dst = t->ptr[op->dst];
     memcpy(c, coord, p->ndim * sizeof(int64_t));
     while (len > 0) {
@@ -191,7 +192,7 @@ static void fg_vm_run_op_rows(FgVmThread *t, const FgVmOp *op, const int64_t *co
         }
         op->rows(rows, width, dst, FG_MEM(t, i) + fg_vm_offset(p->ndim, c, x->strides) * x->size, xs,
                  FG_MEM(t, k) + fg_vm_offset(p->ndim, c, y->strides) * y->size, ys);
-        dst += rows * width * x->size; len -= rows * width;
+        dst += rows * width * size; len -= rows * width;
         c[last] = 0;
         if (!last) continue;
         c[last - 1] += rows;

@@ -42,6 +42,31 @@ def test_one_value_a_tile(name, dtype):
         same(got[1], reference(np.asarray(0.5, dtype), x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "int8", "float16"])
+def test_comparisons_of_a_column_and_rows(dtype):
+    """Either way around, of one row for all and of rows of their own, of less than a vector and of some; results that are read and kept."""
+    rng = np.random.default_rng(0)
+    for rows, cols in ((1000, 100), (40, 17), (70, 255), (500, 7), (1, 100), (300, 33), (3, 64)):
+        x, y, z = (rng.integers(0, 9, n).astype(dtype) for n in (rows, cols, (rows, cols)))
+        for a in (x, y, z):
+            if a.dtype.kind == "f":
+                a.flat[::5], a.flat[1::7], a.flat[2::11] = np.nan, -0.0, np.inf
+            else:
+                a.flat[::4], a.flat[1::7] = np.iinfo(dtype).max, np.iinfo(dtype).min
+        for op in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
+
+            def fun(m, x, y, z):
+                f = getattr(m, op.__name__)  # noqa: B023
+                x = x[:, None]
+                mask = f(x, y)
+                return mask, f(y, x), f(x, z), f(z, x), m.where(mask, z, z.dtype.type(0)), f(x, y).sum(0)
+
+            with fgrad.enable_x64():
+                results = fgrad.jit(lambda *a: fun(jnp, *a))(x, y, z)  # noqa: B023
+            for got, want in zip(results, fun(np, x, y, z)):
+                same(np.asarray(got), want)
+
+
 def test_one_value_read_in_two_ways():
     """A column that one op reads as a value a tile and another needs in full; two columns in one op; a column as an output."""
     x, c, d = (np.random.default_rng(0).normal(size=s).astype("f") for s in ((6, 900), (6, 1), (6, 1)))
