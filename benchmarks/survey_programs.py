@@ -351,6 +351,17 @@ def _edges(m, x):
     return (size > size.mean((1, 2), keepdims=True)) * size
 
 
+def _filter_bank(m, x, ct):
+    """The sound's gradient of a first layer of 80 windows of 400 samples by 160."""
+    w = m.np.sin(m.np.arange(80 * 400, dtype="float32")).reshape(80, 1, 400)
+    return m.vjp(lambda x: m.lax.conv_general_dilated(x, w, (160,), [(0, 0)]), x)[1](ct)[0]
+
+
+def _pointwise(m, w, x, ct):
+    """The kernel's gradient of a convolution of one tap, features first."""
+    return m.vjp(lambda w: m.lax.conv_general_dilated(x, w, (1, 1), [(0, 0)] * 2), w)[1](ct)[0]
+
+
 def register():
     step(
         "a variational autoencoder",
@@ -419,3 +430,6 @@ def register():
     case("rotary positions of pairs, pulled back", _rotary_pairs, normal(4, 512, 8, 64), normal(512, 32), normal(4, 512, 8, 64))
     case("cross products, grad", _cross, normal(100_000, 3), normal(100_000, 3))
     case("Julia set by a vmapped while_loop", _julia, normal(48, 64), normal(48, 64), checked=False)
+    case("gradient of a filter bank's sound", _filter_bank, normal(4, 1, 32_000), normal(4, 80, 198))
+    case("gradient of a pointwise kernel", _pointwise, normal(256, 64, 1, 1), normal(8, 64, 28, 28), normal(8, 256, 28, 28))
+    case("singular vectors of 600", lambda m, a: m.np.linalg.svd(a, compute_uv=True)[1], normal(600, 600))
