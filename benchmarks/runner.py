@@ -113,13 +113,13 @@ class WorkerProcess:
 
     def __init__(self, peer, options, x64=False):
         self.peer, self.timeout = peer, options.timeout
-        self._log = tempfile.TemporaryFile()
+        self._log, self._compiled = tempfile.TemporaryFile(), tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", peer, str(options.threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=environment(options, x64),
+            env={**environment(options, x64), "TORCHINDUCTOR_CACHE_DIR": self._compiled.name},  # else a first call finds the last run's code
             preexec_fn=lambda: _pin(options.threads),
         )
         self.send("start")
@@ -161,6 +161,7 @@ class WorkerProcess:
             self._process.wait()
         self._process.stdout.close()
         self._log.close()
+        self._compiled.cleanup()
 
 
 def difference(a, b, tol):
