@@ -133,7 +133,7 @@ def test_candidates_of_approx_max_k(size, k, found):
 @pytest.mark.parametrize(
     ("error", "call"),
     [
-        (ValueError, lambda: lax.broadcast_in_dim(jnp.ones((2, 3)), (2, 3), (1, 0))),
+        (ValueError, lambda: lax.broadcast_in_dim(jnp.ones((2, 3)), (2, 3), (1, 1))),
         (ValueError, lambda: lax.expand_dims(jnp.ones(3), (0, 0))),
         (TypeError, lambda: lax.select_n(jnp.array([0.0, 2]), jnp.ones(2), jnp.ones(2))),
         (NotImplementedError, lambda: jnp.ravel(jnp.ones(3), order="K")),
@@ -239,3 +239,27 @@ def test_what_the_array_api_asks_of_a_namespace():
         assert {"int64", "uint64", "float64", "complex128"} <= info.dtypes().keys() and info.default_dtypes()[
             "complex floating"
         ] == "complex128"
+
+
+@pytest.mark.parametrize("through", EACH)
+def test_broadcast_dimensions_in_any_order(through):
+    spread = through(lambda x: lax.broadcast_in_dim(x, (3, 2, 4), (2, 0)))
+    np.testing.assert_array_equal(spread(X), np.broadcast_to(X.T[:, None], (3, 2, 4)))
+    np.testing.assert_array_equal(fgrad.grad(lambda x: (spread(x) ** 2).sum())(jnp.array(X)), 4 * X)
+    np.testing.assert_array_equal(fgrad.vmap(spread)(jnp.stack([X, -X]))[1], -np.broadcast_to(X.T[:, None], (3, 2, 4)))
+
+
+def test_piecewise_takes_one_condition_for_the_whole_array():
+    x = jnp.arange(-4, 5)
+    functions = [lambda v: v * 0, lambda v: v * 10, lambda v: v * 100]
+    np.testing.assert_array_equal(jnp.piecewise(x, jnp.array([False, True, False]), functions), np.arange(-4, 5) * 10)
+    np.testing.assert_array_equal(jnp.piecewise(x, x < 0, functions[1:]), np.where(np.arange(-4, 5) < 0, 10, 100) * np.arange(-4, 5))
+    with pytest.raises(ValueError, match="shapes"):
+        jnp.piecewise(x, jnp.array([False, True, False]), functions[:1])
+
+
+def test_polyadd_adds_to_the_last_rows():
+    two = jnp.array([[5, 7, 9], [8, 6, 4]])
+    np.testing.assert_array_equal(jnp.polyadd(two, jnp.array([2])), [[5, 7, 9], [10, 8, 6]])
+    with pytest.raises(ValueError, match="shape"):
+        jnp.polyadd(jnp.array([1, 3, 5]), two)

@@ -171,7 +171,9 @@ def piecewise(x, condlist, funclist, *args, **kw):
     Every function sees scalars, mapped by vmap, and of a scalar only the one that is chosen is called, as by switch.
     """
     x = as_array("piecewise", x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > x.ndim else [condlist]
+    several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > x.ndim
+    several = several or (getattr(condlist, "ndim", 0) and len(condlist) in (len(funclist), len(funclist) - 1))
+    conditions = list(condlist) if several else [condlist]
     n = len(conditions)
     if len(funclist) == n:
         funcs = [0, *funclist]

@@ -70,8 +70,7 @@ def polyadd(a1, a2):
     """Sum of two polynomials, whose coefficients stand along the first axis; further axes broadcast."""
     a, b = (atleast_1d(p) for p in _arrays("polyadd", (a1, a2)))
     a, b = (a, b) if a.shape[0] >= b.shape[0] else (b, a)
-    missing = a.shape[0] - b.shape[0]
-    return a + concatenate([zeros((missing, *b.shape[1:]), b.dtype), b]) if missing else a + b
+    return a.at[a.shape[0] - b.shape[0] :].add(b)
 
 
 def polysub(a1, a2):

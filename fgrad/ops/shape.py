@@ -57,7 +57,7 @@ def _broadcast_aval(x, *, shape, broadcast_dimensions):
         if n != shape[d] and n != 1:
             raise ShapeError(f"broadcast_in_dim: operand {x.shape} does not broadcast to {shape} along dimensions {dims}")
     if any(a >= b for a, b in zip(dims, dims[1:])):
-        raise ShapeError(f"broadcast_in_dim: broadcast_dimensions must increase, got {dims}")
+        raise ShapeError(f"broadcast_in_dim: broadcast_dimensions must be distinct and rise, got {dims}")
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
@@ -92,6 +92,9 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     dims = tuple(broadcast_dimensions)
     if aval.shape == tuple(shape) and aval.shape != () and type(operand) is not np.ndarray and dims == tuple(range(aval.ndim)):
         return operand
+    if any(a > b for a, b in zip(dims, dims[1:])):
+        order = sorted(range(aval.ndim), key=dims.__getitem__) if len(dims) == aval.ndim else range(aval.ndim)
+        operand, dims = transpose(operand, tuple(order)), tuple(sorted(dims))
     return broadcast_in_dim_p.bind(operand, shape=tuple(shape), broadcast_dimensions=dims)
 
 
