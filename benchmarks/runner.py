@@ -114,12 +114,13 @@ class WorkerProcess:
     def __init__(self, peer, options, x64=False):
         self.peer, self.timeout = peer, options.timeout
         self._log, self._compiled = tempfile.TemporaryFile(), tempfile.TemporaryDirectory()
+        env = environment(options, x64) | {"TORCHINDUCTOR_CACHE_DIR": self._compiled.name}  # else a first call finds earlier code
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", peer, str(options.threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**environment(options, x64), "TORCHINDUCTOR_CACHE_DIR": self._compiled.name},  # else a first call finds the last run's code
+            env=env,
             preexec_fn=lambda: _pin(options.threads),
         )
         self.send("start")
