@@ -86,6 +86,7 @@ from fgrad.core.refs import Ref, empty_ref, free_ref, freeze, new_ref
 from fgrad.core.sharding import NamedSharding
 from fgrad.core.sharding import PartitionSpec as P
 from fgrad.dtypes import float0
+from fgrad.numpy.slices import dslice as ds
 from fgrad.transforms import checkpoint_policies
 from fgrad.transforms.remat import checkpoint
 from fgrad.version import __version__, __version_info__

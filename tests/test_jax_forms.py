@@ -263,3 +263,31 @@ def test_polyadd_adds_to_the_last_rows():
     np.testing.assert_array_equal(jnp.polyadd(two, jnp.array([2])), [[5, 7, 9], [10, 8, 6]])
     with pytest.raises(ValueError, match="shape"):
         jnp.polyadd(jnp.array([1, 3, 5]), two)
+
+
+def test_windows_by_ds():
+    x, y, i = jnp.arange(10), jnp.arange(30).reshape(5, 6), jnp.array(8)
+    at = lambda start, size: slice(start, start + size)
+    for through in EACH:
+        read = through(lambda i, x: x[fgrad.ds(i, 2)])
+        for start, first in [(4, 4), (8, 8), (9, 8), (-2, 8), (-12, 0)]:  # moved inside
+            np.testing.assert_array_equal(read(start, x), np.arange(10)[at(first, 2)])
+            want = np.arange(10)
+            if start in (4, 8):  # dropped elsewhere
+                want[at(start, 2)] += [7, 9]
+            np.testing.assert_array_equal(through(lambda i, x: x.at[fgrad.ds(i, 2)].add(jnp.array([7, 9])))(start, x), want)
+    np.testing.assert_array_equal(x[fgrad.ds(1, 3, 2)], [1, 3, 5])
+    np.testing.assert_array_equal(x[fgrad.ds(3)], [0, 1, 2])
+    assert x[fgrad.ds(2, 0)].shape == (0,) and fgrad.ds(None) == slice(None)
+    np.testing.assert_array_equal(x.at[fgrad.ds(i, 4)].get(mode="fill", fill_value=-1), [-1] * 4)
+    np.testing.assert_array_equal(y[jnp.array([0, 2]), fgrad.ds(1, 2)], [[1, 2], [13, 14]])
+    np.testing.assert_array_equal(y[None, fgrad.ds(1, 2), ..., ::2], [[[6, 8, 10], [12, 14, 16]]])
+    np.testing.assert_array_equal(y.at[fgrad.ds(1, 2), jnp.array([0, 2])].power(2)[1:3, :3], [[36, 7, 64], [144, 13, 196]])
+    np.testing.assert_array_equal(fgrad.vmap(lambda i: x[fgrad.ds(i, 3)])(jnp.array([0, 9])), [[0, 1, 2], [7, 8, 9]])
+    np.testing.assert_array_equal(fgrad.grad(lambda x: (x[fgrad.ds(i, 2)] ** 2).sum())(x * 1.0), [0] * 8 + [16, 18])
+    np.testing.assert_array_equal(fgrad.jit(lambda x, d: x[d])(x, fgrad.ds(jnp.array(2), 3)), [2, 3, 4])
+    for error, index in [(TypeError, fgrad.ds(1, 12)), (TypeError, fgrad.ds(1.5, 2)), (IndexError, (0, fgrad.ds(1, 2)))]:
+        with pytest.raises(error):
+            x[index]
+    with pytest.raises(ValueError, match="stride"):
+        fgrad.ds(1, 2, -1)

@@ -17,6 +17,7 @@ from fgrad.core.eager_calls import is_recorded
 from fgrad.core.windows import ARRAY, WHOLE, parted
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
+from fgrad.numpy.slices import Window, has_slices
 from fgrad.numpy.util import as_array, axis_index, broadcast_shape, no_out, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
@@ -110,12 +111,18 @@ def is_scalar_mask(i):
     return type(i) is bool or (isinstance(i, (np.bool_, np.ndarray, Array, Tracer)) and i.dtype == dtypes.BOOL and i.ndim == 0)
 
 
+def axes_used(idx):
+    """How many axes of the array each part of an index takes (an Ellipsis: 0)."""
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    return [
+        0 if i is None or i is Ellipsis or is_scalar_mask(i) else i.ndim if getattr(i, "dtype", None) is dtypes.BOOL else 1 for i in parts
+    ]
+
+
 def with_mask_axes(x, idx):
     """x with an axis of size 1 for each scalar mask of the index, and the index with the mask of that axis in its place."""
+    used = axes_used(idx)
     idx = idx if isinstance(idx, tuple) else (idx,)
-    used = [
-        0 if i is None or i is Ellipsis or is_scalar_mask(i) else i.ndim if getattr(i, "dtype", None) is dtypes.BOOL else 1 for i in idx
-    ]
     shape, out, axis = list(x.shape), [], 0
     for i, n in zip(idx, used):
         if is_scalar_mask(i):
@@ -307,6 +314,13 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
         for prim, params in _static_steps(x.aval, key):
             x = prim.bind(x, **params)
         return x
+    if has_slices(idx):
+        window = Window(x, idx, axes_used(idx))
+        out = getitem(window.read(), window.index, mode, fill_value, wrap_negative)
+        if mode_of(mode) != "fill":
+            return out
+        fill = E.like(out, default_fill(x.dtype) if fill_value is None else fill_value)
+        return E.select(window.is_inside(), out, fill)
     if any(map(is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
         x, idx = with_mask_axes(x, idx)
     mode = mode_of(mode)

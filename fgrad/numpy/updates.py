@@ -14,6 +14,7 @@ from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace
 from fgrad.core.windows import Place, install_place, known_window, parted
 from fgrad.numpy import indexing as I
 from fgrad.numpy.creation import array
+from fgrad.numpy.slices import Window, has_slices
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
@@ -201,6 +202,9 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
         _warn_of_cast(x, values)
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
+    if has_slices(idx):
+        window = Window(x, idx, I.axes_used(idx))
+        return window.updated(lambda old: _update(old, window.index, values, kind, mode, wrap_negative))
     if type(x) is Array and type(idx) in _PLACES and wrap_negative and x.ndim and x.dtype.itemsize > 2:
         window = known_window(x.shape, idx)
         if window is not None and isinstance(values, _OPERANDS):
@@ -225,6 +229,9 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
 
 def _apply(x, idx, fun, values, mode, unique, wrap_negative):
     """x with fun(x[idx], values) at idx, applied again for each repetition of an index."""
+    if has_slices(idx):
+        window = Window(x, idx, I.axes_used(idx))
+        return window.updated(lambda old: _apply(old, window.index, fun, values, mode, unique, wrap_negative))
     rows = _positions(x, idx, mode, wrap_negative)
     shape, n = rows.shape, rows.size
     rows, flat = S.reshape(rows, (n,)), S.reshape(x, (x.size,))
