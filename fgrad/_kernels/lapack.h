@@ -61,11 +61,16 @@ static void fg_la_nan(const FgTensor *t, char *data, int64_t bytes) {
     else for (int64_t i = 0; i < bytes / 4; i++) ((float *)data)[i] = NAN;
 }
 
+/* Where the operands and results of matrix i of a batch lie. */
+static inline void fg_la_operands(const FgLaJob *j, int64_t i, char **p) {
+    for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+}
+
 static void fg_la_range(void *ctx, int64_t begin, int64_t end, int tid) {
     FgLaJob *j = (FgLaJob *)ctx;
     char *p[FG_LA_MAXARGS];
     for (int64_t i = begin; i < end; i++) {
-        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        fg_la_operands(j, i, p);
         int info = j->one(j, p);
         if (info == -1010 || info == -1011) j->out_of_memory = 1;            /* LAPACKE found no workspace */
         if (info) for (int k = j->n_in; k < j->n_args; k++) fg_la_nan(j->arg[k], p[k], j->bytes[k]);

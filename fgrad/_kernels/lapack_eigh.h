@@ -57,9 +57,7 @@ static int64_t fg_eigh_room(FgEigh *q, const FgLaJob *j, char *room) {
     q->a = room; q->d = q->a + a; q->z = q->d + d; q->work = q->z + z;
     q->ints = (int *)(q->work + work); q->order = q->ints + 4 * n;
     q->qr.w = q->w;
-    q->qr.t = (FgPlace){q->work + work + ints, B, 1};
-    q->qr.y = (FgPlace){q->qr.t.at + B * B * item, B, 1};
-    q->qr.gram = (FgPlace){q->qr.y.at + B * B * item, B, 1};
+    fg_qr_squares(&q->qr, q->work + work + ints, item);
     return 0;
 }
 
@@ -74,7 +72,7 @@ static void fg_eigh_range(void *ctx, int64_t begin, int64_t end, int tid) {
         int failed = 0, done = 0;
         FgEigh q = {.w = &team, .failed = &failed};
         fg_eigh_room(&q, j, job->rooms + tid * job->room);
-        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        fg_la_operands(j, i, p);
         if (fg_la_finite(j, p[0])) {
             if (j->t) done = three_matrix_f64(&q, (const double *)p[0], with ? (double *)p[1] : NULL, (double *)p[1 + with]);
             else done = three_matrix_f32(&q, (const float *)p[0], with ? (float *)p[1] : NULL, (float *)p[1 + with]);

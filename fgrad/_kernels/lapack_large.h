@@ -166,7 +166,7 @@ static int64_t fg_large_room(FgTeam *w, int64_t m, int64_t n) {
 static void fg_large_factors(FgTeam *w, const FgLaJob *j, int lu) {
     char *p[FG_LA_MAXARGS];
     for (int64_t i = 0; i < j->batch; i++) {
-        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        fg_la_operands(j, i, p);
         FgPlace a = {p[1], j->n, 1};
         int done = !lu || fg_la_finite(j, p[0]);
         if (done) memcpy(p[1], p[0], (size_t)j->bytes[0]);

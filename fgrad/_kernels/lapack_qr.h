@@ -15,6 +15,12 @@ typedef struct {
     FgPlace v, t, x, y, gram;
 } FgQr;
 
+/* T, Y and Gram of one block of reflectors, from `at` on. */
+static void fg_qr_squares(FgQr *q, char *at, int64_t item) {
+    FgPlace *const squares[3] = {&q->t, &q->y, &q->gram};
+    for (int i = 0; i < 3; i++) *squares[i] = (FgPlace){at + i * FG_QR_BLOCK * FG_QR_BLOCK * item, FG_QR_BLOCK, 1};
+}
+
 /* c (m, n) = or += a (m, k) b (k, n); c's columns are neighbours. */
 static void fg_qr_product(const FgQr *q, FgPlace c, FgPlace a, FgPlace b, int64_t m, int64_t n, int64_t k, int add) {
     GemmJob j;
@@ -168,9 +174,7 @@ static int64_t fg_qr_room(FgQr *q, const FgLaJob *j, char *room) {
     q->p = room;
     q->v = (FgPlace){room + m * FG_PANEL * item, width, 1};
     q->x = (FgPlace){room + m * (FG_PANEL + width) * item, wide, 1};
-    q->t = (FgPlace){room + squares, B, 1};
-    q->y = (FgPlace){room + squares + B * B * item, B, 1};
-    q->gram = (FgPlace){room + squares + 2 * B * B * item, B, 1};
+    fg_qr_squares(q, room + squares, item);
     return 0;
 }
 
@@ -184,7 +188,7 @@ static void fg_qr_range(void *ctx, int64_t begin, int64_t end, int tid) {
     FgQr q = {.w = &team};
     fg_qr_room(&q, j, job->rooms + tid * job->room);
     for (int64_t i = begin; i < end; i++) {
-        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        fg_la_operands(j, i, p);
         int finite = fg_la_finite(j, p[0]);
         if (j->one == fg_one_reflectors) {
             const int k = (int)(j->bytes[1] / item);

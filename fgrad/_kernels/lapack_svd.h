@@ -88,9 +88,7 @@ static int64_t fg_svd_room(FgSvd *q, const FgLaJob *j, char *room) {
     q->a = room; q->left = q->a + a; q->d = q->left + left; q->u = q->d + d; q->vh = q->u + z; q->work = q->vh + z;
     q->ints = (int *)(q->work + work); q->order = q->ints + 4 * n;
     q->qr.w = q->w;
-    q->qr.t = (FgPlace){q->work + work + ints, B, 1};
-    q->qr.y = (FgPlace){q->qr.t.at + B * B * item, B, 1};
-    q->qr.gram = (FgPlace){q->qr.y.at + B * B * item, B, 1};
+    fg_qr_squares(&q->qr, q->work + work + ints, item);
     return 0;
 }
 
@@ -106,7 +104,7 @@ static void fg_svd_range(void *ctx, int64_t begin, int64_t end, int tid) {
         FgSvd q = {.w = &team, .failed = &failed};
         fg_svd_room(&q, j, job->rooms + tid * job->room);
         const int count = j->ip[0] == 2 ? q.m : q.n;
-        for (int k = 0; k < j->n_args; k++) p[k] = j->arg[k]->data + i * j->bytes[k];
+        fg_la_operands(j, i, p);
         if (fg_la_finite(j, p[0])) {
             if (j->t) done = two_matrix_f64(&q, (const double *)p[0], wide, (double *)p[1], with ? (double *)p[2] : NULL, (double *)p[3], count);
             else done = two_matrix_f32(&q, (const float *)p[0], wide, (float *)p[1], with ? (float *)p[2] : NULL, (float *)p[3], count);
