@@ -25,12 +25,16 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUM
                                      FG_OP_select, FG_OP_square, FG_OP_take, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
                                      FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
-                                     fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_prepare, fg_vm_reducer,
-                                     fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_scalar_fn, fg_vm_seg, fg_vm_seg_dot,
+                                     fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_make_masks,
+                                     fg_vm_mask_bytes, fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_scalar_fn, fg_vm_seg, fg_vm_seg_dot,
                                      fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
 
 cdef extern from "vm_terms.h" nogil:
     void fg_vm_read_terms(FgVmPlan *p)
+
+cdef extern from "vm_quick.h" nogil:
+    int fg_vm_find_quick(const FgVmPlan *p)
+    bint fg_vm_run_quick(const FgVmPlan *p, const FgInst *inst, FgTensor *slots)
 
 cdef enum:
     STACK_BYTES = 16384
@@ -96,6 +100,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
             for i in range(p.n_in):
                 regs[i].type = p.in_[i].type
             make_plan(p, inst, slots, regs, scratch)
+            p.quick = fg_vm_find_quick(p) if FG_FINE * p.units <= p.grain else 0
             for i in range(p.n_ops):
                 if p.ops[i].scalar:          # this module's loops: the stages' module lacks the registers of their banks
                     p.ops[i].fn = fg_vm_scalar_fn(p.ops[i].op, p.ops[i].type, p.ops[i].scalar == 2)
@@ -105,11 +110,13 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         free(p)
         return -1
     at = <uintptr_t>p
-    kept = <FgVmPlan *>realloc(p, size + p.n_stages * sizeof(FgStage))
+    stages = p.n_stages * sizeof(FgStage)
+    kept = <FgVmPlan *>realloc(p, size + stages + fg_vm_mask_bytes(p))
     if kept == NULL:
-        inst.extra = p
-        return 0
+        free(p)
+        return fail(msg, b"vm: out of memory")
     shift_parts(kept, <int64_t>(<uintptr_t>kept - at))
+    fg_vm_make_masks(kept, <char *>kept.stages + stages)
     inst.extra = kept
     return 0
 
@@ -412,7 +419,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     t.part = &p.parts[p.n_parts]
     copied = <char *>(t.ptr + p.n_regs + p.n_boxes + p.n_slots + p.n_out + p.n_in)     # a pointer has room for an operand's mates
     streamed = copied + p.n_in
-    t.work = <char *>t.ptr + head
+    t.work, t.work_bytes = <char *>t.ptr + head, p.work_bytes
     t.p, t.inst, t.slots, t.copied, t.streamed = p, r.inst, r.slots, copied, streamed
     for k in range(p.n_out):
         streamed[k] = p.streams and not p.out[k].reduce and p.out[k].access == FG_ACC_FULL
@@ -467,6 +474,8 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         for k in range(p.n_out):
             if p.out[k].reduce:
                 fg_vm_fill(FG_OUT(inst, slots, k).data, p.out[k].identity, p.out[k].size, p.out[k].count)
+        return FG_OK
+    if p.quick and fg_vm_run_quick(p, inst, slots):
         return FG_OK
     r.p, r.inst, r.slots, r.partials, r.per_part, r.fault = p, inst, slots, NULL, 0, 0
     if p.n_parts > 1:

@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_ACC_PLACE, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FgVmOutput,
-                                     FgVmPlan, Reg, align, fg_vm_is_view)
+                                     FgVmPlan, Reg, align, fg_vm_is_view, fg_vm_may_mask)
 
 cdef enum:
     FOREVER = 2147483647
@@ -22,6 +22,12 @@ cdef void plan_times(FgVmPlan *p, Reg *regs) noexcept nogil:
         p.ops[k].buf = 0
     for k in range(p.n_out):
         reg = p.out[k].reg
+        p.out[k].masked = fg_vm_may_mask(p, &p.out[k])
+        p.masked |= p.out[k].masked
+        if p.out[k].masked:
+            p.out[k].direct = 1
+            p.ops[regs[reg].first].buf = -1 - k
+            continue
         if p.out[k].reduce or p.out[k].access != FG_ACC_FULL or (p.out[k].dtype != p.out[k].type and not p.out[k].raw) or regs[reg].first < 0:
             continue
         if p.ops[regs[reg].first].buf < 0:           # another output has it
@@ -127,7 +133,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
 
 
 cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
-    """Byte offsets of all buffers of a thread, and of the partial results of a run."""
+    """Byte offsets of all buffers of a thread, tiles behind all else, and of the partial results of a run."""
     cdef int64_t counts[17]
     cdef int64_t base[17]
     cdef int64_t at = 0, width = p.step * p.tile_rows * p.group * p.n_seg, acc
@@ -137,28 +143,15 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         width = p.n
     acc = p.step * p.tile_rows * (1 if p.sums_segments else p.n_seg) if p.mode == FG_MODE_COLUMNS else width // p.n_seg
     plan_slots(p, regs, scratch, counts)
-    while size <= 16:
-        base[size] = at
-        at += counts[size] * align(width * size)
-        size *= 2
     for i in range(p.n_in):
         if p.in_[i].scalar:
             p.in_[i].buf = at
             at += align(16)
-            continue
-        size = <int>fg_itemsize(regs[i].type)
-        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
-    for k in range(p.n_const):
-        size = <int>fg_itemsize(p.consts[k].type)
-        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
-    for k in range(p.n_ops):
-        if p.ops[k].buf >= 0 and not p.ops[k].taken:
-            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
-            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
     for i in range(p.n_in + p.n_out):
-        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2 and p.raw_buf == 0:
+        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2:
             p.raw_buf = at
             at += align(width * 2)
+            break
     p.slot_buf = at
     at += p.n_slots * FG_STRIP
     for i in range(p.n_boxes):
@@ -189,4 +182,21 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
             p.partial_bytes += align(p.units * size)
         elif p.mode == FG_MODE_COLUMNS and p.blocks > 1:
             p.partial_bytes += align(p.n_outer * p.blocks * p.n_inner * size)
-    p.work_bytes = at
+    p.tile_buf, size = at, 1
+    while size <= 16:
+        base[size] = at
+        at += counts[size] * align(width * size)
+        size *= 2
+    for i in range(p.n_in):
+        if p.in_[i].scalar:
+            continue
+        size = <int>fg_itemsize(regs[i].type)
+        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
+    for k in range(p.n_const):
+        size = <int>fg_itemsize(p.consts[k].type)
+        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
+    for k in range(p.n_ops):
+        if p.ops[k].buf >= 0 and not p.ops[k].taken:
+            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
+            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
+    p.work_bytes = at + FG_STRIP           # what a strip reads behind a tile's end

@@ -166,8 +166,12 @@ static int fg_is_made(const FgVmPlan *p, const FgVmStrip *strip, int r) {
     for (int k = strip->op; k < strip->op_end; k++) if (p->ops[k].dst == r) return 1;
     return 0;
 }
+static int fg_stores_masked(FgStageFn fn) {
+    for (int k = 0; k < 4; k++) if (fn && fn == fg_masked_stores[k / 2][k % 2]) return 1;
+    return 0;
+}
 static int fg_stores(FgStageFn fn) {
-    return fn == stage_store || fn == stage_store_last || fn == stage_store_bool_4 || fn == stage_store_bool_8 ||
+    return fg_stores_masked(fn) || fn == stage_store || fn == stage_store_last || fn == stage_store_bool_4 || fn == stage_store_bool_8 ||
         (fn && (fn == fg_half_stores[0] || fn == fg_half_stores[1]));
 }
 static void fg_vm_read_at(FgVmPlan *p, int r, int time) {
@@ -189,7 +193,7 @@ static void fg_find_edges(FgVmPlan *p, FgVmStrip *strip) {
             int e = strip->edge;
             while (e < p->n_edges && p->edges[e].reg != regs[j]) e++;
             if (regs[j] < 0 || e < p->n_edges) continue;
-            FgVmEdge edge = {regs[j], fg_tile_size(p, regs[j]), fg_is_made(p, strip, regs[j])};
+            FgVmEdge edge = {regs[j], fg_tile_size(p, regs[j]), fg_is_made(p, strip, regs[j]), fg_stores_masked(s->fn)};
             p->edges[p->n_edges++] = edge;
         }
     }
@@ -238,6 +242,26 @@ static void fg_vm_make_ends(FgVmPlan *p, FgVmStrip *strip) {
     }
 }
 
+/* The stages of a strip for the end of a walk: they store what no whole strip has. Not to tiles, which are read next: that would wait. */
+static void fg_vm_make_tail(FgVmPlan *p, FgVmStrip *strip) {
+    int all = 1;
+    for (int k = strip->op; k < strip->op_end; k++) if (!p->ops[k].taken && p->ops[k].buf >= 0) return;
+    for (int k = strip->stage; k < strip->stage_end; k++) {
+        const FgStage *s = &p->stages[k];
+        if (!s->move_a || !fg_stores(s->fn) || fg_stores_masked(s->fn)) continue;
+        if (s->fn != stage_store && s->fn != stage_store_last) return;
+        all = 0;
+    }
+    strip->some = all ? strip->stage : p->n_stages;
+    for (int k = strip->stage; !all && k < strip->stage_end; k++) {
+        FgStage *s = &p->stages[p->n_stages++];
+        *s = p->stages[k];
+        if (!s->move_a || (s->fn != stage_store && s->fn != stage_store_last)) continue;
+        s->fn = fg_masked_stores[strip->lane == 8][s->fn == stage_store_last];
+        s->b = p->masked;
+    }
+}
+
 /* How often register r is read: by ops that are stages, and by all else. */
 static void fg_vm_count_reads(const FgVmPlan *p, int r, int *stages, int *others) {
     *stages = *others = 0;
@@ -273,11 +297,17 @@ static void fg_vm_find_rounded(FgVmPlan *p) {
 /* The programs of all strips, when it is known what is read as one value. */
 static void fg_vm_make_strips(FgVmPlan *p, int *scratch) {
     fg_vm_find_raw(p);
+    int64_t rest = p->n % (FG_STRIP / 4);
+    p->ends = p->n_strips && fg_masked_stores[0][0] && p->mode == FG_MODE_FLAT && !p->n_boxes && !p->n_tables && rest && p->n > FG_STRIP / 4 &&
+        (p->masked || (!p->cols && p->row == p->n && p->chunks == 1));
+    p->masked |= p->ends;
     for (int k = 0; k < p->n_out; k++) p->out[k].raw &= p->out[k].direct;
     for (int k = 0; k < p->n_strips; k++) {
+        p->strips[k].some = -1;
         fg_make_strip(p, &p->strips[k], scratch);
         fg_find_edges(p, &p->strips[k]);
         if (p->by_rows && p->row % (FG_STRIP / p->strips[k].lane)) fg_vm_make_ends(p, &p->strips[k]);
+        if (p->ends && p->n % (FG_STRIP / p->strips[k].lane)) fg_vm_make_tail(p, &p->strips[k]);
     }
     fg_vm_set_times(p);
 }

@@ -5,7 +5,8 @@
 #ifndef FG_VM_GAPS_H
 #define FG_VM_GAPS_H
 
-enum { FG_GAPS_LEAST = 256, FG_GAPS_ROW = 256, FG_GAPS_WORTH = 60 };  /* elements: of a walk, at least; of a row that needs no copy; a copy of a row costs */
+/* elements: of a walk, at least; of a row that needs no copy; a copy of a row costs; of a walk whose results are masked, at most */
+enum { FG_GAPS_LEAST = 256, FG_GAPS_ROW = 256, FG_GAPS_WORTH = 60, FG_GAPS_MASKS = 1 << 20 };
 
 /* True if all rows but the walk's last one can be read up to `row` elements: an operand's own rows follow. */
 static int fg_vm_reaches(const FgVmPlan *p, const int64_t *strides, int64_t row) {
@@ -48,6 +49,44 @@ static void fg_vm_lengthen(FgVmPlan *p) {
     p->cols = p->shape[last];
     p->shape[last] = row;
     p->n = p->n / p->cols * row - (row - p->cols);
+}
+
+/* Of such a walk, what a strip may store where it lies with the gaps left out: a result whose rows are as long as the walk's, read by nobody
+ * who would take it from memory. */
+static int fg_vm_may_mask(const FgVmPlan *p, const FgVmOutput *out) {
+#ifdef __AVX512F__
+    int strip = -1, reads = 0;
+    if (!p->cols || p->n > FG_GAPS_MASKS || out->reduce || out->run != p->n || out->dtype != out->type || out->dtype == FG_BOOL) return 0;
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        if (op->dst == out->reg) strip = op->strip;
+        else if (strip >= 0 && op->strip != strip) reads += op->a == out->reg || op->b == out->reg || op->c == out->reg;
+    }
+    for (int o = 0; o < p->n_out; o++) reads += &p->out[o] != out && (p->out[o].reg == out->reg || p->out[o].reg2 == out->reg);
+    return strip >= 0 && !reads && p->strips[strip].lane == out->size;
+#else
+    (void)p; (void)out;
+    return 0;
+#endif
+}
+/* What is no whole strip at the end of a walk is part of one that begins before it, and stores what the others have not. */
+enum { FG_END_MASKS = 32 };                     /* bytes: of lanes of 4 and of 8 bytes */
+static char *fg_vm_end_mask(const FgVmPlan *p, int lane) { return p->masks - FG_END_MASKS + (lane == 8 ? FG_END_MASKS / 2 : 0); }
+static int64_t fg_vm_mask_bytes(const FgVmPlan *p) {
+    int64_t strip = FG_STRIP / 4;
+    return !p->masked ? 0 : FG_END_MASKS + (p->cols ? (p->n + strip - 1) / strip * strip / 8 : 0);
+}
+static void fg_vm_make_masks(FgVmPlan *p, char *memory) {
+    if (!p->masked) return;
+    int64_t row = p->cols ? p->shape[p->ndim - 1] : 1, cols = p->cols ? p->cols : 1;
+    memset(memory, 0, fg_vm_mask_bytes(p));
+    p->masks = memory + FG_END_MASKS;
+    for (int64_t at = 0; p->cols && at < p->n; at++) if (at % row < cols) p->masks[at / 8] |= (char)(1 << at % 8);
+    for (int lane = 4; lane <= 8; lane += 4)
+        for (int64_t per = FG_STRIP / lane, at = p->n / per * per; at < p->n; at++) {
+            int64_t bit = at - (p->n - per);
+            if (at % row < cols) fg_vm_end_mask(p, lane)[bit / 8] |= (char)(1 << bit % 8);
+        }
 }
 
 /* Results of `len` elements of such a walk: of each row what is no gap. */

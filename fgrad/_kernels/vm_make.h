@@ -142,6 +142,12 @@ static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
     }
     m->held = op->dst;
     if (op->taken) return;
+    if (op->buf < 0 && m->p->out[-1 - op->buf].masked) {          /* no vector to be read again: gaps are left out, also behind the end */
+        FgStage *s = fg_put(m, fg_masked_stores[m->strip->lane == 8][0]);
+        fg_operand(m, op->dst, &s->a, &s->move_a);
+        s->b = m->p->masked;
+        return;
+    }
     int bytes = m->types[op->dst] == FG_BOOL, half = fg_half_out(m, op);
     FgStage *s = fg_put(m, half >= 0 ? fg_half_stores[half == FG_BF16] : !bytes ? stage_store : m->strip->lane == 8 ? stage_store_bool_8 : stage_store_bool_4);
     fg_operand(m, op->dst, &s->a, &s->move_a);
@@ -462,6 +468,11 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
     fg_find_ranges(&m);
     fg_count(&m);
     fg_find_late(&m);
+    if (p->masked) {                                 /* a slot that holds the masks' address */
+        m.busy[FG_BANKS] = 1;
+        p->masked = p->n_regs + p->n_boxes + FG_BANKS;
+        if (p->n_slots <= FG_BANKS) p->n_slots = FG_BANKS + 1;
+    }
     strip->stage = p->n_stages;
     m.made = made;
     while ((k = fg_next(&m)) >= 0) {
@@ -479,7 +490,9 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
         else fg_unary(&m, op);
     }
     FgStage *last = &p->stages[p->n_stages - 1];
+    int wide = strip->lane == 8;
     if (last->fn == stage_store) last->fn = stage_store_last;
+    else if (p->masked && last->fn == fg_masked_stores[wide][0]) last->fn = fg_masked_stores[wide][1];
     else fg_put(&m, stage_end);
     strip->stage_end = p->n_stages;
 }

@@ -54,9 +54,9 @@ typedef struct {
     int64_t buf;
 } FgVmOp;
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
- * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows). */
+ * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none. */
 typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; } FgVmStrip;
-typedef struct { int reg, size, written; } FgVmEdge;
+typedef struct { int reg, size, written, masked; } FgVmEdge;
 
 typedef struct {
     int reg, reg2;                      /* reg2 >= 0: the products of the two are summed */
@@ -64,6 +64,7 @@ typedef struct {
     int reduce, dtype, type, size, access;
     int direct;                         /* the op that sets reg writes to the output itself, */
     int raw;                            /* a strip, which rounds to 16 bits as it stores */
+    int masked;                         /* a strip, which leaves out the gaps of rows (vm_gaps.h) */
     int write_time;
     int64_t count;                      /* elements of a reduced result */
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
@@ -86,9 +87,13 @@ typedef struct {
     int nears;                          /* moves as much: a strip that is all there is to do fetches what it reads soon */
     int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
+    int quick;                          /* one tile, read and written where it lies (vm_quick.h) */
     int by_rows;                        /* rows that are too short to be tiles otherwise are (vm_each_row.h) */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t cols;                       /* 0, or what a row of the walk has of an output: it goes on over the gap behind that (vm_gaps.h) */
+    int masked;                         /* 0, or the entry of the table of pointers with the tile's bits of `masks` */
+    int ends;                           /* strips end by masks (vm_gaps.h) */
+    char *masks;                        /* a bit an element of a walk over gaps: 1 where there is none; before them what is last of strips */
     int64_t n, n_outer, n_red, n_inner;
     int64_t n_seg, seg_width;
     int sums_segments;                  /* a tile's segments are summed before they are added to others; else the sums' segments at the end */
@@ -103,7 +108,7 @@ typedef struct {
     int64_t slot_buf, edge_buf;         /* scratch, and the end of a tile that is no whole strip, of each edge */
     int64_t raw_buf;                    /* 16-bit values on their way to or from float32 */
     int64_t partial_bytes;              /* per run: partial results of wide rows or column blocks */
-    int64_t work_bytes;                 /* per thread */
+    int64_t tile_buf, work_bytes;       /* where tiles begin; per thread */
     int64_t shape[FG_MAXDIM];
     FgVmInput *in; FgVmConst *consts; FgVmOp *ops; FgVmOutput *out; FgVmBox *boxes;
     FgVmPart *parts;                    /* n_parts, then one of everything */
@@ -119,6 +124,7 @@ typedef struct {
     FgTensor *slots;
     char **ptr;                         /* register -> its values for the current tile; then boxes and the slots of scratch */
     char *work;
+    int64_t work_bytes;
     const FgVmPart *part;               /* what is computed now */
     const char *streamed;               /* output -> 1: written past the caches */
     const int16_t (*mates)[FG_VM_MATES]; /* output -> itself and those that lie between its elements; FG_VM_ALONE, or FG_VM_MATE of another */
@@ -340,7 +346,7 @@ static int fg_vm_goes_on(const FgVmThread *t, const FgVmStrip *s, int64_t n) {
     const FgVmEdge *edges = p->edges + s->edge;
     for (int k = 0; k < s->n_edges; k++) {
         const char *at = t->ptr[edges[k].reg];
-        if (edges[k].written || (uint64_t)(at - t->work) < (uint64_t)p->work_bytes) continue;   /* behind a tile there are strips for edges */
+        if (edges[k].written || (uint64_t)(at - t->work) < (uint64_t)t->work_bytes) continue;   /* behind a tile there are strips for edges */
         const FgVmInput *in = &p->in[edges[k].reg];
         if (edges[k].reg >= p->n_in || at + n * in->size > FG_MEM(t, edges[k].reg) + in->end * in->size) return 0;
     }
@@ -363,13 +369,22 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAh
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
     if (whole) fg_vm_run_stages(t, s, whole * s->lane, ahead);
     if (!rest) return;
-    if (whole && fg_vm_repeats(t, s, n)) { fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane); return; }
+    if (whole && p->ends && s->some >= 0) {
+        char **masks = &t->ptr[p->masked], *kept = *masks;
+        *masks = fg_vm_end_mask(p, s->lane) - (n - per) / 8;
+        fg_run_stages(p->stages + s->some, t->ptr, (n - per) * s->lane, n * s->lane);
+        *masks = kept;
+        return;
+    }
+    int over_gaps = p->cols && p->masked;
+    if (whole && !over_gaps && fg_vm_repeats(t, s, n)) { fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane); return; }
     int goes_on = fg_vm_goes_on(t, s, whole + per);
     int64_t before = goes_on ? whole : 0;                    /* what lies before the edges' beginnings */
     for (int k = 0; k < s->n_edges; k++) {
         char *end = t->work + p->edge_buf + k * FG_STRIP, **at = &t->ptr[edges[k].reg];
         tiles[k] = *at;
-        if (edges[k].written) *at = end - before * edges[k].size;
+        if (edges[k].written && !edges[k].masked) *at = end - before * edges[k].size;
+        else if (!goes_on && edges[k].masked) *at += whole * edges[k].size;
         else if (!goes_on) {
             memcpy(end, *at + whole * edges[k].size, rest * edges[k].size);
             memset(end + rest * edges[k].size, 0, (per - rest) * edges[k].size);
@@ -377,11 +392,13 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAh
         }
     }
     if (!goes_on) fg_vm_move_marks(t, whole);
+    if (!goes_on && over_gaps) t->ptr[p->masked] += whole / 8;
     fg_run_stages(stages, t->ptr, before * s->lane, before * s->lane + FG_STRIP);
     if (!goes_on) fg_vm_move_marks(t, -whole);
+    if (!goes_on && over_gaps) t->ptr[p->masked] -= whole / 8;
     for (int k = 0; k < s->n_edges; k++) {
         char *end = t->work + p->edge_buf + k * FG_STRIP;
-        if (edges[k].written) fg_vm_put_edge(tiles[k] + whole * edges[k].size, end, rest * edges[k].size);
+        if (edges[k].written && !edges[k].masked) fg_vm_put_edge(tiles[k] + whole * edges[k].size, end, rest * edges[k].size);
         t->ptr[edges[k].reg] = tiles[k];
     }
 }
@@ -392,6 +409,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     const FgVmPlan *p = t->p;
     FgVmAhead ahead = p->prefetches ? fg_vm_ahead(t, start, len) : (FgVmAhead){0, 1, 0, 0, 0};
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
+    if (p->masked) t->ptr[p->masked] = p->masks + start / 8;
     for (int b = 0; b < p->n_boxes; b++) if (p->boxes[b].marked) t->ptr[p->n_regs + b] = fg_vm_mark(p, &p->boxes[b], t->work, coord, len);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         int i = p->in_order[j];

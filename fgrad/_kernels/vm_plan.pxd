@@ -56,7 +56,7 @@ cdef extern from "vm_plan.h" nogil:
         int op, type, dst, a, b, c, scalar, strip, taken, folded, box, patch, joins, table, wraps
         int64_t buf
     ctypedef struct FgVmOutput:
-        int reg, reg2, term, reduce, dtype, type, size, access, direct, raw, write_time, lies
+        int reg, reg2, term, reduce, dtype, type, size, access, direct, raw, masked, write_time, lies
         int64_t count, buf, buf2, part, run
         FgVmFn fn
         FgVmSeg seg
@@ -75,11 +75,12 @@ cdef extern from "vm_plan.h" nogil:
         int reg
     ctypedef struct FgVmPlan:
         int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows
+        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows, masked, quick
+        char *masks
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
         int64_t units, grain
-        int64_t raw_buf, partial_bytes, work_bytes
+        int64_t raw_buf, partial_bytes, tile_buf, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"
         FgVmConst *consts
@@ -99,10 +100,14 @@ cdef extern from "vm_plan.h" nogil:
         FgTensor *slots
         char **ptr
         char *work
+        int64_t work_bytes
         const FgVmPart *part
         const char *streamed
         const char *copied
     void fg_vm_lengthen(FgVmPlan *p)
+    bint fg_vm_may_mask(const FgVmPlan *p, const FgVmOutput *out)
+    int64_t fg_vm_mask_bytes(const FgVmPlan *p)
+    void fg_vm_make_masks(FgVmPlan *p, char *memory)
     bint fg_vm_is_view(const FgVmOp *op)
     void fg_vm_stream_end()
     bint fg_vm_is_column(const FgVmPlan *p, const FgVmInput *x)

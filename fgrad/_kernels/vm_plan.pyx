@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from fgrad._kernels.abi cimport FG_OUT, FgInst, FgTensor, fg_itemsize
+from fgrad._kernels.parallel cimport FG_FINE
 from fgrad._kernels.vm_buffers cimport plan_memory, plan_slots, plan_times, write_rows
 from fgrad._kernels.vm_parts cimport make_parts
 
@@ -36,6 +37,8 @@ cdef enum:
     LOOP_TILES = 16              # and of one loop, so light that a tile's beginning costs as much as a thousand bytes,
     LOOP_WORK = 4                # and whose tiles are short in bytes
     LOOP_BYTES = 8192
+    STRIP_ELEMENTS = FG_STRIP // 4   # at most
+    UNIT_NS = 10000
 
 cdef bint fetches = not fg_core_fetches()
 
@@ -259,6 +262,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     elif is_one_strip(p):
         while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
             tile *= 2
+        if p.n <= strip_tile and FG_FINE * element_ns(p) * p.n < UNIT_NS:      # a run at once (vm_quick.h), too short to be shared
+            tile = max(tile, p.n)
     else:
         while 2 * tile <= most_of_one_loop(p) and p.n >= 2 * LOOP_TILES * tile:
             tile *= 2
@@ -299,6 +304,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             if best < per <= tile:
                 best = per
     p.step = tile // best * best
+    if p.masked and p.step < p.row:        # whole strips: the bits of the next tile are not this one's
+        p.step = tile // STRIP_ELEMENTS * STRIP_ELEMENTS
     if p.mode == FG_MODE_SEGMENT and unit == p.shape[p.ndim - 1] and has_long_rows(p):
         p.step = unit
     for i in range(p.n_in):
@@ -329,7 +336,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
 cdef bint is_one_strip(FgVmPlan *p) noexcept nogil:
     """True if all is read and written where it lies, by one program of stages, so that no tile is kept in a cache."""
     cdef int i, k
-    if p.n_strips != 1 or p.n_reduced or p.cols:
+    if p.n_strips != 1 or p.n_reduced:
         return False
     for i in range(p.n_in):
         if not (p.in_[i].scalar or p.in_[i].access == FG_ACC_FULL or (p.in_[i].guard >= 0 and p.in_[i].dtype == p.in_[i].type)):
@@ -533,8 +540,8 @@ cdef void plan_traffic(FgVmPlan *p) noexcept nogil:
     )
 
 
-cdef void plan_grain(FgVmPlan *p) noexcept nogil:
-    """Units that are worth a thread: about 10 microseconds of estimated work."""
+cdef double element_ns(FgVmPlan *p) noexcept nogil:
+    """Estimated work for each element of the walk."""
     cdef double ns = 0, size
     cdef int i, k
     for k in range(p.n_ops):
@@ -544,4 +551,9 @@ cdef void plan_grain(FgVmPlan *p) noexcept nogil:
         ns += 0.02 * fg_itemsize(p.in_[i].type) * (4 if p.in_[i].access == FG_ACC_GENERAL and not p.in_[i].lies else 1)
     for k in range(p.n_out):
         ns += 0.03 * fg_itemsize(p.out[k].type)
-    p.grain = <int64_t>(10000.0 / (ns * p.n / p.units) + 1)
+    return ns
+
+
+cdef void plan_grain(FgVmPlan *p) noexcept nogil:
+    """Units that are worth a thread: about 10 microseconds of estimated work."""
+    p.grain = <int64_t>(UNIT_NS / (element_ns(p) * p.n / p.units) + 1)

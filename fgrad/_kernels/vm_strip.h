@@ -379,6 +379,16 @@ static void stage_window_##Z##_##size(FG_STAGE_ARGS) { \
     M(6, t, size, Z) M(7, t, size, Z)
 FG_WINDOW(V, 4, i32) FG_WINDOW(ONE, 4, i32) FG_WINDOW(V, 8, i64) FG_WINDOW(ONE, 8, i64)
 static void stage_store_last(FG_STAGE_ARGS) { fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); FG_EIGHT(FG_STORE) }
+/* Of a walk over gaps: what is none, by bits of b. */
+#ifdef __AVX512F__
+#define FG_STORE_MASKED_4(k) { uint16_t b; memcpy(&b, m + 2 * k, 2); _mm512_mask_storeu_epi32(p + k, b, (__m512i)r##k); }
+#define FG_STORE_MASKED_8(k) _mm512_mask_storeu_epi64(p + k, (uint8_t)m[k], (__m512i)r##k);
+#define FG_MASKED(size) fg_p_i32 *p = (fg_p_i32 *)FG_AT(a); const char *m = ptr[s->b] + at / (8 * size); FG_EIGHT(FG_STORE_MASKED_##size)
+static void stage_store_masked_4(FG_STAGE_ARGS) { FG_MASKED(4) FG_NEXT }
+static void stage_store_masked_8(FG_STAGE_ARGS) { FG_MASKED(8) FG_NEXT }
+static void stage_store_masked_last_4(FG_STAGE_ARGS) { FG_MASKED(4) }
+static void stage_store_masked_last_8(FG_STAGE_ARGS) { FG_MASKED(8) }
+#endif
 /* Of a strip that ends behind its row: so many bytes of it. */
 static inline void fg_store_some(char *p, fg_m_i32 v, int64_t n) {
 #ifdef __AVX512F__

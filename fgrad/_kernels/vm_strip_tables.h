@@ -85,6 +85,12 @@ static FgStageFn fg_pair(FgStageFn first, FgStageFn second, int type) {
     int a = fg_link(first, type), b = fg_link(second, type), wide = fg_itemsize(type) == 8;
     return a < 0 || b < 0 ? 0 : type == FG_F32 || type == FG_F64 ? fg_pairs_float[wide][a][b] : fg_pairs_int[wide][a][b];
 }
+/* Stores that leave out gaps: of 4 or 8 bytes, in the middle of a program or at its end. */
+#ifdef __AVX512F__
+static const FgStageFn fg_masked_stores[2][2] = {{stage_store_masked_4, stage_store_masked_last_4}, {stage_store_masked_8, stage_store_masked_last_8}};
+#else
+static const FgStageFn fg_masked_stores[2][2] = {{0}};
+#endif
 enum { FG_SIDE_M, FG_SIDE_U, FG_SIDE_V };
 #define FG_CELL_SELECT(side, Y, Z, t) [FG_SIDE_##side][FG_FORM_##Y][FG_FORM_##Z] = stage_select_##side##_##Y##_##Z##_##t,
 static const FgStageFn fg_selects[2][3][2][2] = {{FG_SELECTS(FG_CELL_SELECT, i32)}, {FG_SELECTS(FG_CELL_SELECT, i64)}};
