@@ -9,6 +9,7 @@ from math import prod
 from fgrad.compile.values import Value, row_major
 
 LEAST = 4096  # elements of a result
+GAPS = 257  # of a walk that may go over gaps (see vm_gaps.h)
 ROW = 256  # elements of a row that is long enough to be read by itself (see vm_gaps.h)
 
 
@@ -26,6 +27,30 @@ def lay_in_frames(units, outs):
     for node in nodes:
         if node.outs[0].buf not in kept:
             _lay(node, node.outs[0], readers.get(node.outs[0].buf, ()))
+
+
+def frame_updates(units, outs):
+    """Lay out what fused groups compute for updates of arrays with longer rows, so that a walk over the gaps may write it."""
+    for unit in units:
+        if unit.nodes[0].op == "dynamic_update_slice":
+            _lay_update(unit.nodes[0], units, outs)
+
+
+def _lay_update(put, units, outs):
+    """Give what a group computes for an update alone, of parts of arrays with rows as long as those of the updated one, such rows."""
+    u, row = put.ins[1], put.outs[0].shape[-1:]
+    node = u.buf.node if u.buf is not None and u.buf.kind == "temp" and u.whole() and len(u.shape) > 1 else None
+    if node is None or node.kind != "ew" or not node.group.fused or node.group.axes is not None:
+        return
+    if u.size < GAPS or u.shape[-1:] == row or row[0] >= ROW or u.buf in {v.buf for v in outs}:
+        return
+    if sum([v.buf is u.buf for unit in units for n in unit.nodes for v in n.ins]) != 1:
+        return
+    if not any([v.strides[-2:] == (*row, 1) for n in node.group.nodes for v in n.ins]):
+        return
+    strides = row_major((*u.shape[:-1], *row))
+    u.buf.room = 1 + sum([(n - 1) * s for n, s in zip(u.shape, strides)])
+    node.outs[0] = put.ins[1] = Value(u.buf, u.shape, strides, 0, u.dtype, None, u.tag)
 
 
 def _may_lie(out):

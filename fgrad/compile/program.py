@@ -6,7 +6,7 @@ from fgrad.compile.attend import attend
 from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.columns import split_columns
 from fgrad.compile.diagonal import Constants
-from fgrad.compile.frames import lay_in_frames
+from fgrad.compile.frames import frame_updates, lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
 from fgrad.compile.joined import write_joined
 from fgrad.compile.laid import lay_products
@@ -130,7 +130,10 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if config.pass_fuse:
         if config.pass_frames:
             lay_in_frames(units, outs)
-        units = lay_products(write_updated(write_joined(units, outs), outs), outs)
+        units = write_updated(write_joined(units, outs), outs)
+        if config.pass_frames:
+            frame_updates(units, outs)
+        units = lay_products(units, outs)
     in_memory = materialized(units, outs)
     units = written(units, in_memory)
     for unit in units:
