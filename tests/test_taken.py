@@ -5,6 +5,8 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad.compile import program
+from fgrad.compile.taken import take_items
 from tests.kernels import vm_builder as vb
 from tests.kernels.harness import run_kernel
 
@@ -65,6 +67,86 @@ def test_sampling_is_one_pass():
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
 
 
+def takes2(f, *args):
+    """How many gathers of a program find their items by two indices."""
+    found = []
+
+    def noted(nodes, outs):
+        nodes = take_items(nodes, outs)
+        found.extend(n for n in nodes if n.op == "take2")
+        return nodes
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "take_items", noted)
+        got = fgrad.jit(f)(*args)
+    return len(found), np.asarray(got)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "int16", "complex64", "float64", "int64", "complex128"])
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds", None])
+@pytest.mark.parametrize("wide", [False, True])
+def test_items_of_two_axes(dtype, mode, wide):
+    """Negative indices count from the end, others outside move to the next item or give the fill value."""
+    with fgrad.enable_x64():
+        x = table(37 * 23, dtype).reshape(37, 23)
+        i, j = (rng.integers(-60, 60, (31, 53)).astype(np.int64 if wide else np.int32) for _ in range(2))
+        kw = {"fill_value": 1} if mode == "fill" else {}
+        n, got = takes2(lambda x, i, j: jnp.asarray(x).at[i, j].get(mode=mode, **kw), x, i, j)
+    assert n == (mode != "fill")
+    at = [np.where(k < 0, k + size, k) for k, size in zip((i, j), x.shape)]
+    want = x[np.clip(at[0], 0, 36), np.clip(at[1], 0, 22)]
+    if mode == "fill":
+        want = np.where((at[0] < 0) | (at[0] >= 37) | (at[1] < 0) | (at[1] >= 23), np.asarray(1, dtype), want)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n", [1024, 1025, 1279, 2049, 300_007])
+def test_lengths_of_items_of_two_axes(n):
+    x, far = table(63, "float32").reshape(9, 7), table(3_000_000, "float32").reshape(3000, 1000)
+    for t in (x, far, x[:1], x[:, :1]):
+        i, j = (rng.integers(-size, size, n).astype(np.int32) for size in t.shape)
+        for f in (lambda x, i, j: x[i, j], lambda x, i, j: x[i, j] * 2 + x[j % x.shape[0], i % x.shape[1]]):
+            np.testing.assert_array_equal(takes2(f, t, i, j)[1], f(t, i, j))
+
+
+def test_which_gathers_have_two_indices():
+    x, y = rng.standard_normal((20, 30)).astype(np.float32), rng.standard_normal((10, 12, 5)).astype(np.float32)
+    i, j = (rng.integers(-10, 10, (40, 50)).astype(np.int32) for _ in range(2))
+    k = rng.integers(-5, 5, (40, 50)).astype(np.int32)
+    for count, f, args in (
+        (1, lambda x, i, j: x[i, j], (x, i, j)),
+        (1, lambda x, i, j: x[i % 20, 3 + i // 10] + 1, (x, i, j)),  # bounds are known
+        (1, lambda y, i, j, k: y[i, j, k], (y, i, j, k)),  # the first index of two is made of two
+        (0, lambda x, i, j: x[i, 3], (x, i, j)),  # rows of one column
+        (0, lambda x, i, j: x.reshape(-1)[i * 30 + j + 300] * 2, (x, i, j)),  # which no bounds keep apart
+        (1, lambda x, i, j: x[i[:, :1], j], (x, i, j)),
+        (1, lambda x, i, j: x[i, j[:1]], (x, i, j)),
+        (1, lambda x, i, j: x[i[:, :1], j[:1]], (x, i, j)),
+        (2, lambda x, i, j: x[i, j] - x[i, j + 1], (x, i, j)),
+        (1, lambda x, i, j: x.T[i, j], (x, i, j)),
+        (1, lambda x, i, j: x[i, j].sum(1), (x, i, j)),
+    ):
+        n, got = takes2(f, *args)
+        assert n == count, (n, count)
+        np.testing.assert_allclose(got, f(*args), rtol=1e-5, atol=1e-5)
+    n, got = takes2(fgrad.grad(lambda x, i, j: (x[i, j] ** 2).sum()), x, i, j)  # the scatter reads the places, too
+    want = np.zeros_like(x)
+    np.add.at(want, (i, j), 2 * x[i, j])
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_pairs_of_indices_in_place(turned):
+    """A result may take the memory of its indices."""
+    x, i, j = rng.integers(0, 50, (50, 50)).astype(np.int32), *(rng.integers(0, 50, 3000).astype(np.int32) for _ in range(2))
+    f = (lambda x, i, j: x[j, i]) if turned else (lambda x, i, j: x[i, j])
+    np.testing.assert_array_equal(fgrad.jit(f, donate_argnums=1)(x, jnp.array(i), j), f(x, i, j))
+    got = fgrad.jit(lambda x, i, j: fgrad.lax.fori_loop(0, 3, lambda _, i: f(x, i, j), i))(x, i, j)
+    for _ in range(3):
+        i = f(x, i, j)
+    np.testing.assert_array_equal(got, i)
+
+
 def test_tables_that_a_group_of_the_shape_makes():
     x, i = table(2000, "float32"), rng.integers(0, 2000, 2000).astype(np.int32)
     f = lambda m, x, i: (x * 2 + 1)[(i + 7) % 2000] - x * 2  # noqa: E731
@@ -121,3 +203,35 @@ def test_check_refuses_other_indices(dtype):
     with pytest.raises(ValueError, match="operand 0 of take has type"):
         ip = vb.encode(1, [], [("take", "float32", 0, 0, 0)], [(1, "none")])
         run_kernel(vb.KERNEL, [np.zeros(10, dtype), table(50, "float32")], [((10,), "float32")], ip)
+
+
+def run_take2(indices, x, c=0):
+    ip = vb.encode(2, [], [("take2", "float32", 0, 1, c)], [(2, "none")])
+    return run_kernel(vb.KERNEL, [*indices, x], [(indices[0].shape, "float32")], ip)[0]
+
+
+def test_kernel_keeps_pairs_within_a_matrix():
+    x = table(60, "float32").reshape(5, 12)
+    extreme = np.iinfo(np.int64).max
+    i = np.array([0, 4, 5, -1, -5, -6, 2**31 - 1, -(2**31), 3] * 31)
+    for dtype, more in ((np.int32, 0), (np.int64, [0, 0, 0, 0, 0, 0, extreme - 2**31 + 1, -extreme + 2**31, 0] * 31)):
+        a, b = (i + more).astype(dtype), (i + more)[::-1].astype(dtype)
+        for c in range(4):
+            at = [np.where(k < 0, k + n, k) if c >> d & 1 else k for d, (k, n) in enumerate(((a, 5), (b, 12)))]
+            for t in (x, x[::-1], np.asfortranarray(x), x[:1], x[:, ::3]):
+                if c == 0 or t.shape == x.shape:
+                    want = t[np.clip(at[0], 0, t.shape[0] - 1), np.clip(at[1], 0, t.shape[1] - 1)]
+                    np.testing.assert_array_equal(run_take2((a, b), t, c), want)
+
+
+def test_check_refuses_what_is_no_matrix_or_pair():
+    x, i = table(60, "float32").reshape(5, 12), np.zeros(10, np.int32)
+    for c in (4, -1):
+        with pytest.raises(ValueError, match="takes from table"):
+            run_take2((i, i), x, c)
+    for t in (x[0], x[:0], x[None], x.astype("float64")):
+        with pytest.raises(ValueError, match="no matrix of type"):
+            run_take2((i, i), t)
+    for pair in ((i, i.astype(np.int64)), (i.astype(np.int64), i), (i.astype("float32"), i), (i, i.astype("int16"))):
+        with pytest.raises(ValueError, match="of take2 has type"):
+            run_take2(pair, x)

@@ -6,7 +6,8 @@ and then, optionally, [n_boxes, (guard, source) per input, (lo, hi) per axis of 
 outside; a guarded input (guard: its box, or -1) has memory of the box's shape, and outside of it values that a window must leave
 out; source is an input of the same array, or the input itself.
 Op `take` gives the items at indices a, int32 or int64, of table b: tables are vectors, inputs behind those of registers. Indices are bounded;
-with c = 1 negative ones count from the end first.
+with c = 1 negative ones count from the end first. Op `take2` gives those at indices a and b of a table of two axes: c is four times the table,
+1 more where negative indices a count from the end, 2 more where b do.
 Registers are the inputs, then the constants, then what the ops set (each once).  All inputs and outputs are seen through
 slots of one shape; an output with a reduction is a view of its contiguous result with stride 0 on the reduced axes.
 float16 and bfloat16 live in memory only: their registers are float32.  The opcodes and what they accept are in `OPCODES`,
@@ -26,8 +27,9 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUM
                                      FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
                                      FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_make_masks,
-                                     fg_vm_mask_bytes, fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns, fg_vm_run_rows, fg_vm_scalar_fn, fg_vm_seg, fg_vm_seg_dot,
-                                     fg_vm_stream_end, fg_vm_supports, fg_vm_table, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
+                                     fg_vm_mask_bytes, fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns,
+                                     fg_vm_run_rows, fg_vm_scalar_fn, fg_vm_seg, fg_vm_seg_dot, fg_vm_stream_end, fg_vm_supports,
+                                     fg_vm_table, fg_vm_takes, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
 
 cdef extern from "vm_terms.h" nogil:
     void fg_vm_read_terms(FgVmPlan *p)
@@ -183,7 +185,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             return -1
         op = <int>ip[0]
         arity = fg_vm_info[op].arity
-        if not is_compute_type(ip[1]) or not (op == FG_OP_window or op == FG_OP_take or fg_vm_supports(op, <int>ip[1])):
+        if not is_compute_type(ip[1]) or not (op == FG_OP_window or fg_vm_takes(op) or fg_vm_supports(op, <int>ip[1])):
             snprintf(msg, FG_MSG, b"vm: op %d: %s does not accept type %lld", k, fg_vm_info[op].name, <long long>ip[1])
             return -1
         if not first_op <= ip[2] < p.n_regs or regs[ip[2]].type != -1:
@@ -197,10 +199,8 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                          <long long>arg[j])
                 return -1
             want = 0 if op == FG_OP_select and j == 0 else <int>ip[1]
-            if op == FG_OP_take and regs[arg[j]].type == FG_I64:
-                want = FG_I64
-            elif op == FG_OP_take:
-                want = FG_I32
+            if fg_vm_takes(op):
+                want = FG_I64 if regs[arg[0]].type == FG_I64 else FG_I32
             if op != FG_OP_cast and regs[arg[j]].type != want:
                 snprintf(msg, FG_MSG, b"vm: op %d: operand %d of %s has type %d, expected %d", k, j, fg_vm_info[op].name,
                          regs[arg[j]].type, want)
@@ -217,7 +217,7 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
                 snprintf(msg, FG_MSG, b"vm: op %d is a window with box %lld of %d", k, <long long>arg[2], p.n_boxes)
                 return -1
             p.ops[k].box = <int>arg[2]
-        if op == FG_OP_take and check_table(p, inst, slots, k, arg, msg):
+        if fg_vm_takes(op) and check_table(p, inst, slots, k, arg, msg):
             return -1
         regs[ip[2]].type = fg_vm_result_type(op, <int>ip[1])
         regs[ip[2]].first = regs[ip[2]].last = k
@@ -250,18 +250,25 @@ cdef int check_code(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
 
 
 cdef int check_table(FgVmPlan *p, FgInst *inst, const FgTensor *slots, int k, const int64_t *arg, char *msg) noexcept nogil:
-    """The table of take k: a vector of its type that is not empty and spans less than 2**31 items."""
+    """The table of take k: of its type and one or two axes that are not empty and span less than 2**31 items."""
     cdef const FgTensor *t
-    cdef int64_t reach
-    if not (0 <= arg[1] < p.n_tables and 0 <= arg[2] <= 1):
-        snprintf(msg, FG_MSG, b"vm: op %d takes from table %lld of %d, in mode %lld", k, <long long>arg[1], p.n_tables, <long long>arg[2])
+    cdef int64_t reach, most = 1 << (30 if p.ops[k].op == FG_OP_take else 29)       # an axis
+    cdef bint fits
+    cdef int d, axes = 1 if p.ops[k].op == FG_OP_take else 2
+    cdef int64_t table = arg[1] if axes == 1 else arg[2] >> 2, wraps = arg[2] if axes == 1 else arg[2] & 3
+    if not (0 <= table < p.n_tables and 0 <= wraps < 1 << axes):
+        snprintf(msg, FG_MSG, b"vm: op %d takes from table %lld of %d, in mode %lld", k, <long long>table, p.n_tables, <long long>wraps)
         return -1
-    t = FG_IN(inst, slots, p.n_in + <int>arg[1])
-    reach = (1 << 30) // max(t.shape[0], 1) if t.ndim == 1 else 0
-    if t.ndim != 1 or t.dtype != p.ops[k].type or t.shape[0] < 1 or t.shape[0] > 1 << 30 or not -reach <= t.strides[0] <= reach:
-        snprintf(msg, FG_MSG, b"vm: op %d takes from a table that is no vector of type %d with up to 2**30 items", k, p.ops[k].type)
+    t = FG_IN(inst, slots, p.n_in + <int>table)
+    fits = t.ndim == axes and t.dtype == p.ops[k].type
+    for d in range(axes if fits else 0):
+        reach = most // max(t.shape[d], 1)
+        fits = fits and 1 <= t.shape[d] <= most and -reach <= t.strides[d] <= reach
+    if not fits:
+        snprintf(msg, FG_MSG, b"vm: op %d takes from a table that is no %s of type %d with up to 2**30 items", k,
+                 b"vector" if axes == 1 else b"matrix", p.ops[k].type)
         return -1
-    p.ops[k].table, p.ops[k].wraps = <int>arg[1], <int>arg[2]
+    p.ops[k].table, p.ops[k].wraps = <int>table, <int>wraps
     return 0
 
 

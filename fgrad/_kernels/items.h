@@ -99,6 +99,36 @@ static int fg_items_##T##_##I(const T *big, T *small, const I *index, int64_t n,
     } \
     return miss; \
 }
-#define FG_ALL_ITEMS(I) FG_ITEMS(fg_item1, I) FG_ITEMS(fg_item2, I) FG_ITEMS(fg_item4, I) FG_ITEMS(fg_item8, I) FG_ITEMS(fg_item16, I)
+/* out[i] = the item of a table of two axes at bounded a[i] and b[i]; offsets are made a block ahead. */
+typedef struct { int64_t top, wrap; int32_t k; } FgTakeAxis;
+#define FG_PAIR_OFFSETS(I) \
+static inline void fg_pair_offsets_##I(const I *restrict a, const I *restrict b, int64_t n, FgTakeAxis x, FgTakeAxis y, int32_t *restrict off) { \
+    const I xtop = (I)x.top, ytop = (I)y.top, xwrap = (I)x.wrap, ywrap = (I)y.wrap; \
+    for (int64_t i = 0; i < n; i++) { \
+        I v = FG_WRAPPED(I, a[i], xwrap), w = FG_WRAPPED(I, b[i], ywrap); \
+        v = v < 0 ? 0 : v > xtop ? xtop : v; \
+        w = w < 0 ? 0 : w > ytop ? ytop : w; \
+        off[i] = (int32_t)v * x.k + (int32_t)w * y.k; \
+    } \
+}
+FG_PAIR_OFFSETS(int32_t) FG_PAIR_OFFSETS(int64_t)
+#define FG_PAIRS(T, I) \
+static void fg_pairs_##T##_##I(const T *table, T *out, const I *a, const I *b, int64_t n, FgTakeAxis x, FgTakeAxis y, int far) { \
+    int32_t offsets[2][FG_TAKE_BLOCK]; \
+    int64_t m = n < FG_TAKE_BLOCK ? n : FG_TAKE_BLOCK, next; \
+    fg_pair_offsets_##I(a, b, m, x, y, offsets[0]); \
+    for (int64_t f = 0, turn = 0; m; f += m, m = next, turn ^= 1) { \
+        const int32_t *now = offsets[turn], *soon = offsets[turn ^ 1]; \
+        next = n - f - m < FG_TAKE_BLOCK ? n - f - m : FG_TAKE_BLOCK; \
+        fg_pair_offsets_##I(a + f + m, b + f + m, next, x, y, offsets[turn ^ 1]); \
+        for (int64_t i = 0, end; i < m; i = end) { \
+            end = far && i + 16 < m ? i + 16 : m; \
+            for (int64_t j = i; far && j < end && j < next; j++) __builtin_prefetch(table + soon[j], 0, 3); \
+            fg_collect_##T##_##I(table, now + i, out + f + i, end - i); \
+        } \
+    } \
+}
+#define FG_ALL_ITEMS(I) FG_ITEMS(fg_item1, I) FG_ITEMS(fg_item2, I) FG_ITEMS(fg_item4, I) FG_ITEMS(fg_item8, I) FG_ITEMS(fg_item16, I) \
+    FG_PAIRS(fg_item1, I) FG_PAIRS(fg_item2, I) FG_PAIRS(fg_item4, I) FG_PAIRS(fg_item8, I) FG_PAIRS(fg_item16, I)
 FG_ALL_ITEMS(int32_t) FG_ALL_ITEMS(int64_t)
 #endif

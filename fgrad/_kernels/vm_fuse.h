@@ -269,7 +269,7 @@ static void fg_vm_count_reads(const FgVmPlan *p, int r, int *stages, int *others
         const FgVmOp *op = &p->ops[k];
         int args[3] = {op->a, op->b, op->c};
         for (int j = 0; j < fg_vm_info[op->op].arity; j++)
-            if (args[j] == r) ++*(op->strip >= 0 && op->op != FG_OP_window && op->op != FG_OP_take ? stages : others);
+            if (args[j] == r) ++*(op->strip >= 0 && op->op != FG_OP_window && !fg_vm_takes(op->op) ? stages : others);
     }
     for (int k = 0; k < p->n_out; k++) *others += (p->out[k].reg == r) + (p->out[k].reg2 == r);
 }

@@ -2,7 +2,7 @@
  *
  * result: S same type as the operands, B bool, R the real part's type, C complex of the operands' type, K cast (the op's
  * own type).  weight: rough cost in units of one float32 addition, used to decide how many threads a run is worth.
- * window and take have no loop: vm_window.h and vm_take.h run them.
+ * window, take and take2 have no loop: vm_window.h and vm_take.h run them.
  * The order fixes the numbers; Python reads them by name, so rows may be added anywhere. */
 #ifndef FG_VM_OPS_H
 #define FG_VM_OPS_H
@@ -28,7 +28,7 @@
     X(logit, 1, S, 20) X(rel_entr, 2, S, 40) X(gelu, 1, S, 16) X(gelu_slope, 1, S, 20) X(gelu_exact, 1, S, 24) X(gelu_exact_slope, 1, S, 28) \
     X(real, 1, R, 1) X(imag, 1, R, 1) \
     X(complex, 2, C, 1) X(conj, 1, S, 1) X(cast, 1, K, 1) X(window, 2, S, 1) \
-    X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1) X(take, 1, K, 8)
+    X(round_f16, 1, S, 2) X(round_bf16, 1, S, 2) X(fma, 3, S, 1) X(take, 1, K, 8) X(take2, 2, K, 40)
 
 #define FG_VM_ENUM(name, arity, result, weight) FG_OP_##name,
 enum { FG_VM_OPCODES(FG_VM_ENUM) FG_OP_COUNT };
@@ -46,6 +46,7 @@ typedef void (*FgVmSeg)(void *d, const void *s, const void *q, int64_t rows, int
 typedef void (*FgVmTiles)(void *d, const void *s, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty);
 enum { FG_RED_NONE = 0, FG_RED_SUM, FG_RED_PROD, FG_RED_MAX, FG_RED_MIN, FG_RED_FMAX, FG_RED_FMIN, FG_RED_COUNT };
 
+static inline int fg_vm_takes(int op) { return op == FG_OP_take || op == FG_OP_take2; }
 static inline int fg_vm_real_type(int t) { return t == FG_C64 ? FG_F32 : t == FG_C128 ? FG_F64 : t; }
 static inline int fg_vm_result_type(int op, int t) {
     switch (fg_vm_info[op].result) {

@@ -49,7 +49,7 @@ typedef struct {
     int op, type, dst, a, b, c, scalar;
     int strip, taken, folded;
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
-    int table, wraps;                   /* of a take: among the tables; negative indices count from its end */
+    int table, wraps;                   /* of a take: among the tables; negative indices count from the end of axes, a bit each */
     int joins;                          /* a window that may be a stage */
     int64_t buf;
 } FgVmOp;
@@ -417,7 +417,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     }
     for (int k = t->part->op; k < t->part->op_end; k++) {
         const FgVmOp *op = &p->ops[k];
-        int waits = fg_vm_waits(p, k), takes = op->op == FG_OP_take, whole = fg_vm_is_view(op) || op->rows || takes;
+        int waits = fg_vm_waits(p, k), takes = fg_vm_takes(op->op), whole = fg_vm_is_view(op) || op->rows || takes;
         for (int j = 0; whole && j < ahead.turns; j++) fg_vm_prefetch(t, &ahead);
         if (op->buf < 0) {
             int o = (int)(-1 - op->buf);
@@ -427,7 +427,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         }
         if (fg_vm_is_view(op)) fg_vm_window(p, op, t->ptr, t->work, coord, len);
         else if (op->rows) fg_vm_run_op_rows(t, op, coord, len);
-        else if (takes) fg_vm_take(t, op, len);
+        else if (takes) (op->op == FG_OP_take ? fg_vm_take : fg_vm_take2)(t, op, len);
         else if (op->strip < 0) fg_vm_run_loop(t, op, len, &ahead);
         else if (!waits) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);
     }

@@ -5,7 +5,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "vm_plan.h" nogil:
     enum:
-        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_OP_take, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
+        FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_OP_take, FG_OP_take2, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE
         FG_ROWS_LONG
         FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
@@ -27,6 +27,7 @@ cdef extern from "vm_plan.h" nogil:
     const FgVmSeg fg_vm_seg[7][15]
     const FgVmTiles fg_vm_tiles[7][15]
     int fg_vm_supports(int op, int t)
+    bint fg_vm_takes(int op)
     int fg_vm_result_type(int op, int t)
     FgVmFn fg_vm_scalar_fn(int op, int t, int side)
     FgVmFn fg_vm_reducer(int reduce, int t)

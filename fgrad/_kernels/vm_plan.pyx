@@ -28,6 +28,7 @@ cdef enum:
     LONG_SEGMENT = 64          # rows of shorter ones are added up as they are, and reduced once at the end
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
+    TAKE_TILES = 8               # at least, where items are taken: threads share fewer unevenly
     TAKES_BYTES = 8 << 20        # a core that loads items one by one does not begin to read the next tile by itself
     PREFETCH_WORK = 4
     CORE_STREAMS = 2             # that a core which fetches by itself keeps up with,
@@ -254,6 +255,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     tile = 2048
     while tile > 512 and tile * cost_bytes > 28672:
         tile //= 2
+    while tile > 512 and p.n_tables and p.n < TAKE_TILES * tile:
+        tile //= 2
     if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
@@ -356,7 +359,7 @@ cdef int64_t most_of_one_loop(FgVmPlan *p) noexcept nogil:
         if not p.in_[i].scalar and (p.in_[i].access != FG_ACC_FULL or p.in_[i].dtype != p.in_[i].type):
             return 0
         size = max(size, p.in_[i].size)
-    if p.ops[0].op == FG_OP_take or fg_vm_info[p.ops[0].op].weight > LOOP_WORK:
+    if fg_vm_takes(p.ops[0].op) or fg_vm_info[p.ops[0].op].weight > LOOP_WORK:
         return 0
     return LOOP_BYTES // max(size, p.out[0].size)
 

@@ -128,7 +128,7 @@ cdef class _Recompute:
             if x in out:
                 out.remove(x)              # it is needed earlier, too
             out.append(x)
-            if x.op == "window" or x.op == "take" or len(out) > WORK:
+            if x.op == "window" or x.op == "take" or x.op == "take2" or len(out) > WORK:
                 return None
             for v in x.ins:
                 b = v.buf

@@ -81,7 +81,7 @@ cdef Value table_of(Node n):
     cdef Value x
     cdef Py_ssize_t last
     if n.kind == "ew":
-        return n.ins[1] if n.op == "take" else None
+        return n.ins[-1] if n.op == "take" or n.op == "take2" else None
     if n.kind != "kernel" or n.op != "gather":
         return None
     x, last = n.ins[0], len((<Value>n.ins[1]).shape) - 1

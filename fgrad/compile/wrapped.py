@@ -15,7 +15,7 @@ def _wrapping(gather):
     if mapped != 1 or mode & WRAPS or indices.buf is None or not indices.whole():
         return gather
     axis = gather.ip[7 + window + dropped]
-    given = _given(indices.buf.node, x.shape[axis])
+    given = given_before_wrap(indices.buf.node, x.shape[axis])
     if given is None:
         return gather
     ins = [x, Value(given.buf, indices.shape, row_major(indices.shape), given.offset, given.dtype)]
@@ -24,7 +24,7 @@ def _wrapping(gather):
     return new
 
 
-def _given(node, n):
+def given_before_wrap(node, n):
     """i, a contiguous array, where the node computes i < 0 ? i + n : i."""
     if node is None or node.kind != "ew" or node.op != "select":
         return None

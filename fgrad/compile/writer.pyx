@@ -196,8 +196,8 @@ cdef class Writer:
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
 
-    cdef Py_ssize_t table(self, Value v) except -1:
-        return self.slot(v, v.shape[-1:], v.strides[-1:])
+    cdef Py_ssize_t table(self, Value v, int axes) except -1:
+        return self.slot(v, v.shape[-axes:], v.strides[-axes:])
 
     cdef int group(self, Unit u) except -1:
         cdef tuple shape = u.shape
@@ -217,7 +217,7 @@ cdef class Writer:
         operands = Words(2 * n_in)         # kind of register, and which of its kind, of all operands in turn
         const_words, out_words = Words(3 * n_in), Words(2 * n_nodes)
         for node in u.nodes:
-            for v in node.ins[:1] if node.op == "take" else node.ins:
+            for v in node.ins[:-1] if node.op == "take" or node.op == "take2" else node.ins:
                 if v.buf is None:
                     key = _const_key(v)
                     if node.op == "window":          # takes a tile of them, other operations one value
@@ -261,7 +261,9 @@ cdef class Writer:
                 ip.add(n_regs)
                 for i in range(3):
                     if i and node.op == "take":
-                        ip.add(node.ip[0] if i == 2 else tables.setdefault(self.table(node.ins[1]), len(tables)))
+                        ip.add(node.ip[0] if i == 2 else tables.setdefault(self.table(node.ins[1], 1), len(tables)))
+                    elif i == 2 and node.op == "take2":
+                        ip.add(4 * tables.setdefault(self.table(node.ins[2], 2), len(tables)) + node.ip[0])
                     elif i < len(node.ins):
                         reg = operands.data[2 * at]
                         ip.add(operands.data[2 * at + 1] + (0 if reg == 0 else first_const if reg == 1 else first_op))
