@@ -133,7 +133,7 @@ cdef int64_t plan_slots(FgVmPlan *p, Reg *regs, int64_t *busy, int64_t *counts) 
 
 
 cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
-    """Byte offsets of all buffers of a thread, tiles behind all else, and of the partial results of a run."""
+    """Byte offsets of all buffers of a thread, tiles behind what runs without tiles need, and of the partial results of a run."""
     cdef int64_t counts[17]
     cdef int64_t base[17]
     cdef int64_t at = 0, width = p.step * p.tile_rows * p.group * p.n_seg, acc
@@ -147,11 +147,6 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
         if p.in_[i].scalar:
             p.in_[i].buf = at
             at += align(16)
-    for i in range(p.n_in + p.n_out):
-        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2:
-            p.raw_buf = at
-            at += align(width * 2)
-            break
     p.slot_buf = at
     at += p.n_slots * FG_STRIP
     for i in range(p.n_boxes):
@@ -160,6 +155,28 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
             at += align(width + FG_STRIP)      # what a strip reads of the last one's marks, and beyond
     p.edge_buf = at
     at += p.most_edges * FG_STRIP
+    p.tile_buf, size = at, 1
+    while size <= 16:
+        base[size] = at
+        at += counts[size] * align(width * size)
+        size *= 2
+    for i in range(p.n_in):
+        if p.in_[i].scalar:
+            continue
+        size = <int>fg_itemsize(regs[i].type)
+        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
+    for k in range(p.n_const):
+        size = <int>fg_itemsize(p.consts[k].type)
+        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
+    for k in range(p.n_ops):
+        if p.ops[k].buf >= 0 and not p.ops[k].taken:
+            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
+            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
+    for i in range(p.n_in + p.n_out):
+        if fg_itemsize(p.in_[i].dtype if i < p.n_in else p.out[i - p.n_in].dtype) == 2:
+            p.raw_buf = at
+            at += align(width * 2)
+            break
     if p.n_seg > 1:
         p.seg_buf = at
         at += align(acc * 16)
@@ -182,21 +199,4 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
             p.partial_bytes += align(p.units * size)
         elif p.mode == FG_MODE_COLUMNS and p.blocks > 1:
             p.partial_bytes += align(p.n_outer * p.blocks * p.n_inner * size)
-    p.tile_buf, size = at, 1
-    while size <= 16:
-        base[size] = at
-        at += counts[size] * align(width * size)
-        size *= 2
-    for i in range(p.n_in):
-        if p.in_[i].scalar:
-            continue
-        size = <int>fg_itemsize(regs[i].type)
-        p.in_[i].buf = base[size] + regs[i].slot * align(width * size)
-    for k in range(p.n_const):
-        size = <int>fg_itemsize(p.consts[k].type)
-        p.consts[k].buf = base[size] + regs[p.consts[k].reg].slot * align(width * size)
-    for k in range(p.n_ops):
-        if p.ops[k].buf >= 0 and not p.ops[k].taken:
-            size = <int>fg_itemsize(regs[p.ops[k].dst].type)
-            p.ops[k].buf = base[size] + regs[p.ops[k].dst].slot * align(width * size)
-    p.work_bytes = at + FG_STRIP           # what a strip reads behind a tile's end
+    p.work_bytes = at + (FG_STRIP if p.n_strips else 0)      # what a strip reads behind a tile's end
