@@ -38,6 +38,7 @@ def dslice(start, size=None, stride=None):
     """An index of `size` places of an axis from `start` on, which may be a traced integer: start:start + size; one argument is the size.
 
     A window that would leave the axis is moved inside where it is read, and its update is dropped.
+    Raises TypeError where the window is longer than the axis or its start no integer scalar, ValueError where stride is less than 1.
 
     >>> import fgrad, fgrad.numpy as jnp
     >>> fgrad.jit(lambda x, i: x[fgrad.ds(i, 2)])(jnp.arange(10), 4)
