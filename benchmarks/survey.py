@@ -1,4 +1,4 @@
-"""python -m benchmarks.survey: the breadth of the namespace, each function jitted at a moderate size, beside JAX and NumPy.
+"""python -m benchmarks.survey: the breadth of the namespace, each function jitted at a moderate size, beside JAX, PyTorch and NumPy.
 
 Where `python -m benchmarks` measures workloads with care, this finds functions that are slow: a process per implementation times all
 cases, the processes in turn, and each figure is the least of the rounds' medians. Results are compared with fgrad's.
@@ -24,6 +24,7 @@ from benchmarks.report import geomean
 from benchmarks.runner import ROOT, Options, environment
 from benchmarks.survey_cases import CASES
 from benchmarks.survey_programs import register
+from benchmarks.survey_torch import torch_versions
 from benchmarks.worker import digest
 from benchmarks.workload import leaves
 
@@ -38,6 +39,8 @@ def _namespace(name, threads):
     backend = Backend(name, threads)
     if name == "numpy":
         return SimpleNamespace(np=np), lambda f: f, lambda x: x, backend
+    if name == "torch":
+        return torch_versions(backend.m.torch), lambda f: f, lambda x: x, backend
     root = importlib.import_module(name)
     backend.m.special = importlib.import_module(f"{name}.scipy.special")
     backend.m.scipy_linalg = importlib.import_module(f"{name}.scipy.linalg")
@@ -71,10 +74,12 @@ def serve(name, pattern, threads, budget):
     for label, case in CASES.items():
         if not re.search(pattern, label):
             continue
+        if name == "torch" and label not in m:
+            continue
         rng = np.random.default_rng(0)
         inputs = [make(rng) for make in case.inputs]
         try:
-            call = lambda *args: case.function(m, *args)  # noqa: B023, E731
+            call = m[label] if name == "torch" else lambda *args: case.function(m, *args)  # noqa: B023
             seconds, first, result = measure(jit(call), backend.arrays(inputs), wait, budget)
             digests = [digest(np.abs(x)) for x in backend.numpy(leaves(list(result) if isinstance(result, tuple) else result))]
             answer = {
@@ -120,14 +125,14 @@ def compare(rounds, peers):
         seconds, first = min(a["seconds"] for a in ours), ours[0]["first"]
         ratios, firsts, notes = {}, {}, []
         for peer in peers:
-            theirs = [r[label] for r in rounds[peer]]
-            if "failure" in theirs[0]:
+            theirs = [r[label] for r in rounds[peer] if label in r]
+            if not theirs or "failure" in theirs[0]:
                 continue
             if CASES[label].checked and not agree(ours[0]["digests"], theirs[0]["digests"]):
                 notes.append(f"{peer}'s result differs")
             ratios[peer], firsts[peer] = min(a["seconds"] for a in theirs) / seconds, theirs[0]["first"] / first
         rows.append((label, seconds, ratios, first, firsts, ", ".join(notes)))
-    return sorted(rows, key=lambda row: min(row[2].values(), default=0))
+    return sorted(rows, key=lambda row: min(row[2].values(), default=math.inf))
 
 
 def report(rows, peers, below):
@@ -141,7 +146,7 @@ def report(rows, peers, below):
             f"{peer}: {geomean(ratios) or math.nan:.2f} over {len(ratios)} cases, behind in {behind}; first calls {firsts or math.nan:.1f}"
         )
     for label, seconds, ratios, _, _, note in rows:
-        if note or min(ratios.values(), default=0) < below:
+        if note or min(ratios.values(), default=math.inf) < below:
             shown = "  ".join(f"{p} {r:.2f}" for p, r in ratios.items())
             lines.append(f"{label:50} {'failed' if seconds is None else f'{1e6 * seconds:.1f} us':>12}  {shown}  {note}")
     return lines
@@ -150,7 +155,7 @@ def report(rows, peers, below):
 def main(argv=None):
     p = argparse.ArgumentParser(prog="python -m benchmarks.survey", description=__doc__.split("\n")[0])
     p.add_argument("--filter", default="", metavar="REGEX", help="only cases whose name matches")
-    p.add_argument("--peers", default="jax,numpy", help="comma-separated, of jax and numpy")
+    p.add_argument("--peers", default="jax,torch,numpy", help="comma-separated, of jax, torch and numpy")
     p.add_argument("--rounds", type=int, default=2)
     p.add_argument("--budget", type=float, default=0.1, help="seconds of samples for a case in one round")
     p.add_argument("--below", type=float, default=1.2, help="list the cases whose best peer's ratio is less")

@@ -1,5 +1,6 @@
 """The functions that the survey times: each written once against the jax-like namespace, with its inputs. NumPy runs those that it has."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -142,10 +143,85 @@ def _networks():
     case("nn.one_hot", lambda m, i: m.nn.one_hot(i, 100), integer(100, 10_000))
     both("mean pooling by reshape", lambda m, x: x.reshape(8, 28, 2, 28, 2, 64).mean((2, 4)), real(8, 56, 56, 64))
     both("mean pooling by reshape, features first", lambda m, x: x.reshape(8, 64, 28, 2, 28, 2).mean((3, 5)), real(8, 64, 56, 56))
+    both("max pooling 2x2", lambda m, x: _max_pool(m, x, 2, 2, 0), real(8, 64, 56, 56))
+    both("max pooling 3x3 by 2", lambda m, x: _max_pool(m, x, 3, 2, 1), real(8, 64, 56, 56))
     both("image.resize twice as large", lambda m, x: m.image.resize(x, (4, 128, 128, 16), "linear"), real(4, 64, 64, 16))
     both("attention written out", _attention, real(4, 256, 8, 64), real(4, 256, 8, 64), real(4, 256, 8, 64))
     both("layer norm written out", _layer_norm, real(512, 256), real(256), real(256))
     case("softmax in bfloat16", lambda m, x: m.nn.softmax(x.astype(m.np.bfloat16)), real(1000, 1000))
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Of images (batch, features, *spatial) and kernels (features out, features in / groups, *spatial), (in, out, ...) if transposed."""
+
+    image: tuple
+    kernel: tuple
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+    groups: int = 1
+    transposed: bool = False
+
+    def __call__(self, m, x, w):
+        spatial = len(self.image) - 2
+        reach = [self.dilation * (k - 1) for k in self.kernel[2:]]
+        options = {"rhs_dilation": (self.dilation,) * spatial, "feature_group_count": self.groups}
+        if self.transposed:
+            w = m.np.flip(m.np.swapaxes(w, 0, 1), range(2, w.ndim))
+            padding = [(r - self.padding, r - self.padding) for r in reach]
+            return m.lax.conv_general_dilated(x, w, (1,) * spatial, padding, lhs_dilation=(self.stride,) * spatial, **options)
+        return m.lax.conv_general_dilated(x, w, (self.stride,) * spatial, [(self.padding,) * 2] * spatial, **options)
+
+    def shape(self):
+        """Of the result."""
+        sizes = zip(self.image[2:], self.kernel[2:])
+        if self.transposed:
+            return (self.image[0], self.kernel[1], *((n - 1) * self.stride - 2 * self.padding + k for n, k in sizes))
+        return (
+            self.image[0],
+            self.kernel[0],
+            *((n + 2 * self.padding - self.dilation * (k - 1) - 1) // self.stride + 1 for n, k in sizes),
+        )
+
+
+CONVOLUTIONS = {
+    "3x3 of 1x512x7x7": Convolution((1, 512, 7, 7), (512, 512, 3, 3), padding=1),
+    "3x3 of 1x256x14x14": Convolution((1, 256, 14, 14), (256, 256, 3, 3), padding=1),
+    "3x3 of 1x64x56x56": Convolution((1, 64, 56, 56), (64, 64, 3, 3), padding=1),
+    "3x3 of 8x64x32x32": Convolution((8, 64, 32, 32), (64, 64, 3, 3), padding=1),
+    "3x3 of 32x128x8x8": Convolution((32, 128, 8, 8), (128, 128, 3, 3), padding=1),
+    "3x3 by 2 of 4x64x56x56": Convolution((4, 64, 56, 56), (128, 64, 3, 3), 2, 1),
+    "3x3 of 8x3x32x32": Convolution((8, 3, 32, 32), (16, 3, 3, 3), padding=1),
+    "dilated 3x3 of 4x32x32x32": Convolution((4, 32, 32, 32), (32, 32, 3, 3), 1, 2, 2),
+    "1x1 of 4x256x28x28": Convolution((4, 256, 28, 28), (64, 256, 1, 1)),
+    "5x5 of 64x1x28x28": Convolution((64, 1, 28, 28), (16, 1, 5, 5)),
+    "7x7 by 2 of 1x3x224x224": Convolution((1, 3, 224, 224), (64, 3, 7, 7), 2, 3),
+    "4x4 by 4 of 8x3x64x64": Convolution((8, 3, 64, 64), (128, 3, 4, 4), 4),
+    "depthwise 3x3 of 4x64x56x56": Convolution((4, 64, 56, 56), (64, 1, 3, 3), padding=1, groups=64),
+    "grouped 3x3 of 4x128x28x28": Convolution((4, 128, 28, 28), (128, 4, 3, 3), padding=1, groups=32),
+    "3 of 8x80x1000": Convolution((8, 80, 1000), (256, 80, 3), padding=1),
+    "9 of 16x32x500": Convolution((16, 32, 500), (32, 32, 9), padding=4),
+    "depthwise 4 of 8x256x512": Convolution((8, 256, 512), (256, 1, 4), padding=3, groups=256),
+    "3x3x3 of 2x16x16x16x16": Convolution((2, 16, 16, 16, 16), (32, 16, 3, 3, 3), padding=1),
+    "transposed 4x4 by 2 of 8x128x16x16": Convolution((8, 128, 16, 16), (128, 64, 4, 4), 2, 1, transposed=True),
+    "transposed 4x4 by 2 of 1x512x4x4": Convolution((1, 512, 4, 4), (512, 256, 4, 4), 2, 1, transposed=True),
+    "transposed 3x3 of 8x32x28x28": Convolution((8, 32, 28, 28), (32, 16, 3, 3), 1, 1, transposed=True),
+}
+CONVOLUTIONS = {f"convolution {name}": c for name, c in CONVOLUTIONS.items()}
+
+
+def _convolutions():
+    for name, c in CONVOLUTIONS.items():
+        image, kernel, cotangent = real(*c.image), real(*c.kernel), real(*c.shape())
+        case(name, c, image, kernel)
+        case(f"image gradient of {name}", lambda m, x, w, g, c=c: m.vjp(lambda x: c(m, x, w), x)[1](g)[0], image, kernel, cotangent)
+        case(f"kernel gradient of {name}", lambda m, x, w, g, c=c: m.vjp(lambda w: c(m, x, w), w)[1](g)[0], image, kernel, cotangent)
+
+
+def _max_pool(m, x, size, stride, padding):
+    pad = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+    return m.lax.reduce_window(x, -math.inf, m.lax.max, (1, 1, size, size), (1, 1, stride, stride), pad)
 
 
 def _attention(m, q, k, v):
@@ -330,7 +406,8 @@ def _linear_algebra():
         case(f"linalg.{n} 200", lambda m, x, n=n: getattr(m.np.linalg, n)(x), definite(200, 200), checked=False)
     for n in ("cholesky", "inv", "det", "slogdet"):
         case(f"linalg.{n} 1000 of 8", lambda m, x, n=n: getattr(m.np.linalg, n)(x), definite(1000, 8, 8))
-        case(f"grad of linalg.{n} 200", lambda m, x, n=n: m.grad(lambda x: _sum(m, getattr(m.np.linalg, n)(x)))(x), definite(200, 200))
+        halved = lambda m, x, n=n: _sum(m, getattr(m.np.linalg, n)(x * 0.5))  # noqa: E731 (half of it has a determinant that float32 holds)
+        case(f"grad of linalg.{n} 200", lambda m, x, f=halved: m.grad(lambda x: f(m, x))(x), definite(200, 200))
     case("linalg.eigh 1000 of 3", lambda m, x: m.np.linalg.eigh(x), definite(1000, 3, 3), checked=False)
     case("linalg.eigvalsh 1000 of 8", lambda m, x: m.np.linalg.eigvalsh(x), definite(1000, 8, 8))
     case("singular values 1000 of 8", lambda m, x: m.np.linalg.svd(x, compute_uv=False), real(1000, 8, 8))
@@ -516,6 +593,7 @@ def _switch(m, i, x):
 for _family in (
     _elementwise,
     _networks,
+    _convolutions,
     _special,
     _reductions,
     _movement,

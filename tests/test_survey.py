@@ -33,6 +33,18 @@ def test_survey_reports_a_failure():
     assert rows[0][1] is None and "ValueError" in survey.report(rows, ["jax"], below=0)[-1]
 
 
+def test_survey_is_silent_about_cases_that_no_peer_has():
+    rows = survey.compare({"fgrad": [{"np.cbrt": _answer(1.0, 5.0)}], "torch": [{}]}, ["torch"])
+    assert len(survey.report(rows, ["torch"], below=1.2)) == 1
+
+
+@pytest.mark.peers
+def test_pytorchs_versions_agree(capsys):
+    few = r"^(np\.(?!sort|argsort).*axis 1$|np\.[a-z]+$|x|convolution .* of [148]x[^ ]*$|(grad of )?linalg\..* 200$|grad of nn\.|.*written out)"
+    assert survey.main(["--filter", few, "--peers", "torch", "--rounds", "1", "--budget", "0", "--below", "0"]) == 0
+    assert "torch: " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("shape", "total", "same"), [((3,), 5.001, True), ((3,), 6.0, False), ((1, 3), 5.0, False)])
 def test_agreement_is_of_shapes_and_sums(shape, total, same):
     assert survey.agree(_answer(1.0, 5.0)["digests"], _answer(1.0, total, shape)["digests"]) is same
