@@ -206,7 +206,7 @@ def _linear_algebra(t):
     names = "cholesky inv det slogdet eigvalsh pinv eigh svd qr".split()
     table = {f"linalg.{n} 200": getattr(la, n) for n in names}
     for n in ("cholesky", "inv", "det", "slogdet"):
-        table |= {f"linalg.{n} 1000 of 8": getattr(la, n), f"grad of linalg.{n} 200": _grad(t, lambda x, f=getattr(la, n): f(x * 0.5))}
+        table |= {f"linalg.{n} 1000 of 8": getattr(la, n), f"grad of linalg.{n} 200": _grad(t, lambda x, n=n: getattr(la, n)(x * 0.5))}
     table |= {f"fft.{n} {shape}": getattr(t.fft, n) for n, shape in (("fft", (1000, 1024)), ("rfft", (1000, 1024)), ("fft", (64,)))}
     table |= {f"fft.{n} {(10, 256, 256)}": getattr(t.fft, n) for n in ("fft2", "rfft2")}
     return table | {
