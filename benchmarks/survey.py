@@ -1,4 +1,4 @@
-"""python -m benchmarks.survey: the breadth of the namespace, each function jitted at a moderate size, beside JAX, PyTorch and NumPy.
+"""python -m benchmarks.survey: the breadth of the namespace at moderate sizes, jitted (or `--eager`), beside JAX, PyTorch and NumPy.
 
 Where `python -m benchmarks` measures workloads with care, this finds functions that are slow: a process per implementation times all
 cases, the processes in turn, and each figure is the least of the rounds' medians. Results are compared with fgrad's.
@@ -68,9 +68,11 @@ def measure(f, args, wait, budget):
     return statistics.median(samples), first, result
 
 
-def serve(name, pattern, threads, budget):
+def serve(name, pattern, threads, budget, eager):
     """In the child: a JSON line for each case."""
     m, jit, wait, backend = _namespace(name, threads)
+    if eager:
+        jit = lambda f: f  # noqa: E731
     for label, case in CASES.items():
         if not re.search(pattern, label):
             continue
@@ -92,9 +94,10 @@ def serve(name, pattern, threads, budget):
         print(json.dumps({"case": label, **answer}), flush=True)
 
 
-def run(name, pattern, options, budget):
+def run(name, pattern, options, budget, eager=False):
     """{case: answer} of a fresh process."""
     arguments = [sys.executable, "-m", "benchmarks.survey", "--serve", name, "--filter", pattern, "--budget", str(budget)]
+    arguments += ["--eager"] * eager
     done = subprocess.run(arguments, env=environment(options), cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the survey of {name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
@@ -156,6 +159,7 @@ def main(argv=None):
     p = argparse.ArgumentParser(prog="python -m benchmarks.survey", description=__doc__.split("\n")[0])
     p.add_argument("--filter", default="", metavar="REGEX", help="only cases whose name matches")
     p.add_argument("--peers", default="jax,torch,numpy", help="comma-separated, of jax, torch and numpy")
+    p.add_argument("--eager", action="store_true", help="call the functions without jit")
     p.add_argument("--rounds", type=int, default=2)
     p.add_argument("--budget", type=float, default=0.1, help="seconds of samples for a case in one round")
     p.add_argument("--below", type=float, default=1.2, help="list the cases whose best peer's ratio is less")
@@ -164,13 +168,13 @@ def main(argv=None):
     args = p.parse_args(argv)
     options = Options(threads=cores(), wait_policy="default")
     if args.serve:
-        serve(args.serve, args.filter, options.threads, args.budget)
+        serve(args.serve, args.filter, options.threads, args.budget, args.eager)
         return 0
     peers = [x for x in args.peers.split(",") if x and installed(x)]
     rounds = {name: [] for name in ("fgrad", *peers)}
     for _ in range(args.rounds):
         for name, answers in rounds.items():
-            answers.append(run(name, args.filter, options, args.budget))
+            answers.append(run(name, args.filter, options, args.budget, args.eager))
     rows = compare(rounds, peers)
     print("\n".join(report(rows, peers, args.below)))
     if args.json:
