@@ -23,10 +23,10 @@ from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
-from fgrad.control.jit import contiguous, jit_p
+from fgrad.control.jit import contiguous, few_plain, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
-from fgrad.core.eager_calls import recorded_call
+from fgrad.core.eager_calls import is_recording, recorded_call, recorded_leaves
 from fgrad.core.jaxpr import clear_interned, wraps
 from fgrad.core.refs import any_refs, bound, held, opened, refs_in, values_of, watching, write_back
 from fgrad.core.sharding import PartitionSpec
@@ -44,7 +44,7 @@ install_window(Array, ShapedArray)
 
 
 class _Traced:
-    __slots__ = ("closed", "in_tree", "out_tree", "consts", "program", "donated", "n_consts", "name")
+    __slots__ = ("closed", "in_tree", "out_tree", "consts", "program", "donated", "n_consts", "name", "_body")
 
     def entry(self, leaves):
         """The compiled program and how to wrap its results, for leaves of the signature it was compiled for."""
@@ -52,6 +52,13 @@ class _Traced:
         flat_tuple = out_tree == tree.structure((0,) * out_tree.num_leaves)
         keep = [get_aval(x) for x in leaves]
         return Entry(self.program, self.consts, self.donated, None if out_tree == LEAF else out_tree, flat_tuple, keep)
+
+    def body(self):
+        """How a recording writes down a call as one operation, as body_of gives it, or None."""
+        if self._body is False:
+            whole = not self.consts and not self.donated and few_plain(self.closed)
+            self._body = body_of(self.closed) if whole else None
+        return self._body
 
 
 class _Programs:
@@ -148,6 +155,10 @@ class JitFunction(JitDispatch):
         leaves, traced = ((), None) if self._takes_refs(args, kwargs) else self._lookup(args, kwargs)
         if traced is None:
             return self._call_of_refs(args, kwargs)
+        if is_recording() and traced.body() is not None:
+            out = recorded_leaves(self._run, traced, leaves)
+            if out is not None:
+                return tree.unflatten(traced.out_tree, out)
         donated = traced.donated if context.trace is eval_trace else ()
         out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)
@@ -157,10 +168,14 @@ class JitFunction(JitDispatch):
         if self._static or self._names or self._donate:
             return None
         _, traced = ((), None) if self._programs.refs else self._lookup(tuple(arrays), {})
-        if traced is None or traced.consts or traced.out_tree != LEAF or jit_p.small_body({"jaxpr": traced.closed}) is None:
+        if traced is None or traced.out_tree != LEAF or traced.body() is None:
             return None
-        body = body_of(traced.closed)
-        return None if body is None else (body, traced.closed.in_avals)
+        return traced.body(), traced.closed.in_avals
+
+    def _run(self, traced, arrays):
+        """The results of a traced call without constants on concrete arrays."""
+        self._program(traced)
+        return traced.program.run([a if a.strides_or_none is None else settled(a) for a in arrays])
 
     def _takes_refs(self, args, kwargs):
         return bool(self._programs.refs) or (any_refs() and bool(refs_in(self._dynamic(args, kwargs))))
@@ -273,7 +288,7 @@ class JitFunction(JitDispatch):
         out = _Traced()
         out.consts, out.closed = convert_constvars(closed)
         out.in_tree, out.out_tree, out.name, out.program = treedef, out_tree[0], fun_name(self._fun), None
-        out.n_consts = len(out.consts)
+        out.n_consts, out._body = len(out.consts), False
         donated, at = [], out.n_consts
         if self._donate_names or self._donate:
             static = {i % max(1, len(args) + len(self._static)) for i in self._static}

@@ -25,9 +25,17 @@ def body_of(closed):
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) == 1 and not closed.consts and list(jaxpr.eqns[0].outvars) == list(jaxpr.outvars):
         return _single(jaxpr)
-    if not jaxpr.eqns or not all(e.primitive.kind in _KINDS or e.primitive.name in _PASSES for e in jaxpr.eqns):
+    if not jaxpr.eqns or not _of_passes(jaxpr):
         return None
     return composite_p, {"jaxpr": closed}, tuple((i, None) for i in range(len(jaxpr.invars)))
+
+
+def _of_passes(jaxpr):
+    """Whether a jaxpr has only operations that cost about a pass over memory, those of its jitted calls among them."""
+    return all(
+        e.primitive.kind in _KINDS or e.primitive.name in _PASSES or (e.primitive.name == "jit" and _of_passes(e.params["jaxpr"].jaxpr))
+        for e in jaxpr.eqns
+    )
 
 
 def _single(jaxpr):

@@ -100,13 +100,22 @@ _FEW = 16  # operations
 _SMALL = 1 << 18  # elements of all their results: here a program's launch costs as much as a pass over memory
 
 
+def few_plain(closed):
+    """Whether a jaxpr has only a few operations, all of them plain."""
+    return _cached_work(closed)[0] <= _FEW
+
+
 def _small_body(params):
     """The jaxpr of a call of a few plain operations, which an eager gradient records one by one; else None."""
     closed = params["jaxpr"]
+    return closed if few_plain(closed) and _cached_work(closed)[1] <= _SMALL else None
+
+
+def _cached_work(closed):
     work = closed.cache.get("work")
     if work is None:
         work = closed.cache["work"] = _work(closed)
-    return closed if work[0] <= _FEW and work[1] <= _SMALL else None
+    return work
 
 
 def _work(closed):

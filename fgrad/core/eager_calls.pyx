@@ -15,11 +15,16 @@ def is_recorded(x):
     return isinstance(x, JVPTracerBase) and (<JVPBase?>(<JVPTracerBase>x)._trace).recording is not None
 
 
+def is_recording():
+    """True while a function is recorded, and nothing else traces."""
+    trace = current_trace()
+    return isinstance(trace, JVPBase) and (<JVPBase>trace).recording is not None
+
+
 def eager_while_tracing(function, tuple args, dict kwargs):
     """What an eager function gives while something is traced: its own operations are, unless a recording takes it as one."""
-    trace = current_trace()
-    if isinstance(trace, JVPBase) and (<JVPBase>trace).recording is not None:
-        return record_call(<JVPBase>trace, function, args, kwargs)
+    if is_recording():
+        return record_call(<JVPBase>current_trace(), function, args, kwargs)
     return function._slow(*args, **kwargs) if kwargs else function._slow(*args)
 
 
@@ -76,11 +81,9 @@ def recorded_call(function, tuple args, dict kwargs, dict bodies):
     cdef list plain = [], key = [config_key()]
     cdef bint varies = False
     cdef JVPBase trace
-    if kwargs or not isinstance(current_trace(), JVPBase):
+    if kwargs or not is_recording():
         return None
     trace = current_trace()
-    if trace.recording is None:
-        return None
     for x in args:
         if trace.owns(x) and (<JVPTracerBase>x).number >= 0:
             x = (<JVPTracerBase>x).primal
@@ -103,3 +106,26 @@ def recorded_call(function, tuple args, dict kwargs, dict bodies):
     finally:
         set_trace(trace)
     return write_call(trace, body[0], args, plain, out)
+
+
+def recorded_leaves(run, traced, leaves):
+    """What a jitted function gives of these leaves, by run(traced, arrays), written down as the operation traced.body(); None where it
+    takes a value that is not the recording's, or where nothing varies."""
+    cdef JVPBase trace = current_trace()
+    cdef list plain = []
+    cdef bint varies = False
+    for x in leaves:
+        if trace.owns(x) and (<JVPTracerBase>x).number >= 0:
+            x = (<JVPTracerBase>x).primal
+            varies = True
+        elif type(x) is not Array:
+            return None
+        plain.append(x)
+    if not varies:
+        return None
+    set_trace(None)                               # the default: to run
+    try:
+        out = run(traced, plain)
+    finally:
+        set_trace(trace)
+    return write_call(trace, traced.body(), tuple(leaves), plain, tuple(out))
