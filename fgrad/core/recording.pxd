@@ -3,7 +3,7 @@ from fgrad._kernels.array cimport ArrayBase
 
 
 cdef enum:
-    MOST_BYTES = 16777216                # of results that a recording keeps
+    MOST_BYTES = 134217728               # of results that a recording keeps
 
 
 cdef bint is_byte_float(object dtype) except -1
