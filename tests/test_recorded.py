@@ -124,7 +124,7 @@ def test_captured_arrays_and_numbers_are_told_apart():
 
 
 def test_large_results_are_not_kept():
-    x = jnp.ones((1 << 20,))
+    x = jnp.ones((1 << 23,))  # 32 MB
     g = fgrad.grad(lambda x: jnp.sum(jnp.sin(x) * jnp.cos(x) * jnp.exp(x) * x * x))
     want = fgrad.jit(g)(x[:4])
     np.testing.assert_allclose(g(x)[:4], want, rtol=1e-5)
@@ -181,6 +181,34 @@ def test_jitted_calls_are_recorded_whole():
         fgrad.jit(lambda x: x)(x)
     hessian = fgrad.jit(fgrad.hessian(loss))(x)
     np.testing.assert_allclose(fgrad.hessian(loss)(x), hessian, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [8, 1 << 19])
+def test_jitted_calls_with_options_and_trees_are_recorded_whole(size):
+    """At every size, with static arguments, numbers and dictionaries, and with calls inside of them."""
+    x = jnp.linspace(-1.5, 2.0, size)
+    both = fgrad.jit(lambda p: {"a": jnp.sin(p["x"]) * p["y"], "b": p["x"] + 1})
+    swish = fgrad.jit(lambda x: x * nn.hard_sigmoid(x) + 1)
+
+    def loss(x):
+        parts = both({"x": nn.elu(x, alpha=0.5), "y": nn.gelu(x, approximate=False)})
+        return jnp.mean(parts["a"] * parts["b"] + swish(x) + nn.leaky_relu(x, 0.1))
+
+    records = Recorded(lambda x: [loss(x)], [x]).trace.recording.records
+    wholes = ["composite", "gelu_exact", "composite", "mul", "composite", "add", "composite", "add", "composite"]
+    assert [r[0].name for r in records] == wholes
+    for f in (loss, lambda x: jnp.mean(fgrad.grad(loss)(x) * x)):
+        want = fgrad.jit(fgrad.grad(f))(x)
+        for _ in range(4):
+            np.testing.assert_allclose(fgrad.grad(f)(x), want, rtol=1e-4, atol=1e-6 / size)
+
+
+def test_a_number_given_to_a_jitted_call_is_no_part_of_its_recording():
+    x = jnp.asarray(X)
+    for _ in range(2):
+        for slope in (0.1, 0.1, 0.1, 0.25, 2):
+            want = np.where(X >= 0, 1, slope)
+            np.testing.assert_allclose(fgrad.grad(lambda x, s=slope: jnp.sum(nn.leaky_relu(x, s)))(x), want, rtol=1e-6)
 
 
 def test_a_jitted_call_is_recorded_per_settings_and_types():

@@ -75,6 +75,8 @@ cdef bint _in_place(Unit unit, set misread, Buf buf, Buf out):
 
 
 cdef tuple _OVERWRITES = ("scatter", "dynamic_update_slice", "copy")
+cdef tuple _PIECEWISE = ("swiglu", "swiglu_cotangent")         # kernels whose results may lie where any operand does: each element is
+                                                               # computed of those at its own place, which are read before it is written
 
 
 cdef bint _overwrites(Node node, Buf buf, Buf out):
@@ -91,6 +93,8 @@ cdef bint _overwrites(Node node, Buf buf, Buf out):
             return False
     elif node.kind == "kernel" and node.op == "dot" and len(node.ins) == 3:          # a product that is added
         at = 2
+    elif node.kind == "kernel" and node.op in _PIECEWISE:
+        return all([v.whole() for v in node.ins if v.buf is buf])
     elif node.kind != "kernel" or node.op not in _OVERWRITES:
         return False
     v = node.ins[at]

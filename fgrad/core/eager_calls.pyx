@@ -118,6 +118,8 @@ def recorded_leaves(run, traced, leaves):
         if trace.owns(x) and (<JVPTracerBase>x).number >= 0:
             x = (<JVPTracerBase>x).primal
             varies = True
+        elif type(x) is float or type(x) is int or type(x) is bool:
+            x = to_array(x)
         elif type(x) is not Array:
             return None
         plain.append(x)
