@@ -327,3 +327,13 @@ def test_softmax_of_complex_numbers():
     np.testing.assert_allclose(nn.softmax(x, axis=0, where=where), kept / kept.sum(0), rtol=1e-5)
     np.testing.assert_allclose(np.exp(nn.log_softmax(x)), e / e.sum(-1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(nn.softmax(x + 200), nn.softmax(x), rtol=1e-4)  # without overflow
+
+
+def test_the_gates_gradients_lie_where_its_operands_did():
+    x = jnp.asarray(np.linspace(-2, 2, 512 * 64).reshape(512, 64).astype(np.float32))
+    a, b = jnp.asarray(np.eye(64, dtype=np.float32)) * 0.5, jnp.ones((64, 64)) * 0.01
+    step = fgrad.jit(fgrad.grad(lambda a, b: jnp.sum(nn.swiglu(x @ a, x @ b) ** 2), (0, 1)))
+    assert step.lower(a, b).compile().memory_analysis()["temp_bytes"] <= 3 * x.nbytes  # both products, and the gradient of the result
+    plain = fgrad.jit(fgrad.grad(lambda a, b: jnp.sum(((x @ a) * nn.sigmoid(x @ a) * (x @ b)) ** 2), (0, 1)))
+    for got, want in zip(step(a, b), plain(a, b)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
