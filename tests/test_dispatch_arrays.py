@@ -426,6 +426,26 @@ def test_windows_of_one_size_are_updated_by_one_program(kind, monkeypatch):
     assert fgrad.grad(lambda v: (jnp.asarray(x).at[1, 2].set(v) * 3).sum())(1.0) == 3
 
 
+def test_exponents_that_change_are_arguments_of_one_program(monkeypatch):
+    from fgrad.compile import eager
+
+    x, compiled = jnp.asarray([0.5, 1.25, 3.0]), []
+    compile_jaxpr = eager.compile_jaxpr
+    monkeypatch.setattr(eager, "compile_jaxpr", lambda *args: compiled.append(1) or compile_jaxpr(*args))
+    for power in (lambda n: 0.9 ** jnp.asarray(n), lambda n: x ** (n + 0.3), lambda n: 3 ** jnp.asarray(n), lambda n: x ** jnp.asarray(n)):
+        power(5)
+        compiled.clear()
+        for n in range(6, 16):
+            power(n)
+        assert not compiled
+    for n in (0, 2, 3, 7, 19):
+        np.testing.assert_allclose(0.9 ** jnp.asarray(n), 0.9**n, rtol=1e-6)
+        assert (3 ** jnp.asarray(n)).tolist() == 3**n and (jnp.int8(3) ** jnp.asarray(n)) == np.int8(3**n % 256 - 256 * (3**n % 256 > 127))
+        assert (0.9 ** jnp.asarray(n)).weak_type and (2 ** jnp.asarray(n)).weak_type and not (x ** (n + 0.5)).weak_type
+    assert ((2 ** jnp.asarray(70)).tolist(), (3 ** jnp.asarray(70)).tolist()) == (0, 3**70 % 2**32 - 2**32)
+    np.testing.assert_allclose(fgrad.grad(lambda v: jnp.sum(v ** jnp.asarray(5) + v**2.5))(x), 5 * x**4 + 2.5 * x**1.5, rtol=1e-5)
+
+
 def test_python_numbers_keep_the_signs_of_their_zeros():
     for numbers in ((0.0, -0.0), (complex(1, 0.0), complex(1, -0.0)), (complex(0.0, 1), complex(-0.0, 1))):
         for x in numbers * 2:

@@ -217,3 +217,50 @@ def test_errors():
         optim.scale_by_lion(mode="soft")
     with pytest.raises(ValueError, match="rank 6"):
         optim.adaptive_grad_clip(0.1).update(jnp.ones([2] * 6), (), jnp.ones([2] * 6))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_outside_of_jit_are_those_inside(name):
+    """From the third step on an update is a compiled program of its own."""
+    plain, jitted = OPTIMIZERS[name](), OPTIMIZERS[name]()
+    step = fgrad.jit(jitted.update)
+    ours, ours_state = start(), plain.init(start())
+    theirs, their_state = start(), jitted.init(start())
+    for _ in range(6):
+        updates, ours_state = plain.update(fgrad.grad(loss)(ours), ours_state, ours)
+        ours = optim.apply_updates(ours, updates)
+        updates, their_state = step(fgrad.grad(loss)(theirs), their_state, theirs)
+        theirs = optim.apply_updates(theirs, updates)
+        assert signature(ours_state) == signature(their_state) and signature(ours) == signature(theirs)
+    for a, b in zip(tree.leaves(ours), tree.leaves(theirs)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_steps_outside_of_jit_are_not_compiled_again(monkeypatch):
+    from fgrad.compile import program
+
+    opt, params = optim.adamw(1e-2), start()
+    state = opt.init(params)
+    gradient = tree.map(jnp.ones_like, params)
+    for _ in range(6):
+        updates, state = opt.update(gradient, state, params)
+    monkeypatch.setattr(program, "_build", None)
+    for _ in range(5):
+        updates, state = opt.update(gradient, state, params)
+    for _ in range(4):  # a new optimizer at every step runs as its operations
+        opt = optim.adamw(1e-2)
+        opt.update(gradient, opt.init(params), params)
+
+
+def test_learning_rates_are_differentiated_through_steps_outside_of_jit():
+    params, gradient = start(), tree.map(jnp.ones_like, start())
+    opt = optim.trace(0.9)
+    state = opt.init(params)
+    for _ in range(3):
+        _, state = opt.update(gradient, state)
+
+    def after(scale):
+        updates, _ = opt.update(tree.map(lambda g: g * scale, gradient), state)
+        return sum(jnp.sum(u**2) for u in tree.leaves(updates))
+
+    np.testing.assert_allclose(fgrad.grad(after)(2.0), fgrad.jit(fgrad.grad(after))(2.0), rtol=1e-6)

@@ -421,7 +421,9 @@ cdef class ArrayBase:
     def __pow__(self, other, modulus):
         if modulus is not None:
             return NotImplemented
-        return _call2(_operators[26 if type(other) is _array_class else 39], self, other)
+        # A float is an argument of the program as an array is: exponents may change from call to call, where integers are few.
+        dynamic = type(other) is _array_class or (type(other) is float and FG_F16 <= self.code <= FG_F64)
+        return _call2(_operators[26 if dynamic else 39], self, other)
 
     def __rpow__(self, other, modulus):
         if modulus is not None:

@@ -9,7 +9,7 @@ from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.core import Array, Tracer
 from fgrad.numpy.ufunc_kinds import arr, binary_ufunc, is_mask, typed_as
-from fgrad.numpy.util import SCALARS, as_array, binary, broadcasted, common_dtype, unary
+from fgrad.numpy.util import SCALARS, as_array, binary, broadcasted, common_dtype, dtype_of, unary
 from fgrad.ops import elementwise as ew
 from fgrad.ops import rules
 
@@ -281,6 +281,10 @@ def power(x, y, /):
     Array([0., 1., 4., 9.], dtype=float32)
     """
     n = _static_int(y)
+    if n is not None and type(y) is Array and n > 3 and not isinstance(x, Tracer):
+        kind = dtypes.kind_of(dtype_of(x))
+        if kind == "f" or (kind in "iu" and n < 64):  # what `_int_power` goes through
+            return _power_by_array(x, y)
     if type(y) is float and y == 0.5 and getattr(getattr(x, "dtype", None), "kind", "") == "c":
         return ew.sqrt(x) if isinstance(x, Tracer) or type(x) is Array else ew.sqrt(as_array("power", x))
     return _power(x, y) if n is None else _power_of(x, n)
@@ -291,6 +295,15 @@ def _power_of(x, n):
     """x ** n of a Python integer n."""
     x = unary("power", x, numeric=True)
     return ew.square_p.bind(x) if n == 2 else ew.integer_pow(x, n)
+
+
+@eager(2)
+def _power_by_array(x, y):
+    """x ** y of an integer scalar y above 0 that may be another one each time: a count of steps, as a rule."""
+    x = unary("power", x, numeric=True)
+    if dtypes.kind_of(x.dtype) in "iu":
+        return typed_as(_int_power(x, ew.convert_element_type(y, x.dtype), x.dtype), x, x)
+    return ew.pow_p.bind(x, ew.convert_element_type(y, x.dtype, True))
 
 
 @eager(2)

@@ -1,11 +1,13 @@
 """What an optimizer is: a pair of pure functions over pytrees, and the helpers all of them are written with."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import fgrad.numpy as jnp
 from fgrad import tree
-from fgrad.api import custom_jvp
+from fgrad.api import custom_jvp, jit
+from fgrad.core import context, eval_trace
 
 # For annotations, as optax names them.
 Params = Updates = OptState = Any
@@ -65,6 +67,31 @@ def with_extra_args_support(tx):
         return tx.update(updates, state, params)
 
     return GradientTransformationExtraArgs(tx.init, update)
+
+
+_EAGER_CALLS = 2
+
+
+def compiled(update):
+    """update(updates, state, params=None), which outside of transformations is one program from its third call on.
+
+    Not before: wrappers that make an optimizer anew at every step call each once, and compiling takes as long as some hundred updates.
+    """
+    calls, program = 0, None
+
+    @functools.wraps(update)
+    def wrapped(updates, state, params=None):
+        nonlocal calls, program
+        if context.trace is not eval_trace:
+            return update(updates, state, params)
+        if calls < _EAGER_CALLS:
+            calls += 1
+            return update(updates, state, params)
+        if program is None:
+            program = jit(update)
+        return program(updates, state, params)
+
+    return wrapped
 
 
 def identity():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import fgrad.numpy as jnp
 from fgrad import tree
 from fgrad.api import vmap
-from fgrad.optim.base import GradientTransformation, abs_sq, init_empty_state, leafwise, need_params, stateless
+from fgrad.optim.base import GradientTransformation, abs_sq, compiled, init_empty_state, leafwise, need_params, stateless
 from fgrad.optim.tree_utils import tree_clip, tree_norm
 
 
@@ -24,12 +24,12 @@ def clip(max_delta):
 def clip_by_global_norm(max_norm):
     """Scale the updates down to a global norm of max_norm where theirs is larger (Pascanu et al., 2013)."""
 
-    def update(updates, params):
+    def update(updates, state, params=None):
         norm = tree_norm(updates)
         scale = jnp.where(norm < max_norm, 1.0, max_norm / norm)
-        return leafwise(lambda u: u * jnp.asarray(scale, jnp.asarray(u).dtype), updates)
+        return leafwise(lambda u: u * jnp.asarray(scale, jnp.asarray(u).dtype), updates), state
 
-    return stateless(update)
+    return GradientTransformation(init_empty_state, compiled(update))
 
 
 def clip_by_block_rms(threshold):

@@ -10,6 +10,7 @@ from fgrad import tree
 from fgrad.optim.base import (
     GradientTransformation,
     abs_sq,
+    compiled,
     corrected,
     dtype_of,
     full_like,
@@ -113,7 +114,7 @@ def _adam_like(leaf, state_type=ScaleByAdamState, mu_dtype=None, init_value=0.0)
         updates, mu, nu = leafwise(step, updates, state.mu, state.nu, outs=3)
         return updates, state_type(steps.count, mu, nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False):
@@ -197,7 +198,7 @@ def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, bi
         updates, mu, nu, nu_max = leafwise(leaf, updates, state.mu, state.nu, state.nu_max, outs=4)
         return updates, ScaleByAmsgradState(steps.count, mu, nu, nu_max)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None, *, mode="hard", smooth_beta=1.0):
@@ -220,7 +221,7 @@ def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None, *, mode="hard", smooth_beta=1.
         updates, mu = leafwise(leaf, updates, state.mu, outs=2)
         return updates, ScaleByLionState(safe_increment(state.count), mu)
 
-    return GradientTransformation(lambda params: ScaleByLionState(zero_count(), zeros_like(params, mu_dtype)), update)
+    return GradientTransformation(lambda params: ScaleByLionState(zero_count(), zeros_like(params, mu_dtype)), compiled(update))
 
 
 def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0, mu_dtype=None):
@@ -244,7 +245,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
         updates, mu, nu = leafwise(leaf, updates, params, state.mu, state.nu, outs=3)
         return updates, ScaleByNovogradState(safe_increment(state.count), mu, nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
@@ -267,4 +268,4 @@ def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
         updates, *moments = leafwise(leaf, updates, *state[:4], outs=5)
         return updates, ScaleByAdanState(*moments, t)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))

@@ -8,6 +8,7 @@ from fgrad.optim.base import (
     EmptyState,
     GradientTransformation,
     GradientTransformationExtraArgs,
+    compiled,
     corrected,
     identity,
     init_empty_state,
@@ -60,7 +61,7 @@ class AddNoiseState(NamedTuple):
 
 def scale(step_size):
     """updates * step_size."""
-    return stateless(lambda updates, params: tree_scale(step_size, updates))
+    return GradientTransformation(init_empty_state, compiled(lambda updates, state, params=None: (tree_scale(step_size, updates), state)))
 
 
 def scale_by_schedule(step_size_fn):
@@ -167,7 +168,7 @@ def trace(decay, nesterov=False, accumulator_dtype=None):
         updates, new = leafwise(leaf, updates, state.trace, outs=2)
         return updates, TraceState(new)
 
-    return GradientTransformation(lambda params: TraceState(zeros_like(params, accumulator_dtype)), update)
+    return GradientTransformation(lambda params: TraceState(zeros_like(params, accumulator_dtype)), compiled(update))
 
 
 def ema(decay, debias=True, accumulator_dtype=None):
@@ -179,7 +180,7 @@ def ema(decay, debias=True, accumulator_dtype=None):
         out = leafwise(lambda t: corrected(t, 1 - decay**count), new) if debias else new
         return out, EmaState(count, leafwise(stored, new, state.ema))
 
-    return GradientTransformation(lambda params: EmaState(zero_count(), zeros_like(params, accumulator_dtype)), update)
+    return GradientTransformation(lambda params: EmaState(zero_count(), zeros_like(params, accumulator_dtype)), compiled(update))
 
 
 def add_decayed_weights(weight_decay=0.0, mask=None):
@@ -199,7 +200,7 @@ def add_decayed_weights(weight_decay=0.0, mask=None):
         updates = leafwise(lambda u, p: u + rate * p, updates, params)
         return updates, WeightDecaySchedule(safe_increment(state.count)) if scheduled else state
 
-    tx = GradientTransformation(init, update)
+    tx = GradientTransformation(init, update if scheduled else compiled(update))
     return tx if mask is None else masked(tx, mask)
 
 

@@ -10,6 +10,7 @@ from fgrad import lax, tree
 from fgrad.optim.base import (
     GradientTransformation,
     abs_sq,
+    compiled,
     corrected,
     dtype_of,
     full_like,
@@ -109,7 +110,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
         updates, nu = leafwise(leaf, updates, state.nu, outs=2)
         return updates, ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_correction=False):
@@ -131,7 +132,7 @@ def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bi
         updates, mu, nu = leafwise(leaf, updates, state.mu, state.nu, outs=3)
         return updates, ScaleByRStdDevWithCountState(count, mu, nu) if bias_correction else ScaleByRStdDevState(mu, nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def _root_or_zero(total, eps):
@@ -150,7 +151,7 @@ def scale_by_rss(initial_accumulator_value=0.1, eps=1e-7):
         updates, total = leafwise(leaf, updates, state.sum_of_squares, outs=2)
         return updates, ScaleByRssState(total)
 
-    return GradientTransformation(lambda params: ScaleByRssState(full_like(params, initial_accumulator_value)), update)
+    return GradientTransformation(lambda params: ScaleByRssState(full_like(params, initial_accumulator_value)), compiled(update))
 
 
 def scale_by_adadelta(rho=0.9, eps=1e-6):
@@ -165,7 +166,7 @@ def scale_by_adadelta(rho=0.9, eps=1e-6):
         updates, e_g, e_x = leafwise(leaf, updates, state.e_g, state.e_x, outs=3)
         return updates, ScaleByAdaDeltaState(e_g, e_x)
 
-    return GradientTransformation(lambda params: ScaleByAdaDeltaState(zeros_like(params), zeros_like(params)), update)
+    return GradientTransformation(lambda params: ScaleByAdaDeltaState(zeros_like(params), zeros_like(params)), compiled(update))
 
 
 def scale_by_rprop(learning_rate, eta_minus=0.5, eta_plus=1.2, min_step_size=1e-6, max_step_size=50.0):
@@ -185,7 +186,7 @@ def scale_by_rprop(learning_rate, eta_minus=0.5, eta_plus=1.2, min_step_size=1e-
         updates, sizes, last = leafwise(leaf, updates, state.step_sizes, state.prev_updates, outs=3)
         return updates, ScaleByRpropState(sizes, last)
 
-    return GradientTransformation(lambda params: ScaleByRpropState(full_like(params, learning_rate), zeros_like(params)), update)
+    return GradientTransformation(lambda params: ScaleByRpropState(full_like(params, learning_rate), zeros_like(params)), compiled(update))
 
 
 def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
@@ -210,7 +211,7 @@ def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
         updates, mu, nu = leafwise(leaf, updates, state.mu, state.nu, outs=3)
         return updates, ScaleBySM3State(mu, nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update))
 
 
 def _power_decay(step, exponent=0.8):
@@ -266,4 +267,4 @@ def scale_by_factored_rms(
         updates, *moments = leafwise(leaf, updates, state.v_row, state.v_col, state.v, params, outs=4)
         return updates, FactoredState(safe_increment(state.count), *moments)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(init, compiled(update) if decay_rate_fn is _power_decay else update)
