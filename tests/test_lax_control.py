@@ -274,3 +274,31 @@ def test_weak_carries_widen_and_do_not_narrow():
     ):
         with pytest.raises(TypeError, match="must have equal types"):
             loop()
+
+
+NUMBERS = {
+    "scan": lambda s, v: lax.scan(lambda c, x: (c + x * s, c), 0.0, v),
+    "cond": lambda s, v: lax.cond(s > 3, lambda: v * s, lambda: v - s),
+    "fori": lambda s, v: lax.fori_loop(0, 10, lambda i, c: c + s, 0.0),
+    "while": lambda s, v: lax.while_loop(lambda c: c < s, lambda c: c + s, 0.0),
+    "nested": lambda s, v: lax.fori_loop(0, 3, lambda i, c: lax.fori_loop(0, 3, lambda j, d: d + s, c), 0.0),
+    "grad": lambda s, v: fgrad.grad(lambda x: lax.scan(lambda c, y: (c * y * s, c), x, v)[0])(1.0),
+    "grad of cond": lambda s, v: fgrad.grad(lambda x: lax.cond(s > 3, lambda y: y * s, lambda y: y - s, x))(1.0),
+    "vmap": lambda s, v: fgrad.vmap(lambda x: lax.scan(lambda c, y: (c + y * s * x, c), x, v)[0])(v),
+    "jvp": lambda s, v: fgrad.jvp(lambda x: lax.fori_loop(0, 3, lambda i, c: c * s, x), (1.0,), (1.0,)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_control_flow_closes_over_are_arguments_outside_of_jit(name, monkeypatch):
+    from fgrad.compile import program
+
+    fun, v = NUMBERS[name], jnp.linspace(0.1, 1.2, 5)
+    for s in range(1, 5):
+        fun(jnp.float32(s), v)
+    monkeypatch.setattr(program, "_build", None)
+    got = [fun(jnp.float32(s), v) for s in (5, 6, 0.25)]
+    monkeypatch.undo()
+    for a, s in zip(got, (5, 6, 0.25)):
+        for x, y in zip(fgrad.tree.leaves(a), fgrad.tree.leaves(fgrad.jit(fun)(jnp.float32(s), v))):
+            np.testing.assert_allclose(x, y, rtol=1e-5)

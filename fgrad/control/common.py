@@ -1,7 +1,7 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
 from fgrad import array_tree as tree
-from fgrad.core import ClosedJaxpr, convert_constvars, eval_jaxpr, get_aval, stage, to_array
+from fgrad.core import ClosedJaxpr, context, convert_constvars, eval_jaxpr, eval_trace, get_aval, stage, to_array
 from fgrad.core.jaxpr import Var, interned
 from fgrad.ops.rules import Zero
 
@@ -10,9 +10,24 @@ def leaf_avals(leaves):
     return [get_aval(x) for x in leaves]
 
 
+def staged(fun, avals, name):
+    """The jaxpr of a flat function. Outside of jit arrays that it closes over are arguments, single numbers too: a call that comes again
+    with other ones runs the same program."""
+    return stage(fun, avals, name, keeps_arrays=_keeps_arrays())
+
+
+def _keeps_arrays():
+    trace = context.trace
+    while trace is not eval_trace:
+        if trace.parent is None:  # it stages for jit, or for a loop outside of it
+            return trace.keeps_arrays
+        trace = trace.parent
+    return True
+
+
 def hoist(fun, avals, name):
     """(consts, a jaxpr without consts that takes them first) of a flat function."""
-    consts, closed = convert_constvars(stage(fun, avals, name))
+    consts, closed = convert_constvars(staged(fun, avals, name))
     return consts, interned(closed)
 
 

@@ -4,7 +4,7 @@ from fgrad import array_tree as tree
 from fgrad.compile.algebra import made_by
 from fgrad.config import config
 from fgrad.control import in_python
-from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, strong_leaf, tree_difference
+from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, staged, strong_leaf, tree_difference
 from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
 from fgrad.core.refs import bound, values_of, watching, write_back
@@ -255,7 +255,8 @@ def _cond(what, index, branches, names, operands):
             if id(f) not in traced:
                 out = [None]
                 frame.restart()
-                traced[id(f)] = stage(flat_fun(f, treedef, out), leaf_avals(leaves), getattr(f, "__name__", "branch")), out[0]
+                name = getattr(f, "__name__", "branch")
+                traced[id(f)] = staged(flat_fun(f, treedef, out), leaf_avals(leaves), name), out[0]
     if frame.touched:
         return _cond_of_refs([*frame.touched], what, index, branches, names, operands)
     closed, trees = zip(*[traced[id(f)] for f in branches])

@@ -50,6 +50,7 @@ class StageBase(TraceBase):
     consts: list
     invars: list
     const_vars: dict
+    keeps_arrays: bool
     name: Any
     parent: Any
     def __init__(self, name: Any = "f", parent: Any = None, fun: Any = None, keeps_arrays: bool = False) -> None: ...

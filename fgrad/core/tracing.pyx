@@ -160,7 +160,7 @@ cdef class StageBase(TraceBase):
     cdef public list eqns, consts, invars
     cdef public dict const_vars          # id(value) -> Var
     cdef public object name, parent
-    cdef bint keeps_arrays               # 0-d arrays become consts, not numbers in the equations
+    cdef readonly bint keeps_arrays      # 0-d arrays become consts, not numbers in the equations
 
     def __init__(self, name="f", parent=None, fun=None, keeps_arrays=False):
         self.fun, self.keeps_arrays = fun, keeps_arrays

@@ -1,6 +1,5 @@
 """What an optimizer is: a pair of pure functions over pytrees, and the helpers all of them are written with."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -79,7 +78,6 @@ def compiled(update):
     """
     calls, program = 0, None
 
-    @functools.wraps(update)
     def wrapped(updates, state, params=None):
         nonlocal calls, program
         if context.trace is not eval_trace:

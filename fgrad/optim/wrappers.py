@@ -192,13 +192,14 @@ def _update_if(pred, inner, updates, state, params, extra_args, otherwise=None):
         new, inner_state = inner.update(updates, state, params, **extra_args)
         return tree.map(lambda u: jnp.asarray(u, u.dtype), new), leafwise(stored, inner_state, state)
 
-    shapes = eval_shape(run)[0]
-
     def rest():
+        shapes = eval_shape(run)[0]
         if otherwise is None:
             return tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes), state
         return leafwise(lambda u, s: jnp.asarray(u, s.dtype), otherwise, shapes), state
 
+    if core.context.trace is core.eval_trace:  # the condition is known
+        return run() if pred else rest()
     return cond(pred, run, rest)
 
 
