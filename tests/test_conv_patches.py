@@ -47,3 +47,19 @@ def test_transposed_patches(axes, last):
     pairs = "".join(a + b for a, b in zip(*letters))
     want = np.einsum(f"nc{letters[0]},oc{letters[1]}->no{pairs}", x, flipped).reshape(2, 3, *(n * k for n, k in zip(space, window)))
     assert np.abs((np.moveaxis(got, -1, 1) if last else got) - want).max() < 1e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("side", [3, 12])  # patches of an image: its sums go with the others', or are a product of their own
+@pytest.mark.parametrize("features", [1, 3, 8])
+def test_small_patches(features, side):
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal((n, features, k, k)).astype("float32") for n, k in ((4, 4 * side), (20, 4)))
+    out, pullback = fg.vjp(fg.jit(lambda x, w: lax.conv(x, w, (4, 4), "VALID")), x, w)
+    patches = x.reshape(4, features, side, 4, side, 4)
+    want = np.einsum("bcphqw,ochw->bopq", patches, w)
+    assert np.abs(out - want).max() < 1e-5 * np.abs(want).max()
+    to_x, to_w = pullback(out)
+    want = np.einsum("bcphqw,bopq->ochw", patches, out)
+    assert np.abs(to_w - want).max() < 1e-5 * np.abs(want).max()
+    want = np.einsum("ochw,bopq->bcphqw", w, out).reshape(x.shape)
+    assert np.abs(to_x - want).max() < 1e-5 * np.abs(want).max()

@@ -12,6 +12,7 @@ from fgrad.ops.dot import dot_lower
 
 TAPS = 9  # of a kernel over images of one feature, at most, that is a sum of shifted images
 POINTS = 64  # of a result that is
+TAKEN = 16  # of a patch's positions, from which copies of patches for one product of matrices cost less than they save
 FEATURES = 48  # of both sides of a window as large as its images, from which copies that make it one product cost less than they save
 
 
@@ -200,21 +201,17 @@ def _as_product(ctx, x, w, params, shape):
             return ctx.reshape(out, shape)
     strides, dilations, ones = params["window_strides"], params["rhs_dilation"], (1,) * n
     apart, half = x.strides[1] != 1, x.dtype == dtypes.BFLOAT16  # pairs of few features are half empty: those gain earlier
-    if (
-        c < 16
-        and (apart or half)
-        and math.prod(window) >= (16 if apart and half else 64)
-        and dilations == ones
-        and _fit(space, window, strides)
-    ):
+    if c < 16 and (apart or half) and math.prod(window) >= (TAKEN if apart else 64) and dilations == ones and _fit(space, window, strides):
         rows = _patches(ctx, x, shape[2:], window)
         area, k = math.prod(shape[2:]), c * math.prod(window)
         kernel = ctx.broadcast(ctx.reshape(w, (o, k)), (b, o, k), (1, 2))
         return ctx.reshape(product(kernel, ctx.transpose(ctx.reshape(rows, (b, area, k)), (0, 2, 1)), o, area, b), shape)
-    if b < 16 and math.prod(shape[2:]) >= 64 and strides == ones and _fit(space, shape[2:], dilations):  # the gradient of that kernel
-        rows = _patches(ctx, ctx.transpose(x, (1, 0, *spatial)), window, shape[2:])
-        area, k = c * math.prod(window), b * math.prod(shape[2:])
-        out = product(ctx.reshape(w, (1, o, area)), ctx.reshape(rows, (1, area, k)), o, k)
+    # the gradient of that kernel, whose features are a batch; image by image where those are large
+    if b < 16 and math.prod(shape[2:]) >= (TAKEN if x.strides[0] != 1 else 64) and strides == ones and _fit(space, shape[2:], dilations):
+        area, k = math.prod(window), b * math.prod(shape[2:])
+        rows = ctx.reshape(_patches(ctx, ctx.transpose(x, (1, 0, *spatial)), window, shape[2:]), (c, area, k))
+        sums = {"dimension_numbers": (((1, 2), (0, 1)), ((), ()))}
+        out = dot_lower(ctx, [ctx.reshape(w, (o, c, area)), rows], sums, [ShapedArray((o, k), x.dtype)])
         return ctx.transpose(ctx.reshape(out, (o, b, *shape[2:])), (1, 0, *spatial))
     if tuple(window) == tuple(space) and all(d == 1 for d in params["rhs_dilation"]):  # the window is the image
         for axes in ((1, *spatial), (*spatial, 1)):
