@@ -13,6 +13,8 @@ from fgrad.ops.dot import dot_lower
 TAPS = 9  # of a kernel over images of one feature, at most, that is a sum of shifted images
 POINTS = 64  # of a result that is
 TAKEN = 16  # of a patch's positions, from which copies of patches for one product of matrices cost less than they save
+LARGE = 1 << 20  # elements of a result that leaves the second cache, to which each image was added; half as many of a kernel
+WINDOWS = 128  # of all images, at most, that are copied for one product with a large kernel
 FEATURES = 48  # of both sides of a window as large as its images, from which copies that make it one product cost less than they save
 
 
@@ -153,12 +155,7 @@ def _as_stencil(ctx, x, w, params, shape):
     ):
         return None
     lead = (b,) * (b > 1)
-    x = ctx.reshape(x, (*lead, *space))
-    if any(p != (0, 0) for p in params["padding"]):
-        margins = [(0, 0), *params["padding"]] if lead else params["padding"]
-        grown = tuple(lo + n + hi for n, (lo, hi) in zip(x.shape, margins))
-        ip = [m for lo, hi in margins for m in (lo, hi, 0)]
-        x = ctx.kernel("pad", [x, ctx.scalar(0, x.dtype)], [ShapedArray(grown, x.dtype)], ip=ip, contiguous=False)[0]
+    x = _padded(ctx, ctx.reshape(x, (*lead, *space)), params["padding"])
     part, total = ShapedArray((*lead, *shape[2:]), x.dtype), None
     for at in np.ndindex(*window):
         factor = ctx.view(w, part.shape, (0,) * len(part.shape), sum(i * s for i, s in zip(at, w.strides[2:])))
@@ -176,6 +173,8 @@ def _as_product(ctx, x, w, params, shape):
     if any(d > 1 for d in params["lhs_dilation"]):
         out = _spread_patches(ctx, x, w, params, shape)
         return _spread_blocks(ctx, x, w, params, shape) if out is None else out
+    if (out := _windows_copied(ctx, x, w, params, shape)) is not None:
+        return out
     if any(p != (0, 0) for p in params["padding"]):
         return None
     n, (b, c, *space), (o, _, *window) = len(x.shape) - 2, x.shape, w.shape
@@ -228,6 +227,51 @@ def _as_product(ctx, x, w, params, shape):
     return None
 
 
+def _windows_copied(ctx, x, w, params, shape):
+    """The result of a large kernel over few windows, or a large result of few positions (the gradient of such a kernel), as a product
+    with a copy of all windows; None: copies cost more. Either way what is large is read, or written, once and where it lies."""
+    (b, c, *space), (o, _, *window), spatial = x.shape, w.shape, tuple(range(2, len(x.shape)))
+    places, positions, steps, reach = math.prod(shape[2:]), math.prod(window), params["window_strides"], params["rhs_dilation"]
+    if x.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64) or positions == 1:
+        return None
+    limit = WINDOWS
+    if set(window) == {3} and max(*steps, *reach) == 1:  # Winograd's products are fewer, but its kernel is larger
+        limit = min(limit, w.size >> 14) if places <= 16 else 0
+    few = b * places <= limit and 2 * w.size >= LARGE
+    small = positions <= 32 or (positions <= 64 and positions * places <= math.prod(space))
+    if not few and (math.prod(shape) < LARGE or not small or places == 1 or o < WINDOWS):
+        return None
+    first = x.strides[1 if few else 0] != 1
+    kept, summed = ((0, *spatial), (1, *spatial)) if first else ((*spatial, 0), (*spatial, 1))
+    kernel, k, m = ctx.transpose(w, (0, *summed)), c * positions, b * places
+    kernel = ctx.reshaped_view(kernel, (1, o, k)) if few else ctx.reshape(kernel, (1, o, k))
+    if kernel is None:
+        return None
+    x = _padded(ctx, x, params["padding"])
+    outputs = [(shape[i], steps[i - 2] * x.strides[i]) if i else (b, x.strides[0]) for i in kept]
+    terms = [(w.shape[i], reach[i - 2] * x.strides[i]) if i > 1 else (c, x.strides[1]) for i in summed]
+    sizes, strides = zip(*(outputs + terms if few else terms + outputs))  # neighbours in memory lie innermost either way
+    rows = ctx.reshape(ctx.view(x, sizes, strides), (1, m, k) if few else (1, k, m))
+    rows = ctx.transpose(rows, (0, 2, 1)) if few else rows
+    sizes = [size for size, _ in outputs]
+    if first:
+        out = ctx.kernel("dot", [kernel, rows], [ShapedArray((1, o, m), x.dtype)], contiguous=False)[0]
+        return ctx.transpose(ctx.reshape(out, (o, *sizes)), _inverse((1, *kept)))
+    turned = [ctx.transpose(v, (0, 2, 1)) for v in (rows, kernel)]
+    out = ctx.kernel("dot", turned, [ShapedArray((1, m, o), x.dtype)], contiguous=False)[0]
+    return ctx.transpose(ctx.reshape(out, (*sizes, o)), _inverse((*kept, 1)))
+
+
+def _padded(ctx, x, padding):
+    """x with zeros around its last axes."""
+    if all(p == (0, 0) for p in padding):
+        return x
+    margins = [(0, 0)] * (len(x.shape) - len(padding)) + list(padding)
+    grown = tuple(lo + n + hi for n, (lo, hi) in zip(x.shape, margins))
+    ip = [m for lo, hi in margins for m in (lo, hi, 0)]
+    return ctx.kernel("pad", [x, ctx.scalar(0, x.dtype)], [ShapedArray(grown, x.dtype)], ip=ip, contiguous=False)[0]
+
+
 def _spread_patches(ctx, x, w, params, shape):
     """The result of a convolution whose outputs are patches side by side, one for each position of x (the gradient of patches of an image
     of few features), or None: positions times the kernel's matrix, then patches to their places."""
@@ -270,8 +314,7 @@ def _spread_blocks(ctx, x, w, params, shape):
     axes, even, odd = tuple(range(n + 2)), range(2, 2 * n + 2, 2), range(3, 2 * n + 3, 2)
     grown = (o, c, *(t * s for t, s in zip(taps, gaps)))
     if w.shape != grown:
-        ip = [m for more in map(operator.sub, grown, w.shape) for m in (more, 0, 0)]
-        w = ctx.kernel("pad", [w, ctx.scalar(0, w.dtype)], [ShapedArray(grown, w.dtype)], ip=ip, contiguous=False)[0]
+        w = _padded(ctx, w, [(more, 0) for more in map(operator.sub, grown, w.shape)])
     w = ctx.reshape(w, (o, c, *(v for pair in zip(taps, gaps) for v in pair)))
     steps = [-t if i in odd else t for i, t in enumerate(w.strides)]  # the last output of a block is its element's first tap
     w = ctx.view(w, w.shape, steps, sum((s - 1) * w.strides[i] for s, i in zip(gaps, odd)))
