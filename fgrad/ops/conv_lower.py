@@ -172,6 +172,8 @@ def _as_product(ctx, x, w, params, shape):
         return None
     if any(d > 1 for d in params["lhs_dilation"]):
         out = _spread_patches(ctx, x, w, params, shape)
+        if out is None and _gains_exchanged(x, w, params, shape):
+            return None
         return _spread_blocks(ctx, x, w, params, shape) if out is None else out
     if (out := _windows_copied(ctx, x, w, params, shape)) is not None:
         return out
