@@ -23,6 +23,8 @@ static void N(conv_spaced)(const T *x, int64_t p2, int64_t step, int64_t L, int6
     conv_inside(p2, step, L, n, &lo, &hi);
     memset(to, 0, (size_t)lo * sizeof(T));
     if (step * xs == 1) memcpy(to + lo, x + p2 + lo, (size_t)(hi - lo) * sizeof(T));
+    else if (step * xs == 2) for (int64_t i = lo; i < hi; i++) to[i] = x[p2 * xs + 2 * i];        /* known steps are vectors */
+    else if (step * xs == 4) for (int64_t i = lo; i < hi; i++) to[i] = x[p2 * xs + 4 * i];
     else for (int64_t i = lo; i < hi; i++) to[i] = x[(p2 + i * step) * xs];
     memset(to + hi, 0, (size_t)(n - hi) * sizeof(T));
 }
