@@ -252,6 +252,7 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, wide = conv_ceil(c->O, lanes) * lanes, cols, rows;
     if (p->algo != CONV_DENSE || (p->os[2] != 1 && c->O >= 8) || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
     if (p->Q[2] * wide * 20 < conv_ceil(p->Q[2], lanes) * lanes * c->O * (c->C < 16 ? 17 : 19)) return;
+    if (p->Q[2] <= lanes && c->C >= 16) return;            /* of one vector each, which read all of the kernel */
     if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
     p->algo = CONV_SPANS;
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
