@@ -241,7 +241,8 @@ def _windows_copied(ctx, x, w, params, shape):
         limit = min(limit, w.size >> 14) if places <= 16 else 0
     few = b * places <= limit and 2 * w.size >= LARGE
     small = positions <= 32 or (positions <= 64 and positions * places <= math.prod(space))
-    if not few and (math.prod(shape) < LARGE or not small or places == 1 or o < WINDOWS):
+    gradient = small and b > c and 1 < places <= 64 and o >= WINDOWS and math.prod(shape) >= LARGE
+    if not few and not gradient:
         return None
     first = x.strides[1 if few else 0] != 1
     kept, summed = ((0, *spatial), (1, *spatial)) if first else ((*spatial, 0), (*spatial, 1))
