@@ -16,7 +16,8 @@ typedef struct {
     void (*tile)(const void *src, void *dst, int64_t n, int64_t inner, int64_t width, int reverse);
     void (*start)(FgCarry *carry);
     void (*combine)(FgCarry *carry, const FgCarry *next);
-    void (*four)(const void *src, void *dst, int64_t n, int reverse);                  /* of four rows side by side, or NULL */
+    void (*eight)(const void *src, void *dst, int64_t n, int reverse);                 /* of eight rows side by side, or NULL */
+    int32_t ordered;                                                                   /* rows go in their order, whatever their length */
 } FgScanOps;
 
 typedef struct { FgCopyPlan copy; int32_t contiguous, reverse; int64_t outer, n, inner, item; const FgScanOps *ops; } FgAxisPlan;
@@ -77,15 +78,14 @@ static void fg_tile_scan_##NAME(const void *src, void *dst, int64_t n, int64_t i
         for (int64_t j = 0; j < width; j++) { A v = LOAD(sk[j]), r = OP(acc[j], v); acc[j] = r; dk[j] = STORE(r); } \
     } \
 }
-/* Rows whose numbers go in their order, each waiting for the one before: four at once, which take one's time. */
-#define FG_SCAN_FOUR(NAME, T, INIT, OP) \
-static void fg_four_##NAME(const void *src, void *dst, int64_t n, int reverse) { \
-    const T *s = (const T *)src; T *d = (T *)dst; \
-    T a = INIT, b = INIT, c = INIT, e = INIT; \
+/* Rows one number after the other, each of which waits for the one before: eight at once, in the time of one. */
+#define FG_SCAN_EIGHT(NAME, T, INIT, OP) \
+static void fg_eight_##NAME(const void *src, void *dst, int64_t n, int reverse) { \
+    const T *s = (const T *)src; T *d = (T *)dst, acc[8]; \
+    for (int j = 0; j < 8; j++) acc[j] = INIT; \
     for (int64_t k = 0; k < n; k++) { \
         const int64_t at = reverse ? n - 1 - k : k; \
-        d[at] = a = OP(a, s[at]); d[at + n] = b = OP(b, s[at + n]); \
-        d[at + 2 * n] = c = OP(c, s[at + 2 * n]); d[at + 3 * n] = e = OP(e, s[at + 3 * n]); \
+        _Pragma("GCC unroll 8") for (int j = 0; j < 8; j++) d[at + j * n] = acc[j] = OP(acc[j], s[at + j * n]); \
     } \
 }
 #define FG_SCAN_ENDS(NAME, A, INIT, OP) \
@@ -113,7 +113,7 @@ FG_SCAN(NAME##_min, T, T, FG_SAME, FG_SAME, HIGH, FG_IMIN_OP, VROW(HIGH, FG_VMIN
 #define FG_SCANS_FLOAT(NAME, T, STORE, VROW) \
 FG_SCAN(NAME##_sum, T, T, FG_SAME, STORE, -0.0f, FG_ADD_OP, VROW(-0.0f, FG_VADD, FG_ADD_OP)) \
 FG_SCAN(NAME##_prod, T, T, FG_SAME, STORE, 1, FG_MUL_OP, ) /* in their order: parts may overflow where the whole does not */ \
-FG_SCAN_FOUR(NAME##_prod, T, 1, FG_MUL_OP) \
+FG_SCAN_EIGHT(NAME##_sum, T, -0.0f, FG_ADD_OP) FG_SCAN_EIGHT(NAME##_prod, T, 1, FG_MUL_OP) \
 FG_SCAN(NAME##_max, T, T, FG_SAME, STORE, -INFINITY, FG_MAX_OP, VROW(-INFINITY, FG_VMAX, FG_MAX_OP)) \
 FG_SCAN(NAME##_min, T, T, FG_SAME, STORE, INFINITY, FG_MIN_OP, VROW(INFINITY, FG_VMIN, FG_MIN_OP)) \
 FG_LSE_TILE(NAME##_lse, T, FG_SAME, STORE) FG_SCAN_ENDS(NAME##_lse, double, -INFINITY, fg_logaddexp)
@@ -164,9 +164,9 @@ FG_SCAN(NAME##_min, T, fg_c128, LOAD, STORE, ((fg_c128){INFINITY, INFINITY}), fg
 FG_SCANS_COMPLEX(c64, fg_c64, fg_c64_up, fg_c64_down)
 FG_SCANS_COMPLEX(c128, fg_c128, FG_SAME, FG_SAME)
 
-#define FG_OPS(NAME) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME, NULL}
-#define FG_OPS_FLOAT(NAME) FG_OPS(NAME##_sum), \
-    {fg_row_##NAME##_prod, fg_tile_scan_##NAME##_prod, fg_start_##NAME##_prod, fg_combine_##NAME##_prod, fg_four_##NAME##_prod}, \
+#define FG_OPS(NAME) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME, NULL, 0}
+#define FG_OPS_EIGHT(NAME, ORDERED) {fg_row_##NAME, fg_tile_scan_##NAME, fg_start_##NAME, fg_combine_##NAME, fg_eight_##NAME, ORDERED}
+#define FG_OPS_FLOAT(NAME) FG_OPS_EIGHT(NAME##_sum, 0), FG_OPS_EIGHT(NAME##_prod, 1), \
     FG_OPS(NAME##_max), FG_OPS(NAME##_min), FG_OPS(NAME##_lse)
 #define FG_OPS4(NAME) FG_OPS(NAME##_sum), FG_OPS(NAME##_prod), FG_OPS(NAME##_max), FG_OPS(NAME##_min)
 static const FgScanOps fg_scan_ops[FG_NDTYPES][FG_NCUM] = {
@@ -197,9 +197,11 @@ static void fg_scan_rows(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgScanJob *job = (const FgScanJob *)ctx;
     const FgAxisPlan *p = job->plan;
     (void)tid;
-    if (p->n > 1 && p->n * p->item <= FG_TURN_BYTES && p->item <= 8 && p->outer > 1) begin = fg_scan_narrow(job, begin, end);
-    for (; p->ops->four && begin + 4 <= end; begin += 4)
-        p->ops->four(job->src + begin * p->n * p->item, job->dst + begin * p->n * p->item, p->n, p->reverse);
+    const int narrow = p->n > 1 && p->n * p->item <= FG_TURN_BYTES && p->item <= 8;
+    /* rows of up to four numbers turn in less time */
+    for (; p->ops->eight && ((narrow && p->n > 4) || p->ops->ordered) && begin + 8 <= end; begin += 8)
+        p->ops->eight(job->src + begin * p->n * p->item, job->dst + begin * p->n * p->item, p->n, p->reverse);
+    if (narrow && p->outer > 1) begin = fg_scan_narrow(job, begin, end);
     for (int64_t r = begin; r < end; r++) {
         FgCarry carry;
         p->ops->start(&carry);

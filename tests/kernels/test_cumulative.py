@@ -92,14 +92,16 @@ def test_cumulative_long_rows(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rows", [3, 4, 9])
-def test_products_of_several_rows(dtype, rows):
-    """Rows too long to be turned into columns go four at a time, each with the bits it has alone."""
-    x = np.random.default_rng(4).uniform(0.9, 1.1, (rows, 131)).astype(dtype)
-    x[0, 5], x[rows - 1, 7] = 0, np.nan
-    for reverse in (False, True):
-        want = np.multiply.accumulate(x[:, ::-1] if reverse else x, axis=1, dtype=dtype)
-        same(scan(x, "prod", 1, reverse), want[:, ::-1] if reverse else want)
+@pytest.mark.parametrize("rows", [3, 8, 21])
+@pytest.mark.parametrize("length, kinds", [(3, "sum prod"), (5, "sum prod"), (10, "sum prod"), (31, "sum prod"), (131, "prod")])
+def test_rows_one_number_after_the_other(dtype, rows, length, kinds):
+    """Rows go eight at a time, the others turned into columns or alone: all with the bits that they have alone."""
+    x = np.random.default_rng(4).uniform(0.9, 1.1, (rows, length)).astype(dtype)
+    x[0, 2], x[rows - 1, 1], x[rows // 2, 0] = 0, np.nan, -0.0
+    for kind in kinds.split():
+        for reverse in (False, True):
+            want = UFUNC[KINDS.index(kind)].accumulate(x[:, ::-1] if reverse else x, axis=1, dtype=dtype)
+            same(scan(x, kind, 1, reverse), want[:, ::-1] if reverse else want)
 
 
 def test_cumulative_special_values():
