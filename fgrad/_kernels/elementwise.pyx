@@ -32,7 +32,7 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUM
                                      fg_vm_table, fg_vm_takes, fg_vm_tiles, fg_vm_tiles_dot, make_plan)
 
 cdef extern from "vm_terms.h" nogil:
-    void fg_vm_read_terms(FgVmPlan *p)
+    void fg_vm_read_terms(FgVmPlan *p, const FgInst *inst, const FgTensor *slots)
 
 cdef extern from "vm_quick.h" nogil:
     int fg_vm_find_quick(const FgVmPlan *p)
@@ -98,7 +98,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
             bad = check_boxes(p, inst, slots, msg) or check_shapes(p, inst, slots, msg)
         if bad == 0 and p.n > 0:
             sum_products(p, inst, slots)
-            fg_vm_read_terms(p)
+            fg_vm_read_terms(p, inst, slots)
             for i in range(p.n_in):
                 regs[i].type = p.in_[i].type
             make_plan(p, inst, slots, regs, scratch)

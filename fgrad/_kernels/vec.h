@@ -125,6 +125,7 @@ FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
     vec_f32 y = vec_less_f32(x, FG_ALL_F32(0.0f), e, FG_ALL_F32(1.0f)) / d;
     return y - y * lost;
 }
+FG_INLINE vec_f32 vec_logistic_times_f32(vec_f32 x, vec_f32 y) { return y * vec_logistic_f32(x); }
 
 #ifndef __AVX512F__
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */

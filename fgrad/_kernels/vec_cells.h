@@ -115,6 +115,13 @@ FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     FG_CELL_POWER(x, 0, u, k, power, p);
     return vec_scale_f32(power * p + power, k);
 }
+FG_INLINE vec_f32 vec_exp2_f32(vec_f32 x) {
+    x = vec_max_f32((vec_f32){0} - 152.0f, x);
+    x = vec_min_f32((vec_f32){0} + 150.0f, x);
+    const vec_f32 magic = (vec_f32){0} + 0x1.8p18f, u = x + magic, k = u - magic, r = x - k;        /* exact: k is x to 1/32 */
+    const vec_f32 power = (vec_f32)fg_of_cell(fg_cell_power, (__m512i)u), p = ((0.05550411f * r + 0.24022651f) * r + 0.6931472f) * r;
+    return vec_scale_f32(power * p + power, k);
+}
 /* e^x for x <= 0, with one rounding less */
 FG_INLINE vec_f32 vec_exp_below_f32(vec_f32 x) {
     x = vec_max_f32((vec_f32){0} - 105.0f, x);

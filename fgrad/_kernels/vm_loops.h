@@ -275,7 +275,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
-    VM_MATH1(exp2, t, T) VM_MATH1(expm1, t, T) \
+    VM_MATH1(expm1, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
     VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
@@ -307,6 +307,7 @@ VM_NEXTAFTER(f64, double, int64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC2_F32(logistic_times, vec_logistic_times_f32)
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
 #ifdef __AVX512F__
 VM_VEC_F32(rsqrt)
@@ -391,9 +392,9 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
-VM_MATH1(log2, f64, double) VM_MATH1(log10, f64, double) VM_MATH1(erf, f64, double)
+VM_MATH1(exp2, f64, double) VM_MATH1(log2, f64, double) VM_MATH1(log10, f64, double) VM_MATH1(erf, f64, double)
 #ifdef __AVX512F__
-VM_VEC_F32(log2) VM_VEC_F32(erf)
+VM_VEC_F32(exp2) VM_VEC_F32(log2) VM_VEC_F32(erf)
 /* The next m numbers, and 1 in lanes that are left; one number is in all lanes, since a masked load would wait for the store that has just made it. */
 FG_INLINE vec_f32 vm_power_lanes(const float *p, int m) {
     const __m512 one = _mm512_set1_ps(1.0f);
@@ -412,7 +413,7 @@ VM_POWER(_first, first, vm_power_lanes(b + i, m))
 VM_POWER(_other, vm_power_lanes(a + i, m), second)
 VM_POWER_SECOND(f32, float, f, vm_pow_other_f32(n, d_, a_, b_, c_);)
 #else
-VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
+VM_MATH1(exp2, f32, float) VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
 VM_VIA_F64(pow, vm_powf_f64, 1)
 #endif

@@ -25,7 +25,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     ARITH(neg), NUMERIC(abs), NUMERIC(sign), F(floor), F(ceil), F(round_away), F(round_even), F(trunc),
     FC(exp), F(exp2), FC(expm1), FC(log), FC(log1p), F(log2), F(log10), FC(sqrt), FC(rsqrt), F(cbrt), ARITH(square), FC(recip),
     FC(sin), FC(cos), FC(tan), F(asin), F(acos), F(atan), F(atan2), FC(sinh), FC(cosh), FC(tanh), F(asinh), F(acosh), F(atanh),
-    FC(logistic), F(erf), F(erfc), F(erf_inv), F(sample_log), F(sample_log1p),
+    FC(logistic), [FG_OP_logistic_times] = {[FG_F32] = vm_logistic_times_f32}, F(erf), F(erfc), F(erf_inv), F(sample_log), F(sample_log1p),
     F(sample_erf), F(sample_erf_inv), F(lgamma), F(digamma), F(gamma), F(betaln), F(beta), F(ndtr), F(log_ndtr), F(ndtri),
     F(polygamma), F(zeta), F(igamma), F(igammac), F(igamma_grad_a), F(random_gamma_grad), F(betainc), F(bessel_i0e), F(bessel_i1e),
     REALS(max), REALS(min), F(fmax), F(fmin), BITS(and), BITS(or), BITS(xor),

@@ -125,8 +125,29 @@ static void fg_vm_share_exp(FgVmPlan *p) {
         }
     }
 }
-static void fg_vm_read_terms(FgVmPlan *p) {
+/* A product of the logistic function and a whole input, as gates are, is one loop: its result is not stored to be multiplied. What a stage
+ * makes is left to the strip that makes it. */
+static void fg_vm_join_gates(FgVmPlan *p, const FgInst *inst, const FgTensor *slots) {
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *made = &p->ops[k];
+        if (made->fn != vm_logistic_f32 || fg_vm_readers(p, made->dst) != 1) continue;
+        for (int j = k + 1; j < p->n_ops; j++) {
+            FgVmOp *op = &p->ops[j];
+            const int other = op->a == made->dst ? op->b : op->a;
+            if (op->op != FG_OP_mul || (op->a != made->dst && op->b != made->dst) || other >= p->n_in) continue;
+            if (slots[inst->args[other]].size != p->n) break;
+            op->op = FG_OP_logistic_times;
+            op->fn = vm_logistic_times_f32;
+            op->a = made->a;
+            op->b = op->c = other;
+            fg_vm_drop(p, k--);
+            break;
+        }
+    }
+}
+static void fg_vm_read_terms(FgVmPlan *p, const FgInst *inst, const FgTensor *slots) {
     fg_vm_share_exp(p);
+    if (p->n >= FG_FUSE_MIN) fg_vm_join_gates(p, inst, slots);
     for (int i = 0; i < p->n_out && p->n >= FG_FUSE_MIN; i++) {
         FgVmOutput *out = &p->out[i];
         int k = out->reduce && out->reg2 < 0 ? fg_vm_maker(p, out->reg) : -1;

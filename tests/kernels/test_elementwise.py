@@ -273,6 +273,30 @@ def test_logistic_functions_beside_exponentials_of_the_same_operand(n):
     same(got[5], got[1] + got[4])
 
 
+@pytest.mark.usefixtures("denormals")
+@pytest.mark.parametrize("n", [40, 256, 4099])
+def test_products_of_logistic_functions_and_inputs(n):
+    """One loop (gates), with the bits of two: of two inputs, of one with itself, on either side; not where somebody else reads the logistic
+    function, and not of what is made, of itself, or of one value."""
+    x, y, one = np.linspace(-104, 100, n).astype("f"), np.linspace(9, -9, n).astype("f"), np.full(1, 0.5, "f")
+    x[:4] = np.inf, -np.inf, np.nan, 0
+    ops = [("logistic", "f", i) for i in (0, 0, 1, 1, 0, 0, 0)]
+    ops += [
+        ("mul", "f", 3, 1),
+        ("mul", "f", 0, 4),
+        ("mul", "f", 5, 0),
+        ("add", "f", 5, 0),
+        ("mul", "f", 6, 13),
+        ("mul", "f", 7, 7),
+        ("mul", "f", 8, 2),
+    ]
+    got = run([x, y, np.broadcast_to(one, n)], ops, [(k, "f") for k in range(10, 17)])
+    sx, sy = apply("logistic", "f", x), apply("logistic", "f", y)
+    with np.errstate(all="ignore"):
+        for have, want in zip(got, (sx * y, x * sx, sy * x, sy + x, sy * (sy + x), sx * sx, sx * one)):
+            same(have, want)
+
+
 @pytest.mark.parametrize("source", ALL)
 @pytest.mark.parametrize("target", ALL)
 def test_cast(source, target):
