@@ -120,12 +120,13 @@ FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
 #define FG_ALL_F32(c) ((vec_f32){0} + (c))
 
 /* e^-|x| or 1, over 1 + e^-|x|.  What rounding 1 + e lost is taken off again, where it matters: there e is small. */
-FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) {
-    vec_f32 e = vec_exp_below_f32(-vec_abs_f32(x)), d = 1.0f + e, lost = (1.0f - d) + e;
+FG_INLINE vec_f32 vec_logistic_begin_f32(vec_f32 x) { return vec_exp_below_f32(-vec_abs_f32(x)); }
+FG_INLINE vec_f32 vec_logistic_end_f32(vec_f32 x, vec_f32 e) {
+    vec_f32 d = 1.0f + e, lost = (1.0f - d) + e;
     vec_f32 y = vec_less_f32(x, FG_ALL_F32(0.0f), e, FG_ALL_F32(1.0f)) / d;
     return y - y * lost;
 }
-FG_INLINE vec_f32 vec_logistic_times_f32(vec_f32 x, vec_f32 y) { return y * vec_logistic_f32(x); }
+FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) { return vec_logistic_end_f32(x, vec_logistic_begin_f32(x)); }
 
 #ifndef __AVX512F__
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */

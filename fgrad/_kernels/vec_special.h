@@ -85,16 +85,18 @@ FG_INLINE vec_f32 vec_normal_f32(vec_f32 x, vec_f32 *power) {
 FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) { vec_f32 power; return vec_normal_f32(x, &power); }
 
 /* gelu and its derivative, with the normal distribution function and with its approximation by the logistic function of x (A + B x^2) */
+FG_INLINE vec_f32 vec_within_30_f32(vec_f32 x) { return vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x)); }
 FG_INLINE vec_f32 vec_gelu_exact_f32(vec_f32 x) { return x * vec_ndtr_f32(x); }
 FG_INLINE vec_f32 vec_gelu_exact_slope_f32(vec_f32 x) {
     vec_f32 power, y = vec_normal_f32(x, &power);
-    vec_f32 near = vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x));           /* beyond, power is 0 */
-    return y + near * (power * 0.398942280401432678f);
+    return y + vec_within_30_f32(x) * (power * 0.398942280401432678f);                          /* beyond, power is 0 */
 }
-FG_INLINE vec_f32 vec_gelu_f32(vec_f32 x) { return x * vec_logistic_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * (x * x))); }
-FG_INLINE vec_f32 vec_gelu_slope_f32(vec_f32 x) {
-    x = vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x));                      /* beyond, it is 0 and 1 */
-    vec_f32 z = x * x, s = vec_logistic_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * z));
+FG_INLINE vec_f32 vec_gelu_begin_f32(vec_f32 x) { return vec_logistic_begin_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * (x * x))); }
+FG_INLINE vec_f32 vec_gelu_end_f32(vec_f32 x, vec_f32 e) { return x * vec_logistic_end_f32(x, e); }      /* x has that operand's sign */
+FG_INLINE vec_f32 vec_gelu_slope_begin_f32(vec_f32 x) { return vec_gelu_begin_f32(vec_within_30_f32(x)); }
+FG_INLINE vec_f32 vec_gelu_slope_end_f32(vec_f32 x, vec_f32 e) {
+    x = vec_within_30_f32(x);                                                                    /* beyond, it is 0 and 1 */
+    vec_f32 z = x * x, s = vec_logistic_end_f32(x, e);
     return s + x * ((float)FG_GELU_A + (float)(3 * FG_GELU_B) * z) * (s * (1.0f - s));
 }
 #ifdef __AVX512F__

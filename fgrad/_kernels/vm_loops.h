@@ -259,6 +259,20 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
 #else
 #define VM_VEC_F64(name) VM_UN(name, f64, double, double, fg_##name##_f64(x))
 #endif
+/* A function of x in two steps, whose result may take y as well, which lies at `other`. Each step goes over a block of its own: of one long chain
+ * of instructions that wait for each other a core's window holds few vectors. */
+#define VM_VEC_STEPS_F32(name, other, begin, result) FG_SIG(name, f32) { \
+    enum { L = FG_VEC / 4, N = 8 }; \
+    float *d = (float *)d_; const float *a = (const float *)a_, *o = (const float *)other; int64_t i = 0; vec_f32 x, y, e, step[N]; (void)b_; (void)c_; \
+    for (; i + N * L <= n; i += N * L) { \
+        for (int j = 0; j < N; j++) { memcpy(&x, a + i + j * L, FG_VEC); step[j] = begin(x); } \
+        for (int j = 0; j < N; j++) { \
+            memcpy(&x, a + i + j * L, FG_VEC); memcpy(&y, o + i + j * L, FG_VEC); e = step[j]; x = result; memcpy(d + i + j * L, &x, FG_VEC); } \
+    } \
+    for (; i + L <= n; i += L) { \
+        memcpy(&x, a + i, FG_VEC); memcpy(&y, o + i, FG_VEC); e = begin(x); x = result; memcpy(d + i, &x, FG_VEC); } \
+    if (i < n) { x = vm_part_f32(a + i, n - i); y = vm_part_f32(o + i, n - i); e = begin(x); vm_put_part_f32(d + i, result, n - i); } \
+    (void)y; }
 #define VM_VEC2_F32(name, f) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
@@ -306,15 +320,18 @@ VM_NEXTAFTER(f32, float, int32_t, fg_bits32, fg_float)
 VM_NEXTAFTER(f64, double, int64_t, fg_bits64, fg_double)
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(exp) VM_VEC_F32(logistic) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
-VM_VEC2_F32(logistic_times, vec_logistic_times_f32)
+VM_VEC_F32(exp) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_STEPS_F32(logistic, a_, vec_logistic_begin_f32, vec_logistic_end_f32(x, e))
+VM_VEC_STEPS_F32(logistic_times, b_, vec_logistic_begin_f32, y * vec_logistic_end_f32(x, e))
+VM_VEC_STEPS_F32(gelu, a_, vec_gelu_begin_f32, vec_gelu_end_f32(x, e))
+VM_VEC_STEPS_F32(gelu_slope, a_, vec_gelu_slope_begin_f32, vec_gelu_slope_end_f32(x, e))
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
 #ifdef __AVX512F__
 VM_VEC_F32(rsqrt)
 #else
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
 #endif
-VM_VEC_F32(logit) VM_VEC_F32(gelu) VM_VEC_F32(gelu_slope) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
+VM_VEC_F32(logit) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
 VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
