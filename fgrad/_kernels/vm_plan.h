@@ -179,13 +179,13 @@ static void fg_vm_fetch(FgVmThread *t, int i, const int64_t *coord, int64_t star
     t->ptr[i] = dst;
 }
 
-/* A tile of an op of a column and a row: runs of rows along the last but one axis. */
+/* A tile of an op of a column, or a number, and a row: runs of rows along the last but one axis. */
 static void fg_vm_run_op_rows(FgVmThread *t, const FgVmOp *op, const int64_t *coord, int64_t len) {
     const FgVmPlan *p = t->p;
-    int turned = p->in[op->a].strides[p->ndim - 1] != 0, last = p->ndim - 1;
-    int i = turned ? op->b : op->a, k = turned ? op->a : op->b;
-    const FgVmInput *x = &p->in[i], *y = &p->in[k];
-    int64_t c[FG_MAXDIM + 1], cols = p->shape[last], xs = last ? x->strides[last - 1] : 0, ys = last ? y->strides[last - 1] : 0;
+    int last = p->ndim - 1, turned = op->a < p->n_in && p->in[op->a].strides[last] != 0;
+    int i = turned ? op->b : op->a, k = turned ? op->a : op->b, number = i >= p->n_in || p->in[i].access != FG_ACC_PLACE;
+    const FgVmInput *x = number ? 0 : &p->in[i], *y = &p->in[k];
+    int64_t c[FG_MAXDIM + 1], cols = p->shape[last], xs = last && !number ? x->strides[last - 1] : 0, ys = last ? y->strides[last - 1] : 0;
     const int64_t size = fg_itemsize(p->types[op->dst]);
     char *dst = t->ptr[op->dst];
     memcpy(c, coord, p->ndim * sizeof(int64_t));
@@ -196,7 +196,7 @@ static void fg_vm_run_op_rows(FgVmThread *t, const FgVmOp *op, const int64_t *co
             rows = len / cols;
             if (rows > p->shape[last - 1] - c[last - 1]) rows = p->shape[last - 1] - c[last - 1];
         }
-        op->rows(rows, width, dst, FG_MEM(t, i) + fg_vm_offset(p->ndim, c, x->strides) * x->size, xs,
+        op->rows(rows, width, dst, number ? t->ptr[i] : FG_MEM(t, i) + fg_vm_offset(p->ndim, c, x->strides) * x->size, xs,
                  FG_MEM(t, k) + fg_vm_offset(p->ndim, c, y->strides) * y->size, ys);
         dst += rows * width * size; len -= rows * width;
         c[last] = 0;

@@ -12,6 +12,7 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_find_each_row(FgVmPlan *p)
     void fg_vm_find_rounded(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
+    bint fg_vm_is_const(const FgVmPlan *p, int r)
 
 cdef extern from "core.h" nogil:
     bint fg_core_fetches()
@@ -25,6 +26,7 @@ cdef enum:
     ROW = 256                  # elements of a row that are worth a tile of their own: shorter ones are copied together
     SEGMENT = 4096             # elements at most of a segment that tiles are reduced by
     SHORT_BLOCK = 16           # rows that repeat one short row
+    NUMBER_ROW = 64            # bytes, at least, of rows that lie apart and meet a number
     LONG_SEGMENT = 64          # rows of shorter ones are added up as they are, and reduced once at the end
     SEGMENT_ROWS = 512         # of more than one column each, which are added one after the other
     PREFETCH_BYTES = 16 << 20    # less stays in the last cache, where a fetch ahead costs more than it saves
@@ -379,28 +381,41 @@ cdef bint in_place(FgVmPlan *p, int i) noexcept nogil:
     return i < p.n_in and p.in_[i].guard < 0 and p.in_[i].dtype == p.in_[i].type and not p.in_[i].scalar and read_once(p, i)
 
 
+cdef bint is_one(FgVmPlan *p, int r) noexcept nogil:
+    """True if register r is one number."""
+    return fg_vm_is_const(p, r) or (r < p.n_in and p.in_[r].scalar)
+
+
 cdef void find_rows(FgVmPlan *p) noexcept nogil:
-    """Ops of a column and of rows that are no tile, each read by nobody else, take them from where they lie."""
+    """Ops of a column, or a number, and of rows that are no tile, each read by nobody else, take them from where they lie."""
     cdef int k, x, y, last = p.ndim - 1
     cdef int64_t ys
+    cdef bint number
     cdef FgVmOp *op
     if p.ndim == 0 or p.cols or p.by_rows or p.shape[last] >= long_row(p):
         return
     for k in range(p.n_ops):
         op = &p.ops[k]
-        if fg_vm_info[op.op].arity != 2 or not in_place(p, op.a) or not in_place(p, op.b):
+        if fg_vm_info[op.op].arity != 2:
             continue
         x, y = op.a, op.b
-        if p.in_[x].strides[last] != 0:
+        number = is_one(p, x) or is_one(p, y)
+        if is_one(p, y) or (not number and in_place(p, x) and p.in_[x].strides[last] != 0):
             x, y = y, x
-        ys = p.in_[y].strides[last - 1] if last else 0
-        if p.in_[x].strides[last] != 0 or p.in_[y].strides[last] != 1 or not (ys == 0 or ys >= p.shape[last]):
+        if not in_place(p, y) or not (number or in_place(p, x)):
             continue
+        ys = p.in_[y].strides[last - 1] if last else 0
+        if (not number and p.in_[x].strides[last] != 0) or p.in_[y].strides[last] != 1 or not (ys == 0 or ys >= p.shape[last]):
+            continue
+        if number and (ys == 0 or p.shape[last] * fg_itemsize(p.in_[y].type) < NUMBER_ROW):
+            continue                           # short rows are copied in less time
         if last > 1 and ys == 0 and p.shape[last - 1] <= SHORT_BLOCK and p.shape[last] * fg_itemsize(p.in_[y].type) < 64:
             continue                           # a call for so little costs more than spreading both (fg_vm_repeat)
         op.rows = fg_vm_rows_fn(op.op, op.type, x == op.b) if run_length(p, p.in_[y].strides) != p.n else NULL
         if op.rows != NULL:
-            p.in_[x].access = p.in_[y].access = FG_ACC_PLACE
+            p.in_[y].access = FG_ACC_PLACE
+            if not number:
+                p.in_[x].access = FG_ACC_PLACE
 
 
 cdef int64_t other_parts(FgVmPlan *p) noexcept nogil:

@@ -226,3 +226,38 @@ def test_short_middle_axes(shape, dtype):
             np.testing.assert_array_equal(got, (x * (x + 1)).sum(1).astype(got.dtype))
         for name in ("any", "all", "argmax", "argmin"):
             np.testing.assert_array_equal(fgrad.jit(lambda x: getattr(jnp, name)(x, 1))(x), getattr(np, name)(x, 1), name)  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64"])
+@pytest.mark.parametrize(
+    "shape", [(3, 5, 4, 16), (2, 9, 3, 17), (4, 40, 6, 64), (3, 7, 5, 100), (2, 3, 33, 129), (1, 30, 2, 255), (6, 300, 40)]
+)
+def test_numbers_and_rows_that_lie_apart(shape, dtype):
+    """An operation of a number and rows of a turned array, which are read where they lie; alone, before others and reduced."""
+    with fgrad.config.override("jax_enable_x64", True):
+        x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
+        x.flat[-1] = 0
+        operations = [
+            lambda x: x * 3,
+            lambda x: 7 - x,
+            lambda x: x - 2,
+            lambda x: x + 1,
+            lambda x: x + 0,
+            lambda x: x < 5,
+            lambda x: 5 <= x,
+            lambda x: x == 4,
+        ]
+        if dtype.startswith("float"):
+            x.flat[0] = -0.0
+            operations += [lambda x: x / 4, lambda x: 3 / x, lambda x: x * np.nan]
+        turned = np.swapaxes(x, -2, -3)
+        for f in operations:
+            with np.errstate(all="ignore"):
+                want = f(turned)
+                np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x: f(jnp.swapaxes(x, -2, -3)))(x)), want)  # noqa: B023
+                np.testing.assert_array_equal(np.asarray(f(jnp.swapaxes(jnp.asarray(x), -2, -3))), want)
+                got = fgrad.jit(lambda x: f(jnp.swapaxes(x, -2, -3)).max(-1))(x)  # noqa: B023
+                np.testing.assert_array_equal(np.asarray(got), want.max(-1))
+        got = fgrad.jit(lambda x: (jnp.swapaxes(x, -2, -3) * 2 + 1, jnp.swapaxes(x, -2, -3)[..., 1:, :-1] * 2))(x)
+        np.testing.assert_array_equal(np.asarray(got[0]), turned * 2 + 1)
+        np.testing.assert_array_equal(np.asarray(got[1]), turned[..., 1:, :-1] * 2)
