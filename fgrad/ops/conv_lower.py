@@ -239,7 +239,7 @@ def _windows_copied(ctx, x, w, params, shape):
     limit = WINDOWS
     if set(window) == {3} and max(*steps, *reach) == 1:  # Winograd's products are fewer, but its kernel is larger
         limit = min(limit, w.size >> 14) if places <= 16 else 0
-    few = b * places <= limit and 2 * w.size >= LARGE
+    few = b * places <= limit and 2 * w.size >= LARGE and o >= WINDOWS and positions <= POINTS  # a first layer's gradient has large windows
     small = positions <= 32 or (positions <= 64 and positions * places <= math.prod(space))
     gradient = small and b > c and 1 < places <= 64 and o >= WINDOWS and math.prod(shape) >= LARGE
     if not few and not gradient:
