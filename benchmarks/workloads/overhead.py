@@ -1,6 +1,7 @@
 """What a call costs when there is nothing to compute."""
 
 import collections
+import itertools
 import time
 
 import numpy
@@ -260,6 +261,24 @@ class EagerLoops(Ten):
         def call():
             total, rows = m.lax.scan(step, m.np.float32(0), x)
             return total, m.lax.fori_loop(0, 5, double, rows), m.lax.cond(True, m.np.sin, m.np.cos, x)
+
+        return call
+
+
+@workload("overhead/eager loops over a number that changes", note="scan, while_loop, cond and a scan's gradient close over it, ten floats", calls=3)
+class ChangingNumber(Ten):
+    """Each call has another number: a library that takes it for a constant compiles anew."""
+
+    numpy = None  # it has none
+
+    def jaxlike(self, m, x):
+        count, lax = itertools.count(1), m.lax
+
+        def call():
+            rate = m.np.float32(1 / next(count))
+            decayed = lambda x: lax.scan(lambda c, v: (c * rate + v, c), m.np.float32(0), x)  # noqa: E731
+            grown = lax.while_loop(lambda v: v < 8, lambda v: v * (1 + rate) + 1, m.np.float32(0))
+            return decayed(x), grown, lax.cond(rate > 0, lambda x: x * rate, lambda x: x, x), m.grad(lambda x: decayed(x)[0])(x)
 
         return call
 
