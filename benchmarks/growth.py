@@ -121,8 +121,8 @@ def exponent(x, y):
     return float(np.polyfit(np.log(x[half - 1 :]), np.log(y[half - 1 :]), 1)[0])
 
 
-def _settle(call, calls=60, budget=0.1):
-    """Programs find out by the clock whether threads are worth it, in some tens of calls after their number has changed."""
+def _settle(call, calls=90, budget=0.3):
+    """Programs find out by the clock whether threads are worth it, in up to 72 calls after their number has changed."""
     end = time.perf_counter() + budget
     for _ in range(calls):
         call()
