@@ -82,11 +82,34 @@ FG_INLINE vec_f32 vec_normal_f32(vec_f32 x, vec_f32 *power) {
     vec_f32 y = vec_normal_tail_f32(a, FG_ALL_F32(0.0f), 0.5f * h, 0.5f * l, power);
     return vec_less_f32(FG_ALL_F32(0.0f), x, 1.0f - y, y);
 }
+#ifdef __AVX512F__
+/* Where lanes lie far below 0, of which most data have few, VALUE stands for y. */
+#define FG_NORMAL_TAILS(x, y, VALUE) do { \
+        const __mmask16 far_ = fg_normal_far(x); \
+        if (__builtin_expect(far_ != 0, 0)) y = (vec_f32)_mm512_mask_mov_ps((__m512)(y), far_, (__m512)(VALUE)); \
+    } while (0)
+FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) {
+    vec_f32 y = vec_normal_near_f32(x);
+    y = vec_less_f32(FG_ALL_F32(0.0f), x, 1.0f - y, y);
+    FG_NORMAL_TAILS(x, y, vec_normal_far_f32(x, FG_ALL_F32(1.0f)));
+    return y;
+}
+#else
 FG_INLINE vec_f32 vec_ndtr_f32(vec_f32 x) { vec_f32 power; return vec_normal_f32(x, &power); }
+#endif
 
 /* gelu and its derivative, with the normal distribution function and with its approximation by the logistic function of x (A + B x^2) */
 FG_INLINE vec_f32 vec_within_30_f32(vec_f32 x) { return vec_max_f32(FG_ALL_F32(-30.0f), vec_min_f32(FG_ALL_F32(30.0f), x)); }
+#ifdef __AVX512F__
+FG_INLINE vec_f32 vec_gelu_exact_f32(vec_f32 x) {                              /* max(x, 0) - |x| Phi(-|x|); max of 0 and -0 is the latter */
+    const vec_f32 a = vec_min_f32(FG_ALL_F32(FG_NORMAL_NEAR), vec_abs_f32(x)), above = vec_max_f32(FG_ALL_F32(0.0f), x);
+    vec_f32 y = (vec_f32)_mm512_fnmadd_ps((__m512)a, (__m512)vec_normal_near_f32(x), (__m512)above);
+    FG_NORMAL_TAILS(x, y, vec_normal_far_f32(x, vec_max_f32(FG_ALL_F32(-14.4f), x)) + FG_ALL_F32(0.0f) * x);   /* NaN at -inf, as x Phi(x) */
+    return y;
+}
+#else
 FG_INLINE vec_f32 vec_gelu_exact_f32(vec_f32 x) { return x * vec_ndtr_f32(x); }
+#endif
 FG_INLINE vec_f32 vec_gelu_exact_slope_f32(vec_f32 x) {
     vec_f32 power, y = vec_normal_f32(x, &power);
     return y + vec_within_30_f32(x) * (power * 0.398942280401432678f);                          /* beyond, power is 0 */

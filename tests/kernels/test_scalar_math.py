@@ -54,6 +54,22 @@ def test_exact_gelu_to_the_end_of_its_tail(dtype):
     np.testing.assert_allclose(apply("gelu_exact_slope", dtype, x), slope, rtol=0, atol=3 * np.finfo(dtype).eps)
 
 
+def test_normal_distribution_where_its_methods_meet():
+    """float32 of cells and of an exponential, at either side of -5.44, in whatever order; and beyond all of them."""
+    x = np.random.default_rng(0).uniform(-7, 6, 4001).astype(np.float32)
+    x[:4] = -5.44, -5.4400005, -14.3, 5.44
+    below = np.array([float(mpmath.ncdf(mpmath.mpf(float(v)))) for v in x])
+    assert ulp.ulp_errors(apply("ndtr", np.float32, x), below).max() <= 2 + SLACK
+    got = apply("gelu_exact", np.float32, x)
+    assert ulp.ulp_errors(got, x * below).max() <= 3 + SLACK
+    np.testing.assert_array_equal(apply("gelu_exact", np.float32, np.sort(x)), got[np.argsort(x)])
+    ends = np.array([0.0, -0.0, np.inf, 1e30, -1e30, np.nan, -np.inf], np.float32)
+    np.testing.assert_array_equal(apply("ndtr", np.float32, ends), [0.5, 0.5, 1, 1, 0, np.nan, 0])
+    got = apply("gelu_exact", np.float32, ends)
+    np.testing.assert_array_equal(got, np.array([0, 0, np.inf, 1e30, 0, np.nan, np.nan], np.float32))
+    np.testing.assert_array_equal(np.signbit(got[:5]), [False, True, False, False, True])
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ["exp", "logistic", "gelu", "gelu_slope", "gelu_exact", "erfc", "ndtr", "pow"])
 def test_values_do_not_depend_on_their_place(name, dtype):
