@@ -265,7 +265,7 @@ class EagerLoops(Ten):
         return call
 
 
-@workload("overhead/eager loops over a number that changes", note="scan, while_loop, cond and a scan's gradient close over it, ten floats", calls=3)
+@workload("overhead/eager loops over a number that changes", note="scan, while_loop, cond and grad of a scan, ten floats", calls=3)
 class ChangingNumber(Ten):
     """Each call has another number: a library that takes it for a constant compiles anew."""
 
