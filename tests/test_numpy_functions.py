@@ -542,3 +542,8 @@ def test_updates_by_a_complex_number_take_its_real_part(dtype):
     for run in (lambda f: f, fgrad.jit):
         out = run(lambda x: x.at[0].add(2 + 1j))(jnp.ones(2, dtype))
         assert out.dtype == dtype and out.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("array", [np.arange, jnp.arange])
+def test_axes_as_an_array(array):
+    assert jnp.moveaxis(jnp.ones((2, 3, 4)), (1, 2), array(2)).shape == (3, 4, 2)

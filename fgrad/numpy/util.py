@@ -288,10 +288,10 @@ def axis_index(axis, ndim):
 
 
 def axis_tuple(axis, ndim):
-    """An axis argument (int, sequence of ints or None for all) as a tuple of distinct ints in [0, ndim)."""
+    """An axis argument (int, sequence or array of ints, or None for all) as a tuple of distinct ints in [0, ndim)."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list, range)) or (isinstance(axis, np.ndarray) and axis.ndim):
+    if isinstance(axis, (tuple, list, range)) or getattr(axis, "ndim", 0):
         out = tuple([axis_index(a, ndim) for a in axis])
         if len(set(out)) != len(out):
             raise ValueError(f"duplicate value in 'axis': {axis}")
