@@ -6,6 +6,7 @@
  * other kernels are called as they are.  What cannot be flat (callbacks, large values) leaves the loop to the ordinary path. */
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
+#include "flat_group.h"
 #include "flat_keep.h"
 #include "flat_move.h"
 #include "flat_pace.h"
