@@ -18,6 +18,7 @@ cdef enum:
     LONG_RUN = 24             # elements of 16-bit floats in a row
     BETWEEN = 1 << 16         # bytes of rows between each other from which their order counts
     LONG_ROW = 16             # elements of integers whose products are added up in a vector
+    FAR = 1 << 23             # elements of an operand that is read from memory, not from a cache
 
 
 cdef inline int64_t _abs(int64_t v) noexcept nogil:
@@ -199,6 +200,12 @@ cdef int64_t _cost(const FgDot *p, bint turned) noexcept nogil:
     return cost
 
 
+cdef inline bint _packs_better(const FgDot *p) noexcept nogil:
+    """Is a long, by columns and far away? As rows of b they are packed as they lie, once, where tiles of a take a line of each: worth it where
+    sums are long enough to pay for turning them, and the other operand stays in a cache."""
+    return p.a[1] == 1 and p.a[2] > 1 and p.M * p.K >= FAR and p.M > p.N and p.K >= 512 and p.N <= 2048
+
+
 cdef void _plan_gemm(FgDot *p) noexcept nogil:
     p.algo = GEMM
     p.pairs = GEMM_PAIRS and p.in_dtype == FG_BF16
@@ -213,7 +220,7 @@ cdef void _plan_gemm(FgDot *p) noexcept nogil:
         p.nk = min(16, p.K // 1024)
         p.kc = ((p.K + p.nk - 1) // p.nk + 15) // 16 * 16
         p.nk = (p.K + p.kc - 1) // p.kc
-    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and p.work <= FG_F64 and _cost(p, True) < _cost(p, False):
+    if p.nk == 1 and p.in_dtype == p.work == p.out_dtype and p.work <= FG_F64 and (_packs_better(p) or _cost(p, True) < _cost(p, False)):
         _swap(p)
         p.turned = 1
 
