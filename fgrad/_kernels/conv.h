@@ -133,6 +133,14 @@ static inline void conv_inside(int64_t base, int64_t step, int64_t L, int64_t n,
     *hi = base < L ? conv_max(*lo, conv_min(n, conv_ceil(L - base, step))) : *lo;
 }
 
+/* A row of memory, into the second cache or, where it is written, the first. */
+static inline void conv_fetch_row(const void *from, int64_t bytes, const int writes) {
+    const char *at = (const char *)from, *last = at + bytes - 1;
+    for (; at < last; at += 64) if (writes) __builtin_prefetch(at, 1, 3); else __builtin_prefetch(at, 0, 2);
+    if (writes) __builtin_prefetch(last, 1, 3); else __builtin_prefetch(last, 0, 2);
+    __asm__ volatile("");                     /* or GCC takes a function that does nothing but fetch for one that does nothing */
+}
+
 /* The first output after q on axis d, up to `end`, whose window has other taps inside the image than q's. */
 static int64_t conv_alike(const FgConvPart *p, int d, int64_t q, int64_t end) {
     int64_t stop = end, lo, hi;

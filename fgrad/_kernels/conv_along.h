@@ -48,7 +48,7 @@ static void N(conv_along_fetch)(const FgConvPart *p, const T *w, int64_t no, int
     const int64_t from = len * j / n, bytes = (len * (j + 1) / n - from) * (int64_t)sizeof(T);
     if (bytes > 0) for (int64_t a = 0; a < planes; a++) for (int64_t i = 0; i < no; i++) {
         const int64_t c0 = (a0 + a) / p->R[0] - a0 / p->R[0], r0 = (a0 + a) % p->R[0] - a0 % p->R[0];
-        N(conv_fetch_row)(w + i * p->c->wo + c0 * p->c->wc + r0 * p->wr[0] + from, bytes, 0);
+        conv_fetch_row(w + i * p->c->wo + c0 * p->c->wc + r0 * p->wr[0] + from, bytes, 0);
     }
 }
 

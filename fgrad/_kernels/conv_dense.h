@@ -185,17 +185,10 @@ static void N(conv_put)(const FgConvPart *p, const T *src, int64_t ld, int64_t m
  * them coming, and memory is idle meanwhile. Where outputs go that lie so is fetched while their sums are computed. */
 enum { N(conv_near) = 4 };                    /* neighbours in a row are at most so many elements apart */
 
-static inline void N(conv_fetch_row)(const void *from, int64_t bytes, const int writes) {
-    const char *at = (const char *)from, *last = at + bytes - 1;
-    for (; at < last; at += 64) if (writes) __builtin_prefetch(at, 1, 3); else __builtin_prefetch(at, 0, 2);
-    if (writes) __builtin_prefetch(last, 1, 3); else __builtin_prefetch(last, 0, 2);
-    __asm__ volatile("");                     /* or GCC takes a function that does nothing but fetch for one that does nothing */
-}
-
 static void N(conv_fetch_out)(const FgConvPart *p, int64_t at, int64_t n, int64_t cols) {
     const int64_t item = p->c->narrow ? 2 : sizeof(T), bytes = ((cols - 1) * p->os[2] + 1) * item;
     if (p->os[2] < 1 || p->os[2] > N(conv_near) || p->c->oo < cols) return;
-    for (int64_t j = 0; j < n; j++) N(conv_fetch_row)((const char *)p->out + (at + j * p->c->oo) * item, bytes, 1);
+    for (int64_t j = 0; j < n; j++) conv_fetch_row((const char *)p->out + (at + j * p->c->oo) * item, bytes, 1);
 }
 
 /* How many rows that lie far apart conv_fill reads, or 0, also where all inputs may be in the second cache; and [begin, end) of them
@@ -214,8 +207,8 @@ static void N(conv_fetch)(const FgConvPart *p, const FgFill *f, const N(conv_inp
         int64_t p0 = f->p0 + i / f->rows / f->features * f->step, p1 = f->p1 + i % f->rows;
         if ((uint64_t)p0 >= (uint64_t)p->L[0] || (uint64_t)p1 >= (uint64_t)p->L[1]) continue;
         const N(conv_input) *from = x + i / f->rows % f->features * f->stride + p0 * p->xs[0] + p1 * p->xs[1] + (f->p2 + lo) * p->xs[2];
-        N(conv_fetch_row)(from, bytes, 0);
-        if (p->c->pairs) N(conv_fetch_row)(from + p->c->pair, bytes, 0);
+        conv_fetch_row(from, bytes, 0);
+        if (p->c->pairs) conv_fetch_row(from + p->c->pair, bytes, 0);
     }
 }
 

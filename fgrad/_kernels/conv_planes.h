@@ -4,11 +4,11 @@
 #if GEMM_MASKS
 
 /* Lanes [lo, hi) of a vector, the others zero and their memory not touched. */
-GEMM_INLINE G(vec) N(conv_between)(const X *p, uint32_t mask) {
+GEMM_INLINE G(vec) N(conv_between)(const X *p, __mmask16 mask) {
 #ifdef CONV_HALF
-    return (G(vec))_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)mask, p)), 16);
+    return (G(vec))_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p)), 16);
 #else
-    return sizeof(T) == 4 ? (G(vec))_mm512_maskz_loadu_ps((__mmask16)mask, p) : (G(vec))_mm512_maskz_loadu_pd((__mmask8)mask, p);
+    return sizeof(T) == 4 ? (G(vec))_mm512_maskz_loadu_ps(mask, p) : (G(vec))_mm512_maskz_loadu_pd((__mmask8)mask, p);
 #endif
 }
 
@@ -60,13 +60,17 @@ GEMM_INLINE void N(conv_plane_sums)(const int J, const int R, const FgConvPart *
         const X *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
         for (int64_t r2 = 0; r2 < p->R[2]; r2++, tap += p->wr[2]) {
             int64_t p2 = q2 + r2 * p->d[2] - p->lo[2], lo = conv_max(0, -p2), hi = conv_min(n, p->L[2] - p2);
-            uint32_t mask = lo < hi ? (uint32_t)((1ull << hi) - (1ull << lo)) : 0;
+            __mmask16 mask = (__mmask16)(lo < hi ? (1ull << hi) - (1ull << lo) : 0);
             const X *from = row + p2;
+            __asm__("" : "+Yk"(mask));             /* or it moves there again for every load */
             GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + N(get_single)(tap + r * p->wr[1]);
-            GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (i >= first && i < end) {
-                G(vec) v = N(conv_between)(from, mask);
-                GEMM_UNROLL for (int r = 0; r < R; r++) if (i - r >= 0 && i - r < J) sum[i - r] += v * y[r];
-            }
+            #define CONV_PLANE_ROWS(INSIDE) \
+                GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (INSIDE) { \
+                    G(vec) v = N(conv_between)(from, mask); \
+                    GEMM_UNROLL for (int r = 0; r < R; r++) if (i - r >= 0 && i - r < J) sum[i - r] += v * y[r]; \
+                }
+            if (first == 0 && end == J + R - 1) { CONV_PLANE_ROWS(1) } else { CONV_PLANE_ROWS(i >= first && i < end) }
+            #undef CONV_PLANE_ROWS
         }
     }
 }
@@ -123,13 +127,30 @@ CONV_WOVEN(1) CONV_WOVEN(2) CONV_WOVEN(3) CONV_WOVEN(4) CONV_WOVEN(5) CONV_WOVEN
 static const N(conv_woven) N(conv_woven_table)[8] = {N(conv_woven_1), N(conv_woven_2), N(conv_woven_3), N(conv_woven_4),
                                                      N(conv_woven_5), N(conv_woven_6), N(conv_woven_7), N(conv_woven_8)};
 
+/* What tile `i` of so many in a plane reads and writes, fetched: processors do not see it coming where a tile goes down rows of several
+ * vectors (short ones follow each other soon enough, and the fetch costs a quarter of their time). */
+static void N(conv_plane_fetch)(const FgConvPart *p, const int64_t *at, int64_t i, int64_t tiles) {
+    const FgConv *c = p->c;
+    const int64_t q1 = p->Q[1] * i / tiles, end = p->Q[1] * (i + 1) / tiles, reach = (p->R[1] - 1) * p->d[1] - p->lo[1] + 1;
+    const int64_t p0 = conv_min(p->L[0] - 1, conv_max(0, at[3] * p->s[0] + (p->R[0] - 1) * p->d[0] - p->lo[0]));
+    const int64_t from = q1 ? conv_max(0, (q1 - 1) * p->s[1] + reach) : 0, to = conv_min(p->L[1], (end - 1) * p->s[1] + reach);
+    const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg + p0 * p->xs[0];
+    const X *out = (const X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
+    if (from < to) conv_fetch_row(x + from * p->xs[1], (to - from) * p->xs[1] * (int64_t)sizeof(X), 0);
+    conv_fetch_row(out + q1 * p->os[1], (end - q1) * p->os[1] * (int64_t)sizeof(X), 1);
+}
+
+enum { N(conv_ahead) = 3 };                   /* tiles between its fetch and a tile: memory takes as long as one or two */
+
 /* Units (b, g, o, q0): planes of outputs, of n parts one after the other while they are in the first cache. */
 static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end) {
     const FgConv *c = parts->c;
     const int64_t sizes[4] = {c->B, c->G, c->O, deep};
-    int64_t at[4];
+    const int far = c->G * c->B * c->L[0] * c->L[1] * c->L[2] * (int64_t)sizeof(X) >= FG_CONV_FAR && c->xs[1] > 0 && c->xs[1] <= 2 * c->L[2] && c->os[1] > 0;
+    int64_t at[4], next[4];
     for (int64_t u = begin; u < end; u++) {
         conv_index(u, sizes, 4, at);
+        conv_index(conv_min(u + 1, end - 1), sizes, 4, next);
         for (const FgConvPart *p = parts; p < parts + n; p++) {
             const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
             const int64_t tiles = conv_ceil(p->Q[1], 8);
@@ -139,6 +160,7 @@ static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int
             if (at[3] >= p->Q[0]) continue;
             for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
                 rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
+                if (far && p == parts && p->Q[2] > 2 * G(lanes)) N(conv_plane_fetch)(p, i + N(conv_ahead) > tiles ? next : at, (i - 1 + N(conv_ahead)) % tiles, tiles);
                 for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
                     if (woven) N(conv_woven_table)[rows - 1](p, x, w, w + p[1].w0 - p->w0, at[3], q1, q2, plane + q1 * p->os[1] + 2 * q2);
                     else N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
