@@ -162,3 +162,46 @@ def test_features_first(window, stride, dtype):
                     got = conv(jnp.transpose(x, (0, 3, 1, 2)), jnp.transpose(w, (3, 2, 0, 1)), ("NCHW", "OIHW", out), dilation)
                     got = np.asarray(got.astype("float32"))
                     assert np.abs(got - want.transpose(axes)).max() <= (8e-3 if dtype == "bfloat16" else 1e-5) * np.abs(want).max()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "window, size",
+    [
+        ((3, 3), (40, 56)),
+        ((5, 5), (9, 11)),
+        ((7, 7), (35, 30)),
+        ((3, 2), (20, 64)),
+        ((5, 7), (33, 23)),
+        ((7, 8), (24, 48)),
+        ((3, 6), (150, 60)),
+    ],
+)
+def test_plane_sums(window, size, dtype):
+    """The kernel's gradient of planes, features first: sums of products of shifted planes, by one or two threads."""
+    groups, multiplier, pads = 17, 2, ((1, 3), (2, 0))
+    rng = np.random.default_rng(size[0])
+    threads = fg.get_num_threads()
+    with fg.enable_x64(dtype == "float64"):
+        x = jnp.asarray(rng.standard_normal((3, groups, *size)), dtype)
+        w = jnp.zeros((groups * multiplier, 1, *window), dtype)
+
+        def conv(w):
+            return lax.conv_general_dilated(x, w, (1, 1), pads, feature_group_count=groups)
+
+        out = conv(w).shape
+        g = jnp.asarray(rng.standard_normal(out), dtype)
+        results = []
+        try:
+            for n in (1, 2):
+                fg.set_num_threads(n)
+                results.append(np.asarray(fg.vjp(conv, w)[1](g)[0].astype("float64" if dtype == "float64" else "float32")))
+        finally:
+            fg.set_num_threads(threads)
+        assert results[0].tobytes() == results[1].tobytes()
+        padded = np.pad(np.asarray(x.astype(results[0].dtype)).astype("float64"), ((0, 0), (0, 0), *pads)).repeat(multiplier, 1)
+        g = np.asarray(g.astype(results[0].dtype)).astype("float64")
+        for i in range(window[0]):
+            for j in range(window[1]):
+                want = (padded[:, :, i : i + out[2], j : j + out[3]] * g).sum((0, 2, 3))
+                assert np.abs(results[0][:, 0, i, j] - want).max() <= (8e-3 if dtype == "bfloat16" else 1e-5) * np.abs(want).max()

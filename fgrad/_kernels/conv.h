@@ -33,10 +33,12 @@
 #define CONV_PLACE 32                 /* images whose partial sums are placed together */
 #define CONV_PART 16                  /* input features whose taps Winograd packs before it transforms them */
 #define CONV_WHOLE 256                /* tiles whose products with a large kernel are computed together, or those of one image */
+#define CONV_SHIFTS 8                 /* columns of a depthwise kernel whose gradient is summed where planes lie, at most */
+#define CONV_TALL 32                  /* rows of them that meet all taps before the next ones */
 #define FG_CONV_TILES 7168            /* transformed elements of a block of Winograd's, over 16 */
 enum {
     CONV_CLEAR, CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_ALONG, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS, CONV_GROUP_SUMS,
-    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES, CONV_TILES, CONV_TILE_SUMS
+    CONV_MIXED, CONV_NEAR, CONV_ROWS, CONV_DOTS, CONV_PLANES, CONV_PLANE_SUMS, CONV_TILES, CONV_TILE_SUMS
 };
 
 typedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb,

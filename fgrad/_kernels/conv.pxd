@@ -16,6 +16,7 @@ cdef extern from "conv_body.h" nogil:
     void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_pack_panels(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst)
     void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end)
+    void conv_plane_sums(const FgConvPart *p, int64_t begin, int64_t end)
     void conv_winograd_w(const FgConvPart *p, int64_t begin, int64_t end, const char *w, char *dst, char *part)
     int64_t conv_x_bytes(const FgConvPart *p, int64_t item)
     int64_t conv_w_bytes(const FgConvPart *p, int64_t item)

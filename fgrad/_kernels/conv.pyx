@@ -148,6 +148,10 @@ cdef void _planes_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     conv_planes(k.parts, k.n, k.deep, begin, end)
 
 
+cdef void _plane_sums_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    conv_plane_sums(<FgConvPart *>ctx, begin, end)
+
+
 cdef struct Parts:
     FgConvPart *parts
     int64_t n, units
@@ -548,6 +552,8 @@ cdef bint _run_parts(const FgConv *c, const char *x, const char *w, char *out) n
             _run_mixed(&p)
         elif p.algo == CONV_PLANES:
             _run_planes(&p, 1)
+        elif p.algo == CONV_PLANE_SUMS:
+            parallel_for(c.G * c.O, 1 + 30000 // (c.C * p.R[0] * p.R[1] * (p.R[2] // 16 + 1) * p.Q[0] * p.Q[1] * p.Q[2] // 5 + 20), _plane_sums_body, &p)
         elif p.algo == CONV_CLEAR:
             parallel_for(c.G * p.M, 1 + 50000 // c.O, _clear_body, &p)
         else:

@@ -66,6 +66,7 @@ static const fg_word128 zero_w16 = {0, 0};
 #include "conv_groups.h"
 #include "conv_near.h"
 #include "conv_planes.h"
+#include "conv_plane_sums.h"
 #undef T
 #undef X
 #undef N
@@ -269,6 +270,15 @@ static void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_
     #define CALL(S, T) conv_planes_##S(parts, n, deep, begin, end)
     if (parts->c->half) CALL(half, uint16_t);
     else CONV_FLOATS(parts, CALL);
+    #undef CALL
+#endif
+}
+
+static void conv_plane_sums(const FgConvPart *p, int64_t begin, int64_t end) {
+#if GEMM_MASKS
+    #define CALL(S, T) conv_plane_sums_w_##S(p, begin, end)
+    if (p->c->half) CALL(half, uint16_t);
+    else CONV_FLOATS(p, CALL);
     #undef CALL
 #endif
 }

@@ -86,6 +86,7 @@ static void N(conv_reduce)(const FgConvPart *p, int64_t g, int64_t m0, int64_t n
 #ifdef G
 #include "conv_near.h"
 #include "conv_planes.h"
+#include "conv_plane_sums.h"
 #endif
 #undef X
 

@@ -180,6 +180,18 @@ static int conv_plan_planes(FgConvPart *p, int64_t item) {
     return 1;
 }
 
+/* The kernel's gradient of such: planes of both operands as they lie. Where a third of the lanes and more were empty they are turned, or
+ * features go last. */
+static int conv_plan_plane_sums(FgConvPart *p, int64_t item) {
+    const FgConv *c = p->c;
+    int64_t lanes = GEMM_BYTES / item;
+    if (!GEMM_MASKS || c->B > 1 || c->G * c->O < 16 || (p->Q[1] != 3 && p->Q[1] != 5 && p->Q[1] != 7) || p->Q[2] > CONV_SHIFTS) return 0;
+    if (p->R[1] < 4 || conv_ceil(p->R[2], lanes) * lanes * 2 > p->R[2] * 3 || p->wr[2] != 1 || p->xs[2] != 1) return 0;
+    for (int d = 1; d < 3; d++) if (p->s[d] != 1 || p->d[d] != 1) return 0;
+    p->algo = CONV_PLANE_SUMS;
+    return 1;
+}
+
 /* Do all windows lie inside the image? */
 static int conv_inner_only(const FgConvPart *p) {
     for (int d = 0; d < 3; d++)
@@ -524,7 +536,8 @@ static int conv_same_kernel(const FgConvPart *a, const FgConvPart *b) {
 
 /* Can this part be computed from bfloat16 as it lies? */
 static int conv_plans_half(const FgConvPart *p) {
-    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_NEAR || p->algo == CONV_PLANES;
+    return p->algo == CONV_CLEAR || p->algo == CONV_GROUPS || p->algo == CONV_GROUP_SUMS || p->algo == CONV_MIXED || p->algo == CONV_NEAR || p->algo == CONV_PLANES
+        || p->algo == CONV_PLANE_SUMS;
 }
 
 static void conv_plan(FgConvPart *p, int64_t item) {
@@ -543,7 +556,7 @@ static void conv_plan(FgConvPart *p, int64_t item) {
     }
     else if (!floats && c->dtype > FG_F64) conv_plan_panels(p, item);
     else if (!floats || (c->G >= 8 && last)) conv_plan_direct(p, item);
-    else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item))) return;
+    else if (c->G >= 2 && (conv_plan_mixed(p, item) || conv_plan_planes(p, item) || conv_plan_plane_sums(p, item))) return;
     else if (c->G >= 8 && c->O < 12) {
         conv_plan_dense(p, item, 0);
         if (c->O >= 6) conv_plan_spans(p, item);

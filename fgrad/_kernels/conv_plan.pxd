@@ -6,7 +6,7 @@ from fgrad._kernels.abi cimport FgInst, FgTensor
 cdef extern from "conv_plan.h" nogil:
     enum: CONV_PANELS, CONV_DENSE, CONV_FEW, CONV_SPANS, CONV_COLUMNS, CONV_SUMS, CONV_ALONG, CONV_WINOGRAD, CONV_LANES, CONV_LANE_SUMS, CONV_GROUPS
     enum: CONV_GROUP_SUMS
-    enum: CONV_MIXED, CONV_NEAR, CONV_CLEAR, CONV_PLANES, CONV_TILES, CONV_TILE_SUMS, CONV_PLACE, CONV_PART, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
+    enum: CONV_MIXED, CONV_NEAR, CONV_CLEAR, CONV_PLANES, CONV_PLANE_SUMS, CONV_TILES, CONV_TILE_SUMS, CONV_PLACE, CONV_PART, GEMM_BYTES, GEMM_NV, GEMM_PAIRS
     ctypedef void (*FgGemm)(int dtype, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b,
                             int64_t ldb, int add, char *c, int64_t ldc) noexcept nogil
     ctypedef struct FgDigit:
