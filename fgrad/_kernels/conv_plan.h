@@ -180,11 +180,12 @@ static int conv_plan_planes(FgConvPart *p, int64_t item) {
     return 1;
 }
 
-/* The kernel's gradient of such: planes of both operands as they lie. Where a third of the lanes and more were empty they are turned, or
- * features go last. */
+/* The kernel's gradient of such: planes of both operands as they lie. Where a third of the lanes and more were empty, and where sums are so
+ * short that the totals of their lanes count, they are turned, or features go last. */
 static int conv_plan_plane_sums(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item;
+    if (c->C * p->R[0] * p->R[1] * p->R[2] < conv_max(1024, 64 * p->Q[1] * p->Q[2])) return 0;
     if (!GEMM_MASKS || c->B > 1 || c->G * c->O < 16 || (p->Q[1] != 3 && p->Q[1] != 5 && p->Q[1] != 7) || p->Q[2] > CONV_SHIFTS) return 0;
     if (p->R[1] < 4 || conv_ceil(p->R[2], lanes) * lanes * 2 > p->R[2] * 3 || p->wr[2] != 1 || p->xs[2] != 1) return 0;
     for (int d = 1; d < 3; d++) if (p->s[d] != 1 || p->d[d] != 1) return 0;

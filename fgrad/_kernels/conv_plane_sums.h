@@ -66,7 +66,7 @@ static void N(conv_plane_sums_w)(const FgConvPart *p, int64_t begin, int64_t end
     for (int64_t u = begin; u < end; u++) for (int64_t q0 = 0; q0 < p->Q[0]; q0++) {
         const X *x = (const X *)p->x + u / c->O * c->xg, *w = (const X *)p->w + p->w0 + u / c->O * c->wg + u % c->O * c->wo;
         X *out = (X *)p->out + p->o0 + u / c->O * c->og + u % c->O * c->oo + q0 * p->os[0];
-        memset(total, 0, sizeof total);
+        memset(total, 0, (size_t)(conv_ceil(taps, L) * L) * sizeof *total);
         for (int64_t t = 0; t < each; t++) {
             conv_index(t, sizes, 3, at);
             const int64_t p0 = q0 * p->s[0] + at[1] * p->d[0] - p->lo[0], a = p->R[1] * at[2] / tiles, b = p->R[1] * (at[2] + 1) / tiles;
