@@ -29,3 +29,24 @@ def test_gradient_of_a_transposed_kernel(inputs, outputs, window, step, layout, 
     np.testing.assert_allclose(
         np.asarray(got).astype(np.float64), want, rtol=1e-5 if dtype == "float32" else 1e-2, atol=2e-5 if dtype == "float32" else 1e-2
     )
+
+
+@pytest.mark.parametrize("size, window, stride", [((2, 3), (4, 4), 1), ((4, 4), (4, 4), 2), ((4, 3), (2, 3), 1)])
+def test_short_rows(size, window, stride):
+    """The kernel's gradient of many features over small images, whose rows of taps are few: a sum with the features as rows."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 64, *size)).astype("float32")
+    shape = [(n - 1) * stride + k for n, k in zip(size, window)]
+    g = rng.standard_normal((5, 36, *shape)).astype("float32")
+
+    def conv(w):
+        pads = [(k - 1, k - 1) for k in window]
+        return lax.conv_general_dilated(fnp.asarray(x), w, (1, 1), pads, lhs_dilation=(stride, stride))
+
+    got = np.asarray(fg.vjp(conv, fnp.zeros((36, 64, *window), "float32"))[1](fnp.asarray(g))[0])
+    for i in range(window[0]):
+        for j in range(window[1]):
+            y0, x0 = window[0] - 1 - i, window[1] - 1 - j
+            part = g[:, :, y0 : y0 + (size[0] - 1) * stride + 1 : stride, x0 : x0 + (size[1] - 1) * stride + 1 : stride]
+            want = np.einsum("bohw,bchw->oc", part.astype("float64"), x)
+            assert np.abs(got[:, :, i, j] - want).max() < 1e-5 * np.abs(want).max()

@@ -214,6 +214,8 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
     int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
     int64_t sign = c->reversed ? -1 : 1;
+    /* rows of one or two outputs are tiles that wait for their sums, where the batch (a kernel's input features) would fill them */
+    sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 && c->B >= 4 * GEMM_MR && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
