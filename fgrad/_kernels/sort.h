@@ -227,9 +227,12 @@ typedef struct {
     char *keys;
     uint32_t *perm, *places;                           /* places: of keys of a byte, a table for each part */
     int32_t parts;
+    uint32_t *cells, *order;                           /* what sort_spread.h works with */
+    uint32_t piece_from[16], piece_shift[16];
+    int32_t n_cells, map_shift, shares, last, told; uint64_t map_low;
 } FgSortRow;
 
-static int64_t fg_sort_scratch(int32_t wide, int64_t n) { return (wide ? 16 + 16 + 8 + 4 : 8 + 8 + 4 + 4) * n + 256; }
+static int64_t fg_sort_scratch(int32_t wide, int64_t n) { return ((wide ? 16 + 16 + 8 + 4 : 8 + 8 + 4 + 4) * n + 256) & ~(int64_t)63; }
 
 static void fg_sort_layout(FgSortRow *r, char *scratch, int wide) {
     int64_t e = ((wide ? 16 : 8) * r->n + 63) & ~(int64_t)63;
@@ -265,7 +268,7 @@ static int fg_quicker(const FgSortRow *r, int64_t n) {
 }
 /* The network for what fits it, else quicksort or by radix. Packed keys differ, and are in the order of positions, in the first of several
  * sorts only. */
-static void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n) {
+static void fg_sort_range(const FgSortRow *r, int64_t begin, int64_t n) {
     const int alone = n > FG_SORT_ALONE && (!r->packed || r->first);
     uint64_t *a64 = (uint64_t *)r->a + begin, *t64 = (uint64_t *)r->t + begin;
     uint32_t *a32 = (uint32_t *)r->a + begin, *t32 = (uint32_t *)r->t + begin;
@@ -343,7 +346,7 @@ static void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgSortRow *r = (const FgSortRow *)ctx;
     const uint32_t *perm = r->perm;                        /* a store of a byte might change what r holds, for all the compiler knows */
     (void)tid;
-    for (int k = 0; k < r->n_ops; k++) {
+    for (int k = r->told; k < r->n_ops; k++) {
         const char *s = r->src[k]; char *d = r->dst[k];
         switch (fg_itemsize(r->dtypes[k])) {
             case 1: FG_APPLY(fg_item1);

@@ -39,8 +39,12 @@ cdef extern from "sort_lanes.h" nogil:
         const char *key
         void *a
         void *t
+        uint32_t *perm
         uint32_t *places
-        int32_t parts
+        uint32_t *cells
+        uint32_t *order
+        char *keys
+        int32_t parts, shares, last, told
     ctypedef struct FgTopK:
         const char *src
         char *values
@@ -60,7 +64,7 @@ cdef extern from "sort_lanes.h" nogil:
     void fg_sort_layout(FgSortRow *r, char *scratch, int wide)
     void fg_sort_keys(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid)
-    void fg_sort_range(FgSortRow *r, int64_t begin, int64_t n)
+    void fg_sort_range(const FgSortRow *r, int64_t begin, int64_t n)
     void fg_sort_spans(FgSortRow *r, int parts)
     void fg_sort_count(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_gather(void *ctx, int64_t begin, int64_t end, int tid)
@@ -68,6 +72,16 @@ cdef extern from "sort_lanes.h" nogil:
     void fg_sort_unpack(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_values(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_sort_apply(void *ctx, int64_t begin, int64_t end, int tid)
+    enum:
+        FG_SPREAD_SHARES
+    int64_t fg_spread_scratch(int64_t n, int parts)
+    bint fg_spreads(const FgSortRow *r)
+    void fg_spread_ranges(FgSortRow *r)
+    void fg_spread_count(void *ctx, int64_t begin, int64_t end, int tid)
+    bint fg_spread_places(FgSortRow *r)
+    void fg_spread_place(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_spread_sort(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_spread_keep(void *ctx, int64_t begin, int64_t end, int tid)
     bint fg_sort_by_bytes(const FgSortRow *r)
     void fg_bytes_count(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_bytes_start(FgSortRow *r)
@@ -184,6 +198,29 @@ cdef void order(FgSortRow *r, int parts) noexcept nogil:
     parallel_for(parts, 1, fg_sort_ranges, r)
 
 
+cdef bint spread(FgSortRow *r, int parts) noexcept nogil:
+    """One sort of keys with positions by sort_spread.h, and r.perm or all operands after it; False, with the keys made, where it would be slow."""
+    r.engine, r.parts = FG_ENGINE_U64, parts
+    r.shares = 1 if parts == 1 else FG_SPREAD_SHARES * parts
+    if r.first:
+        r.order = r.perm
+    elif fg_key_wide(r.dtype):                                   # pairs' room, of which this takes half
+        r.order = <uint32_t *>r.a + 2 * r.n
+    else:
+        r.order = <uint32_t *>r.keys
+    fg_spread_ranges(r)
+    if not r.first:
+        stage(fg_sort_keys, r, parts)
+    parallel_for(parts, 1, fg_spread_count, r)
+    if not fg_spread_places(r):
+        return False
+    parallel_for(parts, 1, fg_spread_place, r)
+    parallel_for(r.shares, 1, fg_spread_sort, r)
+    if not r.first and not r.last:
+        stage(fg_spread_keep, r, parts)
+    return True
+
+
 cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
     cdef int k, part
     if fg_sort_by_bytes(r):
@@ -206,13 +243,18 @@ cdef void sort_row(FgSortRow *r, int parts) noexcept nogil:
     r.packed, r.first = 1, 1
     for k in range(r.n_keys - 1, -1, -1):
         r.dtype, r.key = r.dtypes[k], r.src[k]
-        r.bits, r.engine = fg_key_bits(r.dtype), FG_ENGINE_PAIR if fg_key_wide(r.dtype) else FG_ENGINE_U64
+        r.bits = fg_key_bits(r.dtype)
         for part in range(fg_key_parts(r.dtype) - 1, -1, -1):
-            r.part = part
-            stage(fg_sort_keys, r, parts)
-            stage(fg_sort_pack, r, parts)
-            order(r, parts)
-            stage(fg_sort_unpack, r, parts)
+            r.part, r.last = part, k == 0 and part == 0
+            if fg_spreads(r) and spread(r, parts):
+                if r.last:
+                    return
+            else:
+                r.engine = FG_ENGINE_PAIR if fg_key_wide(r.dtype) else FG_ENGINE_U64
+                stage(fg_sort_keys, r, parts)
+                stage(fg_sort_pack, r, parts)
+                order(r, parts)
+                stage(fg_sort_unpack, r, parts)
             r.first = 0
     stage(fg_sort_apply, r, parts)
 
@@ -232,7 +274,9 @@ cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nog
     cdef int64_t i = begin, n = r.n
     cdef char *scratch
     cdef int parts = 1
-    scratch = pool_alloc(fg_sort_lanes_scratch(n) if lanes else fg_sort_scratch(job.wide, n))
+    if not lanes and job.rows < thread_count() and n >= FG_SORT_BIG and begin == 0 and end == job.rows:
+        parts = min(thread_count(), <int>FG_SORT_PARTS)
+    scratch = pool_alloc(fg_sort_lanes_scratch(n) if lanes else fg_sort_scratch(job.wide, n) + fg_spread_scratch(n, parts))
     if scratch == NULL:
         job.failed = 1
         return
@@ -243,8 +287,7 @@ cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nog
             fg_sort_lanes(&r, end - i if end - i < FG_SORT_LANES else FG_SORT_LANES, scratch)
             i += FG_SORT_LANES
     else:
-        if job.rows < thread_count() and n >= FG_SORT_BIG and begin == 0 and end == job.rows:
-            parts = min(thread_count(), <int>FG_SORT_PARTS)
+        r.cells = <uint32_t *>(scratch + fg_sort_scratch(job.wide, n))
         for i in range(begin, end):
             at_row(&r, &job.row, i)
             fg_sort_layout(&r, scratch, job.wide)
@@ -264,7 +307,7 @@ cdef int sort_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if out.size == 0:
         return FG_OK
     job.row.n_ops, job.row.n_keys, job.row.n = inst.n_in, <int32_t>inst.ip[1], out.shape[inst.ip[0]]
-    job.row.reverse = 1 if inst.n_ip > 3 and inst.ip[3] else 0
+    job.row.reverse, job.row.told = 1 if inst.n_ip > 3 and inst.ip[3] else 0, 0
     job.rows, job.wide, job.failed = out.size // job.row.n, 0, 0
     for i in range(inst.n_in):
         laid[i], sorted_[i] = NULL, NULL

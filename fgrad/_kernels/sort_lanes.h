@@ -3,7 +3,7 @@
 #ifndef FG_SORT_LANES_H
 #define FG_SORT_LANES_H
 #include "narrow.h"
-#include "sort.h"
+#include "sort_spread.h"
 
 #ifndef FG_SIMD
 #define FG_SIMD _Pragma("omp simd")

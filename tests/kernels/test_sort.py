@@ -97,6 +97,50 @@ def test_row_lengths(dtype):
             check([noise(rng, (n,), bool), x], 0, 2, reverse)
 
 
+def spreads(rng, n):
+    """Distributions that cells of equal ranges would divide badly, or not at all."""
+    yield rng.normal(size=n)
+    yield np.full(n, 3)
+    yield np.arange(n)
+    yield -np.arange(n)
+    yield rng.integers(0, 5, n)
+    yield np.maximum(rng.normal(size=n) * 100, 0)
+    yield np.where(rng.random(n) < 0.95, 1000 + rng.random(n), rng.normal(size=n) * 20000)
+    yield np.where(rng.random(n) < 0.5, rng.random(n), 30000 * rng.random(n))
+    yield np.exp(10 * rng.random(n))
+    yield 2.0 ** rng.integers(0, 15, n)
+    yield np.where(np.arange(n) == n // 2, -30000, 7)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("dtype", [d for d in REAL if d.itemsize > 1], ids=str)
+def test_spread(dtype, threads):
+    """Long rows, whose keys are spread over cells."""
+    rng, before = np.random.default_rng(7), parallel.get_num_threads()
+    parallel.set_num_threads(threads)
+    try:
+        for n in (4095, 4096, 4097, 20_000) if threads == 1 else (32_767, 40_000):
+            values = [y.clip(-60_000, 60_000) for y in spreads(rng, n)]
+            for k, x in enumerate([noise(rng, (n,), dtype), *(y.astype(dtype) for y in values)]):
+                order = np.arange(n, dtype=np.int32)
+                check([x, order], 0, reverse=bool(k % 2))
+                check([x % dtype.type(3) if dtype.kind in "iu" else x, rng.permutation(x), order], 0, 2)
+    finally:
+        parallel.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64, np.complex64], ids=lambda d: np.dtype(d).name)
+def test_spread_wide(dtype):
+    """Keys of which 32 bits do not tell the order: many alike in the upper ones, some of these not in the lower ones, ends of the range."""
+    rng, n = np.random.default_rng(8), 30_000
+    low, high = rng.integers(0, 3, n), rng.integers(0, 2000, n)
+    bits = [high << 40 | low, high << 52 | low << 31, low << 62 | high, np.where(low == 0, high, -1 - high), np.where(high < 3, -high, 1 << 40)]
+    for b in bits:
+        x = b.astype(np.int64).view(dtype)
+        check([x, np.arange(n, dtype=np.int32)], 0)
+        check([low, x, np.arange(n, dtype=np.int32)], 0, 2, reverse=True)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argsort(dtype):
     rng = np.random.default_rng(1)
