@@ -9,6 +9,7 @@
 #include "items.h"
 
 enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288,    /* longer runs are shared */
+       FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024,
        FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
 
 /* How many axes a line has. */
@@ -304,49 +305,6 @@ static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t to
 #endif
 FG_LINE_PACKED(int32_t) FG_LINE_PACKED(int64_t)
 
-static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
-    if (!fg_is_each(g)) { fg_scatter_chunks(g, indices, updates, out, first, stop); return; }
-    int32_t place[FG_TAKE_BLOCK], off[FG_TAKE_BLOCK], at[FG_TAKE_BLOCK], top = (int32_t)g->top[0], k = (int32_t)g->kb[0];
-    int32_t lo = g->only < 0 ? 0 : (int32_t)g->lo, end = g->only < 0 ? top : (int32_t)fg_min64(g->hi - 1, top);
-    int last = g->nb - 1;
-    FgScatterEach op = fg_scatter_for(g)->each;
-    for (int64_t i = 0; i < FG_TAKE_BLOCK; i++) place[i] = (int32_t)(i * g->bb[last]);
-    for (int64_t n; first < stop; first += n) {
-        int64_t bi, bb, bs, phase;
-        fg_line(g, first, &bi, &bb, &bs, &phase);
-        const int32_t *index = (const int32_t *)indices + bi;
-        const int64_t *wide = (const int64_t *)indices + bi;
-        n = fg_min64(FG_TAKE_BLOCK, fg_min64(stop - first, g->shape[last] - phase));
-        int64_t m = n;
-        int some = g->only >= 0 || ((g->wide ? fg_line_offsets_int64_t_int32_t(wide, n, top, 0, k, place, off)
-                                             : fg_line_offsets_int32_t_int32_t(index, n, top, 0, k, place, off)) & g->drop);
-        if (some) m = g->wide ? fg_line_packed_int64_t(wide, n, top, g->drop, lo, end, k, place, off, at)
-                              : fg_line_packed_int32_t(index, n, top, g->drop, lo, end, k, place, off, at);
-        op(out + bb * g->item, updates + bs * g->item, g->bs[last], off, some ? at : NULL, m);
-    }
-}
-
-static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
-    const FgIndexJob *job = (const FgIndexJob *)ctx;
-    FgIndexPlan g = *job->plan;
-    int64_t size = end - begin;
-    int k = job->axis;
-    (void)tid;
-    if (job->split == FG_SPLIT_WINDOW) {
-        g.p = g.p / g.wshape[k] * size; g.wshape[k] = size;
-        g.b0 += begin * g.wb[k]; g.s0 += begin * g.ws[k];
-    } else if (job->split == FG_SPLIT_BATCH) {
-        g.n = g.n / g.shape[k] * size; g.shape[k] = size;
-        g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
-    } else if (job->split == FG_SPLIT_RUN) {
-        g.run = size;
-        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
-    } else if (job->split == FG_SPLIT_INDEX) {
-        g.only = k; g.lo = begin; g.hi = end;
-    }
-    fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
-}
-
 /* What changes no value that it is combined with: 0 where there is none. */
 static int fg_identity(int dtype, int kind, char *value) {
     union { uint8_t u1; uint16_t u2; uint32_t u4; uint64_t u8; int8_t i1; int16_t i2; int32_t i4; int64_t i8; float f; double d; } v;
@@ -377,9 +335,75 @@ static int fg_identity(int dtype, int kind, char *value) {
     return 1;
 }
 
+/* Whether updates give the same in any order. */
+static int fg_any_order(const FgIndexPlan *g) { return g->dtype <= FG_U64 && g->kind != FG_SET; }
+/* How many interleaved copies of a small output take the updates: one to an item that has just been updated waits for that. 1 where more could
+ * not be told from each other by the places along the line, or the order matters. */
+static int64_t fg_interleaved(const FgIndexPlan *g, int64_t vectors) {
+    const int64_t size = g->top[0] + 1;
+    return fg_any_order(g) && g->nb == 1 && g->bb[0] == 0 && g->kb[0] == 1 && size <= FG_INTERLEAVED_SIZE && vectors >= 8 * size ? FG_INTERLEAVED : 1;
+}
+
+static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {
+    if (!fg_is_each(g)) { fg_scatter_chunks(g, indices, updates, out, first, stop); return; }
+    int32_t place[FG_TAKE_BLOCK], off[FG_TAKE_BLOCK], at[FG_TAKE_BLOCK], top = (int32_t)g->top[0], k = (int32_t)g->kb[0];
+    int32_t lo = g->only < 0 ? 0 : (int32_t)g->lo, end = g->only < 0 ? top : (int32_t)fg_min64(g->hi - 1, top);
+    int last = g->nb - 1;
+    const FgScatterOps *ops = fg_scatter_for(g);
+    FgScatterEach op = ops->each;
+    const int64_t copies = fg_interleaved(g, stop - first), size = g->top[0] + 1;
+    char spare[FG_INTERLEAVED * FG_INTERLEAVED_SIZE * 8] __attribute__((aligned(64))), value[16], *to = out;
+    if (copies > 1) {
+        fg_identity(g->dtype, g->kind, value);
+        fg_block_fill(spare, value, copies * size, g->item);
+        to = spare;
+    }
+    for (int64_t i = 0; i < FG_TAKE_BLOCK; i++) place[i] = (int32_t)(i * g->bb[last] + i % copies * size);
+    for (int64_t n; first < stop; first += n) {
+        int64_t bi, bb, bs, phase;
+        fg_line(g, first, &bi, &bb, &bs, &phase);
+        const int32_t *index = (const int32_t *)indices + bi;
+        const int64_t *wide = (const int64_t *)indices + bi;
+        n = fg_min64(FG_TAKE_BLOCK, fg_min64(stop - first, g->shape[last] - phase));
+        int64_t m = n;
+        int some = g->only >= 0 || ((g->wide ? fg_line_offsets_int64_t_int32_t(wide, n, top, 0, k, place, off)
+                                             : fg_line_offsets_int32_t_int32_t(index, n, top, 0, k, place, off)) & g->drop);
+        if (some) m = g->wide ? fg_line_packed_int64_t(wide, n, top, g->drop, lo, end, k, place, off, at)
+                              : fg_line_packed_int32_t(index, n, top, g->drop, lo, end, k, place, off, at);
+        op(to + (copies > 1 ? 0 : bb) * g->item, updates + bs * g->item, g->bs[last], off, some ? at : NULL, m);
+    }
+    for (int64_t c = 0, zero = 0; copies > 1 && c < copies; c++) {
+        FgIndexPlan all = *g;
+        all.run = size; all.run_b = all.run_s = 1;
+        ops->runs(&all, out + g->b0 * g->item, spare + c * size * g->item, &zero, &zero, 1);
+    }
+}
+
+static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgIndexJob *job = (const FgIndexJob *)ctx;
+    FgIndexPlan g = *job->plan;
+    int64_t size = end - begin;
+    int k = job->axis;
+    (void)tid;
+    if (job->split == FG_SPLIT_WINDOW) {
+        g.p = g.p / g.wshape[k] * size; g.wshape[k] = size;
+        g.b0 += begin * g.wb[k]; g.s0 += begin * g.ws[k];
+    } else if (job->split == FG_SPLIT_BATCH) {
+        g.n = g.n / g.shape[k] * size; g.shape[k] = size;
+        g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
+    } else if (job->split == FG_SPLIT_RUN) {
+        g.run = size;
+        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
+    } else if (job->split == FG_SPLIT_INDEX) {
+        g.only = k; g.lo = begin; g.hi = end;
+    }
+    fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
+}
+
 /* How many copies of the output a scatter works on. */
 static int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size) {
-    int64_t work = g->n * g->run, copies = fg_min64(FG_COPIES, fg_min64(work / FG_COPY_WORK, work / (4 * size)));
+    int64_t work = g->n * g->run, least = fg_any_order(g) ? FG_COPY_WORK / 2 : FG_COPY_WORK;
+    int64_t copies = fg_min64(FG_COPIES, fg_min64(work / least, work / (4 * size)));
     char value[16];
     return copies > 1 && g->run < FG_NARROW_RUN && g->p == 1 && !g->in_order && fg_identity(g->dtype, g->kind, value) ? copies : 1;
 }
