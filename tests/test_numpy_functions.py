@@ -550,12 +550,14 @@ def test_axes_as_an_array(array):
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.bool_], ids=lambda d: np.dtype(d).name)
-@pytest.mark.parametrize("n, bins", [(0, 3), (8, 1), (7, 1), (2000, 250), (2000, 251), (20_000, 2), (20_000, 1024), (20_000, 1025), (70_000, 5)])
+@pytest.mark.parametrize(
+    "n, bins", [(0, 3), (8, 1), (7, 1), (2000, 250), (2000, 251), (20_000, 2), (20_000, 1024), (20_000, 1025), (70_000, 5)]
+)
 def test_scatters_into_few_bins(dtype, n, bins):
     """Updates of integers, which interleaved copies of the output take, some of them out of bounds."""
     rng = np.random.default_rng(n + bins)
-    at = rng.integers(0, bins + 2, n).astype(np.int32)
-    for at in (at, np.sort(at), at % np.int32(min(bins, 2))):
+    drawn = rng.integers(0, bins + 2, n).astype(np.int32)
+    for at in (drawn, np.sort(drawn), drawn % np.int32(min(bins, 2))):
         x, start = rng.integers(0, 100, n).astype(dtype), rng.integers(0, 100, bins).astype(dtype)
         inside = at < bins
         for name, ufunc in (("add", np.add), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)):

@@ -338,3 +338,14 @@ def test_compositions_outside_of_jit_are_those_of_jit():
     slope = fgrad.grad(lambda a: random.gamma(k, a, dtype=jnp.float32).sum())
     np.testing.assert_allclose(slope(a), fgrad.jit(slope)(a), rtol=1e-6)
     np.testing.assert_array_equal(fgrad.vmap(lambda a: random.gamma(k, a))(a)[1], random.gamma(k, a[1]))
+
+
+@pytest.mark.parametrize("n", [1, 1000, 1625, 1626, 5000, 32_767, 32_768])
+def test_permutation_sorts_by_words(n):
+    """One round or two, side by side or one after the other: stable sorts by random words, as JAX does it."""
+    k, x = random.key(n), np.arange(n)
+    for _ in range(int(np.ceil(3 * np.log(n) / np.log(2**32 - 1)))):
+        k, sub = random.split(k)
+        x = x[np.argsort(np.asarray(random.bits(sub, (n,), np.uint32)), kind="stable")]
+    np.testing.assert_array_equal(random.permutation(random.key(n), n), x)
+    np.testing.assert_array_equal(random.permutation(random.key(n), jnp.arange(n) * 0.5), x * 0.5)

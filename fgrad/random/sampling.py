@@ -25,14 +25,28 @@ def _is_count(name, a):
     return True
 
 
+_SHARED = 32_768  # elements from which on threads share a sort of one row
+
+
 @jit(static_argnums=(2,))
 def _shuffle(key, x, axis):
-    """Sorting by random words, often enough that ties leave no trace."""
-    rounds = int(np.ceil(3 * np.log(max(1, x.size)) / np.log(np.iinfo(np.uint32).max)))
+    """Sorting by random words, often enough that ties leave no trace.
+
+    Where threads would not share a sort, they find the orders of the rounds side by side.
+    """
+    rounds, words = int(np.ceil(3 * np.log(max(1, x.size)) / np.log(np.iinfo(np.uint32).max))), []
     for _ in range(rounds):
         key, sub = split(key)
-        x = lax.sort_key_val(bits(sub, x.shape, np.uint32), x, axis)[1]
-    return x
+        words.append(bits(sub, x.shape, np.uint32))
+    if rounds < 2 or x.ndim > 1 or x.size >= _SHARED:
+        for w in words:
+            x = lax.sort_key_val(w, x, axis)[1]
+        return x
+    orders = jnp.argsort(jnp.stack(words), axis=1)
+    order = orders[0]
+    for later in range(1, rounds):
+        order = jnp.take(order, orders[later], mode="clip")
+    return jnp.take(x, order, mode="clip")
 
 
 def permutation(key, x, axis=0, independent=False, *, out_sharding=None):

@@ -134,7 +134,13 @@ def test_spread_wide(dtype):
     """Keys of which 32 bits do not tell the order: many alike in the upper ones, some of these not in the lower ones, ends of the range."""
     rng, n = np.random.default_rng(8), 30_000
     low, high = rng.integers(0, 3, n), rng.integers(0, 2000, n)
-    bits = [high << 40 | low, high << 52 | low << 31, low << 62 | high, np.where(low == 0, high, -1 - high), np.where(high < 3, -high, 1 << 40)]
+    bits = [
+        high << 40 | low,
+        high << 52 | low << 31,
+        low << 62 | high,
+        np.where(low == 0, high, -1 - high),
+        np.where(high < 3, -high, 1 << 40),
+    ]
     for b in bits:
         x = b.astype(np.int64).view(dtype)
         check([x, np.arange(n, dtype=np.int32)], 0)
