@@ -90,7 +90,7 @@ typedef struct {
     double tile;                      /* what a tile of Winograd's costs, in steps; what all blocks of the tile unit's do, in cycles */
     int64_t wk, wo, um, uo;           /* strides of W inside a block of K, of out inside a tile of M */
     int inner_m, pack_w, scratch_out, w_trans, out_trans;
-    int turned;                       /* sums: an output feature's batch and positions follow each other */
+    int turned, beside;               /* sums: an output feature's batch and positions follow each other, or an image's features and they do */
     int64_t slice, slices;            /* groups: those of a row that go together */
     int64_t pitch;                    /* spans: columns of one remainder modulo the stride in a row of a block */
     int64_t wg, ww, segments;         /* elements of a group's packed W, and of what Winograd makes of it, in so many segments */

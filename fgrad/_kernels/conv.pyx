@@ -281,7 +281,7 @@ cdef void _run_dense(FgConvPart *p) noexcept nogil:
         cost = <int64_t>(work / units / 3 * (5 if together and sums else 1))            # nanoseconds of a unit, roughly: lanes are gathered
         parallel_for(units, 1 + 30000 // (cost + 100), _dense_body, p)
     if sums and not p.failed:
-        units = groups * (conv_ceil(c.O, lanes) if p.turned else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
+        units = groups * (conv_ceil(c.O, lanes) if p.turned else c.B if p.beside else positions * (c.B if together else conv_ceil(c.B, CONV_PLACE)))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(p.part)
 
@@ -296,7 +296,7 @@ cdef void _run_tile_sums(FgConvPart *p) noexcept nogil:
         return
     parallel_for(p.nk * c.G * p.slices, 1, _tile_sums_body, p)
     if not p.failed and not p.far:
-        units = c.G * (conv_ceil(c.O, GEMM_BYTES // 4) if p.turned else positions * conv_ceil(c.B, CONV_PLACE))
+        units = c.G * (conv_ceil(c.O, GEMM_BYTES // 4) if p.turned else c.B if p.beside else positions * conv_ceil(c.B, CONV_PLACE))
         parallel_for(units, 1 + units * 30000 // (positions * p.nk * c.B * c.O * c.G + 1), _place_body, p)
     pool_free(p.part)
 

@@ -340,6 +340,7 @@ static void conv_place(const FgConvPart *p, int64_t begin, int64_t end) {
     }
 #endif
     #define CALL(S, T) do { if (p->algo == CONV_ALONG) conv_along_place_##S(p, begin, end); \
+                            else if (p->beside) conv_place_beside_##S(p, begin, end); \
                             else if (p->turned) conv_place_turned_##S(p, begin, end); \
                             else if (p->algo == CONV_SUMS || p->algo == CONV_TILE_SUMS) conv_place_##S(p, begin, end); \
                             else conv_lane_reduce_##S(p, begin, end); } while (0)

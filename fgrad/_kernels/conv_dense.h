@@ -356,3 +356,17 @@ static void N(conv_place_turned)(const FgConvPart *p, int64_t begin, int64_t end
         }
     }
 }
+
+/* Units (g, b): the same where an output feature's positions are contiguous, and features of an image follow each other. */
+static void N(conv_place_beside)(const FgConvPart *p, int64_t begin, int64_t end) {
+    const FgConv *c = p->c;
+    const int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], size = c->B * c->O, step = c->G * taps * size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / c->B, b = u % c->B, to = p->o0 + g * c->og + b * c->ob - (c->reversed ? taps - 1 : 0);
+        T *part = (T *)p->part + g * taps * size + b * c->O;
+        for (int64_t k = 1; k < p->nk; k++) for (int64_t t = 0; t < taps; t++) for (int64_t o = 0; o < c->O; o++)
+            part[t * size + o] += part[k * step + t * size + o];
+        if (c->reversed) part += (taps - 1) * size;
+        G(pack)((T *)p->out + to, taps, part, taps, c->reversed ? -size : size, 1, c->O);
+    }
+}

@@ -106,10 +106,8 @@ static int conv_inner_only(const FgConvPart *p) {
 }
 
 /* Are windows with gaps cut to the taps inside the image, which is read where it lies, features last? */
-static int conv_cuts(const FgConvPart *p) {
-    const FgConv *c = p->c;
-    return (p->d[1] > 1 || p->d[2] > 1) && c->xc == 1 && c->C >= 16 && !c->pairs;
-}
+static int conv_gaps(const FgConvPart *p) { return (p->d[1] > 1 || p->d[2] > 1) && p->c->C >= 16 && !p->c->pairs; }
+static int conv_cuts(const FgConvPart *p) { return p->c->xc == 1 && conv_gaps(p); }
 
 /* Register tiles over blocks of input rows: of outputs, or, where those are few, sums over blocks of taps.  `together`: groups in
  * vectors, instead of one after the other. */
@@ -118,9 +116,12 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
     int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
     int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
-    int64_t sign = c->reversed ? -1 : 1;
-    /* rows of one or two outputs are tiles that wait for their sums, where the batch (a kernel's input features) would fill them */
-    sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 && c->B >= 4 * GEMM_MR && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
+    int64_t sign = c->reversed ? -1 : 1, pieces = 1;
+    /* rows of one or two outputs, or as short where taps enter and leave the image, are tiles that wait for their sums, where the batch
+     * (a kernel's input features) would fill them */
+    if (conv_gaps(p) && p->Q[0] * p->Q[1] * p->Q[2] <= p->R[0] * p->R[1] * p->R[2])
+        for (int64_t q = conv_alike(p, 2, 0, p->Q[2]); q < p->Q[2]; q = conv_alike(p, 2, q, p->Q[2])) pieces++;
+    sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 * pieces && c->B >= 4 * GEMM_MR && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
@@ -158,8 +159,10 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         p->wg = p->R[0] * p->R[1] * p->R[2] * c->C * wide;
         return;
     }
-    p->turned = !together && c->O >= 4 && c->ob == p->M / c->B && (p->Q[2] == 1 || p->os[2] == sign) && (p->Q[1] == 1 || p->os[1] == sign * p->Q[2])
+    p->beside = !together && (p->Q[2] == 1 || p->os[2] == sign) && (p->Q[1] == 1 || p->os[1] == sign * p->Q[2])
         && (p->Q[0] == 1 || p->os[0] == sign * p->Q[1] * p->Q[2]);
+    p->turned = p->beside && c->O >= 4 && c->ob == p->M / c->B;
+    p->beside = p->beside && !p->turned && !c->pairs && p->M > c->B && c->oo == p->M / c->B;
     p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
     p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
     units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);

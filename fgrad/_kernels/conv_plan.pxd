@@ -43,7 +43,7 @@ cdef extern from "conv_plan.h" nogil:
         const FgConv *c
         int64_t Q[3]
         int64_t R[3]
-        int algo, pack_w, scratch_out, failed, turned
+        int algo, pack_w, scratch_out, failed, turned, beside
         int64_t s[3]
         int64_t x0
         int64_t M, K, mt, kt, mtiles, nk

@@ -92,7 +92,7 @@
 #define GEMM_APART(v) (void)(v)
 #endif
 
-/* Interleave two vectors: their first halves, their last halves. */
+/* Interleave two vectors: their first halves, their last halves. Or take the first one's even elements and the second one's odd ones. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define GEMM_HAS_SHUFFLE 1
@@ -103,20 +103,27 @@
 #define GEMM_HI_float 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define GEMM_LO_double 0, 8, 1, 9, 2, 10, 3, 11
 #define GEMM_HI_double 4, 12, 5, 13, 6, 14, 7, 15
+#define GEMM_EVEN_float 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
+#define GEMM_EVEN_double 0, 2, 4, 6, 9, 11, 13, 15
 #elif GEMM_BYTES == 32
 #define GEMM_LO_float 0, 8, 1, 9, 2, 10, 3, 11
 #define GEMM_HI_float 4, 12, 5, 13, 6, 14, 7, 15
 #define GEMM_LO_double 0, 4, 1, 5
 #define GEMM_HI_double 2, 6, 3, 7
+#define GEMM_EVEN_float 0, 2, 4, 6, 9, 11, 13, 15
+#define GEMM_EVEN_double 0, 2, 5, 7
 #else
 #define GEMM_LO_float 0, 4, 1, 5
 #define GEMM_HI_float 2, 6, 3, 7
 #define GEMM_LO_double 0, 2
 #define GEMM_HI_double 1, 3
+#define GEMM_EVEN_float 0, 2, 5, 7
+#define GEMM_EVEN_double 0, 3
 #endif
 #define GEMM_CAT(a, b) a##b
 #define GEMM_LO(T) GEMM_CAT(GEMM_LO_, T)
 #define GEMM_HI(T) GEMM_CAT(GEMM_HI_, T)
+#define GEMM_EVEN(T) GEMM_CAT(GEMM_EVEN_, T)
 
 /* Panels of equal height, so that no tile is left with few rows: where panel p of m rows begins. */
 static inline int64_t gemm_panels(int64_t m) { return (m + GEMM_MR - 1) / GEMM_MR; }

@@ -383,6 +383,18 @@ static __attribute__((noinline)) void N(square_part)(T *dst, int64_t w, const T 
     N(transpose)(x);
     GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i < nk) N(put)(dst + i * w, x[i], end);
 }
+
+/* The same of nk elements two apart: what lies between the first and the last of them is read, nothing beyond. */
+static __attribute__((noinline)) void N(square_even)(T *dst, int64_t w, const T *src, int64_t sl, int64_t nl, int64_t nk, const T *end) {
+    N(vec) x[N(lanes)];
+    const int64_t L = N(lanes), n = 2 * nk - 1, low = n < L ? n : L, high = n < L ? 0 : n - L + 1;
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) {
+        const T *s = src + i * sl;
+        x[i] = i < nl ? __builtin_shufflevector(N(load)(s, low), N(load)(s + L - 1, high), GEMM_EVEN(T)) : (N(vec)){0};
+    }
+    N(transpose)(x);
+    GEMM_UNROLL for (int i = 0; i < N(lanes); i++) if (i < nk) N(put)(dst + i * w, x[i], end);
+}
 #endif
 
 /* dst[k * w + l] = src[l * sl + k * sk] for 0 <= l < lanes and 0 <= k < kc; zero for lanes <= l < w, where w - lanes < a vector.
@@ -407,6 +419,7 @@ static void N(pack_before)(const T *next, T *dst, int64_t w, const T *src, int64
 #if GEMM_HAS_SHUFFLE
             if (sk == 1 && nl == L && nk == L && w % L == 0) { N(square)(dst + k * w + l, w, s, sl); continue; }
             if (sk == 1) { N(square_part)(dst + k * w + l, w, s, sl, nl, nk, end); continue; }
+            if (sk == 2) { N(square_even)(dst + k * w + l, w, s, sl, nl, nk, end); continue; }
 #endif
             for (int64_t i = 0; i < nk; i++) {
                 N(vec) x = {0};
