@@ -32,6 +32,7 @@ CASES = [  # batch, image, features, outputs, window, strides, pads
     (20, (8, 8), 60, 35, (3, 3), (2, 2), [(1, 1), (1, 1)]),  # rows of three outputs that taps cut: the batch as rows
     (17, (8, 7), 64, 16, (4, 4), (2, 2), [(1, 1), (1, 2)]),
     (16, (9, 12), 57, 20, (3, 5), (2, 3), [(1, 1), (2, 2)]),
+    (16, (8, 8), 16, 33, (3, 3), (2, 2), [(1, 1), (1, 1)]),  # one tile of them
     (16, (30,), 60, 20, (5,), (2,), [(2, 2)]),
 ]
 

@@ -121,7 +121,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
      * (a kernel's input features) would fill them */
     if (conv_gaps(p) && p->Q[0] * p->Q[1] * p->Q[2] <= p->R[0] * p->R[1] * p->R[2])
         for (int64_t q = conv_alike(p, 2, 0, p->Q[2]); q < p->Q[2]; q = conv_alike(p, 2, q, p->Q[2])) pieces++;
-    sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 * pieces && c->B >= (pieces > 1 ? 2 : 4) * GEMM_MR && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
+    sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 * pieces && c->B >= (pieces > 1 ? GEMM_MR : 4 * GEMM_MR) && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
