@@ -105,7 +105,7 @@ static int conv_inner_only(const FgConvPart *p) {
     return 1;
 }
 
-/* Are windows with gaps cut to the taps inside the image, which is read where it lies, features last? */
+/* Have windows gaps? Are they cut to the taps inside the image, which is read where it lies, features last? */
 static int conv_gaps(const FgConvPart *p) { return (p->d[1] > 1 || p->d[2] > 1) && p->c->C >= 16 && !p->c->pairs; }
 static int conv_cuts(const FgConvPart *p) { return p->c->xc == 1 && conv_gaps(p); }
 
