@@ -1,11 +1,14 @@
 """Few windows under a large kernel, and large results of few positions, are products with a copy of the windows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import fgrad as fg
 import fgrad.numpy as jnp
-from fgrad import lax
+from fgrad import dtypes, lax
+from fgrad.ops.conv_lower import _windows_copied
 
 
 def _windows(x, window, stride, dilation, padding):
@@ -52,3 +55,16 @@ def test_copied_windows(image, kernel, stride, dilation, padding, last):
     to_w = np.asarray(pullback(out)[1])
     got = to_w.transpose(n + 1, n, *range(n)) if last else to_w
     assert np.abs(got - want).max() < 1e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_many_small_images_are_not_copied(last):
+    """More images than features look like a kernel's gradient, whose batch lies within: it is left to the kernel of convolutions."""
+    strides = (128 * 16, 1, 128 * 4, 128) if last else (128 * 16, 16, 4, 1)
+    x = SimpleNamespace(shape=(256, 128, 4, 4), strides=strides, dtype=dtypes.FLOAT32)
+    w = SimpleNamespace(shape=(256, 128, 3, 3), strides=(1152, 9, 3, 1), size=256 * 1152)
+    params = {"window_strides": (1, 1), "rhs_dilation": (1, 1), "padding": ((1, 1), (1, 1))}
+    assert _windows_copied(None, x, w, params, (256, 256, 4, 4)) is None
+    within = SimpleNamespace(shape=x.shape, strides=(1, 256, 512 * 128, 128 * 256) if last else (16, 4096, 4, 1), dtype=x.dtype)
+    with pytest.raises(AttributeError):  # is copied, by a context that is none here
+        _windows_copied(None, within, w, params, (256, 256, 4, 4))

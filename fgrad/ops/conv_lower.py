@@ -241,7 +241,8 @@ def _windows_copied(ctx, x, w, params, shape):
         limit = min(limit, w.size >> 14) if places <= 16 else 0
     few = b * places <= limit and 2 * w.size >= LARGE and o >= WINDOWS and positions <= POINTS  # a first layer's gradient has large windows
     small = positions <= 32 or (positions <= 64 and positions * places <= math.prod(space))
-    gradient = small and b > c and 1 < places <= 64 and o >= WINDOWS and math.prod(shape) >= LARGE
+    inside = x.strides[0] < x.strides[1]  # a kernel's gradient, whose batch are features: many images lie the other way
+    gradient = small and b > c and inside and 1 < places <= 64 and o >= WINDOWS and math.prod(shape) >= LARGE
     if not few and not gradient:
         return None
     first = x.strides[1 if few else 0] != 1
