@@ -22,6 +22,7 @@
 #define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
 #define FG_CONV_RUN 8192               /* bytes of a row of products that is summed at once */
 #define FG_CONV_SMALL 33554432        /* bytes of inputs of all images that are kept as tiles */
+#define FG_CONV_SUMMED 65536          /* sums, at most, that each chunk has of its own though there are units for the threads */
 #define FG_CONV_LARGE 1048576         /* bytes of a kernel that is read once */
 #define FG_CONV_RING 131072           /* bytes of a ring of padded rows */
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__AVX2__) || defined(__aarch64__))

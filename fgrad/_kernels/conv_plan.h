@@ -3,100 +3,7 @@
 #define FG_CONV_PLAN_H
 #include "conv.h"
 #include "conv_plan_groups.h"
-
-/* Cost of packing an element by runs along a digit, in nanoseconds, roughly: a start, then a copy or a gather. */
-static double conv_run_cost(const FgDigit *t) {
-    int64_t len = conv_min(t->n, 512);
-    return 8.0 / (double)conv_max(len, 1) + (t->x == 1 ? 0.1 : 0.7);
-}
-
-static int conv_blas_w(const FgConvPart *p, int64_t unit, int64_t kcount, int *trans) {
-    const FgConv *c = p->c;
-    int64_t wo = c->O == 1 ? 1 : c->wo, wk = kcount == 1 ? conv_max(1, c->O) : unit;
-    *trans = 0;
-    if (wo == 1 && wk >= c->O && wk < INT32_MAX) return 1;
-    *trans = 1;
-    if (wk == 1 && wo >= kcount && wo < INT32_MAX) return 1;
-    if (kcount == 1 && wo > 0 && wo < INT32_MAX) return 1;
-    return 0;
-}
-
-/* How W is read with these digits: 0 as it lies, 1 as it lies in blocks of inner taps, 2 packed. */
-static int conv_w_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
-    int inner = conv_inner(t);
-    int64_t k = conv_count(t, 0, 4), ki = conv_count(t, inner, 4);
-    if (conv_uniform(t, 0, unit) && conv_blas_w(p, *unit, k, trans)) return 0;
-    if (ki >= 64 && conv_uniform(t, inner, unit) && conv_blas_w(p, *unit, ki, trans)) return 1;
-    return 2;
-}
-
-/* How out is written: 0 by BLAS where it lies, 1 the same in tiles of inner positions, 2 through a tile of its own. */
-static int conv_out_mode(const FgConvPart *p, const FgDigit *t, int64_t *unit, int *trans) {
-    const FgConv *c = p->c;
-    int inner = conv_inner(t), whole = conv_uniform(t, 0, unit);
-    if (!whole && (conv_count(t, inner, 4) < 32 || !conv_uniform(t, inner, unit))) return 2;
-    if ((c->oo == 1 || c->O == 1) && *unit >= c->O && *unit < INT32_MAX) { *trans = 0; return !whole; }
-    if (*unit == 1 && c->oo >= conv_count(t, whole ? 0 : inner, 4) && c->oo < INT32_MAX) { *trans = 1; return !whole; }
-    return 2;
-}
-
-static void conv_plan_panels(FgConvPart *p, int64_t item) {
-    const FgConv *c = p->c;
-    FgDigit mq[4], mb[4], kr[4], kc[4], cand[4];
-    int64_t unit, unit2, budget = FG_CONV_PANEL / item, units;
-    int trans, trans2, best = 0, order, mode, mode2;
-    p->algo = CONV_PANELS;
-    conv_digits_m(p, 0, mq);
-    conv_digits_m(p, 1, mb);
-    conv_digits_k(p, 0, kr);
-    conv_digits_k(p, 1, kc);
-    cand[0] = kc[3]; cand[1] = mq[3]; cand[2] = mb[3]; cand[3] = kr[3];
-    for (int i = 1; i < 4; i++) if (conv_run_cost(&cand[i]) < conv_run_cost(&cand[best])) best = i;
-    p->inner_m = best == 1 || best == 2;
-    if (p->inner_m) order = best == 2;
-    else {                                  /* the order of M is free: the one in which out can be written as it lies */
-        mode = conv_out_mode(p, mq, &unit, &trans);
-        mode2 = conv_out_mode(p, mb, &unit2, &trans2);
-        order = mode2 < mode;
-    }
-    memcpy(p->m, order ? mb : mq, sizeof mq);
-    mode = conv_out_mode(p, p->m, &p->um, &p->out_trans);
-    p->scratch_out = mode == 2;
-    p->M = conv_count(p->m, 0, 4);
-    p->Mi = mode == 1 ? conv_count(p->m, conv_inner(p->m), 4) : p->M;
-    if (!p->inner_m) order = best == 0;
-    else {
-        mode = conv_w_mode(p, kc, &unit, &trans);
-        mode2 = conv_w_mode(p, kr, &unit2, &trans2);
-        order = mode <= mode2;
-    }
-    memcpy(p->k, order ? kc : kr, sizeof kc);
-    mode = conv_w_mode(p, p->k, &p->wk, &p->w_trans);
-    p->pack_w = mode == 2;
-    p->K = conv_count(p->k, 0, 4);
-    p->Ki = mode == 1 ? conv_count(p->k, conv_inner(p->k), 4) : p->K;
-    p->wo = c->wo;
-    p->wg = c->wg;
-    if (p->pack_w) { p->wk = c->O; p->wo = 1; p->w_trans = 0; p->wg = p->K * c->O; }
-    else if (c->O == 1 && !p->w_trans) p->wo = 1;
-    else if (p->Ki == 1) p->wk = p->w_trans ? 1 : conv_max(1, c->O);
-    p->uo = c->oo;
-
-    p->mt = conv_min(p->Mi, conv_min(1024, conv_max(192, budget / conv_min(p->K, 512))));
-    p->kt = conv_min(p->Ki, conv_max(64, budget / p->mt));
-    while (conv_ceil(p->Mi, p->mt) * (p->M / p->Mi) * c->G < 8 && p->mt > 64) p->mt = conv_max(64, (p->mt / 2 + 7) / 8 * 8);
-    p->mt = conv_ceil(p->Mi, conv_ceil(p->Mi, p->mt));
-    p->mt = conv_min(p->Mi, (p->mt + 7) / 8 * 8);
-    p->mtiles = conv_ceil(p->Mi, p->mt) * (p->M / p->Mi);
-    units = p->mtiles * c->G;
-    p->nk = 1;
-    p->kc = p->K;
-    if (units < 8 && p->K >= 2048) {
-        p->nk = conv_min(conv_ceil(8, units), p->K / 1024);
-        p->kc = conv_ceil(p->K, p->nk);
-        p->nk = conv_ceil(p->K, p->kc);
-    }
-}
+#include "conv_plan_panels.h"
 
 /* Do all windows lie inside the image? */
 static int conv_inner_only(const FgConvPart *p) {
@@ -116,7 +23,7 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     int64_t lanes = GEMM_BYTES / item, wide = conv_ceil(c->O, lanes) * lanes, budget = FG_CONV_BLOCK / item, run, steps, fixed, each, units;
     int steep = c->C >= 16 || p->s[0] * p->s[1] * p->s[2] > 1;             /* the tiles of outputs gain where sums are long */
     int64_t sums = p->R[0] * p->R[1] * p->R[2] > (steep ? 5 : 1) * p->Q[0] * p->Q[1] * p->Q[2], groups = together ? lanes : 1;
-    int64_t sign = c->reversed ? -1 : 1, pieces = 1;
+    int64_t sign = c->reversed ? -1 : 1, pieces = 1, few;
     /* rows of one or two outputs, or as short where taps enter and leave the image, are tiles that wait for their sums, where the batch
      * (a kernel's input features) would fill them */
     if (conv_gaps(p) && p->Q[0] * p->Q[1] * p->Q[2] <= p->R[0] * p->R[1] * p->R[2])
@@ -166,7 +73,9 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     p->pack_w = together || (c->O == 1 ? p->wr[2] != 1 : c->wo != 1 || (!GEMM_MASKS && wide != c->O));
     p->w_size = p->pack_w ? p->block[0] * p->block[1] * wide : 0;
     units = together ? conv_ceil(c->G, lanes) : c->G * conv_ceil(c->O, GEMM_NV * lanes) * p->Q[0] * p->Q[1] * (p->s[2] == 1 ? 1 : p->Q[2]);
-    if (units < 8) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
+    /* of few outputs, threads would fill and pack the same blocks for some of them each */
+    few = !together && p->M * c->O * c->G <= FG_CONV_SUMMED && c->C * p->R[0] * p->R[1] * p->R[2] >= 1024;
+    if (units < 8 || few) p->nk = conv_min(8, c->C * p->R[0] * p->blocks[0] * p->blocks[1]);
 }
 
 /* Outputs that lie features first, in rows that fill vectors well, or better than their features do, are computed as they lie. */
@@ -175,7 +84,10 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, wide = conv_ceil(c->O, lanes) * lanes, cols, rows;
     if (p->algo != CONV_DENSE || (p->os[2] != 1 && c->O >= 8) || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
     if (p->Q[2] * wide * 20 < conv_ceil(p->Q[2], lanes) * lanes * c->O * (c->C < 16 ? 17 : 19)) return;
-    if (p->Q[2] <= lanes && c->C >= 16) return;            /* of one vector each, which read all of the kernel */
+    if (p->Q[2] <= lanes && c->O >= lanes) return;         /* of one vector each, which read all of the kernel */
+    /* where sums are long, turning outputs costs less than holding columns apart */
+    if (p->s[2] > 2 && c->C * p->R[0] * p->R[1] * p->R[2] >= 64) return;
+    if (p->s[2] > 1 && c->C * p->R[0] * p->R[1] * p->R[2] >= 128 && p->Q[2] < 4 * lanes) return;
     if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
     p->algo = CONV_SPANS;
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
@@ -192,6 +104,7 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
 static void conv_plan_along(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], most = FG_CONV_RUN / item, reach[3], rows, cols, blocks, planes, flat, each, budget = FG_CONV_BLOCK / item;
+    int64_t lanes = GEMM_BYTES / item, least;
     if (p->algo != CONV_SUMS || c->pairs || p->wr[2] != 1 || p->xs[2] != 1 || c->O < 4 || c->B * taps < 5 || (taps > 1 && c->B >= 16)) return;
     if (c->C * p->R[0] * p->R[1] * p->R[2] < 512) return;      /* totals of lanes would take longer than sums so short */
     if (c->phases[0] * c->phases[1] * c->phases[2] > 1) return;
@@ -202,6 +115,10 @@ static void conv_plan_along(FgConvPart *p, int64_t item) {
     cols = flat ? p->R[0] * p->R[1] * p->R[2] : p->R[2];
     for (int d = 1; d < 3; d++) reach[d] = (p->Q[d] - 1) * p->s[d] / p->d[d];
     if (cols < 24 && p->R[1] * cols < 100) return;
+    if (!flat) {                       /* rows that end soon, and many taps, are better turned, unless tiles of few sums would wait */
+        least = c->B * p->Q[2] * conv_ceil(c->O, lanes) < 4 ? 24 : c->O < 2 * lanes ? 48 : 60;
+        if (cols < least || c->B * taps > (c->B < 6 ? 160 : 40)) return;
+    }
     if (!flat && p->R[1] > 1 && p->R[2] * 10 < (p->R[2] + reach[2]) * 7) return;
     p->algo = CONV_ALONG;
     p->in_place = flat;

@@ -217,6 +217,8 @@ def test_features_first_in_vectors_of_outputs(dtype):
     run_threads(x, w[:, :3], (1, 1), ((0, 1), (-2, 4)), features=2)
     run_threads(np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(w[..., :1], w.shape), (1, 1), ((1, 1), (2, 2)))
     run_threads(laid(x, ORDERS["HWNC"]), laid(w, ORDERS["HWNC"]), (1, 1), ((1, 1), (2, 2)))
+    run_threads(noise(rng, (2, 3, 12, 32), dtype), noise(rng, (20, 3, 4, 4), dtype), (2, 2), ((1, 1), (1, 1)))  # rows of a vector
+    run_threads(noise(rng, (2, 3, 12, 130), dtype), noise(rng, (20, 3, 8, 8), dtype), (4, 4), ((1, 1), (2, 2)))  # long sums with steps
     x, w = noise(rng, (2, 1, 5000), dtype), noise(rng, (33, 1, 10), dtype)
     run_threads(x, w, (5,), ((0, 3),))
     run_threads(x, w[:1], (1,), ((72, 0),), rdil=(8,))
@@ -282,13 +284,15 @@ def test_sums_along_rows(dtype):
         (2, 17, 9, (40, 41), (1, 1), 1, 0),
         (3, 40, 4, (5, 21), (1, 1), 1, 0),
         (1, 3, 33, (60, 61), (3, 3), 1, 1),
-        (2, 3, 8, (67, 70), (3, 5), 2, 2),
-        (2, 5, 6, (64, 64), (4, 4), 4, 0),
-        (5, 15, 7, (14, 15), (3, 3), 1, 1),
+        (2, 3, 8, (67, 101), (3, 5), 2, 2),
+        (2, 5, 6, (32, 200), (4, 4), 4, 0),
+        (5, 4, 7, (14, 65), (3, 3), 1, 1),
+        (5, 15, 7, (14, 15), (3, 3), 1, 1),  # rows that end soon, of many taps: turned
+        (1, 1, 9, (24, 31), (3, 3), 1, 1),
         (1, 1, 5, (9000,), (7,), 1, 3),
         (2, 2, 4, (5000,), (9,), 4, 4),
-        (2, 3, 5, (6, 7, 26), (3, 2, 3), 1, 1),
-        (2, 3, 5, (9, 8, 60), (3, 3, 3), 2, 1),
+        (2, 3, 5, (6, 7, 50), (3, 2, 3), 1, 1),
+        (2, 3, 5, (9, 8, 100), (3, 3, 3), 2, 1),
     ):
         n = len(image)
         out = tuple((i + 2 * pad - k) // stride + 1 for i, k in zip(image, window))
@@ -296,7 +300,7 @@ def test_sums_along_rows(dtype):
         x, w = noise(rng, (inputs, batch, *image), dtype), noise(rng, (outputs, batch, *out), dtype)
         run_threads(x, w, (1,) * n, ends, rdil=(stride,) * n, axes=(1, 0, *range(2, n + 2)))
         run_threads(x, w, (1,) * n, ends, rdil=(stride,) * n, reverse=1)
-    x, w = noise(rng, (8, 2, 30, 33), dtype), noise(rng, (12, 2, 30, 33), dtype)
+    x, w = noise(rng, (8, 2, 30, 63), dtype), noise(rng, (12, 2, 30, 63), dtype)
     run_threads(x, w, (1, 1), ((1, 1), (1, 1)), batches=2)
     run_threads(x, np.broadcast_to(w[:1], w.shape), (1, 1), ((0, 0), (0, 0)))
     run_threads(x[:, :, ::2], w[:, :, ::2], (2, 1), ((2, 2), (1, 1)))
