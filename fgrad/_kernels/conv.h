@@ -20,6 +20,7 @@
 #define FG_CONV_PANEL 393216          /* bytes of a panel */
 #define FG_CONV_BLOCK 262144          /* bytes of a block of rows */
 #define FG_CONV_FAR 2097152           /* bytes of inputs from which on those of the next block are fetched */
+#define FG_CONV_AWAY 25165824          /* bytes of an operand from which on it comes from memory */
 #define FG_CONV_RUN 8192               /* bytes of a row of products that is summed at once */
 #define FG_CONV_SMALL 33554432        /* bytes of inputs of all images that are kept as tiles */
 #define FG_CONV_SUMMED 65536          /* sums, at most, that each chunk has of its own though there are units for the threads */

@@ -29,6 +29,8 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
     if (conv_gaps(p) && p->Q[0] * p->Q[1] * p->Q[2] <= p->R[0] * p->R[1] * p->R[2])
         for (int64_t q = conv_alike(p, 2, 0, p->Q[2]); q < p->Q[2]; q = conv_alike(p, 2, q, p->Q[2])) pieces++;
     sums |= !together && !c->pairs && !p->tiled && p->Q[2] < 3 * pieces && c->B >= (pieces > 1 ? GEMM_MR : 4 * GEMM_MR) && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 12;
+    /* so are rows of three in a kernel's gradient, whose batch lies within */
+    sums |= !together && !c->pairs && !p->tiled && p->Q[2] == 3 && c->xb < c->xc && c->B >= GEMM_MR && c->O >= lanes && p->R[0] * p->R[1] * p->R[2] >= 9;
     const int64_t *n = sums ? p->R : p->Q;
     if (together) { p->algo = sums ? CONV_LANE_SUMS : CONV_LANES; wide = c->O * groups; }
     else p->algo = sums ? CONV_SUMS : CONV_DENSE;
@@ -84,10 +86,10 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
     int64_t lanes = GEMM_BYTES / item, nr = GEMM_NV * lanes, wide = conv_ceil(c->O, lanes) * lanes, cols, rows;
     if (p->algo != CONV_DENSE || (p->os[2] != 1 && c->O >= 8) || (c->oo == 1 && c->O > 1) || (c->xc == 1 && c->C > 1)) return;
     if (p->Q[2] * wide * 20 < conv_ceil(p->Q[2], lanes) * lanes * c->O * (c->C < 16 ? 17 : 19)) return;
-    if (p->Q[2] <= lanes && c->O >= lanes) return;         /* of one vector each, which read all of the kernel */
+    if (p->Q[2] <= lanes && (c->C >= 16 || c->O >= lanes)) return;         /* of one vector each, which read all of the kernel */
     /* where sums are long, turning outputs costs less than holding columns apart */
-    if (p->s[2] > 2 && c->C * p->R[0] * p->R[1] * p->R[2] >= 64) return;
-    if (p->s[2] > 1 && c->C * p->R[0] * p->R[1] * p->R[2] >= 128 && p->Q[2] < 4 * lanes) return;
+    if (c->O >= lanes && p->s[2] > 2 && c->C * p->R[0] * p->R[1] * p->R[2] >= 64) return;
+    if (c->O >= lanes && p->s[2] == 2 && c->C * p->R[0] * p->R[1] * p->R[2] >= 128 && p->Q[2] < 4 * lanes) return;
     if (p->block[1] < p->Q[2]) p->block[1] = conv_max(nr, p->block[1] / nr * nr);
     p->algo = CONV_SPANS;
     p->blocks[1] = conv_ceil(p->Q[2], p->block[1]);
@@ -104,7 +106,7 @@ static void conv_plan_spans(FgConvPart *p, int64_t item) {
 static void conv_plan_along(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t taps = p->Q[0] * p->Q[1] * p->Q[2], most = FG_CONV_RUN / item, reach[3], rows, cols, blocks, planes, flat, each, budget = FG_CONV_BLOCK / item;
-    int64_t lanes = GEMM_BYTES / item, least;
+    int64_t lanes = GEMM_BYTES / item;
     if (p->algo != CONV_SUMS || c->pairs || p->wr[2] != 1 || p->xs[2] != 1 || c->O < 4 || c->B * taps < 5 || (taps > 1 && c->B >= 16)) return;
     if (c->C * p->R[0] * p->R[1] * p->R[2] < 512) return;      /* totals of lanes would take longer than sums so short */
     if (c->phases[0] * c->phases[1] * c->phases[2] > 1) return;
@@ -115,8 +117,10 @@ static void conv_plan_along(FgConvPart *p, int64_t item) {
     cols = flat ? p->R[0] * p->R[1] * p->R[2] : p->R[2];
     for (int d = 1; d < 3; d++) reach[d] = (p->Q[d] - 1) * p->s[d] / p->d[d];
     if (cols < 24 && p->R[1] * cols < 100) return;
-    if (!flat) {                       /* rows that end soon, and many taps, are better turned, unless tiles of few sums would wait */
-        least = c->B * p->Q[2] * conv_ceil(c->O, lanes) < 4 ? 24 : c->O < 2 * lanes ? 48 : 60;
+    /* rows that end soon, and many taps, are better turned, unless tiles of few sums would wait or be half empty, or w comes from memory */
+    if (!flat && c->O >= lanes) {
+        int64_t bytes = c->G * c->O * c->C * p->R[0] * p->R[1] * p->R[2] * item, waits = c->B * p->Q[2] * conv_ceil(c->O, lanes) < 4;
+        int64_t least = waits || bytes >= FG_CONV_AWAY ? 24 : bytes >= FG_CONV_AWAY / 2 ? 32 : c->O < 2 * lanes ? 48 : 60;
         if (cols < least || c->B * taps > (c->B < 6 ? 160 : 40)) return;
     }
     if (!flat && p->R[1] > 1 && p->R[2] * 10 < (p->R[2] + reach[2]) * 7) return;
