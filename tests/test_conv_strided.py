@@ -34,6 +34,7 @@ CASES = [  # batch, image, features, outputs, window, strides, pads
     (16, (9, 12), 57, 20, (3, 5), (2, 3), [(1, 1), (2, 2)]),
     (16, (8, 8), 16, 33, (3, 3), (2, 2), [(1, 1), (1, 1)]),  # one tile of them
     (16, (30,), 60, 20, (5,), (2,), [(2, 2)]),
+    (1, (47, 95), 2, 150, (3, 3), (1, 1), [(1, 1), (1, 0)]),  # blocks as small as their part of the other operand asks
     (20, (4, 4), 30, 40, (3, 3), (1, 1), [(1, 1), (1, 1)]),  # rows of three without gaps: the batch as rows
     (9, (5, 6), 17, 16, (3, 3), (1, 1), [(1, 1), (0, 1)]),
     (2, (70, 73), 3, 16, (9, 11), (2, 2), [(2, 2), (5, 5)]),  # few sums, long: chunks for the threads though there are units

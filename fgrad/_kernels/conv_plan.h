@@ -45,6 +45,10 @@ static void conv_plan_dense(FgConvPart *p, int64_t item, int together) {
         if (d == 2 && !sums) p->block[1] = conv_max(p->block[1], conv_min(p->Q[2], GEMM_MR));
         p->x_size = fixed + (p->block[d - 1] - 1) * run * each;
     }
+    if (sums && !together && c->B < 16) {       /* of few inputs a position, w's part of a block would leave the second cache */
+        p->block[1] = conv_min(p->block[1], conv_max(1, 2 * budget / wide));
+        p->block[0] = conv_min(p->block[0], conv_max(1, 2 * budget / wide / p->block[1]));
+    }
     p->cut = !sums && !together && !p->tiled && conv_cuts(p);
     if (p->cut) {                               /* rows of outputs are all that a block holds */
         p->x_size = 0;
