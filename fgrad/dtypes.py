@@ -416,6 +416,9 @@ def _promoted(*args):
             return _extended_type(args), False
         elif hasattr(a, "dtype") and not (isinstance(a, type) and issubclass(a, np.generic)):
             pairs.append((canonicalize_dtype(a.dtype), False))
+        elif isinstance(a, (int, float, complex)):  # of a subclass, as of enum.IntEnum
+            kind = next(kind for kind in (int, float, complex) if isinstance(a, kind))
+            pairs.append((scalar_dtype(kind(a)), True))
         else:
             pairs.append((canonicalize_dtype(a), a in (int, float, complex)))
     return promote(pairs)

@@ -1,5 +1,6 @@
 """What libraries that build on JAX's programs import: partial evaluation, traces, wrapped functions, types, shardings, dtypes."""
 
+import enum
 import gc
 import sys
 import weakref
@@ -15,7 +16,7 @@ from fgrad.core import AbstractValue, Atom, ShapedArray
 from fgrad.experimental.layout import Format, Layout
 from fgrad.extend import core, linear_util, source_info_util
 from fgrad.extend.core import primitives
-from fgrad.interpreters import batching, partial_eval
+from fgrad.interpreters import batching, partial_eval, xla
 from fgrad.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from fgrad.sharding import PartitionSpec as P
 
@@ -304,3 +305,55 @@ def test_what_interpreters_ask_closed_jaxprs_equations_and_primitives():
     same = closed.map_jaxpr(lambda j: j.replace(eqns=list(j.eqns))).replace(consts=closed.consts)
     np.testing.assert_array_equal(fgrad.extend.core.jaxpr_as_fun(same)(2.0)[0], np.sin(np.float32(2)) * np.arange(3, dtype=np.float32))
     assert not any(e.effects or e.primitive.call_primitive or e.primitive.map_primitive for e in closed.eqns)
+
+
+class Marked:
+    """A value of one's own: neither an array nor with a method that makes one."""
+
+    def __init__(self, data):
+        self.data = np.asarray(data)
+
+
+def test_values_of_types_of_ones_own_by_the_tables_of_types(monkeypatch):
+    with pytest.raises(TypeError):
+        jnp.sin(Marked([1.0]))
+    monkeypatch.setitem(fgrad.core.pytype_aval_mappings, Marked, lambda x: fgrad.core.pytype_aval_mappings[np.ndarray](x.data))
+    monkeypatch.setitem(xla.canonicalize_dtype_handlers, Marked, lambda x: xla.canonicalize_dtype_handlers[np.ndarray](x.data))
+    x = Marked(np.float64([1, 2]))
+    for f in (lax.neg, fgrad.jit(lax.neg), fgrad.vmap(lax.neg)):
+        np.testing.assert_array_equal(f(x), np.float32([-1, -2]))
+        assert f(x).dtype == np.float32
+    np.testing.assert_array_equal(fgrad.grad(lambda x: (lax.square(x) * 3).sum())(x), [6.0, 12.0])
+    assert fgrad.eval_shape(lax.neg, x).shape == (2,)
+
+
+class Level(enum.IntEnum):
+    LOW = 3
+    HIGH = 5
+
+
+class Fraction(float):
+    pass
+
+
+def test_members_of_enumerations_and_other_subclasses_of_numbers_are_numbers():
+    for f in (jnp.asarray, lax.neg, fgrad.jit(lax.neg)):
+        assert abs(int(f(Level.LOW))) == 3 and f(Level.LOW).weak_type
+    x = jnp.arange(4)
+    assert jnp.result_type(Level.LOW) == np.int32 and jnp.result_type(np.int8, Level.LOW) == np.int8
+    np.testing.assert_array_equal(x.at[1].set(Level.LOW), [0, 3, 2, 3])
+    np.testing.assert_array_equal(fgrad.nn.one_hot(Level.LOW, 4), [0, 0, 0, 1])
+    np.testing.assert_array_equal(jnp.stack([Level.LOW, Level.HIGH]), [3, 5])
+    np.testing.assert_array_equal(jnp.array([Level.LOW, jnp.int32(1)]), [3, 1])
+    assert int(jnp.int8(Level.LOW)) == 3 and float(jnp.asarray(Fraction(1.5))) == 1.5
+    assert jnp.result_type(Fraction(1.5), np.float16) == np.float16
+
+
+def test_concrete_values_or_errors():
+    assert core.concrete_or_error(int, jnp.float32(3.5)) == 3 and core.concrete_or_error(None, None) is None
+    assert fgrad.grad(lambda x: x * core.concrete_or_error(float, x))(2.0) == 2.0  # known under grad
+    with pytest.raises(fgrad.errors.ConcretizationTypeError, match="the size of a table"):
+        fgrad.jit(lambda x: core.concrete_or_error(int, x, "the size of a table"))(3)
+    assert {np.ndarray, np.float32, np.int8, np.bool_, np.complex128} <= core.array_types
+    var = core.gensym()(ShapedArray((2,), F32))
+    assert isinstance(var, core.Var) and var.aval.shape == (2,)

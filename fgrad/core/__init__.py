@@ -1,6 +1,16 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
 
-from fgrad.core.array import Array, from_numpy, from_scalar, get_aval, to_array, unmasked
+from fgrad.core.array import (
+    Array,
+    canonicalize_dtype_handlers,
+    from_numpy,
+    from_scalar,
+    get_aval,
+    pytype_aval_mappings,
+    stands_for,
+    to_array,
+    unmasked,
+)
 from fgrad.core.aval import AbstractValue, OverlayAval, OverlayType, ShapedArray, typematch
 from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
@@ -44,6 +54,7 @@ __all__ = [
     "Tracer",
     "Var",
     "axis_size",
+    "canonicalize_dtype_handlers",
     "check_jaxpr",
     "closed_as_fun",
     "concrete_or_none",
@@ -62,10 +73,12 @@ __all__ = [
     "max_dim",
     "min_dim",
     "pp_jaxpr",
+    "pytype_aval_mappings",
     "registry",
     "set_apply",
     "source_text",
     "stage",
+    "stands_for",
     "sub_jaxprs",
     "to_array",
     "unmasked",

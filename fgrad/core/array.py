@@ -249,6 +249,35 @@ def unmasked(x):
     return x
 
 
+def _canonical(x):
+    return np.asarray(x, dtypes.canonicalize_dtype(x.dtype))
+
+
+def _foreign_shape(x) -> ShapedArray:
+    return ShapedArray(unmasked(x).shape, dtypes.canonicalize_dtype(x.dtype))
+
+
+def _scalar_shape(kind: Any):
+    return lambda x: ShapedArray((), dtypes.scalar_dtype(x if type(x) is kind else kind(x)), kind is not bool)
+
+
+# What leaves that are neither arrays nor tracers are, by their types: the abstract value of one, and the NumPy array or Array it is.
+# Types of one's own are added here: `jax.core.pytype_aval_mappings` and `jax.interpreters.xla.canonicalize_dtype_handlers`.
+pytype_aval_mappings: dict[type, Any] = {np.ndarray: _foreign_shape, np.generic: _foreign_shape}
+pytype_aval_mappings.update((kind, _scalar_shape(kind)) for kind in _SCALARS)
+canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: _canonical, np.generic: _canonical, **{kind: kind for kind in _SCALARS}}
+
+
+def _by_type(table, x):
+    return next((table[kind] for kind in type(x).__mro__ if kind in table), None)
+
+
+def stands_for(x):
+    """The number, NumPy array or Array that a value stands for, by its type's or a base's of `canonicalize_dtype_handlers`; else None."""
+    handler = _by_type(canonicalize_dtype_handlers, x)
+    return None if handler is None else handler(x)
+
+
 def to_array(x) -> Array:
     """Any concrete array-like leaf (Array, NumPy array or scalar, Python scalar) as an Array."""
     if type(x) is Array:
@@ -261,6 +290,8 @@ def to_array(x) -> Array:
         raise UnexpectedTracerError(leak_message(x))
     if hasattr(x, "__jax_array__"):
         return to_array(x.__jax_array__())
+    if (value := stands_for(x)) is not None:
+        return to_array(value)
     if isinstance(x, Linear):
         raise NotDifferentiableError("the function to transpose is not linear: it needs the value of an argument, as x * x does")
     raise TypeError(f"{type(x).__name__} is not a valid array type: {x!r:.80}")
@@ -268,15 +299,10 @@ def to_array(x) -> Array:
 
 def _foreign_aval(x) -> ShapedArray:
     """The abstract value of a leaf that is neither Array nor tracer."""
-    if type(x) in _SCALARS:
-        return ShapedArray((), dtypes.scalar_dtype(x), type(x) is not bool)
-    if isinstance(x, (np.ndarray, np.generic)):
-        return ShapedArray(unmasked(x).shape, dtypes.canonicalize_dtype(x.dtype))
+    if (rule := _by_type(pytype_aval_mappings, x)) is not None:
+        return rule(x)
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
-    if isinstance(x, _SCALARS):
-        base: Any = next(t for t in _SCALARS if isinstance(x, t))
-        return ShapedArray((), dtypes.scalar_dtype(base(x)), base is not bool)
     raise TypeError(f"Value {x!r:.80} with type {type(x)} is not a valid JAX type: expected an array, a NumPy array or a number")
 
 

@@ -12,7 +12,7 @@ from fgrad._kernels.creation import alike, filled_before, from_numbers, made_bef
 from fgrad._kernels.operands import weak_number
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
-from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval, unmasked
+from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval, stands_for, unmasked
 from fgrad.core.binding import is_array
 from fgrad.errors import ConcretizationTypeError
 from fgrad.numpy.overlay import is_overlay, overlay_like, words_of
@@ -98,6 +98,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         out = from_numpy(np.asarray(unmasked(object)), dtype, copy=copy)
     elif hasattr(object, "__jax_array__"):
         return array(object.__jax_array__(), dtype, copy, order, ndmin)
+    elif (value := stands_for(object)) is not None:
+        return array(value, dtype, copy, order, ndmin)
     elif hasattr(object, "__array__") or hasattr(object, "__array_interface__"):
         out = from_numpy(np.asarray(object), dtype, copy=True)
     elif object is None:

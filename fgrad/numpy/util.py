@@ -9,7 +9,19 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace, from_numpy, from_scalar, get_aval, unmasked, using_trace
+from fgrad.core import (
+    Array,
+    Tracer,
+    concrete_or_none,
+    context,
+    eval_trace,
+    from_numpy,
+    from_scalar,
+    get_aval,
+    stands_for,
+    unmasked,
+    using_trace,
+)
 from fgrad.core.binding import is_array, paired
 from fgrad.dtypes import BOOL, float0, promote
 from fgrad.errors import AxisError, ConcretizationTypeError, ShapeError
@@ -44,8 +56,8 @@ def as_operand(name, x, position=0):
         return from_numpy(np.asarray(unmasked(x)))
     if hasattr(x, "__jax_array__"):
         return as_operand(name, x.__jax_array__(), position)
-    if isinstance(x, SCALARS):
-        return next(kind(x) for kind in SCALARS if isinstance(x, kind))
+    if (value := stands_for(x)) is not None:
+        return as_operand(name, value, position)
     not_array_like(name, x, position)
 
 

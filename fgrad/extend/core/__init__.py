@@ -6,10 +6,15 @@ from fgrad.core import ClosedJaxpr, DropVar, Jaxpr, Literal, ShapedArray, Var, c
 from fgrad.core import Eqn as JaxprEqn
 from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as _closed_as_fun
-from fgrad.errors import JaxprTypeError
+from fgrad.errors import InconclusiveDimensionOperation, JaxprTypeError
 from fgrad.extend.core import primitives
 from fgrad.extend.core.traces import find_top_trace, get_opaque_trace_state, set_current_trace, take_current_trace
 from fgrad.extend.core.types import (
+    Effect,
+    Effects,
+    array_types,
+    concrete_or_error,
+    gensym,
     jaxprs_in_params,
     mapped_aval,
     new_jaxpr_eqn,
@@ -29,6 +34,9 @@ def jaxpr_as_fun(closed_jaxpr, *args):
 __all__ = [
     "ClosedJaxpr",
     "DropVar",
+    "Effect",
+    "Effects",
+    "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "JaxprTypeError",
@@ -36,8 +44,11 @@ __all__ = [
     "Primitive",
     "ShapedArray",
     "Var",
+    "array_types",
     "check_jaxpr",
+    "concrete_or_error",
     "find_top_trace",
+    "gensym",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",

@@ -2,9 +2,15 @@
 
 import numpy as np
 
-from fgrad.core import Eqn, ShapedArray, get_aval, sub_jaxprs
+from fgrad.core import Eqn, ShapedArray, Tracer, Var, concrete_or_none, get_aval, sub_jaxprs
+from fgrad.errors import ConcretizationTypeError
 
 __all__ = [
+    "Effect",
+    "Effects",
+    "array_types",
+    "concrete_or_error",
+    "gensym",
     "jaxprs_in_params",
     "mapped_aval",
     "new_jaxpr_eqn",
@@ -17,6 +23,36 @@ __all__ = [
 
 jaxprs_in_params = sub_jaxprs
 no_effects: frozenset = frozenset()
+array_types: set[type] = {np.ndarray, np.bool_} | {np.dtype(code).type for code in np.typecodes["AllInteger"] + "efdFD"}
+
+
+class Effect:
+    """Base of the effects that primitives of one's own declare."""
+
+
+Effects = set[Effect]
+
+
+def concrete_or_error(force, val, context=""):
+    """`force(val)` (None: val itself) of a value that is known; ConcretizationTypeError, with `context` in its message, while it is traced.
+
+    >>> concrete_or_error(int, 3.0)
+    3
+    """
+    value = concrete_or_none(val)
+    if value is None and val is not None or isinstance(value, Tracer):
+        raise ConcretizationTypeError(f"a concrete value was expected, got {val._describe()}{val._origin()}. {context}")
+    return value if force is None else force(value)
+
+
+def gensym(suffix=""):
+    """A function from types to new variables of a jaxpr. `suffix` has no effect: variables are named when a jaxpr is printed.
+
+    >>> newvar = gensym()
+    >>> newvar(ShapedArray((2,), "float32")).aval
+    ShapedArray(float32[2])
+    """
+    return Var
 
 
 def subjaxprs(jaxpr):
