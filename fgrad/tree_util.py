@@ -61,7 +61,11 @@ class _Whole:
         return self.partial.func, self.partial.args, self.partial.keywords
 
     def __eq__(self, other):
-        return type(other) is _Whole and self._parts() == other._parts()
+        if type(other) is not _Whole:
+            return False
+        (f, args, kw), (g, others, others_kw) = self._parts(), other._parts()
+        pairs = [(f, g), *zip(args, others), *((x, others_kw.get(name)) for name, x in kw.items())]
+        return len(args) == len(others) and kw.keys() == others_kw.keys() and all(x is y or (x == y) is True for x, y in pairs)
 
     def __hash__(self):
         return hash((self.partial.func, len(self.partial.args)))

@@ -207,3 +207,54 @@ def test_jit_of_a_function_that_wraps_an_eager_one_while_tracing():
 
     named.note, named.lower = "kept", "hidden"
     assert fgrad.jit(named).note == "kept" and fgrad.jit(named).lower(x).compile()(x).shape == (2,)
+
+
+def over_batch(fun, x):
+    return fgrad.vmap(fun, axis_name="i")(x)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "mean", "var", "std", "ptp", "count_nonzero"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_reductions_over_named_axes(name, dtype):
+    x = np.arange(-3, 3, dtype=dtype).reshape(2, 3)
+    fun, oracle = getattr(jnp, name), getattr(np, name)
+    for axis, axes in (("i", 0), (("i",), 0), (("i", 0), (0, 1)), ((0, "i"), (0, 1))):
+        for keepdims in (False, True):
+            got = over_batch(lambda v, axis=axis, keepdims=keepdims: fun(v, axis=axis, keepdims=keepdims), x)
+            assert got.shape == (2, 3) if axes == 0 else got.shape == ((2, 1) if keepdims else (2,))
+            want = oracle(x, axis=axes)
+            np.testing.assert_allclose(got, np.broadcast_to(want, (2, 3)) if axes == 0 else np.full(got.shape, want), rtol=1e-6)
+
+
+def test_named_axes_with_masks_logsumexp_and_gradients():
+    x = np.float32([[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_allclose(over_batch(lambda v: jnp.mean(v, axis=("i", 0), where=v > 1), x), [3.5, 3.5])
+    want = np.log(np.exp(x).sum(0))
+    np.testing.assert_allclose(over_batch(lambda v: fgrad.nn.logsumexp(v, axis="i"), x)[0], want, rtol=1e-6)
+    loss = lambda x: over_batch(lambda v: (v - jnp.mean(v, axis="i")) ** 2, x).sum()  # noqa: E731
+    np.testing.assert_allclose(fgrad.jit(fgrad.grad(loss))(x), 2 * (x - x.mean(0)), rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="prod"):
+        over_batch(lambda v: jnp.prod(v, axis="i"), x)
+
+
+def test_pmin_of_integers_and_psum_of_booleans():
+    for x in (np.uint8([0, 5]), np.int8([-128, 3]), np.array([False, True]), np.array([True, True])):
+        assert over_batch(lambda v: fgrad.lax.pmin(v, "i"), x).tolist() == [x.min()] * 2
+    out = over_batch(lambda v: fgrad.lax.psum(v, "i"), np.array([False, True]))
+    assert out.tolist() == [1, 1] and out.dtype == np.int32
+
+
+@pytest.mark.parametrize("axes", [(1.0,), 1.0, "a", ({"a": 1.5},)])
+def test_vmap_refuses_axes_that_are_no_ints_before_the_call(axes):
+    with pytest.raises(TypeError, match="in_axes"):
+        fgrad.vmap(lambda x: x, in_axes=axes)
+    with pytest.raises(TypeError, match="out_axes"):
+        fgrad.vmap(lambda x: x, out_axes=axes)
+
+
+def test_partials_of_partials_that_hold_arrays_are_arguments_of_jit():
+    f = fgrad.jit(lambda p, y: p(y))
+    whole = lambda a: fgrad.tree_util.Partial(functools.partial(lambda a, y: a * y, a))  # noqa: E731
+    np.testing.assert_array_equal(f(whole(jnp.ones(3)), 2.0), [2, 2, 2])
+    np.testing.assert_array_equal(f(whole(jnp.full(3, 2.0)), 2.0), [4, 4, 4])
+    assert whole(3).func != whole(np.ones(2)).func

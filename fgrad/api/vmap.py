@@ -51,6 +51,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         raise TypeError(
             f"vmap in_axes must be an int, None, or a tuple of entries for the positional arguments passed to the function, got {in_axes!r}"
         )
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not hasattr(axes, "__index__") and not all(hasattr(a, "__index__") for a in tree.leaves(axes)):
+            raise TypeError(f"vmap {what} must be an int, None, or a container with those as leaves, got {axes!r}")
 
     def _of_refs(given, args, kwargs):
         """The call with mutable arrays among its arguments, as one of their values that gives the new ones along the same axes."""

@@ -10,7 +10,7 @@ from fgrad import dtypes
 from fgrad.compile.eager import eager
 from fgrad.errors import ShapeError
 from fgrad.lax import stop_gradient
-from fgrad.numpy.util import as_array, axis_tuple, binary, unary, with_axes
+from fgrad.numpy.util import as_array, axis_tuple, binary, named_axes, unary, with_axes
 from fgrad.ops import norm as norm_ops
 from fgrad.ops import rope as rope_ops
 from fgrad.ops import softmax as softmax_ops
@@ -93,8 +93,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     a = unary("logsumexp", a, inexact=True)
     if where is not None:
         a = jnp.where(where, a, -np.inf)
-    if b is None and not return_sign and dtypes.is_float(a.dtype):
-        axes = axis_tuple(axis, a.ndim)
+    axes, names = named_axes(axis, a.ndim)
+    if b is None and not return_sign and not names and dtypes.is_float(a.dtype):
         if a.size == 0:  # the sum over nothing is 0
             return jnp.log(jnp.sum(a, axis=axes, keepdims=keepdims))
         flat = a if len(axes) == 1 else _joined(a, axes)[0]
@@ -114,7 +114,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     if not return_sign and b is not None and not complex_result:
         out = jnp.where(sign < 0, np.nan, out)
     if not keepdims:
-        axes = axis_tuple(axis, a.ndim)
         out, sign = jnp.squeeze(out, axes), jnp.squeeze(sign, axes)
     return (out, sign) if return_sign else out
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
+from fgrad.core import axis_size
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.selection import where as _where
-from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcasted, no_out, promoted, spread, user_dtype, with_axes
-from fgrad.ops import argreduce, cumulative, norm, reduce
+from fgrad.numpy.util import as_array, axis_index, axis_tuple, broadcasted, named_axes, no_out, promoted, spread, user_dtype, with_axes
+from fgrad.ops import argreduce, collective, cumulative, norm, reduce
 from fgrad.ops import elementwise as E
 from fgrad.ops.rules import full
 from fgrad.ops.shape import concatenate, reshape, transpose
@@ -41,10 +42,15 @@ def masked(name, x, where, fill):
     return E.select(spread(where, x.shape), x, E.like(x, fill))
 
 
+_ACROSS = {"sum": collective.psum_leaf, "max": collective.pmax_leaf, "min": collective.pmin_leaf}
+
+
 def _reduce(name, fun, x, axis, keepdims, where, fill, initial, combine, identity):
     """The common course of a reduction of array x: check, mask, reduce, combine with `initial`, keep axes."""
     where = check_where(name, where)
-    axes = axis_tuple(axis, x.ndim)
+    axes, names = named_axes(axis, x.ndim)
+    if names and name not in _ACROSS:
+        raise NotImplementedError(f"jnp.{name}: reductions over named axes are sum, max and min and what is made of them, got {names}")
     if not identity and initial is None:
         if where is not None:
             raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'")
@@ -55,6 +61,8 @@ def _reduce(name, fun, x, axis, keepdims, where, fill, initial, combine, identit
         out = full(tuple(n for i, n in enumerate(x.shape) if i not in axes), fill, x.dtype)
     else:
         out = fun(x, axes)
+    for axis_name in names:
+        out = _ACROSS[name](out, axis_name)
     if initial is not None:
         start = E.convert_element_type(as_array(name, initial), x.dtype)
         if start.ndim:
@@ -106,7 +114,8 @@ def _summing(name, fun, fill, combine, what):
     reduction.__doc__ = f"""{what} over axes (all by default); {fill} of nothing.
 
     Booleans and small integers are accumulated in the default integer, unless `dtype` says otherwise. where: a mask of the elements
-    that count. initial: a scalar to start from. Raises ValueError for an axis out of range or given twice.
+    that count. initial: a scalar to start from. axis: names of vmap's axes too, as "batch" or ("batch", 0).
+    Raises ValueError for an axis out of range or given twice.
     """
     return eager(1)(reduction)
 
@@ -175,7 +184,7 @@ def ptp(a, axis=None, out=None, keepdims=False):
 def _count(x, axes, keepdims, where, dtype):
     """How many elements are reduced: a number, or an array where there is a mask."""
     if where is None:
-        return dtype.type(math.prod(x.shape[i] for i in axes))
+        return dtype.type(math.prod(axis_size(i) if isinstance(i, str) else x.shape[i] for i in axes))
     return sum(spread(where, x.shape), axes, dtype=dtype, keepdims=keepdims)
 
 
@@ -194,7 +203,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     where = check_where("mean", where)
     if where is not None:
         x, where = _together(x, where)
-    axes = axis_tuple(axis, x.ndim)
+    axes = builtins.sum(named_axes(axis, x.ndim), ())
     total = sum(x, axes, dtype=work, keepdims=keepdims, where=where)
     return E.convert_element_type(E.div(total, _count(x, axes, keepdims, where, work)), result)
 
@@ -241,19 +250,20 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     where = check_where("var", where)
     if where is not None:
         x, where = _together(x, where)
-    axes = axis_tuple(axis, x.ndim)
-    if where is None and mean is None and dtypes.is_float(work) and (joined := _join(x, axes)) is not None:
+    axes, names = named_axes(axis, x.ndim)
+    if where is None and mean is None and not names and dtypes.is_float(work) and (joined := _join(x, axes)) is not None:
         count = math.prod(x.shape[i] for i in axes) - (ddof if correction is None else correction)
         total = norm.moments(*joined)[1]
         out = E.div(total, work.type(count)) if count > 0 else full(total.shape, np.nan, work)
         return E.convert_element_type(with_axes(out, axes, x.ndim) if keepdims else out, result)
+    axes = (*axes, *names)
     centre = _mean(x, axes, keepdims=True, where=where) if mean is None else E.convert_element_type(as_array("var", mean), work)
     d = U.subtract(x, centre)
     squares = E.real(E.mul(d, E.conj(d))) if d.dtype.kind == "c" else E.square(d)
     real = squares.dtype
     n = E.sub(_count(x, axes, keepdims, where, real), real.type(ddof if correction is None else correction))
     if isinstance(n, np.generic) or where is None:
-        count = math.prod(x.shape[i] for i in axes) - (ddof if correction is None else correction)
+        count = _count(x, axes, keepdims, None, real) - (ddof if correction is None else correction)
         total = sum(squares, axes, keepdims=keepdims)
         out = E.div(total, real.type(count)) if count > 0 else full(total.shape, np.nan, real)
     else:

@@ -311,6 +311,15 @@ def axis_tuple(axis, ndim):
     return (axis_index(axis, ndim),)
 
 
+def named_axes(axis, ndim):
+    """(the axes of an array as axis_tuple gives them, the names of vmap's axes) among an axis argument, whose names are strings."""
+    if isinstance(axis, str):
+        return (), (axis,)
+    if isinstance(axis, (tuple, list)) and (names := tuple(a for a in axis if isinstance(a, str))):
+        return axis_tuple([a for a in axis if not isinstance(a, str)], ndim), names
+    return axis_tuple(axis, ndim), ()
+
+
 def no_out(name, out):
     """Arrays are immutable: `out` is in the signatures only so that None may be passed."""
     if out is not None:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from fgrad.core import Primitive, ShapedArray, axis_size, get_aval
-from fgrad.ops.elementwise import convert_element_type, div, eq, like, mul, neg
+from fgrad.dtypes import BOOL, is_inexact
+from fgrad.ops.elementwise import bitwise_not, convert_element_type, div, eq, like, mul, neg
 from fgrad.ops.reduce import reduce_max, reduce_sum
 from fgrad.ops.rules import bdim_at_front, broadcast_in_dim, jvp_by_args, zero_jvp
 from fgrad.ops.shape import iota
@@ -108,6 +109,8 @@ def psum_leaf(x, axis_name):
         for name in _names(axis_name):
             x = x * axis_size(name)
         return x
+    if get_aval(x).dtype == BOOL:
+        x = convert_element_type(x, _INDEX)
     for name in _names(axis_name):
         x = psum_p.bind(x, axis_name=name)
     return x
@@ -120,7 +123,8 @@ def pmax_leaf(x, axis_name):
 
 
 def pmin_leaf(x, axis_name):
-    return neg(pmax_leaf(neg(x), axis_name))
+    turned = neg if is_inexact(get_aval(x).dtype) else bitwise_not  # which turns the order of all integers around
+    return turned(pmax_leaf(turned(x), axis_name))
 
 
 def all_gather_leaf(x, axis_name):
