@@ -24,6 +24,54 @@ class Embedding(Workload):
         return lambda: table[tokens]
 
 
+@workload("indexing/lookup in a table converted to bfloat16", sizes=((32_000, 256),), tol=1e-2, note="4096 tokens")
+class ConvertedEmbedding(Embedding):
+    def jaxlike(self, m, table, tokens, ct):
+        f = m.jit(lambda table, tokens: table.astype("bfloat16")[tokens].astype("float32"))
+        return lambda: f(table, tokens)
+
+    def torch(self, m, table, tokens, ct):
+        tokens = tokens.long()
+        f = m.compile(lambda table, tokens: m.F.embedding(tokens, table.bfloat16()).float())
+        return lambda: f(table, tokens)
+
+    def numpy(self, np, table, tokens, ct):
+        import ml_dtypes
+
+        return lambda: table.astype(ml_dtypes.bfloat16)[tokens].astype(np.float32)
+
+
+@workload("indexing/log-probabilities of labels, written out", sizes=((1024, 1000), (256, 32_000)))
+class Picked(Workload):
+    def inputs(self, rng):
+        return normal(rng, *self.size), integers(rng, self.size[1], self.size[0])
+
+    def jaxlike(self, m, logits, labels):
+        def f(logits, labels):
+            shifted = logits - logits.max(1, keepdims=True)
+            return (shifted - m.np.log(m.np.exp(shifted).sum(1, keepdims=True)))[m.np.arange(len(labels)), labels]
+
+        f = m.jit(f)
+        return lambda: f(logits, labels)
+
+    def torch(self, m, logits, labels):
+        labels = labels.long()
+
+        def f(logits, labels):
+            shifted = logits - logits.max(1, keepdim=True).values
+            return (shifted - shifted.exp().sum(1, keepdim=True).log())[m.torch.arange(len(labels)), labels]
+
+        f = m.compile(f)
+        return lambda: f(logits, labels)
+
+    def numpy(self, np, logits, labels):
+        def f():
+            shifted = logits - logits.max(1, keepdims=True)
+            return (shifted - np.log(np.exp(shifted).sum(1, keepdims=True)))[np.arange(len(labels)), labels]
+
+        return f
+
+
 @workload(
     "indexing/vmap of windows", sizes=((1000, 64, 1), (1000, 64, 16)), note="dynamic slices of so many rows of one array at 5000 positions"
 )

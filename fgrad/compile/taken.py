@@ -45,36 +45,44 @@ def _as_take(gather, read, reads):
     at = Value(indices.buf, shape, indices.strides[:-1], indices.offset, indices.dtype)
     if not in_register(at, shape) and not any([s == shape and v.shape == shape and v.whole() for v, s in read.get(out.buf, ())]):
         return [gather]
-    if reads[indices.buf] == 1 and n <= FAR // 2 and (pair := _pair(at, n)) is not None:
-        a, b, sizes, wraps = pair
+    if reads[indices.buf] == 1 and n <= FAR // 2 and (pair := pair_of(at, n)) is not None:
+        a, b, sizes = pair
+        (a, first), (b, second) = _unbounded(a, sizes[0]), _unbounded(b, sizes[1])
         ones, row = tuple([1 for _ in shape]), sizes[1] * x.strides[0]
         table = Value(x.buf, (*ones, *sizes), (*[0 for _ in shape], row, x.strides[0]), x.offset, x.dtype)
-        return [_node("take2", [a, b, table], out, (wraps,))]
+        return [elementwise_node("take2", [a, b, table], out, (first + 2 * second,))]
     table = Value(x.buf, (*(1 for _ in shape), n), (*(0 for _ in shape), x.strides[0]), x.offset, x.dtype)
     if not mode & 1:
-        return [_node("take", [at, table], out, (int(mode & WRAPS > 0),))]
-    fill = np.frombuffer(np.array(gather.ip[5:7], np.int64).tobytes()[: x.dtype.itemsize], x.dtype)[0]
-    nodes = []
+        return [elementwise_node("take", [at, table], out, (int(mode & WRAPS > 0),))]
+    item = Value(Buf("temp", x.dtype, out.size), shape, row_major(shape), 0, x.dtype)
+    nodes, beyond = outside(at, n, mode)
+    number = Value(None, shape, (0,) * len(shape), 0, x.dtype, fill_value(gather.ip, x.dtype))
+    take = elementwise_node("take", [at, table], item, (int(mode & WRAPS > 0),))
+    return [take, *nodes, elementwise_node("select", [beyond, number, item], out)]
 
-    def add(op, ins, dtype, type_code=None, ip=()):
-        made = Value(Buf("temp", dtype, out.size), shape, row_major(shape), 0, dtype)
-        nodes.append(_node(op, ins, made, ip, type_code))
+
+def fill_value(ip, dtype):
+    """What a gather gives outside of its operand."""
+    return np.frombuffer(np.array(ip[5:7], np.int64).tobytes()[: dtype.itemsize], dtype)[0]
+
+
+def outside(at, n, mode):
+    """(nodes, the value that they compute): True where an index `at` is none of an axis of n. mode: the gather's, see WRAPS."""
+    nodes, zeros, bool_ = [], (0,) * len(at.shape), np.dtype(bool)
+
+    def add(op, ins, type_code=None):
+        made = Value(Buf("temp", bool_, at.size), at.shape, row_major(at.shape), 0, bool_)
+        nodes.append(elementwise_node(op, ins, made, type_code=type_code))
         return made
 
-    def number(value, dtype):
-        return Value(None, shape, (0,) * len(shape), 0, dtype, np.asarray(value, dtype)[()])
+    def compared(op, number):
+        return add(op, [at, Value(None, at.shape, zeros, 0, at.dtype, np.asarray(number, at.dtype)[()])], CODES[at.dtype])
 
-    index_code, bool_ = CODES[at.dtype], np.dtype(bool)
-    item = add("take", [at, table], x.dtype, ip=(int(mode & WRAPS > 0),))
-    below = add("lt", [at, number(-n if mode & WRAPS else 0, at.dtype)], bool_, index_code)
-    above = add("ge", [at, number(n, at.dtype)], bool_, index_code)
-    outside = add("or", [below, above], bool_)
-    return [*nodes, _node("select", [outside, number(fill, x.dtype), item], out)]
+    return nodes, add("or", [compared("lt", -n if mode & WRAPS else 0), compared("ge", n)])
 
 
-def _pair(at, n):
-    """(a, b, (m, k), wraps) if places `at` among n = m * k items are a * k + b, both within bounds: those that take2 keeps itself are not
-    computed before it. wraps: 1 where negative a count from the end, 2 more where b do."""
+def pair_of(at, n):
+    """(a, b, (m, k)) if places `at` among n = m * k items are a * k + b, both within bounds."""
     node = _made(at, "add")
     for product, b in () if node is None else (node.ins, node.ins[::-1]):
         found = _made(product, "mul")
@@ -83,13 +91,13 @@ def _pair(at, n):
             if k < 1 or n % k or a.shape != at.shape or b.shape != at.shape or a.buf is None or b.buf is None:
                 continue
             if all([0 <= least and most < size for (least, most), size in zip((bounds(a), bounds(b)), (n // k, k))]):
-                (a, first), (b, second) = _unbounded(a, n // k), _unbounded(b, k)
-                return a, b, (n // k, k), first + 2 * second
+                return a, b, (n // k, k)
     return None
 
 
 def _unbounded(v, n):
-    """(i, whether negative ones count from the end) if v is i so counted and moved into an axis of n, else (v, False)."""
+    """(i, whether negative ones count from the end) if v is i so counted and moved into an axis of n, which take2 does itself; else
+    (v, False)."""
     clamp = _made(v, "clamp")
     if clamp is None or [x.scalar for x in clamp.ins[::2]] != [0, n - 1] or clamp.ins[1].buf is None or clamp.ins[1].shape != v.shape:
         return v, False
@@ -103,7 +111,8 @@ def _made(v, op):
     return v.buf.node if in_register(v, v.shape) and v.buf.node.op == op and v.buf.node.shape == v.shape else None
 
 
-def _node(op, ins, out, ip=(), type_code=None):
-    node = Node("ew", op, ins, [out], out.shape, ip, type_code=CODES[out.dtype] if type_code is None else type_code)
+def elementwise_node(op, ins, out, ip=(), type_code=None):
+    """An operation that gives `out`; type_code: what it computes in, by default what out's dtype is computed in."""
+    node = Node("ew", op, ins, [out], out.shape, ip, type_code=CODES[compute_dtype(out.dtype)] if type_code is None else type_code)
     out.buf.node = node
     return node
