@@ -9,7 +9,7 @@
 #include "items.h"
 
 enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288,    /* longer runs are shared */
-       FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024,
+       FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
        FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
 
 /* How many axes a line has. */
@@ -338,10 +338,12 @@ static int fg_identity(int dtype, int kind, char *value) {
 /* Whether updates give the same in any order. */
 static int fg_any_order(const FgIndexPlan *g) { return g->dtype <= FG_U64 && g->kind != FG_SET; }
 /* How many interleaved copies of a small output take the updates: one to an item that has just been updated waits for that. 1 where more could
- * not be told from each other by the places along the line, or the order matters. */
+ * not be told from each other by the places along the line, or what is set last counts, or 16 bits round, or sums of
+ * few floats are taken in their order. */
 static int64_t fg_interleaved(const FgIndexPlan *g, int64_t vectors) {
     const int64_t size = g->top[0] + 1;
-    return fg_any_order(g) && g->nb == 1 && g->bb[0] == 0 && g->kb[0] == 1 && size <= FG_INTERLEAVED_SIZE && vectors >= 8 * size ? FG_INTERLEAVED : 1;
+    const int alike = fg_any_order(g) || (g->kind != FG_SET && (g->dtype == FG_F32 || g->dtype == FG_F64) && vectors >= FG_FEW_FLOATS);
+    return alike && g->nb == 1 && g->bb[0] == 0 && g->kb[0] == 1 && size <= FG_INTERLEAVED_SIZE && vectors >= 8 * size ? FG_INTERLEAVED : 1;
 }
 
 static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const char *updates, char *out, int64_t first, int64_t stop) {

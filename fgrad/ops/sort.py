@@ -26,6 +26,8 @@ def _sort_aval(*avals, dimension, is_stable, num_keys):
 
 
 def _sort_lower(ctx, ins, params, out_avals):
+    if out_avals[0].shape[params["dimension"]] <= 1:
+        return list(ins)
     ip = (params["dimension"], params["num_keys"], int(params["is_stable"]))
     return ctx.kernel("sort", ins, out_avals, ip=ip, contiguous=False)
 
