@@ -48,6 +48,10 @@ CASES = {
     "along an axis": (lambda m, x, j: m.take_along_axis(m.exp(x), j[:, None], 1), X[:9], J),
     "whole beside its part": (lambda m, x, i: (m.exp(x)[i], m.exp(x).sum(1)), X, I),
     "two parts": (lambda m, x, i, j: m.exp(x)[i] + m.exp(x)[j % 120], X, I, J),
+    "one position": (lambda m, x: m.tanh(x.reshape(10, 12, 130))[:, -1], X),
+    "two columns": (lambda m, x: m.exp(x)[:, 3] - m.exp(x)[:, -3], X),
+    "a block beside its whole": (lambda m, x: (m.exp(x)[5:9, 7:11] * 2, m.exp(x).sum(0)), X),
+    "a block of rows, to be summed": (lambda m, x: m.sin(x.T)[::40].sum(1), X),
     "turned alone": (lambda m, x, i: x[::-1, ::-1].T[i], X, I),
 }
 
@@ -63,6 +67,45 @@ def test_parts(case):
         whole = fgrad.tree.leaves(fgrad.jit(lambda *args: f(jnp, *args))(*args))
     for a, b in zip(got, whole, strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+A = rng.standard_normal((24, 32, 40)).astype(np.float32)
+B = rng.standard_normal((40, 50)).astype(np.float32)
+BATCH = rng.standard_normal((24, 40, 50)).astype(np.float32)
+PRODUCTS = {
+    "last position": (lambda m, a, b: (a @ b)[:, -1], A, B),
+    "with an epilogue": (lambda m, a, b: m.tanh(a @ b + b[0])[:, 3], A, B),
+    "of what is computed": (lambda m, a, b: (m.tanh(a) @ b)[:, -1], A, B),
+    "every eighth row": (lambda m, a, b: (a @ b)[:, ::8], A, B),
+    "columns": (lambda m, a, b: (a @ b)[..., 7:11], A, B),
+    "a column": (lambda m, a, b: (a @ b)[..., -1], A, B),
+    "an element of each": (lambda m, a, b: (a @ b)[:, 4, 5], A, B),
+    "some of a batch": (lambda m, a, b: (a @ b)[3:7], A, BATCH),
+    "a row of each": (lambda m, a, b: (a @ b)[:, 0], A, BATCH),
+    "backwards": (lambda m, a, b: (a @ b)[::-8], A, BATCH),
+    "transposed": (lambda m, a, b: m.swapaxes(a @ b, 1, 2)[:, :3], A, BATCH),
+    "of a transposed operand": (lambda m, a, b: (m.swapaxes(a, 1, 2) @ b)[:, 2], A[:, :, :32], BATCH[:, :32]),
+    "rows of a transposed operand": (lambda m, a, b: (a.T @ b)[::9], A[0], BATCH[0][:32]),
+    "its whole too": (lambda m, a, b: ((y := a @ b)[:, -1], y), A, B),
+    "used twice": (lambda m, a, b: (a @ b)[:, -1] * 2 + (a @ b)[:, 0], A, B),
+    "a product of its part": (lambda m, a, b: (a @ b)[:, -1] @ b.T, A, B),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "complex64", "int32"])
+def test_parts_of_products(case, dtype):
+    f, a, b = PRODUCTS[case]
+    with fgrad.enable_x64(dtype == "float64"):
+        a, b = (jnp.asarray(x * (3 if dtype == "int32" else 1), dtype) for x in (a, b))
+        got = fgrad.tree.leaves(fgrad.jit(lambda a, b: f(jnp, a, b))(a, b))
+        with fgrad.config.override("pass_simplify", False):
+            want = fgrad.tree.leaves(fgrad.jit(lambda a, b: f(jnp, a, b))(a, b))
+        exact = {"bfloat16": np.float32}.get(dtype, dtype)
+        tolerance = {"bfloat16": 2e-2, "float64": 1e-12, "int32": 0}.get(dtype, 2e-5)
+        for x, y in zip(got, want, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(np.asarray(x, exact), np.asarray(y, exact), rtol=tolerance, atol=30 * tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "uint8", "bool", "complex64"])
@@ -95,11 +138,14 @@ def test_slices(start):
         (lambda x, i: x.astype(jnp.bfloat16)[i], True),
         (lambda x, i: (x * 16)[jnp.arange(2000) + i[0]], False),  # half of it: once is enough
         (lambda x, i: ((y := x * 16)[i], y), False),  # in memory anyway
+        (lambda x, i: (x @ x[:256]).reshape(40, 100, 256)[:, -1], True),
+        (lambda x, i: jnp.tanh(x @ x[:256] + i[0]).reshape(40, 100, 256)[:, -1], True),
+        (lambda x, i: (x @ x[:256])[::2], False),
     ],
 )
 def test_what_is_computed(f, small):
     did = units(f, np.ones((4000, 256), np.float32), np.arange(8, dtype=np.int32))
-    assert small == all("4000" not in unit or unit.startswith("gather") for unit in did)
+    assert small == all("4000" not in unit or unit.startswith(("gather", "dot [1, 40,")) for unit in did)
 
 
 def test_gradient_of_converted_rows():

@@ -57,6 +57,21 @@ def kernels_of(list nodes):
     return out
 
 
+def takes_parts(list nodes, Py_ssize_t least):
+    """True if a node takes a part of what elementwise operations, copies or products compute, of `least` elements or more (see gathered)."""
+    cdef Node node, made
+    cdef Value v
+    for node in nodes:
+        for v in node.ins:
+            if v.buf is None or v.buf.node is None or v.buf.size < least:
+                continue
+            made = v.buf.node
+            if made.kind == "ew" or made.op == "copy" or made.op == "dot":
+                if not v.whole() or node.op == "gather" or node.op == "dynamic_slice":
+                    return True
+    return False
+
+
 cpdef bint in_register(Value v, tuple shape):
     """True if v can be read from the register of the op that computes it."""
     if v.buf is None or v.buf.node is None:

@@ -4,6 +4,7 @@ gathers, not the table."""
 import math
 from collections import Counter
 
+from fgrad.compile.fuse import takes_parts
 from fgrad.compile.taken import FAR, elementwise_node, fill_value, outside, pair_of
 from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
 
@@ -14,25 +15,40 @@ TAKING = ("gather", "dynamic_slice")
 
 
 def take_first(nodes, outs):
-    """nodes, with gathers and slices of a few elements of what elementwise operations compute replaced by these operations on what is
-    taken of their operands."""
+    """nodes, with gathers and slices of a few elements of what elementwise operations and products compute replaced by these operations on
+    what is taken of their operands."""
+    if not takes_parts(nodes, LEAST):
+        return nodes
     taken, written = Counter(), {v.buf for v in outs}  # taken: elements that are of each result
     for n in nodes:
-        if n.kind == "ew" or n.op == "copy":
-            continue
         first = 1 if n.kind == "kernel" and n.op in TAKING else 0
-        if first and n.ins[0].buf is not None:
-            taken[n.ins[0].buf] += n.outs[0].size
-        written.update([v.buf for v in n.ins[first:] if n.kind != "reduce"])
+        for v in n.ins[:first]:
+            taken[v.buf] += n.outs[0].size
+        for v in n.ins[first:]:
+            if _is_part(v):
+                taken[v.buf] += v.size
+            elif n.kind not in ("ew", "reduce") and n.op != "copy":
+                written.add(v.buf)
+    few = {b for b, count in taken.items() if b is not None and b.size >= LEAST and 0 < SHARE * count <= b.size}
     out, made = [], {}
     for n in nodes:
-        if n.kind == "kernel" and n.op in TAKING and _computed(n.ins[0], written):
-            size = n.ins[0].buf.size
-            if size >= LEAST and n.outs[0].size and SHARE * taken[n.ins[0].buf] <= size:
-                out += _Part(n, written, made).nodes or [n]
-                continue
+        if n.kind == "kernel" and n.op in TAKING and n.ins[0].buf in few and _computed(n.ins[0], written):
+            out += _Gathered(n, written, made).nodes or [n]
+            continue
+        for k, v in enumerate(n.ins):
+            if v.buf in few and _is_part(v) and v.buf not in written and v.tag == 0:
+                part = _Sliced(v, written, made)
+                if part.value is not None and (n.kind == "ew" or n.op in ("copy", "dot") or part.value.contiguous):
+                    out += part.nodes
+                    made = part.made
+                    n.ins[k] = part.value
         out.append(n)
     return out
+
+
+def _is_part(v):
+    """True for a view of a small part of an array."""
+    return v.buf is not None and v.box is None and v.buf.size >= LEAST and SHARE * v.size <= v.buf.size and any(v.strides)
 
 
 def _computed(v, written):
@@ -42,11 +58,119 @@ def _computed(v, written):
 
 
 class _Part:
-    """What computes the part of an elementwise result that a gather takes. nodes: none if it is better computed whole."""
+    """What computes a part of an elementwise result: `nodes`, and the part of each value that is needed for it by `part`."""
+
+    def __init__(self, size, shape, written, made):
+        self.size, self.shape, self.written, self.made = size, shape, written, made  # size: of what the part is of
+        self.nodes, self.parts, self.operands, self.operations = [], {}, 0, 0
+
+    def part(self, v):
+        """The part of v, a view of the shape of what the part is of; None if v is better computed whole."""
+        if v.buf is None or not any(v.strides):
+            return Value(v.buf, self.shape, (0,) * len(self.shape), v.offset, v.dtype, v.scalar, v.tag)
+        key = (v.buf, v.strides, v.offset, v.dtype, v.tag)
+        if key not in self.parts:
+            self.parts[key] = self.operation(v) if _computed(v, self.written) else self.operand(v)
+        return self.parts[key]
+
+    def operation(self, v):
+        node, ins = v.buf.node, []
+        self.operations += 1
+        view = _view_of_result(v)
+        if view is None or self.operations > OPERATIONS or (node.kind == "ew" and (node.ip or node.fp or node.obj is not None)):
+            return None
+        for x in node.ins:
+            place = view(x) if x.box is None else None
+            part = None if place is None else self.part(Value(x.buf, v.shape, *place, x.dtype, x.scalar, x.tag))
+            if part is None:
+                return None
+            ins.append(part)
+        if node.op == "copy":
+            return ins[0]
+        return self.add(elementwise_node(node.op, ins, self.temporary(v.dtype), type_code=node.type_code))
+
+    def operand(self, v):
+        """What is taken of an array in memory, or of a small one."""
+        self.operands += 1
+        large = SHARE * v.buf.size > self.size
+        if (
+            self.operands > OPERANDS
+            or v.box is not None
+            or (large and v.buf.node is not None and v.buf.node.kind == "ew" and v.buf not in self.written)
+        ):
+            return None
+        return None if SHARE * self.operands * math.prod(self.shape) > self.size else self.take(v)
+
+    def temporary(self, dtype):
+        return Value(Buf("temp", dtype, math.prod(self.shape)), self.shape, row_major(self.shape), 0, dtype)
+
+    def add(self, node):
+        self.nodes.append(node)
+        return node.outs[0]
+
+
+class _Sliced(_Part):
+    """A part that is a view. value: the part; None if it is better read of the whole."""
+
+    def __init__(self, v, written, made):
+        super().__init__(v.buf.size, v.shape, written, dict(made))  # what is made here is for others if it is taken
+        if v.key() not in made:
+            node = v.buf.node
+            part = self.part(v) if node is not None and (node.kind == "ew" or node.op in ("copy", "dot")) else None
+            self.made[v.key()] = None if part is None or part.buf is v.buf else part
+        self.value = self.made[v.key()]
+
+    def take(self, v):
+        return self.product(v) if v.buf.node is not None and v.buf.node.op == "dot" and v.buf not in self.written else v
+
+    def product(self, v):
+        """The product of those rows and columns that v shows; v where it is no such part."""
+        node = v.buf.node
+        if node.ip or node.fp or node.obj is not None or len(node.ins) != 2 or len(node.outs) != 1:
+            return v
+        place = _axes_of(v, node.outs[0].shape) if _view_of_result(v) is not None and not v.whole() else None
+        if place is None or any(by < 0 for _, by in place[0]) or SHARE * v.size > v.buf.size:
+            return v
+        (axes, start), (x, y) = place, node.ins
+        steps = {a: (n, by) for n, (a, by) in zip(v.shape, axes) if a is not None}
+        (b, at_b), (m, at_m), (n, at_n) = [steps.get(a, (1, 1)) for a in range(3)]
+        lhs = Value(
+            x.buf,
+            (b, m, x.shape[2]),
+            (at_b * x.strides[0], at_m * x.strides[1], x.strides[2]),
+            x.offset + start[0] * x.strides[0] + start[1] * x.strides[1],
+            x.dtype,
+            None,
+            x.tag,
+        )
+        rhs = Value(
+            y.buf,
+            (b, y.shape[1], n),
+            (at_b * y.strides[0], y.strides[1], at_n * y.strides[2]),
+            y.offset + start[0] * y.strides[0] + start[2] * y.strides[2],
+            y.dtype,
+            None,
+            y.tag,
+        )
+        if x.buf is None or y.buf is None or x.box or y.box or x.strides[2] != 1 or 1 not in rhs.strides[1:]:
+            return v
+        if _is_part(lhs):
+            part = _Sliced(lhs, self.written, self.made)
+            if part.value is not None:
+                self.nodes, self.made, lhs = self.nodes + part.nodes, part.made, part.value
+        shape = (b, m, n)
+        out = Value(Buf("temp", v.dtype, math.prod(shape)), shape, row_major(shape), 0, v.dtype)
+        out.buf.node = Node("kernel", "dot", [lhs, rhs], [out], node.shape, type_code=node.type_code)
+        self.add(out.buf.node)
+        return Value(out.buf, v.shape, tuple([0 if a is None else out.strides[a] for a, _ in axes]), 0, v.dtype)
+
+
+class _Gathered(_Part):
+    """A part that a gather or a dynamic slice takes; no nodes if it is better taken of the whole."""
 
     def __init__(self, gather, written, made):
-        self.gather, self.written, self.made, self.shape = gather, written, made, gather.outs[0].shape
-        self.nodes, self.parts, self.gathers, self.operands, self.operations = [], {}, {}, 0, 0
+        super().__init__(gather.ins[0].buf.size, gather.outs[0].shape, written, made)
+        self.gather, self.gathers = gather, {}
         ip, x, self.pair, self.fills = gather.ip, gather.ins[0], None, False
         if gather.op == "gather":
             self.fills, self.axis = ip[4] & 1, ip[7 + ip[0] + ip[1]] if ip[2] == 1 else None
@@ -81,40 +205,7 @@ class _Part:
             return x
         return Value(x.buf, self.pair[2], row_major(self.pair[2]), 0, x.dtype, None, x.tag)
 
-    def part(self, v):
-        """The gathered part of v, a view of the shape of the gather's operand; None if v is better read whole."""
-        if v.buf is None or not any(v.strides):
-            return Value(v.buf, self.shape, (0,) * len(self.shape), v.offset, v.dtype, v.scalar, v.tag)
-        key = (v.buf, v.strides, v.offset, v.dtype, v.tag)
-        if key not in self.parts:
-            self.parts[key] = self.operation(v) if _computed(v, self.written) else self.operand(v)
-        return self.parts[key]
-
-    def operation(self, v):
-        node, ins = v.buf.node, []
-        self.operations += 1
-        made = node.outs[0]
-        view = _view(v, made.shape) if made.whole() and made.dtype == v.dtype and v.tag == made.tag else None
-        if view is None or self.operations > OPERATIONS or (node.kind == "ew" and (node.ip or node.fp or node.obj is not None)):
-            return None
-        for x in node.ins:
-            place = view(x) if x.box is None else None
-            part = None if place is None else self.part(Value(x.buf, v.shape, *place, x.dtype, x.scalar, x.tag))
-            if part is None:
-                return None
-            ins.append(part)
-        if node.op == "copy":
-            return ins[0]
-        return self.add(elementwise_node(node.op, ins, self.temporary(v.dtype), type_code=node.type_code))
-
-    def operand(self, v):
-        """What is gathered of an array in memory, or of a small one."""
-        self.operands += 1
-        small = SHARE * v.buf.size <= self.gather.ins[0].buf.size
-        if self.operands > OPERANDS or v.box is not None or not (small or v.buf.node is None or v.buf in self.written):
-            return None
-        if SHARE * self.operands * math.prod(self.shape) > self.gather.ins[0].buf.size:
-            return None
+    def take(self, v):
         ins, ip = [v, *self.gather.ins[1:]], self.ip
         if self.pair is not None:
             extent = 1 + sum((n - 1) * s for n, s in zip(v.shape, v.strides))
@@ -147,18 +238,17 @@ class _Part:
         number = Value(None, self.shape, (0,) * len(self.shape), 0, x.dtype, fill_value(ip, x.dtype))
         self.nodes += [*nodes, elementwise_node("select", [beyond, number, part], out)]
 
-    def temporary(self, dtype):
-        return Value(Buf("temp", dtype, math.prod(self.shape)), self.shape, row_major(self.shape), 0, dtype)
-
-    def add(self, node):
-        self.nodes.append(node)
-        return node.outs[0]
-
 
 def _with_result(node, out):
     """The node, with `out` for its result."""
     node = out.buf.node = Node(node.kind, node.op, node.ins, [out], node.shape, node.ip, type_code=node.type_code)
     return node
+
+
+def _view_of_result(v):
+    """_view of the result that v is of; None if v is no such view."""
+    made = v.buf.node.outs[0]
+    return _view(v, made.shape) if made.buf is v.buf and made.whole() and made.dtype == v.dtype and v.tag == made.tag else None
 
 
 def _view(v, shape):
@@ -173,22 +263,35 @@ def _view(v, shape):
             return None if strides is None else (strides, x.offset)
 
         return reshaped
+    place = _axes_of(v, shape)
+    if place is None:
+        return None
+    axes, start = place
+
+    def moved(x):
+        strides = tuple([0 if a is None else by * x.strides[a] for a, by in axes])
+        return strides, x.offset + sum([a * s for a, s in zip(start, x.strides)])
+
+    return moved
+
+
+def _axes_of(v, shape):
+    """([(the axis, its step) that each axis of v goes along; None where v has one element], where v begins along each axis) for a view of a
+    row-major array of `shape`; None if v is no such view."""
     steps, rest, start, axes = row_major(shape), v.offset, [], []
     for step in steps:
         start.append(rest // step)
         rest -= start[-1] * step
-    for n, s in zip(v.shape, v.strides):
-        axis = next((a for a, (k, step) in enumerate(zip(shape, steps)) if step <= abs(s) < step * k), None) if n > 1 and s else None
-        if n > 1 and s and (axis is None or s % steps[axis] or axis in [a for a, _ in axes]):
-            return None
-        axes.append((axis, 0 if axis is None else s // steps[axis]))
-        if axis is not None and not 0 <= start[axis] + (n - 1) * axes[-1][1] < shape[axis]:
-            return None
-    if rest or any(not 0 <= a < k for a, k in zip(start, shape)):
+    if rest or any([not 0 <= a < k for a, k in zip(start, shape)]):
         return None
-
-    def moved(x):
-        strides = tuple(0 if a is None else by * x.strides[a] for a, by in axes)
-        return strides, x.offset + sum(a * s for a, s in zip(start, x.strides))
-
-    return moved
+    for n, s in zip(v.shape, v.strides):
+        if n == 1 or s == 0:
+            axes.append((None, 0))
+            continue
+        axis = next((a for a, (k, step) in enumerate(zip(shape, steps)) if step <= abs(s) < step * k), None)
+        if axis is None or s % steps[axis] or axis in [a for a, _ in axes]:
+            return None
+        axes.append((axis, s // steps[axis]))
+        if not 0 <= start[axis] + (n - 1) * axes[-1][1] < shape[axis]:
+            return None
+    return axes, start

@@ -8,7 +8,7 @@ from fgrad.compile.columns import split_columns
 from fgrad.compile.diagonal import Constants
 from fgrad.compile.frames import frame_updates, lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
-from fgrad.compile.gathered import TAKING, take_first
+from fgrad.compile.gathered import take_first
 from fgrad.compile.joined import write_joined
 from fgrad.compile.laid import lay_products
 from fgrad.compile.losses import LOSSES, join_losses
@@ -107,7 +107,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         kernels = kernels_of(nodes)
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(wrap_indices(nodes), outs)
-    if config.pass_simplify and not kernels.isdisjoint(TAKING):
+    if config.pass_simplify:
         nodes = live_nodes(take_first(nodes, outs), outs)
     if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
