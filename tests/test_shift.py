@@ -246,13 +246,13 @@ def test_rows_of_pieces_that_are_read_often_are_put_together(shape, mode):
 
 
 @pytest.mark.parametrize("n", [300, 1000, 1001, 5000])
-@pytest.mark.parametrize("row", [0, 5, -1])
+@pytest.mark.parametrize("row", [0, 5, 64])
 def test_reversed_ends_of_one_row(n, row):
     """A walk along one axis is cut where windows begin: what is read backwards is read from there."""
     x = np.random.default_rng(0).standard_normal((65, n)).astype(np.float32)
 
     def f(m, x):
         ends = m.concatenate([x[:, :2][:, ::-1], m.zeros((65, n - 5), np.float32), x[:, -9:][:, ::-1]], 1)
-        return ends[row : row + 1 or None] * 2 + x[:1, :1]
+        return ends[row : row + 1] * 2
 
     np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x: f(jnp, x))(x)), f(np, x))

@@ -316,7 +316,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         if p.in_[i].access == FG_ACC_GENERAL:
             per = period(p, p.in_[i].strides)
-            if p.ndim == 1 and p.n_boxes:      # the pieces of a tile begin anywhere
+            if p.ndim == 1 and p.n_boxes and p.in_[i].strides[0]:      # the pieces of a tile begin anywhere
                 continue
             if p.step % per == 0 and (p.mode != FG_MODE_COLUMNS or p.n // p.n_outer % per == 0):   # columns start anew at each outer index
                 p.in_[i].access = FG_ACC_CACHED
