@@ -60,6 +60,24 @@ class FewHalf(SquareHalf):
         return 2 * math.prod(self.size)
 
 
+@workload("matmul/tanh(x @ w + b) of the last position: batch,length,k,n", sizes=((16, 128, 256, 1000),))
+class LastPosition(Workload):
+    def inputs(self, rng):
+        batch, length, k, n = self.size
+        return normal(rng, batch, length, k), normal(rng, k, n, scale=k**-0.5), normal(rng, n)
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(lambda x, w, b: m.np.tanh(x @ w + b)[:, -1])
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        f = m.compile(lambda x, w, b: m.torch.tanh(x @ w + b)[:, -1])
+        return lambda: f(x, w, b)
+
+    def numpy(self, np, x, w, b):
+        return lambda: np.tanh(x @ w + b)[:, -1]
+
+
 @workload("matmul/dot product of rows", sizes=((1000, 100), (100_000, 3)))
 class Rows(Workload):
     """One number for each of so many rows, by einsum."""
