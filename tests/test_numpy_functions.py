@@ -1,6 +1,7 @@
 """fgrad.numpy beyond single values: derivatives, vmap, sizes under jit, updates, ufuncs, padding, sharing, errors."""
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -411,6 +412,28 @@ def test_narrow_integers_by_one_divisor(dtype):
         for divisor in (b, jnp.broadcast_to(b, a.shape) + 0):
             np.testing.assert_array_equal(div(a, divisor), quotient.astype(dtype), err_msg=str(y))
             np.testing.assert_array_equal(rem(a, divisor), (x - quotient * y).astype(dtype), err_msg=str(y))
+
+
+def test_einsum_without_sums_in_any_order_of_axes():
+    """Each order of the result's axes: values, both derivatives, a second pair to follow, one element stretched, and letters that go."""
+    rng = np.random.default_rng(0)
+    sizes = dict(a=2, b=3, c=4, d=5)
+    for ins in ("ab,cd", "abc,bd", "ab,ba", "abcd,db", "bca,ca", "a,b"):
+        x, y = [rng.standard_normal([sizes[c] for c in t]).astype("float32") for t in ins.split(",")]
+        for order in itertools.permutations(sorted(set(ins) - {","})):
+            spec = f"{ins}->{''.join(order)}"
+            want, at = np.einsum(spec, x, y), rng.standard_normal(())
+            np.testing.assert_allclose(jnp.einsum(spec, x, y), want, rtol=1e-6, err_msg=spec)
+            pull = fgrad.grad(lambda x, y, spec=spec, at=at: jnp.sum(jnp.einsum(spec, x, y) ** 2) * at, (0, 1))(x, y)
+            for got, t, other, u in zip(pull, ins.split(","), (y, x), ins.split(",")[::-1]):
+                back = np.einsum(f"{''.join(order)},{u}->{t}", want, other) * 2 * at
+                np.testing.assert_allclose(got, back, rtol=1e-4, atol=1e-5, err_msg=spec)
+    z = rng.standard_normal(4).astype("float32")
+    x, y = rng.standard_normal((2, 3)).astype("float32"), rng.standard_normal((4, 1)).astype("float32")
+    np.testing.assert_allclose(jnp.einsum("ab,ca,c->cba", x[:1], y, z), np.einsum("ab,ca,c->cba", x[:1], y, z), rtol=1e-5)
+    np.testing.assert_allclose(jnp.einsum("ab,ca->bca", x, y), np.einsum("ab,ca->bca", x, y.repeat(2, 1)), rtol=1e-6)
+    np.testing.assert_allclose(jnp.einsum("ab,cd,c->dab", x, y, z), np.einsum("ab,cd,c->dab", x, y, z), rtol=1e-4, atol=1e-5)
+    assert jnp.einsum("ab,cd->dcba", x > 0, y > 0).dtype == bool
 
 
 def test_einsum_takes_diagonals():

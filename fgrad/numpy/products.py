@@ -298,7 +298,8 @@ def _einsum(*ops, terms, out, path, dot=dot_general):
         while len(chosen) > 1:
             b, a = chosen.pop(), chosen.pop()
             keep = later.union(*[t for t, _ in chosen])
-            chosen.append(_contract(_simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0])), keep, dot))
+            pair = _simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0]))
+            chosen.append(_contract(*pair, keep, dot, out))
         items.append(_simplify(*chosen[0], later))
     term, x = items[0]
     return S.transpose(x, tuple(term.index(c) for c in out))
@@ -322,7 +323,9 @@ def _simplify(term, x, keep):
     return "".join(c for c in term if c in keep), _summed(x, drop)
 
 
-def _contract(left, right, keep, dot):
+def _contract(left, right, keep, dot, order):
+    """(letters, product) of two operands. Where nothing is summed and all letters stay its axes are in the given order: those of a
+    product of matrices by one, whose derivatives are products too; others by an elementwise product, which fuses."""
     (ta, a), (tb, b) = left, right
     shared = [c for c in ta if c in tb]
     sizes = dict(zip(ta, a.shape))
@@ -333,8 +336,22 @@ def _contract(left, right, keep, dot):
             a, b = _spread(ta, a, c, max(n, sizes[c])), _spread(tb, b, c, max(n, sizes[c]))
             sizes[c] = max(n, sizes[c])
     batch, gone = [c for c in shared if c in keep], [c for c in shared if c not in keep]
+    left, right = [c for c in ta if c not in shared], [c for c in tb if c not in shared]
+    if not gone and dot is dot_general and batch + left + right != list(order):
+        if batch + right + left == list(order):
+            return order, dot(b, a, (((), ()), (tuple(map(tb.index, batch)), tuple(map(ta.index, batch)))))
+        if set(order) == sizes.keys() | set(tb):
+            shape = tuple([b.shape[tb.index(c)] if c in tb else sizes[c] for c in order])
+            return order, E.mul(_laid_out(ta, a, order, shape), _laid_out(tb, b, order, shape))
     out = dot(a, b, ((tuple(map(ta.index, gone)), tuple(map(tb.index, gone))), (tuple(map(ta.index, batch)), tuple(map(tb.index, batch)))))
-    return "".join([*batch, *[c for c in ta if c not in shared], *[c for c in tb if c not in shared]]), out
+    return "".join([*batch, *left, *right]), out
+
+
+def _laid_out(term, x, letters, shape):
+    """x, with axes of these letters, over all letters' axes."""
+    at = [letters.index(c) for c in term]
+    order = sorted(range(x.ndim), key=at.__getitem__)
+    return S.broadcast_in_dim(S.transpose(x, tuple(order)), shape, tuple(sorted(at)))
 
 
 def _spread(term, x, c, n):
