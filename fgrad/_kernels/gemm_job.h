@@ -6,6 +6,7 @@
 
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
 #define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
+#define GEMM_WAYS 8              /* rows of c that meet in few sets of the first cache and stay there */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of a second cache of 1 MB; twice as many of 2 MB */
 #define GEMM_AHEAD 8             /* rows of a packed tile that are fetched before they are used */
 #define GEMM_CLOSE (1 << 20)      /* bytes that the second cache holds */
@@ -83,6 +84,7 @@ static void gemm_plan(GemmJob *j) {
     j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->pack_b && j->N >= 192 && size_a >= 4 * GEMM_CLOSE && gemm_broad()) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
     j->mr = j->cplx || (!j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8) ? GEMM_MR / 2 : GEMM_MR;
+    if (j->K <= 32 && j->mr > GEMM_WAYS && j->M >= 2 * GEMM_WAYS && !j->turned && !j->narrow && gemm_clashes(j->ldc, item)) j->mr = GEMM_WAYS;
     /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
     int64_t piece = GEMM_KC, tiles = (j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES) << gemm_broad(), keeps;
     if (clash_b && j->rb && !j->pack_b && size_b > GEMM_CLOSE) {

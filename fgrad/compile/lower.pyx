@@ -233,10 +233,19 @@ cdef class LowerContext:
             return self.cast(v, aval.dtype)
         if 0 in v.shape:
             return self.broadcast(self.scalar(reduction_identity(kind, aval.dtype), aval.dtype), aval.shape, ())
+        if self.simplify and kind in ("sum", "max", "min", "prod") and any([v.shape[a] == 1 for a in axes]):
+            return self._reduce_rest(kind, v, axes, aval)
         exact = kind in ("max", "min", "fmax", "fmin") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
         if self.simplify and exact and any([not v.strides[a] for a in axes]):
             return self._reduce_equal(kind, v, axes, aval)
         return self._add(Node("reduce", kind, [v], [self.temp(aval)], v.shape, axes=tuple(axes)))[0]
+
+    cdef Value _reduce_rest(self, str kind, Value v, axes, aval):
+        """A reduction of which some axes have one element: that over the others."""
+        kept = [a for a in range(len(v.shape)) if v.shape[a] != 1 or a not in axes]
+        left = [i for i, a in enumerate(kept) if a in axes]
+        v = Value(v.buf, tuple([v.shape[a] for a in kept]), tuple([v.strides[a] for a in kept]), v.offset, v.dtype, v.scalar, v.tag)
+        return self.reduce(kind, v, left, aval)
 
     cdef Value _reduce_equal(self, str kind, Value v, axes, aval):
         """A reduction of which some axes only repeat their elements: one of each, times their number in a sum."""

@@ -5,6 +5,7 @@ from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.attend import attend
 from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.columns import split_columns
+from fgrad.compile.contracted import contract
 from fgrad.compile.diagonal import Constants
 from fgrad.compile.frames import frame_updates, lay_in_frames
 from fgrad.compile.fuse import fuse, kernels_of, live_nodes
@@ -22,6 +23,7 @@ from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
 from fgrad.compile.shift import shift
 from fgrad.compile.softmaxes import join_softmaxes
+from fgrad.compile.squeezed import squeeze
 from fgrad.compile.stacks import split_stacks
 from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
@@ -94,6 +96,11 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         modes.append(mode)
     nodes = live_nodes(ctx.nodes, outs)
     kernels = kernels_of(nodes)
+    if config.pass_fuse:
+        nodes = squeeze(nodes)
+    if config.pass_simplify and "sum" in kernels:
+        nodes = live_nodes(contract(nodes, outs), outs)
+        kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
         kernels = kernels_of(nodes)
