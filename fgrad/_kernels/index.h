@@ -248,6 +248,11 @@ static inline int fg_each_repeats(const int32_t *off, int64_t n) {
     _Pragma("omp simd reduction(+:changes)") for (int64_t i = 1; i < n; i++) changes += off[i] != off[i - 1];
     return 8 * changes <= n;
 }
+static inline int fg_runs_repeat(const int64_t *bo, int64_t n) {
+    int64_t changes = 0;
+    _Pragma("omp simd reduction(+:changes)") for (int64_t i = 1; i < n; i++) changes += bo[i] != bo[i - 1];
+    return 8 * changes <= n;
+}
 #define FG_EACH_RUNS(T, ONE, AT) \
     for (int64_t i = 0; i < n;) { \
         const int32_t o = off[i]; \
@@ -256,27 +261,71 @@ static inline int fg_each_repeats(const int32_t *off, int64_t n) {
         *d = a; \
     }
 
-/* Runs of W items that follow each other on both sides; W is a constant for narrow rows. */
-#define FG_SCATTER_RUNS(T, EXPR, W) \
-    for (int64_t i = 0; i < n; i++) { \
-        T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
-        FG_SIMD for (int64_t j = 0; j < (W); j++) { T a = d[j], b = s[j]; (void)a; d[j] = EXPR; } \
+/* Rows of w items that follow each other on both sides, as vectors of L, the last of which reaches back into the one before: it is read before
+ * that is written. No vector is longer than 64 bytes, and of shorter ones a row has two. Of rows that go where the one before went, vectors
+ * wait in registers, as single items do. VECTOR: what a and b of the type V become. */
+#define FG_SCATTER_ROWS(NAME, T, VECTOR, L) \
+static void fg_rows##L##_##NAME(T *restrict big, const T *restrict small, int64_t w, const int64_t *restrict bo, const int64_t *restrict so, \
+                                int64_t n) { \
+    typedef T V __attribute__((vector_size((L) * sizeof(T)), aligned(1), may_alias)); \
+    const int64_t all = (L) * sizeof(T) < 64 ? (L) : w / (L) * (L), rest = w - (L); \
+    const int tail = w % (L) != 0; \
+    if (fg_runs_repeat(bo, n)) { \
+        for (int64_t i = 0, end; i < n; i = end) { \
+            T *d = big + bo[i]; \
+            V a, b, last = *(const V *)(d + rest); \
+            for (end = i + 1; end < n && bo[end] == bo[i];) end++; \
+            if (tail) for (int64_t q = i; q < end; q++) { a = last; b = *(const V *)(small + so[q] + rest); (void)a; last = VECTOR; } \
+            for (int64_t c = 0; c < all; c += (L)) { \
+                a = *(const V *)(d + c); \
+                for (int64_t q = i; q < end; q++) { b = *(const V *)(small + so[q] + c); (void)a; a = VECTOR; } \
+                *(V *)(d + c) = a; \
+            } \
+            if (tail) *(V *)(d + rest) = last; \
+        } \
+    } else if (!tail) for (int64_t i = 0; i < n; i++) { \
+        T *d = big + bo[i]; const T *s = small + so[i]; \
+        for (int64_t c = 0; c < all; c += (L)) { V a = *(const V *)(d + c), b = *(const V *)(s + c); (void)a; *(V *)(d + c) = VECTOR; } \
+    } else for (int64_t i = 0; i < n; i++) { \
+        T *d = big + bo[i]; const T *s = small + so[i]; \
+        V a = *(const V *)(d + rest), b = *(const V *)(s + rest), last = VECTOR; \
+        (void)a; \
+        for (int64_t c = 0; c < all; c += (L)) { a = *(const V *)(d + c); b = *(const V *)(s + c); (void)a; *(V *)(d + c) = VECTOR; } \
+        *(V *)(d + rest) = last; \
     } \
-    return;
-#define FG_SCATTER(NAME, T, EXPR, ONE, DENSE) \
+}
+/* b where the mask m says so, else a; a loop over the items of a and b. */
+#define FG_VECTOR_PICK(m) ({ __typeof__(a < b) take = (m); (V)(((__typeof__(take))b & take) | ((__typeof__(take))a & ~take)); })
+#define FG_VECTOR_LOOP(T, EXPR) ({ \
+    T x[sizeof(V) / sizeof(T)], y[sizeof(V) / sizeof(T)]; \
+    V r; \
+    memcpy(x, &a, sizeof x); memcpy(y, &b, sizeof y); \
+    FG_SIMD for (size_t j = 0; j < sizeof x / sizeof(T); j++) { T a = x[j], b = y[j]; x[j] = EXPR; } \
+    memcpy(&r, x, sizeof x); \
+    r; })
+#define FG_ROWS_CASE(NAME, T, L) \
+    if ((L) * sizeof(T) <= 64 && w >= (L)) { fg_rows##L##_##NAME((T *)big, (const T *)small, w, bo, so, n); return 1; }
+#define FG_SCATTER_DENSE(NAME, T, VECTOR) \
+FG_SCATTER_ROWS(NAME, T, VECTOR, 2) FG_SCATTER_ROWS(NAME, T, VECTOR, 4) FG_SCATTER_ROWS(NAME, T, VECTOR, 8) \
+FG_SCATTER_ROWS(NAME, T, VECTOR, 16) FG_SCATTER_ROWS(NAME, T, VECTOR, 32) FG_SCATTER_ROWS(NAME, T, VECTOR, 64) \
+static int fg_dense_##NAME(char *big, const char *small, int64_t w, const int64_t *bo, const int64_t *so, int64_t n) { \
+    FG_ROWS_CASE(NAME, T, 64) FG_ROWS_CASE(NAME, T, 32) FG_ROWS_CASE(NAME, T, 16) FG_ROWS_CASE(NAME, T, 8) FG_ROWS_CASE(NAME, T, 4) \
+    FG_ROWS_CASE(NAME, T, 2) \
+    return 0; \
+}
+#define FG_SCATTER_SPARSE(NAME) \
+static int fg_dense_##NAME(char *big, const char *small, int64_t w, const int64_t *bo, const int64_t *so, int64_t n) { \
+    (void)big; (void)small; (void)w; (void)bo; (void)so; (void)n; \
+    return 0; \
+}
+#define FG_SCATTER(NAME, T, EXPR, ONE) \
 static void fg_scatter_##NAME(const FgIndexPlan *g, char *big, const char *small, const int64_t *bo, const int64_t *so, int64_t n) { \
     int64_t w = g->run, db = g->run_b, ds = g->run_s; \
     if (w == 1) { \
         for (int64_t i = 0; i < n; i++) { T *d = (T *)big + bo[i], a = *d, b = ((const T *)small)[so[i]]; (void)a; *d = ONE; } \
         return; \
     } \
-    if (DENSE && db == 1 && ds == 1) switch (w) { \
-        case 2: FG_SCATTER_RUNS(T, EXPR, 2) \
-        case 4: FG_SCATTER_RUNS(T, EXPR, 4) \
-        case 8: FG_SCATTER_RUNS(T, EXPR, 8) \
-        case 16: FG_SCATTER_RUNS(T, EXPR, 16) \
-        default: FG_SCATTER_RUNS(T, EXPR, w) \
-    } \
+    if (db == 1 && ds == 1 && fg_dense_##NAME(big, small, w, bo, so, n)) return; \
     for (int64_t i = 0; i < n; i++) { \
         T *restrict d = (T *)big + bo[i]; const T *restrict s = (const T *)small + so[i]; \
         for (int64_t j = 0; j < w; j++) { T a = d[j * db], b = s[j * ds]; (void)a; d[j * db] = EXPR; } \
@@ -288,9 +337,10 @@ static void fg_each_##NAME(char *big, const char *small, int64_t ds, const int32
     else if (at) for (int64_t i = 0; i < n; i++) { T *d = (T *)big + off[i], a = *d, b = s[at[i] * ds]; (void)a; *d = ONE; } \
     else for (int64_t i = 0; i < n; i++) { T *d = (T *)big + off[i], a = *d, b = s[i * ds]; (void)a; *d = ONE; } \
 }
-#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, LEAST, MOST, DENSE) \
-    FG_SCATTER(T##_1, U, ADD, ADD, DENSE) FG_SCATTER(T##_2, U, MUL, MUL, DENSE) \
-    FG_SCATTER(T##_3, U, MIN, LEAST, DENSE) FG_SCATTER(T##_4, U, MAX, MOST, DENSE)
+#define FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, LEAST, MOST) \
+    FG_SCATTER(T##_1, U, ADD, ADD) FG_SCATTER(T##_2, U, MUL, MUL) FG_SCATTER(T##_3, U, MIN, LEAST) FG_SCATTER(T##_4, U, MAX, MOST)
+#define FG_DENSE(T, U, ADD, MUL, MIN, MAX) \
+    FG_SCATTER_DENSE(T##_1, U, ADD) FG_SCATTER_DENSE(T##_2, U, MUL) FG_SCATTER_DENSE(T##_3, U, MIN) FG_SCATTER_DENSE(T##_4, U, MAX)
 /* b where `take`, else a, without a branch that random updates would mispredict. */
 #define FG_PICK(T, I) \
 static inline T fg_pick_##T(int take, T b, T a) { \
@@ -310,22 +360,31 @@ static inline T fg_##NAME##_##T(T b, T a) { \
 FG_PICK_FLOAT(float, int32_t, least, <) FG_PICK_FLOAT(float, int32_t, most, >)
 FG_PICK_FLOAT(double, int64_t, least, <) FG_PICK_FLOAT(double, int64_t, most, >)
 
-#define FG_SCATTERS_SAME(T, U, ADD, MUL, MIN, MAX) FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, MIN, MAX, 1)
-#define FG_SCATTERS_INT(T, U) FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a, \
-    fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a), 1)
-#define FG_SCATTERS_FLOAT(T) FG_SCATTERS(T, T, a + b, a * b, (b < a) | (b != b) ? b : a, (b > a) | (b != b) ? b : a, \
-    fg_least_##T(b, a), fg_most_##T(b, a), 1)
-#define FG_SCATTERS_HALF(T, UP, DOWN) FG_SCATTERS_SAME(T, uint16_t, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
+#define FG_SCATTERS_INT(T, U) \
+    FG_DENSE(T, U, a + b, a * b, FG_VECTOR_PICK(b < a), FG_VECTOR_PICK(b > a)) \
+    FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a, fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a))
+#define FG_SCATTERS_FLOAT(T) \
+    FG_DENSE(T, T, a + b, a * b, FG_VECTOR_PICK((b < a) | (b != b)), FG_VECTOR_PICK((b > a) | (b != b))) \
+    FG_SCATTERS(T, T, a + b, a * b, (b < a) | (b != b) ? b : a, (b > a) | (b != b) ? b : a, fg_least_##T(b, a), fg_most_##T(b, a))
+#define FG_HALVES(T, ADD, MUL, MIN, MAX) \
+    FG_DENSE(T, uint16_t, FG_VECTOR_LOOP(uint16_t, ADD), FG_VECTOR_LOOP(uint16_t, MUL), FG_VECTOR_LOOP(uint16_t, MIN), \
+             FG_VECTOR_LOOP(uint16_t, MAX)) \
+    FG_SCATTERS(T, uint16_t, ADD, MUL, MIN, MAX, MIN, MAX)
+#define FG_SCATTERS_HALF(T, UP, DOWN) FG_HALVES(T, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
     fg_pick_uint16_t((UP(b) < UP(a)) | (UP(b) != UP(b)), b, a), fg_pick_uint16_t((UP(b) > UP(a)) | (UP(b) != UP(b)), b, a))
 /* Complex products in vectors would round otherwise than one by one: some compilers fuse them though told not to. */
-#define FG_SCATTERS_COMPLEX(T) FG_SCATTERS_ORDERED(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
+#define FG_SCATTERS_COMPLEX(T) FG_SCATTER_SPARSE(T##_1) FG_SCATTER_SPARSE(T##_2) FG_SCATTER_SPARSE(T##_3) FG_SCATTER_SPARSE(T##_4) \
+    FG_SCATTERS_BY(T, fg_##T, ((fg_##T){a.re + b.re, a.im + b.im}), \
     ((fg_##T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}), \
     (a.re == b.re ? a.im < b.im : a.re < b.re) ? a : b, (a.re == b.re ? a.im > b.im : a.re > b.re) ? a : b)
-#define FG_SCATTERS_ORDERED(T, U, ADD, MUL, MIN, MAX) FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, MIN, MAX, 0)
-FG_SCATTER(item1, fg_item1, b, b, 1) FG_SCATTER(item2, fg_item2, b, b, 1) FG_SCATTER(item4, fg_item4, b, b, 1)
-FG_SCATTER(item8, fg_item8, b, b, 1)
-FG_SCATTER(item16, fg_item16, b, b, 1)
-FG_SCATTERS_SAME(bool, uint8_t, a | b, a & b, a & b, a | b)
+#define FG_SCATTERS_BY(T, U, ADD, MUL, MIN, MAX) FG_SCATTERS(T, U, ADD, MUL, MIN, MAX, MIN, MAX)
+FG_SCATTER_DENSE(item1, uint8_t, b) FG_SCATTER(item1, fg_item1, b, b)
+FG_SCATTER_DENSE(item2, uint16_t, b) FG_SCATTER(item2, fg_item2, b, b)
+FG_SCATTER_DENSE(item4, uint32_t, b) FG_SCATTER(item4, fg_item4, b, b)
+FG_SCATTER_DENSE(item8, uint64_t, b) FG_SCATTER(item8, fg_item8, b, b)
+FG_SCATTER_SPARSE(item16) FG_SCATTER(item16, fg_item16, b, b)
+FG_DENSE(bool, uint8_t, a | b, a & b, a & b, a | b)
+FG_SCATTERS(bool, uint8_t, a | b, a & b, a & b, a | b, a & b, a | b)
 FG_SCATTERS_INT(i8, int8_t)
 FG_SCATTERS_INT(i16, int16_t)
 FG_SCATTERS_INT(i32, int32_t)

@@ -24,7 +24,7 @@ cdef extern from "fail.h" nogil:
     const char *fg_dtype_name(int d)
     const char *fg_shape_text(const FgTensor *t)
 
-cdef extern from "index_direct.h" nogil:
+cdef extern from "index_copies.h" nogil:
     enum:
         FG_CHUNK, FG_MAX
     ctypedef struct FgCopyPlan:
@@ -94,8 +94,9 @@ cdef extern from "index_direct.h" nogil:
         const char *updates
         char *out
         char *space
-        int64_t size, copies
-    int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size)
+        int64_t size, copies, width
+    int64_t fg_scatter_copies(const FgIndexPlan *g, FgCopiesJob *job)
+    int64_t fg_copies_space(const FgCopiesJob *job)
     void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid)
 
@@ -417,11 +418,14 @@ cdef int scatter_blocks(FgBlockJob *job) noexcept nogil:
 
 cdef int scatter_copies(FgCopiesJob *job) noexcept nogil:
     """Scatter ranges of the vectors into copies of the output, and combine those."""
-    job.space = pool_alloc((job.copies - 1) * job.size * job.plan.item)
+    job.space = pool_alloc(fg_copies_space(job) * job.plan.item)
     if job.space == NULL:
         return FG_EMEM
     parallel_for(job.copies, 1, fg_copies_run, job)
-    parallel_for(job.size, 16384, fg_copies_combine, job)
+    if job.width:
+        parallel_for(job.size // job.plan.run, 1 + 16383 // job.width, fg_copies_combine, job)
+    else:
+        parallel_for(job.size, 16384, fg_copies_combine, job)
     pool_free(job.space)
     return FG_OK
 
@@ -461,12 +465,11 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         parallel_grains(g.copy.units, g.copy.grain, fg_copy_units, &copy)
     if updates.size == 0:
         return FG_OK
-    copies.copies = fg_scatter_copies(g, out.size)
-    if copies.copies > 1:
-        copies.plan, copies.indices, copies.updates, copies.out, copies.size = g, FG_IN(inst, slots, 1).data, updates.data, out.data, out.size
+    copies.plan, copies.indices, copies.updates, copies.out, copies.size = g, FG_IN(inst, slots, 1).data, updates.data, out.data, out.size
+    if fg_scatter_copies(g, &copies):
         return scatter_copies(&copies)
     job.plan, job.indices, job.in_, job.out = g, FG_IN(inst, slots, 1).data, updates.data, out.data
-    threads = updates.size // 16384
+    threads = (updates.size + (4 * g.n if g.run > 1 else 0)) // 16384
     threads = thread_count() if threads > thread_count() else (1 if threads < 1 else threads)
     extent = fg_scatter_split(g, out.size, threads, &job)
     parallel_for(extent, 1 if extent < threads else extent // threads, fg_scatter_range, &job)

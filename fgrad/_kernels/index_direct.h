@@ -1,15 +1,12 @@
 /* Gathers of single items or short rows whose indices, of one component, and results lie one after the other along a long last batch axis
  * (a line), or along the last two of which the last is short, need no offsets of the results. Scatters, shared among threads.
- *
- * A scatter of many updates into a small output goes to one copy of the output for each of a few ranges of the vectors, which are
- * combined afterwards; how many depends on shapes only. */
+ */
 #ifndef FG_INDEX_DIRECT_H
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
 #include "items.h"
 
-enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_COPIES = 8, FG_COPY_WORK = 16384, FG_NARROW_RUN = 32, FG_CACHED_OUTPUT = 524288,    /* longer runs are shared */
-       FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
+enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_CACHED_OUTPUT = 524288, FG_LONG_RUN = 1024, FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
        FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
 
 /* How many axes a line has. */
@@ -238,6 +235,10 @@ static int fg_is_each(const FgIndexPlan *g) {
            g->top[0] < INT32_MAX && g->top[0] * fg_abs64(g->kb[0]) + FG_TAKE_BLOCK * fg_abs64(g->bb[last]) < INT32_MAX;
 }
 
+/* Runs are shared out in pieces of 64 bytes. */
+static inline int64_t fg_run_piece(const FgIndexPlan *g) { return fg_max64(1, 64 / g->item); }
+static inline int64_t fg_run_lines(const FgIndexPlan *g) { return (g->run + fg_run_piece(g) - 1) / fg_run_piece(g); }
+
 /* What splits without two threads meeting at one output item: a window axis no index moves, a batching axis, or the
  * values of an index component whose window is 1 wide (every thread then reads all indices, which takes most of the time of single items
  * in an output that one core's cache holds).  Returns its extent. */
@@ -248,9 +249,11 @@ static int64_t fg_scatter_split(const FgIndexPlan *g, int64_t size, int64_t thre
     if (best < threads && (USABLE) > best) { best = (USABLE); extent = (EXTENT); job->split = SPLIT; job->axis = AXIS; }
     for (int d = 0; d < g->nw; d++) if (g->free[d]) FG_OFFER(FG_SPLIT_WINDOW, d, g->wshape[d], g->wshape[d])
     for (int d = 0; d < g->nb; d++) if (g->bb[d]) FG_OFFER(FG_SPLIT_BATCH, d, g->shape[d], g->shape[d])
-    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, g->run / 16, g->run)
+    int64_t long_run = g->run * g->item / FG_LONG_RUN, lines = fg_run_lines(g);
     int costly = fg_is_each(g) && size * g->item <= FG_CACHED_OUTPUT;
+    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, fg_min64(long_run, lines), lines)
     for (int c = 0; c < g->nk && !costly; c++) if (g->kone[c]) FG_OFFER(FG_SPLIT_INDEX, c, g->top[c] + 1, g->top[c] + 1)
+    if (g->run_free) FG_OFFER(FG_SPLIT_RUN, 0, lines, lines)
 #undef FG_OFFER
     return extent;
 }
@@ -394,46 +397,12 @@ static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
         g.n = g.n / g.shape[k] * size; g.shape[k] = size;
         g.i0 += begin * g.bi[k]; g.b0 += begin * g.bb[k]; g.s0 += begin * g.bs[k];
     } else if (job->split == FG_SPLIT_RUN) {
-        g.run = size;
-        g.b0 += begin * g.run_b; g.s0 += begin * g.run_s;
+        int64_t from = begin * fg_run_piece(&g);
+        g.run = fg_min64(end * fg_run_piece(&g), g.run) - from;
+        g.b0 += from * g.run_b; g.s0 += from * g.run_s;
     } else if (job->split == FG_SPLIT_INDEX) {
         g.only = k; g.lo = begin; g.hi = end;
     }
     fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
-}
-
-/* How many copies of the output a scatter works on. */
-static int64_t fg_scatter_copies(const FgIndexPlan *g, int64_t size) {
-    int64_t work = g->n * g->run, least = fg_any_order(g) ? FG_COPY_WORK / 2 : FG_COPY_WORK;
-    int64_t copies = fg_min64(FG_COPIES, fg_min64(work / least, work / (4 * size)));
-    char value[16];
-    return copies > 1 && g->run < FG_NARROW_RUN && g->p == 1 && !g->in_order && fg_identity(g->dtype, g->kind, value) ? copies : 1;
-}
-
-typedef struct { const FgIndexPlan *plan; const char *indices, *updates; char *out, *space; int64_t size, copies; } FgCopiesJob;
-
-static void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid) {
-    const FgCopiesJob *job = (const FgCopiesJob *)ctx;
-    const FgIndexPlan *g = job->plan;
-    char value[16];
-    (void)tid;
-    fg_identity(g->dtype, g->kind, value);
-    for (int64_t r = begin; r < end; r++) {
-        char *out = r ? job->space + (r - 1) * job->size * g->item : job->out;      /* range 0 goes to the output itself */
-        if (r) fg_block_fill(out, value, job->size, g->item);
-        fg_scatter_vectors(g, job->indices, job->updates, out, g->n * r / job->copies, g->n * (r + 1) / job->copies);
-    }
-}
-
-/* Items [begin, end) of the output, combined with those of the copies. */
-static void fg_copies_combine(void *ctx, int64_t begin, int64_t end, int tid) {
-    const FgCopiesJob *job = (const FgCopiesJob *)ctx;
-    FgIndexPlan all = *job->plan;
-    FgScatter op = fg_scatter_for(&all)->runs;
-    int64_t zero = 0;
-    (void)tid;
-    all.run = end - begin; all.run_b = all.run_s = 1;
-    for (int64_t r = 1; r < job->copies; r++)
-        op(&all, job->out + begin * all.item, job->space + ((r - 1) * job->size + begin) * all.item, &zero, &zero, 1);
 }
 #endif
