@@ -69,6 +69,7 @@ static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int6
 #ifdef __AVX512DQ__
 #include <immintrin.h>
 #define FG_COMPRESS_int32_t if (top < INT32_MAX) { \
+    const int narrow = fg_abs64(k) < INT32_MAX && fg_abs64(ds) < INT32_MAX; \
     __m512i zero = _mm512_setzero_si512(), most = _mm512_set1_epi32((int)top), from = _mm512_set1_epi32((int)lo); \
     __m512i last = _mm512_set1_epi32((int)(fg_min64(hi, top + 1) - 1)), sixteen = _mm512_set1_epi32(16); \
     __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
@@ -78,13 +79,16 @@ static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int6
         __m512i v = _mm512_loadu_si512(index + i), in = _mm512_min_epi32(_mm512_max_epi32(v, zero), most); \
         __mmask16 keep = _mm512_cmpge_epi32_mask(in, from) & _mm512_cmple_epi32_mask(in, last); \
         if (drop) keep &= _mm512_cmpeq_epi32_mask(in, v); \
-        __m512i p = _mm512_maskz_compress_epi32(keep, in), q = _mm512_maskz_compress_epi32(keep, at); \
+        __m512i p = in, q = at; \
+        if (keep != 0xffff) { p = _mm512_maskz_compress_epi32(keep, in); q = _mm512_maskz_compress_epi32(keep, at); } \
         for (int h = 0; h < 2; h++) { \
             __m512i pw = _mm512_cvtepi32_epi64(h ? _mm512_extracti64x4_epi64(p, 1) : _mm512_castsi512_si256(p)); \
             __m512i qw = _mm512_cvtepi32_epi64(h ? _mm512_extracti64x4_epi64(q, 1) : _mm512_castsi512_si256(q)); \
-            __m512i b = _mm512_add_epi64(bb8, _mm512_add_epi64(_mm512_mullo_epi64(pw, k8), _mm512_mullo_epi64(qw, db8))); \
-            _mm512_storeu_si512(big + m + 8 * h, b); \
-            _mm512_storeu_si512(small + m + 8 * h, _mm512_add_epi64(bs8, _mm512_mullo_epi64(qw, ds8))); \
+            pw = narrow ? _mm512_mul_epi32(pw, k8) : _mm512_mullo_epi64(pw, k8); \
+            if (db) pw = _mm512_add_epi64(pw, _mm512_mullo_epi64(qw, db8)); \
+            qw = narrow ? _mm512_mul_epi32(qw, ds8) : _mm512_mullo_epi64(qw, ds8); \
+            _mm512_storeu_si512(big + m + 8 * h, _mm512_add_epi64(bb8, pw)); \
+            _mm512_storeu_si512(small + m + 8 * h, _mm512_add_epi64(bs8, qw)); \
         } \
         m += __builtin_popcount(keep); \
     } \
@@ -313,6 +317,13 @@ static int fg_dense_##NAME(char *big, const char *small, int64_t w, const int64_
     FG_ROWS_CASE(NAME, T, 2) \
     return 0; \
 }
+/* Of 16 bits that are widened: a few of them are not worth vectors. */
+#define FG_HALF_DENSE(NAME, T, VECTOR) \
+FG_SCATTER_ROWS(NAME, T, VECTOR, 8) FG_SCATTER_ROWS(NAME, T, VECTOR, 16) FG_SCATTER_ROWS(NAME, T, VECTOR, 32) \
+static int fg_dense_##NAME(char *big, const char *small, int64_t w, const int64_t *bo, const int64_t *so, int64_t n) { \
+    FG_ROWS_CASE(NAME, T, 32) FG_ROWS_CASE(NAME, T, 16) FG_ROWS_CASE(NAME, T, 8) \
+    return 0; \
+}
 #define FG_SCATTER_SPARSE(NAME) \
 static int fg_dense_##NAME(char *big, const char *small, int64_t w, const int64_t *bo, const int64_t *so, int64_t n) { \
     (void)big; (void)small; (void)w; (void)bo; (void)so; (void)n; \
@@ -349,12 +360,21 @@ static inline T fg_pick_##T(int take, T b, T a) { \
 FG_PICK(int8_t, uint8_t) FG_PICK(int16_t, uint16_t) FG_PICK(int32_t, uint32_t) FG_PICK(int64_t, uint64_t)
 FG_PICK(uint8_t, uint8_t) FG_PICK(uint16_t, uint16_t) FG_PICK(uint32_t, uint32_t) FG_PICK(uint64_t, uint64_t)
 /* The same of floats, which stay in vector registers: NaN where either is. */
+#ifdef __SSE2__
+#define FG_EXTREMUM(T, NAME, OP, x, y) FG_EXTREMUM_##NAME##_##T(x, y)
+#define FG_EXTREMUM_least_float(x, y) __builtin_ia32_minps(x, y)        /* y where x is not less */
+#define FG_EXTREMUM_most_float(x, y) __builtin_ia32_maxps(x, y)
+#define FG_EXTREMUM_least_double(x, y) __builtin_ia32_minpd(x, y)
+#define FG_EXTREMUM_most_double(x, y) __builtin_ia32_maxpd(x, y)
+#else
+#define FG_EXTREMUM(T, NAME, OP, x, y) (V)(((M)x & (M)(x OP y)) | ((M)y & ~(M)(x OP y)))
+#endif
 #define FG_PICK_FLOAT(T, I, NAME, OP) \
 static inline T fg_##NAME##_##T(T b, T a) { \
     typedef T V __attribute__((vector_size(16))); typedef I M __attribute__((vector_size(16))); \
-    V x = {b}, y = {a}; \
-    M take = (M)(x OP y) | (M)(x != x); \
-    V r = (V)(((M)x & take) | ((M)y & ~take)); \
+    V x = {b}, y = {a}, z = FG_EXTREMUM(T, NAME, OP, x, y); \
+    M take = (M)(x != x); \
+    V r = (V)(((M)x & take) | ((M)z & ~take)); \
     return r[0]; \
 }
 FG_PICK_FLOAT(float, int32_t, least, <) FG_PICK_FLOAT(float, int32_t, most, >)
@@ -362,13 +382,27 @@ FG_PICK_FLOAT(double, int64_t, least, <) FG_PICK_FLOAT(double, int64_t, most, >)
 
 #define FG_SCATTERS_INT(T, U) \
     FG_DENSE(T, U, a + b, a * b, FG_VECTOR_PICK(b < a), FG_VECTOR_PICK(b > a)) \
-    FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a, fg_pick_##U(b < a, b, a), fg_pick_##U(b > a, b, a))
-#define FG_SCATTERS_FLOAT(T) \
-    FG_DENSE(T, T, a + b, a * b, FG_VECTOR_PICK((b < a) | (b != b)), FG_VECTOR_PICK((b > a) | (b != b))) \
+    FG_SCATTERS(T, U, (U)(a + b), (U)(a * b), b < a ? b : a, b > a ? b : a, b < a ? b : a, b > a ? b : a)
+/* The same of vectors: instructions for it where they are whole ones. */
+#ifdef __AVX512F__
+#define FG_VECTOR_EXTREMUM(NAME, P, X, OP) ({ \
+    V r; \
+    if (sizeof(V) == 64) { \
+        X x, y; \
+        memcpy(&x, &b, sizeof(V)); memcpy(&y, &a, sizeof(V)); \
+        x = _mm512_mask_mov_##P(_mm512_##NAME##_##P(x, y), _mm512_cmp_##P##_mask(x, x, _CMP_UNORD_Q), x); \
+        memcpy(&r, &x, sizeof(V)); \
+    } else r = FG_VECTOR_PICK((b OP a) | (b != b)); \
+    r; })
+#else
+#define FG_VECTOR_EXTREMUM(NAME, P, X, OP) FG_VECTOR_PICK((b OP a) | (b != b))
+#endif
+#define FG_SCATTERS_FLOAT(T, P, X) \
+    FG_DENSE(T, T, a + b, a * b, FG_VECTOR_EXTREMUM(min, P, X, <), FG_VECTOR_EXTREMUM(max, P, X, >)) \
     FG_SCATTERS(T, T, a + b, a * b, (b < a) | (b != b) ? b : a, (b > a) | (b != b) ? b : a, fg_least_##T(b, a), fg_most_##T(b, a))
 #define FG_HALVES(T, ADD, MUL, MIN, MAX) \
-    FG_DENSE(T, uint16_t, FG_VECTOR_LOOP(uint16_t, ADD), FG_VECTOR_LOOP(uint16_t, MUL), FG_VECTOR_LOOP(uint16_t, MIN), \
-             FG_VECTOR_LOOP(uint16_t, MAX)) \
+    FG_HALF_DENSE(T##_1, uint16_t, FG_VECTOR_LOOP(uint16_t, ADD)) FG_HALF_DENSE(T##_2, uint16_t, FG_VECTOR_LOOP(uint16_t, MUL)) \
+    FG_HALF_DENSE(T##_3, uint16_t, FG_VECTOR_LOOP(uint16_t, MIN)) FG_HALF_DENSE(T##_4, uint16_t, FG_VECTOR_LOOP(uint16_t, MAX)) \
     FG_SCATTERS(T, uint16_t, ADD, MUL, MIN, MAX, MIN, MAX)
 #define FG_SCATTERS_HALF(T, UP, DOWN) FG_HALVES(T, DOWN(UP(a) + UP(b)), DOWN(UP(a) * UP(b)), \
     fg_pick_uint16_t((UP(b) < UP(a)) | (UP(b) != UP(b)), b, a), fg_pick_uint16_t((UP(b) > UP(a)) | (UP(b) != UP(b)), b, a))
@@ -395,8 +429,8 @@ FG_SCATTERS_INT(u32, uint32_t)
 FG_SCATTERS_INT(u64, uint64_t)
 FG_SCATTERS_HALF(f16, fg_f16_to_f32, fg_f32_to_f16)
 FG_SCATTERS_HALF(bf16, fg_bf16_to_f32, fg_f32_to_bf16)
-FG_SCATTERS_FLOAT(float)
-FG_SCATTERS_FLOAT(double)
+FG_SCATTERS_FLOAT(float, ps, __m512)
+FG_SCATTERS_FLOAT(double, pd, __m512d)
 FG_SCATTERS_COMPLEX(c64)
 FG_SCATTERS_COMPLEX(c128)
 

@@ -423,9 +423,9 @@ cdef int scatter_copies(FgCopiesJob *job) noexcept nogil:
         return FG_EMEM
     parallel_for(job.copies, 1, fg_copies_run, job)
     if job.width:
-        parallel_for(job.size // job.plan.run, 1 + 16383 // job.width, fg_copies_combine, job)
+        parallel_for(job.size // job.plan.run, 1 + 32767 // (job.copies * job.width), fg_copies_combine, job)
     else:
-        parallel_for(job.size, 16384, fg_copies_combine, job)
+        parallel_for(job.size, 32768 // job.copies, fg_copies_combine, job)
     pool_free(job.space)
     return FG_OK
 

@@ -17,7 +17,7 @@ static int64_t fg_copies_width(const FgIndexPlan *g, int64_t size) {
     if (g->run < 2 || g->run_b != 1 || g->run_s != 1 || g->p != 1 || g->in_order || g->nk != 1 || g->nb != 1 || g->bb[0] || g->b0 ||
         g->kb[0] != g->run || size != (g->top[0] + 1) * g->run || g->bs[0] < g->run || bytes > FG_WIDENED_BYTES ||
         g->n < 4 * (g->top[0] + 1) || g->dtype >= FG_C64 || !fg_identity(g->dtype, g->kind, value)) return 0;
-    while (bytes < unit && bytes <= unit / 2) unit /= 2;
+    while (bytes <= unit / 2 && unit > (g->dtype == FG_F16 || g->dtype == FG_BF16 ? 16 : 0)) unit /= 2;     /* see FG_HALF_DENSE */
     return bytes % unit ? (bytes + unit - 1) / unit * unit / g->item : 0;
 }
 
@@ -26,9 +26,11 @@ static int64_t fg_scatter_copies(const FgIndexPlan *g, FgCopiesJob *job) {
     int64_t work = g->n * g->run, least = fg_any_order(g) ? FG_COPY_WORK / 2 : FG_COPY_WORK;
     int64_t copies = fg_min64(FG_COPIES, fg_min64(work / least, work / (4 * job->size)));
     char value[16];
+    if (g->run == 1 && copies < 2 && work >= 2 * least && work >= 2 * job->size && job->size * g->item <= FG_CACHED_OUTPUT) copies = 2;
     job->width = fg_copies_width(g, job->size);
     if (g->p != 1 || g->in_order || !fg_identity(g->dtype, g->kind, value)) copies = 1;
     job->copies = fg_max64(copies, 1);
+    if (job->copies == 1 && work + 4 * g->n >= 2 * FG_COPY_WORK) job->width = 0;        /* threads share out the output */
     return job->copies > 1 || job->width;
 }
 static inline int64_t fg_copies_space(const FgCopiesJob *job) {
