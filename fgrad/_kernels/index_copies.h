@@ -5,7 +5,7 @@
 #define FG_INDEX_COPIES_H
 #include "index_direct.h"
 
-enum { FG_COPIES = 8, FG_COPY_WORK = 16384, FG_WIDENED_BYTES = 2048 };
+enum { FG_COPIES = 8, FG_COPY_WORK = 16384, FG_ROWS_WORK = 65536, FG_WIDENED_BYTES = 2048 };
 
 /* width: items of a row in the copies, all of which lie in `space`; 0: as in the output, which is the first of them. */
 typedef struct { const FgIndexPlan *plan; const char *indices, *updates; char *out, *space; int64_t size, copies, width; } FgCopiesJob;
@@ -24,13 +24,14 @@ static int64_t fg_copies_width(const FgIndexPlan *g, int64_t size) {
 /* How many copies of the output a scatter works on, and how wide they are; 0: none. */
 static int64_t fg_scatter_copies(const FgIndexPlan *g, FgCopiesJob *job) {
     int64_t work = g->n * g->run, least = fg_any_order(g) ? FG_COPY_WORK / 2 : FG_COPY_WORK;
-    int64_t copies = fg_min64(FG_COPIES, fg_min64(work / least, work / (4 * job->size)));
+    int64_t shares = g->run == 1 ? work / least : g->n * (g->run + 10) / FG_ROWS_WORK;      /* of 0.1 ns an item and 1 ns a row */
+    int64_t copies = fg_min64(FG_COPIES, fg_min64(shares, work / (4 * job->size)));
     char value[16];
-    if (g->run == 1 && copies < 2 && work >= 2 * least && work >= 2 * job->size && job->size * g->item <= FG_CACHED_OUTPUT) copies = 2;
-    job->width = fg_copies_width(g, job->size);
+    if (g->run == 1 && copies < 2 && shares >= 2 && work >= 2 * job->size && job->size * g->item <= FG_CACHED_OUTPUT) copies = 2;
+    while (copies & (copies - 1)) copies &= copies - 1;           /* threads take as many each */
     if (g->p != 1 || g->in_order || !fg_identity(g->dtype, g->kind, value)) copies = 1;
     job->copies = fg_max64(copies, 1);
-    if (job->copies == 1 && work + 4 * g->n >= 2 * FG_COPY_WORK) job->width = 0;        /* threads share out the output */
+    job->width = job->copies > 1 || shares < 2 ? fg_copies_width(g, job->size) : 0;       /* else threads share out the output */
     return job->copies > 1 || job->width;
 }
 static inline int64_t fg_copies_space(const FgCopiesJob *job) {
@@ -52,7 +53,8 @@ static void fg_copies_run(void *ctx, int64_t begin, int64_t end, int tid) {
             continue;
         }
         FgIndexPlan wide = *g;
-        int64_t bytes = g->run * g->item, rows = job->size / g->run, size = rows * job->width, beyond = (job->width - g->run + g->bs[0] - 1) / g->bs[0];
+        int64_t bytes = g->run * g->item, rows = job->size / g->run, size = rows * job->width;
+        int64_t beyond = (job->width - g->run + g->bs[0] - 1) / g->bs[0];
         int64_t whole = fg_max64(first, fg_min64(stop, g->n - beyond));
         char *out = job->space + r * size * g->item, row[FG_WIDENED_BYTES + 64];
         fg_block_fill(out, value, size, g->item);

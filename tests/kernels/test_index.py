@@ -305,6 +305,30 @@ def test_lines(dtype, wide):
                 same(scatter(x, idx, u, *dims, kind, drop), scatter_reference(x, idx, u, *dims, kind, drop))
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("width, rows, n", [(2, 30, 9000), (5, 40, 40000), (33, 1500, 1600), (1, 30, 40000)])
+def test_scatter_set_keeps_the_last(width, rows, n, wide):
+    """Which update of a row is the last one is found first where there are many, by ranges of them; others keep what they were."""
+    rng = np.random.default_rng(n)
+    before = parallel.get_num_threads()
+    idx = rng.integers(-2, rows + 2, (n, 1)).astype(np.int64 if wide else np.int32)
+    idx[idx == 7] = rows
+    idx[idx == 9] = -1
+    x, u = noise(rng, (rows, width), np.float32), noise(rng, (n, width), np.float32)
+    try:
+        for drop in (False, True):
+            want = x.copy()
+            at = idx[:, 0] if drop else np.clip(idx[:, 0], 0, rows - 1)
+            for i in np.flatnonzero((at >= 0) & (at < rows)):
+                want[at[i]] = u[i]
+            for threads in (1, 2, 3):
+                parallel.set_num_threads(threads)
+                for donate in (False, True):
+                    same(scatter(x, idx, u, [1], [0], [0], [], [], "set", drop, donate=donate), want)
+    finally:
+        parallel.set_num_threads(before)
+
+
 BY_COPIES = [(d, k) for d in NUMERIC for k in ("add", "mul", "min", "max") if d.kind != "c" or k == "add"]
 
 

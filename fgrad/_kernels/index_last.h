@@ -1,0 +1,60 @@
+/* Rows that are set to the last of several updates: which that is comes from the indices alone, so only what stays is read. */
+#ifndef FG_INDEX_LAST_H
+#define FG_INDEX_LAST_H
+#include "index_copies.h"
+
+/* last: for each of `ranges` of the vectors, the last one of each row, or -1, and one place more for what misses. */
+typedef struct { const FgIndexPlan *plan; const char *indices, *updates; char *out; int32_t *last; int64_t ranges; } FgLastJob;
+
+enum { FG_LAST_BYTES = 65536 };              /* fewer updates are written one after the other */
+
+static int fg_is_last(const FgIndexPlan *g) {
+    return g->kind == FG_SET && g->nk == 1 && g->kone[0] && g->nb == 1 && g->bb[0] == 0 && g->bi[0] == 1 && g->p == 1 && !g->in_order &&
+           g->run * g->item >= 8 && g->run > 1 && g->n > g->top[0] && g->n * g->run * g->item >= FG_LAST_BYTES && g->n < INT32_MAX;
+}
+
+#define FG_LAST(I) \
+static void fg_last_##I(const I *restrict index, int64_t begin, int64_t end, int64_t top, int drop, int32_t *restrict last) { \
+    for (int64_t i = begin; i < end; i++) { \
+        int64_t v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
+        last[drop & (in != v) ? top + 1 : in] = (int32_t)i; \
+    } \
+}
+FG_LAST(int32_t) FG_LAST(int64_t)
+
+static void fg_last_find(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgLastJob *job = (const FgLastJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    (void)tid;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t *last = job->last + r * (g->top[0] + 2);
+        int64_t first = g->n * r / job->ranges, stop = g->n * (r + 1) / job->ranges;
+        memset(last, 0xff, (g->top[0] + 2) * sizeof *last);
+        if (g->wide) fg_last_int64_t((const int64_t *)job->indices + g->i0, first, stop, g->top[0], g->drop, last);
+        else fg_last_int32_t((const int32_t *)job->indices + g->i0, first, stop, g->top[0], g->drop, last);
+    }
+}
+
+/* Rows [begin, end) of the output. */
+static void fg_last_set(void *ctx, int64_t begin, int64_t end, int tid) {
+    const FgLastJob *job = (const FgLastJob *)ctx;
+    const FgIndexPlan *g = job->plan;
+    FgScatter op = fg_scatter_for(g)->runs;
+    int64_t bo[FG_CHUNK], so[FG_CHUNK];
+    (void)tid;
+    while (begin < end) {
+        int64_t m = 0;
+        for (int64_t stop = fg_min64(end, begin + FG_CHUNK); begin < stop; begin++) {
+            int32_t at = -1;
+            for (int64_t r = 0; r < job->ranges; r++) {
+                int32_t here = job->last[r * (g->top[0] + 2) + begin];
+                at = here > at ? here : at;
+            }
+            bo[m] = g->b0 + begin * g->kb[0];
+            so[m] = g->s0 + at * g->bs[0];
+            m += at >= 0;
+        }
+        op(g, job->out, job->updates, bo, so, m);
+    }
+}
+#endif
