@@ -145,6 +145,21 @@ class ScatterAdd(Workload):
         return call
 
 
+@workload("indexing/segment_max of rows: rows,width,segments", sizes=((50_000, 37, 100),))
+class SegmentMax(Workload):
+    def inputs(self, rng):
+        n, d, k = self.size
+        return normal(rng, n, d), integers(rng, k, n)
+
+    def jaxlike(self, m, x, i):
+        f = m.jit(lambda x, i: m.np.full((self.size[2], x.shape[1]), -m.np.inf, x.dtype).at[i].max(x))
+        return lambda: f(x, i)
+
+    def torch(self, m, x, i):
+        i = i.long()[:, None].expand(-1, x.shape[1])
+        return lambda: m.torch.full((self.size[2], x.shape[1]), -float("inf")).scatter_reduce(0, i, x, "amax")
+
+
 @workload("indexing/take_along_axis", sizes=((4096, 1024),), note="8 of each row")
 class TakeAlong(Workload):
     def inputs(self, rng):
