@@ -24,7 +24,7 @@
     X(max, 2, S, 1) X(min, 2, S, 1) X(fmax, 2, S, 1) X(fmin, 2, S, 1) X(and, 2, S, 1) X(or, 2, S, 1) \
     X(xor, 2, S, 1) X(not, 1, S, 1) X(shl, 2, S, 1) X(shr_logical, 2, S, 1) X(shr_arith, 2, S, 1) X(popcount, 1, S, 3) \
     X(clz, 1, S, 3) X(gcd, 2, S, 200) X(eq, 2, B, 1) X(ne, 2, B, 1) X(lt, 2, B, 1) X(le, 2, B, 1) X(gt, 2, B, 1) X(ge, 2, B, 1) \
-    X(select, 3, S, 1) X(clamp, 3, S, 2) X(is_finite, 1, B, 1) X(nextafter, 2, S, 6) X(copysign, 2, S, 1) X(hypot, 2, S, 8) X(ldexp, 2, S, 10) \
+    X(select, 3, S, 1) X(clamp, 3, S, 2) X(is_finite, 1, B, 1) X(nextafter, 2, S, 6) X(copysign, 2, S, 1) X(hypot, 2, S, 8) X(log_hypot, 2, S, 30) X(ldexp, 2, S, 10) \
     X(logit, 1, S, 20) X(rel_entr, 2, S, 40) X(gelu, 1, S, 16) X(gelu_slope, 1, S, 20) X(gelu_exact, 1, S, 24) X(gelu_exact_slope, 1, S, 28) \
     X(real, 1, R, 1) X(imag, 1, R, 1) \
     X(complex, 2, C, 1) X(conj, 1, S, 1) X(cast, 1, K, 1) X(window, 2, S, 1) \

@@ -5,6 +5,7 @@ from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.algebra import COMMUTATIVE
 from fgrad.compile.narrow import lower_narrow
+from fgrad.compile.planes import in_parts
 from fgrad.config import config
 from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
@@ -190,6 +191,9 @@ cdef class LowerContext:
         if op == "cast" and (<Value>ins[0]).dtype == dtype:
             return ins[0]
         if self.simplify:
+            operand = ins[len(ins) - 1]
+            if (operand.dtype.kind == "c" or op == "cast" and dtype.kind == "c") and (apart := in_parts(self, op, ins, aval)) is not None:
+                return apart
             simpler = simplify(op, ins, aval)
             if simpler is not None:
                 op, ins = simpler

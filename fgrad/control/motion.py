@@ -6,9 +6,11 @@
   and of counters.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
+- Complex numbers that a loop carries are carried in parts, where nothing in it takes them side by side (see control.apart).
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
 """
 
+from fgrad.control.apart import split_scan, split_while
 from fgrad.control.common import run
 from fgrad.control.scan_rules import scan_p
 from fgrad.control.spread import count, spread, step_of
@@ -48,8 +50,8 @@ def variables(atoms):
 
 
 def _worth_keeping(e):
-    """True if an invariant equation is worth its memory: not a view, nor larger than all it is made of."""
-    if e.primitive.kind in ("view", "collective"):
+    """True if an invariant equation is worth its memory: not a view, nor larger than all it is made of, nor what is computed by parts."""
+    if e.primitive.kind in ("view", "collective") or e.primitive.name == "complex":
         return False
     size = sum(v.aval.size for v in e.outvars)
     return e.primitive.kind != "elementwise" or size <= sum(v.aval.size for v in e.invars)
@@ -356,5 +358,13 @@ def _fixed(jaxpr, n):
     return eqns, [v for e in eqns if _worth_keeping(e) for v in e.outvars]
 
 
-scan_p.move = _move_scan
-while_p.move = _move_while
+def _rule(split, move):
+    def rule(eqn):
+        apart = split(eqn, move)
+        return move(eqn) if apart is None else apart
+
+    return rule
+
+
+scan_p.move = _rule(split_scan, _move_scan)
+while_p.move = _rule(split_while, _move_while)

@@ -1,0 +1,143 @@
+"""Complex numbers that operations put together from their parts stay apart as they are lowered: what reads them computes with the parts.
+
+So real numbers run in strips and in registers where complex ones would be stored and taken apart again, and a part that nobody reads is
+not computed. Parts are what the loops over complex numbers compute, products by 0 included, which keep the NaN of an infinite part; only
+that they round products before they add them, where those loops may not. What reads numbers where they lie side by side (a transform, a
+product, a result) puts them together, and so does an operation with another operand that lies so: to take that apart and put the result
+together costs more than to put this one together.
+"""
+
+import numpy as np
+
+from fgrad import dtypes
+from fgrad.compile.algebra import made_by
+from fgrad.core import ShapedArray
+
+FEW = 8  # how often as many elements an operand may be repeated to be taken apart
+
+
+def _real_aval(v, dtype=None):
+    return ShapedArray(v.shape, dtypes.to_real(dtype or v.dtype))
+
+
+def _known(ctx, v):
+    """The parts of v where it is a constant or was made of them; else None."""
+    if v.buf is None:
+        part = dtypes.to_real(v.dtype)
+        return [ctx.broadcast(ctx.scalar(x, part), v.shape, ()) for x in (v.scalar.real, v.scalar.imag)]
+    return made_by(v, "complex")
+
+
+def _known_or_small(ctx, v, aval):
+    """The same, and of what takes little time to be taken apart; else None."""
+    parts = _known(ctx, v)
+    return _apart(ctx, v) if parts is None and v.buf.size * FEW <= aval.size else parts
+
+
+def _apart(ctx, v):
+    return [ctx.elementwise(part, [v], _real_aval(v)) for part in ("real", "imag")]
+
+
+def _is_zero(v):
+    return v.buf is None and v.scalar == 0 and not np.signbit(v.scalar)
+
+
+class _Parts:
+    """Operations on real values of one shape."""
+
+    def __init__(self, ctx, aval):
+        self.ctx, self.aval = ctx, ShapedArray(aval.shape, dtypes.to_real(aval.dtype))
+
+    def __call__(self, op, *ins):
+        return self.ctx.elementwise(op, list(ins), self.aval)
+
+    def plus(self, a, x, y):
+        """a + x y."""
+        negated = made_by(y, "neg")
+        return self("add", a, self("mul", x, y)) if negated is None else self("sub", a, self("mul", x, negated[0]))
+
+    def minus(self, a, x, y):
+        negated = made_by(y, "neg")
+        return self("sub", a, self("mul", x, y)) if negated is None else self("add", a, self("mul", x, negated[0]))
+
+
+def _mul(do, x, y):
+    return do.minus(do("mul", x[0], y[0]), x[1], y[1]), do.plus(do("mul", x[1], y[0]), x[0], y[1])
+
+
+def _square(do, x):
+    product = do("mul", x[0], x[1])
+    return do("mul", do("sub", *x), do("add", *x)), do("add", product, product)
+
+
+_TO_COMPLEX = {
+    "add": lambda do, x, y: (do("add", x[0], y[0]), do("add", x[1], y[1])),
+    "sub": lambda do, x, y: (do("sub", x[0], y[0]), do("sub", x[1], y[1])),
+    "mul": _mul,
+    "neg": lambda do, x: (do("neg", x[0]), do("neg", x[1])),
+    "conj": lambda do, x: (x[0], do("neg", x[1])),
+    "square": _square,
+    "log": lambda do, x: (do("log_hypot", *x), do("atan2", x[1], x[0])),
+}
+_TO_REAL = {
+    "real": lambda do, x: x[0],
+    "imag": lambda do, x: x[1],
+    "abs": lambda do, x: do("hypot", *x),
+}
+
+
+def in_parts(ctx, op, ins, aval):
+    """The value of op(*ins), an operation on complex numbers of which one was made of its parts; None where that is not so."""
+    if op == "cast":
+        return _cast(ctx, ins[0], aval)
+    if op == "div":
+        return _div(ctx, *ins, aval)
+    given = ins[1:] if op == "select" else ins
+    if all(v.buf is None or made_by(v, "complex") is None for v in given):
+        return None
+    rule = _TO_COMPLEX.get(op)
+    if rule is None and op not in _TO_REAL and op not in ("select", "eq", "ne"):
+        return None
+    parts = [_known_or_small(ctx, v, aval) for v in given]
+    if None in parts:
+        return None
+    if op in ("eq", "ne"):
+        same = [ctx.elementwise(op, [x, y], aval) for x, y in zip(*parts)]
+        return ctx.elementwise("and" if op == "eq" else "or", same, aval)
+    do = _Parts(ctx, aval)
+    if op == "select":
+        return ctx.elementwise("complex", [do("select", ins[0], x, y) for x, y in zip(*parts)], aval)
+    if rule is not None:
+        return ctx.elementwise("complex", list(rule(do, *parts)), aval)
+    out = _TO_REAL[op](do, *parts)
+    return out if out.shape == aval.shape else ctx.broadcast(out, aval.shape, ())
+
+
+def _cast(ctx, x, aval):
+    if aval.dtype.kind != "c":
+        parts = made_by(x, "complex")
+        return None if parts is None or aval.dtype.kind != "f" else ctx.elementwise("cast", parts[:1], aval)
+    if x.buf is None:
+        return ctx.broadcast(ctx.scalar(x.scalar, aval.dtype), aval.shape, ())
+    real = _real_aval(x, aval.dtype)
+    if x.dtype.kind != "c":
+        return ctx.elementwise("complex", [ctx.elementwise("cast", [x], real), ctx.scalar(0, real.dtype)], aval)
+    parts = made_by(x, "complex")
+    return None if parts is None else ctx.elementwise("complex", [ctx.elementwise("cast", [v], real) for v in parts], aval)
+
+
+def _div(ctx, x, y, aval):
+    """By a real number c: (a + 0 b) / c and (b - 0 a) / c, but a / 0 and b / 0. By a constant it is a product with its inverse."""
+    divisor = _known(ctx, y)
+    if divisor is None or not _is_zero(divisor[1]):
+        return None
+    c = divisor[0]
+    if c.buf is None:
+        size = abs(float(c.scalar))
+        return ctx.elementwise("mul", [x, ctx.scalar(1 / c.scalar, aval.dtype)], aval) if 2.0**-60 < size < 2.0**60 else None
+    do = _Parts(ctx, aval)
+    a, b = _known(ctx, x) or _apart(ctx, x)
+    zero = ctx.scalar(0, c.dtype)
+    none = ctx.elementwise("eq", [c, zero], ShapedArray(aval.shape, dtypes.BOOL))
+    parts = (do("select", none, a, do("add", a, do("mul", b, zero))), do("select", none, b, do("sub", b, do("mul", a, zero))))
+    return ctx.elementwise("complex", [do("div", part, c) for part in parts], aval)

@@ -1,0 +1,155 @@
+"""Complex numbers in programs stay in parts: the same numbers as where they lie side by side; loops carry parts."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad.compile.passes import run_passes
+from fgrad.config import config
+
+PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 1e-9, 1e9, np.inf, -np.inf, np.nan]
+A, B = (v.astype(np.float32) for v in np.meshgrid(PARTS, PARTS))
+
+PROGRAMS = {
+    "log": lambda a, b: jnp.log(a + 1j * b),
+    "real of a square": lambda a, b: jnp.real((a + 1j * b) ** 2),
+    "imag of a product": lambda a, b: jnp.imag((a + 1j * b) * (b - 2j)),
+    "z conj z": lambda a, b: (a + 1j * b) * jnp.conj(a + 1j * b),
+    "abs": lambda a, b: jnp.abs(lax.complex(a, b)),
+    "polynomial": lambda a, b: (lax.complex(a, b) * 2 - 1j) * lax.complex(b, a) - lax.complex(a, b),
+    "cube": lambda a, b: lax.complex(a, b) ** 3,
+    "choice": lambda a, b: jnp.where(a < b, lax.complex(a, b), -lax.complex(b, b)),
+    "equal": lambda a, b: (lax.complex(a, b) == lax.complex(b, a), lax.complex(a, b) != lax.complex(b, a)),
+    "of a number": lambda a, b: lax.complex(a, b) * lax.complex(a[0, 2], b[3, 3]),
+    "with an operand side by side": lambda a, b: jnp.exp(1j * b) * a + lax.complex(b, a),
+    "cast": lambda a, b: lax.complex(a, b).astype(jnp.complex64) + a,
+    "exp": lambda a, b: jnp.exp(lax.complex(a, b)),
+    "sum": lambda a, b: jnp.sum(lax.complex(jnp.nan_to_num(a * 0), b * 0 + 1) * 2j, axis=0),
+}
+
+
+def alike(x, y, zeros=True, rtol=1e-6):
+    """The same but for rounding (loops over complex numbers may fuse a product and a sum), zeros of the same sign where zeros=True."""
+    x, y = np.asarray(x), np.asarray(y)
+    assert x.dtype == y.dtype and x.shape == y.shape
+    if x.dtype.kind not in "fc":
+        return np.testing.assert_array_equal(x, y)
+    size = np.maximum(abs(y), 1e-20)
+    for u, v in ((x.real, y.real), (x.imag, y.imag)):
+        with np.errstate(all="ignore"):
+            near = (abs(u - v) <= rtol * size) | (u == v) | np.isnan(u) & np.isnan(v)
+        assert near.all(), (x[~near], y[~near])
+        both = (u == 0) & (v == 0) & zeros
+        np.testing.assert_array_equal(np.signbit(u[both]), np.signbit(v[both]))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_parts_are_the_numbers(name):
+    f = PROGRAMS[name]
+    got = fgrad.jit(lambda a, b: f(a, b))(A, B)
+    with config.override("pass_simplify", False):
+        want = fgrad.jit(lambda a, b: f(a, b))(A, B)
+    for x, y in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        alike(x, y, name not in ("z conj z", "polynomial", "cube"))
+
+
+def test_quotients_by_real_numbers():
+    """By their parts, as the division of complex numbers has them where one of them is 0, infinite or NaN."""
+    c = np.array([2.0, -3.0, 0.0, -0.0, 1e-20, np.inf, np.nan], np.float32)
+    f = lambda a, b, c: lax.complex(a, b)[..., None] / c
+    got = np.asarray(fgrad.jit(f)(A, B, c))
+    with config.override("pass_simplify", False):
+        want = np.asarray(fgrad.jit(lambda a, b, c: f(a, b, c))(A, B, c))
+    np.testing.assert_allclose(got.real, want.real, rtol=3e-7)
+    np.testing.assert_allclose(got.imag, want.imag, rtol=3e-7)
+    z = np.array([3 + 4j, 1e30 - 1j, 0], np.complex64)
+    np.testing.assert_allclose(fgrad.jit(lambda z: z / (1 + jnp.abs(z)))(z), z / (1 + np.abs(z).astype("float64")), rtol=3e-7)
+    np.testing.assert_allclose(fgrad.jit(lambda z: z / 3.0)(z), z / 3, rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_logarithms_near_and_far_from_size_one(dtype):
+    """log |z| keeps its digits where |z| is nearly 1, and does not overflow."""
+    rng, eps, far = np.random.default_rng(0), np.finfo(dtype).eps, 36 if dtype == "complex64" else 300
+    size = np.concatenate([1 + rng.uniform(-1, 1, 100) * 10.0 ** rng.uniform(-15, 0, 100), 10.0 ** rng.uniform(-far, far, 100)])
+    z = np.concatenate(
+        [size * np.exp(1j * rng.uniform(-np.pi, np.pi, 200)), 1 + 1j * 10.0 ** -np.arange(18), [0.6 + 0.8j, 0.5**0.5 * (1 + 1j)]]
+    )
+    z = z.astype(dtype)
+    with fgrad.enable_x64(True):
+        got = np.asarray(jnp.log(z))
+    with mpmath.workprec(300):
+        want = [mpmath.log(mpmath.mpc(complex(v))) for v in z]
+        for x, y, v in zip(got, want, z):
+            assert abs(mpmath.mpf(float(x.real)) - y.real) <= 2 * eps * abs(y.real), v
+            assert abs(mpmath.mpf(float(x.imag)) - y.imag) <= 2 * eps * abs(y.imag), v
+
+
+@pytest.mark.usefixtures("denormals")
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", "log exp sin cos tan sinh cosh tanh sqrt".split())
+def test_functions_at_corners(name, dtype):
+    z = np.array([complex(a, b) for a in PARTS for b in PARTS], dtype)
+    with np.errstate(all="ignore"), fgrad.enable_x64(True):
+        want, got = getattr(np, name)(z), np.asarray(getattr(jnp, name)(z))
+    for x, y in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(x, y, rtol=1e-5)
+        known = ~np.isnan(y)
+        np.testing.assert_array_equal(np.signbit(x[known]), np.signbit(y[known]))
+
+
+def _escapes(z, c):
+    def step(_, s):
+        z, k = s
+        w = z * z + c
+        near = jnp.real(w) ** 2 + jnp.imag(w) ** 2 < 4
+        return jnp.where(near, w, z), k + near
+
+    return lax.fori_loop(0, 5, step, (z, jnp.zeros(z.shape, jnp.int32)))
+
+
+def _while(z, c):
+    return lax.while_loop(lambda s: (jnp.max(jnp.abs(s[0])) < 100) & (s[1] < 4), lambda s: (s[0] ** 2 + c, s[1] + 1), (z, 0))
+
+
+def _steps(z, c):
+    return lax.scan(lambda z, x: (jnp.conj(z) * x + c[0], jnp.abs(z)), z, c)
+
+
+@pytest.mark.parametrize("f", [_escapes, _while, _steps])
+@pytest.mark.parametrize("shape", [(), (7,), (30, 50)])
+def test_loops_carry_parts(f, shape):
+    rng = np.random.default_rng(0)
+    z = (rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))).astype(np.complex64)
+    z, c = (z[0], np.stack([z[1], z[0]]) if f is _steps else z[1])
+    got = fgrad.jit(f)(z, c)
+    with config.override("pass_simplify", False), config.override("pass_motion", False):
+        want = fgrad.jit(lambda z, c: f(z, c))(z, c)
+    for x, y in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        alike(x, y, False, 1e-3)
+    loops = [e for e in run_passes(fgrad.make_jaxpr(f)(z, c)).eqns if e.primitive.name in ("scan", "while")]
+    assert loops and all(v.aval.dtype.kind != "c" for e in loops for v in e.outvars)
+
+
+def test_a_loop_that_transforms_carries_numbers():
+    z = np.arange(8, dtype=np.complex64)
+    f = lambda z: lax.fori_loop(0, 3, lambda i, z: jnp.fft.fft(z) / 2, z)
+    np.testing.assert_allclose(fgrad.jit(f)(z), np.fft.fft(np.fft.fft(np.fft.fft(z))) / 8, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["log", "real of a square", "z conj z", "abs", "polynomial", "cube"])
+def test_gradients(name):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 5)).astype(np.float32)
+    loss = lambda a, b: jnp.sum(jnp.abs(PROGRAMS[name](a, b)) ** 2)
+    got = fgrad.jit(fgrad.grad(loss, (0, 1)))(a, b)
+    with fgrad.enable_x64(True):
+        for k, g in enumerate(got):
+            for i in range(5):
+                h = np.zeros((2, 5))
+                h[k, i] = 1e-5
+                want = (loss(a + h[0], b + h[1]) - loss(a - h[0], b - h[1])) / 2e-5
+                np.testing.assert_allclose(g[i], want, rtol=2e-3, atol=1e-4)
