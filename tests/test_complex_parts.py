@@ -153,3 +153,23 @@ def test_gradients(name):
                 h[k, i] = 1e-5
                 want = (loss(a + h[0], b + h[1]) - loss(a - h[0], b - h[1])) / 2e-5
                 np.testing.assert_allclose(g[i], want, rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "bfloat16", "float32"])
+def test_real_numbers_of_any_dtype(dtype):
+    x, y = jnp.asarray(np.arange(6) % 4, dtype), np.linspace(-1, 1, 6, dtype=np.float32)
+    f = lambda x, y: (x.astype(jnp.complex64) * lax.complex(y, y), lax.complex(y, y) / x.astype(jnp.complex64), jnp.abs(1j * x))
+    number = np.asarray(x.astype("float32"))
+    z = y + 1j * y
+    with np.errstate(all="ignore"):
+        for got, want in zip(fgrad.jit(f)(x, y), (number * z, z / number, number)):
+            np.testing.assert_allclose(got[1:4], want[1:4], rtol=1e-6)
+    np.testing.assert_array_equal(fgrad.jit(lambda x: jnp.real(x.astype(jnp.complex64)))(x), number)
+
+
+def test_precisions_and_empty_arrays():
+    with fgrad.enable_x64(True):
+        z = fgrad.jit(lambda a, b: lax.complex(a, b).astype(jnp.complex128) * 2 + lax.complex(a, b))(np.float32([0.1]), np.float32([0.2]))
+        assert z.dtype == np.complex128 and abs(z[0] - 3 * complex(np.float32(0.1), np.float32(0.2))) < 1e-15
+        assert fgrad.jit(lambda a: lax.complex(a, a).astype(jnp.float32))(np.ones(3)).dtype == np.float32
+    assert fgrad.jit(lambda a: jnp.log(a + 1j * a) / (1 + jnp.abs(a)))(np.ones((0, 3), np.float32)).shape == (0, 3)

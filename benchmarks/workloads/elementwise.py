@@ -200,3 +200,22 @@ class BroadcastBackward(Workload):
     def numpy(self, np, x, w, ct):
         axes = tuple(i for i, n in enumerate(w.shape) if n == 1)
         return lambda: (ct * w, (ct * x).sum(axes, keepdims=True))
+
+
+@workload("elementwise/complex logarithm", sizes=(10_000, 1_000_000), tol=1e-4)
+class ComplexLogarithm(Workload):
+    """log(x + iy), which is put together from parts."""
+
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n), normal(rng, n)
+
+    def bytes(self):
+        return 16 * self.size[0]
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: m.np.log(x + 1j * y))
+        return lambda: f(x, y)
+
+    def numpy(self, np, x, y):
+        return lambda: np.log(x + np.complex64(1j) * y)

@@ -21,11 +21,18 @@ def _real_aval(v, dtype=None):
 
 
 def _known(ctx, v):
-    """The parts of v where it is a constant or was made of them; else None."""
+    """The parts of v where it is a constant or was made of them, or of real numbers; else None."""
+    part = dtypes.to_real(v.dtype)
     if v.buf is None:
-        part = dtypes.to_real(v.dtype)
         return [ctx.broadcast(ctx.scalar(x, part), v.shape, ()) for x in (v.scalar.real, v.scalar.imag)]
+    if (real := _made_of_real(v)) is not None:
+        return [ctx.elementwise("cast", [real], _real_aval(v)), ctx.broadcast(ctx.scalar(0, part), v.shape, ())]
     return made_by(v, "complex")
+
+
+def _made_of_real(v):
+    made = made_by(v, "cast")
+    return None if made is None or made[0].dtype.kind == "c" else made[0]
 
 
 def _known_or_small(ctx, v, aval):
@@ -93,7 +100,7 @@ def in_parts(ctx, op, ins, aval):
     if op == "div":
         return _div(ctx, *ins, aval)
     given = ins[1:] if op == "select" else ins
-    if all(v.buf is None or made_by(v, "complex") is None for v in given):
+    if all(v.buf is None or made_by(v, "complex") is None and _made_of_real(v) is None for v in given):
         return None
     rule = _TO_COMPLEX.get(op)
     if rule is None and op not in _TO_REAL and op not in ("select", "eq", "ne"):
@@ -114,16 +121,13 @@ def in_parts(ctx, op, ins, aval):
 
 
 def _cast(ctx, x, aval):
-    if aval.dtype.kind != "c":
-        parts = made_by(x, "complex")
-        return None if parts is None or aval.dtype.kind != "f" else ctx.elementwise("cast", parts[:1], aval)
     if x.buf is None:
-        return ctx.broadcast(ctx.scalar(x.scalar, aval.dtype), aval.shape, ())
+        return ctx.broadcast(ctx.scalar(x.scalar, aval.dtype), aval.shape, ()) if aval.dtype.kind == "c" else None
+    if x.dtype.kind != "c" or aval.dtype.kind not in "fc" or (parts := _known(ctx, x)) is None:
+        return None
     real = _real_aval(x, aval.dtype)
-    if x.dtype.kind != "c":
-        return ctx.elementwise("complex", [ctx.elementwise("cast", [x], real), ctx.scalar(0, real.dtype)], aval)
-    parts = made_by(x, "complex")
-    return None if parts is None else ctx.elementwise("complex", [ctx.elementwise("cast", [v], real) for v in parts], aval)
+    parts = [ctx.elementwise("cast", [v], real) for v in parts[: 1 + (aval.dtype.kind == "c")]]
+    return parts[0] if len(parts) == 1 else ctx.elementwise("complex", parts, aval)
 
 
 def _div(ctx, x, y, aval):
