@@ -9,9 +9,15 @@ from fgrad.ops.elementwise import complex_, imag, real
 
 _BY_PARTS = frozenset("add sub mul neg conj square real imag abs eq ne select complex convert_element_type log copy".split())
 
+LEAST = 300  # numbers of a carry: loops of fewer run as flat code, in which an operation on complex numbers is one step and not up to six
+
 
 def _is_complex(aval):
     return aval.dtype.kind == "c"
+
+
+def _has_complex(avals):
+    return any(_is_complex(a) and a.size >= LEAST for a in avals)
 
 
 def _complex(v):
@@ -73,7 +79,7 @@ def split_while(eqn, move):
     a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     avals = [v.aval for v in eqn.invars]
     carry, n = avals[b:], len(avals)
-    if not any(map(_is_complex, carry)):
+    if not _has_complex(carry):
         return None
     if not (_by_parts(p["cond_jaxpr"].jaxpr, a, n, 0) and _by_parts(p["body_jaxpr"].jaxpr, b - a, n, n)):
         return None
@@ -88,7 +94,7 @@ def split_scan(eqn, move):
     a, b = p["num_consts"], p["num_consts"] + p["num_carry"]
     avals, given = [v.aval for v in eqn.invars], p["jaxpr"].in_avals
     carry = avals[a:b]
-    if not any(map(_is_complex, carry)) or not _by_parts(p["jaxpr"].jaxpr, a, b, b - a):
+    if not _has_complex(carry) or not _by_parts(p["jaxpr"].jaxpr, a, b, b - a):
         return None
     body, parts = _staged(p["jaxpr"], given[:b], given[b:], "body", len(carry)), _split_avals(avals[:b])
     counts = dict(num_consts=len(_split_avals(avals[:a])), num_carry=len(_split_avals(carry)))
