@@ -11,7 +11,7 @@ from fgrad.compile.passes import run_passes
 from fgrad.config import config
 
 PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 1e-9, 1e9, np.inf, -np.inf, np.nan]
-A, B = (v.astype(np.float32) for v in np.meshgrid(PARTS, PARTS))
+A, B = (np.tile(v.astype(np.float32), (3, 1)) for v in np.meshgrid(PARTS, PARTS))  # few numbers are not computed in parts
 
 PROGRAMS = {
     "log": lambda a, b: jnp.log(a + 1j * b),
@@ -145,7 +145,7 @@ def test_gradients(name):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 5)).astype(np.float32)
     loss = lambda a, b: jnp.sum(jnp.abs(PROGRAMS[name](a, b)) ** 2)
-    got = fgrad.jit(fgrad.grad(loss, (0, 1)))(a, b)
+    got = fgrad.jit(fgrad.grad(loss, (0, 1)))(np.tile(a, 64), np.tile(b, 64))
     with fgrad.enable_x64(True):
         for k, g in enumerate(got):
             for i in range(5):
@@ -157,7 +157,7 @@ def test_gradients(name):
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "bfloat16", "float32"])
 def test_real_numbers_of_any_dtype(dtype):
-    x, y = jnp.asarray(np.arange(6) % 4, dtype), np.linspace(-1, 1, 6, dtype=np.float32)
+    x, y = jnp.asarray(np.arange(330) % 4, dtype), np.linspace(-1, 1, 330, dtype=np.float32)
     f = lambda x, y: (x.astype(jnp.complex64) * lax.complex(y, y), lax.complex(y, y) / x.astype(jnp.complex64), jnp.abs(1j * x))
     number = np.asarray(x.astype("float32"))
     z = y + 1j * y
@@ -168,8 +168,9 @@ def test_real_numbers_of_any_dtype(dtype):
 
 
 def test_precisions_and_empty_arrays():
+    x, y = np.full(400, 0.1, np.float32), np.full(400, 0.2, np.float32)
     with fgrad.enable_x64(True):
-        z = fgrad.jit(lambda a, b: lax.complex(a, b).astype(jnp.complex128) * 2 + lax.complex(a, b))(np.float32([0.1]), np.float32([0.2]))
+        z = fgrad.jit(lambda a, b: lax.complex(a, b).astype(jnp.complex128) * 2 + lax.complex(a, b))(x, y)
         assert z.dtype == np.complex128 and abs(z[0] - 3 * complex(np.float32(0.1), np.float32(0.2))) < 1e-15
-        assert fgrad.jit(lambda a: lax.complex(a, a).astype(jnp.float32))(np.ones(3)).dtype == np.float32
+        assert fgrad.jit(lambda a: lax.complex(a, a).astype(jnp.float32))(np.ones(400)).dtype == np.float32
     assert fgrad.jit(lambda a: jnp.log(a + 1j * a) / (1 + jnp.abs(a)))(np.ones((0, 3), np.float32)).shape == (0, 3)

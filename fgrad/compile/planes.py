@@ -4,7 +4,8 @@ So real numbers run in strips and in registers where complex ones would be store
 not computed. Parts are what the loops over complex numbers compute, products by 0 included, which keep the NaN of an infinite part; only
 that they round products before they add them, where those loops may not. What reads numbers where they lie side by side (a transform, a
 product, a result) puts them together, and so does an operation with another operand that lies so: to take that apart and put the result
-together costs more than to put this one together.
+together costs more than to put this one together. Few numbers may be a loop's, whose flat code takes a step for each operation: they are
+not computed in parts, which are more operations.
 """
 
 import numpy as np
@@ -13,6 +14,7 @@ from fgrad import dtypes
 from fgrad.compile.algebra import made_by
 from fgrad.core import ShapedArray
 
+LEAST = 300  # numbers that are computed in parts
 FEW = 8  # how often as many elements an operand may be repeated to be taken apart
 
 
@@ -95,6 +97,9 @@ _TO_REAL = {
 
 def in_parts(ctx, op, ins, aval):
     """The value of op(*ins), an operation on complex numbers of which one was made of its parts; None where that is not so."""
+    if aval.size < LEAST:
+        parts = made_by(ins[0], "complex") if op in ("real", "imag") else None
+        return None if parts is None else parts[op == "imag"]
     if op == "cast":
         return _cast(ctx, ins[0], aval)
     if op == "div":

@@ -9,7 +9,7 @@ from fgrad.ops.elementwise import complex_, imag, real
 
 _BY_PARTS = frozenset("add sub mul neg conj square real imag abs eq ne select complex convert_element_type log copy".split())
 
-LEAST = 300  # numbers of a carry: loops of fewer run as flat code, in which an operation on complex numbers is one step and not up to six
+LEAST = 300  # numbers of a carry: fewer are not computed in parts (see compile.planes)
 
 
 def _is_complex(aval):
