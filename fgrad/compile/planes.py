@@ -70,6 +70,14 @@ class _Parts:
         return self("sub", a, self("mul", x, y)) if negated is None else self("add", a, self("mul", x, negated[0]))
 
 
+def _sum(do, x, y):
+    """x + y, which is y where x is 0 and y is a sum with 0 (and not -0) already: the imaginary part of a + 1j b."""
+    for zero, other in ((x, y), (y, x)):
+        if _is_zero(zero) and other.shape == do.aval.shape and any(map(_is_zero, made_by(other, "add") or ())):
+            return other
+    return do("add", x, y)
+
+
 def _mul(do, x, y):
     return do.minus(do("mul", x[0], y[0]), x[1], y[1]), do.plus(do("mul", x[1], y[0]), x[0], y[1])
 
@@ -80,7 +88,7 @@ def _square(do, x):
 
 
 _TO_COMPLEX = {
-    "add": lambda do, x, y: (do("add", x[0], y[0]), do("add", x[1], y[1])),
+    "add": lambda do, x, y: (_sum(do, x[0], y[0]), _sum(do, x[1], y[1])),
     "sub": lambda do, x, y: (do("sub", x[0], y[0]), do("sub", x[1], y[1])),
     "mul": _mul,
     "neg": lambda do, x: (do("neg", x[0]), do("neg", x[1])),
