@@ -7,15 +7,13 @@
 #define FG_MOVEMENT_H
 #include "copy_plan.h"
 #include "copy_rows.h"
+#include "copy_spread.h"
 #include "item_types.h"
 #include "narrow.h"
 #include "steps.h"
 #include "transposed.h"
 
-enum { FG_COPY_ROWS, FG_COPY_FILL, FG_COPY_REVERSED, FG_COPY_STRIDED, FG_COPY_TILED };
 enum { FG_UNIT_BYTES = 32768, FG_GRAIN_BYTES = 65536, FG_NARROW_SIDE = 16 };
-
-typedef struct { const FgCopyPlan *plan; const char *src; char *dst; } FgCopyJob;
 
 static inline int64_t fg_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t fg_max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -38,7 +36,7 @@ static int fg_plan_widen(FgCopyPlan *p, int n) {
     return n - 1;
 }
 
-/* Strides and offsets come in items. widens: what runs the plan takes items of another size than these. */
+/* Strides and offsets come in items. widens: what runs the plan takes items of another size than these, and rows that are spread. */
 static void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                             int64_t soff, int64_t doff, int widens) {
     memset(p, 0, sizeof *p);
@@ -67,7 +65,11 @@ static void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shap
         }
     }
     n = n ? m + 1 : 0;
-    if (widens) { n = fg_plan_widen(p, n); item = p->item; }
+    if (widens) {
+        n = fg_plan_widen(p, n);
+        item = p->item;
+        if (fg_plan_spread(p, n)) return;
+    }
     while (n < 2) {                              /* there is always a plane; axes of size 1 in front */
         for (int d = n; d > 0; d--) { p->shape[d] = p->shape[d - 1]; p->ss[d] = p->ss[d - 1]; p->ds[d] = p->ds[d - 1]; }
         p->shape[0] = 1;

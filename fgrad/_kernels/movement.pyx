@@ -14,7 +14,10 @@ cdef extern from "fail.h" nogil:
 cdef extern from "interleave.h" nogil:
     enum:
         FG_GRAIN_BYTES
+    enum:
+        FG_COPY_SPREAD
     ctypedef struct FgCopyPlan:
+        int32_t kind
         int64_t soff, units, grain
     ctypedef struct FgCopyJob:
         const FgCopyPlan *plan
@@ -29,6 +32,7 @@ cdef extern from "interleave.h" nogil:
     void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shape, const int64_t *ss, const int64_t *ds,
                       int64_t soff, int64_t doff, int widens)
     void fg_copy_units(void *ctx, int64_t begin, int64_t end, int tid)
+    void fg_spread_units(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_iota_range(void *ctx, int64_t begin, int64_t end, int tid)
     ctypedef struct FgSideJob:
         const char *src[16]
@@ -43,7 +47,7 @@ cdef inline void run_plan(const FgCopyPlan *plan, const char *src, char *dst) no
     if plan.units == 0:
         return
     job.plan, job.src, job.dst = plan, src, dst
-    parallel_grains(plan.units, plan.grain, fg_copy_units, &job)
+    parallel_grains(plan.units, plan.grain, fg_spread_units if plan.kind == FG_COPY_SPREAD else fg_copy_units, &job)
 
 
 cdef FgCopyPlan *new_plans(FgInst *inst, int64_t n, char *msg) noexcept nogil:

@@ -112,6 +112,23 @@ def test_copy_narrow_rows(dtype):
             same(copy(y), y)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copy_of_rows_that_come_several_times(dtype):
+    """Nearest upsampling: short rows, and lines of them again, from whole arrays, from inside of larger ones and backwards."""
+    rng = np.random.default_rng(5)
+    for c in (1, 2, 3, 4, 5, 7, 16, 33, 130):
+        for n, h, w, times in ((1, 2, 1, 2), (2, 3, 5, 2), (1, 3, 40, 3), (3, 2, 9, 5), (1, 2, 700, 2)):
+            x = values(rng, (n, h + 1, w + 2, c + 1), dtype)
+            for y in (np.ascontiguousarray(x[:, 1:, 1:-1, 1:]), x[:, 1:, 1:-1, 1:], x[:, ::-1, ::-1, :c]):
+                k, m, o, p = y.shape
+                same(
+                    copy(np.broadcast_to(y[:, :, None, :, None], (k, m, times, o, times, p))),
+                    y.repeat(times, 1).repeat(times, 2).reshape(k, m, times, o, times, p),
+                )
+                same(copy(np.broadcast_to(y[:, :, :, None], (k, m, o, times, p))), y.repeat(times, 2).reshape(k, m, o, times, p))
+                same(copy(np.broadcast_to(y[:, :, None], (k, m, times, o, p))), y.repeat(times, 1).reshape(k, m, times, o, p))
+
+
 def test_copy_every_transposition():
     rng = np.random.default_rng(1)
     for dtype in (np.int8, np.float16, np.float32, np.float64, np.complex128):
