@@ -244,7 +244,7 @@ def resize(image, shape, method, antialias=True, precision=None):
     shape = _full_shape("resize", x, shape)
     axes = [i for i, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
     if method is ResizeMethod.NEAREST:
-        for axis in reversed(axes):
+        for axis in sorted(reversed(axes), key=lambda i, sizes=x.shape: shape[i] > sizes[i]):  # what shrinks first
             x = _nearest(x, shape[axis], axis)
         return x
     x = _inexact(x)

@@ -6,6 +6,7 @@ from fgrad._kernels import elementwise as vm
 from fgrad.compile.algebra import COMMUTATIVE
 from fgrad.compile.narrow import lower_narrow
 from fgrad.compile.planes import in_parts
+from fgrad.compile.repeats import common, of_source
 from fgrad.config import config
 from fgrad.core import ShapedArray, eval_trace, source_text, stage, to_array, using_trace
 from fgrad.core.array import CODES
@@ -147,6 +148,8 @@ cdef class LowerContext:
             return new_value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar, 0)
         strides = view_reshape(v.shape, v.strides, shape)
         if strides is None:
+            if self.simplify and _is_copy(v) and (found := of_source(v)) is not None:
+                v = found[0]
             v = self.fresh_copy(v)
             strides = row_major(shape)
         return new_value(v.buf, shape, strides, v.offset, v.dtype, None, v.tag)
@@ -217,6 +220,13 @@ cdef class LowerContext:
             part = tuple([shape[a] for a in kept])
             ins = [v if v.buf is None else Value(v.buf, part, tuple([v.strides[a] for a in kept]), v.offset, v.dtype, v.scalar, v.tag) for v in given]
             return self.broadcast(self.elementwise(op, ins, ShapedArray(part, dtype)), shape, kept)
+        for v in given:
+            if self.simplify and _is_copy(v):
+                if (found := common(given, shape)) is not None:
+                    ins, split, kept = found
+                    part = self.elementwise(op, ins, ShapedArray((<Value>ins[0]).shape, dtype))
+                    return self.reshape(self.broadcast(part, split, kept), shape)
+                break
         operand = given[1] if op == "select" else given[0]
         source = compute_dtype(operand.dtype)
         code = _codes[compute_dtype(dtype)] if op == "cast" else _codes[source]
@@ -240,6 +250,8 @@ cdef class LowerContext:
         if self.simplify and kind in ("sum", "max", "min", "prod") and any([v.shape[a] == 1 for a in axes]):
             return self._reduce_rest(kind, v, axes, aval)
         exact = kind in ("max", "min", "fmax", "fmin") or kind == "sum" and v.dtype not in _HALF and v.dtype.kind != "c"
+        if self.simplify and _is_copy(v) and (found := of_source(v)) is not None:
+            return self._reduce_repeated(kind, found[0], found[1], axes, aval)
         if self.simplify and exact and any([not v.strides[a] for a in axes]):
             return self._reduce_equal(kind, v, axes, aval)
         return self._add(Node("reduce", kind, [v], [self.temp(aval)], v.shape, axes=tuple(axes)))[0]
@@ -265,6 +277,18 @@ cdef class LowerContext:
         v = Value(v.buf, tuple(shape), tuple(strides), v.offset, v.dtype, v.scalar, v.tag)
         out = self.reduce(kind, v, left, aval) if left else v
         return self.elementwise("mul", [out, self.scalar(count, aval.dtype)], aval) if kind == "sum" else out
+
+    cdef Value _reduce_repeated(self, str kind, Value v, list pieces, axes, aval):
+        """A reduction over some axes, of `pieces` of v's each, where v repeats along others: of what is different, and repeated then."""
+        cdef list gone = [], left = [], walk = []
+        for a, count in enumerate(pieces):
+            for _ in range(count):
+                (gone if a in axes else left).append(len(gone) + len(left))
+        walk = [k for k in range(len(v.shape)) if k in gone or v.strides[k]]
+        x = Value(v.buf, tuple([v.shape[k] for k in walk]), tuple([v.strides[k] for k in walk]), v.offset, v.dtype, v.scalar, v.tag)
+        kept = [k for k in left if v.strides[k]]
+        out = self.reduce(kind, x, [walk.index(k) for k in gone], ShapedArray(tuple([v.shape[k] for k in kept]), aval.dtype))
+        return self.reshape(self.broadcast(out, tuple([v.shape[k] for k in left]), [left.index(k) for k in kept]), aval.shape)
 
     cdef Value laid(self, aval, order):
         """A temporary whose axes lie in memory in the given order, from the outermost on."""
@@ -369,6 +393,10 @@ cdef class LowerContext:
     def compose(self, fun, ins):
         """Lower fun(*arrays) -> list, a composition of ops functions."""
         return self.inline(stage(fun, [v.aval for v in ins], "composed"), ins)
+
+
+cdef bint _is_copy(Value v):
+    return v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).op == "copy"
 
 
 cdef bint is_narrow(Eqn eqn):
