@@ -22,6 +22,10 @@ typedef struct {
     int32_t kind, blocks, dtype;
 } FgPool;
 
+/* Folds along two neighbouring axes, without base dilation, of short windows. rows: of windows that are a unit. `along` reads rows that begin
+ * with `before` padded elements, and end with others. */
+typedef struct { FgPool down, along; int64_t rows, before; } FgPlanes;
+
 /* Outputs j, j + step, ... that tap r reaches, and the inputs pos, pos + xstep, ... that it reads for them. */
 typedef struct { int64_t j, step, pos, xstep, count; } FgPoolRun;
 
@@ -197,32 +201,43 @@ typedef struct {
 #undef WHOLE
 #undef N
 
+#define POOL_ALL(NAME, S) do { switch (kind) { \
+    case POOL_SUM: pool_sum##NAME##_##S(p, x, out, begin, end, buf); break; \
+    case POOL_PROD: pool_prod##NAME##_##S(p, x, out, begin, end, buf); break; \
+    case POOL_MAX: pool_max##NAME##_##S(p, x, out, begin, end, buf); break; \
+    default: pool_min##NAME##_##S(p, x, out, begin, end, buf); } } while (0)
+#define POOL_TWO(NAME, S) do { if (kind == POOL_SUM) pool_sum##NAME##_##S(p, x, out, begin, end, buf); \
+    else pool_prod##NAME##_##S(p, x, out, begin, end, buf); } while (0)
+#define POOL_OF(NAME) \
+    switch (dtype) { \
+    case FG_U8: POOL_ALL(NAME, u8); break; \
+    case FG_U16: POOL_ALL(NAME, u16); break; \
+    case FG_U32: POOL_ALL(NAME, u32); break; \
+    case FG_U64: POOL_ALL(NAME, u64); break; \
+    case FG_I8: POOL_ALL(NAME, i8); break; \
+    case FG_I16: POOL_ALL(NAME, i16); break; \
+    case FG_I32: POOL_ALL(NAME, i32); break; \
+    case FG_I64: POOL_ALL(NAME, i64); break; \
+    case FG_F32: POOL_ALL(NAME, f32); break; \
+    case FG_F64: POOL_ALL(NAME, f64); break; \
+    case FG_C64: POOL_TWO(NAME, c64); break; \
+    default: POOL_TWO(NAME, c128); \
+    }
+
 /* Units (outer, tile of inner).  `buf` holds what long windows need. */
 static void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf) {
-    #define ALL(S) do { switch (p->kind) { \
-        case POOL_SUM: pool_sum_##S(p, x, out, begin, end, buf); break; \
-        case POOL_PROD: pool_prod_##S(p, x, out, begin, end, buf); break; \
-        case POOL_MAX: pool_max_##S(p, x, out, begin, end, buf); break; \
-        default: pool_min_##S(p, x, out, begin, end, buf); } } while (0)
-    #define TWO(S) do { if (p->kind == POOL_SUM) pool_sum_##S(p, x, out, begin, end, buf); \
-        else pool_prod_##S(p, x, out, begin, end, buf); } while (0)
-    switch (p->dtype) {
-    case FG_U8: ALL(u8); break;
-    case FG_U16: ALL(u16); break;
-    case FG_U32: ALL(u32); break;
-    case FG_U64: ALL(u64); break;
-    case FG_I8: ALL(i8); break;
-    case FG_I16: ALL(i16); break;
-    case FG_I32: ALL(i32); break;
-    case FG_I64: ALL(i64); break;
-    case FG_F32: ALL(f32); break;
-    case FG_F64: ALL(f64); break;
-    case FG_C64: TWO(c64); break;
-    default: TWO(c128);
-    }
-    #undef ALL
-    #undef TWO
+    const int kind = p->kind, dtype = p->dtype;
+    POOL_OF()
 }
+
+/* `buf` holds a row. */
+static void pool_planes(const FgPlanes *p, const char *x, char *out, int64_t begin, int64_t end, char *buf) {
+    const int kind = p->down.kind, dtype = p->down.dtype;
+    POOL_OF(_planes)
+}
+#undef POOL_ALL
+#undef POOL_TWO
+#undef POOL_OF
 
 /* Elements that pick_planes needs room for. */
 static inline int64_t pool_pick_size(const FgSelect *p) {

@@ -2,6 +2,7 @@
 
 window_fold: in x, contiguous; ip [kind (0 sum, 1 prod, 2 max, 3 min), axis, window, stride, low padding, base dilation, window dilation];
     out has x's shape but along `axis`.  Padding counts as the identity.  All dtypes but bool and 16-bit floats; complex only for sum and prod.
+window_planes: as window_fold along two neighbouring axes; ip [kind, first of the two, (window, stride, low padding, window dilation) of both].
 window_select: in a and x, contiguous float32 or float64; ip [what (0 gather, 1 scatter, 2 extremum, 3 sum), largest, (window, stride,
     low padding, base dilation, window dilation) of each axis].  Each window of x selects its largest (smallest) element, the first of
     equals.  Gather: a has x's shape, and out[window] = a[selected]; scatter: a has the windows' shape, and out, of x's shape, sums
@@ -25,6 +26,9 @@ cdef extern from "pool.h" nogil:
         int64_t outer, n, m, inner, tile, tiles, rows, pitch
         int64_t window, stride, lo, bdil, wdil
         int kind, blocks, dtype
+    ctypedef struct FgPlanes:
+        FgPool down, along
+        int64_t rows, before
     ctypedef struct FgSelect:
         int64_t outer, inner, tiles, in_size, out_size, taps
         int64_t n[16]
@@ -43,6 +47,7 @@ cdef extern from "pool.h" nogil:
         int op, largest, dtype
     void pool_apart(const FgApart *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf)
     void pool_fold(const FgPool *p, const char *x, char *out, int64_t begin, int64_t end, char *buf)
+    void pool_planes(const FgPlanes *p, const char *x, char *out, int64_t begin, int64_t end, char *buf)
     int64_t pool_pick_size(const FgSelect *p)
     void pool_select(const FgSelect *p, const char *a, const char *x, char *out, int64_t begin, int64_t end, char *buf)
 
@@ -137,6 +142,81 @@ cdef int check_fold(FgInst *inst, const FgTensor *slots, char *msg) noexcept nog
         p.rows = max(<int64_t>1, min(p.outer, POOL_PITCH // 4 // length))
     p.tile = max(<int64_t>1, min(p.inner, <int64_t>(16 if p.blocks else 512)))
     p.tiles = (p.inner + p.tile - 1) // p.tile
+    return 0
+
+
+cdef void _planes_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Call *k = <Call *>ctx
+    cdef const FgPlanes *p = <const FgPlanes *>k.plan
+    cdef char *buf = pool_alloc(p.along.n * p.along.inner * fg_itemsize(p.down.dtype))
+    if buf == NULL:
+        k.failed = 1
+        return
+    pool_planes(p, k.x, k.out, begin, end, buf)
+    pool_free(buf)
+
+
+cdef int run_planes(const FgInst *inst, FgTensor *slots) noexcept nogil:
+    cdef const FgPlanes *p = <const FgPlanes *>inst.extra
+    cdef Call k
+    if FG_OUT(inst, slots, 0).size == 0:
+        return FG_OK
+    k.plan, k.failed = p, 0
+    k.x, k.out = FG_IN(inst, slots, 0).data, FG_OUT(inst, slots, 0).data
+    parallel_for(p.down.outer * ((p.down.m + p.rows - 1) // p.rows),
+                 1 + 30000 // (p.rows * (min(p.down.window, <int64_t>8) * p.down.inner + min(p.along.window, <int64_t>8) * p.along.m * p.along.inner) + 1),
+                 _planes_body, &k)
+    return FG_EMEM if k.failed else FG_OK
+
+
+cdef int check_planes(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
+    cdef const FgTensor *x
+    cdef const FgTensor *o
+    cdef FgPlanes *p
+    cdef FgPool *each
+    cdef int64_t axis, length
+    cdef int d, k
+    if inst.n_in != 1 or inst.n_out != 1 or inst.n_ip != 10 or inst.n_fp != 0:
+        return fg_fail(msg, "window_planes: 1 input, 1 output and 10 integer parameters expected")
+    x = FG_IN(inst, slots, 0)
+    o = FG_OUT(inst, slots, 0)
+    axis = inst.ip[1]
+    if not 0 <= inst.ip[0] <= POOL_MIN or x.dtype in (FG_BOOL, FG_F16, FG_BF16) or (x.dtype >= FG_C64 and inst.ip[0] > POOL_PROD):
+        return fg_fail(msg, "window_planes: kind %lld of %s is not known", <long long>inst.ip[0], row_text(x))
+    if row_dense(inst, slots, "window_planes", 0, x.dtype, msg) or row_dense(inst, slots, "window_planes", 1, x.dtype, msg):
+        return -1
+    if not 0 <= axis < x.ndim - 1 or o.ndim != x.ndim:
+        return fg_fail(msg, "window_planes: axis %lld and the next of %s into %s", <long long>axis, row_text(x), row_text(o))
+    for d in range(x.ndim):
+        if d != axis and d != axis + 1 and o.shape[d] != x.shape[d]:
+            return fg_fail(msg, "window_planes: %s into %s must differ along two axes only", row_text(x), row_text(o))
+        if x.shape[d] > INT32_MAX or o.shape[d] > INT32_MAX:
+            return fg_fail(msg, "window_planes: %s into %s is too long", row_text(x), row_text(o))
+    for d in range(2, 10):
+        if not -INT32_MAX <= inst.ip[d] <= INT32_MAX or (d != 4 and d != 8 and inst.ip[d] < 1):
+            return fg_fail(msg, "window_planes: window, stride and dilation must be positive and below 2^31")
+    p = <FgPlanes *>calloc(1, sizeof(FgPlanes))
+    if p == NULL:
+        return fg_fail(msg, "window_planes: no memory for a plan")
+    inst.extra = p
+    for k in range(2):
+        each = &p.down if k == 0 else &p.along
+        each.kind, each.dtype, each.n, each.m = <int>inst.ip[0], x.dtype, x.shape[axis + k], o.shape[axis + k]
+        each.window, each.stride, each.lo, each.wdil = inst.ip[2 + 4 * k], inst.ip[3 + 4 * k], inst.ip[4 + 4 * k], inst.ip[5 + 4 * k]
+        each.outer = each.inner = each.bdil = 1
+        for d in range(x.ndim):
+            if d < axis:
+                each.outer *= x.shape[d]
+            elif d > axis + k:
+                each.inner *= x.shape[d]
+    p.rows = max(<int64_t>1, min(p.down.m, 4096 // max(<int64_t>1, p.down.inner)))
+    each = &p.along
+    length = (each.m - 1) * each.stride + (each.window - 1) * each.wdil + 1 - each.lo
+    if length > INT32_MAX:
+        return fg_fail(msg, "window_planes: windows of %s reach too far", row_text(x))
+    p.before = max(<int64_t>0, each.lo)
+    each.n = p.before + max(each.n, length)
+    each.lo -= p.before
     return 0
 
 
@@ -335,5 +415,6 @@ cdef int check_apart(FgInst *inst, const FgTensor *slots, char *msg) noexcept no
 KERNELS = {
     "window_apart": (<size_t><void *>run_apart, <size_t><void *>check_apart),
     "window_fold": (<size_t><void *>run_fold, <size_t><void *>check_fold),
+    "window_planes": (<size_t><void *>run_planes, <size_t><void *>check_planes),
     "window_select": (<size_t><void *>run_select, <size_t><void *>check_select),
 }

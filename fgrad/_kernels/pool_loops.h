@@ -33,6 +33,44 @@ static void N(pool_##KIND##_window)(const FgPool *p, const T *x, int64_t start, 
     if (k) N(pool_##KIND##_taps)(from, k, more, out, n); \
     else if (!more) for (int64_t i = 0; i < n; i++) out[i] = ID; \
 } \
+/* A row of windows one element apart, without base dilation: those that lie inside are one run, blocks of it at a time */ \
+static void N(pool_##KIND##_run)(const FgPool *p, const T *x, T *out) { \
+    enum { BLOCK = 4096 / sizeof(T) }; \
+    const int64_t in = p->inner, first = p->lo < 0 ? 0 : p->lo < p->m ? p->lo : p->m; \
+    int64_t last = p->n + p->lo - (p->window - 1) * p->wdil; \
+    last = last < first ? first : last < p->m ? last : p->m; \
+    for (int64_t j = 0; j < first; j++) N(pool_##KIND##_window)(p, x, j - p->lo, out + j * in, in); \
+    for (int64_t i = first * in; i < last * in; i += BLOCK) { \
+        const T *at = x + i - p->lo * in, *from[3]; \
+        int64_t n = last * in - i < BLOCK ? last * in - i : BLOCK; \
+        int k = 0, more = 0; \
+        for (int64_t r = 0; r < p->window; r++, at += p->wdil * in) { \
+            from[k++] = at; \
+            if (k == 3) { N(pool_##KIND##_taps)(from, 3, more, out + i, n); k = 0; more = 1; } \
+        } \
+        if (k) N(pool_##KIND##_taps)(from, k, more, out + i, n); \
+    } \
+    for (int64_t j = last; j < p->m; j++) N(pool_##KIND##_window)(p, x, j - p->lo, out + j * in, in); \
+} \
+/* Units (plane, block of rows of windows): each row of windows is folded down columns to `row`, with what is padded beside it, and from \
+ * there along it */ \
+static void N(pool_##KIND##_planes)(const FgPlanes *p, const char *xs, char *outs, int64_t begin, int64_t end, char *buf) { \
+    const FgPool *down = &p->down, *along = &p->along; \
+    const int64_t blocks = (down->m + p->rows - 1) / p->rows; \
+    T *pad = (T *)buf, *row = pad + p->before * along->inner; \
+    for (int64_t i = 0; i < along->n * along->inner; i++) pad[i] = ID; \
+    for (int64_t u = begin; u < end; u++) { \
+        int64_t o = u / blocks, j = u % blocks * p->rows, stop = j + p->rows < down->m ? j + p->rows : down->m; \
+        const T *x = (const T *)xs + o * down->n * down->inner; \
+        for (; j < stop; j++) { \
+            T *out = (T *)outs + (o * down->m + j) * along->m * along->inner; \
+            N(pool_##KIND##_window)(down, x, j * down->stride - down->lo, row, down->inner); \
+            if (along->stride == 1) N(pool_##KIND##_run)(along, pad, out); \
+            else for (int64_t i = 0; i < along->m; i++) \
+                N(pool_##KIND##_window)(along, pad, i * along->stride - along->lo, out + i * along->inner, along->inner); \
+        } \
+    } \
+} \
 /* Neighbouring rows without inner elements as one: each lies at a pitch that fits all its windows, as many elements of it as the stride \
  * side by side, so that every tap is one run of elements.  `buf` holds 3 * rows * pitch elements. */ \
 static void N(pool_##KIND##_rows)(const FgPool *p, const T *x, T *out, int64_t rows, T *buf) { \
@@ -95,6 +133,7 @@ static void N(pool_##KIND)(const FgPool *p, const char *xs, char *outs, int64_t 
         T *out = (T *)outs + o * p->m * p->inner + i0; \
         if (p->blocks) N(pool_##KIND##_blocks)(p, x, p->inner, out, p->inner, n, (T *)buf); \
         else if (p->pitch) N(pool_##KIND##_rows)(p, x, out, p->outer - o < p->rows ? p->outer - o : p->rows, (T *)buf); \
+        else if (p->stride == 1 && p->bdil == 1 && p->tiles == 1) N(pool_##KIND##_run)(p, x, out); \
         else if (p->inner > 1) for (int64_t j = 0; j < p->m; j++) N(pool_##KIND##_window)(p, x, j * p->stride - p->lo, out + j * p->inner, n); \
         else { \
             for (int64_t j = 0; j < p->m; j++) out[j] = ID; \

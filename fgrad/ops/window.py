@@ -114,6 +114,19 @@ def _short_rows(windows, shape, out_shape):
     return near and taps <= 9 and math.prod(shape[:first]) >= 8 and 1 <= math.prod(shape[first:-1]) <= 4096 and 0 not in out_shape
 
 
+_FOLDED = 11  # elements of the longest window that is not folded by blocks
+_ROW = 40  # elements of a row without features that is folded as one
+
+
+def _planes(windows):
+    """Two neighbouring axes whose windows are folded together, row by row: the inner ones that there are; else None."""
+    each = {axis: rest for axis, *rest in windows}
+    for axis in sorted(each, reverse=True):
+        if axis - 1 in each and all(each[i][3] == 1 and each[i][0] <= _FOLDED for i in (axis - 1, axis)):
+            return axis - 1, each[axis - 1], each[axis]
+    return None
+
+
 def _reduce_window(name, kinds):
     def abstract_eval(x, **params):
         if dtypes.kind_of(x.dtype) not in kinds:
@@ -147,6 +160,15 @@ def _reduce_window(name, kinds):
                 ip += each.get(axis, (1, 1, 0, 1, 1))
             v = ctx.kernel("window_select", [v], [ShapedArray(aval.shape, v.dtype)], ip=ip)[0]
             windows = []
+        pair = _planes(windows) if 0 not in aval.shape else None
+        if pair is not None and (math.prod(shape[pair[0] + 2 :]) > 1 or (pair[2][1] == 1 and shape[pair[0] + 1] >= _ROW)):
+            first, *sizes = pair
+            ip = [kind, first]
+            for i, (w, s, lo, _, wd) in enumerate(sizes):
+                shape[first + i] = aval.shape[first + i]
+                ip += [w, s, lo, wd]
+            windows = [e for e in windows if e[0] not in (first, first + 1)]
+            v = ctx.kernel("window_planes", [v], [ShapedArray(tuple(shape), v.dtype)], ip=ip)[0]
         for axis, w, s, lo, bd, wd in windows:
             shape[axis] = aval.shape[axis]
             v = ctx.kernel("window_fold", [v], [ShapedArray(tuple(shape), v.dtype)], ip=(kind, axis, w, s, lo, bd, wd))[0]

@@ -86,6 +86,60 @@ def test_folds_of_many_rows(window):
         fold(rng.uniform(0.8, 1.2, (1501, 14)).astype(np.float32), kind, 1, *window)
 
 
+PLANES = pool.KERNELS["window_planes"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_folds_along_two_axes(dtype, kind):
+    """Against a fold along one and then the other: windows (outputs, window, stride, low padding, window dilation) of both."""
+    if dtype.kind == "c" and kind in ("max", "min"):
+        with pytest.raises(ValueError, match="not known"):
+            run_kernel(PLANES, [np.zeros((3, 3), dtype)], [((3, 3), dtype)], [list(KINDS).index(kind), 0, *(1, 1, 0, 1) * 2])
+        return
+    rng = np.random.default_rng(0)
+    for shape, axis in (
+        ((9, 11), 0),
+        ((2, 9, 11, 3), 1),
+        ((3, 7, 60, 2), 1),
+        ((2, 9, 11, 1), 1),
+        ((1, 5, 6, 70), 1),
+        ((2, 0, 3, 2), 1),
+        ((2, 3, 0, 2), 1),
+    ):
+        x = rng.integers(0, 100, shape).astype(dtype) if dtype.kind in "iu" else rng.uniform(0.8, 1.2, shape).astype(dtype)
+        for down, along in (
+            ((shape[axis], 2, 1, 0, 1), (shape[axis + 1], 2, 1, 0, 1)),
+            ((shape[axis], 3, 1, 1, 1), (shape[axis + 1], 5, 1, 2, 1)),
+            ((4, 3, 2, 1, 2), (5, 3, 2, 1, 1)),
+            ((9, 2, 1, 4, 3), (20, 4, 1, 6, 2)),
+            ((3, 2, 2, -2, 1), (4, 3, 1, -3, 1)),
+        ):
+            if 0 in (down[0], along[0]):
+                continue
+            want = x
+            for at, (m, w, s, lo, wdil) in ((axis, down), (axis + 1, along)):
+                parts = [np.take(want, positions(j, want.shape[at], w, s, lo, 1, wdil), at) for j in range(m)]
+                want = np.stack([KINDS[kind].reduce(p, at, dtype=dtype, initial=identity(kind, dtype)) for p in parts], at)
+            got = run_kernel(PLANES, [x], [(want.shape, dtype)], [list(KINDS).index(kind), axis, *down[1:], *along[1:]])[0]
+            np.testing.assert_allclose(got, want, rtol=1e-4 if dtype.kind in "fc" else 0)
+
+
+@pytest.mark.parametrize(
+    "shapes, ip, message",
+    [
+        (((4, 4), (4, 4)), [0, 1, *(1, 1, 0, 1) * 2], "and the next"),
+        (((4, 4, 2), (4, 4, 3)), [0, 0, *(1, 1, 0, 1) * 2], "two axes only"),
+        (((4, 4), (4, 4)), [0, 0, *(0, 1, 0, 1) * 2], "must be positive"),
+        (((4, 4), (4, 4)), [0, 0, 1, 1, 0, 1, 2**31 - 1, 1, 0, 2**31 - 1], "reach too far"),
+        (((4, 4), (4, 4)), [0, 0, 1, 1, 0, 1], "10 integer"),
+    ],
+)
+def test_what_planes_refuse(shapes, ip, message):
+    with pytest.raises(ValueError, match=message):
+        run_kernel(PLANES, [np.zeros(shapes[0], np.float32)], [(shapes[1], np.float32)], ip)
+
+
 def test_fold_of_nan():
     x = np.array([1, np.nan, 3, 2], np.float32)
     for kind in (2, 3):
