@@ -75,3 +75,15 @@ def test_nearest_shrinks_first(dtype):
     rows = np.floor((np.arange(8, dtype=np.float32) + 0.5) * 15 / 8).astype(int)
     want = np.asarray(x)[:, rows].repeat(2, 2)
     np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x: image.resize(x, (2, 8, 14, 3), "nearest"))(x)), want)
+
+
+def test_operands_put_in_order_are_copied_once():
+    x, i = jnp.ones((30, 40, 5)), jnp.arange(7)
+
+    def f(x):
+        y = jnp.swapaxes(x, 0, 1)
+        return jnp.cumsum(y, 0), jnp.sort(y, 0), jnp.take(y, i, 0, mode="clip")
+
+    labels = [label for _, label in fgrad.jit(f).lower(x).compile().profile(x, repeat=1)]
+    assert sum("copy" in label for label in labels) <= 1
+    np.testing.assert_array_equal(fgrad.jit(f)(x)[0], np.swapaxes(x, 0, 1).cumsum(0))

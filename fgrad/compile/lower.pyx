@@ -160,8 +160,17 @@ cdef class LowerContext:
         return None if strides is None else self.view(v, shape, strides)
 
     cpdef Value contiguous(self, Value v):
+        """v, or a copy of it in row-major order, which all who read it so share."""
         v = self.materialize(v)
-        return v if v.is_contiguous() else self.fresh_copy(v)
+        if v.is_contiguous():
+            return v
+        if not self.cse:
+            return self.fresh_copy(v)
+        key = ("contiguous", v.key())
+        copy = self.seen.get(key)
+        if copy is None:
+            copy = self.seen[key] = self.fresh_copy(v)
+        return copy
 
     cpdef Value fresh_copy(self, Value v):
         """v's elements in memory of their own, row-major."""
