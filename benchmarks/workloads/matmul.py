@@ -78,6 +78,40 @@ class LastPosition(Workload):
         return lambda: np.tanh(x @ w + b)[:, -1]
 
 
+@workload("matmul/sum of products written out: rows,columns,k", sizes=((500, 500, 16), (176, 176, 128)), note="(x[:, None] * y).sum(-1)")
+class WrittenOut(Workload):
+    def inputs(self, rng):
+        m, n, k = self.size
+        return normal(rng, m, k), normal(rng, n, k)
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(lambda x, y: (x[:, None] * y).sum(-1))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        f = m.compile(lambda x, y: (x[:, None] * y).sum(-1))
+        return lambda: f(x, y)
+
+    def numpy(self, np, x, y):
+        return lambda: (x[:, None] * y).sum(-1)
+
+
+@workload("matmul/gradient through ade,bce->abcde", sizes=((5, 89, 183, 3, 4),), note="of the sum of squares")
+class Outer(Workload):
+    def inputs(self, rng):
+        a, b, c, d, e = self.size
+        return normal(rng, a, d, e), normal(rng, b, c, e)
+
+    def jaxlike(self, m, x, y):
+        f = m.jit(m.grad(lambda x, y: m.np.sum(m.np.einsum("ade,bce->abcde", x, y) ** 2), (0, 1)))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        grad = m.torch.func.grad(lambda x, y: (m.torch.einsum("ade,bce->abcde", x, y) ** 2).sum(), (0, 1))
+        f = m.compile(grad)
+        return lambda: f(x, y)
+
+
 @workload("matmul/dot product of rows", sizes=((1000, 100), (100_000, 3)))
 class Rows(Workload):
     """One number for each of so many rows, by einsum."""

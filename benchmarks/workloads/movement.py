@@ -89,6 +89,25 @@ class Cross(Workload):
         return lambda: np.cross(x, y)
 
 
+@workload(
+    "movement/upsampling by repeat: images,height,width,features", sizes=((8, 80, 40, 3), (8, 80, 40, 16)), note="twice along both axes"
+)
+class Upsampling(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.repeat(m.np.repeat(x, 2, 1), 2, 2))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(lambda x: x.repeat_interleave(2, 1).repeat_interleave(2, 2))
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        return lambda: np.repeat(np.repeat(x, 2, 1), 2, 2)
+
+
 @workload("movement/every second or third", sizes=((1000, 1000, 2), (1000, 1000, 3)), note="x[:, ::step] as an array")
 class Steps(Workload):
     def inputs(self, rng):
