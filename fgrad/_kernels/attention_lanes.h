@@ -26,7 +26,7 @@ static void N(att_scores)(const FgAttn *p, const FgAttnRows *x, const T *k, int6
         next = gemm_panel(nb, ++n);
         N(att_lanes)(p, x, k0 + i, k0 + next - 1, &a, &b);
         for (; a < b; a += G(nr))
-            G(tile_strided)((int)(next - i), b - a < G(nr) ? b - a : G(nr), kc, k + i * ldk, ldk, 1, qt + a, W, s + i * W + a, W, 0, 0);
+            G(tile_strided)((int)(next - i), b - a < G(nr) ? b - a : G(nr), kc, k + i * ldk, ldk, 1, qt + a, W, s + i * W + a, W, 0, 0, 0);
     }
 }
 
@@ -39,7 +39,7 @@ static void N(att_to_queries)(const FgAttn *p, const FgAttnRows *x, const T *s, 
         next = gemm_panel(x->rows, ++m);
         if (x->skip && p->causal && at + next < hi) hi = at + next;
         if (x->skip && p->window > 0 && at + i + 1 - p->window > 0) lo = at + i + 1 - p->window;
-        if (lo < hi) G(tile_strided)((int)(next - i), cols, hi - lo, s + lo * W + i, 1, W, b + lo * ldb + j, ldb, c + i * ldc + j, ldc, 1, 0);
+        if (lo < hi) G(tile_strided)((int)(next - i), cols, hi - lo, s + lo * W + i, 1, W, b + lo * ldb + j, ldb, c + i * ldc + j, ldc, 1, 0, 0);
     }
 }
 
@@ -51,7 +51,7 @@ static void N(att_to_keys)(const FgAttn *p, const FgAttnRows *x, const T *s, int
         int64_t cols = n - j < G(nr) ? n - j : G(nr);
         next = gemm_panel(nb, ++m);
         N(att_seen)(p, x, k0 + i, k0 + next - 1, &lo, &hi);
-        if (lo < hi) G(tile_strided)((int)(next - i), cols, hi - lo, s + i * W + lo, W, 1, b + lo * ldb + j, ldb, c + i * ldc + j, ldc, 1, 0);
+        if (lo < hi) G(tile_strided)((int)(next - i), cols, hi - lo, s + i * W + lo, W, 1, b + lo * ldb + j, ldb, c + i * ldc + j, ldc, 1, 0, 0);
     }
 }
 

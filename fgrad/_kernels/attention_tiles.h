@@ -169,7 +169,7 @@ static void N(att_few_values)(const FgAttn *p, int64_t rows, const T *s, const c
         if (rows == 1) { G(axpy)(Dv, n, s + j, lie, ld, out, p->far, 0); att_ahead(next, n * Dv * item); continue; }
         for (int64_t c = 0, w; c < Dv; c += w) {
             w = Dv - c < G(nr) ? Dv - c : G(nr);
-            G(tile_strided)((int)rows, w, n, s + j, p->few_keys, 1, lie + c, ld, out + c, Dv, 1, 0);
+            G(tile_strided)((int)rows, w, n, s + j, p->few_keys, 1, lie + c, ld, out + c, Dv, 1, 0, 0);
             att_ahead(next, n * w * item);
         }
     }

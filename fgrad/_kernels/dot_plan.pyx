@@ -248,6 +248,14 @@ cdef int _plan_blas(FgDot *p, char *msg) noexcept nogil:
     return 0
 
 
+cdef bint _dots_better(const FgDot *p, int64_t few, int64_t many) noexcept nogil:
+    """Sums of products of rows, each with its total to add up, against register tiles whose vectors lie along the few rows, which are packed and
+    may leave part of a vector unused: cycles for each of the many rows. What comes from memory comes better to tiles."""
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes, vectors = (few + lanes - 1) // lanes
+    cdef int64_t dots = few * ((p.K + lanes - 1) // lanes + 5), tiles = vectors * (p.K + 6 * p.K // many) + 30
+    return (dots + dots // 3 if many * p.K >= FAR else dots) < tiles
+
+
 cdef bint _streams(FgDot *p) noexcept nogil:
     """Is the product better streamed than cut into tiles?"""
     cdef int64_t few = min(p.M, p.N), many = max(p.M, p.N)
@@ -261,7 +269,9 @@ cdef bint _streams(FgDot *p) noexcept nogil:
         return p.K > 1
     if p.in_dtype != p.work:                  # halves are read once where they lie, if in long runs
         return few <= FG_MB and ((n == 1 and many >= LONG_RUN) or (k == 1 and p.K >= LONG_RUN))
-    return k == 1 != n and few <= (FG_MB if p.K >= 64 else 4) and p.K >= 24 and (many >= 16 or p.K >= 128)        # rows against rows
+    if k != 1 or n == 1 or p.K < 24 or (many < 16 and p.K < 128):
+        return False
+    return few <= (FG_MB if p.K >= 64 else 4) or (GEMM_MASKS and few <= 4 * FG_MB and _dots_better(p, few, many))        # rows against rows
 
 
 cdef bint _tiny(FgDot *p) noexcept nogil:

@@ -33,9 +33,9 @@ GEMM_INLINE void N(store)(T *p, N(vec) v, int64_t n) {
 /* ---- the tile ---- */
 
 /* R rows by NV vectors, of whose last one `tail` elements count.  Element (i, k) of a is a[i * ra + k * ca].  What lies `ahead` elements
- * after b is fetched where a row is more than a vector. */
+ * after b is fetched where a row is more than a vector, a line for each of them, `apart` elements from each other. */
 GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
-                         T *c, int64_t ldc, int64_t tail, int add, int64_t ahead) {
+                         T *c, int64_t ldc, int64_t tail, int add, int64_t ahead, int64_t apart) {
     N(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
     GEMM_UNROLL for (int i = 0; i < R; i++) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = (N(vec)){0};
@@ -50,7 +50,7 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
     for (int64_t k = 0; k < kc; k++, b += ldb) {
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
-        if (NV > 1) GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(b + ahead + (v + 1) * N(lanes) - 1);    /* its last line, if it is in two */
+        if (NV > 1) GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(b + ahead + v * apart + N(lanes) - 1);    /* its last line, if it is in two */
         GEMM_UNROLL for (int i = 0; i < R; i++) {
             GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = GEMM_MADD(sum[i][v], *(const T *)(row[i / 5] + i % 5 * step), y[v]);
         }
@@ -67,10 +67,11 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
 
 /* One function for each number of rows and vectors, and for a's rows (`step` apart) or its columns lying contiguously. */
 typedef void (*N(kernel))(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add,
-                          int64_t ahead);
+                          int64_t ahead, int64_t apart);
 #define GEMM_KERNEL(NAME, R, NV, RA, CA) \
-static void NAME(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add, int64_t ahead) { \
-    N(body)(R, NV, kc, a, RA, CA, b, ldb, c, ldc, tail, add, ahead); \
+static void NAME(int64_t kc, const T *a, int64_t step, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t tail, int add, int64_t ahead, \
+                 int64_t apart) { \
+    N(body)(R, NV, kc, a, RA, CA, b, ldb, c, ldc, tail, add, ahead, apart); \
 }
 #define GEMM_ROWS(R) \
     GEMM_KERNEL(N(cols1x##R), R, 1, 1, step) GEMM_KERNEL(N(cols2x##R), R, 2, 1, step) \
@@ -94,17 +95,17 @@ static inline int64_t N(width)(int64_t n) { return (n + N(lanes) - 1) / N(lanes)
 /* c (rows, n) (+)= a b with 1 <= rows <= GEMM_MR, 1 <= n <= NR.  a is a panel of `rows` rows and b one of n columns. */
 static inline void N(tile)(int rows, int64_t n, int64_t kc, const T *a, const T *b, T *c, int64_t ldc, int add) {
     int64_t w = N(width)(n);
-    N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add, 0);
+    N(cols)[w > N(lanes)][rows - 1](kc, a, rows, b, w, c, ldc, n - w + N(lanes), add, 0, 0);
 }
 
 /* The same where a and b lie: a has a unit stride, along k or along its rows, and b along n.  Without masks (GEMM_MASKS)
- * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel.  `ahead` elements after b lies what is
- * needed next, 0 for nothing. */
+ * whole vectors of b are read, so n must be a multiple of the vector's length or b a panel.  `ahead` and `apart` as above, 0 for
+ * nothing. */
 static inline void N(tile_strided)(int rows, int64_t n, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
-                                   T *c, int64_t ldc, int add, int64_t ahead) {
+                                   T *c, int64_t ldc, int add, int64_t ahead, int64_t apart) {
     int64_t w = N(width)(n), tail = n - w + N(lanes);
-    if (ra == 1) N(cols)[w > N(lanes)][rows - 1](kc, a, ca, b, ldb, c, ldc, tail, add, ahead);
-    else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add, ahead);
+    if (ra == 1) N(cols)[w > N(lanes)][rows - 1](kc, a, ca, b, ldb, c, ldc, tail, add, ahead, apart);
+    else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add, ahead, apart);
 }
 
 /* c (m, n) (+)= a b from what pack_a and pack_b wrote. */

@@ -30,17 +30,20 @@ static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc,
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
         T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
-        int own = j->turned || j->narrow, first = p == p0 && t + N(nr) < n;
+        int own = j->turned || j->narrow;
+        /* The next tile comes while this one is used: in its first two panels, a line of each row in either, for both at once take longer than a panel. */
+        int fetches = j->fetch && t + N(nr) < n && p - p0 < (panels > 1 ? 2 : 1);
 #ifndef GEMM_REAL
         if (j->cplx) {
             N(complex_tile)((int)rows, nb, kc, a + i * j->ra, j->ra, j->ca, b + (j->pack_b ? t * kc : t), j->pack_b ? N(width)(nb) : j->rb, to, j->ldc,
-                            add, j->fetch && first ? N(nr) : 0);
+                            add, fetches && p == p0 ? N(nr) : 0);
             continue;
         }
 #endif
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
                         j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
-                        own ? N(nr) : j->ldc, add && !own, j->pack_b ? GEMM_AHEAD * N(width)(nb) : j->fetch && first ? N(nr) : 0);
+                        own ? N(nr) : j->ldc, add && !own, j->pack_b ? GEMM_AHEAD * N(width)(nb) : fetches ? N(nr) + (p - p0) * N(lanes) : 0,
+                        j->pack_b || panels == 1 ? N(lanes) : 0);
         if (j->turned) N(turn)(tile, N(nr), rows, nb, to, j->ldc, add);
         if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
             fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);

@@ -89,8 +89,8 @@ static void fg_single(const FgDot *p, const char *a, const char *b, char *c) {
     if (p->work == FG_F64 && p->b[2] != 1) gemm_f64_dots_one_vector(p->N, p->K, (const double *)a, (const double *)b, p->b[2], (double *)c, p->acc);
     else if (p->b[2] != 1) gemm_f32_dots_one_vector(p->N, p->K, (const float *)a, (const float *)b, p->b[2], (float *)c, p->acc);
     else if (p->work == FG_F64) gemm_f64_tile_strided((int)p->M, p->N, p->K, (const double *)a, p->a[1], p->a[2], (const double *)b, p->b[1],
-                                                      (double *)c, p->c[1], p->acc, 0);
-    else gemm_f32_tile_strided((int)p->M, p->N, p->K, (const float *)a, p->a[1], p->a[2], (const float *)b, p->b[1], (float *)c, p->c[1], p->acc, 0);
+                                                      (double *)c, p->c[1], p->acc, 0, 0);
+    else gemm_f32_tile_strided((int)p->M, p->N, p->K, (const float *)a, p->a[1], p->a[2], (const float *)b, p->b[1], (float *)c, p->c[1], p->acc, 0, 0);
 }
 
 /* Positive strides under which no two elements share an address: what an output must have. */

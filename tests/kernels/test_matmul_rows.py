@@ -55,6 +55,29 @@ def test_rows_against_a_matrix_beyond_the_caches(rows, turned):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k, n", [(24, 40), (100, 70), (129, 33), (256, 17), (700, 130), (5000, 12)])
+def test_some_rows_against_rows(k, n, dtype):
+    """Sums of products of rows, or register tiles: either side of where one becomes the other, with the same bits on one thread and two."""
+    rng = np.random.default_rng(0)
+    before = parallel.get_num_threads()
+    for rows in (9, 10, 12, 16, 18, 24, 27, 32, 33):
+        x, w = (rng.standard_normal(s).astype(dtype) for s in ((rows, k), (n, k)))
+        bound, got = np.finfo(dtype).eps * 20 * (np.abs(x) @ np.abs(w).T), []
+        try:
+            for threads in (1, 2):
+                parallel.set_num_threads(threads)
+                with fgrad.enable_x64():
+                    got.append([np.asarray(v) for v in fgrad.jit(lambda x, w: (x @ w.T, w @ x.T))(x, w)])
+        finally:
+            parallel.set_num_threads(before)
+        for value in (got[0][0], got[0][1].T):
+            assert value.dtype == dtype
+            np.testing.assert_array_less(np.abs(value.astype(np.float64) - x.astype(np.float64) @ w.T.astype(np.float64)), bound)
+        for one, two in zip(*got):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows, k, n", [(3, 127, 3), (3, 128, 3), (2, 129, 2), (8, 1000, 8), (9, 500, 15), (15, 4099, 4), (8, 17000, 5)])
 def test_few_long_rows_against_as_few(rows, k, n, dtype):
     rng = np.random.default_rng(0)
