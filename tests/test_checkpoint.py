@@ -156,3 +156,49 @@ def test_print_saved_residuals(capsys):
 def test_static_argument_names():
     f = api.checkpoint(lambda x, n=2: x**n if n > 1 else x, static_argnames="n")
     assert float(api.grad(f)(3.0, n=3)) == 27 and float(api.grad(f)(3.0)) == 6
+
+
+def products(f, *args):
+    return sum("dot" in label for _, label in api.jit(f).lower(*args).compile().profile(*args, repeat=1))
+
+
+def layers(wrap, activation, n=3):
+    def loss(ws, x):
+        layer = wrap(lambda w, x: activation(x @ w))
+        for w in ws:
+            x = layer(w, x)
+        return jnp.sum(x * x)
+
+    return (
+        api.grad(loss),
+        [0.1 * jnp.sin(jnp.arange(1024.0) + i).reshape(32, 32) for i in range(n)],
+        jnp.cos(jnp.arange(640.0)).reshape(20, 32),
+    )
+
+
+def test_what_is_few_bytes_is_not_computed_again():
+    plain, ws, x = layers(lambda f: f, jnp.tanh)
+    f, _, _ = layers(checkpoint, jnp.tanh)
+    assert products(f, ws, x) == products(plain, ws, x)
+    for a, b in zip(api.jit(f)(ws, x), plain(ws, x)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation, again", [(jnp.tanh, 1), (jnp.cos, 3)])
+def test_what_is_many_bytes_is_computed_again_unless_it_is_stored_anyway(activation, again, monkeypatch):
+    monkeypatch.setattr("fgrad.compile.again.LITTLE", 100)
+    plain, ws, x = layers(lambda f: f, activation)
+    f, _, _ = layers(checkpoint, activation)
+    assert products(f, ws, x) == products(plain, ws, x) + again
+    for a, b in zip(api.jit(f)(ws, x), plain(ws, x)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_barriers_of_users_stay():
+    from fgrad import lax
+
+    def twice(x, w):
+        return x @ w + lax.optimization_barrier(x) @ w
+
+    _, ws, x = layers(checkpoint, jnp.tanh)
+    assert products(twice, x, ws[0]) == 2

@@ -55,6 +55,7 @@ cdef class LowerContext:
     cdef dict const_values
     cdef dict seen                 # common subexpressions: key -> values
     cdef int tags
+    cdef readonly int checkpoints  # barriers of these
     cdef bint cse, simplify, fold
 
     def __init__(self):
@@ -334,10 +335,13 @@ cdef class LowerContext:
         self._add(Node("callback", op, ins, outs, obj=(fun, list(in_avals), list(out_avals))))
         return outs
 
-    def barrier(self, ins):
-        """The same values, but nothing computed from them merges with what was computed before."""
+    def barrier(self, ins, saves_memory=False):
+        """The same values, but nothing computed from them merges with what was computed before. saves_memory: see again.py, tags below 0."""
         self.tags += 1
-        return [Value(v.buf, v.shape, v.strides, v.offset, v.dtype, v.scalar, self.tags) for v in ins]
+        if saves_memory:
+            self.checkpoints += 1
+        tag = -self.tags if saves_memory else self.tags
+        return [Value(v.buf, v.shape, v.strides, v.offset, v.dtype, v.scalar, tag) for v in ins]
 
     cdef list _add(self, Node node):
         """Append a node and return its outputs, or those of an equal node that is there already."""

@@ -2,6 +2,7 @@
 
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
+from fgrad.compile.again import merge_again
 from fgrad.compile.attend import attend
 from fgrad.compile.bounds import loop_bounds
 from fgrad.compile.columns import split_columns
@@ -95,6 +96,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
             v.buf.base = ("out", j)
         modes.append(mode)
     nodes = live_nodes(ctx.nodes, outs)
+    if ctx.checkpoints and config.pass_cse:
+        nodes = live_nodes(merge_again(nodes, outs), outs)
     kernels = kernels_of(nodes)
     if config.pass_fuse:
         nodes = squeeze(nodes)

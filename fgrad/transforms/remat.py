@@ -11,14 +11,15 @@ from fgrad.transforms.linearize import dce_call, dce_jaxpr, merge, partial_eval_
 from fgrad.transforms.transpose import backward_pass
 from fgrad.transforms.vmap import batch_jaxpr
 
+# saves_memory: the barrier of a checkpoint, which the compiler takes away where there is no memory to save (compile/again.py)
 optimization_barrier_p = Primitive(
     "optimization_barrier",
     multiple_results=True,
-    abstract_eval=lambda *avals: list(avals),
-    jvp=lambda primals, tangents: (optimization_barrier_p.bind(*primals), tangents),
-    transpose=lambda cts, *args: cts,
-    batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims),
-    lower=lambda ctx, ins, params, out_avals: ctx.barrier(ins),
+    abstract_eval=lambda *avals, **params: list(avals),
+    jvp=lambda primals, tangents, **params: (optimization_barrier_p.bind(*primals, **params), tangents),
+    transpose=lambda cts, *args, **params: cts,
+    batch=lambda axis, args, dims, **params: (optimization_barrier_p.bind(*args, **params), dims),
+    lower=lambda ctx, ins, params, out_avals: ctx.barrier(ins, params.get("saves_memory", False)),
 )
 
 
@@ -102,7 +103,7 @@ def _transpose(cts, *args, jaxpr, policy, prevent_cse):
     lin = [type(x) is Linear for x in args]
     linear, known = split(lin, args)
     if prevent_cse and known:
-        known = optimization_barrier_p.bind(*known)
+        known = optimization_barrier_p.bind(*known, saves_memory=True)
     return backward_pass(jaxpr.jaxpr, jaxpr.consts, merge(lin, linear, known), cts)
 
 
