@@ -1,7 +1,8 @@
 """What a checkpoint computes again although its first result costs no memory is not computed again.
 
-A checkpoint's barrier keeps the backward pass from reading results of the forward pass, which would have to be stored until then. Where all
-of these are few bytes there is nothing to save, and a result that the backward pass reads anyway, as the next layer's input, is stored anyway.
+A checkpoint's barrier keeps the backward pass from reading results of the forward pass, which would have to be stored until then. Where
+all of these are few bytes there is nothing to save, and a result that the backward pass reads anyway, as the next layer's input, is stored
+anyway.
 """
 
 from fgrad.compile.values import Value
@@ -10,7 +11,7 @@ LITTLE = 8 << 20  # bytes of all results that would be kept in memory
 
 
 def merge_again(nodes, outs):
-    """nodes, with results of the forward pass in the places of the same ones computed behind checkpoints' barriers; `outs` are given for good."""
+    """nodes, with results of the forward pass in the places of the same ones computed behind checkpoints' barriers; `outs` stay."""
     first, same, again, size = {}, {}, {}, 0  # key -> node; buffer of a result -> its first one; node -> the first one
     kept = {v.buf for v in outs}
     for node in nodes:
