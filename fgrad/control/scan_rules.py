@@ -2,6 +2,7 @@
 
 from fgrad.config import config
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
+from fgrad.control.handed import steps_until_back
 from fgrad.control.member_axes import SUM
 from fgrad.control.members import cut, parts_of_rows
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, using_trace
@@ -33,6 +34,8 @@ def _scan_lower(ctx, ins, params, out_avals):
     if params["unroll"] > 1 and params["length"]:
         return ctx.compose(lambda *args: _unrolled(args, **params), ins)
     nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
+    if config.pass_motion and 1 < (n := steps_until_back(params["jaxpr"], nk, nc)) < length // 2:
+        return ctx.compose(lambda *args: _unrolled(args, **dict(params, unroll=n)), ins)
     if config.pass_members and not nc and len(ins) > nk and (n := parts_of_rows(params["jaxpr"], length)) > 1:
         return _lower_rows(ctx, ins, n, params, out_avals)
     if config.pass_members and (parts := cut(params["jaxpr"], nk, nc, length)) is not None:
