@@ -7,7 +7,7 @@ import fgrad as api
 import fgrad.numpy as jnp
 from fgrad import lax
 from fgrad.config import config
-from fgrad.control.handed import steps_until_back
+from fgrad.control.handed import steps_at_once, steps_until_back
 
 X = jnp.sin(jnp.arange(40.0))
 
@@ -64,3 +64,50 @@ def test_with_inputs_and_results_of_each_step(reverse):
     np.testing.assert_allclose(ys, np.stack(rows), rtol=1e-4, atol=1e-5)
     for a, b in zip(got, s):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+LONG = jnp.sin(jnp.arange(400.0)).reshape(20, 20)
+SHORT_STEPS = {
+    "logistic": (lambda x: 3.7 * x * (1 - x), LONG, (5, 8)),
+    "counts": (lambda x: jnp.where(x > 0.5, x * 0.9, x + 1), LONG, (8, 5)),
+    "integers": (lambda x: x * 5 + 3 - (x >> 3), LONG.astype(jnp.int32), (5, 8)),
+    "too short": (lambda x: x * 0.9 + 1, LONG[:12], (1, 1)),
+    "reads neighbours": (lambda x: x * 0.9 + x[:, ::-1], LONG, (1, 1)),
+    "sums": (lambda x: x - x.mean(), LONG, (1, 1)),
+    "half": (lambda x: x * 0.9 + 1, LONG.astype(jnp.bfloat16), (1, 1)),
+    "dear": (lambda x: jnp.tanh(x), LONG, (1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHORT_STEPS)
+def test_elementwise_steps_are_one_group(name):
+    f, x, want = SHORT_STEPS[name]
+    body = api.make_jaxpr(f)(x)
+    assert {steps_at_once(body, 0, 1, 10), steps_at_once(body, 0, 1, 13)} == set(want)
+    for length in (1, 2, 10, 13):
+        run = lambda x: lax.fori_loop(0, length, lambda i, x: f(x), x)  # noqa: E731, B023
+        slow = x
+        for _ in range(length):
+            slow = f(slow)
+        np.testing.assert_allclose(
+            np.asarray(api.jit(run)(x), np.float32), np.asarray(slow, np.float32), rtol=5e-2 if name == "half" else 1e-3, atol=1e-5
+        )
+
+
+def test_elementwise_steps_with_inputs_counters_and_derivatives():
+    xs = jnp.cos(jnp.arange(400.0 * 11)).reshape(11, 400)
+
+    def end(x, xs):
+        step = lambda c, a: ((c[0] + 1, c[1] - 0.1 * c[1] * c[1] + a / (1 + c[0])), None)  # noqa: E731
+        return lax.scan(step, (0, x), xs)[0]
+
+    x = jnp.sin(jnp.arange(400.0))
+    n, want = 0, np.asarray(x, np.float64)
+    slope = np.ones(400)
+    for i in range(11):
+        slope *= 1 - 0.2 * want
+        want = want - 0.1 * want * want + np.asarray(xs[i]) / (1 + i)
+    n, got = api.jit(end)(x, xs)
+    assert n == 11
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(api.jit(api.grad(lambda x: jnp.sum(end(x, xs)[1])))(x), slope, rtol=1e-3, atol=1e-4)

@@ -5,6 +5,12 @@ from fgrad.core import ClosedJaxpr, context, convert_constvars, eval_jaxpr, eval
 from fgrad.core.jaxpr import Var, interned
 from fgrad.ops.rules import Zero
 
+INLINE = frozenset(
+    "add sub mul div rem neg abs square sqrt max min floor ceil round_even round_away trunc sign copysign integer_pow fma clamp select "
+    "and or xor not eq ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic convert_element_type bitcast_convert_type "
+    "is_finite real imag conj copy".split()
+)  # operations that cost a step no more than to load their results
+
 
 def leaf_avals(leaves):
     return [get_aval(x) for x in leaves]

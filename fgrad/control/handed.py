@@ -1,17 +1,22 @@
-"""Loops that hand a carry on to another one: (new, old) of two states, as of a wave, or the last results of a method of several steps.
+"""Steps of a loop that are laid out one after the other, where that saves the memory's work.
 
-At fixed places such a state is copied at each step. Over as many steps as states are handed on, each comes back to its own place: laid out
-one after the other, the newest is written over the oldest, and nothing is copied.
+Loops may hand a carry on to another one: (new, old) of two states, as of a wave, or the last results of a method of several steps. At fixed
+places such a state is copied at each step. Over as many steps as states are handed on, each comes back to its own place: the newest is
+written over the oldest, and nothing is copied. And several short steps that are elementwise are one group, whose values stay in registers.
 """
 
-from math import lcm
+from math import lcm, prod
 
+from fgrad.control.common import INLINE
 from fgrad.core import Literal
 
 MOST = 4  # steps that are laid out
 LITTLE = 64  # equations of a body, beside which copies count
 KINDS = ("elementwise", "view", "reduce")
 CHEAP = ("pad", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather")
+ROW = 256  # elements of an elementwise step, below which it is short whatever is done
+GROUP = 56  # operations of such steps together
+AT_ONCE = 8  # of these steps
 
 
 def steps_until_back(closed, nk, nc):
@@ -20,6 +25,34 @@ def steps_until_back(closed, nk, nc):
     if key not in closed.cache:
         closed.cache[key] = _steps(closed.jaxpr, nk, nc)
     return closed.cache[key]
+
+
+def steps_at_once(closed, nk, nc, length):
+    """How many steps of a body without results of each step are one elementwise group; 1 where that gains nothing."""
+    key = ("at once", nk, nc)
+    if key not in closed.cache:
+        closed.cache[key] = _operations(closed.jaxpr, nk, nc)
+    operations = closed.cache[key]
+    n = min(GROUP // operations, AT_ONCE) if operations else 1
+    return next((k for k in range(n, n // 2, -1) if length % k == 0), n)
+
+
+def _operations(jaxpr, nk, nc):
+    """The elementwise operations that are all of a body, over one shape; 0 where they are not all, or short whatever is done."""
+    consts, changing = jaxpr.invars[:nk], jaxpr.invars[nk:]
+    shape = max([v.aval.shape for v in changing], key=len, default=())
+    if prod(shape) < ROW or any(v.aval.dtype.itemsize < 4 for v in changing[nc:]):
+        return 0
+    n = 0
+    for e in jaxpr.eqns:
+        x, out = e.invars[0], e.outvars[0].aval
+        if e.primitive.name == "broadcast_in_dim" and (type(x) is Literal or x in consts or x.aval.size == 1):
+            continue
+        if e.primitive.name not in INLINE or out.shape not in (shape, ()):
+            return 0
+        n += out.shape == shape
+    avals = [v.aval for v in [*jaxpr.invars, *[v for e in jaxpr.eqns for v in e.outvars]]]
+    return 0 if any(a.dtype.kind not in "fiub" or a.dtype.kind == "f" and a.dtype.itemsize < 4 for a in avals) else n
 
 
 def _steps(jaxpr, nk, nc):

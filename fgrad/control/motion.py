@@ -11,7 +11,7 @@
 """
 
 from fgrad.control.apart import split_scan, split_while
-from fgrad.control.common import run
+from fgrad.control.common import INLINE, run
 from fgrad.control.scan_rules import scan_p
 from fgrad.control.spread import count, spread, step_of
 from fgrad.control.while_loop import while_p
@@ -33,11 +33,6 @@ LIMIT = 32 << 20  # bytes that a motion may add to what is stored
 INVARIANT, SCANNED, CARRIED = range(3)
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
 RANDOM = ("threefry2x32", "threefry_bits", "threefry_split")
-INLINE = frozenset(
-    "add sub mul div rem neg abs square sqrt max min floor ceil round_even round_away trunc sign copysign integer_pow fma clamp select "
-    "and or xor not eq ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic convert_element_type bitcast_convert_type "
-    "is_finite real imag conj copy".split()
-)  # operations that cost a step no more than to load their results
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that may run for all steps at once
 
 

@@ -2,7 +2,7 @@
 
 from fgrad.config import config
 from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
-from fgrad.control.handed import steps_until_back
+from fgrad.control.handed import steps_at_once, steps_until_back
 from fgrad.control.member_axes import SUM
 from fgrad.control.members import cut, parts_of_rows
 from fgrad.core import Jaxpr, Literal, Primitive, ShapedArray, context, eval_jaxpr, get_aval, using_trace
@@ -34,7 +34,7 @@ def _scan_lower(ctx, ins, params, out_avals):
     if params["unroll"] > 1 and params["length"]:
         return ctx.compose(lambda *args: _unrolled(args, **params), ins)
     nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
-    if config.pass_motion and 1 < (n := steps_until_back(params["jaxpr"], nk, nc)) < length // 2:
+    if config.pass_motion and (n := _laid_out(params["jaxpr"], nk, nc, length, len(out_avals) > nc)) > 1:
         return ctx.compose(lambda *args: _unrolled(args, **dict(params, unroll=n)), ins)
     if config.pass_members and not nc and len(ins) > nk and (n := parts_of_rows(params["jaxpr"], length)) > 1:
         return _lower_rows(ctx, ins, n, params, out_avals)
@@ -42,6 +42,18 @@ def _scan_lower(ctx, ins, params, out_avals):
         return _lower_parts(ctx, ins, parts, params, out_avals)
     ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
+
+
+def _laid_out(jaxpr, nk, nc, length, has_ys):
+    """How many steps are best laid out one after the other."""
+    n = steps_until_back(jaxpr, nk, nc)
+    if n == 1 and not has_ys:
+        n = steps_at_once(jaxpr, nk, nc, length)
+    if n == 1 or 2 * n > length:
+        return 1
+    if len(jaxpr.in_avals) + has_ys > nk + nc and config.pass_members and cut(jaxpr, nk, nc, length) is not None:
+        return 1  # rows of several steps, in parts, do not lie in one piece
+    return n
 
 
 def _lower_rows(ctx, ins, n, params, out_avals):
