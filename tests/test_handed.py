@@ -111,3 +111,16 @@ def test_elementwise_steps_with_inputs_counters_and_derivatives():
     assert n == 11
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(api.jit(api.grad(lambda x: jnp.sum(end(x, xs)[1])))(x), slope, rtol=1e-3, atol=1e-4)
+
+
+def test_what_users_lay_out_gives_the_same():
+    xs = jnp.cos(jnp.arange(2000.0 * 12)).reshape(12, 2000)
+
+    def f(unroll):
+        return lambda x: lax.scan(lambda c, a: (0.5 * c + a * c, c * a), x, xs, unroll=unroll)
+
+    x = jnp.sin(jnp.arange(2000.0))
+    want = api.jit(f(1))(x)
+    for unroll in (2, 5, 12, True):
+        for a, b in zip(api.tree.leaves(api.jit(f(unroll))(x)), api.tree.leaves(want)):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

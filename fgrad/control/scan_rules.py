@@ -31,10 +31,13 @@ def _scan_aval(*avals, jaxpr, length, reverse, num_consts, num_carry, unroll):
 
 
 def _scan_lower(ctx, ins, params, out_avals):
-    if params["unroll"] > 1 and params["length"]:
-        return ctx.compose(lambda *args: _unrolled(args, **params), ins)
-    nk, nc, length = params["num_consts"], params["num_carry"], params["length"]
-    if config.pass_motion and (n := _laid_out(params["jaxpr"], nk, nc, length, len(out_avals) > nc)) > 1:
+    nk, nc, length, n = params["num_consts"], params["num_carry"], params["length"], params["unroll"]
+    has_rows = len(ins) > nk + nc or len(out_avals) > nc
+    if n == 1 and config.pass_motion:
+        n = _laid_out(params["jaxpr"], nk, nc, length, len(out_avals) > nc)
+    if 1 < n < length and has_rows and config.pass_members and cut(params["jaxpr"], nk, nc, length) is not None:
+        n = 1  # rows of several steps, in parts, do not lie in one piece
+    if n > 1 and length:
         return ctx.compose(lambda *args: _unrolled(args, **dict(params, unroll=n)), ins)
     if config.pass_members and not nc and len(ins) > nk and (n := parts_of_rows(params["jaxpr"], length)) > 1:
         return _lower_rows(ctx, ins, n, params, out_avals)
@@ -49,11 +52,7 @@ def _laid_out(jaxpr, nk, nc, length, has_ys):
     n = steps_until_back(jaxpr, nk, nc)
     if n == 1 and not has_ys:
         n = steps_at_once(jaxpr, nk, nc, length)
-    if n == 1 or 2 * n > length:
-        return 1
-    if len(jaxpr.in_avals) + has_ys > nk + nc and config.pass_members and cut(jaxpr, nk, nc, length) is not None:
-        return 1  # rows of several steps, in parts, do not lie in one piece
-    return n
+    return n if 2 * n <= length else 1
 
 
 def _lower_rows(ctx, ins, n, params, out_avals):
