@@ -289,3 +289,26 @@ def test_callbacks_of_a_loop_are_called_step_by_step(method):
         assert shapes == [x.shape[1:]] * 64
         with fgrad.disable_jit():
             np.testing.assert_allclose(got, fun(x), rtol=1e-5, atol=1e-5)
+
+
+def differences(x):
+    """Advantages: several cheap operations on the numbers of each step, and one on what is carried."""
+
+    def step(a, v):
+        a = v[0] + 0.99 * v[1] - v[2] + 0.95 * a
+        return a, a
+
+    return lax.scan(step, 0.0, tuple(x.T), reverse=True)[1]
+
+
+@pytest.mark.parametrize("n", [2, 31, 32, 200])
+def test_cheap_operations_on_inputs_together(n):
+    x = far(n)
+    compare(differences, x, rtol=1e-4)
+    compare(fgrad.grad(total(differences)), x, rtol=1e-3)
+    assert any("add" in label or "fma" in label for label in labels(differences, x)) == (n >= 32)
+
+
+def test_one_cheap_operation_stays():
+    x = far(200)
+    assert not any("mul" in label for label in labels(lambda x: lax.scan(lambda a, v: (a + v[0] * 0.5, a), 0.0, x), x))

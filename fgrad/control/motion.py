@@ -29,6 +29,8 @@ GATHERED = 16 << 10  # bytes of a step's gather up to which to call it costs as 
 FEW = 32  # steps below which what is done for all of them at once costs more than it saves, but for products
 DRAWN = 256  # bytes of a step's random numbers and values of functions up to which a call costs much of what they do
 NUMBERS = 64 << 10  # of its random numbers alone: the hash takes longer than memory does, and members that share a key could not be parted
+NUMBER = 8  # bytes that each of several cheap operations makes:
+SPARED, WORTH = 3, 150  # so many of them, and of inputs, less what they make, are worth it in a step, and in all steps
 LIMIT = 32 << 20  # bytes that a motion may add to what is stored
 INVARIANT, SCANNED, CARRIED = range(3)
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
@@ -112,7 +114,18 @@ class Body:
 
     def drawn(self):
         """What the loop reads that random numbers or dear functions have made of scanned values and counters, where it is little a step."""
-        return self._drawn(True, DRAWN) or self._drawn(False, NUMBERS)
+        return self._drawn(True, DRAWN) or self._drawn(False, NUMBERS) or self._together()
+
+    def _together(self):
+        """What the loop reads of several cheap operations on scanned numbers, each of which is an op of flat code in each step."""
+        made = [e for e in self.jaxpr.eqns if self.kind_of_eqn(e) == SCANNED and e.outvars[0] in self.foreseen]
+        made = [e for e in made if e.primitive.kind != "elementwise" or e.primitive.name in INLINE]
+        done = {v for e in made for v in e.outvars}
+        out = [v for e in made for v in e.outvars if any(r is None or not set(r.outvars) <= done for r in self.readers.get(v, ()))]
+        spared = [v for v in self.xs if self.readers.get(v) and all(r is not None and set(r.outvars) <= done for r in self.readers[v])]
+        few = self.length >= FEW and all(nbytes(v.aval) <= NUMBER for v in done) and self.length * 8 * len(out) <= LIMIT // 4
+        count = sum(e.primitive.kind == "elementwise" for e in made) + len(spared) - len(out)
+        return out if few and count >= SPARED and count * self.length >= WORTH else []
 
     def _drawn(self, functions, most):
         made, out = set(), []

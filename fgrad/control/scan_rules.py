@@ -34,7 +34,7 @@ def _scan_lower(ctx, ins, params, out_avals):
     nk, nc, length, n = params["num_consts"], params["num_carry"], params["length"], params["unroll"]
     has_rows = len(ins) > nk + nc or len(out_avals) > nc
     if n == 1 and config.pass_motion:
-        n = _laid_out(params["jaxpr"], nk, nc, length, len(out_avals) > nc)
+        n = _laid_out(params["jaxpr"], nk, nc, length, has_rows, len(out_avals) > nc)
     if 1 < n < length and has_rows and config.pass_members and cut(params["jaxpr"], nk, nc, length) is not None:
         n = 1  # rows of several steps, in parts, do not lie in one piece
     if n > 1 and length:
@@ -47,9 +47,11 @@ def _scan_lower(ctx, ins, params, out_avals):
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
 
 
-def _laid_out(jaxpr, nk, nc, length, has_ys):
+def _laid_out(jaxpr, nk, nc, length, has_rows, has_ys):
     """How many steps are best laid out one after the other."""
     n = steps_until_back(jaxpr, nk, nc)
+    if has_rows and max([a.size for a in jaxpr.out_avals[:nc]], default=0) < 16:
+        n = 1  # rows of single numbers cost as much as to hand these on
     if n == 1 and not has_ys:
         n = steps_at_once(jaxpr, nk, nc, length)
     return n if 2 * n <= length else 1
