@@ -9,9 +9,10 @@ static int (*fg_flat_threads)(void);
 
 static int fg_flat_turn(const FgInst *inst, FgTensor *code) {
     FgFlat *f = (FgFlat *)code;
-    if (!f->paced) return FG_OK;
+    if (!f->paced || (f->steady && --f->pace.left > 0)) return FG_OK;
     if (f->began) fg_pace_ends(&f->pace, f->began, fg_flat_loops());
     f->began = fg_pace_begins(&f->pace, fg_flat_loops(), fg_flat_threads());
+    f->steady = !f->began;                  /* until the next trial nothing changes in this run */
     fg_flat_split(f->pace.split);
     return FG_OK;
 }
@@ -39,7 +40,7 @@ static void fg_flat_pace(FgFlat *f, int top) {
 static int fg_flat_run_paced(FgFlat *f) {
     const int before = fg_flat_split(FG_SPLIT_USUAL);
     f->paced = before != FG_SPLIT_NEVER;
-    f->began = 0;
+    f->began = f->steady = 0;
     if (!f->paced) fg_flat_split(before);
     const int rc = fg_flat_run(f->ops, NULL);
     fg_flat_split(before);

@@ -35,7 +35,7 @@ typedef struct FgFlat {
     FgFlatMoving *moving;               /* of each large operand, one after the other */
     int n_moving, moving_cap;
     char **bases;                       /* where the large operands were in the last run; NULL: not a large one */
-    int paced;                          /* turns that call kernels are tried, see flat_pace.h */
+    int paced, steady;                  /* turns that call kernels are tried, see flat_pace.h; none is just now */
     int64_t began;                      /* when the turn that runs did, if it is part of a trial */
     FgPace pace;
 } FgFlat;
