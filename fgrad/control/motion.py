@@ -12,6 +12,7 @@
 
 from fgrad.control.apart import split_scan, split_while
 from fgrad.control.common import INLINE, run
+from fgrad.control.counted import as_scan
 from fgrad.control.scan_rules import scan_p
 from fgrad.control.spread import count, spread, step_of
 from fgrad.control.while_loop import while_p
@@ -375,4 +376,5 @@ def _rule(split, move):
 
 
 scan_p.move = _rule(split_scan, _move_scan)
-while_p.move = _rule(split_while, _move_while)
+move_while = _rule(split_while, _move_while)
+while_p.move = lambda eqn: as_scan(eqn) or move_while(eqn)
