@@ -74,6 +74,8 @@ SHORT_STEPS = {
     "too short": (lambda x: x * 0.9 + 1, LONG[:12], (1, 1)),
     "reads neighbours": (lambda x: x * 0.9 + x[:, ::-1], LONG, (1, 1)),
     "sums": (lambda x: x - x.mean(), LONG, (1, 1)),
+    "much to compute": (lambda x: x - 0.1 * x * x + 0.01 * x * x * x - 0.3, LONG, (1, 1)),
+    "divides": (lambda x: x - (x * x * x - 2) / (3 * x * x + 1), LONG, (5, 7)),
     "half": (lambda x: x * 0.9 + 1, LONG.astype(jnp.bfloat16), (1, 1)),
     "dear": (lambda x: jnp.tanh(x), LONG, (1, 1)),
 }

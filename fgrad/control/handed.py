@@ -17,6 +17,7 @@ CHEAP = ("pad", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather"
 ROW = 256  # elements of an elementwise step, below which it is short whatever is done
 GROUP = 56  # operations of such steps together
 AT_ONCE = 8  # of these steps
+ALONE = 5  # operations of a step that reads and writes one array only
 
 
 def steps_until_back(closed, nk, nc):
@@ -52,7 +53,12 @@ def _operations(jaxpr, nk, nc):
             return 0
         n += out.shape == shape
     avals = [v.aval for v in [*jaxpr.invars, *[v for e in jaxpr.eqns for v in e.outvars]]]
-    return 0 if any(a.dtype.kind not in "fiub" or a.dtype.kind == "f" and a.dtype.itemsize < 4 for a in avals) else n
+    if any(a.dtype.kind not in "fiub" or a.dtype.kind == "f" and a.dtype.itemsize < 4 for a in avals):
+        return 0
+    streams = sum(a is not b and a.aval.shape == shape for a, b in zip(changing[:nc], jaxpr.outvars)) + len(changing[nc:])
+    if streams == 1 and n > ALONE and not any(e.primitive.name in ("div", "rem", "sqrt") for e in jaxpr.eqns):
+        return 0  # there is more to compute than to read and write
+    return n
 
 
 def _steps(jaxpr, nk, nc):
