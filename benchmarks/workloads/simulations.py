@@ -50,6 +50,18 @@ class ShallowWater(Stepped):
         return h - 0.1 * (u - np.roll(u, 1, 1) + v - np.roll(v, 1, 0)), u, v
 
 
+@workload(
+    "simulations/oscillators by Euler's steps", sizes=(1000, 100_000), quick=(1000,), tol=1e-3, note="100 short steps of N of van der Pol's"
+)
+class Oscillators(Stepped):
+    def inputs(self, rng):
+        return normal(rng, *self.size), normal(rng, *self.size)
+
+    @staticmethod
+    def step(np, x, v):
+        return x + 0.01 * v, v + 0.01 * (2 * (1 - x * x) * v - x)
+
+
 @workload("simulations/bodies that attract each other", sizes=(64, 512), quick=(64,), tol=1e-3, note="50 steps of leapfrog in space")
 class Bodies(Stepped):
     steps = 50
