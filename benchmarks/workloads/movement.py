@@ -124,6 +124,23 @@ class Steps(Workload):
         return lambda: np.ascontiguousarray(x[:, :: self.size[2]])
 
 
+@workload("movement/largest distances along features", sizes=((200, 128), (300, 512)), note="max |x_i - x_j| of all pairs of rows")
+class LargestDistances(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: m.np.abs(x[:, None] - x[None]).max(-1))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(lambda x: (x[:, None] - x[None]).abs().amax(-1))
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        return lambda: np.abs(x[:, None] - x[None]).max(-1)
+
+
 @workload("movement/exp of squared distances", sizes=((500, 10), (2000, 3)), note="of all pairs of points")
 class Distances(Workload):
     def inputs(self, rng):

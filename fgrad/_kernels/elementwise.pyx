@@ -76,9 +76,9 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         return -1
     size = (sizeof(FgVmPlan) + inst.n_in * sizeof(FgVmInput) + n_const * sizeof(FgVmConst) + n_ops * sizeof(FgVmOp)
             + inst.n_out * sizeof(FgVmOutput) + n_boxes * sizeof(FgVmBox) + (n_regs + 1) * sizeof(FgVmPart)
-            + n_ops * (FG_EDGES_PER_OP * sizeof(FgVmEdge) + sizeof(FgVmStrip)) + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
+            + (n_ops * FG_EDGES_PER_OP + inst.n_out) * sizeof(FgVmEdge) + n_ops * sizeof(FgVmStrip) + (n_regs + inst.n_in + inst.n_out) * sizeof(int))
     size = (size + 15) // 16 * 16
-    stages = 2 * n_ops * FG_STAGES_PER_OP * sizeof(FgStage)            # at most: what is left over is given back
+    stages = 2 * (n_ops * FG_STAGES_PER_OP + 2 * inst.n_out) * sizeof(FgStage)            # at most: what is left over is given back
     cdef FgVmPlan *p = <FgVmPlan *>malloc(size + stages)
     cdef FgVmPlan *kept
     cdef uintptr_t at
@@ -133,7 +133,7 @@ cdef void lay_out(FgVmPlan *p, size_t size) noexcept nogil:
     p.parts = <FgVmPart *>(p.consts + p.n_const)
     p.strips = <FgVmStrip *>(p.parts + p.n_regs + 1)
     p.edges = <FgVmEdge *>(p.strips + p.n_ops)
-    p.types = <int *>(p.edges + FG_EDGES_PER_OP * p.n_ops)
+    p.types = <int *>(p.edges + FG_EDGES_PER_OP * p.n_ops + p.n_out)
     p.in_order = p.types + p.n_regs
     p.out_order = p.in_order + p.n_in
     p.stages = <FgStage *>(<char *>p + size)

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fgrad._kernels.abi cimport fg_itemsize
-from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_ACC_PLACE, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FgVmOutput,
+from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_ACC_PLACE, FG_MODE_COLUMNS, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_OP_window, FG_STRIP, FG_VEC, FgVmOutput,
                                      FgVmPlan, Reg, align, fg_vm_is_view, fg_vm_may_mask)
 
 cdef enum:
@@ -188,7 +188,10 @@ cdef void plan_memory(FgVmPlan *p, Reg *regs, int64_t *scratch) noexcept nogil:
                 o.buf = at
                 at += align(width * size)
             continue
-        if p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
+        if p.in_strips:
+            o.buf = at
+            at += p.batch * ((p.n_red * size + FG_STRIP - 1) // FG_STRIP) * FG_VEC
+        elif p.mode == FG_MODE_COLUMNS or (p.mode == FG_MODE_SEGMENT and (o.dtype != o.type or p.folds)):
             o.buf = at
             at += align(acc * size)
         if p.mode == FG_MODE_COLUMNS:

@@ -49,6 +49,8 @@ static void fg_vm_find_each_row(FgVmPlan *p) {
     p->by_rows = apart > 0;
 }
 
+#include "vm_find_in_strips.h"
+
 /* True if the box ends inside of short rows, so that all tiles have both sides of it. */
 static int fg_vm_cuts_rows(const FgVmPlan *p, const FgVmBox *b) {
     int last = p->ndim - 1;
@@ -107,7 +109,7 @@ static void fg_vm_group(FgVmPlan *p, const FgVmPart *part, FgVmOp *old, int *mak
             }
             if (!stages) begin = done;
         }
-        int alone = done - begin == 1 && fg_vm_halves(p, &ops[begin]);
+        int alone = done - begin == 1 && (p->in_strips || fg_vm_halves(p, &ops[begin]));
         if (done - begin >= 2 || alone) {
             FgVmStrip *strip = &p->strips[p->n_strips++];
             strip->lane = lane;
@@ -132,7 +134,7 @@ static void fg_vm_find_kept(FgVmPlan *p, const FgVmStrip *strip, int *reads, int
             reads[args[j]] += inside && !(op->op == FG_OP_select && j == 0);
         }
     }
-    for (int k = 0; k < p->n_out; k++) {
+    for (int k = 0; k < p->n_out && !p->in_strips; k++) {
         others[p->out[k].reg]++;
         if (p->out[k].reg2 >= 0) others[p->out[k].reg2]++;
     }
@@ -306,6 +308,7 @@ static void fg_vm_make_strips(FgVmPlan *p, int *scratch) {
         p->strips[k].some = -1;
         fg_make_strip(p, &p->strips[k], scratch);
         fg_find_edges(p, &p->strips[k]);
+        if (p->in_strips) fg_vm_end_rows(p, &p->strips[k]);
         if (p->by_rows && p->row % (FG_STRIP / p->strips[k].lane)) fg_vm_make_ends(p, &p->strips[k]);
         if (p->ends && p->n % (FG_STRIP / p->strips[k].lane)) fg_vm_make_tail(p, &p->strips[k]);
     }

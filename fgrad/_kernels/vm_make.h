@@ -3,6 +3,7 @@
 #define FG_VM_MAKE_H
 #include "vm_plan.h"
 #include "vm_strip_tables.h"
+#include "vm_strip_folds.h"
 
 static int fg_vm_is_comparison(int op) { return op >= FG_OP_eq && op <= FG_OP_ge; }
 static int fg_vm_is_real(int type) { return type == FG_F32 || type == FG_F64; }
@@ -34,6 +35,7 @@ typedef struct {
     int alone;                          /* the last stage of one operation, to which another may be added */
     int *left, *slot, *maker, *stored, *late, *bound, *range;
     int busy[FG_STRIP_OPS * 4];
+    char folded[FG_IN_STRIPS_OUT];      /* outputs whose rows are reduced already (vm_in_strips.h) */
 } FgMaking;
 
 static int fg_is_one(const FgMaking *m, int r) {
@@ -132,6 +134,7 @@ static void fg_use(FgMaking *m, int n, const int *args) {
     for (int j = 0; j < n; j++) m->left[args[j]]--;
     fg_keep(m);
 }
+#include "vm_make_folds.h"
 /* After it: scratch of what nobody reads is free; the result is in the strip, and in its tile if somebody outside reads it. */
 static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
     for (int j = 0; j < n; j++) {
@@ -141,6 +144,7 @@ static void fg_made(FgMaking *m, const FgVmOp *op, int n, const int *args) {
         m->slot[r] = 0;
     }
     m->held = op->dst;
+    fg_put_folds(m, op->dst);
     if (op->taken) return;
     if (op->buf < 0 && m->p->out[-1 - op->buf].masked) {          /* no vector to be read again: gaps are left out, also behind the end */
         FgStage *s = fg_put(m, fg_masked_stores[m->strip->lane == 8][0]);
@@ -413,6 +417,7 @@ static int fg_reads(const FgMaking *m, const FgVmOp *op, int *args) {
 static int fg_suits_bank(const FgMaking *m, int r) {
     int args[6];
     if (fg_is_one(m, r)) return 0;
+    for (int o = 0; m->p->in_strips && o < m->p->n_out; o++) if (m->p->out[o].reg2 >= 0 && (m->p->out[o].reg == r || m->p->out[o].reg2 == r)) return 0;
     for (int k = m->strip->op; k < m->strip->op_end; k++) {
         const FgVmOp *op = &m->p->ops[k], *cmp = fg_part_of(m, op);
         int type = fg_lanes(m, op), reads = 0;
@@ -454,6 +459,10 @@ static void fg_count(FgMaking *m) {
         const FgVmOp *op = &m->p->ops[k];
         for (int j = op->folded || m->late[op->dst] ? 0 : fg_reads(m, op, args); j > 0; j--) m->left[args[j - 1]]++;
     }
+    for (int o = 0; m->p->in_strips && o < m->p->n_out; o++) {
+        m->left[m->p->out[o].reg]++;
+        if (m->p->out[o].reg2 >= 0 && m->p->out[o].reg2 != m->p->out[o].reg) m->left[m->p->out[o].reg2]++;
+    }
 }
 static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
     FgMaking m = {.p = p, .strip = strip, .types = p->types, .held = -1, .alone = -1, .first = strip->op};
@@ -473,6 +482,11 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
         p->masked = p->n_regs + p->n_boxes + FG_BANKS;
         if (p->n_slots <= FG_BANKS) p->n_slots = FG_BANKS + 1;
     }
+    if (p->in_strips) {                              /* slots that hold where outputs' sums go next */
+        for (int o = 0; o < p->n_out; o++) m.busy[FG_BANKS + o] = 1;
+        p->sums = p->n_regs + p->n_boxes + FG_BANKS;
+        if (p->n_slots < FG_BANKS + p->n_out) p->n_slots = FG_BANKS + p->n_out;
+    }
     strip->stage = p->n_stages;
     m.made = made;
     while ((k = fg_next(&m)) >= 0) {
@@ -488,6 +502,10 @@ static void fg_make_strip(FgVmPlan *p, FgVmStrip *strip, int *scratch) {
         else if (op->op == FG_OP_div && !fg_vm_is_real(op->type)) fg_divide(&m, op);
         else if (fg_vm_info[op->op].arity == 2) fg_binary(&m, op);
         else fg_unary(&m, op);
+    }
+    for (int o = 0; p->in_strips && o < p->n_out; o++) if (!m.folded[o]) {      /* of inputs alone */
+        fg_load(&m, p->out[o].reg);
+        fg_put_fold(&m, o, p->out[o].reg);
     }
     FgStage *last = &p->stages[p->n_stages - 1];
     int wide = strip->lane == 8;

@@ -15,7 +15,7 @@
 enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE };
 /* at most: operations of a strip; tiles that each of them touches; stages of each: operands brought to scratch, what the strip held put
  * aside, an operand loaded, the result stored */
-enum { FG_STRIP_OPS = 64, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12 };
+enum { FG_STRIP_OPS = 64, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12, FG_IN_STRIPS_OUT = 8 };
 enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
 
 typedef struct {
@@ -65,6 +65,7 @@ typedef struct {
     int direct;                         /* the op that sets reg writes to the output itself, */
     int raw;                            /* a strip, which rounds to 16 bits as it stores */
     int masked;                         /* a strip, which leaves out the gaps of rows (vm_gaps.h) */
+    int numbers;                        /* NaN is passed over */
     int write_time;
     int64_t count;                      /* elements of a reduced result */
     int64_t buf, buf2;                  /* accumulators (columns), results on their way to a 16-bit output, or a tile to stream */
@@ -88,6 +89,9 @@ typedef struct {
     int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
     int quick;                          /* one tile, read and written where it lies (vm_quick.h) */
+    int in_strips;                      /* 0, or how many rows one strip of stages reduces (vm_in_strips.h), `batch` of them in a unit; */
+    int sums;                           /* the table of pointers' entries with where outputs' next ones go */
+    int64_t batch;
     int by_rows;                        /* rows that are too short to be tiles otherwise are (vm_each_row.h) */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t cols;                       /* 0, or what a row of the walk has of an output: it goes on over the gap behind that (vm_gaps.h) */
@@ -475,6 +479,7 @@ static void fg_vm_fold(FgVmFn fn, char *acc, int64_t rows, int64_t width, int64_
 }
 
 #include "vm_each_row.h"
+#include "vm_in_strips.h"
 #include "vm_tiles.h"
 
 #include "vm_columns.h"

@@ -8,7 +8,7 @@ cdef extern from "vm_plan.h" nogil:
         FG_OP_COUNT, FG_OP_mul, FG_OP_square, FG_OP_select, FG_OP_cast, FG_OP_window, FG_OP_take, FG_OP_take2, FG_RED_NONE, FG_RED_SUM, FG_RED_COUNT
         FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE
         FG_ROWS_LONG
-        FG_STRIP, FG_STAGES_PER_OP, FG_EDGES_PER_OP
+        FG_STRIP, FG_VEC, FG_STAGES_PER_OP, FG_EDGES_PER_OP
         FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS
         FG_VM_MATES
     ctypedef void (*FgVmFn)(int64_t n, void *d, const void *a, const void *b, const void *c) noexcept nogil
@@ -76,11 +76,11 @@ cdef extern from "vm_plan.h" nogil:
         int reg
     ctypedef struct FgVmPlan:
         int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows, masked, quick
+        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows, in_strips, masked, quick
         char *masks
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
-        int64_t units, grain
+        int64_t units, grain, batch
         int64_t raw_buf, partial_bytes, tile_buf, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"

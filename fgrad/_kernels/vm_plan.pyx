@@ -10,6 +10,7 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     void fg_vm_find_each_row(FgVmPlan *p)
+    void fg_vm_find_in_strips(FgVmPlan *p)
     void fg_vm_find_rounded(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
     bint fg_vm_is_const(const FgVmPlan *p, int r)
@@ -231,6 +232,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
     order_axes(p, inst, slots)
     fg_vm_find_each_row(p)
+    fg_vm_find_in_strips(p)
     if not p.by_rows:
         fg_vm_lengthen(p)
     find_rows(p)
@@ -262,7 +264,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
-    if p.by_rows:
+    if p.by_rows or p.in_strips:
         tile = p.shape[p.ndim - 1]
     elif is_one_strip(p):
         while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
@@ -394,7 +396,7 @@ cdef void find_rows(FgVmPlan *p) noexcept nogil:
     cdef int64_t ys
     cdef bint number
     cdef FgVmOp *op
-    if p.ndim == 0 or p.cols or p.by_rows or p.shape[last] >= long_row(p):
+    if p.ndim == 0 or p.cols or p.by_rows or p.in_strips or p.shape[last] >= long_row(p):
         return
     for k in range(p.n_ops):
         op = &p.ops[k]
@@ -481,6 +483,8 @@ cdef void plan_units(FgVmPlan *p, int64_t whole) noexcept nogil:
             p.step = p.row
         p.chunks = (p.row + p.step - 1) // p.step
         p.units = p.n // p.row * p.chunks * p.n_parts
+        if p.in_strips:
+            p.units = (p.n_outer + p.batch - 1) // p.batch
         return
     if p.n_inner <= p.step:
         p.tile_rows, p.step = p.step // p.n_inner, p.n_inner

@@ -40,6 +40,7 @@ static int fg_vm_pass_nan_over(FgVmPlan *p, FgVmOutput *out, int k) {
     out->seg = fg_vm_seg_numbers(out->reduce, out->type);
     out->tiles = fg_vm_tiles_numbers(out->reduce, out->type);
     out->reg = op.c;
+    out->numbers = 1;
     fg_vm_drop(p, k);
     if (!fg_vm_readers(p, op.a)) fg_vm_drop(p, m);
     return 1;

@@ -102,6 +102,7 @@ static void fg_vm_run_rows(FgVmThread *t, char *partials, int64_t begin, int64_t
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, whole = p->chunks == 1 ? p->row : p->step, row = begin / p->chunks, c = begin % p->chunks;
     FgVmStep step;
+    if (p->in_strips) { fg_vm_run_in_strips(t, begin, end); return; }
     if (fg_vm_run_each_row(t, begin, end)) return;
     int pieces = p->ndim == 1 && p->n_boxes && p->mode == FG_MODE_FLAT && !p->prefetches;
     int steps = end - begin > 1 && fg_vm_find_step(t, whole, &step);
