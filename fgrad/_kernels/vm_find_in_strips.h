@@ -19,6 +19,19 @@ static int fg_vm_rows_of_strip(const FgVmPlan *p, int64_t k, int64_t per) {
     }
     return (int)rows;
 }
+/* True if the part of a row's last strip that is in vain costs less than tiles would: these are stored, and read once more, and so are the
+ * columns and rows that come to them from elsewhere. */
+static int fg_vm_is_worth(const FgVmPlan *p, int64_t k, int64_t padded) {
+    int64_t work = 1 + p->n_out, copies = 0;
+    for (int j = 0; j < p->n_ops; j++) work += fg_vm_info[p->ops[j].op].weight > 1 ? fg_vm_info[p->ops[j].op].weight : 1;
+    for (int i = 0; i < p->n_in; i++) {
+        const int64_t *s = p->in[i].strides;
+        int64_t n = p->shape[p->ndim - 1], lies = s[p->ndim - 1] == 1, once = 1;            /* in one piece, one row for all */
+        for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) { lies &= s[d] == n; once &= s[d] == 0; }
+        copies += !p->in[i].scalar && !lies && !once;
+    }
+    return 2 * (padded - k) * work <= k * (5 + 4 * copies);
+}
 /* Sums, products of two, and extrema of rows that one strip's stages make of operands that are read where they lie. */
 static void fg_vm_find_in_strips(FgVmPlan *p) {
     int last = p->ndim - 1, lane = p->n_ops ? (int)fg_itemsize(p->ops[0].type) : 0;
@@ -46,8 +59,9 @@ static void fg_vm_find_in_strips(FgVmPlan *p) {
         }
     }
     p->in_strips = fg_vm_rows_of_strip(p, k, FG_STRIP / lane);
-    if (!p->in_strips) return;
     const int64_t strips = (k * lane + FG_STRIP - 1) / FG_STRIP;
+    if (p->in_strips == 1 && !fg_vm_is_worth(p, k, strips * FG_STRIP / lane)) p->in_strips = 0;
+    if (!p->in_strips) return;
     p->batch = strips * FG_IN_STRIPS_ROWS < FG_IN_STRIPS_BATCH ? FG_IN_STRIPS_BATCH / strips / FG_IN_STRIPS_ROWS * FG_IN_STRIPS_ROWS : FG_IN_STRIPS_ROWS;
     if (p->shape[last] == k) return;
     p->shape[last] /= k;                                                   /* rows are walked apart */
