@@ -175,3 +175,19 @@ class DistancesGrad(Distances):
             return -4 * (np.exp(-(d**2).sum(-1))[..., None] * d).sum(1)
 
         return call
+
+
+@workload("movement/gradient of padding", sizes=(("reflect", 64), ("wrap", 32)), note="of the squares of 8 x 3 images with margins of 2")
+class PadGrad(Workload):
+    def inputs(self, rng):
+        return (normal(rng, 8, 3, self.size[1], self.size[1]),)
+
+    def jaxlike(self, m, x):
+        widths, mode = ((0, 0), (0, 0), (2, 2), (2, 2)), self.size[0]
+        f = m.jit(m.grad(lambda x: m.np.sum(m.np.pad(x, widths, mode=mode) ** 2)))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        x, mode = x.requires_grad_(), {"wrap": "circular"}.get(self.size[0], self.size[0])
+        loss = m.compile(lambda x: (m.torch.nn.functional.pad(x, (2, 2, 2, 2), mode=mode) ** 2).sum())
+        return lambda: m.torch.autograd.grad(loss(x), x)

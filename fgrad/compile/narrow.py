@@ -18,7 +18,7 @@ from fgrad.ops.gather import take_rows
 _U8, _U32 = np.dtype(np.uint8), np.dtype(np.uint32)
 _MOVES = frozenset(
     """broadcast_in_dim reshape transpose slice rev split concatenate pad dynamic_slice dynamic_update_slice select scatter take_along
-    put_along optimization_barrier stop_gradient copy diagonals""".split()
+    put_along optimization_barrier stop_gradient copy diagonals surround""".split()
 )
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback")
 _OF_BITS = ("clz", "population_count", "shift_right_logical")

@@ -230,7 +230,7 @@ cdef class _Shift:
             return False                   # a part of one array, which is to be copied
         if views:
             cuts = len(self.pieces[node]) - 1 if node.op == "concatenate" and len(shape) > 1 and node.ip[0] == len(shape) - 1 else 0
-            return len(views) <= VIEWS and cuts * len(views) <= CUTS and not (node.op == "pad" and node.obj == "margins")
+            return len(views) <= VIEWS and cuts * len(views) <= CUTS and node.obj != "margins"
         for v, _ in self.pieces[node][:2]:
             if len(self.pieces[node]) == 2 and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
                 if v.buf.node not in self.fixed and 2 * v.size > node.outs[0].size and _place(v) is not None:

@@ -17,6 +17,7 @@ from fgrad.ops.reduce import reduce_sum
 from fgrad.ops.rules import broadcast_in_dim, full, move_axis, zeros
 from fgrad.ops.shape import pad, reshape, transpose
 from fgrad.ops.shape import slice as slice_
+from fgrad.ops.surround import joined, surround_p
 from fgrad.transforms.backward import primitives_of
 
 MAX_TERMS = 16
@@ -80,6 +81,8 @@ class SparseTrace(Trace):
         inner = params.get("jaxpr") if prim.name in ("jit", "checkpoint") else params.get("call_jaxpr")
         if isinstance(inner, ClosedJaxpr) and (_mentions(inner.jaxpr) or any(type(x) is SparseTracer for x in args)):
             return eval_jaxpr(inner.jaxpr, inner.consts, *args)
+        if prim is surround_p and type(args[0]) is SparseTracer:
+            return joined(args[0], **params)
         with using_trace(self.parent):
             if prim is diagonals_p:
                 return self.start([dense(x) for x in args], **params)

@@ -68,6 +68,12 @@ def _other_axes(name):
     return rule
 
 
+def _margins(e, a, n):
+    if a in [axis for axis, _, _ in e.params["margins"]]:
+        raise Refused
+    return [a], e.params
+
+
 def _along(e, a, n):
     at = e.params["dimension" if e.primitive.name == "sort" else "axis"]
     if e.primitive.name in REMOVED:
@@ -186,6 +192,8 @@ RULES = {
     "concatenate": _other_axes("dimension"),
     "split": _other_axes("axis"),
     "pad": _pad,
+    "surround": _margins,
+    "fold": _margins,
     "iota": _iota,
     "dot_general": _dot,
     "dynamic_slice": _dynamic_slice,

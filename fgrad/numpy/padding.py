@@ -11,6 +11,7 @@ from fgrad.numpy.statistics import median
 from fgrad.numpy.util import as_array, broadcast_shape, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
+from fgrad.ops.surround import joined, runs, surround
 
 __all__ = ["pad"]
 
@@ -85,10 +86,7 @@ def _with_margins(x, pad_width, mode, kwargs):
         return _linear_ramp(x, width, options["end_values"])
     if mode in _STATISTICS:
         return _statistic(x, width, mode, options["stat_length"])
-    for axis, (a, b) in enumerate(width):
-        if a or b:
-            x = _positional(x, axis, a, b, mode, options.get("reflect_type", "even"))
-    return x
+    return _positional(x, width, mode, options.get("reflect_type", "even"))
 
 
 def _margins(x, axis, before, after):
@@ -123,45 +121,36 @@ def _constant(x, width, values):
     return x
 
 
-def _positional(x, axis, a, b, mode, reflect_type):
+def _positional(x, width, mode, reflect_type):
     """Margins of copies of elements: which ones is NumPy's own answer for a vector of positions."""
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}")
-    n = x.shape[axis]
-    if n == 0:
-        raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
-    if reflect_type == "odd":
-        return _odd(x, axis, a, b, mode)
-    rows = np.pad(np.arange(n), (a, b), mode=mode)
-    runs = _runs(rows)
-    if len(runs) > _MOST_RUNS:
-        return x[(slice(None),) * axis + (rows,)]
-    return concatenate([_run(x, axis, r) for r in runs], axis)
-
-
-def _runs(rows):
-    """rows cut into parts that rise by one, fall by one or stay the same."""
-    steps, runs, begin = np.diff(rows), [], 0
-    bounds = [0, *(np.flatnonzero(np.diff(steps)) + 1), len(steps)] if len(steps) else []
-    for b, e in zip(bounds, bounds[1:]):  # equal steps, between the elements b and e; an earlier run may have taken b
-        if begin == b and abs(steps[b]) > 1:
-            e = b
-        if e > begin or begin == b == e:
-            runs.append(rows[begin : e + 1])
-            begin = e + 1
-    return [*runs, rows[begin:]] if begin < len(rows) else runs
-
-
-def _run(x, axis, rows):
-    """x[rows] along an axis, for rows that all rise by one, fall by one, or are the same."""
-    first, last = int(rows[0]), int(rows[-1])
-    part = S.slice_in_dim(x, min(first, last), max(first, last) + 1, axis=axis)
-    if last < first:
-        return S.rev(part, (axis,))
-    return part if last > first else spread(part, (*x.shape[:axis], rows.size, *x.shape[axis + 1 :]))
+    near, far = [], []  # far: axes whose margins are longer, or more pieces
+    for axis, (a, b) in enumerate(width):
+        n = x.shape[axis]
+        if not (a or b):
+            continue
+        if n == 0:
+            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+        if reflect_type == "odd":
+            x = _odd(x, axis, a, b, mode)
+            continue
+        rows = np.pad(np.arange(n), (a, b), mode=mode)
+        if max(a, b) <= _MOST and len(runs(rows)) <= _MOST_RUNS:
+            near.append((axis, tuple(rows[:a].tolist()), tuple(rows[a + n :].tolist())))
+        else:
+            far.append((axis, a, rows, b))
+    x = surround(x, tuple(near)) if near else x
+    for axis, a, rows, b in far:
+        if len(runs(rows)) > _MOST_RUNS:
+            x = x[(slice(None),) * axis + (rows,)]
+        else:
+            x = joined(x, ((axis, rows[:a], rows[len(rows) - b :]),))
+    return x
 
 
 _MOST_RUNS = 16  # of neighbouring elements in a margin and what it surrounds; more are gathered
+_MOST = 1024  # elements of a margin that are listed one by one
 
 
 def _odd(x, axis, a, b, mode):

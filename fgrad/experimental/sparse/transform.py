@@ -1,5 +1,7 @@
 """Functions of dense arrays on sparse ones (sparsify), and derivatives in the stored elements."""
 
+import functools
+
 import fgrad.numpy as jnp
 from fgrad import api, lax, tree
 from fgrad.core import ShapedArray, get_aval, stage, wraps
@@ -8,6 +10,7 @@ from fgrad.core.primitive import registry
 from fgrad.experimental.sparse import bcoo as ops
 from fgrad.experimental.sparse import movement
 from fgrad.experimental.sparse.bcoo import BCOO
+from fgrad.ops import surround
 
 _is_sparse = lambda x: isinstance(x, BCOO)  # noqa: E731
 
@@ -40,6 +43,7 @@ _RULES = {
     "dynamic_slice": lambda eqn, a, *starts: movement.bcoo_dynamic_slice(a, starts, eqn.params["slice_sizes"]),
     "rev": lambda eqn, a: movement.bcoo_rev(a, eqn.params["dimensions"]),
     "concatenate": lambda eqn, *xs: movement.bcoo_concatenate(xs, dimension=eqn.params["dimension"]),
+    "surround": lambda eqn, a: sparsify(functools.partial(surround.joined, **eqn.params))(a),
 }
 
 

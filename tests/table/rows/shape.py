@@ -5,6 +5,7 @@ import numpy as np
 from fgrad.ops import shape as ops
 from fgrad.ops.diagonals import diagonals as ops_diagonals
 from fgrad.ops.split import split_p
+from fgrad.ops.surround import fold_p, surround_p
 from tests.table.case import Case, of_kinds, typed
 
 EVERY = of_kinds("fiubc")
@@ -109,6 +110,45 @@ def _iota(shape, axis, dtype):
     return Case(fun, (), ref, name=f"{np.dtype(dtype).name}{shape} along {axis}", dtypes=(np.dtype(dtype),), wrt=())
 
 
+def surround(shape, *margins):
+    def ref(x):
+        for axis, before, after in margins:
+            x = np.take(x, [*before, *range(shape[axis]), *after], axis)
+        return x
+
+    return moves(f"{shape} {margins}", lambda x: surround_p.bind(x, margins=margins), ref, shape)
+
+
+def fold(shape, *margins):
+    """shape: of the result."""
+
+    def ref(x):
+        for axis, before, after in margins:
+            rows = [*before, *range(shape[axis]), *after]
+            x = np.moveaxis(x, axis, 0)
+            out = np.zeros((shape[axis], *x.shape[1:]), x.dtype)
+            np.add.at(out, rows, x)
+            x = np.moveaxis(out, 0, axis)
+        return x
+
+    wide = list(shape)
+    for axis, before, after in margins:
+        wide[axis] += len(before) + len(after)
+    fun = lambda x: fold_p.bind(x, margins=margins)
+    return moves(f"{shape} {margins}", fun, ref, tuple(wide), dtypes=NUMBERS, ulps=16)
+
+
+SURROUNDED = [
+    ((5,), (0, (2, 1), (3,))),
+    ((3, 4), (0, (0,), (2, 2)), (1, (3,), (0, 1))),
+    ((2, 3, 4, 2), (1, (1,), (1,)), (2, (), (0, 0, 3))),
+    ((2, 3, 1, 2), (0, (1,), (0,)), (1, (2, 1), (1, 0)), (2, (0,), (0, 0))),
+    ((1, 3), (0, (0, 0), ())),
+    ((2, 0, 3), (2, (1,), (2,))),
+    ((3, 2),),
+]
+
+
 ROWS = {
     "broadcast_in_dim": [
         broadcast((3,), (2, 3), (1,)),
@@ -140,6 +180,8 @@ ROWS = {
         pad((), *()),
         pad((1,), (0, 0, 5)),
     ],
+    "surround": [surround(*s) for s in SURROUNDED],
+    "fold": [fold(*s) for s in SURROUNDED],
     "diagonals": [
         diagonals((3, 3), 0, (1,), 0),
         diagonals((2, 3, 4), 2, (1,), -1, 0, 2),
