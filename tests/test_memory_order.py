@@ -82,3 +82,43 @@ def test_pieces_are_copied_once():
     x = np.ones((260, 300), np.float32)
     names = [name for _, name in fgrad.jit(lambda x: PIECES["read twice"](jnp, x)).lower(x).compile().profile(x, repeat=1)]
     assert sum(name.startswith("copy") for name in names) == 1 and len(names) == 2, names
+
+
+def patches(np, x, side=3, axis=-2):
+    h, w = (n - side + 1 for n in x.shape[1:3])
+    return np.stack([x[:, i : i + h, j : j + w] for i in range(side) for j in range(side)], axis)
+
+
+BOXES = {
+    "joined parts of rows": (lambda np, x: np.tanh(np.concatenate([x[:, :, :, :4], x[:, :, :, 4:] * 2], 1)), (4, 30, 20, 8)),
+    "joined neighbours": (lambda np, x: np.concatenate([x[:, 1:, :, :3], x[:, :-1, :, :3]], 1) ** 2, (4, 30, 41, 5)),
+    "joined backwards": (lambda np, x: np.tanh(np.concatenate([x[:, ::-1, :, 1:3], x[:, :, ::-1, :2]], 2)), (4, 30, 41, 5)),
+}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_boxes_in_pieces(name):
+    fun, shape = BOXES[name]
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    np.testing.assert_allclose(fgrad.jit(lambda x: fun(jnp, x))(x), fun(np, x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis, shape", [(-2, (4, 22, 31, 8)), (-1, (4, 22, 31, 3)), (1, (2, 30, 30, 16)), (-2, (8, 24, 24, 1))])
+def test_gradients_of_patches(axis, shape):
+    """Cotangents of patches lie in pieces of a few features; what is outside of their boxes is not read, NaN or not."""
+    x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    fun = fgrad.jit(fgrad.grad(lambda x: jnp.sum(patches(jnp, x, axis=axis) ** 2)))
+    count = np.zeros(shape[1:3])
+    for i in range(3):
+        for j in range(3):
+            count[i : i + shape[1] - 2, j : j + shape[2] - 2] += 1
+    np.testing.assert_allclose(fun(x), 2 * x * count[..., None], rtol=1e-5, atol=1e-5)
+    x[0, 3, 5, 0] = np.nan
+    assert np.isnan(np.asarray(fun(x))).sum() == 1
+
+
+def test_boxes_in_pieces_are_copied_once():
+    x = jnp.ones((4, 30, 40, 8))
+    fun = lambda x: jnp.tanh(jnp.concatenate([x[:, :, :, :4], x[:, :, :, 4:]], 1))  # noqa: E731
+    names = [name for _, name in fgrad.jit(fun).lower(x).compile().profile(x, repeat=1)]
+    assert sorted([n.split()[0] for n in names]) == ["copy", "copy", "window+tanh"]

@@ -10,6 +10,7 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 LEAST = 1 << 14  # elements of an operand
 WITHIN = 128  # elements of the walk from one place in a line of memory to the next: a tile holds enough of fewer to use all of a line
 PIECE = 16  # bytes of a row that lie side by side: tiles put together of so few cost more than a copy, which knows the next ones
+SHORT, LONGER = 128, 4  # bytes of such pieces inside of a box, and how many times as long rows in order would be
 BACKWARDS = 64  # bytes of short rows that are read backwards
 SMALL = 4  # times, at least, that an operand is read whose order in memory does not count
 
@@ -136,7 +137,35 @@ def _lies_across(v):
 
 
 def _is_awkward(v):
-    return v.buf is not None and v.box is None and (_lies_across(v) or _in_pieces(v))
+    return v.buf is not None and (_lies_across(v) or _in_pieces(v) if v.box is None else _box_in_pieces(v))
+
+
+def _inside(v):
+    """The part of v that its box shows."""
+    lo, hi = v.box[::2], v.box[1::2]
+    shape = tuple([b - a for a, b in zip(lo, hi)])
+    return Value(v.buf, shape, v.strides, v.offset + sum([a * s for a, s in zip(lo, v.strides)]), v.dtype)
+
+
+def _run(shape, strides):
+    """How many elements lie side by side from the first one on."""
+    run = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if n != 1 and s != run:
+            break
+        run *= n
+    return run
+
+
+def _box_in_pieces(v):
+    """True if what a box shows lies in short pieces, some places apart, that would be long rows in order: each piece costs more than
+    a copy of it."""
+    part = _inside(v)
+    if part.size < LEAST or not all([s for n, s in zip(part.shape, part.strides) if n != 1]):
+        return False
+    run = _run(part.shape, part.strides)
+    whole = _run(part.shape, row_major(v.shape))  # the longest that there could be, as the reader walks
+    return 1 < run and run * v.dtype.itemsize <= SHORT and LONGER * run <= whole
 
 
 def _in_pieces(v):
@@ -154,12 +183,17 @@ def _copied(v, copies, out):
     """v's elements in row-major order, repeated where v repeats its own; the copy is made once, by a unit appended to `out`."""
     key = v.key()
     if key not in copies:
-        shape = tuple([n if s else 1 for n, s in zip(v.shape, v.strides)])
-        small = Value(v.buf, shape, v.strides, v.offset, v.dtype)
+        if v.box is None:
+            shape = tuple([n if s else 1 for n, s in zip(v.shape, v.strides)])
+            small = Value(v.buf, shape, v.strides, v.offset, v.dtype)
+        else:
+            small = _inside(v)
+            shape = small.shape
         copy = Value(Buf("temp", v.dtype, prod(shape)), shape, row_major(shape), 0, v.dtype)
         node = copy.buf.node = Node("kernel", "copy", [small], [copy])
         node.group = Unit(node, len(out))
         out.append(node.group)
         strides = tuple([s if t else 0 for s, t in zip(copy.strides, v.strides)])
-        copies[key] = Value(copy.buf, v.shape, strides, 0, v.dtype)
+        at = -sum([a * s for a, s in zip(v.box[::2], strides)]) if v.box is not None else 0
+        copies[key] = Value(copy.buf, v.shape, strides, at, v.dtype, box=v.box)
     return copies[key]
