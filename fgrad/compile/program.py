@@ -30,6 +30,7 @@ from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
 from fgrad.compile.turn import turn
+from fgrad.compile.unturned import unturn
 from fgrad.compile.updated import write_updated
 from fgrad.compile.values import release
 from fgrad.compile.wrapped import wrap_indices
@@ -119,6 +120,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(wrap_indices(nodes), outs)
     if config.pass_simplify:
         nodes = live_nodes(take_first(nodes, outs), outs)
+    if config.pass_fuse and "copy" in kernels:
+        nodes = live_nodes(unturn(nodes, outs), outs)
     if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse and "concatenate" in kernels:
