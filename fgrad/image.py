@@ -10,6 +10,7 @@ from fgrad import numpy as jnp
 from fgrad.compile.eager import eager
 from fgrad.core import ensure_compile_time_eval
 from fgrad.errors import ShapeError
+from fgrad.ops.band import band, of_matrix
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -113,22 +114,33 @@ def _contract(x, weights, axis):
     return jnp.moveaxis(jnp.tensordot(x, weights.astype(x.dtype), ((axis,), (0,))), -1, axis)
 
 
-_TAPS = 8  # neighbours of an output pixel up to which adding them one by one is faster than a product with a matrix
+_ROW = 4  # numbers side by side from which on the neighbours of an output pixel are added for all of them
+_SHARE = 2  # if they are at most such a part of all;
+_TAPS = 8  # of fewer numbers, neighbours up to which adding them is faster than a product with a matrix
 
 
 @functools.lru_cache(256)
 def _known_weights(n, m, method, antialias, edges, dtype):
-    """Of an axis resized from n to m: ((t, m) positions, (t, m) weights) of t neighbours, or (None, the (n, m) weights)."""
+    """Of an axis resized from n to m: the (n, m) weights, and how many neighbours a pixel has at most."""
     with ensure_compile_time_eval():
         scale = jnp.asarray(m / n, dtype)
         weights = np.asarray(_weights(n, m, scale, jnp.zeros_like(scale), method, antialias, edges))
     used = weights != 0
     first = used.argmax(0)
-    taps = int((n - used[::-1].argmax(0) - first)[used.any(0)].max(initial=1))
-    if taps > _TAPS or 4 * taps > n:
-        return None, weights
-    at = np.minimum(first, n - taps) + np.arange(taps)[:, None]
+    return weights, int((n - used[::-1].argmax(0) - first)[used.any(0)].max(initial=1))
+
+
+@functools.lru_cache(256)
+def _neighbours(n, m, method, antialias, edges, dtype):
+    """((t, m) positions, (t, m) weights) of as many neighbours for each pixel."""
+    weights, taps = _known_weights(n, m, method, antialias, edges, dtype)
+    at = np.minimum((weights != 0).argmax(0), n - taps) + np.arange(taps)[:, None]
     return at.astype(np.int32), np.take_along_axis(weights, at, 0)
+
+
+@functools.lru_cache(256)
+def _band(*resized):
+    return of_matrix(_known_weights(*resized)[0].T)
 
 
 def _along(axis, start, stop):
@@ -150,16 +162,16 @@ def _interleaved(x, factor, axis):
 
 def _resize_axis(x, m, axis, method, antialias, edges):
     n, row = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    at, weights = _known_weights(n, m, method, antialias, edges, jnp.asarray(0.0).dtype)
-    if at is None:
-        return _contract(x, jnp.asarray(weights), axis)
-    whole = method is ResizeMethod.LINEAR and m in range(2 * n, 9 * n, n)
-    if whole and (n > 64 if row == 1 else row >= 128):
+    resized = (n, m, method, antialias, edges, jnp.asarray(0.0).dtype)
+    weights, taps = _known_weights(*resized)
+    few = _SHARE * taps <= n if row >= _ROW else row > 1 and taps <= _TAPS and 4 * taps <= n
+    if few and jnp.issubdtype(x.dtype, jnp.floating):
+        return band(x, axis, *_band(*resized))
+    if row == 1 and n > 64 and method is ResizeMethod.LINEAR and m in range(2 * n, 9 * n, n):
         return _interleaved(x, m // n, axis)
-    if row == 1 and n <= 64 * len(at):  # single numbers are fetched slower than multiplied
-        dense = np.zeros((n, m), weights.dtype)
-        np.add.at(dense, (at, np.arange(m)), weights)
-        return _contract(x, jnp.asarray(dense), axis)
+    if taps > _TAPS or 4 * taps > n or (row == 1 and n <= 64 * taps):  # single numbers are fetched slower than multiplied
+        return _contract(x, jnp.asarray(weights), axis)
+    at, weights = _neighbours(*resized)
     across = [1] * x.ndim
     across[axis] = m
     terms = [jnp.take(x, i, axis, mode="clip") * jnp.asarray(w.reshape(across), x.dtype) for i, w in zip(at, weights)]

@@ -109,3 +109,25 @@ def test_few_neighbours_equal_the_matrix_of_weights(method, n, m, row):
         f = lambda x: (image.resize(x, (2, m, *row), method, antialias) ** 2).sum()  # noqa: B023, E731
         g = lambda x: (image.scale_and_translate(x, (2, m, *row), (1,), jnp.array([m / n]), jnp.zeros(1), method, antialias) ** 2).sum()  # noqa: B023, E731
         np.testing.assert_allclose(fgrad.grad(f)(jnp.asarray(x)), fgrad.grad(g)(jnp.asarray(x)), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "shape, to", [((2, 20, 30, 3), (2, 40, 45, 3)), ((20, 30, 16), (9, 64, 16)), ((40, 33, 2), (66, 50, 2)), ((3, 70, 9), (3, 99, 9))]
+)
+@pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3"])
+def test_rows_are_added_for_a_few_neighbours(method, shape, to):
+    """Numbers side by side: the sums are those of a row alone, at any number of threads, and a NaN reaches its neighbours only."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    f = fgrad.jit(lambda x: image.resize(x, to, method))
+    got, threads = np.asarray(f(x)), fgrad.get_num_threads()
+    try:
+        fgrad.set_num_threads(1)
+        assert np.asarray(f(x)).tobytes() == got.tobytes()
+    finally:
+        fgrad.set_num_threads(threads)
+    alone = np.stack([np.asarray(image.resize(x[..., c], to[:-1], method)) for c in range(shape[-1])], -1)
+    np.testing.assert_allclose(got, alone, rtol=1e-5, atol=2e-5)
+    assert "band" in " ".join([name for _, name in f.lower(x).compile().profile(x, repeat=1)])
+    ct = np.random.default_rng(1).standard_normal(to).astype(np.float32)
+    (pulled,) = fgrad.vjp(f, x)[1](ct)
+    np.testing.assert_allclose(np.vdot(pulled, x), np.vdot(got, ct), rtol=1e-3, atol=1e-2)

@@ -191,6 +191,7 @@ RULES = {
     "rev": _other_axes("dimensions"),
     "concatenate": _other_axes("dimension"),
     "split": _other_axes("axis"),
+    "band": _other_axes("axis"),
     "pad": _pad,
     "surround": _margins,
     "fold": _margins,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fgrad.ops import shape as ops
+from fgrad.ops.band import band_p
 from fgrad.ops.diagonals import diagonals as ops_diagonals
 from fgrad.ops.split import split_p
 from fgrad.ops.surround import fold_p, surround_p
@@ -149,6 +150,15 @@ SURROUNDED = [
 ]
 
 
+def band(shape, axis, first, weights):
+    matrix = np.zeros((len(first), shape[axis]))
+    for j, (k, w) in enumerate(zip(first, weights)):
+        matrix[j, k : k + len(w)] = w
+    ref = lambda x: np.moveaxis(np.tensordot(matrix, x.astype(np.float64), ((1,), (axis,))), 0, axis).astype(x.dtype)
+    fun = lambda x: band_p.bind(x, axis=axis, first=first, weights=weights)
+    return moves(f"{shape} along {axis} {first}", fun, ref, shape, dtypes=of_kinds("f"), ulps=16)
+
+
 ROWS = {
     "broadcast_in_dim": [
         broadcast((3,), (2, 3), (1,)),
@@ -179,6 +189,13 @@ ROWS = {
         pad((0, 2), (1, 1, 3), (0, 0, 1)),
         pad((), *()),
         pad((1,), (0, 0, 5)),
+    ],
+    "band": [
+        band((5,), 0, (0, 1, 3), ((0.5, 1.5), (2.0, -1.0, 0.25), (1.0,))),
+        band((2, 4, 3), 1, (0, 0, 1, 2, 0), ((1.0,), (0.5, 0.5), (0.25, 0.5), (1.5, -0.5), ())),
+        band((4, 21), 0, (2, 0), ((0.5, 1.5), (2.0, -1.0, 0.25, 0.5))),
+        band((3, 4), 1, (), ()),
+        band((0, 4), 1, (1, 2), ((0.5, 1.5), (2.0,))),
     ],
     "surround": [surround(*s) for s in SURROUNDED],
     "fold": [fold(*s) for s in SURROUNDED],
