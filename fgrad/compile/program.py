@@ -22,6 +22,7 @@ from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
+from fgrad.compile.regathered import take_at_once
 from fgrad.compile.shift import shift
 from fgrad.compile.softmaxes import join_softmaxes
 from fgrad.compile.squeezed import squeeze
@@ -117,7 +118,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = join_norms(nodes, outs, constants)
         kernels = kernels_of(nodes)
     if config.pass_simplify and "gather" in kernels:
-        nodes = live_nodes(wrap_indices(nodes), outs)
+        nodes = live_nodes(take_at_once(wrap_indices(nodes), outs), outs)
     if config.pass_simplify:
         nodes = live_nodes(take_first(nodes, outs), outs)
     if config.pass_fuse and "copy" in kernels:
