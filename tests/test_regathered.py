@@ -55,9 +55,42 @@ def test_equal_to_one_after_the_other(shape, n, k, fun, outside):
     for f in (lambda x, i, j: fun(x, i, j), lambda x, i, j: fgrad.grad(loss)(x)):
         got = fgrad.jit(f)(x, i, j)
         with fgrad.config.override("pass_simplify", False):
-            want = fgrad.jit(lambda *args: f(*args))(x, i, j)
+            want = fgrad.jit(lambda *args, f=f: f(*args))(x, i, j)
         for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-3)
+
+
+REPEATS = {
+    "each": lambda x: jnp.repeat(x, 3, 0),
+    "all": lambda x: jnp.tile(x, (3,) + (1,) * (x.ndim - 1)),
+    "both": lambda x: jnp.tile(jnp.repeat(x, 2, 0), (2,) + (1,) * (x.ndim - 1)),
+    "features too": lambda x: jnp.repeat(jnp.repeat(x, 3, 0), 2, -1),
+    "of two axes": lambda x: jnp.broadcast_to(x[None, :, None], (2, len(x), 3, *x.shape[1:])).reshape(-1, *x.shape[1:]),
+    "turned": lambda x: jnp.repeat(x[::-1], 3, 0),
+}
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "fill", "wrap"])
+@pytest.mark.parametrize("name", REPEATS)
+@pytest.mark.parametrize("shape", [(700,), (40, 24), (30, 4, 12)])
+def test_rows_of_repeats(shape, name, mode):
+    x, f = RNG.standard_normal(shape).astype(np.float32), REPEATS[name]
+    rows = f(x).shape[0]
+    j = RNG.integers(-2 * rows, 2 * rows, 60).astype(np.int32)
+    j[:6] = [0, rows - 1, rows, -1, -rows, -rows - 1]
+    run = lambda x, j: jnp.take(f(x), j, 0, mode=mode) if mode else f(x)[j]  # noqa: E731
+    for g in (run, lambda x, j: fgrad.grad(lambda x: jnp.sum(jnp.nan_to_num(run(x, j)) ** 2))(x)):
+        got = fgrad.jit(g)(x, j)
+        with fgrad.config.override("pass_simplify", False):
+            want = fgrad.jit(lambda *args, g=g: g(*args))(x, j)
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
+def test_repeats_are_not_made():
+    x, j = jnp.ones((500, 16)), jnp.zeros(300, "int32")
+    for name in ("each", "all", "both"):
+        memory = fgrad.jit(lambda x, j, f=REPEATS[name]: f(x)[j]).lower(x, j).compile().memory_analysis()
+        assert memory["temp_bytes"] < 300 * 16 * 4
 
 
 @pytest.mark.parametrize("fun", [twice, filled])
