@@ -1,11 +1,14 @@
 """Gathers and slices of a few elements of computed arrays compute these alone: equal to what is computed whole, for every kind of view."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.compile.values import Node
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 130)).astype(np.float32)
@@ -154,3 +157,23 @@ def test_gradient_of_converted_rows():
     want = np.zeros_like(X)
     np.add.at(want, I, 2 * np.asarray(jnp.asarray(X).astype(jnp.bfloat16).astype(np.float32))[I])
     np.testing.assert_allclose(np.asarray(got), want, rtol=2e-2, atol=1e-6)
+
+
+def test_nothing_of_rejected_parts_is_left():
+    x, i = jnp.ones((5000, 8)), jnp.zeros(200, "int32")
+    programs = [
+        lambda x, i: (jnp.sin(x) * 2)[i],
+        lambda x, i: jnp.cumsum(jnp.sin(x), 0)[i] + jnp.tanh(x + jnp.cumsum(x, 0))[i],
+        lambda x, i: jnp.exp(jnp.cumsum(jnp.sin(x), 1) * jnp.sin(x))[3:9],
+        lambda x, i: (x @ jnp.ones((8, 300)))[:, -1],
+    ]
+    nodes = lambda: sum([isinstance(o, Node) for o in gc.get_objects()])  # noqa: E731
+    gc.collect()
+    gc.disable()
+    try:
+        before = nodes()
+        for f in programs:
+            fgrad.jit(f)(x, i)
+            assert nodes() == before
+    finally:
+        gc.enable()

@@ -6,7 +6,7 @@ from collections import Counter
 
 from fgrad.compile.fuse import takes_parts
 from fgrad.compile.taken import FAR, elementwise_node, fill_value, outside, pair_of
-from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
+from fgrad.compile.values import Buf, Node, Value, forget, row_major, view_reshape
 
 LEAST = 1 << 13  # elements of an array whose computation is worth a step for each array that it is computed from
 SHARE = 4  # of it are computed for each that a gather reads
@@ -42,6 +42,8 @@ def take_first(nodes, outs):
                     out += part.nodes
                     made = part.made
                     n.ins[k] = part.value
+                else:
+                    forget(part.nodes)
         out.append(n)
     return out
 
@@ -158,6 +160,8 @@ class _Sliced(_Part):
             part = _Sliced(lhs, self.written, self.made)
             if part.value is not None:
                 self.nodes, self.made, lhs = self.nodes + part.nodes, part.made, part.value
+            else:
+                forget(part.nodes)
         shape = (b, m, n)
         out = Value(Buf("temp", v.dtype, math.prod(shape)), shape, row_major(shape), 0, v.dtype)
         out.buf.node = Node("kernel", "dot", [lhs, rhs], [out], node.shape, type_code=node.type_code)
@@ -182,6 +186,7 @@ class _Gathered(_Part):
         self.ip = ip
         part = self.part(x)
         if part is None or self.operations == 0:
+            forget(self.nodes)
             self.nodes = []
             return
         if self.fills:
@@ -189,6 +194,7 @@ class _Gathered(_Part):
         elif self.nodes and self.nodes[-1].outs[0] is part:
             last = self.nodes.pop()
             self.gathers = {k: v for k, v in self.gathers.items() if v is not part}
+            forget([last])
             self.nodes.append(_with_result(last, gather.outs[0]))
         else:
             self.nodes.append(_with_result(Node("kernel", "copy", [part], [part]), gather.outs[0]))
