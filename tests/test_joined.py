@@ -327,3 +327,35 @@ def test_parts_of_a_concatenation_side_by_side():
 
     for fun in (cropped, moved, turned, between):
         np.testing.assert_array_equal(fgrad.jit(lambda x: fun(jnp, x))(x), fun(np, x))  # noqa: B023
+
+
+def quadrants(x):
+    return x[:, ::2, ::2], x[:, 1::2, ::2], x[:, ::2, 1::2], x[:, 1::2, 1::2]
+
+
+QUADRANTS = {
+    "pooled": lambda x: jnp.maximum(jnp.maximum(*quadrants(x)[:2]), jnp.maximum(*quadrants(x)[2:])),
+    "in another order": lambda x: jnp.maximum(jnp.maximum(*quadrants(x)[::3]), jnp.maximum(*quadrants(x)[1:3])),
+    "Haar's": lambda x: (lambda a, b, c, d: (a + b + c + d) * (a - b + c - d) * (a + b - c - d))(*quadrants(x)),
+    "three of them": lambda x: jnp.sin(quadrants(x)[0]) * quadrants(x)[2] + quadrants(x)[3],
+    "rows": lambda x: x[:, ::2] * jnp.tanh(x[:, 1::2]),
+    "and all": lambda x: jnp.prod(jnp.stack(quadrants(x)), 0) + x[:, : x.shape[1] // 2, : x.shape[2] // 2],
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 12, 16), (3, 20, 8, 5), (1, 64, 64, 8)])
+@pytest.mark.parametrize("name", QUADRANTS)
+def test_cotangents_of_every_second_element(name, shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x[0, 2:4, 2:4] = 0
+    grad = lambda x: fgrad.grad(lambda x: jnp.sum(QUADRANTS[name](x) ** 2))(x)  # noqa: E731
+    got = fgrad.jit(grad)(x)
+    with fgrad.config.override("pass_simplify", False):
+        want = fgrad.jit(lambda x: grad(x))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pooled", "in another order", "Haar's"])
+def test_quadrants_are_put_together(name):
+    names = instructions(fgrad.grad(lambda x: jnp.sum(QUADRANTS[name](x) ** 2)), jnp.ones((4, 64, 64, 8)))
+    assert not any(["pad" in n or "window" in n for n in names]), names

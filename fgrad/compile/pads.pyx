@@ -47,7 +47,9 @@ cdef Value side_by_side(ctx, Value x, Value y, AvalBase aval):
     if second is not None and (v := _put_back(ctx, x, second, aval)) is not None:
         return v
     if first is None or second is None:
-        return _added_to_piece(ctx, x, second, aval) if first is None else _added_to_piece(ctx, y, first, aval)
+        if first is not None:
+            x, second = y, first
+        return _added_to_other(ctx, x, second, aval) if any(second.ip[2::3]) else _added_to_piece(ctx, x, second, aval)
     p, q = list(first.ip), list(second.ip)
     if any(p[2::3]) or any(q[2::3]):
         return _alternating(ctx, first, second, aval)
@@ -122,22 +124,40 @@ cdef Value _as_made(ctx, Value v, Value like):
 
 cdef Value _alternating(ctx, Node first, Node second, AvalBase aval):
     """The sum of two pads of which one has zeros where the other has elements, in turn along an axis (of every second element's
-    cotangents): columns side by side; else None."""
+    cotangents): columns side by side, padded as both are along other axes; else None."""
     cdef Value a = first.ins[0], b = second.ins[0], out
-    p, q = first.ip, second.ip
-    axis = p[2::3].index(1) if 1 in p[2::3] else 0
-    if p[3 * axis] == 1:
-        a, b, p, q = b, a, q, p
-    none = (0,) * (3 * axis)
-    if p != (*none, 0, 1, 1, *(0,) * (len(p) - len(none) - 3)) or q != (*none, 1, 0, 1, *p[3 * axis + 3 :]) or a.shape != b.shape or 0 in a.shape:
+    p, q = list(first.ip), list(second.ip)
+    axes = [3 * k for k in range(len(aval.shape)) if p[3 * k : 3 * k + 3] != q[3 * k : 3 * k + 3]]
+    if len(axes) != 1 or a.shape != b.shape or 0 in a.shape:
         return None
+    at, = axes
+    if p[at] == 1:
+        a, b, p, q = b, a, q, p
+    if p[at : at + 3] != [0, 1, 1] or q[at : at + 3] != [1, 0, 1]:
+        return None
+    axis, p[at : at + 3] = at // 3, [0, 0, 0]
     shape = (*a.shape[: axis + 1], 1, *a.shape[axis + 1 :])
     pieces = [ctx.reshaped_view(_plus_zero(ctx, v), shape) if v.buf is not None else None for v in (a, b)]
     if pieces[0] is None or pieces[1] is None:
         return None
     both = (*shape[: axis + 1], 2, *shape[axis + 2 :])
     out = ctx.kernel("concatenate", pieces, [ShapedArray(both, aval.dtype)], ip=(axis + 1,), contiguous=False)[0]
-    return ctx.reshaped_view(out, aval.shape)
+    out = ctx.reshaped_view(out, (*a.shape[:axis], 2 * a.shape[axis], *a.shape[axis + 1 :]))
+    return ctx.kernel("pad", [out, first.ins[1]], [aval], ip=p, contiguous=False)[0] if any(p) else out
+
+
+cdef Value _added_to_other(ctx, Value x, Node pad, AvalBase aval):
+    """x and a pad that alternates with a pad which is the last that was added to x: x without it, and both; else None."""
+    cdef Node node = x.buf.node if x.buf is not None and x.whole() and not x.tag else None
+    cdef Node other
+    if node is None or node.kind != "ew" or node.op != "add" or node.outs[0].shape != x.shape:
+        return None
+    for k in range(2):
+        other = _padding(node.ins[k]) if node.ins[k].shape == x.shape else None
+        both = _alternating(ctx, other, pad, aval) if other is not None and any(other.ip[2::3]) else None
+        if both is not None:
+            return ctx.elementwise("add", [node.ins[1 - k], both], aval)
+    return None
 
 
 cdef Value _added_to_piece(ctx, Value x, Node pad, AvalBase aval):
