@@ -69,6 +69,46 @@ def _window(shape, idx):
     return starts, sizes, squeezed
 
 
+def _steps(shape, idx):
+    """[(start, step, how many, whether backwards)] of each axis for a static index of slices and integers of which many elements are, some
+    by steps; None for any other."""
+    if len(idx) != len(shape) or not all(isinstance(i, (slice, int)) for i in idx):
+        return None
+    steps = []
+    for i, n in zip(idx, shape):
+        if not isinstance(i, slice):
+            if not -n <= i < n:
+                return None
+            steps.append((i % n, 1, 1, False))
+            continue
+        places = range(*i.indices(n))
+        steps.append((min(places[0], places[-1]), abs(places.step), len(places), places.step < 0) if places else (0, 1, 0, False))
+    count = math.prod(k for _, _, k, _ in steps)
+    return steps if count and count * _SHARE >= math.prod(shape) else None
+
+
+def _update_steps(x, idx, steps, values, kind):
+    """x with values combined into elements that are some places apart: all of it, with what they are padded by where there are none."""
+    sizes, axes = tuple(k for _, _, k, _ in steps), range(x.ndim)
+    values = _fitting(x, values, tuple(k for k, i in zip(sizes, idx) if isinstance(i, slice)))
+    values = S.rev(S.reshape(values, sizes), tuple(a for a in axes if steps[a][3]))
+    config = tuple((lo, n - 1 - lo - step * (k - 1), step - 1) for n, (lo, step, k, _) in zip(x.shape, steps))
+    if sizes == x.shape:
+        return E.cast_as(values if kind == "set" else _COMBINE[kind](x, values), x.dtype, x.weak_type)
+    if kind != "set":
+        return E.cast_as(_COMBINE[kind](x, S.pad(values, _NEUTRAL[kind](x.dtype), config)), x.dtype, x.weak_type)
+    inside = None
+    for axis, (n, (lo, step, k, _)) in enumerate(zip(x.shape, steps)):
+        if k < n:
+            places = np.zeros(n, bool)
+            places[lo : lo + step * k : step] = True
+            along = spread(S.reshape(as_array("scatter", places), (n,) + (1,) * (x.ndim - 1 - axis)), x.shape)
+            inside = along if inside is None else E.bitwise_and(inside, along)
+    return E.cast_as(E.select(inside, S.pad(values, x.dtype.type(0), config), x), x.dtype, x.weak_type)
+
+
+_SHARE = 4  # of an array are updated at least, to be a pass over all of it: fewer are written in place
+_NEUTRAL = {"add": lambda dtype: dtype.type(-0.0), "mul": lambda dtype: dtype.type(1)}  # what leaves a number as it is
 _INSIDE = {"allow_negative_indices": False}  # starts of windows that are known to lie inside
 _OPERANDS = (float, int, np.ndarray, Array, Tracer)  # whose metaclass is asked last
 _PLACES = {int, slice, tuple, type(Ellipsis)}
@@ -119,6 +159,10 @@ def _update_rows(x, idx, values, kind, mode, wrap_negative):
     return S.transpose(out, tuple(int(i) for i in np.argsort(perm)))
 
 
+def _negative(idx):
+    return any(isinstance(i, int) and i < 0 for i in idx)
+
+
 def _combine(x, idx, values, kind, mode, wrap_negative):
     """x with values combined into x[idx]."""
     if any(map(I.is_scalar_mask, idx if isinstance(idx, tuple) else (idx,))):
@@ -127,11 +171,16 @@ def _combine(x, idx, values, kind, mode, wrap_negative):
     if config.mark_indices:
         I.mark_bounds(x.shape, norm, I.mode_of(mode), wrap_negative)
     window = _window(x.shape, norm)
-    if window is not None and (wrap_negative or not any(isinstance(i, int) and i < 0 for i in norm)):
+    if window is not None and (wrap_negative or not _negative(norm)):
         return _update_window(x, window, values, kind)
     out = _update_rows(x, norm, values, kind, "fill" if (m := I.mode_of(mode)) in _DROPPING else m, wrap_negative)
     if out is not None:
         return out
+    steps = (
+        _steps(x.shape, norm) if kind in ("set", *_NEUTRAL) and x.dtype.kind in "fiu" and (wrap_negative or not _negative(norm)) else None
+    )
+    if steps is not None:
+        return _update_steps(x, norm, steps, values, kind)
     rows = _positions(x, idx, mode, wrap_negative)
     values = _fitting(x, values, rows.shape)
     n = rows.size
