@@ -146,6 +146,7 @@ def _networks():
     both("max pooling 2x2", lambda m, x: _max_pool(m, x, 2, 2, 0), real(8, 64, 56, 56))
     both("max pooling 3x3 by 2", lambda m, x: _max_pool(m, x, 3, 2, 1), real(8, 64, 56, 56))
     both("image.resize twice as large", lambda m, x: m.image.resize(x, (4, 128, 128, 16), "linear"), real(4, 64, 64, 16))
+    both("image.resize twice as large by Lanczos's", lambda m, x: m.image.resize(x, (4, 64, 64, 16), "lanczos3"), real(4, 32, 32, 16))
     both("attention written out", _attention, real(4, 256, 8, 64), real(4, 256, 8, 64), real(4, 256, 8, 64))
     both("layer norm written out", _layer_norm, real(512, 256), real(256), real(256))
     case("softmax in bfloat16", lambda m, x: m.nn.softmax(x.astype(m.np.bfloat16)), real(1000, 1000))

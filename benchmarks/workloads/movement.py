@@ -191,3 +191,29 @@ class PadGrad(Workload):
         x, mode = x.requires_grad_(), {"wrap": "circular"}.get(self.size[0], self.size[0])
         loss = m.compile(lambda x: (m.torch.nn.functional.pad(x, (2, 2, 2, 2), mode=mode) ** 2).sum())
         return lambda: m.torch.autograd.grad(loss(x), x)
+
+
+def patches(np, x):
+    n = x.shape[1] - 2
+    return np.stack([x[:, i : i + n, j : j + n] for i in range(3) for j in range(3)], -2)
+
+
+@workload("movement/gradient of patches", sizes=((8, 32, 32, 8), (8, 64, 64, 3)), note="of the squares of 3 x 3 windows, features last")
+class PatchesGrad(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(m.grad(lambda x: m.np.sum(patches(m.np, x) ** 2)))
+        return lambda: f(x)
+
+
+@workload("movement/gradient of shuffled channels", sizes=((4, 32, 32, 32),), note="of the squares, in groups of 8")
+class ShuffleGrad(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        shuffle = lambda x: x.reshape(*x.shape[:-1], -1, 8).swapaxes(-1, -2).reshape(x.shape)  # noqa: E731
+        f = m.jit(m.grad(lambda x: m.np.sum(shuffle(x) ** 2)))
+        return lambda: f(x)
