@@ -155,6 +155,23 @@ class Skinny(Square):
         return 2 * math.prod(self.size)
 
 
+@workload("matmul/some rows against rows: m,k,n", sizes=((9, 768, 768), (18, 3072, 768)), note="x @ w.T, fewer rows than lanes")
+class RowsAgainstRows(Skinny):
+    def inputs(self, rng):
+        m, k, n = self.size
+        return normal(rng, m, k), normal(rng, n, k)
+
+    def jaxlike(self, m, x, w):
+        f = m.jit(lambda x, w: x @ w.T)
+        return lambda: f(x, w)
+
+    def torch(self, m, x, w):
+        return lambda: x @ w.T
+
+    def numpy(self, np, x, w):
+        return lambda: x @ w.T
+
+
 @workload("matmul/x.T @ y and x @ y.T", sizes=(256, 1024))
 class Transposed(Square):
     def flops(self):
