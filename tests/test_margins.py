@@ -220,3 +220,24 @@ def test_what_an_update_replaced_and_read():
     moved = fgrad.jit(lambda t: t.at[1:-1, 1:-1].set(0) + jnp.pad(t[2:, 1:-1], ((0, 2), (1, 1))))(x)
     want[1:-1, 1:-1] = 0
     np.testing.assert_allclose(moved, want + np.pad(x[2:, 1:-1], ((0, 2), (1, 1))), rtol=1e-6)
+
+
+def test_pads_of_pads_are_one():
+    """The cotangents of corners of differences are padded twice: of four choices for each element, not eight, nothing is written first."""
+    x = np.random.default_rng(3).standard_normal((130, 140)).astype(np.float32)
+
+    def variation(x):
+        return jnp.sqrt(jnp.diff(x, axis=0)[:, :-1] ** 2 + jnp.diff(x, axis=1)[:-1] ** 2 + 1e-3).sum()
+
+    fun = fgrad.grad(variation)
+    names = instructions(fun, x)
+    assert len(names) == 2 and sum(name.count("window") for name in names) <= 4, names
+    wide = x.astype(np.float64)
+    down, right = np.diff(wide, axis=0)[:, :-1], np.diff(wide, axis=1)[:-1]
+    length = np.sqrt(down**2 + right**2 + 1e-3)
+    want = np.zeros(x.shape)
+    want[1:, :-1] += down / length
+    want[:-1, :-1] -= down / length + right / length
+    want[:-1, 1:] += right / length
+    np.testing.assert_allclose(fgrad.jit(fun)(x), want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(off(fun, x), want, rtol=1e-4, atol=1e-4)

@@ -110,6 +110,36 @@ class StringGrad(Workload):
 
 
 @workload(
+    "simulations/denoising by total variation", sizes=(128, 1000), quick=(128,), tol=1e-3, note="20 steps of gradient descent on an image"
+)
+class Denoising(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size * 2),)
+
+    @staticmethod
+    def energy(np, x, y):
+        down, right = (x[1:] - x[:-1])[:, :-1], (x[:, 1:] - x[:, :-1])[:-1]
+        return 0.5 * ((x - y) ** 2).sum() + 0.1 * np.sqrt(down**2 + right**2 + 1e-3).sum()
+
+    def jaxlike(self, m, y):
+        slope = m.grad(lambda x: self.energy(m.np, x, y))
+        f = m.jit(lambda x: m.lax.fori_loop(0, 20, lambda i, x: x - 0.1 * slope(x), x))
+        return lambda: f(y)
+
+    def torch(self, m, y):
+        energy = m.compile(lambda x: self.energy(m.torch, x, y))
+
+        def call():
+            x = y
+            for _ in range(20):
+                x = x.detach().requires_grad_()
+                x = x - 0.1 * m.torch.autograd.grad(energy(x), x)[0]
+            return x.detach()
+
+        return call
+
+
+@workload(
     "simulations/random paths",
     sizes=(1000, 100_000),
     unchecked=("torch", "torch-compile", "numpy"),

@@ -1,4 +1,4 @@
-"""Pads of one array with zeros, by different margins, are parts of one wider pad.
+"""Pads of one array with zeros, by different margins, are parts of one wider pad, and a pad of a pad is one pad.
 
 The gradient of a stencil that is written by slices, x[1:-1, 1:-1] + x[2:, 1:-1], is a sum of such pads: of one cotangent, or of that
 times constants. Put in place one by one they are a choice for each element of each; as parts of one array they are another stencil.
@@ -8,6 +8,7 @@ times constants. Put in place one by one they are a choice for each element of e
 from collections import Counter
 from math import isfinite, prod
 
+from fgrad.compile.fuse import live_nodes
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.config import config
 from fgrad.core.array import CODES
@@ -25,6 +26,9 @@ def widen_pads(nodes, outs):
     if not config.pass_margins:
         return nodes
     pads = {n.outs[0].buf: n for n in nodes if n.kind == "kernel" and n.op == "pad" and _is_plain(n)}
+    if any([_inner(n) for n in pads.values()]):
+        nodes = live_nodes(_merge_pads(nodes), outs)
+        pads = {n.outs[0].buf: n for n in nodes if n.kind == "kernel" and n.op == "pad" and _is_plain(n)}
     if len(pads) < FEW:
         return nodes
     readers = {}  # buffer of a pad -> operands that are part of it
@@ -55,6 +59,36 @@ def widen_pads(nodes, outs):
             continue
         if node.kind == "ew" or node.kind == "reduce":
             node.ins = [_part(v, *parts[v.buf]) if v.buf in parts else v for v in node.ins]
+        out.append(node)
+    return out
+
+
+def _inner(node):
+    """The plain pad that a plain pad pads, or the negative of; None if there is none."""
+    x = node.ins[0]
+    made = x.buf.node
+    if made is not None and made.kind == "ew" and made.op == "neg" and x.whole() and made.shape == x.shape:
+        x = made.ins[0]
+        made = x.buf.node if x.buf is not None else None
+    if made is None or made.kind != "kernel" or made.op != "pad" or not x.whole() or x.shape != made.outs[0].shape:
+        return None
+    return made if _is_plain(made) else None
+
+
+def _merge_pads(nodes):
+    """nodes, with pads of what is around their pads' operands."""
+    out = []
+    for node in nodes:
+        while node.kind == "kernel" and node.op == "pad" and _is_plain(node) and (inner := _inner(node)):
+            x, zero = inner.ins
+            if node.ins[0].buf is not inner.outs[0].buf:
+                y = Value(Buf("temp", x.dtype, prod(x.shape)), x.shape, row_major(x.shape), 0, x.dtype)
+                y.buf.node = Node("ew", "neg", [x], [y], x.shape, type_code=CODES[x.dtype])
+                out.append(y.buf.node)
+                x = y
+            result = node.outs[0]
+            node = Node("kernel", "pad", [x, zero], [result], None, tuple([a + b for a, b in zip(node.ip, inner.ip)]))
+            result.buf.node = node
         out.append(node)
     return out
 
@@ -113,7 +147,8 @@ def _multiple(v):
 
 def _widen(group, order, wide, parts):
     """One pad for a group of them, and what each of them is now."""
-    usual = Counter([times for _, times in group]).most_common(1)[0][0]
+    counts = Counter([times for _, times in group])
+    usual = max(counts, key=lambda times: (counts[times], times == 1.0))
     base = next(node.ins[0] for node, times in group if times == usual)
     group = [(node, times) for node, times in group if 1 / FACTOR <= abs(times / usual) <= FACTOR]
     if len(group) < _wanted(group):

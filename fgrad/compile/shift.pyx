@@ -156,12 +156,13 @@ cdef class _Shift:
     cdef set fixed             # nodes whose results others need in memory
     cdef set inside
     cdef dict known, seen      # (node, shape, place) -> value; what equal new nodes share -> value
+    cdef dict read             # node that readers compute -> its operands, before they were rewritten for its own shape
 
     def __init__(self, list nodes, list outs, taken):
         cdef Node node
         cdef Value v
         self.nodes, self.out, self.pieces, self.views, self.work, self.fixed, self.inside = nodes, [], {}, {}, {}, set(), set()
-        self.known, self.seen = {}, {}
+        self.known, self.seen, self.read = {}, {}, {}
         for node in nodes:
             if node.kind == "kernel":
                 found = _pieces(node, taken)
@@ -276,6 +277,8 @@ cdef class _Shift:
                     shape = node.outs[0].shape
                     self.moved(node, shape, (0,) * len(shape), node.outs[0])
                 continue
+            if node in self.inside:
+                self.read[node] = node.ins
             if node.kind == "ew" or node.kind == "reduce":
                 node.ins = [self.value(v, v.shape, (0,) * len(v.shape)) for v in node.ins]
             self.out.append(node)
@@ -301,7 +304,7 @@ cdef class _Shift:
             elif shape == node.shape and _is_origin(at):
                 out = node.outs[0]
             else:
-                out = self.add(node.op, [self.value(v, shape, at) for v in node.ins], shape, node.outs[0].dtype, node.type_code, ())
+                out = self.add(node.op, [self.value(v, shape, at) for v in self.read[node]], shape, node.outs[0].dtype, node.type_code, ())
             self.known[key] = out
         return out
 
