@@ -46,6 +46,10 @@ CASES = {
     "triangle": (lambda m, x, i, j: m.triu(x, 3)[i, j], X, I, J),
     "one row": (lambda m, x, i: m.exp(x)[i[0]], X, I),
     "diagonal": (lambda m, x: m.diagonal(m.exp(x)), X),
+    "a diagonal above": (lambda m, x: m.diagonal(m.exp(x) + x[0], 9), X),
+    "a diagonal below, of a transpose": (lambda m, x: m.diagonal(m.exp(x).T, -9), X),
+    "diagonals of a batch": (lambda m, x: m.diagonal(m.exp(x.reshape(40, 15, 26)) * 2, 1, 2, 1), X),
+    "every third of a diagonal": (lambda m, x: m.diagonal(x * 2 - 1)[::3], X),
     "booleans": (lambda m, x, i: (x > 0)[i], X, I),
     "integers": (lambda m, x, i: (x * 9).astype(np.int16)[i], X, I),
     "along an axis": (lambda m, x, j: m.take_along_axis(m.exp(x), j[:, None], 1), X[:9], J),
@@ -91,6 +95,8 @@ PRODUCTS = {
     "rows of a transposed operand": (lambda m, a, b: (a.T @ b)[::9], A[0], BATCH[0][:32]),
     "its whole too": (lambda m, a, b: ((y := a @ b)[:, -1], y), A, B),
     "used twice": (lambda m, a, b: (a @ b)[:, -1] * 2 + (a @ b)[:, 0], A, B),
+    "a diagonal": (lambda m, a, b: m.diagonal(a[0] @ b, 2), A, B),
+    "diagonals of each": (lambda m, a, b: m.diagonal(a @ b, 0, 1, 2), A, BATCH),
     "a product of its part": (lambda m, a, b: (a @ b)[:, -1] @ b.T, A, B),
 }
 

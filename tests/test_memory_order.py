@@ -122,3 +122,21 @@ def test_boxes_in_pieces_are_copied_once():
     fun = lambda x: jnp.tanh(jnp.concatenate([x[:, :, :, :4], x[:, :, :, 4:]], 1))  # noqa: E731
     names = [name for _, name in fgrad.jit(fun).lower(x).compile().profile(x, repeat=1)]
     assert sorted([n.split()[0] for n in names]) == ["copy", "copy", "window+tanh"]
+
+
+REPEATED = {
+    "a diagonal taken away": (lambda np, x: x - np.diagonal(x)[None], (300, 300)),
+    "distances of a Gram matrix": (lambda np, x: np.diagonal(x)[:, None] + np.diagonal(x) - 2 * x, (200, 200)),
+    "a coordinate of each point": (lambda np, x: x[:, :, 1][:, None] * x[:, :, :1], (400, 12, 4)),
+    "a column as a row, backwards": (lambda np, x: np.tanh(x[::-1, 3] * x[:, :1]), (200, 20)),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_rows_read_again_and_again(name):
+    """Rows whose elements lie apart are put side by side, once."""
+    fun, shape = REPEATED[name]
+    x = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    program = fgrad.jit(lambda x: fun(jnp, x))
+    np.testing.assert_allclose(program(x), fun(np, x), rtol=1e-5, atol=1e-6)
+    assert sum(name.startswith("copy") for _, name in program.lower(x).compile().profile(x, repeat=1)) == 1

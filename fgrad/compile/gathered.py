@@ -131,10 +131,10 @@ class _Sliced(_Part):
         if node.ip or node.fp or node.obj is not None or len(node.ins) != 2 or len(node.outs) != 1:
             return v
         place = _axes_of(v, node.outs[0].shape) if _view_of_result(v) is not None and not v.whole() else None
-        if place is None or any(by < 0 for _, by in place[0]) or SHARE * v.size > v.buf.size:
+        if place is None or any([len(along) > 1 or (along and along[0][1] < 0) for along in place[0]]) or SHARE * v.size > v.buf.size:
             return v
         (axes, start), (x, y) = place, node.ins
-        steps = {a: (n, by) for n, (a, by) in zip(v.shape, axes) if a is not None}
+        steps = {a: (n, by) for n, along in zip(v.shape, axes) for a, by in along}
         (b, at_b), (m, at_m), (n, at_n) = [steps.get(a, (1, 1)) for a in range(3)]
         lhs = Value(
             x.buf,
@@ -166,7 +166,7 @@ class _Sliced(_Part):
         out = Value(Buf("temp", v.dtype, math.prod(shape)), shape, row_major(shape), 0, v.dtype)
         out.buf.node = Node("kernel", "dot", [lhs, rhs], [out], node.shape, type_code=node.type_code)
         self.add(out.buf.node)
-        return Value(out.buf, v.shape, tuple([0 if a is None else out.strides[a] for a, _ in axes]), 0, v.dtype)
+        return Value(out.buf, v.shape, tuple([out.strides[along[0][0]] if along else 0 for along in axes]), 0, v.dtype)
 
 
 class _Gathered(_Part):
@@ -275,15 +275,15 @@ def _view(v, shape):
     axes, start = place
 
     def moved(x):
-        strides = tuple([0 if a is None else by * x.strides[a] for a, by in axes])
+        strides = tuple([sum([by * x.strides[a] for a, by in along]) for along in axes])
         return strides, x.offset + sum([a * s for a, s in zip(start, x.strides)])
 
     return moved
 
 
 def _axes_of(v, shape):
-    """([(the axis, its step) that each axis of v goes along; None where v has one element], where v begins along each axis) for a view of a
-    row-major array of `shape`; None if v is no such view."""
+    """([the axes that each axis of v goes along, with its steps: several of a diagonal, none where v has one element], where v begins along
+    each axis) for a view of a row-major array of `shape`; None if v is no such view."""
     steps, rest, start, axes = row_major(shape), v.offset, [], []
     for step in steps:
         start.append(rest // step)
@@ -291,13 +291,13 @@ def _axes_of(v, shape):
     if rest or any([not 0 <= a < k for a, k in zip(start, shape)]):
         return None
     for n, s in zip(v.shape, v.strides):
-        if n == 1 or s == 0:
-            axes.append((None, 0))
-            continue
-        axis = next((a for a, (k, step) in enumerate(zip(shape, steps)) if step <= abs(s) < step * k), None)
-        if axis is None or s % steps[axis] or axis in [a for a, _ in axes]:
+        along, left = [], abs(s) if n > 1 else 0
+        for a, step in enumerate(steps):
+            if by := left // step:
+                along.append((a, by if s > 0 else -by))
+                left -= by * step
+        if any([not 0 <= start[a] + (n - 1) * by < shape[a] for a, by in along]):
             return None
-        axes.append((axis, s // steps[axis]))
-        if not 0 <= start[axis] + (n - 1) * axes[-1][1] < shape[axis]:
-            return None
-    return axes, start
+        axes.append(along)
+    used = [a for along in axes for a, _ in along]
+    return (axes, start) if len(used) == len(set(used)) else None

@@ -1,5 +1,6 @@
 """Elementwise groups that read transposed operands walk them in the order of memory; where that cannot be, the operands are copied first:
-by tiles, where the group would touch a cache line for each element. Likewise where rows lie in pieces of a few elements."""
+by tiles, where the group would touch a cache line for each element. Likewise where rows lie in pieces of a few elements, or where a row
+whose elements lie apart is read many times."""
 
 from math import prod
 
@@ -11,8 +12,9 @@ LEAST = 1 << 14  # elements of an operand
 WITHIN = 128  # elements of the walk from one place in a line of memory to the next: a tile holds enough of fewer to use all of a line
 PIECE = 16  # bytes of a row that lie side by side: tiles put together of so few cost more than a copy, which knows the next ones
 SHORT, LONGER = 128, 4  # bytes of such pieces inside of a box, and how many times as long rows in order would be
+LINE = 64  # bytes that memory moves at once; also elements of a row that an operand is put together for once in each tile
 BACKWARDS = 64  # bytes of short rows that are read backwards
-SMALL = 4  # times, at least, that an operand is read whose order in memory does not count
+SMALL = 4  # times, at least, that an operand is read whose order in memory does not count, or whose elements are put side by side
 
 
 def straighten(units, outs):
@@ -137,7 +139,7 @@ def _lies_across(v):
 
 
 def _is_awkward(v):
-    return v.buf is not None and (_lies_across(v) or _in_pieces(v) if v.box is None else _box_in_pieces(v))
+    return v.buf is not None and (_lies_across(v) or _in_pieces(v) or _is_repeated(v) if v.box is None else _box_in_pieces(v))
 
 
 def _inside(v):
@@ -177,6 +179,14 @@ def _in_pieces(v):
     if step < 0:
         return n * v.dtype.itemsize <= BACKWARDS
     return n * v.dtype.itemsize <= PIECE and not 0 < after <= 4 * n
+
+
+def _is_repeated(v):
+    """True if a short row of elements that lie apart, or one of elements in a line of memory each, a diagonal, is read again and again."""
+    axes = [(abs(s), n) for n, s in zip(v.shape, v.strides) if n != 1]
+    if not axes or axes[-1][0] <= 1 or prod([n for s, n in axes if s]) * SMALL > v.size:
+        return False
+    return axes[-1][0] * v.dtype.itemsize >= LINE or axes[-1][1] <= LINE
 
 
 def _copied(v, copies, out):

@@ -477,17 +477,15 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     """The diagonals of the matrices over two axes, as the last axis."""
     a = as_array("diagonal", a)
     first, second = (axis_index(x, a.ndim) for x in (axis1, axis2))
-    if second == first + 1 < a.ndim - 1:  # every so many places of the two axes as one, where what lies behind stays in rows
-        n, m = a.shape[first : second + 1]
-        count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
-        start = max(offset, 0) - min(offset, 0) * m if count else 0
-        flat = reshape(a, (*a.shape[:first], n * m, *a.shape[second + 1 :]))
-        return moveaxis(S.slice_in_dim(flat, start, start + (count - 1) * (m + 1) + 1 if count else start, m + 1, first), first, -1)
-    a = moveaxis(a, (first, second), (-2, -1))
-    n, m = a.shape[-2:]
+    if abs(second - first) != 1:
+        a, first, second = moveaxis(a, (first, second), (-2, -1)), a.ndim - 2, a.ndim - 1
+    elif second < first:  # of the transposes, in which the axes lie one after the other
+        first, second, offset = second, first, -offset
+    n, m = a.shape[first : second + 1]  # every so many places of the two axes as one
     count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
-    i = np.arange(count)
-    return a[..., i - min(offset, 0), i + max(offset, 0)]
+    start = max(offset, 0) - min(offset, 0) * m if count else 0
+    flat = reshape(a, (*a.shape[:first], n * m, *a.shape[second + 1 :]))
+    return moveaxis(S.slice_in_dim(flat, start, start + (count - 1) * (m + 1) + 1 if count else start, m + 1, first), first, -1)
 
 
 def diagflat(v, k=0):
