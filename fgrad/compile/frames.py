@@ -6,6 +6,7 @@ shift). With rows of its own each operand is put together row by row; with the r
 
 from math import prod
 
+from fgrad.compile.fuse import reads_boxes
 from fgrad.compile.values import Value, row_major
 
 LEAST = 4096  # elements of a result
@@ -15,9 +16,9 @@ ROW = 256  # elements of a row that is long enough to be read by itself (see vm_
 
 def lay_in_frames(units, outs):
     """Lay out what fused groups compute in memory for groups over larger shapes as parts of arrays of those shapes."""
-    nodes = [node for unit in units if unit.fused and unit.axes is None for node in unit.nodes if _may_lie(node.outs[0])]
-    if not nodes or not any([v.box is not None for unit in units for node in unit.nodes for v in node.ins]):
+    if not reads_boxes(units):
         return
+    nodes = [node for unit in units if unit.fused and unit.axes is None for node in unit.nodes if _may_lie(node.outs[0])]
     kept = {v.buf for v in outs}
     readers = {}  # buffer -> [(its reader, number of the operand)]
     for unit in units:

@@ -72,6 +72,33 @@ def takes_parts(list nodes, Py_ssize_t least):
     return False
 
 
+def reads_reshaped(list nodes):
+    """True if an elementwise operation or a reduction reads the whole of an elementwise result in another shape (see squeezed)."""
+    cdef Node node, made
+    cdef Value v
+    for node in nodes:
+        if node.kind == "ew" or node.kind == "reduce":
+            for v in node.ins:
+                if v.buf is not None and v.buf.node is not None:
+                    made = v.buf.node
+                    if made.kind == "ew" and v.shape is not made.shape and v.shape != made.shape and v.whole():
+                        return True
+    return False
+
+
+def reads_boxes(list units):
+    """True if a unit reads part of its shape alone (see Value.box)."""
+    cdef Unit unit
+    cdef Node node
+    cdef Value v
+    for unit in units:
+        for node in unit.nodes:
+            for v in node.ins:
+                if v.box is not None:
+                    return True
+    return False
+
+
 cpdef bint in_register(Value v, tuple shape):
     """True if v can be read from the register of the op that computes it."""
     if v.buf is None or v.buf.node is None:

@@ -1,11 +1,14 @@
 """Elementwise operations whose results are read without axes of one element go over the shape of their readers, and fuse with them."""
 
+from fgrad.compile.fuse import reads_reshaped
 from fgrad.compile.values import Node, Value, row_major
 
 
 def squeeze(nodes):
     """nodes, the elementwise ones of the shape in which all elementwise nodes and reductions after them read their results, where the two
     shapes differ by axes of one element only."""
+    if not reads_reshaped(nodes):
+        return nodes
     shapes, nodes = {}, list(nodes)  # buffer -> the shape that it is read in; None: there are several
     for i in range(len(nodes) - 1, -1, -1):
         n = nodes[i]
