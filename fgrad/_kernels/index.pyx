@@ -26,7 +26,7 @@ cdef extern from "fail.h" nogil:
 
 cdef extern from "index_last.h" nogil:
     enum:
-        FG_CHUNK, FG_MAX
+        FG_CHUNK, FG_SET, FG_MAX
     ctypedef struct FgCopyPlan:
         int64_t units, grain
     ctypedef struct FgCopyJob:
@@ -34,7 +34,7 @@ cdef extern from "index_last.h" nogil:
         const char *src
         char *dst
     ctypedef struct FgIndexPlan:
-        int32_t nb, nw, nk, item, wide, drop, kind, dtype, by_plan, in_order
+        int32_t nb, nw, nk, item, wide, drop, kind, dtype, by_plan, in_order, windows
         int64_t n, p, chunk, i0, b0, s0
         int64_t shape[16]
         int64_t bi[16]
@@ -112,6 +112,7 @@ cdef extern from "index_last.h" nogil:
 
 cdef enum:
     HEADER = 7
+    LARGE = 1 << 14            # bytes of a window of several rows that is copied by itself, not row by row with others
     WRAP = 2
 
 WRAPS = WRAP                  # in a gather's mode: negative indices, of one component, count from the end
@@ -341,7 +342,7 @@ cdef int gather_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept n
     fg_copy_plan(&g.copy, g.item, g.nw, g.wshape, g.wb, g.ws, 0, 0)
     fg_copy_plan(&g.fill, g.item, g.nw, g.wshape, zeros, g.ws, 0, 0)
     if unit >= 0:
-        g.by_plan = g.n < 16 and g.nw > 1
+        g.by_plan = g.nw > 1 and (g.n < 16 or g.p * g.item >= LARGE)
     else:                                    # without a common dense axis, walk whichever side the output is dense in
         g.by_plan = g.nw > 0 and (g.n < 16 or g.bs[g.nb - 1] != 1)
     if unit >= 0 and not g.by_plan:
@@ -395,6 +396,9 @@ cdef int scatter_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept 
     for d in range(g.nw):
         if k < 0 or g.wb[d] < g.wb[k]:
             k = d
+    if g.kind == FG_SET and g.in_order and g.nw > 1 and g.wb[k] == 1:
+        g.windows = 1
+        fg_copy_plan(&g.fill, g.item, g.nw, g.wshape, g.ws, g.wb, 0, 0)
     if k >= 0 and (g.wb[k] == 1 or g.in_order or g.n < 16):
         take_run(g, k)
     set_chunk(g)

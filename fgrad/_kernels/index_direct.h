@@ -384,6 +384,17 @@ static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const 
     }
 }
 
+/* Whole windows [0, n), each a strided copy, in their order. */
+static void fg_scatter_windows(const FgIndexPlan *g, const char *indices, const char *updates, char *out) {
+    int64_t big, small;
+    for (int64_t i = 0; i < g->n; i++) {
+        fg_index_offsets(g, indices, i, 1, 0, &big, &small);
+        if (big == FG_MISS) continue;
+        FgCopyJob copy = {&g->fill, updates + small * g->item, out + big * g->item};
+        fg_copy_units(&copy, 0, g->fill.units, 0);
+    }
+}
+
 static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgIndexJob *job = (const FgIndexJob *)ctx;
     FgIndexPlan g = *job->plan;
@@ -403,6 +414,7 @@ static void fg_scatter_range(void *ctx, int64_t begin, int64_t end, int tid) {
     } else if (job->split == FG_SPLIT_INDEX) {
         g.only = k; g.lo = begin; g.hi = end;
     }
-    fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
+    if (g.windows && (job->split == FG_SPLIT_NONE || job->split == FG_SPLIT_BATCH)) fg_scatter_windows(&g, job->indices, job->in, job->out);
+    else fg_scatter_vectors(&g, job->indices, job->in, job->out, 0, g.n);
 }
 #endif

@@ -11,6 +11,7 @@ enum { FG_SPLIT_NONE, FG_SPLIT_WINDOW, FG_SPLIT_BATCH, FG_SPLIT_RUN, FG_SPLIT_IN
 typedef struct {
     int32_t nb, nw, nk, item, wide, drop;                 /* axes and index components; wide: int64 indices */
     int32_t kind, dtype, by_plan, in_order;               /* in_order: windows of different vectors may overlap */
+    int32_t windows;                                      /* scatter: whole windows are copied, one after the other */
     int64_t n, p, chunk;                                  /* vectors, outer window positions, vectors a chunk */
     int64_t i0, b0, s0;
     int64_t shape[FG_MAXDIM], bi[FG_MAXDIM], bb[FG_MAXDIM], bs[FG_MAXDIM];
@@ -20,7 +21,7 @@ typedef struct {
     int64_t ki, kb[FG_MAXDIM], top[FG_MAXDIM], kone[FG_MAXDIM];   /* index components; kone: the window is 1 wide there */
     int64_t wrap;                                         /* what a gather's negative indices of one component are moved by */
     int64_t lo, hi, only;                                 /* component `only` must lie in [lo, hi); -1: no such bound */
-    FgCopyPlan copy, fill;                                /* gather by_plan: one window; scatter: operand to output */
+    FgCopyPlan copy, fill;                                /* gather by_plan: one window; scatter: operand to output, one window */
     char value[16];                                       /* what out-of-bounds windows are filled with */
 } FgIndexPlan;
 

@@ -6,13 +6,13 @@ from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import AxisError, ShapeError
-from fgrad.ops.elementwise import add, cast_as, clamp, like, lt, mul, rem, select
+from fgrad.ops.elementwise import add, cast_as, clamp, like, lt, rem, select
 from fgrad.ops.elementwise import min as lesser
-from fgrad.ops.gather import gather_p, put_rows
-from fgrad.ops.gather_dims import GatherDimensionNumbers, GatherScatterMode
+from fgrad.ops.gather import gather_p, scatter_p
+from fgrad.ops.gather_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from fgrad.ops.index_bounds import mark_boxes
-from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, constant, full, instantiate, is_linear, move_axis, zero_of
-from fgrad.ops.shape import concatenate, index_in_dim, iota_p, reshape
+from fgrad.ops.rules import Zero, bdim_at_front, constant, full, instantiate, is_linear, move_axis, zero_of
+from fgrad.ops.shape import concatenate, index_in_dim, reshape
 
 # --- dynamic slices -----------------------------------------------------------------------------------------------------
 
@@ -68,26 +68,11 @@ def _ds_lower(ctx, ins, params, out_avals):
     return ctx.kernel("dynamic_slice", [ins[0], *_starts(ctx, ins[1:])], out_avals, contiguous=False)[0]
 
 
-def _rows_of_box(shape, starts, sizes, dims, axis):
-    """Linear positions, (B, *sizes), of one box per example in an operand of `shape` = (B, ...) flattened."""
-    out_shape = (axis.size, *sizes)
-    dtype = _dtype_for(_prod(shape))
-    total = iota_p.bind(dtype=dtype, shape=out_shape, dimension=0)
-    total = mul(total, like(total, _prod(shape[1:])))
-    stride = 1
-    for d in range(len(sizes) - 1, -1, -1):
-        s = cast_as(_inside(starts[d], shape[d + 1], sizes[d]), dtype)
-        s = broadcast_in_dim(s, out_shape, (0,)) if dims[d] is not None else broadcast_in_dim(s, out_shape, ())
-        total = add(total, mul(add(s, iota_p.bind(dtype=dtype, shape=out_shape, dimension=d + 1)), like(total, stride)))
-        stride *= shape[d + 1]
-    return total
-
-
-def _prod(xs):
-    n = 1
-    for x in xs:
-        n *= x
-    return n
+def _box_indices(sides, starts, sizes, dims, axis):
+    """Where in arrays of these sides the box of each example begins, (B, n): inside."""
+    columns = [_inside(bdim_at_front(s, b, axis.size), m, k) for s, b, m, k in zip(starts, dims, sides, sizes)]
+    columns = [cast_as(c, _dtype_for(max(sides, default=0))) for c in columns]
+    return concatenate([reshape(s, (axis.size, 1)) for s in columns], 1)
 
 
 def _ds_batch(axis, args, dims, *, slice_sizes):
@@ -103,9 +88,7 @@ def _ds_batch(axis, args, dims, *, slice_sizes):
         mark_boxes((axis.size, *shape), starts, slice_sizes, dims[1:], axis)
     n = len(slice_sizes)
     sides = [m for i, m in enumerate(get_aval(x).shape) if i != d]
-    columns = [_inside(bdim_at_front(s, b, axis.size), m, k) for s, b, m, k in zip(starts, dims[1:], sides, slice_sizes)]
-    columns = [cast_as(c, _dtype_for(max(sides, default=0))) for c in columns]
-    indices = concatenate([reshape(s, (axis.size, 1)) for s in columns], 1)
+    indices = _box_indices(sides, starts, slice_sizes, dims[1:], axis)
     boxes, every = tuple(range(1, n + 1)), tuple(range(n))
     if d is None:
         numbers, sizes = GatherDimensionNumbers(boxes, (), every, (), ()), slice_sizes
@@ -163,8 +146,9 @@ def _dus_batch(axis, args, dims):
     shape, sizes = get_aval(x).shape, get_aval(update).shape[1:]
     if config.mark_indices:
         mark_boxes(shape, starts, sizes, dims[2:], axis)
-    rows = _rows_of_box(shape, starts, sizes, dims[2:], axis)
-    return reshape(put_rows("set", reshape(x, (_prod(shape),)), rows, update), shape), 0
+    indices, boxes = _box_indices(shape[1:], starts, sizes, dims[2:], axis), tuple(range(1, len(shape)))
+    numbers = ScatterDimensionNumbers(boxes, (), boxes, (0,), (0,))
+    return scatter_p.bind(x, indices, update, dimension_numbers=numbers, mode=GatherScatterMode.CLIP, unique_indices=True), 0
 
 
 def _dus_jvp(primals, tangents):
