@@ -24,7 +24,7 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport FG_FINE, parallel_grains
 from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUMNS, FG_MODE_WIDE, FG_OP_COUNT, FG_OP_cast, FG_OP_mul,
                                      FG_OP_select, FG_OP_square, FG_OP_take, FG_OP_window, FG_RED_COUNT, FG_RED_NONE, FG_RED_SUM, FG_STAGES_PER_OP,
-                                     FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
+                                     FgStage, FgVmBox, FgVmConst, FgVmEdge, FgVmFrame, FgVmInput, FgVmOp, FgVmOutput, FgVmPart, FgVmPlan, FgVmStrip,
                                      FgVmThread, Reg, align, fg_vm_cast, fg_vm_fill, fg_vm_find_columns, fg_vm_find_mates,
                                      fg_vm_finish_columns, fg_vm_finish_wide, fg_vm_identity, fg_vm_info, fg_vm_make_masks,
                                      fg_vm_mask_bytes, fg_vm_prepare, fg_vm_reducer, fg_vm_result_type, fg_vm_run_columns,
@@ -37,6 +37,13 @@ cdef extern from "vm_terms.h" nogil:
 cdef extern from "vm_quick.h" nogil:
     int fg_vm_find_quick(const FgVmPlan *p)
     bint fg_vm_run_quick(const FgVmPlan *p, const FgInst *inst, FgTensor *slots)
+
+cdef extern from "vm_frame.h" nogil:
+    FgVmFrame *fg_vm_make_frame(const FgVmPlan *p)
+    void fg_vm_keep_frame(FgVmPlan *p, FgVmFrame *f, char *memory)
+    int64_t fg_vm_frame_bytes(const FgVmPlan *p)
+    bint fg_vm_fits_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slots)
+    void fg_vm_run_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slots, char *memory, int part)
 
 cdef enum:
     STACK_BYTES = 16384
@@ -81,6 +88,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     stages = 2 * (n_ops * FG_STAGES_PER_OP + 2 * inst.n_out) * sizeof(FgStage)            # at most: what is left over is given back
     cdef FgVmPlan *p = <FgVmPlan *>malloc(size + stages)
     cdef FgVmPlan *kept
+    cdef FgVmFrame *frame = NULL
     cdef uintptr_t at
     cdef Reg *regs = <Reg *>calloc(n_regs + 1, sizeof(Reg))
     cdef int64_t *scratch = <int64_t *>calloc(n_regs + 1, sizeof(FgVmOp) + 8 * sizeof(int))
@@ -103,6 +111,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
                 regs[i].type = p.in_[i].type
             make_plan(p, inst, slots, regs, scratch)
             p.quick = fg_vm_find_quick(p) if FG_FINE * p.units <= p.grain else 0
+            frame = fg_vm_make_frame(p)
             for i in range(p.n_ops):
                 if p.ops[i].scalar:          # this module's loops: the stages' module lacks the registers of their banks
                     p.ops[i].fn = fg_vm_scalar_fn(p.ops[i].op, p.ops[i].type, p.ops[i].scalar == 2)
@@ -113,12 +122,14 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         return -1
     at = <uintptr_t>p
     stages = p.n_stages * sizeof(FgStage)
-    kept = <FgVmPlan *>realloc(p, size + stages + fg_vm_mask_bytes(p))
+    kept = <FgVmPlan *>realloc(p, size + stages + (fg_vm_mask_bytes(p) + 15) // 16 * 16 + (frame.size if frame != NULL else 0))
     if kept == NULL:
         free(p)
+        free(frame)
         return fail(msg, b"vm: out of memory")
     shift_parts(kept, <int64_t>(<uintptr_t>kept - at))
     fg_vm_make_masks(kept, <char *>kept.stages + stages)
+    fg_vm_keep_frame(kept, frame, <char *>kept.stages + stages + (fg_vm_mask_bytes(kept) + 15) // 16 * 16)
     inst.extra = kept
     return 0
 
@@ -471,6 +482,22 @@ cdef bint parts_are_apart(const FgVmPlan *p, const FgInst *inst, FgTensor *slots
     return True
 
 
+cdef void frame_parts(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    cdef Run *r = <Run *>ctx
+    cdef char stack[STACK_BYTES + 64]
+    cdef char *at = <char *>((<size_t>stack + 63) // 64 * 64)
+    cdef char *mem = NULL
+    cdef int part
+    if fg_vm_frame_bytes(r.p) > STACK_BYTES:
+        at = mem = pool_alloc(fg_vm_frame_bytes(r.p))
+        if mem == NULL:
+            r.fault = FG_EMEM
+            return
+    for part in range(<int>begin, <int>end):
+        fg_vm_run_frame(r.p, r.inst, r.slots, at, part)
+    pool_free(mem)
+
+
 cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef const FgVmPlan *p = <const FgVmPlan *>inst.extra
     cdef Run r
@@ -485,6 +512,13 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if p.quick and fg_vm_run_quick(p, inst, slots):
         return FG_OK
     r.p, r.inst, r.slots, r.partials, r.per_part, r.fault = p, inst, slots, NULL, 0, 0
+    if p.frame != NULL and fg_vm_fits_frame(p, inst, slots):
+        units, grain = p.frame.parts, max(1, p.strip_grain * p.frame.parts // p.frame.strips)
+        if FG_FINE * p.frame.strips <= p.strip_grain:
+            frame_parts(&r, 0, units, 0)
+        else:
+            parallel_grains(units, grain, frame_parts, &r)
+        return r.fault
     if p.n_parts > 1:
         if p.n > 1 and parts_are_apart(p, inst, slots):       # single values lie in no part: any may read them
             r.per_part = units // p.n_parts

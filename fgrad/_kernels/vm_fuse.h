@@ -49,6 +49,7 @@ static void fg_vm_find_each_row(FgVmPlan *p) {
     p->by_rows = apart > 0;
 }
 
+#include "vm_find_frame.h"
 #include "vm_find_in_strips.h"
 
 /* True if the box ends inside of short rows, so that all tiles have both sides of it. */
@@ -64,6 +65,7 @@ static void fg_vm_find_windows(FgVmPlan *p, int *maker) {
     for (int k = 0; k < p->n_ops; k++) maker[p->ops[k].dst] = k;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
+        if (p->framed) { op->joins = op->op == FG_OP_window && !fg_vm_picks(p, op, maker); continue; }
         op->joins = op->op == FG_OP_window && (p->by_rows ||
             fg_vm_cuts_rows(p, &p->boxes[op->box]) || (maker[op->a] >= 0 && fg_vm_lane(p, &p->ops[maker[op->a]])));
     }

@@ -80,6 +80,7 @@ typedef struct {
 /* Ops that share no operand but scalars with the rest, with their inputs and outputs (ranges of in_order and out_order). */
 typedef struct { int op, op_end, in, in_end, out, out_end; } FgVmPart;
 
+typedef struct FgVmFrame FgVmFrame;
 typedef struct {
     int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
     int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
@@ -92,6 +93,8 @@ typedef struct {
     int in_strips;                      /* 0, or how many rows one strip of stages reduces (vm_in_strips.h), `batch` of them in a unit; */
     int sums;                           /* the table of pointers' entries with where outputs' next ones go */
     int64_t batch;
+    int framed;                         /* made for a run over all but a frame (vm_frame.h), */
+    FgVmFrame *frame;                   /* which it has, or NULL */
     int by_rows;                        /* rows that are too short to be tiles otherwise are (vm_each_row.h) */
     int folds;                          /* segments with many rows of columns: folded by halves, for accuracy and long loops */
     int64_t cols;                       /* 0, or what a row of the walk has of an output: it goes on over the gap behind that (vm_gaps.h) */
@@ -105,7 +108,7 @@ typedef struct {
     int64_t row, step, chunks;          /* flat, segment, wide: rows of `row` elements cut in `chunks` tiles of at most `step` */
     int64_t tile_rows, blocks;          /* columns: `blocks` ranges of the reduced axis, tiles of tile_rows x step */
     int64_t group;                      /* columns: tiles that are computed, or read where they lie, together */
-    int64_t units, grain;
+    int64_t units, grain, strip_grain;  /* strip_grain: strips of a run over all but a frame */
     int n_strips, n_stages, n_edges;
     int n_slots;                        /* of scratch that strips need: entries of the table of pointers behind the registers and boxes */
     int most_edges;

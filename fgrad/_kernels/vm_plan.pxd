@@ -74,13 +74,18 @@ cdef extern from "vm_plan.h" nogil:
         int a
     ctypedef struct FgVmEdge:
         int reg
+    ctypedef struct FgVmFrame:
+        int64_t strips
+        int parts
+        size_t size
     ctypedef struct FgVmPlan:
         int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_stages, n_slots, most_edges, nears, columns, by_rows, in_strips, masked, quick
+        int n_strips, n_stages, n_slots, most_edges, nears, columns, framed, by_rows, in_strips, masked, quick
+        FgVmFrame *frame
         char *masks
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group
         int sums_segments
-        int64_t units, grain, batch
+        int64_t units, grain, strip_grain, batch
         int64_t raw_buf, partial_bytes, tile_buf, work_bytes
         int64_t shape[16]
         FgVmInput *in_ "in"

@@ -9,6 +9,7 @@ from fgrad._kernels.vm_parts cimport make_parts
 cdef extern from "vm_fuse.h" nogil:
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
+    void fg_vm_find_frame(FgVmPlan *p)
     void fg_vm_find_each_row(FgVmPlan *p)
     void fg_vm_find_in_strips(FgVmPlan *p)
     void fg_vm_find_rounded(FgVmPlan *p)
@@ -231,11 +232,13 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     for i in range(p.n_in):
         p.in_[i].scalar = p.n > 1 and p.in_[i].guard < 0 and is_scalar(&slots[inst.args[i]])
     order_axes(p, inst, slots)
-    fg_vm_find_each_row(p)
-    fg_vm_find_in_strips(p)
-    if not p.by_rows:
-        fg_vm_lengthen(p)
-    find_rows(p)
+    fg_vm_find_frame(p)
+    if not p.framed:
+        fg_vm_find_each_row(p)
+        fg_vm_find_in_strips(p)
+        if not p.by_rows:
+            fg_vm_lengthen(p)
+        find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs, <int *>scratch)
     for i in range(p.n_const):
@@ -264,7 +267,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_ops == 0 and p.n_reduced and (p.n_inner == 1 if p.n_seg <= 1 else p.n_seg >= LONG_SEGMENT) and not p.any_general:   # no tile is kept
         while tile < (16384 if p.n_out == 1 else 4096) and p.n > 256 * tile:      # several read it from the first cache
             tile *= 2
-    if p.by_rows or p.in_strips:
+    if p.framed:
+        tile = p.n
+    elif p.by_rows or p.in_strips:
         tile = p.shape[p.ndim - 1]
     elif is_one_strip(p):
         while 2 * tile <= strip_tile and p.n >= 2 * STRIP_TILES * tile:
@@ -278,9 +283,9 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if p.n_reduced == 0:
         p.mode, p.row = FG_MODE_FLAT, p.n
         for i in range(p.n_in):            # rows of a strided operand that need no copy, if a tile stays within one
-            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0 and not repeats_within(p, i, tile):
+            if p.in_[i].access == FG_ACC_GENERAL and ROW <= p.in_[i].run < p.row and p.cols == 0 and not p.framed and not repeats_within(p, i, tile):
                 p.row = p.in_[i].run
-        if p.by_rows or (has_long_rows(p) and p.shape[p.ndim - 1] < p.row):
+        if not p.framed and (p.by_rows or (has_long_rows(p) and p.shape[p.ndim - 1] < p.row)):
             p.row = p.shape[p.ndim - 1]
     elif p.n_seg > 1:
         p.mode, unit = FG_MODE_COLUMNS, p.n_seg * p.seg_width
@@ -581,3 +586,5 @@ cdef double element_ns(FgVmPlan *p) noexcept nogil:
 cdef void plan_grain(FgVmPlan *p) noexcept nogil:
     """Units that are worth a thread: about 10 microseconds of estimated work."""
     p.grain = <int64_t>(UNIT_NS / (element_ns(p) * p.n / p.units) + 1)
+    if p.framed and p.n_strips:
+        p.strip_grain = <int64_t>(UNIT_NS / (element_ns(p) * (FG_STRIP // p.strips[0].lane)) + 1)

@@ -103,4 +103,16 @@ static void fg_vm_window(const FgVmPlan *p, const FgVmOp *op, char **ptr, char *
         fg_vm_lanes(dst, other, at + hi, n - hi, size);
     })
 }
+
+/* The middle of the walk, which lies on one side of each box: [lo, hi) of each axis. */
+static void fg_vm_middle(const FgVmPlan *p, int64_t *lo, int64_t *hi) {
+    for (int d = 0; d < p->ndim; d++) {
+        lo[d] = 0; hi[d] = p->shape[d];
+        for (int k = 0; k < p->n_boxes; k++) for (int j = 0; j < 2; j++) {
+            int64_t at = j ? p->boxes[k].hi[d] : p->boxes[k].lo[d];
+            if (2 * at <= p->shape[d]) { if (at > lo[d]) lo[d] = at; }
+            else if (at < hi[d]) hi[d] = at;
+        }
+    }
+}
 #endif

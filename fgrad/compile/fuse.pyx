@@ -165,14 +165,22 @@ cdef Unit only_home(Node node):
 cdef class Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
     cdef dict position, units
+    cdef set moved             # results that operations over the same shape read at other places
     cdef Py_ssize_t count
     cdef list effects
     cdef bint fuses
 
     def __init__(self, list nodes):
         self.position = {n: i for i, n in enumerate(nodes)}
-        self.units, self.effects = {}, []
+        self.units, self.effects, self.moved = {}, [], set()
         self.fuses = config.pass_fuse
+        cdef Node node
+        cdef Value v
+        for node in nodes:
+            if node.kind == "ew":
+                for v in node.ins:
+                    if v.box is not None and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
+                        self.moved.add(v.buf)
 
     cdef int place(self, Node node) except -1:
         """Put a node into a group of its operands, or into a unit of its own."""
@@ -249,7 +257,7 @@ cdef class Fusion:
             return None
         for g in latest_first(makers) if len(makers) > 1 else makers:
             if fits(node, g) and g not in through_memory:
-                if groups and self.can_merge(groups[0], g):
+                if groups and not self.delays(groups[0], g) and self.can_merge(groups[0], g):
                     self.merge(groups[0], g)
                     merged = True
                 else:
@@ -274,6 +282,17 @@ cdef class Fusion:
             if n <= MAX_INPUTS:
                 return g
         return None
+
+    cdef bint delays(self, Unit late, Unit early) except -1:
+        """True if `early` computes what others read at other places, and so from memory, and would wait in `late` for what it needs not:
+        then there were three groups, one after the other, instead of two."""
+        cdef Node n
+        if not self.moved or not late.before & ~(early.before | early.bits):
+            return False
+        for n in early.nodes:
+            if n.outs[0].buf in self.moved:
+                return True
+        return False
 
     cdef set joint_reads(self, Unit a, Unit b):
         """The buffers that two groups read from outside of both."""

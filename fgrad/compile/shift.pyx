@@ -18,7 +18,8 @@ from fgrad.compile.values cimport Buf, Node, Value, row_major
 
 cdef enum:
     LEAST = 12_000             # elements of a result that is worth it: of the few tiles of less, too many meet an edge;
-    LINE = 4096                # but along one axis, of which only strips do
+    LINE = 4096                # but along one axis, of which only strips do,
+    FRAMED = 2400              # and where all groups over a shape run at once but for a frame (vm_frame.h)
     PIECES = 4                 # operands of a concatenation
     VIEWS = 8                  # places that one result is read from
     CUTS = 6                   # choices for each element between pieces of rows, at all places: of more, the row is put together first
@@ -28,7 +29,12 @@ cdef enum:
     RECOMPUTE = 6              # additions for each element that cost less than writing and reading it
 
 cdef dict _weights = vm.WEIGHTS
+cdef frozenset _stages = frozenset(
+    "add sub mul div max min copysign lt le gt ge eq ne square neg abs recip sign is_finite sqrt rsqrt and or xor not select cast window".split()
+)
 cdef dict _codes = CODES
+
+cdef frozenset _moves = frozenset(("pad", "concatenate", "dynamic_update_slice"))
 
 
 def shift(list nodes, list outs, taken=()):
@@ -36,10 +42,55 @@ def shift(list nodes, list outs, taken=()):
     cdef Node node
     if not config.pass_shift:
         return nodes
+    framed = _framed(nodes, outs)
     for node in nodes:
-        if (node.kind == "kernel" and _pieces(node, taken) is not None) or (node.kind == "ew" and _reads_shifted(node)):
-            return live_nodes(_Shift(nodes, outs, taken).rewritten(), outs)
+        if (node.kind == "kernel" and _pieces(node, taken, framed) is not None) or (node.kind == "ew" and _reads_shifted(node)):
+            return live_nodes(_Shift(nodes, outs, taken, framed).rewritten(), outs)
     return nodes
+
+
+cdef set _framed(list nodes, list outs):
+    """Shapes too small for windows in tiles, over which all groups will run at once but for a frame: what is computed over such a shape, or
+    for most of it, is of one size, in stages of strips, and reads what lies as the shape does."""
+    cdef Node node
+    cdef Value v
+    cdef set shapes = set()
+    for node in nodes:
+        if node.kind == "kernel" and node.op in _moves:
+            v = node.outs[0]
+            if len(v.shape) > 1 and FRAMED <= v.size < LEAST:
+                shapes.add(v.shape)
+    for shape in list(shapes):
+        if not _runs_framed(nodes, outs, shape):
+            shapes.discard(shape)
+    return shapes
+
+
+cdef bint _runs_framed(list nodes, list outs, tuple shape) except -1:
+    cdef Node node
+    cdef Value v
+    cdef set lanes = set()
+    size, strides = prod(shape), row_major(shape)
+    for node in nodes:
+        most = node.kind == "ew" and size < 2 * prod(node.shape) <= 2 * size and len(node.shape) == len(shape)
+        if most and (node.op not in _stages or (node.outs[0].dtype.kind == "b" and any([v.buf is node.outs[0].buf for v in outs]))):
+            return False
+        moves = node.kind == "kernel" and node.outs and node.outs[0].shape == shape and node.op in _moves
+        for v in node.ins:
+            if most or moves:
+                if v.dtype.kind != "b" and (most or 2 * v.size > size):
+                    lanes.add(v.dtype.itemsize)
+                if v.buf is None or 2 * v.size <= size or v.strides == strides or not any(v.strides):
+                    continue
+                if v.buf.node is None or (<Node>v.buf.node).kind != "ew" or not v.whole():
+                    return False
+            elif v.shape == shape and (node.kind == "reduce" or v.dtype.kind == "b"):
+                return False
+    return lanes == {4} or lanes == {8}
+
+
+cdef bint _is_worth(tuple shape, set framed) except -1:
+    return prod(shape) >= (LINE if len(shape) == 1 else LEAST) or shape in framed
 
 
 cdef bint _reads_shifted(Node node) except -1:
@@ -69,14 +120,14 @@ cdef tuple _place(Value v):
     return None if rest else tuple(at)
 
 
-def _pieces(Node node, taken):
+def _pieces(Node node, taken, set framed):
     """[(an operand of a node that moves memory, where it begins along each axis)], those before over those after; or None."""
     cdef Value out, x
     cdef list pieces = []
     if node.op != "pad" and node.op != "concatenate" and node.op != "dynamic_update_slice":
         return None
     out = node.outs[0]
-    if out.size < (LINE if len(out.shape) == 1 else LEAST):
+    if not _is_worth(out.shape, framed):
         return None
     if out.shape[-1] < ROW and any([_halves(v.shape[-1], out.shape[-1]) for v in node.ins if len(v.shape) == len(out.shape)]):
         return None
@@ -157,15 +208,16 @@ cdef class _Shift:
     cdef set inside
     cdef dict known, seen      # (node, shape, place) -> value; what equal new nodes share -> value
     cdef dict read             # node that readers compute -> its operands, before they were rewritten for its own shape
+    cdef set framed            # small shapes of which frames are cheap
 
-    def __init__(self, list nodes, list outs, taken):
+    def __init__(self, list nodes, list outs, taken, set framed):
         cdef Node node
         cdef Value v
         self.nodes, self.out, self.pieces, self.views, self.work, self.fixed, self.inside = nodes, [], {}, {}, {}, set(), set()
-        self.known, self.seen, self.read = {}, {}, {}
+        self.known, self.seen, self.read, self.framed = {}, {}, {}, framed
         for node in nodes:
             if node.kind == "kernel":
-                found = _pieces(node, taken)
+                found = _pieces(node, taken, framed)
                 if found is not None:
                     self.pieces[node] = found
             if node.kind == "ew" or node in self.pieces:
@@ -218,7 +270,7 @@ cdef class _Shift:
     cdef bint pays(self, Node node, dict views) except -1:
         """True if computing an element wherever it is read costs less than memory."""
         size = prod(node.shape)
-        if len(views) > VIEWS or size < (LINE if len(node.shape) == 1 else LEAST):
+        if len(views) > VIEWS or not any([_is_worth(shape, self.framed) for shape in (node.shape, *[shape for shape, _ in views])]):
             return False
         return self.work[node] * (sum([prod(shape) for shape, _ in views]) - size) <= RECOMPUTE * size
 
@@ -313,6 +365,11 @@ cdef class _Shift:
         cdef Value v, out = None
         cdef list pieces = self.seen_pieces(node, shape, at)
         code = _codes[compute_dtype(node.outs[0].dtype)]
+        if len(pieces) == 2 and whole is None:
+            v, begin = pieces[0]
+            out = self.both(v, begin, pieces[1][0], pieces[1][1], shape, _box(v, shape, begin))
+            if out is not None:
+                return out
         for k in range(len(pieces) - 1, -1, -1):
             v, begin = pieces[k]
             if out is None:
@@ -320,6 +377,28 @@ cdef class _Shift:
             else:
                 out = self.windowed(self.value(v, shape, begin), out, shape, code, _box(v, shape, begin), None if k else whole)
         return out
+
+    cdef Value both(self, Value x, tuple at, Value y, tuple to, tuple shape, tuple box):
+        """Two parts of one result, x from `at` on inside the box and y from `to` on outside, if that computes from one array: of its parts,
+        so that nothing is computed twice. None for others."""
+        cdef Value v
+        cdef Node node
+        cdef list ins = []
+        if x.buf is None or x.buf is not y.buf or x.buf.node not in self.inside or (<Node>x.buf.node).kind != "ew":
+            return None
+        node, a, b = x.buf.node, _place(x), _place(y)
+        if a is None or b is None or len({v.buf for v in node.ins if v.buf is not None}) != 1:
+            return None
+        at, to = tuple([i + j for i, j in zip(at, a)]), tuple([i + j for i, j in zip(to, b)])
+        for v in node.ins:
+            if v.buf is None:
+                ins.append(self.value(v, shape, at))
+                continue
+            out = self.both(v, at, v, to, shape, box)
+            if out is None:
+                out = self.windowed(self.value(v, shape, at), self.value(v, shape, to), shape, _codes[compute_dtype(v.dtype)], box, None)
+            ins.append(out)
+        return self.add(node.op, ins, shape, node.outs[0].dtype, node.type_code, ())
 
     cdef Value windowed(self, Value x, Value other, tuple shape, code, tuple box, Value whole):
         """x inside the box and `other` outside. A constant factor of x, where the other one is 0, comes afterwards: it becomes part of a
