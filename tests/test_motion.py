@@ -167,6 +167,18 @@ def test_gathers_at_scanned_indices_are_one_gather():
     assert [x for x in labels(chosen, ARGS) if x.startswith("gather")]
 
 
+def test_columns_at_scanned_indices_are_one_gather():
+    w, at = ARGS["w"], jnp.asarray([0, 3, -1, 9, -9, 2, 1])
+    columns = lambda w, h, at: lax.scan(lambda c, i: (c * 0.5 + w[:, i], None), h, at)[0]
+    assert [x for x in labels(columns, w, w[0], at) if x.startswith("gather")]
+    want = np.asarray(w)[0]
+    for i in (0, 3, 3, 3, 0, 2, 1):  # counted from the end, and bounded
+        want = want * np.float32(0.5) + np.asarray(w)[:, i]
+    np.testing.assert_allclose(fgrad.jit(columns)(w, w[0], at), want, rtol=1e-6)
+    rows = lambda w, h, at: lax.scan(lambda c, i: (c * 0.5 + w[i], None), h, at)[0]
+    assert not [x for x in labels(rows, w, w[0], at) if x.startswith("gather")]  # one piece, read in the loop
+
+
 def test_effects_stay_in_the_loop():
     seen = []
 

@@ -2,7 +2,7 @@
 
 - What depends on no step (a scaled or transposed weight) is computed before the loop.
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
-  So is a gather at several scanned indices from what depends on no step, and what random numbers and functions make of scanned inputs
+  So is a gather at several scanned indices, or of columns, from what depends on no step, and what random numbers and functions make of scanned inputs
   and of counters.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
@@ -140,11 +140,12 @@ class Body:
         return out if size <= most and self.length * size <= LIMIT // 4 else []
 
     def scanned_gather(self, e):
-        """True if e gathers several small items, at scanned indices, from an invariant operand."""
+        """True if e gathers small items, several or one that lies in pieces (a column), at scanned indices, from an invariant operand."""
         if e.primitive.name != "gather" or [self.kind_of(v) for v in e.invars] != [INVARIANT, SCANNED]:
             return False
-        (out,), indices = e.outvars, e.invars[1].aval
-        several = indices.size > indices.shape[-1]  # one item is read as fast in the loop
+        (out,), indices, sizes = e.outvars, e.invars[1].aval, e.params["slice_sizes"]
+        pieces = any(k < n and max(sizes[:a], default=1) > 1 for a, (k, n) in enumerate(zip(sizes, e.invars[0].aval.shape)))
+        several = indices.size > indices.shape[-1] or pieces  # one item in one piece is read as fast in the loop
         return several and nbytes(out.aval) <= GATHERED and self.length * nbytes(out.aval) <= LIMIT
 
     def sums(self):
