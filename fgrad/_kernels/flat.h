@@ -59,13 +59,9 @@ static int fg_flat_awaited(const FgProg *p, int w, FgFlatBytes bytes) {
 /* 1 if instruction w, which writes slot i, may not write whole vectors there: parts of a value lie behind it. */
 static int fg_flat_part(const FgProg *p, int w, int i) {
     FgFlatBytes own = fg_flat_bytes(p, i), behind = {own.base, own.hi, own.lo + (own.hi - own.lo + 63) / 64 * 64};
-    int64_t end = behind.lo, stop = behind.hi;
-    if (end >= stop) return 0;
+    if (behind.lo >= behind.hi) return 0;
     if (p->slot_base[i] == 0) return fg_flat_awaited(p, w, behind);
-    for (int j = 0; j < p->n_slots; j++) {
-        int64_t other = p->slot_offset[j];
-        if (p->slot_base[j] == p->slot_base[i] && other < stop && other + fg_slot_bytes(&p->slots[j]) > end) return 1;
-    }
+    for (int j = 0; j < p->n_slots; j++) if (fg_flat_meet(fg_flat_bytes(p, j), behind)) return 1;   /* of a reduced result: what it reaches */
     return 0;
 }
 
@@ -114,6 +110,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
             if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate || inst->run == fg_flat_pad) && fg_flat_movement(f, st, inst)) continue;
             if (inst->run == fg_flat_dot && fg_flat_product(f, st, inst)) continue;
+            if (inst->run == fg_flat_argreduce && fg_flat_positions(f, inst, st->slots)) continue;
             for (int j = 0; j < inst->n_in + inst->n_out; j++) fg_flat_moves(f, &st->slots[inst->args[j]].data);
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);
             continue;

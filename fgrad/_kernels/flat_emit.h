@@ -8,7 +8,7 @@ enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_B
  * makes the loop as slow as the VM's stages, or slower. */
 
 /* kernels that need no call */
-static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot;
+static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot, fg_flat_argreduce;
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 
 /* A place for one number, or for several: padded to whole vectors. */
@@ -161,6 +161,9 @@ static int fg_flat_register(int op) {
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_choose) return FG_FLAT_accv;
+    if (op >= FLAT_permute1 && op <= FLAT_argminima4) return FG_FLAT_accv;
+    if (op == FLAT_argmax || op == FLAT_argmin) return FG_FLAT_acci;
+    if (op == FLAT_dot1) return FG_FLAT_accf;
     if (op >= FLAT_take4_f32 && op <= FLAT_take4_sum_i32) return (op - FLAT_take4_f32) % 2 ? FG_FLAT_acci : FG_FLAT_accf;
     if (op >= FLAT_hold_f32 && op <= FLAT_hold_i32) return (int[]){FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci}[op - FLAT_hold_f32];
     #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
@@ -231,10 +234,10 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         if (sum && fg_flat_overlaps(o->g, 8, p, bytes)) return 1;
         return fg_flat_overlaps(o->a, takes ? reach : moved, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? moved : reach, p, bytes));
     }
-    if (op == FLAT_dot)
-        return fg_flat_overlaps(o->a, 64, p, bytes) || fg_flat_overlaps(o->b, 64, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
-    if (op == FLAT_lanes || op == FLAT_permute)
-        return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, 64, p, bytes));
+    if (op == FLAT_dot || op == FLAT_dot1)
+        return fg_flat_overlaps(o->a, 64, p, bytes) || fg_flat_overlaps(o->b, 64, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
+    if (op >= FLAT_lanes && op < FLAT_dot1)                  /* permutations and folds */
+        return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
     if (fg_flat_is_where(op) && fg_flat_overlaps(o->g, size > 8 ? size : 8, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
@@ -267,6 +270,7 @@ static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
 /* 1 if an op takes the result of the op before it from a register. */
 static int fg_flat_takes_last(int op) {
     int at = op % FG_CHAIN;
+    if (op >= FLAT_permute1 && op <= FLAT_argminima1) return 1;
     if (op < FG_CHAINS) return (at < 7 ? at : at < 35 ? (at - 7) / 4 : (at - 35) / 16) >= FG_FIRST_LAST;
     #define M(name, t, ...) if (op == FLAT_##name##_##t##_am || op == FLAT_##name##_##t##_ma) return 1;
     FG_FLAT_BIN(M)
@@ -351,11 +355,26 @@ static int fg_flat_fills(int op) {
            op == FG_OP_erf;
 }
 
+/* Let the op that has only spread numbers to the vector at p be the last one, so that what is computed next takes that from the register. */
+static void fg_flat_bring(FgFlat *f, const char *p) {
+    int end = f->n_ops, w = end - 1;
+    while (w >= f->start && f->ops[w].d != p) w--;
+    if (w < f->start || w == end - 1) return;
+    FgFlatOp moved = f->ops[w];
+    int op = (int)(intptr_t)moved.label;
+    if ((op != FLAT_permute && op != FLAT_lanes && op != FLAT_splat4) || fg_flat_takes_last((int)(intptr_t)f->ops[w + 1].label)) return;
+    int64_t reads = op == FLAT_splat4 ? 4 : (intptr_t)moved.g;
+    for (int k = w + 1; k < end; k++) if (fg_flat_touches(&f->ops[k], p, 64, 0) || fg_flat_writes(&f->ops[k], moved.a, reads)) return;
+    memmove(&f->ops[w], &f->ops[w + 1], (end - 1 - w) * sizeof(FgFlatOp));
+    f->ops[end - 1] = moved;
+}
+
 /* One operation of a fused group. */
 static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *fn, char *d, const char *a, const char *b, const char *c) {
     const char *args[3] = {a, b, c};
     int forms = 0, kind = fg_flat_kind(f, op, t, n, d, args, fg_vm_info[op].arity), code;
     int which = kind == FG_F32 ? 0 : kind == FG_F64 ? 1 : kind == FG_C64 ? 2 : kind == FG_C128 ? 3 : kind == FG_I32 ? 4 : -1;
+    if (kind == FG_C64 && (f->n_ops == f->start || f->ops[f->n_ops - 1].d != a)) for (int i = 0; i < 2 && i < fg_vm_info[op].arity; i++) fg_flat_bring(f, args[i]);
     if (which >= 0 && (op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul)) {
         fg_flat_chain(f, op, which, d, a, b);
         return;

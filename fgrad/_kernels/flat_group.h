@@ -2,6 +2,7 @@
 #ifndef FG_FLAT_GROUP_H
 #define FG_FLAT_GROUP_H
 #include "flat_emit.h"
+#include "flat_reduce.h"
 
 /* 1 if a walk reads one number again and again. */
 static int fg_flat_one(const FgVmPlan *p, const int64_t *strides) {
@@ -242,6 +243,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         else {
             int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
             FgVmSeg seg = out->reg2 < 0 ? out->seg : fg_vm_seg[out->reduce][out->type];     /* seg: may compute its terms (vm_terms.h) */
+            early[o] = d;
+            if (fg_flat_reduction(f, out, seg, d, src, p->n / (p->n_red * p->n_inner), p->n_red, p->n_inner)) continue;
             FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner), (void *)seg);
             s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
         }

@@ -21,6 +21,8 @@ static int fg_flat_from_register(const FgFlatOp *o, int which, const char **rest
         int to = FG_FIRST_LAST + steps[which][first];
         return op - at + (at < 7 ? to : at < 35 ? 7 + 4 * to + (at - 7) % 4 : 35 + 16 * to + (at - 35) % 16);
     }
+    if (!which && op == FLAT_permute && o->n == 1 && ((const FgFlatWindow *)o->b)->offset == 0) return FLAT_permute1;
+    if (!which && op >= FLAT_sums2 && op <= FLAT_argminima4 && !((const FgFlatFold *)o->b)->last) return FLAT_sums1 + (op - FLAT_sums2) / 2;
     #define M(name, t, ...) \
         if (op == FLAT_##name##_##t##_mm) return o->a == o->b ? -1 : which ? FLAT_##name##_##t##_ma : FLAT_##name##_##t##_am;
     FG_FLAT_BIN(M)

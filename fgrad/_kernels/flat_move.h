@@ -106,7 +106,7 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2];
     uint32_t lanes = 0;
     if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || x->dtype != FG_F32 || out->dtype != FG_F32 || M * N < 1 || K < 1) return 0;
-    if (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || !fg_flat_padded(f, out->data)) return 0;
+    if (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || (M * N > 1 && !fg_flat_padded(f, out->data))) return 0;
     const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]), *end = f->memory + FG_FLAT_MEMORY - 64;
     if (!a || !b || a > end || b > end || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
     FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K, sizeof(FgFlatStep));
@@ -123,7 +123,7 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
             steps[k].b[lane] = (int32_t)j;
         }
     }
-    fg_flat_op(f, FLAT_dot, out->data, a, b, 0, K, 0)->g = (const char *)steps;
+    fg_flat_op(f, M * N > 1 ? FLAT_dot : FLAT_dot1, out->data, a, b, 0, K, 0)->g = (const char *)steps;
     return 1;
 }
 

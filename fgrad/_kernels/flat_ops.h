@@ -6,16 +6,11 @@
  * To be compiled without contraction: each operation rounds, as it does in the VM. */
 #ifndef FG_FLAT_OPS_H
 #define FG_FLAT_OPS_H
+#include "flat_fold.h"
 #include "index_plan.h"
 #include "program.h"
 #include "turns.h"
 #include "vm_plan.h"
-#ifdef __AVX512F__
-#include <immintrin.h>
-#define FG_FLAT_PERMUTES 1
-#else
-#define FG_FLAT_PERMUTES 0
-#endif
 
 struct FgFlatOp {
     const void *label;                  /* of the op; while code is emitted, its number */
@@ -55,6 +50,14 @@ typedef struct { int32_t at[16]; int64_t offset, mask; char rest[48]; } FgFlatWi
 
 /* One step of a product of two matrices of up to 16 numbers: lane i adds number a[i] times number b[i]. */
 typedef struct { int32_t a[16], b[16]; } FgFlatStep;
+#if FG_FLAT_PERMUTES
+FG_FOLD_CALL float fg_fold_dot(const char *a, const char *b, const FgFlatStep *s, int64_t n) {
+    __m512 x = _mm512_loadu_ps(a), y = _mm512_loadu_ps(b), sum = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i++, s++)
+        sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(_mm512_load_si512(s->a), x), _mm512_permutexvar_ps(_mm512_load_si512(s->b), y), sum);
+    return _mm512_cvtss_f32(sum);
+}
+#endif
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
 typedef double fg_v64 __attribute__((vector_size(64), may_alias));
@@ -161,7 +164,10 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
     X(takes1) X(takes4) X(takes8) X(takes) X(put1) X(put4) X(put8) X(put) X(put1_in) X(put4_in) X(put8_in) X(put_in) X(put4_sum) X(put8_sum) \
     X(put4_f32) X(put4_i32) X(put4_in_f32) X(put4_in_i32) X(put4_sum_f32) X(put4_sum_i32) \
     X(puts1) X(puts4) X(puts8) X(puts)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) X(dot) X(splat1) X(splat4) X(splat8) \
+/* Reductions of terms in the vectors at a, see flat_fold.h: g bytes; b: the fold; fn: the VM's function. Positions of one extremum: n numbers.
+ * One vector: the last result, in a register. */
+#define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
@@ -186,7 +192,7 @@ enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FL
 
 
 /* Run code up to its `end`.  With ip NULL nothing runs: *labels is where the ops begin. */
-static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
+static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
     #define FG_FLAT_L2(name, t, ...) &&L_##name##_##t##_mm, &&L_##name##_##t##_am, &&L_##name##_##t##_ma,
     #define FG_CHAIN_L1(t, T, acc, first) &&L_##t##_##first,
     #define FG_CHAIN_L2(t, T, acc, first, second) &&L_##t##_##first##_##second,
@@ -480,5 +486,28 @@ static int fg_flat_run(const FgFlatOp *ip, const void *const **labels) {
         FG_NEXT
     }
     L_store: FG_MOVE(ip->d) memcpy(at, ip->a, ip->n); } FG_NEXT
+    /* behind the others, whose places in the code decide how fast they are */
+#if FG_FLAT_PERMUTES
+    #define M(name) L_##name: \
+        accv = (fg_v32)fg_fold_##name((__m512)accv, ip->a, (const FgFlatFold *)ip->b, (FgVmSeg)ip->fn, ip->d); FG_AT(fg_v32, ip->d) = accv; FG_NEXT
+    M(sums1) M(sums2) M(sums4) M(maxima1) M(maxima2) M(maxima4) M(minima1) M(minima2) M(minima4)
+    #undef M
+    #define M(name) L_##name: accv = (fg_v32)fg_fold_##name((__m512)accv, ip->a, (const FgFlatFold *)ip->b); FG_AT(fg_v32, ip->d) = accv; FG_NEXT
+    M(argmaxima1) M(argmaxima2) M(argmaxima4) M(argminima1) M(argminima2) M(argminima4)
+    #undef M
+    L_permute1: {
+        const FgFlatWindow *w = (const FgFlatWindow *)ip->b;
+        accv = (fg_v32)_mm512_maskz_permutexvar_ps((__mmask16)w->mask, _mm512_load_si512(w->at), (__m512)accv);
+        FG_AT(fg_v32, ip->d) = accv;
+        FG_NEXT
+    }
+    L_argmax: acci = (uint32_t)fg_fold_argmax(ip->a, ip->n); FG_AT(uint32_t, ip->d) = acci; FG_NEXT
+    L_argmin: acci = (uint32_t)fg_fold_argmin(ip->a, ip->n); FG_AT(uint32_t, ip->d) = acci; FG_NEXT
+    L_dot1: accf = fg_fold_dot(ip->a, ip->b, (const FgFlatStep *)ip->g, ip->n); FG_AT(float, ip->d) = accf; FG_NEXT        /* as dot, of one number */
+#else
+    #define M(name) L_##name:
+    FG_FLAT_FOLDS(M) L_dot1: FG_NEXT
+    #undef M
+#endif
 }
 #endif

@@ -11,7 +11,7 @@ from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport FG_SPLIT_NEVER, loop_count, parallel_for, set_split, thread_count
 
-from fgrad._kernels import elementwise, index, matmul, movement
+from fgrad._kernels import cumulative, elementwise, index, matmul, movement
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -34,7 +34,7 @@ cdef extern from "pace.h" nogil:
     void fg_pace_ends(FgPace *p, int64_t began, uint32_t loops)
 
 cdef extern from "flat.h" nogil:
-    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot
+    FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot, fg_flat_argreduce
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
     int (*fg_flat_split)(int split) noexcept nogil
@@ -49,6 +49,7 @@ fg_flat_pad = <FgRun><uintptr_t>movement.KERNELS["pad"][0]
 fg_flat_gather = <FgRun><uintptr_t>index.KERNELS["gather"][0]
 fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 fg_flat_dot = <FgRun><uintptr_t>matmul.KERNELS["dot"][0]
+fg_flat_argreduce = <FgRun><uintptr_t>cumulative.KERNELS["argreduce"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]
 fg_flat_update = <FgRun><uintptr_t>movement.KERNELS["dynamic_update_slice"][0]
 

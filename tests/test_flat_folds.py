@@ -1,0 +1,99 @@
+"""Reductions of a few rows or columns and positions of extrema in flat code: the same bits as the ordinary path gives."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as jnp
+from fgrad import lax
+from tests.test_flat import same_bits
+
+SHAPES = [
+    (2, 2),
+    (3, 3),
+    (4, 4),
+    (1, 5),
+    (5, 1),
+    (4, 8),
+    (8, 8),
+    (16, 3),
+    (3, 16),
+    (12, 7),
+    (16, 16),
+    (15, 4),
+    (17, 4),
+    (4, 17),
+    (33, 2),
+    (2, 3, 4),
+    (5, 2, 5),
+]
+REDUCTIONS = [jnp.sum, jnp.max, jnp.min, jnp.argmax, jnp.argmin, jnp.nansum]
+
+
+def numbers(seed, *shape, special=()):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-3, 4, shape).astype(np.float32) / 4  # many ties
+    x[x == 0] *= rng.choice([1, -1], (x == 0).sum())  # zeros of both signs
+    for v in special:
+        x[rng.random(shape) < 0.15] = v
+    return jnp.asarray(x)
+
+
+@pytest.mark.parametrize("special", [(), (np.nan,), (np.inf, -np.inf), (-np.nan, np.inf)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reductions(shape, special):
+    xs = numbers(len(shape) + sum(shape), 12, *shape, special=special)
+    for axis in range(len(shape)):
+
+        def step(c, x, axis=axis):
+            return jnp.where(c > 1, 1.0, c + 0.125), [r(x * c, axis) for r in REDUCTIONS]
+
+        same_bits(lambda x, step=step: lax.scan(step, jnp.float32(1), x), xs, flat=None)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 16])
+def test_carries_that_are_reduced(n):
+    """The next turn takes what a fold has left in the register."""
+    rng = np.random.default_rng(n)
+    a, x = (jnp.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((n, n), (n,)))
+    for reduction in (jnp.sum, jnp.max, jnp.min):
+        same_bits(lambda a, x, r=reduction: lax.fori_loop(0, 20, lambda i, x: 0.1 * r(x[:, None] + a, 0), x), a, x)
+        same_bits(lambda a, x, r=reduction: lax.fori_loop(0, 20, lambda i, x: r(x * a, 1), x), a, x)
+
+        def both(x, a, r=reduction):
+            s = x[:, None] + a
+            return r(s, 0), (jnp.argmax(s, 0), s.argmin(1), x)
+
+        same_bits(lambda a, x, both=both: lax.scan(both, x, jnp.stack([a] * 9)), a, x)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 15, 16, 17, 31, 48, 63, 64, 65])
+@pytest.mark.parametrize("special", [(), (np.nan,), (np.inf, -np.inf), (-np.inf,)])
+def test_position_of_one_extremum(n, special):
+    xs = numbers(n, 40, n, special=special)
+
+    def step(c, x):
+        p = jnp.argmax(x * c)
+        return 1 + 0.25 * (p % 2), (p, jnp.argmin(x * c))
+
+    got = same_bits(lambda x: lax.scan(step, jnp.float32(1), x), xs, flat=n < 65 or None)
+    np.testing.assert_array_equal(got[1], np.argmax(np.asarray(xs), 1))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.0])
+def test_rows_of_one_value(value):
+    xs = jnp.full((10, 4), value, jnp.float32)
+    same_bits(
+        lambda x: lax.scan(
+            lambda c, x: (0.5 * c + jnp.argmin(x * c), ((x + c).argmax(), (x * c).reshape(2, 2).max(0), (x * c).reshape(2, 2).sum(1))),
+            1.0,
+            x,
+        ),
+        xs,
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 16])
+def test_products_of_two_vectors(n):
+    rng = np.random.default_rng(n)
+    xs = jnp.asarray(rng.standard_normal((30, n)).astype(np.float32))
+    same_bits(lambda x: lax.scan(lambda w, x: (w - 0.1 * (w @ x - 1) * x, w @ w), x[0], x), xs)
