@@ -2,8 +2,8 @@
 
 - What depends on no step (a scaled or transposed weight) is computed before the loop.
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
-  So is a gather at several scanned indices, or of columns, from what depends on no step, and what random numbers and functions make of scanned inputs
-  and of counters.
+  So is a gather at several scanned indices, or of columns, from what depends on no step, and what random numbers and functions make
+  of scanned inputs and of counters.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
 - Complex numbers that a loop carries are carried in parts, where nothing in it takes them side by side (see control.apart).
