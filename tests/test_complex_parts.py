@@ -56,6 +56,34 @@ def test_parts_are_the_numbers(name):
         alike(x, y, name not in ("z conj z", "polynomial", "cube"))
 
 
+OF_NUMBERS = {
+    "real of z conj z": lambda z: jnp.real(z * jnp.conj(z)),
+    "imag of z conj z": lambda z: jnp.imag(z * jnp.conj(z)),
+    "real of conj z times z + z": lambda z: jnp.real(jnp.conj(z) * z + z),
+    "turned": lambda z: jnp.real(z.reshape(3, -1).T * jnp.conj(z.reshape(3, -1).T)),
+    "with a number": lambda z: jnp.real(jnp.conj(z) * z * z[14]),
+    "both parts and the numbers": lambda z: (jnp.real(z) + jnp.imag(z), z * (1 - jnp.real(z)), jnp.conj(z) * jnp.real(z)),
+    "gradient": fgrad.grad(lambda z: jnp.sum(jnp.real(z * jnp.conj(z)) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_parts_are_taken_from_numbers(name):
+    f, z = OF_NUMBERS[name], (A + 1j * B).astype(np.complex64).ravel()
+    z[~np.isfinite(z) & (name == "gradient")] = 1
+    got = fgrad.jit(lambda z: f(z))(z)
+    with config.override("pass_simplify", False):
+        want = fgrad.jit(lambda z: f(z))(z)
+    for x, y in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+        alike(x, y, zeros=False)
+
+
+def test_squares_of_sizes_make_no_product_of_numbers():
+    z = np.ones(1000, np.complex64)
+    labels = [what for _, what in fgrad.jit(OF_NUMBERS["real of z conj z"]).lower(z).compile().profile(z)]
+    assert len(labels) == 1 and "conj" not in labels[0]
+
+
 def test_quotients_by_real_numbers():
     """By their parts, as the division of complex numbers has them where one of them is 0, infinite or NaN."""
     c = np.array([2.0, -3.0, 0.0, -0.0, 1e-20, np.inf, np.nan], np.float32)

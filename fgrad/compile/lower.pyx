@@ -54,15 +54,17 @@ cdef class LowerContext:
     cdef public object stored      # the Arrays that the first arguments are in every call
     cdef dict const_values
     cdef dict seen                 # common subexpressions: key -> values
+    cdef readonly set apart        # complex values of which a part was taken (planes.py), by key
     cdef int tags
     cdef readonly int checkpoints  # barriers of these
-    cdef bint cse, simplify, fold
+    cdef readonly bint cse
+    cdef bint simplify, fold
 
     def __init__(self):
         self.nodes = []
         self.consts = []
         self.stored = ()
-        self.const_values, self.seen = {}, {}
+        self.const_values, self.seen, self.apart = {}, {}, set()
         self.cse = config.pass_cse
         self.simplify = config.pass_simplify
         self.fold = config.pass_fold

@@ -15,6 +15,16 @@ from fgrad.compile.algebra import made_by
 from fgrad.core import ShapedArray
 
 LEAST = 300  # numbers that are computed in parts
+OPENED = 4  # operations in a row that are computed anew in parts
+TAKEN = 15  # hundredths of a nanosecond that a number takes to be taken apart,
+_COSTS = {
+    "mul": (14, 5),
+    "square": (10, 5),
+    "conj": (11, 0),
+    "add": (8, 2),
+    "sub": (8, 2),
+    "neg": (8, 1),
+}  # and operations, whole and in parts
 FEW = 8  # how often as many elements an operand may be repeated to be taken apart
 
 
@@ -29,7 +39,17 @@ def _known(ctx, v):
         return [ctx.broadcast(ctx.scalar(x, part), v.shape, ()) for x in (v.scalar.real, v.scalar.imag)]
     if (real := _made_of_real(v)) is not None:
         return [ctx.elementwise("cast", [real], _real_aval(v)), ctx.broadcast(ctx.scalar(0, part), v.shape, ())]
-    return made_by(v, "complex")
+    if (parts := made_by(v, "complex")) is not None:
+        return parts
+    if _is_apart(ctx, v):
+        return _apart(ctx, v)
+    turned = made_by(v, "conj")
+    return _TO_COMPLEX["conj"](_Parts(ctx, v.aval), _apart(ctx, turned[0])) if turned is not None and _is_apart(ctx, turned[0]) else None
+
+
+def _is_apart(ctx, v):
+    """True if both parts of v were taken already."""
+    return ctx.apart >= {("real", v.key()), ("imag", v.key())}
 
 
 def _made_of_real(v):
@@ -45,6 +65,41 @@ def _known_or_small(ctx, v, aval):
 
 def _apart(ctx, v):
     return [ctx.elementwise(part, [v], _real_aval(v)) for part in ("real", "imag")]
+
+
+def _costs(ctx, v, leaves, depth=OPENED):
+    """What v's operations take on complex numbers, and in parts once `leaves`, which are added to, are taken apart."""
+    if _known(ctx, v) is not None:
+        return 0, 0
+    for op, (whole, parts) in _COSTS.items() if depth else ():
+        if (ins := made_by(v, op)) is not None:
+            below = [_costs(ctx, x, leaves, depth - 1) for x in ins]
+            return whole + sum(c for c, _ in below), parts + sum(c for _, c in below)
+    leaves[v.key()] = v
+    return 0, 0
+
+
+def _opened(ctx, v, depth=OPENED):
+    """The parts of v, by those of what it was computed from."""
+    if (parts := _known(ctx, v)) is not None:
+        return parts
+    for op in _COSTS if depth else ():
+        if (ins := made_by(v, op)) is not None:
+            return _TO_COMPLEX[op](_Parts(ctx, v.aval), *[_opened(ctx, x, depth - 1) for x in ins])
+    return _apart(ctx, v)
+
+
+def _part_of(ctx, op, v, aval):
+    """The real or the imaginary part of v, without v where its operations cost less in parts: x * conj(x) reads x twice, and no sign turns."""
+    if (op, v.key()) in ctx.apart:
+        return None
+    leaves: dict = {}
+    whole, parts = _costs(ctx, v, leaves)
+    if whole and whole > parts + len(leaves) * TAKEN and all(x.shape == aval.shape for x in leaves.values()):
+        return _opened(ctx, v)[op == "imag"]
+    if not whole and ctx.cse:
+        ctx.apart.add((op, v.key()))
+    return None
 
 
 def _is_zero(v):
@@ -112,6 +167,8 @@ def in_parts(ctx, op, ins, aval):
         return _cast(ctx, ins[0], aval)
     if op == "div":
         return _div(ctx, *ins, aval)
+    if op in ("real", "imag") and (part := _part_of(ctx, op, ins[0], aval)) is not None:
+        return part
     given = ins[1:] if op == "select" else ins
     if all(v.buf is None or made_by(v, "complex") is None and _made_of_real(v) is None for v in given):
         return None
