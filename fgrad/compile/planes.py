@@ -90,7 +90,7 @@ def _opened(ctx, v, depth=OPENED):
 
 
 def _part_of(ctx, op, v, aval):
-    """The real or the imaginary part of v, without v where its operations cost less in parts: x * conj(x) reads x twice, and no sign turns."""
+    """The real or the imaginary part of v, without v where its operations cost less in parts, as those of x * conj(x)."""
     if (op, v.key()) in ctx.apart:
         return None
     leaves: dict = {}
