@@ -9,6 +9,13 @@ enum { FG_CHAINS = 8 };
 
 typedef struct { FgRows rows; int reverse, lag; } FgRecurrence;
 
+/* Rows of a length that the compiler knows take no registers for where they begin. */
+enum { FG_SHORT = 8 };
+#define FG_RECUR_SHORT(N, NAME) case N: \
+    for (; rows >= FG_CHAINS; rows -= FG_CHAINS, a += FG_CHAINS * N, b += FG_CHAINS * N, s += FG_CHAINS * N) \
+        fg_recur_rows_##NAME(c, a, b, s, N, FG_CHAINS); \
+    break;
+
 /* Columns [0, w) of n elements, `inner` apart: every s uses the coefficient of its own element, or with lag that of the one before. */
 #define FG_RECUR(NAME, T) \
 static void fg_recur_columns_##NAME(const FgRecurrence *c, const T *a, const T *b, T *s, int w) { \
@@ -22,14 +29,20 @@ static void fg_recur_columns_##NAME(const FgRecurrence *c, const T *a, const T *
         for (int j = 0; j < w; j++) { T v = a[j] * acc[j] + b[j]; acc[j] = v; s[j] = v; } \
     } \
 } \
-static inline __attribute__((always_inline)) void fg_recur_rows_##NAME(const FgRecurrence *c, const T *a, const T *b, T *s, const int rows) { \
-    int64_t n = c->rows.n, step = c->reverse ? -1 : 1, at = c->reverse ? n - 1 : 0; \
+static inline __attribute__((always_inline)) void fg_recur_rows_##NAME(const FgRecurrence *c, const T *a, const T *b, T *s, const int64_t n, const int rows) { \
+    int64_t step = c->reverse ? -1 : 1, at = c->reverse ? n - 1 : 0; \
     T acc[FG_CHAINS]; \
     for (int r = 0; r < rows; r++) s[r * n + at] = acc[r] = b[r * n + at]; \
     for (int64_t k = 1; k < n; k++) { \
         int64_t from = c->lag ? at : at + step; \
         at += step; \
         for (int r = 0; r < rows; r++) { T v = a[r * n + from] * acc[r] + b[r * n + at]; acc[r] = v; s[r * n + at] = v; } \
+    } \
+} \
+static __attribute__((noinline)) void fg_recur_short_##NAME(const FgRecurrence *c, const T *a, const T *b, T *s, int64_t rows) { \
+    switch (c->rows.n) { \
+        FG_RECUR_SHORT(1, NAME) FG_RECUR_SHORT(2, NAME) FG_RECUR_SHORT(3, NAME) FG_RECUR_SHORT(4, NAME) FG_RECUR_SHORT(5, NAME) \
+        FG_RECUR_SHORT(6, NAME) FG_RECUR_SHORT(7, NAME) FG_RECUR_SHORT(8, NAME) \
     } \
 } \
 static void fg_recur_##NAME(void *ctx, int64_t begin, int64_t end, int tid) { \
@@ -39,10 +52,12 @@ static void fg_recur_##NAME(void *ctx, int64_t begin, int64_t end, int tid) { \
     (void)tid; \
     for (int64_t u = begin; u < end; ) { \
         if (c->rows.inner == 1 && end - u >= FG_CHAINS) { \
-            fg_recur_rows_##NAME(c, a + u * n, b + u * n, s + u * n, FG_CHAINS); \
-            u += FG_CHAINS; \
+            int64_t rows = n > FG_SHORT ? FG_CHAINS : (end - u) & -FG_CHAINS; \
+            if (n > FG_SHORT) fg_recur_rows_##NAME(c, a + u * n, b + u * n, s + u * n, n, FG_CHAINS); \
+            else fg_recur_short_##NAME(c, a + u * n, b + u * n, s + u * n, rows); \
+            u += rows; \
         } else if (c->rows.inner == 1) { \
-            fg_recur_rows_##NAME(c, a + u * n, b + u * n, s + u * n, 1); \
+            fg_recur_rows_##NAME(c, a + u * n, b + u * n, s + u * n, n, 1); \
             u++; \
         } else { \
             int64_t j = u % c->rows.tiles * FG_TILE, at = u / c->rows.tiles * n * c->rows.inner + j; \

@@ -1,8 +1,7 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
 
 cumsum is linear. The tangent of cumprod is a linear recurrence, dy_k = x_k dy_(k-1) + y_(k-1) dx_k, which is exact where factors are zero;
-so is the tangent of a recurrence, and its transpose. The others differentiate as the scan that they are: pairs (value, tangent) are
-combined over distances 1, 2, 4, ... (Hillis and Steele, Data parallel algorithms, 1986), which shares ties evenly.
+so is the tangent of a recurrence, and its transpose, and those of the others, by what they give: ties share evenly.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad.core import Primitive, get_aval
 from fgrad.errors import ShapeError
-from fgrad.ops.elementwise import add, div, eq, exp, like, log, max, min, mul, select, sub
+from fgrad.ops.elementwise import div, eq, exp, like, mul, select, sub
 from fgrad.ops.fused import jvp_by_reference, need_shape, wide_kernel
 from fgrad.ops.reduce import argaxis, set_prod_ops
 from fgrad.ops.rules import bdim_at_front, full, jvp_by_args
@@ -57,19 +56,6 @@ cumlogsumexp.__doc__ = """Running log(sum(exp(x))) along `axis` (from the end if
 
 cumsum_p.jvp = jvp_by_args(cumsum_p, lambda t, out, x, *, axis, reverse: cumsum(t, axis, reverse))
 cumsum_p.transpose = lambda cts, x, *, axis, reverse: [cumsum(cts[0], axis, not reverse)]
-
-
-def _scan(combine, values, fills, axis, reverse):
-    """The inclusive scan of a tuple of arrays under combine(before, here); `fills` are the values of an empty range."""
-    shape = get_aval(values[0]).shape
-    step = 1
-    while step < shape[axis]:
-        config = [(0, 0, 0)] * len(shape)
-        config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
-        before = [pad(v, like(v, f), tuple(config)) for v, f in zip(values, fills)]
-        values = combine(before, values)
-        step *= 2
-    return values
 
 
 def _before(x, axis, reverse, fill):
@@ -154,39 +140,32 @@ def other_products(x, axis):
     return other_products_p.bind(x, axis=argaxis(x, axis))
 
 
-def _cumextremum_jvp(pick, empty):
+def _cumextremum_jvp(empty):
     def rule(t, out, x, *, axis, reverse):
-        """The mean of the tangents where the extremum so far is attained."""
-
-        def combine(a, b):
-            m = pick(a[0], b[0])
-            from_a, from_b = eq(a[0], m), eq(b[0], m)
-            zero = like(t, 0)
-            return [m, *[add(select(from_a, p, zero), select(from_b, q, zero)) for p, q in zip(a[1:], b[1:])]]
-
-        ones = full(get_aval(t).shape, 1, get_aval(t).dtype)
-        _, total, count = _scan(combine, [x, t, ones], (empty, 0, 0), axis, reverse)
-        return div(total, count)
+        """The mean of the tangents where the extremum so far is attained; 0 from a NaN on."""
+        zero, one = like(t, 0), like(t, 1)
+        goes_on, here = eq(_before(out, axis, reverse, empty), out), eq(x, out)
+        goes_on = select(goes_on, one, zero)
+        total = linear_recurrence(goes_on, select(here, t, zero), axis, reverse)
+        count = linear_recurrence(goes_on, select(here, one, zero), axis, reverse)
+        return div(total, select(eq(count, zero), one, count))  # none is NaN
 
     return rule
 
 
 def _cumlogsumexp_jvp(t, out, x, *, axis, reverse):
-    def combine(a, b):
-        m = max(a[0], b[0])
-        safe = select(eq(m, like(m, -np.inf)), like(m, 0), m)
-        wa, wb = (select(eq(v, like(v, np.inf)), like(v, 1), exp(sub(v, safe))) for v in (a[0], b[0]))  # infinity is the sum
-        total = add(wa, wb)
-        norm = select(eq(total, like(total, 0)), like(total, 1), total)
-        value = select(eq(total, like(total, 0)), like(total, -np.inf), add(safe, log(norm)))
-        return [value, add(mul(div(wa, norm), a[1]), mul(div(wb, norm), b[1]))]
-
-    return _scan(combine, [x, t], (-np.inf, 0), axis, reverse)[1]
+    """dy_k = exp(y_(k-1) - y_k) dy_(k-1) + exp(x_k - y_k) dx_k: no factor is above 1. Infinity is the sum, two share it."""
+    before = _before(out, axis, reverse, -np.inf)
+    safe = select(eq(out, like(out, -np.inf)), like(out, 0), out)
+    one, infinite = like(x, 1), like(x, np.inf)
+    share = select(eq(before, infinite), select(eq(x, infinite), like(x, 0.5), one), one)
+    kept, new = (select(eq(v, infinite), share, exp(sub(v, safe))) for v in (before, x))
+    return linear_recurrence(kept, mul(new, t), axis, reverse)
 
 
 cumprod_p.jvp = jvp_by_args(cumprod_p, _cumprod_jvp)
-cummax_p.jvp = jvp_by_args(cummax_p, _cumextremum_jvp(max, -np.inf))
-cummin_p.jvp = jvp_by_args(cummin_p, _cumextremum_jvp(min, np.inf))
+cummax_p.jvp = jvp_by_args(cummax_p, _cumextremum_jvp(-np.inf))
+cummin_p.jvp = jvp_by_args(cummin_p, _cumextremum_jvp(np.inf))
 cumlogsumexp_p.jvp = jvp_by_args(cumlogsumexp_p, _cumlogsumexp_jvp)
 
 set_prod_ops(other_products=other_products)
