@@ -12,7 +12,7 @@ from fgrad.errors import ShapeError
 from fgrad.ops.elementwise import div, eq, exp, like, mul, select, sub
 from fgrad.ops.fused import jvp_by_reference, need_shape, wide_kernel
 from fgrad.ops.reduce import argaxis, set_prod_ops
-from fgrad.ops.rules import bdim_at_front, full, jvp_by_args
+from fgrad.ops.rules import bdim_at_front, jvp_by_args
 from fgrad.ops.shape import pad
 
 _KINDS = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
