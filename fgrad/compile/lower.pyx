@@ -4,6 +4,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import elementwise as vm
 from fgrad.compile.algebra import COMMUTATIVE
+from fgrad.compile.flipped import reversed_along
 from fgrad.compile.narrow import lower_narrow
 from fgrad.compile.planes import in_parts
 from fgrad.compile.repeats import common, of_source
@@ -134,6 +135,10 @@ cdef class LowerContext:
             if order[i] != i:
                 return self.view(v, [v.shape[<Py_ssize_t>p] for p in order], [v.strides[<Py_ssize_t>p] for p in order])
         return v
+
+    def reversed(self, v, dims):
+        """v backwards along the axes `dims`."""
+        return reversed_along(self, v, dims, self.simplify)
 
     cpdef Value broadcast(self, Value v, shape, dims):
         cdef Py_ssize_t i = 0

@@ -297,16 +297,10 @@ def _rev_aval(x, *, dimensions):
     return x
 
 
-def _rev_lower(ctx, ins, params, out):
-    x, dims = ins[0], params["dimensions"]
-    offset = sum((x.shape[d] - 1) * x.strides[d] for d in dims) if out[0].size else 0
-    return ctx.view(x, x.shape, tuple(-s if i in dims else s for i, s in enumerate(x.strides)), offset)
-
-
 rev_p = Primitive(
     "rev",
     abstract_eval=_rev_aval,
-    lower=_rev_lower,
+    lower=lambda ctx, ins, params, out: ctx.reversed(ins[0], params["dimensions"]),
     kind="view",
     transpose=lambda cts, x, *, dimensions: [rev(cts[0], dimensions)],
     batch=lambda axis, args, dims, *, dimensions: (rev(args[0], tuple(d + (d >= dims[0]) for d in dimensions)), dims[0]),
