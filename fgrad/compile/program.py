@@ -31,6 +31,7 @@ from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
 from fgrad.compile.turn import turn
+from fgrad.compile.unjoined import unjoin
 from fgrad.compile.unturned import unturn
 from fgrad.compile.updated import write_updated
 from fgrad.compile.values import release
@@ -101,6 +102,9 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if ctx.checkpoints and config.pass_cse:
         nodes = live_nodes(merge_again(nodes, outs), outs)
     kernels = kernels_of(nodes)
+    if tiles and config.pass_simplify and config.pass_fuse and "concatenate" in kernels:
+        nodes = live_nodes(unjoin(nodes, outs), outs)
+        kernels = kernels_of(nodes)
     if config.pass_fuse:
         nodes = squeeze(nodes)
     if config.pass_simplify and "sum" in kernels:
