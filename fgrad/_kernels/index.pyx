@@ -103,10 +103,12 @@ cdef extern from "index_last.h" nogil:
         const FgIndexPlan *plan
         const char *indices
         const char *updates
+        const char *operand
         char *out
         int32_t *last
         int64_t ranges
     bint fg_is_last(const FgIndexPlan *g)
+    bint fg_last_is_dense(const FgIndexPlan *g)
     void fg_last_find(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_last_set(void *ctx, int64_t begin, int64_t end, int tid)
 
@@ -489,7 +491,10 @@ cdef int scatter_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         done = scatter_blocks(&blocks)
         if done >= 0:
             return done
-    if operand.data != out.data:
+    last.operand = NULL
+    if operand.data != out.data and fg_is_last(g) and fg_last_is_dense(g) and fg_is_contiguous(operand) and out.size == (g.top[0] + 1) * g.run:
+        last.operand = operand.data
+    elif operand.data != out.data:
         copy.plan, copy.src, copy.dst = &g.copy, operand.data, out.data
         parallel_grains(g.copy.units, g.copy.grain, fg_copy_units, &copy)
     if updates.size == 0:
