@@ -251,3 +251,32 @@ class HiddenMarkov(Workload):
             return value, m.torch.autograd.grad(value, parameters)
 
         return call
+
+
+@workload("derivatives/gradient of running logarithms of sums", sizes=((64, 64, 64), (1000, 100)), note="along axis 1")
+class RunningLogarithms(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(m.grad(lambda x: m.np.sum(m.lax.cumlogsumexp(x, axis=1) ** 2)))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        x = x.requires_grad_()
+        return lambda: m.torch.autograd.grad((m.torch.logcumsumexp(x, 1) ** 2).sum(), x)[0]
+
+
+@workload("derivatives/gradient of a gated stack and its reverse", sizes=(100_000, 1_000_000), note="glu(stack([x, 2 flip(x) + x], -1))")
+class GatedStack(Workload):
+    def inputs(self, rng):
+        return (normal(rng, self.size[0]),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(m.grad(lambda x: m.np.sum(m.nn.glu(m.np.stack([x, m.np.flip(x) * 2 + x], -1)) ** 2)))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        x = x.requires_grad_()
+        glu, stack = m.torch.nn.functional.glu, m.torch.stack
+        return lambda: m.torch.autograd.grad((glu(stack([x, x.flip(0) * 2 + x], -1)) ** 2).sum(), x)[0]
