@@ -17,6 +17,7 @@ PROGRAMS = {
     "of other operations": lambda x, y, axis: x + jnp.flip(jnp.sin(x) * 2, axis),
     "of a row": lambda x, y, axis: jnp.flip(x + x[:1], axis) * x,
     "of a sum": lambda x, y, axis: jnp.flip(x - jnp.sum(x), axis) * x,
+    "of a norm": lambda x, y, axis: jnp.flip((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True), axis),
     "and itself": lambda x, y, axis: (x * 2 - 1, jnp.flip(x * 2 - 1, axis)),
     "of integers": lambda x, y, axis: jnp.flip(jnp.asarray(x * 9, jnp.int32) + 1, axis),
     "gradient": fgrad.grad(BOTH),

@@ -1,4 +1,4 @@
-"""A reversed result of a few cheap operations on one array is what they make of that array reversed.
+"""A reversed result of a few cheap operations on one array, and on others alike along those axes, is what they make of it reversed.
 
 What reads it beside that array, as the gradient of flip(x) * 2 + x does, is one pass then; the result would be written and read backwards.
 """
@@ -7,7 +7,7 @@ from fgrad import dtypes
 
 LEAST = 4096  # elements
 WORK = 8  # operations that are computed once more
-CHEAP = frozenset(("add", "sub", "mul", "neg", "square", "abs", "max", "min"))
+CHEAP = frozenset(("add", "sub", "mul", "div", "neg", "square", "abs", "max", "min"))
 DTYPES = (dtypes.FLOAT32, dtypes.FLOAT64)
 
 
@@ -15,7 +15,7 @@ def reversed_along(ctx, v, dims, anew):
     """v reversed along the axes `dims`, computed once more where that is cheap and `anew`."""
     if anew and v.buf is not None and v.size >= LEAST and _operation(v) is not None:
         arrays: set = set()
-        if 0 < _work(v, v.shape, arrays) <= WORK and len(arrays) == 1:
+        if 0 < _work(v, v.shape, dims, arrays) <= WORK and len(arrays) == 1:
             return _reversed(ctx, v, dims)
     return _view(ctx, v, dims)
 
@@ -32,18 +32,21 @@ def _operation(v):
     return node if alike and all([x.buf is None or x.tag == v.tag for x in node.ins]) else None
 
 
-def _work(v, shape, arrays):
-    """How many operations make v; `arrays`, which are added to, are what they read. Too many where one is computed otherwise."""
+def _work(v, shape, dims, arrays):
+    """How many operations make v; `arrays`, which are added to, are what they read that differs along `dims`. Too many where one of them
+    is computed otherwise."""
     if v.buf is None:
         return 0
     node = _operation(v)
     if node is None:
+        if v.shape == shape and v.box is None and not any([v.strides[d] for d in dims]):
+            return 0
         arrays.add(v.buf)
         return WORK + 1 if v.shape != shape or v.box is not None or (v.buf.node is not None and v.buf.node.kind == "ew") else 0
     work = 1
     for x in node.ins:
         if work <= WORK:
-            work += _work(x, shape, arrays)
+            work += _work(x, shape, dims, arrays)
     return work
 
 
