@@ -78,8 +78,9 @@ def flags():
 
 def flags_of(module):
     """Of one module: `instructions` interprets flat code, `vm_plan` has stages of several operations, `index` loops of several of one
-    product; each rounds alone, without contraction."""
-    return [*FLAGS, "-ffp-contract=off"] if module in ("index", "instructions", "random", "vm_plan") else FLAGS
+    product; each rounds alone, without contraction. Loops over indices are a few instructions, which should not straddle lines."""
+    apart = ["-ffp-contract=off"] if module in ("index", "instructions", "random", "vm_plan") else []
+    return [*FLAGS, *apart, *(ALIGNED if module == "index" else [])]
 
 
 def headers_of(module):
@@ -115,6 +116,7 @@ def variant(extension, isa):
 
 
 FLAGS = flags()
+ALIGNED = ["-falign-loops=32"] if accepts(["-falign-loops=32"])[0] else []
 ISA = os.environ.get("FGRAD_BUILD_ISA", "native")  # native, all (for wheels), or what -march takes
 VARIANTS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"] if ISA == "all" and platform.machine() in ("x86_64", "AMD64") else []
 STRIP = ["-Wl,-s"] if sys.platform.startswith("linux") else []  # no symbols: a third of the size

@@ -363,7 +363,8 @@ static void fg_scatter_vectors(const FgIndexPlan *g, const char *indices, const 
         fg_block_fill(spare, value, copies * size, g->item);
         to = spare;
     }
-    for (int64_t i = 0; i < FG_TAKE_BLOCK; i++) place[i] = (int32_t)(i * g->bb[last] + i % copies * size);
+    const int32_t step = (int32_t)g->bb[last], copy = copies > 1 ? (int32_t)size : 0;
+    for (int32_t i = 0; i < FG_TAKE_BLOCK; i++) place[i] = i * step + i % FG_INTERLEAVED * copy;
     for (int64_t n; first < stop; first += n) {
         int64_t bi, bb, bs, phase;
         fg_line(g, first, &bi, &bb, &bs, &phase);
