@@ -58,7 +58,8 @@ typedef int64_t fg_4pairs __attribute__((vector_size(32)));
  * that are vectors leave them two by two, and moves are done one by one (see items.h). */
 #define FG_TAKE_PLACES(O, SCALE) \
     O place[FG_TAKE_BLOCK]; \
-    for (int64_t i = 0, j = phase, at = 0; i < fg_min64(block, n); i++) { \
+    if (!two) for (int64_t i = 0; i < fg_min64(block, n); i++) place[i] = (O)i * (O)(db * (SCALE)); \
+    else for (int64_t i = 0, j = phase, at = 0; i < fg_min64(block, n); i++) { \
         place[i] = (O)(at * (SCALE)); at += db; \
         if (++j == width) { at += row - width * db; j = 0; } \
     }
