@@ -268,3 +268,36 @@ class PageRank(Workload):
             return r
 
         return rank
+
+
+@workload(
+    "control flow/a matrix times a state, step by step", sizes=(20, 64), quick=(20,), tol=1e-3, note="1000 steps of v = tanh(a v + x)"
+)
+class MatrixTimesState(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n, n, scale=n**-0.5), normal(rng, 1000, n), normal(rng, n)
+
+    def jaxlike(self, m, a, xs, v):
+        f = m.jit(lambda a, xs, v: m.lax.scan(lambda v, x: (m.np.tanh(a @ v + x), None), v, xs)[0])
+        return lambda: f(a, xs, v)
+
+    def torch(self, m, a, xs, v):
+        step = m.compile(lambda v, x: m.torch.tanh(m.torch.addmv(x, a, v)))
+
+        def call():
+            y = v
+            for x in xs:
+                y = step(y, x)
+            return y
+
+        return call
+
+    def numpy(self, np, a, xs, v):
+        def call():
+            y = v
+            for x in xs:
+                y = np.tanh(a @ y + x)
+            return y
+
+        return call

@@ -1,6 +1,6 @@
 """Code motion out of loops: what a loop need not do step by step is done once, before it or after it.
 
-- What depends on no step (a scaled or transposed weight) is computed before the loop.
+- What depends on no step (a scaled or transposed weight) is computed before the loop; matrices of short rows are turned (control.turned).
 - A product of a weight with what depends on the scanned inputs only is one product over all steps, before the loop.
   So is a gather at several scanned indices, or of columns, from what depends on no step, and what random numbers and functions make
   of scanned inputs and of counters.
@@ -15,6 +15,7 @@ from fgrad.control.common import INLINE, run
 from fgrad.control.counted import as_scan
 from fgrad.control.scan_rules import scan_p
 from fgrad.control.spread import count, spread, step_of
+from fgrad.control.turned import STEPS, turn_matrices
 from fgrad.control.while_loop import while_p
 from fgrad.core import ClosedJaxpr, Jaxpr, Literal, convert_constvars, stage
 from fgrad.ops.dot import dot_general, free_axes
@@ -62,6 +63,8 @@ class Body:
         self.more, closed = convert_constvars(inline_calls(params["jaxpr"], CALLS))  # what calls closed over becomes more consts
         self.jaxpr = closed.jaxpr
         self.nk, self.nc, self.length = len(self.more) + params["num_consts"], params["num_carry"], params["length"]
+        if self.length >= STEPS:
+            self.jaxpr = turn_matrices(self.jaxpr, self.nk)
         self.ins = self.jaxpr.invars
         self.carry, self.xs = self.ins[self.nk : self.nk + self.nc], self.ins[self.nk + self.nc :]
         self.carry_out, self.ys = self.jaxpr.outvars[: self.nc], self.jaxpr.outvars[self.nc :]
@@ -339,7 +342,8 @@ def _move_while(eqn):
     parts = []
     for closed, n in ((params["cond_jaxpr"], a), (params["body_jaxpr"], b - a)):
         more, closed = convert_constvars(inline_calls(closed, CALLS))
-        parts.append((more, closed.jaxpr, len(more) + n, *_fixed(closed.jaxpr, len(more) + n)))
+        jaxpr = turn_matrices(closed.jaxpr, len(more) + n)
+        parts.append((more, jaxpr, len(more) + n, *_fixed(jaxpr, len(more) + n)))
     if not any(known for *_, known in parts):
         return None
 

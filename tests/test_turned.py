@@ -1,0 +1,60 @@
+"""Matrices of short rows are turned before the loops that multiply vectors by them."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+
+RNG = np.random.default_rng(0)
+SHAPES = [(20, 20), (64, 64), (17, 33), (33, 17), (200, 50), (24, 40)]
+
+
+def steps(a, x, kind, product):
+    """40 steps of v -> tanh(product) put back into a vector as long as a row."""
+    m, k = a.shape
+    step = lambda v: jnp.tanh(jnp.resize(product(a, v), (k,)) + v)  # noqa: E731
+    if kind == "fori":
+        return lax.fori_loop(0, 40, lambda i, v: step(v), x)
+    if kind == "while":
+        return lax.while_loop(lambda s: s[1] < 40, lambda s: (step(s[0]), s[1] + jnp.where(s[0][0] < 9, 1, 0)), (x, 0))[0]
+    return lax.scan(lambda v, _: (step(v), v[0]), x, None, length=40)[0]
+
+
+PRODUCTS = {"a @ v": lambda a, v: a @ v, "v @ a.T": lambda a, v: v @ a.T, "einsum": lambda a, v: jnp.einsum("ij,j->i", a * 2, v) / 2}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["fori", "while", "scan"])
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_are_those_of_the_matrix(shape, kind, product, dtype):
+    a, x = RNG.standard_normal(shape) / shape[1], RNG.standard_normal(shape[1])
+    want = x
+    for _ in range(40):
+        want = np.tanh(np.resize(a @ want, shape[1]) + want)
+    with fgrad.enable_x64(dtype == "float64"):
+        a, x = a.astype(dtype), x.astype(dtype)
+        fun = fgrad.jit(lambda a, x: steps(a, x, kind, PRODUCTS[product]))
+        np.testing.assert_allclose(fun(a, x), want, rtol=2e-4 if dtype == "float32" else 1e-11, atol=1e-5 if dtype == "float32" else 0)
+        with fgrad.config.override("pass_flat", False):
+            np.testing.assert_array_equal(fgrad.jit(lambda a, x: steps(a, x, kind, PRODUCTS[product]))(a, x), fun(a, x))
+
+
+def test_gradients_and_batches():
+    a, x = (RNG.standard_normal((20, 20)) / 20).astype(np.float32), RNG.standard_normal((5, 20)).astype(np.float32)
+    fun = lambda a, x: jnp.sum(steps(a, x, "scan", PRODUCTS["a @ v"]) ** 2)  # noqa: E731
+    got = fgrad.jit(fgrad.vmap(fgrad.grad(fun, (0, 1)), (None, 0)))(a, x)
+    with fgrad.config.override("pass_motion", False):
+        want = fgrad.jit(fgrad.vmap(fgrad.grad(lambda *v: fun(*v), (0, 1)), (None, 0)))(a, x)
+    one = fgrad.jit(fgrad.grad(fun, (0, 1)))(a, x[2])
+    for g, w, o in zip(got, want, one):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(g[2], o, rtol=1e-4, atol=1e-6)
+
+
+def test_only_short_rows_of_loops_are_turned():
+    turned = fgrad.jit(lambda a, x: steps(a, x, "scan", PRODUCTS["a @ v"]))
+    names = lambda k: [n for _, n in turned.lower(jnp.ones((k, k)), jnp.ones(k)).compile().profile(jnp.ones((k, k)), jnp.ones(k), repeat=1)]  # noqa: E731
+    assert "copy [40, 40] [40, 40]" in names(40) and "copy [80, 80] [80, 80]" not in names(80)
