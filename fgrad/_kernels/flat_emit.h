@@ -132,12 +132,13 @@ static void fg_flat_collect(FgFlat *f, char *d, const char *from, const int32_t 
 
 /* ---- arithmetic */
 
+enum { FG_FLAT_INTS = FG_NDTYPES };      /* the kind of vectors of integers of four bytes */
 /* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128, FG_F16: vectors of floats, doubles,
  * bools), or -1;
  * *forms: 2 and 1 operands with forms for the last result, 0 without. */
 static int fg_flat_inline(int op, int kind, int *forms) {
     enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128,
-        FG_FLAT_b16 = FG_F16 };
+        FG_FLAT_b16 = FG_F16, FG_FLAT_w32 = FG_FLAT_INTS };
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
     *forms = 2;
     FG_FLAT_BIN(M)
@@ -300,9 +301,10 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
     int bits = op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor ||
                op == FG_OP_shl || op == FG_OP_shr_logical;              /* the same with and without a sign */
     if (n == 1) return t == FG_U32 && bits ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
-    if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
+    int ints = t == FG_I32 || (t == FG_U32 && (bits || op == FG_OP_eq || op == FG_OP_ne));
+    if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL && !ints) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
     for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
-    return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_F16;
+    return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : ints ? FG_FLAT_INTS : FG_F16;
 }
 
 /* A selection by a comparison whose operands are still there, which compares again; the comparison goes if nothing else
@@ -393,6 +395,22 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
     for (int i = 1; i < 3; i++) if (sizes[i] > size) size = sizes[i];
     if (code < 0 && kind == FG_C64 && fg_flat_fills(op)) n = 16;
     fg_flat_op(f, code < 0 ? FLAT_fn : code, d, a, b, c, n, fn)->g = (const char *)(intptr_t)size;
+}
+
+/* Make one op of the last two, a shift that nothing else reads and the exclusive or of its operand and its result. */
+static void fg_flat_xorshift(FgFlat *f) {
+    FgFlatOp *o = &f->ops[f->n_ops - 1], *s = o - 1;
+    if (f->failed || f->n_ops - 2 < f->start) return;
+    int op = (int)(intptr_t)s->label, xor = (int)(intptr_t)o->label, to = -1;
+    #define M(name, t) { int by = op - FLAT_##name##_##t##_mm; \
+        if (by >= 0 && by < 2 && ((xor == FLAT_xor_##t##_am && o->a == s->d && o->b == s->a) || (xor == FLAT_xor_##t##_ma && o->b == s->d && o->a == s->a))) \
+            to = FLAT_##name##_xor_##t##_mm + by; }
+    M(shl, i32) M(shr_logical, i32) M(shl, w32) M(shr_logical, w32)
+    #undef M
+    if (to < 0) return;
+    s->label = (const void *)(intptr_t)to;
+    s->d = o->d;
+    f->n_ops--;
 }
 
 /* 1 if two operands may share memory. */

@@ -228,6 +228,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             int one = fg_flat_is_one(p, op->a) ? op->a : fg_flat_is_one(p, op->b) ? op->b : -1;
             FgVmFn fn = one < 0 ? op->fn : fg_flat_fn_of_one(op, one);
             fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)fn, reg[op->dst] + at, of[0], of[1], of[2]);
+            int shift = op->op == FG_OP_xor && j && last < 0 ? p->ops[k - 1].dst : -1;
+            if (shift >= 0 && (shift == op->a || shift == op->b) && fg_flat_reads(p, shift, 0) == 1) fg_flat_xorshift(f);
         }
     }
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */

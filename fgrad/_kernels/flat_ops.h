@@ -113,8 +113,32 @@ typedef int32_t fg_i32x4 __attribute__((vector_size(16)));
 typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
 #define FG_FLAT_ONE(M, V, order) ({ V u_ = {x}, v_ = {y}; FG_FLAT_PICK(M, V, (u_ order v_) | (u_ != u_), u_, v_)[0]; })
 
-/* name, kind, type, register, formula */
-#define FG_FLAT_BIN(X) \
+/* Vectors of integers of four bytes, as lanes of the register of floats; a shift by 32 or more leaves nothing, or the sign. */
+typedef uint32_t fg_u32x16 __attribute__((vector_size(64), may_alias));
+#ifdef __AVX512F__
+#define FG_FLAT_SHIFT(x, y, how, op) ((fg_u32x16)_mm512_##how##_epi32((__m512i)(x), (__m512i)(y)))
+#define FG_FLAT_SHIFT_SIGNED(x, y) ((fg_u32x16)_mm512_srav_epi32((__m512i)(x), (__m512i)(y)))
+#else
+#define FG_FLAT_SHIFT(x, y, how, op) (((fg_u32x16)(x) op ((fg_u32x16)(y) & 31)) & (fg_u32x16)((fg_u32x16)(y) < 32))
+#define FG_FLAT_SHIFT_SIGNED(x, y) ((fg_u32x16)((fg_i32x16)(x) >> (fg_i32x16)FG_FLAT_PICK(fg_u32x16, fg_u32x16, (fg_u32x16)((fg_u32x16)(y) < 32), (fg_u32x16)(y), (fg_u32x16){0} + 31)))
+#endif
+#define FG_FLAT_WHOLE_OP(X, name, op) X(name, w32, fg_v32, accv, (fg_v32)((fg_u32x16)x op (fg_u32x16)y))
+/* not of the VM: a shift, and the exclusive or of what it shifts and its result */
+enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
+#define FG_FLAT_INTEGERS(X) FG_FLAT_WHOLE_OP(X, add, +) FG_FLAT_WHOLE_OP(X, sub, -) FG_FLAT_WHOLE_OP(X, mul, *) \
+    FG_FLAT_WHOLE_OP(X, and, &) FG_FLAT_WHOLE_OP(X, or, |) FG_FLAT_WHOLE_OP(X, xor, ^) \
+    X(shl, w32, fg_v32, accv, (fg_v32)FG_FLAT_SHIFT(x, y, sllv, <<)) X(shr_logical, w32, fg_v32, accv, (fg_v32)FG_FLAT_SHIFT(x, y, srlv, >>)) \
+    X(shr_arith, w32, fg_v32, accv, (fg_v32)FG_FLAT_SHIFT_SIGNED(x, y)) \
+    X(shl_xor, w32, fg_v32, accv, (fg_v32)((fg_u32x16)x ^ FG_FLAT_SHIFT(x, y, sllv, <<))) \
+    X(shr_logical_xor, w32, fg_v32, accv, (fg_v32)((fg_u32x16)x ^ FG_FLAT_SHIFT(x, y, srlv, >>))) \
+    X(max, w32, fg_v32, accv, (fg_v32)FG_FLAT_PICK(fg_i32x16, fg_i32x16, (fg_i32x16)x > (fg_i32x16)y, (fg_i32x16)x, (fg_i32x16)y)) \
+    X(min, w32, fg_v32, accv, (fg_v32)FG_FLAT_PICK(fg_i32x16, fg_i32x16, (fg_i32x16)x < (fg_i32x16)y, (fg_i32x16)x, (fg_i32x16)y)) \
+    X(shr_arith, i32, uint32_t, acci, (uint32_t)((int32_t)x >> (y < 32 ? y : 31))) \
+    X(shl_xor, i32, uint32_t, acci, x ^ (y < 32 ? x << (y & 31) : 0)) X(shr_logical_xor, i32, uint32_t, acci, x ^ (y < 32 ? x >> (y & 31) : 0))
+
+/* name, kind, type, register, formula; those of vectors of integers stand behind all others in the code */
+#define FG_FLAT_BIN(X) FG_FLAT_BIN_FIRST(X) FG_FLAT_INTEGERS(X)
+#define FG_FLAT_BIN_FIRST(X) \
     X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, >)) \
     X(min, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, <)) \
     X(div, f64, double, accd, x / y) X(max, f64, double, accd, FG_FLAT_ONE(fg_i64x2, fg_f64x2, >)) \
@@ -146,10 +170,12 @@ typedef int64_t fg_i64x2 __attribute__((vector_size(16)));
  * b, which wait for no bytes. */
 #define FG_FLAT_BYTES(X) FG_FLAT_BOOL_OF(X, b16, fg_i8x16)
 #define FG_FLAT_WHERE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32, fg_i32x16, accv) FG_FLAT_COMPARE_OF(X, v64, fg_v64, fg_i64x8, accw)
-#define FG_FLAT_VECTOR_COMPARE(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32) FG_FLAT_COMPARE_OF(X, v64, fg_v64)
+#define FG_FLAT_VECTOR_COMPARE_FIRST(X) FG_FLAT_COMPARE_OF(X, v32, fg_v32) FG_FLAT_COMPARE_OF(X, v64, fg_v64)
+#define FG_FLAT_VECTOR_COMPARE(X) FG_FLAT_VECTOR_COMPARE_FIRST(X) FG_FLAT_COMPARE_OF(X, w32, fg_i32x16)
 #define FG_FLAT_VECTOR_SELECT(X) X(v32, fg_i32x16, accv) X(v64, fg_i64x8, accw)
 #define FG_FLAT_BYTES_v32 fg_i8x16
 #define FG_FLAT_BYTES_v64 fg_i8x8
+#define FG_FLAT_BYTES_w32 fg_i8x16
 #define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
     X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
@@ -231,7 +257,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         L_##name##_##t##_mm: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_am: { T x = acc, y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_ma: { T x = FG_AT(T, ip->a), y = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
-    FG_FLAT_BIN(M)
+    FG_FLAT_BIN_FIRST(M)
     #undef M
     /* each result is stored before the next operand is read: they may be one */
     #define FG_DO_addm(T, acc) acc = FG_AT(T, ip->a) + FG_AT(T, ip->b);
@@ -272,7 +298,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     #undef M
     #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
         FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }
-    FG_FLAT_VECTOR_COMPARE(M)
+    FG_FLAT_VECTOR_COMPARE_FIRST(M)
     #undef M
     #define M(t, V, acc) L_select_##t: { V m = __builtin_convertvector(FG_AT(FG_FLAT_BYTES_##t, ip->a), V) != 0; \
         acc = FG_FLAT_PICK(V, __typeof__(acc), m, FG_AT(V, ip->b), FG_AT(V, ip->c)); FG_AT(__typeof__(acc), ip->d) = acc; FG_NEXT }
@@ -490,6 +516,16 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     }
     L_store: FG_MOVE(ip->d) memcpy(at, ip->a, ip->n); } FG_NEXT
     /* behind the others, whose places in the code decide how fast they are */
+    #define M(name, t, T, acc, expr) \
+        L_##name##_##t##_mm: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_am: { T x = acc, y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_ma: { T x = FG_AT(T, ip->a), y = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
+    FG_FLAT_INTEGERS(M)
+    #undef M
+    #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
+        FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }
+    FG_FLAT_COMPARE_OF(M, w32, fg_i32x16)
+    #undef M
 #if FG_FLAT_PERMUTES
     #define M(name) L_##name: \
         accv = (fg_v32)fg_fold_##name((__m512)accv, ip->a, (const FgFlatFold *)ip->b, (FgVmSeg)ip->fn, ip->d); FG_AT(fg_v32, ip->d) = accv; FG_NEXT

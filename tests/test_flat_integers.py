@@ -1,0 +1,51 @@
+"""Vectors of integers in flat code, and shifts with exclusive or: the bits of the ordinary path."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from tests.test_flat import flat_ops, same_bits
+
+EDGES = [0, 1, 2, 31, 32, 33, 7, -1, -(2**31), 2**31 - 1, -5, 3, 64, 30, -31, 5, 17]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("n", [2, 3, 8, 16, 17])
+def test_vectors_of_integers(dtype, n):
+    def step(x, y):
+        shifted = lax.shift_left(x, y), lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y)
+        ordered = jnp.minimum(x, y), jnp.maximum(x, y), jnp.clip(x, y, 7), jnp.where(x < y, x > 3, y > 3)
+        compared = x < y, x <= y, x > y, x >= y, x == y, x != y, jnp.where(x == y, x + 1, y), jnp.where(x >= y, x * y, 7)
+        return x * 3 + (x ^ y), (*shifted, *ordered, *compared, x & y, x | y, ~x, x - y, -x, x.astype("float32"), x % 7)
+
+    ys = np.array([[EDGES[(i * 5 + j) % len(EDGES)] for j in range(n)] for i in range(17)]).astype(dtype)
+    for start in (0, 5, -1, -(2**31)):
+        same_bits(lambda x, ys: lax.scan(step, x, ys), jnp.asarray((np.arange(n) * 7 + start).astype(dtype)), jnp.asarray(ys))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (16,), (20,)])
+@pytest.mark.parametrize("by", [(13, 17, 5), (0, 31, 32), (40, 1, 33)])
+def test_shifts_with_exclusive_or(shape, by):
+    first, second, third = by
+
+    def step(x, _):
+        y = x ^ lax.shift_left(x, jnp.full_like(x, first))
+        y = lax.shift_right_logical(y, jnp.full_like(y, second)) ^ y
+        z = lax.shift_left(y, jnp.full_like(y, third))
+        return y ^ z, (z ^ x, z)  # what is shifted here is read once more
+
+    start = jnp.asarray(np.uint32(2463534242) + np.arange(np.prod(shape, dtype=int), dtype=np.uint32).reshape(shape))
+    same_bits(lambda s: lax.scan(step, s, None, length=20), start)
+
+
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_a_shift_with_exclusive_or_is_one_op(shape):
+    def ops(turn):
+        jitted = fgrad.jit(lambda s: lax.scan(lambda x, _: (turn(x), None), s, None, length=20)[0])
+        jitted(start)
+        return flat_ops(jitted, start)
+
+    start = jnp.ones(shape, "uint32")
+    assert ops(lambda x: x ^ (x << 13)) == ops(lambda x: x << 13) == ops(lambda x: x | (x << 13)) - 1
