@@ -12,7 +12,7 @@ EDGES = [0, 1, 2, 31, 32, 33, 7, -1, -(2**31), 2**31 - 1, -5, 3, 64, 30, -31, 5,
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
-@pytest.mark.parametrize("n", [2, 3, 8, 16, 17])
+@pytest.mark.parametrize("n", [2, 3, 8, 16, 17, 33])
 def test_vectors_of_integers(dtype, n):
     def step(x, y):
         shifted = lax.shift_left(x, y), lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y)

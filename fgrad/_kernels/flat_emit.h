@@ -3,9 +3,10 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_LONG = 2048, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_LONG = 2048, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = 512, FG_FLAT_INTEGERS_BYTES = 128, FG_FLAT_MEMORY = 1 << 17 };
 /* From FG_FLAT_VECTORS bytes on a group's operations each go over all of it, up to FG_FLAT_LONG: with more, what one stores and the next loads
  * makes the loop as slow as the VM's stages, or slower. */
+/* Integers: from three vectors on their single operations cost more than calls. */
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot, fg_flat_argreduce;
@@ -291,6 +292,14 @@ static int fg_flat_cast(int from, int to) {
     return -1;
 }
 
+/* 1 for an operation that is the same with and without a sign. */
+static int fg_flat_bits(int op) {
+    return op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor || op == FG_OP_shl ||
+           op == FG_OP_shr_logical;
+}
+/* 1 if vectors of type t are to an operation what vectors of int32 are. */
+static int fg_flat_ints(int op, int t) { return t == FG_I32 || (t == FG_U32 && (fg_flat_bits(op) || op == FG_OP_eq || op == FG_OP_ne)); }
+
 static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d, const char *const *args, int arity) {
     if (op == FG_OP_select && n > 1) {
         int whole = n * fg_itemsize(t) <= 64 && fg_flat_padded(f, d);
@@ -298,10 +307,8 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
         return !whole ? -1 : fg_itemsize(t) == 4 ? FG_C64 : fg_itemsize(t) == 8 ? FG_C128 : -1;
     }
     if (op == FG_OP_select) return -1;
-    int bits = op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor ||
-               op == FG_OP_shl || op == FG_OP_shr_logical;              /* the same with and without a sign */
-    if (n == 1) return t == FG_U32 && bits ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
-    int ints = t == FG_I32 || (t == FG_U32 && (bits || op == FG_OP_eq || op == FG_OP_ne));
+    if (n == 1) return t == FG_U32 && fg_flat_bits(op) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
+    int ints = fg_flat_ints(op, t);
     if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL && !ints) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
     for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
     return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : ints ? FG_FLAT_INTS : FG_F16;

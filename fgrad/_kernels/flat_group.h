@@ -29,15 +29,16 @@ static char *fg_flat_spread(FgFlat *f, const FgVmPlan *p, int i, const char *a) 
 
 /* How many elements of a group go through all of its operations at a time: a vector's, where all are inline; else all of them. */
 static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *reg, const char *const *mask, const int *types) {
-    int t = p->n_ops ? p->ops[0].type : 0, kind = t == FG_F32 ? FG_C64 : FG_C128, forms;
+    int t = p->n_ops ? p->ops[0].type : 0, ints = t == FG_I32 || t == FG_U32, kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_FLAT_INTS, forms;
     int64_t bytes = p->n * fg_itemsize(t);
-    if ((t != FG_F32 && t != FG_F64) || bytes <= 64 || bytes > FG_FLAT_VECTORS) return p->n;
+    if ((t != FG_F32 && t != FG_F64 && !ints) || bytes <= 64 || bytes > (ints ? FG_FLAT_INTEGERS_BYTES : FG_FLAT_VECTORS)) return p->n;
     if (f->n_ops + p->n_ops * (bytes / 64 + 1) > FG_FLAT_CODE / 2) return p->n;
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
         const char *at[4] = {reg[op->dst], reg[op->a], reg[op->b], reg[op->c]};
         int chain = op->op == FG_OP_add || op->op == FG_OP_sub || op->op == FG_OP_mul, arity = fg_vm_info[op->op].arity;
         int choose = op->op == FG_OP_select && mask[op->a];
+        if (ints && !choose && !fg_flat_ints(op->op, t)) return p->n;
         if (op->type != t || types[op->dst] != t || (!chain && !choose && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
         for (int i = 0; i <= arity; i++)
             for (int64_t b = 0; b < bytes && !(choose && i == 1); b += 64) if (!fg_flat_padded(f, at[i] + b)) return p->n;
