@@ -110,3 +110,19 @@ def test_float64_and_two_in_a_row():
         twice = lambda x: written_out(written_out(x) * 5, 0)
         assert names(twice, x).count("softmax") == 2
         assert names(fgrad.grad(lambda x: jnp.sum(twice(x) ** 2)), x).count("softmax_tangent") == 2
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 15, 16, 17, 33])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_columns(width, dtype):
+    """A tile of one vector or less has code of its own."""
+    with fgrad.enable_x64():
+        x = X[0, :, :width].astype(dtype)
+        x[3, width // 2] = 50
+        wide = np.exp(x.astype(np.float64) - x.max(0))
+        want, total = wide / wide.sum(0), np.log(wide.sum(0)) + x.max(0)
+        close = dict(rtol=1e-5, atol=1e-6) if dtype == "float32" else dict(rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(fgrad.nn.softmax(jnp.asarray(x), 0), want, **close)
+        np.testing.assert_allclose(fgrad.nn.log_softmax(jnp.asarray(x), 0), x - total, **close)
+        np.testing.assert_allclose(fgrad.nn.logsumexp(jnp.asarray(x), axis=0), total, **close)
+        np.testing.assert_allclose(fgrad.nn.softmax(jnp.asarray(x.T), 1), want.T, **close)

@@ -29,9 +29,10 @@
     int w = (int)(rows * c->inner)
 #define TO_COLUMNS(columns, x) N(to_columns)(columns, x, rows, n, c->inner)
 #define TO_ROWS(y, columns) N(to_rows)(y, columns, rows, n, c->inner)
-/* The tile's code once more for a full width, which the compiler then knows. */
+/* The tile's code once more for a full width, and for one of a single vector, which the compiler then knows. */
 #define BY_WIDTH(name, step, ...) do { \
     if (w == FG_TILE) N(name)(__VA_ARGS__, n, step, FG_TILE); \
+    else if (w > 0 && w <= (int)VEC_LANES) N(name)(__VA_ARGS__, n, step, w); \
     else N(name)(__VA_ARGS__, n, step, w); \
 } while (0)
 #endif
