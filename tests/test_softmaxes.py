@@ -126,3 +126,16 @@ def test_few_columns(width, dtype):
         np.testing.assert_allclose(fgrad.nn.log_softmax(jnp.asarray(x), 0), x - total, **close)
         np.testing.assert_allclose(fgrad.nn.logsumexp(jnp.asarray(x), axis=0), total, **close)
         np.testing.assert_allclose(fgrad.nn.softmax(jnp.asarray(x.T), 1), want.T, **close)
+
+
+@pytest.mark.parametrize("rows", [3, 4, 5, 7])
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 8, 9])
+def test_few_short_rows(rows, n):
+    """Short rows become columns from three or five on: each gives what it gives among many."""
+    x = X[0, :rows, :n].copy()
+    x[1, 0], x[2, -1] = np.inf, -np.inf
+    x[0] = np.nan if n == 4 else x[0]
+    many = jnp.asarray(np.concatenate([x, np.zeros((20, n), np.float32)]))
+    for fun in (fgrad.nn.softmax, fgrad.nn.log_softmax, fgrad.nn.logsumexp, fgrad.nn.standardize):
+        few, wide = fun(jnp.asarray(x), axis=-1), fun(many, axis=-1)[:rows]
+        np.testing.assert_allclose(few, wide, rtol=1e-5, atol=1e-5)

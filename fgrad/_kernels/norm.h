@@ -44,7 +44,7 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
     T columns[FG_TILE * NARROW], *mean = (T *)c->out[0], *squares = (T *)c->out[1];
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
-        if (IS_NARROW(c)) {
+        if (FOLDS_NARROW(c)) {
             TILE_ROWS;
             TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
             BY_WIDTH(moments_columns, FG_TILE, columns, mean + u * inner, squares + u * inner);
@@ -194,7 +194,7 @@ static void N(layer_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
         const T *x = (const T *)c->in[0] + u * n;
         T *y = (T *)c->out[0] + u * n, *r = (T *)c->out[1] + u, mean[FG_ROW_GROUP], shift[FG_ROW_GROUP];
         double left[FG_ROW_GROUP], spread[FG_ROW_GROUP];
-        if (IS_NARROW(c)) {
+        if (FOLDS_NARROW(c)) {
             T columns[FG_TILE * NARROW];
             TILE_ROWS;
             TO_COLUMNS(columns, x);

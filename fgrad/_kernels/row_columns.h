@@ -23,7 +23,10 @@
 /* Rows this narrow, where there are a few, are turned into columns, a tile of them at a time; so are blocks of few columns, which come to
  * lie side by side. */
 #define NARROW (256 / (int64_t)sizeof(T))
-#define IS_NARROW(c) (2 * (c)->inner < FG_TILE && (c)->n <= NARROW && (c)->outer > 1 && (c)->outer * (c)->inner >= 8)
+#define IS_NARROW(c) (2 * (c)->inner < FG_TILE && (c)->n <= NARROW && (c)->outer > 1 && ((c)->outer * (c)->inner >= 8 || FEW_ROWS(c, 5, 4)))
+/* of what keeps one number a row, and of norms */
+#define FOLDS_NARROW(c) (IS_NARROW(c) || FEW_ROWS(c, 3, 8))
+#define FEW_ROWS(c, least, most) ((c)->inner == 1 && (c)->outer >= least && (c)->n <= most)
 #define TILE_ROWS \
     int64_t rows = group = end - u < FG_TILE / c->inner ? end - u : FG_TILE / c->inner; \
     int w = (int)(rows * c->inner)

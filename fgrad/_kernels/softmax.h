@@ -98,7 +98,7 @@ static void N(logsumexp)(void *ctx, int64_t begin, int64_t end, int tid) {
     T columns[FG_TILE * NARROW], *out = (T *)c->out[0];
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
-        if (IS_NARROW(c)) {
+        if (FOLDS_NARROW(c)) {
             TILE_ROWS;
             TO_COLUMNS(columns, (const T *)c->in[0] + u * n * inner);
             BY_WIDTH(logsumexp_columns, FG_TILE, columns, out + u * inner);
