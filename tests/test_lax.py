@@ -60,6 +60,52 @@ def test_associative_scan_of_trees_and_its_errors():
         lax.associative_scan(fn, (a, b[:3]))
 
 
+RUNNING = {
+    "cumsum": (jnp.add, np.add.accumulate),
+    "cumprod": (operator.mul, np.multiply.accumulate),
+    "cummax": (lambda a, b: lax.max(b, a), np.maximum.accumulate),
+    "cummin": (jnp.minimum, np.minimum.accumulate),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", RUNNING)
+def test_associative_scans_that_are_running_reductions(name, reverse):
+    fn, accumulate = RUNNING[name]
+
+    def scan(x, axis=1):
+        return lax.associative_scan(fn, x, reverse=reverse, axis=axis)
+
+    for dtype in (np.float32, np.float16, jnp.bfloat16, np.int8, np.uint16, np.int32):
+        x = RNG.integers(1, 5, (3, 5, 2)).astype(dtype)
+        for axis in range(3):
+            wide = x if np.dtype(dtype).kind in "iu" else x.astype(np.float32)
+            want = (
+                np.flip(accumulate(np.flip(wide, axis), axis, dtype=wide.dtype), axis)
+                if reverse
+                else accumulate(wide, axis, dtype=wide.dtype)
+            )
+            got = scan(x, axis)
+            assert got.dtype == x.dtype
+            np.testing.assert_array_equal(np.asarray(got).astype(want.dtype), want.astype(dtype).astype(want.dtype))
+    x = RNG.standard_normal((3, 5, 2)).astype(np.float32)
+    assert [e.primitive.name for e in fgrad.make_jaxpr(scan)(x).jaxpr.eqns] == [name]
+    np.testing.assert_array_equal(fgrad.vmap(lambda v: scan(v, 0))(x), scan(x))
+    with fgrad.enable_x64():
+        check_derivatives(scan, RNG.standard_normal((3, 5, 2)))
+    assert scan(np.ones((2, 3), bool)).dtype == (bool if name != "cumsum" else jnp.add(True, True).dtype)
+
+
+def test_associative_scans_that_are_no_running_reductions():
+    x = RNG.standard_normal(6).astype(np.float32)
+    np.testing.assert_array_equal(lax.associative_scan(lambda a, b: b, x), x)
+    np.testing.assert_array_equal(lax.associative_scan(lambda a, b: a if float(a.sum()) > 1e9 else b, x), x)  # by values, outside of jit
+    np.testing.assert_allclose(lax.associative_scan(jnp.hypot, x)[1:], np.sqrt(np.cumsum(x * x))[1:], rtol=1e-5)
+    z = np.array([1 + 2j, 3 - 1j, 3 + 1j, 0], np.complex64)
+    np.testing.assert_array_equal(lax.associative_scan(lax.max, z), z[[0, 1, 2, 2]])
+    np.testing.assert_allclose(lax.associative_scan(fgrad.checkpoint(jnp.add), x), np.cumsum(x), rtol=1e-4, atol=1e-5)
+
+
 MONOIDS = {
     "add": (lax.add, 0.0, np.add.reduce),
     "mul": (lax.mul, 1.0, np.multiply.reduce),

@@ -92,13 +92,16 @@ _KNOWN = {
 }
 
 
-def _monoid(jaxpr):
-    """The reduction that a computation on scalars is, if it is one primitive applied to its two arguments."""
+_RUNNING = {"add": cumulative.cumsum, "mul": cumulative.cumprod, "max": cumulative.cummax, "min": cumulative.cummin}
+
+
+def _monoid(jaxpr, known=_KNOWN):
+    """The reduction of `known` that a computation on two arrays is, if it is one primitive applied to its two arguments."""
     if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2:
         return None
     (eqn,) = jaxpr.eqns
     same = len(eqn.invars) == 2 and {*map(id, eqn.invars)} == {*map(id, jaxpr.invars)}
-    return _KNOWN.get(eqn.primitive.name) if same and jaxpr.outvars[0] is eqn.outvars[0] else None
+    return known.get(eqn.primitive.name) if same and jaxpr.outvars[0] is eqn.outvars[0] else None
 
 
 def reduce(operands, init_values, computation, dimensions, out_sharding=None):
@@ -168,7 +171,9 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     """All running combinations of the slices of `elems` along `axis` under the associative fn(a, b), in O(log n) steps.
 
     elems: a tree of arrays of one size along `axis`; fn takes and gives such trees, and works on many slices at once.
-    reverse: from the end, the later slices as fn's first argument. Raises TypeError where fn is no function, ValueError where sizes differ.
+    reverse: from the end, the later slices as fn's first argument. Sums, products, maxima and minima of one array are cumsum, cumprod,
+    cummax and cummin (whose gradients share evenly where there are ties).
+    Raises TypeError where fn is no function, ValueError where sizes differ.
 
     >>> import fgrad.numpy as jnp
     >>> associative_scan(jnp.multiply, jnp.arange(1., 5.))
@@ -191,12 +196,33 @@ def associative_scan(fn, elems, reverse=False, axis=0):
             raise TypeError(f"associative_scan: fn must return as many arrays as its arguments have, {treedef}, got {out_tree}")
         return out
 
+    running = _running_monoid(combine, xs[0], axes[0]) if len(xs) == 1 else None
+    if running is not None:
+        return tree.unflatten(treedef, [running(xs[0], axes[0], reverse)])
     if reverse:
         xs = [rev(x, (a,)) for x, a in zip(xs, axes)]
     out = _running(xs, axes, combine)
     if reverse:
         out = [rev(x, (a,)) for x, a in zip(out, axes)]
     return tree.unflatten(treedef, out)
+
+
+def _running_monoid(combine, x, axis):
+    """The running reduction that an associative scan of one array is, or None: one pass instead of slices, twice log2(n) of them."""
+    aval = get_aval(x)
+    n = aval.shape[axis]
+    if n < 2 or aval.dtype.kind == "b":
+        return None
+    half = ShapedArray((*aval.shape[:axis], n // 2, *aval.shape[axis + 1 :]), aval.dtype)
+    try:
+        jaxpr = stage(lambda a, b: combine([a], [b]), [half, half], "fn")
+    except Exception:  # what fn does with numbers, or wrongly, it does in the scan
+        return None
+    if jaxpr.consts or [(a.shape, a.dtype) for a in jaxpr.out_avals] != [(half.shape, half.dtype)]:
+        return None
+    running = _monoid(jaxpr.jaxpr, _RUNNING)
+    ordered = running in (cumulative.cummax, cumulative.cummin)
+    return None if ordered and dtypes.is_complex(aval.dtype) else running  # complex numbers have no kernel that orders them
 
 
 def _running(xs, axes, combine):
