@@ -265,6 +265,24 @@ def test_indices_of_every_dtype(name, dtype):
         np.testing.assert_array_equal(fgrad.vmap(of_x)(jnp.asarray(at)), want)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_rows_of_all_lengths(dtype):
+    """Short ones are copies of vectors that may overlap, none of which may reach beyond a row."""
+    at = RNG.integers(-15, 16, 37)
+    at[[3, 36]] = 12, -1  # the last row ends where the array does
+    outside = (at < -13) | (at >= 13)
+    for width in range(1, 140 // np.dtype(dtype).itemsize + 1):
+        x = RNG.integers(1, 200, (13, width)).astype(dtype)
+        for index in (at.astype(np.int32), at):
+            with fgrad.enable_x64():
+                filled, clipped = (
+                    jnp.take(jnp.asarray(x), jnp.asarray(index), axis=0, mode=mode, fill_value=7) for mode in ("fill", "clip")
+                )
+                assert filled.dtype == dtype
+            np.testing.assert_array_equal(filled, np.where(outside[:, None], dtype(7), x[np.where(outside, 0, at)]))
+            np.testing.assert_array_equal(clipped, x[np.clip(at, 0, 12)])
+
+
 @pytest.mark.parametrize("name", ["updates", "rows", "window", "last", "long"])
 def test_positions_beyond_int32_are_int64(name):
     """Positions in an operand of more than 2^31 elements, here only traced."""

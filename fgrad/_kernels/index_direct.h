@@ -6,7 +6,7 @@
 #include "index_blocks.h"
 #include "items.h"
 
-enum { FG_LINE = 16, FG_SHORT_ROW = 64, FG_CACHED_OUTPUT = 524288, FG_LONG_RUN = 1024, FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
+enum { FG_LINE = 16, FG_SHORT_ROW = 128, FG_CACHED_OUTPUT = 524288, FG_LONG_RUN = 1024, FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
        FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
 
 /* How many axes a line has. */
@@ -155,7 +155,7 @@ FG_TAKES(fg_item16)
 
 /* Rows of N to 2 N bytes as two copies that may overlap. */
 #define FG_PIECE(N) typedef uint8_t fg_piece##N __attribute__((vector_size(N), aligned(1), may_alias));
-FG_PIECE(2) FG_PIECE(4) FG_PIECE(8) FG_PIECE(16) FG_PIECE(32)
+FG_PIECE(2) FG_PIECE(4) FG_PIECE(8) FG_PIECE(16) FG_PIECE(32) FG_PIECE(64)
 #define FG_MOVE_ROW(N, i, off) { \
     char *d = small + (i) * bytes; const char *s = big + (off); \
     fg_piece##N one = *(const fg_piece##N *)s, other = *(const fg_piece##N *)(s + bytes - N); \
@@ -174,7 +174,8 @@ static void fg_take_rows##N##_##I(const FgIndexPlan *g, const char *restrict big
 #define FG_MOVE_ROW8(i, off) FG_MOVE_ROW(8, i, off)
 #define FG_MOVE_ROW16(i, off) FG_MOVE_ROW(16, i, off)
 #define FG_MOVE_ROW32(i, off) FG_MOVE_ROW(32, i, off)
-FG_TAKES_ROWS(2) FG_TAKES_ROWS(4) FG_TAKES_ROWS(8) FG_TAKES_ROWS(16) FG_TAKES_ROWS(32)
+#define FG_MOVE_ROW64(i, off) FG_MOVE_ROW(64, i, off)
+FG_TAKES_ROWS(2) FG_TAKES_ROWS(4) FG_TAKES_ROWS(8) FG_TAKES_ROWS(16) FG_TAKES_ROWS(32) FG_TAKES_ROWS(64)
 
 /* Units are single vectors at one window position after the other. */
 static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
@@ -208,14 +209,14 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
             if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done, phase); \
             else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done, phase); \
         } break
-#define FG_TAKE_ROWS_CASE(N) if (bytes >= N) { \
+#define FG_TAKE_ROWS_CASE(N) if (bytes >= N + (N == 64)) { /* 64 bytes are two of 32 */ \
             if (g->wide) fg_take_rows##N##_int64_t(g, big, small, (const int64_t *)job->indices + bi, done, phase); \
             else fg_take_rows##N##_int32_t(g, big, small, (const int32_t *)job->indices + bi, done, phase); \
             continue; \
         }
         if (g->run > 1) {
             int64_t bytes = g->run * g->item;
-            FG_TAKE_ROWS_CASE(32) FG_TAKE_ROWS_CASE(16) FG_TAKE_ROWS_CASE(8) FG_TAKE_ROWS_CASE(4) FG_TAKE_ROWS_CASE(2)
+            FG_TAKE_ROWS_CASE(64) FG_TAKE_ROWS_CASE(32) FG_TAKE_ROWS_CASE(16) FG_TAKE_ROWS_CASE(8) FG_TAKE_ROWS_CASE(4) FG_TAKE_ROWS_CASE(2)
         }
         switch (g->item) {
             case 1: FG_TAKE_CASE(fg_item1);
