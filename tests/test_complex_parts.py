@@ -23,6 +23,7 @@ PROGRAMS = {
     "cube": lambda a, b: lax.complex(a, b) ** 3,
     "choice": lambda a, b: jnp.where(a < b, lax.complex(a, b), -lax.complex(b, b)),
     "equal": lambda a, b: (lax.complex(a, b) == lax.complex(b, a), lax.complex(a, b) != lax.complex(b, a)),
+    "finite": lambda a, b: (jnp.isfinite(lax.complex(a, b)), jnp.isfinite(a + 0j)),
     "of a number": lambda a, b: lax.complex(a, b) * lax.complex(a[0, 2], b[3, 3]),
     "with an operand side by side": lambda a, b: jnp.exp(1j * b) * a + lax.complex(b, a),
     "cast": lambda a, b: lax.complex(a, b).astype(jnp.complex64) + a,
@@ -201,3 +202,36 @@ def test_precisions_and_empty_arrays():
         assert z.dtype == np.complex128 and abs(z[0] - 3 * complex(np.float32(0.1), np.float32(0.2))) < 1e-15
         assert fgrad.jit(lambda a: lax.complex(a, a).astype(jnp.float32))(np.ones(400)).dtype == np.float32
     assert fgrad.jit(lambda a: jnp.log(a + 1j * a) / (1 + jnp.abs(a)))(np.ones((0, 3), np.float32)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [0, 1, 7, 65, 4000])
+def test_which_complex_numbers_are_finite(dtype, n):
+    z = np.empty(n, dtype)
+    z.real, z.imag = np.resize(A, n), np.resize(B, n)  # NaN beside an infinity too
+    with fgrad.enable_x64():
+        for x in (z, z[::-1]):
+            want = np.isfinite(x)
+            for got in (
+                jnp.isfinite(x),
+                fgrad.jit(jnp.isfinite)(x),
+                fgrad.vmap(jnp.isfinite)(x),
+                fgrad.jit(lambda x: jnp.isfinite(x[::-1]))(x)[::-1],
+            ):
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == bool
+            np.testing.assert_array_equal(fgrad.jit(lambda x: jnp.where(jnp.isfinite(x), x, 0))(x), np.where(want, x, 0))
+            grad = fgrad.jit(fgrad.grad(lambda x: jnp.sum(jnp.where(jnp.isfinite(x), jnp.real(x), 0))))(x)
+            np.testing.assert_array_equal(grad, want.astype(dtype))
+
+
+def test_loops_ask_whether_parts_are_finite():
+    z = np.asarray(lax.complex(A, B))
+    f = lambda z: lax.fori_loop(0, 3, lambda i, z: jnp.where(jnp.isfinite(z), z * 2, z), z)
+    want = z
+    for _ in range(3):
+        with np.errstate(all="ignore"):
+            want = np.where(np.isfinite(want), want.real * np.float32(2) + 1j * (want.imag * np.float32(2)), want)
+    alike(np.where(np.isfinite(z), fgrad.jit(f)(z), 0), np.where(np.isfinite(z), want, 0), zeros=False)
+    with pytest.raises(TypeError, match="complex64"):
+        lax.is_finite(z)

@@ -56,6 +56,7 @@ enum { FG_C_BLOCK = 64 };
     VM_C_UN(square, t, C, r.re = (x.re - x.im) * (x.re + x.im); r.im = 2 * (x.re * x.im)) \
     VM_UN(real, t, C, R, x.re) VM_UN(imag, t, C, R, x.im) \
     VM_BIN(eq, t, C, uint8_t, (x.re == y.re) & (x.im == y.im)) VM_BIN(ne, t, C, uint8_t, (x.re != y.re) | (x.im != y.im)) \
+    VM_UN(is_finite, t, C, uint8_t, (fabs##F(x.re) < INFINITY) & (fabs##F(x.im) < INFINITY)) \
     FG_SIG(select, t) { C *d = (C *)d_; const uint8_t *a = (const uint8_t *)a_; const C *b = (const C *)b_, *c = (const C *)c_; \
         for (int64_t i = 0; i < n; i++) { C y = b[i], z = c[i], r; r.re = a[i] ? y.re : z.re; r.im = a[i] ? y.im : z.im; d[i] = r; } } \
     FG_SIG(complex, rt) { C *d = (C *)d_; const R *a = (const R *)a_, *b = (const R *)b_; (void)c_; \

@@ -33,7 +33,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     [FG_OP_gcd] = {ROW_I(gcd)},
     ANY(eq), ANY(ne), REALS(lt), REALS(le), REALS(gt), REALS(ge), ANY(select), [FG_OP_clamp] = {ROW_I(clamp), ROW_F(clamp)},
     F(copysign), F(hypot), F(log_hypot), F(ldexp), F(logit), F(rel_entr), F(gelu), F(gelu_slope), F(gelu_exact), F(gelu_exact_slope),
-    F(is_finite), F(nextafter), [FG_OP_real] = {ROW_C(real)}, [FG_OP_imag] = {ROW_C(imag)}, F(complex), [FG_OP_conj] = {ROW_C(conj)},
+    FC(is_finite), F(nextafter), [FG_OP_real] = {ROW_C(real)}, [FG_OP_imag] = {ROW_C(imag)}, F(complex), [FG_OP_conj] = {ROW_C(conj)},
     [FG_OP_round_f16] = {[FG_F32] = vm_round_f16_f32}, [FG_OP_round_bf16] = {[FG_F32] = vm_round_bf16_f32},
     [FG_OP_fma] = {ROW_BITS(fma), ROW_F(fma)},
 };

@@ -173,7 +173,7 @@ def in_parts(ctx, op, ins, aval):
     if all(v.buf is None or made_by(v, "complex") is None and _made_of_real(v) is None for v in given):
         return None
     rule = _TO_COMPLEX.get(op)
-    if rule is None and op not in _TO_REAL and op not in ("select", "eq", "ne"):
+    if rule is None and op not in _TO_REAL and op not in ("select", "eq", "ne", "is_finite"):
         return None
     parts = [_known_or_small(ctx, v, aval) for v in given]
     if None in parts:
@@ -181,6 +181,8 @@ def in_parts(ctx, op, ins, aval):
     if op in ("eq", "ne"):
         same = [ctx.elementwise(op, [x, y], aval) for x, y in zip(*parts)]
         return ctx.elementwise("and" if op == "eq" else "or", same, aval)
+    if op == "is_finite":
+        return ctx.elementwise("and", [ctx.elementwise(op, [x], aval) for x in parts[0]], aval)
     do = _Parts(ctx, aval)
     if op == "select":
         return ctx.elementwise("complex", [do("select", ins[0], x, y) for x, y in zip(*parts)], aval)

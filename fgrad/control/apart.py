@@ -7,7 +7,7 @@ from fgrad.control.while_loop import while_p
 from fgrad.core import Literal, get_aval, stage
 from fgrad.ops.elementwise import complex_, imag, real
 
-_BY_PARTS = frozenset("add sub mul neg conj square real imag abs eq ne select complex convert_element_type log copy".split())
+_BY_PARTS = frozenset("add sub mul neg conj square real imag abs eq ne is_finite select complex convert_element_type log copy".split())
 
 LEAST = 300  # numbers of a carry: fewer are not computed in parts (see compile.planes)
 

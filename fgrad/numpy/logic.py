@@ -143,10 +143,7 @@ def isfinite(x, /):
     if is_overlay(x):
         return rules.full(x.shape, True, BOOL)
     x = unary("isfinite", x)
-    dtype = x.aval.dtype
-    if dtype.kind == "c":
-        return ew.bitwise_and(ew.is_finite(ew.real(x)), ew.is_finite(ew.imag(x)))
-    return ew.is_finite_p.bind(x) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, True, BOOL)
+    return ew.is_finite_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else rules.full(x.aval.shape, True, BOOL)
 
 
 @eager(1)

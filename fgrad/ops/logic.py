@@ -27,13 +27,20 @@ ceil_p = elementwise("ceil", "f")
 trunc_p = elementwise("trunc", "f")
 round_away_p = elementwise("round_away", "f")
 round_even_p = elementwise("round_even", "f")
-is_finite_p = elementwise("is_finite", "f", result="bool")
+is_finite_p = elementwise("is_finite", "fc", result="bool")
 for _p in (floor_p, ceil_p, trunc_p, round_away_p, round_even_p, is_finite_p):
     _p.jvp = zero_jvp(_p)
 floor = unary(floor_p, "The largest whole number <= x.")
 ceil = unary(ceil_p, "The smallest whole number >= x.")
 trunc = unary(trunc_p, "x without its fraction.")
-is_finite = unary(is_finite_p, "Where x is neither infinite nor NaN, as booleans.")
+_finite = unary(is_finite_p, "")
+
+
+def is_finite(x):
+    """Where x is neither infinite nor NaN, as booleans. As in JAX not of complex numbers, which the primitive takes."""
+    if get_aval(x).dtype.kind == "c":
+        raise TypeError(f"is_finite does not accept dtype {get_aval(x).dtype.name}. Accepted dtypes are floating.")
+    return _finite(x)
 
 
 class RoundingMethod:
