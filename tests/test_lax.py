@@ -101,6 +101,8 @@ def test_associative_scans_that_are_no_running_reductions():
     np.testing.assert_array_equal(lax.associative_scan(lambda a, b: b, x), x)
     np.testing.assert_array_equal(lax.associative_scan(lambda a, b: a if float(a.sum()) > 1e9 else b, x), x)  # by values, outside of jit
     np.testing.assert_allclose(lax.associative_scan(jnp.hypot, x)[1:], np.sqrt(np.cumsum(x * x))[1:], rtol=1e-5)
+    same = np.full(300_000, 0.1, np.float32)  # a long sum goes by a tree, whose errors are small
+    np.testing.assert_allclose(lax.associative_scan(jnp.add, same)[-1], 300_000 * float(same[0]), rtol=2e-6)
     z = np.array([1 + 2j, 3 - 1j, 3 + 1j, 0], np.complex64)
     np.testing.assert_array_equal(lax.associative_scan(lax.max, z), z[[0, 1, 2, 2]])
     np.testing.assert_allclose(lax.associative_scan(fgrad.checkpoint(jnp.add), x), np.cumsum(x), rtol=1e-4, atol=1e-5)
