@@ -301,3 +301,18 @@ class MatrixTimesState(Workload):
             return y
 
         return call
+
+
+@workload("control flow/xorshift generators by fori_loop", sizes=(1, 4, 16), quick=(4,), note="10,000 steps of N generators of 32 bits")
+class Xorshift(Workload):
+    def inputs(self, rng):
+        return (integers(rng, 1 << 30, *self.size) + 1,)
+
+    def jaxlike(self, m, x):
+        def step(i, x):
+            x = x ^ (x << 13)
+            x = x ^ (x >> 17)
+            return x ^ (x << 5)
+
+        f = m.jit(lambda x: m.lax.fori_loop(0, 10_000, step, x.astype(m.np.uint32)))
+        return lambda: f(x)

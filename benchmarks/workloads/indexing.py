@@ -197,3 +197,27 @@ class Movement(Workload):
 
     def numpy(self, np, x):
         return lambda: np.concatenate([x.T, x[:, ::-1]])
+
+
+@workload(
+    "indexing/a box written into each of a batch, by vmap: batch,side,box", sizes=((16, 72, 64), (16, 256, 224)), quick=((16, 72, 64),)
+)
+class Boxes(Workload):
+    def inputs(self, rng):
+        b, side, box = self.size
+        return normal(rng, b, side, side), normal(rng, b, box, box), integers(rng, side - box + 1, b, 2)
+
+    def jaxlike(self, m, x, y, at):
+        f = m.jit(m.vmap(lambda x, y, at: m.lax.dynamic_update_slice(x, y, (at[0], at[1]))))
+        return lambda: f(x, y, at)
+
+    def numpy(self, np, x, y, at):
+        box = self.size[2]
+
+        def call():
+            out = x.copy()
+            for k, (i, j) in enumerate(at):
+                out[k, i : i + box, j : j + box] = y[k]
+            return out
+
+        return call
