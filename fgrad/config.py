@@ -42,6 +42,7 @@ _DEFAULTS = {
     "pass_recompute": True,
     "pass_tile": True,
     "pass_flat": True,
+    "pass_machine": True,
 }
 
 _CHOICES = {"numpy_dtype_promotion": ("standard", "strict"), "numpy_rank_promotion": ("allow", "warn", "raise")}

@@ -49,9 +49,9 @@ def test_systems_of_equations(shape):
 
 
 def test_large_carries_that_move_take_the_ordinary_path():
-    state = [jnp.full((1000,), v) for v in (1.0, 2.0, 3.0)]
+    state = [jnp.full((2000,), v) for v in (1.0, 2.0, 3.0)]
     same_bits(lambda *s: euler(5, *s), *state)  # each is updated where it is
-    same_bits(lambda x: lax.fori_loop(0, 5, lambda i, x: x[::-1] * 0.5 + x[i], x), jnp.arange(1000.0), flat=False)
+    same_bits(lambda x: lax.fori_loop(0, 5, lambda i, x: x[::-1] * 0.5 + x[i], x), jnp.arange(2000.0), flat=False)
 
 
 def rounds(n, dtype):

@@ -33,6 +33,7 @@ PASSES = [
     "pass_recompute",
     "pass_tile",
     "pass_flat",
+    "pass_machine",
 ]
 
 

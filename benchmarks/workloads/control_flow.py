@@ -316,3 +316,111 @@ class Xorshift(Workload):
 
         f = m.jit(lambda x: m.lax.fori_loop(0, 10_000, step, x.astype(m.np.uint32)))
         return lambda: f(x)
+
+
+@workload("control flow/leaky neurons by scan", sizes=(100, 1000), quick=(100,), tol=1e-3, note="300 steps of N that leak, add and fire")
+class LeakyNeurons(Workload):
+    def inputs(self, rng):
+        return (normal(rng, 300, *self.size),)
+
+    def jaxlike(self, m, currents):
+        def step(state, current):
+            v, fired = state
+            v = 0.9 * v * (1 - fired) + current
+            fired = (v > 1.0).astype(m.np.float32)
+            return (v, fired), m.np.sum(fired)
+
+        rest = m.np.zeros(self.size)
+        f = m.jit(lambda currents: m.lax.scan(step, (rest, rest), currents)[1])
+        return lambda: f(currents)
+
+    def numpy(self, np, currents):
+        def call():
+            v, fired, counts = np.zeros(self.size, np.float32), np.zeros(self.size, np.float32), []
+            for current in currents:
+                v = np.float32(0.9) * v * (1 - fired) + current
+                fired = (v > 1).astype(np.float32)
+                counts.append(fired.sum())
+            return np.array(counts)
+
+        return call
+
+
+@workload("control flow/a chain of springs by scan", sizes=(8, 100, 1000), quick=(100,), tol=1e-3, note="300 steps of N weights in a ring")
+class Springs(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        def step(state, _):
+            x, v = state
+            v = v + 0.1 * (m.np.roll(x, 1) + m.np.roll(x, -1) - 2 * x)
+            return (x + 0.1 * v, v), None
+
+        f = m.jit(lambda x: m.lax.scan(step, (x, m.np.zeros(self.size)), None, length=300)[0][0])
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        def call():
+            y, v = x, np.zeros_like(x)
+            for _ in range(300):
+                v = v + np.float32(0.1) * (np.roll(y, 1) + np.roll(y, -1) - 2 * y)
+                y = y + np.float32(0.1) * v
+            return y
+
+        return call
+
+
+@workload(
+    "control flow/edit distance by scans: letters",
+    sizes=(20, 200),
+    quick=(20,),
+    note="of two words; a row of the table by a scan of its own",
+)
+class EditDistance(Workload):
+    def inputs(self, rng):
+        return integers(rng, 4, *self.size), integers(rng, 4, *self.size)
+
+    def jaxlike(self, m, a, b):
+        np, lax = m.np, m.lax
+
+        def row(above, letter):
+            def cell(left, x):
+                other, up, corner = x
+                best = np.minimum(np.minimum(left, up) + 1, corner + (letter != other))
+                return best, best
+
+            first = above[0] + 1
+            _, rest = lax.scan(cell, first, (b, above[1:], above[:-1]))
+            return np.concatenate([first[None], rest]), None
+
+        f = m.jit(lambda a, b: lax.scan(row, np.arange(len(b) + 1), a)[0][-1])
+        return lambda: f(a, b)
+
+    def numpy(self, np, a, b):
+        def call():
+            above = np.arange(len(b) + 1)
+            for letter in a:
+                row = np.minimum(above[1:] + 1, above[:-1] + (letter != b))
+                row = np.concatenate([[above[0] + 1], row]) - np.arange(len(b) + 1)
+                above = np.minimum.accumulate(row) + np.arange(len(b) + 1)
+            return above[-1]
+
+        return call
+
+
+@workload("control flow/value and gradient of a GARCH likelihood", sizes=(1000,), tol=1e-3, note="a scan over N returns")
+class Garch(Workload):
+    def inputs(self, rng):
+        return normal(rng, *self.size), abs(normal(rng, 3, scale=0.1)) + 0.1
+
+    def jaxlike(self, m, returns, params):
+        def loss(params):
+            def step(variance, r):
+                variance = params[0] + params[1] * r * r + params[2] * variance
+                return variance, m.np.log(variance) + r * r / variance
+
+            return m.np.sum(m.lax.scan(step, m.np.ones(()), returns)[1])
+
+        f = m.jit(m.value_and_grad(loss))
+        return lambda: f(params)

@@ -44,7 +44,7 @@ cdef class Program:
     @cython.boundscheck(True)
     @cython.wraparound(True)
     def __cinit__(self, *, list slots, list insts, list in_avals, list in_strides, list in_codes, list consts, list outs, list out_codes,
-                  int64_t arena_bytes, tuple donated=(), bint small=False, bint flat=False):
+                  int64_t arena_bytes, tuple donated=(), bint small=False, int flat=0):
         cdef FgProg *p = &self.p
         cdef int i, j, d, first = 0
         cdef int64_t n, first_byte, end, low, high

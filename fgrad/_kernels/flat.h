@@ -6,8 +6,9 @@
  * other kernels are called as they are.  What cannot be flat (callbacks, large values) leaves the loop to the ordinary path. */
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
-#include "flat_group.h"
+#include "flat_blocks.h"
 #include "flat_keep.h"
+#include "flat_machine.h"
 #include "flat_move.h"
 #include "flat_pace.h"
 
@@ -105,7 +106,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
     for (int i = 0; i < p->n_inst && !f->failed; i++) {
         FgInst *inst = &p->insts[i];
         if (inst->kind == KIND_KERNEL) {
-            if (inst->run == fg_flat_vm && fg_flat_group(f, inst, st->slots)) continue;
+            if (inst->run == fg_flat_vm && (fg_flat_blocks(f, st, inst) || fg_flat_group(f, inst, st->slots))) continue;
             if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate || inst->run == fg_flat_pad) && fg_flat_movement(f, st, inst)) continue;
@@ -131,9 +132,9 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
 static void fg_flat_carry(FgFlat *f, FgState *st, const FgInst *inst, int slot, int stays, const char *in, char *out, char **carry, char **fresh) {
     const FgTensor *t = &st->slots[inst->args[slot]];
     int64_t bytes = fg_slot_bytes(t);
-    if (bytes > FG_FLAT_LONG && !stays) f->failed = 1;
+    if (bytes > (f->machine ? FG_FLAT_BYTES : FG_FLAT_LONG) && !stays) f->failed = 1;
     if (f->failed) return;
-    *carry = bytes > FG_FLAT_CARRY && stays ? out : fg_flat_room_of(f, t);
+    *carry = bytes > fg_flat_most(f) && stays ? out : fg_flat_room_of(f, t);
     *fresh = stays ? *carry : fg_flat_room_of(f, t);
     fg_flat_copy(f, *carry, in, bytes);
 }
@@ -347,11 +348,12 @@ static void fg_flat_scan(FgFlat *f, FgState *st, const FgInst *inst, int first, 
 
 static void fg_flat_free(FgFlat *f) {
     if (!f || f == &fg_flat_none) return;
+    fg_flat_forget_machine(f);
     free(f->ops); free(f->memory); free(f->ins); free(f->outs); free(f->moving); free(f->bases); free(f);
 }
 
-/* Flat code of instruction i of a state's program; &fg_flat_none if there is none. */
-static FgFlat *fg_flat_build(FgState *st, int i) {
+/* Flat code of instruction i of a state's program, for the interpreter or as machine code; &fg_flat_none if there is none. */
+static FgFlat *fg_flat_build_for(FgState *st, int i, int machine) {
     const FgInst *inst = &st->prog->insts[i];
     int scan = inst->kind == KIND_SCAN, nc = (int)inst->ip[scan ? 1 : 2], n_out = nc + (scan ? (int)inst->ip[3] : 0);
     int n_k = inst->n_in - (scan ? (int)inst->ip[2] : 0);
@@ -359,6 +361,7 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     FgFlat *f = (FgFlat *)calloc(1, sizeof(FgFlat));
     char **at = (char **)calloc(inst->n_in + inst->n_out + 1, sizeof(char *));
     if (f) {
+        f->machine = machine;
         f->ins = (FgFlatIo *)calloc(inst->n_in + n_out + 1, sizeof(FgFlatIo));
         f->outs = (FgFlatIo *)calloc(nc + 1, sizeof(FgFlatIo));
         f->bases = (char **)calloc(inst->n_in + n_out + 1, sizeof(char *));
@@ -369,7 +372,7 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     for (int j = 0; j < inst->n_in + n_out && !f->failed; j++) {
         int is_in = j < inst->n_in, o = j - inst->n_in, rows = is_in ? j >= n_k : o >= nc;
         int64_t bytes = rows ? -1 : fg_slot_bytes(&st->slots[inst->args[j]]);
-        if (bytes > FG_FLAT_CARRY) { at[j] = f->bases[j] = fg_flat_stand_in(j); continue; }
+        if (bytes > fg_flat_most(f)) { at[j] = f->bases[j] = fg_flat_stand_in(j); continue; }
         at[j] = rows ? fg_flat_room(f, 1, 8) : fg_flat_room_of(f, &st->slots[inst->args[j]]);
         FgFlatIo io = {at[j], j, bytes};
         if (is_in || rows) f->ins[f->n_ins++] = io; else f->outs[f->n_outs++] = io;
@@ -392,6 +395,8 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     }
     const void *const *labels;
     fg_flat_run(NULL, &labels);
+    if (machine) fg_flat_to_machine(f, labels);
+    if (machine && !f->code) { fg_flat_free(f); return &fg_flat_none; }
     for (int k = 0; k < f->n_ops; k++) {
         FgFlatOp *o = &f->ops[k];
         char **fields[] = {&o->d, (char **)&o->a, (char **)&o->b, (char **)&o->c, &o->f, &o->e, (char **)&o->g};
@@ -400,6 +405,11 @@ static FgFlat *fg_flat_build(FgState *st, int i) {
     }
     if (f->failed) { fg_flat_free(f); return &fg_flat_none; }
     return f;
+}
+
+static FgFlat *fg_flat_build(FgState *st, int i) {
+    FgFlat *f = st->prog->flat > 1 && fg_flat_machine() ? fg_flat_build_for(st, i, 1) : &fg_flat_none;
+    return f == &fg_flat_none ? fg_flat_build_for(st, i, 0) : f;
 }
 
 /* Run a loop as flat code: 0 or a fault, or -1 if it has none. */

@@ -51,9 +51,17 @@ static FgFlatOp *fg_flat_op(FgFlat *f, int op, char *d, const char *a, const cha
     return o;
 }
 
+/* The bytes of the largest operand of a loop that is copied to the code's memory. */
+static int64_t fg_flat_most(const FgFlat *f) { return f->machine ? FG_FLAT_BYTES : FG_FLAT_CARRY; }
+
 /* True for a place in the code's own memory of which up to 64 bytes may be read and written. */
 static int fg_flat_padded(const FgFlat *f, const char *p) {
     return p >= f->memory && p < f->memory + FG_FLAT_MEMORY && ((p - f->memory) & 63) == 0 && f->padded[(p - f->memory) / 64];
+}
+
+/* True for a place of which 64 bytes may be read: by machine code anywhere in the code's memory. */
+static int fg_flat_readable(const FgFlat *f, const char *p) {
+    return f->machine ? p >= f->memory && p + 64 <= f->memory + FG_FLAT_MEMORY : fg_flat_padded(f, p);
 }
 
 static void fg_flat_copy(FgFlat *f, char *d, const char *a, int64_t bytes) {
@@ -303,14 +311,14 @@ static int fg_flat_ints(int op, int t) { return t == FG_I32 || (t == FG_U32 && (
 static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d, const char *const *args, int arity) {
     if (op == FG_OP_select && n > 1) {
         int whole = n * fg_itemsize(t) <= 64 && fg_flat_padded(f, d);
-        for (int i = 0; i < 3; i++) whole &= fg_flat_padded(f, args[i]);
+        for (int i = 0; i < 3; i++) whole &= fg_flat_readable(f, args[i]);
         return !whole ? -1 : fg_itemsize(t) == 4 ? FG_C64 : fg_itemsize(t) == 8 ? FG_C128 : -1;
     }
     if (op == FG_OP_select) return -1;
     if (n == 1) return t == FG_U32 && fg_flat_bits(op) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
     int ints = fg_flat_ints(op, t);
     if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL && !ints) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
-    for (int i = 0; i < arity; i++) if (!fg_flat_padded(f, args[i])) return -1;
+    for (int i = 0; i < arity; i++) if (!fg_flat_readable(f, args[i])) return -1;
     return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : ints ? FG_FLAT_INTS : FG_F16;
 }
 

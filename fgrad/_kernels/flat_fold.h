@@ -9,6 +9,12 @@
 #else
 #define FG_FLAT_PERMUTES 0
 #endif
+/* 1 where flat code can be machine code: what x86-64-v4 has. */
+#if defined(__x86_64__) && defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__BMI2__)
+#define FG_FLAT_MACHINE 1
+#else
+#define FG_FLAT_MACHINE 0
+#endif
 
 /* Lane i takes number at[i] of the two vectors that begin first and second bytes away; of four, those of the latter two where first has its bit. */
 typedef struct { int32_t at[16]; int64_t first, second; char rest[48]; } FgFlatTerm;

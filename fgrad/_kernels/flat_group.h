@@ -154,13 +154,63 @@ static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char
     return 1;
 }
 
-/* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
-static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
-    const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (p->n < 1 || p->n_tables || !fg_flat_fits(p) || !fg_flat_short(p) || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
+/* 1 for a group whose operations know nothing but elements and their reductions. */
+static int fg_flat_plain(const FgVmPlan *p) {
+    if (p->n < 1 || p->n_tables || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
     for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
     for (int o = 0; o < p->n_out; o++)
         if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
+    return 1;
+}
+
+/* 1 if an output may be written while the group runs: over an input that is read later it is written when all has been read. */
+static int fg_flat_apart(const FgVmPlan *p, const FgInst *inst, FgTensor *slots, int o) {
+    const FgTensor *out = FG_OUT(inst, slots, o);
+    for (int i = 0; i < p->n_in; i++) {
+        const FgTensor *x = FG_IN(inst, slots, i);
+        int behind = x->data == out->data && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
+                     !p->out[o].reduce && fg_flat_made_behind(p, o, i);
+        if (!behind && fg_flat_overlap(x, out)) return 0;
+    }
+    return 1;
+}
+
+/* What is left when the operations of a group are done: reductions, those over an input to a place of their own, and results that had to wait.
+ * early: where results already are, or NULL. */
+static void fg_flat_results(FgFlat *f, const FgVmPlan *p, const FgInst *inst, FgTensor *slots, char **reg, char **early) {
+    for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
+        const FgVmOutput *out = &p->out[o];
+        if (!out->reduce) continue;
+        char *d = early[o] ? early[o] : fg_flat_room(f, out->count, out->size), *src = reg[out->reg];
+        if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
+            src = fg_flat_room(f, p->n, out->size);
+            void *mul = (void *)fg_vm_table[FG_OP_mul][out->type];
+            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
+        }
+        if (p->n == 1) fg_flat_copy(f, d, src, out->size);
+        else {
+            int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
+            FgVmSeg seg = out->reg2 < 0 ? out->seg : fg_vm_seg[out->reduce][out->type];     /* seg: may compute its terms (vm_terms.h) */
+            early[o] = d;
+            if (fg_flat_reduction(f, out, seg, d, src, p->n / (p->n_red * p->n_inner), p->n_red, p->n_inner)) continue;
+            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner), (void *)seg);
+            s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
+        }
+        early[o] = d;
+    }
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        char *d = FG_OUT(inst, slots, o)->data;
+        if (out->reduce) fg_flat_copy(f, d, early[o], out->count * out->size);
+        else if (out->access == FG_ACC_FULL || p->n == 1) fg_flat_copy(f, d, reg[out->reg], p->n * out->size);
+        else fg_flat_op(f, FLAT_scatter, d, reg[out->reg], fg_flat_places(f, p, out->strides), 0, p->n, 0)->m = out->size;
+    }
+}
+
+/* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
+static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
+    const FgVmPlan *p = (const FgVmPlan *)inst->extra;
+    if (!fg_flat_plain(p) || !fg_flat_fits(p) || !fg_flat_short(p)) return 0;
     char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
     char **made = early + p->n_out;
     int last = -1;                      /* the op that is done behind all others */
@@ -168,17 +218,9 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
     for (int i = 0; i < p->n_in; i++) types[i] = p->in[i].type;
     for (int k = 0; k < p->n_const; k++) types[p->consts[k].reg] = p->consts[k].type;
-    for (int o = 0; o < p->n_out; o++) {        /* an output over an input that is read later is written when all has been read */
-        const FgTensor *out = FG_OUT(inst, slots, o);
-        int apart = 1;
-        for (int i = 0; i < p->n_in; i++) {
-            const FgTensor *x = FG_IN(inst, slots, i);
-            int behind = x->data == out->data && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
-                         !p->out[o].reduce && fg_flat_made_behind(p, o, i);
-            apart &= behind || !fg_flat_overlap(x, out);
-        }
-        if (apart) early[o] = out->data;
-        else if (last < 0 && (last = fg_flat_may_wait(p, inst, slots, o)) >= 0) early[o] = out->data;
+    for (int o = 0; o < p->n_out; o++) {
+        if (fg_flat_apart(p, inst, slots, o)) early[o] = FG_OUT(inst, slots, o)->data;
+        else if (last < 0 && (last = fg_flat_may_wait(p, inst, slots, o)) >= 0) early[o] = FG_OUT(inst, slots, o)->data;
     }
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
@@ -233,33 +275,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             if (shift >= 0 && (shift == op->a || shift == op->b) && fg_flat_reads(p, shift, 0) == 1) fg_flat_xorshift(f);
         }
     }
-    for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
-        const FgVmOutput *out = &p->out[o];
-        if (!out->reduce) continue;
-        char *d = early[o] ? early[o] : fg_flat_room(f, out->count, out->size), *src = reg[out->reg];
-        if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
-            src = fg_flat_room(f, p->n, out->size);
-            void *mul = (void *)fg_vm_table[FG_OP_mul][out->type];
-            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
-        }
-        if (p->n == 1) fg_flat_copy(f, d, src, out->size);
-        else {
-            int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
-            FgVmSeg seg = out->reg2 < 0 ? out->seg : fg_vm_seg[out->reduce][out->type];     /* seg: may compute its terms (vm_terms.h) */
-            early[o] = d;
-            if (fg_flat_reduction(f, out, seg, d, src, p->n / (p->n_red * p->n_inner), p->n_red, p->n_inner)) continue;
-            FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner), (void *)seg);
-            s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
-        }
-        early[o] = d;
-    }
-    for (int o = 0; o < p->n_out; o++) {
-        const FgVmOutput *out = &p->out[o];
-        char *d = FG_OUT(inst, slots, o)->data;
-        if (out->reduce) fg_flat_copy(f, d, early[o], out->count * out->size);
-        else if (out->access == FG_ACC_FULL || p->n == 1) fg_flat_copy(f, d, reg[out->reg], p->n * out->size);
-        else fg_flat_op(f, FLAT_scatter, d, reg[out->reg], fg_flat_places(f, p, out->strides), 0, p->n, 0)->m = out->size;
-    }
+    fg_flat_results(f, p, inst, slots, reg, early);
     free(types);
     free(reg);
     return 1;

@@ -6,7 +6,7 @@
 
 enum { FG_FLAT_REGISTERS = 5 };
 /* The places whose value a register holds: that of the op that left it there, and one that it was copied to. */
-typedef struct { const char *at[2]; int begun; } FgFlatHeld;      /* begun: since the turn began */
+typedef struct { const char *at[2]; int begun; const char *from; } FgFlatHeld;      /* begun: since the turn began; from: then at[1] is a copy of what lies there */
 
 static int64_t fg_flat_register_bytes(int reg) { return reg == 2 || reg == 3 ? 64 : reg == 1 ? 8 : 4; }
 
@@ -70,14 +70,14 @@ static void fg_flat_keep_op(FgFlatOp *o, FgFlatHeld *held, const char **taken) {
         if (to < 0 || !p || (p != held[reg].at[0] && p != held[reg].at[1])) continue;
         o->label = (const void *)(intptr_t)to;
         if (op < FG_CHAINS) { o->a = NULL; o->b = rest; }
-        if (held[reg].begun) taken[reg] = p;
+        if (held[reg].begun) taken[reg] = p == held[reg].at[1] && held[reg].from ? held[reg].from : p;
         break;
     }
     for (int r = 0; r < FG_FLAT_REGISTERS && taken; r++) {
         int to = fg_flat_put_held(op, r);
         if (to < 0 || !o->a || (o->a != held[r].at[0] && o->a != held[r].at[1])) continue;
         o->label = (const void *)(intptr_t)to;
-        if (held[r].begun) taken[r] = o->a;
+        if (held[r].begun) taken[r] = o->a == held[r].at[1] && held[r].from ? held[r].from : o->a;
         break;
     }
     for (int r = 0; r < FG_FLAT_REGISTERS; r++) {
@@ -85,9 +85,9 @@ static void fg_flat_keep_op(FgFlatOp *o, FgFlatHeld *held, const char **taken) {
         int64_t bytes = fg_flat_register_bytes(r);
         int copy = bytes == 4 ? FLAT_copy4 : bytes == 8 ? FLAT_copy8 : FLAT_copy64, copied = op == copy && (o->a == h->at[0] || o->a == h->at[1]);
         for (int i = 0; i < 2; i++) if (h->at[i] && fg_flat_writes(o, h->at[i], bytes)) h->at[i] = NULL;
-        if (copied) h->at[1] = o->d;
+        if (copied) { h->from = h->begun ? o->a == h->at[1] && h->from ? h->from : o->a : NULL; h->at[1] = o->d; }
     }
-    if (reg >= 0) held[reg] = (FgFlatHeld){{o->d, NULL}, 0};
+    if (reg >= 0) held[reg] = (FgFlatHeld){{o->d, NULL}, 0, NULL};
 }
 
 /* An op of no result at position `at`. */
@@ -119,7 +119,7 @@ static int fg_flat_alone(const FgFlat *f, int top) {
         int op = (int)(intptr_t)f->ops[k].label;
         if ((op >= FLAT_loop && op <= FLAT_back) || op >= FLAT_again_lt_f32 || (op == FLAT_jump && f->ops[k].n < 0)) return 0;
     }
-    return !f->failed && !fg_flat_waits(f, top);
+    return !f->failed && (f->machine || !fg_flat_waits(f, top));
 }
 
 /* Of a loop whose turns have no branches and no loops in them: let registers hold what the next turn reads. The ops from `top` to the last are
@@ -129,7 +129,7 @@ static int fg_flat_keep(FgFlat *f, int top, int test) {
     const char *taken[FG_FLAT_REGISTERS] = {NULL};
     FgFlatHeld held[FG_FLAT_REGISTERS] = {0};
     int end = f->n_ops, n = 0;
-    if (f->failed) return 0;
+    if (f->failed || f->machine) return 0;
     for (int k = top; k < end; k++) {
         int op = (int)(intptr_t)f->ops[k].label;
         if (k != test && ((op >= FLAT_jump && op <= FLAT_back) || op >= FLAT_unless_lt_f32)) return 0;

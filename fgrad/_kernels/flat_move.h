@@ -90,6 +90,8 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
         fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
         return 1;
     }
+    int64_t item = fg_itemsize(out->dtype);
+    if (f->machine && inst->run == fg_flat_concatenate && (item == 4 || item == 8) && out->size * item <= FG_FLAT_VECTORS && fg_flat_padded(f, at) && fg_flat_pieces(f, st, inst)) return 1;
     for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
     for (int i = 0; i < inst->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);

@@ -2,6 +2,7 @@
 #ifndef FG_FLAT_PACE_H
 #define FG_FLAT_PACE_H
 #include "flat_emit.h"
+#include "flat_machine.h"
 
 static int (*fg_flat_split)(int split);                                     /* of parallel.pxd */
 static uint32_t (*fg_flat_loops)(void);
@@ -42,7 +43,7 @@ static int fg_flat_run_paced(FgFlat *f) {
     f->paced = before != FG_SPLIT_NEVER;
     f->began = f->steady = 0;
     if (!f->paced) fg_flat_split(before);
-    const int rc = fg_flat_run(f->ops, NULL);
+    const int rc = f->code ? fg_flat_run_machine(f) : fg_flat_run(f->ops, NULL);
     fg_flat_split(before);
     return rc;
 }

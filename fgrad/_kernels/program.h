@@ -38,6 +38,10 @@ typedef struct FgFlat {
     int paced, steady;                  /* turns that call kernels are tried, see flat_pace.h; none is just now */
     int64_t began;                      /* when the turn that runs did, if it is part of a trial */
     FgPace pace;
+    int machine;                        /* it is to be machine code, whose registers hold more than the interpreter's */
+    const void *code;                   /* NULL: the interpreter runs the ops */
+    size_t code_bytes;
+    FgFlatOp *apart;                    /* ops of that code which the interpreter runs */
 } FgFlat;
 
 static inline int fg_flat_count(const FgFlat *f) { return f ? f->n_ops : 0; }

@@ -179,7 +179,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         arena_bytes=arena_bytes,
         donated=tuple(donated),
         small=little_work(units),
-        flat=config.pass_flat,
+        flat=config.pass_flat + (config.pass_flat and config.pass_machine),
     )
     program.in_place = [j in donors for j in range(len(takes or ()))]
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)

@@ -1,0 +1,339 @@
+/* Machine code of flat code: values, registers and calls. See flat_machine.h.
+ *
+ * Memory always holds every value, as in the interpreter: registers only keep copies of what lies there, so that a call, a jump or a window may
+ * look at memory at any time.  A copy is dropped when something is written over it; at a place that jumps lead to all are, but for those that are
+ * held throughout a loop. */
+#ifndef FG_FLAT_NATIVE_H
+#define FG_FLAT_NATIVE_H
+#include "flat_emit.h"
+#if FG_FLAT_MACHINE
+#include <sys/mman.h>
+#include "x86.h"
+
+/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an address. */
+enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_P64 };
+static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8};
+/* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. */
+enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2 };
+
+typedef struct { const char *addr; int16_t kind, reg; int pinned; } FgNatHeld;
+typedef struct { const char *addr; int kind, count, read_first; } FgNatNote;
+typedef struct { int64_t jump; int target, from; } FgNatJump;
+typedef struct { int top, end, calls; } FgNatLoop;                          /* a loop without loops in it; calls: nothing is held throughout it */
+/* Code behind all other: what is seldom needed. All that is held is loaded again behind it. */
+typedef struct { int64_t jump, back; FgFlatOp *op; int n_held; FgNatHeld held[NAT_HELD]; } FgNatAside;
+
+typedef struct {
+    FgX86 x;
+    FgFlat *f;
+    const void *const *labels;
+    int op, failed;
+    int dry, called;                    /* 1: kinds of numbers, 2: reads and writes of a loop are looked at; whether it calls */
+    FgNatHeld held[NAT_HELD];
+    int n_held;
+    int64_t clock, used[NAT_REGISTERS];
+    uint64_t pinned;                    /* registers */
+    int last[5];                        /* as the interpreter's registers; -1: not known */
+    uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
+    FgNatNote *notes;
+    int n_notes;
+    FgNatJump *jumps;
+    int n_jumps, cap_jumps;
+    FgNatAside *asides;
+    int n_asides, cap_asides;
+    int64_t *at, *inside;               /* where the code of each op begins; that of a loop's first op, for jumps from within */
+    FgNatLoop *loops;
+    int n_loops, in;                    /* in: the loop, or -1 */
+    char *numbers;
+    FgFlatOp *apart;                    /* ops that the interpreter runs, each before an end: as many as the first pass over the code counts */
+    int n_apart, made_apart;
+} FgNat;
+
+#define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
+static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_P64; }
+static int nat_g(int reg) { return reg - NAT_GENERAL; }
+
+/* ---- places */
+
+static int nat_in_memory(const FgNat *n, const char *addr) { return addr >= n->f->memory && addr + 64 <= n->f->memory + FG_FLAT_MEMORY; }
+/* A place in memory, or one that the op's field tells when it runs, whose address goes to a general register. */
+static FgX86At nat_at(FgNat *n, const char *addr, int field, int reg) {
+    if (nat_in_memory(n, addr)) return (FgX86At){X86_BX, -1, (int32_t)(addr - n->f->memory)};
+    x86_op_at(&n->x, 1, X86_MOV, reg, (FgX86At){X86_12, -1, (int32_t)(n->op * sizeof(FgFlatOp) + 8 * field)});
+    return (FgX86At){reg, -1, 0};
+}
+static void nat_address(FgNat *n, const char *addr, int field, int reg) {
+    FgX86At m = nat_at(n, addr, field, reg);
+    if (m.base != reg) x86_op_at(&n->x, 1, X86_LEA, reg, m);
+}
+/* The numbers that operations need: signs, all but signs, ones, each 64 bytes. */
+enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_NUMBERS };
+static FgX86At nat_number(const FgNat *n, int which) { return (FgX86At){X86_BX, -1, (int32_t)(n->numbers + 64 * which - n->f->memory)}; }
+static void nat_fill_numbers(char *to) {
+    for (int i = 0; i < 16; i++) {
+        ((uint32_t *)(to + 64 * NAT_SIGN32))[i] = 1u << 31;
+        ((uint32_t *)(to + 64 * NAT_ABS32))[i] = ~(1u << 31);
+        ((float *)(to + 64 * NAT_ONE32))[i] = 1;
+    }
+    for (int i = 0; i < 8; i++) {
+        ((uint64_t *)(to + 64 * NAT_SIGN64))[i] = 1ull << 63;
+        ((uint64_t *)(to + 64 * NAT_ABS64))[i] = ~(1ull << 63);
+        ((double *)(to + 64 * NAT_ONE64))[i] = 1;
+    }
+    memset(to + 64 * NAT_BYTES, 1, 64);
+}
+
+/* ---- registers */
+
+static int nat_load_form(int kind) {
+    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x10) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x10) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x10) :
+           kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x6f) : X86_FORM(1, 2, 1, 0, 0x7e);
+}
+static int nat_store_form(int kind) {
+    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x11) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x11) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x11) :
+           kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x7f) : X86_FORM(1, 1, 1, 0, 0xd6);
+}
+static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
+    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_P64, kind == NAT_B1 ? X86_MOVZX1 : X86_MOV, nat_g(reg), m);
+    else x86_v_at(&n->x, nat_load_form(kind), reg, 0, m, 0);
+}
+static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
+    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_P64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
+    else x86_v_at(&n->x, nat_store_form(kind), reg, 0, m, 0);
+}
+static void nat_move(FgNat *n, int kind, int to, int from) {
+    if (to == from) return;
+    if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_P64, X86_MOV, nat_g(to), nat_g(from));
+    else x86_v(&n->x, X86_FORM(1, 0, 0, kind == NAT_V ? 2 : 0, 0x28), to, 0, from, 0);
+}
+
+static void nat_drop(FgNat *n, int i) { n->held[i] = n->held[--n->n_held]; }
+static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i >= 0; i--) if (n->held[i].reg == reg) nat_drop(n, i); }
+/* Drop all that is not held throughout a loop. */
+static void nat_forget(FgNat *n) {
+    for (int i = n->n_held - 1; i >= 0; i--) if (!n->held[i].pinned) nat_drop(n, i);
+    for (int i = 0; i < 5; i++) n->last[i] = -1;
+}
+
+/* A register for a result: the one that has waited longest. */
+static int nat_new(FgNat *n, int general) {
+    static const uint8_t generals[] = {X86_SI, X86_DI, X86_8, X86_9, X86_10, X86_11, X86_BP};
+    int best = -1, first = general ? 0 : 3, end = general ? (int)sizeof generals : 32;
+    if (n->dry) return general ? NAT_GENERAL + X86_SI : 3;
+    for (int again = 0; again < 2 && best < 0; again++)     /* a last result is seldom taken */
+        for (int i = first; i < end; i++) {
+            int reg = general ? NAT_GENERAL + generals[i] : i, taken = n->pinned >> reg & 1 || n->used[reg] == n->clock;
+            for (int k = 0; k < 5 && !again; k++) taken |= n->last[k] == reg;
+            if (!taken && (best < 0 || n->used[reg] < n->used[best])) best = reg;
+        }
+    if (best < 0) { n->failed = 1; return general ? NAT_GENERAL + X86_SI : 3; }
+    nat_drop_register(n, best);
+    for (int k = 0; k < 5; k++) if (n->last[k] == best) n->last[k] = -1;
+    n->used[best] = n->clock;
+    return best;
+}
+static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
+    if (!nat_in_memory(n, addr)) return;
+    if (n->n_held == NAT_HELD) {
+        int oldest = -1;
+        for (int i = 0; i < n->n_held; i++)
+            if (!n->held[i].pinned && (oldest < 0 || n->used[n->held[i].reg] < n->used[n->held[oldest].reg])) oldest = i;
+        if (oldest < 0) return;
+        nat_drop(n, oldest);
+    }
+    n->held[n->n_held++] = (FgNatHeld){addr, (int16_t)kind, (int16_t)reg, 0};
+}
+static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
+    if (!nat_in_memory(n, addr)) return;
+    if (n->dry == 1) {
+        if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << kind);
+        return;
+    }
+    for (int i = 0; i < n->n_notes; i++) if (n->notes[i].addr == addr && n->notes[i].kind == kind) { n->notes[i].count += read; return; }
+    if (n->n_notes < NAT_NOTES) n->notes[n->n_notes++] = (FgNatNote){addr, kind, read, read};
+}
+static int nat_find(const FgNat *n, int kind, const char *addr) {
+    for (int i = 0; i < n->n_held; i++) if (n->held[i].addr == addr && n->held[i].kind == kind) return n->held[i].reg;
+    return -1;
+}
+/* 1 if a place of whole vectors is read as one. */
+static int nat_as_vector(const FgNat *n, const char *addr) {
+    return nat_in_memory(n, addr) && n->kinds[(addr - n->f->memory) / 4] >> NAT_V & 1 && fg_flat_padded(n->f, addr);
+}
+/* The vector that is held of which [addr, addr + bytes) is a part, or -1; *lane: where it begins there, in four bytes. */
+static int nat_around(FgNat *n, const char *addr, int64_t bytes, int *lane) {
+    for (int i = 0; i < n->n_held; i++) {
+        const FgNatHeld *h = &n->held[i];
+        if (h->kind != NAT_V || addr < h->addr || addr + bytes > h->addr + 64 || (addr - h->addr) % 4) continue;
+        *lane = (int)(addr - h->addr) / 4;
+        n->used[h->reg] = n->clock;
+        return h->reg;
+    }
+    return -1;
+}
+/* The numbers of a vector from a lane on, to the beginning of another one. */
+static void nat_down(FgNat *n, int to, int from, int lane) { x86_v(&n->x, X86_FORM(3, 1, 0, 2, 0x03), to, from, from, 0); x86_1(&n->x, lane); }
+/* A vector that lies across two that are held, or of which the second one can be; -1 if there are none. */
+static int nat_across(FgNat *n, const char *addr) {
+    int lane, low = nat_around(n, addr, 4, &lane), high = -1;
+    if (low < 0 || lane == 0 || !nat_in_memory(n, addr + 64 - 4 * lane)) return -1;
+    const char *next = addr + 64 - 4 * lane;
+    if ((high = nat_find(n, NAT_V, next)) >= 0) n->used[high] = n->clock;
+    else {
+        high = nat_new(n, 0);
+        nat_load(n, NAT_V, high, nat_at(n, next, 0, X86_AX));
+        nat_hold(n, NAT_V, next, high);
+    }
+    int to = nat_new(n, 0);
+    x86_v(&n->x, X86_FORM(3, 1, 0, 2, 0x03), to, high, low, 0); x86_1(&n->x, lane);
+    return to;
+}
+/* A number out of a vector that is held: memory would give it later. -1 if there is none. */
+static int nat_part(FgNat *n, int kind, const char *addr) {
+    if (kind == NAT_V) return nat_across(n, addr);
+    int lane, from = kind == NAT_F32 || kind == NAT_F64 || kind == NAT_I32 ? nat_around(n, addr, nat_bytes[kind], &lane) : -1;
+    if (from < 0) return -1;
+    if (lane == 0 && kind != NAT_I32) return from;
+    int to = nat_new(n, kind == NAT_I32);
+    if (kind == NAT_I32) {
+        if (lane > 3) { nat_down(n, 0, from, lane); from = 0; lane = 0; }
+        x86_v(&n->x, X86_FORM(3, 1, 0, 0, 0x16), from, 0, nat_g(to), 0);                    /* vpextrd */
+        x86_1(&n->x, lane);
+    } else if (lane < 4 && kind == NAT_F32) { x86_v(&n->x, X86_FORM(3, 1, 0, 0, 0x04), to, 0, from, 0); x86_1(&n->x, lane); }
+    else nat_down(n, to, from, lane);
+    return to;
+}
+static int nat_read_bits(FgNat *n, int kind, const char *addr, int field, int bits) {
+    if (n->dry) { nat_note(n, kind, addr, 1, bits); return nat_new(n, nat_is_general(kind)); }
+    int reg = nat_find(n, kind, addr);
+    if (reg >= 0) { n->used[reg] = n->clock; return reg; }
+    if ((reg = nat_part(n, kind, addr)) < 0) {
+        reg = nat_new(n, nat_is_general(kind));
+        nat_load(n, kind, reg, nat_at(n, addr, field, X86_AX));
+    }
+    nat_hold(n, kind, addr, reg);
+    return reg;
+}
+/* The register that holds what the op's field points to. */
+static int nat_read(FgNat *n, int kind, const char *addr, int field) { return nat_read_bits(n, kind, addr, field, 0); }
+
+/* What lies in [addr, addr + bytes) is not what it was. but: what a register holds of it, or NULL. */
+static void nat_changed(FgNat *n, const char *addr, int64_t bytes) {
+    for (int i = n->n_held - 1; i >= 0; i--) {
+        FgNatHeld *h = &n->held[i];
+        if (!fg_flat_overlaps(h->addr, nat_bytes[h->kind], addr, bytes)) continue;
+        if (h->pinned) nat_load(n, h->kind, h->reg, nat_at(n, h->addr, 0, X86_AX)); else nat_drop(n, i);
+    }
+}
+/* Write a register to what the op's field points to. */
+static void nat_write(FgNat *n, int kind, const char *addr, int field, int reg) {
+    if (n->dry) { nat_note(n, kind, addr, 0, 0); return; }
+    nat_store(n, kind, reg, nat_at(n, addr, field, X86_AX));
+    int pinned = 0;
+    for (int i = n->n_held - 1; i >= 0; i--) {
+        FgNatHeld *h = &n->held[i];
+        if (!fg_flat_overlaps(h->addr, nat_bytes[h->kind], addr, nat_bytes[kind])) continue;
+        if (!h->pinned) { nat_drop(n, i); continue; }
+        if (h->addr == addr && h->kind == kind) { nat_move(n, kind, h->reg, reg); pinned = 1; }
+        else nat_load(n, h->kind, h->reg, nat_at(n, h->addr, 0, X86_AX));
+    }
+    if (pinned) return;
+    if (n->pinned >> reg & 1) {         /* which will hold something else */
+        int copy = nat_new(n, nat_is_general(kind));
+        nat_move(n, kind, copy, reg);
+        reg = copy;
+    }
+    nat_hold(n, kind, addr, reg);
+}
+/* What the interpreter would have in a register. */
+static int nat_last(FgNat *n, int which) {
+    if (n->dry) return nat_new(n, which == 4);
+    int reg = n->last[which];
+    if (reg < 0) { n->failed = 1; return which == 4 ? NAT_GENERAL + X86_SI : 3; }
+    n->used[reg] = n->clock;
+    return reg;
+}
+
+/* ---- calls and jumps */
+
+/* A function has been called, which may have written anywhere. */
+static void nat_called(FgNat *n) {
+    n->called = 1;
+    nat_forget(n);
+    for (int i = 0; i < n->n_held; i++) nat_load(n, n->held[i].kind, n->held[i].reg, nat_at(n, n->held[i].addr, 0, X86_AX));
+}
+static void nat_jump(FgNat *n, int condition, int target) {
+    if (n->dry) return;
+    if (n->n_jumps == n->cap_jumps) {
+        int cap = n->cap_jumps ? 2 * n->cap_jumps : 64;
+        FgNatJump *more = (FgNatJump *)realloc(n->jumps, cap * sizeof(FgNatJump));
+        if (!more) { n->failed = 1; return; }
+        n->jumps = more;
+        n->cap_jumps = cap;
+    }
+    FgNatJump j = {x86_jump(&n->x, condition), target, n->op};
+    n->jumps[n->n_jumps++] = j;
+}
+/* Jump to where the interpreter runs an op, or (NULL) looks for signals, and comes back to right here. */
+static void nat_aside(FgNat *n, int condition, FgFlatOp *op) {
+    if (n->dry) return;
+    if (n->n_asides == n->cap_asides) {
+        int cap = n->cap_asides ? 2 * n->cap_asides : 4;
+        FgNatAside *more = (FgNatAside *)realloc(n->asides, cap * sizeof(FgNatAside));
+        if (!more) { n->failed = 1; return; }
+        n->asides = more;
+        n->cap_asides = cap;
+    }
+    FgNatAside *a = &n->asides[n->n_asides++];
+    a->jump = x86_jump(&n->x, condition);
+    a->back = n->x.at - n->x.begin;
+    a->op = op;
+    a->n_held = n->n_held;
+    memcpy(a->held, n->held, n->n_held * sizeof(FgNatHeld));
+}
+/* A turn of a loop is done. */
+static void nat_turn(FgNat *n) {
+    for (int i = 0; i < 5; i++) n->last[i] = -1;        /* not loaded again */
+    x86_number(&n->x, 1, 5, X86_15, 1);
+    nat_aside(n, X86_LE, NULL);
+}
+/* The op as one of the interpreter's own, before an end. */
+static FgFlatOp *nat_apart(FgNat *n) {
+    static FgFlatOp none[2];
+    if (n->dry == 1) n->n_apart += 2;
+    if (n->dry) return none;
+    if (n->made_apart + 2 > n->n_apart) { n->failed = 1; return none; }
+    FgFlatOp *pair = n->apart + n->made_apart;
+    n->made_apart += 2;
+    pair[0] = n->f->ops[n->op];
+    char **fields[] = {&pair->d, (char **)&pair->a, (char **)&pair->b, (char **)&pair->c, &pair->f, &pair->e, (char **)&pair->g};
+    for (int i = 0; i < 7; i++) fg_flat_moves(n->f, fields[i]);
+    pair->label = n->labels[(intptr_t)pair->label];
+    pair[1].label = n->labels[FLAT_end];
+    return pair;
+}
+static void nat_interpret(FgNat *n, const FgFlatOp *pair) {
+    x86_set(&n->x, X86_DI, (int64_t)(intptr_t)pair);
+    x86_set(&n->x, X86_SI, 0);
+    x86_clear_upper(&n->x);
+    x86_call(&n->x, (const void *)&fg_flat_run);
+}
+static void nat_code_of_asides(FgNat *n, int64_t leave) {
+    for (int i = 0; i < n->n_asides && !n->x.failed; i++) {
+        FgNatAside *a = &n->asides[i];
+        x86_land(&n->x, a->jump);
+        if (a->op) nat_interpret(n, a->op);
+        else {
+            x86_op(&n->x, 1, X86_MOV, X86_DI, X86_13);
+            x86_clear_upper(&n->x);
+            x86_call(&n->x, (const void *)&fg_turns_look);
+            x86_op(&n->x, 0, X86_TEST, X86_AX, X86_AX);
+            x86_lead(&n->x, x86_jump(&n->x, X86_NE), leave);
+            x86_op_at(&n->x, 1, X86_MOV, X86_15, (FgX86At){X86_13, -1, (int32_t)offsetof(FgTurns, left)});
+        }
+        for (int k = 0; k < a->n_held; k++) nat_load(n, a->held[k].kind, a->held[k].reg, nat_at(n, a->held[k].addr, 0, X86_AX));
+        x86_lead(&n->x, x86_jump(&n->x, X86_ALWAYS), a->back);
+    }
+}
+#endif
+#endif
