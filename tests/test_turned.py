@@ -22,7 +22,12 @@ def steps(a, x, kind, product):
     return lax.scan(lambda v, _: (step(v), v[0]), x, None, length=40)[0]
 
 
-PRODUCTS = {"a @ v": lambda a, v: a @ v, "v @ a.T": lambda a, v: v @ a.T, "einsum": lambda a, v: jnp.einsum("ij,j->i", a * 2, v) / 2}
+PRODUCTS = {
+    "a @ v": lambda a, v: a @ v,
+    "v @ a.T": lambda a, v: v @ a.T,
+    "einsum": lambda a, v: jnp.einsum("ij,j->i", a * 2, v) / 2,
+    "several": lambda a, v: (jnp.stack([a, 3 * a]) @ v).sum(0) / 4,
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -37,18 +37,18 @@ def turn_matrices(jaxpr, n):
 
 
 def _matrix(e, fixed, maker):
-    """(which operand, the axis that is summed over) of a product of a fixed matrix, whose short rows lie along that axis, and a vector that
-    is not; None for any other."""
+    """(which operand, the axis that is summed over) of a product of a fixed matrix, or several, whose short rows lie along that axis, and a vector
+    that is not; None for any other."""
     contract, (batch, _) = e.params["dimension_numbers"]
     for side, (matrix, vector) in enumerate((e.invars, e.invars[::-1])):
         if batch or type(matrix) is Literal or type(vector) is Literal or matrix not in fixed or vector in fixed:
             continue
         aval = matrix.aval
-        if aval.ndim != 2 or vector.aval.ndim != 1 or aval.dtype not in DTYPES or aval.size < LEAST or len(contract[side]) != 1:
+        if aval.ndim < 2 or vector.aval.ndim != 1 or aval.dtype not in DTYPES or aval.size < LEAST or len(contract[side]) != 1:
             continue
         (axis,) = contract[side]
         is_view = matrix in maker and maker[matrix].primitive is transpose_p
-        if aval.shape[axis] <= SHORT and (axis == 0) == is_view:
+        if aval.shape[axis] <= SHORT and (axis == 0 and aval.ndim == 2 if is_view else axis == aval.ndim - 1):
             return side, axis
     return None
 
@@ -56,9 +56,10 @@ def _matrix(e, fixed, maker):
 def _turned(matrix, axis, eqns, source):
     """The matrix with the axis that is summed over in front, in memory of its own."""
     view = matrix
-    if axis == 1:
-        view = Var(ShapedArray(matrix.aval.shape[::-1], matrix.aval.dtype, matrix.aval.weak_type))
-        eqns.append(Eqn(transpose_p, [matrix], [view], {"permutation": (1, 0)}, source))
+    if axis:
+        shape = matrix.aval.shape
+        view = Var(ShapedArray((shape[axis], *shape[:axis]), matrix.aval.dtype, matrix.aval.weak_type))
+        eqns.append(Eqn(transpose_p, [matrix], [view], {"permutation": (axis, *range(axis))}, source))
     out = Var(view.aval)
     eqns.append(Eqn(copy_p, [view], [out], {}, source))
     return out
