@@ -253,6 +253,7 @@ static void nat_op(FgNat *n, int top) {
 static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
     int pins = 0, generals = 0, op = n->op;
     n->dry = n->x.off = 2;
+    for (int i = 0; i < n->n_notes; i++) n->noted[(n->notes[i].addr - n->f->memory) / 4] = 0;
     n->n_notes = n->called = 0;
     for (n->op = loop->top; n->op <= loop->end; n->op++) nat_op(n, top);
     n->op = op;
@@ -347,11 +348,12 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
         n->numbers = numbers;
         nat_fill_numbers(numbers);
         n->kinds = (uint8_t *)calloc(FG_FLAT_MEMORY / 4, 1);
+        n->noted = (int16_t *)calloc(FG_FLAT_MEMORY / 4, sizeof(int16_t));
         n->notes = (FgNatNote *)malloc(NAT_NOTES * sizeof(FgNatNote));
         n->at = (int64_t *)calloc(2 * (f->n_ops + 1), sizeof(int64_t));
         n->loops = (FgNatLoop *)calloc(f->n_ops + 1, sizeof(FgNatLoop));
         n->inside = n->at + f->n_ops + 1;
-        if (n->kinds && n->notes && n->at && n->loops && nat_translate(n, label)) {
+        if (n->kinds && n->notes && n->noted && n->at && n->loops && nat_translate(n, label)) {
             bytes = ((size_t)(n->x.at - code) + 4095) / 4096 * 4096;
             void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (p != MAP_FAILED) memcpy(p, code, n->x.at - code);
@@ -359,7 +361,7 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
             if (p != MAP_FAILED) { f->code = p; f->code_bytes = bytes; }
         }
         f->apart = n->apart;
-        free(n->kinds); free(n->notes); free(n->at); free(n->loops); free(n->jumps); free(n->asides);
+        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->jumps); free(n->asides);
     }
     free(n); free(label); free(code);
 }

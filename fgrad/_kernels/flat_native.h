@@ -17,7 +17,7 @@ static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8};
 enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2 };
 
 typedef struct { const char *addr; int16_t kind, reg; int pinned; } FgNatHeld;
-typedef struct { const char *addr; int kind, count, read_first; } FgNatNote;
+typedef struct { const char *addr; int kind, count, read_first, next; } FgNatNote;
 typedef struct { int64_t jump; int target, from; } FgNatJump;
 typedef struct { int top, end, calls; } FgNatLoop;                          /* a loop without loops in it; calls: nothing is held throughout it */
 /* Code behind all other: what is seldom needed. All that is held is loaded again behind it. */
@@ -36,6 +36,7 @@ typedef struct {
     int last[5];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
     FgNatNote *notes;
+    int16_t *noted;                     /* of each four bytes of the memory: the first note of what begins there, + 1 */
     int n_notes;
     FgNatJump *jumps;
     int n_jumps, cap_jumps;
@@ -149,8 +150,14 @@ static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
         if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << kind);
         return;
     }
-    for (int i = 0; i < n->n_notes; i++) if (n->notes[i].addr == addr && n->notes[i].kind == kind) { n->notes[i].count += read; return; }
-    if (n->n_notes < NAT_NOTES) n->notes[n->n_notes++] = (FgNatNote){addr, kind, read, read};
+    int16_t *first = &n->noted[(addr - n->f->memory) / 4];
+    for (int i = *first; i; i = n->notes[i - 1].next) {
+        FgNatNote *note = &n->notes[i - 1];
+        if (note->addr == addr && note->kind == kind) { note->count += read; return; }
+    }
+    if (n->n_notes == NAT_NOTES) return;
+    n->notes[n->n_notes] = (FgNatNote){addr, kind, read, read, *first};
+    *first = (int16_t)++n->n_notes;
 }
 static int nat_find(const FgNat *n, int kind, const char *addr) {
     for (int i = 0; i < n->n_held; i++) if (n->held[i].addr == addr && n->held[i].kind == kind) return n->held[i].reg;
