@@ -6,6 +6,8 @@
 
 #define GEMM_KC 512              /* of K at a time: a panel of a fills the first cache */
 #define GEMM_LONGEST (2 * GEMM_KC)     /* where c cannot be added to */
+#define GEMM_NEAR 48             /* of b's rows at a time where they lie far away: a tile of them and the next one stay in the first cache */
+#define GEMM_FEW 3               /* panels of rows to which b comes so */
 #define GEMM_WAYS 8              /* rows of c that meet in few sets of the first cache and stay there */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of a second cache of 1 MB; twice as many of 2 MB */
 #define GEMM_AHEAD 8             /* rows of a packed tile that are fetched before they are used */
@@ -27,6 +29,7 @@ typedef struct {
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
     int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves, cplx;
     int32_t fetch;               /* b is read where it lies, far away: the next tile of it is fetched while one is used */
+    int32_t apart;               /* a block of c is summed in scratch, and brought to c with the last piece of K */
     const char *a, *b;
     char *c;
     char *panels;                /* a's panels, B of them unless entries share a; for a piece of K those of all rows follow each other */
@@ -77,25 +80,26 @@ static void gemm_plan(GemmJob *j) {
     if (j->M == 1) j->ra = 1;
     if (j->N == 1) j->cb = 1;
     int clash_a = gemm_clashes(j->ca == 1 ? j->ra : j->ca, item) && j->K * item >= 128, clash_b = gemm_clashes(j->rb, item);
-    /* Rows of a from which packing b pays: it saves most where rows of both meet in few sets and a is too large to be packed instead. */
-    int64_t enough = (!clash_b ? 400 : GEMM_MR > 8 && size_a <= GEMM_CLOSE ? 192 : 48) >> j->cplx;
+    /* Rows of a from which packing b pays: it saves most where rows of both meet in few sets and a is too large to be packed instead, and pays sooner
+     * where vectors are multiplied two at a time, which asks more of the second cache. */
+    int64_t enough = (clash_b && (GEMM_MR <= 8 || size_a > GEMM_CLOSE) ? 48 : gemm_broad() ? 128 : clash_b ? 192 : 400) >> j->cplx;
     j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
-    /* A panel of rows that meet in few sets, each with 8 ways, stays in the first cache if it is packed, or has no more of them than ways. */
-    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->pack_b && j->N >= 192 && size_a >= 4 * GEMM_CLOSE && gemm_broad()) || (clash_a && j->N >= 192
+    /* A panel of rows that meet in few sets of the first cache stays there if it is packed, or has no more of them than a set has ways: 8, or 12
+     * where vectors are multiplied two at a time, and a full tile's where no packed tiles of b pass through that cache. */
+    j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
-    j->mr = j->cplx || (!j->pack_a && j->ca == 1 && clash_a && GEMM_MR > 8) ? GEMM_MR / 2 : GEMM_MR;
+    j->mr = j->pack_a || j->ca != 1 || !clash_a || GEMM_MR <= 8 ? GEMM_MR : !gemm_broad() ? GEMM_MR / 2 : j->pack_b ? 12 : GEMM_MR;
+    if (j->cplx) j->mr = GEMM_MR / 2;
     if (j->K <= 32 && j->mr > GEMM_WAYS && j->M >= 2 * GEMM_WAYS && !j->turned && !j->narrow && gemm_clashes(j->ldc, item)) j->mr = GEMM_WAYS;
-    /* As many rows of b at a time as the second cache keeps, where they meet in few of its sets as well. */
-    int64_t piece = GEMM_KC, tiles = (j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES) << gemm_broad(), keeps;
-    if (clash_b && j->rb && !j->pack_b && size_b > GEMM_CLOSE) {
-        keeps = 2 * GEMM_CLOSE / ((j->rb < 0 ? -j->rb : j->rb) * item);
-        if (keeps < piece) piece = keeps < 64 ? 64 : keeps;
-    }
+    /* What comes from afar is used by all panels of rows while it is in the first cache; with many of them sums cost more, unless rows meet in few sets. */
+    int64_t piece = GEMM_KC, tiles = (j->narrow && j->K > GEMM_KC ? GEMM_TILES / 2 : GEMM_TILES) << gemm_broad();
+    if (!j->pack_b && size_b > GEMM_CLOSE && (clash_b || j->M <= GEMM_FEW * j->mr)) piece = GEMM_NEAR;
     if (j->narrow) piece = j->K;
     j->nk = (j->K + piece - 1) / piece;
     j->kc = ((j->K + j->nk - 1) / j->nk + 7) / 8 * 8;
     j->nk = (j->K + j->kc - 1) / j->kc;
     j->fetch = !j->pack_b && size_b > GEMM_CLOSE / 4;
+    j->apart = piece == GEMM_NEAR && j->nk > 1;      /* lines of c that two threads share, or that meet in few sets, would come and go with each piece */
     j->rows_first = j->pack_b || j->K <= 32;
     j->width = j->pack_b ? tiles * gemm_nr(j) : j->N;
     if (!j->pack_b && j->nk > 1 && size_b > GEMM_CLOSE) {     /* what is added to stays in the second cache */
@@ -107,7 +111,7 @@ static void gemm_plan(GemmJob *j) {
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
     }
     if (j->width > gemm_tiles(j) * gemm_nr(j)) j->width = gemm_tiles(j) * gemm_nr(j);
-    j->scratch_size = ((j->pack_b ? j->kc * j->width : 0) * item + 63) / 64 * 64;
+    j->scratch_size = ((j->pack_b ? j->kc : j->apart ? j->M : 0) * j->width * item + 63) / 64 * 64;
 }
 
 static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts * j->col_parts; }

@@ -23,30 +23,38 @@ static void N(turn)(const T *tile, int64_t from, int64_t rows, int64_t n, T *c, 
     }
 }
 
-/* Rows [i0, i1) of panels and columns [n0, n1) over one piece of K; b at `b`, its rows ldb apart or packed. */
-static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t kc, int64_t p0, int64_t p1, int64_t n, int add) {
+/* A tile of sums that were made elsewhere, its rows `from` apart, to c. */
+static void N(bring)(const GemmJob *j, const T *tile, int64_t from, int64_t rows, int64_t n, T *to, int add) {
+    if (j->turned) { N(turn)(tile, from, rows, n, to, j->ldc, add); return; }
+    for (int64_t r = 0; r < rows; r++, tile += from) {
+        if (j->narrow) {                         /* `to` counts in elements of c, whatever their size */
+            if (sizeof(T) == 4) fg_narrow16(j->narrow, (const float *)tile, (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, n);
+        } else if (add) for (int64_t i = 0; i < n; i++) to[r * j->ldc + i] += tile[i];
+        else memcpy(to + r * j->ldc, tile, (size_t)n * sizeof(T));
+    }
+}
+
+/* Panels [p0, p1) of rows and n columns over the piece of K from k on; b at `b`, where it lies or packed, is followed by what lies at `then`.
+ * `sums` has room for these rows and the job's width where sums are made apart. */
+static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t k, int64_t kc, int64_t p0, int64_t p1, int64_t n, const T *then, T *sums) {
     int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
+    const int own = j->apart || j->turned || j->narrow, last = !j->apart || k + kc >= j->K, more = j->apart ? k > 0 : !own && (j->add || k);
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
         int64_t i = gemm_job_panel(j, p) - m0, rows = gemm_job_panel(j, p + 1) - m0 - i, nb = n - t < N(nr) ? n - t : N(nr);
-        T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t);
-        int own = j->turned || j->narrow;
+        T tile[GEMM_MR * N(nr)], *to = N(at)(j, c, i, t), *sum = j->apart ? sums + i * j->width + t * rows : own ? tile : to;
         /* The next tile comes while this one is used: in its first two panels, a line of each row in either, for both at once take longer than a panel. */
-        int fetches = j->fetch && t + N(nr) < n && p - p0 < (panels > 1 ? 2 : 1);
+        int64_t next = t + N(nr) < n ? N(nr) : then - (b + t), ldc = own ? N(nr) : j->ldc;
+        int fetches = j->fetch && p - p0 < (panels > 1 ? 2 : 1);
 #ifndef GEMM_REAL
-        if (j->cplx) {
-            N(complex_tile)((int)rows, nb, kc, a + i * j->ra, j->ra, j->ca, b + (j->pack_b ? t * kc : t), j->pack_b ? N(width)(nb) : j->rb, to, j->ldc,
-                            add, fetches && p == p0 ? N(nr) : 0);
-            continue;
-        }
+        if (j->cplx) N(complex_tile)((int)rows, nb, kc, a + i * j->ra, j->ra, j->ca, b + (j->pack_b ? t * kc : t), j->pack_b ? N(width)(nb) : j->rb, sum, ldc,
+                                     more, fetches && p == p0 ? next : 0);
+        else
 #endif
         N(tile_strided)((int)rows, nb, kc, j->pack_a ? a + i * kc : a + i * j->ra, j->pack_a ? 1 : j->ra, j->pack_a ? rows : j->ca,
-                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, own ? tile : to,
-                        own ? N(nr) : j->ldc, add && !own, j->pack_b ? GEMM_AHEAD * N(width)(nb) : fetches ? N(nr) + (p - p0) * N(lanes) : 0,
-                        j->pack_b || panels == 1 ? N(lanes) : 0);
-        if (j->turned) N(turn)(tile, N(nr), rows, nb, to, j->ldc, add);
-        if (j->narrow && sizeof(T) == 4) for (int64_t r = 0; r < rows; r++)      /* `to` counts in elements of c, whatever their size */
-            fg_narrow16(j->narrow, (const float *)tile + r * N(nr), (uint16_t *)j->c + (to - (T *)j->c) + r * j->ldc, nb);
+                        j->pack_b ? b + t * kc : b + t, j->pack_b ? N(width)(nb) : j->rb, sum, ldc, more,
+                        j->pack_b ? GEMM_AHEAD * N(width)(nb) : fetches ? next + (p - p0) * N(lanes) : 0, j->pack_b || panels == 1 ? N(lanes) : 0);
+        if (own && last) N(bring)(j, sum, N(nr), rows, nb, to, j->add || (!j->apart && k));
     }
 }
 
@@ -66,18 +74,18 @@ static void N(unit)(const GemmJob *j, int64_t unit, T *scratch) {
         int64_t nb = n1 - n < width ? n1 - n : width;
         for (int64_t k = 0; k < j->K; k += j->kc) {
             int64_t kc = j->K - k < j->kc ? j->K - k : j->kc;
-            const T *from = b + k * j->rb + n * j->cb;
+            const T *from = b + k * j->rb + n * j->cb, *then = k + kc < j->K ? from + kc * j->rb : b + (n + nb) * j->cb;
             const uint16_t *rows = (const uint16_t *)j->b + b0 + 2 * k * j->rb + n;
             if (j->halves) gemm_pack_halves((uint32_t *)scratch, rows, j->rb, j->depth - 2 * k, kc, nb);
 #ifndef GEMM_REAL
             else if (j->cplx && j->cb != 1) N(complex_pack)(scratch, from, j->rb, j->cb, kc, nb);
 #endif
-            else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb, k + kc < j->K ? from + kc * j->rb : b + (n + nb) * j->cb);
+            else if (j->pack_b) N(pack_b)(scratch, from, j->rb, j->cb, kc, nb, then);
             if (j->pack_b) from = scratch;
             for (int64_t p = p0; p < p1; p += height) {
                 int64_t m = gemm_job_panel(j, p), q = p1 - p < height ? p1 : p + height;
                 const T *top = j->pack_a ? a + k * j->M + m * kc : a + m * j->ra + k * j->ca;
-                N(piece)(j, top, from, N(at)(j, c, m, n), kc, p, q, nb, j->add || k);
+                N(piece)(j, top, from, N(at)(j, c, m, n), k, kc, p, q, nb, q < p1 ? from : then, scratch + (m - gemm_job_panel(j, p0)) * j->width);
             }
         }
     }

@@ -328,8 +328,14 @@ PACKED = [
     (3, 50, 515, 300),
     (1, 13, 600, 3000),
     (1, 2, 520, 900),
+    (1, 16, 1000, 1000),
+    (1, 33, 500, 1203),
+    (1, 100, 490, 1024),
+    (1, 150, 260, 1500),
+    (2, 20, 700, 1024),
 ]
 PACKED = [*itertools.product([np.float32, np.float64], PACKED), (np.complex64, (1, 60, 1024, 256)), (np.complex128, (3, 50, 515, 300))]
+PACKED.append((np.complex64, (1, 9, 333, 700)))
 
 
 @pytest.mark.parametrize("dtype, shape", PACKED, ids=str)
