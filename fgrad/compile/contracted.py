@@ -25,7 +25,10 @@ def _product(v):
     node = v.buf.node if v.buf is not None else None
     if node is None or node.kind != "ew" or node.op != "mul" or v.dtype not in (FLOAT32, FLOAT64) or not v.whole() or v.shape != node.shape:
         return None
-    return node if all([x.buf is not None and x.box is None and x.dtype == v.dtype for x in node.ins]) else None
+    x, y = node.ins
+    if 0 not in x.strides or 0 not in y.strides:  # none lacks an axis
+        return None
+    return node if all([x.buf is not None and x.box is None and x.dtype == v.dtype for x in (x, y)]) else None
 
 
 class _Contraction:

@@ -358,10 +358,20 @@ cdef class Fusion:
         cdef dict readers = {}     # (shape, buffer) -> the last groups that read it
         cdef Unit u, other
         cdef list mine, groups
+        cdef set seen = set(), shared = set()       # what several groups read
+        cdef Buf b
+        for u in self.units.values():
+            if u.fused:
+                for b in u.reads:
+                    (shared if b in seen else seen).add(b)
+        if not shared:
+            return 0
         for u in list(self.units.values()):
             if not u.fused:
                 continue
-            mine = [(u.shape, b) for b in u.reads]
+            mine = [(u.shape, b) for b in u.reads if b in shared]
+            if not mine:
+                continue
             others = set()
             for key in mine:
                 others.update(readers.get(key, ()))
@@ -377,11 +387,31 @@ cdef class Fusion:
                     del groups[:-8]
         return 0
 
+    cdef bint in_order(self) except -1:
+        """True if no unit needs a later one: merges have moved nothing."""
+        cdef Unit u, before = None
+        cdef Buf b
+        for u in self.units.values():
+            for b in u.reads:
+                if b.node is not None and (<Unit>(<Node>b.node).group).id >= u.id:
+                    return False
+        for u in self.effects:
+            if before is not None and before.id >= u.id:
+                return False
+            before = u
+        return True
+
     cdef list ordered(self):
         """The units, producers first; otherwise in program order."""
-        cdef dict followers = {i: [] for i in self.units}, waiting = {}
+        cdef dict followers, waiting = {}
         cdef Unit u, p
         cdef set producers
+        if self.in_order():
+            out = list(self.units.values())
+            for u in out:
+                u.followers.clear()
+            return out
+        followers = {i: [] for i in self.units}
         previous = dict(zip(self.effects[1:], self.effects))
         for u in self.units.values():
             producers = makers_of(u.reads)

@@ -30,6 +30,8 @@ def take_first(nodes, outs):
             elif n.kind not in ("ew", "reduce") and n.op != "copy":
                 written.add(v.buf)
     few = {b for b, count in taken.items() if b is not None and b.size >= LEAST and 0 < SHARE * count <= b.size}
+    if not few:
+        return nodes
     out, made = [], {}
     for n in nodes:
         if n.kind == "kernel" and n.op in TAKING and n.ins[0].buf in few and _computed(n.ins[0], written):

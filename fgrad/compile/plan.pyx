@@ -1,57 +1,91 @@
 """Buffer planning: where each value lives in the arena, what runs in place, which outputs take over donated arguments."""
 
-import bisect
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memmove
 
 from fgrad.compile.fuse cimport Unit
 from fgrad.compile.values cimport Buf, Node, Value
 
 cdef enum:
     ALIGN = 64
+cdef int64_t MOST = 1 << 60        # bytes: sums of two fit
+
+
+cdef struct Gap:
+    int64_t at, size
 
 
 cdef class Arena:
     """Offsets by best fit over the free gaps."""
-    cdef object end
-    cdef list gaps, by_size
+    cdef int64_t end
+    cdef Gap *gaps                 # by where they begin; no two touch
+    cdef Py_ssize_t count, room
 
-    def __init__(self):
-        self.end = 0
-        self.gaps, self.by_size = [], []  # (start, size) and (size, start), both sorted
+    def __dealloc__(self):
+        free(self.gaps)
 
-    cdef int add(self, at, size) except -1:
-        bisect.insort(self.gaps, (at, size))
-        bisect.insort(self.by_size, (size, at))
-        return 0
+    cdef Py_ssize_t after(self, int64_t at) noexcept:
+        """Which is the first gap that begins behind `at`."""
+        cdef Py_ssize_t lo = 0, hi = self.count, mid
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if self.gaps[mid].at > at:
+                hi = mid
+            else:
+                lo = mid + 1
+        return lo
 
-    cdef tuple remove(self, Py_ssize_t i):
-        at, size = self.gaps.pop(i)
-        del self.by_size[bisect.bisect_left(self.by_size, (size, at))]
-        return at, size
+    cdef void remove(self, Py_ssize_t i) noexcept:
+        self.count -= 1
+        memmove(self.gaps + i, self.gaps + i + 1, (self.count - i) * sizeof(Gap))
 
-    cdef object take(self, n):
-        n = -(-max(n, 1) // ALIGN) * ALIGN
-        best = bisect.bisect_left(self.by_size, (n, 0))
-        if best < len(self.by_size):
-            size, at = self.by_size.pop(best)
-            del self.gaps[bisect.bisect_left(self.gaps, (at, size))]
-            if size > n:
-                self.add(at + n, size - n)
+    cdef int64_t take(self, int64_t n) except -1:
+        cdef Py_ssize_t i, best = -1
+        cdef int64_t at
+        n = _aligned(n)
+        for i in range(self.count):
+            if self.gaps[i].size >= n and (best < 0 or self.gaps[i].size < self.gaps[best].size):
+                best = i
+        if best >= 0:
+            at = self.gaps[best].at
+            self.gaps[best].at += n
+            self.gaps[best].size -= n
+            if not self.gaps[best].size:
+                self.remove(best)
             return at
         at = self.end
-        if self.gaps and sum(self.gaps[-1]) == at:  # grow the last gap
-            at = self.remove(len(self.gaps) - 1)[0]
+        if self.count and self.gaps[self.count - 1].at + self.gaps[self.count - 1].size == at:  # grow the last gap
+            self.count -= 1
+            at = self.gaps[self.count].at
+        if n > MOST or at > MOST:
+            raise ValueError(f"temporaries of {at + <object>n} bytes")
         self.end = at + n
         return at
 
-    cdef int give(self, at, n) except -1:
-        n = -(-max(n, 1) // ALIGN) * ALIGN
-        i = bisect.bisect(self.gaps, (at, n))
-        if i < len(self.gaps) and at + n == self.gaps[i][0]:
-            n += self.remove(i)[1]
-        if i and sum(self.gaps[i - 1]) == at:
-            at, size = self.remove(i - 1)
-            n += size
-        return self.add(at, n)
+    cdef int give(self, int64_t at, int64_t n) except -1:
+        cdef Py_ssize_t i = self.after(at)
+        cdef Gap *grown
+        n = _aligned(n)
+        if i < self.count and at + n == self.gaps[i].at:
+            n += self.gaps[i].size
+            self.remove(i)
+        if i and self.gaps[i - 1].at + self.gaps[i - 1].size == at:
+            self.gaps[i - 1].size += n
+            return 0
+        if self.count == self.room:
+            grown = <Gap *>realloc(self.gaps, (2 * self.room + 16) * sizeof(Gap))
+            if grown == NULL:
+                raise MemoryError()
+            self.gaps, self.room = grown, 2 * self.room + 16
+        memmove(self.gaps + i + 1, self.gaps + i, (self.count - i) * sizeof(Gap))
+        self.gaps[i].at, self.gaps[i].size = at, n
+        self.count += 1
+        return 0
+
+
+cdef inline int64_t _aligned(int64_t n) noexcept:
+    return (max(n, 1) + ALIGN - 1) // ALIGN * ALIGN
 
 
 cdef set _misread(Unit unit):
@@ -106,6 +140,21 @@ cdef bint _overwrites(Node node, Buf buf, Buf out):
     return True
 
 
+cdef list _as_read(Unit u, set buffers):
+    """The buffers in the order in which a unit first reads them."""
+    cdef Node node
+    cdef Value v
+    cdef list out = []
+    for node in u.nodes:
+        for v in node.ins:
+            if v.buf in buffers:
+                buffers.remove(v.buf)
+                out.append(v.buf)
+        if not buffers:
+            break
+    return out
+
+
 def plan(list units, set in_memory, list outs, list modes, donated, in_avals, takes=None):
     """Set the arena offset of every temporary; returns (arena bytes, {output: donated argument it takes over}).
 
@@ -140,8 +189,7 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
             if b.offset is not None and last[b] == i and b.kind == "temp" and b in in_memory:
                 dying.append(b)
         if len(dying) > 1:
-            order = {v.buf: k for k, v in enumerate(reversed([v for node in u.nodes for v in node.ins]))}
-            dying.sort(key=order.__getitem__, reverse=True)
+            dying = _as_read(u, set(dying))
         misread = _misread(u) if dying and u.fused else set()
         for out in written:
             if out.base is not None or out.offset is not None:
@@ -168,18 +216,18 @@ cdef list _places(list units, dict last, list outs, list modes, set in_memory):
 
     A temporary that an output is an update of lies in the output's memory from the beginning, and so does what that is an update of.
     """
-    cdef dict defined = {}         # buffer -> where it is first written: pieces of it may come from several units (see joined)
+    cdef dict defined = {}         # buffer -> the unit that first writes it: pieces of it may come from several units (see joined)
     cdef list places = []
     cdef Py_ssize_t i, j
     cdef Unit u
     cdef Node node
     cdef Value v, o
     cdef Buf buf, before
-    for i in range(len(units)):
-        u = units[i]
-        for node in u.nodes:
-            for o in node.outs:
-                defined.setdefault(o.buf, (i, u, node))
+    if -1 in modes:
+        for i in range(len(units) - 1, -1, -1):
+            for node in (<Unit>units[i]).nodes:
+                for o in node.outs:
+                    defined[o.buf] = i
     for j in range(len(outs)):
         if modes[j] != -1:
             places.append(None)
@@ -187,7 +235,9 @@ cdef list _places(list units, dict last, list outs, list modes, set in_memory):
         v = outs[j]
         buf = v.buf
         while True:
-            i, u, node = defined[buf]
+            i = defined[buf]
+            u = units[i]
+            node = _maker(u, buf)
             before = None
             for o in node.ins:
                 if o.buf is not None and o.buf.kind == "temp" and o.buf.base is None and o.buf in in_memory and last[o.buf] == i:
@@ -199,6 +249,16 @@ cdef list _places(list units, dict last, list outs, list modes, set in_memory):
             buf = before
         places.append((i, u, node, buf))
     return places
+
+
+cdef Node _maker(Unit u, Buf buf):
+    """The first node of a unit that writes a buffer."""
+    cdef Node node
+    cdef Value o
+    for node in u.nodes:
+        for o in node.outs:
+            if o.buf is buf:
+                return node
 
 
 cdef dict _donate(list places, dict last, list outs, list modes, donated, in_avals, takes):

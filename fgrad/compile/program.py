@@ -103,12 +103,12 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(merge_again(nodes, outs), outs)
     kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and config.pass_fuse and "concatenate" in kernels:
-        nodes = live_nodes(unjoin(nodes, outs), outs)
+        nodes = _after(unjoin(nodes, outs), nodes, outs)
         kernels = kernels_of(nodes)
     if config.pass_fuse:
         nodes = squeeze(nodes)
     if config.pass_simplify and "sum" in kernels:
-        nodes = live_nodes(contract(nodes, outs), outs)
+        nodes = _after(contract(nodes, outs), nodes, outs)
         kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
@@ -124,15 +124,15 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(take_at_once(wrap_indices(nodes), outs), outs)
     if config.pass_simplify:
-        nodes = live_nodes(take_first(nodes, outs), outs)
+        nodes = _after(take_first(nodes, outs), nodes, outs)
     if config.pass_fuse and "copy" in kernels:
-        nodes = live_nodes(unturn(nodes, outs), outs)
+        nodes = _after(unturn(nodes, outs), nodes, outs)
     if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse and "concatenate" in kernels:
-        nodes = live_nodes(split_rows(nodes, outs), outs)
+        nodes = _after(split_rows(nodes, outs), nodes, outs)
     if tiles and config.pass_stacks and "concatenate" in kernels:
-        nodes = live_nodes(split_stacks(nodes, outs), outs)
+        nodes = _after(split_stacks(nodes, outs), nodes, outs)
     if tiles and config.pass_fuse:
         nodes = split_columns(nodes, outs)
         if "pad" in kernels:
@@ -189,6 +189,11 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     for u in units:
         release(u.nodes)  # tiling has made some
     return program
+
+
+def _after(new, nodes, outs):
+    """What a pass over live nodes leaves alive; one that has found nothing gives them back."""
+    return nodes if new is nodes else live_nodes(new, outs)
 
 
 def _block_program(nodes, ins, outs, in_avals, out_avals, n_acc):

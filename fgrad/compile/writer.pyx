@@ -157,7 +157,10 @@ cdef class Writer:
         if v.box is not None:
             shape = tuple([hi - lo for lo, hi in zip(v.box[::2], v.box[1::2])])
             offset += sum([lo * s for lo, s in zip(v.box[::2], strides)])
-        key = (buf, shape, strides, offset, v.dtype)
+        if offset == 0 and v.dtype is buf.dtype and (shape is buf.shape or shape == buf.shape) and (strides is (whole := row_major(shape)) or strides == whole):
+            key = buf                       # the whole of what lowering made it for
+        else:
+            key = (buf, shape, strides, offset, v.dtype)
         known = self.slot_ids.get(key)
         if known is not None:
             return known
@@ -288,8 +291,8 @@ cdef class Writer:
         memcpy(ip.data + ip.count, out_words.data, out_words.count * sizeof(int64_t))
         ip.count += out_words.count
         words = ip.packed()
-        sources = _sources(read)
-        if boxes or len(set(sources)) < len(sources):
+        if boxes or _share_arrays(read):
+            sources = _sources(read)
             rest = [len(boxes)]
             for (_, box), source in zip(inputs, sources):
                 rest += (-1 if box is None else boxes[box], source)
@@ -298,6 +301,19 @@ cdef class Writer:
             words += array("q", rest).tobytes()
         self.insts.append((0, KERNELS["vm"], [*[slot for slot, _ in inputs], *tables], out_slots, words, (), [], None))
         return 0
+
+
+cdef bint _share_arrays(list read):
+    """True if two inputs of a group read one array by the same strides."""
+    cdef Value v, w
+    cdef Py_ssize_t i, j
+    for i in range(1, len(read)):
+        v = read[i]
+        for j in range(i):
+            w = read[j]
+            if v.buf is w.buf and v.strides == w.strides:
+                return True
+    return False
 
 
 cdef list _sources(list read):

@@ -12,7 +12,7 @@ from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport current_trace, x64
 from fgrad._kernels.operands cimport get_aval, scalar_of
 from fgrad.core.ir cimport AvalBase, Zero
-from fgrad.core.tracing cimport PrimitiveBase, TracerBase, _array_class, process
+from fgrad.core.tracing cimport NO_PARAMS, PrimitiveBase, TracerBase, _array_class, process
 
 cdef tuple _REAL = (float, int, bool)
 cdef object _broadcast = None
@@ -30,7 +30,7 @@ def unary_of(PrimitiveBase prim):
     """The function x -> prim.bind(x)."""
 
     def fun(x):
-        return process(current_trace(), prim, (x,), {})
+        return process(current_trace(), prim, (x,), NO_PARAMS)
 
     return fun
 
@@ -52,12 +52,12 @@ def nary_of(PrimitiveBase prim, unify, spread, tuple names):
         if not alike(args):
             args = tuple(unify(prim.name, args))
         try:
-            return process(current_trace(), prim, args, {})
+            return process(current_trace(), prim, args, NO_PARAMS)
         except ShapeError:
             args = spread(args)
             if args is None:
                 raise
-        return process(current_trace(), prim, args, {})
+        return process(current_trace(), prim, args, NO_PARAMS)
 
     return fun
 
@@ -123,7 +123,7 @@ def floating_of(PrimitiveBase prim, slow):
         cdef AvalBase aval = aval_or_none(args[0]) if len(args) == 1 and not kwargs else None
         code = None if aval is None else _codes.get(aval.dtype)
         if code is not None and FG_F16 <= <int>code <= FG_F64:
-            return process(current_trace(), prim, args, {})
+            return process(current_trace(), prim, args, NO_PARAMS)
         return slow(*args, **kwargs)
 
     return fun
@@ -134,7 +134,7 @@ def pairing_of(PrimitiveBase prim, slow):
 
     def fun(*args, **kwargs):
         pair = paired(args[0], args[1]) if len(args) == 2 and not kwargs else None
-        return slow(*args, **kwargs) if pair is None else process(current_trace(), prim, pair, {})
+        return slow(*args, **kwargs) if pair is None else process(current_trace(), prim, pair, NO_PARAMS)
 
     return fun
 
@@ -192,6 +192,6 @@ def operator_of(PrimitiveBase prim, slow, bint inexact=False, bint reflected=Fal
 
     def operator(self, other):
         pair = paired(other, self, inexact) if reflected else paired(self, other, inexact)
-        return slow(self, other) if pair is None else process(current_trace(), prim, pair, {})
+        return slow(self, other) if pair is None else process(current_trace(), prim, pair, NO_PARAMS)
 
     return operator

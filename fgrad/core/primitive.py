@@ -60,8 +60,8 @@ class Primitive(PrimitiveBase):
         return context.trace.process_primitive(self, args, eqn.params)
 
     def get_bind_params(self, params):
-        """The keyword arguments for `bind` of an equation with `params`, for interpreters of jaxprs."""
-        return params
+        """The keyword arguments for `bind` of an equation with `params`, for interpreters of jaxprs, which may change them."""
+        return dict(params)
 
     def effects_of(self, params):
         if self.effects is None:

@@ -48,4 +48,5 @@ cdef class JVPBase(TraceBase):
 
 
 cdef object _array_class
+cdef dict NO_PARAMS
 cdef object process(trace, PrimitiveBase prim, args, dict params)

@@ -14,7 +14,7 @@ from fgrad._kernels.abi cimport fg_itemsize
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport config_key, current_trace, is_eval, set_trace
 from fgrad._kernels.operands cimport get_aval, is_scalar
-from fgrad.core.ir cimport Eqn, Literal, Var, Zero, new_eqn, new_var, source_of_caller
+from fgrad.core.ir cimport Eqn, Literal, Var, Zero, new_eqn, new_var, replayed_source, set_replayed_source, source_of_caller
 from fgrad.core.recording cimport MOST_BYTES, Recording, inexact
 
 cdef enum:
@@ -32,6 +32,7 @@ cdef object _jvp_tracer = None
 cdef object _generic = np.generic
 cdef object _ndarray = np.ndarray
 cdef tuple _NOTHING = ()
+cdef dict NO_PARAMS = {}                           # of all equations without parameters, which nobody changes
 
 
 def install(array_class, to_array, leak_message):
@@ -82,7 +83,7 @@ cdef class PrimitiveBase:
 
     def bind(self, *args, **params):
         """Interpret this primitive on `args` in the current trace."""
-        return process(current_trace(), self, args, params)
+        return process(current_trace(), self, args, params or NO_PARAMS)
 
 
 cdef object process(trace, PrimitiveBase prim, args, dict params):
@@ -134,10 +135,10 @@ cdef inline object aval_of(v):
 
 
 cdef object result_type(PrimitiveBase prim, list atoms, dict params):
-    """What abstract_eval says; of primitives without parameters it is looked up among their last few uses first."""
+    """What abstract_eval says, looked up among the primitive's last few uses first."""
     cdef Py_ssize_t n = len(atoms), i
     cdef list typed
-    if params or not 0 < n < 3:
+    if not 0 < n < 3:
         return _abstract_eval(prim, atoms, params)
     if prim.typed is None or prim.typed_for != config_key():
         if prim.kind not in _plain:
@@ -145,14 +146,24 @@ cdef object result_type(PrimitiveBase prim, list atoms, dict params):
         prim.typed, prim.typed_for = [], config_key()
     typed = prim.typed
     a, b = aval_of(atoms[0]), aval_of(atoms[1]) if n == 2 else None
-    for i in range(0, len(typed), 3):
-        if typed[i] is a and typed[i + 1] is b:
-            return typed[i + 2]
+    for i in range(0, len(typed), 4):
+        if typed[i] is a and typed[i + 1] is b and same_params(typed[i + 2], params):
+            return typed[i + 3]
     out = _abstract_eval(prim, atoms, params)
-    if len(typed) >= 3 * TYPES_KEPT:
-        del typed[:3]
-    typed += (a, b, out)
+    if len(typed) >= 4 * TYPES_KEPT:
+        del typed[:4]
+    typed += (a, b, params, out)
     return out
+
+
+cdef bint same_params(dict known, dict params) except -1:
+    """True if an equation's parameters equal those of one before; what cannot be compared does not."""
+    if known is params or not (known or params):
+        return True
+    try:
+        return known == params
+    except Exception:
+        return False
 
 
 cdef class StageBase(TraceBase):
@@ -463,7 +474,7 @@ cdef class JVPBase(TraceBase):
 
     cdef object interpret(self, PrimitiveBase prim, args, dict params):
         cdef list primals = [], tangents = []
-        cdef bint nonzero
+        cdef bint nonzero, replays
         cdef Py_ssize_t i
         if self.recording is not None:
             if prim.kind in _plain and prim.impl is None and prim.effects is None:
@@ -474,7 +485,11 @@ cdef class JVPBase(TraceBase):
                 return self.replay_body(body, args)
         nonzero = self.split(args, primals, tangents)
         before = current_trace()
+        # the operation and its tangents stem from one line: the stack is walked once for all that is staged of them
+        replays = nonzero and isinstance(self.parent, StageBase) and prim.kind in _plain and replayed_source() is None
         set_trace(self.parent)
+        if replays:
+            set_replayed_source(source_of_caller())
         try:
             if not nonzero:
                 return process(self.parent, prim, primals, params)
@@ -486,6 +501,8 @@ cdef class JVPBase(TraceBase):
             out, tangent = prim.jvp(primals, tangents, **params) if params else prim.jvp(primals, tangents)
         finally:
             set_trace(before)
+            if replays:
+                set_replayed_source(None)
         if prim.multiple_results:
             return [self.tracer(o, t) for o, t in zip(out, tangent)]
         return self.tracer(out, tangent)
