@@ -21,6 +21,9 @@ def accumulate(closed):
     primitives = primitives_of(closed.eqns)
     if add_p not in primitives or not any(p in primitives for p in PUTS):
         return closed
+    made = {e.outvars[0] for e in closed.eqns if e.primitive in PUTS}
+    if not any(v in made for e in closed.eqns if e.primitive is add_p for v in e.invars):
+        return closed
     uses = Counter([v for e in closed.eqns for v in e.invars if type(v) is not Literal])
     uses.update([v for v in closed.jaxpr.outvars if type(v) is not Literal])
     zeros, puts = set(), {}  # puts: variable -> [(what is put into zeros to make it, the equations that do)]

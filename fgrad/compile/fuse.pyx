@@ -57,6 +57,22 @@ def kernels_of(list nodes):
     return out
 
 
+def readers_of(list nodes):
+    """By buffer, the nodes that read it, once for each operand."""
+    cdef Node node
+    cdef Value v
+    cdef dict out = {}
+    for node in nodes:
+        for v in node.ins:
+            if v.buf is not None:
+                known = out.get(v.buf)
+                if known is None:
+                    out[v.buf] = [node]
+                else:
+                    (<list>known).append(node)
+    return out
+
+
 def takes_parts(list nodes, Py_ssize_t least):
     """True if a node takes a part of what elementwise operations, copies or products compute, of `least` elements or more (see gathered)."""
     cdef Node node, made

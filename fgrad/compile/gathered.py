@@ -25,7 +25,7 @@ def take_first(nodes, outs):
         for v in n.ins[:first]:
             taken[v.buf] += n.outs[0].size
         for v in n.ins[first:]:
-            if _is_part(v):
+            if v.buf is not None and v.buf.size >= LEAST and not v.whole() and _is_part(v):
                 taken[v.buf] += v.size
             elif n.kind not in ("ew", "reduce") and n.op != "copy":
                 written.add(v.buf)

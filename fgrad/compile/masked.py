@@ -26,6 +26,12 @@ def unmask(closed):
     primitives = primitives_of(closed.eqns)
     if select_p not in primitives or not any(p in primitives for p in PUTS):
         return closed
+    put = set()  # what updates make, under any shape
+    for e in closed.eqns:
+        if e.primitive in PUTS or (e.primitive is reshape_p and e.invars[0] in put):
+            put.add(e.outvars[0])
+    if not any(v in put for e in closed.eqns if e.primitive is select_p for v in e.invars):
+        return closed
     uses = Counter([v for e in closed.eqns for v in e.invars if type(v) is not Literal])
     uses.update([v for v in closed.jaxpr.outvars if type(v) is not Literal])
     made = {v: e for e in closed.eqns for v in e.outvars}

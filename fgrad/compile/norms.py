@@ -14,7 +14,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.diagonal import FUNCTIONS
-from fgrad.compile.fuse import live_nodes
+from fgrad.compile.fuse import live_nodes, readers_of
 from fgrad.compile.lower import compute_dtype
 from fgrad.compile.values import Buf, Node, Value, forget, row_major
 from fgrad.core.array import CODES
@@ -116,13 +116,15 @@ class _Unknown(Exception):
 class _Search:
     def __init__(self, nodes, known):
         self.nodes, self.known = nodes, known
-        self.place = {id(n): i for i, n in enumerate(nodes)}
-        self.readers = defaultdict(int)
-        self.made = {id(v.buf): n for n in nodes for v in n.outs}
-        for n in nodes:
-            for v in n.ins:
-                if v.buf is not None:
-                    self.readers[id(v.buf)] += 1
+
+    @functools.cached_property
+    def place(self):
+        return {id(n): i for i, n in enumerate(self.nodes)}
+
+    @functools.cached_property
+    def readers(self):
+        """By id of a buffer: how many operands it is."""
+        return defaultdict(int, {id(b): len(found) for b, found in readers_of(self.nodes).items()})
 
     def norms(self):
         """The norms that are written out, each once."""

@@ -103,7 +103,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = live_nodes(merge_again(nodes, outs), outs)
     kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and config.pass_fuse and "concatenate" in kernels:
-        nodes = _after(unjoin(nodes, outs), nodes, outs)
+        nodes = live_nodes(unjoin(nodes, outs), outs)
         kernels = kernels_of(nodes)
     if config.pass_fuse:
         nodes = squeeze(nodes)

@@ -139,7 +139,9 @@ def _lies_across(v):
 
 
 def _is_awkward(v):
-    return v.buf is not None and (_lies_across(v) or _in_pieces(v) or _is_repeated(v) if v.box is None else _box_in_pieces(v))
+    if v.buf is None or v.contiguous:
+        return False
+    return _lies_across(v) or _in_pieces(v) or _is_repeated(v) if v.box is None else _box_in_pieces(v)
 
 
 def _inside(v):

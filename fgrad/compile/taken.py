@@ -19,6 +19,8 @@ FAR = 1 << 30  # items that offsets of 32 bits reach
 
 def take_items(nodes, outs):
     """nodes, with gathers of items of a vector beside elementwise operations as such."""
+    if not any([n.op == "gather" and n.kind == "kernel" and n.outs[0].size >= LEAST and len(n.ins[0].shape) == 1 for n in nodes]):
+        return live_nodes(nodes, outs)
     read = {}  # buffer -> the values that elementwise operations and reductions show it as
     reads = Counter([v.buf for n in nodes for v in n.ins])
     reads.update([v.buf for v in outs])
