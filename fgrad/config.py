@@ -135,6 +135,15 @@ class Config:
         # [key of the global settings, overrides in force in all threads, changes so far, global enable_x64]: compiled code reads it
         object.__setattr__(self, "state", array.array("q", [self._key_of(self._values), 0, 0, self._values["enable_x64"]]))
         object.__setattr__(self, "_lock", threading.Lock())
+        bare: dict = {}
+        full = {**self.__dict__, **self._values, "_bare": bare}
+        full["_full"] = full
+        bare.update({**self.__dict__, "_bare": bare, "_full": full})
+        object.__setattr__(self, "__dict__", full)
+
+    def _publish(self):
+        """Settings are attributes of the object while no thread overrides any; else each is looked up, by `__getattr__`."""
+        object.__setattr__(self, "__dict__", self._bare if self.state[1] else self._full)
 
     @staticmethod
     def _key(name):
@@ -192,7 +201,7 @@ class Config:
             self._fixed[key] = value
             return
         with self._lock:
-            self._values[key] = value
+            self._values[key] = self._full[key] = value
             self.state[0] = self._key_of(self._values)
             self.state[2] += 1
             self.state[3] = self._values["enable_x64"]
@@ -241,6 +250,7 @@ class Config:
         with self._lock:
             self.state[1] += overrides
             self.state[2] += 1
+            self._publish()
 
     def _key_of(self, values):
         return self._keys.setdefault(tuple(v for k, v in values.items() if k not in _UNKEYED), len(self._keys))

@@ -160,7 +160,6 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
 
     takes: lets an output take over one argument, and no other (-1: none): the carry of a loop, an operand of branches.
     """
-    cdef dict last = {}            # buffer -> the last unit that reads or writes it
     cdef Py_ssize_t i, k
     cdef Unit u
     cdef Node node
@@ -171,12 +170,12 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
     for i in range(len(units)):
         u = units[i]
         for b in u.reads:
-            last[b] = i
+            b.last = i
         for node in u.nodes:
             for v in node.outs:
-                last[v.buf] = i
-    places = _places(units, last, outs, modes, in_memory)
-    donors = _donate(places, last, outs, modes, donated, in_avals, takes)
+                v.buf.last = i
+    places = _places(units, outs, modes, in_memory)
+    donors = _donate(units, places, outs, modes, donated, in_avals, takes)
     arena = Arena()
     for i in range(len(units)):
         u = units[i]
@@ -186,7 +185,7 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
                 if v.buf in in_memory:
                     written.append(v.buf)
         for b in u.reads:
-            if b.offset is not None and last[b] == i and b.kind == "temp" and b in in_memory:
+            if b.last == i and b.offset is not None and b.kind == "temp" and b in in_memory:
                 dying.append(b)
         if len(dying) > 1:
             dying = _as_read(u, set(dying))
@@ -206,12 +205,12 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
         for b in dying:
             arena.give(b.offset, b.nbytes)
         for out in written:
-            if out.base is None and last[out] == i:  # workspace, or a result that nobody reads
+            if out.base is None and out.last == i:  # workspace, or a result that nobody reads
                 arena.give(out.offset, out.nbytes)
     return max(arena.end, ALIGN), donors
 
 
-cdef list _places(list units, dict last, list outs, list modes, set in_memory):
+cdef list _places(list units, list outs, list modes, set in_memory):
     """Of each output with memory of its own: (unit number, unit, node, buffer) of what is first written there, else None.
 
     A temporary that an output is an update of lies in the output's memory from the beginning, and so does what that is an update of.
@@ -240,7 +239,7 @@ cdef list _places(list units, dict last, list outs, list modes, set in_memory):
             node = _maker(u, buf)
             before = None
             for o in node.ins:
-                if o.buf is not None and o.buf.kind == "temp" and o.buf.base is None and o.buf in in_memory and last[o.buf] == i:
+                if o.buf is not None and o.buf.kind == "temp" and o.buf.base is None and o.buf in in_memory and o.buf.last == i:
                     if _overwrites(node, o.buf, buf):
                         before = o.buf
             if before is None:
@@ -261,7 +260,7 @@ cdef Node _maker(Unit u, Buf buf):
                 return node
 
 
-cdef dict _donate(list places, dict last, list outs, list modes, donated, in_avals, takes):
+cdef dict _donate(list units, list places, list outs, list modes, donated, in_avals, takes):
     """Match outputs with donated arguments of their size that nobody reads after the output is first written."""
     cdef Unit u
     cdef Node node
@@ -275,7 +274,11 @@ cdef dict _donate(list places, dict last, list outs, list modes, donated, in_ava
     free = {}  # bytes -> the arguments of that size
     for k in donated:
         free.setdefault(in_avals[k].size * in_avals[k].dtype.itemsize, set()).add(k)
-    args = {b.index: b for b in last if b.kind == "arg"}
+    args = {}
+    for u in units:
+        for buf in u.reads:
+            if buf.kind == "arg":
+                args[buf.index] = buf
     misread, donors = {}, {}
     for j in range(len(outs)):
         if modes[j] != -1:
@@ -288,7 +291,7 @@ cdef dict _donate(list places, dict last, list outs, list modes, donated, in_ava
         choices = []
         for k in same_size if takes is None else same_size & set(takes[j:j + 1]):
             buf = args.get(k)
-            when = -1 if buf is None else last[buf]
+            when = -1 if buf is None else buf.last
             if when < i or (when == i and ((node.kind == "ew" and _in_place(u, misread[i], buf, first)) or _overwrites(node, buf, first))):
                 choices.append((when != i, k))
         if choices:

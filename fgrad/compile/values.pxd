@@ -6,6 +6,7 @@ cdef class Buf:
     cdef public bint strided
     cdef public Py_ssize_t room       # elements of memory, gaps between rows included, where rows are not one behind the other (see frames); else 0
     cdef object bounds                # of integers: (least, greatest), or the constant array; None while nobody has asked (see bounds)
+    cdef Py_ssize_t last              # the last unit that reads or writes it, while buffers are placed (see plan)
     cdef tuple shape                  # of the value that it was made for, where lowering made it; else None
 
 

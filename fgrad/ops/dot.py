@@ -97,7 +97,7 @@ def dot_lower(ctx, ins, params, out_avals):
         x, y = (a, b) if a.dtype.name in BYTES else (_bytes_widened(ctx, a), _bytes_widened(ctx, b))
         if x is not None and y is not None:
             return _dot_bytes(ctx, x, y, a_order, b_order, (batch, m, n, k), aval)
-    if batch == 1 and a.dtype == b.dtype == aval.dtype and len(params["dimension_numbers"][0][0]) > 1 and min(m, n) >= LONG:
+    if batch == 1 and len(params["dimension_numbers"][0][0]) > 1 and min(m, n) >= LONG and a.dtype == b.dtype == aval.dtype:
         if (out := _in_turn(ctx, a, b, a_order, b_order, (m, n, k), params["dimension_numbers"], aval)) is not None:
             return out
     streams = batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY

@@ -54,7 +54,7 @@ cdef int accumulate_window(dict cotangents, Var v, dict params, ct) except -1:
 
 cdef list _backward_pass(jaxpr, consts, args, cts):
     cdef dict known = {}, cotangents = {}      # by variable; a variable that is not known is linear
-    cdef list backward = [], outs
+    cdef list backward = [], outs, invars
     cdef Eqn eqn
     cdef PrimitiveBase prim
     cdef bint linear, any_ct
@@ -98,8 +98,14 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         if prim is slice_p and max((<dict>eqn.params)["strides"], default=1) == 1 and type(outs[0]) is not Zero:
             accumulate_window(cotangents, eqn.invars[0], eqn.params, outs[0])
             continue
-        operands = (outs, *[read(v, known) for v in eqn.invars])
-        for v, ct in zip(eqn.invars, rule(*operands, **eqn.params) if eqn.params else rule(*operands)):
+        invars = eqn.invars
+        if not eqn.params and 0 < len(invars) < 3:
+            x = read(invars[0], known)
+            given = rule(outs, x) if len(invars) == 1 else rule(outs, x, read(invars[1], known))
+        else:
+            operands = (outs, *[read(v, known) for v in invars])
+            given = rule(*operands, **eqn.params) if eqn.params else rule(*operands)
+        for v, ct in zip(invars, given):
             accumulate(cotangents, known, v, ct)
     outs = []
     for v, x in zip(jaxpr.invars, args):
