@@ -180,19 +180,21 @@ cdef Unit only_home(Node node):
 
 cdef class Fusion:
     """Units under construction. A unit's `before` mask is kept transitive, so that a cycle shows before it is made."""
-    cdef dict position, units
+    cdef dict units
     cdef set moved             # results that operations over the same shape read at other places
     cdef Py_ssize_t count
     cdef list effects
     cdef bint fuses
 
     def __init__(self, list nodes):
-        self.position = {n: i for i, n in enumerate(nodes)}
         self.units, self.effects, self.moved = {}, [], set()
         self.fuses = config.pass_fuse
         cdef Node node
         cdef Value v
+        cdef Py_ssize_t i = 0
         for node in nodes:
+            node.position = i
+            i += 1
             if node.kind == "ew":
                 for v in node.ins:
                     if v.box is not None and v.buf is not None and v.buf.node is not None and (<Node>v.buf.node).kind == "ew":
@@ -355,7 +357,7 @@ cdef class Fusion:
         cdef Node n
         cdef Unit f
         cdef set reads = self.joint_reads(a, b)
-        a.nodes = sorted(a.nodes + b.nodes, key=self.position.__getitem__)
+        a.nodes = in_program_order(a.nodes, b.nodes)
         a.axes = a.axes or b.axes
         a.reads = reads
         for n in b.nodes:
@@ -450,6 +452,24 @@ cdef class Fusion:
         for u in out:
             u.followers.clear()    # some of them have become part of u itself
         return out
+
+
+cdef list in_program_order(list a, list b):
+    """The nodes of two groups, each in the order of the program, in that order."""
+    cdef list out = []
+    cdef Py_ssize_t i = 0, j = 0, m = len(a), n = len(b)
+    if (<Node>a[m - 1]).position < (<Node>b[0]).position:
+        return a + b
+    while i < m and j < n:
+        if (<Node>a[i]).position < (<Node>b[j]).position:
+            out.append(a[i])
+            i += 1
+        else:
+            out.append(b[j])
+            j += 1
+    out += a[i:]
+    out += b[j:]
+    return out
 
 
 cdef list latest_first(set units):

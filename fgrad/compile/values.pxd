@@ -32,6 +32,7 @@ cdef class Node:
     cdef public object obj, group
     cdef readonly object type_code, axes
     cdef readonly bint effects
+    cdef Py_ssize_t position          # among the nodes that are being fused
 
 
 cpdef tuple row_major(tuple shape)

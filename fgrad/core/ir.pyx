@@ -2,6 +2,7 @@
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memset
 
 import os.path
 
@@ -171,42 +172,52 @@ cdef class Replaying:
 
 
 replaying = Replaying()
+cdef struct Code:
+    PyObject *code                 # kept by `_lines`, or NULL
+    PyObject *lines                # its lines there; NULL of functions in excluded files
+
+
 cdef enum:
     CODES_KEPT = 1000
+    CODES_SEEN = 512               # a power of two
 cdef dict _lines = {}              # id(code) -> (code, {instruction -> the line as equations keep it})
 cdef str _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 cdef list _excluded = [_PACKAGE]   # files that are nobody's program
 cdef dict _inside = {}             # file name -> whether it is one of them
-cdef tuple _last = None            # the entry of `_lines` that was asked for last
+cdef Code _seen[CODES_SEEN]        # of `_lines`, by address: a trace asks for the same few, all frames of a library's among them
 
 
 def exclude_sources(str path):
     """Equations are never said to come from files whose names start with `path`."""
-    global _last
     if path not in _excluded:
         _excluded.append(path)
         _inside.clear()
-        _lines.clear()
-        _last = None
+        forget_lines()
 
 
-cdef dict lines_of(code):
-    """What is known of the lines of a function; None of functions in excluded files."""
-    global _last
-    cdef tuple known = _last
-    if known is not None and known[0] is code:
-        return known[1]
-    known = _lines.get(<size_t><PyObject *>code)
+cdef void forget_lines():
+    memset(_seen, 0, sizeof(_seen))
+    _lines.clear()
+
+
+cdef PyObject *lines_of(PyObject *address) except? NULL:
+    """What is known of the lines of a function; NULL of functions in excluded files."""
+    cdef Code *seen = &_seen[(<size_t>address >> 5) & (CODES_SEEN - 1)]
+    cdef tuple known
+    if seen.code == address:
+        return seen.lines
+    code = <object>address
+    known = _lines.get(<size_t>address)
     if known is None:
         name = code.co_filename
         inside = _inside.get(name)
         if inside is None:
             inside = _inside[name] = name.startswith(tuple(_excluded))
         if len(_lines) >= CODES_KEPT:
-            _lines.clear()
-        known = _lines[<size_t><PyObject *>code] = (code, None if inside else {})
-    _last = known
-    return known[1]
+            forget_lines()
+        known = _lines[<size_t>address] = (code, None if inside else {})
+    seen.code, seen.lines = address, NULL if known[1] is None else <PyObject *>known[1]
+    return seen.lines
 
 
 cdef object source_of_caller():
@@ -214,20 +225,21 @@ cdef object source_of_caller():
     cdef PyFrameObject *frame
     cdef PyFrameObject *back
     cdef PyCodeObject *code_object
-    cdef dict lines
+    cdef PyObject *known
     if fg_replayed != NULL:
         return <object>fg_replayed
     frame = PyEval_GetFrame()
     Py_XINCREF(frame)
     while frame != NULL:
         code_object = PyFrame_GetCode(frame)
-        code = <object><PyObject *>code_object
-        Py_XDECREF(code_object)
-        lines = lines_of(code)
-        if lines is not None:
+        Py_XDECREF(code_object)                # the frame keeps it
+        known = lines_of(<PyObject *>code_object)
+        if known != NULL:
+            lines = <dict>known
             at = PyFrame_GetLasti(frame)
             source = lines.get(at)
             if source is None:
+                code = <object><PyObject *>code_object
                 source = lines[at] = (code.co_filename, PyFrame_GetLineNumber(frame), code.co_name)
             Py_XDECREF(frame)
             return source
