@@ -24,7 +24,7 @@ cdef class Program:
     cdef bint roams              # its runs borrow their arena
     cdef bint small              # too little work to be worth giving up the GIL
     cdef bint steady             # no loops, which find out for themselves how many threads their turns want
-    cdef int check_mode(self, int i, list ranges) except -1
+    cdef int check_mode(self, int i, int64_t *rooms) except -1
     cdef int add_inst(self, int i, tuple spec) except -1
     cdef int check_children(self, int i, FgInst *inst, children) except -1
     cdef readonly bint direct    # one output, in memory of its own, and nothing donated

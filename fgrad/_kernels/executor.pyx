@@ -10,7 +10,7 @@ from fgrad._kernels.abi cimport (FG_BOOL, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM
 from fgrad._kernels.array cimport ArrayBase, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_MEMBERS, KIND_SCAN, KIND_TILES, KIND_WHILE,
                                           fg_flat_count, run_paced, run_state, run_timed, state_free, state_new)
-from fgrad._kernels.memory cimport MAX_BYTES, byte_range, pool_borrow, pool_free, roams, size_of
+from fgrad._kernels.memory cimport MAX_BYTES, pool_borrow, pool_free, roams, size_of, span_of
 
 cdef extern from "flush.h" nogil:
     uint64_t fg_flush_mode(bint on)
@@ -47,8 +47,9 @@ cdef class Program:
                   int64_t arena_bytes, tuple donated=(), bint small=False, int flat=0):
         cdef FgProg *p = &self.p
         cdef int i, j, d, first = 0
-        cdef int64_t n, first_byte, end, low, high
-        cdef tuple span, room
+        cdef int64_t n, first_byte, end
+        cdef int64_t *room
+        cdef Py_ssize_t n_bases
         cdef FgTensor *t
         cdef ArrayBase c
         cdef Program child
@@ -91,37 +92,42 @@ cdef class Program:
         if not (p.slots and p.slot_base and p.slot_offset and p.const_data and p.insts and p.inst_child and self.out_mode
                 and self.out_size and p.children):
             raise MemoryError()
-        ranges = [(0, arena_bytes)]                # of each base: the bytes that slots may reach
+        n_bases = 1 + p.n_args + p.n_consts + p.n_outs
+        rooms = bytearray(2 * n_bases * sizeof(int64_t))     # of each base: the bytes that slots may reach
+        room = <int64_t *><char *>rooms
+        room[1] = arena_bytes
         for aval, code, strides in zip(in_avals, in_codes, in_strides):
-            ranges.append(byte_range(code, aval.shape, strides, 0))
+            room += 2
+            span_of(code, aval.shape, strides, 0, &room[0], &room[1])
         for i in range(p.n_consts):
             c = consts[i]
             if c.strides_or_none is not None or c.deleted:
                 raise ValueError("a constant of a program must be contiguous and alive")
             p.const_data[i] = c.data
-            ranges.append((0, c.size * fg_itemsize(c.code)))
+            room += 2
+            room[1] = c.size * fg_itemsize(c.code)
         for i in range(p.n_outs):
             aval, mode = outs[i]
             self.out_mode[i] = mode
             self.out_size[i] = size_of(aval.shape)
-            ranges.append(byte_range(out_codes[i], aval.shape, None, 0) if mode >= -1 else (0, 0))
-            self.check_mode(i, ranges)
+            room += 2
+            if self.out_mode[i] >= -1:
+                span_of(out_codes[i], aval.shape, None, 0, &room[0], &room[1])
+            self.check_mode(i, <int64_t *><char *>rooms)
             self.returns_args = self.returns_args or mode <= -2
         self.direct = p.n_outs == 1 and self.out_mode[0] == -1 and not donated
         for i in range(p.n_slots):
             code, shape, strides, base, offset = slots[i]
             t = &p.slots[i]
             try:
-                span = byte_range(code, shape, strides, offset)
+                span_of(code, shape, strides, offset, &first_byte, &end)
             except ValueError as e:
                 raise ValueError(f"slot {i}: {e}") from None
-            if not 0 <= base < len(ranges):
-                raise ValueError(f"slot {i}: base {base} does not exist (there are {len(ranges)})")
-            first_byte, end = span
-            room = ranges[base]
-            low, high = room
-            if end > first_byte and (first_byte < low or end > high):
-                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of bytes {room}")
+            if not 0 <= base < n_bases:
+                raise ValueError(f"slot {i}: base {base} does not exist (there are {n_bases})")
+            room = <int64_t *><char *>rooms + 2 * <Py_ssize_t>base
+            if end > first_byte and (first_byte < room[0] or end > room[1]):
+                raise ValueError(f"slot {i}: {shape} with strides {strides} at {offset} leaves its base of bytes {(room[0], room[1])}")
             t.dtype, t.ndim, t.size = code, len(shape), size_of(shape)
             for d in range(t.ndim):
                 t.shape[d], t.strides[d] = shape[d], strides[d]
@@ -135,7 +141,7 @@ cdef class Program:
             p.inst_child[i] = first
             first += len(insts[i][6])
 
-    cdef int check_mode(self, int i, list ranges) except -1:
+    cdef int check_mode(self, int i, int64_t *rooms) except -1:
         """An output that takes over or returns argument k needs one of its own size, in one piece."""
         cdef int mode = self.out_mode[i], k = mode if mode >= 0 else -2 - mode
         if mode == -1:
@@ -143,8 +149,8 @@ cdef class Program:
         if not 0 <= k < self.p.n_args or self.in_strides[k] is not None:
             raise ValueError(f"output {i}: there is no contiguous argument {k}")
         want = self.out_size[i] * fg_itemsize(self.out_codes[i])
-        if ranges[1 + k] != (0, want):
-            raise ValueError(f"output {i} of {want} bytes cannot be argument {k} of {ranges[1 + k][1]}")
+        if rooms[2 + 2 * k] != 0 or rooms[3 + 2 * k] != want:
+            raise ValueError(f"output {i} of {want} bytes cannot be argument {k} of {rooms[3 + 2 * k]}")
         return 0
 
     @cython.boundscheck(True)

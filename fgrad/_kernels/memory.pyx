@@ -49,7 +49,6 @@ def trim_memory():
 MAX_BYTES = 1 << 60
 cdef int64_t FAR = 1 << 48
 cdef double NEAR = 2.0**50             # such sums of products are exact in doubles
-cdef tuple NO_BYTES = (0, 0)
 
 
 cdef bint near(x, int64_t *out) except -1:
@@ -61,48 +60,51 @@ cdef bint near(x, int64_t *out) except -1:
     return not overflow and -FAR < out[0] < FAR
 
 
-cdef tuple near_range(double item, tuple shape, tuple strides, offset):
-    """byte_range of numbers whose sums and products doubles hold exactly; None of others."""
+cdef bint near_span(double item, tuple shape, tuple strides, offset, int64_t *first, int64_t *end) except -1:
+    """True with the span of numbers whose sums and products doubles hold exactly; False of others."""
     cdef double n = 1, lo = 0, hi = 0
     cdef int64_t size, step, start
     cdef Py_ssize_t i
     if not near(offset, &start):
-        return None
+        return False
     for i in range(len(shape)):
         if not near(shape[i], &size) or size < 0:
-            return None
+            return False
         n *= size
         if strides is not None:
             if not near(strides[i], &step):
-                return None
+                return False
             if step < 0:
                 lo += <double>(size - 1) * step
             else:
                 hi += <double>(size - 1) * step
+    first[0] = end[0] = 0
     if n == 0:
-        return NO_BYTES
+        return True
     if strides is None:
         hi = n - 1
     if not (n * item < NEAR and -NEAR < lo * item and hi * item < NEAR):
-        return None
-    return <int64_t>(start + lo * item), <int64_t>(start + (hi + 1) * item)
+        return False
+    first[0], end[0] = <int64_t>(start + lo * item), <int64_t>(start + (hi + 1) * item)
+    return True
 
 
-cdef tuple byte_range(code, shape, strides, offset):
-    """(first, end) of the bytes that an array reaches; strides None for contiguous. Raises ValueError for what no array can be."""
+cdef int span_of(code, shape, strides, offset, int64_t *begin, int64_t *stop) except -1:
+    """The bytes that an array reaches, from `begin` on and before `stop`; strides None for contiguous. Raises ValueError for what no array
+    can be."""
     if not 0 <= code < FG_NDTYPES or len(shape) > FG_MAXDIM or (strides is not None and len(strides) != len(shape)):
         raise ValueError(f"dtype code {code}, shape {shape}, strides {strides}: at most {FG_MAXDIM} axes, {FG_NDTYPES} dtypes, a stride an axis")
     if type(shape) is tuple and (strides is None or type(strides) is tuple):
-        span = near_range(fg_itemsize(code), shape, strides, offset)
-        if span is not None:
-            return span
+        if near_span(fg_itemsize(code), shape, strides, offset, begin, stop):
+            return 0
+    begin[0] = stop[0] = 0
     item, n, lo, hi = fg_itemsize(code), 1, 0, 0
     for d in shape:
         if d < 0:
             raise ValueError(f"negative size in shape {shape}")
         n *= d
     if not n:
-        return 0, 0
+        return 0
     if strides is None:
         hi = n - 1
     else:
@@ -114,11 +116,12 @@ cdef tuple byte_range(code, shape, strides, offset):
     first, end = offset + lo * item, offset + (hi + 1) * item
     if n * item > MAX_BYTES or first < -MAX_BYTES or end > MAX_BYTES:
         raise ValueError(f"shape {shape} with strides {strides} reaches too far")
-    return first, end
+    begin[0], stop[0] = first, end
+    return 0
 
 
 cdef int64_t size_of(shape) except -1:
-    cdef int64_t n = 1
+    cdef int64_t n = 1, d
     for d in shape:
         n *= d
     return n

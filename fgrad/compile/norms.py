@@ -122,6 +122,10 @@ class _Search:
         return {id(n): i for i, n in enumerate(self.nodes)}
 
     @functools.cached_property
+    def made(self):
+        return {id(v.buf): n for n in self.nodes for v in n.outs}
+
+    @functools.cached_property
     def readers(self):
         """By id of a buffer: how many operands it is."""
         return defaultdict(int, {id(b): len(found) for b, found in readers_of(self.nodes).items()})
