@@ -357,3 +357,20 @@ def test_concrete_values_or_errors():
     assert {np.ndarray, np.float32, np.int8, np.bool_, np.complex128} <= core.array_types
     var = core.gensym()(ShapedArray((2,), F32))
     assert isinstance(var, core.Var) and var.aval.shape == (2,)
+
+
+def test_parameters_to_bind_are_the_interpreters_own():
+    """Equations without parameters share one dictionary: what an interpreter does to its own shows in no other equation."""
+    eqn, other = fgrad.make_jaxpr(lambda x: jnp.sin(jnp.cos(x)))(1.0).eqns
+    eqn.primitive.get_bind_params(eqn.params)["accuracy"] = None
+    assert eqn.params == other.params == {}
+
+
+def test_tangents_stem_from_the_line_of_their_operation():
+    """Also where a function of fgrad stands between the line and the operation; the stack is walked once for all of them."""
+
+    def f(x):
+        return jnp.tanh(x)
+
+    jaxpr = fgrad.make_jaxpr(lambda x: fgrad.jvp(f, (x,), (x,)))(jnp.ones(3))
+    assert len(jaxpr.eqns) > 2 and {e.source[2] for e in jaxpr.eqns} == {"f"}

@@ -423,3 +423,27 @@ def test_opt_einsum_contracts_arrays_and_tracers():
         assert isinstance(out, fgrad.Array)
         np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(fgrad.grad(lambda a: f(a, b, c).sum())(a)[0], (np.asarray(b).T @ np.asarray(c)).sum(1), rtol=1e-5, atol=1e-5)
+
+
+def test_settings_that_a_thread_overrides_are_its_own():
+    """Settings are attributes while nobody overrides any: one that another thread overrides meanwhile is as it was here."""
+    config, ready, seen = fgrad.config, threading.Barrier(2, timeout=60), []
+
+    def work():
+        with config.override("pass_cse", False):
+            ready.wait()
+            seen.append(config.pass_cse)
+            ready.wait()
+        seen.append(config.pass_cse)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait()
+    assert config.pass_cse is config.jax_pass_cse is True
+    config.update("pass_fuse", False)
+    assert config.pass_fuse is False
+    ready.wait()
+    thread.join()
+    assert seen == [False, True] and config.pass_fuse is False
+    config.update("pass_fuse", True)
+    assert config.pass_fuse is True

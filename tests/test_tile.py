@@ -8,7 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import nn
 from fgrad._kernels.executor import KINDS
 from fgrad._kernels.parallel import most_threads
-from fgrad.compile import program, rows, tile
+from fgrad.compile import program, rows, tile, writer
 
 SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
 
@@ -262,3 +262,18 @@ def test_blocks_are_as_large_as_what_is_in_use_at_once(monkeypatch):
         return asked[-1]
 
     assert blocks(8) == blocks(3)
+
+
+def test_a_program_reads_the_quota_of_its_container_once(monkeypatch):
+    """Not for each of its tiled instructions: it is in files."""
+    asked = []
+    most = writer.most_threads
+    monkeypatch.setattr(writer, "most_threads", lambda: asked.append(1) or most())
+    x = jnp.ones((4096, 256))
+
+    def by_rows(x):
+        return nn.softmax(nn.rms_norm(x) + 1.0)
+
+    compiled = fgrad.jit(lambda x: by_rows(jnp.cumsum(by_rows(x), 0))).lower(x).compile()
+    tiled = [what for _, what in compiled.profile(x, repeat=1) if what.startswith("tiles")]
+    assert len(tiled) > 1 and len(asked) == 1

@@ -1,5 +1,8 @@
 """From nodes to a Program: fuse, plan buffers, write instructions."""
 
+from contextlib import nullcontext
+from typing import Any
+
 from fgrad._kernels.executor import Program
 from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.again import merge_again
@@ -41,6 +44,8 @@ from fgrad.config import config
 from fgrad.core import check_jaxpr
 from fgrad.core.array import CODES
 from fgrad.errors import FgradError, LoweringError
+
+_AS_IS: Any = nullcontext()
 
 
 def compile_jaxpr(closed, in_strides=None, donated=(), sub=False, takes=None, known=None, stored=(), outer=None):
@@ -220,7 +225,7 @@ def _sub_programs(node, constants):
         takes, first = list(range(nk, nk + nc)), before
         children = [compile_jaxpr(c, sub=True, known=k) for c, k in zip(node.children[:-1], known)]
         outer = _given(constants, node.ins[before : before + nk])
-        with config.override("pass_members", config.pass_members and node.op != "members"):  # the loops in a part are on its thread
+        with config.override("pass_members", False) if node.op == "members" else _AS_IS:  # the loops in a part are on its thread
             children.append(compile_jaxpr(node.children[-1], sub=True, takes=takes, known=known[-1], outer=outer))
         in_place = children[-1].in_place
     return children, {j: first + takes[j] for j, ok in enumerate(in_place) if ok}

@@ -144,12 +144,18 @@ cdef class Writer:
     """Slots and instructions."""
     cdef readonly list slots, insts
     cdef dict slot_ids
-    cdef Py_ssize_t n_args, n_consts
+    cdef Py_ssize_t n_args, n_consts, threads
     cdef set in_memory
 
     def __init__(self, Py_ssize_t n_args, Py_ssize_t n_consts, set in_memory):
         self.slots, self.insts, self.slot_ids = [], [], {}
         self.n_args, self.n_consts, self.in_memory = n_args, n_consts, in_memory
+
+    cdef Py_ssize_t most_threads(self) except -1:
+        """As many as the program may meet, asked for once: a container's quota is read from files."""
+        if not self.threads:
+            self.threads = most_threads()
+        return self.threads
 
     cdef Py_ssize_t slot(self, Value v, tuple shape, tuple strides) except -1:
         cdef Buf buf = v.buf
@@ -189,12 +195,12 @@ cdef class Writer:
         if node.kind == "kernel":
             self.insts.append((0, KERNELS[node.op], ins, outs, node.ip, node.fp, [], None))
         elif node.op == "tiles":
-            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * most_threads(), None))
+            self.insts.append((KINDS["tiles"], None, ins, outs, node.ip, (), [node.obj[0]] * self.most_threads(), None))
         elif node.kind == "control":
             children = node.obj[0]
             ip = node.ip if node.op == "cond" else [*node.ip, *children[-1].in_place]
             if node.op == "members":
-                children = children * min(most_threads(), node.ip[6])
+                children = children * min(self.most_threads(), node.ip[6])
             self.insts.append((KINDS[node.op], None, ins, outs, ip, (), children, None))
         else:
             self.insts.append((KINDS["callback"], None, ins, outs, (), (), [], node.obj))
