@@ -44,7 +44,9 @@ class Constants:
         self.flat, self.splits = {}, {}  # by id of a buffer
 
     def number(self, v):
-        """The value as a float where it is one number, known by now; else None."""
+        """The value as a float where it is one real number, known by now; else None."""
+        if v.dtype.kind == "c":
+            return None
         if v.scalar is not None:
             return float(v.scalar)
         if v.buf is None or any(v.strides) or v.buf.size > MOST:

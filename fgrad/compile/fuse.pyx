@@ -74,7 +74,8 @@ def readers_of(list nodes):
 
 
 def takes_parts(list nodes, Py_ssize_t least):
-    """True if a node takes a part of what elementwise operations, copies or products compute, of `least` elements or more (see gathered)."""
+    """True if a node takes a part of what elementwise operations, copies, products, gathers or concatenations give, of `least` elements or
+    more (see gathered)."""
     cdef Node node, made
     cdef Value v
     for node in nodes:
@@ -85,6 +86,8 @@ def takes_parts(list nodes, Py_ssize_t least):
             if made.kind == "ew" or made.op == "copy" or made.op == "dot":
                 if not v.whole() or node.op == "gather" or node.op == "dynamic_slice":
                     return True
+            elif (made.op == "gather" or made.op == "concatenate") and not v.whole():
+                return True
     return False
 
 

@@ -12,11 +12,12 @@ LEAST = 1 << 13  # elements of an array whose computation is worth a step for ea
 SHARE = 4  # of it are computed for each that a gather reads
 OPERANDS, OPERATIONS = 4, 32  # that a part is computed from and by, at most
 TAKING = ("gather", "dynamic_slice")
+MOVED = ("gather", "concatenate")  # that are in memory if anything reads them whole, so that a part is a view of them
 
 
 def take_first(nodes, outs):
-    """nodes, with gathers and slices of a few elements of what elementwise operations and products compute replaced by these operations on
-    what is taken of their operands."""
+    """nodes, with gathers and slices of a few elements of what elementwise operations, products, gathers and concatenations compute
+    replaced by these operations on what is taken of their operands."""
     if not takes_parts(nodes, LEAST):
         return nodes
     taken, written = Counter(), {v.buf for v in outs}  # taken: elements that are of each result
@@ -32,6 +33,8 @@ def take_first(nodes, outs):
     few = {b for b, count in taken.items() if b is not None and b.size >= LEAST and 0 < SHARE * count <= b.size}
     if not few:
         return nodes
+    if any([b.node is not None and b.node.op in MOVED for b in few]):
+        written |= _needed_whole(nodes, outs)
     out, made = [], {}
     for n in nodes:
         if n.kind == "kernel" and n.op in TAKING and n.ins[0].buf in few and _computed(n.ins[0], written):
@@ -48,6 +51,17 @@ def take_first(nodes, outs):
                     forget(part.nodes)
         out.append(n)
     return out
+
+
+def _needed_whole(nodes, outs):
+    """What gathers and concatenations give, where anything that is to be computed whole reads more than a part of it."""
+    needed = {v.buf for v in outs}
+    for n in reversed(nodes):
+        if n.kind == "ew" or n.op == "copy":
+            if n.outs[0].buf not in needed:
+                continue
+        needed.update([v.buf for v in n.ins if not _is_part(v)])
+    return {b for b in needed if b is not None and b.node is not None and b.node.op in MOVED}
 
 
 def _is_part(v):
@@ -120,24 +134,99 @@ class _Sliced(_Part):
         super().__init__(v.buf.size, v.shape, written, dict(made))  # what is made here is for others if it is taken
         if v.key() not in made:
             node = v.buf.node
-            part = self.part(v) if node is not None and (node.kind == "ew" or node.op in ("copy", "dot")) else None
+            part = self.part(v) if node is not None and (node.kind == "ew" or node.op in ("copy", "dot", *MOVED)) else None
             self.made[v.key()] = None if part is None or part.buf is v.buf else part
         self.value = self.made[v.key()]
 
     def take(self, v):
-        return self.product(v) if v.buf.node is not None and v.buf.node.op == "dot" and v.buf not in self.written else v
+        node = v.buf.node
+        if node is None or v.buf in self.written or node.op not in ("dot", *MOVED):
+            return v
+        return {"dot": self.product, "gather": self.windows, "concatenate": self.pieces}[node.op](v)
+
+    def windows(self, v):
+        """The gather of those windows, or those parts of all, that v shows; v where it is no such part."""
+        node, box = v.buf.node, _box_of(v)
+        (x, indices), ip, out = node.ins, node.ip, node.outs[0]
+        if box is None or ip[3] or x.buf is None or x.box is not None or indices.buf is None or SHARE * v.size > v.buf.size:
+            return v
+        sizes, start, steps, axes = box
+        nw, nd, nk = ip[:3]
+        windows, dropped, mapped = ip[7 : 7 + nw], ip[7 + nw : 7 + nw + nd], ip[7 + nw + nd : 7 + nw + nd + nk]
+        of = dict(zip(windows, [k for k in range(len(x.shape)) if k not in dropped]))  # axis of the result -> of the operand
+        shape, strides, offset, slices = list(x.shape), list(x.strides), x.offset, list(ip[len(ip) - len(x.shape) :])
+        count, jumps, at, batch, single = list(indices.shape), list(indices.strides), indices.offset, 0, []
+        for a, (n, s, by) in enumerate(zip(sizes, start, steps)):
+            if a not in of:
+                count[batch], at, jumps[batch] = n, at + s * jumps[batch], jumps[batch] * by
+                batch += 1
+            elif n < out.shape[a]:
+                k = of[a]
+                if k in mapped or (steps[a] > 1 and n > 1 and k == len(shape) - 1):  # it begins where its index says; or single elements
+                    return v
+                shape[k], offset, strides[k], slices[k] = n, offset + s * strides[k], strides[k] * by, n
+                if n == 1:
+                    single.append(a)
+        left = [a for a in range(len(sizes)) if a not in single]
+        kept = [k for k in range(len(shape)) if k not in [of[a] for a in single]]  # axes of one element are no windows
+        shape, strides, slices = [[given[k] for k in kept] for given in (shape, strides, slices)]
+        ip = (
+            nw - len(single),
+            *ip[1:7],
+            *[left.index(a) for a in windows if a in left],
+            *[kept.index(k) for k in (*dropped, *mapped)],
+            *slices,
+        )
+        x = Value(x.buf, tuple(shape), tuple(strides), offset, x.dtype, None, x.tag)
+        indices = Value(indices.buf, tuple(count), tuple(jumps), at, indices.dtype, None, indices.tag)
+        return self.moved(v, "gather", [x, indices], ip, tuple([sizes[a] for a in left]), {a: i for i, a in enumerate(left)}, axes)
+
+    def pieces(self, v):
+        """What v shows of arrays that are concatenated, of the only one it is of or of several, which are concatenated again."""
+        node, box = v.buf.node, _box_of(v)
+        if box is None or SHARE * v.size > v.buf.size:
+            return v
+        sizes, start, steps, axes = box
+        axis, parts, before = node.ip[0], [], 0
+        for x in node.ins:
+            first, last = [min(max(-((start[axis] - k) // steps[axis]), 0), sizes[axis]) for k in (before, before + x.shape[axis])]
+            if first < last:
+                shape, begin = [*sizes], [*start]
+                shape[axis], begin[axis] = last - first, start[axis] + first * steps[axis] - before
+                offset = x.offset + sum([a * s for a, s in zip(begin, x.strides)])
+                strides = tuple([by * s for by, s in zip(steps, x.strides)])
+                parts.append(Value(x.buf, tuple(shape), strides, offset, x.dtype, x.scalar, x.tag))
+            if x.box is not None:
+                return v
+            before += x.shape[axis]
+        for i, x in enumerate(parts):
+            if _is_part(x):
+                part = _Sliced(x, self.written, self.made)
+                if part.value is None:
+                    forget(part.nodes)
+                else:
+                    self.nodes, self.made, parts[i] = self.nodes + part.nodes, part.made, part.value
+        if len(parts) == 1:
+            x, strides = parts[0], tuple([parts[0].strides[along[0][0]] if along else 0 for along in axes])
+            return Value(x.buf, v.shape, strides, x.offset, x.dtype, x.scalar, x.tag)
+        return self.moved(v, "concatenate", parts, (axis,), tuple(sizes), {a: a for a in range(len(sizes))}, axes)
+
+    def moved(self, v, op, ins, ip, shape, place, axes):
+        """v as a view of what a node gives over `shape`. place: axis of the result that v is of -> of the new one; axes: see _box_of."""
+        out = Value(Buf("temp", v.dtype, math.prod(shape)), shape, row_major(shape), 0, v.dtype)
+        out.buf.node = Node("kernel", op, ins, [out], ip=ip)
+        self.add(out.buf.node)
+        return Value(out.buf, v.shape, tuple([out.strides[place[along[0][0]]] if along else 0 for along in axes]), 0, v.dtype)
 
     def product(self, v):
         """The product of those rows and columns that v shows; v where it is no such part."""
         node = v.buf.node
         if node.ip or node.fp or node.obj is not None or len(node.ins) != 2 or len(node.outs) != 1:
             return v
-        place = _axes_of(v, node.outs[0].shape) if _view_of_result(v) is not None and not v.whole() else None
-        if place is None or any([len(along) > 1 or (along and along[0][1] < 0) for along in place[0]]) or SHARE * v.size > v.buf.size:
+        box = _box_of(v)
+        if box is None or SHARE * v.size > v.buf.size:
             return v
-        (axes, start), (x, y) = place, node.ins
-        steps = {a: (n, by) for n, along in zip(v.shape, axes) for a, by in along}
-        (b, at_b), (m, at_m), (n, at_n) = [steps.get(a, (1, 1)) for a in range(3)]
+        ((b, m, n), start, (at_b, at_m, at_n), axes), (x, y) = box, node.ins
         lhs = Value(
             x.buf,
             (b, m, x.shape[2]),
@@ -245,6 +334,18 @@ class _Gathered(_Part):
         nodes, beyond = outside(Value(indices.buf, self.shape, at, indices.offset, indices.dtype), x.shape[self.axis], ip[4])
         number = Value(None, self.shape, (0,) * len(self.shape), 0, x.dtype, fill_value(ip, x.dtype))
         self.nodes += [*nodes, elementwise_node("select", [beyond, number, part], out)]
+
+
+def _box_of(v):
+    """(the sizes, begins and steps that v has along the axes of the result that it is of, the axis that each of v's goes along as _axes_of
+    has them, one or none); None for a view of all of it, a diagonal or one that goes backwards."""
+    shape = v.buf.node.outs[0].shape
+    place = None if v.whole() or _view_of_result(v) is None else _axes_of(v, shape)
+    if place is None or any([len(along) > 1 or (along and along[0][1] < 0) for along in place[0]]):
+        return None
+    axes, start = place
+    steps = {a: (n, by) for n, along in zip(v.shape, axes) for a, by in along}
+    return [steps.get(a, (1, 1))[0] for a in range(len(shape))], start, [steps.get(a, (1, 1))[1] for a in range(len(shape))], axes
 
 
 def _with_result(node, out):

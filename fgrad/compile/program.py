@@ -21,6 +21,7 @@ from fgrad.compile.lower import LowerContext
 from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
 from fgrad.compile.norms import join_norms
+from fgrad.compile.padded import pad_after
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
@@ -128,6 +129,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         kernels = kernels_of(nodes)
     if config.pass_simplify and "gather" in kernels:
         nodes = live_nodes(take_at_once(wrap_indices(nodes), outs), outs)
+    if config.pass_simplify and "scatter" in kernels and "pad" in kernels:
+        nodes = live_nodes(pad_after(nodes, outs), outs)
     if config.pass_simplify:
         nodes = _after(take_first(nodes, outs), nodes, outs)
     if config.pass_fuse and "copy" in kernels:
