@@ -11,14 +11,14 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
 LEAST = 256  # elements of a concatenation
-STACKED = 8  # arrays at most that are added up one by one
+STACKED = 64  # arrays at most that are added up one by one: what is written out costs time to compile
 REDUCED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 DTYPES = (dtypes.FLOAT32, dtypes.FLOAT64, dtypes.INT32, dtypes.INT64)
 
 
 def unjoin(nodes, outs):
     """nodes without concatenations of which all readers read parts; those are for live_nodes to leave out."""
-    joins = {n.outs[0].buf: n for n in nodes if n.op == "concatenate" and n.outs[0].size >= LEAST and n.outs[0].whole() and _lie(n)}
+    joins = {n.outs[0].buf: n for n in nodes if n.op == "concatenate" and n.outs[0].size >= LEAST and n.outs[0].whole()}
     if not joins:
         return nodes
     reads = {b: [] for b in joins}  # a concatenation's result -> [(what is read instead, or the stacked arrays; reader, operand)]
@@ -52,7 +52,7 @@ def _lie(join):
 def _part(join, v):
     """v, a view of a concatenation, as one of the operand that it lies in; None where it lies in several."""
     out, axis = join.outs[0], join.ip[0]
-    if v.tag != out.tag or v.dtype != out.dtype or v.box is not None or not v.size:
+    if v.tag != out.tag or v.dtype != out.dtype or v.box is not None or not v.size or not _lie(join):
         return None
     inner = prod(out.shape[axis + 1 :])
     row = out.shape[axis] * inner
@@ -78,7 +78,9 @@ def _stacked(join, n, v):
     axis, out = join.ip[0], n.outs[0]
     if n.op not in REDUCED or n.axes != (axis,) or not v.whole() or v.shape != join.outs[0].shape or v.tag != join.outs[0].tag:
         return None
-    if len(join.ins) > STACKED or any([x.shape[axis] != 1 for x in join.ins]) or out.dtype != v.dtype or v.dtype not in DTYPES:
+    if not 1 < len(join.ins) <= STACKED or out.dtype != v.dtype or v.dtype not in DTYPES:
+        return None
+    if any([x.shape[axis] != 1 or x.box is not None or x.tag != v.tag or x.dtype != v.dtype for x in join.ins]):
         return None
     cut = lambda t: (*t[:axis], *t[axis + 1 :])
     return [Value(x.buf, cut(x.shape), cut(x.strides), x.offset, x.dtype, x.scalar, x.tag) for x in join.ins] if out.whole() else None
