@@ -264,3 +264,23 @@ def test_losses_of_loops_are_kernels(monkeypatch):
     step = lambda x, y: (x - fgrad.grad(mean(along))(x, y), None)
     fgrad.jit(lambda x, ys: lax.scan(step, x, ys)[0]).lower(x, jnp.stack([y, y])).compile()
     assert any(sub and "cross_entropy_cotangent" in ops for sub, ops in seen)
+
+
+@pytest.mark.parametrize("shape", [(40, 300), (300, 300), (1, 64), (70, 65)])
+def test_labels_known_by_now(shape):
+    """Contrastive losses take the diagonal; labels outside of a row are no labels of it."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for labels in (np.arange(shape[0]), np.arange(shape[0])[::-1] % shape[1], np.full(shape[0], shape[1] - 1), np.arange(shape[0]) - 3):
+        f = lambda x, y=labels: -jnp.mean(nn.log_softmax(x)[jnp.arange(len(x)), y])  # noqa: E731
+        got = fgrad.jit(fgrad.value_and_grad(f))(x)
+        with fgrad.config.override("pass_simplify", False):
+            want = fgrad.jit(fgrad.value_and_grad(f))(x)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-7)
+
+
+def test_known_labels_are_found():
+    f = lambda x: -jnp.mean(nn.log_softmax(x)[jnp.arange(300), jnp.arange(300)])  # noqa: E731
+    x = np.ones((300, 300), np.float32)
+    did = [unit for _, unit in fgrad.jit(fgrad.grad(f)).lower(x).compile().profile(x, repeat=1)]
+    assert any(["cross_entropy" in unit for unit in did]) and not any(["scatter" in unit for unit in did])

@@ -118,6 +118,10 @@ class _Program:
 
     def _of_flat(self, indices, rows, classes):
         """j of indices i * classes + j for each row i, where j is known to be within; else None."""
+        at = self.known.elements(indices)
+        if at is not None:
+            labels = at - np.arange(rows, dtype=at.dtype) * at.dtype.type(classes)
+            return self.ctx.constant(labels) if labels.min() >= 0 and labels.max() < classes else None
         node = indices.buf.node
         if node is None or not _is_ew(node, "add") or not node.outs[0].whole():
             return None
