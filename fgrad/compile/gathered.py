@@ -1,6 +1,7 @@
 """Small parts that gathers take of computed arrays are computed from small parts: x.astype(bfloat16)[ids] converts the rows that it
 gathers, not the table."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -148,17 +149,20 @@ class _Sliced(_Part):
         """The gather of those windows, or those parts of all, that v shows; v where it is no such part."""
         node, box = v.buf.node, _box_of(v)
         (x, indices), ip, out = node.ins, node.ip, node.outs[0]
-        if box is None or ip[3] or x.buf is None or x.box is not None or indices.buf is None or SHARE * v.size > v.buf.size:
+        if box is None or x.buf is None or x.box is not None or indices.buf is None or SHARE * v.size > v.buf.size:
             return v
         sizes, start, steps, axes = box
-        nw, nd, nk = ip[:3]
-        windows, dropped, mapped = ip[7 : 7 + nw], ip[7 + nw : 7 + nw + nd], ip[7 + nw + nd : 7 + nw + nd + nk]
-        of = dict(zip(windows, [k for k in range(len(x.shape)) if k not in dropped]))  # axis of the result -> of the operand
+        ends = list(itertools.accumulate([*ip[:4], ip[3]], initial=7))
+        windows, dropped, mapped, batched, batches = [ip[i:j] for i, j in itertools.pairwise(ends)]
+        of = dict(zip(windows, [k for k in range(len(x.shape)) if k not in (*dropped, *batched)]))  # axis of the result -> of the operand
         shape, strides, offset, slices = list(x.shape), list(x.strides), x.offset, list(ip[len(ip) - len(x.shape) :])
         count, jumps, at, batch, single = list(indices.shape), list(indices.strides), indices.offset, 0, []
         for a, (n, s, by) in enumerate(zip(sizes, start, steps)):
             if a not in of:
                 count[batch], at, jumps[batch] = n, at + s * jumps[batch], jumps[batch] * by
+                if batch in batches:
+                    k = batched[batches.index(batch)]
+                    shape[k], offset, strides[k] = n, offset + s * strides[k], strides[k] * by
                 batch += 1
             elif n < out.shape[a]:
                 k = of[a]
@@ -171,10 +175,11 @@ class _Sliced(_Part):
         kept = [k for k in range(len(shape)) if k not in [of[a] for a in single]]  # axes of one element are no windows
         shape, strides, slices = [[given[k] for k in kept] for given in (shape, strides, slices)]
         ip = (
-            nw - len(single),
+            len(windows) - len(single),
             *ip[1:7],
             *[left.index(a) for a in windows if a in left],
-            *[kept.index(k) for k in (*dropped, *mapped)],
+            *[kept.index(k) for k in (*dropped, *mapped, *batched)],
+            *batches,
             *slices,
         )
         x = Value(x.buf, tuple(shape), tuple(strides), offset, x.dtype, None, x.tag)

@@ -9,7 +9,6 @@ from fgrad.compile.taken import elementwise_node
 from fgrad.compile.values import Buf, Node, Value, row_major
 
 LEAST = 1 << 13  # elements of what was padded
-SHARE = 4  # of it there are for each that is no zero
 ADD = 1  # the kind of a scatter that adds up
 HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)  # which are rounded after each sum
 
@@ -30,13 +29,13 @@ def _is_zero(v):
 
 
 def _pad(n):
-    """The pad that made all of what a scatter adds up, most of it zeros; else None."""
+    """The pad that made all of what a scatter adds up; else None."""
     base, indices, v = n.ins
     made = v.buf.node if v.buf is not None and v.buf.size >= LEAST and v.whole() and not v.tag else None
     if made is None or made.op != "pad" or made.kind != "kernel" or made.outs[0].shape != v.shape or min(made.ip) < 0:
         return None
     x, zero = made.ins
-    plain = x.buf is not None and x.box is None and not x.tag and 0 < SHARE * x.size <= v.size
+    plain = x.buf is not None and x.box is None and not x.tag and 0 < x.size < v.size
     sums = n.ip[5] == ADD and not n.ip[3] and base.box is None and not base.tag and indices.buf is not None and indices.box is None
     if _is_zero(base):
         sums = sums and not any(base.strides)
@@ -64,7 +63,7 @@ def _scattered(n, pad):
             if k in mapped:  # it begins where its index says
                 return None
             shape[k], margins[3 * k : 3 * k + 3] = size, (lo, hi + out.shape[k] - v.shape[a], between)
-    if any(margins) and out.size > v.size:  # zeros that are written twice
+    if any(margins) and x.size + out.size > v.size:  # as much is written
         return None
     indices = Value(indices.buf, tuple(count), tuple(jumps), at, indices.dtype, None, indices.tag)
     made = Node("kernel", "scatter", [base, indices, x], [out], ip=ip)
