@@ -37,8 +37,8 @@ def turn_matrices(jaxpr, n):
 
 
 def _matrix(e, fixed, maker):
-    """(which operand, the axis that is summed over) of a product of a fixed matrix, or several, whose short rows lie along that axis, and a vector
-    that is not; None for any other."""
+    """(which operand, the axis that is summed over) of a product of a fixed matrix, or several, whose short rows lie along that axis, and
+    a vector that is not; None for any other."""
     contract, (batch, _) = e.params["dimension_numbers"]
     for side, (matrix, vector) in enumerate((e.invars, e.invars[::-1])):
         if batch or type(matrix) is Literal or type(vector) is Literal or matrix not in fixed or vector in fixed:
