@@ -71,12 +71,22 @@ def test_bit_for_bit_float64(name, args, kw, x64):
     np.testing.assert_array_equal(*both(name, args, (100_000,), **kw))
 
 
+def fuses_halves():
+    """True where JAX rounds a product and a sum of float16 once, as processors with instructions for them let it."""
+    e = np.float16(2**-10)
+    return float(jax.jit(lambda x, y: x * y - 1)(1 + e, 1 - e)) != 0
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name,args,kw", [row for row in EXACT if row[0] not in FLOATS])
 def test_bit_for_bit_16(name, args, kw, dtype):
     got, want = both(name, args, (100_000,), dtype=dtype, **kw)
     assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+    got, want = got.astype(np.float32), want.astype(np.float32)
+    if dtype == "float16" and name in ("uniform", "truncated_normal") and fuses_halves():
+        np.testing.assert_allclose(got, want, rtol=0, atol=2.0**-7)
+    else:
+        np.testing.assert_array_equal(got, want)
 
 
 def test_complex_normal():
