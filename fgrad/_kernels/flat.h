@@ -386,7 +386,7 @@ static FgFlat *fg_flat_build_for(FgState *st, int i, int machine) {
         FgFlatOp *o = &f->ops[k], *to = o + o->n;
         int there = (int)(intptr_t)o->label == FLAT_jump ? (int)(intptr_t)to->label : -1;
         int decides = there >= FLAT_unless_lt_f32;
-        if (there != FLAT_jump && (there < FLAT_loop || there > FLAT_back || there == FLAT_enter) && !decides) continue;
+        if (there != FLAT_jump && (there < FLAT_loop || there > FLAT_back || there == FLAT_enter || there == FLAT_count) && !decides) continue;
         int64_t n = o->n + to->n;
         *o = *to;
         if (there == FLAT_loop) o->k = to - o + to->k;
