@@ -224,7 +224,7 @@ static int nat_read_bits(FgNat *n, int kind, const char *addr, int field, int bi
 /* The register that holds what the op's field points to. */
 static int nat_read(FgNat *n, int kind, const char *addr, int field) { return nat_read_bits(n, kind, addr, field, 0); }
 
-/* What lies in [addr, addr + bytes) is not what it was. but: what a register holds of it, or NULL. */
+/* What lies in [addr, addr + bytes) is not what it was: it is dropped, or loaded again where it is held throughout the loop. */
 static void nat_changed(FgNat *n, const char *addr, int64_t bytes) {
     for (int i = n->n_held - 1; i >= 0; i--) {
         FgNatHeld *h = &n->held[i];
@@ -304,7 +304,7 @@ static void nat_turn(FgNat *n) {
     x86_number(&n->x, 1, 5, X86_15, 1);
     nat_aside(n, X86_LE, NULL);
 }
-/* The op as one of the interpreter's own, before an end. */
+/* The op as one of the interpreter's own, before an end. The first pass over the code only counts them. */
 static FgFlatOp *nat_apart(FgNat *n) {
     static FgFlatOp none[2];
     if (n->dry == 1) n->n_apart += 2;
