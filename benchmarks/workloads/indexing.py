@@ -221,3 +221,44 @@ class Boxes(Workload):
             return out
 
         return call
+
+
+@workload("indexing/value and gradient of one column of gathered rows: rows,width,indices", sizes=((4000, 64, 5000), (20_000, 16, 50_000)))
+class GatheredColumn(Workload):
+    def inputs(self, rng):
+        rows, width, n = self.size
+        return normal(rng, rows, width), integers(rng, rows, n)
+
+    def jaxlike(self, m, x, i):
+        f = m.jit(m.value_and_grad(lambda x: m.np.mean(m.np.sin(x[i][:, 0]))))
+        return lambda: f(x)
+
+    def torch(self, m, x, i):
+        x, i = x.requires_grad_(), i.long()
+
+        def call():
+            x.grad = None
+            loss = x[i][:, 0].sin().mean()
+            loss.backward()
+            return loss.detach(), x.grad
+
+        return call
+
+
+@workload("indexing/mean of stacked windows", sizes=((500, 1000),), note="ten windows along the last axis")
+class StackedWindows(Workload):
+    def inputs(self, rng):
+        return (normal(rng, *self.size),)
+
+    def jaxlike(self, m, x):
+        n = self.size[1] - 9
+        f = m.jit(lambda x: m.np.mean(m.np.stack([x[:, k : k + n] for k in range(10)]), 0))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        n = self.size[1] - 9
+        return lambda: m.torch.stack([x[:, k : k + n] for k in range(10)]).mean(0)
+
+    def numpy(self, np, x):
+        n = self.size[1] - 9
+        return lambda: np.stack([x[:, k : k + n] for k in range(10)]).mean(0)
