@@ -15,6 +15,9 @@ from fgrad._kernels.abi cimport (FG_C64, FG_C128, FG_EMEM, FG_I32, FG_IN, FG_OK,
 from fgrad._kernels.memory cimport pool_alloc, pool_free
 from fgrad._kernels.parallel cimport parallel_for, range_body, thread_count
 
+cdef extern from "upper.h" nogil:
+    void fg_clear_upper()
+
 cdef extern from "fail.h" nogil:
     int fg_fail(char *msg, const char *format, ...)
     const char *fg_dtype_name(int d)
@@ -293,6 +296,7 @@ cdef void sort_rows(void *ctx, int64_t begin, int64_t end, int tid) noexcept nog
             fg_sort_layout(&r, scratch, job.wide)
             r.dtype = r.dtypes[0]
             sort_row(&r, parts)
+    fg_clear_upper()
     pool_free(scratch)
 
 

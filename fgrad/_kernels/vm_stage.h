@@ -1,6 +1,7 @@
 /* Programs of stages (vm_strip.h): what they are made of, and how they run. */
 #ifndef FG_VM_STAGE_H
 #define FG_VM_STAGE_H
+#include "upper.h"
 #include "vec.h"
 
 #define FG_LANES_TYPE(t, T, B) \
@@ -27,5 +28,6 @@ struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, 
 static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
     const fg_m_i32 z = {0};
     for (; at < end; at += FG_STRIP) s->fn(s, ptr, at, z, z, z, z, z, z, z, z);
+    fg_clear_upper();
 }
 #endif
