@@ -101,6 +101,65 @@ class Axpy(ChainInputs):
         return lambda: ne.evaluate("c*x+w", {"c": c, "x": x, "w": w})
 
 
+@workload("elementwise/a step of Runge-Kutta", sizes=(1_000, 100_000))
+class RungeKuttaStep(ChainInputs):
+    """One step of Lorenz's system, written out: 70 operations on three arrays."""
+
+    @staticmethod
+    def step(x, y, z):
+        def slope(x, y, z):
+            return 10 * (y - x), x * (28 - z) - y, x * y - 2.6 * z
+
+        def moved(k, h):
+            return slope(*[p + h * q for p, q in zip((x, y, z), k)])
+
+        k1 = slope(x, y, z)
+        k2 = moved(k1, 0.005)
+        k3 = moved(k2, 0.005)
+        k4 = moved(k3, 0.01)
+        return [p + 0.01 / 6 * (a + 2 * b + 2 * c + d) for p, a, b, c, d in zip((x, y, z), k1, k2, k3, k4)]
+
+    def jaxlike(self, m, x, w, b):
+        f = m.jit(self.step)
+        return lambda: f(x, w, b)
+
+    def torch(self, m, x, w, b):
+        f = m.compile(self.step)
+        return lambda: f(x, w, b)
+
+    def numpy(self, np, x, w, b):
+        return lambda: self.step(x, w, b)
+
+
+@workload("elementwise/integers mixed", sizes=(1_000, 1_000_000))
+class Mixed(Workload):
+    """Two rounds of products, shifts and xors of 32 bits, as hashes have them."""
+
+    def inputs(self, rng):
+        return (rng.integers(0, 1 << 31, self.size, dtype="int32"),)
+
+    def bytes(self):
+        return 8 * self.size[0]
+
+    @staticmethod
+    def mixed(x):
+        for _ in range(2):
+            x = (x ^ (x >> 15)) * 73244475
+            x = (x ^ (x << 7)) + (x & 255)
+        return x
+
+    def jaxlike(self, m, x):
+        f = m.jit(self.mixed)
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        f = m.compile(self.mixed)
+        return lambda: f(x)
+
+    def numpy(self, np, x):
+        return lambda: self.mixed(x)
+
+
 @workload("elementwise/gelu tanh", sizes=(1_000_000,))
 class Gelu(ChainInputs):
     def bytes(self):

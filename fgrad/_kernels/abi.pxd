@@ -19,7 +19,7 @@ cdef extern from "fg.h" nogil:
     ctypedef struct FgInst:
         int (*run)(const FgInst *inst, FgTensor *slots) noexcept nogil
         int32_t kind
-        int32_t n_in, n_out, n_ip, n_fp, n_child
+        int32_t n_in, n_out, n_ip, n_fp, n_child, machine
         int32_t *args
         int64_t *ip
         double *fp

@@ -99,6 +99,7 @@ cdef int check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
         memset(p, 0, size)
         p.n_in, p.n_tables = <int>n_in, <int>(inst.n_in - n_in)
         p.n_const, p.n_ops, p.n_out, p.n_regs = <int>n_const, <int>n_ops, inst.n_out, <int>n_regs
+        p.machine = inst.machine
         p.n_boxes, p.box_at = <int>n_boxes, <int>(plain + 1 + 2 * n_in) if inst.n_ip > plain else 0
         lay_out(p, size)
         bad = check_code(p, inst, slots, regs, msg)

@@ -23,6 +23,7 @@ cdef class Program:
     cdef public list labels      # what each instruction does, for people
     cdef bint roams              # its runs borrow their arena
     cdef bint small              # too little work to be worth giving up the GIL
+    cdef bint machine            # often run instructions may become machine code
     cdef bint steady             # no loops, which find out for themselves how many threads their turns want
     cdef int check_mode(self, int i, int64_t *rooms) except -1
     cdef int add_inst(self, int i, tuple spec) except -1

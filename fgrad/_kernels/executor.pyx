@@ -44,7 +44,7 @@ cdef class Program:
     @cython.boundscheck(True)
     @cython.wraparound(True)
     def __cinit__(self, *, list slots, list insts, list in_avals, list in_strides, list in_codes, list consts, list outs, list out_codes,
-                  int64_t arena_bytes, tuple donated=(), bint small=False, int flat=0):
+                  int64_t arena_bytes, tuple donated=(), bint small=False, int flat=0, bint machine=True):
         cdef FgProg *p = &self.p
         cdef int i, j, d, first = 0
         cdef int64_t n, first_byte, end
@@ -72,6 +72,7 @@ cdef class Program:
         self.out_codes = out_codes
         self.donated = donated
         self.small = small
+        self.machine = machine
         self.steady = all([spec[0] in (KIND_KERNEL, KIND_TILES, KIND_COND) for spec in insts])
         p.n_args, p.n_consts, p.n_outs = len(in_avals), len(consts), len(outs)
         p.arena_bytes = arena_bytes
@@ -164,6 +165,7 @@ cdef class Program:
         if kind not in _kinds:
             raise ValueError(f"instruction {i}: kind {kind!r} does not exist")
         inst.kind = kind
+        inst.machine = self.machine
         packed = type(ip) is bytes
         inst.n_in, inst.n_out, inst.n_ip, inst.n_fp = len(ins), len(outs), len(ip) // 8 if packed else len(ip), len(fp)
         inst.args = <int32_t *>calloc(len(ins) + len(outs) + 1, sizeof(int32_t))

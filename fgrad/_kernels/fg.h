@@ -45,6 +45,7 @@ struct FgInst {
     FgRun run;
     int32_t kind;                 /* 0: kernel; others belong to the executor */
     int32_t n_in, n_out, n_ip, n_fp, n_child;
+    int32_t machine;              /* may run as machine code that is made when it is run often */
     int32_t *args;                /* slot numbers: n_in inputs, then n_out outputs (workspace is an output) */
     int64_t *ip;                  /* integer parameters */
     double *fp;                   /* float parameters */

@@ -2,6 +2,7 @@
  * of the vectors that the terms lie in (AVX-512), or of the one that a register holds. Sums and extrema are the VM's bit for bit: in the order of its rows or of its columns. */
 #ifndef FG_FLAT_FOLD_H
 #define FG_FLAT_FOLD_H
+#include "machine_code.h"
 #include "vm_plan.h"
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -9,13 +10,6 @@
 #else
 #define FG_FLAT_PERMUTES 0
 #endif
-/* 1 where flat code can be machine code: what x86-64-v4 has. */
-#if defined(__x86_64__) && defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__BMI2__)
-#define FG_FLAT_MACHINE 1
-#else
-#define FG_FLAT_MACHINE 0
-#endif
-
 /* Lane i takes number at[i] of the two vectors that begin first and second bytes away; of four, those of the latter two where first has its bit. */
 typedef struct { int32_t at[16]; int64_t first, second; char rest[48]; } FgFlatTerm;
 /* rows, k, width: as the VM's function sees it; chains: it keeps four partial results; last: where the last vector begins. The terms follow. */

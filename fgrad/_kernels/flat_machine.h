@@ -5,18 +5,7 @@
 #define FG_FLAT_MACHINE_H
 #include "flat_native_move.h"
 
-#if FG_FLAT_MACHINE
-/* 1 if the system lets code be written and run. */
-static int fg_flat_machine(void) {
-    static int may = -1;
-    if (may < 0) {
-        void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        may = p != MAP_FAILED && mprotect(p, 4096, PROT_READ | PROT_EXEC) == 0;
-        if (p != MAP_FAILED) munmap(p, 4096);
-    }
-    return may;
-}
-
+#if FG_MACHINE_CODE
 /* ---- jumps and loops */
 
 /* Where an op that ends a turn goes on; `top`: that of the innermost loop. -1: nowhere. */
@@ -354,11 +343,8 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
         n->loops = (FgNatLoop *)calloc(f->n_ops + 1, sizeof(FgNatLoop));
         n->inside = n->at + f->n_ops + 1;
         if (n->kinds && n->notes && n->noted && n->at && n->loops && nat_translate(n, label)) {
-            bytes = ((size_t)(n->x.at - code) + 4095) / 4096 * 4096;
-            void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (p != MAP_FAILED) memcpy(p, code, n->x.at - code);
-            if (p != MAP_FAILED && mprotect(p, bytes, PROT_READ | PROT_EXEC)) { munmap(p, bytes); p = MAP_FAILED; }
-            if (p != MAP_FAILED) { f->code = p; f->code_bytes = bytes; }
+            f->code = fg_code_keep(code, (size_t)(n->x.at - code), &bytes);
+            f->code_bytes = bytes;
         }
         f->apart = n->apart;
         free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->jumps); free(n->asides);
@@ -370,7 +356,6 @@ static int fg_flat_run_machine(FgFlat *f) {
     return ((int (*)(char *, FgFlatOp *, FgTurns *))f->code)(f->memory, f->ops, &turns);
 }
 #else
-static int fg_flat_machine(void) { return 0; }
 static void fg_flat_to_machine(FgFlat *f, const void *const *labels) { (void)f; (void)labels; }
 static void fg_flat_forget_machine(FgFlat *f) { (void)f; }
 static int fg_flat_run_machine(FgFlat *f) { return fg_flat_run(f->ops, NULL); }

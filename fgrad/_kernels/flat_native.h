@@ -6,8 +6,7 @@
 #ifndef FG_FLAT_NATIVE_H
 #define FG_FLAT_NATIVE_H
 #include "flat_emit.h"
-#if FG_FLAT_MACHINE
-#include <sys/mman.h>
+#if FG_MACHINE_CODE
 #include "x86.h"
 
 /* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an address. */

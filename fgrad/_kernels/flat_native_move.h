@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_MOVE_H
 #define FG_FLAT_NATIVE_MOVE_H
 #include "flat_native_ops.h"
-#if FG_FLAT_MACHINE
+#if FG_MACHINE_CODE
 
 enum { NAT_INLINE = 512, NAT_ITEMS = 32 };                   /* bytes of a copy and items of a gather without a call */
 

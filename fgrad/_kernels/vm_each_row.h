@@ -65,7 +65,9 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
     if (n < 0) return 0;
     const FgVmStrip *s = &p->strips[p->ops[t->part->op_end - 1].strip];
     const FgStage *stages = p->stages + s->stage, *some = p->stages + s->some;
-    int64_t per = FG_STRIP / (unsigned)s->lane, whole = len & -per, at = whole * s->lane, span = whole < len ? whole + per : len;
+    int64_t per = FG_STRIP / (unsigned)s->lane, whole = len & -per, at = whole * s->lane;
+    const FgStripCode code = fg_strip_code_of(p, s, (end - u) * len * s->lane);
+    const int64_t span = whole < len && !code ? whole + per : len;
     while (u < end) {
         fg_vm_coords(p->ndim, p->shape, u * len, coord);
         int64_t rows = p->shape[last - 1] - coord[last - 1], early = 0, safe;      /* rows of which something lies before memory begins */
@@ -87,8 +89,11 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
         }
         if (early) { rows = early < rows ? early : rows; safe = 0; }
         for (int64_t r = 0; r < safe; r++) {
-            fg_run_stages(stages, t->ptr, 0, at);
-            if (whole < len) fg_run_stages(some, t->ptr, at, at + FG_STRIP);
+            if (code) code(t->ptr, 0, len * s->lane);
+            else {
+                fg_run_stages(stages, t->ptr, 0, at);
+                if (whole < len) fg_run_stages(some, t->ptr, at, at + FG_STRIP);
+            }
             for (int k = 0; k < n; k++) t->ptr[row[k].reg] += step[k];
         }
         for (u += safe; safe < rows; safe++, u++) {

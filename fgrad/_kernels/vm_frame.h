@@ -290,7 +290,7 @@ static void fg_vm_run_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slo
     }
     for (int o = 0; o < p->n_out; o++) ptr[p->out[o].reg] = at + o * f->span;
     for (int b = 0; b < p->n_boxes; b++) ptr[p->n_regs + b] = f->marks + (part * p->n_boxes + b) * (f->span / lane);
-    for (int k = 0; k < p->n_strips; k++) fg_run_stages(p->stages + p->strips[k].stage, ptr, 0, f->span);
+    for (int k = 0; k < p->n_strips; k++) fg_run_strip(p, &p->strips[k], ptr, 0, f->span);
     for (int k = 0; k < f->n_read; k++) {
         int r = f->read[f->parts * k].reg, i = f->picked[r];
         if (i >= 0) ptr[r] = FG_MEM(&t, i) + (p->in[i].shift + f->begin) * p->in[i].size;
@@ -298,7 +298,7 @@ static void fg_vm_run_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slo
     for (int o = 0; o < p->n_out; o++) ptr[p->out[o].reg] = FG_RESULT(&t, o) + f->begin * lane;
     for (int b = 0; b < p->n_boxes; b++) ptr[p->n_regs + b] = f->sides[b] ? FG_BOX_INSIDE : FG_BOX_OUTSIDE;
     for (int k = 0; k < p->n_strips; k++)
-        fg_run_stages(p->stages + p->strips[k].stage, ptr, f->strips * part / f->parts * FG_STRIP, f->strips * (part + 1) / f->parts * FG_STRIP);
+        fg_run_strip(p, &p->strips[k], ptr, f->strips * part / f->parts * FG_STRIP, f->strips * (part + 1) / f->parts * FG_STRIP);
     for (int o = 0; o < p->n_out; o++, at += f->span)
         for (int j = f->written[f->parts * o + part].piece; j < f->written[f->parts * o + part].end; j++) {
             const FgVmPiece *x = &f->pieces[j];

@@ -2,6 +2,7 @@
 #ifndef FG_VM_FUSE_H
 #define FG_VM_FUSE_H
 #include "vm_make.h"
+#include "strip_machine.h"
 
 enum { FG_WINDOW_ROW = 2048 };          /* elements of a row of which most tiles have an end */
 
@@ -22,20 +23,23 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
 /* Rows that are tiles although they are short (vm_each_row.h): of operands that are read and written where they lie, of which a tile of several
  * rows would need copies. A third of a strip may be in vain: copies cost as much. */
 enum { FG_EACH_FREE = 256, FG_EACH_MOST = 2048 };         /* elements of a row that is a tile anyway; at most */
+enum { FG_EACH_LEAST = 32 };                              /* of machine code, which does no more than there is of a row */
 static int fg_vm_is_apart(const FgVmPlan *p, const int64_t *strides) {
     int64_t n = p->shape[p->ndim - 1];
     for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) if (strides[d] != n) return strides[d] != 0;
     return 0;
 }
-static void fg_vm_find_each_row(FgVmPlan *p) {
+static void fg_vm_find_each_row(FgVmPlan *p, int short_ones) {
     int last = p->ndim - 1, lane = p->n_ops ? (int)fg_itemsize(p->ops[0].type) : 0, apart = 0;
     if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 || p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
     int64_t row = p->shape[last], per = FG_STRIP / lane;
-    if (row > FG_EACH_MOST || (row < FG_EACH_FREE && row % per && row % per < per * 5 / 8)) return;
+    if (row > FG_EACH_MOST) return;
+    if (short_ones ? row < FG_EACH_LEAST : row < FG_EACH_FREE && row % per && row % per < per * 5 / 8) return;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
         op->joins = op->op == FG_OP_window;
         if (fg_vm_lane(p, op) != lane) return;
+        if (short_ones && op->op == FG_OP_div && !fg_vm_is_real(op->type)) return;      /* has no machine code */
     }
     for (int i = 0; i < p->n_in + p->n_out; i++) {
         const FgVmInput *in = &p->in[i];
@@ -315,5 +319,6 @@ static void fg_vm_make_strips(FgVmPlan *p, int *scratch) {
         if (p->ends && p->n % (FG_STRIP / p->strips[k].lane)) fg_vm_make_tail(p, &p->strips[k]);
     }
     fg_vm_set_times(p);
+    p->make_code = p->machine ? fg_strip_code : NULL;
 }
 #endif

@@ -44,7 +44,7 @@ static void fg_vm_run_last_row(FgVmThread *t, const FgStage *some, const FgVmRow
 static void fg_vm_run_in_strips(FgVmThread *t, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
     const FgVmStrip *s = &p->strips[0];
-    const FgStage *stages = p->stages + s->stage, *some = p->stages + s->some;
+    const FgStage *some = p->stages + s->some;
     const int64_t k = p->n_red, lane = s->lane, per = FG_STRIP / lane, whole = (k & -per) * lane, row = k * lane, h = p->in_strips;
     const int64_t each = (row + FG_STRIP - 1) / FG_STRIP * FG_VEC;     /* bytes of a row's lanes */
     const int last = p->ndim - 2, tail = whole < row;
@@ -73,12 +73,12 @@ static void fg_vm_run_in_strips(FgVmThread *t, int64_t begin, int64_t end) {
         for (int64_t r = 0; r < rows; ) {
             int64_t m = rows - r < p->batch - filled ? rows - r : p->batch - filled, turn = r + m;
             for (; h > 1 && r + h <= turn; r += h) {
-                fg_run_stages(stages, t->ptr, 0, FG_STRIP);
+                fg_run_strip(p, s, t->ptr, 0, FG_STRIP);
                 for (int j = 0; j < n; j++) t->ptr[reads[j].reg] += h * reads[j].step;
                 for (int o = 0; o < p->n_out; o++) t->ptr[p->sums + o] += h * each;
             }
             for (; r < turn; r++) {
-                if (whole) fg_run_stages(stages, t->ptr, 0, whole);
+                if (whole) fg_run_strip(p, s, t->ptr, 0, whole);
                 if (tail && whole) fg_run_stages(some, t->ptr, row - FG_STRIP, row);
                 else if (tail && r < safe) fg_run_stages(some, t->ptr, 0, FG_STRIP);
                 else if (tail) fg_vm_run_last_row(t, some, reads, vectors);

@@ -54,8 +54,9 @@ typedef struct {
     int64_t buf;
 } FgVmOp;
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
- * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none. */
-typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; } FgVmStrip;
+ * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none.
+ * code: the stages' machine code, which they have when they have been run often enough (heat). */
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; int64_t heat; FgStripCode code; } FgVmStrip;
 typedef struct { int reg, size, written, masked; } FgVmEdge;
 
 typedef struct {
@@ -81,7 +82,8 @@ typedef struct {
 typedef struct { int op, op_end, in, in_end, out, out_end; } FgVmPart;
 
 typedef struct FgVmFrame FgVmFrame;
-typedef struct {
+typedef struct FgVmPlan FgVmPlan;
+struct FgVmPlan {
     int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general;
     int n_boxes, box_at;                /* box_at: where they begin in the instruction's integers, in the order of its axes */
     int n_parts;                        /* flat: each part is walked on its own, so that few streams are open at a time */
@@ -89,6 +91,8 @@ typedef struct {
     int nears;                          /* moves as much: a strip that is all there is to do fetches what it reads soon */
     int turns, columns;                 /* outputs may lie between each other's elements; inputs may */
     int streams;                        /* moves more than the caches hold: results go past them */
+    int machine;                        /* strips may become machine code, */
+    int64_t hot;                        /* those of which so many stages have run */
     int quick;                          /* one tile, read and written where it lies (vm_quick.h) */
     int in_strips;                      /* 0, or how many rows one strip of stages reduces (vm_in_strips.h), `batch` of them in a unit; */
     int sums;                           /* the table of pointers' entries with where outputs' next ones go */
@@ -122,7 +126,8 @@ typedef struct {
     FgVmStrip *strips; FgStage *stages; FgVmEdge *edges;
     int *types;                         /* of the registers */
     int *in_order, *out_order;
-} FgVmPlan;
+    FgStripCode (*make_code)(const FgVmPlan *p, const FgVmStrip *s);       /* or NULL */
+};
 
 /* One thread's view of a run. */
 typedef struct {
@@ -239,6 +244,21 @@ static void fg_vm_prepare(FgVmThread *t) {
 enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is felt */
 static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
 /* True if op k is one of a strip that runs later, in its last one's place. */
+/* The machine code of a strip that is about to run on so many bytes of each operand: there is some once its stages have taken as long as that takes to
+ * be made. */
+static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, const FgVmStrip *s, int64_t bytes) {
+    FgStripCode code = __atomic_load_n(&s->code, __ATOMIC_ACQUIRE);
+    if (!code && p->make_code) {
+        int64_t *heat = (int64_t *)&s->heat, now = __atomic_load_n(heat, __ATOMIC_RELAXED) + (bytes + FG_STRIP - 1) / FG_STRIP * (s->stage_end - s->stage);
+        __atomic_store_n(heat, now < p->hot ? now : INT64_MIN / 2, __ATOMIC_RELAXED);
+        if (now >= p->hot && (code = p->make_code(p, s))) __atomic_store_n((FgStripCode *)&s->code, code, __ATOMIC_RELEASE);
+    }
+    return code;
+}
+static inline void fg_run_strip(const FgVmPlan *p, const FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
+    FgStripCode code = fg_strip_code_of(p, s, end - at);
+    if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->stage, ptr, at, end);
+}
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
 /* True for a window that is no stage: its tile may be that of an operand. */
 static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_window && op->strip < 0; }
@@ -321,18 +341,18 @@ static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgV
                 else for (int64_t b = 0; b < near[j].step; b += 64) __builtin_prefetch(x + b, 0, 3);
                 near[j].at += near[j].step;
             }
-            fg_run_stages(t->p->stages + s->stage, t->ptr, at, at + FG_STRIP);
+            fg_run_strip(t->p, s, t->ptr, at, at + FG_STRIP);
         }
         return;
     }
     for (int k = 1, n = ahead->turns; k < n; k++) {
         int64_t next = strips * k / n * FG_STRIP;
         fg_vm_prefetch(t, ahead);
-        fg_run_stages(t->p->stages + s->stage, t->ptr, at, next);
+        fg_run_strip(t->p, s, t->ptr, at, next);
         at = next;
     }
     fg_vm_prefetch(t, ahead);
-    fg_run_stages(t->p->stages + s->stage, t->ptr, at, end);
+    fg_run_strip(t->p, s, t->ptr, at, end);
 }
 /* A loop over n elements, likewise if it takes long and its results are as large as its operands. */
 static void fg_vm_run_loop(FgVmThread *t, const FgVmOp *op, int64_t n, FgVmAhead *ahead) {
@@ -371,11 +391,13 @@ static inline void fg_vm_put_edge(char *dst, const char *src, int64_t bytes) {
 static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAhead *ahead) {
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
-    const FgStage *stages = p->stages + s->stage;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = n & -per, rest = n - whole;      /* lanes are powers of two */
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
+    FgStripCode code = fg_strip_code_of(p, s, n * s->lane);
+    if (code && !p->nears && ahead->turns == 1) whole = 0, rest = n, fg_vm_prefetch(t, ahead);
     if (whole) fg_vm_run_stages(t, s, whole * s->lane, ahead);
     if (!rest) return;
+    if (code) { code(t->ptr, whole * s->lane, n * s->lane); return; }
     if (whole && p->ends && s->some >= 0) {
         char **masks = &t->ptr[p->masked], *kept = *masks;
         *masks = fg_vm_end_mask(p, s->lane) - (n - per) / 8;
@@ -384,7 +406,7 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAh
         return;
     }
     int over_gaps = p->cols && p->masked;
-    if (whole && !over_gaps && fg_vm_repeats(t, s, n)) { fg_run_stages(stages, t->ptr, (n - per) * s->lane, n * s->lane); return; }
+    if (whole && !over_gaps && fg_vm_repeats(t, s, n)) { fg_run_strip(p, s, t->ptr, (n - per) * s->lane, n * s->lane); return; }
     int goes_on = fg_vm_goes_on(t, s, whole + per);
     int64_t before = goes_on ? whole : 0;                    /* what lies before the edges' beginnings */
     for (int k = 0; k < s->n_edges; k++) {
@@ -400,7 +422,7 @@ static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAh
     }
     if (!goes_on) fg_vm_move_marks(t, whole);
     if (!goes_on && over_gaps) t->ptr[p->masked] += whole / 8;
-    fg_run_stages(stages, t->ptr, before * s->lane, before * s->lane + FG_STRIP);
+    fg_run_strip(p, s, t->ptr, before * s->lane, before * s->lane + FG_STRIP);
     if (!goes_on) fg_vm_move_marks(t, -whole);
     if (!goes_on && over_gaps) t->ptr[p->masked] -= whole / 8;
     for (int k = 0; k < s->n_edges; k++) {

@@ -80,7 +80,8 @@ cdef extern from "vm_plan.h" nogil:
         size_t size
     ctypedef struct FgVmPlan:
         int n_in, n_tables, n_const, n_ops, n_out, n_regs, ndim, mode, n_reduced, any_general, folds, n_parts, prefetches, streams, turns, n_boxes, box_at
-        int n_strips, n_stages, n_slots, most_edges, nears, columns, framed, by_rows, in_strips, masked, quick
+        int64_t hot
+        int n_strips, n_stages, n_slots, most_edges, nears, columns, framed, by_rows, in_strips, masked, machine, quick
         FgVmFrame *frame
         char *masks
         int64_t cols, n, n_outer, n_red, n_inner, n_seg, seg_width, seg_buf, slot_buf, edge_buf, row, step, chunks, tile_rows, blocks, group

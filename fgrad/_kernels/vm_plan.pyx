@@ -10,11 +10,13 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_fuse(FgVmPlan *p, int *scratch, FgVmOp *old)
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     void fg_vm_find_frame(FgVmPlan *p)
-    void fg_vm_find_each_row(FgVmPlan *p)
+    void fg_vm_find_each_row(FgVmPlan *p, bint short_ones)
     void fg_vm_find_in_strips(FgVmPlan *p)
     void fg_vm_find_rounded(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
     bint fg_vm_is_const(const FgVmPlan *p, int r)
+    bint fg_code_may()
+    void fg_strip_count(int *seen, int *made)
 
 cdef extern from "core.h" nogil:
     bint fg_core_fetches()
@@ -56,6 +58,21 @@ def fetch_streams(bint on):
 
 
 cdef int64_t strip_tile = 8192         # elements
+cdef int64_t hot_strip = 8192          # stages that take about as long as it takes to make machine code of them
+
+
+def strips_with_code():
+    """How many strips' stages have been looked at for machine code, and how many have some."""
+    cdef int seen, made
+    fg_strip_count(&seen, &made)
+    return seen, made
+
+
+def stages_before_code(int64_t n):
+    """Of plans that are made from now on: how many stages of a strip run before it becomes machine code; what it was."""
+    global hot_strip
+    before, hot_strip = hot_strip, n
+    return before
 
 
 def longest_strip_tile(int64_t elements):
@@ -227,6 +244,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     cdef int i, k
     cdef int64_t tile, whole = 0, unit = 1, per, best, cost_bytes
     make_parts(p, inst, slots, regs, <FgVmOp *>scratch)
+    p.machine, p.hot = p.machine and fg_code_may(), hot_strip
     for i in range(p.n_regs):
         p.types[i] = regs[i].type
     for i in range(p.n_in):
@@ -234,10 +252,12 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     order_axes(p, inst, slots)
     fg_vm_find_frame(p)
     if not p.framed:
-        fg_vm_find_each_row(p)
+        fg_vm_find_each_row(p, False)
         fg_vm_find_in_strips(p)
         if not p.by_rows:
             fg_vm_lengthen(p)
+        if not p.by_rows and p.cols == 0 and p.machine:
+            fg_vm_find_each_row(p, True)
         find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs, <int *>scratch)

@@ -24,6 +24,9 @@ struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, 
 #define FG_BOX_INSIDE ((char *)0)                /* all of the tile */
 #define FG_BOX_OUTSIDE ((char *)1)
 
+/* A program's machine code: of bytes [at, end) of each operand, whatever they are. */
+typedef void (*FgStripCode)(char *const *ptr, int64_t at, int64_t end);
+
 /* Run a program over bytes [at, end) of each operand, a whole number of strips. */
 static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
     const fg_m_i32 z = {0};

@@ -87,6 +87,13 @@ static void x86_vex(FgX86 *x, int form, int reg, int v, int rm) {
     x86_1(x, form & 255);
     x86_1(x, 0xc0 | (reg & 7) << 3 | (rm & 7));
 }
+static void x86_vex_at(FgX86 *x, int form, int reg, int v, FgX86At m) {
+    x86_1(x, 0xc4);
+    x86_1(x, (~reg >> 3 & 1) << 7 | (~(m.index >= 0 ? m.index >> 3 : 0) & 1) << 6 | (~m.base >> 3 & 1) << 5 | (form >> 8 & 15));
+    x86_1(x, (form >> 16 & 1) << 7 | (~v & 15) << 3 | (form >> 12 & 15));
+    x86_1(x, form & 255);
+    x86_place(x, reg, m);
+}
 enum { X86_TO_MASK = X86_FORM(1, 0, 0, 0, 0x92), X86_FROM_MASK = X86_FORM(1, 0, 0, 0, 0x93),
     X86_SHLX = X86_FORM(2, 1, 0, 0, 0xf7), X86_SARX = X86_FORM(2, 2, 0, 0, 0xf7), X86_SHRX = X86_FORM(2, 3, 0, 0, 0xf7) };
 static void x86_clear_upper(FgX86 *x) { x86_1(x, 0xc5); x86_1(x, 0xf8); x86_1(x, 0x77); }

@@ -188,6 +188,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         donated=tuple(donated),
         small=little_work(units),
         flat=config.pass_flat + (config.pass_flat and config.pass_machine),
+        machine=config.pass_machine,
     )
     program.in_place = [j in donors for j in range(len(takes or ()))]
     program.alias_bytes = sum(out_avals[j].size * out_avals[j].dtype.itemsize for j in donors)

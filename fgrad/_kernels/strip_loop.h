@@ -1,0 +1,206 @@
+/* The code of a strip around its steps, and what is kept of it. Part of strip_machine.h. */
+#ifndef FG_STRIP_LOOP_H
+#define FG_STRIP_LOOP_H
+
+/* How many values lie in registers at a time, at most. */
+static int sm_most_live(const SmProgram *m, int masks) {
+    int most = 0;
+    for (int k = 0; k < m->n_steps; k++) {
+        int live = 0;
+        for (int v = 0; v < m->n_values; v++) {
+            const SmValue *x = &m->values[v];
+            live += x->mask == masks && (x->from == SM_MADE || (x->from == SM_MEMORY && x->reads > 1)) && x->first <= k && x->last >= k;
+        }
+        most = live > most ? live : most;
+    }
+    return most;
+}
+/* The entries of tiles that are used first have their addresses in registers. */
+static void sm_find_bases(SmCode *c) {
+    const SmProgram *m = c->m;
+    for (int k = 0; k < m->n_steps; k++) {
+        const SmStep *s = &m->steps[k];
+        for (int j = 0; j < 4; j++) {
+            int32_t entry = j == 3 ? (s->what >= SM_GET_BOOL ? s->entry : -1) : s->s[j] >= 0 && m->values[s->s[j]].from == SM_MEMORY ? m->values[s->s[j]].entry : -1;
+            int b = 0;
+            while (b < c->n_bases && c->base[b] != entry) b++;
+            if (entry >= 0 && b == c->n_bases && b < SM_BASES) c->base[c->n_bases++] = entry;
+        }
+    }
+}
+/* Numbers, in all lanes of a register each, or on the stack. */
+static void sm_load_numbers(SmCode *c, int room) {
+    SmProgram *m = c->m;
+    FgX86 *x = &c->x;
+    const int wide = sm_wide(c);
+    for (;;) {
+        int best = -1;
+        for (int v = 0; v < m->n_values; v++) {
+            if (!sm_constant(c, v) || m->values[v].first < 0 || c->reg[v][0] >= 0 || c->slot[v][0] >= 0) continue;
+            if (best < 0 || m->values[v].reads > m->values[best].reads) best = v;
+        }
+        if (best < 0) return;
+        const SmValue *n = &m->values[best];
+        const int pins = room > 0, reg = pins ? --c->pinned : 0;
+        room--;
+        if (n->from == SM_ONE) {
+            x86_op_at(x, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, n->entry * 8});
+            x86_v_at(x, X86_FORM(2, 1, wide, 2, wide ? 0x59 : 0x58), reg, 0, (FgX86At){X86_AX, -1, 0}, 0);
+        } else if (n->bits) {
+            x86_set(x, X86_AX, wide ? n->bits : (int64_t)(uint32_t)n->bits);
+            x86_v(x, X86_FORM(2, 1, wide, 2, 0x7c), reg, 0, X86_AX, 0);
+        } else x86_v(x, X86_FORM(1, 1, 0, 2, 0xef), reg, reg, reg, 0);
+        if (pins) sm_hold(c, best, 0, reg);
+        else {
+            c->slot[best][0] = (int16_t)c->n_slots++;
+            sm_store(c, 0, sm_stack(c->slot[best][0]));
+        }
+    }
+}
+
+/* The steps for so many vectors, which begin with nothing in registers but numbers. */
+static void sm_body(SmCode *c, int bytes, int halves) {
+    const SmProgram *m = c->m;
+    FgX86 *x = &c->x;
+    for (int r = 0; r < c->pinned; r++) c->holds[r] = -1;
+    for (int v = 0; v < m->n_values; v++)
+        for (int u = 0; u < SM_TURNS; u++) {
+            if (c->reg[v][u] >= 0 && (!sm_constant(c, v) || c->reg[v][u] < c->pinned)) c->reg[v][u] = -1;
+            if (!sm_constant(c, v)) c->slot[v][u] = -1;
+        }
+    if (bytes) { x86_op(x, 1, X86_MOV, SM_AT_BYTES, SM_AT); x86_shift(x, 1, 5, SM_AT_BYTES, sm_wide(c) ? 3 : 2); }
+    if (halves) { x86_op(x, 1, X86_MOV, SM_AT_HALVES, SM_AT); x86_shift(x, 1, 5, SM_AT_HALVES, 1); }
+    for (c->step = 0; c->step < m->n_steps && !c->failed && !x->failed; c->step++) sm_code_step(c, &m->steps[c->step]);
+    x86_number(x, 1, 0, SM_AT, c->turns * 64);
+}
+static int sm_code(SmCode *c) {
+    static const uint8_t saved[] = {X86_BX, X86_12, X86_13, X86_14, X86_15};
+    SmProgram *m = c->m;
+    FgX86 *x = &c->x;
+    int numbers = 0, bytes = 0, halves = 0;
+    const int live = sm_most_live(m, 0), masks = sm_most_live(m, 1), registers = 32 - SM_FIRST - 1;
+    memset(c->reg, -1, sizeof c->reg);
+    memset(c->slot, -1, sizeof c->slot);
+    for (int r = 0; r < 32; r++) c->holds[r] = -1;
+    for (int k = 0; k < 8; k++) c->masks[k] = -1;
+    c->pinned = 32;
+    for (int v = 0; v < m->n_values; v++) numbers += sm_constant(c, v) && m->values[v].first >= 0;
+    for (int k = 0; k < m->n_steps; k++) {
+        const SmStep *s = &m->steps[k];
+        const int narrow = s->what == SM_GET_NARROW ? (int)fg_itemsize(s->type) : s->what == SM_GET_HALF || s->what == SM_PUT_HALF ? 2 : 0;
+        bytes |= s->what == SM_GET_BOOL || s->what == SM_PUT_BOOL || s->what == SM_BOX || narrow == 1;
+        halves |= narrow == 2;
+        if (narrow && sm_wide(c)) return 0;
+    }
+    if (masks > SM_PART - SM_FIRST_MASK) return 0;
+    for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
+        if (c->turns * live + (numbers < 8 ? numbers : 8) <= registers && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
+    sm_find_bases(c);
+    x86_4(x, 0xfa1e0ff3);               /* endbr64 */
+    x86_push(x, X86_BP);
+    x86_op(x, 1, X86_MOV, X86_BP, X86_SP);
+    for (int i = 0; i < 5; i++) x86_push(x, saved[i]);
+    x86_number(x, 1, 5, X86_SP, 0);
+    uint8_t *frame = x->at - 4;
+    x86_number(x, 1, 4, X86_SP, -64);
+    for (int b = 0; b < c->n_bases; b++) x86_op_at(x, 1, X86_MOV, sm_bases[b], (FgX86At){SM_ADDRESSES, -1, c->base[b] * 8});
+    sm_load_numbers(c, registers - c->turns * live);
+    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
+    x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
+    const int64_t few = x86_jump(x, X86_G);
+    while ((x->at - x->begin) % 32) x86_1(x, 0x90);
+    int64_t top = x->at - x->begin;
+    sm_body(c, bytes, halves);
+    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
+    x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
+    x86_lead(x, x86_jump(x, X86_LE), top);
+    x86_land(x, few);
+    x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
+    const int64_t done = x86_jump(x, X86_GE);
+    c->turns = c->part = 1;
+    top = x->at - x->begin;             /* what is left: vectors of which mask 7 has what there is */
+    x86_op(x, 1, X86_MOV, X86_AX, SM_END_AT);
+    x86_op(x, 1, X86_SUB, X86_AX, SM_AT);
+    x86_shift(x, 1, 5, X86_AX, sm_wide(c) ? 3 : 2);
+    x86_set(x, X86_CX, sm_wide(c) ? 255 : 65535);
+    x86_vex(x, X86_FORM(2, 0, 0, 0, 0xf5), X86_CX, X86_AX, X86_CX);     /* bzhi */
+    x86_vex(x, X86_TO_MASK, SM_PART, 0, X86_CX);
+    sm_body(c, bytes, halves);
+    x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
+    x86_lead(x, x86_jump(x, X86_L), top);
+    x86_land(x, done);
+    x86_clear_upper(x);
+    x86_op_at(x, 1, X86_LEA, X86_SP, (FgX86At){X86_BP, -1, -40});
+    for (int i = 4; i >= 0; i--) x86_pop(x, saved[i]);
+    x86_pop(x, X86_BP);
+    x86_1(x, 0xc3);
+    if (c->failed || x->failed || c->n_slots > 256) return 0;
+    const int32_t size = c->n_slots * 64 + 64;
+    memcpy(frame, &size, 4);
+    return 1;
+}
+
+/* ---- what is kept */
+
+enum { SM_CODES = 4096 };               /* codes at most, a page each */
+typedef struct { uint64_t hash; int n; FgStage *stages; FgStripCode code; } SmKept;
+static SmKept sm_kept[2 * SM_CODES];
+static int sm_n_kept;
+static pthread_mutex_t sm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* How many strips' stages have been looked at, and how many of them have code. */
+static void fg_strip_count(int *seen, int *made) {
+    *seen = sm_n_kept;
+    *made = 0;
+    for (int k = 0; k < 2 * SM_CODES; k++) *made += sm_kept[k].code != NULL;
+}
+/* What a strip's code is made with; one thread at a time is at it. */
+static SmProgram sm_program;
+static SmCode sm_coding;
+static uint8_t sm_room[SM_ROOM];
+static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s) {
+    size_t bytes;
+    memset(&sm_program, 0, sizeof sm_program);
+    if (!sm_read(&sm_program, p, s)) return NULL;
+    memset(&sm_coding, 0, sizeof sm_coding);
+    sm_coding.m = &sm_program;
+    sm_coding.x.begin = sm_coding.x.at = sm_room;
+    sm_coding.x.end = sm_room + SM_ROOM;
+    return sm_code(&sm_coding) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
+}
+/* The machine code of a strip; NULL if it has none, or another thread is at work on some. */
+static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s) {
+    const int n = s->stage_end - s->stage;
+    FgStage *key = (FgStage *)calloc(n + 1, sizeof(FgStage));
+    FgStripCode code = NULL;
+    uint64_t hash = 1469598103934665603u;
+    if (!key || pthread_mutex_trylock(&sm_lock)) { free(key); return NULL; }
+    if (!sm_n_kept) { sm_fill_table(); }
+    for (int k = 0; k < n; k++) {       /* without what lies between the fields */
+        const FgStage *x = &p->stages[s->stage + k];
+        key[k].fn = x->fn; key[k].a = x->a; key[k].b = x->b; key[k].c = x->c; key[k].d = x->d; key[k].e = x->e; key[k].f = x->f;
+        key[k].move_a = x->move_a; key[k].move_b = x->move_b; key[k].move_c = x->move_c;
+    }
+    key[n].a = p->n_regs + p->n_boxes;
+    key[n].b = s->lane;
+    for (size_t i = 0; i < (n + 1) * sizeof(FgStage); i += 8) {
+        uint64_t w;
+        memcpy(&w, (const char *)key + i, 8);
+        hash = (hash ^ w) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    uint64_t at = hash % (2 * SM_CODES);
+    SmKept *x = &sm_kept[at];
+    while (x->stages && !(x->hash == hash && x->n == n && !memcmp(x->stages, key, (n + 1) * sizeof(FgStage)))) x = &sm_kept[at = (at + 1) % (2 * SM_CODES)];
+    if (x->stages) code = x->code;
+    else if (sm_n_kept < SM_CODES) {
+        code = sm_make(p, s);
+        *x = (SmKept){hash, n, key, code};
+        sm_n_kept++;
+        key = NULL;
+    }
+    pthread_mutex_unlock(&sm_lock);
+    free(key);
+    return code;
+}
+#endif

@@ -1,0 +1,222 @@
+"""Strips of elementwise operations as machine code: bit for bit what their stages compute, of drawn programs and of each kind of stage."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import lax
+from fgrad._kernels import vm_plan
+
+leaves = fgrad.tree_util.tree_leaves
+
+
+@pytest.fixture(autouse=True)
+def at_once():
+    """Machine code from the first run on."""
+    before = vm_plan.stages_before_code(0)
+    yield
+    vm_plan.stages_before_code(before)
+
+
+def same(a, b):
+    """Equal bit by bit, but for which NaN it is."""
+    if jnp.issubdtype(a.dtype, jnp.floating):
+        a, b = (np.where(np.isnan(x), np.asarray(7, x.dtype), x) for x in (a, b))
+    return a.tobytes() == b.tobytes()
+
+
+def both(fun, *args):
+    """fun's results as machine code, which are the stages'."""
+    run = lambda: leaves(fgrad.jit(lambda *a: fun(*a))(*args))  # noqa: E731
+    got = run()
+    with fgrad.config.override("pass_machine", False):
+        want = run()
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        assert same(np.asarray(a), np.asarray(b))
+    return got
+
+
+REAL1 = [
+    jnp.abs,
+    jnp.negative,
+    jnp.sign,
+    jnp.floor,
+    jnp.ceil,
+    jnp.trunc,
+    jnp.round,
+    jnp.square,
+    jnp.reciprocal,
+    lambda x: jnp.sqrt(jnp.abs(x)),
+    lambda x: lax.rsqrt(jnp.abs(x)),
+    jnp.tanh,
+    jnp.exp,
+    lambda x: jnp.clip(x, -0.5, 0.75),
+    lambda x: jnp.maximum(x, 0),
+    lambda x: jnp.minimum(0.25, x),
+    lambda x: jnp.where(x > 0.5, 0.5, x),
+    lambda x: jnp.where(x < -1, -1.0, jnp.where(x > 1, 1.0, 0.0)),
+    lambda x: ((x * 0.5 + 1) * x - 2) * x + 3,
+]
+REAL2 = [
+    jnp.add,
+    jnp.subtract,
+    jnp.multiply,
+    jnp.divide,
+    jnp.maximum,
+    jnp.minimum,
+    jnp.copysign,
+    lambda x, y: jnp.where(x < y, x, y * 2),
+    lambda x, y: jnp.where(x >= y, 1.5, x),
+    lambda x, y: jnp.where((x > 0) & (y < 0.5) | ~jnp.isfinite(x), x - y, y),
+    lambda x, y: x * y + x - 0.3 * y,
+    lambda x, y: jnp.where(x == y, x + 1, y),
+    lambda x, y: (x > y).astype(x.dtype) * x,
+    lambda x, y: y - x * x,
+]
+WHOLE1 = [
+    jnp.negative,
+    lambda x: x ^ 3,
+    jnp.invert,
+    lambda x: x << 3,
+    lambda x: x >> 2,
+    lambda x: x * 1664525 + 7,
+    lambda x: jnp.clip(x, 3, 1000),
+    lambda x: jnp.where(x > 5, x, 5 - x),
+    lambda x: lax.shift_right_logical(x, jnp.asarray(5, x.dtype)),
+]
+WHOLE2 = [
+    jnp.add,
+    jnp.subtract,
+    jnp.multiply,
+    jnp.maximum,
+    jnp.minimum,
+    jnp.bitwise_and,
+    jnp.bitwise_or,
+    jnp.bitwise_xor,
+    lambda x, y: x << (y & 7),
+    lambda x, y: lax.shift_right_logical(x, y),
+    lambda x, y: lax.shift_left(x, y),
+    lambda x, y: lax.shift_right_arithmetic(x, y),
+    lambda x, y: jnp.where(x < y, x, y + 1),
+    lambda x, y: jnp.where((x == y) | (x > 9), x, y),
+]
+MOVES = [
+    lambda x: jnp.roll(x, 1, -1),
+    lambda x: jnp.roll(x, -3, 0),
+    lambda x: jnp.pad(x[..., 1:], [(0, 0)] * (x.ndim - 1) + [(0, 1)]),
+    lambda x: jnp.concatenate([x[:1], x[:-1]], 0),
+    lambda x: x.at[..., 2:-1].add(1),
+    lambda x: x + x[..., :1],
+    lambda x: x - x[:1],
+]
+SHAPES = [(512,), (1000,), (131,), (4096,), (7, 200), (33, 48), (16, 512), (5, 6, 70), (3000,)]
+
+
+def draw(rng, dtype, shape):
+    if dtype == "bool":
+        return jnp.asarray(rng.random(shape) < 0.5)
+    if np.issubdtype(np.dtype(dtype) if dtype not in ("bfloat16",) else np.float32, np.floating):
+        x = rng.normal(size=shape)
+        for special in (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 0.5):
+            x[rng.random(shape) < 0.01] = special
+        return jnp.asarray(x, dtype)
+    info = np.iinfo(dtype)
+    return jnp.asarray(rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True) >> (0 if rng.random() < 0.5 else 20))
+
+
+def program(rng, dtype, shape):
+    """A drawn function of three arrays."""
+    real = dtype.startswith("float") or dtype == "bfloat16"
+    ones, twos = (REAL1, REAL2) if real else (WHOLE1, WHOLE2)
+    steps = []
+    for _ in range(int(rng.integers(3, 24))):
+        kind = rng.random()
+        pool = ones if kind < 0.35 else MOVES if kind > 0.93 else twos
+        steps.append((pool[rng.integers(len(pool))], pool is twos, rng.random(2)))
+    results = int(rng.integers(1, 4))
+
+    def fun(x, y, z):
+        have = [x, y, z]
+        for f, two, at in steps:
+            a, b = (have[int(v * len(have))] for v in at)
+            have.append(f(a, b) if two else f(a))
+        return [have[-1 - k] for k in range(results)]
+
+    return fun
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_drawn_programs(seed):
+    rng = np.random.default_rng(seed)
+    dtype = ["float32", "float64", "int32", "uint32", "int64", "float32", "float16", "bfloat16"][seed % 8]
+    with fgrad.config.override("enable_x64", "64" in dtype):
+        for _ in range(3):
+            shape = SHAPES[rng.integers(len(SHAPES))]
+            fun = program(rng, dtype, shape)
+            with np.errstate(all="ignore"):
+                both(fun, *[draw(rng, dtype, shape) for _ in range(3)])
+
+
+def has_code():
+    """False where strips have no machine code at all."""
+    before = vm_plan.strips_with_code()
+    fgrad.jit(lambda x: x * 17.25 + x)(jnp.ones(777)).block_until_ready()
+    return vm_plan.strips_with_code() != before or before[0] > 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "float16", "bfloat16"])
+def test_each_operation_has_code(dtype):
+    real = dtype.startswith("float") or dtype == "bfloat16"
+    rng = np.random.default_rng(5)
+    with fgrad.config.override("enable_x64", "64" in dtype):
+        x, y = draw(rng, dtype, (1283,)), draw(rng, dtype, (1283,))
+        if not has_code():
+            pytest.skip("no machine code here")
+        seen, made = vm_plan.strips_with_code()
+        for f in REAL1 if real else WHOLE1:
+            both(lambda x, y, f=f: f(x) + y, x, y)
+        for f in REAL2 if real else WHOLE2:
+            both(lambda x, y, f=f: f(x, y) - x, x, y)
+        now = vm_plan.strips_with_code()
+    assert now[0] > seen and now[0] - seen == now[1] - made
+
+
+@pytest.mark.parametrize("n", [33, 46, 48, 64, 65, 126, 128, 200, 300, 513])
+def test_rows_of_parts_and_boxes(n):
+    rng = np.random.default_rng(n)
+    u, v = draw(rng, "float32", (n - 3, n)), draw(rng, "float32", (n - 3, n))
+
+    def stencil(u, v):
+        inner = u[1:-1, 1:-1] + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+        p = jnp.pad((v > 0.25).astype(v.dtype), 1)
+        fell = v - 4 * (v > 0.25) + p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2]
+        around = jnp.roll(u, 1, 0) + jnp.roll(u, -1, 0) + jnp.roll(u, 1, 1) + jnp.roll(u, -1, 1) - 4 * u
+        return inner, jnp.pad(inner, 1), fell, u.at[1:-1, 1:-1].set(inner), around, (u[:, 1:] < v[:, :-1]) & (u[:, 1:] > 0)
+
+    both(stencil, u, v)
+    both(lambda u, v: lax.fori_loop(0, 4, lambda i, c: (c[1] * 0.5 + stencil(*c)[3], c[0] - 0.25 * stencil(*c)[4]), (u, v)), u, v)
+
+
+def test_many_threads_at_once():
+    fun = fgrad.jit(lambda x, y: (x * y + 0.25) * (x - y) - jnp.where(x < y, x, 2.0))
+    xs = [draw(np.random.default_rng(k), "float32", (30000 + k,)) for k in range(8)]
+    with fgrad.config.override("pass_machine", False):
+        want = [np.asarray(fun(x, x[::-1])) for x in xs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            for a, b in zip(pool.map(lambda x: np.asarray(fun(x, x[::-1])), xs), want, strict=True):
+                assert same(a, b)
+
+
+def test_code_is_kept_for_the_same_stages():
+    x = jnp.arange(1000.0)
+    make = lambda: fgrad.jit(lambda x: (x * 3.5 - 1) * x + 0.125)  # noqa: E731
+    make()(x).block_until_ready()
+    before = vm_plan.strips_with_code()
+    for _ in range(3):
+        make()(x).block_until_ready()
+    assert vm_plan.strips_with_code() == before
