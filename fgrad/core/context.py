@@ -45,7 +45,8 @@ class extended_axis_env:
 
 class paused_gc:
     """Context manager: no garbage is collected. Tracing and compiling make many objects that stay, and collections would walk them
-    again and again."""
+    again and again. What was made meanwhile is collected at the end, alone: an older generation whose turn has come, of the whole
+    program's objects, waits for the next collection."""
 
     __slots__ = ("enabled",)
 
@@ -55,6 +56,8 @@ class paused_gc:
 
     def __exit__(self, *exc):
         if self.enabled:
+            if 0 < gc.get_threshold()[0] < gc.get_count()[0]:
+                gc.collect(0)
             gc.enable()
 
 

@@ -20,7 +20,7 @@ cdef class Eqn:
 
 
 cdef Var new_var(aval)
-cdef Eqn new_eqn(primitive, list invars, list outvars, params, source)
+cdef Eqn new_eqn(primitive, list invars, list outvars, params, source, bint plain)
 
 
 cdef class Zero:

@@ -113,11 +113,14 @@ cdef Var new_var(aval):
     return var
 
 
-cdef Eqn new_eqn(primitive, list invars, list outvars, params, source):
-    """Eqn(...), without a call of Python, of lists of variables and literals that nobody appends to."""
+cdef Eqn new_eqn(primitive, list invars, list outvars, params, source, bint plain):
+    """Eqn(...), without a call of Python, of lists of variables and literals that nobody appends to. plain: it has no parameters, and a primitive
+    of this package."""
     cdef Eqn eqn = Eqn.__new__(Eqn)
     PyObject_GC_UnTrack(<PyObject *>invars)      # what they hold refers to nothing that refers to them: no collection need walk them
     PyObject_GC_UnTrack(<PyObject *>outvars)
+    if plain:
+        PyObject_GC_UnTrack(<PyObject *>eqn)
     eqn.primitive, eqn.invars, eqn.outvars, eqn.params, eqn.source = primitive, invars, outvars, params, source
     return eqn
 

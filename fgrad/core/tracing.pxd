@@ -13,6 +13,7 @@ cdef class PrimitiveBase:
     cdef public object small_body        # of a call: (params) -> its jaxpr where that is a few plain operations, else None
     cdef list typed                      # avals of two operands (the second None: of one) and of the result, in turn: the last few
     cdef int64_t typed_for               # under these settings
+    cdef dict shared                     # parameters of an earlier equation that are those of the one that is being written down
 
 
 cdef class TracerBase:

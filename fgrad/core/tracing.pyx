@@ -138,6 +138,7 @@ cdef object result_type(PrimitiveBase prim, list atoms, dict params):
     """What abstract_eval says, looked up among the primitive's last few uses first."""
     cdef Py_ssize_t n = len(atoms), i
     cdef list typed
+    prim.shared = None
     if not 0 < n < 3:
         return _abstract_eval(prim, atoms, params)
     if prim.typed is None or prim.typed_for != config_key():
@@ -148,6 +149,8 @@ cdef object result_type(PrimitiveBase prim, list atoms, dict params):
     a, b = aval_of(atoms[0]), aval_of(atoms[1]) if n == 2 else None
     for i in range(0, len(typed), 4):
         if typed[i] is a and typed[i + 1] is b and same_params(typed[i + 2], params):
+            if params and identical(typed[i + 2], params):
+                prim.shared = typed[i + 2]
             return typed[i + 3]
     out = _abstract_eval(prim, atoms, params)
     if len(typed) >= 4 * TYPES_KEPT:
@@ -164,6 +167,33 @@ cdef bint same_params(dict known, dict params) except -1:
         return known == params
     except Exception:
         return False
+
+
+cdef bint identical(a, b) except -1:
+    """True if two parameters, or dictionaries of them, cannot be told apart, as 1, 1.0 and True, or 0.0 and -0.0, can."""
+    cdef Py_ssize_t i
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is int or kind is str:
+        return a == b
+    if kind is tuple:
+        if len(<tuple>a) != len(<tuple>b):
+            return False
+        for i in range(len(<tuple>a)):
+            if not identical((<tuple>a)[i], (<tuple>b)[i]):
+                return False
+        return True
+    if kind is dict:
+        if len(<dict>a) != len(<dict>b):
+            return False
+        for name, value in (<dict>a).items():
+            if name not in <dict>b or not identical(value, (<dict>b)[name]):
+                return False
+        return True
+    return False
 
 
 cdef class StageBase(TraceBase):
@@ -223,24 +253,25 @@ cdef class StageBase(TraceBase):
 
     cdef object record(self, PrimitiveBase prim, args, dict params):
         """Append an equation; returns its results."""
-        cdef list invars = [], outvars, tracers
+        cdef list invars, outvars, tracers
         cdef Var var
         if self.done:
             raise UnexpectedTracerError("a trace that has ended was used again: a tracer leaked out of its transformation")
-        for x in args:
-            invars.append((<StageTracerBase>x)._var if self.owns(x) else self.atom(x))
+        invars = [(<StageTracerBase>x)._var if self.owns(x) else self.atom(x) for x in args]
         out = result_type(prim, invars, params)
+        if prim.shared is not None:          # equations that are alike keep one dictionary
+            params = prim.shared
         source = source_of_caller()
         if not prim.multiple_results:
             var = new_var(out)
-            self.eqns.append(new_eqn(prim, invars, [var], params, source))
+            self.eqns.append(new_eqn(prim, invars, [var], params, source, params is NO_PARAMS and prim.opcode is not None))
             return self.tracer(var, source)
         outvars, tracers = [], []
         for aval in out:
             var = new_var(aval)
             outvars.append(var)
             tracers.append(self.tracer(var, source))
-        self.eqns.append(new_eqn(prim, invars, outvars, params, source))
+        self.eqns.append(new_eqn(prim, invars, outvars, params, source, False))
         return tracers
 
     cdef object interpret(self, PrimitiveBase prim, args, dict params):
