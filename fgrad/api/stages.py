@@ -142,7 +142,7 @@ class Compiled(JitDispatch, Stage):
             arrays = [contiguous(to_array(x)) for x in leaves]
             runs.append(traced.program.profile([*traced.consts, *arrays])[1])
         medians = [sorted(times)[repeat // 2] for times in zip(*runs)]
-        return sorted(zip(medians, [label_text(*label) for label in traced.program.labels]), reverse=True)
+        return sorted(zip(medians, map(label_text, traced.program.labels)), reverse=True)
 
     def call(self, *args, **kwargs):
         return self(*args, **kwargs)

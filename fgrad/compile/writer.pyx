@@ -1,6 +1,9 @@
 """The instructions of a program whose buffers are placed."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -18,8 +21,12 @@ from fgrad.dtypes import FLOAT32
 from fgrad.compile.fuse cimport Unit, in_register
 from fgrad.compile.values cimport Buf, Node, Value, row_major
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(PyObject *o)
+
 cdef enum:
     SMALL_WORK = 20_000                # elements of all operations
+    MOST_NAMED = 12                    # operations of a label
 cdef tuple _PLAIN = ("ew", "reduce", "kernel")
 cdef object F32 = FLOAT32
 cdef dict _REDUCE = vm.REDUCTIONS
@@ -85,20 +92,39 @@ def little_work(list units):
 
 
 def label(Unit unit):
-    """What an instruction does, in short, as `label_text` takes it: (of tiles, operations, number of them, shapes)."""
+    """What an instruction does, in short, as `label_text` takes it: its operations (of tiles a list of them, of more than twelve the first
+    and None) and then its shapes, in one tuple, for nobody may ever ask."""
     cdef Node node = unit.nodes[0]
-    cdef Node n
     cdef Value v
+    cdef tuple out
+    cdef Py_ssize_t n = len(unit.nodes), named = min(n, MOST_NAMED), more = n > MOST_NAMED, i = 0
     if node.op == "tiles":
-        return True, node.obj[1][:12], 0, [v.shape for v in node.outs]
-    if unit.fused:
-        return False, [n.op for n in unit.nodes[:12]], len(unit.nodes), [v.shape for v in node.ins[:1]]
-    return False, [node.op], 1, [*[v.shape for v in node.ins], *[v.shape for v in node.outs]]
+        return (list(node.obj[1][:MOST_NAMED]), *[v.shape for v in node.outs])
+    if not unit.fused:
+        named, more, n = 1, 0, len(node.ins) + len(node.outs)
+    else:
+        n = min(len(node.ins), 1)
+    out = PyTuple_New(named + more + n)
+    for i in range(named + more + n):
+        if i < named:
+            what = (<Node>unit.nodes[i]).op
+        elif i < named + more:
+            what = None
+        else:
+            at = i - named - more
+            what = (<Value>(node.ins[at] if at < len(node.ins) else node.outs[at - len(node.ins)])).shape
+        Py_INCREF(what)
+        PyTuple_SET_ITEM(out, i, what)
+    PyObject_GC_UnTrack(<PyObject *>out)         # names and shapes refer to nothing
+    return out
 
 
-def label_text(tiles, ops, count, shapes):
+def label_text(label):
     """A label in words."""
-    what = ("tiles of " if tiles else "") + "+".join(ops) + ("+..." if count > 12 else "")
+    first = label[0]
+    ops = first if type(first) is list else [x for x in label if type(x) is str]
+    shapes = [x for x in label if type(x) is tuple]
+    what = ("tiles of " if ops is first else "") + "+".join(ops) + ("+..." if None in label else "")
     return " ".join([what, *[str(list(shape)) for shape in shapes]])
 
 
