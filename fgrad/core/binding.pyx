@@ -11,7 +11,7 @@ from fgrad._kernels.abi cimport FG_BF16, FG_BOOL, FG_F16, FG_F64
 from fgrad._kernels.array cimport ArrayBase
 from fgrad._kernels.context cimport current_trace, x64
 from fgrad._kernels.operands cimport get_aval, scalar_of
-from fgrad.core.ir cimport AvalBase, Zero
+from fgrad.core.ir cimport AvalBase, Linear, Zero
 from fgrad.core.tracing cimport NO_PARAMS, PrimitiveBase, TracerBase, _array_class, process
 
 cdef tuple _REAL = (float, int, bool)
@@ -80,7 +80,12 @@ def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
             rule = rules[i]
             if rule is None:
                 raise NotDifferentiableError(f"{prim.name} has no derivative in this argument")
-            term = rule(t, out, *primals, **params) if params else rule(t, out, *primals)
+            if params:
+                term = rule(t, out, *primals, **params)
+            elif len(primals) == 2:
+                term = rule(t, out, primals[0], primals[1])
+            else:
+                term = rule(t, out, *primals)
             spread = (<AvalBase?>get_aval(term)).shape
             if spread is not shape and spread != shape:
                 term = ops["broadcast_in_dim"](term, shape, ())
@@ -88,6 +93,47 @@ def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
         return out, (Zero(aval.tangent_aval()) if total is None else total)
 
     return jvp
+
+
+def tangent_alone(t, out, x, y):
+    """The rule of an argument that a sum adds."""
+    return t
+
+
+cdef object unbroadcast(ct, AvalBase aval, dict ops):
+    """A cotangent summed down to a rank-0 operand that an elementwise operation spread."""
+    cdef tuple shape = (<AvalBase?>get_aval(ct)).shape
+    return ct if shape is aval.shape or shape == aval.shape else ops["reduce_sum"](ct, tuple(range(len(shape))))
+
+
+def sum_transpose(dict ops, negative=None):
+    """The transpose of x + y, or with `negative`, which gives -ct, of x - y; ops has `reduce_sum`."""
+
+    def transpose(cts, x, y):
+        ct = cts[0]
+        a = unbroadcast(ct, (<Linear>x).aval, ops) if type(x) is Linear else None
+        if type(y) is not Linear:
+            return a, None
+        return a, unbroadcast(ct if negative is None else negative(ct), (<Linear>y).aval, ops)
+
+    return transpose
+
+
+def product_rules(multiply, dict ops):
+    """(the rules of both arguments for jvp_of, the transpose) of multiply(x, y); ops has `reduce_sum`."""
+
+    def first(t, out, x, y):
+        return multiply(t, y)
+
+    def second(t, out, x, y):
+        return multiply(x, t)
+
+    def transpose(cts, x, y):
+        if type(x) is Linear:
+            return unbroadcast(multiply(cts[0], y), (<Linear>x).aval, ops), None
+        return None, unbroadcast(multiply(x, cts[0]), (<Linear>y).aval, ops)
+
+    return (first, second), transpose
 
 
 cpdef bint alike(tuple args):

@@ -2,12 +2,14 @@
 
 from fgrad import dtypes
 from fgrad.core import get_aval
+from fgrad.core.binding import tangent_alone
 from fgrad.ops.logic import eq, ge, gt, lt, select, trunc
 from fgrad.ops.rules import (
     ANY,
     NUMBER,
     Zero,
     as_result,
+    bilinear,
     broadcast_to,
     elementwise,
     is_linear,
@@ -16,6 +18,7 @@ from fgrad.ops.rules import (
     linear_jvp,
     nary,
     set_shape_ops,
+    transpose_of_sum,
     unary,
     unbroadcast,
     zero_jvp,
@@ -29,27 +32,18 @@ neg_p.transpose = lambda cts, x: [neg(cts[0])]
 neg = unary(neg_p, "-x.")
 
 add_p = elementwise("add", ANY)
-add_p.jvp = jvp_by_args(add_p, lambda t, out, x, y: t, lambda t, out, x, y: t)
-add_p.transpose = lambda cts, x, y: [
-    unbroadcast(cts[0], x.aval) if is_linear(x) else None,
-    unbroadcast(cts[0], y.aval) if is_linear(y) else None,
-]
+add_p.jvp = jvp_by_args(add_p, tangent_alone, tangent_alone)
+add_p.transpose = transpose_of_sum()
 add = nary(add_p, "x + y.")
 
 sub_p = elementwise("sub", NUMBER)
-sub_p.jvp = jvp_by_args(sub_p, lambda t, out, x, y: t, lambda t, out, x, y: neg(t))
-sub_p.transpose = lambda cts, x, y: [
-    unbroadcast(cts[0], x.aval) if is_linear(x) else None,
-    unbroadcast(neg(cts[0]), y.aval) if is_linear(y) else None,
-]
+sub_p.jvp = jvp_by_args(sub_p, tangent_alone, lambda t, out, x, y: neg(t))
+sub_p.transpose = transpose_of_sum(neg)
 sub = nary(sub_p, "x - y.")
 
 mul_p = elementwise("mul", ANY)
-mul_p.jvp = jvp_by_args(mul_p, lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t))
-mul_p.transpose = lambda cts, x, y: (
-    [unbroadcast(mul(cts[0], y), x.aval), None] if is_linear(x) else [None, unbroadcast(mul(x, cts[0]), y.aval)]
-)
 mul = nary(mul_p, "x * y.")
+bilinear(mul_p, mul)
 
 div_p = elementwise("div", NUMBER)
 

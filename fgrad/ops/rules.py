@@ -12,7 +12,7 @@ from fgrad._kernels.elementwise import ARITY
 from fgrad._kernels.operands import filled
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, context, eval_trace, from_scalar, get_aval, to_array
-from fgrad.core.binding import jvp_of, nary_of, unary_of
+from fgrad.core.binding import jvp_of, nary_of, product_rules, sum_transpose, unary_of
 from fgrad.core.ir import Linear, Zero
 from fgrad.errors import ShapeError
 from fgrad.ops.accuracy import check_accuracy
@@ -324,6 +324,17 @@ def linear_jvp(prim):
 def jvp_by_args(prim, *rules):
     """jvp that sums one rule per argument: rule(t, out, *primals, **params), or None where it has no derivative."""
     return jvp_of(prim, rules, _shape_ops)
+
+
+def transpose_of_sum(negative=None):
+    """The transpose of x + y, or with `negative`, the function that gives -ct, of x - y."""
+    return sum_transpose(_shape_ops, negative)
+
+
+def bilinear(prim, multiply):
+    """Give a primitive, which `multiply` binds, the derivatives of a product of two operands."""
+    rules, prim.transpose = product_rules(multiply, _shape_ops)
+    prim.jvp = jvp_of(prim, rules, _shape_ops)
 
 
 def zero_jvp(prim):

@@ -58,6 +58,7 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
     cdef Eqn eqn
     cdef PrimitiveBase prim
     cdef bint linear, any_ct
+    cdef Py_ssize_t i
     known.update(zip(jaxpr.constvars, consts))
     for v, x in zip(jaxpr.invars, args):
         if type(x) is not Linear:
@@ -74,7 +75,10 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         prim = eqn.primitive
         set_replayed_source(eqn.source if prim.kind in _plain else None)
         out = prim.bind_eqn(eqn, [read(v, known) for v in eqn.invars])
-        known.update(zip(eqn.outvars, out if prim.multiple_results else [out]))
+        if prim.multiple_results:
+            known.update(zip(eqn.outvars, out))
+        else:
+            known[eqn.outvars[0]] = out
     for v, ct in zip(jaxpr.outvars, cts):
         accumulate(cotangents, known, v, ct)
     for eqn in reversed(backward):
@@ -105,8 +109,10 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
         else:
             operands = (outs, *[read(v, known) for v in invars])
             given = rule(*operands, **eqn.params) if eqn.params else rule(*operands)
-        for v, ct in zip(invars, given):
-            accumulate(cotangents, known, v, ct)
+        i = 0
+        for ct in given:
+            accumulate(cotangents, known, invars[i], ct)
+            i += 1
     outs = []
     for v, x in zip(jaxpr.invars, args):
         if type(x) is Linear:
