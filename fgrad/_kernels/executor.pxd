@@ -10,6 +10,7 @@ cdef class Program:
     cdef list keep               # arrays, children and callbacks that the C side points at
     cdef list consts
     cdef FgState *idle           # states that no run uses, linked
+    cdef FgState *lent           # the state that has the program's slots
     cdef readonly list in_avals
     cdef readonly list in_strides
     cdef readonly list out_avals
@@ -31,6 +32,7 @@ cdef class Program:
     cdef readonly bint direct    # one output, in memory of its own, and nothing donated
     cdef readonly bint returns_args  # some output is an argument itself
     cdef FgState *take_state(self) except NULL
+    cdef FgState *new_state(self) noexcept
     cdef void give_state(self, FgState *st) noexcept
     cdef list run_list(self, args)
     cdef ArrayBase run_one(self, char **data)

@@ -310,6 +310,8 @@ cdef class Program:
         while self.idle != NULL:
             st = self.idle
             self.idle = st.next
+            if st == self.lent:
+                st.slots = NULL
             state_free(st)
         if self.p.insts != NULL:
             for i in range(self.p.n_inst):
@@ -415,7 +417,7 @@ cdef class Program:
         if st != NULL:
             self.idle = st.next
         else:
-            st = state_new(&self.p, self.roams)
+            st = self.new_state()
         if st != NULL and self.roams:
             st.arena = st.bases[0] = pool_borrow(self.p.arena_bytes)
             if st.arena == NULL:
@@ -423,6 +425,21 @@ cdef class Program:
                 st = NULL
         if st == NULL:
             raise MemoryError(f"no memory for a program's arena of {self.p.arena_bytes} bytes")
+        return st
+
+    cdef FgState *new_state(self) noexcept:
+        """The first state binds the program's own slots, which nobody else binds: a copy is as many new pages as the table."""
+        cdef FgState *st
+        cdef int32_t n = self.p.n_slots
+        if self.lent != NULL:
+            return state_new(&self.p, self.roams)
+        self.p.n_slots = 0                   # none to copy
+        st = state_new(&self.p, self.roams)
+        self.p.n_slots = n
+        if st != NULL:
+            free(st.slots)
+            st.slots = self.p.slots
+            self.lent = st
         return st
 
     cdef void give_state(self, FgState *st) noexcept:
