@@ -7,6 +7,7 @@ group over whole rows: differences, distances, and sums of forces.
 from functools import reduce
 from math import prod
 
+from fgrad.compile.fuse import reductions
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
@@ -17,7 +18,7 @@ FOLDS = {"sum": "add", "max": "max", "min": "min"}
 
 def split_columns(nodes, outs):
     """nodes, with elementwise operations over (..., a few) that only reductions read replaced by operations on columns."""
-    if not any([n.kind == "reduce" and _may_split(n) for n in nodes]):
+    if not any([_may_split(n) for n in reductions(nodes)]):
         return nodes
     readers = {}  # buffer -> the nodes that read it, None for the program's caller
     for n in nodes:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from fgrad.compile.fuse import reductions
 from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
 from fgrad.dtypes import FLOAT32, FLOAT64
 
@@ -11,7 +12,7 @@ DEEP = 2  # elements that are summed, at least
 
 def contract(nodes, outs):
     """nodes, with such sums as products of matrices where nobody else reads the elementwise products."""
-    found = [n for n in nodes if n.kind == "reduce" and n.op == "sum" and _product(n.ins[0]) is not None]
+    found = [n for n in reductions(nodes) if n.op == "sum" and _product(n.ins[0]) is not None]
     if not found:
         return nodes
     reads = Counter([v.buf for n in nodes for v in n.ins])

@@ -57,6 +57,21 @@ def kernels_of(list nodes):
     return out
 
 
+def computes(list nodes, ops):
+    """True if one of these elementwise operations is among the nodes."""
+    cdef Node node
+    for node in nodes:
+        if node.kind == "ew" and node.op in ops:
+            return True
+    return False
+
+
+def reductions(list nodes):
+    """The nodes that are reductions."""
+    cdef Node node
+    return [node for node in nodes if node.kind == "reduce"]
+
+
 def readers_of(list nodes):
     """By buffer, the nodes that read it, once for each operand."""
     cdef Node node

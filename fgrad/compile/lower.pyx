@@ -362,6 +362,10 @@ cdef class LowerContext:
         self.nodes.append(node)
         return node.outs
 
+    def forget(self):
+        """No equal node is sought any more: what told them apart makes room for what comes."""
+        self.seen.clear()
+
     # --- jaxprs ---------------------------------------------------------------------------------------------------
     def inline(self, closed, ins):
         """The outputs of a closed jaxpr on `ins`, lowered into this program."""

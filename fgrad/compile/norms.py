@@ -14,7 +14,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.diagonal import FUNCTIONS
-from fgrad.compile.fuse import live_nodes, readers_of
+from fgrad.compile.fuse import computes, live_nodes, readers_of
 from fgrad.compile.lower import compute_dtype
 from fgrad.compile.values import Buf, Node, Value, forget, row_major
 from fgrad.core.array import CODES
@@ -56,7 +56,7 @@ class _Cotangent(NamedTuple):
 
 def join_norms(nodes, outs, known):
     """nodes, with norms along the last axis that are written out replaced by kernels, where nothing else needs their sums."""
-    if not any(n.op in ROOTS and n.kind == "ew" for n in nodes):
+    if not computes(nodes, ROOTS):
         return nodes
     search = _Search(nodes, known)
     with np.errstate(all="ignore"):

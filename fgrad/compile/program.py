@@ -150,6 +150,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = weigh_norms(nodes, outs)
     if config.pass_fuse and "gather" in kernels:
         nodes = take_items(nodes, outs)
+    ctx.forget()
     units = straighten(fuse(nodes), outs) if config.pass_fuse else fuse(nodes)
     if tiles:
         units = recompute(units, outs, donated if takes is None else [k for k in takes if k >= 0])

@@ -17,7 +17,7 @@ def turn(units, outs):
 
     What has the short axis is copied in that order, once: tiles are then rows of the long axis and not copies of short ones.
     """
-    candidates = [u for u in units if _may_turn(u)]
+    candidates = [u for u in units if u.axes is not None and _may_turn(u)]
     if not candidates:
         return units
     readers = {}  # buffer -> the units that read it, None for the program's caller
@@ -38,7 +38,7 @@ def turn(units, outs):
 
 def _may_turn(u):
     s = u.shape
-    return u.fused and u.axes is not None and len(s) > 1 and 1 < s[-1] <= SHORT and s[-2] >= LONG and prod(s) >= LEAST
+    return u.fused and len(s) > 1 and 1 < s[-1] <= SHORT and s[-2] >= LONG and prod(s) >= LEAST
 
 
 def _is_worth(u, readers):

@@ -52,11 +52,12 @@ def _free(x, contract, batch):
 
 @functools.lru_cache(10_000)
 def _as_batch_of_matrices(a, b, dimension_numbers):
-    """((batch, m, n, k), the order of a's axes, the order of b's) for operands of shapes a and b."""
+    """((batch, m, n, k), the order of a's axes, of b's, their shapes and the product's as matrices) for operands of shapes a and b."""
     (lc, rc), (lb, rb) = dimension_numbers
     lf, rf = free_axes(len(a), lc, lb), free_axes(len(b), rc, rb)
     sizes = tuple(math.prod(s) for s in ([a[i] for i in lb], [a[i] for i in lf], [b[i] for i in rf], [a[i] for i in lc]))
-    return sizes, (*lb, *lf, *lc), (*rb, *rc, *rf)
+    batch, m, n, k = sizes
+    return sizes, (*lb, *lf, *lc), (*rb, *rc, *rf), ((batch, m, k), (batch, k, n), (batch, m, n))
 
 
 def _summed_as(x, out):
@@ -84,7 +85,7 @@ def dot_lower(ctx, ins, params, out_avals):
         return ctx.cast(wide, aval.dtype)
     if not single and a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, inner), ctx.cast(b, inner)
-    (batch, m, n, k), a_order, b_order = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
+    (batch, m, n, k), a_order, b_order, shapes = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
     if batch > 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
         if m == n == 1 or (min(m, n) == 1 and _batch_innermost(a, b, params["dimension_numbers"])):
             return _sums_of_products(ctx, a, b, params["dimension_numbers"], aval)
@@ -100,10 +101,11 @@ def dot_lower(ctx, ins, params, out_avals):
     if batch == 1 and len(params["dimension_numbers"][0][0]) > 1 and min(m, n) >= LONG and a.dtype == b.dtype == aval.dtype:
         if (out := _in_turn(ctx, a, b, a_order, b_order, (m, n, k), params["dimension_numbers"], aval)) is not None:
             return out
-    streams = batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY
-    batches = _batch_axes(a, b, params["dimension_numbers"][1]) if streams else (batch,)
-    a3 = ctx.reshape(ctx.transpose(a, a_order), (*batches, m, k))
-    b3 = ctx.reshape(ctx.transpose(b, b_order), (*batches, k, n))
+    if batch > 1 and min(m, n) <= STREAMED and max(m * k, k * n, m * n) > TINY:
+        batches = _batch_axes(a, b, params["dimension_numbers"][1])
+        shapes = (*batches, m, k), (*batches, k, n), (*batches, m, n)
+    a3 = ctx.reshape(ctx.transpose(a, a_order), shapes[0])
+    b3 = ctx.reshape(ctx.transpose(b, b_order), shapes[1])
     out_dtype = aval.dtype
     if not single and (
         dtypes.is_float(a.dtype)
@@ -119,7 +121,7 @@ def dot_lower(ctx, ins, params, out_avals):
         and a.dtype.kind != "c"
     ):
         a3, b3 = ctx.cast(a3, out_dtype), ctx.cast(b3, out_dtype)
-    out = ctx.kernel("dot", [a3, b3], [ShapedArray((*batches, m, n), out_dtype)], contiguous=False)[0]
+    out = ctx.kernel("dot", [a3, b3], [ShapedArray(shapes[2], out_dtype)], contiguous=False)[0]
     return ctx.reshape(out, aval.shape)
 
 
