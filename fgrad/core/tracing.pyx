@@ -134,25 +134,30 @@ cdef inline object aval_of(v):
     return (<Literal>v).aval if type(v) is Literal else (<Var>v).aval
 
 
+cdef object new_type(PrimitiveBase prim, list atoms, dict params):
+    """What abstract_eval says, which may have bound the primitive itself: no parameters are shared."""
+    out = _abstract_eval(prim, atoms, params)
+    prim.shared = None
+    return out
+
+
 cdef object result_type(PrimitiveBase prim, list atoms, dict params):
     """What abstract_eval says, looked up among the primitive's last few uses first."""
     cdef Py_ssize_t n = len(atoms), i
     cdef list typed
-    prim.shared = None
     if not 0 < n < 3:
-        return _abstract_eval(prim, atoms, params)
+        return new_type(prim, atoms, params)
     if prim.typed is None or prim.typed_for != config_key():
         if prim.kind not in _plain:
-            return _abstract_eval(prim, atoms, params)
+            return new_type(prim, atoms, params)
         prim.typed, prim.typed_for = [], config_key()
     typed = prim.typed
     a, b = aval_of(atoms[0]), aval_of(atoms[1]) if n == 2 else None
     for i in range(0, len(typed), 4):
         if typed[i] is a and typed[i + 1] is b and same_params(typed[i + 2], params):
-            if params and identical(typed[i + 2], params):
-                prim.shared = typed[i + 2]
+            prim.shared = typed[i + 2] if params and identical(typed[i + 2], params) else None
             return typed[i + 3]
-    out = _abstract_eval(prim, atoms, params)
+    out = new_type(prim, atoms, params)
     if len(typed) >= 4 * TYPES_KEPT:
         del typed[:4]
     typed += (a, b, params, out)
