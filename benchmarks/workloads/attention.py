@@ -141,3 +141,33 @@ class PlainDecoding(Workload):
             return np.matmul(w[:, :, None], v.swapaxes(1, 2))[:, :, 0]
 
         return call
+
+
+@workload("attention/rotary embedding by concatenate([-x2, x1]), its pullback", sizes=(64, 1024), note="2 sequences, 8 heads of 64")
+class Rotated(Workload):
+    def inputs(self, rng):
+        (t,) = self.size
+        return normal(rng, 2, t, HEADS, WIDTH), normal(rng, t, 1, WIDTH), normal(rng, t, 1, WIDTH), normal(rng, 2, t, HEADS, WIDTH)
+
+    def bytes(self):
+        return 4 * 4 * 2 * self.size[0] * HEADS * WIDTH
+
+    def jaxlike(self, m, x, cos, sin, ct):
+        half = WIDTH // 2
+        turned = lambda x: x * cos + m.np.concatenate([-x[..., half:], x[..., :half]], -1) * sin  # noqa: E731
+
+        def f(x, cos, sin, ct):
+            value, pull = m.vjp(turned, x)
+            return value, pull(ct)[0]
+
+        f = m.jit(f)
+        return lambda: f(x, cos, sin, ct)
+
+    def torch(self, m, x, cos, sin, ct):
+        x, half = x.requires_grad_(), WIDTH // 2
+
+        def call():
+            value = x * cos + m.torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+            return value, m.torch.autograd.grad(value, x, ct)[0]
+
+        return call

@@ -27,6 +27,7 @@ from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
 from fgrad.compile.recompute import recompute
 from fgrad.compile.regathered import take_at_once
+from fgrad.compile.rotated import rotate
 from fgrad.compile.shift import shift
 from fgrad.compile.softmaxes import join_softmaxes
 from fgrad.compile.squeezed import squeeze
@@ -138,6 +139,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if config.pass_simplify and "moments" in kernels:
         nodes = live_nodes(share_means(nodes, outs), outs)
     if tiles and config.pass_fuse and "concatenate" in kernels:
+        nodes = _after(rotate(nodes, outs), nodes, outs)
         nodes = _after(split_rows(nodes, outs), nodes, outs)
     if tiles and config.pass_stacks and "concatenate" in kernels:
         nodes = _after(split_stacks(nodes, outs), nodes, outs)

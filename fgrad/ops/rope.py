@@ -43,7 +43,7 @@ def _rope_batch(axis, args, dims, **params):
 
 
 def _rope_lower(ctx, ins, params, out_avals):
-    return wide_kernel(ctx, "rope", ins, out_avals, ip=(params["interleaved"], params["inverse"]), contiguous=False)[0]
+    return wide_kernel(ctx, "rope", ins, out_avals, ip=(params["interleaved"], params["inverse"], False), contiguous=False)[0]
 
 
 rope_p = Primitive("rope", abstract_eval=_rope_aval, lower=_rope_lower, batch=_rope_batch)

@@ -9,8 +9,8 @@ K = kernels.KERNELS
 TYPES = [np.float32, np.float64]
 
 
-def rope(x, cos, sin, interleaved=False, inverse=False):
-    return run_kernel(K["rope"], [x, cos, sin], [(x.shape, x.dtype)], ip=[interleaved, inverse])[0]
+def rope(x, cos, sin, interleaved=False, inverse=False, wide=False):
+    return run_kernel(K["rope"], [x, cos, sin], [(x.shape, x.dtype)], ip=[interleaved, inverse, wide])[0]
 
 
 def reference(x, cos, sin, interleaved, inverse):
@@ -82,6 +82,30 @@ def test_empty(shape):
     assert rope(np.zeros(shape, np.float32), half, half).shape == shape
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(2, 5, 3, 16), (1, 2), (3, 70, 64), (4, 0), (2, 3, 30)], ids=str)
+@pytest.mark.parametrize("strided", [False, True])
+def test_wide(shape, dtype, strided):
+    """Each component has its own cosine and sine; the inverse is the transpose."""
+    rng = np.random.default_rng(0)
+    x, c, s = (rng.standard_normal(shape[::-1]).astype(dtype).T if strided else rng.standard_normal(shape).astype(dtype) for _ in range(3))
+    h = shape[-1] // 2
+    got = rope(x, c, s, wide=True)
+    np.testing.assert_allclose(got, x * c + np.concatenate([-x[..., h:], x[..., :h]], -1) * s, rtol=1e-5, atol=1e-5)
+    got, m = rope(x, c, s, inverse=True, wide=True), x * s
+    np.testing.assert_allclose(got, x * c + np.concatenate([m[..., h:], -m[..., :h]], -1), rtol=1e-5, atol=1e-5)
+
+
+def test_wide_rejected():
+    x, odd = np.zeros((3, 8), np.float32), np.zeros((3, 7), np.float32)
+    with pytest.raises(ValueError, match=r"cos is float32\(3, 4\)"):
+        rope(x, x[:, :4], x[:, :4], wide=True)
+    with pytest.raises(ValueError, match="even last axis"):
+        rope(odd, odd, odd, wide=True)
+    with pytest.raises(ValueError, match="not interleaved"):
+        rope(x, x, x, interleaved=True, wide=True)
+
+
 def test_rejected():
     x, c = np.zeros((3, 8), np.float32), np.zeros((3, 4), np.float32)
     with pytest.raises(ValueError, match=r"cos is float32\(3, 5\) and x is float32\(3, 8\)"):
@@ -97,4 +121,4 @@ def test_rejected():
     with pytest.raises(ValueError, match="scalar"):
         rope(np.zeros((), np.float32), c, c)
     with pytest.raises(ValueError, match="output"):
-        run_kernel(K["rope"], [x, c, c], [((8, 3), np.float32)], ip=[0, 0])
+        run_kernel(K["rope"], [x, c, c], [((8, 3), np.float32)], ip=[0, 0, 0])
