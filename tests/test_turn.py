@@ -89,3 +89,38 @@ def test_differences_of_pairs_do_not_pass_through_memory():
     x = jnp.asarray(operands(300, 300, 10, np.float32)[0])
     memory = fgrad.jit(fgrad.grad(lambda x: jnp.exp(-distances(x, x)).sum())).lower(x).compile().memory_analysis()
     assert memory["temp_bytes"] < 2 * 300 * 300 * 4
+
+
+POSITIONS = {
+    "codebook": lambda x, c: jnp.argmin(jnp.abs(x[:, None] - c), -1),
+    "nan": lambda x, c: jnp.argmax(jnp.sqrt(x[:, None] * c), -1),
+    "ties": lambda x, c: jnp.argmax(jnp.round(x[:, None] * c), -1),
+    "with its maximum": lambda x, c: (jnp.argmax(x[:, None] * c, 1), jnp.max(x[:, None] * c, 1)),
+    "rows that are read again": lambda x, c: (lambda y: (jnp.argmax(y, 1), y))(x[:, None] * c),
+    "three axes": lambda x, c: jnp.argmin(x.reshape(10, -1)[..., None] * c, -1),
+    "numbers": lambda x, c: jnp.nanargmax(jnp.sqrt(x[:, None] * c).at[:, 0].set(0.5), -1),
+    "a large operand": lambda x, c: jnp.argmax(jnp.outer(x, c).T.reshape(-1, c.size) + c, -1),
+    "one by one": lambda x, c: jnp.argmin(jnp.sum((x[:, None, None] - c[:, None] * jnp.ones(3)) ** 2, -1), -1),
+}
+
+
+@pytest.mark.parametrize("n", [50, 300, 100_000])
+@pytest.mark.parametrize("k", [2, 16, 60])
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions_in_short_rows(name, k, n):
+    rng = np.random.default_rng(0)
+    x, c = rng.standard_normal(n).astype("float32"), rng.standard_normal(k).astype("float32")
+    got = fgrad.tree.leaves(fgrad.jit(POSITIONS[name])(x, c))
+    with fgrad.disable_jit():
+        want = fgrad.tree.leaves(POSITIONS[name](jnp.asarray(x), jnp.asarray(c)))
+    for a, b in zip(got, want):
+        np.testing.assert_array_equal(a, b) if a.dtype.kind == "i" else np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_positions_are_found_for_vectors_of_rows():
+    labels = lambda f, *a: [name for _, name in fgrad.jit(f).lower(*a).compile().profile(*a, repeat=1)]
+    x, c = np.zeros(1000, "float32"), np.zeros(16, "float32")
+    assert labels(POSITIONS["codebook"], x, c)[-1].startswith("argreduce [16, 1000]")
+    assert labels(POSITIONS["rows that are read again"], x, c)[-1].startswith("argreduce [1000, 16]")
+    large = labels(POSITIONS["codebook"], np.zeros(320_000, "float32"), c)
+    assert len(large) == 1 and large[0].startswith("tiles of sub+abs+argreduce")

@@ -35,7 +35,7 @@ from fgrad.compile.stacks import split_stacks
 from fgrad.compile.straighten import straighten
 from fgrad.compile.taken import take_items
 from fgrad.compile.tile import tile
-from fgrad.compile.turn import turn
+from fgrad.compile.turn import turn, turn_positions
 from fgrad.compile.unjoined import unjoin
 from fgrad.compile.unturned import unturn
 from fgrad.compile.updated import write_updated
@@ -160,6 +160,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
             units = turn(units, outs)
         units = tile(units, outs, _block_program)
     if config.pass_fuse:
+        units = turn_positions(units, outs)
         if config.pass_frames:
             lay_in_frames(units, outs)
         units = write_updated(write_joined(units, outs), outs)

@@ -28,6 +28,7 @@ ROW_KERNELS = {
         ),
         0,
     ),
+    "argreduce": 1,
 }
 _TAKE_ALONG_ROWS = tuple(gather_ip((), (1,), (1,), (0,), (0,), (1, 1), False))
 GATHERS = (_TAKE_ALONG_ROWS, (*_TAKE_ALONG_ROWS[:4], WRAPS, *_TAKE_ALONG_ROWS[5:]))  # those that are in

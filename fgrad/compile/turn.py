@@ -1,4 +1,7 @@
-"""Reducing groups whose last axis is short walk it before the axis in front of it, where what they read in memory is small."""
+"""Reducing groups whose last axis is short walk it before the axis in front of it, where what they read in memory is small.
+
+So do those that make short rows of which the position of an extremum is wanted: it is found for a vector of rows at a time then.
+"""
 
 from math import prod
 
@@ -9,6 +12,7 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 SHORT = 32  # elements of a row at most
 LONG = 64  # elements of the axis in front of it, at least
 LEAST = 1 << 14  # elements of the walk
+POSITIONS = 64  # elements of a row at most of which a position is wanted
 REPEATS = 4  # times, at least, that what is turned in memory is read
 
 
@@ -20,13 +24,7 @@ def turn(units, outs):
     candidates = [u for u in units if u.axes is not None and _may_turn(u)]
     if not candidates:
         return units
-    readers = {}  # buffer -> the units that read it, None for the program's caller
-    for u in units:
-        for n in u.nodes:
-            for v in n.ins:
-                readers.setdefault(v.buf, set()).add(u)
-    for v in outs:
-        readers.setdefault(v.buf, set()).add(None)
+    readers = _readers(units, outs)
     out, copies = [], {}
     for u in units:
         if u in candidates and _is_worth(u, readers):
@@ -34,6 +32,65 @@ def turn(units, outs):
         else:
             out.append(u)
     return out
+
+
+def _readers(units, outs):
+    """By buffer, the units that read it, None for the program's caller."""
+    readers = {}
+    for u in units:
+        for n in u.nodes:
+            for v in n.ins:
+                readers.setdefault(v.buf, set()).add(u)
+    for v in outs:
+        readers.setdefault(v.buf, set()).add(None)
+    return readers
+
+
+def turn_positions(units, outs):
+    """units, with groups that only positions in short rows are wanted of turned into groups over (short, ...)."""
+    candidates = {u: u.nodes[0].ins[0].buf for u in units if u.nodes[0].op == "argreduce" and _short_rows(u.nodes[0])}
+    if not candidates:
+        return units
+    readers, places = _readers(units, outs), {u: i for i, u in enumerate(units)}
+    for u, buf in candidates.items():
+        made = buf.node.group
+        if made in places and places[made] < places[u] and _is_for_positions(made, u, buf, readers):
+            n = u.nodes[0]
+            last = len(n.ins[0].shape) - 1
+            order, k = (last, *range(last)), next(i for i, m in enumerate(made.nodes) if m is buf.node)
+            turned, _ = permuted(made, order, lambda v: _in_order(v, order), made.id)
+            n.ins[0] = turned.nodes[k].outs[0]
+            n.ip = (n.ip[0], 0, n.ip[2])
+            u.reads.clear()
+            u.reads.add(n.ins[0].buf)
+            units[places[made]] = turned
+    return units
+
+
+def _short_rows(n):
+    """True if rows of an elementwise operation's result are what positions are wanted of."""
+    v = n.ins[0]
+    node = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
+    short = 1 < v.shape[-1] <= POSITIONS and n.ip[1] == len(v.shape) - 1 and prod(v.shape[:-1]) >= LONG
+    return short and v.whole() and not v.tag and node is not None and node.kind == "ew" and node.shape == v.shape
+
+
+def _is_for_positions(made, u, buf, readers):
+    """True if a group makes rows for positions alone, and reductions of them, of operands that are small or the same along a row."""
+    for n in made.nodes:
+        if n.op == "window" or n.shape != buf.node.shape or (n.kind == "reduce" and tuple(n.axes) != (len(n.shape) - 1,)):
+            return False
+        for v in (*n.ins, *n.outs):
+            if v.buf is None or (v.buf.node is not None and v.buf.node.group is made):
+                continue
+            large = prod([k for k, s in zip(v.shape, v.strides) if s]) * REPEATS > prod(n.shape)
+            if v.box is not None or v.shape != n.shape or v.tag or (large and v.strides[-1]):
+                return False
+    return all([readers.get(n.outs[0].buf, set()) <= {made, u} for n in made.nodes if n.kind == "ew"])
+
+
+def _in_order(v, order):
+    return v if v.buf is None else Value(v.buf, tuple([v.shape[i] for i in order]), tuple([v.strides[i] for i in order]), v.offset, v.dtype)
 
 
 def _may_turn(u):
