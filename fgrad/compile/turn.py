@@ -58,7 +58,7 @@ def turn_positions(units, outs):
             n = u.nodes[0]
             last = len(n.ins[0].shape) - 1
             order, k = (last, *range(last)), next(i for i, m in enumerate(made.nodes) if m is buf.node)
-            turned, _ = permuted(made, order, lambda v: _in_order(v, order), made.id)
+            turned, _ = permuted(made, order, lambda v, order=order: _in_order(v, order), made.id)
             n.ins[0] = turned.nodes[k].outs[0]
             n.ip = (n.ip[0], 0, n.ip[2])
             u.reads.clear()
