@@ -50,3 +50,12 @@ def test_the_same_numbers(name, axis):
 def test_nothing_is_put_together(name):
     labels = [what for _, what in fgrad.jit(lambda x, y: PROGRAMS[name](x, y, -1)).lower(X, Y).compile().profile(X, Y, repeat=1)]
     assert not any("concatenate" in what for what in labels)
+
+
+@pytest.mark.parametrize("many", [65, 500])
+def test_a_stack_of_many_is_reduced_as_it_is(many):
+    arrays = [np.float32(k) + X for k in range(many)]
+    for reduce in (jnp.mean, jnp.max):
+        compiled = fgrad.jit(lambda arrays, reduce=reduce: reduce(jnp.stack(arrays), 0)).lower(arrays).compile()
+        assert not any("concatenate" in what for _, what in compiled.profile(arrays, repeat=1))
+        np.testing.assert_allclose(compiled(arrays), getattr(np, reduce.__name__)(arrays, 0), rtol=1e-4)

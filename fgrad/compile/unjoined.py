@@ -11,7 +11,7 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
 LEAST = 256  # elements of a concatenation
-STACKED = 64  # arrays at most that are added up one by one: what is written out costs time to compile
+STACKED = 1024  # arrays at most that are added up one by one, each sum rounded: they cost no more time to compile than to put together
 REDUCED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 DTYPES = (dtypes.FLOAT32, dtypes.FLOAT64, dtypes.INT32, dtypes.INT64)
 
