@@ -424,3 +424,39 @@ class Garch(Workload):
 
         f = m.jit(m.value_and_grad(loss))
         return lambda: f(params)
+
+
+@workload("control flow/Viterbi's algorithm by scan", sizes=(8, 24, 48), quick=(24,), note="128 steps over N states, with the way back")
+class Viterbi(Workload):
+    def inputs(self, rng):
+        (n,) = self.size
+        return normal(rng, n, n), normal(rng, 128, n)
+
+    def jaxlike(self, m, scores, seen):
+        def step(best, x):
+            ways = best[:, None] + scores
+            return ways.max(0) + x, ways.argmax(0)
+
+        def back(state, origin):
+            return origin[state], origin[state]
+
+        def f(scores, seen):
+            best, origins = m.lax.scan(step, seen[0], seen[1:])
+            return m.lax.scan(back, best.argmax(), origins, reverse=True)[1]
+
+        f = m.jit(f)
+        return lambda: f(scores, seen)
+
+    def numpy(self, np, scores, seen):
+        def call():
+            best, origins = seen[0], []
+            for x in seen[1:]:
+                ways = best[:, None] + scores
+                origins.append(ways.argmax(0))
+                best = ways.max(0) + x
+            states = [best.argmax()]
+            for origin in reversed(origins):
+                states.append(origin[states[-1]])
+            return np.array(states[:0:-1])
+
+        return call

@@ -175,3 +175,20 @@ class TopPair(Sort):
             return np.take_along_axis(x, i, -1), i
 
         return lambda: top(x)
+
+
+@workload("reductions/nearest of codes: numbers,codes", sizes=((4096, 16), (300_000, 16)), note="argmin(abs(x[:, None] - codes), -1)")
+class Nearest(Workload):
+    def inputs(self, rng):
+        return normal(rng, self.size[0]), normal(rng, self.size[1])
+
+    def jaxlike(self, m, x, codes):
+        f = m.jit(lambda x, codes: m.np.argmin(abs(x[:, None] - codes), -1))
+        return lambda: f(x, codes)
+
+    def torch(self, m, x, codes):
+        f = m.compile(lambda x, codes: (x[:, None] - codes).abs().argmin(-1))
+        return lambda: f(x, codes)
+
+    def numpy(self, np, x, codes):
+        return lambda: np.argmin(abs(x[:, None] - codes), -1)

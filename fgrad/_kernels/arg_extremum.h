@@ -8,7 +8,8 @@
 #include "fetch.h"
 #include "copy_rows.h"
 
-enum { FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536, FG_ARG_ROWS = 4 };
+enum { FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536, FG_ARG_ROWS = 4, FG_ARG_NEAR = 32768, FG_ARG_LEAST = 256 };
+/* NEAR: bytes that the first cache has at hand, few strips one by one. LEAST: rows of few columns from which on joining those that lie side by side is worth it. */
 
 #define FG_SAME_KEY(v) (v)
 #define FG_BEATS_MAX(v, b) ((v) > (b))
@@ -55,11 +56,12 @@ static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_
     K best[FG_TILE]; I where[FG_TILE]; \
     int64_t first = width < L ? 0 : width; \
     _Pragma("omp simd") for (int64_t j = 0; j < first; j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
-    for (int64_t r = 1; r < n; r += FG_ARG_ROWS) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
+    const int64_t rows = width < 4 * L && n * inner * (int64_t)sizeof(T) <= FG_ARG_NEAR ? n : FG_ARG_ROWS;      /* four strips wait for each other less */ \
+    for (int64_t r = 1; r < n; r += rows) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
         int64_t c = fg_min64(strip, width - L);         /* the last overlaps the one before */ \
         K b[L]; I w[L]; \
         memcpy(b, best + c, sizeof b); memcpy(w, where + c, sizeof w); \
-        for (int64_t k = r; k < fg_min64(n, r + FG_ARG_ROWS); k++) { \
+        for (int64_t k = r; k < fg_min64(n, r + rows); k++) { \
             const T *sk = s + k * inner + c; \
             __builtin_prefetch((const char *)sk + FG_ARG_ROWS * inner * (int64_t)sizeof(T)); \
             _Pragma("omp simd") for (int j = 0; j < L; j++) { \
@@ -171,7 +173,7 @@ static inline int64_t fg_arg_side(int64_t inner) { return inner < 64 ? (64 + inn
 /* Rows of a segment where columns are few and long; 0 where they are not. */
 static inline int64_t fg_arg_length(const FgAxisPlan *p) {
     int64_t side = fg_arg_side(p->inner), rows = fg_max64(fg_max64(FG_ARG_SEGMENT / p->inner, p->n / 16), 1) / side * side;
-    if (p->inner >= 64 ? p->outer * p->inner >= 3 * FG_TILE || p->n * p->inner < 2 * FG_ARG_SEGMENT : p->n < 8 * side) return 0;
+    if (p->inner >= 64 ? p->outer * p->inner >= 3 * FG_TILE || p->n * p->inner < 2 * FG_ARG_SEGMENT : p->n < FG_ARG_LEAST) return 0;
     return fg_max64(rows, 8 * side);
 }
 

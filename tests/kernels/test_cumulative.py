@@ -203,6 +203,9 @@ def test_argreduce(dtype):
         (9, 100),
         (37, 300),
         (21, 800),
+        (2, 255, 24),
+        (256, 48),
+        (24, 33),
     ):
         x = noise(rng, shape, dtype)
         if dtype.kind in "fVc":
