@@ -10,7 +10,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
-from fgrad.core import Array
+from fgrad.core import Array, context, eval_trace
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, full, ones, zeros
 from fgrad.numpy.manipulation import concatenate, expand_dims, moveaxis, ravel
@@ -72,31 +72,29 @@ def unique(
     Array([1, 3, 9], dtype=int32)
     """
     x = as_array("unique", ar)
-    if size is None:
+    if size is None and not (type(x) is Array and context.trace is eval_trace):
         x = array(concrete("unique", x, _HINT))
     shape = x.shape
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = ravel(x) if len(shape) != 1 else x, 0
     axis = axis_index(axis, x.ndim)
-    x = moveaxis(x, axis, 0)
+    x = moveaxis(x, axis, 0) if axis else x
     n = x.shape[0]
     if not n and size and fill_value is None:
         raise ValueError("unique: a zero-sized input with a nonzero size needs a fill_value")
     x, first, *order = _sorted_groups(x, equal_nan, return_index or return_inverse)
     known, at = size is None, first
-    if known:
-        size = int(_sum(first))
-    else:
+    if not known:
         count, size = _sum(first), static_size("unique", size)
         (at,) = nonzero(first, size=size)
     if not n:
-        out = full((size, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
+        out = full((size or 0, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
     else:
         out = x[at]
         if fill_value is not None and not known:
             valid = expand_dims(arange(size) < count, tuple(range(1, out.ndim)))
             out = where(valid, out, E.convert_element_type(as_array("unique", fill_value, 1), out.dtype))
-    result = [moveaxis(out, 0, axis)]
+    result = [moveaxis(out, 0, axis) if axis else out]
     if return_index:
         result.append(order[0][at] if n or known else at)
     if return_inverse:

@@ -292,9 +292,9 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     The result has max(x) + 1 entries, at least minlength, which needs a concrete x; or `length` entries, larger values dropped.
     """
     x = as_array("bincount", x)
-    if x.dtype == dtypes.BOOL:
+    if x.dtype is dtypes.BOOL:
         x = E.convert_element_type(x, np.int32)
-    if not dtypes.is_integer(x.dtype):
+    if x.dtype.kind not in "iu" and not dtypes.is_integer(x.dtype):
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype.name}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
