@@ -120,7 +120,7 @@ def test_positions_in_short_rows(name, k, n):
 def test_positions_are_found_for_vectors_of_rows():
     labels = lambda f, *a: [name for _, name in fgrad.jit(f).lower(*a).compile().profile(*a, repeat=1)]
     x, c = np.zeros(1000, "float32"), np.zeros(16, "float32")
-    assert labels(POSITIONS["codebook"], x, c)[-1].startswith("argreduce [16, 1000]")
-    assert labels(POSITIONS["rows that are read again"], x, c)[-1].startswith("argreduce [1000, 16]")
+    assert any(name.startswith("argreduce [16, 1000]") for name in labels(POSITIONS["codebook"], x, c))
+    assert any(name.startswith("argreduce [1000, 16]") for name in labels(POSITIONS["rows that are read again"], x, c))
     large = labels(POSITIONS["codebook"], np.zeros(320_000, "float32"), c)
     assert len(large) == 1 and large[0].startswith("tiles of sub+abs+argreduce")
