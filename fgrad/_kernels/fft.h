@@ -17,7 +17,7 @@ typedef struct {
     int threads, shared, out_of_memory;
 } FftJob;
 typedef struct { const char *p; int64_t bytes; } FftAhead;          /* what will be read or written next */
-typedef struct { FftJob *job; const FftRow *row; int second, sw; double scale; const void *src; void *dst, *x; FftAhead *ahead; } FftStep;
+typedef struct { FftJob *job; const FftRow *row; int second, sw; double scale; const void *src; void *dst, *tmp, *x; FftAhead *ahead; } FftStep;
 
 /* Ask for what the next tile or row reads and writes, while this one is computed: its lanes are too far apart for the machine to see it. */
 enum { FFT_AHEAD = 1 << 16 };
@@ -36,15 +36,15 @@ static void fft_ahead(const void *src, int64_t read, const void *dst, int64_t wr
 
 #define T float
 #define N(name) name##_f32
-#include "fft_lanes.h"
 #include "fft_tile.h"
+#include "fft_lanes.h"
 #include "fft_run.h"
 #undef T
 #undef N
 #define T double
 #define N(name) name##_f64
-#include "fft_lanes.h"
 #include "fft_tile.h"
+#include "fft_lanes.h"
 #include "fft_run.h"
 #undef T
 #undef N

@@ -1,153 +1,201 @@
 /* Transforms of lanes, for the type T.  A buffer holds element k of all lanes in two vectors: x[2 k] real parts, x[2 k + 1] imaginary.
- * A pass of radix r over sequences of r m elements, of which there are s beside each other, reads its inputs m s apart. */
-#define V N(vec)
-#ifndef FFT_UNROLL
-#ifdef __clang__
-#define FFT_UNROLL _Pragma("unroll")
-#else
-#define FFT_UNROLL _Pragma("GCC unroll 64")
+ * A pass of radix r over sequences of r m elements, of which there are s beside each other, reads its inputs m s apart.
+ * The first pass may read lines of memory instead, the last one write them. */
+#ifndef FFT_ENUM
+#define FFT_ENUM
+enum { FFT_BUFFER, FFT_LINES, FFT_TURNED, FFT_ROOTS };          /* turned: lines with real and imaginary parts exchanged */
+#define FFT_UNROLL_ODD _Pragma("GCC unroll 4")                  /* all of radix 7 */
+static int fft_reaches(const FftPass *f) { return f->r <= 8 || f->r == 16; }        /* passes that read and write lines */
 #endif
-#endif
+/* Lines of memory, of lanes beside each other, steps of T apart; scale: of turned ones that are written. */
+typedef struct { const T *p; int64_t step; int turned; } N(FftFrom);
+typedef struct { T *p; int64_t step; int turned; T scale; } N(FftTo);
 
 /* (re, im) times the scalar w */
 FG_INLINE void N(fft_times)(V re, V im, const T *w, V *out) {
     out[0] = re * w[0] - im * w[1];
     out[1] = re * w[1] + im * w[0];
 }
-/* The same, but in the last pass, whose roots are all 1 */
-FG_INLINE void N(fft_turn)(V re, V im, const T *w, V *out, const int last) {
-    if (last) { out[0] = re; out[1] = im; } else N(fft_times)(re, im, w, out);
+FG_INLINE void N(fft_get)(const V *x, const N(FftFrom) *l, int64_t k, const int from, V *re, V *im) {
+    if (from == FFT_BUFFER) { *re = x[2 * k]; *im = x[2 * k + 1]; return; }
+    const T *p = l->p + k * l->step;
+    __builtin_prefetch(p + 2 * L);                              /* of the next lanes */
+    __builtin_prefetch(p + 3 * L);
+    if (from == FFT_LINES) N(fft_apart)(AT_CONST(p), AT_CONST(p + L), re, im);
+    else N(fft_apart)(AT_CONST(p), AT_CONST(p + L), im, re);
 }
-
-FG_INLINE void N(fft_by2)(const FftPass *f, const V *x, V *y, const int last) {
-    int64_t s2 = 2 * f->s;
-    const T *w = (const T *)f->roots;
-    for (int64_t p = 0; p < f->m; p++, w += 2) {
-        const V *a = x + s2 * p, *b = a + s2 * f->m;
-        V *out = y + 2 * s2 * p;
-        for (int64_t q = 0; q < s2; q += 2) {
-            V ar = a[q], ai = a[q + 1], br = b[q], bi = b[q + 1];
-            out[q] = ar + br; out[q + 1] = ai + bi;
-            N(fft_turn)(ar - br, ai - bi, w, out + s2 + q, last);
-        }
-    }
+/* w: what element k is multiplied by, but in the last pass, whose roots are all 1 */
+FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re, V im, const T *w) {
+    V a, b;
+    if (to == FFT_ROOTS) { N(fft_times)(re, im, w, y + 2 * k); return; }
+    if (to == FFT_BUFFER) { y[2 * k] = re; y[2 * k + 1] = im; return; }
+    T *p = l->p + k * l->step;
+    if (to == FFT_LINES) N(fft_together)(re, im, &a, &b);
+    else N(fft_together)(im * l->scale, re * l->scale, &a, &b);
+    AT(p) = a; AT(p + L) = b;
 }
+/* Butterfly number p of sequence q: GET and SET its elements. */
+#define FFT_EACH for (int64_t p = 0; p < f->m; p++) for (int64_t q = 0; q < f->s; q++)
+#define FFT_GET(j, re, im) N(fft_get)(x, in, q + f->s * (p + f->m * (j)), from, re, im)
+#define FFT_SET(r, j, re, im) N(fft_set)(y, out, q + f->s * ((r) * p + (j)), to, re, im, (const T *)f->roots + 2 * (((r) - 1) * p + (j) - 1))
+#define FFT_FIRST(r, re, im) N(fft_set)(y, out, q + f->s * (r) * p, to == FFT_ROOTS ? FFT_BUFFER : to, re, im, NULL)
+#define FFT_PASS const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out, const int from, const int to
 
-FG_INLINE void N(fft_by4)(const FftPass *f, const V *x, V *y, const int last) {
-    int64_t s2 = 2 * f->s, step = s2 * f->m;
-    const T *w = (const T *)f->roots;
-    for (int64_t p = 0; p < f->m; p++, w += 6) {
-        const V *in = x + s2 * p;
-        V *out = y + 4 * s2 * p;
-        for (int64_t q = 0; q < s2; q += 2, in += 2) {
-            V ar = in[0] + in[2 * step], ai = in[1] + in[2 * step + 1], br = in[0] - in[2 * step], bi = in[1] - in[2 * step + 1];
-            V cr = in[step] + in[3 * step], ci = in[step + 1] + in[3 * step + 1];
-            V dr = in[step] - in[3 * step], di = in[step + 1] - in[3 * step + 1];
-            out[q] = ar + cr; out[q + 1] = ai + ci;
-            N(fft_turn)(br + di, bi - dr, w, out + s2 + q, last);
-            N(fft_turn)(ar - cr, ai - ci, w + 2, out + 2 * s2 + q, last);
-            N(fft_turn)(br - di, bi + dr, w + 4, out + 3 * s2 + q, last);
-        }
-    }
+/* Butterflies in place, of a[2 j] and a[2 j + 1] */
+FG_INLINE void N(fft_two)(V *a, V *b) {
+    V re = a[0], im = a[1];
+    a[0] = re + b[0]; a[1] = im + b[1];
+    b[0] = re - b[0]; b[1] = im - b[1];
 }
-
-/* Four points in place, a[2 j] and a[2 j + 1]. */
 FG_INLINE void N(fft_four)(V *a) {
     V ar = a[0] + a[4], ai = a[1] + a[5], br = a[0] - a[4], bi = a[1] - a[5];
     V cr = a[2] + a[6], ci = a[3] + a[7], dr = a[2] - a[6], di = a[3] - a[7];
     a[0] = ar + cr; a[1] = ai + ci; a[2] = br + di; a[3] = bi - dr;
     a[4] = ar - cr; a[5] = ai - ci; a[6] = br - di; a[7] = bi + dr;
 }
+FG_INLINE void N(fft_quarter)(V *a) { V t = a[1]; a[1] = -a[0]; a[0] = t; }                 /* times -i */
+FG_INLINE void N(fft_eighth)(V *a) {                                                        /* times exp(-i pi / 4) */
+    const T half = (T)0.707106781186547524401;
+    V t = (a[0] + a[1]) * half; a[1] = (a[1] - a[0]) * half; a[0] = t;
+}
+FG_INLINE void N(fft_three_eighths)(V *a) {
+    const T half = (T)0.707106781186547524401;
+    V t = (a[1] - a[0]) * half; a[1] = -(a[0] + a[1]) * half; a[0] = t;
+}
+FG_INLINE void N(fft_turn)(V *a, T c, T s) { V t = a[0] * c + a[1] * s; a[1] = a[1] * c - a[0] * s; a[0] = t; }      /* times c - i s */
 
-FG_INLINE void N(fft_by8)(const FftPass *f, const V *x, V *y, const int last) {
-    int64_t s2 = 2 * f->s, step = s2 * f->m;
-    const T *w = (const T *)f->roots, half = (T)0.707106781186547524401;
-    for (int64_t p = 0; p < f->m; p++, w += 14) {
-        const V *in = x + s2 * p;
-        V *out = y + 8 * s2 * p;
-        for (int64_t q = 0; q < s2; q += 2, in += 2) {
-            V e[8], o[8];                                     /* sums and differences of elements 4 apart */
-            FFT_UNROLL for (int j = 0; j < 4; j++) {
-                V ur = in[j * step], ui = in[j * step + 1], vr = in[(j + 4) * step], vi = in[(j + 4) * step + 1];
-                e[2 * j] = ur + vr; e[2 * j + 1] = ui + vi;
-                o[2 * j] = ur - vr; o[2 * j + 1] = ui - vi;
-            }
-            V t = (o[2] + o[3]) * half; o[3] = (o[3] - o[2]) * half; o[2] = t;          /* times exp(-i pi / 4) */
-            t = o[5]; o[5] = -o[4]; o[4] = t;                                           /* times -i */
-            t = (o[7] - o[6]) * half; o[7] = -(o[6] + o[7]) * half; o[6] = t;           /* times exp(-3 i pi / 4) */
-            N(fft_four)(e);
-            N(fft_four)(o);
-            out[q] = e[0]; out[q + 1] = e[1];
-            N(fft_turn)(o[0], o[1], w, out + s2 + q, last);
-            FFT_UNROLL for (int k = 1; k < 4; k++) {
-                N(fft_turn)(e[2 * k], e[2 * k + 1], w + 4 * k - 2, out + 2 * k * s2 + q, last);
-                N(fft_turn)(o[2 * k], o[2 * k + 1], w + 4 * k, out + (2 * k + 1) * s2 + q, last);
-            }
+FG_INLINE void N(fft_by2)(FFT_PASS) {
+    FFT_EACH {
+        V a[2], b[2];
+        FFT_GET(0, a, a + 1); FFT_GET(1, b, b + 1);
+        N(fft_two)(a, b);
+        FFT_FIRST(2, a[0], a[1]); FFT_SET(2, 1, b[0], b[1]);
+    }
+}
+FG_INLINE void N(fft_by4)(FFT_PASS) {
+    FFT_EACH {
+        V a[8];
+        FFT_UNROLL for (int j = 0; j < 4; j++) FFT_GET(j, a + 2 * j, a + 2 * j + 1);
+        N(fft_four)(a);
+        FFT_FIRST(4, a[0], a[1]);
+        FFT_UNROLL for (int j = 1; j < 4; j++) FFT_SET(4, j, a[2 * j], a[2 * j + 1]);
+    }
+}
+FG_INLINE void N(fft_by8)(FFT_PASS) {
+    FFT_EACH {
+        V e[8], o[8];                                     /* sums and differences of elements 4 apart */
+        FFT_UNROLL for (int j = 0; j < 4; j++) {
+            FFT_GET(j, e + 2 * j, e + 2 * j + 1); FFT_GET(j + 4, o + 2 * j, o + 2 * j + 1);
+            N(fft_two)(e + 2 * j, o + 2 * j);
+        }
+        N(fft_eighth)(o + 2); N(fft_quarter)(o + 4); N(fft_three_eighths)(o + 6);
+        N(fft_four)(e); N(fft_four)(o);
+        FFT_FIRST(8, e[0], e[1]); FFT_SET(8, 1, o[0], o[1]);
+        FFT_UNROLL for (int j = 1; j < 4; j++) { FFT_SET(8, 2 * j, e[2 * j], e[2 * j + 1]); FFT_SET(8, 2 * j + 1, o[2 * j], o[2 * j + 1]); }
+    }
+}
+/* Fours of elements 4 apart, then fours of one element of each. */
+FG_INLINE void N(fft_by16)(FFT_PASS) {
+    const T c = (T)0.923879532511286756128, s = (T)0.382683432365089771728;
+    FFT_EACH {
+        V a[4][8];
+        FFT_UNROLL for (int j = 0; j < 4; j++) {
+            FFT_UNROLL for (int i = 0; i < 4; i++) FFT_GET(j + 4 * i, a[j] + 2 * i, a[j] + 2 * i + 1);
+            N(fft_four)(a[j]);
+        }
+        N(fft_turn)(a[1] + 2, c, s); N(fft_eighth)(a[1] + 4); N(fft_turn)(a[1] + 6, s, c);
+        N(fft_eighth)(a[2] + 2); N(fft_quarter)(a[2] + 4); N(fft_three_eighths)(a[2] + 6);
+        N(fft_turn)(a[3] + 2, s, c); N(fft_three_eighths)(a[3] + 4); N(fft_turn)(a[3] + 6, -c, -s);
+        FFT_UNROLL for (int k = 0; k < 4; k++) {
+            V b[8];
+            FFT_UNROLL for (int j = 0; j < 4; j++) { b[2 * j] = a[j][2 * k]; b[2 * j + 1] = a[j][2 * k + 1]; }
+            N(fft_four)(b);
+            if (k == 0) FFT_FIRST(16, b[0], b[1]); else FFT_SET(16, k, b[0], b[1]);
+            FFT_UNROLL for (int j = 1; j < 4; j++) FFT_SET(16, k + 4 * j, b[2 * j], b[2 * j + 1]);
         }
     }
 }
 
 /* Any odd radix: sums of elements j and r - j meet cosines, their differences sines. */
-FG_INLINE void N(fft_odd)(const FftPass *f, const V *x, V *y, const int64_t r, const int last) {
-    const int64_t s2 = 2 * f->s, step = s2 * f->m, half = r / 2;
-    const T *w = (const T *)f->roots, *c = (const T *)f->cosines;
-    for (int64_t p = 0; p < f->m; p++, w += 2 * (r - 1)) {
-        const V *in = x + s2 * p;
-        V *out = y + r * s2 * p;
-        for (int64_t q = 0; q < s2; q += 2, in += 2) {
-            V sum[FFT_PRIME], dif[FFT_PRIME], zr = in[0], zi = in[1];
-            FFT_UNROLL for (int64_t j = 0; j < half; j++) {
-                const V *a = in + (j + 1) * step, *b = in + (r - 1 - j) * step;
-                sum[2 * j] = a[0] + b[0]; sum[2 * j + 1] = a[1] + b[1];
-                dif[2 * j] = a[0] - b[0]; dif[2 * j + 1] = a[1] - b[1];
-                zr += sum[2 * j]; zi += sum[2 * j + 1];
+FG_INLINE void N(fft_odd)(FFT_PASS, const int64_t r) {
+    const int64_t half = r / 2;
+    const T *c = (const T *)f->cosines;
+    FFT_EACH {
+        V sum[FFT_PRIME], dif[FFT_PRIME], xr, xi, zr, zi;
+        FFT_GET(0, &xr, &xi);
+        zr = xr; zi = xi;
+        FFT_UNROLL_ODD for (int64_t j = 0; j < half; j++) {
+            FFT_GET(j + 1, sum + 2 * j, sum + 2 * j + 1); FFT_GET(r - 1 - j, dif + 2 * j, dif + 2 * j + 1);
+            N(fft_two)(sum + 2 * j, dif + 2 * j);
+            zr += sum[2 * j]; zi += sum[2 * j + 1];
+        }
+        FFT_FIRST(r, zr, zi);
+        FFT_UNROLL_ODD for (int64_t k = 1; k <= half; k++) {
+            V ar = xr, ai = xi, br = {0}, bi = {0};
+            int64_t turn = 0;
+            FFT_UNROLL_ODD for (int64_t j = 0; j < half; j++) {
+                turn += k;
+                if (turn >= r) turn -= r;
+                ar += sum[2 * j] * c[2 * turn]; ai += sum[2 * j + 1] * c[2 * turn];
+                br += dif[2 * j] * c[2 * turn + 1]; bi += dif[2 * j + 1] * c[2 * turn + 1];
             }
-            out[q] = zr; out[q + 1] = zi;
-            FFT_UNROLL for (int64_t k = 1; k <= half; k++) {
-                V ar = in[0], ai = in[1], br = {0}, bi = {0};
-                int64_t turn = 0;
-                FFT_UNROLL for (int64_t j = 0; j < half; j++) {
-                    turn += k;
-                    if (turn >= r) turn -= r;
-                    ar += sum[2 * j] * c[2 * turn]; ai += sum[2 * j + 1] * c[2 * turn];
-                    br += dif[2 * j] * c[2 * turn + 1]; bi += dif[2 * j + 1] * c[2 * turn + 1];
-                }
-                N(fft_turn)(ar - bi, ai + br, w + 2 * (k - 1), out + k * s2 + q, last);
-                N(fft_turn)(ar + bi, ai - br, w + 2 * (r - k - 1), out + (r - k) * s2 + q, last);
-            }
+            FFT_SET(r, k, ar - bi, ai + br); FFT_SET(r, r - k, ar + bi, ai - br);
         }
     }
 }
-#define FFT_BOTH(BY, ...) do { if (f->m == 1) N(BY)(__VA_ARGS__, 1); else N(BY)(__VA_ARGS__, 0); } while (0)
-static void N(fft_pass2)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by2, f, x, y); }
-static void N(fft_pass4)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by4, f, x, y); }
-static void N(fft_pass8)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_by8, f, x, y); }
-static void N(fft_pass3)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 3); }
-static void N(fft_pass5)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 5); }
-static void N(fft_pass7)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, 7); }
-static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y) { FFT_BOTH(fft_odd, f, x, y, f->r); }
-#undef FFT_BOTH
+#define FFT_ENDS(NAME, BY, ...) \
+static void N(NAME)(const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) { \
+    const int last = f->m == 1; \
+    if (in && last) { if (in->turned) N(BY)(f, x, y, in, out, FFT_TURNED, FFT_BUFFER __VA_ARGS__); else N(BY)(f, x, y, in, out, FFT_LINES, FFT_BUFFER __VA_ARGS__); } \
+    else if (in) { if (in->turned) N(BY)(f, x, y, in, out, FFT_TURNED, FFT_ROOTS __VA_ARGS__); else N(BY)(f, x, y, in, out, FFT_LINES, FFT_ROOTS __VA_ARGS__); } \
+    else if (!last) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_ROOTS __VA_ARGS__); \
+    else if (!out) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_BUFFER __VA_ARGS__); \
+    else if (out->turned) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_TURNED __VA_ARGS__); \
+    else N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_LINES __VA_ARGS__); \
+}
+#define FFT_COMMA ,
+FFT_ENDS(fft_pass2, fft_by2)
+FFT_ENDS(fft_pass4, fft_by4)
+FFT_ENDS(fft_pass8, fft_by8)
+FFT_ENDS(fft_pass16, fft_by16)
+FFT_ENDS(fft_pass3, fft_odd, FFT_COMMA 3)
+FFT_ENDS(fft_pass5, fft_odd, FFT_COMMA 5)
+FFT_ENDS(fft_pass7, fft_odd, FFT_COMMA 7)
+static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) {
+    if (f->m == 1) N(fft_odd)(f, x, y, in, out, FFT_BUFFER, FFT_BUFFER, f->r); else N(fft_odd)(f, x, y, in, out, FFT_BUFFER, FFT_ROOTS, f->r);
+}
+#undef FFT_ENDS
+#undef FFT_COMMA
+#undef FFT_EACH
+#undef FFT_GET
+#undef FFT_SET
+#undef FFT_FIRST
+#undef FFT_PASS
 
-/* The transform of x, with y for scratch, both of p->room elements: where the result is. */
-static V *N(fft_lanes)(const FftLanes *p, V *x, V *y) {
-    if (p->conv) {
+/* The transform of x, or of lines, to lines or to where the result is: x or y, for scratch, both of p->room elements. */
+static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
+    const int chirp = p->conv != NULL, some = p->n_pass > 0, store = out && !(some && fft_reaches(&p->pass[p->n_pass - 1]));
+    if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) { N(fft_load_lines)(x, in->p, p->n, in->step, in->turned); in = NULL; }
+    V *z = x;
+    if (chirp) {
         const T *c = (const T *)p->chirp, *b = (const T *)p->spectrum;
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(x[2 * k], x[2 * k + 1], c + 2 * k, x + 2 * k);
         memset(x + 2 * p->n, 0, (size_t)(2 * (p->room - p->n)) * sizeof(V));
-        V *z = N(fft_lanes)(p->conv, x, y), t[2];
+        V t[2];
+        z = N(fft_lanes)(p->conv, NULL, x, y, NULL);
         for (int64_t k = 0; k < p->room; k++) {                  /* the inverse transform is that of the conjugate, conjugated */
             N(fft_times)(z[2 * k], z[2 * k + 1], b + 2 * k, t);
             z[2 * k] = t[0]; z[2 * k + 1] = -t[1];
         }
-        z = N(fft_lanes)(p->conv, z, z == x ? y : x);
+        z = N(fft_lanes)(p->conv, NULL, z, z == x ? y : x, NULL);
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(z[2 * k], -z[2 * k + 1], c + 2 * k, z + 2 * k);
-        return z;
     }
     for (int i = 0; i < p->n_pass; i++) {
         const FftPass *f = &p->pass[i];
-        (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 3 ? N(fft_pass3)
-         : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, x, y);
-        V *t = x; x = y; y = t;
+        (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 16 ? N(fft_pass16) : f->r == 3 ? N(fft_pass3)
+         : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, z, y, i ? NULL : in, i == p->n_pass - 1 && !store ? out : NULL);
+        V *t = z; z = y; y = t;
     }
-    return x;
+    if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale);
+    return z;
 }

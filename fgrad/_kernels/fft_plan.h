@@ -14,6 +14,8 @@
 enum { FFT_C2C, FFT_R2C, FFT_C2R };
 enum { FFT_PASSES = 40, FFT_PRIME = 61 };
 #define FFT_WIDE ((int64_t)1 << 15)      /* rows from this length on are shared among threads one by one */
+#define FFT_TABLE FFT_WIDE               /* rows up to this length have a table of all their roots */
+#define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
 
 typedef struct { int64_t r, m, s; const void *roots, *cosines; } FftPass;      /* roots[m][r - 1]; cosines[r] of odd radices */
 typedef struct FftLanes {
@@ -26,6 +28,7 @@ typedef struct FftLanes {
 typedef struct FftRow {
     int64_t n, n1, n2, room, scratch;    /* scratch: complex numbers */
     const FftLanes *first, *second;
+    const void *roots;                          /* exp(-2 pi i k1 j / n) for each block of columns j, k1 and lane; NULL of long rows, which have: */
     const void *lane_roots, *block_roots;       /* exp(-2 pi i k1 l / n) for lanes l; exp(-2 pi i k1 j / n) for the first j of each block */
     const struct FftRow *conv;
     const void *chirp, *spectrum;
@@ -77,6 +80,16 @@ static void fft_put_root(const void *table, int dtype, int64_t i, int64_t k, int
     fft_put((void *)table, dtype, 2 * i + 1, im);
 }
 
+/* exp(-2 pi i (k l + from) / n) for all lanes l, as the pair of vectors number i */
+static void fft_put_lanes(const void *table, const FftArena *a, int64_t i, int64_t k, int64_t from, int64_t n) {
+    for (int l = 0; l < a->lanes; l++) {
+        double re, im;
+        fft_root(k * l + from, n, &re, &im);
+        fft_put((void *)table, a->dtype, 2 * i * a->lanes + l, re);
+        fft_put((void *)table, a->dtype, (2 * i + 1) * a->lanes + l, im);
+    }
+}
+
 static int64_t fft_largest_prime(int64_t n) {
     int64_t p = 1;
     for (int64_t f = 2; f * f <= n; f++) while (n % f == 0) { p = f; n /= f; }
@@ -87,8 +100,8 @@ static int fft_factors(int64_t n, int64_t *r) {
     int k = 0, twos = 0;
     while (n % 2 == 0) { n /= 2; twos++; }
     for (int64_t f = 3; n > 1; f += 2) while (n % f == 0) { r[k++] = f; n /= f; }
-    if (twos % 3 == 1 && twos > 1) { r[k++] = 4; r[k++] = 4; twos -= 4; }
-    else if (twos % 3) { r[k++] = twos % 3 == 1 ? 2 : 4; twos -= twos % 3; }
+    while (twos % 3 && twos >= (twos % 3 == 1 ? 4 : 8)) { r[k++] = 16; twos -= 4; }
+    if (twos % 3) { r[k++] = twos % 3 == 1 ? 2 : 4; twos -= twos % 3; }
     for (; twos > 0; twos -= 3) r[k++] = 8;
     return k;
 }
@@ -108,7 +121,7 @@ static double fft_cost(int64_t n, const FftArena *a) {
     }
     int k = fft_factors(n, r);
     double c = 8;
-    for (int i = 0; i < k; i++) c += r[i] <= 4 ? 4 + (double)r[i] : r[i] == 8 ? 10 : 4 + 2 * (double)r[i];
+    for (int i = 0; i < k; i++) c += r[i] <= 4 ? 4 + (double)r[i] : r[i] == 8 ? 10 : r[i] == 16 ? 13 : 4 + 2 * (double)r[i];
     double bytes = 4.0 * (double)(n * a->lanes * fft_real_size(a));              /* two buffers of pairs */
     return c * (double)n * (bytes > 2e6 ? 4 : bytes > 5e5 ? 2 : bytes > 4e4 ? 1.5 : 1);
 }
@@ -208,28 +221,30 @@ static const FftRow *fft_make_row(FftArena *a, int64_t n) {
         p->spectrum = fft_take(a, 2 * m * fft_real_size(a));
         if (a->base) {
             p->room = p->conv->room;
-            p->scratch = 2 * m + p->conv->scratch;
+            p->scratch = 2 * FFT_ROOM(m) + p->conv->scratch;
             fft_fill_chirp((void *)p->chirp, (void *)p->spectrum, n, m, a->dtype);
             fft_transform_chirp(a, NULL, p->conv, (void *)p->spectrum);
         }
         return taken;
     }
     fft_split(a, n, &p->n1, &p->n2);
-    p->scratch = n;
+    p->scratch = (p->n1 + a->lanes - 1) / a->lanes * a->lanes * p->n2;
     p->first = fft_make_lanes(a, p->n1);
     p->second = fft_make_lanes(a, p->n2);
     p->room = p->n1 > p->n2 ? p->n1 : p->n2;
     int64_t blocks = (p->n2 + a->lanes - 1) / a->lanes;
+    if (n <= FFT_TABLE) {
+        p->roots = fft_take(a, 2 * p->n1 * blocks * a->lanes * fft_real_size(a));
+        if (a->base)
+            for (int64_t b = 0; b < blocks; b++) for (int64_t k = 0; k < p->n1; k++)
+                fft_put_lanes(p->roots, a, b * p->n1 + k, k, k * fft_start(b, p->n2, a->lanes), n);
+        return taken;
+    }
     p->lane_roots = fft_take(a, 2 * p->n1 * a->lanes * fft_real_size(a));
     p->block_roots = fft_take(a, 2 * p->n1 * blocks * fft_real_size(a));
     if (a->base)
         for (int64_t k = 0; k < p->n1; k++) {
-            for (int l = 0; l < a->lanes; l++) {
-                double re, im;
-                fft_root(k * l, n, &re, &im);
-                fft_put((void *)p->lane_roots, a->dtype, 2 * k * a->lanes + l, re);
-                fft_put((void *)p->lane_roots, a->dtype, (2 * k + 1) * a->lanes + l, im);
-            }
+            fft_put_lanes(p->lane_roots, a, k, k, 0, n);
             for (int64_t b = 0; b < blocks; b++) fft_put_root(p->block_roots, a->dtype, b * p->n1 + k, k * fft_start(b, p->n2, a->lanes), n);
         }
     return taken;

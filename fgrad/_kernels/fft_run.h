@@ -19,6 +19,8 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     if (rows && q + count + L <= j->count * a->outer)
         fft_ahead(in[0] + L * in_parts * a->n_in, L * in_parts * a->n_in * (int64_t)sizeof(T), out[0] + L * out_parts * a->n_out,
                   L * out_parts * a->n_out * (int64_t)sizeof(T));
+    N(FftFrom) from = {in[0], 2 * inner, 0}, *lines = NULL;
+    const N(FftTo) to = {out[0], 2 * inner, sw, scale};
     if (a->kind == FFT_R2C) {
         const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
         if (whole) N(fft_load_pairs)(x, in[0], h, step, im, 0);
@@ -27,7 +29,9 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     } else {
         const int64_t n = a->n_in;
         const int now = a->kind == FFT_C2R ? 0 : sw;
-        if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now);
+        from.turned = now;
+        if (whole && a->kind == FFT_C2C) lines = &from;
+        else if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now);
         else if (rows) N(fft_load_rows)(x, in, count, n, now);
         else N(fft_load_any)(x, in, count, n, 2 * inner, 1, now);
     }
@@ -38,7 +42,8 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
             x[2 * k] = im; x[2 * k + 1] = re;
             if (k) { x[2 * (h - k)] = -im; x[2 * (h - k) + 1] = re; }
         }
-    V *z = N(fft_lanes)(a->lanes, x, y);
+    if (whole && a->kind == FFT_C2C) { N(fft_lanes)(a->lanes, lines, x, y, &to); return; }
+    V *z = N(fft_lanes)(a->lanes, lines, x, y, NULL);
     if (a->kind == FFT_C2R) {
         const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
         if (whole) N(fft_store_pairs)(z, out[0], h, step, im, 1, scale);
@@ -74,42 +79,43 @@ static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
 
 /* --- one row ------------------------------------------------------------------------------------------------------------- */
 
-/* Columns of a block as lanes of length n1, times roots, to tmp. */
-static void N(fft_columns)(const FftRow *r, const T *src, T *tmp, int64_t block, int sw, V *x, V *y) {
-    const int64_t from = 2 * fft_start(block, r->n2, L), step = 2 * r->n2;
-    T *lane[L];
+/* Columns of a block as lanes of length n1, times roots, to tmp, transposed: blocks of L transforms as lanes, of their n2 columns. */
+static void N(fft_columns)(const FftRow *r, const T *src, V *tmp, int64_t block, int sw, V *x, V *y) {
+    const int64_t from = fft_start(block, r->n2, L), groups = (r->n1 + L - 1) / L;
     const int count = r->n2 < L ? (int)r->n2 : L;
-    if (count == L) N(fft_load_lines)(x, src + from, r->n1, step, sw);
-    else {
-        for (int l = 0; l < count; l++) lane[l] = (T *)src + from + 2 * l;
-        N(fft_load_any)(x, lane, count, r->n1, step, 1, sw);
+    const N(FftFrom) in = {src + 2 * from, 2 * r->n2, sw};
+    if (count < L) {
+        T *lane[L];
+        for (int l = 0; l < count; l++) lane[l] = (T *)src + 2 * (from + l);
+        N(fft_load_any)(x, lane, count, r->n1, in.step, 1, sw);
     }
-    V *z = N(fft_lanes)(r->first, x, y);
-    const T *w = (const T *)r->block_roots + 2 * block * r->n1;
-    const V *lanes = (const V *)r->lane_roots;
-    T *to = tmp + from;
-    for (int64_t k = 0; k < r->n1; k++, to += step) {
-        V t[2], re = z[2 * k], im = z[2 * k + 1], a, b;
-        N(fft_times)(lanes[2 * k], lanes[2 * k + 1], w + 2 * k, t);
-        a = re * t[0] - im * t[1];
-        b = re * t[1] + im * t[0];
-        if (count == L) { V p, q; N(fft_together)(a, b, &p, &q); AT(to) = p; AT(to + L) = q; } else { z[2 * k] = a; z[2 * k + 1] = b; }
+    const V *z = N(fft_lanes)(r->first, count == L ? &in : NULL, x, y, NULL);
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t k = fft_start(g, r->n1, L);
+        V *to = tmp + 2 * (g * r->n2 + from), re[L], im[L];
+        const V *roots = (const V *)r->roots + 2 * (block * r->n1 + k), *lanes = (const V *)r->lane_roots + 2 * k;
+        const T *w = (const T *)r->block_roots + 2 * (block * r->n1 + k);
+        FFT_UNROLL for (int i = 0; i < L; i++) {
+            const int64_t e = k + i < r->n1 ? i : 0;
+            V t[2], a = z[2 * (k + e)], b = z[2 * (k + e) + 1];
+            if (r->roots) { t[0] = roots[2 * e]; t[1] = roots[2 * e + 1]; }
+            else N(fft_times)(lanes[2 * e], lanes[2 * e + 1], w + 2 * e, t);
+            re[i] = a * t[0] - b * t[1];
+            im[i] = a * t[1] + b * t[0];
+        }
+        N(fft_cross)(re); N(fft_cross)(im);
+        FFT_UNROLL for (int i = 0; i < L; i++) if (i < count) { to[2 * i] = re[i]; to[2 * i + 1] = im[i]; }
     }
-    if (count == L) return;
-    for (int l = 0; l < count; l++) lane[l] = tmp + from + 2 * l;
-    N(fft_store_any)(z, lane, count, r->n1, step, 1, 0, 1);
 }
-/* L rows of tmp as lanes of length n2: element k of the transform of row k1 is element k n1 + k1. */
-static void N(fft_rows)(const FftRow *r, const T *tmp, T *dst, int64_t block, int sw, T scale, V *x, V *y) {
+/* A group of L transforms of length n2: element k of the one of row k1 is element k n1 + k1. */
+static void N(fft_rows)(const FftRow *r, V *tmp, T *dst, int64_t block, int sw, T scale, V *y) {
     const int64_t from = fft_start(block, r->n1, L);
-    const int count = r->n1 < L ? (int)r->n1 : L;
+    const N(FftTo) out = {dst + 2 * from, 2 * r->n1, sw, scale};
+    V *x = tmp + 2 * block * r->n2;
+    if (r->n1 >= L) { N(fft_lanes)(r->second, NULL, x, y, &out); return; }
     T *lane[L];
-    for (int l = 0; l < count; l++) lane[l] = (T *)tmp + 2 * r->n2 * (from + l);
-    N(fft_load_rows)(x, lane, count, r->n2, 0);
-    V *z = N(fft_lanes)(r->second, x, y);
-    if (count == L) { N(fft_store_lines)(z, dst + 2 * from, r->n2, 2 * r->n1, sw, scale); return; }
-    for (int l = 0; l < count; l++) lane[l] = dst + 2 * (from + l);
-    N(fft_store_any)(z, lane, count, r->n2, 2 * r->n1, 1, sw, scale);
+    for (int l = 0; l < r->n1; l++) lane[l] = dst + 2 * l;
+    N(fft_store_any)(N(fft_lanes)(r->second, NULL, x, y, NULL), lane, (int)r->n1, r->n2, out.step, 1, sw, scale);
 }
 
 static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
@@ -119,8 +125,8 @@ static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
     if (!x) { s->job->out_of_memory = 1; return; }
     for (int64_t b = begin; b < end; b++) {
         if (s->ahead) fft_ahead_by(s->ahead, (s->second ? 0 : (r->n1 + L - 1) / L) + end - b);
-        if (s->second) N(fft_rows)(r, (const T *)s->src, (T *)s->dst, b, s->sw, (T)s->scale, x, x + 2 * r->room);
-        else N(fft_columns)(r, (const T *)s->src, (T *)s->dst, b, s->sw, x, x + 2 * r->room);
+        if (s->second) N(fft_rows)(r, (V *)s->tmp, (T *)s->dst, b, s->sw, (T)s->scale, x);
+        else N(fft_columns)(r, (const T *)s->src, (V *)s->tmp, b, s->sw, x, x + 2 * r->room);
     }
     if (!s->x) s->job->release((char *)x);
 }
@@ -130,7 +136,7 @@ static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
 static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scratch, int sw_in, int sw_out, double scale, V *x, FftAhead *ahead) {
     if (r->conv) {
         const int64_t m = r->conv->n;
-        T *u = scratch, *v = u + 2 * m, *rest = v + 2 * m;
+        T *u = scratch, *v = u + 2 * FFT_ROOM(m), *rest = v + 2 * FFT_ROOM(m);
         const T *c = (const T *)r->chirp, *b = (const T *)r->spectrum, f = (T)scale;
         for (int64_t k = 0; k < r->n; k++) {
             T re = src[2 * k + sw_in], im = src[2 * k + 1 - sw_in];
@@ -151,16 +157,13 @@ static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scra
         }
         return;
     }
-    FftStep s = {j, r, 0, sw_in, 1.0, src, scratch, x, ahead};
+    FftStep s = {j, r, 0, sw_in, scale, src, dst, scratch, x, ahead};
     const int64_t first = (r->n2 + L - 1) / L, second = (r->n1 + L - 1) / L;
     if (x) N(fft_step)(&s, 0, first, 0); else j->parallel(first, 1 + 4096 / (r->n1 * L), N(fft_step), &s);
-    s.second = 1; s.sw = sw_out; s.scale = scale; s.src = scratch; s.dst = dst;
+    s.second = 1; s.sw = sw_out;
     if (x) N(fft_step)(&s, 0, second, 0); else j->parallel(second, 1 + 4096 / (r->n2 * L), N(fft_step), &s);
 }
 
-#ifndef FFT_ROOM
-#define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
-#endif
 /* Copy n elements of `parts` numbers each between steps. */
 FG_INLINE void N(fft_copy)(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t n, int parts) {
     for (int64_t k = 0; k < n; k++) for (int c = 0; c < parts; c++) dst[k * dst_step + c] = src[k * src_step + c];
@@ -237,7 +240,7 @@ static int N(fft_spectrum)(const FftLanes *lanes, const FftRow *row, T *spectrum
     else {
         T *lane[1] = {spectrum};
         N(fft_load_any)(x, lane, 1, n, 2, 1, 0);
-        N(fft_store_any)(N(fft_lanes)(lanes, x, x + 2 * room), lane, 1, n, 2, 1, 0, 1);
+        N(fft_store_any)(N(fft_lanes)(lanes, NULL, x, x + 2 * room, NULL), lane, 1, n, 2, 1, 0, 1);
     }
     free(p);
     return 0;

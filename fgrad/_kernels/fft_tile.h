@@ -1,5 +1,13 @@
 /* Lanes between memory and buffers, for the type T: memory holds complex numbers as pairs, buffers real and imaginary parts apart.
  * sw: 1 exchanges real and imaginary parts, which turns a transform into its inverse; steps are counted in elements of T. */
+#define V N(vec)
+#ifndef FFT_UNROLL
+#ifdef __clang__
+#define FFT_UNROLL _Pragma("unroll")
+#else
+#define FFT_UNROLL _Pragma("GCC unroll 64")
+#endif
+#endif
 #define L N(VEC_LANES_OF)
 #define U (N(VEC_LANES_OF) / 2)                                    /* complex numbers in a vector */
 typedef T N(fft_at) __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias));
@@ -26,6 +34,18 @@ FG_INLINE void N(fft_transpose)(V *x) {
         FFT_UNROLL for (int i = 0; i < U; i++) a[i] = b[i];
     }
     FFT_UNROLL for (int i = 0; i < U; i++) x[i] = (V)a[i];
+}
+
+/* Transpose L vectors. */
+FG_INLINE void N(fft_cross)(V *x) {
+    V b[L];
+    FFT_UNROLL for (int s = 1; s < L; s *= 2) {
+        FFT_UNROLL for (int i = 0; i < L / 2; i++) {
+            b[2 * i] = __builtin_shufflevector(x[i], x[i + L / 2], VEC_ORDER(VEC_LO, L));
+            b[2 * i + 1] = __builtin_shufflevector(x[i], x[i + L / 2], VEC_ORDER(VEC_HI, L));
+        }
+        FFT_UNROLL for (int i = 0; i < L; i++) x[i] = b[i];
+    }
 }
 
 /* Lanes beside each other in memory. */
