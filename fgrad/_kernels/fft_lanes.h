@@ -21,8 +21,8 @@ FG_INLINE void N(fft_get)(const V *x, const N(FftFrom) *l, int64_t k, const int 
     const T *p = l->p + k * l->step;
     __builtin_prefetch(p + 2 * L);                              /* of the next lanes */
     __builtin_prefetch(p + 3 * L);
-    if (from == FFT_LINES) N(fft_apart)(AT_CONST(p), AT_CONST(p + L), re, im);
-    else N(fft_apart)(AT_CONST(p), AT_CONST(p + L), im, re);
+    if (from == FFT_LINES) N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), re, im);
+    else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), im, re);
 }
 /* w: what element k is multiplied by, but in the last pass, whose roots are all 1 */
 FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re, V im, const T *w) {
@@ -30,8 +30,8 @@ FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re
     if (to == FFT_ROOTS) { N(fft_times)(re, im, w, y + 2 * k); return; }
     if (to == FFT_BUFFER) { y[2 * k] = re; y[2 * k + 1] = im; return; }
     T *p = l->p + k * l->step;
-    if (to == FFT_LINES) N(fft_together)(re, im, &a, &b);
-    else N(fft_together)(im * l->scale, re * l->scale, &a, &b);
+    if (to == FFT_LINES) N(fft_together_near)(re, im, &a, &b);
+    else N(fft_together_near)(im * l->scale, re * l->scale, &a, &b);
     AT(p) = a; AT(p + L) = b;
 }
 /* Butterfly number p of sequence q: GET and SET its elements. */
@@ -175,7 +175,7 @@ static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y, const N(FftFrom)
 /* The transform of x, or of lines, to lines or to where the result is: x or y, for scratch, both of p->room elements. */
 static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
     const int chirp = p->conv != NULL, some = p->n_pass > 0, store = out && !(some && fft_reaches(&p->pass[p->n_pass - 1]));
-    if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) { N(fft_load_lines)(x, in->p, p->n, in->step, in->turned); in = NULL; }
+    if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) { N(fft_load_lines)(x, in->p, p->n, in->step, in->turned, 0); in = NULL; }
     V *z = x;
     if (chirp) {
         const T *c = (const T *)p->chirp, *b = (const T *)p->spectrum;
@@ -196,6 +196,6 @@ static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, cons
          : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, z, y, i ? NULL : in, i == p->n_pass - 1 && !store ? out : NULL);
         V *t = z; z = y; y = t;
     }
-    if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale);
+    if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale, 0);
     return z;
 }

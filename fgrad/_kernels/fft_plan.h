@@ -80,11 +80,16 @@ static void fft_put_root(const void *table, int dtype, int64_t i, int64_t k, int
     fft_put((void *)table, dtype, 2 * i + 1, im);
 }
 
+/* Which complex number of a line of them lane l holds: see fft_tile.h. */
+static int fft_lane_order(int l, const FftArena *a) {
+    const int block = 16 / (int)fft_real_size(a), half = block / 2;
+    return l / block * half + l % half + (l % block < half ? 0 : a->lanes / 2);
+}
 /* exp(-2 pi i (k l + from) / n) for all lanes l, as the pair of vectors number i */
 static void fft_put_lanes(const void *table, const FftArena *a, int64_t i, int64_t k, int64_t from, int64_t n) {
     for (int l = 0; l < a->lanes; l++) {
         double re, im;
-        fft_root(k * l + from, n, &re, &im);
+        fft_root(k * fft_lane_order(l, a) + from, n, &re, &im);
         fft_put((void *)table, a->dtype, 2 * i * a->lanes + l, re);
         fft_put((void *)table, a->dtype, (2 * i + 1) * a->lanes + l, im);
     }

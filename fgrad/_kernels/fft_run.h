@@ -31,7 +31,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         const int now = a->kind == FFT_C2R ? 0 : sw;
         from.turned = now;
         if (whole && a->kind == FFT_C2C) lines = &from;
-        else if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now);
+        else if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now, 1);
         else if (rows) N(fft_load_rows)(x, in, count, n, now);
         else N(fft_load_any)(x, in, count, n, 2 * inner, 1, now);
     }
@@ -55,7 +55,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         N(fft_unfold)(z, h, (const T *)a->roots);
         for (int64_t k = h + 1; k < a->n_out; k++) { z[2 * k] = z[2 * (2 * h - k)]; z[2 * k + 1] = -z[2 * (2 * h - k) + 1]; }
     }
-    if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, sw, scale);
+    if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, sw, scale, 1);
     else if (rows) N(fft_store_rows)(z, out, count, a->n_out, sw, scale);
     else N(fft_store_any)(z, out, count, a->n_out, 2 * inner, 1, sw, scale);
 }
@@ -96,7 +96,7 @@ static void N(fft_columns)(const FftRow *r, const T *src, V *tmp, int64_t block,
         const V *roots = (const V *)r->roots + 2 * (block * r->n1 + k), *lanes = (const V *)r->lane_roots + 2 * k;
         const T *w = (const T *)r->block_roots + 2 * (block * r->n1 + k);
         FFT_UNROLL for (int i = 0; i < L; i++) {
-            const int64_t e = k + i < r->n1 ? i : 0;
+            const int64_t e = k + N(fft_order)(i) < r->n1 ? N(fft_order)(i) : 0;
             V t[2], a = z[2 * (k + e)], b = z[2 * (k + e) + 1];
             if (r->roots) { t[0] = roots[2 * e]; t[1] = roots[2 * e + 1]; }
             else N(fft_times)(lanes[2 * e], lanes[2 * e + 1], w + 2 * e, t);
@@ -104,7 +104,7 @@ static void N(fft_columns)(const FftRow *r, const T *src, V *tmp, int64_t block,
             im[i] = a * t[1] + b * t[0];
         }
         N(fft_cross)(re); N(fft_cross)(im);
-        FFT_UNROLL for (int i = 0; i < L; i++) if (i < count) { to[2 * i] = re[i]; to[2 * i + 1] = im[i]; }
+        FFT_UNROLL for (int i = 0; i < L; i++) if (N(fft_order)(i) < count) { to[2 * N(fft_order)(i)] = re[i]; to[2 * N(fft_order)(i) + 1] = im[i]; }
     }
 }
 /* A group of L transforms of length n2: element k of the one of row k1 is element k n1 + k1. */

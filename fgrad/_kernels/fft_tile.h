@@ -22,44 +22,74 @@ FG_INLINE void N(fft_together)(V re, V im, V *a, V *b) {
     *a = __builtin_shufflevector(re, im, VEC_ORDER(VEC_LO, L));
     *b = __builtin_shufflevector(re, im, VEC_ORDER(VEC_HI, L));
 }
-/* Transpose U vectors of U complex numbers: log2(U) times, interleave the first half with the second. */
-FG_INLINE void N(fft_transpose)(V *x) {
-    vec_f64 a[U], b[U];
-    FFT_UNROLL for (int i = 0; i < U; i++) a[i] = (vec_f64)x[i];
-    FFT_UNROLL for (int s = 1; s < U; s *= 2) {
-        FFT_UNROLL for (int i = 0; i < U / 2; i++) {
-            b[2 * i] = __builtin_shufflevector(a[i], a[i + U / 2], N(VEC_UNIT_LO));
-            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + U / 2], N(VEC_UNIT_HI));
-        }
-        FFT_UNROLL for (int i = 0; i < U; i++) a[i] = b[i];
-    }
-    FFT_UNROLL for (int i = 0; i < U; i++) x[i] = (V)a[i];
+/* The same by faster instructions, with lanes in an order of their own: lane l is complex number fft_order(l). */
+FG_INLINE int N(fft_order)(int l) {
+    const int block = 16 / sizeof(T), half = block / 2;
+    return l / block * half + l % half + (l % block < half ? 0 : U);
+}
+FG_INLINE void N(fft_apart_near)(V a, V b, V *re, V *im) {
+    *re = __builtin_shufflevector(a, b, N(VEC_NEAR_EVEN));
+    *im = __builtin_shufflevector(a, b, N(VEC_NEAR_ODD));
+}
+FG_INLINE void N(fft_together_near)(V re, V im, V *a, V *b) {
+    *a = __builtin_shufflevector(re, im, N(VEC_NEAR_LO));
+    *b = __builtin_shufflevector(re, im, N(VEC_NEAR_HI));
 }
 
+/* Transpose the blocks of 128 bits of vectors w apart: log2 times, even ones of neighbours to the first half and odd ones to the second. */
+FG_INLINE void N(fft_blocks)(V *x, const int w) {
+#ifdef VEC_BLOCK_EVEN
+    enum { B = FG_VEC / 16 };
+    FFT_UNROLL for (int c = 0; c < w; c++) {
+        vec_f64 a[B], b[B];
+        FFT_UNROLL for (int i = 0; i < B; i++) a[i] = (vec_f64)x[i * w + c];
+        FFT_UNROLL for (int s = 1; s < B; s *= 2) {
+            FFT_UNROLL for (int i = 0; i < B / 2; i++) {
+                b[i] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], VEC_BLOCK_EVEN);
+                b[i + B / 2] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], VEC_BLOCK_ODD);
+            }
+            FFT_UNROLL for (int i = 0; i < B; i++) a[i] = b[i];
+        }
+        FFT_UNROLL for (int i = 0; i < B; i++) x[i * w + c] = (V)a[i];
+    }
+#endif
+}
+/* Interleave the doubles of two vectors, within blocks. */
+FG_INLINE void N(fft_doubles)(V *a, V *b) {
+    vec_f64 x = (vec_f64)*a, y = (vec_f64)*b;
+    *a = (V)__builtin_shufflevector(x, y, VEC_NEAR_LO_f64);
+    *b = (V)__builtin_shufflevector(x, y, VEC_NEAR_HI_f64);
+}
+/* Transpose U vectors of U complex numbers. */
+FG_INLINE void N(fft_transpose)(V *x) {
+    if (sizeof(T) == 4) FFT_UNROLL for (int i = 0; i < U; i += 2) N(fft_doubles)(x + i, x + i + 1);
+    N(fft_blocks)(x, 8 / sizeof(T));
+}
 /* Transpose L vectors. */
 FG_INLINE void N(fft_cross)(V *x) {
-    V b[L];
-    FFT_UNROLL for (int s = 1; s < L; s *= 2) {
-        FFT_UNROLL for (int i = 0; i < L / 2; i++) {
-            b[2 * i] = __builtin_shufflevector(x[i], x[i + L / 2], VEC_ORDER(VEC_LO, L));
-            b[2 * i + 1] = __builtin_shufflevector(x[i], x[i + L / 2], VEC_ORDER(VEC_HI, L));
+    if (sizeof(T) == 4)
+        FFT_UNROLL for (int i = 0; i < L; i += 4) {
+            V a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
+            x[i] = __builtin_shufflevector(a, b, N(VEC_NEAR_LO)); x[i + 2] = __builtin_shufflevector(a, b, N(VEC_NEAR_HI));
+            x[i + 1] = __builtin_shufflevector(c, d, N(VEC_NEAR_LO)); x[i + 3] = __builtin_shufflevector(c, d, N(VEC_NEAR_HI));
         }
-        FFT_UNROLL for (int i = 0; i < L; i++) x[i] = b[i];
-    }
+    FFT_UNROLL for (int i = 0; i < L; i += 2) N(fft_doubles)(x + i, x + i + 1);
+    N(fft_blocks)(x, 16 / sizeof(T));
 }
 
-/* Lanes beside each other in memory. */
-static void N(fft_load_lines)(V *x, const T *p, int64_t n, int64_t step, int sw) {
+/* Lanes beside each other in memory; plain: in their order. */
+FG_INLINE void N(fft_load_lines)(V *x, const T *p, int64_t n, int64_t step, int sw, const int plain) {
     for (int64_t k = 0; k < n; k++, p += step) {
+        V *re = &x[2 * k + sw], *im = &x[2 * k + 1 - sw];
         __builtin_prefetch(p + 2 * L);                          /* of the next lanes */
         __builtin_prefetch(p + 3 * L);
-        N(fft_apart)(AT_CONST(p), AT_CONST(p + L), &x[2 * k + sw], &x[2 * k + 1 - sw]);
+        if (plain) N(fft_apart)(AT_CONST(p), AT_CONST(p + L), re, im); else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), re, im);
     }
 }
-static void N(fft_store_lines)(const V *x, T *p, int64_t n, int64_t step, int sw, T scale) {
+FG_INLINE void N(fft_store_lines)(const V *x, T *p, int64_t n, int64_t step, int sw, T scale, const int plain) {
     for (int64_t k = 0; k < n; k++, p += step) {
-        V a, b;
-        N(fft_together)(x[2 * k + sw] * scale, x[2 * k + 1 - sw] * scale, &a, &b);
+        V a, b, re = x[2 * k + sw] * scale, im = x[2 * k + 1 - sw] * scale;
+        if (plain) N(fft_together)(re, im, &a, &b); else N(fft_together_near)(re, im, &a, &b);
         AT(p) = a; AT(p + L) = b;
     }
 }
@@ -80,9 +110,11 @@ static void N(fft_store_pairs)(const V *x, T *p, int64_t n, int64_t step, int64_
 FG_INLINE void N(fft_load_some)(V *x, T *const *lane, int count, int64_t from, int64_t to, int64_t step, int64_t im, int sw) {
     for (int64_t k = from; k < to; k++) {
         T re[L] = {0}, imag[L] = {0};
-        for (int l = 0; l < count; l++) {
-            re[l] = lane[l][k * step];
-            if (im) imag[l] = lane[l][k * step + im];
+        for (int l = 0; l < L; l++) {
+            const int at = N(fft_order)(l);
+            if (at >= count) continue;
+            re[l] = lane[at][k * step];
+            if (im) imag[l] = lane[at][k * step + im];
         }
         memcpy(&x[2 * k + sw], re, sizeof re);
         memcpy(&x[2 * k + 1 - sw], imag, sizeof imag);
@@ -93,9 +125,11 @@ FG_INLINE void N(fft_store_some)(const V *x, T *const *lane, int count, int64_t 
         T re[L], imag[L];
         memcpy(re, &x[2 * k + sw], sizeof re);
         memcpy(imag, &x[2 * k + 1 - sw], sizeof imag);
-        for (int l = 0; l < count; l++) {
-            lane[l][k * step] = re[l] * scale;
-            if (im) lane[l][k * step + im] = imag[l] * scale;
+        for (int l = 0; l < L; l++) {
+            const int at = N(fft_order)(l);
+            if (at >= count) continue;
+            lane[at][k * step] = re[l] * scale;
+            if (im) lane[at][k * step + im] = imag[l] * scale;
         }
     }
 }
@@ -105,30 +139,31 @@ static void N(fft_load_any)(V *x, T *const *lane, int count, int64_t n, int64_t 
 static void N(fft_store_any)(const V *x, T *const *lane, int count, int64_t n, int64_t step, int64_t im, int sw, T scale) {
     N(fft_store_some)(x, lane, count, 0, n, step, im, sw, scale);
 }
-/* Lanes are rows of complex numbers: squares of U by U are transposed. Lanes from `count` on repeat the last one. */
+/* Lanes are rows of complex numbers: squares of U by U are transposed. Lanes from `count` on repeat the last one.
+ * The last squares lie over the ones before them. */
 static void N(fft_load_rows)(V *x, T *const *lane, int count, int64_t n, int sw) {
-    int64_t k = 0;
-    for (; k + U <= n; k += U) {
+    if (n < U) { N(fft_load_some)(x, lane, count, 0, n, 2, 1, sw); return; }
+    for (int64_t u = 0; u < n; u += U) {
+        const int64_t k = u + U <= n ? u : n - U;
         V a[U], b[U];
         FFT_UNROLL for (int l = 0; l < U; l++) a[l] = AT_CONST(lane[l < count ? l : count - 1] + 2 * k);
         FFT_UNROLL for (int l = 0; l < U; l++) b[l] = AT_CONST(lane[l + U < count ? l + U : count - 1] + 2 * k);
         N(fft_transpose)(a);
         N(fft_transpose)(b);
-        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_apart)(a[j], b[j], &x[2 * (k + j) + sw], &x[2 * (k + j) + 1 - sw]);
+        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_apart_near)(a[j], b[j], &x[2 * (k + j) + sw], &x[2 * (k + j) + 1 - sw]);
     }
-    N(fft_load_some)(x, lane, count, k, n, 2, 1, sw);
 }
 static void N(fft_store_rows)(const V *x, T *const *lane, int count, int64_t n, int sw, T scale) {
-    int64_t k = 0;
-    for (; k + U <= n; k += U) {
+    if (n < U) { N(fft_store_some)(x, lane, count, 0, n, 2, 1, sw, scale); return; }
+    for (int64_t u = 0; u < n; u += U) {
+        const int64_t k = u + U <= n ? u : n - U;
         V a[U], b[U];
-        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together)(x[2 * (k + j) + sw] * scale, x[2 * (k + j) + 1 - sw] * scale, &a[j], &b[j]);
+        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together_near)(x[2 * (k + j) + sw] * scale, x[2 * (k + j) + 1 - sw] * scale, &a[j], &b[j]);
         N(fft_transpose)(a);
         N(fft_transpose)(b);
         FFT_UNROLL for (int l = 0; l < U; l++) if (l < count) AT(lane[l] + 2 * k) = a[l];
         FFT_UNROLL for (int l = 0; l < U; l++) if (l + U < count) AT(lane[l + U] + 2 * k) = b[l];
     }
-    N(fft_store_some)(x, lane, count, k, n, 2, 1, sw, scale);
 }
 
 /* --- real transforms of even length n = 2 h, by complex ones of half of it: z[k] = x[2 k] + i x[2 k + 1] --------------------- */
