@@ -1,5 +1,6 @@
 /* Transforms of lanes, for the type T.  A buffer holds element k of all lanes in two vectors: x[2 k] real parts, x[2 k + 1] imaginary.
- * A pass of radix r over sequences of r m elements, of which there are s beside each other, reads its inputs m s apart.
+ * A pass of radix r transforms elements m apart of blocks of r m, in place; those of a block of m that follow make blocks of the next pass.
+ * The last one, of blocks of r, brings results into their order: element j of block b is element order[b] + s j, of s blocks.
  * The first pass may read lines of memory instead, the last one write them. */
 #ifndef FFT_ENUM
 #define FFT_ENUM
@@ -19,8 +20,6 @@ FG_INLINE void N(fft_times)(V re, V im, const T *w, V *out) {
 FG_INLINE void N(fft_get)(const V *x, const N(FftFrom) *l, int64_t k, const int from, V *re, V *im) {
     if (from == FFT_BUFFER) { *re = x[2 * k]; *im = x[2 * k + 1]; return; }
     const T *p = l->p + k * l->step;
-    __builtin_prefetch(p + 2 * L);                              /* of the next lanes */
-    __builtin_prefetch(p + 3 * L);
     if (from == FFT_LINES) N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), re, im);
     else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), im, re);
 }
@@ -34,12 +33,13 @@ FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re
     else N(fft_together_near)(im * l->scale, re * l->scale, &a, &b);
     AT(p) = a; AT(p + L) = b;
 }
-/* Butterfly number p of sequence q: GET and SET its elements. */
-#define FFT_EACH for (int64_t p = 0; p < f->m; p++) for (int64_t q = 0; q < f->s; q++)
-#define FFT_GET(j, re, im) N(fft_get)(x, in, q + f->s * (p + f->m * (j)), from, re, im)
-#define FFT_SET(r, j, re, im) N(fft_set)(y, out, q + f->s * ((r) * p + (j)), to, re, im, (const T *)f->roots + 2 * (((r) - 1) * p + (j) - 1))
-#define FFT_FIRST(r, re, im) N(fft_set)(y, out, q + f->s * (r) * p, to == FFT_ROOTS ? FFT_BUFFER : to, re, im, NULL)
-#define FFT_PASS const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out, const int from, const int to
+/* Butterfly p of block b: GET and SET its elements. */
+#define FFT_EACH(r) for (int64_t b = begin; b < end; b++) \
+    for (int64_t p = 0, last = to != FFT_ROOTS, m = last ? 1 : f->m, at = b * (r) * m, put = last ? f->order[b] : at, next = last ? f->s : m; p < m; p++)
+#define FFT_GET(j, re, im) N(fft_get)(x, in, at + p + m * (j), from, re, im)
+#define FFT_SET(r, j, re, im) N(fft_set)(y, out, put + p + next * (j), to, re, im, (const T *)f->roots + 2 * (((r) - 1) * p + (j) - 1))
+#define FFT_FIRST(r, re, im) N(fft_set)(y, out, put + p, to == FFT_ROOTS ? FFT_BUFFER : to, re, im, NULL)
+#define FFT_PASS const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out, const int from, const int to
 
 /* Butterflies in place, of a[2 j] and a[2 j + 1] */
 FG_INLINE void N(fft_two)(V *a, V *b) {
@@ -65,15 +65,15 @@ FG_INLINE void N(fft_three_eighths)(V *a) {
 FG_INLINE void N(fft_turn)(V *a, T c, T s) { V t = a[0] * c + a[1] * s; a[1] = a[1] * c - a[0] * s; a[0] = t; }      /* times c - i s */
 
 FG_INLINE void N(fft_by2)(FFT_PASS) {
-    FFT_EACH {
-        V a[2], b[2];
-        FFT_GET(0, a, a + 1); FFT_GET(1, b, b + 1);
-        N(fft_two)(a, b);
-        FFT_FIRST(2, a[0], a[1]); FFT_SET(2, 1, b[0], b[1]);
+    FFT_EACH(2) {
+        V u[2], v[2];
+        FFT_GET(0, u, u + 1); FFT_GET(1, v, v + 1);
+        N(fft_two)(u, v);
+        FFT_FIRST(2, u[0], u[1]); FFT_SET(2, 1, v[0], v[1]);
     }
 }
 FG_INLINE void N(fft_by4)(FFT_PASS) {
-    FFT_EACH {
+    FFT_EACH(4) {
         V a[8];
         FFT_UNROLL for (int j = 0; j < 4; j++) FFT_GET(j, a + 2 * j, a + 2 * j + 1);
         N(fft_four)(a);
@@ -82,7 +82,7 @@ FG_INLINE void N(fft_by4)(FFT_PASS) {
     }
 }
 FG_INLINE void N(fft_by8)(FFT_PASS) {
-    FFT_EACH {
+    FFT_EACH(8) {
         V e[8], o[8];                                     /* sums and differences of elements 4 apart */
         FFT_UNROLL for (int j = 0; j < 4; j++) {
             FFT_GET(j, e + 2 * j, e + 2 * j + 1); FFT_GET(j + 4, o + 2 * j, o + 2 * j + 1);
@@ -97,7 +97,7 @@ FG_INLINE void N(fft_by8)(FFT_PASS) {
 /* Fours of elements 4 apart, then fours of one element of each. */
 FG_INLINE void N(fft_by16)(FFT_PASS) {
     const T c = (T)0.923879532511286756128, s = (T)0.382683432365089771728;
-    FFT_EACH {
+    FFT_EACH(16) {
         V a[4][8];
         FFT_UNROLL for (int j = 0; j < 4; j++) {
             FFT_UNROLL for (int i = 0; i < 4; i++) FFT_GET(j + 4 * i, a[j] + 2 * i, a[j] + 2 * i + 1);
@@ -107,11 +107,11 @@ FG_INLINE void N(fft_by16)(FFT_PASS) {
         N(fft_eighth)(a[2] + 2); N(fft_quarter)(a[2] + 4); N(fft_three_eighths)(a[2] + 6);
         N(fft_turn)(a[3] + 2, s, c); N(fft_three_eighths)(a[3] + 4); N(fft_turn)(a[3] + 6, -c, -s);
         FFT_UNROLL for (int k = 0; k < 4; k++) {
-            V b[8];
-            FFT_UNROLL for (int j = 0; j < 4; j++) { b[2 * j] = a[j][2 * k]; b[2 * j + 1] = a[j][2 * k + 1]; }
-            N(fft_four)(b);
-            if (k == 0) FFT_FIRST(16, b[0], b[1]); else FFT_SET(16, k, b[0], b[1]);
-            FFT_UNROLL for (int j = 1; j < 4; j++) FFT_SET(16, k + 4 * j, b[2 * j], b[2 * j + 1]);
+            V t[8];
+            FFT_UNROLL for (int j = 0; j < 4; j++) { t[2 * j] = a[j][2 * k]; t[2 * j + 1] = a[j][2 * k + 1]; }
+            N(fft_four)(t);
+            if (k == 0) FFT_FIRST(16, t[0], t[1]); else FFT_SET(16, k, t[0], t[1]);
+            FFT_UNROLL for (int j = 1; j < 4; j++) FFT_SET(16, k + 4 * j, t[2 * j], t[2 * j + 1]);
         }
     }
 }
@@ -120,7 +120,7 @@ FG_INLINE void N(fft_by16)(FFT_PASS) {
 FG_INLINE void N(fft_odd)(FFT_PASS, const int64_t r) {
     const int64_t half = r / 2;
     const T *c = (const T *)f->cosines;
-    FFT_EACH {
+    FFT_EACH(r) {
         V sum[FFT_PRIME], dif[FFT_PRIME], xr, xi, zr, zi;
         FFT_GET(0, &xr, &xi);
         zr = xr; zi = xi;
@@ -143,15 +143,16 @@ FG_INLINE void N(fft_odd)(FFT_PASS, const int64_t r) {
         }
     }
 }
+#define FFT_DO(BY, FROM, TO, ...) N(BY)(f, begin, end, x, y, in, out, FROM, TO __VA_ARGS__)
 #define FFT_ENDS(NAME, BY, ...) \
-static void N(NAME)(const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) { \
+static void N(NAME)(const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) { \
     const int last = f->m == 1; \
-    if (in && last) { if (in->turned) N(BY)(f, x, y, in, out, FFT_TURNED, FFT_BUFFER __VA_ARGS__); else N(BY)(f, x, y, in, out, FFT_LINES, FFT_BUFFER __VA_ARGS__); } \
-    else if (in) { if (in->turned) N(BY)(f, x, y, in, out, FFT_TURNED, FFT_ROOTS __VA_ARGS__); else N(BY)(f, x, y, in, out, FFT_LINES, FFT_ROOTS __VA_ARGS__); } \
-    else if (!last) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_ROOTS __VA_ARGS__); \
-    else if (!out) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_BUFFER __VA_ARGS__); \
-    else if (out->turned) N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_TURNED __VA_ARGS__); \
-    else N(BY)(f, x, y, in, out, FFT_BUFFER, FFT_LINES __VA_ARGS__); \
+    if (in && last) { if (in->turned) FFT_DO(BY, FFT_TURNED, FFT_BUFFER, __VA_ARGS__); else FFT_DO(BY, FFT_LINES, FFT_BUFFER, __VA_ARGS__); } \
+    else if (in) { if (in->turned) FFT_DO(BY, FFT_TURNED, FFT_ROOTS, __VA_ARGS__); else FFT_DO(BY, FFT_LINES, FFT_ROOTS, __VA_ARGS__); } \
+    else if (!last) FFT_DO(BY, FFT_BUFFER, FFT_ROOTS, __VA_ARGS__); \
+    else if (!out) FFT_DO(BY, FFT_BUFFER, FFT_BUFFER, __VA_ARGS__); \
+    else if (out->turned) FFT_DO(BY, FFT_BUFFER, FFT_TURNED, __VA_ARGS__); \
+    else FFT_DO(BY, FFT_BUFFER, FFT_LINES, __VA_ARGS__); \
 }
 #define FFT_COMMA ,
 FFT_ENDS(fft_pass2, fft_by2)
@@ -161,9 +162,10 @@ FFT_ENDS(fft_pass16, fft_by16)
 FFT_ENDS(fft_pass3, fft_odd, FFT_COMMA 3)
 FFT_ENDS(fft_pass5, fft_odd, FFT_COMMA 5)
 FFT_ENDS(fft_pass7, fft_odd, FFT_COMMA 7)
-static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) {
-    if (f->m == 1) N(fft_odd)(f, x, y, in, out, FFT_BUFFER, FFT_BUFFER, f->r); else N(fft_odd)(f, x, y, in, out, FFT_BUFFER, FFT_ROOTS, f->r);
+static void N(fft_pass_odd)(const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) {
+    if (f->m == 1) FFT_DO(fft_odd, FFT_BUFFER, FFT_BUFFER, FFT_COMMA f->r); else FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA f->r);
 }
+#undef FFT_DO
 #undef FFT_ENDS
 #undef FFT_COMMA
 #undef FFT_EACH
@@ -172,12 +174,26 @@ static void N(fft_pass_odd)(const FftPass *f, const V *x, V *y, const N(FftFrom)
 #undef FFT_FIRST
 #undef FFT_PASS
 
-/* The transform of x, or of lines, to lines or to where the result is: x or y, for scratch, both of p->room elements. */
+/* Pass i of blocks begin to end, and all passes after it: of one block after the other as long as these are larger than what a first cache holds. */
+static void N(fft_passes)(const FftLanes *p, int i, int64_t begin, int64_t end, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
+    for (; i < p->n_pass; i++) {
+        const FftPass *f = &p->pass[i];
+        const int last = f->m == 1;
+        (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 16 ? N(fft_pass16) : f->r == 3 ? N(fft_pass3)
+         : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, begin, end, x, last ? y : x, i ? NULL : in, last ? out : NULL);
+        begin *= f->r; end *= f->r;
+        if ((end - begin) * f->m * 2 * (int64_t)sizeof(V) > FFT_FIRST_CACHE && !last && f->m > FFT_PRIME) {
+            for (int64_t b = begin; b < end; b++) N(fft_passes)(p, i + 1, b, b + 1, NULL, x, y, out);
+            return;
+        }
+    }
+}
+/* The transform of x, or of lines, to lines or to where the result is: x or y, both of p->room elements; x is scratch. */
 static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
-    const int chirp = p->conv != NULL, some = p->n_pass > 0, store = out && !(some && fft_reaches(&p->pass[p->n_pass - 1]));
+    const int some = p->n_pass > 0, store = out && !(some && fft_reaches(&p->pass[p->n_pass - 1]));
     if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) { N(fft_load_lines)(x, in->p, p->n, in->step, in->turned, 0); in = NULL; }
-    V *z = x;
-    if (chirp) {
+    V *z = some ? y : x;
+    if (p->conv) {
         const T *c = (const T *)p->chirp, *b = (const T *)p->spectrum;
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(x[2 * k], x[2 * k + 1], c + 2 * k, x + 2 * k);
         memset(x + 2 * p->n, 0, (size_t)(2 * (p->room - p->n)) * sizeof(V));
@@ -190,12 +206,7 @@ static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, cons
         z = N(fft_lanes)(p->conv, NULL, z, z == x ? y : x, NULL);
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(z[2 * k], -z[2 * k + 1], c + 2 * k, z + 2 * k);
     }
-    for (int i = 0; i < p->n_pass; i++) {
-        const FftPass *f = &p->pass[i];
-        (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 16 ? N(fft_pass16) : f->r == 3 ? N(fft_pass3)
-         : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, z, y, i ? NULL : in, i == p->n_pass - 1 && !store ? out : NULL);
-        V *t = z; z = y; y = t;
-    }
+    N(fft_passes)(p, 0, 0, 1, in, x, y, store ? NULL : out);
     if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale, 0);
     return z;
 }

@@ -1,8 +1,8 @@
 /* Plans of Fourier transforms: factors, tables of roots of unity, and which of three methods an axis takes.
  *
  * Lanes: as many transforms as a vector has lanes run beside each other, element k of all of them in two vectors (real and imaginary
- * parts), so that butterflies are vertical and roots are scalars. Stockham's autosorting passes of radix 8, 4, 2 and odd primes up
- * to FFT_PRIME go back and forth between two buffers.
+ * parts), so that butterflies are vertical and roots are scalars. Passes of radix 16, 8, 4, 2 and odd primes up to FFT_PRIME work in
+ * place, one block of what an earlier pass left after the other, and the last one brings results into their order.
  * Rows: a row of n = n1 n2 contiguous elements in two steps (Bailey): its columns as lanes, n1 long, then times roots, then lanes n2 long.
  * Lengths with a larger prime factor are convolutions with a chirp (Bluestein) of a length with small factors.
  * A plan and all its tables are one block, which belongs to the instruction. */
@@ -14,10 +14,11 @@
 enum { FFT_C2C, FFT_R2C, FFT_C2R };
 enum { FFT_PASSES = 40, FFT_PRIME = 61 };
 #define FFT_WIDE ((int64_t)1 << 15)      /* rows from this length on are shared among threads one by one */
+#define FFT_FIRST_CACHE (1 << 15)        /* bytes that all passes work on before the next ones */
 #define FFT_TABLE FFT_WIDE               /* rows up to this length have a table of all their roots */
 #define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
 
-typedef struct { int64_t r, m, s; const void *roots, *cosines; } FftPass;      /* roots[m][r - 1]; cosines[r] of odd radices */
+typedef struct { int64_t r, m, s; const void *roots, *cosines; const int64_t *order; } FftPass;       /* roots[m][r - 1]; cosines[r] of odd radices; order[s] of the last */
 typedef struct FftLanes {
     int64_t n, room;                     /* room: vectors of real or imaginary parts that a buffer must hold */
     int n_pass;
@@ -176,7 +177,17 @@ static const FftLanes *fft_make_lanes(FftArena *a, int64_t n) {
                 fft_put_root(q->roots, a->dtype, j * (q->r - 1) + k - 1, j * k, left);
             if (q->r % 2) for (int64_t k = 0; k < q->r; k++) fft_put_root(q->cosines, a->dtype, k, k, q->r);
         }
-        left = q->m; s *= q->r;
+        left = q->m;
+        if (left == 1) {
+            int64_t *order = (int64_t *)fft_take(a, s * (int64_t)sizeof(int64_t));
+            q->order = order;
+            if (a->base) for (int64_t b = 0; b < s; b++) {
+                int64_t rest = b, at = 0;
+                for (int e = i - 1; e >= 0; e--) { at += rest % r[e] * p->pass[e].s; rest /= r[e]; }
+                order[b] = at;
+            }
+        }
+        s *= q->r;
     }
     return taken;
 }
