@@ -6,7 +6,9 @@
 #define FFT_ENUM
 enum { FFT_BUFFER, FFT_LINES, FFT_TURNED, FFT_ROOTS };          /* turned: lines with real and imaginary parts exchanged */
 #define FFT_UNROLL_ODD _Pragma("GCC unroll 4")                  /* all of radix 7 */
-static int fft_reaches(const FftPass *f) { return f->r <= 8 || f->r == 16; }        /* passes that read and write lines */
+enum { FFT_SQUARES = 16 };                                      /* the largest radix that reads and writes lines and squares */
+static int fft_reaches(const FftPass *f) { return f->r <= 8 || f->r == 16; }
+typedef struct { int64_t begin, end, from, to, skip, step; const int64_t *blocks; } FftPart;   /* of a pass: blocks, butterflies, and where squares lie */
 #endif
 /* Lines of memory, of lanes beside each other, steps of T apart; scale: of turned ones that are written. */
 typedef struct { const T *p; int64_t step; int turned; } N(FftFrom);
@@ -34,12 +36,14 @@ FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re
     AT(p) = a; AT(p + L) = b;
 }
 /* Butterfly p of block b: GET and SET its elements. */
-#define FFT_EACH(r) for (int64_t b = begin; b < end; b++) \
-    for (int64_t p = 0, last = to != FFT_ROOTS, m = last ? 1 : f->m, at = b * (r) * m, put = last ? f->order[b] : at, next = last ? f->s : m; p < m; p++)
-#define FFT_GET(j, re, im) N(fft_get)(x, in, at + p + m * (j), from, re, im)
+#define FFT_EACH(r) for (int64_t b = part.begin; b < part.end; b++) \
+    for (int64_t p = part.from, last = to != FFT_ROOTS, m = last ? 1 : f->m, base = b * (r) * m, at = last && part.blocks ? part.blocks[b] * (r) : base - part.skip, \
+         apart = last ? 1 : part.step, put = !last ? base : part.blocks ? b - part.begin : f->order[b], next = !last ? m : part.blocks ? part.step : f->s; p < part.to; p++)
+#define FFT_GET(j, re, im) N(fft_get)(x, in, at + p + apart * (j), from, re, im)
 #define FFT_SET(r, j, re, im) N(fft_set)(y, out, put + p + next * (j), to, re, im, (const T *)f->roots + 2 * (((r) - 1) * p + (j) - 1))
 #define FFT_FIRST(r, re, im) N(fft_set)(y, out, put + p, to == FFT_ROOTS ? FFT_BUFFER : to, re, im, NULL)
-#define FFT_PASS const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out, const int from, const int to
+#define FFT_ARGS const FftPass *f, const FftPart part, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out
+#define FFT_PASS FFT_ARGS, const int from, const int to
 
 /* Butterflies in place, of a[2 j] and a[2 j + 1] */
 FG_INLINE void N(fft_two)(V *a, V *b) {
@@ -143,9 +147,9 @@ FG_INLINE void N(fft_odd)(FFT_PASS, const int64_t r) {
         }
     }
 }
-#define FFT_DO(BY, FROM, TO, ...) N(BY)(f, begin, end, x, y, in, out, FROM, TO __VA_ARGS__)
+#define FFT_DO(BY, FROM, TO, ...) N(BY)(f, part, x, y, in, out, FROM, TO __VA_ARGS__)
 #define FFT_ENDS(NAME, BY, ...) \
-static void N(NAME)(const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) { \
+static void N(NAME)(FFT_ARGS) { \
     const int last = f->m == 1; \
     if (in && last) { if (in->turned) FFT_DO(BY, FFT_TURNED, FFT_BUFFER, __VA_ARGS__); else FFT_DO(BY, FFT_LINES, FFT_BUFFER, __VA_ARGS__); } \
     else if (in) { if (in->turned) FFT_DO(BY, FFT_TURNED, FFT_ROOTS, __VA_ARGS__); else FFT_DO(BY, FFT_LINES, FFT_ROOTS, __VA_ARGS__); } \
@@ -162,7 +166,7 @@ FFT_ENDS(fft_pass16, fft_by16)
 FFT_ENDS(fft_pass3, fft_odd, FFT_COMMA 3)
 FFT_ENDS(fft_pass5, fft_odd, FFT_COMMA 5)
 FFT_ENDS(fft_pass7, fft_odd, FFT_COMMA 7)
-static void N(fft_pass_odd)(const FftPass *f, int64_t begin, int64_t end, const V *x, V *y, const N(FftFrom) *in, const N(FftTo) *out) {
+static void N(fft_pass_odd)(FFT_ARGS) {
     if (f->m == 1) FFT_DO(fft_odd, FFT_BUFFER, FFT_BUFFER, FFT_COMMA f->r); else FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA f->r);
 }
 #undef FFT_DO
@@ -174,18 +178,46 @@ static void N(fft_pass_odd)(const FftPass *f, int64_t begin, int64_t end, const 
 #undef FFT_FIRST
 #undef FFT_PASS
 
-/* Pass i of blocks begin to end, and all passes after it: of one block after the other as long as these are larger than what a first cache holds. */
-static void N(fft_passes)(const FftLanes *p, int i, int64_t begin, int64_t end, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
-    for (; i < p->n_pass; i++) {
+static void N(fft_pass)(FFT_ARGS) {
+    (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 16 ? N(fft_pass16) : f->r == 3 ? N(fft_pass3)
+     : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, part, x, y, in, out);
+}
+#undef FFT_ARGS
+/* Passes i to `stop` of blocks begin to end: of one block after the other as long as these are larger than what a first cache holds. */
+static void N(fft_passes)(const FftLanes *p, int i, int stop, int64_t begin, int64_t end, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
+    for (; i < stop; i++) {
         const FftPass *f = &p->pass[i];
         const int last = f->m == 1;
-        (f->r == 2 ? N(fft_pass2) : f->r == 4 ? N(fft_pass4) : f->r == 8 ? N(fft_pass8) : f->r == 16 ? N(fft_pass16) : f->r == 3 ? N(fft_pass3)
-         : f->r == 5 ? N(fft_pass5) : f->r == 7 ? N(fft_pass7) : N(fft_pass_odd))(f, begin, end, x, last ? y : x, i ? NULL : in, last ? out : NULL);
+        const FftPart part = {begin, end, 0, last ? 1 : f->m, 0, f->m, NULL};
+        N(fft_pass)(f, part, x, last ? y : x, i ? NULL : in, last ? out : NULL);
         begin *= f->r; end *= f->r;
-        if ((end - begin) * f->m * 2 * (int64_t)sizeof(V) > FFT_FIRST_CACHE && !last && f->m > FFT_PRIME) {
-            for (int64_t b = begin; b < end; b++) N(fft_passes)(p, i + 1, b, b + 1, NULL, x, y, out);
+        if ((end - begin) * f->m * 2 * (int64_t)sizeof(V) > FFT_FIRST_CACHE && f->m > FFT_PRIME) {
+            for (int64_t b = begin; b < end; b++) N(fft_passes)(p, i + 1, stop, b, b + 1, NULL, x, y, out);
             return;
         }
+    }
+}
+/* The first pass reads rows, or the last one writes them, by squares, which `square` holds. */
+static void N(fft_first_rows)(const FftLanes *p, T *const *lane, int count, int sw, V *x, FftAhead *ahead) {
+    const FftPass *f = &p->pass[0];
+    V square[FFT_SQUARES * L];
+    for (int64_t u = 0; u < f->m; u += U) {
+        const int64_t from = u + U <= f->m ? u : f->m - U;
+        const FftPart part = {0, 1, from, from + U, from, U, NULL};
+        fft_ahead_by(ahead, (f->m - u + U - 1) / U * 2);
+        for (int64_t j = 0; j < f->r; j++) N(fft_load_square)(square + j * L, lane, count, from + f->m * j, sw);
+        N(fft_pass)(f, part, square, x, NULL, NULL);
+    }
+}
+static void N(fft_last_rows)(const FftLanes *p, const V *x, T *const *lane, int count, int sw, T scale, FftAhead *ahead) {
+    const FftPass *f = &p->pass[p->n_pass - 1];
+    V square[FFT_SQUARES * L];
+    for (int64_t u = 0; u < f->s; u += U) {
+        const int64_t from = u + U <= f->s ? u : f->s - U;
+        const FftPart part = {from, from + U, 0, 1, 0, U, f->blocks};
+        fft_ahead_by(ahead, (f->s - u + U - 1) / U);
+        N(fft_pass)(f, part, x, square, NULL, NULL);
+        for (int64_t j = 0; j < f->r; j++) N(fft_store_square)(square + j * L, lane, count, from + f->s * j, sw, scale);
     }
 }
 /* The transform of x, or of lines, to lines or to where the result is: x or y, both of p->room elements; x is scratch. */
@@ -206,7 +238,7 @@ static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, cons
         z = N(fft_lanes)(p->conv, NULL, z, z == x ? y : x, NULL);
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(z[2 * k], -z[2 * k + 1], c + 2 * k, z + 2 * k);
     }
-    N(fft_passes)(p, 0, 0, 1, in, x, y, store ? NULL : out);
+    N(fft_passes)(p, 0, p->n_pass, 0, 1, in, x, y, store ? NULL : out);
     if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale, 0);
     return z;
 }

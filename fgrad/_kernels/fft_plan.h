@@ -18,7 +18,7 @@ enum { FFT_PASSES = 40, FFT_PRIME = 61 };
 #define FFT_TABLE FFT_WIDE               /* rows up to this length have a table of all their roots */
 #define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
 
-typedef struct { int64_t r, m, s; const void *roots, *cosines; const int64_t *order; } FftPass;       /* roots[m][r - 1]; cosines[r] of odd radices; order[s] of the last */
+typedef struct { int64_t r, m, s; const void *roots, *cosines; const int64_t *order, *blocks; } FftPass;      /* roots[m][r - 1]; cosines[r] of odd radices; of the last one where block b goes, and back */
 typedef struct FftLanes {
     int64_t n, room;                     /* room: vectors of real or imaginary parts that a buffer must hold */
     int n_pass;
@@ -101,14 +101,16 @@ static int64_t fft_largest_prime(int64_t n) {
     for (int64_t f = 2; f * f <= n; f++) while (n % f == 0) { p = f; n /= f; }
     return n > 1 ? n : p;
 }
-/* The radices of n, whose primes are at most FFT_PRIME. */
+/* The radices of n, whose primes are at most FFT_PRIME: an odd one is the last, so that squares of the rows it writes fit. */
 static int fft_factors(int64_t n, int64_t *r) {
     int k = 0, twos = 0;
+    int64_t odd = 0;
     while (n % 2 == 0) { n /= 2; twos++; }
-    for (int64_t f = 3; n > 1; f += 2) while (n % f == 0) { r[k++] = f; n /= f; }
+    for (int64_t f = 3; n > 1; f += 2) while (n % f == 0) { if (odd) r[k++] = f; else odd = f; n /= f; }
     while (twos % 3 && twos >= (twos % 3 == 1 ? 4 : 8)) { r[k++] = 16; twos -= 4; }
     if (twos % 3) { r[k++] = twos % 3 == 1 ? 2 : 4; twos -= twos % 3; }
     for (; twos > 0; twos -= 3) r[k++] = 8;
+    if (odd) r[k++] = odd;
     return k;
 }
 /* The least length of small factors from `least` on. */
@@ -127,9 +129,10 @@ static double fft_cost(int64_t n, const FftArena *a) {
     }
     int k = fft_factors(n, r);
     double c = 8;
-    for (int i = 0; i < k; i++) c += r[i] <= 4 ? 4 + (double)r[i] : r[i] == 8 ? 10 : r[i] == 16 ? 13 : 4 + 2 * (double)r[i];
-    double bytes = 4.0 * (double)(n * a->lanes * fft_real_size(a));              /* two buffers of pairs */
-    return c * (double)n * (bytes > 2e6 ? 4 : bytes > 5e5 ? 2 : bytes > 4e4 ? 1.5 : 1);
+    for (int i = 0; i < k; i++)
+        c += r[i] == 2 ? 4 : r[i] == 4 ? 7 : r[i] == 3 ? 8 : r[i] == 8 || r[i] == 5 ? 10.5 : r[i] == 7 ? 13 : r[i] == 16 ? 14 : 4 + 2 * (double)r[i];
+    const double bytes = 2.0 * (double)(n * a->lanes * fft_real_size(a)), evicts = bytes > 3e4 && n % 256 == 0 ? 1.4 : 1;   /* elements of a pass share sets of a cache */
+    return c * (double)n * evicts * (bytes > 1.5e6 ? 3 : bytes > 9e5 ? 1.9 : bytes > 4e5 ? 1.2 : 1);
 }
 
 static void fft_transform_chirp(FftArena *a, const FftLanes *lanes, const FftRow *row, void *spectrum);
@@ -180,11 +183,12 @@ static const FftLanes *fft_make_lanes(FftArena *a, int64_t n) {
         left = q->m;
         if (left == 1) {
             int64_t *order = (int64_t *)fft_take(a, s * (int64_t)sizeof(int64_t));
-            q->order = order;
+            int64_t *blocks = (int64_t *)fft_take(a, s * (int64_t)sizeof(int64_t));
+            q->order = order; q->blocks = blocks;
             if (a->base) for (int64_t b = 0; b < s; b++) {
                 int64_t rest = b, at = 0;
                 for (int e = i - 1; e >= 0; e--) { at += rest % r[e] * p->pass[e].s; rest /= r[e]; }
-                order[b] = at;
+                order[b] = at; blocks[at] = b;
             }
         }
         s *= q->r;

@@ -139,31 +139,32 @@ static void N(fft_load_any)(V *x, T *const *lane, int count, int64_t n, int64_t 
 static void N(fft_store_any)(const V *x, T *const *lane, int count, int64_t n, int64_t step, int64_t im, int sw, T scale) {
     N(fft_store_some)(x, lane, count, 0, n, step, im, sw, scale);
 }
-/* Lanes are rows of complex numbers: squares of U by U are transposed. Lanes from `count` on repeat the last one.
- * The last squares lie over the ones before them. */
+/* Lanes are rows of complex numbers: squares of U by U, from element k on, are transposed. Only what is turned is scaled. Lanes from `count` on repeat the last one. */
+static void N(fft_load_square)(V *x, T *const *lane, int count, int64_t k, int sw) {
+    V a[U], b[U];
+    FFT_UNROLL for (int l = 0; l < U; l++) a[l] = AT_CONST(lane[l < count ? l : count - 1] + 2 * k);
+    FFT_UNROLL for (int l = 0; l < U; l++) b[l] = AT_CONST(lane[l + U < count ? l + U : count - 1] + 2 * k);
+    N(fft_transpose)(a);
+    N(fft_transpose)(b);
+    FFT_UNROLL for (int j = 0; j < U; j++) N(fft_apart_near)(a[j], b[j], &x[2 * j + sw], &x[2 * j + 1 - sw]);
+}
+static void N(fft_store_square)(const V *x, T *const *lane, int count, int64_t k, int sw, T scale) {
+    V a[U], b[U];
+    if (sw) FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together_near)(x[2 * j + 1] * scale, x[2 * j] * scale, &a[j], &b[j]);
+    else FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together_near)(x[2 * j], x[2 * j + 1], &a[j], &b[j]);
+    N(fft_transpose)(a);
+    N(fft_transpose)(b);
+    FFT_UNROLL for (int l = 0; l < U; l++) if (l < count) AT(lane[l] + 2 * k) = a[l];
+    FFT_UNROLL for (int l = 0; l < U; l++) if (l + U < count) AT(lane[l + U] + 2 * k) = b[l];
+}
+/* The last squares lie over the ones before them. */
 static void N(fft_load_rows)(V *x, T *const *lane, int count, int64_t n, int sw) {
-    if (n < U) { N(fft_load_some)(x, lane, count, 0, n, 2, 1, sw); return; }
-    for (int64_t u = 0; u < n; u += U) {
-        const int64_t k = u + U <= n ? u : n - U;
-        V a[U], b[U];
-        FFT_UNROLL for (int l = 0; l < U; l++) a[l] = AT_CONST(lane[l < count ? l : count - 1] + 2 * k);
-        FFT_UNROLL for (int l = 0; l < U; l++) b[l] = AT_CONST(lane[l + U < count ? l + U : count - 1] + 2 * k);
-        N(fft_transpose)(a);
-        N(fft_transpose)(b);
-        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_apart_near)(a[j], b[j], &x[2 * (k + j) + sw], &x[2 * (k + j) + 1 - sw]);
-    }
+    if (n < U) N(fft_load_some)(x, lane, count, 0, n, 2, 1, sw);
+    else for (int64_t u = 0, k; u < n; u += U) { k = u + U <= n ? u : n - U; N(fft_load_square)(x + 2 * k, lane, count, k, sw); }
 }
 static void N(fft_store_rows)(const V *x, T *const *lane, int count, int64_t n, int sw, T scale) {
-    if (n < U) { N(fft_store_some)(x, lane, count, 0, n, 2, 1, sw, scale); return; }
-    for (int64_t u = 0; u < n; u += U) {
-        const int64_t k = u + U <= n ? u : n - U;
-        V a[U], b[U];
-        FFT_UNROLL for (int j = 0; j < U; j++) N(fft_together_near)(x[2 * (k + j) + sw] * scale, x[2 * (k + j) + 1 - sw] * scale, &a[j], &b[j]);
-        N(fft_transpose)(a);
-        N(fft_transpose)(b);
-        FFT_UNROLL for (int l = 0; l < U; l++) if (l < count) AT(lane[l] + 2 * k) = a[l];
-        FFT_UNROLL for (int l = 0; l < U; l++) if (l + U < count) AT(lane[l + U] + 2 * k) = b[l];
-    }
+    if (n < U) N(fft_store_some)(x, lane, count, 0, n, 2, 1, sw, scale);
+    else for (int64_t u = 0, k; u < n; u += U) { k = u + U <= n ? u : n - U; N(fft_store_square)(x + 2 * k, lane, count, k, sw, scale); }
 }
 
 /* --- real transforms of even length n = 2 h, by complex ones of half of it: z[k] = x[2 k] + i x[2 k + 1] --------------------- */
