@@ -198,24 +198,22 @@ static void N(fft_passes)(const FftLanes *p, int i, int stop, int64_t begin, int
     }
 }
 /* The first pass reads rows, or the last one writes them, by squares, which `square` holds. */
-static void N(fft_first_rows)(const FftLanes *p, T *const *lane, int count, int sw, V *x, FftAhead *ahead) {
+static void N(fft_first_rows)(const FftLanes *p, T *const *lane, int count, int sw, V *x) {
     const FftPass *f = &p->pass[0];
     V square[FFT_SQUARES * L];
     for (int64_t u = 0; u < f->m; u += U) {
         const int64_t from = u + U <= f->m ? u : f->m - U;
         const FftPart part = {0, 1, from, from + U, from, U, NULL};
-        fft_ahead_by(ahead, (f->m - u + U - 1) / U * 2);
         for (int64_t j = 0; j < f->r; j++) N(fft_load_square)(square + j * L, lane, count, from + f->m * j, sw);
         N(fft_pass)(f, part, square, x, NULL, NULL);
     }
 }
-static void N(fft_last_rows)(const FftLanes *p, const V *x, T *const *lane, int count, int sw, T scale, FftAhead *ahead) {
+static void N(fft_last_rows)(const FftLanes *p, const V *x, T *const *lane, int count, int sw, T scale) {
     const FftPass *f = &p->pass[p->n_pass - 1];
     V square[FFT_SQUARES * L];
     for (int64_t u = 0; u < f->s; u += U) {
         const int64_t from = u + U <= f->s ? u : f->s - U;
         const FftPart part = {from, from + U, 0, 1, 0, U, f->blocks};
-        fft_ahead_by(ahead, (f->s - u + U - 1) / U);
         N(fft_pass)(f, part, x, square, NULL, NULL);
         for (int64_t j = 0; j < f->r; j++) N(fft_store_square)(square + j * L, lane, count, from + f->s * j, sw, scale);
     }

@@ -21,17 +21,12 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     const int pairs = rows && (a->halved || a->kind == FFT_C2C) && lanes->n_pass > 1;       /* rows of complex numbers, or of pairs */
     const int read = pairs && a->kind != FFT_C2R && fft_reaches(lanes->pass) && lanes->pass[0].m >= U;
     const int write = pairs && a->kind != FFT_R2C && fft_reaches(end) && end->s >= U;
-    FftAhead ahead[2] = {{NULL, 0}, {NULL, 0}};
-    const int64_t next = q + count + L <= j->count * a->outer;
-    if (next && (read || write)) {
-        ahead[0] = (FftAhead){(const char *)(in[0] + L * in_parts * a->n_in), L * in_parts * a->n_in * (int64_t)sizeof(T)};
-        ahead[1] = (FftAhead){(const char *)(out[0] + L * out_parts * a->n_out), L * out_parts * a->n_out * (int64_t)sizeof(T)};
-    } else if (rows && next)
+    if (rows && q + count + L <= j->count * a->outer)
         fft_ahead(in[0] + L * in_parts * a->n_in, L * in_parts * a->n_in * (int64_t)sizeof(T), out[0] + L * out_parts * a->n_out,
                   L * out_parts * a->n_out * (int64_t)sizeof(T));
     N(FftFrom) from = {in[0], 2 * inner, 0}, *lines = NULL;
     const N(FftTo) to = {out[0], 2 * inner, sw, scale};
-    if (read) N(fft_first_rows)(lanes, in, count, a->kind == FFT_C2C ? sw : 0, x, ahead);
+    if (read) N(fft_first_rows)(lanes, in, count, a->kind == FFT_C2C ? sw : 0, x);
     else if (a->kind == FFT_R2C) {
         const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
         if (whole) N(fft_load_pairs)(x, in[0], h, step, im, 0);
@@ -56,7 +51,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     if (whole && a->kind == FFT_C2C) { N(fft_lanes)(lanes, lines, x, y, &to); return; }
     if (write) {
         N(fft_passes)(lanes, read, lanes->n_pass - 1, 0, read ? lanes->pass[0].r : 1, NULL, x, y, NULL);
-        N(fft_last_rows)(lanes, x, out, count, sw, scale, ahead);
+        N(fft_last_rows)(lanes, x, out, count, sw, scale);
         return;
     }
     V *z = y;
