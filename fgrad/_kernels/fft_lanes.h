@@ -5,7 +5,7 @@
 #ifndef FFT_ENUM
 #define FFT_ENUM
 enum { FFT_BUFFER, FFT_LINES, FFT_TURNED, FFT_ROOTS };          /* turned: lines with real and imaginary parts exchanged */
-#define FFT_UNROLL_ODD _Pragma("GCC unroll 4")                  /* all of radix 7 */
+#define FFT_UNROLL_ODD _Pragma("GCC unroll 8")                  /* all of radix 13 */
 enum { FFT_SQUARES = 16 };                                      /* the largest radix that reads and writes lines and squares */
 static int fft_reaches(const FftPass *f) { return f->r <= 8 || f->r == 16; }
 typedef struct { int64_t begin, end, from, to, skip, step; const int64_t *blocks; } FftPart;   /* of a pass: blocks, butterflies, and where squares lie */
@@ -167,7 +167,10 @@ FFT_ENDS(fft_pass3, fft_odd, FFT_COMMA 3)
 FFT_ENDS(fft_pass5, fft_odd, FFT_COMMA 5)
 FFT_ENDS(fft_pass7, fft_odd, FFT_COMMA 7)
 static void N(fft_pass_odd)(FFT_ARGS) {
-    if (f->m == 1) FFT_DO(fft_odd, FFT_BUFFER, FFT_BUFFER, FFT_COMMA f->r); else FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA f->r);
+    if (f->m == 1) FFT_DO(fft_odd, FFT_BUFFER, FFT_BUFFER, FFT_COMMA f->r);
+    else if (f->r == 11) FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA 11);
+    else if (f->r == 13) FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA 13);
+    else FFT_DO(fft_odd, FFT_BUFFER, FFT_ROOTS, FFT_COMMA f->r);
 }
 #undef FFT_DO
 #undef FFT_ENDS

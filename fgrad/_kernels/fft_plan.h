@@ -288,6 +288,7 @@ static void fft_make_axis(FftArena *a, FftAxis *x, int64_t images) {
         ? (lanes + a->lanes - 1) / a->lanes : outer * ((x->inner + a->lanes - 1) / a->lanes);
     double gather = x->inner == 1 ? 6 : x->inner < a->lanes ? 4.0 * a->lanes : 0;
     double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n);
+    if (x->inner == 1) by_lanes *= 1 + 1 / (double)tiles;           /* threads share few tiles badly */
     if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;
     int row = by_row >= 0 && by_row * (double)lanes < by_lanes;
     const void *plan = row ? (const void *)fft_make_row(a, x->n) : (const void *)fft_make_lanes(a, x->n);

@@ -18,7 +18,8 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     }
     const FftLanes *const lanes = a->lanes;
     const FftPass *const end = &lanes->pass[lanes->n_pass - 1];
-    const int pairs = rows && (a->halved || a->kind == FFT_C2C) && lanes->n_pass > 1;       /* rows of complex numbers, or of pairs */
+    const int pairs = rows && (a->halved || a->kind == FFT_C2C) && lanes->n_pass > 1       /* rows of complex numbers, or of pairs */
+        && h * 2 * (int64_t)sizeof(V) >= FFT_FIRST_CACHE / 2;
     const int read = pairs && a->kind != FFT_C2R && fft_reaches(lanes->pass) && lanes->pass[0].m >= U;
     const int write = pairs && a->kind != FFT_R2C && fft_reaches(end) && end->s >= U;
     if (rows && q + count + L <= j->count * a->outer)
