@@ -131,7 +131,7 @@ static double fft_cost(int64_t n, const FftArena *a) {
     double c = 8;
     for (int i = 0; i < k; i++)
         c += r[i] == 2 ? 4 : r[i] == 4 ? 7 : r[i] == 3 ? 8 : r[i] == 8 || r[i] == 5 ? 10.5 : r[i] == 7 ? 13 : r[i] == 16 ? 14 : 4 + 2 * (double)r[i];
-    const double bytes = 2.0 * (double)(n * a->lanes * fft_real_size(a)), evicts = bytes > 3e4 && n % 256 == 0 ? 1.4 : 1;   /* elements of a pass share sets of a cache */
+    const double bytes = 2.0 * (double)(n * a->lanes * fft_real_size(a)), evicts = bytes > 3e4 && n % 128 == 0 ? 1.4 : 1;   /* elements of a pass share sets of a cache */
     return c * (double)n * evicts * (bytes > 1.5e6 ? 3 : bytes > 9e5 ? 1.9 : bytes > 4e5 ? 1.2 : 1);
 }
 

@@ -59,6 +59,13 @@ def test_long(n):
             check((n, 17), 0, real, cplx)
 
 
+@pytest.mark.parametrize("real, cplx", TYPES, ids=["float32", "float64"])
+@pytest.mark.parametrize("n", [128, 130, 250, 396, 750, 1000, 1001, 1300])
+def test_many_rows(n, real, cplx):
+    """Rows as lanes, of which the first pass reads squares and the last one writes them; the last squares lie over others, the last rows are few."""
+    check((101, n), 1, real, cplx)
+
+
 def test_exact_roots():
     """Impulses give products of a few roots of unity, and exact ones at quarter turns, but for what a fused multiply-add keeps."""
     for n in (8, 12, 64, 4096):
