@@ -62,7 +62,7 @@ def test_long(n):
 @pytest.mark.parametrize("real, cplx", TYPES, ids=["float32", "float64"])
 @pytest.mark.parametrize("n", [128, 130, 250, 396, 750, 1000, 1001, 1300])
 def test_many_rows(n, real, cplx):
-    """Rows as lanes, of which the first pass reads squares and the last one writes them; the last squares lie over others, the last rows are few."""
+    """Rows as lanes, read and written by squares: the last squares lie over others, the last rows are few."""
     check((101, n), 1, real, cplx)
 
 
