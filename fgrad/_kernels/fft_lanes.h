@@ -37,8 +37,9 @@ FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re
 }
 /* Butterfly p of block b: GET and SET its elements. */
 #define FFT_EACH(r) for (int64_t b = part.begin; b < part.end; b++) \
-    for (int64_t p = part.from, last = to != FFT_ROOTS, m = last ? 1 : f->m, base = b * (r) * m, at = last && part.blocks ? part.blocks[b] * (r) : base - part.skip, \
-         apart = last ? 1 : part.step, put = !last ? base : part.blocks ? b - part.begin : f->order[b], next = !last ? m : part.blocks ? part.step : f->s; p < part.to; p++)
+    for (int64_t p = part.from, last = to != FFT_ROOTS, m = last ? 1 : f->m, base = b * (r) * m, \
+         at = last && part.blocks ? part.blocks[b] * (r) : base - part.skip, apart = last ? 1 : part.step, \
+         put = !last ? base : part.blocks ? b - part.begin : f->order[b], next = !last ? m : part.blocks ? part.step : f->s; p < part.to; p++)
 #define FFT_GET(j, re, im) N(fft_get)(x, in, at + p + apart * (j), from, re, im)
 #define FFT_SET(r, j, re, im) N(fft_set)(y, out, put + p + next * (j), to, re, im, (const T *)f->roots + 2 * (((r) - 1) * p + (j) - 1))
 #define FFT_FIRST(r, re, im) N(fft_set)(y, out, put + p, to == FFT_ROOTS ? FFT_BUFFER : to, re, im, NULL)

@@ -18,7 +18,8 @@ enum { FFT_PASSES = 40, FFT_PRIME = 61 };
 #define FFT_TABLE FFT_WIDE               /* rows up to this length have a table of all their roots */
 #define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
 
-typedef struct { int64_t r, m, s; const void *roots, *cosines; const int64_t *order, *blocks; } FftPass;      /* roots[m][r - 1]; cosines[r] of odd radices; of the last one where block b goes, and back */
+/* roots[m][r - 1]; cosines[r] of odd radices; of the last one where block b goes, and back */
+typedef struct { int64_t r, m, s; const void *roots, *cosines; const int64_t *order, *blocks; } FftPass;
 typedef struct FftLanes {
     int64_t n, room;                     /* room: vectors of real or imaginary parts that a buffer must hold */
     int n_pass;
@@ -131,7 +132,8 @@ static double fft_cost(int64_t n, const FftArena *a) {
     double c = 8;
     for (int i = 0; i < k; i++)
         c += r[i] == 2 ? 4 : r[i] == 4 ? 7 : r[i] == 3 ? 8 : r[i] == 8 || r[i] == 5 ? 10.5 : r[i] == 7 ? 13 : r[i] == 16 ? 14 : 4 + 2 * (double)r[i];
-    const double bytes = 2.0 * (double)(n * a->lanes * fft_real_size(a)), evicts = bytes > 3e4 && n % 128 == 0 ? 1.4 : 1;   /* elements of a pass share sets of a cache */
+    const double bytes = 2.0 * (double)(n * a->lanes * fft_real_size(a));
+    const double evicts = bytes > 3e4 && n % 128 == 0 ? 1.4 : 1;                /* elements of a pass share sets of a cache */
     return c * (double)n * evicts * (bytes > 1.5e6 ? 3 : bytes > 9e5 ? 1.9 : bytes > 4e5 ? 1.2 : 1);
 }
 
