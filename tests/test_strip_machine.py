@@ -68,7 +68,7 @@ REAL2 = [
     jnp.divide,
     jnp.maximum,
     jnp.minimum,
-    jnp.copysign,
+    lambda x, y: jnp.copysign(x, jnp.where(y == y, y, 1.0)),  # which NaN it is, and so its sign, is not promised
     lambda x, y: jnp.where(x < y, x, y * 2),
     lambda x, y: jnp.where(x >= y, 1.5, x),
     lambda x, y: jnp.where((x > 0) & (y < 0.5) | ~jnp.isfinite(x), x - y, y),
