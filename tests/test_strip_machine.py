@@ -201,6 +201,26 @@ def test_rows_of_parts_and_boxes(n):
     both(lambda u, v: lax.fori_loop(0, 4, lambda i, c: (c[1] * 0.5 + stencil(*c)[3], c[0] - 0.25 * stencil(*c)[4]), (u, v)), u, v)
 
 
+@pytest.mark.parametrize("n", [32, 64, 128, 130, 200, 256, 384, 511, 1000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_are_folded(n, dtype):
+    rng = np.random.default_rng(n)
+    with fgrad.config.override("enable_x64", dtype == "float64"):
+        for special in (False, True):
+            x, y = draw(rng, dtype, (37, n)), draw(rng, dtype, (20, n))
+            if not special:  # no NaN, no infinity: sums are compared
+                x, y = jnp.clip(jnp.nan_to_num(x), -3, 3), jnp.clip(jnp.nan_to_num(y), -3, 3)
+
+            def rows(x, y):
+                d = x[:, None] - y
+                both_ways = jnp.sum(jnp.abs(x * 2 - 1), -1), jnp.max(x * y[:1] + 1, -1), jnp.min(x * 0.5 - y[0], -1)
+                return jnp.sum(d * d, -1), jnp.max(jnp.abs(d), -1), *both_ways, jnp.sum((x - 0.25) * (x + y[2]), -1)
+
+            both(rows, x, y)
+            both(lambda x, y: jnp.sum(jnp.where(x > y[0], x - y[0], 0.5 * x), -1), x, y)
+            both(lambda x, y: jnp.max(jnp.abs(x[:, None] - y), -1), x, y)
+
+
 def test_many_threads_at_once():
     fun = fgrad.jit(lambda x, y: (x * y + 0.25) * (x - y) - jnp.where(x < y, x, 2.0))
     xs = [draw(np.random.default_rng(k), "float32", (30000 + k,)) for k in range(8)]

@@ -34,6 +34,9 @@ from fgrad._kernels.vm_plan cimport (FG_ACC_FULL, FG_EDGES_PER_OP, FG_MODE_COLUM
 cdef extern from "vm_terms.h" nogil:
     void fg_vm_read_terms(FgVmPlan *p, const FgInst *inst, const FgTensor *slots)
 
+cdef extern from "upper.h" nogil:
+    void fg_clear_upper()
+
 cdef extern from "vm_quick.h" nogil:
     int fg_vm_find_quick(const FgVmPlan *p)
     bint fg_vm_run_quick(const FgVmPlan *p, const FgInst *inst, FgTensor *slots)
@@ -466,6 +469,7 @@ cdef void body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
             begin = (part + 1) * r.per_part
     if p.streams:
         fg_vm_stream_end()
+    fg_clear_upper()
     pool_free(mem)
 
 
@@ -496,6 +500,7 @@ cdef void frame_parts(void *ctx, int64_t begin, int64_t end, int tid) noexcept n
             return
     for part in range(<int>begin, <int>end):
         fg_vm_run_frame(r.p, r.inst, r.slots, at, part)
+    fg_clear_upper()
     pool_free(mem)
 
 
@@ -511,6 +516,7 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
                 fg_vm_fill(FG_OUT(inst, slots, k).data, p.out[k].identity, p.out[k].size, p.out[k].count)
         return FG_OK
     if p.quick and fg_vm_run_quick(p, inst, slots):
+        fg_clear_upper()
         return FG_OK
     r.p, r.inst, r.slots, r.partials, r.per_part, r.fault = p, inst, slots, NULL, 0, 0
     if p.frame != NULL and fg_vm_fits_frame(p, inst, slots):

@@ -62,7 +62,7 @@ static void sm_load_numbers(SmCode *c, int room) {
 static void sm_body(SmCode *c, int bytes, int halves) {
     const SmProgram *m = c->m;
     FgX86 *x = &c->x;
-    for (int r = 0; r < c->pinned; r++) c->holds[r] = -1;
+    for (int r = 0; r < c->pinned; r++) if (c->holds[r] != SM_PARTIAL) c->holds[r] = -1;
     for (int v = 0; v < m->n_values; v++)
         for (int u = 0; u < SM_TURNS; u++) {
             if (c->reg[v][u] >= 0 && (!sm_constant(c, v) || c->reg[v][u] < c->pinned)) c->reg[v][u] = -1;
@@ -70,8 +70,20 @@ static void sm_body(SmCode *c, int bytes, int halves) {
         }
     if (bytes) { x86_op(x, 1, X86_MOV, SM_AT_BYTES, SM_AT); x86_shift(x, 1, 5, SM_AT_BYTES, sm_wide(c) ? 3 : 2); }
     if (halves) { x86_op(x, 1, X86_MOV, SM_AT_HALVES, SM_AT); x86_shift(x, 1, 5, SM_AT_HALVES, 1); }
-    for (c->step = 0; c->step < m->n_steps && !c->failed && !x->failed; c->step++) sm_code_step(c, &m->steps[c->step]);
-    x86_number(x, 1, 0, SM_AT, c->turns * 64);
+    int fold = 0;
+    for (c->step = 0; c->step < m->n_steps && !c->failed && !x->failed; c->step++) {
+        sm_code_step(c, &m->steps[c->step], fold);
+        fold += m->steps[c->step].what == SM_FOLD;
+    }
+}
+static void sm_end(SmCode *c, const uint8_t *saved, uint8_t *frame) {
+    FgX86 *x = &c->x;
+    const int32_t size = c->n_slots * 64 + 64;
+    x86_op_at(x, 1, X86_LEA, X86_SP, (FgX86At){X86_BP, -1, -40});
+    for (int i = 4; i >= 0; i--) x86_pop(x, saved[i]);
+    x86_pop(x, X86_BP);
+    x86_1(x, 0xc3);
+    if (!x->failed) memcpy(frame, &size, 4);
 }
 static int sm_code(SmCode *c) {
     static const uint8_t saved[] = {X86_BX, X86_12, X86_13, X86_14, X86_15};
@@ -92,9 +104,9 @@ static int sm_code(SmCode *c) {
         halves |= narrow == 2;
         if (narrow && sm_wide(c)) return 0;
     }
-    if (masks > SM_PART - SM_FIRST_MASK) return 0;
+    if (masks > SM_PART - SM_FIRST_MASK || m->folds > SM_FOLDS) return 0;
     for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
-        if (c->turns * live + (numbers < 8 ? numbers : 8) <= registers && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
+        if (c->turns * live + 3 * m->folds + (numbers < 8 ? numbers : 8) <= registers && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
     sm_find_bases(c);
     x86_4(x, 0xfa1e0ff3);               /* endbr64 */
     x86_push(x, X86_BP);
@@ -104,13 +116,24 @@ static int sm_code(SmCode *c) {
     uint8_t *frame = x->at - 4;
     x86_number(x, 1, 4, X86_SP, -64);
     for (int b = 0; b < c->n_bases; b++) x86_op_at(x, 1, X86_MOV, sm_bases[b], (FgX86At){SM_ADDRESSES, -1, c->base[b] * 8});
-    sm_load_numbers(c, registers - c->turns * live);
+    sm_load_numbers(c, registers - c->turns * live - 3 * m->folds);
+    if (m->folds) {                     /* whole strips, which rows begin with */
+        memset(c->partial, -1, sizeof c->partial);
+        const int64_t strip = x->at - x->begin;
+        for (c->vector = 0; c->vector < 8; c->vector += c->turns) sm_body(c, bytes, halves);
+        x86_number(x, 1, 0, SM_AT, FG_STRIP);
+        x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
+        x86_lead(x, x86_jump(x, X86_L), strip);
+        sm_end(c, saved, frame);
+        return !c->failed && !x->failed && c->n_slots <= 256;
+    }
     x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
     x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
     const int64_t few = x86_jump(x, X86_G);
     while ((x->at - x->begin) % 32) x86_1(x, 0x90);
     int64_t top = x->at - x->begin;
     sm_body(c, bytes, halves);
+    x86_number(x, 1, 0, SM_AT, c->turns * 64);
     x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
     x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
     x86_lead(x, x86_jump(x, X86_LE), top);
@@ -126,18 +149,12 @@ static int sm_code(SmCode *c) {
     x86_vex(x, X86_FORM(2, 0, 0, 0, 0xf5), X86_CX, X86_AX, X86_CX);     /* bzhi */
     x86_vex(x, X86_TO_MASK, SM_PART, 0, X86_CX);
     sm_body(c, bytes, halves);
+    x86_number(x, 1, 0, SM_AT, 64);
     x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
     x86_lead(x, x86_jump(x, X86_L), top);
     x86_land(x, done);
-    x86_clear_upper(x);
-    x86_op_at(x, 1, X86_LEA, X86_SP, (FgX86At){X86_BP, -1, -40});
-    for (int i = 4; i >= 0; i--) x86_pop(x, saved[i]);
-    x86_pop(x, X86_BP);
-    x86_1(x, 0xc3);
-    if (c->failed || x->failed || c->n_slots > 256) return 0;
-    const int32_t size = c->n_slots * 64 + 64;
-    memcpy(frame, &size, 4);
-    return 1;
+    sm_end(c, saved, frame);
+    return !c->failed && !x->failed && c->n_slots <= 256;
 }
 
 /* ---- what is kept */
@@ -158,26 +175,26 @@ static void fg_strip_count(int *seen, int *made) {
 static SmProgram sm_program;
 static SmCode sm_coding;
 static uint8_t sm_room[SM_ROOM];
-static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s) {
+static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first) {
     size_t bytes;
     memset(&sm_program, 0, sizeof sm_program);
-    if (!sm_read(&sm_program, p, s)) return NULL;
+    if (!sm_read(&sm_program, p, s, first, s->stage_end - s->stage)) return NULL;
     memset(&sm_coding, 0, sizeof sm_coding);
     sm_coding.m = &sm_program;
     sm_coding.x.begin = sm_coding.x.at = sm_room;
     sm_coding.x.end = sm_room + SM_ROOM;
     return sm_code(&sm_coding) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
 }
-/* The machine code of a strip; NULL if it has none, or another thread is at work on some. */
-static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s) {
-    const int n = s->stage_end - s->stage;
+/* The machine code of a strip, or (some) of its stages for what is no whole strip; NULL if it has none, or another thread is at work on some. */
+static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some) {
+    const int n = s->stage_end - s->stage, first = some ? s->some : s->stage;
     FgStage *key = (FgStage *)calloc(n + 1, sizeof(FgStage));
     FgStripCode code = NULL;
     uint64_t hash = 1469598103934665603u;
     if (!key || pthread_mutex_trylock(&sm_lock)) { free(key); return NULL; }
     if (!sm_n_kept) { sm_fill_table(); }
     for (int k = 0; k < n; k++) {       /* without what lies between the fields */
-        const FgStage *x = &p->stages[s->stage + k];
+        const FgStage *x = &p->stages[first + k];
         key[k].fn = x->fn; key[k].a = x->a; key[k].b = x->b; key[k].c = x->c; key[k].d = x->d; key[k].e = x->e; key[k].f = x->f;
         key[k].move_a = x->move_a; key[k].move_b = x->move_b; key[k].move_c = x->move_c;
     }
@@ -194,7 +211,7 @@ static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s) {
     while (x->stages && !(x->hash == hash && x->n == n && !memcmp(x->stages, key, (n + 1) * sizeof(FgStage)))) x = &sm_kept[at = (at + 1) % (2 * SM_CODES)];
     if (x->stages) code = x->code;
     else if (sm_n_kept < SM_CODES) {
-        code = sm_make(p, s);
+        code = sm_make(p, s, first);
         *x = (SmKept){hash, n, key, code};
         sm_n_kept++;
         key = NULL;

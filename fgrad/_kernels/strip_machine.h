@@ -12,13 +12,15 @@
 #include "x86.h"
 
 /* Vectors at once, at most; registers 0 and 1, and mask 1, are any step's. Mask 7 is what there is of a vector at the end. */
-enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_ROOM = 1 << 17, SM_BASES = 8 };
+enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_ROOM = 1 << 17, SM_BASES = 8, SM_FOLDS = 8, SM_PARTIAL = -2 };
 enum { SM_ADDRESSES = X86_DI, SM_AT = X86_SI, SM_END_AT = X86_DX, SM_AT_BYTES = X86_CX, SM_AT_HALVES = X86_8 };
 
 typedef struct {
     FgX86 x;
     SmProgram *m;
     int turns, step, failed, part;      /* part: of a vector, what mask 7 has */
+    int vector;                         /* the first one at hand, of eight: where rows are folded */
+    int16_t partial[SM_FOLDS][3];       /* of each fold, the registers of what one, two and four vectors have given; -1: none */
     int8_t reg[SM_VALUES][SM_TURNS];    /* the register of a value, or the mask; -1: none */
     int16_t slot[SM_VALUES][SM_TURNS];  /* where it lies on the stack, in vectors; -1: nowhere */
     int16_t holds[32], turn[32];        /* the value of a register, -1: none */
@@ -44,7 +46,7 @@ static FgX86At sm_place(SmCode *c, int32_t entry, int turn, int bytes) {
     int k = 0;
     while (k < c->n_bases && c->base[k] != entry) k++;
     if (k == c->n_bases) x86_op_at(&c->x, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, entry * 8});
-    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, turn * 64 / lane * bytes};
+    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, (c->vector + turn) * 64 / lane * bytes};
 }
 static FgX86At sm_stack(int slot) { return (FgX86At){X86_SP, -1, slot * 64}; }
 /* Memory of a tile, of which there may be less than a vector. */
@@ -68,7 +70,7 @@ static void sm_move(SmCode *c, int to, int from) { if (to != from) x86_v(&c->x, 
 static int sm_new(SmCode *c) {
     int best = -1, when = -1;
     for (int r = SM_FIRST; r < c->pinned; r++) {
-        if (c->busy >> r & 1) continue;
+        if (c->busy >> r & 1 || c->holds[r] == SM_PARTIAL) continue;
         int next = c->holds[r] < 0 ? SM_STEPS + 1 : sm_next(c, c->holds[r]);
         if (next > when) { when = next; best = r; }
     }
@@ -374,7 +376,7 @@ static void sm_box_step(SmCode *c, const SmStep *s) {
     x86_number(m, 1, 7, X86_AX, 1);
     const int64_t outside = x86_jump(m, X86_E);
     for (int u = 0; u < c->turns; u++) {
-        sm_bytes(c, 1, (FgX86At){X86_AX, SM_AT_BYTES, u * 64 / c->m->lane}, 1);
+        sm_bytes(c, 1, (FgX86At){X86_AX, SM_AT_BYTES, (c->vector + u) * 64 / c->m->lane}, 1);
         sm_k(c, SM_KNOT, 1, 1, 1);
         if (!far[u]) x86_v(m, form, d[u], d[u], reg[u], 1);
         else {                          /* ax holds the marks, until the next turn wants them */
@@ -417,7 +419,7 @@ static void sm_put_step(SmCode *c, const SmStep *s, int u) {
             x86_op(&c->x, 1, X86_MOV, X86_AX, SM_AT);
             x86_shift(&c->x, 1, 5, X86_AX, wide ? 6 : 5);
             x86_op_at(&c->x, 1, X86_ADD, X86_AX, (FgX86At){SM_ADDRESSES, -1, c->m->masks * 8});
-            x86_vex_at(&c->x, X86_FORM(1, wide, 0, 0, 0x90), 1, 0, (FgX86At){X86_AX, -1, wide ? u : 2 * u});
+            x86_vex_at(&c->x, X86_FORM(1, wide, 0, 0, 0x90), 1, 0, (FgX86At){X86_AX, -1, (c->vector + u) * (wide ? 1 : 2)});
             if (c->part) sm_k(c, SM_KAND, 1, 1, SM_PART);
             x86_v_at(&c->x, X86_FORM(1, wide, wide, 2, 0x11), x, 0, sm_place(c, s->entry, u, c->m->lane), 1);
         } else sm_store_tile(c, x, sm_place(c, s->entry, u, c->m->lane));
@@ -436,7 +438,52 @@ static void sm_put_step(SmCode *c, const SmStep *s, int u) {
     }
     sm_leave(c, s, u);
 }
-static void sm_code_step(SmCode *c, const SmStep *s) {
+/* x by y: as vm_strip_folds.h does it, but that extrema are exact always. */
+static void sm_fold_two(SmCode *c, const SmStep *s, int d, int x, int y) {
+    const int wide = sm_wide(c);
+    if (s->op == SM_BY_SUM) { x86_v(&c->x, sm_real_form(s->type, 0x58), d, x, y, 0); return; }
+    if (s->op == SM_BY_SIZE) { x86_v(&c->x, X86_FORM(2, 1, wide, 2, 0x3d), d, x, y, 0); return; }
+    x86_v(&c->x, sm_real_form(s->type, s->op == SM_BY_MAX ? 0x5f : 0x5d), 0, x, y, 0);
+    x86_v(&c->x, sm_real_form(s->type, 0xc2), 1, x, x, 0); x86_1(&c->x, 3);
+    x86_v(&c->x, sm_real_form(s->type, 0x28), 0, 0, x, 1);
+    sm_move(c, d, 0);
+}
+/* Of eight vectors, neighbours first: what there is of a row so far waits for as many vectors more. */
+static void sm_fold_step(SmCode *c, const SmStep *s, int u, int fold) {
+    const int k = c->vector + u, per = s->form ? s->form : 8, lanes = 64 / c->m->lane, all = (1 << lanes) - 1;
+    const int x = sm_get(c, s->s[0], u), some = s->form ? all : (int)(c->m->lanes[k * lanes / 64] >> k * lanes % 64) & all;
+    int v = sm_new(c), level = 0;
+    if (some == all) sm_move(c, v, x);
+    else {                              /* the number that changes nothing in the other lanes */
+        x86_set(&c->x, X86_AX, some);
+        x86_vex(&c->x, X86_TO_MASK, 1, 0, X86_AX);
+        sm_copy(c, v, s->s[1]);
+        x86_v(&c->x, sm_wide(c) ? X86_FORM(1, 1, 1, 2, 0x28) : X86_FORM(1, 0, 0, 2, 0x28), v, 0, x, 1);
+    }
+    for (; k >> level & 1 && 1 << level < per; level++) {
+        const int before = c->partial[fold][level];
+        if (before < 0) { c->failed = 1; return; }
+        sm_fold_two(c, s, v, before, v);
+        c->partial[fold][level] = -1;
+        c->holds[before] = -1;
+    }
+    if ((k + 1) % per) {
+        c->partial[fold][level] = (int16_t)v;
+        c->holds[v] = SM_PARTIAL;
+    } else {
+        x86_op(&c->x, 1, X86_MOV, X86_AX, SM_AT);
+        if (s->form) x86_shift(&c->x, 1, 5, X86_AX, per == 8 ? 3 : per == 4 ? 2 : 1);
+        else {
+            x86_number(&c->x, 1, 0, X86_AX, FG_STRIP - 1);
+            x86_shift(&c->x, 1, 5, X86_AX, 9);
+            x86_shift(&c->x, 1, 4, X86_AX, 6);
+        }
+        x86_op_at(&c->x, 1, X86_ADD, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
+        sm_store(c, v, (FgX86At){X86_AX, -1, k / per * 64});
+    }
+    sm_leave(c, s, u);
+}
+static void sm_code_step(SmCode *c, const SmStep *s, int fold) {
     c->busy = 0;
     if (s->what == SM_BOX) { sm_box_step(c, s); return; }
     for (int u = 0; u < c->turns; u++) {
@@ -448,12 +495,13 @@ static void sm_code_step(SmCode *c, const SmStep *s) {
         else if (s->what == SM_NUMBERS) sm_numbers_step(c, s, u);
         else if (s->what == SM_CONVERT) sm_convert_step(c, s, u);
         else if (s->what < SM_PUT) sm_get_step(c, s, u);
+        else if (s->what == SM_FOLD) sm_fold_step(c, s, u, fold);
         else sm_put_step(c, s, u);
     }
 }
 #include "strip_loop.h"
 #else
-static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s) { (void)p; (void)s; return 0; }
+static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some) { (void)p; (void)s; (void)some; return 0; }
 static void fg_strip_count(int *seen, int *made) { *seen = *made = 0; }
 #endif
 #endif

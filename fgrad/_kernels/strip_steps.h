@@ -7,15 +7,17 @@
 enum { SM_STEPS = 512, SM_VALUES = 512, SM_TABLE = 16384 };
 /* Kinds of stages; of a table's cells, which one it is in a to d. */
 enum { SM_NONE, SM_STAGE, SM_PAIR, SM_SIDE, SM_LOAD, SM_STORE, SM_STORE_LAST, SM_END, SM_KEEP, SM_TAKE, SM_SPREAD, SM_SPREAD_BOOL, SM_LOAD_BOOL,
-    SM_STORE_BOOL, SM_STORE_MASKED, SM_NARROW, SM_HALF_LOAD, SM_HALF_STORE, SM_SELECTION, SM_CHOICE, SM_WINDOW, SM_RANGE, SM_HORNER, SM_CAST };
+    SM_STORE_BOOL, SM_STORE_MASKED, SM_NARROW, SM_HALF_LOAD, SM_HALF_STORE, SM_FOLD_STAGE, SM_SELECTION, SM_CHOICE, SM_WINDOW, SM_RANGE, SM_HORNER, SM_CAST };
 typedef struct { FgStageFn fn; uint8_t kind, a, b, c, d, e; } SmKind;
 
 /* Where a value comes from: memory that moves on, one number for all lanes, a number that is known, a step. */
 enum { SM_MEMORY, SM_ONE, SM_NUMBER, SM_MADE };
 typedef struct { uint8_t from, mask, lane; int32_t entry; int64_t bits; int first, last, reads; } SmValue;
 /* Steps: an operation; a comparison, a selection by a mask, masks' logic; a mask as numbers; values inside of a box, others outside; memory. */
-enum { SM_DO, SM_COMPARE, SM_PICK, SM_LOGIC, SM_NUMBERS, SM_BOX, SM_CONVERT, SM_GET_BOOL, SM_GET_NARROW, SM_GET_HALF, SM_PUT, SM_PUT_BOOL, SM_PUT_HALF };
+enum { SM_DO, SM_COMPARE, SM_PICK, SM_LOGIC, SM_NUMBERS, SM_BOX, SM_CONVERT, SM_GET_BOOL, SM_GET_NARROW, SM_GET_HALF, SM_PUT, SM_PUT_BOOL, SM_PUT_HALF, SM_FOLD };
 typedef struct { uint8_t what, type, op, form; int16_t d, s[3]; int32_t entry; } SmStep;
+/* What a fold reduces its terms by; `form` is how many vectors become one, 0 where these are all of a strip of which there are lanes by bits alone. */
+enum { SM_BY_SUM, SM_BY_MAX, SM_BY_MIN, SM_BY_SIZE };
 
 typedef struct {
     const FgVmPlan *p;
@@ -23,6 +25,8 @@ typedef struct {
     int lane, slots, failed;            /* slots: the first entry of the table of pointers that is scratch */
     int held, banks[2];                 /* the strip's value, the banks' */
     int n_steps, n_values;
+    int folds;                          /* steps that fold rows, */
+    uint64_t lanes[2];                  /* and the lanes that there are of them (form 0) */
     int32_t masks;                      /* the entry with the tile's bits, of steps that put what is no gap */
     int16_t *scratch, *tiles;           /* entries' values: of scratch, of what has been stored */
     SmStep steps[SM_STEPS];
@@ -83,6 +87,7 @@ static void sm_fill_table(void) {
     #endif
     sm_add(stage_load, SM_LOAD, 0, 0, 0, 0, 0);
     sm_add(stage_store, SM_STORE, 0, 0, 0, 0, 0);
+    for (int w = 0; w < 2; w++) for (int k = 0; k < FG_FOLD_KINDS; k++) for (int per = 0; per < 4; per++) sm_add(fg_folds[w][k][per], SM_FOLD_STAGE, w, k, per, 0, 0);
     for (int w = 0; w < 2; w++) for (int k = 0; k < 2; k++) sm_add(fg_masked_stores[w][k], SM_STORE_MASKED, w, k, 0, 0, 0);
     sm_add(stage_store_last, SM_STORE_LAST, 0, 0, 0, 0, 0);
     sm_add(stage_end, SM_END, 0, 0, 0, 0, 0);
@@ -254,6 +259,23 @@ static void sm_read_stage(SmProgram *m, const FgStage *s) {
         if (s->a >= m->slots || !s->move_a || m->held < 0 || sm_is_mask(m, m->held)) { m->failed = 1; return; }
         sm_step(m, (SmStep){SM_PUT_HALF, 0, k->a, 0, 0, {(int16_t)m->held, (int16_t)(k->a ? sm_number(m, 0x7fff) : -1), -1}, s->a}, 0);
         return;
+    case SM_FOLD_STAGE: {
+        static const uint8_t by[FG_FOLD_KINDS] = {[FG_FOLD_sum_plain] = SM_BY_SUM, [FG_FOLD_sum_abs] = SM_BY_SUM, [FG_FOLD_sum_square] = SM_BY_SUM,
+            [FG_FOLD_sum_mul] = SM_BY_SUM, [FG_FOLD_max_plain] = SM_BY_MAX, [FG_FOLD_min_plain] = SM_BY_MIN, [FG_FOLD_size_abs] = SM_BY_SIZE};
+        x = m->held;
+        if (k->b == FG_FOLD_sum_abs || k->b == FG_FOLD_size_abs) x = sm_do(m, real, FG_OP_abs, 0, x, -1);
+        else if (k->b == FG_FOLD_sum_square) x = sm_do(m, real, FG_OP_mul, 0, x, x);
+        else if (k->b == FG_FOLD_sum_mul) x = sm_do(m, real, FG_OP_mul, 0, x, sm_operand(m, s->a, s->move_a, 0));
+        if (k->c == FG_FOLD_SOME_OF) memcpy(m->lanes, (const char *)s + offsetof(FgStage, c), sizeof m->lanes);
+        y = -1;
+        if (k->c == FG_FOLD_SOME_OF) {
+            const int64_t one[] = {0x80000000, 0xff800000, 0x7f800000, 0}, two[] = {INT64_MIN, (int64_t)0xfff0000000000000u, 0x7ff0000000000000, 0};
+            y = sm_number(m, wide ? two[by[k->b]] : one[by[k->b]]);
+        }
+        m->folds++;
+        sm_step(m, (SmStep){SM_FOLD, (uint8_t)real, by[k->b], k->c == FG_FOLD_SOME_OF ? 0 : (uint8_t)(8 >> k->c), 0, {(int16_t)x, (int16_t)y, -1}, s->b}, 0);
+        return;
+    }
     case SM_SELECTION:
         x = k->a == FG_SIDE_M ? m->held : sm_operand(m, s->a, s->move_a, 0);
         y = sm_operand(m, s->b, s->move_b, k->c);
@@ -304,8 +326,8 @@ static void sm_read_stage(SmProgram *m, const FgStage *s) {
     m->failed = 1;
 }
 
-/* The steps of a strip's stages; 0 if there is something that has none. */
-static int sm_read(SmProgram *m, const FgVmPlan *p, const FgVmStrip *strip) {
+/* The steps of a strip's n stages from `first` on; 0 if there is something that has none. */
+static int sm_read(SmProgram *m, const FgVmPlan *p, const FgVmStrip *strip, const int first, const int n) {
     int16_t scratch[SM_VALUES];
     m->p = p;
     m->strip = strip;
@@ -317,9 +339,9 @@ static int sm_read(SmProgram *m, const FgVmPlan *p, const FgVmStrip *strip) {
     if (!m->tiles) return 0;
     for (int k = 0; k < SM_VALUES; k++) scratch[k] = -1;
     for (int k = 0; k < p->n_regs; k++) m->tiles[k] = -1;
-    for (int k = strip->stage; k < strip->stage_end && !m->failed; k++) {
-        sm_read_stage(m, &p->stages[k]);
-        if (m->held < 0 && !m->failed && k + 1 < strip->stage_end) m->failed = 1;
+    for (int k = 0; k < n && !m->failed; k++) {
+        sm_read_stage(m, &p->stages[first + k]);
+        if (m->held < 0 && !m->failed && k + 1 < n) m->failed = 1;
     }
     free(m->tiles);
     for (int v = 0; v < m->n_values; v++) m->values[v].first = m->values[v].last = -1;

@@ -28,7 +28,7 @@ static int fg_vm_find_reads(const FgVmThread *t, FgVmRowRead *reads, int *vector
 }
 
 /* A row whose operands' memory may end before its last strip does: it is copied. */
-static void fg_vm_run_last_row(FgVmThread *t, const FgStage *some, const FgVmRowRead *reads, int vectors) {
+static void fg_vm_run_last_row(FgVmThread *t, const FgVmStrip *s, const FgVmRowRead *reads, int vectors) {
     char *at[FG_IN_STRIPS_READ + FG_EDGES_PER_OP];
     for (int j = 0; j < vectors; j++) {
         at[j] = t->ptr[reads[j].reg];
@@ -36,7 +36,7 @@ static void fg_vm_run_last_row(FgVmThread *t, const FgStage *some, const FgVmRow
         memcpy(reads[j].edge, at[j], t->p->n_red * reads[j].size);
         t->ptr[reads[j].reg] = reads[j].edge;
     }
-    fg_run_stages(some, t->ptr, 0, FG_STRIP);
+    fg_run_some(t->p, s, t->ptr, 0, FG_STRIP);
     for (int j = 0; j < vectors; j++) t->ptr[reads[j].reg] = at[j];
 }
 
@@ -44,7 +44,6 @@ static void fg_vm_run_last_row(FgVmThread *t, const FgStage *some, const FgVmRow
 static void fg_vm_run_in_strips(FgVmThread *t, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
     const FgVmStrip *s = &p->strips[0];
-    const FgStage *some = p->stages + s->some;
     const int64_t k = p->n_red, lane = s->lane, per = FG_STRIP / lane, whole = (k & -per) * lane, row = k * lane, h = p->in_strips;
     const int64_t each = (row + FG_STRIP - 1) / FG_STRIP * FG_VEC;     /* bytes of a row's lanes */
     const int last = p->ndim - 2, tail = whole < row;
@@ -79,9 +78,9 @@ static void fg_vm_run_in_strips(FgVmThread *t, int64_t begin, int64_t end) {
             }
             for (; r < turn; r++) {
                 if (whole) fg_run_strip(p, s, t->ptr, 0, whole);
-                if (tail && whole) fg_run_stages(some, t->ptr, row - FG_STRIP, row);
-                else if (tail && r < safe) fg_run_stages(some, t->ptr, 0, FG_STRIP);
-                else if (tail) fg_vm_run_last_row(t, some, reads, vectors);
+                if (tail && whole) fg_run_some(p, s, t->ptr, row - FG_STRIP, row);
+                else if (tail && r < safe) fg_run_some(p, s, t->ptr, 0, FG_STRIP);
+                else if (tail) fg_vm_run_last_row(t, s, reads, vectors);
                 for (int j = 0; j < n; j++) t->ptr[reads[j].reg] += reads[j].step;
                 for (int o = 0; o < p->n_out; o++) t->ptr[p->sums + o] += each;
             }

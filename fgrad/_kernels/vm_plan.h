@@ -56,7 +56,7 @@ typedef struct {
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
  * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none.
  * code: the stages' machine code, which they have when they have been run often enough (heat). */
-typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; int64_t heat; FgStripCode code; } FgVmStrip;
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; int64_t heat; FgStripCode code, code_some; } FgVmStrip;
 typedef struct { int reg, size, written, masked; } FgVmEdge;
 
 typedef struct {
@@ -126,7 +126,7 @@ struct FgVmPlan {
     FgVmStrip *strips; FgStage *stages; FgVmEdge *edges;
     int *types;                         /* of the registers */
     int *in_order, *out_order;
-    FgStripCode (*make_code)(const FgVmPlan *p, const FgVmStrip *s);       /* or NULL */
+    FgStripCode (*make_code)(const FgVmPlan *p, const FgVmStrip *s, int some);    /* or NULL */
 };
 
 /* One thread's view of a run. */
@@ -246,14 +246,25 @@ static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r <
 /* True if op k is one of a strip that runs later, in its last one's place. */
 /* The machine code of a strip that is about to run on so many bytes of each operand: there is some once its stages have taken as long as that takes to
  * be made. */
+#define FG_STRIP_MADE (INT64_MIN / 2)           /* heat: nothing more is asked for */
 static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, const FgVmStrip *s, int64_t bytes) {
     FgStripCode code = __atomic_load_n(&s->code, __ATOMIC_ACQUIRE);
     if (!code && p->make_code) {
         int64_t *heat = (int64_t *)&s->heat, now = __atomic_load_n(heat, __ATOMIC_RELAXED) + (bytes + FG_STRIP - 1) / FG_STRIP * (s->stage_end - s->stage);
-        __atomic_store_n(heat, now < p->hot ? now : INT64_MIN / 2, __ATOMIC_RELAXED);
-        if (now >= p->hot && (code = p->make_code(p, s))) __atomic_store_n((FgStripCode *)&s->code, code, __ATOMIC_RELEASE);
+        __atomic_store_n(heat, now < p->hot ? now : FG_STRIP_MADE, __ATOMIC_RELAXED);
+        if (now >= p->hot && (code = p->make_code(p, s, 0))) __atomic_store_n((FgStripCode *)&s->code, code, __ATOMIC_RELEASE);
     }
     return code;
+}
+/* Where rows are folded, a row's last strip has code of its own, which is made when the others' is. */
+static inline void fg_run_some(const FgVmPlan *p, const FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
+    FgStripCode code = __atomic_load_n(&s->code_some, __ATOMIC_ACQUIRE);
+    int64_t *heat = (int64_t *)&s->heat;
+    if (!code && p->make_code && __atomic_load_n(heat, __ATOMIC_RELAXED) == FG_STRIP_MADE) {
+        __atomic_store_n(heat, FG_STRIP_MADE + 1, __ATOMIC_RELAXED);
+        if ((code = p->make_code(p, s, 1))) __atomic_store_n((FgStripCode *)&s->code_some, code, __ATOMIC_RELEASE);
+    }
+    if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->some, ptr, at, end);
 }
 static inline void fg_run_strip(const FgVmPlan *p, const FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
     FgStripCode code = fg_strip_code_of(p, s, end - at);

@@ -1,7 +1,6 @@
 /* Programs of stages (vm_strip.h): what they are made of, and how they run. */
 #ifndef FG_VM_STAGE_H
 #define FG_VM_STAGE_H
-#include "upper.h"
 #include "vec.h"
 
 #define FG_LANES_TYPE(t, T, B) \
@@ -31,6 +30,5 @@ typedef void (*FgStripCode)(char *const *ptr, int64_t at, int64_t end);
 static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
     const fg_m_i32 z = {0};
     for (; at < end; at += FG_STRIP) s->fn(s, ptr, at, z, z, z, z, z, z, z, z);
-    fg_clear_upper();
 }
 #endif
