@@ -61,6 +61,11 @@ cdef int64_t strip_tile = 8192         # elements
 cdef int64_t hot_strip = 8192          # stages that take about as long as it takes to make machine code of them
 
 
+def makes_code():
+    """True if strips may have machine code: this is the variant with AVX-512, and the system lets code be written and run."""
+    return bool(fg_code_may())
+
+
 def strips_with_code():
     """How many strips' stages have been looked at for machine code, and how many have some."""
     cdef int seen, made
