@@ -1,8 +1,11 @@
 """What a first call leaves alone and shares: generations of the garbage collector, parameters of equations, slots of programs."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
+import pytest
 
 import fgrad
 import fgrad.numpy as jnp
@@ -77,3 +80,23 @@ def test_labels_name_operations_and_shapes():
     assert sorted(what for _, what in ran) == ["dot [1, 4, 8] [1, 8, 3] [1, 4, 3]", "tanh+add [4, 3]"]
     (_, what), *_ = fgrad.jit(chain).lower(x).compile().profile(x)
     assert what == "sin+add+sin+add+sin+add+sin+add+sin+add+sin+add+... [4, 8]"
+
+
+def test_a_first_call_imports_nothing():
+    """On arrays of NumPy, whose masked arrays are a module of 10 ms that NumPy imports when it is asked for."""
+    code = """
+import sys
+import fgrad, fgrad.numpy as jnp
+import numpy as np
+x, before = np.ones((3, 3), np.float32), set(sys.modules)
+fgrad.jit(fgrad.grad(lambda x: jnp.sum(jnp.tanh(x @ x))))(x)
+jnp.array(x) * np.float32(2)
+print(sorted(set(sys.modules) - before))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.returncode) == ("[]", 0), run.stderr
+
+
+def test_masked_arrays_are_told_from_plain_ones():
+    with pytest.raises(ValueError, match="masked"):
+        fgrad.jit(lambda x: x + 1)(np.ma.masked_array(np.ones(3, np.float32), [True, False, True]))

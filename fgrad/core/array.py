@@ -1,5 +1,6 @@
 """Array: the concrete value.  Operators and NumPy-style methods are added by fgrad.numpy.methods."""
 
+import sys
 import weakref
 from typing import Any
 
@@ -244,7 +245,8 @@ def from_scalar(x, dtype=None, weak_type=True) -> Array:
 
 def unmasked(x):
     """A NumPy array or scalar, as it is. Raises ValueError for masked arrays, whose mask would be lost."""
-    if isinstance(x, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # np.ma would import it, in the first call on an array
+    if masked is not None and isinstance(x, masked.MaskedArray):
         raise ValueError("numpy masked arrays are not supported as inputs: use x.filled() for an array without a mask")
     return x
 
