@@ -224,6 +224,30 @@ def test_many_threads_at_once():
                 assert same(a, b)
 
 
+def test_threads_that_meet_a_busy_maker_ask_again():
+    """Sixteen programs of different stages, which all want code at the same time."""
+    steps = (jnp.square, jnp.negative, lambda x: x + 1.5, lambda x: jnp.maximum(x, 0.5))
+
+    def program(k):
+        def fun(x):
+            for i in range(12):
+                x = steps[(k >> (i % 5)) & 1 | (i + k) % 2 * 2](x) * 0.5
+            return x
+
+        return fgrad.jit(fun)
+
+    funs, x = [program(k) for k in range(16)], jnp.linspace(-1, 1, 2000)
+    for f in funs:
+        f.lower(x).compile()
+    before = vm_plan.strips_with_code()
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda f: [f(x) for _ in range(40)], funs))
+    made = vm_plan.strips_with_code()
+    for f in funs:
+        f(x)
+    assert vm_plan.strips_with_code() == made != before
+
+
 def test_code_is_kept_for_the_same_stages():
     x = jnp.arange(1000.0)
     make = lambda: fgrad.jit(lambda x: (x * 3.5 - 1) * x + 0.125)  # noqa: E731

@@ -185,13 +185,14 @@ static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first) {
     sm_coding.x.end = sm_room + SM_ROOM;
     return sm_code(&sm_coding) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
 }
-/* The machine code of a strip, or (some) of its stages for what is no whole strip; NULL if it has none, or another thread is at work on some. */
-static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some) {
+/* The machine code of a strip, or (some) of its stages for what is no whole strip; NULL if it has none. 0 if that can't be told: another thread is at
+ * work on some, or there is no memory. */
+static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some, FgStripCode *code) {
     const int n = s->stage_end - s->stage, first = some ? s->some : s->stage;
-    FgStage *key = (FgStage *)calloc(n + 1, sizeof(FgStage));
-    FgStripCode code = NULL;
     uint64_t hash = 1469598103934665603u;
-    if (!key || pthread_mutex_trylock(&sm_lock)) { free(key); return NULL; }
+    if (pthread_mutex_trylock(&sm_lock)) return 0;
+    FgStage *key = (FgStage *)calloc(n + 1, sizeof(FgStage));
+    if (!key) { pthread_mutex_unlock(&sm_lock); return 0; }
     if (!sm_n_kept) { sm_fill_table(); }
     for (int k = 0; k < n; k++) {       /* without what lies between the fields */
         const FgStage *x = &p->stages[first + k];
@@ -209,15 +210,14 @@ static FgStripCode fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some
     uint64_t at = hash % (2 * SM_CODES);
     SmKept *x = &sm_kept[at];
     while (x->stages && !(x->hash == hash && x->n == n && !memcmp(x->stages, key, (n + 1) * sizeof(FgStage)))) x = &sm_kept[at = (at + 1) % (2 * SM_CODES)];
-    if (x->stages) code = x->code;
-    else if (sm_n_kept < SM_CODES) {
-        code = sm_make(p, s, first);
-        *x = (SmKept){hash, n, key, code};
+    if (!x->stages && sm_n_kept < SM_CODES) {
+        *x = (SmKept){hash, n, key, sm_make(p, s, first)};
         sm_n_kept++;
         key = NULL;
     }
+    *code = x->code;
     pthread_mutex_unlock(&sm_lock);
     free(key);
-    return code;
+    return 1;
 }
 #endif

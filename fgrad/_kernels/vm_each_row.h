@@ -63,7 +63,7 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
     int64_t coord[FG_MAXDIM + 1] = {0}, step[FG_VM_ROWS], len = p->row;
     int last = p->ndim - 1, n = fg_vm_find_row(t, row);
     if (n < 0) return 0;
-    const FgVmStrip *s = &p->strips[p->ops[t->part->op_end - 1].strip];
+    FgVmStrip *s = &p->strips[p->ops[t->part->op_end - 1].strip];
     const FgStage *stages = p->stages + s->stage, *some = p->stages + s->some;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = len & -per, at = whole * s->lane;
     const FgStripCode code = fg_strip_code_of(p, s, (end - u) * len * s->lane);

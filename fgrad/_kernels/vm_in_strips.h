@@ -12,7 +12,7 @@ typedef struct { int reg; int64_t size, step; char *mem, *end, *edge; const int6
 
 static int fg_vm_find_reads(const FgVmThread *t, FgVmRowRead *reads, int *vectors) {
     const FgVmPlan *p = t->p;
-    const FgVmStrip *s = &p->strips[0];
+    FgVmStrip *s = &p->strips[0];
     int n = 0;
     for (int k = 0; k < s->n_edges; k++) {
         const int i = p->edges[s->edge + k].reg;
@@ -28,7 +28,7 @@ static int fg_vm_find_reads(const FgVmThread *t, FgVmRowRead *reads, int *vector
 }
 
 /* A row whose operands' memory may end before its last strip does: it is copied. */
-static void fg_vm_run_last_row(FgVmThread *t, const FgVmStrip *s, const FgVmRowRead *reads, int vectors) {
+static void fg_vm_run_last_row(FgVmThread *t, FgVmStrip *s, const FgVmRowRead *reads, int vectors) {
     char *at[FG_IN_STRIPS_READ + FG_EDGES_PER_OP];
     for (int j = 0; j < vectors; j++) {
         at[j] = t->ptr[reads[j].reg];
@@ -43,7 +43,7 @@ static void fg_vm_run_last_row(FgVmThread *t, const FgVmStrip *s, const FgVmRowR
 /* Units [begin, end): batches of rows. */
 static void fg_vm_run_in_strips(FgVmThread *t, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
-    const FgVmStrip *s = &p->strips[0];
+    FgVmStrip *s = &p->strips[0];
     const int64_t k = p->n_red, lane = s->lane, per = FG_STRIP / lane, whole = (k & -per) * lane, row = k * lane, h = p->in_strips;
     const int64_t each = (row + FG_STRIP - 1) / FG_STRIP * FG_VEC;     /* bytes of a row's lanes */
     const int last = p->ndim - 2, tail = whole < row;

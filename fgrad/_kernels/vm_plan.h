@@ -56,7 +56,7 @@ typedef struct {
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
  * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none.
  * code: the stages' machine code, which they have when they have been run often enough (heat). */
-typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some; int64_t heat; FgStripCode code, code_some; } FgVmStrip;
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some, asked_some; int64_t heat; FgStripCode code, code_some; } FgVmStrip;
 typedef struct { int reg, size, written, masked; } FgVmEdge;
 
 typedef struct {
@@ -126,7 +126,7 @@ struct FgVmPlan {
     FgVmStrip *strips; FgStage *stages; FgVmEdge *edges;
     int *types;                         /* of the registers */
     int *in_order, *out_order;
-    FgStripCode (*make_code)(const FgVmPlan *p, const FgVmStrip *s, int some);    /* or NULL */
+    int (*make_code)(const FgVmPlan *p, const FgVmStrip *s, int some, FgStripCode *code);    /* or NULL */
 };
 
 /* One thread's view of a run. */
@@ -243,33 +243,37 @@ static void fg_vm_prepare(FgVmThread *t) {
 
 enum { FG_FUSE_MIN = 256 };             /* elements from which a pass less is felt */
 static int fg_vm_is_const(const FgVmPlan *p, int r) { return r >= p->n_in && r < p->n_in + p->n_const; }
-/* True if op k is one of a strip that runs later, in its last one's place. */
 /* The machine code of a strip that is about to run on so many bytes of each operand: there is some once its stages have taken as long as that takes to
- * be made. */
-#define FG_STRIP_MADE (INT64_MIN / 2)           /* heat: nothing more is asked for */
-static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, const FgVmStrip *s, int64_t bytes) {
+ * be made. A thread that finds another at work on some asks again the next time. */
+enum { FG_STRIP_ASKED = -1 };           /* heat: nothing more is counted */
+static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, FgVmStrip *s, int64_t bytes) {
     FgStripCode code = __atomic_load_n(&s->code, __ATOMIC_ACQUIRE);
     if (!code && p->make_code) {
-        int64_t *heat = (int64_t *)&s->heat, now = __atomic_load_n(heat, __ATOMIC_RELAXED) + (bytes + FG_STRIP - 1) / FG_STRIP * (s->stage_end - s->stage);
-        __atomic_store_n(heat, now < p->hot ? now : FG_STRIP_MADE, __ATOMIC_RELAXED);
-        if (now >= p->hot && (code = p->make_code(p, s, 0))) __atomic_store_n((FgStripCode *)&s->code, code, __ATOMIC_RELEASE);
+        int64_t heat = __atomic_load_n(&s->heat, __ATOMIC_RELAXED), now = heat + (bytes + FG_STRIP - 1) / FG_STRIP * (s->stage_end - s->stage);
+        if (heat < 0) return NULL;
+        if (now >= p->hot && p->make_code(p, s, 0, &code)) {
+            now = FG_STRIP_ASKED;
+            __atomic_store_n(&s->code, code, __ATOMIC_RELEASE);
+        }
+        __atomic_store_n(&s->heat, now, __ATOMIC_RELAXED);
     }
     return code;
 }
 /* Where rows are folded, a row's last strip has code of its own, which is made when the others' is. */
-static inline void fg_run_some(const FgVmPlan *p, const FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
+static inline void fg_run_some(const FgVmPlan *p, FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
     FgStripCode code = __atomic_load_n(&s->code_some, __ATOMIC_ACQUIRE);
-    int64_t *heat = (int64_t *)&s->heat;
-    if (!code && p->make_code && __atomic_load_n(heat, __ATOMIC_RELAXED) == FG_STRIP_MADE) {
-        __atomic_store_n(heat, FG_STRIP_MADE + 1, __ATOMIC_RELAXED);
-        if ((code = p->make_code(p, s, 1))) __atomic_store_n((FgStripCode *)&s->code_some, code, __ATOMIC_RELEASE);
+    if (!code && p->make_code && __atomic_load_n(&s->heat, __ATOMIC_RELAXED) == FG_STRIP_ASKED && !__atomic_load_n(&s->asked_some, __ATOMIC_RELAXED) &&
+        p->make_code(p, s, 1, &code)) {
+        __atomic_store_n(&s->asked_some, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->code_some, code, __ATOMIC_RELEASE);
     }
     if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->some, ptr, at, end);
 }
-static inline void fg_run_strip(const FgVmPlan *p, const FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
+static inline void fg_run_strip(const FgVmPlan *p, FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
     FgStripCode code = fg_strip_code_of(p, s, end - at);
     if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->stage, ptr, at, end);
 }
+/* True if op k is one of a strip that runs later, in its last one's place. */
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
 /* True for a window that is no stage: its tile may be that of an operand. */
 static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_window && op->strip < 0; }
@@ -340,7 +344,7 @@ static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
 }
 
 /* Bytes [0, end) of each operand of a strip, fetching ahead in between. */
-static void fg_vm_run_stages(FgVmThread *t, const FgVmStrip *s, int64_t end, FgVmAhead *ahead) {
+static void fg_vm_run_stages(FgVmThread *t, FgVmStrip *s, int64_t end, FgVmAhead *ahead) {
     int64_t strips = end / FG_STRIP, at = 0;
     FgVmNear near[FG_NEAR_INPUTS];
     int n_near = t->p->nears ? fg_vm_near(t, near) : 0;
@@ -399,7 +403,7 @@ static inline void fg_vm_put_edge(char *dst, const char *src, int64_t bytes) {
 
 /* A strip's program over n elements; at the end, what is no whole strip is part of one that begins before it or ends behind it, or runs
  * on copies. */
-static void fg_vm_run_strip(FgVmThread *t, const FgVmStrip *s, int64_t n, FgVmAhead *ahead) {
+static void fg_vm_run_strip(FgVmThread *t, FgVmStrip *s, int64_t n, FgVmAhead *ahead) {
     const FgVmPlan *p = t->p;
     const FgVmEdge *edges = p->edges + s->edge;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = n & -per, rest = n - whole;      /* lanes are powers of two */
