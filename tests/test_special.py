@@ -387,3 +387,10 @@ def test_logarithms_to_other_bases_of_16_bits(dtype):
     large = jnp.array(6e4, dtype)
     for f, base in ((jnp.log2, 2), (jnp.log10, 10)):
         np.testing.assert_allclose(float(fgrad.grad(f)(large)), 1 / (float(large) * np.log(base)), rtol=0.02)
+
+
+@pytest.mark.parametrize("fun", [lax.erf_inv, special.ndtri])
+def test_values_do_not_depend_on_their_neighbours(fun):
+    x = np.linspace(0.01, 0.999, 64, dtype=np.float32)
+    among = np.asarray(fun(jnp.array(np.stack([x, np.full_like(x, 1e-6), np.full_like(x, 0.99999)], -1).ravel())))[::3]
+    np.testing.assert_array_equal(among, np.asarray(fun(jnp.array(x))))

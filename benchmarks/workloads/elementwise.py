@@ -179,6 +179,21 @@ class Gelu(ChainInputs):
         return lambda: ne.evaluate("0.5*x*(1+tanh(0.7978845608*(x+0.044715*x*x*x)))", {"x": x}, casting="same_kind")
 
 
+@workload("elementwise/inverse functions", sizes=(1_000, 1_000_000), note="arctan, arcsinh, arctanh, the inverse of erf")
+class Inverse(Workload):
+    def inputs(self, rng):
+        return (rng.uniform(-0.99, 0.99, self.size).astype("float32"),)
+
+    def jaxlike(self, m, x):
+        f = m.jit(lambda x: (m.np.arctan(x), m.np.arcsinh(x), m.np.arctanh(x), m.lax.erf_inv(x)))
+        return lambda: f(x)
+
+    def torch(self, m, x):
+        t = m.torch
+        f = m.compile(lambda x: (t.arctan(x), t.arcsinh(x), t.arctanh(x), t.erfinv(x)))
+        return lambda: f(x)
+
+
 @workload("elementwise/float64 chain", sizes=(1_000_000,), x64=True, tol=1e-9)
 class ChainDouble(Workload):
     """Ten elementary functions of doubles."""

@@ -162,13 +162,13 @@ FG_INLINE float fg_acos_f32(float x) {
     float mid = (float)FG_PIO2 - (s + (w + 4.37113883e-08f));
     return big ? (x > 0 ? 2 * (s + w) : 2 * mid) : mid;
 }
+/* atan(a / b) for a, b >= 0, by that of the smaller over the larger one */
 FG_INLINE float fg_atanq_f32(float a, float b) {
-    int far = a > 2.41421356f * b, mid = a > 0.414213562f * b;
-    float num = far ? -b : mid ? a - b : a, den = far ? a : mid ? a + b : b;
-    float hi = far ? 1.57079637f : mid ? 0.785398185f : 0, lo = far ? -4.37113883e-08f : mid ? -2.18556941e-08f : 0;
-    float t = num / den, z = t * t;
-    float p = z * FG_POLY(z, -0.333333164f, 0.199984878f, -0.142438263f, 0.105958305f, -0.060829971f);
-    return hi + (t + (t * p + lo));
+    int far = a > b;
+    float t = (far ? b : a) / (far ? a : b), z = t * t;
+    float y = t + t * (z * FG_POLY(z, -0.333333f, 0.19998534f, -0.14264102f, 0.109515056f, -0.08401576f, 0.057927046f, -0.031148667f,
+        0.010899502f, -0.0017903509f));
+    return far ? 1.57079637f - (y + 4.37113883e-08f) : y;
 }
 FG_INLINE float fg_atan_f32(float x) { return copysignf(fg_atanq_f32(fabsf(x), 1), x); }
 FG_INLINE float fg_atan2_f32(float y, float x) {

@@ -225,22 +225,6 @@ FG_INLINE float fg_hypot_f32(float x, float y) {
     return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
 }
 
-/* inverse hyperbolic functions by one logarithm, or the first terms of their series */
-FG_INLINE double fg_asinhf_f64(double x) {
-    double a = fabs(x), z = a * a, y = fg_logf_f64(a + sqrt(z + 1));
-    y = a < 2e-3 ? a - a * z * (0.16666666666666667 - 0.075 * z) : y;
-    return a < INFINITY ? copysign(y, x) : x;
-}
-FG_INLINE double fg_acoshf_f64(double x) {
-    double y = fg_logf_f64(x + sqrt((x - 1) * (x + 1)));
-    return x >= 1 ? x < INFINITY ? y : x : NAN;
-}
-FG_INLINE double fg_atanhf_f64(double x) {
-    double a = fabs(x), z = a * a, y = 0.5 * fg_logf_f64((1 + a) / (1 - a));
-    y = a < 2e-3 ? a + a * z * (0.33333333333333333 + 0.2 * z) : y;
-    return copysign(a < 1 ? y : a == 1 ? INFINITY : NAN, x);
-}
-
 /* where zetaf and polygammaf hold */
 FG_INLINE int fg_zeta_common(double s, double q) { return (s > 1) & (s < 1e4) & (q > 0) & (q < 1e30); }
 FG_INLINE int fg_polygamma_common(double n, double x) { return (n >= 1) & (n <= 100) & (n == rint(n)) & (x > 0) & (x < 1e30); }

@@ -156,9 +156,9 @@ FG_INLINE vec_f32 vec_log_edges_f32(vec_f32 x, vec_f32 y) {
 }
 #define FG_SQRT_HALF ((fg_lanes_f32){0} + 0x3f3504f3)
 #define FG_EXPONENT ((fg_lanes_f32){0} + -0x800000)
-/* The logarithm of u = 1 + x = 2^k m, and c = 1 + x - u, which is exact below 2^24 and beyond makes no difference. */
-FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
-    vec_f32 u = 1.0f + x, c = x - (u - 1.0f);
+/* log(1 + x + low): the logarithm of u = 1 + x = 2^k m, and c = 1 + x - u, which is exact below 2^24 and beyond makes no difference. */
+FG_INLINE vec_f32 vec_log1p_sum_f32(vec_f32 x, vec_f32 low) {
+    vec_f32 u = 1.0f + x, c = (x - (u - 1.0f)) + low;
     fg_lanes_f32 t = (fg_lanes_f32)u - FG_SQRT_HALF, e = t & FG_EXPONENT;
     vec_f32 k = __builtin_convertvector(t >> 23, vec_f32), f0 = (vec_f32)((fg_lanes_f32)u - e) - 1.0f;
     c *= vec_max_f32((vec_f32)(0x3f800000 - e), FG_ALL_F32(0.0f));             /* 2^-k, or 0 where that is no normal number */
@@ -167,4 +167,5 @@ FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
     return vec_sign_of_f32(vec_log_edges_f32(u, y), x);
 }
 #endif
+FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) { return vec_log1p_sum_f32(x, FG_ALL_F32(0.0f)); }
 #endif

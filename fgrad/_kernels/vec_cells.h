@@ -216,12 +216,12 @@ FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
     return vec_sign_of_f32(y, x);
 }
 /* log(u + c) for u = 1 + x rounded and c = 1 + x - u, which is 0 below 1/2 and beyond 2^24 makes no difference */
-FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) {
+FG_INLINE vec_f32 vec_log1p_sum_f32(vec_f32 x, vec_f32 low) {
     const vec_f32 u = 1.0f + x;
     FG_CELL_OF(u, _MM_MANT_SIGN_nan, r0, k, cell);
     const __m512i above = _mm512_sub_epi32((__m512i)u, _mm512_set1_epi32(0x3f000000));              /* the bits of 1/2 */
     const __mmask16 near = _mm512_cmplt_epu32_mask(above, _mm512_set1_epi32(0x0c000000));
-    const __m512 c = _mm512_maskz_scalef_ps(near, _mm512_sub_ps((__m512)x, (__m512)(u - 1.0f)), (__m512)(-k));
+    const __m512 c = _mm512_maskz_scalef_ps(near, (__m512)((x - (u - 1.0f)) + low), (__m512)(-k));
     const vec_f32 rest = (vec_f32)_mm512_mul_ps(c, fg_of_cell(fg_cell_inverse, cell)), r = r0 + rest, lost = (r0 - r) + rest;
     vec_f32 q = (-0.24688782f * r + 0.33341584f) * r - 0.5000005f;
     vec_f32 y = k * 1.4286068e-06f + (r + (r * r * q + lost));

@@ -4,6 +4,7 @@
 #define FG_VM_LOOPS_H
 #include "scalar_math.h"
 #include "vec_special.h"
+#include "vec_inverse.h"
 #include "vec_log.h"
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
@@ -465,8 +466,9 @@ VM_VIA_F64(pow, vm_powf_f64, 1)
 #endif
 VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
-VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(ndtri) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
-VM_SPECIAL_F32(erf_inv) VM_SPECIAL_F32(log_ndtr) VM_SPECIAL_F32(asinh) VM_SPECIAL_F32(acosh) VM_SPECIAL_F32(atanh)
+VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
+VM_SPECIAL_F32(log_ndtr)
+VM_VEC_F32(erf_inv) VM_VEC_F32(ndtri) VM_VEC_F32(asinh) VM_VEC_F32(acosh) VM_VEC_F32(atanh)
 VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y)) VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
 VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1)
 #ifdef __AVX512F__

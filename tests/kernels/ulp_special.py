@@ -51,7 +51,7 @@ FUNCTIONS = {
     "i1": (special.i1, lambda x: mpmath.besseli(1, x), (rng.uniform(-30, 30, N),), 2, 3),
     "ndtr": (special.ndtr, mpmath.ncdf, (signed(rng.uniform(-12, 8, N), rng.uniform(-1, 1, N), rng.uniform(-37, -12, N)),), 2, 2),
     "log_ndtr": (special.log_ndtr, lambda x: mpmath.log(mpmath.ncdf(x)), (signed(rng.uniform(-50, 5, N), rng.uniform(-2, 2, N)),), 1, 2),
-    "ndtri": (special.ndtri, lambda p: -mpmath.sqrt(2) * mp_erfcinv(2 * p), (U,), 1, 2),
+    "ndtri": (special.ndtri, lambda p: -mpmath.sqrt(2) * mp_erfcinv(2 * p), (U,), 2, 2),
     "logit": (special.logit, lambda p: mpmath.log(p / (1 - p)), (signed(P, U),), 2, 2),
     "expit": (special.expit, lambda x: 1 / (1 + mpmath.exp(-x)), (rng.uniform(-40, 40, N),), 2, 2),
     "entr": (special.entr, lambda x: -x * mpmath.log(x), (A,), 2, 2),
