@@ -1,6 +1,6 @@
-"""The jax.scipy surface."""
+"""The jax.scipy surface. Its modules are imported when they are asked for."""
 
-from fgrad.scipy import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
+from importlib import import_module
 
 __all__ = [
     "cluster",
@@ -16,3 +16,13 @@ __all__ = [
     "special",
     "stats",
 ]
+
+
+def __getattr__(name):
+    if name in __all__:
+        return import_module(f"fgrad.scipy.{name}")
+    raise AttributeError(f"module 'fgrad.scipy' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
