@@ -44,34 +44,37 @@ FG_INLINE double fg_lgamma_parts_f64(double y, double *near) {
     *near = mid ? (y - 1) * (y - 2) * p + 0.0 : far;   /* + 0.0: no -0 */
     return low & !mid ? y * (y + 1) * ((y + 2) * (y + 3)) : 1;
 }
-FG_INLINE double fg_lgammaf_f64(double x) {
-    int below = x < 0.5;
-    double r = x - rint(x), s = fabs(fg_sinpi_f64(r)), g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g);
+/* Of this and the next two functions, `mirrored` is 0 where no x of a loop is below 1/2: the same values without the reflection. */
+FG_INLINE double fg_lgamma_of_f64(double x, const int mirrored) {
+    int below = mirrored & (x < 0.5);
+    double r = x - rint(x), s = mirrored ? fabs(fg_sinpi_f64(r)) : 1, g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g);
     double l = fg_logf_f64(below ? 3.14159265358979323846 * p / s : p), y = below ? l - g : g - l;
     return (fabs(x) == INFINITY) | (below & (r == 0)) ? INFINITY : y;
 }
 /* Gamma: an infinity of the zero's sign at 0, NaN at the negative integers. */
-FG_INLINE double fg_gammaf_f64(double x) {
-    int below = x < 0.5;
-    double n = rint(x), r = x - n, g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g), e = p * fg_expf_f64(-g), s = fg_sinpi_f64(r);
+FG_INLINE double fg_gamma_of_f64(double x, const int mirrored) {
+    int below = mirrored & (x < 0.5);
+    double n = rint(x), r = x - n, g, p = fg_lgamma_parts_f64(below ? 1 - x : x, &g), e = p * fg_expf_f64(-g), s = mirrored ? fg_sinpi_f64(r) : 1;
     s = 0.5 * n == rint(0.5 * n) ? s : -s;                   /* sin(pi x) */
     double y = below ? 3.14159265358979323846 * e / s : 1 / e;
     return (x < 0) & ((r == 0) | (x == -INFINITY)) ? NAN : x == 0 ? copysign(INFINITY, x) : x == INFINITY ? x : y;
 }
 
 /* digamma by reflection below 1/2, with the sum of 1 / (y + k), k < 6, as one fraction; in full precision, for its positive zero */
-FG_INLINE double fg_digammaf_f64(double x) {
-    int below = x < 0.5;
+FG_INLINE double fg_digamma_of_f64(double x, const int mirrored) {
+    int below = mirrored & (x < 0.5);
     double n = rint(x), r = x - n, y = below ? 1 - x : x, low = y < 6 ? y : 0, t = y < 6 ? y + 6 : y;
     double p = FG_POLY(low, 120, 274, 225, 85, 15, 1), dp = FG_POLY(low, 274, 450, 255, 60, 5);  /* (y + 1) ... (y + 5) and derivative */
     double head = y < 6 ? 1 / y + dp / p : 0, i = 1 / t, z = i * i;
     double tail = z * FG_POLY(z, 0.083333333333333329, -0.0083333333333094632, 0.0039682539467657241, -0.0041666592597089479,
         0.0075744933000613655, -0.020973859958418521, 0.076945654708305687, -0.25083105161559146);
     double v = fg_log_f64(t) - (0.5 * i + tail) - head;
-    double turn = 3.14159265358979323846 * fg_cospi_f64(r) / fg_sinpi_f64(r);
-    v = below ? v - turn : v;
+    if (mirrored) v = below ? v - 3.14159265358979323846 * fg_cospi_f64(r) / fg_sinpi_f64(r) : v;
     return (x == -INFINITY) | ((x < 0) & (r == 0)) ? NAN : x == 0 ? -copysign(INFINITY, x) : v;
 }
+FG_INLINE double fg_lgammaf_f64(double x) { return fg_lgamma_of_f64(x, 1); }
+FG_INLINE double fg_gammaf_f64(double x) { return fg_gamma_of_f64(x, 1); }
+FG_INLINE double fg_digammaf_f64(double x) { return fg_digamma_of_f64(x, 1); }
 
 /* e^-|x| I_v(x): a polynomial up to 8, then one in 1 / |x| */
 FG_INLINE double fg_bessel_i0ef_f64(double x) {

@@ -466,8 +466,15 @@ VM_VIA_F64(pow, vm_powf_f64, 1)
 #endif
 VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)
-VM_SPECIAL_F32(lgamma) VM_SPECIAL_F32(digamma) VM_SPECIAL_F32(gamma) VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e)
-VM_SPECIAL_F32(log_ndtr)
+/* gamma and its like: most loops meet no number below 1/2 */
+#define VM_MIRRORED_F32(name) FG_SIG(name##f, f64) { \
+    double *d = (double *)d_; const double *a = (const double *)a_; int below = 0; (void)b_; (void)c_; \
+    _Pragma("omp simd reduction(|:below)") for (int64_t i = 0; i < n; i++) below |= a[i] < 0.5; \
+    if (below) FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_of_f64(a[i], 1); \
+    else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_of_f64(a[i], 0); } \
+    VM_VIA_F64(name, vm_##name##f_f64, 0)
+VM_MIRRORED_F32(lgamma) VM_MIRRORED_F32(digamma) VM_MIRRORED_F32(gamma)
+VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e) VM_SPECIAL_F32(log_ndtr)
 VM_VEC_F32(erf_inv) VM_VEC_F32(ndtri) VM_VEC_F32(asinh) VM_VEC_F32(acosh) VM_VEC_F32(atanh)
 VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y)) VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
 VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1)
