@@ -115,6 +115,27 @@ FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     FG_CELL_POWER(x, 0, u, k, power, p);
     return vec_scale_f32(power * p + power, k);
 }
+/* e^a / 2 for a >= 0, with one rounding less */
+FG_INLINE vec_f32 vec_half_exp_f32(vec_f32 a) {
+    a = vec_min_f32((vec_f32){0} + 90.0f, a);
+    FG_CELL_POWER(a, 0, u, k, power, p);
+    return vec_scale_f32(power + (power * p + (vec_f32)fg_of_cell(fg_cell_power_low, (__m512i)u)), k - 1.0f);
+}
+/* e + 1 / (4 e) and e - 1 / (4 e) for e = e^|x| / 2; the quotient from an estimate of 14 bits, of what does not overflow */
+FG_INLINE vec_f32 vec_quarter_f32(vec_f32 e) {
+    const vec_f32 d = vec_min_f32((vec_f32){0} + 0x1p60f, e), i = (vec_f32)_mm512_rcp14_ps((__m512)d);
+    return 0.25f * (i + i * (1.0f - d * i));
+}
+FG_INLINE vec_f32 vec_cosh_f32(vec_f32 x) { const vec_f32 e = vec_half_exp_f32(vec_abs_f32(x)); return e + vec_quarter_f32(e); }
+FG_INLINE vec_f32 vec_sinh_f32(vec_f32 x) {
+    const vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_half_exp_f32(a), far = e - vec_quarter_f32(e);
+    vec_f32 p = z * 2.81743951e-06f + 0.000198360663f;
+    p = p * z + 0.00833335053f;
+    p = p * z + 0.166666672f;
+    const __mmask16 near = _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(1.0f), _CMP_LT_OQ);
+    const vec_f32 y = (vec_f32)_mm512_mask_mov_ps((__m512)far, near, (__m512)(a + a * z * p));
+    return (vec_f32)((fg_lanes_f32)y | ((fg_lanes_f32)x & INT32_MIN));
+}
 FG_INLINE vec_f32 vec_exp2_f32(vec_f32 x) {
     x = vec_max_f32((vec_f32){0} - 152.0f, x);
     x = vec_min_f32((vec_f32){0} + 150.0f, x);

@@ -13,13 +13,10 @@ static const double fg_cell_power_low_f64[16] = {0.0, 8.551889705537965e-17, -3.
 FG_INLINE vec_f64 fg_of_cell_f64(const double *table, vec_f64 cell) {
     return (vec_f64)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)cell, _mm512_loadu_pd(table + 8));
 }
-FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
-    x = vec_max_f64((vec_f64){0} - 746.0, x);
-    x = vec_min_f64((vec_f64){0} + 710.0, x);
-    const vec_f64 magic = (vec_f64){0} + 0x1.8p48;                             /* the unit of its last place is 1/16 */
-    const vec_f64 u = x * 1.44269504088896340736 + magic, k = u - magic, power = fg_of_cell_f64(fg_cell_power_f64, u);
-    vec_f64 r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(6.93147180369123816490e-01), (__m512d)x);
-    r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(1.90821492927058770002e-10), (__m512d)r);
+/* 2^k e^r for u = k + magic, k a multiple of 1/16 */
+#define FG_MAGIC_CELLS_F64 0x1.8p48     /* the unit of its last place is 1/16 */
+FG_INLINE vec_f64 vec_power_of_f64(vec_f64 u, vec_f64 k, vec_f64 r) {
+    const vec_f64 power = fg_of_cell_f64(fg_cell_power_f64, u);
     vec_f64 q = r * 0.0001984146386505679 + 0.0013889063510483424;
     q = q * r + 0.008333333332991816;
     q = q * r + 0.04166666666359301;
@@ -27,6 +24,44 @@ FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     q = q * r + 0.5;
     return vec_scale_f64((power * (r * r * q + r) + fg_of_cell_f64(fg_cell_power_low_f64, u)) + power, k);
 }
+/* e^x 2^more */
+FG_INLINE vec_f64 vec_expk_f64(vec_f64 x, double more) {
+    x = vec_max_f64((vec_f64){0} - 746.0, x);
+    x = vec_min_f64((vec_f64){0} + 711.0, x);
+    const vec_f64 magic = (vec_f64){0} + FG_MAGIC_CELLS_F64, u = x * 1.44269504088896340736 + magic, k = u - magic;
+    vec_f64 r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(6.93147180369123816490e-01), (__m512d)x);
+    r = (vec_f64)_mm512_fnmadd_pd((__m512d)k, _mm512_set1_pd(1.90821492927058770002e-10), (__m512d)r);
+    return vec_power_of_f64(u, k + more, r);
+}
+FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) { return vec_expk_f64(x, 0.0); }
+FG_INLINE vec_f64 vec_exp2_f64(vec_f64 x) {
+    x = vec_max_f64((vec_f64){0} - 1076.0, x);
+    x = vec_min_f64((vec_f64){0} + 1025.0, x);
+    const vec_f64 magic = (vec_f64){0} + FG_MAGIC_CELLS_F64, u = x + magic, k = u - magic;
+    return vec_power_of_f64(u, k, (x - k) * 0.69314718055994530942);
+}
+/* e + 1 / (4 e) and e - 1 / (4 e) for e = e^|x| / 2; the quotient from an estimate of 14 bits, of what does not overflow */
+FG_INLINE vec_f64 vec_quarter_f64(vec_f64 e) {
+    const vec_f64 d = vec_min_f64((vec_f64){0} + 0x1p500, e);
+    vec_f64 i = (vec_f64)_mm512_rcp14_pd((__m512d)d);
+    i = i + i * (1.0 - d * i);
+    i = i + i * (1.0 - d * i);
+    return 0.25 * i;
+}
+FG_INLINE vec_f64 vec_cosh_f64(vec_f64 x) { const vec_f64 e = vec_expk_f64(vec_abs_f64(x), -1.0); return e + vec_quarter_f64(e); }
+FG_INLINE vec_f64 vec_sinh_f64(vec_f64 x) {
+    const vec_f64 a = vec_abs_f64(x), z = a * a, e = vec_expk_f64(a, -1.0), far = e - vec_quarter_f64(e);
+    vec_f64 p = z * 7.7593120622703776e-13 + 1.6057240346256301e-10;
+    p = p * z + 2.5052123398486171e-08;
+    p = p * z + 2.7557319155337337e-06;
+    p = p * z + 0.00019841269841437678;
+    p = p * z + 0.0083333333333331389;
+    p = p * z + 0.16666666666666669;
+    const __mmask8 near = _mm512_cmp_pd_mask((__m512d)a, _mm512_set1_pd(1.0), _CMP_LT_OQ);
+    const vec_f64 y = (vec_f64)_mm512_mask_mov_pd((__m512d)far, near, (__m512d)(a + a * z * p));
+    return (vec_f64)((fg_lanes_f64)y | ((fg_lanes_f64)x & INT64_MIN));
+}
+#include "vec_log_f64.h"
 /* e^-|x| or 1 over 1 + e^-|x|, the quotient corrected by what it leaves and by what rounding 1 + e lost */
 FG_INLINE vec_f64 vec_logistic_f64(vec_f64 x) {
     const vec_f64 one = (vec_f64){0} + 1.0, e = vec_exp_f64(-vec_abs_f64(x)), d = one + e, lost = (one - d) + e, inverse = one / d;

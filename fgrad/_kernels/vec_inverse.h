@@ -27,29 +27,37 @@ FG_INLINE vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c) {
     return (p + c) + vec_product_rest_f32(a, b, p);
 #endif
 }
-/* log(1 + a + b) for b <= a, of a quarter of that where it might overflow */
-FG_INLINE vec_f32 vec_log_sum_f32(vec_f32 a, vec_f32 b) {
-    const vec_f32 most = FG_ALL_F32(1e38f), u = a + b, low = vec_less_f32(most, a, FG_ALL_F32(0.0f), (a - u) + b);
-    return vec_log1p_sum_f32(vec_less_f32(most, a, 0.5f * a, u), low) + vec_less_f32(most, a, FG_ALL_F32(1.38629436f), FG_ALL_F32(0.0f));
+/* For float32, and for float64 where its vectors have a logarithm. MOST: from about here on a sum of two numbers might overflow; LARGE: from here on the
+ * root of 1 + x^2 is x. */
+#define FG_INVERSE_HYPERBOLIC(t, MOST, LARGE) \
+/* log(1 + a + b) for b <= a, of a quarter of that where it might overflow */ \
+FG_INLINE vec_##t vec_log_sum_##t(vec_##t a, vec_##t b) { \
+    const vec_##t zero = {0}, most = zero + MOST, u = a + b, low = vec_less_##t(most, a, zero, (a - u) + b); \
+    return vec_log1p_sum_##t(vec_less_##t(most, a, a * 0.5f, u), low) + vec_less_##t(most, a, zero + 2 * LOG_2_##t, zero); \
+} \
+FG_INLINE vec_##t vec_asinh_##t(vec_##t x) { \
+    const vec_##t one = (vec_##t){0} + 1, large = one * LARGE, a = vec_abs_##t(x), near = vec_min_##t(large, a), z = near * near; \
+    const vec_##t w = vec_less_##t(large, a, a - one, z / (one + vec_sqrt_##t(one + z)));                 /* the root less 1 */ \
+    return vec_sign_of_##t(vec_log_sum_##t(a, w), x); \
+} \
+FG_INLINE vec_##t vec_acosh_##t(vec_##t x) { \
+    const vec_##t one = (vec_##t){0} + 1, t = x - one, near = vec_min_##t(one * LARGE, t), root = vec_sqrt_##t(vec_fma_##t(near, near, near + near)); \
+    const vec_##t y = vec_log_sum_##t(vec_less_##t(near, t, x, root), t); \
+    return vec_less_##t(x, one, one * NAN, y); \
+} \
+/* log(1 + 2a / (1 - a)) / 2, with what rounding 1 - a and the quotient took off */ \
+FG_INLINE vec_##t vec_atanh_##t(vec_##t x) { \
+    const vec_##t one = (vec_##t){0} + 1, a = vec_abs_##t(x), d = one - a, lost = (one - d) - a, inverse = one / d, q = (a + a) * inverse, p = q * d; \
+    const vec_##t low = ((((a + a) - p) - vec_product_rest_##t(q, d, p)) - q * lost) * inverse; \
+    const vec_##t edge = vec_less_##t(one, a, one * NAN, q); \
+    return vec_sign_of_##t(vec_less_##t(a, one, vec_log1p_sum_##t(q, low) * 0.5f, edge), x); \
 }
-enum { FG_LARGE_ROOT = 4096 };          /* from here on the root of 1 + x^2 is x */
-FG_INLINE vec_f32 vec_asinh_f32(vec_f32 x) {
-    const vec_f32 large = FG_ALL_F32(FG_LARGE_ROOT), a = vec_abs_f32(x), near = vec_min_f32(large, a), z = near * near;
-    const vec_f32 w = vec_less_f32(large, a, a - 1.0f, z / (1.0f + vec_sqrt_f32(1.0f + z)));              /* the root less 1 */
-    return vec_sign_of_f32(vec_log_sum_f32(a, w), x);
-}
-FG_INLINE vec_f32 vec_acosh_f32(vec_f32 x) {
-    const vec_f32 t = x - 1.0f, near = vec_min_f32(FG_ALL_F32(FG_LARGE_ROOT), t), root = vec_sqrt_f32(vec_fma_f32(near, near, near + near));
-    const vec_f32 y = vec_log_sum_f32(vec_less_f32(near, t, x, root), t);
-    return vec_less_f32(x, FG_ALL_F32(1.0f), FG_ALL_F32(NAN), y);
-}
-/* log(1 + 2a / (1 - a)) / 2, with what rounding 1 - a and the quotient took off */
-FG_INLINE vec_f32 vec_atanh_f32(vec_f32 x) {
-    const vec_f32 one = FG_ALL_F32(1.0f), a = vec_abs_f32(x), d = one - a, lost = (one - d) - a, inverse = one / d, q = (a + a) * inverse, p = q * d;
-    const vec_f32 low = ((((a + a) - p) - vec_product_rest_f32(q, d, p)) - q * lost) * inverse;
-    const vec_f32 edge = vec_less_f32(one, a, FG_ALL_F32(NAN), q);
-    return vec_sign_of_f32(vec_less_f32(a, one, 0.5f * vec_log1p_sum_f32(q, low), edge), x);
-}
+#define LOG_2_f32 0.693147181f
+#define LOG_2_f64 0.69314718055994530942
+FG_INVERSE_HYPERBOLIC(f32, 1e38f, 4096)
+#ifdef __AVX512F__
+FG_INVERSE_HYPERBOLIC(f64, 1e307, 0x1p30)
+#endif
 /* erf_inv(a + al) and sqrt(2) erf_inv(a + al) for t = -log(12 (1 - a^2)) below 5/2, by polynomials of it: up to there the logarithm's rounding counts for little.
  * Their first steps' rounding is made up for. */
 #define FG_ERF_INV_T 2.5f

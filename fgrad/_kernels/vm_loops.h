@@ -292,7 +292,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(expm1, t, T) \
     VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
-    VM_MATH1(atan, t, T) VM_MATH1(sinh, t, T) VM_MATH1(cosh, t, T) \
+    VM_MATH1(atan, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
@@ -333,7 +333,12 @@ VM_VEC_F32(rsqrt)
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
 #endif
 VM_VEC_F32(logit) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
-VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_MATH1(log, f64, double) VM_MATH1(log1p, f64, double)
+VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_VEC_F64(log) VM_VEC_F64(log1p) VM_VEC_F64(sinh) VM_VEC_F64(cosh)
+#ifdef __AVX512F__
+VM_VEC_F32(sinh) VM_VEC_F32(cosh)
+#else
+VM_MATH1(sinh, f32, float) VM_MATH1(cosh, f32, float)
+#endif
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
@@ -345,8 +350,8 @@ VM_SPECIAL(f64, double)
 VM_MATH1(bessel_i0e, f64, double) VM_MATH1(bessel_i1e, f64, double) VM_MATH1(log_ndtr, f64, double)
 VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
-VM_MATH1(cbrt, f64, double) VM_MATH1(asinh, f64, double) VM_MATH1(acosh, f64, double)
-VM_MATH1(atanh, f64, double) VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
+VM_MATH1(cbrt, f64, double) VM_VEC_F64(asinh) VM_VEC_F64(acosh) VM_VEC_F64(atanh)
+VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
 VM_MATH1(logit, f64, double) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_MATH1(gelu_exact, f64, double)
 VM_MATH1(gelu_exact_slope, f64, double)
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y)) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
@@ -439,7 +444,7 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
-VM_MATH1(exp2, f64, double) VM_MATH1(log2, f64, double) VM_MATH1(log10, f64, double) VM_MATH1(erf, f64, double)
+VM_VEC_F64(exp2) VM_VEC_F64(log2) VM_VEC_F64(log10) VM_MATH1(erf, f64, double)
 #ifdef __AVX512F__
 VM_VEC_F32(exp2) VM_VEC_F32(log2) VM_VEC_F32(erf)
 /* The next m numbers, and 1 in lanes that are left; one number is in all lanes, since a masked load would wait for the store that has just made it. */

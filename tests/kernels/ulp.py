@@ -99,7 +99,7 @@ FUNCTIONS = {
     "cosh": (np.cosh, (-710, 710), 1.5, 1.5),
     "tanh": (np.tanh, (-20, 20), 1.6, 1.6),
     "asinh": (np.arcsinh, (-5, 5), 1.5, 1.9),
-    "acosh": (np.arccosh, (1, 5), 1.7, 1.5),
+    "acosh": (np.arccosh, (1, 5), 1.7, 2),
     "atanh": (np.arctanh, (-1, 1), 1.5, 1.8),
     "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 2, 1.6),
     "cbrt": (np.cbrt, (-10, 10), 1, 1),
