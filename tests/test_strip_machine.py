@@ -193,6 +193,30 @@ def test_rows_of_parts_and_boxes(n):
     both(lambda u, v: lax.fori_loop(0, 4, lambda i, c: (c[1] * 0.5 + stencil(*c)[3], c[0] - 0.25 * stencil(*c)[4]), (u, v)), u, v)
 
 
+@pytest.mark.parametrize("n", [*range(32, 50), 63, 79, 80, 129, 150, 255])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_rows_by_code_of_their_own(n, dtype):
+    """Padded grids in loops that write over what they read, columns, chosen rows, logic, grids of grids."""
+    rng, dtype = np.random.RandomState(n), jnp.dtype(dtype)
+    with fgrad.enable_x64():
+        x, column, mask = jnp.asarray(rng.randn(n, n) * 4, dtype), jnp.asarray(rng.randn(n, 1) * 4, dtype), jnp.asarray(rng.rand(n, n) < 0.5)
+
+        def around(x):
+            p = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(1, 1)] * 2)
+            return p[..., 2:, 1:-1] + p[..., :-2, 1:-1] + p[..., 1:-1, 2:] - p[..., 1:-1, :-2]
+
+        def life(x):
+            s = around(x)
+            return jnp.where(((s > 1) & (x < 2)) | ~(s < 3), s - x, x + 1).astype(dtype)
+
+        both(lambda x: lax.fori_loop(0, 5, lambda i, x: x + 2 * around(x), x), x)
+        both(lambda x, c: around(x) * c - x, x, column)
+        both(lambda x, m: jnp.where(m, around(x), x), x, mask)
+        both(lambda x: lax.fori_loop(0, 5, lambda i, x: life(x), x), x)
+        both(lambda x: around(x) + x, jnp.stack([x, -x, 2 * x]))
+        both(lambda x: x[1:, :-1] - x[:-1, 1:] + (x * 2)[1:, 1:], x)
+
+
 @pytest.mark.parametrize("n", [32, 64, 128, 130, 200, 256, 384, 511, 1000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_that_are_folded(n, dtype):

@@ -18,7 +18,8 @@ enum { SM_ADDRESSES = X86_DI, SM_AT = X86_SI, SM_END_AT = X86_DX, SM_AT_BYTES = 
 typedef struct {
     FgX86 x;
     SmProgram *m;
-    int turns, step, failed, part;      /* part: of a vector, what mask 7 has */
+    int turns, step, failed, part;      /* part: of a vector, what mask 7 has, */
+    int words;                          /* and how many words that is, if it is known */
     int vector;                         /* the first one at hand, of eight: where rows are folded */
     int16_t partial[SM_FOLDS][3];       /* of each fold, the registers of what one, two and four vectors have given; -1: none */
     int8_t reg[SM_VALUES][SM_TURNS];    /* the register of a value, or the mask; -1: none */
@@ -56,6 +57,18 @@ static void sm_load_tile(SmCode *c, int reg, FgX86At m) {
 }
 static void sm_store_tile(SmCode *c, int reg, FgX86At m) {
     const int wide = c->m->lane == 8;
+    if (c->part && c->words) {          /* a load of what follows, as of the next row, would wait for a masked store of all of a vector */
+        const int forms[] = {X86_FORM(1, 0, 0, 1, 0x11), X86_FORM(1, 0, 0, 0, 0x11), X86_FORM(1, 1, 1, 0, 0xd6), X86_FORM(1, 1, 0, 0, 0x7e)};
+        for (int k = 0, done = 0, from = reg; k < 4; k++) {
+            const int n = 8 >> k;
+            if (!(c->words & n)) continue;
+            if (done) { x86_v(&c->x, X86_FORM(3, 1, 0, 2, 0x03), 0, reg, reg, 0); x86_1(&c->x, done); from = 0; }
+            x86_v_at(&c->x, forms[k], from, 0, m, 0);
+            m.disp += 4 * n;
+            done += n;
+        }
+        return;
+    }
     x86_v_at(&c->x, X86_FORM(1, wide, wide, 2, 0x11), reg, 0, m, c->part ? SM_PART : 0);
 }
 /* Lanes of 1 or 2 bytes, to register 0. */
@@ -501,7 +514,7 @@ static void sm_code_step(SmCode *c, const SmStep *s, int fold) {
 }
 #include "strip_loop.h"
 #else
-static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int some, FgStripCode *code) { (void)p; (void)s; (void)some; *code = 0; return 1; }
+static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStripCode *code) { (void)p; (void)s; (void)which; *code = 0; return 1; }
 static void fg_strip_count(int *seen, int *made) { *seen = *made = 0; }
 #endif
 #endif

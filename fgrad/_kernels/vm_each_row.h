@@ -56,6 +56,19 @@ static int64_t fg_vm_mark_rows(FgVmThread *t, const int64_t *coord, int64_t rows
     return rows;
 }
 
+/* `count` rows by code made for them, whose table of pointers has room behind it. */
+static void fg_vm_run_rows_code(const FgVmThread *t, FgStripCode code, const FgVmRowOf *row, const int64_t *step, int n, int64_t count) {
+    const int entries = t->p->n_regs + t->p->n_boxes + t->p->n_slots;
+    char *table[FG_ROWS_LEFT + 1];
+    memcpy(table, t->ptr, entries * sizeof(char *));
+    memset(table + FG_ROWS_STEPS, 0, entries * sizeof(char *));
+    for (int k = 0; k < n; k++) {
+        memcpy(&table[FG_ROWS_STEPS + row[k].reg], &step[k], sizeof(int64_t));
+        t->ptr[row[k].reg] += count * step[k];
+    }
+    code(table, count, 0);
+}
+
 /* Rows [u, end) of the part, each of one strip's program; false if that is not all there is to do. */
 static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
     const FgVmPlan *p = t->p;
@@ -67,6 +80,7 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
     const FgStage *stages = p->stages + s->stage, *some = p->stages + s->some;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = len & -per, at = whole * s->lane;
     const FgStripCode code = fg_strip_code_of(p, s, (end - u) * len * s->lane);
+    const FgStripCode rows_code = code && p->n_regs + p->n_boxes + p->n_slots <= FG_ROWS_STEPS ? fg_rows_code_of(p, s) : NULL;
     const int64_t span = whole < len && !code ? whole + per : len;
     while (u < end) {
         fg_vm_coords(p->ndim, p->shape, u * len, coord);
@@ -88,7 +102,8 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
             if (most < safe) safe = most;
         }
         if (early) { rows = early < rows ? early : rows; safe = 0; }
-        for (int64_t r = 0; r < safe; r++) {
+        if (rows_code && safe) fg_vm_run_rows_code(t, rows_code, row, step, n, safe);
+        else for (int64_t r = 0; r < safe; r++) {
             if (code) code(t->ptr, 0, len * s->lane);
             else {
                 fg_run_stages(stages, t->ptr, 0, at);

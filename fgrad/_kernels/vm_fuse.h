@@ -29,16 +29,21 @@ static int fg_vm_is_apart(const FgVmPlan *p, const int64_t *strides) {
     for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) if (strides[d] != n) return strides[d] != 0;
     return 0;
 }
+/* Logic on what comparisons have made joins their strip. */
+static int fg_vm_joins_logic(const FgVmPlan *p, const FgVmOp *op) {
+    const int made = p->n_in + p->n_const;
+    return fg_vm_is_logic(op) && op->a >= made && op->b >= made && op->c >= made;
+}
 static void fg_vm_find_each_row(FgVmPlan *p, int short_ones) {
     int last = p->ndim - 1, lane = p->n_ops ? (int)fg_itemsize(p->ops[0].type) : 0, apart = 0;
-    if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 || p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
+    if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 || p->n_ops > FG_STRIP_OPS || p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
     int64_t row = p->shape[last], per = FG_STRIP / lane;
     if (row > FG_EACH_MOST) return;
     if (short_ones ? row < FG_EACH_LEAST : row < FG_EACH_FREE && row % per && row % per < per * 5 / 8) return;
     for (int k = 0; k < p->n_ops; k++) {
         FgVmOp *op = &p->ops[k];
         op->joins = op->op == FG_OP_window;
-        if (fg_vm_lane(p, op) != lane) return;
+        if (fg_vm_lane(p, op) != lane && !fg_vm_joins_logic(p, op)) return;
         if (short_ones && op->op == FG_OP_div && !fg_vm_is_real(op->type)) return;      /* has no machine code */
     }
     for (int i = 0; i < p->n_in + p->n_out; i++) {

@@ -24,9 +24,10 @@ static int fg_vm_is_whole(const FgVmPlan *p, const int64_t *strides) {
     return n == p->n;
 }
 
-/* Lengthen the walk's rows to those of the memory that most inputs are read from, where that costs less than to copy them. */
-static void fg_vm_lengthen(FgVmPlan *p) {
-    int last = p->ndim - 1, work = p->n_in, most = 0;
+/* Lengthen the walk's rows to those of the memory that most inputs are read from, where that costs less than to copy them; `all`: only if nothing
+ * is copied then. */
+static void fg_vm_lengthen(FgVmPlan *p, int all) {
+    int last = p->ndim - 1, work = p->n_in, most = 0, copied = 0;
     int64_t row = 0;
     if (p->n_reduced || p->n_boxes || last < 1 || p->n <= FG_GAPS_LEAST || p->shape[last] >= FG_GAPS_ROW) return;
     for (int i = 0; i < p->n_in; i++) {
@@ -45,7 +46,11 @@ static void fg_vm_lengthen(FgVmPlan *p) {
         if (p->out[o].strides[last] != 1) return;
         most -= fg_vm_is_whole(p, p->out[o].strides);
     }
-    if (most < 1 || (row - p->shape[last]) * work > FG_GAPS_WORTH * most) return;
+    for (int k = 0; k < p->n_in + p->n_out && last; k++) {
+        const int64_t *s = k < p->n_in ? p->in[k].strides : p->out[k - p->n_in].strides;
+        copied += s[last] == 1 && s[last - 1] != row;
+    }
+    if ((all && copied) || most < 1 || (row - p->shape[last]) * work > FG_GAPS_WORTH * most) return;
     p->cols = p->shape[last];
     p->shape[last] = row;
     p->n = p->n / p->cols * row - (row - p->cols);

@@ -56,7 +56,8 @@ typedef struct {
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
  * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none.
  * code: the stages' machine code, which they have when they have been run often enough (heat). */
-typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some, asked_some; int64_t heat; FgStripCode code, code_some; } FgVmStrip;
+enum { FG_CODE_WHOLE, FG_CODE_SOME, FG_CODE_ROWS };
+typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some, asked_some, asked_rows; int64_t heat; FgStripCode code, code_some, code_rows; } FgVmStrip;
 typedef struct { int reg, size, written, masked; } FgVmEdge;
 
 typedef struct {
@@ -126,7 +127,7 @@ struct FgVmPlan {
     FgVmStrip *strips; FgStage *stages; FgVmEdge *edges;
     int *types;                         /* of the registers */
     int *in_order, *out_order;
-    int (*make_code)(const FgVmPlan *p, const FgVmStrip *s, int some, FgStripCode *code);    /* or NULL */
+    int (*make_code)(const FgVmPlan *p, const FgVmStrip *s, int which, FgStripCode *code);   /* or NULL */
 };
 
 /* One thread's view of a run. */
@@ -251,7 +252,7 @@ static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, FgVmStrip *s, int6
     if (!code && p->make_code) {
         int64_t heat = __atomic_load_n(&s->heat, __ATOMIC_RELAXED), now = heat + (bytes + FG_STRIP - 1) / FG_STRIP * (s->stage_end - s->stage);
         if (heat < 0) return NULL;
-        if (now >= p->hot && p->make_code(p, s, 0, &code)) {
+        if (now >= p->hot && p->make_code(p, s, FG_CODE_WHOLE, &code)) {
             now = FG_STRIP_ASKED;
             __atomic_store_n(&s->code, code, __ATOMIC_RELEASE);
         }
@@ -259,15 +260,24 @@ static inline FgStripCode fg_strip_code_of(const FgVmPlan *p, FgVmStrip *s, int6
     }
     return code;
 }
+/* True where a strip whose code has been asked for gets more of it, once. */
+static inline int fg_more_code(const FgVmPlan *p, const FgVmStrip *s, int *asked, int which, FgStripCode *code) {
+    if (!p->make_code || __atomic_load_n(&s->heat, __ATOMIC_RELAXED) != FG_STRIP_ASKED || __atomic_load_n(asked, __ATOMIC_RELAXED)) return 0;
+    if (!p->make_code(p, s, which, code)) return 0;
+    __atomic_store_n(asked, 1, __ATOMIC_RELAXED);
+    return 1;
+}
 /* Where rows are folded, a row's last strip has code of its own, which is made when the others' is. */
 static inline void fg_run_some(const FgVmPlan *p, FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
     FgStripCode code = __atomic_load_n(&s->code_some, __ATOMIC_ACQUIRE);
-    if (!code && p->make_code && __atomic_load_n(&s->heat, __ATOMIC_RELAXED) == FG_STRIP_ASKED && !__atomic_load_n(&s->asked_some, __ATOMIC_RELAXED) &&
-        p->make_code(p, s, 1, &code)) {
-        __atomic_store_n(&s->asked_some, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->code_some, code, __ATOMIC_RELEASE);
-    }
+    if (!code && fg_more_code(p, s, &s->asked_some, FG_CODE_SOME, &code)) __atomic_store_n(&s->code_some, code, __ATOMIC_RELEASE);
     if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->some, ptr, at, end);
+}
+/* So have rows (vm_each_row.h). */
+static inline FgStripCode fg_rows_code_of(const FgVmPlan *p, FgVmStrip *s) {
+    FgStripCode code = __atomic_load_n(&s->code_rows, __ATOMIC_ACQUIRE);
+    if (!code && fg_more_code(p, s, &s->asked_rows, FG_CODE_ROWS, &code)) __atomic_store_n(&s->code_rows, code, __ATOMIC_RELEASE);
+    return code;
 }
 static inline void fg_run_strip(const FgVmPlan *p, FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
     FgStripCode code = fg_strip_code_of(p, s, end - at);

@@ -111,7 +111,7 @@ cdef extern from "vm_plan.h" nogil:
         const FgVmPart *part
         const char *streamed
         const char *copied
-    void fg_vm_lengthen(FgVmPlan *p)
+    void fg_vm_lengthen(FgVmPlan *p, bint all)
     bint fg_vm_may_mask(const FgVmPlan *p, const FgVmOutput *out)
     int64_t fg_vm_mask_bytes(const FgVmPlan *p)
     void fg_vm_make_masks(FgVmPlan *p, char *memory)

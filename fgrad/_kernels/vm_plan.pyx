@@ -260,9 +260,11 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
         fg_vm_find_each_row(p, False)
         fg_vm_find_in_strips(p)
         if not p.by_rows:
-            fg_vm_lengthen(p)
+            fg_vm_lengthen(p, p.machine)
         if not p.by_rows and p.cols == 0 and p.machine:
             fg_vm_find_each_row(p, True)
+            if not p.by_rows:
+                fg_vm_lengthen(p, False)
         find_rows(p)
     fg_vm_fuse(p, <int *>scratch, <FgVmOp *>(<int *>scratch + 2 * p.n_regs))
     set_uses(p, regs, <int *>scratch)

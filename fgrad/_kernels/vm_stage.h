@@ -25,6 +25,8 @@ struct FgStage { FgStageFn fn; int32_t a, b, c, d, e, f; int8_t move_a, move_b, 
 
 /* A program's machine code: of bytes [at, end) of each operand, whatever they are. */
 typedef void (*FgStripCode)(char *const *ptr, int64_t at, int64_t end);
+/* Code of whole rows gets their number as `at`, and a table of pointers of its own, which it moves on: from STEPS on by how much, LEFT is its counter. */
+enum { FG_ROWS_STEPS = 128, FG_ROWS_LEFT = 256 };
 
 /* Run a program over bytes [at, end) of each operand, a whole number of strips. */
 static void fg_run_stages(const FgStage *s, char *const *ptr, int64_t at, int64_t end) {
