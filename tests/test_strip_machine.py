@@ -199,7 +199,8 @@ def test_rows_by_code_of_their_own(n, dtype):
     """Padded grids in loops that write over what they read, columns, chosen rows, logic, grids of grids."""
     rng, dtype = np.random.RandomState(n), jnp.dtype(dtype)
     with fgrad.enable_x64():
-        x, column, mask = jnp.asarray(rng.randn(n, n) * 4, dtype), jnp.asarray(rng.randn(n, 1) * 4, dtype), jnp.asarray(rng.rand(n, n) < 0.5)
+        x, column = jnp.asarray(rng.randn(n, n) * 4, dtype), jnp.asarray(rng.randn(n, 1) * 4, dtype)
+        mask = jnp.asarray(rng.rand(n, n) < 0.5)
 
         def around(x):
             p = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(1, 1)] * 2)
