@@ -65,3 +65,17 @@ def test_gradient_of_a_kernel_of_one_tap(batch, size, inputs, outputs, dtype):
     a, b = (np.asarray(v).astype(float).reshape(batch, v.shape[1], -1) for v in (ct, x))
     want = np.einsum("bop,bcp->oc", a, b).reshape(w.shape)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_two_vectors_of_every_length(dtype):
+    """Numbers, as they lie and backwards, alone and added to what there is, also past the lengths that one thread takes at once."""
+    rng = np.random.RandomState(0)
+    with fg.enable_x64(dtype == "float64"):
+        for n in [*range(1, 140), 255, 1000, 2047, 2048, 2049, 5000]:
+            x, y = rng.randn(n).astype(dtype), rng.randn(n).astype(dtype)
+            want, eps = float(x.astype("f8") @ y.astype("f8")), np.finfo(dtype).eps * np.sqrt(n) * np.linalg.norm(x) * np.linalg.norm(y)
+            for a in (fnp.dot(x, y), fg.jit(lambda x, y: x @ y)(x, y), fg.jit(lambda x, y: x[::-1] @ y[::-1])(x, y)):
+                assert abs(float(a) - want) <= eps
+            assert abs(float(fg.jit(lambda x, y: lax.fori_loop(0, 3, lambda i, s: s + x @ y, 1.0))(x, y)) - 1 - 3 * want) <= 8 * eps + 1e-5
+            assert abs(float(fg.jit(lambda x, y: x[None] @ y[:, None])(x, y)[0, 0]) - want) <= eps

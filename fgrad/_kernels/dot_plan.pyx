@@ -18,6 +18,7 @@ cdef enum:
     LONG_RUN = 24             # elements of 16-bit floats in a row
     BETWEEN = 1 << 16         # bytes of rows between each other from which their order counts
     LONG_ROW = 16             # elements of integers whose products are added up in a vector
+    VECTORS = 2048            # elements of two vectors whose product is one number, without threads
     FAR = 1 << 23             # elements of an operand that is read from memory, not from a cache
 
 
@@ -299,7 +300,8 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
 cdef bint _single(FgDot *p) noexcept nogil:
     """Is the product one tile of operands as they lie, or one row against rows of at most a vector?  The strides are made those it reads by."""
     cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes
-    if p.B != 1 or p.z.dtype or p.K > 64 or p.in_dtype != p.work or p.out_dtype != p.work or p.work not in (FG_F32, FG_F64) or not GEMM_WIDE:
+    cdef int64_t most = VECTORS if p.M == 1 == p.N and p.a[2] == 1 == p.b[1] else 64
+    if p.B != 1 or p.z.dtype or p.K > most or p.in_dtype != p.work or p.out_dtype != p.work or p.work not in (FG_F32, FG_F64) or not GEMM_WIDE:
         return False
     if max(p.M, p.N) > GEMM_NV * lanes or (p.N == 1 < p.M and p.c[1] != 1) or (p.N > 1 and p.c[2] != 1):
         return False

@@ -265,6 +265,21 @@ static void N(dots_one_vector)(int64_t n, int64_t kc, const T *a, const T *b, in
     else N(dots_few)(N(lanes), n, kc, a, b, ldb, c, add);
 }
 
+/* One number: four sums of vectors, which do not wait for each other. */
+static void N(dot_one)(int64_t kc, const T *a, const T *b, T *c, int add) {
+    enum { L = N(lanes) };
+    N(vec) sum[L > 4 ? L : 4];
+    int64_t k = 0;
+    GEMM_UNROLL for (int i = 0; i < 4; i++) sum[i] = (N(vec)){0};
+    for (; k + 4 * L <= kc; k += 4 * L)
+        GEMM_UNROLL for (int i = 0; i < 4; i++) sum[i] += *(const N(mem) *)(a + k + i * L) * *(const N(mem) *)(b + k + i * L);
+    for (; k + L <= kc; k += L) sum[0] += *(const N(mem) *)(a + k) * *(const N(mem) *)(b + k);
+    if (k < kc) sum[1] += N(load)(a + k, kc - k) * N(load)(b + k, kc - k);
+    sum[0] += sum[1] + (sum[2] + sum[3]);
+    sum[0] = N(totals)(1, sum);
+    *c = add ? *c + sum[0][0] : sum[0][0];
+}
+
 /* c (n) += a b, R of b's rows at a time, in vectors of type V: an element is one chain over k whichever. `ahead` as above. */
 #define GEMM_AXPY(NAME, R, V, ALIGNED) \
 static void NAME(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) { \

@@ -84,9 +84,13 @@ static void fg_few_product(const FgDot *p, const char *a, const char *b, char *c
 #undef N
 #undef GEMM_MADD
 
-/* A product of one register tile, or of a row against rows of at most a vector: nothing to pack, to share, or to look up. */
+/* A product of one register tile, of two vectors, or of a row against rows of at most a vector: nothing to pack, to share, or to look up. */
 static void fg_single(const FgDot *p, const char *a, const char *b, char *c) {
-    if (p->work == FG_F64 && p->b[2] != 1) gemm_f64_dots_one_vector(p->N, p->K, (const double *)a, (const double *)b, p->b[2], (double *)c, p->acc);
+    if (p->M == 1 && p->N == 1 && p->a[2] == 1 && p->b[1] == 1) {
+        if (p->work == FG_F64) gemm_f64_dot_one(p->K, (const double *)a, (const double *)b, (double *)c, p->acc);
+        else gemm_f32_dot_one(p->K, (const float *)a, (const float *)b, (float *)c, p->acc);
+    }
+    else if (p->work == FG_F64 && p->b[2] != 1) gemm_f64_dots_one_vector(p->N, p->K, (const double *)a, (const double *)b, p->b[2], (double *)c, p->acc);
     else if (p->b[2] != 1) gemm_f32_dots_one_vector(p->N, p->K, (const float *)a, (const float *)b, p->b[2], (float *)c, p->acc);
     else if (p->work == FG_F64) gemm_f64_tile_strided((int)p->M, p->N, p->K, (const double *)a, p->a[1], p->a[2], (const double *)b, p->b[1],
                                                       (double *)c, p->c[1], p->acc, 0, 0);
