@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.control import turned
 
 RNG = np.random.default_rng(0)
 SHAPES = [(20, 20), (64, 64), (17, 33), (33, 17), (200, 50), (24, 40)]
@@ -63,3 +64,34 @@ def test_only_short_rows_of_loops_are_turned():
     turned = fgrad.jit(lambda a, x: steps(a, x, "scan", PRODUCTS["a @ v"]))
     names = lambda k: [n for _, n in turned.lower(jnp.ones((k, k)), jnp.ones(k)).compile().profile(jnp.ones((k, k)), jnp.ones(k), repeat=1)]  # noqa: E731
     assert "copy [40, 40] [40, 40]" in names(40) and "copy [80, 80] [80, 80]" not in names(80)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["fori", "while", "scan"])
+@pytest.mark.parametrize("shape", [(100, 100), (70, 129), (129, 70), (300, 50), (3, 70, 90)])
+def test_rows_get_whole_lines(shape, kind, dtype):
+    """By rows, by columns, transposed, several at once, and of one row."""
+    a, x = RNG.standard_normal(shape) / shape[-1], RNG.standard_normal(shape[-1])
+    with fgrad.enable_x64(dtype == "float64"):
+        a, x, n = jnp.asarray(a, dtype), jnp.asarray(x, dtype), shape[-1]
+        square = a[..., :n, :] if a.ndim == 2 and a.shape[0] >= n else jnp.resize(a, (n, n))
+        programs = [
+            lambda a, v: jnp.resize(a @ v, (n,)),
+            lambda a, v: v @ square,
+            lambda a, v: v @ square.T,
+            lambda a, v: (v[None] @ square)[0],
+            lambda a, v: jnp.resize(jnp.einsum("...ij,j->...i", 2 * a, v), (n,)),
+        ]
+        for product in programs:
+            fun = lambda a, x, product=product: steps(a.reshape(-1, n), x, kind, lambda _, v: product(a, v))  # noqa: E731
+            got = fgrad.jit(fun)(a, x)
+            with fgrad.config.override("pass_motion", False):
+                want = fgrad.jit(lambda a, x, fun=fun: fun(a, x))(a, x)
+            np.testing.assert_allclose(got, want, rtol=2e-4 if dtype == "float32" else 1e-11, atol=1e-5 if dtype == "float32" else 1e-13)
+
+
+def test_padded_rows_are_padded_once():
+    """Rows that are whole lines, small matrices and large ones stay."""
+    for n, m, pads in ((100, 100, 1), (96, 100, 0), (20, 20, 0), (1000, 1000, 0)):
+        jaxpr = turned.turn_matrices(fgrad.make_jaxpr(lambda a, x: a @ x)(jnp.zeros((m, n)), jnp.zeros(n)).jaxpr, 1)
+        assert [e.primitive.name for e in jaxpr.eqns].count("pad") == pads

@@ -1,39 +1,49 @@
-"""Matrices that a loop multiplies single vectors by are turned before it, where their rows are short.
+"""Matrices that a loop multiplies single vectors by are turned before it, where their rows are short, and get rows of whole lines.
 
-In order, each row times the vector is a sum across a register; turned, rows are added up, and nothing is summed across.
+In order, each row times the vector is a sum across a register; turned, rows are added up, and nothing is summed across. Of rows of 800
+bytes nearly all vectors cross a line of memory, which takes twice as long to load: the loop reads them as parts of longer rows.
 """
 
 from fgrad import dtypes
 from fgrad.core import Eqn, Literal, ShapedArray, Var
 from fgrad.ops.casts import copy_p
-from fgrad.ops.shape import transpose_p
+from fgrad.ops.shape import pad_p, slice_p, transpose_p
 
 SHORT = 64  # elements of a row; longer ones are read as fast as they come
 LEAST = 128  # elements of a matrix
 STEPS = 16  # of a loop
+LINE = 64  # bytes
+LARGE, MOST = 1 << 13, 1 << 20  # bytes of a matrix that gets whole lines: of less nothing is gained, of more it depends on memory
 DTYPES = (dtypes.FLOAT32, dtypes.FLOAT64)
 
 
 def turn_matrices(jaxpr, n):
     """The jaxpr of a loop's body, with such products of what depends on its first n inputs only written for the turned matrix."""
-    fixed, maker, eqns, turned = set(jaxpr.invars[:n]), {}, [], {}
+    fixed, maker, eqns, turned, padded = set(jaxpr.invars[:n]), {}, [], {}, {}
     for e in jaxpr.eqns:
         if all(type(v) is Literal or v in fixed for v in e.invars) and not e.primitive.effects_of(e.params):
             fixed.update(e.outvars)
             maker.update({v: e for v in e.outvars})
-        found = _matrix(e, fixed, maker) if e.primitive.name == "dot_general" else None
-        if found is None:
+        if e.primitive.name != "dot_general":
             eqns.append(e)
             continue
-        side, axis = found
-        matrix = e.invars[side]
-        if (matrix, axis) not in turned:
-            turned[matrix, axis] = _turned(matrix, axis, eqns, e.source)
-        ins = list(e.invars)
-        ins[side] = turned[matrix, axis]
-        params = {**e.params, "dimension_numbers": (((0,), (0,)), ((), ()))}
+        ins, params, found = list(e.invars), e.params, _matrix(e, fixed, maker)
+        if found is not None:
+            side, axis = found
+            matrix = e.invars[side]
+            if (matrix, axis) not in turned:
+                turned[matrix, axis] = _turned(matrix, axis, eqns, e.source)
+            ins[side] = turned[matrix, axis]
+            fixed.add(ins[side])
+            params = {**params, "dimension_numbers": (((0,), (0,)), ((), ()))}
+        for side in (0, 1):
+            matrix = ins[side]
+            if _may_pad(matrix, ins[1 - side], params["dimension_numbers"], side, fixed, maker):
+                if matrix not in padded:
+                    padded[matrix] = _padded(matrix, maker, eqns, e.source)
+                ins[side] = padded[matrix]
         eqns.append(Eqn(e.primitive, ins, e.outvars, params, e.source))
-    return jaxpr.replace(eqns=eqns) if turned else jaxpr
+    return jaxpr.replace(eqns=eqns) if turned or padded else jaxpr
 
 
 def _matrix(e, fixed, maker):
@@ -63,3 +73,37 @@ def _turned(matrix, axis, eqns, source):
     out = Var(view.aval)
     eqns.append(Eqn(copy_p, [view], [out], {}, source))
     return out
+
+
+def _may_pad(matrix, vector, dimension_numbers, side, fixed, maker):
+    """True for a fixed matrix, or several, whose rows are no whole lines, times a vector that is not fixed."""
+    contract, (batch, _) = dimension_numbers
+    if batch or type(matrix) is Literal or matrix not in fixed or type(vector) is Literal or vector in fixed or len(contract[side]) != 1:
+        return False
+    aval = _lying(matrix, maker).aval
+    if matrix.aval.ndim < 2 or aval.dtype not in DTYPES or vector.aval.size != matrix.aval.shape[contract[side][0]]:
+        return False
+    return aval.shape[-1] * aval.dtype.itemsize % LINE != 0 and LARGE <= aval.size * aval.dtype.itemsize <= MOST
+
+
+def _lying(matrix, maker):
+    """What a matrix is a transposed view of, or itself."""
+    return maker[matrix].invars[0] if matrix in maker and maker[matrix].primitive is transpose_p else matrix
+
+
+def _padded(matrix, maker, eqns, source):
+    """The matrix as a part of one with rows of whole lines."""
+    lies = _lying(matrix, maker)
+    shape, per = lies.aval.shape, LINE // lies.aval.dtype.itemsize
+    aval = ShapedArray((*shape[:-1], -(-shape[-1] // per) * per), lies.aval.dtype, lies.aval.weak_type)
+    long, part = Var(aval), Var(lies.aval)
+    config = (*[(0, 0, 0)] * (len(shape) - 1), (0, aval.shape[-1] - shape[-1], 0))
+    zero = Literal(0.0, ShapedArray((), aval.dtype, aval.weak_type))
+    box = {"start_indices": (0,) * len(shape), "limit_indices": shape, "strides": (1,) * len(shape)}
+    eqns.append(Eqn(pad_p, [lies, zero], [long], {"padding_config": config}, source))
+    eqns.append(Eqn(slice_p, [long], [part], box, source))
+    if lies is matrix:
+        return part
+    view = Var(matrix.aval)
+    eqns.append(Eqn(transpose_p, [part], [view], maker[matrix].params, source))
+    return view
