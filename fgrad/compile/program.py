@@ -25,6 +25,7 @@ from fgrad.compile.padded import pad_after
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
+from fgrad.compile.positions import chain_positions
 from fgrad.compile.recompute import recompute
 from fgrad.compile.regathered import take_at_once
 from fgrad.compile.rotated import rotate
@@ -145,6 +146,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = _after(split_stacks(nodes, outs), nodes, outs)
     if tiles and config.pass_fuse:
         nodes = split_columns(nodes, outs)
+        if "argreduce" in kernels:
+            nodes = chain_positions(nodes, outs)
         if "pad" in kernels:
             nodes = widen_pads(nodes, outs)
         nodes = shift(nodes, outs, donated if takes is None else takes)
