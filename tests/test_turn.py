@@ -122,5 +122,6 @@ def test_positions_are_found_for_vectors_of_rows():
     x, c = np.zeros(1000, "float32"), np.zeros(16, "float32")
     assert any(name.startswith("argreduce [16, 1000]") for name in labels(POSITIONS["codebook"], x, c))
     assert any(name.startswith("argreduce [1000, 16]") for name in labels(POSITIONS["rows that are read again"], x, c))
-    large = labels(POSITIONS["codebook"], np.zeros(320_000, "float32"), c)
+    with fgrad.config.override("pass_machine", False):  # or it is a chain of comparisons (test_positions)
+        large = labels(POSITIONS["codebook"], np.zeros(320_000, "float32"), c)
     assert len(large) == 1 and large[0].startswith("tiles of sub+abs+argreduce")

@@ -30,22 +30,18 @@ def chain_positions(nodes, outs):
             readers.setdefault(v.buf, []).append(n)
     for v in outs:
         readers.setdefault(v.buf, []).append(None)
-    chains = {}  # operation -> the axis that it is done along place by place
+    chains = {}  # what finds a position -> the operations for it
     for find in finds:
-        found = _made_for(find, readers)
-        if found and (len(found) + 5) * find.ins[0].shape[find.ip[1]] <= OPERATIONS:
-            chains.update(dict.fromkeys([*found, find], find.ip[1]))
-    if not chains:
-        return nodes
-    places, out = {}, []  # places: buffer -> the values of each place
+        made = _made_for(find, readers)
+        if made and (len(made) + 5) * find.ins[0].shape[find.ip[1]] <= OPERATIONS:
+            chains[find] = made
+    left = {n for made in chains.values() for n in made}
+    out = []
     for n in nodes:
-        if n not in chains:
+        if n in chains:
+            _chain(n, [m for m in nodes if m in chains[n]], out)
+        elif n not in left:
             out.append(n)
-        elif n.op == "argreduce":
-            _chain(n, places[n.ins[0].buf], out)
-        else:
-            operands = [places[v.buf] if v.buf in places else _places(v, chains[n]) for v in n.ins]
-            places[n.outs[0].buf] = [_operation(n, ins, out) for ins in zip(*operands)]
     return out
 
 
@@ -60,9 +56,9 @@ def _may_chain(n):
 def _made_for(find, readers):
     """The operations that make what `find` looks at; None where others read that, or where what they read is large along the axis."""
     shape, axis = find.ins[0].shape, find.ip[1]
-    found, open_ = {}, [(find.ins[0], find)]
+    found, open_ = {}, [find.ins[0]]
     while open_:
-        v, reader = open_.pop()
+        v = open_.pop()
         node = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
         if v.buf is None or v.buf in found:
             continue
@@ -73,7 +69,7 @@ def _made_for(find, readers):
                 return None
             continue
         found[v.buf] = node
-        open_ += [(x, node) for x in node.ins]
+        open_ += node.ins
     nodes = {*found.values()}
     if any([r is not find and r not in nodes for buf in found for r in readers.get(buf, (None,))]):
         return None
@@ -104,24 +100,29 @@ def _new(op, ins, shape, dtype, code, out, like=None):
     return made
 
 
-def _operation(n, ins, out):
-    return _new(n.op, ins, ins[0].shape, n.outs[0].dtype, n.type_code, out, n)
-
-
-def _chain(n, values, out):
-    """The first of the greatest or least values, or the first NaN: what is kept at each place is better, or NaN."""
-    shape, dtype, result = values[0].shape, values[0].dtype, n.outs[0]
+def _chain(find, made, out):
+    """The first of the greatest or least values, or the first NaN: what is kept is better, or NaN. Place by place: no value waits."""
+    axis, result, dtype = find.ip[1], find.outs[0], find.ins[0].dtype
+    operands = [[None if v.buf is not None and v.buf.node in made else _places(v, axis) for v in n.ins] for n in made]
+    shape = _without(find.ins[0].shape, axis)
     number = lambda k: Value(None, shape, (0,) * len(shape), 0, result.dtype, result.dtype.type(k))  # noqa: E731
-    best, at = values[0], number(0)
-    for k, v in enumerate(values[1:], 1):
-        keep = _new("ge" if n.ip[0] == 0 else "le", [v, best], shape, dtypes.BOOL, CODES[dtype], out)
+    best, at, count = None, number(0), find.ins[0].shape[axis]
+    for k in range(count):
+        values = {}
+        for n, columns in zip(made, operands):
+            ins = [values[v.buf] if places is None else places[k] for v, places in zip(n.ins, columns)]
+            values[n.outs[0].buf] = _new(n.op, ins, shape, n.outs[0].dtype, n.type_code, out, n)
+        value = values[find.ins[0].buf]
+        if k == 0:
+            best = value
+            continue
+        keep = _new("ge" if find.ip[0] == 0 else "le", [value, best], shape, dtypes.BOOL, CODES[dtype], out)
         if dtype.kind == "f":
-            keep = _new(
-                "or", [keep, _new("ne", [best, best], shape, dtypes.BOOL, CODES[dtype], out)], shape, dtypes.BOOL, CODES[dtypes.BOOL], out
-            )
+            none = _new("ne", [best, best], shape, dtypes.BOOL, CODES[dtype], out)
+            keep = _new("or", [keep, none], shape, dtypes.BOOL, CODES[dtypes.BOOL], out)
         at = _new("select", [keep, at, number(k)], shape, result.dtype, CODES[result.dtype], out)
-        if k + 1 < len(values):
-            best = _new("select", [keep, best, v], shape, dtype, CODES[dtype], out)
+        if k + 1 < count:
+            best = _new("select", [keep, best, value], shape, dtype, CODES[dtype], out)
     node = at.buf.node
     node.outs[0] = Value(result.buf, shape, row_major(shape), 0, result.dtype)
     result.buf.node = node
