@@ -5,7 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
-from fgrad import lax
+from fgrad import lax, nn
 
 X = np.random.default_rng(0).standard_normal((7, 40, 300)).astype(np.float32) * 3
 
@@ -139,3 +139,28 @@ def test_few_short_rows(rows, n):
     for fun in (fgrad.nn.softmax, fgrad.nn.log_softmax, fgrad.nn.logsumexp, fgrad.nn.standardize):
         few, wide = fun(jnp.asarray(x), axis=-1), fun(many, axis=-1)[:rows]
         np.testing.assert_allclose(few, wide, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [*range(1, 19), 33])
+def test_one_short_row(n, dtype):
+    """Of every length around a vector's, alone and few, with infinities and NaN."""
+    rng = np.random.RandomState(n)
+    with fgrad.enable_x64(dtype == "float64"), np.errstate(all="ignore"):
+        for rows in (1, 2):
+            for special in (None, np.inf, -np.inf, np.nan, "all"):
+                x = rng.randn(rows, n) * 5
+                if special == "all":
+                    x[:] = -np.inf
+                elif special is not None:
+                    x[:, n // 2] = special
+                most = x.max(-1, keepdims=True)
+                e = np.exp(x - most)
+                lse = np.where(np.isinf(most), most, most + np.log(e.sum(-1, keepdims=True)))[:, 0]
+                tol = dict(rtol=1e-5, atol=1e-6) if dtype == "float32" else dict(rtol=1e-13, atol=1e-14)
+                x = x.astype(dtype)
+                np.testing.assert_allclose(fgrad.jit(lambda x: nn.logsumexp(x, -1))(x), lse, **tol)
+                np.testing.assert_allclose(fgrad.jit(lambda x: nn.softmax(x))(x), e / e.sum(-1, keepdims=True), **tol)
+                np.testing.assert_allclose(
+                    fgrad.jit(lambda x: nn.log_softmax(x))(x), np.log(e / e.sum(-1, keepdims=True)), **{**tol, "rtol": 1e-4}
+                )

@@ -94,11 +94,41 @@ static inline void N(row_exp_times)(T *y, const T *x, T shift, T scale, int64_t 
     for (; i < n; i++) y[i] = N(row_exp)(x[i] - shift) * scale;
 }
 
+#ifdef __AVX512F__
+/* Rows of at most a vector, in one: what lies behind them is `fill`. */
+FG_INLINE unsigned N(row_lanes)(int64_t n) { return (1u << n) - 1; }
+FG_INLINE N(vec) N(row_part)(const T *x, int64_t n, T fill) {
+    const N(vec) all = (N(vec)){0} + fill;
+    return sizeof(T) == 4 ? (N(vec))_mm512_mask_loadu_ps((__m512)all, (__mmask16)N(row_lanes)(n), x)
+                          : (N(vec))_mm512_mask_loadu_pd((__m512d)all, (__mmask8)N(row_lanes)(n), x);
+}
+FG_INLINE N(vec) N(row_keep)(N(vec) v, int64_t n) {
+    return sizeof(T) == 4 ? (N(vec))_mm512_maskz_mov_ps((__mmask16)N(row_lanes)(n), (__m512)v)
+                          : (N(vec))_mm512_maskz_mov_pd((__mmask8)N(row_lanes)(n), (__m512d)v);
+}
+FG_INLINE T N(part_max)(N(vec) v) {                     /* NaN is passed over */
+    const N(vec) none = (N(vec)){0} - (T)INFINITY;
+    return sizeof(T) == 4 ? (T)_mm512_reduce_max_ps(_mm512_max_ps((__m512)v, (__m512)none)) : (T)_mm512_reduce_max_pd(_mm512_max_pd((__m512d)v, (__m512d)none));
+}
+FG_INLINE T N(part_sum)(N(vec) v) { return sizeof(T) == 4 ? (T)_mm512_reduce_add_ps((__m512)v) : (T)_mm512_reduce_add_pd((__m512d)v); }
+FG_INLINE void N(part_store)(T *y, int64_t n, N(vec) v) {
+    if (sizeof(T) == 4) _mm512_mask_storeu_ps(y, (__mmask16)N(row_lanes)(n), (__m512)v);
+    else _mm512_mask_storeu_pd(y, (__mmask8)N(row_lanes)(n), (__m512d)v);
+}
+#endif
+
 /* The largest element m and the sum of exp(x - m), in one pass over memory: a block's maximum rescales what came before.
  * Where m is infinite the sum is of exp(x), so that base + log(sum) is right for rows of all -inf and rows with +inf. */
 static inline double N(row_max_expsum)(const T *x, int64_t n, T *m_out) {
     T m = -INFINITY, base = 0;
     double total = 0;
+#ifdef __AVX512F__
+    if (n <= VEC_LANES) {
+        const N(vec) v = N(row_part)(x, n, -INFINITY);
+        *m_out = m = N(part_max)(v);
+        return (double)N(part_sum)(N(row_keep)(N(vec_exp)(v - (m - m == 0 ? m : 0)), n));
+    }
+#endif
     for (int64_t b = 0; b < n; b += ROW_BLOCK) {
         int64_t len = n - b < ROW_BLOCK ? n - b : ROW_BLOCK;
         T bm = N(row_max)(x + b, len);

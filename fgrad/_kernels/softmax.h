@@ -14,6 +14,17 @@
 /* softmax of `group` rows that stay in cache, and of one that does not; as softmax_columns, where lse is not NULL */
 static inline void N(softmax_rows)(const T *x, T *y, T *lse, int64_t n, int64_t group) {
     T m[FG_ROW_GROUP], s[FG_ROW_GROUP];
+#ifdef __AVX512F__
+    for (int64_t k = 0; n <= VEC_LANES && k < group; k++, x += n, y += n) {
+        const N(vec) v = N(row_part)(x, n, -INFINITY);
+        const T most = N(part_max)(v), from = lse ? N(origin)(most) : most;
+        const N(vec) e = N(row_keep)(N(vec_exp)(v - from), n);
+        const T sum = N(part_sum)(e), scale = 1 / sum;
+        if (lse) lse[k] = from + N(row_log)(sum);
+        N(part_store)(y, n, e * scale);
+    }
+    if (n <= VEC_LANES) return;
+#endif
     for (int64_t k = 0; k < group; k++) m[k] = N(row_max)(x + k * n, n);
     for (int64_t k = 0; lse && k < group; k++) m[k] = N(origin)(m[k]);
     for (int64_t k = 0; k < group; k++) s[k] = N(row_exp_to)(y + k * n, x + k * n, m[k], n);
