@@ -23,7 +23,7 @@ static int fg_vm_lane(const FgVmPlan *p, const FgVmOp *op) {
 /* Rows that are tiles although they are short (vm_each_row.h): of operands that are read and written where they lie, of which a tile of several
  * rows would need copies. A third of a strip may be in vain: copies cost as much. */
 enum { FG_EACH_FREE = 256, FG_EACH_MOST = 2048 };         /* elements of a row that is a tile anyway; at most */
-enum { FG_EACH_LEAST = 32 };                              /* of machine code, which does no more than there is of a row */
+enum { FG_EACH_LEAST = 17 };                              /* of machine code, which does no more than there is of a row */
 static int fg_vm_is_apart(const FgVmPlan *p, const int64_t *strides) {
     int64_t n = p->shape[p->ndim - 1];
     for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) if (strides[d] != n) return strides[d] != 0;
