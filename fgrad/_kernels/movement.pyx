@@ -42,6 +42,11 @@ cdef extern from "interleave.h" nogil:
     void fg_side_by_side(void *ctx, int64_t begin, int64_t end, int tid)
 
 
+cdef extern from "pad_rows.h" nogil:
+    bint fg_may_pad_rows(const FgTensor *x, const FgTensor *out, const int64_t *ip)
+    void fg_pad_rows(const FgTensor *x, const FgTensor *out, const int64_t *ip, const char *value)
+
+
 cdef inline void run_plan(const FgCopyPlan *plan, const char *src, char *dst) noexcept nogil:
     cdef FgCopyJob job
     if plan.units == 0:
@@ -288,10 +293,14 @@ cdef int pad_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgCopyPlan *plans = <FgCopyPlan *>inst.extra
     cdef FgTensor *x = FG_IN(inst, slots, 0)
     cdef char *out = FG_OUT(inst, slots, 0).data
+    cdef bint placed = in_its_place(inst, slots)
     cdef int i
+    if not placed and fg_may_pad_rows(x, FG_OUT(inst, slots, 0), inst.ip):
+        fg_pad_rows(x, FG_OUT(inst, slots, 0), inst.ip, FG_IN(inst, slots, 1).data)
+        return FG_OK
     for i in range(1, 2 * x.ndim + 2):
         run_plan(&plans[i], FG_IN(inst, slots, 1).data, out)
-    if not in_its_place(inst, slots):
+    if not placed:
         run_plan(&plans[0], x.data, out)
     return FG_OK
 
