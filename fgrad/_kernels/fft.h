@@ -14,7 +14,7 @@ typedef struct {
     char *(*alloc)(int64_t bytes);
     void (*release)(char *p);
     int64_t count;                  /* images that src and dst hold */
-    int threads, shared, out_of_memory;
+    int threads, shared, far, out_of_memory;      /* far: what is read and written does not lie in the thread's own cache */
 } FftJob;
 typedef struct { const char *p; int64_t bytes; } FftAhead;          /* what will be read or written next */
 typedef struct { FftJob *job; const FftRow *row; int second, sw; double scale; const void *src; void *dst, *tmp, *x; FftAhead *ahead; } FftStep;
@@ -174,6 +174,8 @@ static int fft_run_all(const FgInst *inst, FgTensor *slots, FftJob *j) {
     const FftPlan *p = (const FftPlan *)inst->extra;
     if (!out->size) return FG_OK;
     if (!x->size) { memset(out->data, 0, (size_t)(out->size * fg_itemsize(out->dtype))); return FG_OK; }
+    j->far = x->size * fg_itemsize(x->dtype) + out->size * fg_itemsize(out->dtype) > FFT_CLOSE
+           || (p->n_axis > 1 && j->threads > 1);          /* of images, columns went through other threads */
     FftImages s = {j, p, x, out, inst->ip[0] == FFT_C2R};
     const int64_t groups = (p->images + p->group - 1) / p->group;
     if (groups > 1 && groups >= j->threads) j->parallel(groups, 1, fft_share, &s); else fft_images(&s, j, 0, groups);

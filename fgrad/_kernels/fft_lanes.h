@@ -10,9 +10,9 @@ enum { FFT_SQUARES = 16 };                                      /* the largest r
 static int fft_reaches(const FftPass *f) { return f->r <= 8 || f->r == 16; }
 typedef struct { int64_t begin, end, from, to, skip, step; const int64_t *blocks; } FftPart;   /* of a pass: blocks, butterflies, and where squares lie */
 #endif
-/* Lines of memory, of lanes beside each other, steps of T apart; scale: of turned ones that are written. */
-typedef struct { const T *p; int64_t step; int turned; } N(FftFrom);
-typedef struct { T *p; int64_t step; int turned; T scale; } N(FftTo);
+/* Lines of memory, steps of T apart, of lanes beside each other, the second half of which is `far` from the first; scale: of turned ones that are written. */
+typedef struct { const T *p; int64_t step, far; int turned; } N(FftFrom);
+typedef struct { T *p; int64_t step, far; int turned; T scale; } N(FftTo);
 
 /* (re, im) times the scalar w */
 FG_INLINE void N(fft_times)(V re, V im, const T *w, V *out) {
@@ -22,8 +22,8 @@ FG_INLINE void N(fft_times)(V re, V im, const T *w, V *out) {
 FG_INLINE void N(fft_get)(const V *x, const N(FftFrom) *l, int64_t k, const int from, V *re, V *im) {
     if (from == FFT_BUFFER) { *re = x[2 * k]; *im = x[2 * k + 1]; return; }
     const T *p = l->p + k * l->step;
-    if (from == FFT_LINES) N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), re, im);
-    else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), im, re);
+    if (from == FFT_LINES) N(fft_apart_near)(AT_CONST(p), AT_CONST(p + l->far), re, im);
+    else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + l->far), im, re);
 }
 /* w: what element k is multiplied by, but in the last pass, whose roots are all 1 */
 FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re, V im, const T *w) {
@@ -33,7 +33,7 @@ FG_INLINE void N(fft_set)(V *y, const N(FftTo) *l, int64_t k, const int to, V re
     T *p = l->p + k * l->step;
     if (to == FFT_LINES) N(fft_together_near)(re, im, &a, &b);
     else N(fft_together_near)(im * l->scale, re * l->scale, &a, &b);
-    AT(p) = a; AT(p + L) = b;
+    AT(p) = a; AT(p + l->far) = b;
 }
 /* Butterfly p of block b: GET and SET its elements. */
 #define FFT_EACH(r) for (int64_t b = part.begin; b < part.end; b++) \
@@ -225,7 +225,10 @@ static void N(fft_last_rows)(const FftLanes *p, const V *x, T *const *lane, int 
 /* The transform of x, or of lines, to lines or to where the result is: x or y, both of p->room elements; x is scratch. */
 static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, const N(FftTo) *out) {
     const int some = p->n_pass > 0, store = out && !(some && fft_reaches(&p->pass[p->n_pass - 1]));
-    if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) { N(fft_load_lines)(x, in->p, p->n, in->step, in->turned, 0); in = NULL; }
+    if (in && !(some && fft_reaches(p->pass) && (p->n_pass > 1 || !out || store))) {
+        N(fft_load_lines)(x, in->p, p->n, in->step, in->far, in->turned, 0);
+        in = NULL;
+    }
     V *z = some ? y : x;
     if (p->conv) {
         const T *c = (const T *)p->chirp, *b = (const T *)p->spectrum;
@@ -241,6 +244,6 @@ static V *N(fft_lanes)(const FftLanes *p, const N(FftFrom) *in, V *x, V *y, cons
         for (int64_t k = 0; k < p->n; k++) N(fft_times)(z[2 * k], -z[2 * k + 1], c + 2 * k, z + 2 * k);
     }
     N(fft_passes)(p, 0, p->n_pass, 0, 1, in, x, y, store ? NULL : out);
-    if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->turned, out->scale, 0);
+    if (store) N(fft_store_lines)(z, out->p, p->n, out->step, out->far, out->turned, out->scale, 0);
     return z;
 }

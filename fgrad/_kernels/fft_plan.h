@@ -1,9 +1,10 @@
-/* Plans of Fourier transforms: factors, tables of roots of unity, and which of three methods an axis takes.
+/* Plans of Fourier transforms: factors, tables of roots of unity, and which of four methods an axis takes.
  *
  * Lanes: as many transforms as a vector has lanes run beside each other, element k of all of them in two vectors (real and imaginary
  * parts), so that butterflies are vertical and roots are scalars. Passes of radix 16, 8, 4, 2 and odd primes up to FFT_PRIME work in
  * place, one block of what an earlier pass left after the other, and the last one brings results into their order.
  * Rows: a row of n = n1 n2 contiguous elements in two steps (Bailey): its columns as lanes, n1 long, then times roots, then lanes n2 long.
+ * Twins: two rows at a time by the same two steps (fft_twins.h), each in half of the lanes, so that n1 and n2 need only be half as long.
  * Lengths with a larger prime factor are convolutions with a chirp (Bluestein) of a length with small factors.
  * A plan and all its tables are one block, which belongs to the instruction. */
 #ifndef FG_FFT_PLAN_H
@@ -15,6 +16,8 @@ enum { FFT_C2C, FFT_R2C, FFT_C2R };
 enum { FFT_PASSES = 40, FFT_PRIME = 61 };
 #define FFT_WIDE ((int64_t)1 << 15)      /* rows from this length on are shared among threads one by one */
 #define FFT_FIRST_CACHE (1 << 15)        /* bytes that all passes work on before the next ones */
+#define FFT_TOGETHER 1024
+#define FFT_GRAIN 4096                   /* elements that are worth a thread */
 #define FFT_TABLE FFT_WIDE               /* rows up to this length have a table of all their roots */
 #define FFT_ROOM(n) (((n) + 32) & ~(int64_t)31)                 /* complex numbers; more than n, and whole lines of the cache */
 
@@ -29,6 +32,7 @@ typedef struct FftLanes {
 } FftLanes;
 typedef struct FftRow {
     int64_t n, n1, n2, room, scratch;    /* scratch: complex numbers */
+    int twins;                           /* two rows at a time: n1 and n2 are at least half of the lanes */
     const FftLanes *first, *second;
     const void *roots;                          /* exp(-2 pi i k1 j / n) for each block of columns j, k1 and lane; NULL of long rows, which have: */
     const void *lane_roots, *block_roots;       /* exp(-2 pi i k1 l / n) for lanes l; exp(-2 pi i k1 j / n) for the first j of each block */
@@ -87,11 +91,11 @@ static int fft_lane_order(int l, const FftArena *a) {
     const int block = 16 / (int)fft_real_size(a), half = block / 2;
     return l / block * half + l % half + (l % block < half ? 0 : a->lanes / 2);
 }
-/* exp(-2 pi i (k l + from) / n) for all lanes l, as the pair of vectors number i */
-static void fft_put_lanes(const void *table, const FftArena *a, int64_t i, int64_t k, int64_t from, int64_t n) {
+/* exp(-2 pi i (k l + from) / n) for `lanes` lanes l, or these twice, as the pair of vectors number i */
+static void fft_put_lanes(const void *table, const FftArena *a, int64_t i, int64_t k, int64_t from, int64_t n, int lanes) {
     for (int l = 0; l < a->lanes; l++) {
         double re, im;
-        fft_root(k * fft_lane_order(l, a) + from, n, &re, &im);
+        fft_root(k * (fft_lane_order(l, a) % lanes) + from, n, &re, &im);
         fft_put((void *)table, a->dtype, 2 * i * a->lanes + l, re);
         fft_put((void *)table, a->dtype, (2 * i + 1) * a->lanes + l, im);
     }
@@ -198,47 +202,58 @@ static const FftLanes *fft_make_lanes(FftArena *a, int64_t n) {
     return taken;
 }
 
+static const int64_t fft_none[1] = {0};
+/* Pairs of rows of n that go through each step together: loops are entered less often, what is between them stays in a first cache. */
+static int64_t fft_pairs(int64_t n) { return n < FFT_TOGETHER ? FFT_TOGETHER / n : 1; }
 /* Where a block of lanes begins, of n: the last one ends with n, and does a part of the one before it again. */
 static int64_t fft_start(int64_t block, int64_t n, int64_t lanes) {
     int64_t from = block * lanes;
     return from + lanes <= n ? from : n < lanes ? 0 : n - lanes;
 }
 
-/* n = n1 n2 for the row method with the least cost, which is returned; n1 == 0 where there is none. */
-static double fft_split(const FftArena *a, int64_t n, int64_t *n1, int64_t *n2) {
+/* A step of one pass of these radices stays in registers. */
+static int fft_is_short(int64_t n, const FftArena *a) { return (n == 8 || n == 16) && 2 * n >= a->lanes; }
+/* n = n1 n2 for the row method, of one row or of two, with the least cost a row, which is returned; n1 == 0 where there is none. */
+static double fft_split(const FftArena *a, int64_t n, int twins, int64_t *n1, int64_t *n2) {
+    const int64_t lanes = twins ? a->lanes / 2 : a->lanes;
     double best = 0;
     *n1 = *n2 = 0;
     for (int64_t d = 2; d * d <= n; d++) {
-        if (n % d) continue;
+        if (n % d || (twins && d < lanes)) continue;
         for (int turn = 0; turn < 2; turn++) {
             int64_t x = turn ? n / d : d, y = n / x;
-            double c = (double)((y + a->lanes - 1) / a->lanes) * (fft_cost(x, a) + 4.0 * (double)x)
-                     + (double)((x + a->lanes - 1) / a->lanes) * (fft_cost(y, a) + 4.0 * (double)y)
-                     + (y < a->lanes ? 5.0 * (double)n : 0) + (x < a->lanes ? 3.0 * (double)n : 0);    /* lanes one by one */
+            double first = fft_cost(x, a) + 4.0 * (double)x, second = fft_cost(y, a) + 4.0 * (double)y;
+            if (twins) {                                            /* measured: two rows take so much of what two of one row do */
+                first = (first + (fft_is_short(x, a) ? 0 : 250)) * 0.3;
+                second = (second + (fft_is_short(y, a) ? 0 : 250)) * 0.3;
+            }
+            double c = (double)((y + lanes - 1) / lanes) * first + (double)((x + lanes - 1) / lanes) * second
+                     + (y < lanes ? 5.0 * (double)n : 0) + (x < lanes ? 3.0 * (double)n : 0);    /* lanes one by one */
             if (!*n1 || c < best) { best = c; *n1 = x; *n2 = y; }
         }
     }
     return best;
 }
-/* The cost of the row method, or -1 where it does not apply. */
-static double fft_row_cost(const FftArena *a, int64_t n) {
+/* The cost of the row method, of one row or of two of at most so many elements, or -1 where it does not apply. */
+static double fft_row_cost(const FftArena *a, int64_t n, int twins, int64_t most) {
     int64_t n1, n2;
     if (fft_largest_prime(n) > FFT_PRIME) {
         int64_t m = fft_smooth(2 * n - 1);
-        double c = fft_split(a, m, &n1, &n2);
-        return n1 ? 2 * c + 8.0 * (double)m / a->lanes : -1;
+        double c = fft_split(a, m, twins, &n1, &n2);
+        return n1 && (!twins || m <= most) ? 2 * c + 8.0 * (double)m / a->lanes + (twins ? 400 : 0) : -1;
     }
-    double c = fft_split(a, n, &n1, &n2);
-    return n1 ? c : -1;
+    double c = fft_split(a, n, twins, &n1, &n2);
+    return n1 && (!twins || n <= most) ? c : -1;
 }
 
-static const FftRow *fft_make_row(FftArena *a, int64_t n) {
+static const FftRow *fft_make_row(FftArena *a, int64_t n, int twins) {
     FftRow local, *taken = (FftRow *)fft_take(a, sizeof local), *p = taken ? taken : &local;
     memset(p, 0, sizeof *p);
     p->n = n;
     if (fft_largest_prime(n) > FFT_PRIME) {
         int64_t m = fft_smooth(2 * n - 1);
-        p->conv = fft_make_row(a, m);
+        p->twins = twins;
+        p->conv = fft_make_row(a, m, twins);
         p->chirp = fft_take(a, 2 * n * fft_real_size(a));
         p->spectrum = fft_take(a, 2 * m * fft_real_size(a));
         if (a->base) {
@@ -249,24 +264,26 @@ static const FftRow *fft_make_row(FftArena *a, int64_t n) {
         }
         return taken;
     }
-    fft_split(a, n, &p->n1, &p->n2);
-    p->scratch = (p->n1 + a->lanes - 1) / a->lanes * a->lanes * p->n2;
+    const int lanes = twins ? a->lanes / 2 : a->lanes;
+    p->twins = twins;
+    fft_split(a, n, twins, &p->n1, &p->n2);
+    p->scratch = (p->n1 + lanes - 1) / lanes * a->lanes * p->n2;
     p->first = fft_make_lanes(a, p->n1);
     p->second = fft_make_lanes(a, p->n2);
     p->room = p->n1 > p->n2 ? p->n1 : p->n2;
-    int64_t blocks = (p->n2 + a->lanes - 1) / a->lanes;
+    int64_t blocks = (p->n2 + lanes - 1) / lanes;
     if (n <= FFT_TABLE) {
         p->roots = fft_take(a, 2 * p->n1 * blocks * a->lanes * fft_real_size(a));
         if (a->base)
             for (int64_t b = 0; b < blocks; b++) for (int64_t k = 0; k < p->n1; k++)
-                fft_put_lanes(p->roots, a, b * p->n1 + k, k, k * fft_start(b, p->n2, a->lanes), n);
+                fft_put_lanes(p->roots, a, b * p->n1 + k, k, k * fft_start(b, p->n2, lanes), n, lanes);
         return taken;
     }
     p->lane_roots = fft_take(a, 2 * p->n1 * a->lanes * fft_real_size(a));
     p->block_roots = fft_take(a, 2 * p->n1 * blocks * fft_real_size(a));
     if (a->base)
         for (int64_t k = 0; k < p->n1; k++) {
-            fft_put_lanes(p->lane_roots, a, k, k, 0, n);
+            fft_put_lanes(p->lane_roots, a, k, k, 0, n, lanes);
             for (int64_t b = 0; b < blocks; b++) fft_put_root(p->block_roots, a->dtype, b * p->n1 + k, k * fft_start(b, p->n2, a->lanes), n);
         }
     return taken;
@@ -289,11 +306,19 @@ static void fft_make_axis(FftArena *a, FftAxis *x, int64_t images) {
     int64_t tiles = x->inner < a->lanes
         ? (lanes + a->lanes - 1) / a->lanes : outer * ((x->inner + a->lanes - 1) / a->lanes);
     double gather = x->inner == 1 ? 6 : x->inner < a->lanes ? 4.0 * a->lanes : 0;
-    double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n);
-    if (x->inner == 1) by_lanes *= 1 + 1 / (double)tiles;           /* threads share few tiles badly */
+    double by_lanes = (double)tiles * (fft_cost(x->n, a) + gather * (double)x->n), by_row = fft_row_cost(a, x->n, 0, 0);
+    const int shared = lanes * x->n >= 2 * FFT_GRAIN;
+    if (x->inner == 1 && shared) by_lanes *= 1 + 1 / (double)tiles;           /* threads share few tiles badly */
     if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;
-    int row = by_row >= 0 && by_row * (double)lanes < by_lanes;
-    const void *plan = row ? (const void *)fft_make_row(a, x->n) : (const void *)fft_make_lanes(a, x->n);
+    int row = by_row >= 0 && by_row * (double)lanes < by_lanes, twins = 0;
+    if (x->inner == 1 && lanes > 1 && (x->halved || x->kind == FFT_C2C)) {
+        const int far = 4 * lanes * x->n * fft_real_size(a) > FFT_CLOSE;       /* then what is read and written passes through the first cache too */
+        double by_twins = fft_row_cost(a, x->n, 1, FFT_FIRST_CACHE / 4 / fft_real_size(a) / (far ? 3 : 1));
+        if (by_twins >= 0 && x->kind == FFT_C2R) by_twins += (double)x->n;      /* folded before, row by row */
+        by_twins *= (double)(lanes + (shared ? 2 : lanes & 1));
+        if (by_twins >= 0 && by_twins < (row ? by_row * (double)lanes : by_lanes)) row = twins = 1;
+    }
+    const void *plan = row ? (const void *)fft_make_row(a, x->n, twins) : (const void *)fft_make_lanes(a, x->n);
     x->row = row ? (const FftRow *)plan : NULL;
     x->lanes = row ? NULL : (const FftLanes *)plan;
 }

@@ -25,8 +25,8 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
     if (rows && q + count + L <= j->count * a->outer)
         fft_ahead(in[0] + L * in_parts * a->n_in, L * in_parts * a->n_in * (int64_t)sizeof(T), out[0] + L * out_parts * a->n_out,
                   L * out_parts * a->n_out * (int64_t)sizeof(T));
-    N(FftFrom) from = {in[0], 2 * inner, 0}, *lines = NULL;
-    const N(FftTo) to = {out[0], 2 * inner, sw, scale};
+    N(FftFrom) from = {in[0], 2 * inner, L, 0}, *lines = NULL;
+    const N(FftTo) to = {out[0], 2 * inner, L, sw, scale};
     if (read) N(fft_first_rows)(lanes, in, count, a->kind == FFT_C2C ? sw : 0, x);
     else if (a->kind == FFT_R2C) {
         const int64_t step = a->halved ? 2 * inner : inner, im = a->halved ? inner : 0;
@@ -38,7 +38,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         const int now = a->kind == FFT_C2R ? 0 : sw;
         from.turned = now;
         if (whole && a->kind == FFT_C2C) lines = &from;
-        else if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, now, 1);
+        else if (whole) N(fft_load_lines)(x, in[0], n, 2 * inner, L, now, 1);
         else if (rows) N(fft_load_rows)(x, in, count, n, now);
         else N(fft_load_any)(x, in, count, n, 2 * inner, 1, now);
     }
@@ -69,7 +69,7 @@ static void N(fft_tile)(const FftJob *j, int64_t q, int count, int whole, V *x, 
         N(fft_unfold)(z, h, (const T *)a->roots);
         for (int64_t k = h + 1; k < a->n_out; k++) { z[2 * k] = z[2 * (2 * h - k)]; z[2 * k + 1] = -z[2 * (2 * h - k) + 1]; }
     }
-    if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, sw, scale, 1);
+    if (whole) N(fft_store_lines)(z, out[0], a->n_out, 2 * inner, L, sw, scale, 1);
     else if (rows) N(fft_store_rows)(z, out, count, a->n_out, sw, scale);
     else N(fft_store_any)(z, out, count, a->n_out, 2 * inner, 1, sw, scale);
 }
@@ -97,7 +97,7 @@ static void N(fft_tiles)(void *ctx, int64_t begin, int64_t end, int tid) {
 static void N(fft_columns)(const FftRow *r, const T *src, V *tmp, int64_t block, int sw, V *x, V *y) {
     const int64_t from = fft_start(block, r->n2, L), groups = (r->n1 + L - 1) / L;
     const int count = r->n2 < L ? (int)r->n2 : L;
-    const N(FftFrom) in = {src + 2 * from, 2 * r->n2, sw};
+    const N(FftFrom) in = {src + 2 * from, 2 * r->n2, L, sw};
     if (count < L) {
         T *lane[L];
         for (int l = 0; l < count; l++) lane[l] = (T *)src + 2 * (from + l);
@@ -124,7 +124,7 @@ static void N(fft_columns)(const FftRow *r, const T *src, V *tmp, int64_t block,
 /* A group of L transforms of length n2: element k of the one of row k1 is element k n1 + k1. */
 static void N(fft_rows)(const FftRow *r, V *tmp, T *dst, int64_t block, int sw, T scale, V *y) {
     const int64_t from = fft_start(block, r->n1, L);
-    const N(FftTo) out = {dst + 2 * from, 2 * r->n1, sw, scale};
+    const N(FftTo) out = {dst + 2 * from, 2 * r->n1, L, sw, scale};
     V *x = tmp + 2 * block * r->n2;
     if (r->n1 >= L) { N(fft_lanes)(r->second, NULL, x, y, &out); return; }
     T *lane[L];
@@ -145,37 +145,43 @@ static void N(fft_step)(void *ctx, int64_t begin, int64_t end, int tid) {
     if (!s->x) s->job->release((char *)x);
 }
 
+/* out = x w scale, of n complex numbers; real and imaginary parts exchanged before (sw_in) and after (sw_out); out may be x. */
+static void N(fft_product)(const T *x, const T *w, T *out, int64_t n, int sw_in, int sw_out, T scale) {
+    int64_t k = 0;
+    for (; k + L <= n; k += L) {
+        V a[2], b[2], c[2], p, q;
+        N(fft_apart_near)(AT_CONST(x + 2 * k), AT_CONST(x + 2 * k + L), a + sw_in, a + 1 - sw_in);
+        N(fft_apart_near)(AT_CONST(w + 2 * k), AT_CONST(w + 2 * k + L), b, b + 1);
+        c[sw_out] = (a[0] * b[0] - a[1] * b[1]) * scale;
+        c[1 - sw_out] = (a[0] * b[1] + a[1] * b[0]) * scale;
+        N(fft_together_near)(c[0], c[1], &p, &q);
+        AT(out + 2 * k) = p; AT(out + 2 * k + L) = q;
+    }
+    for (; k < n; k++) {
+        const T re = x[2 * k + sw_in], im = x[2 * k + 1 - sw_in], c = w[2 * k], s = w[2 * k + 1];
+        out[2 * k + sw_out] = (re * c - im * s) * scale;
+        out[2 * k + 1 - sw_out] = (re * s + im * c) * scale;
+    }
+}
 /* The transform of n complex numbers; real and imaginary parts exchanged before (sw_in) and after (sw_out); x: buffers of lanes, or
  * NULL to share the blocks among threads; scratch: r->scratch complex numbers. src and dst may be one. */
 static void N(fft_row)(FftJob *j, const FftRow *r, const T *src, T *dst, T *scratch, int sw_in, int sw_out, double scale, V *x, FftAhead *ahead) {
     if (r->conv) {
         const int64_t m = r->conv->n;
         T *u = scratch, *v = u + 2 * FFT_ROOM(m), *rest = v + 2 * FFT_ROOM(m);
-        const T *c = (const T *)r->chirp, *b = (const T *)r->spectrum, f = (T)scale;
-        for (int64_t k = 0; k < r->n; k++) {
-            T re = src[2 * k + sw_in], im = src[2 * k + 1 - sw_in];
-            u[2 * k] = re * c[2 * k] - im * c[2 * k + 1];
-            u[2 * k + 1] = re * c[2 * k + 1] + im * c[2 * k];
-        }
+        N(fft_product)(src, (const T *)r->chirp, u, r->n, sw_in, 0, 1);
         memset(u + 2 * r->n, 0, (size_t)(2 * (m - r->n)) * sizeof(T));
         N(fft_row)(j, r->conv, u, v, rest, 0, 0, 1, x, NULL);
-        for (int64_t k = 0; k < m; k++) {
-            T re = v[2 * k], im = v[2 * k + 1];
-            v[2 * k] = re * b[2 * k] - im * b[2 * k + 1];
-            v[2 * k + 1] = re * b[2 * k + 1] + im * b[2 * k];
-        }
+        N(fft_product)(v, (const T *)r->spectrum, v, m, 0, 0, 1);
         N(fft_row)(j, r->conv, v, u, rest, 1, 1, 1, x, NULL);                /* spectrum is divided by m */
-        for (int64_t k = 0; k < r->n; k++) {
-            dst[2 * k + sw_out] = (u[2 * k] * c[2 * k] - u[2 * k + 1] * c[2 * k + 1]) * f;
-            dst[2 * k + 1 - sw_out] = (u[2 * k] * c[2 * k + 1] + u[2 * k + 1] * c[2 * k]) * f;
-        }
+        N(fft_product)(u, (const T *)r->chirp, dst, r->n, 0, sw_out, (T)scale);
         return;
     }
     FftStep s = {j, r, 0, sw_in, scale, src, dst, scratch, x, ahead};
     const int64_t first = (r->n2 + L - 1) / L, second = (r->n1 + L - 1) / L;
-    if (x) N(fft_step)(&s, 0, first, 0); else j->parallel(first, 1 + 4096 / (r->n1 * L), N(fft_step), &s);
+    if (x) N(fft_step)(&s, 0, first, 0); else j->parallel(first, 1 + FFT_GRAIN / (r->n1 * L), N(fft_step), &s);
     s.second = 1; s.sw = sw_out;
-    if (x) N(fft_step)(&s, 0, second, 0); else j->parallel(second, 1 + 4096 / (r->n2 * L), N(fft_step), &s);
+    if (x) N(fft_step)(&s, 0, second, 0); else j->parallel(second, 1 + FFT_GRAIN / (r->n2 * L), N(fft_step), &s);
 }
 
 /* Copy n elements of `parts` numbers each between steps. */
@@ -234,14 +240,17 @@ static void N(fft_each)(void *ctx, int64_t begin, int64_t end, int tid) {
     j->release(p);
 }
 
+#include "fft_twins.h"
+
 static void N(fft_axis)(FftJob *j) {
     const FftAxis *a = j->axis;
     const int64_t outer = j->count * a->outer, lanes = outer * a->inner;
     if (!a->row) {
         const int64_t tiles = a->inner < L ? (lanes + L - 1) / L : outer * ((a->inner + L - 1) / L);
-        j->parallel(tiles, 1 + 4096 / (a->n * L), N(fft_tiles), j);
-    } else if ((j->shared = a->n >= FFT_WIDE)) N(fft_each)(j, 0, lanes, 0);
-    else j->parallel(lanes, 1 + 4096 / a->n, N(fft_each), j);
+        j->parallel(tiles, 1 + FFT_GRAIN / (a->n * L), N(fft_tiles), j);
+    } else if (a->row->twins) j->parallel((lanes + 1) / 2, 1 + FFT_GRAIN / 2 / a->n, N(fft_each_pair), j);
+    else if ((j->shared = a->n >= FFT_WIDE)) N(fft_each)(j, 0, lanes, 0);
+    else j->parallel(lanes, 1 + FFT_GRAIN / a->n, N(fft_each), j);
 }
 
 /* The transform of a chirp, in place, when a plan is made; 0, or -1 where there is no memory. */
@@ -250,7 +259,10 @@ static int N(fft_spectrum)(const FftLanes *lanes, const FftRow *row, T *spectrum
     void *p = NULL;
     if (posix_memalign(&p, 64, (size_t)(4 * room) * sizeof(V) + (size_t)(row ? 2 * row->scratch : 0) * sizeof(T))) return -1;
     V *x = (V *)p;
-    if (row) N(fft_row)(NULL, row, spectrum, spectrum, (T *)(x + 4 * room), 0, 0, 1, x, NULL);
+    if (row && row->twins) {
+        const N(FftRows) one = {spectrum, 0, 0};
+        N(fft_twin_steps)(row, one, one, 1, 0, 0, 1, x + 4 * room, x);
+    } else if (row) N(fft_row)(NULL, row, spectrum, spectrum, (T *)(x + 4 * room), 0, 0, 1, x, NULL);
     else {
         T *lane[1] = {spectrum};
         N(fft_load_any)(x, lane, 1, n, 2, 1, 0);

@@ -65,6 +65,15 @@ FG_INLINE void N(fft_transpose)(V *x) {
     if (sizeof(T) == 4) FFT_UNROLL for (int i = 0; i < U; i += 2) N(fft_doubles)(x + i, x + i + 1);
     N(fft_blocks)(x, 8 / sizeof(T));
 }
+/* Transpose U vectors of which each half of the lanes, U columns in the order of fft_order, belongs to a row of its own. */
+FG_INLINE void N(fft_cross_twins)(V *x) {
+    if (sizeof(T) == 4)
+        FFT_UNROLL for (int i = 0; i < U; i += 2) {
+            vec_f32 a = (vec_f32)x[i], b = (vec_f32)x[i + 1];
+            x[i] = (V)__builtin_shufflevector(a, b, VEC_TURN_EVEN_f32); x[i + 1] = (V)__builtin_shufflevector(a, b, VEC_TURN_ODD_f32);
+        }
+    N(fft_blocks)(x, 8 / sizeof(T));
+}
 /* Transpose L vectors. */
 FG_INLINE void N(fft_cross)(V *x) {
     if (sizeof(T) == 4)
@@ -78,19 +87,19 @@ FG_INLINE void N(fft_cross)(V *x) {
 }
 
 /* Lanes beside each other in memory; plain: in their order. */
-FG_INLINE void N(fft_load_lines)(V *x, const T *p, int64_t n, int64_t step, int sw, const int plain) {
+FG_INLINE void N(fft_load_lines)(V *x, const T *p, int64_t n, int64_t step, int64_t far, int sw, const int plain) {
     for (int64_t k = 0; k < n; k++, p += step) {
         V *re = &x[2 * k + sw], *im = &x[2 * k + 1 - sw];
         __builtin_prefetch(p + 2 * L);                          /* of the next lanes */
         __builtin_prefetch(p + 3 * L);
-        if (plain) N(fft_apart)(AT_CONST(p), AT_CONST(p + L), re, im); else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + L), re, im);
+        if (plain) N(fft_apart)(AT_CONST(p), AT_CONST(p + far), re, im); else N(fft_apart_near)(AT_CONST(p), AT_CONST(p + far), re, im);
     }
 }
-FG_INLINE void N(fft_store_lines)(const V *x, T *p, int64_t n, int64_t step, int sw, T scale, const int plain) {
+FG_INLINE void N(fft_store_lines)(const V *x, T *p, int64_t n, int64_t step, int64_t far, int sw, T scale, const int plain) {
     for (int64_t k = 0; k < n; k++, p += step) {
         V a, b, re = x[2 * k + sw] * scale, im = x[2 * k + 1 - sw] * scale;
         if (plain) N(fft_together)(re, im, &a, &b); else N(fft_together_near)(re, im, &a, &b);
-        AT(p) = a; AT(p + L) = b;
+        AT(p) = a; AT(p + far) = b;
     }
 }
 /* Real and imaginary parts are lines of their own: those of a pair are `im` apart. */
@@ -139,7 +148,8 @@ static void N(fft_load_any)(V *x, T *const *lane, int count, int64_t n, int64_t 
 static void N(fft_store_any)(const V *x, T *const *lane, int count, int64_t n, int64_t step, int64_t im, int sw, T scale) {
     N(fft_store_some)(x, lane, count, 0, n, step, im, sw, scale);
 }
-/* Lanes are rows of complex numbers: squares of U by U, from element k on, are transposed. Only what is turned is scaled. Lanes from `count` on repeat the last one. */
+/* Lanes are rows of complex numbers: squares of U by U, from element k on, are transposed. Only what is turned is scaled.
+ * Lanes from `count` on repeat the last one. */
 static void N(fft_load_square)(V *x, T *const *lane, int count, int64_t k, int sw) {
     V a[U], b[U];
     FFT_UNROLL for (int l = 0; l < U; l++) a[l] = AT_CONST(lane[l < count ? l : count - 1] + 2 * k);
@@ -204,11 +214,12 @@ static void N(fft_fold)(V *z, int64_t h, const T *w) {          /* imaginary par
         a[0] = ar; a[1] = ai; b[0] = br; b[1] = bi;
     }
 }
-/* The same of one row of complex numbers, from src to dst: vectors from the front meet vectors from the back. */
+/* The same of one row of complex numbers, from src to dst elsewhere: vectors from the front meet vectors from the back, the last ones lie over those before. */
 #define FFT_ROW(NAME, STEP) \
 static void N(NAME)(const T *src, T *dst, int64_t h, const T *w) { \
     int64_t k = 1; \
-    for (; 2 * (k + L) <= h; k += L) { \
+    for (const int64_t half = h / 2; half >= L && k <= half; k += L) { \
+        if (k + L - 1 > half) k = half - L + 1; \
         const int64_t back = 2 * (h - k - L + 1); \
         V ar, ai, br, bi, p, q; \
         N(fft_apart)(AT_CONST(src + 2 * k), AT_CONST(src + 2 * (k + U)), &ar, &ai); \

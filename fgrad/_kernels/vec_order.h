@@ -23,9 +23,11 @@
 #define VEC_BACK2 1, 0
 #define VEC_CAT(a, b) a##b
 #define VEC_ORDER(name, n) VEC_CAT(name, n)
-/* NEAR: within each block of 128 bits, which one instruction does without a table; BLOCK: such blocks, of two doubles. */
+/* TURN: pairs of lanes of two vectors, transposed. NEAR: within each block of 128 bits, which one instruction does without a table; BLOCK: such blocks, of two doubles. */
 #if FG_VEC == 64
 #define VEC_LANES_OF_f32 16
+#define VEC_TURN_EVEN_f32 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define VEC_TURN_ODD_f32 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
 #define VEC_LANES_OF_f64 8
 #define VEC_NEAR_LO_f32 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
 #define VEC_NEAR_HI_f32 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31
@@ -39,6 +41,8 @@
 #define VEC_BLOCK_ODD 2, 3, 6, 7, 10, 11, 14, 15
 #elif FG_VEC == 32
 #define VEC_LANES_OF_f32 8
+#define VEC_TURN_EVEN_f32 0, 8, 2, 10, 4, 12, 6, 14
+#define VEC_TURN_ODD_f32 1, 9, 3, 11, 5, 13, 7, 15
 #define VEC_LANES_OF_f64 4
 #define VEC_NEAR_LO_f32 0, 8, 1, 9, 4, 12, 5, 13
 #define VEC_NEAR_HI_f32 2, 10, 3, 11, 6, 14, 7, 15
@@ -52,6 +56,8 @@
 #define VEC_BLOCK_ODD 2, 3, 6, 7
 #else
 #define VEC_LANES_OF_f32 4
+#define VEC_TURN_EVEN_f32 0, 4, 2, 6
+#define VEC_TURN_ODD_f32 1, 5, 3, 7
 #define VEC_LANES_OF_f64 2
 #define VEC_NEAR_LO_f32 0, 4, 1, 5
 #define VEC_NEAR_HI_f32 2, 6, 3, 7
