@@ -362,6 +362,9 @@ COMPOSED = {
     "polyval": lambda x, m, i: (jnp.polyval(x, 2.0), jnp.polyval(i, x), jnp.sinc(x), jnp.unwrap(x * 5)),
     "nan": lambda x, m, i: (jnp.nansum(m, 0), jnp.nanmax(i), jnp.nanmean(m, 1), jnp.nanvar(x), jnp.nanargmin(x), jnp.nancumsum(m, 1)),
     "einsum": lambda x, m, i: (jnp.einsum("ij,kj->ik", m, m), jnp.einsum("ii->i", m[:, :3]), jnp.einsum("i,ij,j->", x[:3], m, x)),
+    "floats": lambda x, m, i: (*jnp.frexp(m), *jnp.frexp(i), *jnp.modf(x * 3), jnp.imag(m), jnp.imag(i)),
+    "questions": lambda x, m, i: (jnp.iscomplex(x), jnp.isreal(i), jnp.isposinf(1 / i), jnp.isneginf(-1 / i), jnp.isneginf(i)),
+    "sorted": lambda x, m, i: (jnp.partition(m, 1, axis=0), jnp.argpartition(x, 2), jnp.sort_complex(x), *jnp.unravel_index(i, (2, 2))),
     "one_hot": lambda x, m, i: (nn.one_hot(i, 5), nn.one_hot(i, 3, dtype=np.int32, axis=0), nn.one_hot(2, 4)),
 }
 
@@ -376,6 +379,24 @@ def test_functions_of_several_operations_are_one_program_and_what_jit_gives(name
         assert [x.aval for x in got] == [x.aval for x in want]
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_functions_of_several_operations_are_eager():
+    names = "frexp modf imag iscomplex isreal isposinf isneginf partition argpartition sort_complex take".split()
+    assert {type(getattr(jnp, name)) for name in names} == {type(jnp.take)}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.complex64, np.uint8, np.bool_])
+def test_arrays_of_numpy_become_arrays_of_their_own(dtype):
+    n = np.arange(6).reshape(2, 3).astype(dtype)
+    for make in (jnp.asarray, jnp.array):
+        for given in (n, n.T, n[::-1], n.astype(n.dtype.newbyteorder()), n[:0]):
+            x = make(given)
+            np.testing.assert_array_equal(x, given)
+            assert x.dtype == dtype and not np.shares_memory(np.asarray(x), given)
+    assert jnp.asarray(np.arange(3)).dtype == np.int32 and jnp.asarray(np.float64(2)).dtype == np.float32
+    with pytest.raises(ValueError, match="masked"):
+        jnp.asarray(np.ma.masked_array(n))
 
 
 def test_trees_of_arguments_are_told_apart():

@@ -25,6 +25,13 @@ cdef class ArrayBase:
     cdef object scalar(self)
     cdef object scalar_for(self, str kind)
 
+cdef inline int alive(ArrayBase x) except -1:
+    """Raise where an array's memory was given back."""
+    if x.deleted:
+        x.check_alive()
+    return 0
+
 cdef ArrayBase new_array(object aval, int32_t code, int64_t size)
 cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, object base, tuple strides)
 cdef void set_calls(Call1 one, Call2 two) noexcept
+cdef void set_index_call(Call2 call) noexcept

@@ -12,6 +12,13 @@ from fgrad._kernels.memory cimport pool_alloc, pool_free
 
 cimport numpy as cnp
 
+cdef extern from *:
+    """
+    /* cls.__new__(cls), without looking for it */
+    static PyObject *fg_new(PyObject *cls, PyObject *nothing) { return ((PyTypeObject *)cls)->tp_new((PyTypeObject *)cls, nothing, NULL); }
+    """
+    ArrayBase fg_new(object cls, tuple nothing)
+
 cdef extern from "fg.h" nogil:
     float fg_f16_to_f32(uint16_t h)
     float fg_bf16_to_f32(uint16_t h)
@@ -64,12 +71,19 @@ cdef object plain2(object op, object a, object b):
 
 cdef Call1 _call1 = plain1
 cdef Call2 _call2 = plain2
+cdef Call2 _call_index = plain2
 
 
 cdef void set_calls(Call1 one, Call2 two) noexcept:
     """Say how the operators of arrays call theirs, of one and of two operands."""
     global _call1, _call2
     _call1, _call2 = one, two
+
+
+cdef void set_index_call(Call2 call) noexcept:
+    """Say how x[idx] calls its operator."""
+    global _call_index
+    _call_index = call
 
 
 def set_operators(table):
@@ -155,7 +169,7 @@ cdef class ArrayBase:
 
     def fresh(self):
         """A contiguous array's numbers in memory of their own."""
-        self.check_alive()
+        alive(self)
         if self.strides_or_none is not None:
             raise ValueError("fresh: the array is not contiguous")
         cdef ArrayBase out = new_array(self.aval, self.code, self.size)
@@ -178,7 +192,7 @@ cdef class ArrayBase:
 
     cdef ArrayBase make_view(self, aval, tuple strides, int64_t offset):
         """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""
-        self.check_alive()
+        alive(self)
         cdef int64_t lo = 0, hi = 0, n = 1, dim, stride, own_lo = 0, own_hi = 0, acc
         cdef tuple shape = aval.shape, own = self.aval.shape
         cdef Py_ssize_t i
@@ -212,7 +226,7 @@ cdef class ArrayBase:
                            self if self.base is None or self.owns else self.base, strides)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        self.check_alive()
+        alive(self)
         cdef int d, n = len(self.aval.shape)
         cdef Py_ssize_t item = fg_itemsize(self.code)
         cdef Py_ssize_t *dims
@@ -252,7 +266,7 @@ cdef class ArrayBase:
 
     def numpy_view(self, bint writeable=False):
         """A NumPy view of this memory, read-only unless a fresh private buffer is being filled."""
-        self.check_alive()
+        alive(self)
         cdef cnp.npy_intp dims[16]
         cdef cnp.npy_intp strides[16]
         cdef FgTensor t
@@ -274,8 +288,7 @@ cdef class ArrayBase:
     cdef object scalar(self):
         """The one element as a Python scalar; None where there are more."""
         cdef double *pair = <double *>self.data
-        if self.deleted:
-            self.check_alive()
+        alive(self)
         if self.size != 1:
             return None
         if self.code == FG_F32:
@@ -461,7 +474,7 @@ cdef class ArrayBase:
         return _call1(_operators[37], self)
 
     def __getitem__(self, idx):
-        return _operators[38](self, idx)
+        return _call_index(_operators[38], self, idx)
 
     def reset_shared(self):
         """For the maker of a fresh array that has let go of its writeable view."""
@@ -471,7 +484,7 @@ cdef class ArrayBase:
 cdef ArrayBase new_array(object aval, int32_t code, int64_t size):
     if _array_class is None:
         raise RuntimeError("set_array_class has not been called")
-    cdef ArrayBase a = (<type>_array_class).__new__(<type>_array_class)
+    cdef ArrayBase a = fg_new(_array_class, ())
     a.data = pool_alloc(size * fg_itemsize(code))
     if a.data == NULL:
         raise MemoryError(f"no memory for an array of shape {aval.shape} and dtype {aval.dtype}")
@@ -485,7 +498,7 @@ cdef ArrayBase new_array(object aval, int32_t code, int64_t size):
 cdef ArrayBase wrap_memory(object aval, int32_t code, int64_t size, char *data, object base, tuple strides):
     if _array_class is None:
         raise RuntimeError("set_array_class has not been called")
-    cdef ArrayBase a = (<type>_array_class).__new__(<type>_array_class)
+    cdef ArrayBase a = fg_new(_array_class, ())
     a.data = data
     a.base = base
     a.aval = aval

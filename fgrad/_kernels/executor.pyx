@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 
 from fgrad._kernels.abi cimport (FG_BOOL, FG_EMEM, FG_EPYTHON, FG_I32, FG_MAXDIM, FG_NDTYPES, FG_OK, FgCheck, FgInst, FgRun, FgTensor,
                                  fg_is_contiguous, fg_itemsize)
-from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.array cimport ArrayBase, alive, new_array
 from fgrad._kernels.instructions cimport (FgProg, FgState, KIND_CALLBACK, KIND_COND, KIND_KERNEL, KIND_MEMBERS, KIND_SCAN, KIND_TILES, KIND_WHILE,
                                           fg_flat_count, run_paced, run_state, run_timed, state_free, state_new)
 from fgrad._kernels.memory cimport MAX_BYTES, pool_borrow, pool_free, roams, size_of, span_of
@@ -365,8 +365,7 @@ cdef class Program:
                     raise RuntimeError(f"program argument {i}: got {a.aval}, compiled for {self.in_avals[i]}")
                 if a.strides_or_none is not self.in_strides[i] and a.strides_or_none != self.in_strides[i]:
                     raise RuntimeError(f"program argument {i}: strides {a.strides_or_none}, compiled for {self.in_strides[i]}")
-                if a.deleted:
-                    a.check_alive()
+                alive(a)
                 st.bases[1 + i] = a.data
             if self.donated:
                 for i in range(p.n_args):

@@ -3,7 +3,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 
 from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_I32, FG_I64, fg_itemsize
-from fgrad._kernels.array cimport ArrayBase, new_array
+from fgrad._kernels.array cimport ArrayBase, alive, new_array
 from fgrad._kernels.context cimport is_eval
 from fgrad._kernels.operands cimport as_array
 
@@ -61,14 +61,14 @@ cdef ArrayBase mask_of(x):
     cdef ArrayBase mask = as_array(x, True)
     if mask.code != FG_BOOL:
         raise TypeError(f"a mask must be of bool, got {mask.aval}")
-    mask.check_alive()
+    alive(mask)
     return mask
 
 
 cdef int64_t row_bytes(ArrayBase x, ArrayBase mask) except -1:
     """Bytes of what one element of a mask over leading axes of x stands for."""
     cdef tuple shape = x.aval.shape, own = mask.aval.shape
-    x.check_alive()
+    alive(x)
     if not own or shape[:len(own)] != own:
         raise ValueError(f"a mask of shape {own} for an array of shape {shape}")
     return (x.size // mask.size if mask.size else 0) * fg_itemsize(x.code)
@@ -99,7 +99,7 @@ def placed(x, mask, values):
     cdef ArrayBase m = mask_of(mask), a = as_array(x, True), v = as_array(values, True), out
     cdef int64_t n = m.size, size = row_bytes(a, m), count
     count = fg_mask_count(<uint8_t *>m.data, n)
-    v.check_alive()
+    alive(v)
     if v.code != a.code or v.aval.shape != (count,) + (<tuple>a.aval.shape)[len(<tuple>m.aval.shape):]:
         return None
     out = new_array(a.aval, a.code, a.size)
@@ -132,8 +132,8 @@ def with_number(x, mask, value):
         word = <char *>&i
     else:
         return None
-    a.check_alive()
-    m.check_alive()
+    alive(a)
+    alive(m)
     cdef ArrayBase out = new_array(a.aval, a.code, a.size)
     fg_mask_numbered(<uint8_t *>m.data, m.size, a.size // m.size, <uint32_t *>a.data, (<uint32_t *>word)[0], <uint32_t *>out.data)
     return out

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp, memcpy
 
 from fgrad._kernels.abi cimport FG_BOOL, FG_I8, FG_U64, fg_itemsize
-from fgrad._kernels.array cimport ArrayBase, wrap_memory
+from fgrad._kernels.array cimport ArrayBase, alive, set_index_call, wrap_memory
 from fgrad._kernels.context cimport is_eval
 from fgrad._kernels.masks cimport selected
 
@@ -35,23 +35,24 @@ cdef enum:
 cdef struct Known:
     PyObject *aval                       # both owned
     PyObject *row
+    int64_t n                            # rows
 
 cdef Known[64] _known
 
 
-cdef object row_aval(object aval):
-    """The aval of x[i], of an x of this aval."""
+cdef Known *known_rows(object aval) except NULL:
+    """The aval of x[i], and how many there are, of an x of this aval of rank 1 or more."""
     cdef Known *k = &_known[(<uintptr_t><PyObject *>aval >> 5) % KNOWN]
     if k.aval == <PyObject *>aval:
-        return <object>k.row
+        return k
     row = _shaped(aval.shape[1:], aval.dtype, aval.weak_type)
     Py_INCREF(aval)
     Py_INCREF(row)
     old_aval, old_row = k.aval, k.row
-    k.aval, k.row = <PyObject *>aval, <PyObject *>row
+    k.aval, k.row, k.n = <PyObject *>aval, <PyObject *>row, (<tuple>aval.shape)[0]
     Py_XDECREF(old_aval)
     Py_XDECREF(old_row)
-    return row
+    return k
 
 
 cdef ArrayBase view_memory(ArrayBase x, object aval, int64_t size, tuple strides, int64_t offset):
@@ -74,7 +75,7 @@ cdef class View:
             out = x.make_view(self.aval, self.strides, self.offset)
             self.size = out.size
             return out
-        x.check_alive()
+        alive(x)
         return view_memory(x, self.aval, self.size, self.strides, self.offset)
 
 
@@ -85,11 +86,12 @@ cdef inline ArrayBase row_of(ArrayBase x, object aval, int64_t i, int64_t size):
 
 cpdef list rows(ArrayBase x):
     """All rows of a contiguous array of rank 1 or more, as views."""
-    x.check_alive()
-    cdef int64_t n = (<tuple>x.aval.shape)[0], i
+    alive(x)
+    cdef Known *k = known_rows(x.aval)
+    cdef int64_t n = k.n, i
     if n == 0:
         return []
-    aval = row_aval(x.aval)
+    aval = <object>k.row
     return [row_of(x, aval, i, x.size // n) for i in range(n)]
 
 
@@ -101,6 +103,9 @@ cdef class IndexDispatch:
         self.slow = slow
 
     def __call__(self, x, idx):
+        return self.of(x, idx)
+
+    cdef object of(self, object x, object idx):
         if is_eval() and type(x) is _array_class:
             if masks_rows(idx, x):
                 return selected(x, idx)
@@ -110,6 +115,13 @@ cdef class IndexDispatch:
             if out is not None:
                 return out
         return self.slow(x, idx)
+
+
+cdef object call_index(object op, object x, object idx):
+    return (<IndexDispatch>op).of(x, idx) if type(op) is IndexDispatch else op(x, idx)
+
+
+set_index_call(call_index)               # what x[idx] goes through
 
 
 cdef inline bint masks_rows(object idx, ArrayBase x):
@@ -144,16 +156,19 @@ cdef object known_ints(idx):
 
 cdef object row(ArrayBase x, idx):
     """x[idx] of an int inside the bounds, or None."""
-    cdef tuple shape = x.aval.shape
-    cdef int64_t n, i
-    if x.strides_or_none is not None or not shape:
+    cdef Known *k
+    cdef int64_t i
+    if x.strides_or_none is not None or not small_int(idx, &i):
         return window(x, idx)
-    n = shape[0]
-    if not -n <= idx < n:
+    k = &_known[(<uintptr_t><PyObject *>x.aval >> 5) % KNOWN]
+    if k.aval != <PyObject *>x.aval:
+        if not <tuple>x.aval.shape:
+            return None
+        k = known_rows(x.aval)
+    if not -k.n <= i < k.n:
         return None
-    x.check_alive()
-    i = idx
-    return row_of(x, row_aval(x.aval), i + n if i < 0 else i, x.size // n)
+    alive(x)
+    return row_of(x, <object>k.row, i + k.n if i < 0 else i, x.size // k.n)
 
 
 # What indices of contiguous arrays have shown lately. An index is its words: kinds of items, and the numbers of slices. Its ints are
@@ -242,7 +257,7 @@ cdef object known_window(ArrayBase x, Shown *s, Index *index):
         if not -s.dims[k] <= i < s.dims[k]:
             return None
         offset += (i + s.dims[k] if i < 0 else i) * s.steps[k]
-    x.check_alive()
+    alive(x)
     return view_memory(x, <object>s.out, s.size, <object>s.strides, offset)
 
 

@@ -87,6 +87,7 @@ def real(val, /):
     return ew.real_p.bind(x) if x.aval.dtype.kind == "c" else x
 
 
+@eager(1)
 def imag(val, /):
     """Imaginary part; zeros for real arrays."""
     x = unary("imag", val)

@@ -9,7 +9,7 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad._kernels.creation import alike, filled_before, from_numbers, made_before, remember_filling, remember_made
-from fgrad._kernels.operands import weak_number
+from fgrad._kernels.operands import from_ndarray, weak_number
 from fgrad.api.common import abstractify
 from fgrad.compile.eager import eager
 from fgrad.core import Array, OverlayType, Tracer, context, eval_trace, from_numpy, from_scalar, get_aval, stands_for, unmasked
@@ -65,7 +65,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     kind = type(object)
     if dtype is None and not ndmin:
         if kind is np.ndarray:
-            return from_numpy(object, copy=copy)
+            out = from_ndarray(object, bool(copy))
+            return from_numpy(object, copy=copy) if out is None else out
         if kind is Array:
             if copy and object.strides_or_none is None and context.trace is eval_trace:
                 return object.fresh()
@@ -190,6 +191,8 @@ def _from_sequence(xs, dtype):
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """array(), but for Arrays, which are returned as they are. A NumPy array is copied, as in JAX, so that it can be filled again;
     with copy=False its memory is shared where dtype and layout allow, and it must not be changed afterwards."""
+    if type(a) is np.ndarray and dtype is None and copy is None and order is None and (out := from_ndarray(a, True)) is not None:
+        return out
     if not copy and order is None and is_array(a) and (dtype is None or (dtype is a.aval.dtype and not a.aval.weak_type)):
         return a
     return array(a, dtype, copy=copy or (copy is None and not is_array(a)), order=order)

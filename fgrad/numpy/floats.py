@@ -42,6 +42,7 @@ def _format(dtype):
     return int(info.nmant), int(1 - info.minexp), np.dtype(f"u{dtype.itemsize}")
 
 
+@eager(1)
 def frexp(x, /):
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1 (m = x and e = 0 for 0, infinity and NaN); e is int32."""
     x = unary("frexp", x, inexact=True)
@@ -87,6 +88,7 @@ def ldexp(x1, x2, /):
     return E.convert_element_type(E.ldexp_p.bind(x, n), dtype)
 
 
+@eager(1)
 def modf(x, /, out=None):
     """(fractional part, whole part), both with the sign of x; the fractional part of infinities is NaN, as in JAX."""
     no_out("modf", out)
@@ -110,12 +112,14 @@ def spacing(x, /):
 # --- questions ----------------------------------------------------------------------------------------------------------
 
 
+@eager(1)
 def iscomplex(x):
     """Where the imaginary part is not zero."""
     x = as_array("iscomplex", x)
     return E.imag(x) != 0 if x.dtype.kind == "c" else full(x.shape, False, dtypes.BOOL)
 
 
+@eager(1)
 def isreal(x):
     """Where the imaginary part is zero."""
     x = as_array("isreal", x)

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad.compile.eager import eager
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import arange, array, linspace, meshgrid, ones, remembered
 from fgrad.numpy.manipulation import concatenate, expand_dims, shape, stack, transpose
@@ -100,8 +101,12 @@ def unravel_index(indices, shape):
     if not dtypes.is_integer(at.dtype):
         raise ValueError(f"unravel_index: indices must be integers, got {at.dtype.name}")
     dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
-    n = math.prod(dims)
-    own, limits = at.dtype, dtypes.iinfo(at.dtype)
+    return _unravelled(at, dims)
+
+
+@eager(1)
+def _unravelled(at, dims):
+    n, own, limits = math.prod(dims), at.dtype, dtypes.iinfo(at.dtype)
     wide = dtypes.INT32 if n < 2**31 else dtypes.int_dtype()  # sizes may be beyond a narrow dtype; int64 is divided slowly
     at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(wide)
     out = []

@@ -169,11 +169,13 @@ def _is_signed_inf(name, x, out, value):
     return ew.eq(x, dtype.type(value)) if dtypes.is_inexact(dtype) else rules.full(x.aval.shape, False, BOOL)
 
 
+@eager(1)
 def isposinf(x, /, out=None):
     """True where x is +inf."""
     return _is_signed_inf("isposinf", x, out, np.inf)
 
 
+@eager(1)
 def isneginf(x, /, out=None):
     """True where x is -inf."""
     return _is_signed_inf("isneginf", x, out, -np.inf)

@@ -7,7 +7,7 @@ import numpy as np
 from fgrad import dtypes
 from fgrad._kernels import masks
 from fgrad.compile.eager import eager
-from fgrad.core import Array, ShapedArray
+from fgrad.core import Array, ShapedArray, context, eval_trace
 from fgrad.core.binding import is_array, paired
 from fgrad.numpy import ufuncs as U
 from fgrad.numpy.creation import asarray
@@ -91,8 +91,8 @@ def nonzero(a, *, size=None, fill_value=None):
     (Array([ 1,  3, -1], dtype=int32),)
     """
     x = as_array("nonzero", a)
-    if size is None and fill_value is None and type(x) is Array and x.dtype is dtypes.BOOL and x.ndim:
-        return tuple(true_places(x))
+    if size is None and fill_value is None and type(x) is Array and x.ndim and (x.dtype is dtypes.BOOL or context.trace is eval_trace):
+        return tuple(true_places(x if x.dtype is dtypes.BOOL else U.not_equal(x, 0)))
     if x.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:

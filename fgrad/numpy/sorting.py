@@ -109,6 +109,7 @@ def _kth(name, kth, n):
     return k
 
 
+@eager(1)
 def partition(a, kth, axis=-1):
     """A copy in which the element at position kth along `axis` is the one a full sort puts there, with none greater before it and none
     less behind it. (The copy is fully sorted: the sort kernel needs no selection of its own.)"""
@@ -120,6 +121,7 @@ def partition(a, kth, axis=-1):
     return sort_ops.sort(x, axis)
 
 
+@eager(1)
 def argpartition(a, kth, axis=-1):
     """Positions, of type int32, that partition an array around position kth along `axis` (see partition)."""
     x = as_array("argpartition", a)
@@ -130,6 +132,7 @@ def argpartition(a, kth, axis=-1):
     return E.convert_element_type(argsort(x, axis), np.int32)
 
 
+@eager(1)
 def sort_complex(a):
     """Sorted along the last axis as complex numbers: by real, then by imaginary part."""
     x = unary("sort_complex", a)
