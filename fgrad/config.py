@@ -176,7 +176,7 @@ class Config:
 
     @property
     def enable_x64(self):
-        """Whether there are 64-bit dtypes; asked for so often that it is looked up at once."""
+        """Whether there are 64-bit dtypes; compiled code takes its place (fgrad._kernels.context)."""
         return bool(self.state[3]) if not self.state[1] else self.__getattr__("enable_x64")
 
     def __getattr__(self, name):

@@ -571,3 +571,23 @@ def test_a_number_at_a_mask_of_a_deleted_array():
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         x.at[mask].set(0)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_counts_of_few_integers(x64, monkeypatch):
+    from fgrad.numpy import statistics
+
+    with fgrad.enable_x64(x64):
+        for n in (np.array([3, 1, 1, 0, 7], np.int32), np.array([5], np.int32), np.arange(40, dtype=np.int32)[::4]):
+            for least in (0, 4, 20):
+                x, want = jnp.asarray(n), np.bincount(n, minlength=least)
+                got = jnp.bincount(x, minlength=least)
+                np.testing.assert_array_equal(got, want)
+                assert got.aval == fgrad.jit(lambda x, k=want.size: jnp.bincount(x, length=k))(x).aval
+        assert jnp.bincount(jnp.array([-2, 1, -1])).tolist() == [2, 1]
+        assert jnp.bincount(jnp.array([100_000])).size == 100_001
+        assert jnp.bincount(jnp.arange(3)[1:] + 2, minlength=1).tolist() == [0, 0, 0, 1, 1]
+        monkeypatch.setattr(statistics, "_counts", None)  # few ones are counted at once
+        assert jnp.bincount(jnp.arange(3, dtype=np.int32)).tolist() == [1, 1, 1]
+        with pytest.raises(fgrad.errors.ConcretizationTypeError):
+            fgrad.jit(jnp.bincount)(jnp.arange(3))

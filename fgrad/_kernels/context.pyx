@@ -24,6 +24,7 @@ def install_config(config, settings):
     global _config, _owner, _settings
     _config, _owner = config, settings
     _settings = <const int64_t *><uintptr_t>settings.buffer_info()[0]
+    type(config).enable_x64 = property(read_x64)             # asked for by every function that makes numbers
 
 
 cdef bint is_eval() noexcept:
@@ -50,7 +51,12 @@ cdef int64_t config_key() except? -1:
 
 cdef bint x64() except -1:
     """config.enable_x64, of this thread."""
-    return _config.enable_x64 if _settings[1] else _settings[3]
+    return _config.__getattr__("enable_x64") if _settings[1] else _settings[3]
+
+
+def read_x64(config):
+    """Whether there are 64-bit dtypes."""
+    return x64()
 
 
 cdef inline void replace(PyObject **at, object new) noexcept:

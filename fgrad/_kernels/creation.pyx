@@ -11,7 +11,7 @@ from fgrad._kernels.array import CODES
 
 from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_F64, FG_I32, FG_I64, FG_MAXDIM, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, new_array, wrap_memory
-from fgrad._kernels.context cimport config_key, is_eval
+from fgrad._kernels.context cimport config_key, is_eval, x64
 from fgrad._kernels.operands cimport filled_with, get_aval
 
 cnp.import_array()
@@ -261,6 +261,34 @@ cdef object aval_of(tuple shape, int code, dtype):
     return known
 
 
+cdef dict _read_as = {}            # (type of a number, dtype or None, settings) -> (code, dtype) of the array that it is read into, or None
+
+
+cdef object read_as(t, number, dtype):
+    cdef tuple key = (t, dtype, config_key())
+    found = _read_as.get(key, _read_as)
+    if found is not _read_as:
+        return found
+    kind = get_aval(number if dtype is None else dtype.type(0)).dtype
+    code = None
+    if dtype is None or kind == dtype:
+        if kind.kind == "f" and kind.itemsize >= 4:
+            code = FG_F32 if kind.itemsize == 4 else FG_F64
+        elif kind.kind == "b" and t is bool:
+            code = FG_BOOL
+        elif kind.kind == "i" and kind.itemsize >= 4:
+            code = FG_I32 if kind.itemsize == 4 else FG_I64
+    if len(_read_as) >= KEPT:
+        _read_as.clear()
+    found = _read_as[key] = None if code is None else (code, kind)
+    return found
+
+
+def looked_up(table, key):
+    """table[key, whether 64 bits are on], or None."""
+    return (<dict?>table).get((key, x64()))
+
+
 def from_numbers(xs, dtype):
     """A nested list or tuple of floats and ints, or of bools, or one of them, as an array of the default types, or of `dtype`; None for what that does not say."""
     cdef Reader r
@@ -282,25 +310,18 @@ def from_numbers(xs, dtype):
         first = first[0]
     if type(first) is not float and type(first) is not int and type(first) is not bool:
         return None
-    kind = get_aval(first if dtype is None else dtype.type(0)).dtype
-    if dtype is not None and kind != dtype:
-        return None
     while True:
-        if kind.kind == "f" and kind.itemsize >= 4:
-            r.code = FG_F32 if kind.itemsize == 4 else FG_F64
-        elif kind.kind == "b" and type(first) is bool:
-            r.code = FG_BOOL
-        elif kind.kind == "i" and kind.itemsize >= 4:
-            r.code = FG_I32 if kind.itemsize == 4 else FG_I64
-        else:
+        kind = read_as(type(first), first, dtype)
+        if kind is None:
             return None
+        r.code, kind = <tuple>kind
         out = new_array(aval_of(tuple(shape), r.code, kind), r.code, size)
         r.out, r.at, r.mixed = out.data, 0, False
         if read(xs, &r, 0):
             return out
         if not r.mixed or dtype is not None:
             return None
-        kind = get_aval(0.0).dtype
+        first = 0.0
 
 
 def alike(xs):

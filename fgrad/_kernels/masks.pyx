@@ -1,11 +1,14 @@
 """What masks select of concrete arrays. Sizes depend on values here, and a program for each size would cost more than its run."""
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.string cimport memset
 
 from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_I32, FG_I64, fg_itemsize
 from fgrad._kernels.array cimport ArrayBase, alive, new_array
-from fgrad._kernels.context cimport is_eval
+from fgrad._kernels.context cimport is_eval, x64
 from fgrad._kernels.operands cimport as_array
+
+import numpy as np
 
 cdef extern from "masks.h" nogil:
     int64_t fg_mask_count(const uint8_t *m, int64_t n)
@@ -139,8 +142,69 @@ def with_number(x, mask, value):
     return out
 
 
-def true_places(mask, like):
-    """Where a mask of rank n >= 1 holds, for an aval of integers of shape (0,): n arrays; of (0, n): one, with a column for each axis."""
+cdef dict _positions = {}          # whether 64 bits are on -> the aval of no integers of the default type
+
+
+cdef object positions():
+    out = _positions.get(x64())
+    if out is None:
+        out = _positions[x64()] = _shaped((0,), np.dtype(np.int64 if x64() else np.int32))
+    return out
+
+
+def counts(x, int64_t least):
+    """How often each of 0, 1, 2, ... occurs in a short concrete array of int32, negative ones as 0: at least so many counts; None for any other
+    array."""
+    cdef object like = positions()
+    cdef ArrayBase a, out
+    cdef int64_t i, count = least, v
+    cdef int32_t code = place_code(like.dtype)
+    if not is_eval() or not isinstance(x, ArrayBase):
+        return None
+    a = x
+    if a.code != FG_I32 or a.size == 0 or a.size > FEW or a.strides_or_none is not None or code == 0:
+        return None
+    alive(a)
+    for i in range(a.size):
+        count = max(count, (<int32_t *>a.data)[i] + <int64_t>1)
+    if count > FEW:
+        return None
+    count = max(count, 1)
+    out = new_array(sized(like, 1, count), code, count)
+    memset(out.data, 0, count * fg_itemsize(code))
+    for i in range(a.size):
+        v = min(max((<int32_t *>a.data)[i], 0), count - 1)      # memory shared with NumPy may have changed
+        if code == FG_I32:
+            (<int32_t *>out.data)[v] += 1
+        else:
+            (<int64_t *>out.data)[v] += 1
+    return out
+
+
+cdef object _places = None         # the dtype of positions that was asked for last, and its code
+cdef int32_t _place_code = 0
+
+
+cdef int32_t place_code(dtype) except -1:
+    """The code of a dtype of positions, 0 for others."""
+    global _places, _place_code
+    if dtype is not _places:
+        _place_code = 0 if dtype.kind != "i" or dtype.itemsize < 4 else FG_I32 if dtype.itemsize == 4 else FG_I64
+        _places = dtype
+    return _place_code
+
+
+cdef void fill_places(uint8_t *mask, int64_t n, int64_t last, char **places, int ndim, int64_t *dims, int64_t step, int32_t code) noexcept nogil:
+    if code == FG_I32:
+        fg_true_rows_int32_t(mask, n // last, last, places, ndim, dims, step)
+    else:
+        fg_true_rows_int64_t(mask, n // last, last, places, ndim, dims, step)
+
+
+def true_places(mask, like=None):
+    """Where a mask of rank n >= 1 holds, for an aval of integers of shape (0,), or by default: n arrays; of (0, n): one, with a column for each axis."""
+    if like is None:
+        like = positions()
     cdef ArrayBase m = mask_of(mask), x
     cdef tuple shape = m.aval.shape
     cdef int ndim = len(shape), d
@@ -148,9 +212,9 @@ def true_places(mask, like):
     cdef int64_t n = m.size, last, count, step = ndim if joined else 1
     cdef int64_t dims[16]
     cdef char *places[16]
-    cdef int32_t code = FG_I32 if like.dtype.itemsize == 4 else FG_I64
+    cdef int32_t code = place_code(like.dtype)
     cdef list out = []
-    if not 0 < ndim <= 16 or like.dtype.kind != "i" or like.dtype.itemsize < 4 or (joined and like.shape != (0, ndim)):
+    if not 0 < ndim <= 16 or code == 0 or (joined and like.shape != (0, ndim)):
         raise ValueError(f"true_places of {m.aval} as {like}")
     count = fg_mask_count(<uint8_t *>m.data, n)
     aval = sized(like, 1, count)
@@ -163,10 +227,9 @@ def true_places(mask, like):
         else:
             places[d] = places[d - 1] + fg_itemsize(code)
     last = dims[ndim - 1]
-    if count:
+    if count and n < FEW:
+        fill_places(<uint8_t *>m.data, n, last, places, ndim, dims, step, code)
+    elif count:
         with nogil:
-            if code == FG_I32:
-                fg_true_rows_int32_t(<uint8_t *>m.data, n // last, last, places, ndim, dims, step)
-            else:
-                fg_true_rows_int64_t(<uint8_t *>m.data, n // last, last, places, ndim, dims, step)
+            fill_places(<uint8_t *>m.data, n, last, places, ndim, dims, step, code)
     return x if joined else out

@@ -206,11 +206,14 @@ cdef inline bint small_int(object v, int64_t *value) except -1:
 
 cdef bint read_index(object idx, Index *out) except -1:
     """The words of an index; False where it has too many, or items of other kinds."""
-    cdef tuple items = idx if type(idx) is tuple else (idx,)
+    cdef bint several = type(idx) is tuple
+    cdef Py_ssize_t i
     cdef int k, at
     cdef PyObject *part
+    cdef object item
     out.n = out.n_ints = 0
-    for item in items:
+    for i in range(len(<tuple>idx) if several else 1):
+        item = (<tuple>idx)[i] if several else idx
         if out.n + 4 > WORDS:
             return False
         if type(item) is slice:

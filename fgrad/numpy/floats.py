@@ -143,9 +143,9 @@ def isrealobj(x):
 
 def isscalar(element):
     """Whether something is a number, a text or an array of rank 0."""
-    if np.isscalar(element):
-        return True
-    return hasattr(element, "aval") and element.ndim == 0 or isinstance(element, np.ndarray) and element.ndim == 0
+    if hasattr(element, "aval") or isinstance(element, np.ndarray):
+        return element.ndim == 0
+    return np.isscalar(element)
 
 
 def iterable(y):

@@ -12,7 +12,7 @@ from fgrad._kernels import masks
 from fgrad._kernels.window import IndexDispatch, rows
 from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, ShapedArray, Tracer, context, eval_trace, from_numpy, stage, using_trace
+from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, stage, using_trace
 from fgrad.core.eager_calls import is_recorded
 from fgrad.core.windows import ARRAY, WHOLE, parted
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
@@ -99,12 +99,7 @@ def normalize(shape, idx):
 
 def true_places(mask):
     """Where a concrete mask of rank 1 or more holds, one array per axis."""
-    return masks.true_places(mask, _place_type(dtypes.int_dtype()))
-
-
-@functools.cache
-def _place_type(dtype):
-    return ShapedArray((0,), dtype)
+    return masks.true_places(mask)
 
 
 def is_scalar_mask(i):

@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels import masks
 from fgrad.compile.eager import eager
 from fgrad.core import Array, context, eval_trace
 from fgrad.numpy import ufuncs as U
@@ -299,6 +300,8 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     if length is None:
+        if weights is None and (out := masks.counts(x, operator.index(minlength))) is not None:
+            return out
         if type(x) is Array and x.size and context.trace is eval_trace:
             greatest = max(0, int(x.max()))
         else:

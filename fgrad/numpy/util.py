@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from fgrad import dtypes
+from fgrad._kernels.creation import looked_up
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import (
@@ -256,7 +257,7 @@ def user_dtype(dtype, name="dtype"):
     if dtype is None:
         return None
     try:
-        known = _known_dtypes.get((dtype, config.enable_x64))
+        known = looked_up(_known_dtypes, dtype)
     except TypeError:  # what cannot be hashed
         known = None
     return _checked_dtype(dtype, name) if known is None else known
