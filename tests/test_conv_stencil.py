@@ -37,6 +37,8 @@ CASES = [
     ((2, 40, 50), (3, 3), ((2, 2), (3, 3)), (2, 3)),
     ((1, 20, 20, 20), (2, 2, 2), ((1, 0), (0, 1), (0, 0)), (1, 1, 1)),
     ((1, 3, 3), (3, 3), ((1, 1), (1, 1)), (1, 1)),
+    ((1, 40, 50), (5, 5), ((2, 2), (2, 2)), (1, 1)),
+    ((1, 300, 120), (4, 5), ((0, 3), (2, 2)), (1, 2)),
     ((0, 40, 50), (3, 3), ((1, 1), (1, 1)), (1, 1)),
 ]
 
@@ -57,6 +59,13 @@ def test_values_and_gradients(shape, window, margins, apart, dtype):
     u, v = rng.standard_normal(shape), rng.standard_normal(window)
     np.testing.assert_allclose((gx * u).sum(), (convolved(u, w, margins, apart) * t).sum(), rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose((gw * v).sum(), (convolved(x, v, margins, apart) * t).sum(), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("size, apart", [(64, True), (128, False), (256, True)])
+def test_larger_kernels_over_one_image(size, apart):
+    x, w = np.ones((1, size, size), np.float32), np.ones((5, 5), np.float32)
+    f = fgrad.jit(lambda x: 1 / by_lax(x, w, ((2, 2), (2, 2)), (1, 1)))
+    assert apart != any("conv" in name for _, name in f.lower(x).compile().profile(x, repeat=1))
 
 
 def test_it_joins_what_is_around_it():

@@ -11,6 +11,8 @@ from fgrad.core import ShapedArray
 from fgrad.ops.dot import dot_lower
 
 TAPS = 9  # of a kernel over images of one feature, at most, that is a sum of shifted images
+ALONE = 25  # of one over a single such image, at most, but
+SHARED = range(6000, 30000)  # of results where the kernel's threads are as fast
 POINTS = 64  # of a result that is
 TAKEN = 16  # of a patch's positions, from which copies of patches for one product of matrices cost less than they save
 LARGE = 1 << 20  # elements of a result that leaves the second cache, to which each image was added; half as many of a kernel
@@ -144,7 +146,7 @@ def _as_stencil(ctx, x, w, params, shape):
     if (
         c != 1
         or o != 1
-        or not 1 < taps <= TAPS
+        or not 1 < taps <= (ALONE if b == 1 and math.prod(shape) not in SHARED else TAPS)
         or x.dtype not in (dtypes.FLOAT32, dtypes.FLOAT64)
         or math.prod(shape) < POINTS
         or 0 in x.shape
