@@ -337,13 +337,14 @@ def _type_of(a):
 
 @_remembered
 def promote_types(a, b) -> np.dtype:
-    """JAX's binary promotion of dtypes, 64-bit ones among them without x64 too; Python's int, float and complex count as weak.
+    """JAX's binary promotion of dtypes, 64-bit ones among them without x64 too, where uint32 and a signed integer are int32; Python's
+    int, float and complex count as weak.
 
     >>> import fgrad.numpy as jnp
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     >>> jnp.promote_types("int8", "uint32")
-    dtype('int64')
+    dtype('int32')
     """
 
     def pair(t):
@@ -355,7 +356,10 @@ def promote_types(a, b) -> np.dtype:
     if config.numpy_dtype_promotion == "strict":
         _check_strict(pairs)
     node = _join(frozenset(_node(d, w) for d, w in pairs))
-    return _WIDEST.get(node) or _BY_SHORT[node]
+    dtype = _WIDEST.get(node) or _BY_SHORT[node]
+    if dtype == int64 and not config.enable_x64 and not any(w or d.itemsize == 8 for d, w in pairs):
+        return np.dtype(int32)
+    return dtype
 
 
 def scalar_dtype(x) -> np.dtype:

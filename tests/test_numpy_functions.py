@@ -327,11 +327,12 @@ def test_promote_types_of_dtypes_that_equal_python_types():
         assert jnp.promote_types(np.dtype("float64"), "float32") == np.float64
         assert jnp.promote_types(float, "float32") == np.float32
         assert jnp.promote_types(np.dtype("float64"), "complex64") == np.complex128
-        assert jnp.promote_types(np.dtype("int64"), "int8") == np.int64
+        assert jnp.promote_types(np.dtype("int64"), "int8") == jnp.promote_types("int8", "uint32") == np.int64
 
 
 def test_promote_types_knows_64_bits_without_x64():
-    for a, b, want in (("int8", "uint32", "int64"), (bool, int, "int64"), ("uint64", "int8", "float64"), (int, "float16", "float16")):
+    assert jnp.promote_types("int8", "uint32") == jnp.promote_types("uint32", "int32") == "int32"
+    for a, b, want in (("int8", "int64", "int64"), (bool, int, "int64"), ("uint64", "int8", "float64"), (int, "float16", "float16")):
         assert jnp.promote_types(a, b) == want == jnp.promote_types(b, a)
 
 
