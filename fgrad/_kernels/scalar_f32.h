@@ -162,20 +162,24 @@ FG_INLINE float fg_acos_f32(float x) {
     float mid = (float)FG_PIO2 - (s + (w + 4.37113883e-08f));
     return big ? (x > 0 ? 2 * (s + w) : 2 * mid) : mid;
 }
-/* atan(a / b) for a, b >= 0, by that of the smaller over the larger one */
-FG_INLINE float fg_atanq_f32(float a, float b) {
-    int far = a > b;
-    float t = (far ? b : a) / (far ? a : b), z = t * t;
-    float y = t + t * (z * FG_POLY(z, -0.333333f, 0.19998534f, -0.14264102f, 0.109515056f, -0.08401576f, 0.057927046f, -0.031148667f,
-        0.010899502f, -0.0017903509f));
-    return far ? 1.57079637f - (y + 4.37113883e-08f) : y;
+/* atan(t) of 0 <= t <= 1, or of its inverse */
+FG_INLINE float fg_atant_f32(float t, int inverse) {
+    float z = t * t, p = z * FG_POLY(z, -0.333332986f, 0.199985474f, -0.142642394f, 0.109521724f, -0.0840341225f, 0.0579569377f, -0.0311771929f,
+        0.0109142568f, -0.00179354381f);
+    float r = t + t * p;
+    return inverse ? 1.57079637f - (r + 4.37113883e-08f) : r;
 }
-FG_INLINE float fg_atan_f32(float x) { return copysignf(fg_atanq_f32(fabsf(x), 1), x); }
+FG_INLINE float fg_atan_f32(float x) {
+    float a = fabsf(x);
+    int big = a > 1;
+    return copysignf(fg_atant_f32((big ? 1 : a) / (big ? a : 1), big), x);
+}
 FG_INLINE float fg_atan2_f32(float y, float x) {
     float a = fabsf(y), b = fabsf(x);
-    int inf = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
-    float s = (a > 1e37f) | (b > 1e37f) ? 0.25f : 1;
-    float r = fg_atanq_f32(inf ? 1 : a * s, inf | zero ? 1 : b * s);
+    int steep = a > b;
+    float lo = steep ? b : a, hi = steep ? a : b;
+    int inf = (lo == INFINITY) & (hi == INFINITY), zero = hi == 0;
+    float r = fg_atant_f32((inf ? 1 : lo) / (inf | zero ? 1 : hi), steep);
     r = (x < 0) | (zero & (copysignf(1, x) < 0)) ? 3.14159274f - (r + 8.74227766e-08f) : r;
     return copysignf(r, y);
 }
