@@ -191,8 +191,12 @@ def _from_sequence(xs, dtype):
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """array(), but for Arrays, which are returned as they are. A NumPy array is copied, as in JAX, so that it can be filled again;
     with copy=False its memory is shared where dtype and layout allow, and it must not be changed afterwards."""
-    if type(a) is np.ndarray and dtype is None and copy is None and order is None and (out := from_ndarray(a, True)) is not None:
-        return out
+    if dtype is None and order is None and not copy:
+        kind = type(a)
+        if kind is Array:
+            return a
+        if kind is np.ndarray and copy is None and (out := from_ndarray(a, True)) is not None:
+            return out
     if not copy and order is None and is_array(a) and (dtype is None or (dtype is a.aval.dtype and not a.aval.weak_type)):
         return a
     return array(a, dtype, copy=copy or (copy is None and not is_array(a)), order=order)
