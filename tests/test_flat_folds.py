@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
 from tests.test_flat import same_bits
@@ -113,3 +114,19 @@ def test_small_matrices(n):
     same_bits(lambda u: lax.fori_loop(0, 5, heat, u), u)
     same_bits(lambda u: lax.fori_loop(0, n, lambda k, d: jnp.minimum(d, d[:, k][:, None] + d[k]), u), u)
     same_bits(lambda u: lax.fori_loop(0, 5, lambda k, p: u @ p @ u.T * 0.125 + p[0][:, None] * p[0], u), u)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (256,), (300,), (2, 128), (16, 16), (4, 200)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_counts_of_what_a_carry_fulfils(shape, dtype):
+    """Vector after vector, what is counted is a byte of each element, and the count reads these side by side."""
+    x = np.random.default_rng(0).integers(-3, 4, shape).astype(dtype)
+    for axis in (-1, 0):
+
+        def step(x, axis=axis):
+            return x + jnp.sum(x > 0, axis, dtype=x.dtype, keepdims=True) - jnp.sum(jnp.where(x < 1, 1, 0).astype(x.dtype))
+
+        want = x
+        for _ in range(3):
+            want = want + (want > 0).sum(axis, keepdims=True) - (want < 1).sum()
+        np.testing.assert_array_equal(fgrad.jit(lambda x, step=step: lax.fori_loop(0, 3, lambda _, x: step(x), x))(x), want)

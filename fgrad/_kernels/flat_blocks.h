@@ -48,8 +48,8 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
         if ((p->in[i].type != t && !(p->in[i].type == FG_BOOL && one && fg_flat_reads(p, i, 1) == 0)) || (!one && p->in[i].access != FG_ACC_FULL)) return 0;
     }
     for (int k = 0; k < p->n_const; k++) if (p->consts[k].type != t) return 0;
-    for (int o = 0; o < p->n_out; o++)
-        if (p->out[o].type != t || p->out[o].reg < made || (p->out[o].reg2 >= 0 && p->out[o].reg2 < made)) return 0;
+    for (int o = 0; o < p->n_out; o++)      /* a sum's terms are bytes where bools are counted, and those lie together */
+        if (p->out[o].type != t || p->out[o].term != item || p->out[o].reg < made || (p->out[o].reg2 >= 0 && p->out[o].reg2 < made)) return 0;
     FgFlatBlock *reg = (FgFlatBlock *)calloc(p->n_regs + 1, sizeof(FgFlatBlock));
     char **early = (char **)calloc(2 * p->n_out + p->n_regs + 1, sizeof(char *)), **whole = early + p->n_out;
     int done = 0;
