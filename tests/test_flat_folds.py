@@ -130,3 +130,14 @@ def test_counts_of_what_a_carry_fulfils(shape, dtype):
         for _ in range(3):
             want = want + (want > 0).sum(axis, keepdims=True) - (want < 1).sum()
         np.testing.assert_array_equal(fgrad.jit(lambda x, step=step: lax.fori_loop(0, 3, lambda _, x: step(x), x))(x), want)
+
+
+@pytest.mark.parametrize("rows, n", [(2, 256), (2, 250), (4, 128)])
+def test_a_number_for_each_row(rows, n):
+    """Rows that are tiles of their own take a column's numbers one by one; flat code goes over all rows at once."""
+    column, x = np.arange(1, rows + 1, dtype=np.float32)[:, None], np.zeros((rows, n), np.float32)
+    want = x
+    for _ in range(3):
+        want = np.tanh(want + column)
+    got = fgrad.jit(lambda x, c: lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x + c), x))(x, column)
+    np.testing.assert_allclose(got, want, rtol=1e-5)

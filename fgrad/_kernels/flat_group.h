@@ -157,7 +157,8 @@ static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char
 /* 1 for a group whose operations know nothing but elements and their reductions. */
 static int fg_flat_plain(const FgVmPlan *p) {
     if (p->n < 1 || p->n_tables || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
-    for (int i = 0; i < p->n_in; i++) if (p->in[i].dtype != p->in[i].type) return 0;
+    for (int i = 0; i < p->n_in; i++)       /* loops that take one number of a row know the rows of tiles only */
+        if (p->in[i].dtype != p->in[i].type || p->in[i].access == FG_ACC_ROW) return 0;
     for (int o = 0; o < p->n_out; o++)
         if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
     return 1;
