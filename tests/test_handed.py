@@ -126,3 +126,16 @@ def test_what_users_lay_out_gives_the_same():
     for unroll in (2, 5, 12, True):
         for a, b in zip(api.tree.leaves(api.jit(f(unroll))(x)), api.tree.leaves(want)):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_steps_that_call_back(given):
+    """An equation without operands, or without results, is no elementwise operation."""
+    seen = []
+
+    def body(x, _):
+        api.debug.callback(lambda *a: seen.append(len(a)), *[x] * given)
+        return x * 2, None
+
+    assert api.jit(lambda x: lax.scan(body, x, None, length=5)[0])(jnp.ones(300))[7] == 32
+    assert seen == [given] * 5

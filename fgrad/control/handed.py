@@ -46,6 +46,8 @@ def _operations(jaxpr, nk, nc):
         return 0
     n = 0
     for e in jaxpr.eqns:
+        if not e.invars or not e.outvars:
+            return 0
         x, out = e.invars[0], e.outvars[0].aval
         if e.primitive.name == "broadcast_in_dim" and (type(x) is Literal or x in consts or x.aval.size == 1):
             continue
