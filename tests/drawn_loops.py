@@ -6,7 +6,7 @@ import fgrad.lax as lax
 import fgrad.numpy as jnp
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u32": np.uint32, "bool": np.bool_, "i64": np.int64}
-SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 40, 67, 130]
+SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 40, 67, 130, 256, 300, 512]
 MODES = ["scan", "fori", "counted while", "while", "while not"]
 
 
