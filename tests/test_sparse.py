@@ -53,6 +53,8 @@ OF_MATRICES = {
     "sum": lambda x: (x * x).sum(0),
     "pieces": lambda x: jnp.concatenate([x, x * 2], 1),
     "corner": lambda x: x[1:, :2] ** 2,
+    "every second column": lambda x: x[:, ::2] * 3,
+    "every third of a turned matrix": lambda x: jnp.sin(x.T)[1::3],
     "column": lambda x: x.reshape(12, 1) @ x.reshape(1, 12),
 }
 TREE = {"a": make(3, 4), "b": make(4, 2), "c": jnp.float32(3.0)}
@@ -100,3 +102,39 @@ def test_a_product_with_the_basis_is_no_product(op):
 def test_zeros_of_the_basis_stay_zeros_beside_infinities():
     jac = fgrad.jit(fgrad.jacfwd(jnp.sqrt))(jnp.array([0.0, 4.0]))
     np.testing.assert_array_equal(jac, [[np.inf, 0.0], [0.0, 0.25]])
+
+
+def drawn_steps(rng, x):
+    """A few steps that move, select and combine elements."""
+    for _ in range(rng.integers(1, 7)):
+        axis, other, count = (int(rng.integers(x.ndim)) for _ in range(3))
+        n, shape = x.shape[axis], x.shape
+        fixed = jnp.asarray(rng.standard_normal(shape).astype(np.float32))
+        step = [
+            lambda: x[tuple(slice(int(rng.integers(2)), None, int(rng.integers(1, 4))) for _ in shape)],  # noqa: B023
+            lambda: jnp.swapaxes(x, axis, other),  # noqa: B023
+            lambda: x.reshape(-1, n),  # noqa: B023
+            lambda: lax.pad(x, 0.0, [tuple(map(int, (*rng.integers(0, 2, 2), rng.integers(2)))) for _ in shape]),  # noqa: B023
+            lambda: jnp.concatenate([x, jnp.sin(x)], axis),  # noqa: B023
+            lambda: x * fixed + 1,  # noqa: B023
+            lambda: x * x,  # noqa: B023
+            lambda: x.sum(axis, keepdims=count > 0),  # noqa: B023
+            lambda: jnp.take(x, rng.integers(0, n, 2), axis),  # noqa: B023
+            lambda: jnp.flip(x, axis),  # noqa: B023
+            lambda: jnp.stack([x, x + 1], axis),  # noqa: B023
+            lambda: x[..., None] * jnp.arange(1.0, 3.0),  # noqa: B023
+            lambda: x @ jnp.asarray(rng.standard_normal((shape[-1], 2)).astype(np.float32)),  # noqa: B023
+            lambda: jnp.where(fixed > 0, x, 0),  # noqa: B023
+        ][rng.integers(14)]()
+        if step.ndim and 0 < step.size <= 200:
+            x = step
+    return x
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_drawn_jacobians(first):
+    for seed in range(first, first + 20):
+        x = make(*np.random.default_rng(seed).integers(1, 6, 1 + seed % 3))
+        f = lambda x, seed=seed: drawn_steps(np.random.default_rng(seed), x)
+        for jacobian in (fgrad.jacfwd(f), fgrad.jacrev(f)):
+            np.testing.assert_allclose(fgrad.jit(jacobian)(x), jacobian(x), rtol=1e-4, atol=1e-4, err_msg=str(seed))

@@ -245,7 +245,7 @@ def _transpose(trace, x, *, permutation):
 
 def _slice(trace, x, *, start_indices, limit_indices, strides):
     shape, (first, *more) = x.aval.shape, x.along
-    if strides[x.p] != 1 or strides[first] != 1 or any(limit_indices[a] - start_indices[a] != shape[a] for a in more):
+    if any(strides[a] != 1 for a in (x.p, *x.along)) or any(limit_indices[a] - start_indices[a] != shape[a] for a in more):
         return None
     if more and limit_indices[first] - start_indices[first] != shape[first]:
         return None
