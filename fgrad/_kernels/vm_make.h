@@ -269,8 +269,9 @@ static void fg_select(FgMaking *m, const FgVmOp *op) {
     int args[3] = {op->a, op->b, op->c}, side = FG_SIDE_M;
     for (int k = 1; k < 3; k++) if (m->held == args[k] && m->held != args[0] && m->slot[op->a] && (k == 1 || op->b != op->c)) side = k;
     int first = side == FG_SIDE_M ? op->b : op->a, second = side == FG_SIDE_V ? op->b : op->c;
-    if (side == FG_SIDE_M) { fg_ensure(m, first, 0); fg_ensure(m, second, 0); fg_load(m, op->a); }
-    else fg_ensure(m, second, 0);
+    if (side == FG_SIDE_M) fg_ensure(m, first, 0);
+    fg_ensure(m, second, 0);
+    fg_load(m, args[side]);             /* again, where the strip has been in use for another operand */
     int first_is_one = side == FG_SIDE_M && fg_is_one(m, first);      /* a mask in scratch fills it, also where it is one value */
     FgStageFn fn = fg_selects[m->strip->lane == 8][side][first_is_one][fg_is_one(m, second)];
     fg_use(m, 3, args);

@@ -426,3 +426,22 @@ def test_sixteen_bit_results_over_operands(half, n):
         for target in (0, 1):
             got = aliased([x, y], ops, [(1 + len(ops), target)])[0]
             np.testing.assert_array_equal(got.astype("f"), want.astype("f"))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_selections_of_bools_by_one_mask(dtype):
+    """A constant or a row that waits to become a mask does not take the place of the case that the strip holds."""
+    rng = np.random.default_rng(0)
+    row, column = (jnp.asarray(rng.integers(-5, 30, shape).astype(dtype)) for shape in ((1, 60), (60, 1)))
+    mask, other = column > 20, ~(row > 3)
+    cases = {"row": other, "true": True, "false": False, "column": column < 9}
+    for first, a in cases.items():
+        for second, b in cases.items():
+
+            def fun(row, column, mask, other, a=a, b=b):
+                low, high = row < column, ~(column < row)
+                return jnp.where(mask, a, low), jnp.where(mask, b, high), jnp.where(mask, low, b), jnp.where(mask, high, a)
+
+            got = fgrad.jit(fun)(row, column, mask, other)
+            for x, y in zip(got, fun(row, column, mask, other), strict=True):
+                np.testing.assert_array_equal(x, y, err_msg=f"{first} {second}")
