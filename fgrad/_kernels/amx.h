@@ -15,6 +15,12 @@
 #define FG_AMX_H
 #include <stdint.h>
 #include <string.h>
+#define AMX_TILE 1024                     /* bytes */
+#define AMX_LINES 32                      /* rows of a, or columns of b, in a panel: two tiles */
+#define AMX_DEPTH 16                      /* pairs in a step along k */
+/* What is multiplied: bfloat16, three parts of float32 (the numbers are those of parts), or bytes of a and b that are signed or not, whose sums are integers. */
+enum { AMX_BF16 = 1, AMX_F32 = 3, AMX_SS, AMX_SU, AMX_US, AMX_UU };
+
 #if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 14 : __GNUC__ >= 11)
 #define FG_AMX 1
 #include <cpuid.h>
@@ -23,9 +29,6 @@
 #include <unistd.h>
 
 #define AMX_CODE __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-#define AMX_TILE 1024                     /* bytes */
-#define AMX_LINES 32                      /* rows of a, or columns of b, in a panel: two tiles */
-#define AMX_DEPTH 16                      /* pairs in a step along k */
 
 /* May this process use the tiles? */
 static int amx_ask(void) {
@@ -60,9 +63,6 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease" ::: "memory");
 
 /* A store of a tile takes some 1000 cycles more if there was none for about 2000: a spare one, of any tile, every so many steps avoids that. */
 #define AMX_AWAKE(t, spare, step, parts) if ((step) % ((parts) == 1 ? 20 : 3) == 0) AMX_STORE(t, spare, 64)
-
-/* What is multiplied: bfloat16, three parts of float32 (the numbers are those of parts), or bytes of a and b that are signed or not, whose sums are integers. */
-enum { AMX_BF16 = 1, AMX_F32 = 3, AMX_SS, AMX_SU, AMX_US, AMX_UU };
 
 /* What is needed next, fetched by the way: at each step so many lines of a panel, to the second cache, and rows of c. */
 typedef struct { const char *panel; int64_t lines; float *c; int64_t ldc, rows, left; } AmxAhead;

@@ -23,6 +23,14 @@ GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
 #endif
 }
 
+/* The lanes of a and b, one after the other, that `at` names; those of a alone. */
+GEMM_INLINE G(vec) N(conv_pick_both)(G(vec) a, __m512i at, G(vec) b) {
+    return sizeof a[0] == 4 ? (G(vec))_mm512_permutex2var_ps((__m512)a, at, (__m512)b) : (G(vec))_mm512_permutex2var_pd((__m512d)a, at, (__m512d)b);
+}
+GEMM_INLINE G(vec) N(conv_pick)(G(vec) a, __m512i at) {
+    return sizeof a[0] == 4 ? (G(vec))_mm512_permutexvar_ps(at, (__m512)a) : (G(vec))_mm512_permutexvar_pd(at, (__m512d)a);
+}
+
 /* Those of J rows, `apart` from each other; a call of its own, since its lanes go by memory. */
 static __attribute__((noinline)) void N(conv_scatter)(X *p, int64_t step, const G(vec) *rows, int J, int64_t n, int64_t apart) {
     for (const G(vec) *v = rows; v < rows + J; v++, p += step) {
@@ -35,7 +43,7 @@ static __attribute__((noinline)) void N(conv_scatter)(X *p, int64_t step, const 
             GEMM_UNROLL for (int i = 0; i < G(lanes); i++) half[i] = i / 2;
             for (int64_t i = 0; i < n; i += G(lanes) / 2, half += G(lanes) / 2) {
                 uint32_t mask = 0x5555u & (uint32_t)((1ull << 2 * conv_min(n - i, G(lanes) / 2)) - 1);
-                G(vec) spread = __builtin_shuffle(*v, half);
+                G(vec) spread = N(conv_pick)(*v, (__m512i)half);
                 if (sizeof(T) == 4) _mm512_mask_storeu_ps(p + 2 * i, (__mmask16)mask, (__m512)spread);
                 else _mm512_mask_storeu_pd(p + 2 * i, (__mmask8)mask, (__m512d)spread);
             }
@@ -113,8 +121,8 @@ GEMM_INLINE void N(conv_woven_body)(const int J, const FgConvPart *p, const X *x
     N(conv_plane_sums)(J, 1, p, x, w0, q0, q1, q2, n0, even);
     N(conv_plane_sums)(J, 1, p + 1, x - p->x0 + p[1].x0, w1, q0, q1, q2, n1, odd);
     GEMM_UNROLL for (int j = 0; j < J; j++, out += p->os[1]) {
-        N(conv_to)(out, __builtin_shuffle(even[j], odd[j], low), conv_min(n, L));
-        if (n > L) N(conv_to)(out + L, __builtin_shuffle(even[j], odd[j], high), n - L);
+        N(conv_to)(out, N(conv_pick_both)(even[j], (__m512i)low, odd[j]), conv_min(n, L));
+        if (n > L) N(conv_to)(out + L, N(conv_pick_both)(even[j], (__m512i)high, odd[j]), n - L);
     }
 }
 typedef void (*N(conv_woven))(const FgConvPart *p, const X *x, const X *w0, const X *w1, int64_t q0, int64_t q1, int64_t q2, X *out);

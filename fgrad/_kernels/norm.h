@@ -42,6 +42,7 @@ static void N(moments)(void *ctx, int64_t begin, int64_t end, int tid) {
     int64_t n = c->n, inner = c->inner, group = 1;
     const int fetches = fg_fetches(n * sizeof(T), c->units * n * sizeof(T));
     T columns[FG_TILE * NARROW], *mean = (T *)c->out[0], *squares = (T *)c->out[1];
+    WHOLE_TILES(FOLDS_NARROW(c));
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
         if (FOLDS_NARROW(c)) {
@@ -190,6 +191,7 @@ static void N(rms_norm_tangent)(void *ctx, int64_t begin, int64_t end, int tid) 
 static void N(layer_norm)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, group;
+    WHOLE_TILES(FOLDS_NARROW(c));
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + u * n;
         T *y = (T *)c->out[0] + u * n, *r = (T *)c->out[1] + u, mean[FG_ROW_GROUP], shift[FG_ROW_GROUP];

@@ -28,6 +28,12 @@ static inline int64_t row_group(int64_t left, int64_t bytes) {
     return left < fit ? left : fit;
 }
 
+/* The first row from u on that begins a tile of narrow rows, or the end. */
+static inline int64_t fg_tile_start(const FgRows *c, int64_t u) {
+    int64_t each = FG_TILE / c->inner, start = (u + each - 1) / each * each;
+    return start < c->units ? start : c->units;
+}
+
 /* "float32(3, 4)", in one of four rotating buffers */
 static const char *row_text(const FgTensor *t) {
     static __thread char text[4][96];

@@ -27,6 +27,8 @@
 /* of what keeps one number a row, and of norms */
 #define FOLDS_NARROW(c) (IS_NARROW(c) || FEW_ROWS(c, 3, 8))
 #define FEW_ROWS(c, least, most) ((c)->inner == 1 && (c)->outer >= least && (c)->n <= most)
+/* Where rows go so, threads share whole tiles: the code of a tile's width may round its sums in a way of its own. */
+#define WHOLE_TILES(narrow) do { if (narrow) { begin = fg_tile_start(c, begin); end = fg_tile_start(c, end); } } while (0)
 #define TILE_ROWS \
     int64_t rows = group = end - u < FG_TILE / c->inner ? end - u : FG_TILE / c->inner; \
     int w = (int)(rows * c->inner)

@@ -45,6 +45,7 @@ static void N(softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
     T columns[FG_TILE * NARROW];
+    WHOLE_TILES(IS_NARROW(c));
     for (int64_t u = begin; u < end; u += group) {
         if (IS_NARROW(c)) {
             TILE_ROWS;
@@ -86,6 +87,7 @@ static void N(log_softmax)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
     T columns[FG_TILE * NARROW];
+    WHOLE_TILES(IS_NARROW(c));
     for (int64_t u = begin; u < end; u += group) {
         if (IS_NARROW(c)) {
             TILE_ROWS;
@@ -107,6 +109,7 @@ static void N(logsumexp)(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgRows *c = ctx;
     int64_t n = c->n, inner = c->inner, group = 1;
     T columns[FG_TILE * NARROW], *out = (T *)c->out[0];
+    WHOLE_TILES(FOLDS_NARROW(c));
     for (int64_t u = begin; u < end; u += group) {
         const T *x = (const T *)c->in[0] + (inner == 1 ? u * n : 0);
         if (FOLDS_NARROW(c)) {
@@ -130,6 +133,7 @@ static void N(name)(void *ctx, int64_t begin, int64_t end, int tid) { \
     const FgRows *c = ctx; \
     int64_t n = c->n, inner = c->inner, group = 1; \
     (void)tid; \
+    WHOLE_TILES(IS_NARROW(c)); \
     for (int64_t u = begin; u < end; u += group) { \
         int width = 1; \
         int64_t first = IS_NARROW(c) ? u * n * inner : inner == 1 ? u * n : N(tile)(c, u, &width); \

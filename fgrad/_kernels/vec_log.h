@@ -120,7 +120,7 @@ FG_INLINE vec_f32 vec_power_of_f32(FgWide L, vec_f32 y) {
 /* What |x|^y is not where x is not positive and finite or y is not finite: signs, and NaN against 1 */
 FG_INLINE vec_f32 vec_power_edges_f32(vec_f32 x, vec_f32 y, vec_f32 p) {
     const __m512 a = (__m512)vec_abs_f32(x), v = (__m512)y, inf = _mm512_set1_ps(INFINITY), one = _mm512_set1_ps(1.0f), half = (__m512)(0.5f * y);
-    const int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+    enum { to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
     __mmask16 whole = _mm512_cmp_ps_mask(_mm512_roundscale_ps(v, to_zero), v, _CMP_EQ_OQ);
     __mmask16 odd = whole & _mm512_cmp_ps_mask(_mm512_roundscale_ps(half, to_zero), half, _CMP_NEQ_OQ);
     __mmask16 below = _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_LT_OQ) & _mm512_cmp_ps_mask(a, inf, _CMP_LT_OQ);
