@@ -15,7 +15,7 @@ failed=0
 for target in "aarch64-linux-gnu" "x86_64-linux-gnu -mcpu=x86_64_v2" "x86_64-linux-gnu -mcpu=x86_64_v3" "x86_64-linux-gnu -mcpu=x86_64_v4"; do
     for source in $sources; do
         # zig looks for the object that -fsyntax-only does not write: its complaint is not the compiler's
-        errors=$(.venv-targets/bin/python -m ziglang cc -target $target -fsyntax-only -fopenmp -w -Werror=implicit-function-declaration \
+        errors=$(.venv-targets/bin/python -m ziglang cc -target $target -fsyntax-only -c -o "$includes/none.o" -fopenmp -w -Werror=implicit-function-declaration \
             -DNPY_NO_DEPRECATED_API=NPY_1_7_API_VERSION "-I$includes" -Ifgrad/_kernels $flags "$source" 2>&1 | grep "error:" | grep -v "failed to rename" || true)
         if [ -n "$errors" ]; then
             printf '%s: %s\n%s\n' "$target" "$source" "$errors"
