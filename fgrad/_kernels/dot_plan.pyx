@@ -265,7 +265,7 @@ cdef bint _streams(FgDot *p) noexcept nogil:
     if p.work <= FG_U64:
         return True
     if p.work > FG_F64:                       # a vector, or rows against rows
-        return few == 1 or (k == 1 != n and few <= FG_MB // 2)
+        return few == 1 or (p.K > 1 and k == 1 != n and few <= FG_MB // 2)
     if few == 1:
         return p.K > 1
     if p.in_dtype != p.work:                  # halves are read once where they lie, if in long runs

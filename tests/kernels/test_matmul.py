@@ -373,7 +373,7 @@ def test_output_is_never_read_unless_accumulated(shape):
 @pytest.mark.parametrize("layout", list(itertools.product(itertools.permutations(range(3)), repeat=2)), ids=str)
 def test_tiny_batches(layout, dtype, threads):
     """An entry in each lane: every order of the axes of either operand, batches that leave lanes empty, results by rows and by columns."""
-    for batch, m, k, n in ((16, 4, 4, 4), (37, 3, 5, 7), (100, 1, 4, 3), (61, 8, 2, 1), (19, 1, 9, 1), (23, 5, 1, 2)):
+    for batch, m, k, n in ((16, 4, 4, 4), (37, 3, 5, 7), (100, 1, 4, 3), (61, 8, 2, 1), (19, 1, 9, 1), (23, 5, 1, 2), (3, 5, 1, 2)):
         operands = []
         for shape, order in zip(((batch, m, k), (batch, k, n)), layout):
             stored = values(tuple(shape[i] for i in order), dtype)
