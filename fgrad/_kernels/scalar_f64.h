@@ -288,17 +288,16 @@ FG_INLINE double fg_atanh_f64(double x) {
     return copysign(0.5 * fg_log1p_f64(small ? b + q : q), x);
 }
 
+/* as vec_cbrt_f32, with a step more: z near |x|^(-1/3) to 2^-18 and to 2^-51; y = x z^2, less (y^3 - x) / (3 y^2) by remainders */
 FG_INLINE double fg_cbrt_f64(double x) {
-    double a = fabs(x), tiny = a < DBL_MIN, b = tiny ? a * 18014398509481984.0 : a;
-    uint64_t u = fg_bits64(b);
-    double e = fg_double((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
-    double q = ((e - 1) * 0.33333333333333333 + FG_MAGIC64) - FG_MAGIC64, r = e - 3 * q;         /* r in {0, 1, 2} */
-    double m = fg_double((u & 0x000fffffffffffffu) | 0x3ff0000000000000u) * (r == 0 ? 1 : r == 1 ? 2 : 4);
-    double y = FG_POLY(m, 0.62729570991316053, 0.4491923449670096, -0.083774487166864225, 0.0095837224255906558,
-        -0.00043209554457952792), c;
-    c = y * y * y; y -= y * (c - m) / (2 * c + m);                                               /* Halley: 2^-9, 2^-27, 2^-81 */
-    c = y * y * y; y -= y * (c - m) / (2 * c + m);
-    y = y * fg_pow2i_f64(q) * (tiny ? 3.814697265625e-06 : 1);
+    double a = fabs(x), tiny = a < 0x1p-900, b = a * (tiny ? 0x1p300 : 0x1p-30), unit = tiny ? 0x1p-100 : 0x1p10;
+    double third = 6004800933346956.0 - 0.33333333333333333 * fg_double((fg_bits64(b) >> 32) | 0x4330000000000000u);
+    double z = fg_double(fg_bits64(third) << 32), h = 1 - b * z * (z * z);
+    z += z * h * ((0.17386863 * h + 0.22337617) * h + 0.33333325);
+    h = 1 - b * z * (z * z);
+    z += z * h * (0.22222222222222222 * h + 0.33333333333333333);
+    double zz = z * z, y = b * zz, p = y * y, c = fg_mul_err(p, y, b) + fg_mul_err(y, y, p) * y;
+    y = (y - c * (zz * 0.33333333333333333)) * unit;
     return (a > 0) & (a < INFINITY) ? copysign(y, x) : x;
 }
 

@@ -180,6 +180,7 @@ FG_INLINE double fg_erf_invf_f64(double y) {
     return copysign(a < 1 ? w < 5 ? near : tail : a == 1 ? INFINITY : NAN, y);
 }
 
+#undef FG_ERF_INV_NEAR
 /* The quantile to full precision: with z = x / sqrt(2), one Halley step on erf or erfc from the value of 2^-28 */
 FG_INLINE int fg_ndtri_common(double p) { return (p > 1e-40) & (p < 1); }
 FG_INLINE double fg_ndtri_fast_f64(double p) {

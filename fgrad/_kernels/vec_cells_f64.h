@@ -13,16 +13,20 @@ static const double fg_cell_power_low_f64[16] = {0.0, 8.551889705537965e-17, -3.
 FG_INLINE vec_f64 fg_of_cell_f64(const double *table, vec_f64 cell) {
     return (vec_f64)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)cell, _mm512_loadu_pd(table + 8));
 }
-/* 2^k e^r for u = k + magic, k a multiple of 1/16 */
-#define FG_MAGIC_CELLS_F64 0x1.8p48     /* the unit of its last place is 1/16 */
-FG_INLINE vec_f64 vec_power_of_f64(vec_f64 u, vec_f64 k, vec_f64 r) {
-    const vec_f64 power = fg_of_cell_f64(fg_cell_power_f64, u);
+/* e^r - 1 for |r| <= log(2) / 32 */
+FG_INLINE vec_f64 fg_power_rest_f64(vec_f64 r) {
     vec_f64 q = r * 0.0001984146386505679 + 0.0013889063510483424;
     q = q * r + 0.008333333332991816;
     q = q * r + 0.04166666666359301;
     q = q * r + 0.16666666666666669;
     q = q * r + 0.5;
-    return vec_scale_f64((power * (r * r * q + r) + fg_of_cell_f64(fg_cell_power_low_f64, u)) + power, k);
+    return r * r * q + r;
+}
+/* 2^k e^r for u = k + magic, k a multiple of 1/16 */
+#define FG_MAGIC_CELLS_F64 0x1.8p48     /* the unit of its last place is 1/16 */
+FG_INLINE vec_f64 vec_power_of_f64(vec_f64 u, vec_f64 k, vec_f64 r) {
+    const vec_f64 power = fg_of_cell_f64(fg_cell_power_f64, u);
+    return vec_scale_f64((power * fg_power_rest_f64(r) + fg_of_cell_f64(fg_cell_power_low_f64, u)) + power, k);
 }
 /* e^x 2^more */
 FG_INLINE vec_f64 vec_expk_f64(vec_f64 x, double more) {

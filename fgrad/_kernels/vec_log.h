@@ -1,4 +1,4 @@
-/* Logarithms, powers and erf of float32 by the cells of vec_cells.h; elsewhere the functions of vec.h and scalar_f32.h serve. */
+/* Logarithms and erf of float32 by the cells of vec_cells.h; elsewhere the functions of vec.h and scalar_f32.h serve. */
 #ifndef FG_VEC_LOG_H
 #define FG_VEC_LOG_H
 #include "vec.h"
@@ -76,68 +76,6 @@ FG_INLINE vec_f32 vec_erf_f32(vec_f32 x) {
     return vec_sign_of_f32((vec_f32)_mm512_mask_mov_ps((__m512)y, one, _mm512_set1_ps(1)), x);
 }
 
-/* 8 lanes of float32, the lower (0) or the upper (1) ones, as float64; and back */
-FG_INLINE __m512d fg_half_f64(vec_f32 x, int half) {
-    return _mm512_cvtps_pd(_mm256_castsi256_ps(half ? _mm512_extracti64x4_epi64((__m512i)x, 1) : _mm512_castsi512_si256((__m512i)x)));
-}
-FG_INLINE vec_f32 fg_join_f32(__m512d low, __m512d high) {
-    __m512i a = _mm512_castsi256_si512(_mm256_castps_si256(_mm512_cvtpd_ps(low)));
-    return (vec_f32)_mm512_inserti64x4(a, _mm256_castps_si256(_mm512_cvtpd_ps(high)), 1);
-}
-/* log2 |x| to 2^-33 of itself, in two halves of float64 */
-typedef struct { __m512d half[2]; } FgWide;
-FG_INLINE FgWide vec_log2_wide(vec_f32 x) {
-    FG_CELL_OF(x, _MM_MANT_SIGN_zero, r, k, cell);
-    const vec_f32 high = k + (vec_f32)fg_of_cell(fg_cell_log2_high, cell), low = (vec_f32)fg_of_cell(fg_cell_log2_low, cell);
-    FgWide y;
-    for (int h = 0; h < 2; h++) {
-        const __m512d s = fg_half_f64(r, h);
-        __m512d p = _mm512_fmadd_pd(_mm512_set1_pd(0.282336901789518), s, _mm512_set1_pd(-0.3608051635152176));
-        p = _mm512_fmadd_pd(p, s, _mm512_set1_pd(0.480901139845388));
-        p = _mm512_fmadd_pd(p, s, _mm512_set1_pd(-0.7213475034180992));
-        p = _mm512_fmadd_pd(p, s, _mm512_set1_pd(1.4426950407413948));
-        y.half[h] = _mm512_add_pd(_mm512_fmadd_pd(p, s, fg_half_f64(low, h)), fg_half_f64(high, h));
-    }
-    return y;
-}
-/* 2^(y L), L = log2 |x| */
-FG_INLINE vec_f32 vec_power_of_f32(FgWide L, vec_f32 y) {
-    __m512d n[2], r[2];
-    for (int h = 0; h < 2; h++) {
-        __m512d e = _mm512_mul_pd(fg_half_f64(y, h), L.half[h]);
-        e = _mm512_max_pd(_mm512_set1_pd(-200.0), _mm512_min_pd(_mm512_set1_pd(200.0), e));       /* NaN passes */
-        n[h] = _mm512_roundscale_pd(e, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        r[h] = _mm512_sub_pd(e, n[h]);
-    }
-    vec_f32 k = fg_join_f32(n[0], n[1]), s = fg_join_f32(r[0], r[1]);
-    vec_f32 p = 0.00015453652f * s + 0.0013390898f;
-    p = p * s + 0.009618081f;
-    p = p * s + 0.05550357f;
-    p = p * s + 0.2402265f;
-    p = p * s + 0.6931472f;
-    return vec_scale_f32(p * s + 1.0f, k);
-}
-/* What |x|^y is not where x is not positive and finite or y is not finite: signs, and NaN against 1 */
-FG_INLINE vec_f32 vec_power_edges_f32(vec_f32 x, vec_f32 y, vec_f32 p) {
-    const __m512 a = (__m512)vec_abs_f32(x), v = (__m512)y, inf = _mm512_set1_ps(INFINITY), one = _mm512_set1_ps(1.0f), half = (__m512)(0.5f * y);
-    enum { to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
-    __mmask16 whole = _mm512_cmp_ps_mask(_mm512_roundscale_ps(v, to_zero), v, _CMP_EQ_OQ);
-    __mmask16 odd = whole & _mm512_cmp_ps_mask(_mm512_roundscale_ps(half, to_zero), half, _CMP_NEQ_OQ);
-    __mmask16 below = _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_LT_OQ) & _mm512_cmp_ps_mask(a, inf, _CMP_LT_OQ);
-    __mmask16 minus = _mm512_test_epi32_mask((__m512i)x, _mm512_set1_epi32(INT32_MIN)) & odd;
-    __mmask16 is_one = _mm512_cmp_ps_mask((__m512)x, one, _CMP_EQ_OQ) | _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_EQ_OQ)
-        | (_mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-1.0f), _CMP_EQ_OQ) & _mm512_cmp_ps_mask((__m512)vec_abs_f32(y), inf, _CMP_EQ_OQ));
-    __mmask16 unordered = _mm512_cmp_ps_mask((__m512)x, v, _CMP_UNORD_Q);
-    __m512i r = _mm512_mask_xor_epi32((__m512i)p, minus, (__m512i)p, _mm512_set1_epi32(INT32_MIN));
-    __m512 z = _mm512_mask_mov_ps(_mm512_castsi512_ps(r), (below & (__mmask16)~whole) | unordered, _mm512_set1_ps(NAN));
-    return (vec_f32)_mm512_mask_mov_ps(z, is_one, one);
-}
-FG_INLINE vec_f32 vec_power_f32(vec_f32 x, FgWide L, vec_f32 y) {
-    vec_f32 p = vec_power_of_f32(L, y);
-    __mmask16 plain = _mm512_cmplt_epu32_mask(_mm512_sub_epi32((__m512i)x, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7f7fffff))
-        & _mm512_cmp_ps_mask((__m512)vec_abs_f32(y), _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
-    return plain == 0xffff ? p : vec_power_edges_f32(x, y, p);
-}
 #else
 FG_INLINE vec_f32 vec_log_f32(vec_f32 x) {
     const vec_f32 least = FG_ALL_F32(1.17549435e-38f);

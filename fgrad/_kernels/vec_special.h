@@ -131,13 +131,18 @@ FG_INLINE vec_f64 vec_gelu_slope_f64(vec_f64 x) {
 }
 #endif
 
-/* +-log(1 + |1 - 2 x| / min(x, 1 - x)): log(x / (1 - x)) where nothing cancels; smallest x times 2^24, lest the quotient overflows */
-FG_INLINE vec_f32 vec_logit_f32(vec_f32 x) {
-    const vec_f32 half = FG_ALL_F32(0.5f), tiny = FG_ALL_F32(1e-37f);
-    vec_f32 side = vec_less_f32(x, half, x, 1.0f - x), size = vec_abs_f32(side), scaled = vec_less_f32(size, tiny, side * 16777216.0f, side);
-    vec_f32 y = vec_log1p_f32(vec_abs_f32(1.0f - 2.0f * x) / scaled) + vec_less_f32(size, tiny, FG_ALL_F32(16.6355323f), FG_ALL_F32(0.0f));
-    return vec_less_f32(x, half, -y, y);
-}
+/* +-log(1 + |1 - 2 x| / min(x, 1 - x)): log(x / (1 - x)) where nothing cancels, with what the quotient's rounding took off; numbers below TINY times MORE,
+ * lest the quotient, or it times 2^12, overflows */
+#define FG_LOGIT(t, TINY, MORE, LOG_MORE) FG_INLINE vec_##t vec_logit_##t(vec_##t x) { \
+    const vec_##t zero = {0}, half = zero + 0.5f, tiny = zero + TINY, n = vec_abs_##t(1.0f - 2.0f * x), side = vec_less_##t(x, half, x, 1.0f - x); \
+    const vec_##t size = vec_abs_##t(side), scaled = vec_less_##t(size, tiny, side * MORE, side), inverse = 1.0f / scaled, q = n * inverse; \
+    const vec_##t y = vec_log1p_sum_##t(q, -vec_product_rest_##t(q, scaled, n) * inverse) + vec_less_##t(size, tiny, zero + LOG_MORE, zero); \
+    return vec_less_##t(x, half, -y, y); }
+FG_LOGIT(f32, 1e-33f, 16777216.0f, 16.6355323f)
+#ifdef __AVX512F__
+FG_LOGIT(f64, 1e-300, 18014398509481984.0, 37.429947750237048)
+#endif
+#undef FG_LOGIT
 
 /* z near |x|^(-1/3), from a third of x's bits and a step that leaves h^4; then y = x z^2, less (y^3 - x) / (3 y^2) by remainders */
 FG_INLINE vec_f32 vec_cbrt_f32(vec_f32 x) {

@@ -6,16 +6,23 @@
 #include "vec_special.h"
 #include "vec_inverse.h"
 #include "vec_log.h"
+#ifdef __AVX512F__
+#include "vec_erf_f64.h"
+#include "vec_power.h"
+#include "vec_trig.h"
+#endif
 #include "scalar_sample.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
 #include "special_f64.h"
 #include "vec_gamma.h"
 #include "vm_ops.h"
-/* GCC prefers half of the widest vectors; functions of numbers are faster in whole ones. */
+/* GCC prefers half of the widest vectors; functions of numbers are faster in whole ones. Nor does it order instructions by what they wait for before it
+ * gives out registers, without which a core's window holds too little of the long chains that functions of numbers are. */
 #if defined(__AVX512F__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC target("prefer-vector-width=512")
+#pragma GCC optimize("schedule-insns", "sched-pressure")
 #endif
 
 #define FG_SIMD _Pragma("omp simd")
@@ -213,11 +220,12 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
     _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
     if (far) { VM_TRIG_FAR(name, t, T, F, MAX) } \
-    else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_##t(a[i]); }
+    else vm_##name##_near_##t(n, d_, a_, b_, c_); }
 #ifdef __AVX2__
-#define VM_TRIG_FAR(name, t, T, F, MAX) FG_SIMD for (int64_t i = 0; i < n; i++) { \
-    T x = a[i], near = fg_##name##_##t(x), beyond = fg_##name##_far_##t(x); \
-    d[i] = fabs##F(x) <= MAX ? near : beyond; }
+#define VM_TRIG_FAR(name, t, T, F, MAX) T u[64]; for (int64_t k = 0; k < n; k += 64) { \
+    const int64_t m = n - k < 64 ? n - k : 64; \
+    vm_##name##_near_##t(m, u, a + k, 0, 0); \
+    FG_SIMD for (int64_t i = 0; i < m; i++) { T x = a[k + i], y = fg_##name##_far_##t(x); d[k + i] = fabs##F(x) <= MAX ? u[i] : y; } }
 #else
 #define VM_TRIG_FAR(name, t, T, F, MAX) for (int64_t i = 0; i < n; i++) { \
     T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); }
@@ -242,21 +250,31 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     memcpy(p, &x, n * 4);
 #endif
 }
-/* a function of whole vectors; the last one is filled up */
-#define VM_VEC_F32(name) FG_SIG(name, f32) { \
+/* a function of whole vectors, four at a time, whose instructions take turns; the last one is filled up */
+#define VM_VEC_F32_OF(name, f) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
     float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_; \
+    for (; i + 4 * L <= n; i += 4 * L) { \
+        vec_f32 x, y, z, w; memcpy(&x, a + i, FG_VEC); memcpy(&y, a + i + L, FG_VEC); memcpy(&z, a + i + 2 * L, FG_VEC); memcpy(&w, a + i + 3 * L, FG_VEC); \
+        x = f(x); y = f(y); z = f(z); w = f(w); \
+        memcpy(d + i, &x, FG_VEC); memcpy(d + i + L, &y, FG_VEC); memcpy(d + i + 2 * L, &z, FG_VEC); memcpy(d + i + 3 * L, &w, FG_VEC); } \
     for (; i + L <= n; i += L) { \
-        vec_f32 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f32(x); memcpy(d + i, &x, FG_VEC); } \
-    if (i < n) vm_put_part_f32(d + i, vec_##name##_f32(vm_part_f32(a + i, n - i)), n - i); }
+        vec_f32 x; memcpy(&x, a + i, FG_VEC); x = f(x); memcpy(d + i, &x, FG_VEC); } \
+    if (i < n) vm_put_part_f32(d + i, f(vm_part_f32(a + i, n - i)), n - i); }
+#define VM_VEC_F32(name) VM_VEC_F32_OF(name, vec_##name##_f32)
 #ifdef __AVX512F__
-#define VM_VEC_F64(name) FG_SIG(name, f64) { \
+#define VM_VEC_F64_OF(name, f) FG_SIG(name, f64) { \
     enum { L = FG_VEC / 8 }; \
     double *d = (double *)d_; const double *a = (const double *)a_; int64_t i = 0; (void)b_; (void)c_; \
+    for (; i + 4 * L <= n; i += 4 * L) { \
+        vec_f64 x, y, z, w; memcpy(&x, a + i, FG_VEC); memcpy(&y, a + i + L, FG_VEC); memcpy(&z, a + i + 2 * L, FG_VEC); memcpy(&w, a + i + 3 * L, FG_VEC); \
+        x = f(x); y = f(y); z = f(z); w = f(w); \
+        memcpy(d + i, &x, FG_VEC); memcpy(d + i + L, &y, FG_VEC); memcpy(d + i + 2 * L, &z, FG_VEC); memcpy(d + i + 3 * L, &w, FG_VEC); } \
     for (; i + L <= n; i += L) { \
-        vec_f64 x; memcpy(&x, a + i, FG_VEC); x = vec_##name##_f64(x); memcpy(d + i, &x, FG_VEC); } \
-    if (i + 1 == n) { vec_f64 x = {a[i]}; d[i] = vec_##name##_f64(x)[0]; }       /* as vm_part_f32 */ \
-    else if (i < n) vec_store_part_f64(d + i, (int)(n - i), vec_##name##_f64(vec_load_part_f64(a + i, (int)(n - i)))); }
+        vec_f64 x; memcpy(&x, a + i, FG_VEC); x = f(x); memcpy(d + i, &x, FG_VEC); } \
+    if (i + 1 == n) { vec_f64 x = {a[i]}; d[i] = f(x)[0]; }                      /* as vm_part_f32 */ \
+    else if (i < n) vec_store_part_f64(d + i, (int)(n - i), f(vec_load_part_f64(a + i, (int)(n - i)))); }
+#define VM_VEC_F64(name) VM_VEC_F64_OF(name, vec_##name##_f64)
 #else
 #define VM_VEC_F64(name) VM_UN(name, f64, double, double, fg_##name##_f64(x))
 #endif
@@ -282,6 +300,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
         if (n - i >= L) { memcpy(&x, a + i, FG_VEC); memcpy(&y, b + i, FG_VEC); x = f(x, y); memcpy(d + i, &x, FG_VEC); } \
         else vm_put_part_f32(d + i, f(vm_part_f32(a + i, n - i), vm_part_f32(b + i, n - i)), n - i); } }
 #define VM_MATH1(name, t, T) VM_UN(name, t, T, T, fg_##name##_##t(x))
+#define VM_NEAR1(name, t, T) VM_UN(name##_near, t, T, T, fg_##name##_##t(x))
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
     VM_BIN_SCALAR(mul, t, T, T, x * y) VM_BIN_SCALAR(div, t, T, T, x / y) \
@@ -291,7 +310,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(expm1, t, T) \
-    VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) VM_MATH1(asin, t, T) VM_MATH1(acos, t, T) \
+    VM_NEAR1(sin, t, T) VM_NEAR1(cos, t, T) VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) \
     VM_MATH1(atan, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
@@ -319,6 +338,11 @@ static inline double fg_round_away_f64(double x) { double w = trunc(x); return x
     return x != x || y != y ? x + y : FROM(r ^ ((r >> end) & most)); }
 VM_NEXTAFTER(f32, float, int32_t, fg_bits32, fg_float)
 VM_NEXTAFTER(f64, double, int64_t, fg_bits64, fg_double)
+#ifdef __AVX512F__
+VM_VEC_F32_OF(tan_near, vec_tan_f32) VM_VEC_F64_OF(tan_near, vec_tan_f64)
+#else
+VM_NEAR1(tan, f32, float) VM_NEAR1(tan, f64, double)
+#endif
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
 VM_VEC_F32(exp) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
@@ -351,10 +375,9 @@ VM_MATH1(bessel_i0e, f64, double) VM_MATH1(bessel_i1e, f64, double) VM_MATH1(log
 VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_VEC_F64(asinh) VM_VEC_F64(acosh) VM_VEC_F64(atanh)
-VM_MATH1(erfc, f64, double) VM_MATH1(erf_inv, f64, double) VM_MATH1(ndtr, f64, double)
-VM_MATH1(logit, f64, double) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_MATH1(gelu_exact, f64, double)
-VM_MATH1(gelu_exact_slope, f64, double)
-VM_BIN(pow, f64, double, double, fg_pow_f64(x, y)) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
+VM_MATH1(asin, f32, float) VM_MATH1(acos, f32, float) VM_VEC_F64(asin) VM_VEC_F64(acos)
+VM_VEC_F64(erfc) VM_VEC_F64(erf_inv) VM_VEC_F64(ndtr) VM_VEC_F64(logit)
+VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_VEC_F64(gelu_exact) VM_VEC_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
 VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
 VM_BIN(hypot, f32, float, float, fg_hypot_f32(x, y))
 VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, double, double, copysign(x, y))
@@ -398,7 +421,6 @@ VM_BIN(log_hypot, f64, double, double, fg_log_hypot_f64(x, y))
     else if (y == -1) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = 1 / x; } \
     else if (y == 2) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x * x; } \
     else { OTHER } }
-VM_POWER_SECOND(f64, double, , double each = y; FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i]; d[i] = fg_pow_f64(x, each); })
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
 #define FG_BLOCK FG_GAMMA_BLOCK
@@ -444,30 +466,45 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
-VM_VEC_F64(exp2) VM_VEC_F64(log2) VM_VEC_F64(log10) VM_MATH1(erf, f64, double)
+VM_VEC_F64(exp2) VM_VEC_F64(log2) VM_VEC_F64(log10) VM_VEC_F64(erf)
 #ifdef __AVX512F__
 VM_VEC_F32(exp2) VM_VEC_F32(log2) VM_VEC_F32(erf)
 /* The next m numbers, and 1 in lanes that are left; one number is in all lanes, since a masked load would wait for the store that has just made it. */
-FG_INLINE vec_f32 vm_power_lanes(const float *p, int m) {
+FG_INLINE vec_f32 vm_power_lanes_f32(const float *p, int m) {
     const __m512 one = _mm512_set1_ps(1.0f);
     return (vec_f32)(m == 1 ? _mm512_set1_ps(*p) : _mm512_mask_loadu_ps(one, (__mmask16)((1u << m) - 1), p));
 }
-/* x^y; where an operand is one value, its lanes and its logarithm are computed once */
-#define VM_POWER(form, X, Y) FG_SIG(pow##form, f32) { \
-    float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_; \
-    const vec_f32 first = (vec_f32)_mm512_set1_ps(*a), second = (vec_f32)_mm512_set1_ps(*b); (void)first; (void)second; \
-    for (int64_t i = 0; i < n; i += 16) { \
-        const int m = n - i < 16 ? (int)(n - i) : 16; \
-        const vec_f32 x = X, y = Y; \
-        vm_put_part_f32(d + i, vec_power_f32(x, vec_log2_wide(x), y), m); } }
-VM_POWER(, vm_power_lanes(a + i, m), vm_power_lanes(b + i, m))
-VM_POWER(_first, first, vm_power_lanes(b + i, m))
-VM_POWER(_other, vm_power_lanes(a + i, m), second)
-VM_POWER_SECOND(f32, float, f, vm_pow_other_f32(n, d_, a_, b_, c_);)
+FG_INLINE vec_f64 vm_power_lanes_f64(const double *p, int m) {
+    const __m512d one = _mm512_set1_pd(1.0);
+    return (vec_f64)(m == 1 ? _mm512_set1_pd(*p) : _mm512_mask_loadu_pd(one, (__mmask8)((1u << m) - 1), p));
+}
+FG_INLINE void vm_put_part_f64(double *p, vec_f64 x, int64_t n) { if (n == 1) *p = x[0]; else vec_store_part_f64(p, (int)n, x); }
+/* x^y, two vectors at a time, whose instructions take turns; where an operand is one value, its lanes and its logarithm are computed once */
+#define VM_POWER(form, t, T, X, Y) FG_SIG(pow##form, t) { \
+    enum { L = FG_VEC / sizeof(T) }; \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; int64_t i = 0; \
+    const vec_##t first = vm_power_lanes_##t(a, 1), second = vm_power_lanes_##t(b, 1); (void)first; (void)second; (void)c_; \
+    for (; i + 2 * L <= n; i += L) { \
+        const int m = L; const vec_##t x = X, y = Y; i += L; const vec_##t z = X, w = Y; \
+        vec_##t p = vec_raised_##t(vec_log2_parts_##t(x), y), q = vec_raised_##t(vec_log2_parts_##t(z), w); \
+        if (__builtin_expect(vec_power_odd_##t(x, y) | vec_power_odd_##t(z, w), 0)) p = vec_power_edges_##t(x, y, p), q = vec_power_edges_##t(z, w, q); \
+        memcpy(d + i - L, &p, FG_VEC); memcpy(d + i, &q, FG_VEC); (void)m; } \
+    for (; i < n; i += L) { \
+        const int m = n - i < L ? (int)(n - i) : L; \
+        const vec_##t x = X, y = Y; \
+        vec_##t p = vec_raised_##t(vec_log2_parts_##t(x), y); \
+        if (vec_power_odd_##t(x, y)) p = vec_power_edges_##t(x, y, p); \
+        vm_put_part_##t(d + i, p, m); } }
+#define VM_POWERS(t, T, F) VM_POWER(, t, T, vm_power_lanes_##t(a + i, m), vm_power_lanes_##t(b + i, m)) \
+    VM_POWER(_first, t, T, first, vm_power_lanes_##t(b + i, m)) VM_POWER(_other, t, T, vm_power_lanes_##t(a + i, m), second) \
+    VM_POWER_SECOND(t, T, F, vm_pow_other_##t(n, d_, a_, b_, c_);)
+VM_POWERS(f32, float, f) VM_POWERS(f64, double, )
 #else
 VM_MATH1(exp2, f32, float) VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
 VM_VIA_F64(pow, vm_powf_f64, 1)
+VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
+VM_POWER_SECOND(f64, double, , double each = y; FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i]; d[i] = fg_pow_f64(x, each); })
 #endif
 VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 #define VM_SPECIAL_F32(name) VM_UN(name##f, f64, double, double, fg_##name##f_f64(x)) VM_VIA_F64(name, vm_##name##f_f64, 0)

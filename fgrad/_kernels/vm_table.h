@@ -50,7 +50,7 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
     SI(shl, side), SI(shr_logical, side), SI(shr_arith, side), SB(eq, side), SB(ne, side), \
     SR(lt, side), SR(le, side), SR(gt, side), SR(ge, side)
 #ifdef __AVX512F__
-#define POW_first [FG_OP_pow] = {[FG_F32] = vm_pow_first_f32}
+#define POW_first [FG_OP_pow] = {ROW_F(pow_first)}
 #define POW_second [FG_OP_pow] = {ROW_F(pow_second)}
 #else
 #define POW_first [FG_OP_pow] = {0}

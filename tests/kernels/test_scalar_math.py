@@ -43,6 +43,58 @@ def test_powers_by_one_number(power, dtype):
     assert err.max() <= 1.5 + SLACK, f"{x[err.argmax()]!r} ** {power} = {got[err.argmax()]!r}: {err.max()} ulp"
 
 
+@pytest.mark.usefixtures("denormals")
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("base", [2.0, -2.0, 10.0, 0.3, 0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
+def test_powers_of_one_number(base, dtype):
+    rng = np.random.default_rng(0)
+    y = np.concatenate([[0.0, -0.0, np.inf, -np.inf, np.nan], np.arange(-30.0, 30.0), rng.uniform(-40, 40, 300)]).astype(dtype)
+    (got,) = run([y], [("pow", dtype, 1, 0)], [(2, dtype)], [(base, dtype)])
+    with np.errstate(all="ignore"):
+        err = ulp.ulp_errors(got, np.power(np.longdouble(np.asarray(base, dtype)), y.astype(np.longdouble)))
+    assert err.max() <= 1 + SLACK, f"{base} ** {y[err.argmax()]!r} = {got[err.argmax()]!r}: {err.max()} ulp"
+
+
+ENDS = [0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 1e308, -1e308]
+AT_ENDS = {
+    "erf": [0, -0.0, 0.84270079294971487, -0.84270079294971487, 0.99532226501895273, 1, -1, np.nan, 5e-324, -1.1283791670955e-310, 1, -1],
+    "erfc": [1, 1, 0.15729920705028513, 1.8427007929497149, 0.0046777349810472658, 0, 2, np.nan, 1, 1, 0, 2],
+    "erf_inv": [0, -0.0, np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan, 5e-324, -8.8622692545276e-311, np.nan, np.nan],
+    "ndtr": [0.5, 0.5, 0.84134474606854295, 0.15865525393145705, 0.97724986805182079, 1, 0, np.nan, 0.5, 0.5, 1, 0],
+    "logit": [-np.inf, np.nan, np.inf, np.nan, np.nan, np.nan, np.nan, np.nan, -744.44007192138127, np.nan, np.nan, np.nan],
+    "asin": [0, -0.0, np.pi / 2, -np.pi / 2, np.nan, np.nan, np.nan, np.nan, 5e-324, -1e-310, np.nan, np.nan],
+    "acos": [np.pi / 2, np.pi / 2, 0, np.pi, np.nan, np.nan, np.nan, np.nan, np.pi / 2, np.pi / 2, np.nan, np.nan],
+    "cbrt": [0, -0.0, 1, -1, 1.259921049894873, np.inf, -np.inf, np.nan, 1.7031839360032603e-108, -4.641588833612779e-104,
+             4.641588833612779e102, -4.641588833612779e102],
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("denormals")
+@pytest.mark.parametrize("name", list(AT_ENDS))
+def test_float64_at_the_ends_of_a_function(name):
+    got = apply(name, np.float64, np.array(ENDS))
+    np.testing.assert_allclose(got, AT_ENDS[name], rtol=1e-13)
+    zeros = np.equal(AT_ENDS[name], 0)
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(np.array(AT_ENDS[name])[zeros]))
+
+
+@pytest.mark.parametrize(
+    "name, reference, x",
+    [
+        ("logit", lambda p: mpmath.log(p / (1 - p)), np.linspace(0.2, 0.8, 1501)),
+        ("erf_inv", ulp.mp_erf_inv, np.linspace(-0.95, 0.95, 301)),
+        ("erfc", mpmath.erfc, np.linspace(-1, 26.5, 1501)),
+        ("ndtr", mpmath.ncdf, np.linspace(-37, 5, 1501)),
+    ],
+)
+def test_float64_of_cells(name, reference, x):
+    """From one cell to the next."""
+    with mpmath.workdps(40):
+        exact = [reference(mpmath.mpf(v)) for v in x.tolist()]
+        want = np.array([ulp.L(float(v)) + ulp.L(float(v - float(v))) for v in exact])
+    assert ulp.ulp_errors(apply(name, np.float64, x), want).max() <= 2 + SLACK
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_exact_gelu_to_the_end_of_its_tail(dtype):
     x = np.concatenate([np.linspace(-12, 9, 1501), [1e-30, -1e-30, 0.0, 40.0]]).astype(dtype)
@@ -71,13 +123,33 @@ def test_normal_distribution_where_its_methods_meet():
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", ["exp", "logistic", "gelu", "gelu_slope", "gelu_exact", "erfc", "ndtr", "pow"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exp",
+        "logistic",
+        "gelu",
+        "gelu_slope",
+        "gelu_exact",
+        "gelu_exact_slope",
+        "erf",
+        "erfc",
+        "erf_inv",
+        "ndtr",
+        "logit",
+        "pow",
+        "log2",
+        "asin",
+        "acos",
+        "tan",
+    ],
+)
 def test_values_do_not_depend_on_their_place(name, dtype):
     """A last part of a vector, and one number alone, are computed as the others are."""
-    x = np.random.default_rng(1).uniform(0.1, 3, 37).astype(dtype)
+    x = np.random.default_rng(1).uniform(0.1, 0.9 if name in ("erf_inv", "logit", "asin", "acos") else 3, 77).astype(dtype)
     args = (x, x[::-1].copy()) if name == "pow" else (x,)
     whole = apply(name, dtype, *args)
-    for n in (1, 2, 3, 7, 9, 15, 17, 33):
+    for n in (1, 2, 3, 7, 9, 15, 17, 33, 65):
         np.testing.assert_array_equal(apply(name, dtype, *(a[:n].copy() for a in args)), whole[:n])
 
 

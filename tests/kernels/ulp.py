@@ -102,7 +102,7 @@ FUNCTIONS = {
     "acosh": (np.arccosh, (1, 5), 1.7, 2),
     "atanh": (np.arctanh, (-1, 1), 1.5, 1.8),
     "logistic": (lambda x: 1 / (1 + np.exp(-x)), (-745, 40), 2, 1.6),
-    "cbrt": (np.cbrt, (-10, 10), 1, 1),
+    "cbrt": (np.cbrt, (-10, 10), 1, 0.6),
     "sqrt": (np.sqrt, (0, 10), 0.5, 0.5),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 10), 1.5, 1.5),
     "recip": (lambda x: 1 / x, (-3, 3), 0.5, 0.5),

@@ -52,7 +52,7 @@ FUNCTIONS = {
     "ndtr": (special.ndtr, mpmath.ncdf, (signed(rng.uniform(-12, 8, N), rng.uniform(-1, 1, N), rng.uniform(-37, -12, N)),), 2, 2),
     "log_ndtr": (special.log_ndtr, lambda x: mpmath.log(mpmath.ncdf(x)), (signed(rng.uniform(-50, 5, N), rng.uniform(-2, 2, N)),), 1, 2),
     "ndtri": (special.ndtri, lambda p: -mpmath.sqrt(2) * mp_erfcinv(2 * p), (U,), 2, 2),
-    "logit": (special.logit, lambda p: mpmath.log(p / (1 - p)), (signed(P, U),), 2, 2),
+    "logit": (special.logit, lambda p: mpmath.log(p / (1 - p)), (signed(P, U, rng.uniform(0.2, 0.8, 10 * N)),), 1.3, 1.5),
     "expit": (special.expit, lambda x: 1 / (1 + mpmath.exp(-x)), (rng.uniform(-40, 40, N),), 2, 2),
     "entr": (special.entr, lambda x: -x * mpmath.log(x), (A,), 2, 2),
     "xlogy": (special.xlogy, lambda x, y: x * mpmath.log(y), (A, B), 2, 2),
