@@ -194,6 +194,44 @@ class Inverse(Workload):
         return lambda: f(x)
 
 
+@workload("elementwise/float64 functions", sizes=(10_000, 1_000_000), x64=True, tol=1e-9, note="log2, arcsin, arccos, tan, cbrt, power")
+class FunctionsDouble(Workload):
+    """Each a result of its own, so that nothing but the functions is measured."""
+
+    def inputs(self, rng):
+        return rng.uniform(0.05, 0.95, self.size), rng.uniform(-2, 2, self.size)
+
+    @staticmethod
+    def functions(np, cbrt, u, x):
+        return np.log2(u), np.arcsin(u), np.arccos(u), np.tan(x), cbrt(x), u**x
+
+    def jaxlike(self, m, u, x):
+        f = m.jit(lambda u, x: self.functions(m.np, m.np.cbrt, u, x))
+        return lambda: f(u, x)
+
+    def torch(self, m, u, x):
+        f = m.compile(lambda u, x: self.functions(m.torch, lambda x: x.sign() * x.abs() ** (1 / 3), u, x))
+        return lambda: f(u, x)
+
+    def numpy(self, np, u, x):
+        return lambda: self.functions(np, np.cbrt, u, x)
+
+
+@workload("elementwise/float64 error functions", sizes=(10_000, 1_000_000), x64=True, tol=1e-9, note="erf, erfc, the inverse of erf")
+class ErrorFunctionsDouble(Workload):
+    def inputs(self, rng):
+        return rng.uniform(-0.99, 0.99, self.size), rng.uniform(-4, 4, self.size)
+
+    def jaxlike(self, m, u, x):
+        f = m.jit(lambda u, x: (m.lax.erf(x), m.lax.erfc(x), m.lax.erf_inv(u)))
+        return lambda: f(u, x)
+
+    def torch(self, m, u, x):
+        t = m.torch
+        f = m.compile(lambda u, x: (t.erf(x), t.erfc(x), t.erfinv(u)))
+        return lambda: f(u, x)
+
+
 @workload("elementwise/float64 chain", sizes=(1_000_000,), x64=True, tol=1e-9)
 class ChainDouble(Workload):
     """Ten elementary functions of doubles."""
